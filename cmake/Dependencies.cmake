@@ -1,0 +1,46 @@
+# Every third-party library as one target. Archives come from scripts/setup, the rest from Debian packages.
+if(DEFINED ENV{XDG_CACHE_HOME})
+  set(SHARDSCOPE_CACHE_DEFAULT $ENV{XDG_CACHE_HOME}/shardscope)
+else()
+  set(SHARDSCOPE_CACHE_DEFAULT $ENV{HOME}/.cache/shardscope)
+endif()
+set(SHARDSCOPE_CACHE ${SHARDSCOPE_CACHE_DEFAULT} CACHE PATH "Where scripts/setup unpacked the pinned archives")
+
+find_package(Threads REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# Static, so that the trainer, the app and later the injected library carry one known SQLite.
+add_library(sqlite3_static INTERFACE)
+find_library(SQLITE3_ARCHIVE libsqlite3.a REQUIRED)
+find_library(MATH_LIBRARY m REQUIRED)
+target_link_libraries(sqlite3_static INTERFACE ${SQLITE3_ARCHIVE} ${MATH_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
+
+add_library(nvtx INTERFACE)
+target_include_directories(nvtx SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/include)
+
+if(SHARDSCOPE_TORCH)
+  set(TORCH_ROOT ${SHARDSCOPE_CACHE}/wheels/torch)
+  set(CUDA_LIBRARIES ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/lib)
+  if(NOT EXISTS ${TORCH_ROOT}/lib/libtorch_cpu.so)
+    message(FATAL_ERROR "LibTorch is not in ${SHARDSCOPE_CACHE}: run scripts/setup first "
+                        "(or configure with -DSHARDSCOPE_TORCH=OFF for the app without the engine)")
+  endif()
+  add_library(torch_cpu INTERFACE)
+  target_include_directories(torch_cpu SYSTEM INTERFACE
+    ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/api/include)
+  # libtorch_cpu finds libcudart and libcupti by its own relative RPATH; -rpath-link tells the linker the same.
+  target_link_libraries(torch_cpu INTERFACE ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so)
+  target_link_options(torch_cpu INTERFACE
+    -Wl,-rpath,${TORCH_ROOT}/lib -Wl,-rpath,${CUDA_LIBRARIES} -Wl,-rpath-link,${CUDA_LIBRARIES})
+endif()
+
+if(SHARDSCOPE_UI)
+  include(ImGui)
+endif()

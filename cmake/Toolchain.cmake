@@ -1,0 +1,41 @@
+# How our code is compiled: the standard, warnings as errors, the compiler cache, a fast linker, sanitizers.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+# Release keeps assertions: they guard the invariants of traces, and their cost does not show in any benchmark.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+set(CMAKE_C_FLAGS_RELEASE "-O2")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  # Without these two, a precompiled header would never be served from the cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()
+
+find_program(MOLD mold)
+find_program(LLD ld.lld)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+elseif(LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+# Linked by every target of ours, never by third-party code.
+add_library(shardscope_warnings INTERFACE)
+target_compile_options(shardscope_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow=local -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Wno-missing-field-initializers -Werror)
+
+if(SHARDSCOPE_SANITIZE)
+  add_compile_options(-fsanitize=${SHARDSCOPE_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${SHARDSCOPE_SANITIZE})
+endif()

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+
+namespace shardscope {
+namespace {
+
+TEST(Units, DurationsHaveThreeDigitsAndAUnit) {
+  EXPECT_EQ(FormatDuration(0), "0 ns");
+  EXPECT_EQ(FormatDuration(999), "999 ns");
+  EXPECT_EQ(FormatDuration(14'000'000), "14.0 ms");
+  EXPECT_EQ(FormatDuration(999'999), "1.00 ms");
+  EXPECT_EQ(FormatDuration(-28'000'000), "-28.0 ms");
+  EXPECT_EQ(FormatDuration(75'000'000'000), "75.0 s");
+}
+
+TEST(Units, BytesAreDecimal) {
+  EXPECT_EQ(FormatBytes(48'500'000), "48.5 MB");
+  EXPECT_EQ(FormatBytes(512), "512 B");
+  EXPECT_EQ(FormatBandwidth(5e8), "500 MB/s");
+}
+
+TEST(Units, ParsersRoundTripAndRefuse) {
+  EXPECT_EQ(ParseDuration("20us"), 20'000);
+  EXPECT_EQ(ParseDuration("1.5 ms"), 1'500'000);
+  EXPECT_EQ(ParseDuration("0"), 0);
+  EXPECT_FALSE(ParseDuration("20"));
+  EXPECT_FALSE(ParseDuration("-1ms"));
+  EXPECT_FALSE(ParseDuration("fast"));
+  EXPECT_EQ(ParseBandwidth("1GB/s"), 1e9);
+  EXPECT_EQ(ParseBandwidth("250MB/s"), 2.5e8);
+  EXPECT_FALSE(ParseBandwidth("1GB"));
+  EXPECT_FALSE(ParseBandwidth("0GB/s"));
+  EXPECT_EQ(ParseBytes("64MB"), 64'000'000);
+}
+
+TEST(Text, NearestNameFindsTyposOnly) {
+  const std::vector<std::string> names = {"prefetch.backward", "prefetch.forward", "link.latency"};
+  EXPECT_EQ(NearestName("prefetch.bakward", names), "prefetch.backward");
+  EXPECT_EQ(NearestName("link.latencey", names), "link.latency");
+  EXPECT_FALSE(NearestName("zzz", names));
+}
+
+}  // namespace
+}  // namespace shardscope
