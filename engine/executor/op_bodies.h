@@ -1,0 +1,42 @@
+// OpBodies: what the ops of a rank do when their turn comes. engine/runtime implements it with
+// LibTorch; tests and the interpreter implement it with plain arrays. The executor decides when;
+// this decides what.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/plan/schedule.h"
+
+namespace shardscope::executor {
+
+struct OpContext {
+  const plan::Schedule* schedule = nullptr;
+  const plan::Program* program = nullptr;
+  plan::OpIndex index = 0;
+  int rank = 0;
+  int64_t step = 0;
+
+  const plan::Op& op() const { return program->ops[static_cast<size_t>(index)]; }
+  const plan::Buffer& buffer(plan::BufferId id) const {
+    return program->buffers[static_cast<size_t>(id)];
+  }
+};
+
+// Threads: all three are called on the thread of the op's stream, one op of a stream at a time; ops
+// of different streams run at the same moment. An exception fails the step on all ranks; its text
+// reaches the user with rank and op.
+class OpBodies {
+ public:
+  virtual ~OpBodies() = default;
+
+  // Before Run of an op that allocates `buffer`. Returns the bytes taken (for the memory ledgers).
+  virtual int64_t Allocate(const OpContext& context, plan::BufferId buffer) = 0;
+
+  // The work itself. Collectives block here until the transport is done.
+  virtual void Run(const OpContext& context) = 0;
+
+  // After Run of an op that frees `buffer`. Returns the bytes given back.
+  virtual int64_t Free(const OpContext& context, plan::BufferId buffer) = 0;
+};
+
+}  // namespace shardscope::executor

@@ -1,0 +1,88 @@
+// Transport: collectives among the ranks of a communicator, on raw memory. One interface; it
+// declares what it can do and how true its times are. No LibTorch.
+//
+// Threads: each rank calls from the thread of the stream that runs the collective; a call blocks
+// until the collective is done for this rank. All ranks must call in the same order per
+// communicator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/plan/op.h"
+
+namespace shardscope::transport {
+
+// One contiguous piece. A unit may be sent as many pieces (one per parameter, no copies: FSDP1,
+// zero-copy) or as one (through a communication buffer: FSDP2).
+struct GatherPiece {
+  const std::byte* send = nullptr;  // this rank's padded shard, `bytes` long
+  std::byte* receive = nullptr;  // num_ranks * bytes, rank-major; may contain `send` at its place
+  size_t bytes = 0;
+};
+struct ReducePiece {
+  const std::byte* send = nullptr;  // num_ranks * elements, rank-major
+  std::byte* receive = nullptr;  // elements; this rank's chunk, reduced; may not overlap any `send`
+  size_t elements = 0;           // per rank
+};
+struct AllReducePiece {
+  std::byte* data = nullptr;  // in place
+  size_t elements = 0;
+};
+
+// Reductions add in rank order in max(fp32, dtype) and multiply by `scale` once at the end, so that
+// runs repeat bit for bit.
+struct Reduction {
+  plan::DType dtype = plan::DType::kFp32;
+  double scale = 1;
+};
+
+// What identifies a call, for errors and for the check that all ranks call the same.
+struct Call {
+  int rank = 0;
+  plan::CommunicatorIndex communicator = 0;
+  std::string_view op_name;  // for messages
+  int64_t wire_bytes = 0;    // what the emulated link charges
+};
+
+struct Capabilities {
+  std::string name;       // "shared_memory"
+  std::string truth;      // "measured" or "emulated"
+  bool has_link = false;  // bandwidth and latency act
+};
+
+// Errors are exceptions (TransportError): a mismatch between ranks, a timeout that names who is
+// missing, an abort.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual const Capabilities& capabilities() const = 0;
+  virtual void AllGather(const Call& call, std::span<const GatherPiece> pieces) = 0;
+  virtual void ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
+                             const Reduction& reduction) = 0;
+  virtual void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
+                         const Reduction& reduction) = 0;
+
+  // Host rendezvous of all ranks (control op). Returns rank 0's `value` on every rank.
+  virtual int64_t Broadcast(int rank, int64_t value) = 0;
+
+  // Makes all present and future calls throw, with `reason`. Any thread.
+  virtual void Abort(const std::string& reason) = 0;
+
+  // Live knobs of an emulated link; ignored without has_link. Any thread.
+  virtual void SetLink(double bytes_per_second, int64_t latency_ns) = 0;
+};
+
+// Ranks are threads of this process.
+std::unique_ptr<Transport> MakeSharedMemoryTransport(int num_ranks, int64_t timeout_ns);
+
+// As shared_memory (the bytes really move), but a collective ends no earlier than latency + wire
+// bytes / bandwidth after the last rank arrived. All communicators of a rank share its link.
+// Waiting costs no CPU.
+std::unique_ptr<Transport> MakeEmulatedTransport(int num_ranks, int64_t timeout_ns,
+                                                 double bytes_per_second, int64_t latency_ns);
+
+}  // namespace shardscope::transport

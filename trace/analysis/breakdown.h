@@ -1,0 +1,87 @@
+// Breakdown: where the time of each rank and step went (DESIGN section 7). Pure functions over a
+// Snapshot.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+struct Interval {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  bool operator==(const Interval&) const = default;
+};
+
+// Sorted, touching intervals joined, empty ones dropped.
+std::vector<Interval> Union(std::vector<Interval> intervals);
+std::vector<Interval> Intersect(const std::vector<Interval>& a,
+                                const std::vector<Interval>& b);  // of two unions
+std::vector<Interval> Subtract(const std::vector<Interval>& a,
+                               const std::vector<Interval>& b);  // a without b
+int64_t TotalNs(const std::vector<Interval>& intervals);
+
+// One rank and step. compute + exposed + exposed_copy + idle == step, always.
+struct StepBreakdown {
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t step_ns = 0;
+  int64_t compute_ns = 0;        // |C|, optimizer included
+  int64_t communication_ns = 0;  // |M|
+  int64_t copy_ns = 0;           // |K|
+  int64_t overlap_ns = 0;        // |C and M|
+  int64_t exposed_ns = 0;        // |M| - overlap
+  int64_t exposed_copy_ns = 0;   // |K outside C and M|
+  int64_t idle_ns = 0;           // the rest; waiting for a compute slot is part of it
+  int64_t slot_wait_ns = 0;      // |waiting for a slot and idle|
+  int64_t tokens = 0;
+  double loss = 0;
+  double grad_norm = 0;
+};
+
+// Every finished step of every rank, ordered by step, then rank.
+std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot);
+
+// One step of one rank; its intervals too, for drawing the exposed strip.
+struct StepIntervals {
+  std::vector<Interval> compute;
+  std::vector<Interval> communication;
+  std::vector<Interval> copy;
+  std::vector<Interval> exposed;
+};
+StepIntervals IntervalsOf(const query::Snapshot& snapshot, int32_t rank, int64_t from_ns,
+                          int64_t to_ns);
+
+struct Percentiles {
+  double p50 = 0;
+  double p95 = 0;
+};
+
+inline constexpr int kWarmUpSteps = 2;
+
+// Over ranks and steps without warm-up (steps 0 and 1 are left out if there are more).
+struct Summary {
+  int num_ranks = 0;
+  int num_steps = 0;  // steps that every rank finished
+  Percentiles step_ns;
+  Percentiles exposed_ns;
+  Percentiles idle_ns;
+  Percentiles compute_ns;
+  Percentiles communication_ns;
+  double exposed_share = 0;      // sum of exposed / sum of step
+  double overlap_ratio = 0;      // sum of overlap / sum of communication; 0 without communication
+  double tokens_per_second = 0;  // of all ranks, over the p50 step
+  double last_loss = 0;          // mean over ranks of the newest step
+  double first_loss = 0;
+};
+Summary Summarize(const std::vector<StepBreakdown>& steps);
+// Only steps in [first_step, last_step]; for before/after cards. Warm-up steps are left out here
+// too.
+Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,94 @@
+// Collectives split at the last rank's arrival into wait and transfer; stalls with their cause.
+// Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+// One rank's part of one collective.
+struct CollectiveRun {
+  int64_t op_run = 0;
+  int64_t plan_op = 0;
+  int32_t rank = 0;
+  int32_t step = 0;
+  std::string name;  // "B m0 block3 all_gather"
+  int32_t communicator = 0;
+  int64_t sequence = 0;
+  int64_t started_ns = 0;       // this rank arrived
+  int64_t last_arrival_ns = 0;  // the last rank arrived
+  int32_t last_rank = -1;
+  int64_t ended_ns = 0;
+  int64_t wait_ns = 0;      // last arrival - started
+  int64_t transfer_ns = 0;  // ended - last arrival
+  int64_t payload_bytes = 0;
+  int64_t wire_bytes = 0;
+  double bus_bandwidth = 0;  // wire bytes / transfer, bytes per second
+  bool complete = true;      // false: some rank's row is missing, so wait is a lower bound
+};
+
+// All collectives of step range [first_step, last_step], in time order per rank.
+std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
+                                       int last_step);
+
+enum class StallCause : uint8_t {
+  kFirstGather,   // nothing could hide it: the first all-gather of a phase
+  kQueuedBehind,  // the all-gather waited for the communicator (other collective named)
+  kLateRank,      // wait for the last rank (rank named)
+  kIssuedLate,    // the host issued it late (host waited for an op, named; rate limit, run-ahead)
+  kSlowTransfer,  // issued early enough, the link needed longer than the compute it hides under
+  kTail,          // last reduce-scatter, nothing left to hide under
+  kSlot,          // waited for a compute slot
+  kOther,
+};
+
+// A gap of a rank's compute stream in front of a compute or optimizer op that waited for
+// communication.
+struct Stall {
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t op_run = 0;    // the op that waited
+  std::string op_name;   // "B m0 block1.mlp backward"
+  int64_t start_ns = 0;  // the compute stream ran dry
+  int64_t end_ns = 0;    // the op began
+  int64_t stall_ns = 0;
+  int64_t blocking_op_run = -1;  // the collective it waited for
+  std::string blocking_name;     // "B m0 block1 all_gather"
+  StallCause cause = StallCause::kOther;
+  std::string cause_object;  // name of the op or rank that the cause names; may be empty
+  std::string
+      sentence;  // "all-gather queued behind RS block2" (English; the app translates by cause)
+};
+std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step);
+
+// Stalls of the same place in the Schedule (same op, blocking op, cause), over ranks and steps,
+// dearest first.
+struct StallGroup {
+  std::string op_name;
+  std::string blocking_name;
+  StallCause cause = StallCause::kOther;
+  std::string cause_object;
+  std::string sentence;
+  int64_t total_ns = 0;
+  double ns_per_step = 0;  // mean per rank and step
+  int count = 0;
+  Stall worst;
+};
+std::vector<StallGroup> GroupStalls(const std::vector<Stall>& stalls, int num_rank_steps);
+
+// An all-gather and the first compute op that needs its result: slack = first use - end; negative =
+// stall.
+struct PrefetchSlack {
+  bool found = false;
+  int64_t first_use_op_run = -1;
+  std::string first_use_name;
+  int64_t first_use_ns = 0;
+  int64_t slack_ns = 0;
+};
+PrefetchSlack SlackOf(const query::Snapshot& snapshot, int64_t all_gather_op_run, int32_t rank);
+
+}  // namespace shardscope::analysis
