@@ -1,0 +1,33 @@
+// LiveTrace: opens a run and follows it. A thread of its own reads new rows and publishes
+// Snapshots; callers poll.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "trace/base/status.h"
+#include "trace/query/snapshot.h"
+
+namespace shardscope::query {
+
+class LiveTrace {
+ public:
+  // `path`: a run folder, or one trace file. A killed run's file is finished first (state cut),
+  // under a lock. Errors: no run there, not a trace, a newer schema. `on_change` is called on the
+  // reader's thread after each new Snapshot.
+  static Result<std::unique_ptr<LiveTrace>> Open(const std::string& path,
+                                                 std::function<void()> on_change = {});
+  virtual ~LiveTrace() = default;
+
+  // The newest Snapshot; never null. Any thread, never blocks on I/O.
+  virtual SnapshotPtr Latest() const = 0;
+
+  // An error that stopped following (file gone, ...), or Ok. What was read stays available.
+  virtual Status status() const = 0;
+};
+
+// Reads everything there is now, once, on the calling thread: for the CLI.
+Result<SnapshotPtr> ReadSnapshot(const std::string& path);
+
+}  // namespace shardscope::query

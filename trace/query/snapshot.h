@@ -1,0 +1,201 @@
+// Snapshot: an immutable view of a run's rows, shared by analysis, app and CLI.
+//
+// A LiveTrace (trace/query/live_trace.h) tails the files of a run and publishes a new Snapshot when
+// rows came. Rows already published never change or move; a newer Snapshot shares their storage.
+// Any thread may read a Snapshot it holds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trace/query/row_list.h"
+
+namespace shardscope::query {
+
+enum class TraceState : uint8_t { kLive, kFinished, kCut };
+enum class Category : uint8_t { kCompute, kCommunication, kCopy, kHost, kOptimizer };
+enum class TrackRole : uint8_t { kHost, kCompute, kCopy, kAllGather, kReduceScatter, kAllReduce };
+enum class OpClass : uint8_t {  // what a span is drawn and listed as
+  kForward,
+  kBackward,
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kOptimizer,
+  kCopy,
+  kHost,
+  kBookkeeping
+};
+enum class Truth : uint8_t { kMeasured, kEmulated, kProjected };
+enum class BlockingKind : uint8_t {
+  kNone,
+  kEvent,
+  kStream,
+  kHost,
+  kStreamOrder,
+  kCommunicatorOrder,
+  kSlot
+};
+enum class MemoryCategory : uint8_t {
+  kParameterShard,
+  kUnshardedParameter,
+  kGradient,
+  kGradientShard,
+  kCommunicationBuffer,
+  kOptimizer,
+  kActivation,
+  kOther
+};
+inline constexpr int kNumMemoryCategories = 8;
+
+struct Track {
+  int64_t id = 0;
+  int32_t rank = 0;
+  std::string name;
+  TrackRole role = TrackRole::kHost;
+  int32_t position = 0;
+};
+
+struct PlanOp {
+  int64_t id = 0;
+  int64_t schedule = 0;
+  int32_t program = 0;
+  int32_t op = 0;  // index in host order
+  std::string name;
+  std::string kind;
+  OpClass op_class = OpClass::kHost;
+  Category category = Category::kHost;
+  std::string phase;
+  int32_t micro_batch = -1;
+  std::string unit;
+  std::string segment;
+  std::string stream;
+  std::string communicator;
+  std::string dtype;
+  int64_t payload_bytes = 0;
+  int64_t wire_bytes = 0;
+  std::vector<int64_t> predecessors;  // plan_op ids of explicit dependencies
+  std::vector<int64_t> successors;    // the reverse
+};
+
+struct Schedule {
+  int64_t id = 0;
+  std::string name;
+  std::string text;
+  int64_t predicted_peak_bytes = 0;
+};
+
+struct OpRun {
+  int64_t id = 0;
+  int64_t plan_op = 0;  // key into Snapshot::plan_ops
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t track = 0;
+  int64_t issued_ns = 0;
+  int64_t ready_ns = 0;
+  int64_t started_ns = 0;
+  int64_t ended_ns = 0;
+  int64_t slot_wait_ns = 0;
+  int64_t cpu_ns = 0;
+  int64_t blocking_plan_op = -1;
+  BlockingKind blocking_kind = BlockingKind::kNone;
+};
+
+struct Step {
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t schedule = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t tokens = 0;
+  double loss = 0;
+  double grad_norm = 0;
+};
+
+struct Collective {
+  int64_t op_run = 0;
+  int32_t rank = 0;
+  int32_t step = 0;
+  int32_t communicator = 0;  // index into Snapshot::communicators
+  int64_t sequence = 0;
+  OpClass kind = OpClass::kAllGather;
+  int64_t payload_bytes = 0;
+  int64_t wire_bytes = 0;
+  int32_t group_size = 0;
+  Truth truth = Truth::kMeasured;
+};
+
+struct MemoryEvent {
+  int32_t rank = 0;
+  int32_t step = -1;
+  MemoryCategory category = MemoryCategory::kOther;
+  int64_t issued_ns = 0;
+  int64_t executed_ns = 0;
+  int64_t bytes = 0;  // signed
+  int64_t plan_op = -1;
+};
+
+struct Marker {
+  int64_t time_ns = 0;
+  int32_t step = 0;
+  std::string kind;
+  std::string key;
+  std::string old_value;
+  std::string new_value;
+};
+
+struct Capability {
+  std::string source;
+  std::string status;
+  std::string reason;
+  int64_t dropped = 0;
+};
+
+// All rows of one rank, each list in commit order (op runs end in commit order, so starts are
+// nearly sorted).
+struct RankRows {
+  int32_t rank = 0;
+  RowList<OpRun> op_runs;
+  RowList<Step> steps;
+  RowList<Collective> collectives;
+  RowList<MemoryEvent> memory;
+};
+
+struct Snapshot {
+  uint64_t generation = 0;  // grows with every published Snapshot of a LiveTrace
+  TraceState state = TraceState::kLive;
+  std::string run_folder;
+  std::string name;
+  std::map<std::string, std::string> meta;
+  std::map<std::string, std::string> config;  // at the start of the run
+  Truth truth = Truth::kMeasured;
+  bool contended = false;  // ranks share a device or cores
+  int64_t start_ns = 0;    // smallest time of any row; 0 if there is none
+  int64_t end_ns = 0;      // largest time of any row
+  std::vector<Track> tracks;
+  std::vector<std::string> communicators;
+  std::map<int64_t, Schedule> schedules;
+  std::map<int64_t, PlanOp> plan_ops;
+  std::vector<RankRows> ranks;  // ascending rank
+  std::vector<Marker> markers;
+  std::vector<Capability> capabilities;
+
+  // nullptr if there is none.
+  const PlanOp* FindPlanOp(int64_t id) const {
+    const auto found = plan_ops.find(id);
+    return found == plan_ops.end() ? nullptr : &found->second;
+  }
+  const RankRows* FindRank(int32_t rank) const {
+    for (const RankRows& rows : ranks) {
+      if (rows.rank == rank) return &rows;
+    }
+    return nullptr;
+  }
+};
+
+using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+}  // namespace shardscope::query

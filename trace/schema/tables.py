@@ -1,0 +1,205 @@
+"""The one description of all trace tables: source of the DDL, the C++ row structs, docs/trace.md and the views.
+
+Every column has a type, a unit (where it has one) and a sentence. `trace/schema/generate.py` turns this file into code at
+build time; nothing else lists columns. Tables marked STREAM are written row by row while a run is live and may be large.
+"""
+
+import dataclasses
+
+SCHEMA_VERSION = 1
+# 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
+APPLICATION_ID = 0x53485343
+
+INT = "INTEGER"
+REAL = "REAL"
+TEXT = "TEXT"
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    name: str
+    type: str
+    doc: str
+    unit: str = ""
+    # Table whose id this column holds; -1 where the doc says "none". Merging files of one run shifts these.
+    references: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    name: str
+    doc: str
+    columns: tuple
+    stream: bool = False
+    # Recorded by the threads that train: its row struct holds text inline (schema::ShortText), never on the heap.
+    hot: bool = False
+    # Columns of the index that a finished trace clusters by; a live trace stays in commit order.
+    clustered_by: tuple = ()
+    # Further indexes of a finished trace, each a tuple of columns.
+    indexes: tuple = ()
+
+
+def key(doc):
+    return Column("id", INT, doc)
+
+
+def ref(name, table, doc=""):
+    return Column(name, INT, doc or f"{table}.id", references=table)
+
+TABLES = (
+    Table("meta", "Key and value: what this trace is.", (
+        Column("key", TEXT, "run_id, name, state (live, finishing, finished, cut), tool_version, host, pid, model, "
+                            "num_ranks, device, truth, contended, source_path, started_realtime_ns, ..."),
+        Column("value", TEXT, "The value as text; numbers in decimal."),
+    )),
+    Table("capability", "What each source of records could and could not do in this run, and what it lost.", (
+        key("Commit order."),
+        Column("source", TEXT, "engine, memory, nvtx, cupti, ..."),
+        Column("status", TEXT, "on, off or partial."),
+        Column("reason", TEXT, "Why it is not fully on; empty if it is."),
+        Column("dropped", INT, "Records lost so far; rows of one source add up.", "records"),
+    )),
+    Table("clock", "Pairs of clock readings, once a second.", (
+        key("Commit order."),
+        Column("monotonic_ns", INT, "CLOCK_MONOTONIC.", "ns"),
+        Column("realtime_ns", INT, "CLOCK_REALTIME read at the same moment.", "ns"),
+        Column("uncertainty_ns", INT, "How far apart the two readings can be.", "ns"),
+    )),
+    Table("config", "Every configuration key with the value in force at the start of the run.", (
+        Column("key", TEXT, "Dotted name, as in run.toml."),
+        Column("value", TEXT, "Canonical text of the value."),
+    )),
+    Table("rank", "The ranks recorded in this file.", (
+        Column("rank", INT, "Global rank."),
+        Column("host", TEXT, "Host name."),
+        Column("pid", INT, "Process id."),
+        Column("device", TEXT, "cpu, or the name of the GPU."),
+    )),
+    Table("track", "Sources of ordered events: the streams and host threads of each rank.", (
+        key("Referenced by span, op_run and counter."),
+        Column("rank", INT, "rank.rank"),
+        Column("name", TEXT, "host, compute, all_gather, reduce_scatter, ..."),
+        Column("role", TEXT, "Where its lane stands: host, compute, copy, all_gather, reduce_scatter, all_reduce."),
+        Column("position", INT, "Order of the lanes of a rank from the top."),
+    )),
+    Table("string", "Interned text.", (
+        key("Referenced by columns named *_string."),
+        Column("text", TEXT, "UTF-8."),
+    )),
+    Table("schedule", "Every Schedule that ran, in its text form.", (
+        key("Referenced by plan_op, plan_edge and step."),
+        Column("name", TEXT, "For people."),
+        Column("text", TEXT, "The text form (docs/schedule.md)."),
+        Column("predicted_peak_bytes", INT, "Peak on one rank that the Schedule itself predicts.", "bytes"),
+    )),
+    Table("plan_op", "The ops of every Schedule, per program: an op's key is (schedule, program, op).", (
+        key("Referenced by op_run and plan_edge."),
+        ref("schedule", "schedule"),
+        Column("program", INT, "Which of the Schedule's programs; symmetric ones have only 0."),
+        Column("op", INT, "Index in the host order of its program."),
+        Column("name", TEXT, "'B m0 block3 all_gather': for people, may repeat."),
+        Column("kind", TEXT, "all_gather, forward, copy_out, ..."),
+        Column("category", TEXT, "compute, communication, copy, host or optimizer."),
+        Column("phase", TEXT, "forward, backward or optimizer."),
+        Column("micro_batch", INT, "-1: belongs to the whole step."),
+        Column("unit", TEXT, "Name of the unit; empty if none."),
+        Column("segment", TEXT, "Name of the segment; empty if none."),
+        Column("stream", TEXT, "Name of the stream it is issued on."),
+        Column("communicator", TEXT, "Name of the communicator; empty if no collective."),
+        Column("dtype", TEXT, "Of a collective's payload; empty if no collective."),
+        Column("payload_bytes", INT, "Unsharded bytes of a collective.", "bytes"),
+        Column("wire_bytes", INT, "Bytes that each rank sends.", "bytes"),
+    )),
+    Table("plan_edge", "The explicit dependencies of plan ops.", (
+        key("Referenced by nothing."),
+        ref("plan_op", "plan_op", "The op that waits: plan_op.id"),
+        ref("predecessor", "plan_op", "The op whose end it waits for: plan_op.id"),
+        Column("kind", TEXT, "event, stream or host."),
+    )),
+    Table("step", "One row per rank and step.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "Numbered from 0."),
+        ref("schedule", "schedule"),
+        Column("start_ns", INT, "End of the rank's previous step; for the first, issue of its first op.", "ns"),
+        Column("end_ns", INT, "End of the rank's last op of this step, optimizer included.", "ns"),
+        Column("tokens", INT, "Tokens this rank trained on in this step.", "tokens"),
+        Column("loss", REAL, "Mean loss over this rank's tokens.", "nats"),
+        Column("grad_norm", REAL, "Global norm of the gradient before clipping."),
+    ), stream=True, hot=True),
+    Table("op_run", "One execution of a plan op.", (
+        key("Commit order."),
+        ref("plan_op", "plan_op"),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "step.step"),
+        ref("track", "track"),
+        Column("issued_ns", INT, "The host put it on its stream.", "ns"),
+        Column("ready_ns", INT, "Its last dependency was done.", "ns"),
+        Column("started_ns", INT, "It began; a collective: this rank arrived.", "ns"),
+        Column("ended_ns", INT, "It ended.", "ns"),
+        Column("slot_wait_ns", INT, "Part of started - ready spent waiting for a compute slot.", "ns"),
+        Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),
+        ref("blocking_plan_op", "plan_op", "plan_op.id of the dependency that was done last; -1: it was ready when issued."),
+        Column("blocking_kind", TEXT, "event, stream, host, stream_order, communicator_order, slot, or none."),
+    ), stream=True, hot=True, clustered_by=("track", "started_ns"),
+        indexes=(("plan_op", "rank", "step"),)),
+    Table("span", "Intervals that are no op: kernels, NVTX ranges, host waits.", (
+        key("Commit order."),
+        ref("track", "track"),
+        Column("start_ns", INT, "Start.", "ns"),
+        Column("duration_ns", INT, "Duration.", "ns"),
+        ref("name_string", "string"),
+        Column("category", TEXT, "compute, communication, copy, host, optimizer or wait."),
+        ref("op_run", "op_run", "op_run.id it belongs to; -1 if none."),
+    ), stream=True, hot=True, clustered_by=("track", "start_ns")),
+    Table("collective", "One row per rank and collective, joined to its op run.", (
+        key("Commit order."),
+        ref("op_run", "op_run"),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "step.step"),
+        Column("communicator", TEXT, "Name of the communicator."),
+        Column("sequence", INT, "Counts the collectives of this communicator; equal on all ranks."),
+        Column("kind", TEXT, "all_gather, reduce_scatter or all_reduce."),
+        Column("payload_bytes", INT, "Unsharded bytes.", "bytes"),
+        Column("wire_bytes", INT, "Bytes that each rank sends.", "bytes"),
+        Column("dtype", TEXT, "fp32, bf16, fp64."),
+        Column("group_size", INT, "Ranks in the communicator."),
+        Column("transport", TEXT, "shared_memory, emulated, ..."),
+        Column("truth", TEXT, "measured, emulated or projected."),
+    ), stream=True, hot=True, indexes=(("op_run",), ("communicator", "sequence"))),
+    Table("flow", "Arrows between spans that no plan edge gives.", (
+        key("Commit order."),
+        ref("from_span", "span"),
+        ref("to_span", "span"),
+        ref("name_string", "string"),
+    ), stream=True),
+    Table("counter", "Values over time that are not memory of a category.", (
+        key("Commit order."),
+        ref("track", "track"),
+        Column("time_ns", INT, "When it was read.", "ns"),
+        ref("name_string", "string"),
+        Column("value", REAL, "In the unit that the name says."),
+    ), stream=True, hot=True),
+    Table("memory_event", "Every allocation (positive) and free (negative), in both ledgers.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("device", TEXT, "cpu or the GPU."),
+        Column("issued_ns", INT, "When the host issued it: what an allocator would report.", "ns"),
+        Column("executed_ns", INT, "When it took effect: what is really live.", "ns"),
+        Column("bytes", INT, "Signed.", "bytes"),
+        Column("category", TEXT, "parameter_shard, unsharded_parameter, gradient, gradient_shard, communication_buffer, "
+                                 "optimizer, activation or other."),
+        Column("unit", TEXT, "Unit or segment; empty if none."),
+        ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
+        Column("step", INT, "step.step; -1 outside steps."),
+    ), stream=True, hot=True, clustered_by=("rank", "executed_ns")),
+    Table("marker", "Moments worth a dashed line: changed knobs, pauses, checkpoints, errors.", (
+        key("Commit order."),
+        Column("time_ns", INT, "When.", "ns"),
+        Column("step", INT, "First step it applies to."),
+        Column("kind", TEXT, "change, pause, resume, checkpoint, stop, error or note."),
+        Column("key", TEXT, "The configuration key of a change; else empty."),
+        Column("old_value", TEXT, "Before; empty if no change."),
+        Column("new_value", TEXT, "After, or the text of the note."),
+    ), stream=True),
+)
