@@ -1,0 +1,84 @@
+// Commands: what panels ask the shell to do. Panels never change state themselves; the shell
+// applies commands between frames.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/config/control.h"
+
+namespace shardscope::ui {
+
+enum class Language : uint8_t { kEnglish, kChinese };
+enum class ThemeName : uint8_t { kDark, kLight };
+
+struct OpenRun {
+  std::string path;
+};
+struct CloseRun {};
+struct StartRun {  // starts shardscope-train as a detached child, then opens its run
+  std::string folder;
+  std::map<std::string, std::string> values;  // keys that differ from the defaults
+  std::string preset_file;                    // assets/presets/x.toml or empty
+};
+struct SetView {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  bool animate = true;
+  bool keep_follow = false;
+};
+struct UndoView {};
+struct SetFollow {
+  bool follow = true;
+};
+struct SelectOp {
+  int64_t op_run = -1;
+  int32_t rank = 0;
+  bool add = false;
+};  // -1 clears
+struct FitSelection {};
+struct SetHover {
+  int64_t time_ns = -1;
+};  // the cursor that runs through timeline and memory; -1 = none
+struct ToggleRank {
+  int32_t rank = 0;
+};  // fold or unfold a rank's lanes
+struct SetKnob {
+  std::string key;
+  std::string value;
+};  // queued as pending; sent at once
+struct RevertPending {};
+struct DoAction {
+  config::Action action = config::Action::kPause;
+};
+struct SetLanguage {
+  Language language = Language::kEnglish;
+};
+struct SetTheme {
+  ThemeName theme = ThemeName::kDark;
+};
+struct SetScale {
+  float scale = 1;
+};
+struct ResetLayout {};
+struct ShowPalette {
+  bool show = true;
+};
+struct ShowKeys {
+  bool show = true;
+};
+struct FocusPanel {
+  std::string panel;
+};  // "timeline", "memory", "runs", ...
+struct Quit {};
+
+using Command =
+    std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp, FitSelection,
+                 SetHover, ToggleRank, SetKnob, RevertPending, DoAction, SetLanguage, SetTheme,
+                 SetScale, ResetLayout, ShowPalette, ShowKeys, FocusPanel, Quit>;
+using Commands = std::vector<Command>;
+
+}  // namespace shardscope::ui

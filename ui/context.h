@@ -1,0 +1,86 @@
+// Context: the read-only state of one frame. The shell fills it; panels read it and return
+// Commands.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/config/control.h"
+#include "trace/analysis/report.h"
+#include "trace/query/snapshot.h"
+#include "ui/commands.h"
+#include "ui/theme.h"
+
+struct ImFont;
+
+namespace shardscope::ui {
+
+struct Fonts {
+  ImFont* text = nullptr;  // Roboto, with CJK merged
+  ImFont* bold = nullptr;
+  ImFont* mono = nullptr;
+};
+
+// The visible time range that timeline and memory share.
+struct View {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  bool follow = true;
+};
+
+struct Selection {
+  int64_t op_run = -1;  // -1: nothing selected
+  int32_t rank = 0;
+  std::vector<int64_t> also;  // Shift-click
+};
+
+enum class ConnectionState : uint8_t { kNone, kConnected, kLost };
+
+struct ControlState {
+  ConnectionState connection = ConnectionState::kNone;
+  config::RunStatus status;                   // newest
+  std::map<std::string, std::string> unsent;  // sent, not yet answered
+  std::string error;                          // last refusal, for the bar under the knobs
+};
+
+// What changed at the newest change marker, for the before/after card and the dashed line.
+struct ChangeSummary {
+  bool valid = false;
+  int32_t step = 0;
+  int64_t time_ns = 0;
+  std::vector<query::Marker> markers;
+  analysis::Summary before;
+  analysis::Summary after;
+  int64_t peak_before_bytes = 0;
+  int64_t peak_after_bytes = 0;
+};
+
+struct Context {
+  query::SnapshotPtr snapshot;  // null: no run open
+  std::shared_ptr<const analysis::Report>
+      report;  // may be of a slightly older snapshot; null until the first is made
+  ChangeSummary change;
+  View view;
+  Selection selection;
+  int64_t hover_ns = -1;
+  std::set<int32_t> folded_ranks;
+  ControlState control;
+  std::vector<std::string> recent_runs;
+  std::vector<std::string> log;  // messages of the app and tail of the run's log.txt
+  std::string error;             // of opening or starting a run; shown until the next try
+  Language language = Language::kEnglish;
+  ThemeName theme_name = ThemeName::kDark;
+  const Theme* theme = nullptr;
+  Fonts fonts;
+  float scale = 1;
+  double time_seconds = 0;  // for animations; fixed in headless pictures
+  bool show_palette = false;
+  bool show_keys = false;
+  bool headless = false;  // shot: no animation, no hover
+};
+
+}  // namespace shardscope::ui
