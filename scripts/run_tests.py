@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Runs every test of a build folder and the checks of the source tree; ends with the line `N passed, N failed`.
+
+Counted one by one: GoogleTest cases (from the XML that each test program writes), Python unittest cases, the format check
+and the layer check. A test program that crashes or times out counts as one failure more.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import time
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SOURCE_SUFFIXES = (".h", ".cc")
+
+
+class Tally:
+    def __init__(self):
+        self.passed = 0
+        self.failed = 0
+        self.skipped = 0
+
+    def add(self, passed, failed, skipped=0):
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+
+
+def tracked_sources():
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [name for name in listed.stdout.splitlines() if name.endswith(SOURCE_SUFFIXES) and (ROOT / name).exists()]
+
+
+def count_xml(path):
+    """Passed, failed and skipped cases of one GoogleTest report."""
+    passed = failed = skipped = 0
+    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+        if case.find("failure") is not None:
+            failed += 1
+            print(f"FAILED {case.get('classname')}.{case.get('name')}")
+        elif case.find("skipped") is not None or case.get("result") == "skipped":
+            skipped += 1
+            print(f"SKIPPED {case.get('classname')}.{case.get('name')}")
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+def run_programs(build, jobs, tally):
+    results = build / "test-results"
+    results.mkdir(parents=True, exist_ok=True)
+    for old in results.glob("*.xml"):
+        old.unlink()
+    ctest = subprocess.run(
+        ["ctest", "--test-dir", str(build), "--output-on-failure", "-j", str(jobs), "--output-junit", str(results / "ctest.junit")])
+    failed_cases = 0
+    for report in sorted(results.glob("*.xml")):
+        counts = count_xml(report)
+        failed_cases += counts[1]
+        tally.add(*counts)
+    # A crash or a time-out leaves no report of its cases: whatever CTest saw fail without one counts.
+    programs = xml.etree.ElementTree.parse(results / "ctest.junit").getroot()
+    for program in programs.iter("testcase"):
+        if program.get("status") == "run":
+            if not (results / f"{program.get('name')}.xml").exists():
+                tally.add(1, 0)
+            continue
+        print(f"FAILED program {program.get('name')} ({program.get('status')})")
+        if not (results / f"{program.get('name')}.xml").exists() or failed_cases == 0:
+            tally.add(0, 1)
+    if ctest.returncode != 0 and tally.failed == 0:
+        tally.add(0, 1)
+
+
+def run_python(tally):
+    suite = unittest.defaultTestLoader.discover(str(ROOT / "tests"), pattern="*_test.py", top_level_dir=str(ROOT / "tests"))
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    failed = len(result.failures) + len(result.errors)
+    tally.add(result.testsRun - failed - len(result.skipped), failed, len(result.skipped))
+
+
+def run_check(name, command, tally):
+    done = subprocess.run(command, cwd=ROOT)
+    print(f"{name}: {'ok' if done.returncode == 0 else 'FAILED'}")
+    tally.add(int(done.returncode == 0), int(done.returncode != 0))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    began = time.monotonic()
+    tally = Tally()
+    run_check("format", ["clang-format-14", "--dry-run", "-Werror", *tracked_sources()], tally)
+    run_check("layers", [sys.executable, "scripts/check_layers.py"], tally)
+    run_programs(options.build.resolve(), options.jobs, tally)
+    run_python(tally)
+    print(f"tests and checks took {time.monotonic() - began:.0f} s")
+    skipped = f", {tally.skipped} skipped" if tally.skipped else ""
+    print(f"{tally.passed} passed, {tally.failed} failed{skipped}")
+    return 1 if tally.failed or tally.passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
