@@ -6,6 +6,7 @@ and the layer check. A test program that crashes or times out counts as one fail
 """
 
 import argparse
+import os
 import pathlib
 import subprocess
 import sys
@@ -75,7 +76,8 @@ def run_programs(build, jobs, tally):
         tally.add(0, 1)
 
 
-def run_python(tally):
+def run_python(build, tally):
+    os.environ["SHARDSCOPE_BIN"] = str(build / "bin")
     suite = unittest.defaultTestLoader.discover(str(ROOT / "tests"), pattern="*_test.py", top_level_dir=str(ROOT / "tests"))
     result = unittest.TextTestRunner(verbosity=1).run(suite)
     failed = len(result.failures) + len(result.errors)
@@ -98,7 +100,7 @@ def main():
     run_check("format", ["clang-format-14", "--dry-run", "-Werror", *tracked_sources()], tally)
     run_check("layers", [sys.executable, "scripts/check_layers.py"], tally)
     run_programs(options.build.resolve(), options.jobs, tally)
-    run_python(tally)
+    run_python(options.build.resolve(), tally)
     print(f"tests and checks took {time.monotonic() - began:.0f} s")
     skipped = f", {tally.skipped} skipped" if tally.skipped else ""
     print(f"{tally.passed} passed, {tally.failed} failed{skipped}")

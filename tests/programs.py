@@ -1,0 +1,116 @@
+"""What the tests of whole programs share: where the programs are, small runs, the control socket."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BIN = pathlib.Path(os.environ.get("SHARDSCOPE_BIN", ROOT / "build" / "release" / "bin"))
+TRAIN = BIN / "shardscope-train"
+APP = BIN / "shardscope"
+TIMEOUT_S = 120
+
+# A model small enough that a step takes milliseconds, with sizes that no rank count divides.
+TINY = ["model.layers=2", "model.dim=24", "model.heads=3", "model.seq=16", "train.batch=2", "train.warmup_steps=2"]
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.mkdtemp(prefix="shardscope test ")  # with spaces on purpose
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        self.root = pathlib.Path(folder)
+        self.data = self.root / "data.txt"
+        self.data.write_text("the quick brown fox jumps over the lazy dog. " * 200)
+
+    def run_program(self, *arguments, check=True):
+        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=TIMEOUT_S)
+        if check:
+            self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        return done
+
+    def train_command(self, out, *settings, ranks=2):
+        # Without a folder (None) nothing is named, for runs that must not start.
+        command = [TRAIN, "--ranks", ranks]
+        if out is not None:
+            command += ["--out", out]
+        return command + ["--set", f"data.path={self.data}", *TINY, *settings]
+
+    def train(self, name, *settings, ranks=2, extra=()):
+        out = self.root / name
+        done = self.run_program(*self.train_command(out, *settings, ranks=ranks), *extra)
+        return out, done
+
+    def start_training(self, name, *settings, ranks=2):
+        """A training in the background; killed when the test ends."""
+        out = self.root / name
+        process = subprocess.Popen([str(a) for a in self.train_command(out, *settings, ranks=ranks)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+        def stop():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stdout.close()
+
+        self.addCleanup(stop)
+        return out, process
+
+    def report(self, run):
+        return json.loads(self.run_program(APP, "report", run, "--json").stdout)
+
+    def wait_for(self, condition, what):
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.05)
+        self.fail(f"timed out waiting for {what}")
+
+    def wait_for_steps(self, run, steps):
+        """Waits until every rank has finished `steps` steps in the live trace; returns the report."""
+
+        def enough():
+            done = self.run_program(APP, "report", run, "--json", check=False)
+            if done.returncode != 0:
+                return None
+            report = json.loads(done.stdout)
+            return report if report["steps"] and report["steps"][-1]["step"] >= steps else None
+
+        return self.wait_for(enough, f"step {steps} of {run}")
+
+
+class Control:
+    """A plain client of the control socket, as a user's script would write it."""
+
+    def __init__(self, run):
+        text = (run / "run.toml").read_text()
+        path = re.search(r'control_socket\s*=\s*["\'](.*?)["\']', text).group(1)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(30)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("r")
+        self.hello = json.loads(self.file.readline())
+        self.next_id = 1
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def ask(self, **body):
+        request = {"id": self.next_id, **body}
+        self.next_id += 1
+        self.socket.sendall((json.dumps(request) + "\n").encode())
+        return json.loads(self.file.readline())
+
+
+def interrupt(process):
+    process.send_signal(signal.SIGINT)

@@ -1,0 +1,196 @@
+"""Whole runs, as a user starts them: train, report, sql, control, kill."""
+
+import json
+import unittest
+
+from programs import APP, TRAIN, Control, ProgramTest, interrupt
+
+STEP_KEYS = {"step", "rank", "step_ns", "compute_ns", "communication_ns", "copy_ns", "overlap_ns", "exposed_ns",
+             "exposed_copy_ns", "idle_ns", "slot_wait_ns", "tokens", "loss", "grad_norm"}
+
+
+class ReportTest(ProgramTest):
+    def assert_tiles(self, report):
+        for row in report["steps"]:
+            self.assertLessEqual(STEP_KEYS, set(row))
+            self.assertEqual(row["compute_ns"] + row["exposed_ns"] + row["exposed_copy_ns"] + row["idle_ns"], row["step_ns"])
+            self.assertEqual(row["communication_ns"], row["overlap_ns"] + row["exposed_ns"])
+            self.assertGreater(row["compute_ns"], 0)
+
+    def test_a_finished_run_has_every_step_of_every_rank(self):
+        run, _ = self.train("a", "train.steps=5", ranks=3)
+        report = self.report(run)
+        self.assertEqual(report["state"], "finished")
+        self.assertEqual({(row["rank"], row["step"]) for row in report["steps"]}, {(r, s) for r in range(3) for s in range(5)})
+        self.assert_tiles(report)
+        self.assertEqual([row["rank"] for row in report["memory"]], [0, 1, 2])
+        for row in report["memory"]:
+            self.assertEqual(row["peak_bytes"], sum(row["by_category"].values()))
+        self.assertTrue(all(count == 0 for count in report["dropped"].values()), report["dropped"])
+        self.assertEqual(report["truth"], "measured")
+
+    def test_the_emulated_link_is_called_emulated(self):
+        run, _ = self.train("a", "train.steps=3", "transport=emulated", "link.bandwidth=100MB/s")
+        self.assertEqual(self.report(run)["truth"], "emulated")
+        self.assertIn("emulated", self.run_program(APP, "report", run).stdout.lower())
+
+    def test_sql_is_read_only_and_answers_with_the_views(self):
+        run, _ = self.train("a", "train.steps=4")
+        rows = json.loads(self.run_program(APP, "sql", run, "SELECT count(*) AS n FROM step", "--json").stdout)
+        self.assertEqual(rows, [{"n": 8}])
+        done = self.run_program(APP, "sql", run, "DELETE FROM step", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(len(self.report(run)["steps"]), 8)
+
+    def test_views_and_report_agree(self):
+        run, _ = self.train("a", "train.steps=4", "transport=emulated", "link.bandwidth=20MB/s")
+        rows = json.loads(self.run_program(APP, "sql", run, "SELECT rank, step, exposed_ms, step_ms FROM v_step", "--json").stdout)
+        by_key = {(row["rank"], row["step"]): row for row in rows}
+        for row in self.report(run)["steps"]:
+            view = by_key[row["rank"], row["step"]]
+            self.assertAlmostEqual(view["exposed_ms"], row["exposed_ns"] / 1e6, places=3)
+            self.assertAlmostEqual(view["step_ms"], row["step_ns"] / 1e6, places=3)
+
+
+class LiveTest(ProgramTest):
+    def test_report_works_during_the_run_and_interrupt_finishes_it(self):
+        run, process = self.start_training("a", "train.steps=1000000")
+        self.assertEqual(self.wait_for_steps(run, 3)["state"], "live")
+        interrupt(process)
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, output)
+        self.assertIn(str(run), output)
+        report = self.report(run)
+        self.assertEqual(report["state"], "finished")
+        last = max(row["step"] for row in report["steps"])
+        self.assertEqual(len(report["steps"]), 2 * (last + 1))
+
+    def test_a_killed_run_opens_and_says_cut(self):
+        run, process = self.start_training("a", "train.steps=1000000")
+        self.wait_for_steps(run, 3)
+        process.kill()
+        process.wait()
+        report = self.report(run)
+        self.assertEqual(report["state"], "cut")
+        self.assertGreaterEqual(report["steps"][-1]["step"], 3)
+
+    def test_a_knob_turned_through_the_socket_arrives_on_all_ranks_at_the_step_named(self):
+        run, process = self.start_training("a", "train.steps=1000000", "prefetch.backward=pre")
+        self.wait_for_steps(run, 2)
+        control = Control(run)
+        self.addCleanup(control.close)
+        self.assertEqual(control.hello["shardscope"], 1)
+        answer = control.ask(set={"prefetch.backward": "none"})
+        self.assertTrue(answer["ok"], answer)
+        step = answer["applies_at"]
+        self.wait_for_steps(run, step + 2)
+        schedules = json.loads(self.run_program(
+            APP, "sql", run, "SELECT rank, min(step) AS first FROM step WHERE schedule = (SELECT max(schedule) FROM step) "
+            "GROUP BY rank", "--json").stdout)
+        self.assertEqual([row["first"] for row in schedules], [step, step])
+        markers = json.loads(self.run_program(APP, "sql", run, "SELECT * FROM marker WHERE kind='change'", "--json").stdout)
+        self.assertEqual([(m["step"], m["key"], m["old_value"], m["new_value"]) for m in markers],
+                         [(step, "prefetch.backward", "pre", "none")])
+        interrupt(process)
+        process.communicate(timeout=60)
+
+    def test_a_refused_change_changes_nothing(self):
+        run, _ = self.start_training("a", "train.steps=1000000")
+        self.wait_for_steps(run, 1)
+        control = Control(run)
+        self.addCleanup(control.close)
+        before = control.ask(get="status")
+        answer = control.ask(set={"prefetch.forward": "1", "prefetch.backwrd": "none"})
+        self.assertFalse(answer["ok"])
+        self.assertIn("prefetch.backward", answer["error"])
+        after = control.ask(get="status")
+        self.assertEqual(before["status"]["values"]["prefetch.forward"], after["status"]["values"]["prefetch.forward"])
+
+    def test_pause_step_resume_stop(self):
+        run, process = self.start_training("a", "train.steps=1000000")
+        self.wait_for_steps(run, 1)
+        control = Control(run)
+        self.addCleanup(control.close)
+        self.assertTrue(control.ask(do="pause")["ok"])
+        self.wait_for(lambda: control.ask(get="status")["status"]["state"] == "paused", "pause")
+        step = control.ask(get="status")["status"]["step"]
+        self.assertTrue(control.ask(do="step")["ok"])
+        self.wait_for(lambda: control.ask(get="status")["status"]["step"] == step + 1, "one step")
+        self.assertEqual(control.ask(get="status")["status"]["state"], "paused")
+        self.assertTrue(control.ask(do="resume")["ok"])
+        self.wait_for(lambda: control.ask(get="status")["status"]["step"] > step + 2, "resume")
+        self.assertTrue(control.ask(do="stop")["ok"])
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(self.report(run)["state"], "finished")
+
+
+class BadInputTest(ProgramTest):
+    CASES = [
+        (["prefetch.bakward=none"], "prefetch.backward"),
+        (["train.steps=many"], "train.steps"),
+        (["train.steps=0"], "train.steps"),
+        (["prefetch.backward=sideways"], "pre"),
+        (["model.heads=5"], "model.heads"),
+        (["link.bandwidth=fast"], "link.bandwidth"),
+        (["data.path=/nonexistent/nothing.txt"], "/nonexistent/nothing.txt"),
+        (["strategy=grad_op", "reshard_after_forward=true"], "reshard_after_forward"),
+        (["run.device=cuda"], "cuda"),
+    ]
+
+    def assert_refused(self, done, fragment, out):
+        self.assertNotEqual(done.returncode, 0)
+        errors = [line for line in done.stderr.splitlines() if line.strip()]
+        self.assertEqual(len(errors), 1, done.stderr)
+        self.assertIn(fragment, errors[0])
+        self.assertFalse(out.exists())
+
+    def test_each_bad_setting_gives_one_error_and_creates_nothing(self):
+        for settings, fragment in self.CASES:
+            with self.subTest(settings=settings):
+                out = self.root / "never"
+                self.assert_refused(self.run_program(*self.train_command(out, *settings), check=False), fragment, out)
+
+    def test_rank_counts_out_of_range(self):
+        for ranks in (0, -1, 10000):
+            with self.subTest(ranks=ranks):
+                out = self.root / "never"
+                self.assert_refused(self.run_program(*self.train_command(out, ranks=ranks), check=False), "ranks", out)
+
+    def test_empty_and_short_data(self):
+        for text in ("", "tiny"):
+            with self.subTest(text=text):
+                self.data.write_text(text)
+                out = self.root / "never"
+                self.assert_refused(self.run_program(*self.train_command(out), check=False), str(self.data), out)
+
+    def test_a_folder_with_a_run_in_it_is_left_alone(self):
+        run, _ = self.train("a", "train.steps=2")
+        before = {path.name: path.stat().st_mtime_ns for path in run.iterdir()}
+        done = self.run_program(*self.train_command(run, "train.steps=2"), check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(str(run), done.stderr)
+        self.assertEqual(before, {path.name: path.stat().st_mtime_ns for path in run.iterdir()})
+
+    def test_what_is_no_run_is_named(self):
+        (self.root / "empty").mkdir()
+        fake = self.root / "fake.db"
+        fake.write_text("not a database, but long enough to be looked at as one " * 50)
+        for command in ("report", "sql", "shot"):
+            for path in (self.root / "empty", fake, self.root / "missing"):
+                with self.subTest(command=command, path=path.name):
+                    extra = {"sql": ["SELECT 1"], "shot": ["-o", self.root / "x.png"]}.get(command, [])
+                    done = self.run_program(APP, command, path, *extra, check=False)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                    self.assertIn(path.name, done.stderr)
+        self.assertFalse((self.root / "x.png").exists())
+
+    def test_help_lists_every_key(self):
+        text = self.run_program(TRAIN, "--help").stdout
+        for key in ("prefetch.backward_depth", "link.bandwidth", "host.run_ahead", "record.on_error", "engine.compute_slots"):
+            self.assertIn(key, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
