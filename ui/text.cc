@@ -1,0 +1,94 @@
+#include "ui/text.h"
+
+#include <array>
+#include <utility>
+
+namespace shardscope::ui {
+namespace {
+
+struct Entry {
+  const char* english;
+  const char* chinese;
+};
+
+constexpr std::array<Entry, kNumTexts> kEntries = {{
+#define SHARDSCOPE_TEXT(name, english, chinese) {english, chinese},
+#include "ui/catalogue/all.inc"
+#undef SHARDSCOPE_TEXT
+}};
+
+}  // namespace
+
+const char* Tr(Language language, Text text) {
+  const Entry& entry = kEntries[static_cast<size_t>(text)];
+  return language == Language::kEnglish ? entry.english : entry.chinese;
+}
+
+std::string StallSentence(Language language, analysis::StallCause cause,
+                          std::string_view cause_object) {
+  using analysis::StallCause;
+  switch (cause) {
+    case StallCause::kFirstGather:
+      return Tr(language, Text::kCauseFirstGather);
+    case StallCause::kQueuedBehind:
+      return TrFormat(language, Text::kCauseQueuedBehind, cause_object);
+    case StallCause::kLateRank:
+      return TrFormat(language, Text::kCauseLateRank, cause_object);
+    case StallCause::kIssuedLate:
+      if (cause_object.empty()) return Tr(language, Text::kCauseIssuedLateUnknown);
+      return TrFormat(language, Text::kCauseIssuedLate, cause_object);
+    case StallCause::kSlowTransfer:
+      return Tr(language, Text::kCauseSlowTransfer);
+    case StallCause::kTail:
+      return Tr(language, Text::kCauseTail);
+    case StallCause::kSlot:
+      return Tr(language, Text::kCauseSlot);
+    case StallCause::kOther:
+      break;
+  }
+  if (cause_object.empty()) return Tr(language, Text::kCauseOtherUnknown);
+  return TrFormat(language, Text::kCauseOther, cause_object);
+}
+
+std::string KeyLabel(Language language, std::string_view key) {
+  static constexpr std::pair<std::string_view, Text> kLabels[] = {
+      {"strategy", Text::kLabelStrategy},
+      {"reshard_after_forward", Text::kLabelReshard},
+      {"prefetch.backward", Text::kLabelBackwardPrefetch},
+      {"prefetch.backward_depth", Text::kLabelBackwardDepth},
+      {"prefetch.forward", Text::kLabelForwardPrefetch},
+      {"prefetch.limit", Text::kLabelRateLimit},
+      {"link.bandwidth", Text::kLabelBandwidth},
+      {"link.latency", Text::kLabelLatency},
+      {"host.run_ahead", Text::kLabelRunAhead},
+      {"engine.compute_slots", Text::kLabelComputeSlots},
+      {"train.lr", Text::kLabelLearningRate},
+      {"train.clip", Text::kLabelClip},
+  };
+  for (const auto& [name, text] : kLabels) {
+    if (name == key) return Tr(language, text);
+  }
+  return std::string(key);
+}
+
+const char* MemoryCategoryName(Language language, query::MemoryCategory category) {
+  static constexpr std::array<Text, query::kNumMemoryCategories> kNames = {
+      Text::kMemoryParameterShard,
+      Text::kMemoryUnshardedParameter,
+      Text::kMemoryGradient,
+      Text::kMemoryGradientShard,
+      Text::kMemoryCommunicationBuffer,
+      Text::kMemoryOptimizer,
+      Text::kMemoryActivation,
+      Text::kMemoryOther};
+  return Tr(language, kNames[static_cast<size_t>(category)]);
+}
+
+const char* OpClassName(Language language, query::OpClass op_class) {
+  static constexpr std::array<Text, 9> kNames = {
+      Text::kForward,   Text::kBackward, Text::kAllGather, Text::kReduceScatter, Text::kAllReduce,
+      Text::kOptimizer, Text::kCopy,     Text::kHost,      Text::kBookkeeping};
+  return Tr(language, kNames[static_cast<size_t>(op_class)]);
+}
+
+}  // namespace shardscope::ui

@@ -1,0 +1,47 @@
+// Text: every sentence and label of the app in English and Chinese. The strings stand in
+// ui/catalogue/, one file a panel; `{}` are fmt placeholders, the same number in both languages. Op
+// names and keys are never translated.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "trace/analysis/collectives.h"
+#include "ui/commands.h"
+
+namespace shardscope::ui {
+
+enum class Text : uint16_t {
+#define SHARDSCOPE_TEXT(name, english, chinese) name,
+#include "ui/catalogue/all.inc"
+#undef SHARDSCOPE_TEXT
+};
+inline constexpr int kNumTexts = 0
+#define SHARDSCOPE_TEXT(name, english, chinese) +1
+#include "ui/catalogue/all.inc"
+#undef SHARDSCOPE_TEXT
+    ;
+
+// Never null; UTF-8.
+const char* Tr(Language language, Text text);
+
+// With the placeholders filled in.
+template <typename... Args>
+std::string TrFormat(Language language, Text text, const Args&... args) {
+  return fmt::format(fmt::runtime(Tr(language, text)), args...);
+}
+
+// "all-gather queued behind RS block2" from a stall's cause and the name that the cause gives.
+std::string StallSentence(Language language, analysis::StallCause cause,
+                          std::string_view cause_object);
+
+// The label of a key ("prefetch.backward" -> "Backward prefetch"); the key itself if it has none.
+std::string KeyLabel(Language language, std::string_view key);
+
+const char* MemoryCategoryName(Language language, query::MemoryCategory category);
+const char* OpClassName(Language language, query::OpClass op_class);
+
+}  // namespace shardscope::ui

@@ -1,0 +1,97 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "ui/commands.h"
+#include "ui/draw_log.h"
+#include "ui/text.h"
+#include "ui/theme.h"
+
+namespace shardscope::ui {
+namespace {
+
+TEST(Theme, TextReadsOnItsGroundInBothThemes) {
+  for (const ThemeName name : {ThemeName::kDark, ThemeName::kLight}) {
+    const Theme& theme = GetTheme(name);
+    for (const Color ground : {theme.surface.panel, theme.surface.raised, theme.surface.window}) {
+      EXPECT_GE(Contrast(theme.ink.text, ground), 4.5);
+      EXPECT_GE(Contrast(theme.ink.dim, ground), 4.5);
+    }
+    EXPECT_GE(Contrast(theme.state.live_text, theme.state.live_fill), 4.5);
+    EXPECT_GE(Contrast(theme.state.quiet_text, theme.state.quiet_fill), 4.5);
+    EXPECT_GE(Contrast(theme.state.cut_text, theme.state.cut_fill), 4.5);
+    EXPECT_GE(Contrast(theme.state.pending_text, theme.state.pending_fill), 4.5);
+    EXPECT_GE(Contrast(theme.state.good, theme.surface.raised), 4.5);
+    EXPECT_GE(Contrast(theme.state.bad, theme.surface.raised), 4.5);
+  }
+}
+
+TEST(Theme, SpanLabelsReadOnEveryOpColor) {
+  for (const ThemeName name : {ThemeName::kDark, ThemeName::kLight}) {
+    const Theme& theme = GetTheme(name);
+    for (int i = 0; i <= static_cast<int>(query::OpClass::kBookkeeping); ++i) {
+      const Color ground = OpColor(theme, static_cast<query::OpClass>(i));
+      EXPECT_GE(Contrast(InkOn(theme, ground), ground), 4.2) << i;
+    }
+  }
+}
+
+TEST(Theme, NeighbouringUnitsDiffer) {
+  const Color hue = GetTheme(ThemeName::kDark).op.forward;
+  EXPECT_NE(UnitShade(hue, 0), UnitShade(hue, 1));
+  EXPECT_NE(UnitShade(hue, 1), UnitShade(hue, 2));
+  EXPECT_NE(UnitShade(hue, 2), UnitShade(hue, 3));
+  EXPECT_EQ(UnitShade(hue, -1), hue);
+}
+
+// "{}" and "{1}" alike.
+int CountPlaceholders(const char* text) {
+  return static_cast<int>(std::count(text, text + std::strlen(text), '{'));
+}
+
+TEST(Text, EveryEntryHasBothLanguagesAndTheSamePlaceholders) {
+  for (int i = 0; i < kNumTexts; ++i) {
+    const char* english = Tr(Language::kEnglish, static_cast<Text>(i));
+    const char* chinese = Tr(Language::kChinese, static_cast<Text>(i));
+    EXPECT_STRNE(english, "") << i;
+    EXPECT_STRNE(chinese, "") << i;
+    EXPECT_EQ(CountPlaceholders(english), CountPlaceholders(chinese)) << english;
+  }
+}
+
+TEST(Text, GlossaryTermsAreTheWrittenOnes) {
+  EXPECT_STREQ(Tr(Language::kChinese, Text::kAllGather), "全收集");
+  EXPECT_STREQ(Tr(Language::kChinese, Text::kReduceScatter), "规约散布");
+  EXPECT_STREQ(Tr(Language::kChinese, Text::kExposedCommunication), "暴露通信");
+  EXPECT_EQ(TrFormat(Language::kChinese, Text::kAppliesAtStep, 132), "第 132 步生效");
+  EXPECT_EQ(StallSentence(Language::kEnglish, analysis::StallCause::kQueuedBehind, "RS block2"),
+            "all-gather queued behind RS block2");
+}
+
+TEST(Text, UnknownKeysKeepTheirName) {
+  EXPECT_EQ(KeyLabel(Language::kEnglish, "prefetch.backward"), "Backward prefetch");
+  EXPECT_EQ(KeyLabel(Language::kChinese, "no.such.key"), "no.such.key");
+}
+
+TEST(DrawLog, ListsWhatPanelsPutOnlyWhenEnabled) {
+  DrawLog off;
+  off.Text("a", "b", {});
+  EXPECT_TRUE(off.items().empty());
+
+  DrawLog log(true);
+  log.SetPanel("top_bar");
+  log.Int("exposed", "38 ms", 38'000'000, "ns", {1, 2, 3, 4});
+  log.SetPanel("memory");
+  log.Text("title", "Memory", {});
+  ASSERT_NE(log.Find("top_bar", "exposed"), nullptr);
+  EXPECT_EQ(std::get<int64_t>(log.Find("top_bar", "exposed")->value), 38'000'000);
+  EXPECT_EQ(log.Find("memory", "exposed"), nullptr);
+  log.Clear();
+  EXPECT_TRUE(log.items().empty());
+}
+
+}  // namespace
+}  // namespace shardscope::ui
