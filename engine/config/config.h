@@ -32,24 +32,41 @@ struct KeyInfo {
       default_value;  // canonical text; keys that a preset or strategy sets show the fsdp2 default
   std::string unit;   // "steps", "B/s", ... or empty
   std::vector<std::string> choices;  // kChoice
-  double minimum = 0;                // kInt, kFloat
+  double minimum = 0;  // kInt, kFloat; kDuration in ns, kBandwidth in B/s, kBytes in bytes
   double maximum = 0;
-  bool live = false;  // may change while the run trains
-  std::string help;   // one sentence
+  bool live = false;     // may change while the run trains
+  bool settable = true;  // false: the trainer writes it, Set refuses it
+  std::string help;      // one sentence
 };
 
 // All keys, in the order of --help (grouped by prefix).
 const std::vector<KeyInfo>& AllKeys();
 const KeyInfo* FindKey(std::string_view name);
 
+// What `key` accepts, for people: "a whole number from 1 to 64", "one of pre, post, none", ...
+std::string Allowed(const KeyInfo& key);
+
+// All keys with type, default, unit, whether live, and help: the end of `shardscope-train --help`.
+std::string KeyHelp();
+
 // The canonical text of `value` for `key` ("1 GB/s" -> "1GB/s"), or an error that names key, value
 // and what is allowed.
 Result<std::string> Canonical(const KeyInfo& key, std::string_view value);
 
+// Keys that change at a step. A share is resolved again whenever train.steps changes.
 struct Change {
-  int64_t step = 0;  // first step it applies to
+  int64_t step = 0;   // first step it applies to
+  std::string share;  // "1/3" of train.steps, rounded down; empty: `step` was given itself
   std::map<std::string, std::string> set;
+  bool operator==(const Change&) const = default;
 };
+
+// A key's default may depend on other keys, as long as it is not set itself:
+//   prefetch.limit        2 with preset=fsdp1, else 0
+//   reshard_after_forward true with strategy=full, else false
+//   strategy              grad_op if reshard_after_forward=false is set, else full
+//   precision.reduce      fp64 with precision.param=fp64, else fp32
+//   transport             emulated if link.bandwidth or link.latency is set, else shared_memory
 
 class Config {
  public:
@@ -70,7 +87,7 @@ class Config {
   bool IsExplicit(std::string_view key) const;
 
   const std::string& Get(std::string_view key) const;  // canonical text; the key must exist
-  int64_t GetInt(std::string_view key) const;
+  int64_t GetInt(std::string_view key) const;          // durations in ns, sizes in bytes
   double GetFloat(std::string_view key) const;
   bool GetBool(std::string_view key) const;
 
@@ -79,25 +96,42 @@ class Config {
   // Changes at steps that a preset lists, ascending: [[change]] step = 40, set = {
   // "prefetch.backward" = "pre" } ; a step may also be a share of train.steps ("1/3").
   const std::vector<Change>& changes() const { return changes_; }
-  void AddChange(Change change) { changes_.push_back(std::move(change)); }
+  void AddChange(Change change);
+  void ClearChanges() { changes_.clear(); }
+
+  // run.control_socket, which Set refuses: only the trainer knows it.
+  void SetControlSocket(std::string path);
 
  private:
   struct Value {
     std::string text;
     bool is_explicit = false;
   };
+  void SetDefault(std::string_view key, std::string_view value);
+  void RefreshDefaults();
+  void ResolveChanges();
+
   std::map<std::string, Value, std::less<>> values_;
   std::vector<Change> changes_;
 };
 
 // run.toml: reading (any nesting of tables; errors name file, line, key) and writing (every key
-// with its value and help as a comment; reading it back gives the same Config).
+// with its value and help as a comment; reading it back gives the same Config). The list `chosen`
+// of a written file says which keys were set; a key outside it counts as set only if its value is
+// not the default. A file that lists changes replaces those that `config` had. On an error
+// `config` is as before.
 Result<Config> LoadToml(const std::string& path);
 Status ApplyToml(const std::string& path, Config* config);
 std::string PrintToml(const Config& config);
 
+// run.control_socket of a run.toml, whatever else is in it (it may come from another version).
+Result<std::string> ReadControlSocket(const std::string& path);
+
 // "key=value" of --set; applied in order.
 Status ApplySetting(std::string_view setting, Config* config);
+
+// A change while the run trains: all or nothing, only live keys, and the result passes Check().
+Status ApplyLive(const std::map<std::string, std::string>& values, Config* config);
 
 // link.bandwidth: a fixed rate, or auto:<share>.
 struct LinkBandwidth {
@@ -106,6 +140,19 @@ struct LinkBandwidth {
   double bytes_per_second = 0;  // if not auto
 };
 LinkBandwidth GetLinkBandwidth(const Config& config);
+
+// record.steps: steps begin <= step < end.
+struct StepWindow {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+StepWindow GetRecordSteps(const Config& config);
+
+// unit.policy: blocks per unit.
+int64_t GetBlocksPerUnit(const Config& config);
+
+// engine.compute_slots with 0 resolved to the cores that this process may use.
+int64_t GetComputeSlots(const Config& config);
 
 // The Policy that the keys give (preset resolved).
 plan::Policy ToPolicy(const Config& config);

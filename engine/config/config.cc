@@ -1,0 +1,148 @@
+#include "engine/config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <thread>
+
+#include "trace/base/check.h"
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+
+namespace shardscope::config {
+namespace {
+
+Status UnknownKey(std::string_view name) {
+  std::vector<std::string> names;
+  for (const KeyInfo& key : AllKeys()) names.push_back(key.name);
+  const std::string shown(name.substr(0, 80));
+  if (const auto nearest = NearestName(shown, names))
+    return Status::Error(fmt::format("unknown key {}; did you mean {}?", shown, *nearest));
+  return Status::Error(
+      fmt::format("unknown key {}; shardscope-train --help lists all keys", shown));
+}
+
+// "1/3" of `steps`, rounded down. The share was checked when the change was read.
+int64_t StepOfShare(std::string_view share, int64_t steps) {
+  int64_t top = 0;
+  int64_t bottom = 1;
+  const auto parts = Split(share, '/');
+  SHARDSCOPE_CHECK(parts.size() == 2);
+  std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), top);
+  std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), bottom);
+  SHARDSCOPE_CHECK(bottom > 0);
+  return steps * top / bottom;
+}
+
+}  // namespace
+
+Config::Config() {
+  for (const KeyInfo& key : AllKeys()) values_[key.name] = {.text = key.default_value};
+}
+
+Status Config::Set(std::string_view key, std::string_view value) {
+  const KeyInfo* info = FindKey(key);
+  if (info == nullptr) return UnknownKey(key);
+  if (!info->settable)
+    return Status::Error(fmt::format("{} cannot be set: the trainer writes it", info->name));
+  auto canonical = Canonical(*info, value);
+  if (!canonical.ok()) return canonical.status();
+  values_[info->name] = {.text = *std::move(canonical), .is_explicit = true};
+  RefreshDefaults();
+  return Status::Ok();
+}
+
+Status Config::SetAll(const std::map<std::string, std::string>& values) {
+  Config candidate = *this;
+  for (const auto& [key, value] : values) SHARDSCOPE_RETURN_IF_ERROR(candidate.Set(key, value));
+  *this = std::move(candidate);
+  return Status::Ok();
+}
+
+void Config::SetDefault(std::string_view key, std::string_view value) {
+  Value& stored = values_.find(key)->second;
+  if (!stored.is_explicit) stored.text = value;
+}
+
+// Defaults that depend on other keys; the list is in config.h.
+void Config::RefreshDefaults() {
+  const bool reshard_is_off =
+      IsExplicit("reshard_after_forward") && !GetBool("reshard_after_forward");
+  SetDefault("strategy", reshard_is_off ? "grad_op" : "full");
+  SetDefault("reshard_after_forward", Get("strategy") == "full" ? "true" : "false");
+  SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
+  SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");
+  const bool link_is_stated = IsExplicit("link.bandwidth") || IsExplicit("link.latency");
+  SetDefault("transport", link_is_stated ? "emulated" : "shared_memory");
+  ResolveChanges();
+}
+
+void Config::ResolveChanges() {
+  for (Change& change : changes_)
+    if (!change.share.empty()) change.step = StepOfShare(change.share, GetInt("train.steps"));
+  std::stable_sort(changes_.begin(), changes_.end(),
+                   [](const Change& a, const Change& b) { return a.step < b.step; });
+}
+
+void Config::AddChange(Change change) {
+  changes_.push_back(std::move(change));
+  ResolveChanges();
+}
+
+void Config::SetControlSocket(std::string path) {
+  values_["run.control_socket"] = {.text = std::move(path), .is_explicit = true};
+}
+
+bool Config::IsExplicit(std::string_view key) const {
+  const auto found = values_.find(key);
+  SHARDSCOPE_CHECK(found != values_.end());
+  return found->second.is_explicit;
+}
+
+const std::string& Config::Get(std::string_view key) const {
+  const auto found = values_.find(key);
+  SHARDSCOPE_CHECK(found != values_.end());
+  return found->second.text;
+}
+
+int64_t Config::GetInt(std::string_view key) const {
+  const KeyInfo* info = FindKey(key);
+  SHARDSCOPE_CHECK(info != nullptr);
+  const std::string& text = Get(key);
+  if (info->type == KeyType::kDuration) return ParseDuration(text).value();
+  if (info->type == KeyType::kBytes) return ParseBytes(text).value();
+  SHARDSCOPE_CHECK(info->type == KeyType::kInt);
+  int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+double Config::GetFloat(std::string_view key) const {
+  const KeyInfo* info = FindKey(key);
+  SHARDSCOPE_CHECK(info != nullptr &&
+                   (info->type == KeyType::kFloat || info->type == KeyType::kInt));
+  const std::string& text = Get(key);
+  double number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+bool Config::GetBool(std::string_view key) const {
+  const std::string& text = Get(key);
+  SHARDSCOPE_CHECK(text == "true" || text == "false");
+  return text == "true";
+}
+
+std::map<std::string, std::string> Config::Values() const {
+  std::map<std::string, std::string> values;
+  for (const auto& [key, value] : values_) values[key] = value.text;
+  return values;
+}
+
+int64_t GetComputeSlots(const Config& config) {
+  const int64_t slots = config.GetInt("engine.compute_slots");
+  return slots > 0 ? slots : std::max<int64_t>(1, std::thread::hardware_concurrency());
+}
+
+}  // namespace shardscope::config

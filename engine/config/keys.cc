@@ -1,0 +1,229 @@
+// The table of all keys. Everything else (parsing, help, run.toml, the form of a new run) reads it.
+#include <algorithm>
+
+#include "engine/config/config.h"
+#include "trace/base/time.h"
+
+namespace shardscope::config {
+namespace {
+
+using Keys = std::vector<KeyInfo>;
+
+constexpr double kMaxRecordBytes = 1e15;
+
+KeyInfo Int(std::string name, int64_t value, double minimum, double maximum, std::string help) {
+  return {.name = std::move(name),
+          .type = KeyType::kInt,
+          .default_value = std::to_string(value),
+          .minimum = minimum,
+          .maximum = maximum,
+          .help = std::move(help)};
+}
+
+// The first choice is the default.
+KeyInfo Choice(std::string name, std::vector<std::string> choices, std::string help) {
+  std::string first = choices.front();
+  return {.name = std::move(name),
+          .type = KeyType::kChoice,
+          .default_value = std::move(first),
+          .choices = std::move(choices),
+          .help = std::move(help)};
+}
+
+KeyInfo Text(std::string name, std::string value, std::string help) {
+  return {.name = std::move(name),
+          .type = KeyType::kString,
+          .default_value = std::move(value),
+          .help = std::move(help)};
+}
+
+KeyInfo Bool(std::string name, bool value, std::string help) {
+  return {.name = std::move(name),
+          .type = KeyType::kBool,
+          .default_value = value ? "true" : "false",
+          .help = std::move(help)};
+}
+
+KeyInfo Live(KeyInfo key) {
+  key.live = true;
+  return key;
+}
+
+KeyInfo In(std::string unit, KeyInfo key) {
+  key.unit = std::move(unit);
+  return key;
+}
+
+Keys ShardingKeys() {
+  return {
+      Live(
+          Choice("preset", {"fsdp2", "fsdp1"},
+                 "Whose waits, copies and free points the schedule has; sets the defaults of other "
+                 "keys, nothing else.")),
+      Live(Choice("strategy", {"full", "grad_op", "no_shard"},
+                  "What is sharded: parameters, gradients and optimizer state; the last two only; "
+                  "nothing.")),
+      Live(Bool("reshard_after_forward", true,
+                "Free a unit's gathered parameters after its forward and gather them again for its "
+                "backward.")),
+      Live(Choice("prefetch.backward", {"pre", "post", "none"},
+                  "When the next unit's all-gather is issued in the backward pass: before this "
+                  "unit's backward, after it, or only when it is needed.")),
+      Live(In("units", Int("prefetch.backward_depth", 1, 1, 3,
+                           "How many units ahead the backward prefetch reaches."))),
+      Live(In("units", Int("prefetch.forward", 0, 0, 3,
+                           "How many units ahead all-gathers are issued in the forward pass; 0 = "
+                           "none."))),
+      Live(In("units", Int("prefetch.limit", 0, 0, 64,
+                           "At most this many gathered units in flight; the host waits for the "
+                           "oldest to be freed; 0 = no limit."))),
+      Live(
+          In("ops", Int("host.run_ahead", -1, -1, 1000,
+                        "How many compute ops the host may issue ahead of the one that runs; 0 = a "
+                        "host that waits, -1 = no limit."))),
+      Text("unit.policy", "block",
+           "Which blocks are gathered together: block = each is a unit, blocks:n = n of them."),
+      Bool("unit.root", false,
+           "Put embedding and head into one root unit that stays gathered, instead of units of "
+           "their own."),
+  };
+}
+
+Keys CommunicationKeys() {
+  return {
+      Choice("transport", {"shared_memory", "emulated", "gloo"},
+             "What moves the bytes: this machine's memory at full speed, the same paced to the "
+             "stated link, or Gloo."),
+      Live(KeyInfo{.name = "link.bandwidth",
+                   .type = KeyType::kBandwidth,
+                   .default_value = "1GB/s",
+                   .unit = "B/s",
+                   .minimum = 1e3,
+                   .maximum = 1e12,
+                   .help = "Speed of each rank's emulated link; auto:0.6 = such that a block's "
+                           "all-gather takes 0.6 of its measured forward."}),
+      Live(KeyInfo{.name = "link.latency",
+                   .type = KeyType::kDuration,
+                   .default_value = "20us",
+                   .unit = "s",
+                   .minimum = 0,
+                   .maximum = 10.0 * kNsPerSecond,
+                   .help = "Fixed time that each collective on the emulated link takes besides its "
+                           "bytes."}),
+      KeyInfo{.name = "comm.timeout",
+              .type = KeyType::kDuration,
+              .default_value = "60s",
+              .unit = "s",
+              .minimum = 10.0 * kNsPerMs,
+              .maximum = 3600.0 * kNsPerSecond,
+              .help = "How long a rank waits for the others in a collective before the run fails."},
+      Choice("precision.param", {"fp32", "bf16", "fp64"},
+             "Type of the gathered parameters and of compute; fp64 is for tests."),
+      Choice("precision.reduce", {"fp32", "bf16", "fp64"},
+             "Type in which gradients are sent; they are summed in fp32 or better."),
+  };
+}
+
+Keys RunKeys() {
+  KeyInfo socket =
+      Text("run.control_socket", "", "The run's control socket; the trainer writes it.");
+  socket.settable = false;
+  return {
+      Text("run.name", "", "Name of the run; empty = the name of its folder."),
+      In("ranks", Int("run.ranks", 4, 1, 64, "Number of ranks that train together.")),
+      Choice("run.device", {"cpu", "cuda"}, "What the ranks compute on."),
+      Int("run.seed", 0, 0, 4294967295.0,
+          "Seed of the initial weights and of the order of the samples."),
+      socket,
+  };
+}
+
+Keys ModelKeys() {
+  return {
+      In("blocks", Int("model.layers", 4, 1, 128, "Number of transformer blocks.")),
+      Int("model.dim", 128, 8, 8192, "Width of the model; a multiple of model.heads."),
+      Int("model.heads", 4, 1, 128,
+          "Attention heads; each has model.dim/model.heads channels, an even number."),
+      In("bytes", Int("model.seq", 128, 2, 8192, "Length of a sample; a token is a byte.")),
+      Text("data.path", "",
+           "File or folder of UTF-8 text to learn; empty = Shardscope's own source tree."),
+  };
+}
+
+Keys TrainKeys() {
+  return {
+      In("steps", Int("train.steps", 100, 1, 1e9, "Number of optimizer steps.")),
+      In("samples", Int("train.batch", 4, 1, 4096, "Samples per rank and micro-batch.")),
+      Int("train.micro_batches", 1, 1, 64,
+          "Micro-batches per step, whose gradients are accumulated."),
+      Live(KeyInfo{.name = "train.lr",
+                   .type = KeyType::kFloat,
+                   .default_value = "0.003",
+                   .minimum = 0,
+                   .maximum = 10,
+                   .help = "Learning rate of AdamW after the warm-up."}),
+      KeyInfo{.name = "train.clip",
+              .type = KeyType::kFloat,
+              .default_value = "1",
+              .minimum = 0,
+              .maximum = 1e6,
+              .help = "Largest global gradient norm; larger gradients are scaled down; 0 = off."},
+      In("steps", Int("train.warmup_steps", 10, 0, 1e6,
+                      "Steps over which the learning rate rises to train.lr.")),
+  };
+}
+
+Keys EngineKeys() {
+  return {
+      Live(Int("engine.compute_slots", 0, 0, 1024,
+               "How many compute ops may run at once over all ranks; 0 = one per core.")),
+      KeyInfo{.name = "engine.memory_limit",
+              .type = KeyType::kBytes,
+              .default_value = "0",
+              .unit = "B",
+              .minimum = 0,
+              .maximum = kMaxRecordBytes,
+              .help =
+                  "Bytes that one rank may allocate before the run fails as if out of memory; 0 "
+                  "= no limit."},
+      Live(In("steps", Text("record.steps", "all",
+                            "Which steps are recorded: all, or a:b = from step a up to, not "
+                            "including, step b."))),
+      Choice("record.on_error", {"continue", "stop"},
+             "What to do when the trace cannot be written, as on a full disk: train on without it, "
+             "or stop."),
+      KeyInfo{.name = "record.max_bytes",
+              .type = KeyType::kBytes,
+              .default_value = "0",
+              .unit = "B",
+              .minimum = 0,
+              .maximum = kMaxRecordBytes,
+              .help = "Largest size of the trace; beyond it the oldest steps go; 0 = no limit."},
+  };
+}
+
+Keys MakeKeys() {
+  Keys all;
+  for (Keys (*group)() :
+       {ShardingKeys, CommunicationKeys, RunKeys, ModelKeys, TrainKeys, EngineKeys}) {
+    Keys keys = group();
+    std::move(keys.begin(), keys.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<KeyInfo>& AllKeys() {
+  static const Keys kKeys = MakeKeys();
+  return kKeys;
+}
+
+const KeyInfo* FindKey(std::string_view name) {
+  const auto& keys = AllKeys();
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& key) { return key.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+}  // namespace shardscope::config

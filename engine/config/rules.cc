@@ -1,0 +1,134 @@
+// Rules between keys, changes while a run trains, and the Policy that the keys give.
+#include <fmt/format.h>
+
+#include "engine/config/config.h"
+#include "trace/base/check.h"
+#include "trace/base/text.h"
+
+namespace shardscope::config {
+namespace {
+
+std::string Shown(const Config& config, std::string_view key) {
+  return fmt::format("{}={}", key, config.Get(key));
+}
+
+Status CheckModel(const Config& config) {
+  const int64_t dim = config.GetInt("model.dim");
+  const int64_t heads = config.GetInt("model.heads");
+  if (dim % heads != 0)
+    return Status::Error(
+        fmt::format("model.heads={} does not divide model.dim={}: make model.dim a "
+                    "multiple of model.heads",
+                    heads, dim));
+  if (dim / heads % 2 != 0)
+    return Status::Error(
+        fmt::format("model.dim={} over model.heads={} gives {} channels a head, and rotary "
+                    "positions need an even number",
+                    dim, heads, dim / heads));
+  return Status::Ok();
+}
+
+Status CheckSharding(const Config& config) {
+  if (config.GetBool("reshard_after_forward") == (config.Get("strategy") == "full"))
+    return Status::Ok();
+  return Status::Error(fmt::format(
+      "{} contradicts {}: set one of them only (full reshards after the forward, grad_op "
+      "and no_shard do not)",
+      Shown(config, "reshard_after_forward"), Shown(config, "strategy")));
+}
+
+Status CheckPrecision(const Config& config) {
+  if ((config.Get("precision.param") == "fp64") == (config.Get("precision.reduce") == "fp64"))
+    return Status::Ok();
+  return Status::Error(fmt::format("{} does not go with {}: fp64 is for both or for neither",
+                                   Shown(config, "precision.reduce"),
+                                   Shown(config, "precision.param")));
+}
+
+Status CheckAvailable(const Config& config) {
+  if (config.Get("run.device") == "cuda")
+    return Status::Error("run.device=cuda: this build has no CUDA plugin; use run.device=cpu");
+  if (config.Get("transport") == "gloo")
+    return Status::Error(
+        "transport=gloo: this build has no Gloo transport; use shared_memory or emulated");
+  return Status::Ok();
+}
+
+Status CheckChanges(const Config& config) {
+  Config at_step = config;
+  at_step.ClearChanges();
+  for (const Change& change : config.changes()) {
+    const Status status = ApplyLive(change.set, &at_step);
+    if (!status.ok())
+      return Status::Error(fmt::format("change at step {}: {}", change.step, status.message()));
+  }
+  return Status::Ok();
+}
+
+plan::DType ParseDType(const std::string& text) {
+  if (text == "bf16") return plan::DType::kBf16;
+  return text == "fp64" ? plan::DType::kFp64 : plan::DType::kFp32;
+}
+
+}  // namespace
+
+Status Config::Check() const {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckModel(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckAvailable(*this));
+  return CheckChanges(*this);
+}
+
+Status ApplySetting(std::string_view setting, Config* config) {
+  const size_t equals = setting.find('=');
+  if (equals == std::string_view::npos)
+    return Status::Error(fmt::format("--set {}: expected key=value", setting));
+  return config->Set(Trim(setting.substr(0, equals)), setting.substr(equals + 1));
+}
+
+Status ApplyLive(const std::map<std::string, std::string>& values, Config* config) {
+  Config candidate = *config;
+  SHARDSCOPE_RETURN_IF_ERROR(candidate.SetAll(values));
+  for (const auto& [key, value] : values) {
+    if (!FindKey(key)->live)
+      return Status::Error(
+          fmt::format("{} cannot change while the run trains; start a new run with it", key));
+    const bool is_link = key.starts_with("link.");
+    if (is_link && config->Get("transport") != "emulated")
+      return Status::Error(
+          fmt::format("{}={} has no effect with {}; start a new run with transport=emulated", key,
+                      value, Shown(*config, "transport")));
+  }
+  candidate.ClearChanges();  // those of the run were checked when it started
+  SHARDSCOPE_RETURN_IF_ERROR(candidate.Check());
+  for (const Change& change : config->changes()) candidate.AddChange(change);
+  *config = std::move(candidate);
+  return Status::Ok();
+}
+
+plan::Policy ToPolicy(const Config& config) {
+  plan::Policy policy;
+  const std::string& strategy = config.Get("strategy");
+  const std::string& backward = config.Get("prefetch.backward");
+  const auto small = [&](std::string_view key) { return static_cast<int>(config.GetInt(key)); };
+  policy.preset = config.Get("preset") == "fsdp1" ? plan::Preset::kFsdp1 : plan::Preset::kFsdp2;
+  if (strategy == "grad_op") policy.strategy = plan::Strategy::kGradOp;
+  if (strategy == "no_shard") policy.strategy = plan::Strategy::kNoShard;
+  policy.reshard_after_forward = config.GetBool("reshard_after_forward");
+  if (backward == "post") policy.backward_prefetch = plan::BackwardPrefetch::kPost;
+  if (backward == "none") policy.backward_prefetch = plan::BackwardPrefetch::kNone;
+  policy.backward_depth = small("prefetch.backward_depth");
+  policy.forward_prefetch = small("prefetch.forward");
+  policy.prefetch_limit = small("prefetch.limit");
+  policy.run_ahead = small("host.run_ahead");
+  policy.num_ranks = small("run.ranks");
+  policy.micro_batches = small("train.micro_batches");
+  policy.param_dtype = ParseDType(config.Get("precision.param"));
+  policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));
+  policy.master_dtype =
+      policy.param_dtype == plan::DType::kFp64 ? plan::DType::kFp64 : plan::DType::kFp32;
+  return policy;
+}
+
+}  // namespace shardscope::config

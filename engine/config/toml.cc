@@ -1,0 +1,240 @@
+// run.toml: reading. toml++ is built without exceptions and header-only, whatever the package's
+// shared library was built with.
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "engine/config/config.h"
+#include "trace/base/text.h"
+
+namespace shardscope::config {
+namespace {
+
+constexpr uintmax_t kMaxFileBytes = 1 << 20;
+constexpr int64_t kMaxShareBottom = 1'000'000;
+
+struct Entry {
+  std::string key;
+  std::string value;
+  int64_t line = 0;
+};
+
+struct ReadChange {
+  Change change;
+  int64_t line = 0;
+};
+
+struct Document {
+  std::vector<Entry> entries;
+  std::vector<ReadChange> changes;
+  std::optional<std::set<std::string, std::less<>>> chosen;
+};
+
+int64_t LineOf(const toml::node& node) { return node.source().begin.line; }
+
+Status ErrorAt(int64_t line, const std::string& message) {
+  return Status::Error(fmt::format("{}: {}", line, message));
+}
+
+std::optional<std::string> ScalarText(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return std::to_string(number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = node.as_boolean()) return std::string(flag->get() ? "true" : "false");
+  return std::nullopt;
+}
+
+// Tables nested in any way, and dotted keys in quotes, all become dotted keys.
+Status Flatten(const toml::table& table, const std::string& prefix, std::vector<Entry>* entries) {
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + std::string(key.str());
+    if (const toml::table* inner = node.as_table()) {
+      SHARDSCOPE_RETURN_IF_ERROR(Flatten(*inner, name + ".", entries));
+    } else if (auto text = ScalarText(node)) {
+      entries->push_back({name, *std::move(text), LineOf(node)});
+    } else {
+      return ErrorAt(LineOf(node),
+                     fmt::format("{}: must be one text, number, true or false", name));
+    }
+  }
+  return Status::Ok();
+}
+
+// A step number, or a share of train.steps as "1/3".
+Status ReadStep(const toml::node* node, int64_t line, Change* change) {
+  const std::string wanted =
+      "a change needs step = a step number from 0, or a share of train.steps as \"1/3\"";
+  if (node == nullptr) return ErrorAt(line, wanted);
+  if (const auto* number = node->as_integer()) {
+    change->step = number->get();
+    return change->step >= 0 ? Status::Ok() : ErrorAt(LineOf(*node), wanted);
+  }
+  const auto* text = node->as_string();
+  const auto parts = text != nullptr ? Split(text->get(), '/') : std::vector<std::string_view>();
+  if (parts.size() != 2) return ErrorAt(LineOf(*node), wanted);
+  int64_t numbers[2] = {};
+  for (size_t i = 0; i < 2; ++i) {
+    const char* end = parts[i].data() + parts[i].size();
+    const auto [last, error] = std::from_chars(parts[i].data(), end, numbers[i]);
+    if (error != std::errc() || last != end) return ErrorAt(LineOf(*node), wanted);
+  }
+  const auto [top, bottom] = std::pair(numbers[0], numbers[1]);
+  if (top < 0 || bottom < 1 || top > bottom || bottom > kMaxShareBottom)
+    return ErrorAt(LineOf(*node), wanted);
+  change->share = text->get();
+  return Status::Ok();
+}
+
+Status ReadChangeTable(const toml::table& table, std::vector<ReadChange>* changes) {
+  ReadChange read{.line = LineOf(table)};
+  for (const auto& [key, node] : table) {
+    if (key.str() != "step" && key.str() != "set")
+      return ErrorAt(LineOf(node), fmt::format("a change has step and set, not {}", key.str()));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(ReadStep(table.get("step"), read.line, &read.change));
+  const toml::table* set = table.get("set") != nullptr ? table.get("set")->as_table() : nullptr;
+  if (set == nullptr || set->empty())
+    return ErrorAt(read.line, "a change needs set = { \"key\" = value }");
+  std::vector<Entry> entries;
+  SHARDSCOPE_RETURN_IF_ERROR(Flatten(*set, "", &entries));
+  Config scratch;
+  for (const Entry& entry : entries) {
+    const Status status = scratch.Set(entry.key, entry.value);
+    if (!status.ok()) return ErrorAt(entry.line, status.message());
+    if (!FindKey(entry.key)->live)
+      return ErrorAt(entry.line, fmt::format("{} cannot change while the run trains", entry.key));
+    read.change.set[entry.key] = scratch.Get(entry.key);
+  }
+  changes->push_back(std::move(read));
+  return Status::Ok();
+}
+
+Status ReadChanges(const toml::node& node, std::vector<ReadChange>* changes) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return ErrorAt(LineOf(node), "change: must be a list, written [[change]]");
+  for (const toml::node& item : *list) {
+    const toml::table* table = item.as_table();
+    if (table == nullptr)
+      return ErrorAt(LineOf(item), "change: must be a list of tables, written [[change]]");
+    SHARDSCOPE_RETURN_IF_ERROR(ReadChangeTable(*table, changes));
+  }
+  return Status::Ok();
+}
+
+Status ReadChosen(const toml::node& node, Document* document) {
+  document->chosen.emplace();
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return ErrorAt(LineOf(node), "chosen: must be a list of keys");
+  for (const toml::node& item : *list) {
+    const auto* name = item.as_string();
+    if (name == nullptr || FindKey(name->get()) == nullptr)
+      return ErrorAt(LineOf(item), "chosen: must be a list of keys");
+    document->chosen->insert(name->get());
+  }
+  return Status::Ok();
+}
+
+Result<toml::table> Parse(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return Status::Error(fmt::format("{} is a folder, not a configuration file", path));
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return Status::Error(fmt::format("cannot read {}: no such file, or no right to", path));
+  std::string text(kMaxFileBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxFileBytes)
+    return Status::Error(fmt::format("{} is over 1 MiB: no configuration file", path));
+  toml::parse_result result = toml::parse(text);
+  if (!result)
+    return Status::Error(fmt::format("{}:{}: {}", path, result.error().source().begin.line,
+                                     result.error().description()));
+  return std::move(result).table();
+}
+
+Status ReadDocument(const toml::table& table, Document* document) {
+  toml::table keys = table;
+  if (const toml::node* node = table.get("change")) {
+    SHARDSCOPE_RETURN_IF_ERROR(ReadChanges(*node, &document->changes));
+    keys.erase("change");
+  }
+  if (const toml::node* node = table.get("chosen")) {
+    SHARDSCOPE_RETURN_IF_ERROR(ReadChosen(*node, document));
+    keys.erase("chosen");
+  }
+  return Flatten(keys, "", &document->entries);
+}
+
+Status SetEntry(const Entry& entry, Config* config) {
+  const KeyInfo* key = FindKey(entry.key);
+  if (key != nullptr && key->name == "run.control_socket") {
+    config->SetControlSocket(entry.value);
+    return Status::Ok();
+  }
+  const Status status = config->Set(entry.key, entry.value);
+  return status.ok() ? status : ErrorAt(entry.line, status.message());
+}
+
+// With a list of chosen keys, those first: they decide the defaults that the others are compared
+// with.
+Status Apply(const Document& document, Config* config) {
+  std::map<std::string, const Entry*> rest;
+  for (const Entry& entry : document.entries) {
+    if (document.chosen && !document.chosen->contains(entry.key) && FindKey(entry.key) != nullptr)
+      rest[entry.key] = &entry;
+    else
+      SHARDSCOPE_RETURN_IF_ERROR(SetEntry(entry, config));
+  }
+  // In table order: preset, strategy and the like come before the keys whose defaults they give.
+  for (const KeyInfo& key : AllKeys()) {
+    const auto found = rest.find(key.name);
+    if (found == rest.end()) continue;
+    const auto canonical = Canonical(key, found->second->value);
+    if (canonical.ok() && *canonical == config->Get(key.name)) continue;
+    SHARDSCOPE_RETURN_IF_ERROR(SetEntry(*found->second, config));
+  }
+  if (!document.changes.empty()) config->ClearChanges();
+  for (const ReadChange& read : document.changes) config->AddChange(read.change);
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status ApplyToml(const std::string& path, Config* config) {
+  const auto table = Parse(path);
+  if (!table.ok()) return table.status();
+  Document document;
+  Config candidate = *config;
+  Status status = ReadDocument(*table, &document);
+  if (status.ok()) status = Apply(document, &candidate);
+  if (!status.ok()) return Status::Error(fmt::format("{}:{}", path, status.message()));
+  *config = std::move(candidate);
+  return Status::Ok();
+}
+
+Result<Config> LoadToml(const std::string& path) {
+  Config config;
+  SHARDSCOPE_RETURN_IF_ERROR(ApplyToml(path, &config));
+  return config;
+}
+
+Result<std::string> ReadControlSocket(const std::string& path) {
+  const auto table = Parse(path);
+  if (!table.ok()) return table.status();
+  if (const auto socket = table->at_path("run.control_socket").value<std::string>();
+      socket && !socket->empty())
+    return *socket;
+  return Status::Error(fmt::format("{} names no control socket (run.control_socket)", path));
+}
+
+}  // namespace shardscope::config
