@@ -13,17 +13,10 @@
 #include "trace/analysis/report.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
+#include "ui/fonts.h"
 #include "ui/theme.h"
 
-struct ImFont;
-
 namespace shardscope::ui {
-
-struct Fonts {
-  ImFont* text = nullptr;  // Roboto, with CJK merged
-  ImFont* bold = nullptr;
-  ImFont* mono = nullptr;
-};
 
 // The visible time range that timeline and memory share.
 struct View {
@@ -47,9 +40,25 @@ struct ControlState {
   std::string error;                          // last refusal, for the bar under the knobs
 };
 
+// A run that the Runs panel lists.
+struct RunEntry {
+  std::string path;
+  std::string name;
+  bool live = false;
+};
+
+// What a new run can be started from.
+struct Places {
+  std::vector<RunEntry> runs;        // recent ones and those in ./runs, newest first
+  std::vector<std::string> presets;  // files of assets/presets
+  std::string trainer;               // path of shardscope-train; empty: not found
+  std::string new_folder;            // a free folder to propose
+};
+
 // What changed at the newest change marker, for the before/after card and the dashed line.
 struct ChangeSummary {
   bool valid = false;
+  bool complete = false;  // both sides have enough steps; else only `markers` may be shown
   int32_t step = 0;
   int64_t time_ns = 0;
   std::vector<query::Marker> markers;
@@ -69,7 +78,7 @@ struct Context {
   int64_t hover_ns = -1;
   std::set<int32_t> folded_ranks;
   ControlState control;
-  std::vector<std::string> recent_runs;
+  Places places;
   std::vector<std::string> log;  // messages of the app and tail of the run's log.txt
   std::string error;             // of opening or starting a run; shown until the next try
   Language language = Language::kEnglish;
