@@ -24,7 +24,7 @@ struct RecorderOptions {
   std::map<std::string, std::string> config;  // every key with its value
   int64_t max_bytes = 0;                      // 0 = unbounded
   bool stop_on_error = false;     // record.on_error: stop the training, or go on and count
-  size_t ring_records = 1 << 14;  // per thread and kind
+  size_t ring_records = 1 << 12;  // per thread and kind
 };
 
 // One op execution, with its collective row (kind empty if it was none).

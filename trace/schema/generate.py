@@ -53,7 +53,7 @@ def rows_header():
     return "".join(parts)
 
 
-def traits(table):
+def traits(index, table):
     names = [column.name for column in table.columns]
     fields = " ".join(f"visit(row.{name});" for name in names)
     references = [f"visit(row.{c.name});" for c in table.columns if c.references]
@@ -63,6 +63,7 @@ def traits(table):
     return f"""
 template <>
 struct TableOf<{row_type(table)}> {{
+  static constexpr size_t kIndex = {index};
   static constexpr const char* kName = "{table.name}";
   static constexpr const char* kInsert =
       "INSERT OR REPLACE INTO {table.name}({", ".join(names)}) VALUES({", ".join("?" * len(names))})";
@@ -82,16 +83,20 @@ struct TableOf<{row_type(table)}> {{
 
 def columns_header():
     types = ", ".join(row_type(table) for table in tables.TABLES)
-    body = "".join(traits(table) for table in tables.TABLES)
+    body = "".join(traits(index, table) for index, table in enumerate(tables.TABLES))
     return f"""// {NOTE}
 // TableOf<Row>: what the store needs to bind and read a row without anybody writing column lists.
 //   ForEachField(row, visit)  calls visit(field) in the order of kInsert and kSelect.
 //   ForEachId(row, visit)     calls visit(field) on the row's own id and on every id it refers to.
 #pragma once
 
+#include <cstddef>
+
 #include "trace/schema/rows.h"
 
 namespace shardscope::schema {{
+
+inline constexpr size_t kNumTables = {len(tables.TABLES)};
 
 template <typename Row>
 struct TableOf;
@@ -164,7 +169,9 @@ def ddl_source():
         return f"const std::vector<std::string>& {name}() {{\n  static const std::vector<std::string> kAll = {{\n" \
                f"    {lines}}};\n  return kAll;\n}}\n\n"
 
+    info = [f'{{"{table.name}", "{", ".join((*table.clustered_by, table.columns[0].name))}"}}' for table in tables.TABLES]
     view_lines = ",\n    ".join(view_items)
+    table_lines = ",\n    ".join(info)
     return f"""// {NOTE}
 #include "trace/schema/ddl.h"
 
@@ -172,6 +179,12 @@ namespace shardscope::schema {{
 
 {vector("LiveTables", [raw(s) for s in live])}{vector("FinishedTables", [raw(s) for s in finished])}\
 {vector("FinishedIndexes", [raw(s) for s in indexes])}\
+const std::vector<TableInfo>& Tables() {{
+  static const std::vector<TableInfo> kAll = {{
+    {table_lines}}};
+  return kAll;
+}}
+
 const std::vector<View>& Views() {{
   static const std::vector<View> kAll = {{
     {view_lines}}};
@@ -202,6 +215,13 @@ struct View {{
   std::string body;  // the SELECT
 }};
 
+struct TableInfo {{
+  std::string name;
+  std::string order;  // the columns that a finished trace orders it by
+}};
+
+// In the order of tables.py, as the next two.
+const std::vector<TableInfo>& Tables();
 const std::vector<std::string>& LiveTables();
 const std::vector<std::string>& FinishedTables();
 const std::vector<std::string>& FinishedIndexes();

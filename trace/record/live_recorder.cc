@@ -1,0 +1,240 @@
+#include "trace/record/live_recorder.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "trace/base/time.h"
+#include "trace/record/nvtx.h"
+
+namespace shardscope::record {
+namespace {
+
+constexpr auto kBatchTime = std::chrono::milliseconds(50);
+
+std::string_view SourceOf(HotKind kind) { return kind == HotKind::kMemory ? "memory" : "engine"; }
+
+uint64_t NextKey() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
+struct RememberedRings {
+  uint64_t key = 0;
+  ThreadRings* rings = nullptr;
+};
+thread_local RememberedRings remembered;
+
+}  // namespace
+
+Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options) {
+  Result<std::unique_ptr<store::TraceWriter>> writer =
+      store::TraceWriter::Create(options.run_folder);
+  if (!writer.ok()) return writer.status();
+  auto recorder = std::make_unique<LiveRecorder>(options, std::move(writer).value());
+  SHARDSCOPE_RETURN_IF_ERROR(recorder->Start(options));
+  return std::unique_ptr<Recorder>(std::move(recorder));
+}
+
+LiveRecorder::LiveRecorder(const RecorderOptions& options,
+                           std::unique_ptr<store::TraceWriter> writer)
+    : key_(NextKey()),
+      ring_records_(options.ring_records),
+      batches_(std::move(writer), options.max_bytes),
+      path_(batches_.trace().file().LivePath()) {}
+
+LiveRecorder::~LiveRecorder() { StopThread(); }
+
+Status LiveRecorder::Start(const RecorderOptions& options) {
+  SetMeta("pid", std::to_string(getpid()));
+  SetMeta("started_realtime_ns", std::to_string(RealtimeNs()));
+  for (const auto& [key, value] : options.meta) SetMeta(key, value);
+  for (const auto& [key, value] : options.config) rare_.Add(schema::ConfigRow{key, value});
+  AddCapability({0, "engine", "on", "", 0});
+  AddCapability({0, "memory", "on", "", 0});
+  if (NvtxAttached()) {
+    AddCapability({0, "nvtx", "on", "", 0});
+  } else {
+    AddCapability({0, "nvtx", "off", "no tool listens (NVTX_INJECTION64_PATH is not set)", 0});
+  }
+  AddClockPair();
+  Drain();  // the rows of the start are there when Open returns
+  SHARDSCOPE_RETURN_IF_ERROR(WriterStatus());
+  thread_ = std::thread([this] { WriterThread(); });
+  return Status::Ok();
+}
+
+void LiveRecorder::SetMeta(std::string_view key, std::string_view value) {
+  rare_.Add(schema::MetaRow{std::string(key), std::string(value)});
+}
+
+ThreadRings& LiveRecorder::MyRings() {
+  if (remembered.key == key_) return *remembered.rings;
+  const std::lock_guard lock(threads_mutex_);
+  // A thread id comes again after its thread ended; the new thread takes the rings over.
+  std::unique_ptr<ThreadRings>& rings = threads_[std::this_thread::get_id()];
+  if (!rings) rings = std::make_unique<ThreadRings>();
+  remembered = {key_, rings.get()};
+  return *rings;
+}
+
+template <typename T>
+void LiveRecorder::Push(const T& record) {
+  if (!recording_.load(std::memory_order_relaxed)) return;
+  ThreadRings& mine = MyRings();
+  SpscRing<T>& ring = std::get<LazyRing<T>>(mine.rings).Make(ring_records_);
+  if (!ring.TryPush(record)) {
+    mine.dropped[static_cast<size_t>(kKindOf<T>)].fetch_add(1, std::memory_order_relaxed);
+  } else if (ring.WaitingAtMost() == ring.capacity() / 2) {
+    // Without the mutex, so that recording never blocks; a missed wake-up costs one batch time.
+    wake_.notify_one();
+  }
+}
+
+std::vector<ThreadRings*> LiveRecorder::AllRings() const {
+  const std::lock_guard lock(threads_mutex_);
+  std::vector<ThreadRings*> rings;
+  for (const auto& [id, thread] : threads_) rings.push_back(thread.get());
+  return rings;
+}
+
+void LiveRecorder::Drain() {
+  bool more = true;
+  // Bounded: threads that record faster than the disk takes it must not keep a Flush waiting.
+  for (size_t batch = 0; more && batch < 1000; ++batch) {
+    const Status status = batches_.WriteBatch(AllRings(), &rare_, &more);
+    const std::lock_guard lock(result_mutex_);
+    if (!status.ok() && status_.ok()) {
+      status_ = Status::Error("the trace loses records: " + status.message());
+    }
+    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+      lost_by_writer_[kind] = batches_.lost_to_bound()[kind] + batches_.lost_to_errors()[kind];
+    }
+    if (!status.ok()) return;
+  }
+}
+
+void LiveRecorder::ReportLoss(HotKind kind, std::string_view reason, int64_t dropped) {
+  if (dropped == 0) return;
+  AddCapability({0, std::string(SourceOf(kind)), "partial", std::string(reason), dropped});
+}
+
+void LiveRecorder::ReportLosses() {
+  HotCounts full_rings = {};
+  for (const ThreadRings* thread : AllRings()) {
+    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+      full_rings[kind] += thread->dropped[kind].load(std::memory_order_relaxed);
+    }
+  }
+  const auto report = [this](const HotCounts& now, HotCounts* reported, std::string_view reason) {
+    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+      ReportLoss(static_cast<HotKind>(kind), reason, now[kind] - (*reported)[kind]);
+    }
+    *reported = now;
+  };
+  report(full_rings, &reported_rings_,
+         "a ring was full: records came faster than they were written");
+  report(batches_.lost_to_bound(), &reported_bound_, "the trace reached record.max_bytes");
+  report(batches_.lost_to_errors(), &reported_errors_, "writing the trace failed");
+}
+
+void LiveRecorder::AddClockPair() {
+  const int64_t before = MonotonicNs();
+  const int64_t realtime = RealtimeNs();
+  const int64_t after = MonotonicNs();
+  schema::ClockRow row;
+  row.monotonic_ns = before + (after - before) / 2;
+  row.realtime_ns = realtime;
+  row.uncertainty_ns = (after - before + 1) / 2;
+  rare_.AddWithId(row);
+}
+
+void LiveRecorder::WriterThread() {
+  int64_t next_clock_ns = MonotonicNs() + kNsPerSecond;
+  while (true) {
+    uint64_t wanted = 0;
+    bool stopping = false;
+    {
+      std::unique_lock lock(wake_mutex_);
+      if (!stopping_ && flushes_wanted_ == flushes_done_) wake_.wait_for(lock, kBatchTime);
+      wanted = flushes_wanted_;
+      stopping = stopping_;
+    }
+    ReportLosses();
+    if (stopping || MonotonicNs() >= next_clock_ns) {
+      AddClockPair();
+      next_clock_ns = MonotonicNs() + kNsPerSecond;
+    }
+    Drain();
+    {
+      const std::lock_guard lock(wake_mutex_);
+      flushes_done_ = wanted;
+    }
+    flushed_.notify_all();
+    if (stopping) return;
+  }
+}
+
+void LiveRecorder::StopThread() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(wake_mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+Status LiveRecorder::Flush() {
+  std::unique_lock lock(wake_mutex_);
+  if (thread_.joinable() && !stopping_) {
+    const uint64_t mine = ++flushes_wanted_;
+    wake_.notify_one();
+    flushed_.wait(lock, [&] { return flushes_done_ >= mine; });
+  }
+  lock.unlock();
+  return WriterStatus();
+}
+
+Status LiveRecorder::Finish() {
+  recording_.store(false);
+  StopThread();
+  // What the last drain itself lost.
+  ReportLosses();
+  Drain();
+  const Status finished = batches_.trace().Finish();
+  const std::lock_guard lock(result_mutex_);
+  if (!finished.ok()) {
+    if (status_.ok()) status_ = finished;
+    return finished;
+  }
+  path_ = batches_.trace().file().FinishedPath();
+  return status_;
+}
+
+std::map<std::string, int64_t> LiveRecorder::Dropped() const {
+  std::map<std::string, int64_t> dropped;
+  for (const ThreadRings* thread : AllRings()) {
+    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+      dropped[std::string(SourceOf(static_cast<HotKind>(kind)))] += thread->dropped[kind].load();
+    }
+  }
+  const std::lock_guard lock(result_mutex_);
+  for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+    dropped[std::string(SourceOf(static_cast<HotKind>(kind)))] += lost_by_writer_[kind];
+  }
+  return dropped;
+}
+
+Status LiveRecorder::WriterStatus() const {
+  const std::lock_guard lock(result_mutex_);
+  return status_;
+}
+
+std::string LiveRecorder::path() const {
+  const std::lock_guard lock(result_mutex_);
+  return path_;
+}
+
+}  // namespace shardscope::record

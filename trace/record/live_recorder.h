@@ -1,0 +1,95 @@
+// LiveRecorder: the Recorder that writes a live trace file.
+//
+// Locks: threads_mutex_ guards the list of rings (taken once a thread), wake_mutex_ only pairs with
+// the condition variables. Recording takes neither.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trace/record/batch_writer.h"
+#include "trace/record/rare_rows.h"
+#include "trace/record/recorder.h"
+#include "trace/record/thread_rings.h"
+
+namespace shardscope::record {
+
+class LiveRecorder final : public Recorder {
+ public:
+  LiveRecorder(const RecorderOptions& options, std::unique_ptr<store::TraceWriter> writer);
+  // Without Finish() the live file stays; whoever opens it finishes it as `cut`.
+  ~LiveRecorder() override;
+
+  // Writes meta, config and the first capability rows, then starts the writer thread.
+  Status Start(const RecorderOptions& options);
+
+  int64_t AddTrack(schema::TrackRow row) override { return rare_.AddWithId(std::move(row)); }
+  void AddRank(schema::RankRow row) override { rare_.Add(std::move(row)); }
+  int64_t AddString(std::string_view text) override { return rare_.Intern(text); }
+  int64_t AddSchedule(schema::ScheduleRow row) override { return rare_.AddWithId(std::move(row)); }
+  int64_t AddPlanOp(schema::PlanOpRow row) override { return rare_.AddWithId(std::move(row)); }
+  void AddPlanEdge(schema::PlanEdgeRow row) override { rare_.AddWithId(std::move(row)); }
+  void AddMarker(schema::MarkerRow row) override { rare_.AddWithId(std::move(row)); }
+  void AddCapability(schema::CapabilityRow row) override { rare_.AddWithId(std::move(row)); }
+  void SetMeta(std::string_view key, std::string_view value) override;
+
+  void Record(const OpRecord& record) override { Push(record); }
+  void Record(const schema::StepRow& row) override { Push(row); }
+  void Record(const schema::SpanRow& row) override { Push(row); }
+  void Record(const schema::MemoryEventRow& row) override { Push(row); }
+  void Record(const schema::CounterRow& row) override { Push(row); }
+
+  void SetWindow(bool recording) override { recording_.store(recording); }
+  std::map<std::string, int64_t> Dropped() const override;
+  Status WriterStatus() const override;
+  Status Flush() override;
+  Status Finish() override;
+  std::string path() const override;
+
+ private:
+  template <typename T>
+  void Push(const T& record);
+  ThreadRings& MyRings();
+  std::vector<ThreadRings*> AllRings() const;
+
+  void WriterThread();
+  void StopThread();
+  // Writer thread only: drains what is there when it is called.
+  void Drain();
+  void AddClockPair();
+  // Adds capability rows for what was lost since the last call.
+  void ReportLosses();
+  void ReportLoss(HotKind kind, std::string_view reason, int64_t dropped);
+
+  const uint64_t key_;  // never reused, unlike `this`: what threads remember their rings by
+  const size_t ring_records_;
+  RareRows rare_;
+  BatchWriter batches_;
+  std::atomic<bool> recording_ = true;
+
+  mutable std::mutex threads_mutex_;
+  std::map<std::thread::id, std::unique_ptr<ThreadRings>> threads_;
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_;     // the writer waits here
+  std::condition_variable flushed_;  // Flush waits here
+  uint64_t flushes_wanted_ = 0;
+  uint64_t flushes_done_ = 0;
+  bool stopping_ = false;
+
+  mutable std::mutex result_mutex_;  // guards the next three
+  Status status_;
+  HotCounts lost_by_writer_ = {};
+  std::string path_;
+
+  HotCounts reported_rings_ = {}, reported_bound_ = {}, reported_errors_ = {};  // writer thread
+  std::thread thread_;
+};
+
+}  // namespace shardscope::record

@@ -1,0 +1,61 @@
+// RareRows: rows that come seldom (tracks, plan ops, markers, ...). They go through one mutex and
+// get their ids at once; the writer takes them all with each batch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trace/schema/columns.h"
+#include "trace/store/row_io.h"
+
+namespace shardscope::record {
+
+class RareRows {
+ public:
+  // Sets row.id and returns it. Ids start at 1. Any thread.
+  template <typename Row>
+  int64_t AddWithId(Row row) {
+    const std::lock_guard lock(mutex_);
+    row.id = ++last_id_[schema::TableOf<Row>::kIndex];
+    const int64_t id = row.id;
+    pending_.Get<Row>().push_back(std::move(row));
+    return id;
+  }
+  template <typename Row>
+  void Add(Row row) {
+    const std::lock_guard lock(mutex_);
+    pending_.Get<Row>().push_back(std::move(row));
+  }
+  // The id of `text`, which is stored once.
+  int64_t Intern(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    const auto known = strings_.find(text);
+    if (known != strings_.end()) return known->second;
+    schema::StringRow row;
+    row.id = ++last_id_[schema::TableOf<schema::StringRow>::kIndex];
+    row.text = text;
+    strings_.emplace(text, row.id);
+    pending_.Get<schema::StringRow>().push_back(row);
+    return row.id;
+  }
+
+  // All rows since the last call.
+  store::RowBatch Take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(pending_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  store::RowBatch pending_;
+  std::array<int64_t, schema::kNumTables> last_id_ = {};
+  std::map<std::string, int64_t, std::less<>> strings_;
+};
+
+}  // namespace shardscope::record

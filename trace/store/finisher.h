@@ -1,0 +1,21 @@
+// Turns a live trace into a finished one: clustered for range reads, indexed, one plain file.
+#pragma once
+
+#include <string>
+
+#include "trace/base/status.h"
+#include "trace/store/trace_file.h"
+
+namespace shardscope::store {
+
+// Copies <stem>.live.db into a new file with meta.state = `state`, renames that to <stem>.db in one
+// step and removes the live file. A reader that still has the live file open keeps its view of it.
+// Whoever calls holds the trace's lock.
+Status BuildFinished(const TraceFile& file, const std::string& state);
+
+// Finishes a trace whose writer has died: state `cut`, or `finished` if the writer died while it
+// was finishing. Does nothing if the writer (or another finisher) is alive or there is no live
+// file.
+Status FinishIfAbandoned(const TraceFile& file);
+
+}  // namespace shardscope::store

@@ -1,0 +1,127 @@
+#include "trace/store/reader.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "trace/schema/ddl.h"
+#include "trace/store/trace_file.h"
+
+namespace shardscope::store {
+namespace {
+
+// name -> SQL text; views are left out, for those of the file are never used.
+using SchemaText = std::map<std::string, std::string>;
+
+Result<SchemaText> ReadSchemaText(Database* database) {
+  Result<Statement> select =
+      database->Prepare("SELECT type, name, coalesce(sql, '') FROM main.sqlite_schema");
+  if (!select.ok()) return select.status();
+  SchemaText text;
+  while (true) {
+    const Result<bool> row = select->Step();
+    if (!row.ok()) return row.status();
+    if (!*row) return text;
+    if (select->Text(0) == "view") continue;
+    text[fmt::format("{} {}", select->Text(0), select->Text(1))] = select->Text(2);
+  }
+}
+
+Result<SchemaText> ExpectedSchemaText(bool finished) {
+  Result<Database> database = Database::OpenInMemory();
+  if (!database.ok()) return database.status();
+  for (const std::string& table : finished ? schema::FinishedTables() : schema::LiveTables()) {
+    SHARDSCOPE_RETURN_IF_ERROR(database->Execute(table));
+  }
+  if (finished) {
+    for (const std::string& index : schema::FinishedIndexes()) {
+      SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
+    }
+  }
+  return ReadSchemaText(&*database);
+}
+
+Status NoTrace(const std::string& path, const std::string& why) {
+  return Status::Error(fmt::format("{} is no Shardscope trace: {}", path, why));
+}
+
+// SQLite opens anything and complains later; its own first bytes tell early.
+Status CheckMagic(const std::string& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
+  std::array<char, 16> magic = {};
+  if (std::fread(magic.data(), 1, magic.size(), file.get()) != magic.size() ||
+      std::memcmp(magic.data(), "SQLite format 3", magic.size()) != 0) {
+    return NoTrace(path, "it is not a SQLite file");
+  }
+  return Status::Ok();
+}
+
+Status CheckVersion(Database* database) {
+  const std::string& path = database->path();
+  const Result<int64_t> application = database->QueryInteger("PRAGMA application_id");
+  if (!application.ok()) return NoTrace(path, application.message());
+  if (*application != schema::kApplicationId) {
+    return NoTrace(path, "another program wrote this SQLite file");
+  }
+  const Result<int64_t> version = database->QueryInteger("PRAGMA user_version");
+  if (!version.ok()) return NoTrace(path, version.message());
+  if (*version > schema::kVersion) {
+    return Status::Error(
+        fmt::format("{} has trace schema {}, this program reads up to {}: open it with a newer "
+                    "Shardscope",
+                    path, *version, schema::kVersion));
+  }
+  if (*version != schema::kVersion) {
+    return Status::Error(fmt::format("{} has trace schema {}, this program reads {}", path,
+                                     *version, schema::kVersion));
+  }
+  return Status::Ok();
+}
+
+Status CheckSchema(Database* database) {
+  const std::string& path = database->path();
+  const Result<SchemaText> found = ReadSchemaText(database);
+  if (!found.ok()) return NoTrace(path, found.message());
+  const bool finished = found.value().contains("index op_run_by_id");
+  const Result<SchemaText> expected = ExpectedSchemaText(finished);
+  if (!expected.ok()) return expected.status();
+  for (const auto& [name, sql] : found.value()) {
+    const auto wanted = expected.value().find(name);
+    if (wanted == expected.value().end()) return NoTrace(path, "it has an unexpected " + name);
+    if (wanted->second != sql) return NoTrace(path, "its " + name + " is not as it should be");
+  }
+  for (const auto& [name, sql] : expected.value()) {
+    if (!found.value().contains(name)) return NoTrace(path, "it lacks " + name);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<TraceReader> TraceReader::Open(const std::string& path) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckMagic(path));
+  Result<Database> database = Database::Open(path, Database::Mode::kReadOnly);
+  if (!database.ok()) return database.status();
+  SHARDSCOPE_RETURN_IF_ERROR(CheckVersion(&*database));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckSchema(&*database));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&*database));
+  database->Seal();
+  TraceReader reader;
+  reader.database_ = std::move(database).value();
+  return reader;
+}
+
+Status CreateTemporaryViews(Database* database) {
+  for (const schema::View& view : schema::Views()) {
+    SHARDSCOPE_RETURN_IF_ERROR(
+        database->Execute(fmt::format("CREATE TEMP VIEW {} AS {}", view.name, view.body)));
+  }
+  return Status::Ok();
+}
+
+}  // namespace shardscope::store
