@@ -1,0 +1,95 @@
+#include "engine/plan/builders/fsdp1.h"
+
+#include <utility>
+
+namespace shardscope::plan {
+namespace {
+
+constexpr StreamIndex kPreUnshardStream = 2;
+constexpr StreamIndex kUnshardStream = 3;
+constexpr StreamIndex kPostBackwardStream = 4;
+
+}  // namespace
+
+Fsdp1Builder::Fsdp1Builder(const ModelDescription& model, const Policy& policy)
+    : StepBuilder(model, policy,
+                  {{"host", StreamRole::kHost},
+                   {"compute", StreamRole::kCompute},
+                   {"pre_unshard", StreamRole::kCopy},
+                   {"unshard", StreamRole::kAllGather},
+                   {"post_backward", StreamRole::kReduceScatter}},
+                  policy.num_ranks) {}
+
+StreamIndex Fsdp1Builder::ReduceStream() const { return kPostBackwardStream; }
+
+void Fsdp1Builder::StartForward() { first_gather_ = true; }
+
+void Fsdp1Builder::PreForward(int32_t unit_index) { EmitUnshard(unit_index); }
+
+void Fsdp1Builder::PostForward(int32_t unit_index) {
+  if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
+}
+
+void Fsdp1Builder::PreBackward(int32_t unit_index) {
+  if (state(unit_index).parameters == kNone) EmitUnshard(unit_index);
+}
+
+void Fsdp1Builder::PostBackward(int32_t unit_index) {
+  // As in FSDP2, every micro-batch synchronises its gradients and frees its parameters.
+  EmitReshard(unit_index);
+  // The collective reads the gradient itself; only another reduce dtype needs a copy.
+  const bool cast = policy().reduce_dtype != policy().param_dtype;
+  const BufferId input = cast ? EmitReduceCopyIn(unit_index, kPostBackwardStream)
+                              : std::exchange(state(unit_index).gradient, kNone);
+  Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kPostBackwardStream,
+                             policy().reduce_dtype);
+  const BufferId output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
+                                    ShardBytes(unit_index, policy().reduce_dtype));
+  reduce.allocates = reduce.writes = {output};
+  reduce.reads = {input};
+  if (!cast) reduce.dependencies = {AfterStream(kComputeStream)};
+  Emit(std::move(reduce));
+  // record_stream: compute's memory stays taken until the reduction has read it.
+  Op release = MakeOp(OpKind::kRelease, unit_index, kPostBackwardStream);
+  release.frees = {input};
+  Emit(std::move(release));
+  EmitAccumulate(unit_index, output);
+}
+
+void Fsdp1Builder::EndBackward() {
+  Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
+  wait.dependencies = {AfterStream(kPostBackwardStream)};
+  Emit(std::move(wait));
+}
+
+void Fsdp1Builder::EmitUnshard(int32_t unit_index) {
+  // Root pre-forward: no gather may read shards that the last optimizer step still writes.
+  const bool first = std::exchange(first_gather_, false);
+  Op gather = MakeCollective(OpKind::kAllGather, unit_index, kUnshardStream, policy().param_dtype);
+  if (first) gather.dependencies = {AfterStream(kComputeStream)};
+  if (policy().param_dtype == policy().master_dtype) {
+    gather.reads = {state(unit_index).parameter_shard};
+  } else {
+    const BufferId shard =
+        NewBuffer(BufferKind::kCastShard, unit_index, ShardBytes(unit_index, policy().param_dtype));
+    Op cast = MakeOp(OpKind::kCast, unit_index, kPreUnshardStream);
+    cast.allocates = cast.writes = {shard};
+    cast.reads = {state(unit_index).parameter_shard};
+    if (first) cast.dependencies = {AfterStream(kComputeStream)};
+    Emit(std::move(cast));
+    gather.reads = gather.frees = {shard};
+    gather.dependencies.push_back(AfterStream(kPreUnshardStream));
+  }
+  const BufferId unsharded = NewBuffer(BufferKind::kUnsharded, unit_index,
+                                       UnshardedBytes(unit_index, policy().param_dtype));
+  gather.allocates = gather.writes = {unsharded};
+  Emit(std::move(gather));
+  state(unit_index).parameters = unsharded;
+  // The whole stream, not this all-gather: what was issued there before must have ended as well. An
+  // op of its own, because a prefetch issued after it must not be waited for.
+  Op wait = MakeOp(OpKind::kRelease, unit_index, kComputeStream);
+  wait.dependencies = {AfterStream(kUnshardStream)};
+  Emit(std::move(wait));
+}
+
+}  // namespace shardscope::plan

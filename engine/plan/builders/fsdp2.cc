@@ -1,0 +1,130 @@
+#include "engine/plan/builders/fsdp2.h"
+
+#include <utility>
+
+namespace shardscope::plan {
+namespace {
+
+constexpr StreamIndex kCopyInStream = 2;
+constexpr StreamIndex kAllGatherStream = 3;
+constexpr StreamIndex kReduceScatterStream = 4;
+
+}  // namespace
+
+Fsdp2Builder::Fsdp2Builder(const ModelDescription& model, const Policy& policy)
+    : StepBuilder(model, policy,
+                  {{"host", StreamRole::kHost},
+                   {"compute", StreamRole::kCompute},
+                   {"all_gather_copy_in", StreamRole::kCopy},
+                   {"all_gather", StreamRole::kAllGather},
+                   {"reduce_scatter", StreamRole::kReduceScatter}},
+                  policy.num_ranks) {}
+
+StreamIndex Fsdp2Builder::ReduceStream() const { return kReduceScatterStream; }
+
+void Fsdp2Builder::StartForward() { first_gather_ = true; }
+
+void Fsdp2Builder::PreForward(int32_t unit_index) {
+  HeldOutput gathered = EmitGather(unit_index);
+  // The previous output lives until here, so that this unit's copy-in may run under the previous
+  // all-gather, in other memory.
+  ReleaseOutput(held_output_);
+  EmitCopyOut(gathered);
+  held_output_ = gathered;
+}
+
+void Fsdp2Builder::PostForward(int32_t unit_index) {
+  if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
+}
+
+void Fsdp2Builder::EndForward() { ReleaseOutput(held_output_); }
+
+void Fsdp2Builder::PreBackward(int32_t unit_index) {
+  if (state(unit_index).parameters != kNone) return;
+  HeldOutput gathered = EmitGather(unit_index);
+  EmitCopyOut(gathered);
+  ReleaseOutput(gathered);
+}
+
+void Fsdp2Builder::PostBackward(int32_t unit_index) {
+  // Every backward ends here with a reduce-scatter and freed parameters, in the last micro-batch
+  // and in the ones before: gradients are synchronised each time, so SHARD_GRAD_OP gathers once a
+  // micro-batch (PyTorch frees after backward unless synchronisation is off).
+  EmitReshard(unit_index);
+  // Compute waits for the previous reduce-scatter, so that at most two inputs exist at once.
+  ReleaseInput(held_input_.reduce_scatter);
+  HeldInput held;
+  held.unit = unit_index;
+  held.buffer = EmitReduceCopyIn(unit_index, kComputeStream);
+  Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kReduceScatterStream,
+                             policy().reduce_dtype);
+  const BufferId output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
+                                    ShardBytes(unit_index, policy().reduce_dtype));
+  reduce.allocates = reduce.writes = {output};
+  reduce.reads = {held.buffer};
+  reduce.dependencies = {AfterStream(kComputeStream)};
+  held.reduce_scatter = Emit(std::move(reduce));
+  held.accumulate = EmitAccumulate(unit_index, output);
+  held_input_ = held;
+}
+
+void Fsdp2Builder::EndBackward() {
+  // The optimizer, and the next forward, follow on compute: without this wait they would read
+  // gradient shards that are still being reduced.
+  ReleaseInput(held_input_.accumulate);
+}
+
+Fsdp2Builder::HeldOutput Fsdp2Builder::EmitGather(int32_t unit_index) {
+  HeldOutput gathered;
+  gathered.unit = unit_index;
+  gathered.buffer = NewBuffer(BufferKind::kAllGatherOutput, unit_index,
+                              UnshardedBytes(unit_index, policy().param_dtype));
+  Op copy = MakeOp(OpKind::kCopyIn, unit_index, kCopyInStream);
+  copy.allocates = copy.writes = {gathered.buffer};
+  copy.reads = {state(unit_index).parameter_shard};
+  Op gather =
+      MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
+  gather.reads = gather.writes = {gathered.buffer};  // in place: own slot is the input
+  if (std::exchange(first_gather_, false)) {
+    // Root pre-forward: no gather may read shards that the last optimizer step still writes.
+    copy.dependencies = gather.dependencies = {AfterStream(kComputeStream)};
+  }
+  gather.dependencies.push_back(AfterEvent(Emit(std::move(copy))));
+  all_gather_ = Emit(std::move(gather));
+  return gathered;
+}
+
+void Fsdp2Builder::EmitCopyOut(HeldOutput& gathered) {
+  const BufferId unsharded = NewBuffer(BufferKind::kUnsharded, gathered.unit,
+                                       UnshardedBytes(gathered.unit, policy().param_dtype));
+  Op copy = MakeOp(OpKind::kCopyOut, gathered.unit, kComputeStream);
+  copy.allocates = copy.writes = {unsharded};
+  copy.reads = {gathered.buffer};
+  copy.dependencies = {AfterEvent(all_gather_)};
+  gathered.copy_out = Emit(std::move(copy));
+  state(gathered.unit).parameters = unsharded;
+}
+
+void Fsdp2Builder::ReleaseOutput(HeldOutput& held) {
+  if (held.unit == kNone) return;
+  Op release = MakeOp(OpKind::kRelease, held.unit, kAllGatherStream);
+  release.frees = {held.buffer};
+  release.dependencies = {AfterEvent(held.copy_out)};
+  Emit(std::move(release));
+  // The next copy-in takes its memory from the output freed here, so its stream waits as well.
+  Op wait = MakeOp(OpKind::kRelease, held.unit, kCopyInStream);
+  wait.dependencies = {AfterEvent(held.copy_out)};
+  Emit(std::move(wait));
+  held = HeldOutput();
+}
+
+void Fsdp2Builder::ReleaseInput(OpIndex after) {
+  if (held_input_.unit == kNone) return;
+  Op release = MakeOp(OpKind::kRelease, held_input_.unit, kComputeStream);
+  release.frees = {held_input_.buffer};
+  release.dependencies = {AfterEvent(after)};
+  Emit(std::move(release));
+  held_input_ = HeldInput();
+}
+
+}  // namespace shardscope::plan

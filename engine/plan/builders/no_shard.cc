@@ -1,0 +1,71 @@
+#include "engine/plan/builders/no_shard.h"
+
+#include <utility>
+
+namespace shardscope::plan {
+namespace {
+
+constexpr StreamIndex kAllReduceStream = 2;
+
+// FSDP1 reduces on its post-backward stream, FSDP2 on a stream of its own.
+Stream ReductionStream(Preset preset) {
+  return preset == Preset::kFsdp1 ? Stream{"post_backward", StreamRole::kReduceScatter}
+                                  : Stream{"all_reduce", StreamRole::kAllReduce};
+}
+
+}  // namespace
+
+NoShardBuilder::NoShardBuilder(const ModelDescription& model, const Policy& policy)
+    : StepBuilder(model, policy,
+                  {{"host", StreamRole::kHost},
+                   {"compute", StreamRole::kCompute},
+                   ReductionStream(policy.preset)},
+                  1) {}
+
+StreamIndex NoShardBuilder::ReduceStream() const { return kAllReduceStream; }
+
+void NoShardBuilder::PreForward(int32_t unit_index) {
+  // The "shard" is the whole parameter: compute reads it in place.
+  if (policy().param_dtype == policy().master_dtype) {
+    state(unit_index).parameters = state(unit_index).parameter_shard;
+    return;
+  }
+  const BufferId parameters =
+      NewBuffer(BufferKind::kCastShard, unit_index, ShardBytes(unit_index, policy().param_dtype));
+  Op cast = MakeOp(OpKind::kCast, unit_index, kComputeStream);
+  cast.allocates = cast.writes = {parameters};
+  cast.reads = {state(unit_index).parameter_shard};
+  Emit(std::move(cast));
+  state(unit_index).parameters = parameters;
+}
+
+void NoShardBuilder::PostForward(int32_t) {}
+
+void NoShardBuilder::PreBackward(int32_t) {}
+
+void NoShardBuilder::PostBackward(int32_t unit_index) {
+  const BufferId parameters = std::exchange(state(unit_index).parameters, kNone);
+  if (parameters != state(unit_index).parameter_shard) {
+    Op release = MakeOp(OpKind::kRelease, unit_index, kComputeStream);
+    release.frees = {parameters};
+    Emit(std::move(release));
+  }
+  // In place on the gradient; only another reduce dtype needs a copy.
+  const BufferId gradient = policy().reduce_dtype != policy().param_dtype
+                                ? EmitReduceCopyIn(unit_index, kComputeStream)
+                                : std::exchange(state(unit_index).gradient, kNone);
+  Op reduce =
+      MakeCollective(OpKind::kAllReduce, unit_index, kAllReduceStream, policy().reduce_dtype);
+  reduce.reads = reduce.writes = {gradient};
+  reduce.dependencies = {AfterStream(kComputeStream)};
+  Emit(std::move(reduce));
+  EmitAccumulate(unit_index, gradient);
+}
+
+void NoShardBuilder::EndBackward() {
+  Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
+  wait.dependencies = {AfterStream(kAllReduceStream)};
+  Emit(std::move(wait));
+}
+
+}  // namespace shardscope::plan

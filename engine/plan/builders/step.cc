@@ -1,0 +1,244 @@
+#include "engine/plan/builders/step.h"
+
+#include <utility>
+
+#include "trace/base/check.h"
+
+namespace shardscope::plan {
+
+StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
+                         std::vector<Stream> streams, int shard_ranks)
+    : model_(model), policy_(policy), shard_ranks_(shard_ranks) {
+  schedule_.num_ranks = policy.num_ranks;
+  schedule_.num_micro_batches = policy.micro_batches;
+  schedule_.streams = std::move(streams);
+  schedule_.communicators = {"shard"};
+  schedule_.segments = model.segments;
+  schedule_.units = model.units;
+  states_.resize(model.units.size());
+  spans_.resize(model.units.size());
+  for (int32_t segment = 0; segment <= LastSegment(); ++segment) {
+    const int32_t unit_index = model.segments[static_cast<size_t>(segment)].unit;
+    if (unit_index == kNone) continue;
+    Span& span = spans_[static_cast<size_t>(unit_index)];
+    if (span.first == kNone) span.first = segment;
+    span.last = segment;
+  }
+}
+
+Schedule StepBuilder::Build() {
+  AddPersistentBuffers();
+  Emit(MakeOp(OpKind::kControl, kNone, kHostStream));
+  for (micro_batch_ = 0; micro_batch_ < policy_.micro_batches; ++micro_batch_) {
+    phase_ = Phase::kForward;
+    Forward();
+    phase_ = Phase::kBackward;
+    Backward();
+  }
+  micro_batch_ = kNone;
+  phase_ = Phase::kOptimizer;
+  Optimizer();
+  schedule_.programs.push_back(std::move(program_));
+  schedule_.program_of_rank.assign(static_cast<size_t>(policy_.num_ranks), 0);
+  return std::move(schedule_);
+}
+
+bool StepBuilder::ReshardsAfterForward(int32_t index) const {
+  // The root is needed first in backward, so freeing it would only cost a gather.
+  return policy_.strategy == Strategy::kFull && policy_.reshard_after_forward &&
+         !unit(index).is_root;
+}
+
+int64_t StepBuilder::ShardBytes(int32_t index, DType dtype) const {
+  return PaddedShardElements(unit(index), shard_ranks_) * BytesOf(dtype);
+}
+
+int64_t StepBuilder::UnshardedBytes(int32_t index, DType dtype) const {
+  return shard_ranks_ * ShardBytes(index, dtype);
+}
+
+Op StepBuilder::MakeOp(OpKind kind, int32_t unit_index, StreamIndex stream) const {
+  Op op;
+  op.kind = kind;
+  op.phase = phase_;
+  op.micro_batch = micro_batch_;
+  op.unit = unit_index;
+  op.stream = stream;
+  return op;
+}
+
+Op StepBuilder::MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stream,
+                               DType dtype) const {
+  Op op = MakeOp(kind, unit_index, stream);
+  op.communicator = kShardCommunicator;
+  op.dtype = dtype;
+  op.payload_bytes = unit_index == kNone ? BytesOf(dtype) : UnshardedBytes(unit_index, dtype);
+  op.wire_bytes = WireBytes(kind, op.payload_bytes, policy_.num_ranks);
+  return op;
+}
+
+BufferId StepBuilder::NewBuffer(BufferKind kind, int32_t unit_index, int64_t bytes) {
+  Buffer buffer;
+  buffer.kind = kind;
+  buffer.unit = unit_index;
+  buffer.micro_batch = micro_batch_;
+  buffer.bytes = bytes;
+  program_.buffers.push_back(buffer);
+  return static_cast<BufferId>(program_.buffers.size()) - 1;
+}
+
+BufferId StepBuilder::NewSegmentBuffer(BufferKind kind, int32_t segment, int64_t bytes) {
+  const BufferId id = NewBuffer(kind, kNone, bytes);
+  program_.buffers.back().segment = segment;
+  return id;
+}
+
+OpIndex StepBuilder::Emit(Op op) {
+  program_.ops.push_back(std::move(op));
+  return static_cast<OpIndex>(program_.ops.size()) - 1;
+}
+
+void StepBuilder::AddPersistentBuffers() {
+  for (int32_t index = 0; index < static_cast<int32_t>(states_.size()); ++index) {
+    const int64_t bytes = ShardBytes(index, policy_.master_dtype);
+    state(index).parameter_shard = NewBuffer(BufferKind::kParameterShard, index, bytes);
+    state(index).gradient_shard = NewBuffer(BufferKind::kGradientShard, index, bytes);
+    state(index).optimizer_state = NewBuffer(BufferKind::kOptimizerState, index, 2 * bytes);
+  }
+  for (Buffer& buffer : program_.buffers) buffer.persistent = true;
+}
+
+void StepBuilder::Forward() {
+  Op load = MakeOp(OpKind::kLoadBatch, kNone, kHostStream);
+  batch_ = NewBuffer(BufferKind::kBatch, kNone, model_.batch_bytes);
+  load.allocates = load.writes = {batch_};
+  Emit(std::move(load));
+
+  activations_.assign(model_.segments.size(), kNone);
+  StartForward();
+  for (int32_t segment = 0; segment <= LastSegment(); ++segment) {
+    const int32_t unit_index = model_.segments[static_cast<size_t>(segment)].unit;
+    const Span span = unit_index == kNone ? Span() : spans_[static_cast<size_t>(unit_index)];
+    if (span.first == segment) PreForward(unit_index);
+    ForwardSegment(segment);
+    if (span.last == segment) PostForward(unit_index);
+  }
+  EndForward();
+}
+
+void StepBuilder::ForwardSegment(int32_t segment) {
+  const Segment& description = model_.segments[static_cast<size_t>(segment)];
+  Op op = MakeOp(OpKind::kForward, kNone, kComputeStream);
+  op.segment = segment;
+  if (description.unit != kNone) op.reads.push_back(state(description.unit).parameters);
+  if (segment > 0) op.reads.push_back(activations_[static_cast<size_t>(segment) - 1]);
+  // The first segment reads the tokens, the last one the targets of its loss.
+  if (segment == 0 || segment == LastSegment()) op.reads.push_back(batch_);
+  const BufferId activation =
+      NewSegmentBuffer(BufferKind::kActivation, segment, description.activation_bytes);
+  activations_[static_cast<size_t>(segment)] = activation;
+  op.allocates = op.writes = {activation};
+  Emit(std::move(op));
+}
+
+void StepBuilder::Backward() {
+  activation_gradient_ = kNone;
+  for (int32_t segment = LastSegment(); segment >= 0; --segment) {
+    const int32_t unit_index = model_.segments[static_cast<size_t>(segment)].unit;
+    const Span span = unit_index == kNone ? Span() : spans_[static_cast<size_t>(unit_index)];
+    if (span.last == segment) PreBackward(unit_index);
+    BackwardSegment(segment);
+    if (span.first == segment) PostBackward(unit_index);
+  }
+  EndBackward();
+}
+
+void StepBuilder::BackwardSegment(int32_t segment) {
+  const int32_t unit_index = model_.segments[static_cast<size_t>(segment)].unit;
+  Op op = MakeOp(OpKind::kBackward, kNone, kComputeStream);
+  op.segment = segment;
+  if (unit_index != kNone) op.reads.push_back(state(unit_index).parameters);
+  op.reads.push_back(activations_[static_cast<size_t>(segment)]);
+  op.frees.push_back(activations_[static_cast<size_t>(segment)]);
+  // The input was saved by reference: it is the output in the previous segment's activation.
+  if (segment > 0) op.reads.push_back(activations_[static_cast<size_t>(segment) - 1]);
+  if (segment == 0 || segment == LastSegment()) op.reads.push_back(batch_);
+  if (segment == 0) op.frees.push_back(batch_);
+  if (activation_gradient_ != kNone) {
+    op.reads.push_back(activation_gradient_);
+    op.frees.push_back(activation_gradient_);
+  }
+  if (unit_index != kNone) {
+    BufferId& gradient = state(unit_index).gradient;
+    if (gradient == kNone) {
+      gradient = NewBuffer(BufferKind::kGradient, unit_index,
+                           UnshardedBytes(unit_index, policy_.param_dtype));
+      op.allocates.push_back(gradient);
+    }
+    op.writes.push_back(gradient);
+  }
+  if (segment > 0) {
+    activation_gradient_ =
+        NewSegmentBuffer(BufferKind::kActivationGradient, segment,
+                         model_.segments[static_cast<size_t>(segment) - 1].output_bytes);
+    op.allocates.push_back(activation_gradient_);
+    op.writes.push_back(activation_gradient_);
+  }
+  Emit(std::move(op));
+}
+
+void StepBuilder::Optimizer() {
+  const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
+  Op local = MakeOp(OpKind::kGradNorm, kNone, kComputeStream);
+  for (const UnitState& unit_state : states_) local.reads.push_back(unit_state.gradient_shard);
+  local.allocates = local.writes = {norm};
+  OpIndex ready = Emit(std::move(local));
+  // Where every rank holds whole gradients, the local norm is the global one already.
+  if (shard_ranks_ == policy_.num_ranks) {
+    Op reduce = MakeCollective(OpKind::kAllReduce, kNone, ReduceStream(), DType::kFp64);
+    reduce.reads = reduce.writes = {norm};
+    reduce.dependencies = {AfterEvent(ready)};
+    ready = Emit(std::move(reduce));
+  }
+  for (int32_t index = 0; index < static_cast<int32_t>(states_.size()); ++index) {
+    const UnitState& unit_state = state(index);
+    Op op = MakeOp(OpKind::kOptimizer, index, kComputeStream);
+    op.reads = {unit_state.gradient_shard, norm, unit_state.parameter_shard,
+                unit_state.optimizer_state};
+    op.writes = {unit_state.parameter_shard, unit_state.optimizer_state};
+    // The others follow on the same stream.
+    if (index == 0) op.dependencies = {AfterEvent(ready)};
+    if (index + 1 == static_cast<int32_t>(states_.size())) op.frees = {norm};
+    Emit(std::move(op));
+  }
+}
+
+void StepBuilder::EmitReshard(int32_t unit_index) {
+  Op op = MakeOp(OpKind::kReshard, unit_index, kComputeStream);
+  op.frees = {std::exchange(state(unit_index).parameters, kNone)};
+  Emit(std::move(op));
+}
+
+BufferId StepBuilder::EmitReduceCopyIn(int32_t unit_index, StreamIndex stream) {
+  const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
+  const BufferId input = NewBuffer(BufferKind::kReduceScatterInput, unit_index,
+                                   UnshardedBytes(unit_index, policy_.reduce_dtype));
+  Op op = MakeOp(OpKind::kCopyIn, unit_index, stream);
+  op.allocates = op.writes = {input};
+  op.reads = op.frees = {gradient};
+  if (stream != kComputeStream) op.dependencies = {AfterStream(kComputeStream)};
+  Emit(std::move(op));
+  return input;
+}
+
+OpIndex StepBuilder::EmitAccumulate(int32_t unit_index, BufferId reduced) {
+  const BufferId shard = state(unit_index).gradient_shard;
+  Op op = MakeOp(OpKind::kAccumulate, unit_index, ReduceStream());
+  op.reads = {reduced};
+  if (!first_micro_batch()) op.reads.push_back(shard);  // adds instead of overwriting
+  op.writes = {shard};
+  op.frees = {reduced};
+  return Emit(std::move(op));
+}
+
+}  // namespace shardscope::plan

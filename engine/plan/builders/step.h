@@ -1,0 +1,109 @@
+// StepBuilder: the part of a training step that every strategy shares (control, batches, forward
+// and backward of the segments, gradient norm, optimizer). A strategy derives from it and emits its
+// own ops at each unit's pre- and post-points. The result has no prefetch: passes add that.
+#pragma once
+
+#include <vector>
+
+#include "engine/plan/model_description.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/schedule.h"
+
+namespace shardscope::plan {
+
+// The unit's buffers while the step is being built.
+struct UnitState {
+  BufferId parameter_shard = kNone;
+  BufferId gradient_shard = kNone;
+  BufferId optimizer_state = kNone;
+  BufferId parameters = kNone;  // what forward and backward read now; kNone while not gathered
+  BufferId gradient = kNone;    // allocated by the unit's first backward op of a micro-batch
+};
+
+class StepBuilder {
+ public:
+  // `model` and `policy` must outlive the builder.
+  // `shard_ranks`: over how many ranks parameters are split (1: every rank holds all of them).
+  StepBuilder(const ModelDescription& model, const Policy& policy, std::vector<Stream> streams,
+              int shard_ranks);
+  virtual ~StepBuilder() = default;
+  StepBuilder(const StepBuilder&) = delete;
+  StepBuilder& operator=(const StepBuilder&) = delete;
+
+  // To be called once.
+  Schedule Build();
+
+ protected:
+  // Called in host order. A unit spans its first to its last segment: Pre* before the span's first
+  // compute op, Post* after its last one.
+  virtual void StartForward() {}  // root pre-forward
+  virtual void PreForward(int32_t unit) = 0;
+  virtual void PostForward(int32_t unit) = 0;
+  virtual void EndForward() {}  // root post-forward
+  virtual void PreBackward(int32_t unit) = 0;
+  virtual void PostBackward(int32_t unit) = 0;
+  virtual void EndBackward() = 0;  // final callback: compute waits for all reductions
+  // The stream that reduces gradients, and the gradient norm.
+  virtual StreamIndex ReduceStream() const = 0;
+
+  const Policy& policy() const { return policy_; }
+  const Unit& unit(int32_t index) const { return model_.units[static_cast<size_t>(index)]; }
+  UnitState& state(int32_t index) { return states_[static_cast<size_t>(index)]; }
+  bool ReshardsAfterForward(int32_t index) const;
+  bool first_micro_batch() const { return micro_batch_ == 0; }
+
+  // Bytes of one rank's padded slice of the unit, and of all slices together.
+  int64_t ShardBytes(int32_t index, DType dtype) const;
+  int64_t UnshardedBytes(int32_t index, DType dtype) const;
+
+  // Makes an op or a buffer of the current phase and micro-batch.
+  Op MakeOp(OpKind kind, int32_t unit_index, StreamIndex stream) const;
+  Op MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stream, DType dtype) const;
+  BufferId NewBuffer(BufferKind kind, int32_t unit_index, int64_t bytes);
+  OpIndex Emit(Op op);
+
+  // Pieces that FSDP1 and FSDP2 share.
+  void EmitReshard(int32_t unit_index);
+  // Casts the gradient of `unit_index` to the reduce dtype (FSDP2: and lays it out by rank) in a
+  // new reduce-scatter input; frees the gradient.
+  BufferId EmitReduceCopyIn(int32_t unit_index, StreamIndex stream);
+  // Adds `reduced` to the gradient shard, and frees it.
+  OpIndex EmitAccumulate(int32_t unit_index, BufferId reduced);
+
+ private:
+  struct Span {
+    int32_t first = kNone;
+    int32_t last = kNone;
+  };
+
+  void AddPersistentBuffers();
+  void Forward();
+  void Backward();
+  void ForwardSegment(int32_t segment);
+  void BackwardSegment(int32_t segment);
+  void Optimizer();
+  int32_t LastSegment() const { return static_cast<int32_t>(model_.segments.size()) - 1; }
+  BufferId NewSegmentBuffer(BufferKind kind, int32_t segment, int64_t bytes);
+
+  const ModelDescription& model_;
+  const Policy& policy_;
+  const int shard_ranks_;
+  Schedule schedule_;
+  Program program_;
+  std::vector<UnitState> states_;
+  std::vector<Span> spans_;  // by unit
+  Phase phase_ = Phase::kForward;
+  int32_t micro_batch_ = kNone;
+  BufferId batch_ = kNone;
+  std::vector<BufferId> activations_;     // by segment
+  BufferId activation_gradient_ = kNone;  // of the output of the segment that goes next
+};
+
+inline constexpr StreamIndex kHostStream = 0;
+inline constexpr StreamIndex kComputeStream = 1;
+inline constexpr CommunicatorIndex kShardCommunicator = 0;
+
+inline Dependency AfterEvent(OpIndex op) { return {DependencyKind::kEvent, op}; }
+inline Dependency AfterStream(StreamIndex stream) { return {DependencyKind::kStream, stream}; }
+
+}  // namespace shardscope::plan

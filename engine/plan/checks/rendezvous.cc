@@ -1,0 +1,179 @@
+#include "engine/plan/checks/rendezvous.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/plan/checks/grid.h"
+
+namespace shardscope::plan {
+namespace {
+
+// The collectives of each communicator, in issue order.
+std::vector<std::vector<OpIndex>> CollectiveSequences(const Schedule& schedule,
+                                                      const Program& program) {
+  std::vector<std::vector<OpIndex>> sequences(schedule.communicators.size());
+  for (OpIndex index = 0; index < static_cast<OpIndex>(program.ops.size()); ++index) {
+    const CommunicatorIndex communicator = program.ops[static_cast<size_t>(index)].communicator;
+    if (communicator != kNone) sequences[static_cast<size_t>(communicator)].push_back(index);
+  }
+  return sequences;
+}
+
+bool SameCollective(const Op& a, const Op& b) {
+  return a.kind == b.kind && a.payload_bytes == b.payload_bytes && a.dtype == b.dtype;
+}
+
+std::string Describe(const Schedule& schedule, const Op& op) {
+  return "'" + OpName(schedule, op) + "' (" + std::to_string(op.payload_bytes) + " bytes " +
+         std::string(Name(op.dtype)) + ")";
+}
+
+// Where the sequences of one communicator in `program` and in the first program part.
+Status CompareSequences(const Schedule& schedule, const Program& program, size_t communicator,
+                        const std::vector<OpIndex>& expected, const std::vector<OpIndex>& actual) {
+  const Program& reference = schedule.programs.front();
+  const std::string where = "collective number ";
+  const std::string on = " on communicator '" + schedule.communicators[communicator] + "'";
+  const size_t common = std::min(expected.size(), actual.size());
+  for (size_t number = 0; number < common; ++number) {
+    const Op& first = reference.ops[static_cast<size_t>(expected[number])];
+    const Op& second = program.ops[static_cast<size_t>(actual[number])];
+    if (SameCollective(first, second)) continue;
+    return Status::Error(ErrorAt(schedule, program, actual[number],
+                                 "does not match: " + where + std::to_string(number) + on + " is " +
+                                     Describe(schedule, second) + " here, but other ranks issue " +
+                                     Describe(schedule, first)));
+  }
+  if (expected.size() == actual.size()) return Status::Ok();
+  const bool here = actual.size() > common;
+  return Status::Error(
+      ErrorAt(schedule, here ? program : reference, here ? actual[common] : expected[common],
+              "has no partner on the other ranks: it is " + where + std::to_string(common) + on));
+}
+
+// One program while it is played.
+class Player {
+ public:
+  Player(const Schedule& schedule, const Program& program)
+      : program_(program),
+        predecessors_(AllPredecessors(program)),
+        done_(program.ops.size()),
+        queues_(schedule.streams.size()),
+        heads_(schedule.streams.size()),
+        arrived_(schedule.communicators.size(), kNone) {}
+
+  // Issues and runs whatever can go, up to the next collectives. True if anything moved.
+  bool Advance() {
+    bool moved = false;
+    for (bool again = true; again;) {
+      again = IssueNext();
+      for (size_t stream = 0; stream < queues_.size(); ++stream) again |= RunHead(stream);
+      moved |= again;
+    }
+    return moved;
+  }
+
+  bool Arrived(size_t communicator) const { return arrived_[communicator] != kNone; }
+
+  // All ranks have arrived: the collective runs.
+  void Complete(size_t communicator) {
+    const OpIndex op = std::exchange(arrived_[communicator], kNone);
+    Finish(op);
+  }
+
+  // kNone if all has run.
+  OpIndex FirstUnfinished() const {
+    const auto found = std::find(done_.begin(), done_.end(), false);
+    return found == done_.end() ? kNone : static_cast<OpIndex>(found - done_.begin());
+  }
+
+ private:
+  bool Done(OpIndex op) const { return done_[static_cast<size_t>(op)]; }
+  const Op& At(OpIndex op) const { return program_.ops[static_cast<size_t>(op)]; }
+
+  bool IssueNext() {
+    if (next_ >= static_cast<OpIndex>(program_.ops.size())) return false;
+    // Ops of the host stream run on the host: until the last one has ended nothing is issued.
+    if (last_host_op_ != kNone && !Done(last_host_op_)) return false;
+    for (const Dependency& dependency : At(next_).dependencies) {
+      if (dependency.kind == DependencyKind::kHost && !Done(dependency.target)) return false;
+    }
+    if (At(next_).stream == 0) last_host_op_ = next_;
+    queues_[static_cast<size_t>(At(next_).stream)].push_back(next_);
+    ++next_;
+    return true;
+  }
+
+  bool RunHead(size_t stream) {
+    if (heads_[stream] >= queues_[stream].size()) return false;
+    const OpIndex op = queues_[stream][heads_[stream]];
+    for (const OpIndex before : predecessors_[static_cast<size_t>(op)]) {
+      if (!Done(before)) return false;
+    }
+    if (At(op).communicator == kNone) {
+      Finish(op);
+      return true;
+    }
+    OpIndex& arrived = arrived_[static_cast<size_t>(At(op).communicator)];
+    return std::exchange(arrived, op) != op;
+  }
+
+  void Finish(OpIndex op) {
+    done_[static_cast<size_t>(op)] = true;
+    ++heads_[static_cast<size_t>(At(op).stream)];
+  }
+
+  const Program& program_;
+  const std::vector<std::vector<OpIndex>> predecessors_;
+  std::vector<bool> done_;
+  std::vector<std::vector<OpIndex>> queues_;  // by stream: issued ops
+  std::vector<size_t> heads_;                 // by stream: how many of them have run
+  std::vector<OpIndex> arrived_;              // by communicator: waits for the other ranks
+  OpIndex next_ = 0;                          // to be issued
+  OpIndex last_host_op_ = kNone;
+};
+
+}  // namespace
+
+Status CheckCollectivesMatch(const Schedule& schedule) {
+  if (schedule.programs.empty()) return Status::Ok();
+  const auto expected = CollectiveSequences(schedule, schedule.programs.front());
+  for (size_t index = 1; index < schedule.programs.size(); ++index) {
+    const Program& program = schedule.programs[index];
+    const auto actual = CollectiveSequences(schedule, program);
+    for (size_t communicator = 0; communicator < expected.size(); ++communicator) {
+      SHARDSCOPE_RETURN_IF_ERROR(CompareSequences(schedule, program, communicator,
+                                                  expected[communicator], actual[communicator]));
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckNoDeadlock(const Schedule& schedule) {
+  if (schedule.programs.size() < 2) return Status::Ok();
+  // Ranks with the same program behave alike, so one player a program stands for all of them.
+  std::vector<Player> players;
+  for (const Program& program : schedule.programs) players.emplace_back(schedule, program);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (Player& player : players) moved |= player.Advance();
+    for (size_t communicator = 0; communicator < schedule.communicators.size(); ++communicator) {
+      const auto arrived = [communicator](const Player& player) {
+        return player.Arrived(communicator);
+      };
+      if (!std::all_of(players.begin(), players.end(), arrived)) continue;
+      for (Player& player : players) player.Complete(communicator);
+      moved = true;
+    }
+  }
+  for (size_t index = 0; index < players.size(); ++index) {
+    const OpIndex stuck = players[index].FirstUnfinished();
+    if (stuck == kNone) continue;
+    return Status::Error(ErrorAt(schedule, schedule.programs[index], stuck,
+                                 "never ends: the ranks wait for each other, a deadlock"));
+  }
+  return Status::Ok();
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,152 @@
+#include "engine/plan/checks/structure.h"
+
+#include <string>
+
+#include "engine/plan/checks/grid.h"
+
+namespace shardscope::plan {
+namespace {
+
+template <typename Table>
+bool Names(int32_t index, const Table& table) {
+  return index >= 0 && static_cast<size_t>(index) < table.size();
+}
+
+template <typename Table>
+bool NamesOrNone(int32_t index, const Table& table) {
+  return index == kNone || Names(index, table);
+}
+
+bool MicroBatchOk(const Schedule& schedule, int32_t micro_batch) {
+  return micro_batch == kNone || (micro_batch >= 0 && micro_batch < schedule.num_micro_batches);
+}
+
+bool IsCollective(OpKind kind) { return CategoryOf(kind) == Category::kCommunication; }
+
+// "" if fine, otherwise what is wrong with the op.
+std::string IndexProblem(const Schedule& schedule, const Program& program, const Op& op) {
+  if (!Names(op.stream, schedule.streams)) {
+    return "is on stream " + std::to_string(op.stream) + ", which does not exist";
+  }
+  if (!NamesOrNone(op.unit, schedule.units)) {
+    return "names unit " + std::to_string(op.unit) + ", which does not exist";
+  }
+  const bool compute = op.kind == OpKind::kForward || op.kind == OpKind::kBackward;
+  if (compute ? !Names(op.segment, schedule.segments)
+              : !NamesOrNone(op.segment, schedule.segments)) {
+    return "names segment " + std::to_string(op.segment) + ", which does not exist";
+  }
+  if (!MicroBatchOk(schedule, op.micro_batch)) {
+    return "names micro-batch " + std::to_string(op.micro_batch) + " of " +
+           std::to_string(schedule.num_micro_batches);
+  }
+  for (const auto* buffers : {&op.allocates, &op.reads, &op.writes, &op.frees}) {
+    for (const BufferId buffer : *buffers) {
+      if (!Names(buffer, program.buffers)) {
+        return "names buffer " + std::to_string(buffer) + ", which does not exist";
+      }
+    }
+  }
+  return "";
+}
+
+std::string DependencyProblem(const Schedule& schedule, const Op& op, OpIndex index) {
+  for (const Dependency& dependency : op.dependencies) {
+    if (dependency.kind == DependencyKind::kStream) {
+      if (!Names(dependency.target, schedule.streams)) {
+        return "waits for stream " + std::to_string(dependency.target) + ", which does not exist";
+      }
+    } else if (dependency.target < 0 || dependency.target >= index) {
+      return "waits for op " + std::to_string(dependency.target) +
+             ", which is not issued before it: a deadlock";
+    }
+  }
+  return "";
+}
+
+// The bytes of the buffer that a collective gathers into, scatters from or reduces in place must
+// be its payload.
+std::string PayloadProblem(const Program& program, const Op& op) {
+  const auto& whole = op.kind == OpKind::kReduceScatter ? op.reads : op.writes;
+  if (whole.empty()) return "is a collective without a buffer";
+  const int64_t bytes = program.buffers[static_cast<size_t>(whole.front())].bytes;
+  if (bytes == op.payload_bytes) return "";
+  return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but its buffer holds " +
+         std::to_string(bytes);
+}
+
+std::string CollectiveProblem(const Schedule& schedule, const Program& program, const Op& op) {
+  if (!IsCollective(op.kind)) {
+    const bool clean = op.communicator == kNone && op.payload_bytes == 0 && op.wire_bytes == 0;
+    return clean ? "" : "is no collective but has a communicator, payload or wire bytes";
+  }
+  if (!Names(op.communicator, schedule.communicators)) {
+    return "is on communicator " + std::to_string(op.communicator) + ", which does not exist";
+  }
+  const int64_t wire = WireBytes(op.kind, op.payload_bytes, schedule.num_ranks);
+  if (op.wire_bytes != wire) {
+    return "has " + std::to_string(op.wire_bytes) + " wire bytes, but a payload of " +
+           std::to_string(op.payload_bytes) + " on " + std::to_string(schedule.num_ranks) +
+           " ranks sends " + std::to_string(wire);
+  }
+  return PayloadProblem(program, op);
+}
+
+Status CheckBuffers(const Schedule& schedule, const Program& program) {
+  for (size_t id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (NamesOrNone(buffer.unit, schedule.units) &&
+        NamesOrNone(buffer.segment, schedule.segments) &&
+        MicroBatchOk(schedule, buffer.micro_batch) && buffer.bytes >= 0) {
+      continue;
+    }
+    return Status::Error("buffer " + std::to_string(id) + " '" + BufferName(schedule, buffer) +
+                         "' has a unit, segment, micro-batch or size that cannot be");
+  }
+  return Status::Ok();
+}
+
+Status CheckTables(const Schedule& schedule) {
+  if (schedule.num_ranks < 1 || schedule.num_micro_batches < 1) {
+    return Status::Error("a schedule needs at least one rank and one micro-batch");
+  }
+  if (schedule.streams.empty() || schedule.streams.front().role != StreamRole::kHost) {
+    return Status::Error("stream 0 of a schedule must be the host");
+  }
+  for (const Segment& segment : schedule.segments) {
+    if (NamesOrNone(segment.unit, schedule.units)) continue;
+    return Status::Error("segment '" + segment.name + "' names unit " +
+                         std::to_string(segment.unit) + ", which does not exist");
+  }
+  if (schedule.program_of_rank.size() != static_cast<size_t>(schedule.num_ranks)) {
+    return Status::Error("the schedule has " + std::to_string(schedule.num_ranks) +
+                         " ranks, but says which program runs for " +
+                         std::to_string(schedule.program_of_rank.size()));
+  }
+  for (const int32_t program : schedule.program_of_rank) {
+    if (!Names(program, schedule.programs)) {
+      return Status::Error("a rank runs program " + std::to_string(program) +
+                           ", which does not exist");
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status CheckStructure(const Schedule& schedule) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckTables(schedule));
+  for (const Program& program : schedule.programs) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckBuffers(schedule, program));
+    for (OpIndex index = 0; index < static_cast<OpIndex>(program.ops.size()); ++index) {
+      const Op& op = program.ops[static_cast<size_t>(index)];
+      std::string problem = IndexProblem(schedule, program, op);
+      if (problem.empty()) problem = DependencyProblem(schedule, op, index);
+      if (problem.empty()) problem = CollectiveProblem(schedule, program, op);
+      if (!problem.empty()) return Status::Error(ErrorAt(schedule, program, index, problem));
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace shardscope::plan

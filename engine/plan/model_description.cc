@@ -1,0 +1,53 @@
+#include "engine/plan/model_description.h"
+
+#include <algorithm>
+
+#include "trace/base/check.h"
+
+namespace shardscope::plan {
+namespace {
+
+// A scalar is sharded as one row of one element.
+int64_t Rows(const Parameter& parameter) {
+  return parameter.shape.empty() ? 1 : parameter.shape.front();
+}
+
+int64_t RowElements(const Parameter& parameter) {
+  int64_t elements = 1;
+  for (size_t dim = 1; dim < parameter.shape.size(); ++dim) elements *= parameter.shape[dim];
+  return elements;
+}
+
+}  // namespace
+
+int64_t NumElements(const std::vector<int64_t>& shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  return elements;
+}
+
+int64_t PaddedRows(const Parameter& parameter, int num_ranks) {
+  SHARDSCOPE_CHECK(num_ranks >= 1);
+  return (Rows(parameter) + num_ranks - 1) / num_ranks;
+}
+
+int64_t OwnedRows(const Parameter& parameter, int num_ranks, int rank) {
+  const int64_t padded = PaddedRows(parameter, num_ranks);
+  return std::clamp<int64_t>(Rows(parameter) - padded * rank, 0, padded);
+}
+
+int64_t PaddedShardElements(const Unit& unit, int num_ranks) {
+  int64_t elements = 0;
+  for (const Parameter& parameter : unit.parameters) {
+    elements += PaddedRows(parameter, num_ranks) * RowElements(parameter);
+  }
+  return elements;
+}
+
+int64_t UnitElements(const Unit& unit) {
+  int64_t elements = 0;
+  for (const Parameter& parameter : unit.parameters) elements += NumElements(parameter.shape);
+  return elements;
+}
+
+}  // namespace shardscope::plan

@@ -1,0 +1,112 @@
+#include "engine/plan/policy.h"
+
+#include "engine/plan/builders/fsdp1.h"
+#include "engine/plan/builders/fsdp2.h"
+#include "engine/plan/builders/no_shard.h"
+#include "engine/plan/passes/backward_prefetch.h"
+#include "engine/plan/passes/forward_prefetch.h"
+#include "engine/plan/passes/rate_limit.h"
+#include "engine/plan/passes/run_ahead.h"
+#include "engine/plan/validate.h"
+
+namespace shardscope::plan {
+namespace {
+
+Status OutOfRange(const std::string& what, int value, int minimum, int maximum) {
+  if (value >= minimum && value <= maximum) return Status::Ok();
+  return Status::Error(what + " is " + std::to_string(value) + ", must be " +
+                       std::to_string(minimum) + " to " + std::to_string(maximum));
+}
+
+Status CheckPolicy(const Policy& policy) {
+  constexpr int kMany = 1 << 20;
+  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of ranks", policy.num_ranks, 1, kMany));
+  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of micro-batches", policy.micro_batches, 1, kMany));
+  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("backward prefetch depth", policy.backward_depth, 1, 3));
+  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("forward prefetch", policy.forward_prefetch, 0, 3));
+  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("prefetch limit", policy.prefetch_limit, 0, kMany));
+  return OutOfRange("host run-ahead", policy.run_ahead, -1, kMany);
+}
+
+Status CheckUnit(const Unit& unit) {
+  if (unit.parameters.empty()) {
+    return Status::Error("unit '" + unit.name + "' has no parameters: leave it out of the model");
+  }
+  for (const Parameter& parameter : unit.parameters) {
+    for (const int64_t size : parameter.shape) {
+      if (size < 1) {
+        return Status::Error("parameter '" + parameter.name + "' has a dimension of size " +
+                             std::to_string(size));
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+Status CheckModel(const ModelDescription& model) {
+  if (model.segments.empty()) return Status::Error("the model has no segments");
+  if (model.units.empty()) return Status::Error("the model has no units");
+  std::vector<bool> used(model.units.size());
+  for (const Segment& segment : model.segments) {
+    if (segment.unit == kNone) continue;
+    if (segment.unit < 0 || static_cast<size_t>(segment.unit) >= model.units.size()) {
+      return Status::Error("segment '" + segment.name + "' names unit " +
+                           std::to_string(segment.unit) + ", but the model has " +
+                           std::to_string(model.units.size()) + " units");
+    }
+    used[static_cast<size_t>(segment.unit)] = true;
+  }
+  for (size_t index = 0; index < used.size(); ++index) {
+    if (!used[index]) {
+      return Status::Error("unit '" + model.units[index].name + "' is used by no segment");
+    }
+    SHARDSCOPE_RETURN_IF_ERROR(CheckUnit(model.units[index]));
+  }
+  return Status::Ok();
+}
+
+std::string ScheduleName(const Policy& policy) {
+  std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
+  if (policy.strategy == Strategy::kNoShard) return name + " no_shard";
+  const bool keeps = policy.strategy == Strategy::kGradOp || !policy.reshard_after_forward;
+  name += keeps ? " grad_op" : " full";
+  const std::string depth = std::to_string(policy.backward_depth);
+  switch (policy.backward_prefetch) {
+    case BackwardPrefetch::kPre:
+      name += " pre" + depth;
+      break;
+    case BackwardPrefetch::kPost:
+      name += " post" + depth;
+      break;
+    case BackwardPrefetch::kNone:
+      name += " none";
+      break;
+  }
+  if (policy.forward_prefetch > 0) name += " fwd" + std::to_string(policy.forward_prefetch);
+  if (policy.prefetch_limit > 0) name += " limit" + std::to_string(policy.prefetch_limit);
+  return name;
+}
+
+Schedule BuildBase(const ModelDescription& model, const Policy& policy) {
+  if (policy.strategy == Strategy::kNoShard) return NoShardBuilder(model, policy).Build();
+  if (policy.preset == Preset::kFsdp1) return Fsdp1Builder(model, policy).Build();
+  return Fsdp2Builder(model, policy).Build();
+}
+
+}  // namespace
+
+Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPolicy(policy));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckModel(model));
+  Schedule schedule = BuildBase(model, policy);
+  schedule.name = ScheduleName(policy);
+  if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
+  BackwardPrefetchPass(policy.backward_prefetch, policy.backward_depth, &schedule);
+  ForwardPrefetchPass(policy.forward_prefetch, &schedule);
+  RateLimitPass(policy.prefetch_limit, &schedule);
+  RunAheadPass(policy.run_ahead, &schedule);
+  SHARDSCOPE_RETURN_IF_ERROR(Validate(schedule));
+  return schedule;
+}
+
+}  // namespace shardscope::plan

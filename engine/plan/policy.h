@@ -1,0 +1,38 @@
+// Policy: the knobs that shape a Schedule, as plain values (engine/config resolves keys and presets
+// to it).
+#pragma once
+
+#include <cstdint>
+
+#include "engine/plan/op.h"
+#include "engine/plan/schedule.h"
+#include "trace/base/status.h"
+
+namespace shardscope::plan {
+
+enum class Preset : uint8_t { kFsdp2, kFsdp1 };              // whose waits, copies and free points
+enum class Strategy : uint8_t { kFull, kGradOp, kNoShard };  // FULL_SHARD, SHARD_GRAD_OP, NO_SHARD
+enum class BackwardPrefetch : uint8_t { kPre, kPost, kNone };
+
+struct Policy {
+  Preset preset = Preset::kFsdp2;
+  Strategy strategy = Strategy::kFull;
+  bool reshard_after_forward = true;  // never for the root unit
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
+  int backward_depth = 1;    // 1-3
+  int forward_prefetch = 0;  // 0-3
+  int prefetch_limit = 0;    // unsharded units in flight; 0 = no limit
+  int run_ahead = -1;        // compute ops that the host may issue ahead; -1 = unlimited
+  int num_ranks = 1;
+  int micro_batches = 1;
+  DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64
+  DType param_dtype = DType::kFp32;
+  DType reduce_dtype = DType::kFp32;
+};
+
+// Builds the Schedule of one step: the strategy's builder, then every pass that the policy asks
+// for, in fixed order (backward prefetch, forward prefetch, rate limit, run-ahead), then Validate.
+// num_ranks == 1 still runs collectives (of one).
+Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy);
+
+}  // namespace shardscope::plan

@@ -1,0 +1,406 @@
+// The schedules that BuildSchedule() makes, against lists written by hand from PyTorch's behaviour
+// (FSDP1 _runtime_utils.py, FSDP2 _fsdp_param_group.py) for a root unit and three blocks.
+#include "engine/plan/policy.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "engine/plan/memory.h"
+#include "engine/plan/test_support.h"
+#include "engine/plan/toy_model.h"
+#include "engine/plan/validate.h"
+
+namespace shardscope::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Queue(const Policy& policy, bool root_unit = true) {
+  return CollectiveQueue(Build(policy, root_unit));
+}
+
+Policy WithBackward(Preset preset, BackwardPrefetch mode, int depth = 1) {
+  Policy policy = TwoRanks(preset);
+  policy.backward_prefetch = mode;
+  policy.backward_depth = depth;
+  return policy;
+}
+
+class BothPresets : public testing::TestWithParam<Preset> {};
+INSTANTIATE_TEST_SUITE_P(Presets, BothPresets, testing::Values(Preset::kFsdp1, Preset::kFsdp2),
+                         [](const auto& preset) {
+                           return preset.param == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
+                         });
+
+// The communicator's queue: AR at the end is the gradient norm.
+
+TEST_P(BothPresets, BackwardPre) {
+  EXPECT_EQ(Queue(WithBackward(GetParam(), BackwardPrefetch::kPre)),
+            "AGr AG1 AG2 AG3 | AG3 AG2 RS3 AG1 RS2 RS1 RSr | AR");
+}
+
+TEST_P(BothPresets, BackwardPostHasTheQueueOfPre) {
+  EXPECT_EQ(Queue(WithBackward(GetParam(), BackwardPrefetch::kPost)),
+            "AGr AG1 AG2 AG3 | AG3 AG2 RS3 AG1 RS2 RS1 RSr | AR");
+}
+
+TEST_P(BothPresets, BackwardNone) {
+  EXPECT_EQ(Queue(WithBackward(GetParam(), BackwardPrefetch::kNone)),
+            "AGr AG1 AG2 AG3 | AG3 RS3 AG2 RS2 AG1 RS1 RSr | AR");
+}
+
+TEST_P(BothPresets, BackwardPreDepth2) {
+  EXPECT_EQ(Queue(WithBackward(GetParam(), BackwardPrefetch::kPre, 2)),
+            "AGr AG1 AG2 AG3 | AG3 AG2 AG1 RS3 RS2 RS1 RSr | AR");
+}
+
+TEST_P(BothPresets, BackwardPostDepth2) {
+  EXPECT_EQ(Queue(WithBackward(GetParam(), BackwardPrefetch::kPost, 2)),
+            "AGr AG1 AG2 AG3 | AG3 AG2 AG1 RS3 RS2 RS1 RSr | AR");
+}
+
+TEST_P(BothPresets, GradOpGathersInForwardOnly) {
+  Policy policy = TwoRanks(GetParam());
+  policy.strategy = Strategy::kGradOp;
+  EXPECT_EQ(Queue(policy), "AGr AG1 AG2 AG3 | RS3 RS2 RS1 RSr | AR");
+}
+
+TEST_P(BothPresets, ReshardOffIsGradOp) {
+  Policy keep = TwoRanks(GetParam());
+  keep.reshard_after_forward = false;
+  Policy grad_op = TwoRanks(GetParam());
+  grad_op.strategy = Strategy::kGradOp;
+  EXPECT_EQ(Build(keep), Build(grad_op));
+}
+
+TEST_P(BothPresets, NoShardReducesGradientsOnly) {
+  Policy policy = TwoRanks(GetParam());
+  policy.strategy = Strategy::kNoShard;
+  EXPECT_EQ(Queue(policy), "| AR3 AR2 AR1 ARr | ");
+}
+
+TEST_P(BothPresets, EveryMicroBatchGathersAndReduces) {
+  Policy policy = TwoRanks(GetParam());
+  policy.micro_batches = 2;
+  const std::string once = "AGr AG1 AG2 AG3 | AG3 AG2 RS3 AG1 RS2 RS1 RSr | ";
+  EXPECT_EQ(Queue(policy), once + once + "AR");
+  policy.strategy = Strategy::kGradOp;
+  const std::string kept = "AGr AG1 AG2 AG3 | RS3 RS2 RS1 RSr | ";
+  EXPECT_EQ(Queue(policy), kept + kept + "AR");
+}
+
+TEST_P(BothPresets, WithoutRootUnitTheLastUnitIsGatheredTwice) {
+  EXPECT_EQ(Queue(WithBackward(GetParam(), BackwardPrefetch::kPre), false),
+            "AGe AG1 AG2 AG3 AGh | AGh AG3 RSh AG2 RS3 AG1 RS2 AGe RS1 RSe | AR");
+  EXPECT_EQ(Queue(WithBackward(GetParam(), BackwardPrefetch::kNone), false),
+            "AGe AG1 AG2 AG3 AGh | AGh RSh AG3 RS3 AG2 RS2 AG1 RS1 AGe RSe | AR");
+}
+
+// Host order of gathers, compute and reductions: what the communicator's queue cannot show.
+
+TEST_P(BothPresets, PreIssuesTheNextGatherBeforeBackward) {
+  EXPECT_EQ(BackwardOrder(Build(WithBackward(GetParam(), BackwardPrefetch::kPre))),
+            "AG3 Br AG2 B3 B3 RS3 AG1 B2 B2 RS2 B1 B1 RS1 Br RSr");
+}
+
+TEST_P(BothPresets, PostIssuesTheNextGatherAfterBackward) {
+  EXPECT_EQ(BackwardOrder(Build(WithBackward(GetParam(), BackwardPrefetch::kPost))),
+            "Br AG3 B3 B3 AG2 RS3 B2 B2 AG1 RS2 B1 B1 RS1 Br RSr");
+}
+
+TEST_P(BothPresets, NoneIssuesEachGatherAtItsOwnUnit) {
+  EXPECT_EQ(BackwardOrder(Build(WithBackward(GetParam(), BackwardPrefetch::kNone))),
+            "Br AG3 B3 B3 RS3 AG2 B2 B2 RS2 AG1 B1 B1 RS1 Br RSr");
+}
+
+TEST_P(BothPresets, PreDepth2IsTwoUnitsAhead) {
+  EXPECT_EQ(BackwardOrder(Build(WithBackward(GetParam(), BackwardPrefetch::kPre, 2))),
+            "AG3 AG2 Br AG1 B3 B3 RS3 B2 B2 RS2 B1 B1 RS1 Br RSr");
+}
+
+TEST_P(BothPresets, ForwardPrefetchMovesGathersOnly) {
+  Policy policy = TwoRanks(GetParam());
+  EXPECT_EQ(ForwardOrder(Build(policy)), "AGr Fr AG1 F1 F1 AG2 F2 F2 AG3 F3 F3 Fr");
+  policy.forward_prefetch = 1;
+  EXPECT_EQ(ForwardOrder(Build(policy)), "AGr AG1 Fr AG2 F1 F1 AG3 F2 F2 F3 F3 Fr");
+  policy.forward_prefetch = 2;
+  EXPECT_EQ(ForwardOrder(Build(policy)), "AGr AG1 AG2 Fr AG3 F1 F1 F2 F2 F3 F3 Fr");
+  policy.forward_prefetch = 3;
+  EXPECT_EQ(ForwardOrder(Build(policy)), "AGr AG1 AG2 AG3 Fr F1 F1 F2 F2 F3 F3 Fr");
+}
+
+TEST_P(BothPresets, PrefetchDoesNotCrossMicroBatches) {
+  Policy policy = TwoRanks(GetParam());
+  policy.forward_prefetch = 1;
+  policy.micro_batches = 2;
+  const std::string once = "AGr AG1 Fr AG2 F1 F1 AG3 F2 F2 F3 F3 Fr";
+  EXPECT_EQ(ForwardOrder(Build(policy)), once + " " + once);
+}
+
+// Whole op lists, waits included, of one unit.
+
+TEST(Fsdp2, UnitInForward) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
+  EXPECT_THAT(OpsBetween(schedule, "F m0 block0.mlp forward", "F m0 block1.mlp forward"),
+              ElementsAre("F m0 block0.mlp forward", "F m0 block0 reshard", "F m0 block1 copy_in",
+                          "F m0 block1 all_gather <- F m0 block1 copy_in",
+                          "F m0 block0 release <- F m0 block0 copy_out",
+                          "F m0 block0 wait <- F m0 block0 copy_out",
+                          "F m0 block1 copy_out <- F m0 block1 all_gather",
+                          "F m0 block1.attention forward", "F m0 block1.mlp forward"));
+}
+
+TEST(Fsdp2, UnitInBackward) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
+  EXPECT_THAT(
+      OpsBetween(schedule, "B m0 block2 accumulate", "B m0 block1 accumulate"),
+      ElementsAre("B m0 block2 accumulate", "B m0 block1 copy_out <- B m0 block1 all_gather",
+                  "B m0 block1 release <- B m0 block1 copy_out",
+                  "B m0 block1 wait <- B m0 block1 copy_out", "B m0 block0 copy_in",
+                  "B m0 block0 all_gather <- B m0 block0 copy_in", "B m0 block1.mlp backward",
+                  "B m0 block1.attention backward", "B m0 block1 reshard",
+                  "B m0 block2 release <- B m0 block2 reduce_scatter", "B m0 block1 copy_in",
+                  "B m0 block1 reduce_scatter <- all of compute", "B m0 block1 accumulate"));
+}
+
+TEST(Fsdp2, TailAndOptimizer) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
+  EXPECT_THAT(OpsBetween(schedule, "B m0 embedding backward", "O block0 optimizer"),
+              ElementsAre("B m0 embedding backward", "B m0 root reshard",
+                          "B m0 block0 release <- B m0 block0 reduce_scatter", "B m0 root copy_in",
+                          "B m0 root reduce_scatter <- all of compute", "B m0 root accumulate",
+                          "B m0 root release <- B m0 root accumulate", "O grad_norm",
+                          "O all_reduce <- O grad_norm", "O root optimizer <- O all_reduce",
+                          "O block0 optimizer"));
+}
+
+TEST(Fsdp2, RootPreForwardWaitsForCompute) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
+  EXPECT_THAT(OpsBetween(schedule, "control", "F m0 root copy_out"),
+              ElementsAre("control", "F m0 load_batch", "F m0 root copy_in <- all of compute",
+                          "F m0 root all_gather <- all of compute, F m0 root copy_in",
+                          "F m0 root copy_out <- F m0 root all_gather"));
+}
+
+TEST(Fsdp1, UnitInForward) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp1));
+  EXPECT_THAT(OpsBetween(schedule, "F m0 block0.mlp forward", "F m0 block1.mlp forward"),
+              ElementsAre("F m0 block0.mlp forward", "F m0 block0 reshard",
+                          "F m0 block1 all_gather", "F m0 block1 wait <- all of unshard",
+                          "F m0 block1.attention forward", "F m0 block1.mlp forward"));
+}
+
+TEST(Fsdp1, UnitInForwardWithCast) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  policy.param_dtype = DType::kBf16;
+  EXPECT_THAT(OpsBetween(Build(policy), "F m0 block0 reshard", "F m0 block1 wait"),
+              ElementsAre("F m0 block0 reshard", "F m0 block1 cast",
+                          "F m0 block1 all_gather <- all of pre_unshard",
+                          "F m0 block1 wait <- all of unshard"));
+}
+
+TEST(Fsdp1, UnitInBackward) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp1));
+  EXPECT_THAT(OpsBetween(schedule, "B m0 block2 accumulate", "B m0 block1 accumulate"),
+              ElementsAre("B m0 block2 accumulate", "B m0 block1 wait <- all of unshard",
+                          "B m0 block0 all_gather", "B m0 block1.mlp backward",
+                          "B m0 block1.attention backward", "B m0 block1 reshard",
+                          "B m0 block1 reduce_scatter <- all of compute", "B m0 block1 release",
+                          "B m0 block1 accumulate"));
+}
+
+TEST(Fsdp1, PostPrefetchStandsBetweenReshardAndReduceScatter) {
+  const Schedule schedule = Build(WithBackward(Preset::kFsdp1, BackwardPrefetch::kPost));
+  EXPECT_THAT(OpsBetween(schedule, "B m0 block2 reshard", "B m0 block2 accumulate"),
+              ElementsAre("B m0 block2 reshard", "B m0 block1 all_gather",
+                          "B m0 block2 reduce_scatter <- all of compute", "B m0 block2 release",
+                          "B m0 block2 accumulate"));
+}
+
+TEST(Fsdp1, TailAndOptimizer) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp1));
+  EXPECT_THAT(
+      OpsBetween(schedule, "B m0 root reshard", "O block0 optimizer"),
+      ElementsAre("B m0 root reshard", "B m0 root reduce_scatter <- all of compute",
+                  "B m0 root release", "B m0 root accumulate", "B m0 wait <- all of post_backward",
+                  "O grad_norm", "O all_reduce <- O grad_norm", "O root optimizer <- O all_reduce",
+                  "O block0 optimizer"));
+}
+
+TEST(NoShard, UnitInBackward) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.strategy = Strategy::kNoShard;
+  EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0.attention backward", "O root optimizer"),
+              ElementsAre("B m0 block0.attention backward",
+                          "B m0 block0 all_reduce <- all of compute", "B m0 block0 accumulate",
+                          "B m0 embedding backward", "B m0 root all_reduce <- all of compute",
+                          "B m0 root accumulate", "B m0 wait <- all of all_reduce", "O grad_norm",
+                          "O root optimizer <- O grad_norm"));
+}
+
+// A stream wait includes what a deeper prefetch put there; an event wait does not.
+TEST(StreamWait, Fsdp1WaitsForThePrefetchToo) {
+  const auto last_awaited = [](Preset preset, const std::string& op) {
+    const Schedule schedule = Build(WithBackward(preset, BackwardPrefetch::kPre, 2));
+    const Program& program = schedule.ProgramOf(0);
+    const OpIndex index = IndexOf(schedule, op);
+    const Dependency& wait = program.ops[static_cast<size_t>(index)].dependencies.front();
+    const OpIndex awaited = ResolveDependency(program, index, wait);
+    return OpName(schedule, program.ops[static_cast<size_t>(awaited)]);
+  };
+  EXPECT_EQ(last_awaited(Preset::kFsdp1, "B m0 block2 wait"), "B m0 block1 all_gather");
+  EXPECT_EQ(last_awaited(Preset::kFsdp2, "B m0 block2 copy_out"), "B m0 block2 all_gather");
+}
+
+// Knobs of the host.
+
+TEST(RateLimit, Fsdp1WaitsForTheSecondLastReshard) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  policy.prefetch_limit = 2;
+  // Free events queue up as 1, 2, 3 in forward. AG3 of forward finds two and takes 1. AG3 of
+  // backward finds 2 and 3 and takes 2. AG2 finds only 3. AG1 finds 3 and backward's 3, and
+  // takes 3.
+  EXPECT_THAT(HostWaits(Build(policy)),
+              ElementsAre("F m0 block2 all_gather <= F m0 block0 reshard",
+                          "B m0 block2 all_gather <= F m0 block1 reshard",
+                          "B m0 block0 all_gather <= F m0 block2 reshard"));
+}
+
+TEST(RateLimit, Fsdp2WaitsBeforeTheCopyIn) {
+  Policy policy = WithBackward(Preset::kFsdp2, BackwardPrefetch::kNone);
+  policy.prefetch_limit = 1;
+  EXPECT_THAT(HostWaits(Build(policy)), ElementsAre("F m0 block1 copy_in <= F m0 block0 reshard",
+                                                    "F m0 block2 copy_in <= F m0 block1 reshard",
+                                                    "B m0 block2 copy_in <= F m0 block2 reshard",
+                                                    "B m0 block1 copy_in <= B m0 block2 reshard",
+                                                    "B m0 block0 copy_in <= B m0 block1 reshard"));
+}
+
+TEST(RunAhead, ZeroWaitsForEveryComputeOp) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  policy.strategy = Strategy::kGradOp;
+  policy.run_ahead = 0;
+  const std::vector<std::string> waits = HostWaits(Build(policy));
+  ASSERT_EQ(waits.size(), 16u);  // 8 segments, forward and backward
+  EXPECT_EQ(waits.front(), "F m0 block0 all_gather <= F m0 embedding forward");
+  EXPECT_EQ(waits.back(), "B m0 root reshard <= B m0 embedding backward");
+}
+
+TEST(RunAhead, TwoWaitsForTheThirdLastComputeOp) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.run_ahead = 2;
+  const std::vector<std::string> waits = HostWaits(Build(policy));
+  ASSERT_EQ(waits.size(), 14u);
+  EXPECT_EQ(waits[0], "F m0 block0 reshard <= F m0 embedding forward");
+  EXPECT_EQ(waits[1], "F m0 block1.mlp forward <= F m0 block0.attention forward");
+}
+
+// Bytes.
+
+TEST(Bytes, PayloadIsPaddedAndWireIsWhatARingSends) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.num_ranks = 3;
+  policy.param_dtype = DType::kBf16;
+  const Schedule schedule = Build(policy);
+  const Op& gather =
+      schedule.programs[0].ops[static_cast<size_t>(IndexOf(schedule, "F m0 block0 all_gather"))];
+  // Rows per rank of 64, 192, 64, 64, 256, 64 on three ranks: 22, 64, 22, 22, 86, 22.
+  constexpr int64_t kShard = 22 + 64 * 64 + 22 * 64 + 22 + 86 * 64 + 22 * 256;
+  EXPECT_EQ(gather.payload_bytes, 3 * kShard * 2);
+  EXPECT_EQ(gather.wire_bytes, 2 * kShard * 2);
+  const Op& reduce = schedule.programs[0]
+                         .ops[static_cast<size_t>(IndexOf(schedule, "B m0 block0 reduce_scatter"))];
+  EXPECT_EQ(reduce.payload_bytes, 3 * kShard * 4);
+  EXPECT_EQ(reduce.dtype, DType::kFp32);
+  const Op& norm = schedule.programs[0].ops[static_cast<size_t>(IndexOf(schedule, "O all_reduce"))];
+  EXPECT_EQ(norm.payload_bytes, 8);
+  EXPECT_EQ(norm.dtype, DType::kFp64);
+}
+
+// Elements of one block of the toy model, and of its root unit; two ranks divide all its rows.
+constexpr int64_t kBlock = 64 + 192 * 64 + 64 * 64 + 64 + 256 * 64 + 64 * 256;
+constexpr int64_t kRoot = 256 * 64 + 64 + 256 * 64;
+
+TEST(Memory, Fsdp2ForwardHoldsTwoUnitsOrThreeWithPrefetch) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  // In the issue ledger: the unit's parameters and the outputs of the last two gathers. The
+  // reference counts two units for the implicit case, because it frees before it copies out.
+  policy.backward_prefetch = BackwardPrefetch::kNone;
+  EXPECT_EQ(PeakUntil(Build(policy), "F m0 block2 reshard", MemoryCategory::kUnshardedParameter),
+            (kBlock + kRoot) * 4);
+  EXPECT_EQ(PeakUntil(Build(policy), "F m0 block2 reshard", MemoryCategory::kCommunicationBuffer),
+            2 * kBlock * 4);
+}
+
+TEST(Memory, Fsdp1ForwardHoldsOneUnitMoreWithPrefetch) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  const auto peak = [&policy] {
+    return PeakUntil(Build(policy), "F m0 head forward", MemoryCategory::kUnshardedParameter);
+  };
+  EXPECT_EQ(peak(), (kBlock + kRoot) * 4);
+  policy.forward_prefetch = 1;
+  EXPECT_EQ(peak(), (2 * kBlock + kRoot) * 4);
+}
+
+TEST(Memory, KeepingParametersHoldsAllOfThem) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  policy.strategy = Strategy::kGradOp;
+  const MemoryPeak peak = PredictPeak(Build(policy), 0);
+  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kUnshardedParameter)],
+            (3 * kBlock + kRoot) * 4);
+}
+
+TEST(Memory, BackwardOfFsdp2HoldsFourUnitBuffers) {
+  // Parameters of i and i-1 (as a gather's output), gradient of i, reduce-scatter input of i+1.
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
+  EXPECT_EQ(LiveAt(schedule, "B m0 block1.attention backward", MemoryCategory::kUnshardedParameter),
+            (kBlock + kRoot) * 4);
+  EXPECT_EQ(
+      LiveAt(schedule, "B m0 block1.attention backward", MemoryCategory::kCommunicationBuffer),
+      2 * kBlock * 4);
+  EXPECT_EQ(LiveAt(schedule, "B m0 block1.attention backward", MemoryCategory::kGradient),
+            (kBlock + kRoot) * 4);
+}
+
+TEST(Memory, PersistentShardsAreDividedByTheRanks) {
+  const MemoryPeak peak = PredictPeak(Build(TwoRanks(Preset::kFsdp2)), 1);
+  const int64_t all = 3 * kBlock + kRoot;
+  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kParameterShard)], all / 2 * 4);
+  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kGradientShard)], all / 2 * 4);
+  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kOptimizer)], all / 2 * 8);
+}
+
+// Errors.
+
+TEST(BuildSchedule, RefusesPoliciesOutOfRange) {
+  Policy policy;
+  policy.backward_depth = 4;
+  EXPECT_EQ(BuildSchedule(ToyModel(1, true), policy).message(),
+            "backward prefetch depth is 4, must be 1 to 3");
+}
+
+TEST(BuildSchedule, RefusesModelsThatDoNotHangTogether) {
+  ModelDescription model = ToyModel(1, true);
+  model.segments.back().unit = 7;
+  EXPECT_EQ(BuildSchedule(model, Policy()).message(),
+            "segment 'head' names unit 7, but the model has 2 units");
+  model = ToyModel(1, true);
+  model.units.push_back({"spare", false, {{"spare.weight", {4}}}});
+  EXPECT_EQ(BuildSchedule(model, Policy()).message(), "unit 'spare' is used by no segment");
+}
+
+TEST(ModelDescription, TheLastRanksOwnFewerRowsOrNone) {
+  const Parameter parameter = {"w", {5, 3}};
+  EXPECT_EQ(PaddedRows(parameter, 4), 2);
+  EXPECT_THAT((std::vector<int64_t>{OwnedRows(parameter, 4, 0), OwnedRows(parameter, 4, 1),
+                                    OwnedRows(parameter, 4, 2), OwnedRows(parameter, 4, 3)}),
+              ElementsAre(2, 2, 1, 0));
+  const Unit unit = {"u", false, {parameter, {"b", {1}}}};
+  EXPECT_EQ(PaddedShardElements(unit, 4), 2 * 3 + 1);
+  EXPECT_EQ(UnitElements(unit), 16);
+}
+
+}  // namespace
+}  // namespace shardscope::plan

@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "engine/plan/text.h"
+
+// The text form, line by line. Fields at their default are left out; "#" starts a comment.
+//
+//   schedule 1 "fsdp2 full pre1" ranks=2 micro_batches=1
+//   stream 0 "host" role=host
+//   communicator 0 "shard"
+//   unit 0 "root" root=1
+//   parameter "embedding.weight" shape=256,64      belongs to the unit above
+//   segment 0 "embedding" unit=0 activation=65536 output=65536
+//   program 0
+//   buffer 0 parameter_shard unit=0 bytes=8192 persistent=1
+//   op 1 copy_in phase=forward mb=0 unit=0 stream=2 alloc=4 read=0 write=4 wait=stream:1
+//   rank_programs ranks=0,0
+namespace shardscope::plan {
+namespace {
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      quoted += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+template <typename Int>
+std::string List(const std::vector<Int>& values) {
+  std::string list;
+  for (const Int value : values) {
+    if (!list.empty()) list += ',';
+    list += std::to_string(value);
+  }
+  return list;
+}
+
+// Appends " key=value" unless the value is the default.
+void Number(std::string_view key, int64_t value, int64_t default_value, std::string* line) {
+  if (value == default_value) return;
+  *line += ' ';
+  *line += key;
+  *line += '=' + std::to_string(value);
+}
+
+void Numbers(std::string_view key, const std::vector<int32_t>& values, std::string* line) {
+  if (values.empty()) return;
+  *line += ' ';
+  *line += key;
+  *line += '=' + List(values);
+}
+
+// "kind INDEX "name"".
+std::string Entry(std::string_view kind, size_t index, std::string_view name) {
+  return std::string(kind) + " " + std::to_string(index) + " " + Quoted(name);
+}
+
+// Ends the line with a name for people.
+std::string Comment(std::string name) {
+  std::replace(name.begin(), name.end(), '\n', ' ');  // would end the comment
+  return "  # " + name + '\n';
+}
+
+std::string PrintUnit(const Unit& unit, size_t index) {
+  std::string text = Entry("unit", index, unit.name);
+  Number("root", unit.is_root ? 1 : 0, 0, &text);
+  text += '\n';
+  for (const Parameter& parameter : unit.parameters) {
+    text += "  parameter " + Quoted(parameter.name);
+    if (!parameter.shape.empty()) text += " shape=" + List(parameter.shape);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string PrintSegment(const Segment& segment, size_t index) {
+  std::string line = Entry("segment", index, segment.name);
+  Number("unit", segment.unit, kNone, &line);
+  Number("activation", segment.activation_bytes, 0, &line);
+  Number("output", segment.output_bytes, 0, &line);
+  return line + '\n';
+}
+
+std::string PrintBuffer(const Schedule& schedule, const Buffer& buffer, size_t index) {
+  std::string line = "  buffer " + std::to_string(index) + " ";
+  line += Name(buffer.kind);
+  Number("unit", buffer.unit, kNone, &line);
+  Number("segment", buffer.segment, kNone, &line);
+  Number("mb", buffer.micro_batch, kNone, &line);
+  Number("bytes", buffer.bytes, 0, &line);
+  Number("persistent", buffer.persistent ? 1 : 0, 0, &line);
+  return line + Comment(BufferName(schedule, buffer));
+}
+
+std::string PrintDependencies(const Op& op) {
+  std::string list;
+  for (const Dependency& dependency : op.dependencies) {
+    list += list.empty() ? " wait=" : ",";
+    list += Name(dependency.kind);
+    list += ':' + std::to_string(dependency.target);
+  }
+  return list;
+}
+
+std::string PrintOp(const Schedule& schedule, const Op& op, size_t index) {
+  std::string line = "  op " + std::to_string(index) + " ";
+  line += Name(op.kind);
+  line += " phase=";
+  line += Name(op.phase);
+  Number("mb", op.micro_batch, kNone, &line);
+  Number("unit", op.unit, kNone, &line);
+  Number("segment", op.segment, kNone, &line);
+  Number("stream", op.stream, 0, &line);
+  Number("comm", op.communicator, kNone, &line);
+  if (op.communicator != kNone || op.dtype != DType::kFp32) {
+    line += " dtype=";
+    line += Name(op.dtype);
+  }
+  Number("payload", op.payload_bytes, 0, &line);
+  Number("wire", op.wire_bytes, 0, &line);
+  Numbers("alloc", op.allocates, &line);
+  Numbers("read", op.reads, &line);
+  Numbers("write", op.writes, &line);
+  Numbers("free", op.frees, &line);
+  line += PrintDependencies(op);
+  return line + Comment(OpName(schedule, op));
+}
+
+}  // namespace
+
+std::string PrintSchedule(const Schedule& schedule) {
+  std::string text = Entry("schedule", 1, schedule.name);
+  text += " ranks=" + std::to_string(schedule.num_ranks);
+  text += " micro_batches=" + std::to_string(schedule.num_micro_batches) + '\n';
+  for (size_t index = 0; index < schedule.streams.size(); ++index) {
+    text += Entry("stream", index, schedule.streams[index].name) + " role=";
+    text += Name(schedule.streams[index].role);
+    text += '\n';
+  }
+  for (size_t index = 0; index < schedule.communicators.size(); ++index) {
+    text += Entry("communicator", index, schedule.communicators[index]) + '\n';
+  }
+  for (size_t index = 0; index < schedule.units.size(); ++index) {
+    text += PrintUnit(schedule.units[index], index);
+  }
+  for (size_t index = 0; index < schedule.segments.size(); ++index) {
+    text += PrintSegment(schedule.segments[index], index);
+  }
+  for (size_t program = 0; program < schedule.programs.size(); ++program) {
+    text += "program " + std::to_string(program) + '\n';
+    const auto& [ops, buffers] = schedule.programs[program];
+    for (size_t index = 0; index < buffers.size(); ++index) {
+      text += PrintBuffer(schedule, buffers[index], index);
+    }
+    for (size_t index = 0; index < ops.size(); ++index) {
+      text += PrintOp(schedule, ops[index], index);
+    }
+  }
+  text += "rank_programs";
+  Numbers("ranks", schedule.program_of_rank, &text);
+  return text + '\n';
+}
+
+}  // namespace shardscope::plan

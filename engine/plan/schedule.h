@@ -1,0 +1,57 @@
+// Schedule: one immutable plan of a training step that is run, simulated, drawn, explained and
+// checked.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/plan/model_description.h"
+#include "engine/plan/op.h"
+
+namespace shardscope::plan {
+
+// What one rank does, in the order in which its host issues it. A stream is a view of this list.
+struct Program {
+  std::vector<Op> ops;
+  std::vector<Buffer> buffers;
+  bool operator==(const Program&) const = default;
+};
+
+struct Schedule {
+  std::string name;  // "fsdp2 full pre1 fwd1"
+  int num_ranks = 1;
+  int num_micro_batches = 1;
+  std::vector<Stream> streams;             // stream 0 is the host
+  std::vector<std::string> communicators;  // "shard"; all communicators of a rank share its link
+  std::vector<Segment> segments;
+  std::vector<Unit> units;
+  std::vector<Program> programs;         // distinct programs; symmetric schedules have one
+  std::vector<int32_t> program_of_rank;  // num_ranks entries, index into programs
+  bool operator==(const Schedule&) const = default;
+
+  const Program& ProgramOf(int rank) const {
+    return programs[static_cast<size_t>(program_of_rank[static_cast<size_t>(rank)])];
+  }
+};
+
+// "B m0 block3 all_gather": phase, micro-batch, unit or segment, kind. For people and NVTX; may
+// repeat, joins nothing.
+std::string OpName(const Schedule& schedule, const Op& op);
+
+// "block3 unsharded", "block3.mlp m0 activation".
+std::string BufferName(const Schedule& schedule, const Buffer& buffer);
+
+// The op whose end releases `dependency` of op `index`: the target itself, or for a stream wait the
+// last op issued on that stream before `index`; kNone if nothing was issued there yet.
+OpIndex ResolveDependency(const Program& program, OpIndex index, const Dependency& dependency);
+
+// Everything that must have ended before op `index` may start on its stream: explicit event and
+// stream dependencies, the previous op of its stream, the previous op of its communicator. Sorted,
+// without duplicates, without kNone.
+std::vector<OpIndex> Predecessors(const Program& program, OpIndex index);
+
+// The whole table of Predecessors() in one pass, O(ops + dependencies).
+std::vector<std::vector<OpIndex>> AllPredecessors(const Program& program);
+
+}  // namespace shardscope::plan
