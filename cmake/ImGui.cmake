@@ -20,7 +20,7 @@ find_package(OpenGL REQUIRED COMPONENTS OpenGL EGL)
 
 set(IMGUI_SOURCES
   ${IMGUI_ROOT}/imgui.cpp ${IMGUI_ROOT}/imgui_draw.cpp ${IMGUI_ROOT}/imgui_tables.cpp
-  ${IMGUI_ROOT}/imgui_widgets.cpp ${IMGUI_ROOT}/misc/cpp/imgui_stdlib.cpp
+  ${IMGUI_ROOT}/imgui_widgets.cpp ${IMGUI_ROOT}/imgui_stacklayout.cpp ${IMGUI_ROOT}/misc/cpp/imgui_stdlib.cpp
   ${IMGUI_ROOT}/backends/imgui_impl_glfw.cpp ${IMGUI_ROOT}/backends/imgui_impl_opengl3.cpp
   ${IMPLOT_ROOT}/implot.cpp ${IMPLOT_ROOT}/implot_items.cpp)
 

@@ -1,0 +1,130 @@
+#include "ui/widgets/buttons.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::widgets {
+namespace {
+
+constexpr float kSegmentHeight = 24;
+constexpr float kSegmentGap = 2;
+
+ui::Box ItemBox() { return ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()); }
+
+Color Ground(const Look& look, bool chosen, bool enabled) {
+  const ui::SurfaceColors& surface = look.theme.surface;
+  if (chosen) return surface.chosen;
+  return enabled && ImGui::IsItemHovered() ? surface.hovered : surface.button;
+}
+
+void DrawIcon(const Look& look, Icon icon, const ui::Box& box, Color color) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float cx = std::round((box.x0 + box.x1) / 2);
+  const float cy = std::round((box.y0 + box.y1) / 2);
+  const float u = look.Px(1);
+  switch (icon) {
+    case Icon::kPause:
+      list->AddRectFilled({cx - 5 * u, cy - 5 * u}, {cx - 2 * u, cy + 5 * u}, color, u);
+      list->AddRectFilled({cx + 2 * u, cy - 5 * u}, {cx + 5 * u, cy + 5 * u}, color, u);
+      return;
+    case Icon::kPlay:
+      list->AddTriangleFilled({cx - 4 * u, cy - 6 * u}, {cx - 4 * u, cy + 6 * u}, {cx + 6 * u, cy},
+                              color);
+      return;
+    case Icon::kStep:
+      list->AddTriangleFilled({cx - 6 * u, cy - 5 * u}, {cx - 6 * u, cy + 5 * u}, {cx + 3 * u, cy},
+                              color);
+      list->AddRectFilled({cx + 4 * u, cy - 5 * u}, {cx + 6 * u, cy + 5 * u}, color);
+      return;
+    case Icon::kStop:
+      list->AddRectFilled({cx - 5 * u, cy - 5 * u}, {cx + 5 * u, cy + 5 * u}, color, u);
+      return;
+  }
+}
+
+}  // namespace
+
+int Segmented(const Look& look, const char* id, const Segments& segments) {
+  const int count = static_cast<int>(segments.options.size());
+  if (count == 0) return -1;
+  int clicked = -1;
+  const float gap = look.Px(kSegmentGap);
+  const float width =
+      (ContentWidth() - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
+  ImGui::PushID(id);
+  ImGui::BeginDisabled(!segments.enabled);
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) ImGui::SameLine(0, gap);
+    const std::string& label = segments.options[static_cast<size_t>(i)];
+    if (ImGui::InvisibleButton(label.c_str(), {width, look.Px(kSegmentHeight)})) clicked = i;
+    const ui::Box box = ItemBox();
+    const bool chosen = i == segments.chosen;
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    const float rounding = look.Px(ui::kSmallRounding);
+    list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, Ground(look, chosen, segments.enabled),
+                        rounding);
+    if (i == segments.pending && !chosen) {
+      list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, look.theme.state.pending, rounding,
+                    look.Px(1.5f));
+    }
+    TextStyle style = chosen ? BoldOf(look) : DimOf(look);
+    if (!segments.enabled) style.color = chosen ? look.theme.ink.dim : look.theme.ink.faint;
+    DrawTextCentered(look, style, box, label);
+  }
+  ImGui::EndDisabled();
+  ImGui::PopID();
+  return clicked == segments.chosen && segments.pending < 0 ? -1 : clicked;
+}
+
+bool Button(const Look& look, const char* id, std::string_view label, Emphasis emphasis,
+            float width, bool enabled) {
+  TextStyle style = emphasis == Emphasis::kPrimary ? BoldOf(look) : TextOf(look);
+  const ImVec2 text = TextSize(look, style, label);
+  const ImVec2 size(width > 0 ? width : text.x + look.Px(24), look.Px(26));
+  ImGui::BeginDisabled(!enabled);
+  const bool clicked = ImGui::InvisibleButton(id, size);
+  ImGui::EndDisabled();
+  const ui::Box box = ItemBox();
+  const bool hovered = enabled && ImGui::IsItemHovered();
+  Color ground = hovered ? look.theme.surface.hovered : look.theme.surface.button;
+  if (emphasis == Emphasis::kPrimary && enabled) {
+    ground = look.theme.op.forward;
+    if (hovered) ground = ui::Mix(ground, look.theme.ink.on_dark, 0.12f);
+    style.color = look.theme.ink.on_dark;
+  }
+  if (!enabled) style.color = look.theme.ink.faint;
+  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, ground,
+                                            look.Px(ui::kSmallRounding));
+  DrawTextCentered(look, style, box, label);
+  return clicked;
+}
+
+bool LinkText(const Look& look, const char* id, std::string_view label) {
+  TextStyle style = DimOf(look);
+  const ImVec2 size = TextSize(look, style, label);
+  const bool clicked = ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), size.y});
+  if (ImGui::IsItemHovered()) {
+    style.color = look.theme.ink.text;
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  }
+  DrawText(look, style, ImGui::GetItemRectMin(), label);
+  return clicked;
+}
+
+bool IconButton(const Look& look, const char* id, Icon icon, bool enabled, std::string_view tip,
+                float size) {
+  ImGui::BeginDisabled(!enabled);
+  const bool clicked = ImGui::InvisibleButton(id, {look.Px(size), look.Px(size)});
+  ImGui::EndDisabled();
+  const ui::Box box = ItemBox();
+  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
+                                            Ground(look, false, enabled),
+                                            look.Px(ui::kSmallRounding));
+  DrawIcon(look, icon, box, enabled ? look.theme.ink.text : look.theme.ink.faint);
+  if (!tip.empty()) ItemTooltip(look, tip, {});
+  return clicked;
+}
+
+}  // namespace shardscope::widgets

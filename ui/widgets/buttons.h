@@ -1,0 +1,34 @@
+// Buttons: segmented choices, text buttons and icon buttons drawn from primitives.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ui/widgets/look.h"
+
+namespace shardscope::widgets {
+
+struct Segments {
+  std::vector<std::string> options;
+  int chosen = -1;   // in force
+  int pending = -1;  // asked for, not yet in force: outlined
+  bool enabled = true;
+};
+// One row of equal buttons over the content's width. Returns the option clicked, or -1.
+int Segmented(const Look& look, const char* id, const Segments& segments);
+
+enum class Emphasis : uint8_t { kQuiet, kPrimary };
+// `width` 0: as wide as the label needs.
+bool Button(const Look& look, const char* id, std::string_view label,
+            Emphasis emphasis = Emphasis::kQuiet, float width = 0, bool enabled = true);
+
+// A word that can be clicked; takes no more room than its letters.
+bool LinkText(const Look& look, const char* id, std::string_view label);
+
+enum class Icon : uint8_t { kPause, kPlay, kStep, kStop };
+// A square of `size` pixels (at scale 1) with a shape in it. `tip` shows on hover, also when
+// disabled.
+bool IconButton(const Look& look, const char* id, Icon icon, bool enabled, std::string_view tip,
+                float size = 28);
+
+}  // namespace shardscope::widgets

@@ -1,0 +1,76 @@
+#include "ui/widgets/look.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace shardscope::widgets {
+
+TextStyle TextOf(const Look& look) { return {look.fonts.text, ui::kTextSize, look.theme.ink.text}; }
+TextStyle DimOf(const Look& look) { return {look.fonts.text, ui::kTextSize, look.theme.ink.dim}; }
+TextStyle FaintOf(const Look& look) {
+  return {look.fonts.text, ui::kSmallTextSize, look.theme.ink.faint};
+}
+TextStyle BoldOf(const Look& look) { return {look.fonts.bold, ui::kTextSize, look.theme.ink.text}; }
+TextStyle MonoOf(const Look& look) { return {look.fonts.mono, ui::kMonoSize, look.theme.ink.dim}; }
+
+ImVec2 TextSize(const Look& look, const TextStyle& style, std::string_view text) {
+  return style.font->CalcTextSizeA(look.Px(style.size), FLT_MAX, 0, text.data(),
+                                   text.data() + text.size());
+}
+
+ui::Box DrawText(const Look& look, const TextStyle& style, ImVec2 at, std::string_view text) {
+  const ImVec2 size = TextSize(look, style, text);
+  // Whole pixels: half a pixel off blurs every stem.
+  const ImVec2 snapped(std::round(at.x), std::round(at.y));
+  ImGui::GetWindowDrawList()->AddText(style.font, look.Px(style.size), snapped, style.color,
+                                      text.data(), text.data() + text.size());
+  return ToBox(snapped, {snapped.x + size.x, snapped.y + size.y});
+}
+
+ui::Box DrawTextRight(const Look& look, const TextStyle& style, ImVec2 right_top,
+                      std::string_view text) {
+  const ImVec2 size = TextSize(look, style, text);
+  return DrawText(look, style, {right_top.x - size.x, right_top.y}, text);
+}
+
+ui::Box DrawTextCentered(const Look& look, const TextStyle& style, const ui::Box& box,
+                         std::string_view text) {
+  const ImVec2 size = TextSize(look, style, text);
+  return DrawText(look, style, {(box.x0 + box.x1 - size.x) / 2, (box.y0 + box.y1 - size.y) / 2},
+                  text);
+}
+
+ui::Box DrawTextClipped(const Look& look, const TextStyle& style, ImVec2 at, float max_width,
+                        std::string_view text) {
+  if (TextSize(look, style, text).x <= max_width) return DrawText(look, style, at, text);
+  constexpr std::string_view kEllipsis = "…";
+  const float room = max_width - TextSize(look, style, kEllipsis).x;
+  const char* end = text.data();
+  style.font->CalcTextSizeA(look.Px(style.size), std::max(room, 0.0f), 0, text.data(),
+                            text.data() + text.size(), &end);
+  return DrawText(look, style, at, std::string(text.data(), end).append(kEllipsis));
+}
+
+ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view text) {
+  ImGui::PushFont(style.font, style.size);
+  ImGui::PushStyleColor(ImGuiCol_Text, style.color);
+  ImGui::PushTextWrapPos(0);
+  ImGui::TextUnformatted(text.data(), text.data() + text.size());
+  ImGui::PopTextWrapPos();
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+  (void)look;
+  return ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+}
+
+void Gap(const Look& look, float pixels) {
+  // A Dummy would add the item spacing on top.
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() + look.Px(pixels));
+  ImGui::Dummy({0, 0});
+  ImGui::SetCursorPosY(ImGui::GetCursorPosY() - ImGui::GetStyle().ItemSpacing.y);
+}
+
+float ContentWidth() { return ImGui::GetContentRegionAvail().x; }
+
+}  // namespace shardscope::widgets

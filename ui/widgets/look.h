@@ -1,0 +1,65 @@
+// Look: theme, fonts and scale, what every widget draws with; and text drawn at a place.
+//
+// Widgets know nothing of traces. UI thread only.
+#pragma once
+
+#include <imgui.h>
+
+#include <string_view>
+
+#include "ui/draw_log.h"
+#include "ui/fonts.h"
+#include "ui/theme.h"
+
+namespace shardscope::widgets {
+
+using ui::Color;
+
+struct Look {
+  const ui::Theme& theme;
+  ui::Fonts fonts;
+  float scale = 1;
+
+  float Px(float size) const { return size * scale; }  // a size of theme.h in pixels
+};
+
+// From anything with theme, fonts and scale (ui::Context).
+template <typename State>
+Look LookOf(const State& state) {
+  return {*state.theme, state.fonts, state.scale};
+}
+
+struct TextStyle {
+  ImFont* font = nullptr;
+  float size = ui::kTextSize;  // at scale 1
+  Color color = 0;
+};
+TextStyle TextOf(const Look& look);   // regular, text ink
+TextStyle DimOf(const Look& look);    // regular, dim ink
+TextStyle FaintOf(const Look& look);  // small, faint ink
+TextStyle BoldOf(const Look& look);   // bold, text ink
+TextStyle MonoOf(const Look& look);   // mono, dim ink
+
+ImVec2 TextSize(const Look& look, const TextStyle& style, std::string_view text);
+
+// At the cursor's draw list position; takes no layout space. Returns the box it covers.
+ui::Box DrawText(const Look& look, const TextStyle& style, ImVec2 at, std::string_view text);
+ui::Box DrawTextRight(const Look& look, const TextStyle& style, ImVec2 right_top,
+                      std::string_view text);
+ui::Box DrawTextCentered(const Look& look, const TextStyle& style, const ui::Box& box,
+                         std::string_view text);
+
+// Cut at `max_width` with an ellipsis.
+ui::Box DrawTextClipped(const Look& look, const TextStyle& style, ImVec2 at, float max_width,
+                        std::string_view text);
+
+// As an item of the layout, wrapped at the content's right edge.
+ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view text);
+
+// Vertical space.
+void Gap(const Look& look, float pixels);
+
+float ContentWidth();
+inline ui::Box ToBox(ImVec2 min, ImVec2 max) { return {min.x, min.y, max.x, max.y}; }
+
+}  // namespace shardscope::widgets
