@@ -1,0 +1,167 @@
+#include "engine/model/data.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "engine/model/initialize.h"
+
+namespace shardscope::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Strict enough to tell text from binaries: well-formed sequences, no NUL byte.
+bool IsUtf8Text(const std::string& text) {
+  size_t i = 0;
+  while (i < text.size()) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    size_t length = 1;
+    if (lead == 0) return false;
+    if (lead >= 0x80) {
+      if (lead >= 0xc2 && lead <= 0xdf) {
+        length = 2;
+      } else if (lead >= 0xe0 && lead <= 0xef) {
+        length = 3;
+      } else if (lead >= 0xf0 && lead <= 0xf4) {
+        length = 4;
+      } else {
+        return false;
+      }
+    }
+    if (i + length > text.size()) return false;
+    for (size_t k = 1; k < length; ++k) {
+      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+Result<std::string> ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  // An empty file sets failbit on the output stream; that is no error.
+  if (!file || file.bad()) return Status::Error("cannot read " + path.string());
+  return text.str();
+}
+
+bool IsSkippedFolder(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(".") || name == "build" || name == "runs";
+}
+
+Result<std::vector<fs::path>> ListFiles(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  fs::recursive_directory_iterator walk(folder, error);
+  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
+    if (walk->is_directory()) {
+      if (IsSkippedFolder(walk->path())) walk.disable_recursion_pending();
+    } else if (walk->is_regular_file()) {
+      files.push_back(walk->path());
+    }
+  }
+  if (error) {
+    return Status::Error("data.path: cannot list " + folder.string() + ": " + error.message());
+  }
+  std::sort(files.begin(), files.end(), [](const fs::path& left, const fs::path& right) {
+    return left.generic_string() < right.generic_string();
+  });
+  return files;
+}
+
+}  // namespace
+
+Result<Corpus> LoadCorpus(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    return Status::Error("data.path: " + path + " is not there; name a text file or a folder");
+  }
+  Corpus corpus;
+  if (!fs::is_directory(status)) {
+    Result<std::string> text = ReadFile(path);
+    if (!text.ok()) return Status::Error("data.path: " + text.message());
+    corpus.bytes = *std::move(text);
+    corpus.num_files = 1;
+  } else {
+    const Result<std::vector<fs::path>> files = ListFiles(path);
+    if (!files.ok()) return files.status();
+    for (const fs::path& file : *files) {
+      Result<std::string> text = ReadFile(file);
+      if (!text.ok()) return Status::Error("data.path: " + text.message());
+      if (!IsUtf8Text(*text)) continue;
+      corpus.bytes += *text;
+      ++corpus.num_files;
+    }
+  }
+  if (corpus.bytes.empty()) {
+    return Status::Error("data.path: " + path + " has no text in it; name another file or folder");
+  }
+  return corpus;
+}
+
+double UnigramEntropy(const std::string& bytes) {
+  std::array<int64_t, 256> counts{};
+  for (const char byte : bytes) ++counts[static_cast<unsigned char>(byte)];
+  double entropy = 0;
+  for (const int64_t count : counts) {
+    if (count == 0) continue;
+    const double share = static_cast<double>(count) / static_cast<double>(bytes.size());
+    entropy -= share * std::log(share);
+  }
+  return entropy;
+}
+
+int64_t NumSamples(int64_t num_bytes, int64_t seq) { return num_bytes / (seq + 1); }
+
+Sampler::Sampler(const Shape& shape)
+    : shape_(shape),
+      steps_per_epoch_(shape.num_samples / shape.num_ranks / shape.samples_per_step) {}
+
+Result<Sampler> Sampler::Make(const Shape& shape) {
+  Sampler sampler(shape);
+  if (sampler.steps_per_epoch_ < 1) {
+    const int64_t needed = shape.num_ranks * shape.samples_per_step;
+    return Status::Error("the data have " + std::to_string(shape.num_samples) +
+                         " samples, but one step of all ranks takes " + std::to_string(needed) +
+                         ": give more text (data.path), or lower model.seq, train.batch, "
+                         "train.micro_batches or run.ranks");
+  }
+  return sampler;
+}
+
+std::vector<int64_t> Sampler::Samples(int64_t step, int rank) {
+  const int64_t epoch = step / steps_per_epoch_;
+  if (epoch != epoch_) {
+    order_.resize(static_cast<size_t>(shape_.num_samples));
+    std::iota(order_.begin(), order_.end(), 0);
+    const uint64_t key = MixedBits(shape_.seed, static_cast<uint64_t>(epoch));
+    for (size_t i = order_.size(); i > 1; --i) {  // Fisher-Yates
+      std::swap(order_[i - 1], order_[MixedBits(key, i) % i]);
+    }
+    epoch_ = epoch;
+  }
+  std::vector<int64_t> samples;
+  const int64_t first = step % steps_per_epoch_ * shape_.samples_per_step;
+  for (int64_t i = first; i < first + shape_.samples_per_step; ++i) {
+    samples.push_back(order_[static_cast<size_t>(i * shape_.num_ranks + rank)]);
+  }
+  return samples;
+}
+
+void AppendSample(const std::string& bytes, int64_t index, int64_t seq,
+                  std::vector<int64_t>* tokens) {
+  const auto first = static_cast<size_t>(index * (seq + 1));
+  for (size_t i = first; i < first + static_cast<size_t>(seq) + 1; ++i) {
+    tokens->push_back(static_cast<unsigned char>(bytes[i]));
+  }
+}
+
+}  // namespace shardscope::model

@@ -1,0 +1,59 @@
+// Text to learn, as bytes, and which sample goes to which rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/base/status.h"
+
+namespace shardscope::model {
+
+struct Corpus {
+  std::string bytes;      // all files, one after the other
+  int64_t num_files = 0;  // that were UTF-8 text
+};
+
+// A file, or a folder: its UTF-8 files sorted by path, without hidden folders and folders called
+// `build` or `runs`. Errors: not there, not readable, nothing in it.
+Result<Corpus> LoadCorpus(const std::string& path);
+
+// Entropy of single bytes in nats per byte: what a model that ignores all context can reach.
+double UnigramEntropy(const std::string& bytes);
+
+// Samples are windows of seq + 1 bytes without overlap; a tail shorter than that is dropped.
+int64_t NumSamples(int64_t num_bytes, int64_t seq);
+
+// As torch's DistributedSampler with drop_last: every epoch is a seeded shuffle of all samples,
+// cut to a multiple of the number of ranks; rank r takes entries r, r + N, r + 2N, ...
+// An epoch ends for all ranks at the last full step: no step mixes epochs.
+class Sampler {
+ public:
+  struct Shape {
+    int64_t num_samples = 0;
+    int num_ranks = 1;
+    int64_t samples_per_step = 1;  // of one rank: batch * micro_batches
+    uint64_t seed = 0;
+  };
+  // Error: fewer samples than one step of all ranks needs.
+  static Result<Sampler> Make(const Shape& shape);
+
+  // Sample indices of `rank` in `step`, samples_per_step of them.
+  std::vector<int64_t> Samples(int64_t step, int rank);
+
+  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+
+ private:
+  explicit Sampler(const Shape& shape);
+
+  Shape shape_;
+  int64_t steps_per_epoch_ = 0;
+  int64_t epoch_ = -1;  // whose order `order_` is
+  std::vector<int64_t> order_;
+};
+
+// Token ids of sample `index`: seq + 1 bytes, appended to `tokens`.
+void AppendSample(const std::string& bytes, int64_t index, int64_t seq,
+                  std::vector<int64_t>* tokens);
+
+}  // namespace shardscope::model

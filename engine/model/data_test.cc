@@ -1,0 +1,112 @@
+#include "engine/model/data.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace shardscope::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CorpusTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("corpus-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void Write(const std::string& name, const std::string& text) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+  fs::path folder_;
+};
+
+TEST_F(CorpusTest, TakesUtf8FilesSortedByPathAndSkipsHiddenBuildAndRuns) {
+  Write("b.txt", "two");
+  Write("a/z.txt", "one\xc3\xa9");
+  Write("binary", std::string("\x80\x81", 2));
+  Write("zero", std::string("a\0b", 3));
+  Write("overlong", "\xc0\xaf");
+  Write(".git/config", "hidden");
+  Write("build/out.txt", "built");
+  Write("runs/x/log.txt", "ran");
+  const Result<Corpus> corpus = LoadCorpus(folder_.string());
+  ASSERT_TRUE(corpus.ok()) << corpus.message();
+  EXPECT_EQ(corpus->bytes, "one\xc3\xa9two");
+  EXPECT_EQ(corpus->num_files, 2);
+}
+
+TEST_F(CorpusTest, MissingAndEmptyAreErrorsThatNameThePath) {
+  const Result<Corpus> missing = LoadCorpus((folder_ / "none").string());
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.message().find("none is not there"), std::string::npos);
+  EXPECT_FALSE(LoadCorpus(folder_.string()).ok());
+  Write("empty.txt", "");
+  EXPECT_FALSE(LoadCorpus((folder_ / "empty.txt").string()).ok());
+}
+
+TEST(UnigramEntropyTest, OfUniformBytesIsTheLogarithmOfTheirNumber) {
+  EXPECT_NEAR(UnigramEntropy("abcdabcd"), std::log(4.0), 1e-12);
+  EXPECT_EQ(UnigramEntropy("aaaa"), 0);
+}
+
+TEST(SamplerTest, EachSampleAtMostOnceAnEpochAndRanksAreDisjoint) {
+  Result<Sampler> sampler =
+      Sampler::Make({.num_samples = 47, .num_ranks = 3, .samples_per_step = 4, .seed = 9});
+  ASSERT_TRUE(sampler.ok());
+  ASSERT_EQ(sampler->steps_per_epoch(), 3);  // 47 / 3 = 15 a rank, 3 steps of 4
+  std::vector<std::vector<int64_t>> epochs;
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<int64_t> all;
+    for (int64_t step = 3 * epoch; step < 3 * epoch + 3; ++step) {
+      for (int rank = 0; rank < 3; ++rank) {
+        const auto samples = sampler->Samples(step, rank);
+        EXPECT_EQ(samples.size(), 4u);
+        all.insert(all.end(), samples.begin(), samples.end());
+      }
+    }
+    const std::set<int64_t> different(all.begin(), all.end());
+    EXPECT_EQ(different.size(), 36u);
+    EXPECT_GE(*different.begin(), 0);
+    EXPECT_LT(*different.rbegin(), 47);
+    epochs.push_back(all);
+  }
+  EXPECT_NE(epochs[0], epochs[1]);  // shuffled anew
+}
+
+TEST(SamplerTest, EveryNthEntryOfOneOrderForAllNumbersOfRanks) {
+  // One step of one sample: what the ranks take together is the start of the one-rank order.
+  Result<Sampler> one =
+      Sampler::Make({.num_samples = 40, .num_ranks = 1, .samples_per_step = 8, .seed = 3});
+  Result<Sampler> four =
+      Sampler::Make({.num_samples = 40, .num_ranks = 4, .samples_per_step = 2, .seed = 3});
+  ASSERT_TRUE(one.ok() && four.ok());
+  const std::vector<int64_t> order = one->Samples(0, 0);
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::vector<int64_t> samples = four->Samples(0, rank);
+    EXPECT_EQ(samples[0], order[static_cast<size_t>(rank)]);
+    EXPECT_EQ(samples[1], order[static_cast<size_t>(4 + rank)]);
+  }
+}
+
+TEST(SamplerTest, TooFewSamplesForOneStepIsAnError) {
+  const Result<Sampler> sampler =
+      Sampler::Make({.num_samples = 7, .num_ranks = 2, .samples_per_step = 4});
+  ASSERT_FALSE(sampler.ok());
+  EXPECT_NE(sampler.message().find("7 samples"), std::string::npos);
+}
+
+TEST(SampleTest, WindowsDoNotOverlap) {
+  EXPECT_EQ(NumSamples(10, 3), 2);
+  std::vector<int64_t> tokens;
+  AppendSample("abcdefghij", 1, 3, &tokens);
+  EXPECT_EQ(tokens, (std::vector<int64_t>{'e', 'f', 'g', 'h'}));
+}
+
+}  // namespace
+}  // namespace shardscope::model

@@ -1,0 +1,58 @@
+#include "engine/model/initialize.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace shardscope::model {
+namespace {
+
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
+
+uint64_t NameHash(const std::string& name) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char character : name) {
+    hash ^= static_cast<unsigned char>(character);
+    hash *= 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+// Uniform in (0, 1].
+double Uniform(uint64_t bits) { return static_cast<double>((bits >> 11) + 1) * 0x1p-53; }
+
+// Box-Muller: one normal number from two uniform ones.
+double Normal(uint64_t key, uint64_t index) {
+  const double radius = std::sqrt(-2 * std::log(Uniform(MixedBits(key, 2 * index))));
+  return radius * std::cos(2 * std::numbers::pi * Uniform(MixedBits(key, 2 * index + 1)));
+}
+
+double StandardDeviation(const ModelConfig& config, const plan::Parameter& parameter) {
+  const std::string& name = parameter.name;
+  if (!name.starts_with("block")) return 0.02;
+  const double deviation = 1 / std::sqrt(static_cast<double>(parameter.shape.back()));
+  const bool residual = name.ends_with(".projection.weight") || name.ends_with(".down.weight");
+  return residual ? deviation / std::sqrt(2.0 * static_cast<double>(config.layers)) : deviation;
+}
+
+}  // namespace
+
+uint64_t MixedBits(uint64_t seed, uint64_t index) {
+  uint64_t bits = seed + (index + 1) * kGolden;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+  return bits ^ (bits >> 31);
+}
+
+std::vector<double> InitialValues(const ModelConfig& config, const plan::Parameter& parameter,
+                                  uint64_t seed, int64_t first, int64_t count) {
+  std::vector<double> values(static_cast<size_t>(count), 1.0);
+  if (parameter.shape.size() < 2) return values;  // norm weights
+  const uint64_t key = MixedBits(seed, NameHash(parameter.name));
+  const double deviation = StandardDeviation(config, parameter);
+  for (int64_t i = 0; i < count; ++i) {
+    values[static_cast<size_t>(i)] = deviation * Normal(key, static_cast<uint64_t>(first + i));
+  }
+  return values;
+}
+
+}  // namespace shardscope::model

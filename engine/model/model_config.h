@@ -1,0 +1,51 @@
+// What a model is made of: a decoder over bytes (DESIGN section 4). Plain values, no LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/plan/model_description.h"
+#include "engine/plan/op.h"
+#include "trace/base/status.h"
+
+namespace shardscope::model {
+
+inline constexpr int64_t kVocabulary = 256;  // a token is a byte
+inline constexpr int64_t kMlpFactor = 4;     // width of the MLP over the width of the model
+inline constexpr double kNormEpsilon = 1e-5;
+
+struct ModelConfig {
+  int64_t layers = 4;
+  int64_t dim = 128;
+  int64_t heads = 4;
+  int64_t seq = 128;
+  plan::DType dtype = plan::DType::kFp32;  // of parameters while computing, and of activations
+
+  int64_t head_dim() const { return dim / heads; }
+};
+
+// How parameters are grouped: `blocks` transformer blocks a unit; embedding and head in units of
+// their own, or together in a root unit that is never freed after forward.
+struct UnitPolicy {
+  int64_t blocks = 1;
+  bool root = false;
+};
+
+// "block" or "blocks:n".
+Result<UnitPolicy> ParseUnitPolicy(const std::string& policy, bool root);
+
+enum class SegmentKind : uint8_t { kEmbedding, kAttention, kMlp, kHead };
+
+// Segments in forward order: embedding, then attention and MLP of every block, head.
+int64_t NumSegments(const ModelConfig& config);
+SegmentKind KindOf(const ModelConfig& config, int64_t segment);
+
+// Parameters of one segment, in the order in which the functions of segments.h take them.
+std::vector<plan::Parameter> ParametersOf(const ModelConfig& config, int64_t segment);
+
+// What the builders need. `batch`: samples per rank and micro-batch. Activation bytes are exact:
+// what Forward() saves, output included and input not (that is the previous segment's output).
+plan::ModelDescription DescribeModel(const ModelConfig& config, const UnitPolicy& policy,
+                                     int64_t batch);
+
+}  // namespace shardscope::model

@@ -1,0 +1,48 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/model/model_config.h"
+
+namespace shardscope::model {
+namespace {
+
+std::vector<std::string> UnitNames(const plan::ModelDescription& description) {
+  std::vector<std::string> names;
+  for (const plan::Unit& unit : description.units) names.push_back(unit.name);
+  return names;
+}
+
+TEST(DescribeModelTest, GroupsBlocksAndRootAsAsked) {
+  const ModelConfig config{.layers = 3, .dim = 8, .heads = 2, .seq = 4};
+  EXPECT_THAT(UnitNames(DescribeModel(config, {1, false}, 1)),
+              testing::ElementsAre("embedding", "block0", "block1", "block2", "head"));
+  EXPECT_THAT(UnitNames(DescribeModel(config, {2, true}, 1)),
+              testing::ElementsAre("root", "blocks0-1", "block2"));
+  const auto root = DescribeModel(config, {1, true}, 1);
+  EXPECT_TRUE(root.units[0].is_root);
+  EXPECT_FALSE(root.units[1].is_root);
+  EXPECT_EQ(root.segments.front().unit, root.segments.back().unit);
+  EXPECT_THAT(root.units[0].parameters,
+              testing::ElementsAre(plan::Parameter{"embedding.weight", {256, 8}},
+                                   plan::Parameter{"head.norm.weight", {8}},
+                                   plan::Parameter{"head.weight", {256, 8}}));
+}
+
+TEST(DescribeModelTest, TheExampleOfTheDesignHas19MillionParameters) {
+  const auto description =
+      DescribeModel({.layers = 6, .dim = 512, .heads = 8, .seq = 128}, UnitPolicy(), 1);
+  int64_t elements = 0;
+  for (const plan::Unit& unit : description.units) elements += plan::UnitElements(unit);
+  EXPECT_NEAR(static_cast<double>(elements), 19.1e6, 0.05e6);
+}
+
+TEST(ParseUnitPolicyTest, TakesBlockAndBlocksOfN) {
+  EXPECT_EQ(ParseUnitPolicy("block", true)->blocks, 1);
+  EXPECT_EQ(ParseUnitPolicy("blocks:4", false)->blocks, 4);
+  for (const char* wrong : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:2x"}) {
+    EXPECT_FALSE(ParseUnitPolicy(wrong, false).ok()) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::model

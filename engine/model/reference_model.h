@@ -1,0 +1,27 @@
+// The unsharded truth: the whole model as ordinary autograd over plain tensor ops. Shares no
+// forward, backward, kernel or optimizer code with the engine, only the parameters' names.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/model/model_config.h"
+
+namespace shardscope::model {
+
+using ParameterMap = std::map<std::string, at::Tensor>;
+
+// Every parameter of the model, in forward order.
+std::vector<plan::Parameter> AllParameters(const ModelConfig& config);
+
+// Full initial parameters in `dtype`.
+ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype, uint64_t seed);
+
+// Mean loss over all tokens (a scalar with a graph). `samples`: token ids, [batch, seq + 1].
+at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& parameters,
+                         const at::Tensor& samples);
+
+}  // namespace shardscope::model

@@ -1,0 +1,68 @@
+#include "engine/model/reference_trainer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+namespace shardscope::model {
+
+ReferenceTrainer::ReferenceTrainer(const ModelConfig& config, const TrainingSettings& settings,
+                                   plan::DType master, const std::string* bytes, Sampler sampler)
+    : config_(config),
+      settings_(settings),
+      bytes_(bytes),
+      sampler_(std::move(sampler)),
+      parameters_(InitialParameters(config, master, settings.seed)) {
+  for (auto& [name, parameter] : parameters_) {
+    parameter.set_requires_grad(true);
+    first_moments_[name] = at::zeros_like(parameter).detach();
+    second_moments_[name] = at::zeros_like(parameter).detach();
+  }
+}
+
+at::Tensor ReferenceTrainer::GlobalBatch(int64_t step) {
+  std::vector<int64_t> tokens;
+  for (int rank = 0; rank < settings_.num_ranks; ++rank) {
+    for (const int64_t sample : sampler_.Samples(step, rank)) {
+      AppendSample(*bytes_, sample, config_.seq, &tokens);
+    }
+  }
+  return at::tensor(tokens, at::kLong).view({-1, config_.seq + 1});
+}
+
+StepResult ReferenceTrainer::Step(int64_t step) {
+  const at::Tensor loss = ReferenceLoss(config_, parameters_, GlobalBatch(step));
+  std::vector<at::Tensor> weights;
+  for (const auto& [name, parameter] : parameters_) weights.push_back(parameter);
+  const std::vector<at::Tensor> gradients = torch::autograd::grad({loss}, weights);
+
+  const c10::AutoGradMode no_grad(false);
+  double squares = 0;
+  for (const at::Tensor& gradient : gradients) {
+    squares += gradient.to(at::kDouble).pow(2).sum().item<double>();
+  }
+  const double norm = std::sqrt(squares);
+  const double clip = ClipScale(norm, settings_.clip);
+  const double rate = LearningRateAt(settings_.learning_rate, settings_.warmup_steps, step);
+  const auto count = static_cast<double>(step + 1);
+  const double correction1 = 1 - std::pow(kBeta1, count);
+  const double correction2 = 1 - std::pow(kBeta2, count);
+  size_t index = 0;
+  for (auto& [name, parameter] : parameters_) {
+    const at::Tensor gradient = gradients[index++] * clip;
+    at::Tensor& first = first_moments_[name];
+    at::Tensor& second = second_moments_[name];
+    parameter.mul_(1 - rate * kWeightDecay);
+    first.mul_(kBeta1).add_(gradient * (1 - kBeta1));
+    second.mul_(kBeta2).add_(gradient * gradient * (1 - kBeta2));
+    const at::Tensor denominator = (second / correction2).sqrt() + kAdamEpsilon;
+    parameter.sub_(first / correction1 / denominator * rate);
+  }
+  return {loss.item<double>(), norm};
+}
+
+}  // namespace shardscope::model

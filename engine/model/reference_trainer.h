@@ -1,0 +1,45 @@
+// ReferenceTrainer: trains the reference model on the global batch (all ranks' samples together) on
+// one thread, without any Schedule. What the sharded trainer is compared with.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model/data.h"
+#include "engine/model/reference_model.h"
+#include "engine/model/training_settings.h"
+
+namespace shardscope::model {
+
+struct StepResult {
+  double loss = 0;
+  double grad_norm = 0;  // before clipping
+};
+
+// Threads: one at a time.
+class ReferenceTrainer {
+ public:
+  // `bytes` is borrowed and outlives this. `master`: dtype of weights and optimizer state.
+  ReferenceTrainer(const ModelConfig& config, const TrainingSettings& settings, plan::DType master,
+                   const std::string* bytes, Sampler sampler);
+
+  // Steps in order, from 0.
+  StepResult Step(int64_t step);
+
+  const ParameterMap& parameters() const { return parameters_; }
+
+ private:
+  at::Tensor GlobalBatch(int64_t step);
+
+  const ModelConfig config_;
+  const TrainingSettings settings_;
+  const std::string* bytes_;
+  Sampler sampler_;
+  ParameterMap parameters_;
+  ParameterMap first_moments_;
+  ParameterMap second_moments_;
+};
+
+}  // namespace shardscope::model

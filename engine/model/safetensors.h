@@ -1,0 +1,28 @@
+// Writer of safetensors files (https://github.com/huggingface/safetensors, "Format"): the same
+// tensors in the same order give the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "trace/base/status.h"
+
+namespace shardscope::model {
+
+class SafetensorsWriter {
+ public:
+  // Takes a copy. Names must differ; dtypes fp32, fp64, bf16, int64.
+  void Add(const std::string& name, const at::Tensor& tensor);
+
+  // Writes beside `path` and renames, so that a file that is there is whole.
+  Status Write(const std::string& path) const;
+
+ private:
+  std::vector<std::pair<std::string, at::Tensor>> tensors_;
+};
+
+}  // namespace shardscope::model

@@ -1,0 +1,206 @@
+#include "engine/model/segments.h"
+
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/mm.h>
+
+#include <tuple>
+
+#include "engine/model/kernels.h"
+
+namespace shardscope::model {
+namespace {
+
+// y = x W^T has the weight gradient dy^T x, written where the caller wants it.
+void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
+                    at::Tensor* gradient) {
+  at::mm_out(*gradient, output_gradient.t(), input);
+}
+
+// Queries, keys or values of qkv [T, 3D] as [batch, heads, seq, head_dim].
+at::Tensor Part(const ModelConfig& config, const at::Tensor& qkv, int64_t part) {
+  return qkv.view({-1, config.seq, 3, config.heads, config.head_dim()})
+      .select(2, part)
+      .transpose(1, 2);
+}
+
+}  // namespace
+
+TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq) {
+  TokenBatch batch;
+  const auto row = static_cast<std::ptrdiff_t>(seq + 1);
+  for (auto begin = samples.begin(); begin != samples.end(); begin += row) {
+    batch.inputs.insert(batch.inputs.end(), begin, begin + row - 1);
+    batch.targets.insert(batch.targets.end(), begin + 1, begin + row);
+  }
+  return batch;
+}
+
+at::ScalarType ScalarTypeOf(plan::DType dtype) {
+  switch (dtype) {
+    case plan::DType::kFp32:
+      return at::kFloat;
+    case plan::DType::kBf16:
+      return at::kBFloat16;
+    case plan::DType::kFp64:
+      return at::kDouble;
+  }
+  return at::kFloat;
+}
+
+int64_t SavedBytes(const Saved& saved) {
+  auto bytes = static_cast<int64_t>(saved.output.nbytes());
+  for (const at::Tensor& tensor : saved.tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+Model::Model(const ModelConfig& config)
+    : config_(config),
+      type_(ScalarTypeOf(config.dtype)),
+      wide_(WideType(type_)),
+      rotary_(RotaryTable(config.seq, config.head_dim(), wide_)) {}
+
+Saved Model::Forward(int64_t segment, const std::vector<at::Tensor>& parameters,
+                     const at::Tensor& input, const TokenBatch& tokens) const {
+  switch (KindOf(config_, segment)) {
+    case SegmentKind::kEmbedding: {
+      Saved saved;
+      saved.output = at::empty({static_cast<int64_t>(tokens.inputs.size()), config_.dim}, type_);
+      EmbeddingRows(parameters[0], tokens.inputs.data(), &saved.output);
+      return saved;
+    }
+    case SegmentKind::kAttention:
+      return AttentionForward(parameters, input);
+    case SegmentKind::kMlp:
+      return MlpForward(parameters, input);
+    case SegmentKind::kHead:
+      return HeadForward(parameters, input, tokens);
+  }
+  return {};
+}
+
+at::Tensor Model::Backward(int64_t segment, const BackwardArgs& args,
+                           std::vector<at::Tensor>* gradients) const {
+  switch (KindOf(config_, segment)) {
+    case SegmentKind::kEmbedding:
+      EmbeddingBackward(args.output_gradient, args.tokens.inputs.data(), &(*gradients)[0]);
+      return {};
+    case SegmentKind::kAttention:
+      return AttentionBackward(args, gradients);
+    case SegmentKind::kMlp:
+      return MlpBackward(args, gradients);
+    case SegmentKind::kHead:
+      return HeadBackward(args, gradients);
+  }
+  return {};
+}
+
+// tensors: scale, normed; more follow by segment.
+Saved Model::Normed(const at::Tensor& input, const at::Tensor& weight) const {
+  at::Tensor scale = at::empty({input.size(0)}, wide_);
+  at::Tensor normed = at::empty(input.sizes(), type_);
+  RmsNorm(input, weight, &normed, &scale);
+  Saved saved;
+  saved.tensors = {scale, normed};
+  return saved;
+}
+
+Saved Model::AttentionForward(const std::vector<at::Tensor>& parameters,
+                              const at::Tensor& input) const {
+  Saved saved = Normed(input, parameters[0]);
+  at::Tensor qkv = at::mm(saved.tensors[1], parameters[1].t());
+  at::Tensor heads = qkv.view({-1, 3, config_.heads, config_.head_dim()});
+  RotateInPlace(rotary_, &heads);
+  auto [attended, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
+      Part(config_, qkv, 0), Part(config_, qkv, 1), Part(config_, qkv, 2), 0.0,
+      /*is_causal=*/true);
+  // The kernel's memory order is [batch, seq, heads, head_dim]: flattening is a view.
+  const at::Tensor flat = attended.transpose(1, 2).reshape({-1, config_.dim});
+  saved.output = at::addmm(input, flat, parameters[2].t());
+  saved.tensors.insert(saved.tensors.end(), {qkv, log_sum, attended});
+  return saved;
+}
+
+at::Tensor Model::AttentionBackward(const BackwardArgs& args,
+                                    std::vector<at::Tensor>* gradients) const {
+  const at::Tensor& scale = args.saved.tensors[0];
+  const at::Tensor& normed = args.saved.tensors[1];
+  const at::Tensor& qkv = args.saved.tensors[2];
+  const at::Tensor& log_sum = args.saved.tensors[3];
+  const at::Tensor& attended = args.saved.tensors[4];
+  const at::Tensor flat = attended.transpose(1, 2).reshape({-1, config_.dim});
+  WeightGradient(args.output_gradient, flat, &(*gradients)[2]);
+  const at::Tensor attended_gradient =
+      at::mm(args.output_gradient, args.parameters[2])
+          .view({-1, config_.seq, config_.heads, config_.head_dim()})
+          .transpose(1, 2);
+  const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      attended_gradient, Part(config_, qkv, 0), Part(config_, qkv, 1), Part(config_, qkv, 2),
+      attended, log_sum, 0.0, /*is_causal=*/true);
+  at::Tensor qkv_gradient = at::empty(qkv.sizes(), type_);
+  RotateBack(rotary_, {query, key, value}, &qkv_gradient);
+  WeightGradient(qkv_gradient, normed, &(*gradients)[1]);
+  const at::Tensor normed_gradient = at::mm(qkv_gradient, args.parameters[1]);
+  at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
+  RmsNormBackward({normed_gradient, args.input, args.parameters[0], scale, args.output_gradient},
+                  &input_gradient, &(*gradients)[0]);
+  return input_gradient;
+}
+
+Saved Model::MlpForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input) const {
+  Saved saved = Normed(input, parameters[0]);
+  const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
+  const at::Tensor after = at::gelu(before);
+  saved.output = at::addmm(input, after, parameters[2].t());
+  saved.tensors.insert(saved.tensors.end(), {before, after});
+  return saved;
+}
+
+at::Tensor Model::MlpBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const {
+  const at::Tensor& scale = args.saved.tensors[0];
+  const at::Tensor& normed = args.saved.tensors[1];
+  const at::Tensor& before = args.saved.tensors[2];
+  const at::Tensor& after = args.saved.tensors[3];
+  WeightGradient(args.output_gradient, after, &(*gradients)[2]);
+  at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
+  // Elementwise: may be written over its own input.
+  at::gelu_backward_out(hidden_gradient, hidden_gradient, before);
+  WeightGradient(hidden_gradient, normed, &(*gradients)[1]);
+  const at::Tensor normed_gradient = at::mm(hidden_gradient, args.parameters[1]);
+  at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
+  RmsNormBackward({normed_gradient, args.input, args.parameters[0], scale, args.output_gradient},
+                  &input_gradient, &(*gradients)[0]);
+  return input_gradient;
+}
+
+Saved Model::HeadForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input,
+                         const TokenBatch& tokens) const {
+  Saved saved = Normed(input, parameters[0]);
+  const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
+  const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
+  saved.output = at::empty({}, wide_);
+  saved.output.fill_(MeanLoss(log_probabilities, tokens.targets.data()));
+  saved.tensors.push_back(log_probabilities);
+  return saved;
+}
+
+at::Tensor Model::HeadBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const {
+  const at::Tensor& scale = args.saved.tensors[0];
+  const at::Tensor& normed = args.saved.tensors[1];
+  const at::Tensor& log_probabilities = args.saved.tensors[2];
+  at::Tensor logits_gradient = at::empty(log_probabilities.sizes(), type_);
+  LossBackward(log_probabilities, args.tokens.targets.data(), &logits_gradient);
+  WeightGradient(logits_gradient, normed, &(*gradients)[1]);
+  const at::Tensor normed_gradient = at::mm(logits_gradient, args.parameters[1]);
+  at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
+  RmsNormBackward({normed_gradient, args.input, args.parameters[0], scale, at::Tensor()},
+                  &input_gradient, &(*gradients)[0]);
+  return input_gradient;
+}
+
+}  // namespace shardscope::model

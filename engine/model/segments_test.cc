@@ -1,0 +1,115 @@
+#include "engine/model/segments.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "engine/model/initialize.h"
+#include "engine/model/reference_model.h"
+
+namespace shardscope::model {
+namespace {
+
+std::vector<int64_t> SomeTokens(int64_t count) {
+  std::vector<int64_t> tokens;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(static_cast<int64_t>(MixedBits(7, static_cast<uint64_t>(i)) % 97));
+  }
+  return tokens;
+}
+
+struct Chain {
+  double loss = 0;
+  ParameterMap gradients;
+  std::vector<int64_t> saved_bytes;
+};
+
+// Forward and backward of all segments in order.
+Chain RunChain(const ModelConfig& config, const ParameterMap& parameters,
+               const std::vector<int64_t>& samples) {
+  const c10::InferenceMode guard;
+  const Model model(config);
+  const TokenBatch tokens = MakeTokenBatch(samples, config.seq);
+  const auto views = [&](int64_t segment) {
+    std::vector<at::Tensor> result;
+    for (const plan::Parameter& parameter : ParametersOf(config, segment)) {
+      result.push_back(parameters.at(parameter.name).to(ScalarTypeOf(config.dtype)));
+    }
+    return result;
+  };
+  std::vector<Saved> saved;
+  Chain chain;
+  for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
+    const at::Tensor input = segment == 0 ? at::Tensor() : saved.back().output;
+    saved.push_back(model.Forward(segment, views(segment), input, tokens));
+    chain.saved_bytes.push_back(SavedBytes(saved.back()));
+  }
+  chain.loss = saved.back().output.item<double>();
+  at::Tensor gradient;
+  for (int64_t segment = NumSegments(config) - 1; segment >= 0; --segment) {
+    const std::vector<at::Tensor> weights = views(segment);
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& weight : weights) gradients.push_back(at::empty_like(weight));
+    const at::Tensor input =
+        segment == 0 ? at::Tensor() : saved[static_cast<size_t>(segment - 1)].output;
+    gradient = model.Backward(
+        segment, {weights, input, saved[static_cast<size_t>(segment)], gradient, tokens},
+        &gradients);
+    const auto names = ParametersOf(config, segment);
+    for (size_t i = 0; i < names.size(); ++i) chain.gradients[names[i].name] = gradients[i];
+  }
+  return chain;
+}
+
+TEST(SegmentsTest, GradientsEqualAutogradOfTheReference) {
+  const ModelConfig config{
+      .layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = plan::DType::kFp64};
+  ParameterMap parameters = InitialParameters(config, plan::DType::kFp64, 5);
+  const std::vector<int64_t> samples = SomeTokens(3 * (config.seq + 1));
+  const Chain chain = RunChain(config, parameters, samples);
+
+  std::vector<at::Tensor> weights;
+  for (auto& [name, parameter] : parameters) {
+    weights.push_back(parameter.set_requires_grad(true));
+  }
+  const at::Tensor loss =
+      ReferenceLoss(config, parameters, at::tensor(samples, at::kLong).view({3, config.seq + 1}));
+  const auto expected = torch::autograd::grad({loss}, weights);
+  EXPECT_NEAR(chain.loss, loss.item<double>(), 1e-13);
+  size_t index = 0;
+  for (const auto& [name, parameter] : parameters) {
+    const at::Tensor& wanted = expected[index++];
+    const double difference = (chain.gradients.at(name) - wanted).abs().max().item<double>();
+    EXPECT_LE(difference / wanted.abs().max().item<double>(), 1e-12) << name;
+  }
+}
+
+TEST(SegmentsTest, DescriptionHasTheBytesThatForwardSaves) {
+  for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kFp64, plan::DType::kBf16}) {
+    const ModelConfig config{.layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = dtype};
+    const ParameterMap parameters = InitialParameters(config, plan::DType::kFp32, 5);
+    const Chain chain = RunChain(config, parameters, SomeTokens(2 * (config.seq + 1)));
+    const plan::ModelDescription description = DescribeModel(config, UnitPolicy(), 2);
+    for (size_t i = 0; i < description.segments.size(); ++i) {
+      EXPECT_EQ(chain.saved_bytes[i], description.segments[i].activation_bytes)
+          << description.segments[i].name << " " << plan::Name(dtype);
+    }
+  }
+}
+
+TEST(SegmentsTest, LowPrecisionStaysNearFullPrecision) {
+  ModelConfig config{.layers = 2, .dim = 24, .heads = 3, .seq = 10};
+  const ParameterMap parameters = InitialParameters(config, plan::DType::kFp32, 5);
+  const std::vector<int64_t> samples = SomeTokens(2 * (config.seq + 1));
+  const Chain full = RunChain(config, parameters, samples);
+  config.dtype = plan::DType::kBf16;
+  const Chain low = RunChain(config, parameters, samples);
+  EXPECT_NEAR(low.loss, full.loss, 0.02 * full.loss);
+  EXPECT_NE(low.loss, full.loss);
+}
+
+}  // namespace
+}  // namespace shardscope::model
