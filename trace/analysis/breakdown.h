@@ -2,8 +2,10 @@
 // Snapshot.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "trace/query/snapshot.h"
@@ -44,8 +46,45 @@ struct StepBreakdown {
   double grad_norm = 0;
 };
 
+// Of this rank alone; 0 for an empty step.
+double TokensPerSecond(const StepBreakdown& row);
+
 // Every finished step of every rank, ordered by step, then rank.
 std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot);
+
+// The same, kept up to date while a run goes on: an update costs what came since the last one.
+// One cache for one run; not thread-safe.
+class BreakdownCache {
+ public:
+  // Takes the rows that `snapshot` has more than the last one. The result holds until the next
+  // call. Rows may come in any order: a late op run corrects the row of its step.
+  const std::vector<StepBreakdown>& Update(const query::Snapshot& snapshot);
+
+ private:
+  // Everything known of one step of one rank.
+  struct StepRows {
+    bool finished = false;
+    bool changed = false;
+    query::Step step;
+    std::vector<Interval> compute;
+    std::vector<Interval> communication;
+    std::vector<Interval> copy;
+    std::vector<Interval> slot_wait;
+  };
+  struct Consumed {
+    size_t op_runs = 0;
+    size_t steps = 0;
+  };
+  void TakeOpRuns(const query::Snapshot& snapshot, const query::RankRows& rows);
+  void TakeSteps(const query::RankRows& rows);
+  static StepBreakdown Compute(StepRows* rows);
+  void Put(const StepBreakdown& row);
+
+  std::map<int32_t, Consumed> consumed_;                       // by rank
+  std::map<std::pair<int32_t, int32_t>, StepRows> step_rows_;  // by step, rank
+  std::vector<std::pair<int32_t, int32_t>> changed_;
+  std::vector<StepBreakdown> result_;
+};
 
 // One step of one rank; its intervals too, for drawing the exposed strip.
 struct StepIntervals {
@@ -56,6 +95,9 @@ struct StepIntervals {
 };
 StepIntervals IntervalsOf(const query::Snapshot& snapshot, int32_t rank, int64_t from_ns,
                           int64_t to_ns);
+
+// Linear between the two nearest of the sorted values (as numpy.percentile), 0 for none.
+double Percentile(std::vector<double> values, double share);
 
 struct Percentiles {
   double p50 = 0;

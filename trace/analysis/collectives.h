@@ -27,7 +27,7 @@ struct CollectiveRun {
   int64_t transfer_ns = 0;  // ended - last arrival
   int64_t payload_bytes = 0;
   int64_t wire_bytes = 0;
-  double bus_bandwidth = 0;  // wire bytes / transfer, bytes per second
+  double bus_bandwidth = 0;  // wire bytes / transfer, bytes per second; 0 if it took no time
   bool complete = true;      // false: some rank's row is missing, so wait is a lower bound
 };
 
@@ -54,22 +54,31 @@ struct Stall {
   int64_t op_run = 0;    // the op that waited
   std::string op_name;   // "B m0 block1.mlp backward"
   int64_t start_ns = 0;  // the compute stream ran dry
-  int64_t end_ns = 0;    // the op began
+  int64_t end_ns = 0;    // the op, or the copy in front of it that waited, began
   int64_t stall_ns = 0;
   int64_t blocking_op_run = -1;  // the collective it waited for
   std::string blocking_name;     // "B m0 block1 all_gather"
+  std::string title;             // "AG block1 → B"
   StallCause cause = StallCause::kOther;
-  std::string cause_object;  // name of the op or rank that the cause names; may be empty
+  std::string cause_object;  // short name of the op ("RS block2") or rank ("rank 1") that the cause
+                             // names; may be empty
   std::string
       sentence;  // "all-gather queued behind RS block2" (English; the app translates by cause)
 };
+
+// Gaps shorter than this are launch costs, not stalls.
+inline constexpr int64_t kSmallestStallNs = 20'000;
+
+// In time order per rank. Waits for a compute slot are stalls of their own, with cause kSlot and
+// without a blocking op.
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step);
 
 // Stalls of the same place in the Schedule (same op, blocking op, cause), over ranks and steps,
-// dearest first.
+// dearest first. Waits for a compute slot say nothing about a place: they are one group.
 struct StallGroup {
   std::string op_name;
   std::string blocking_name;
+  std::string title;
   StallCause cause = StallCause::kOther;
   std::string cause_object;
   std::string sentence;
@@ -81,7 +90,8 @@ struct StallGroup {
 std::vector<StallGroup> GroupStalls(const std::vector<Stall>& stalls, int num_rank_steps);
 
 // An all-gather and the first compute op that needs its result: slack = first use - end; negative =
-// stall.
+// stall. A compute op that waited for the all-gather began after it, so its first use counts from
+// when the compute stream ran dry in front of it: then it would have begun.
 struct PrefetchSlack {
   bool found = false;
   int64_t first_use_op_run = -1;

@@ -25,14 +25,23 @@ struct Report {
   std::vector<MemoryPeak> memory;
   std::vector<CollectiveRun> slowest_collectives;  // by duration, dearest first, at most 20
   std::vector<StallGroup> stalls;                  // dearest first, at most 20
+  std::string transport;                           // of the run's configuration; may be empty
+  std::string link_bandwidth;                      // of an emulated link; may be empty
   std::vector<query::Marker> markers;
   std::map<std::string, int64_t> dropped;  // source -> records
   int64_t predicted_peak_bytes = 0;        // of the newest schedule; 0 if unknown
 };
 
-Report MakeReport(const query::Snapshot& snapshot);
+struct ReportOptions {
+  int detail_steps = 0;             // collectives and stalls of the newest so many steps; 0 = all
+  BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
+};
 
-std::string PrintReportText(const Report& report);
+// Stalls and collectives leave out warm-up steps, as the summary does.
+Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options = {});
+
+// `num_steps`: how many of the newest steps to list; 0 = all.
+std::string PrintReportText(const Report& report, int num_steps = 10);
 std::string PrintReportJson(const Report& report);
 
 }  // namespace shardscope::analysis

@@ -1,0 +1,232 @@
+#include "trace/analysis/breakdown.h"
+
+#include <algorithm>
+
+#include "trace/base/check.h"
+
+namespace shardscope::analysis {
+namespace {
+
+// Which of the three sums of DESIGN section 7 an op counts to.
+enum class Share : uint8_t { kNone, kCompute, kCommunication, kCopy };
+
+Share ShareOf(const query::PlanOp& op) {
+  if (op.op_class == query::OpClass::kBookkeeping || op.op_class == query::OpClass::kHost) {
+    return Share::kNone;
+  }
+  switch (op.category) {
+    case query::Category::kCompute:
+    case query::Category::kOptimizer:
+      return Share::kCompute;
+    case query::Category::kCommunication:
+      return Share::kCommunication;
+    case query::Category::kCopy:
+      return Share::kCopy;
+    case query::Category::kHost:
+      return Share::kNone;
+  }
+  return Share::kNone;
+}
+
+std::vector<Interval> Clip(const std::vector<Interval>& intervals, int64_t start_ns,
+                           int64_t end_ns) {
+  std::vector<Interval> clipped;
+  clipped.reserve(intervals.size());
+  for (const Interval& interval : intervals) {
+    clipped.push_back({std::max(interval.start_ns, start_ns), std::min(interval.end_ns, end_ns)});
+  }
+  return clipped;
+}
+
+std::vector<Interval> Join(std::vector<Interval> a, const std::vector<Interval>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return Union(std::move(a));
+}
+
+bool IsOnComputeTrack(const query::Snapshot& snapshot, int64_t track) {
+  for (const query::Track& candidate : snapshot.tracks) {
+    if (candidate.id == track) return candidate.role == query::TrackRole::kCompute;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<Interval> Union(std::vector<Interval> intervals) {
+  std::erase_if(intervals, [](const Interval& i) { return i.end_ns <= i.start_ns; });
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  size_t kept = 0;
+  for (const Interval& interval : intervals) {
+    if (kept > 0 && interval.start_ns <= intervals[kept - 1].end_ns) {
+      intervals[kept - 1].end_ns = std::max(intervals[kept - 1].end_ns, interval.end_ns);
+    } else {
+      intervals[kept++] = interval;
+    }
+  }
+  intervals.resize(kept);
+  return intervals;
+}
+
+std::vector<Interval> Intersect(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> result;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const int64_t start_ns = std::max(a[i].start_ns, b[j].start_ns);
+    const int64_t end_ns = std::min(a[i].end_ns, b[j].end_ns);
+    if (start_ns < end_ns) result.push_back({start_ns, end_ns});
+    if (a[i].end_ns < b[j].end_ns) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return result;
+}
+
+std::vector<Interval> Subtract(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> result;
+  size_t j = 0;
+  for (const Interval& interval : a) {
+    int64_t start_ns = interval.start_ns;
+    while (j < b.size() && b[j].end_ns <= start_ns) ++j;
+    for (size_t k = j; k < b.size() && b[k].start_ns < interval.end_ns; ++k) {
+      if (start_ns < b[k].start_ns) result.push_back({start_ns, b[k].start_ns});
+      start_ns = std::max(start_ns, b[k].end_ns);
+    }
+    if (start_ns < interval.end_ns) result.push_back({start_ns, interval.end_ns});
+  }
+  return result;
+}
+
+int64_t TotalNs(const std::vector<Interval>& intervals) {
+  int64_t total_ns = 0;
+  for (const Interval& interval : intervals) total_ns += interval.end_ns - interval.start_ns;
+  return total_ns;
+}
+
+void BreakdownCache::TakeOpRuns(const query::Snapshot& snapshot, const query::RankRows& rows) {
+  size_t& next = consumed_[rows.rank].op_runs;
+  for (; next < rows.op_runs.size(); ++next) {
+    const query::OpRun& run = rows.op_runs[next];
+    const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
+    if (op == nullptr) {
+      // Its plan op is still on the way, or, once the run is over, lost.
+      if (snapshot.state == query::TraceState::kLive) return;
+      continue;
+    }
+    const Share share = ShareOf(*op);
+    const bool waited = run.slot_wait_ns > 0 && IsOnComputeTrack(snapshot, run.track);
+    if (share == Share::kNone && !waited) continue;
+    const std::pair<int32_t, int32_t> key(run.step, run.rank);
+    StepRows& step = step_rows_[key];
+    const Interval interval{run.started_ns, run.ended_ns};
+    if (share == Share::kCompute) step.compute.push_back(interval);
+    if (share == Share::kCommunication) step.communication.push_back(interval);
+    if (share == Share::kCopy) step.copy.push_back(interval);
+    if (waited) step.slot_wait.push_back({run.started_ns - run.slot_wait_ns, run.started_ns});
+    if (!step.changed) changed_.push_back(key);
+    step.changed = true;
+  }
+}
+
+void BreakdownCache::TakeSteps(const query::RankRows& rows) {
+  size_t& next = consumed_[rows.rank].steps;
+  for (; next < rows.steps.size(); ++next) {
+    const std::pair<int32_t, int32_t> key(rows.steps[next].step, rows.rank);
+    StepRows& step = step_rows_[key];
+    step.finished = true;
+    step.step = rows.steps[next];
+    if (!step.changed) changed_.push_back(key);
+    step.changed = true;
+  }
+}
+
+// The unions replace the rows they are made of, so that a late row costs little.
+StepBreakdown BreakdownCache::Compute(StepRows* rows) {
+  const int64_t start_ns = rows->step.start_ns;
+  const int64_t end_ns = std::max(rows->step.end_ns, start_ns);
+  rows->compute = Union(Clip(rows->compute, start_ns, end_ns));
+  rows->communication = Union(Clip(rows->communication, start_ns, end_ns));
+  rows->copy = Union(Clip(rows->copy, start_ns, end_ns));
+  rows->slot_wait = Union(Clip(rows->slot_wait, start_ns, end_ns));
+
+  const std::vector<Interval> not_copy = Join(rows->compute, rows->communication);
+  const std::vector<Interval> busy = Join(not_copy, rows->copy);
+  StepBreakdown row;
+  row.rank = rows->step.rank;
+  row.step = rows->step.step;
+  row.start_ns = start_ns;
+  row.end_ns = end_ns;
+  row.step_ns = end_ns - start_ns;
+  row.compute_ns = TotalNs(rows->compute);
+  row.communication_ns = TotalNs(rows->communication);
+  row.copy_ns = TotalNs(rows->copy);
+  row.overlap_ns = TotalNs(Intersect(rows->compute, rows->communication));
+  row.exposed_ns = row.communication_ns - row.overlap_ns;
+  row.exposed_copy_ns = TotalNs(Subtract(rows->copy, not_copy));
+  row.idle_ns = row.step_ns - TotalNs(busy);
+  row.slot_wait_ns = TotalNs(Subtract(rows->slot_wait, busy));
+  row.tokens = rows->step.tokens;
+  row.loss = rows->step.loss;
+  row.grad_norm = rows->step.grad_norm;
+  // Overlap by intersection, idle by union: the identity ties the two together.
+  SHARDSCOPE_CHECK(row.compute_ns + row.exposed_ns + row.exposed_copy_ns + row.idle_ns ==
+                   row.step_ns);
+  SHARDSCOPE_CHECK(row.slot_wait_ns <= row.idle_ns);
+  return row;
+}
+
+void BreakdownCache::Put(const StepBreakdown& row) {
+  const auto before = [](const StepBreakdown& a, const StepBreakdown& b) {
+    return std::pair(a.step, a.rank) < std::pair(b.step, b.rank);
+  };
+  const auto at = std::lower_bound(result_.begin(), result_.end(), row, before);
+  if (at != result_.end() && at->step == row.step && at->rank == row.rank) {
+    *at = row;
+  } else {
+    result_.insert(at, row);
+  }
+}
+
+const std::vector<StepBreakdown>& BreakdownCache::Update(const query::Snapshot& snapshot) {
+  changed_.clear();
+  for (const query::RankRows& rows : snapshot.ranks) {
+    TakeOpRuns(snapshot, rows);
+    TakeSteps(rows);
+  }
+  std::sort(changed_.begin(), changed_.end());
+  for (const std::pair<int32_t, int32_t>& key : changed_) {
+    StepRows& rows = step_rows_[key];
+    rows.changed = false;
+    if (rows.finished) Put(Compute(&rows));
+  }
+  return result_;
+}
+
+std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
+  return BreakdownCache().Update(snapshot);
+}
+
+StepIntervals IntervalsOf(const query::Snapshot& snapshot, int32_t rank, int64_t from_ns,
+                          int64_t to_ns) {
+  StepIntervals result;
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  if (rows == nullptr) return result;
+  for (const query::OpRun& run : rows->op_runs) {
+    if (run.ended_ns <= from_ns || run.started_ns >= to_ns) continue;
+    const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
+    if (op == nullptr) continue;
+    const Share share = ShareOf(*op);
+    const Interval interval{std::max(run.started_ns, from_ns), std::min(run.ended_ns, to_ns)};
+    if (share == Share::kCompute) result.compute.push_back(interval);
+    if (share == Share::kCommunication) result.communication.push_back(interval);
+    if (share == Share::kCopy) result.copy.push_back(interval);
+  }
+  result.compute = Union(std::move(result.compute));
+  result.communication = Union(std::move(result.communication));
+  result.copy = Union(std::move(result.copy));
+  result.exposed = Subtract(result.communication, result.compute);
+  return result;
+}
+
+}  // namespace shardscope::analysis

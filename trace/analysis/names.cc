@@ -1,0 +1,85 @@
+#include "trace/analysis/names.h"
+
+#include <array>
+
+namespace shardscope::analysis {
+namespace {
+
+template <typename Enum, size_t kCount>
+std::string_view NameAt(const std::array<std::string_view, kCount>& names, Enum value) {
+  const auto index = static_cast<size_t>(value);
+  return index < kCount ? names[index] : std::string_view("?");
+}
+
+// What stands in front of the unit or segment.
+std::string Verb(const query::PlanOp& op) {
+  if (op.kind == "all_gather") return "AG";
+  if (op.kind == "reduce_scatter") return "RS";
+  if (op.kind == "all_reduce") return "AR";
+  if (op.kind == "forward") return "F";
+  if (op.kind == "backward") return "B";
+  if (op.kind == "copy_in") return "copy-in";
+  if (op.kind == "copy_out") return "copy-out";
+  std::string words = op.kind;
+  for (char& letter : words) {
+    if (letter == '_') letter = ' ';
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string ShortName(const query::PlanOp& op) {
+  std::string name = Verb(op);
+  if (op.micro_batch > 0) name += " m" + std::to_string(op.micro_batch);
+  const std::string& object = op.segment.empty() ? op.unit : op.segment;
+  if (!object.empty()) name += " " + object;
+  return name;
+}
+
+std::string_view PhaseLetter(const query::PlanOp& op) {
+  if (op.phase == "forward") return "F";
+  if (op.phase == "backward") return "B";
+  if (op.phase == "optimizer") return "O";
+  return "";
+}
+
+std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiting) {
+  const std::string_view letter = PhaseLetter(waiting);
+  std::string title = ShortName(blocking);
+  if (!letter.empty()) title += " \xE2\x86\x92 " + std::string(letter);
+  return title;
+}
+
+std::string_view Name(StallCause cause) {
+  static constexpr std::array<std::string_view, 8> kNames = {
+      "first_gather",  "queued_behind", "late_rank", "issued_late",
+      "slow_transfer", "tail",          "slot",      "other"};
+  return NameAt(kNames, cause);
+}
+
+std::string_view Name(query::TraceState state) {
+  static constexpr std::array<std::string_view, 3> kNames = {"live", "finished", "cut"};
+  return NameAt(kNames, state);
+}
+
+std::string_view Name(query::Truth truth) {
+  static constexpr std::array<std::string_view, 3> kNames = {"measured", "emulated", "projected"};
+  return NameAt(kNames, truth);
+}
+
+std::string_view Name(query::MemoryCategory category) {
+  static constexpr std::array<std::string_view, query::kNumMemoryCategories> kNames = {
+      "parameter_shard",      "unsharded_parameter", "gradient",   "gradient_shard",
+      "communication_buffer", "optimizer",           "activation", "other"};
+  return NameAt(kNames, category);
+}
+
+std::string_view Name(query::OpClass op_class) {
+  static constexpr std::array<std::string_view, 9> kNames = {
+      "forward",   "backward", "all_gather", "reduce_scatter", "all_reduce",
+      "optimizer", "copy",     "host",       "bookkeeping"};
+  return NameAt(kNames, op_class);
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,29 @@
+// Names: the short labels of ops and the words of enums, the same in report, app and tests.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "trace/analysis/collectives.h"
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+// "AG block1", "RS block2", "AR", "F block1.mlp", "B head", "copy-out block1", "optimizer block1".
+// Micro-batches after the first are named: "F m1 block1.mlp".
+std::string ShortName(const query::PlanOp& op);
+
+// A stall's headline, "AG block1 → B": what was waited for and the phase that waited.
+std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiting);
+
+// "forward", "backward", ... to "F", "B", "O"; "" for an unknown phase.
+std::string_view PhaseLetter(const query::PlanOp& op);
+
+// Words of JSON and of the trace: "queued_behind", "finished", "emulated", "unsharded_parameter".
+std::string_view Name(StallCause cause);
+std::string_view Name(query::TraceState state);
+std::string_view Name(query::Truth truth);
+std::string_view Name(query::MemoryCategory category);
+std::string_view Name(query::OpClass op_class);
+
+}  // namespace shardscope::analysis

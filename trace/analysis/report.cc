@@ -1,0 +1,79 @@
+#include "trace/analysis/report.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr size_t kListed = 20;  // rows of the two lists
+
+std::string ConfigValue(const query::Snapshot& snapshot, const std::string& key) {
+  const auto found = snapshot.config.find(key);
+  return found == snapshot.config.end() ? "" : found->second;
+}
+
+std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {
+  const size_t kept = std::min(kListed, runs.size());
+  std::partial_sort(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(kept), runs.end(),
+                    [](const CollectiveRun& a, const CollectiveRun& b) {
+                      const int64_t a_ns = a.ended_ns - a.started_ns;
+                      const int64_t b_ns = b.ended_ns - b.started_ns;
+                      if (a_ns != b_ns) return a_ns > b_ns;
+                      return std::pair(a.started_ns, a.rank) < std::pair(b.started_ns, b.rank);
+                    });
+  runs.resize(kept);
+  return runs;
+}
+
+struct StepRange {
+  int first = 0;
+  int last = -1;
+};
+
+// Finished steps without warm-up (all of them if there are no more), the newest `detail_steps`.
+StepRange DetailRange(const std::vector<StepBreakdown>& steps, int detail_steps) {
+  if (steps.empty()) return {};
+  StepRange range{steps.front().step, steps.back().step};
+  if (range.last >= kWarmUpSteps) range.first = std::max(range.first, kWarmUpSteps);
+  if (detail_steps > 0) range.first = std::max(range.first, range.last - detail_steps + 1);
+  return range;
+}
+
+}  // namespace
+
+Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options) {
+  Report report;
+  report.name = snapshot.name;
+  report.run_folder = snapshot.run_folder;
+  report.state = snapshot.state;
+  report.truth = snapshot.truth;
+  report.contended = snapshot.contended;
+  report.steps = options.cache == nullptr ? Breakdowns(snapshot) : options.cache->Update(snapshot);
+  report.summary = Summarize(report.steps);
+  report.memory = MemoryPeaks(snapshot);
+
+  const StepRange range = DetailRange(report.steps, options.detail_steps);
+  report.slowest_collectives = Slowest(Collectives(snapshot, range.first, range.last));
+  const auto num_rank_steps = std::count_if(
+      report.steps.begin(), report.steps.end(),
+      [&](const StepBreakdown& row) { return row.step >= range.first && row.step <= range.last; });
+  report.stalls =
+      GroupStalls(Stalls(snapshot, range.first, range.last), static_cast<int>(num_rank_steps));
+  if (report.stalls.size() > kListed) report.stalls.resize(kListed);
+
+  report.transport = ConfigValue(snapshot, "transport");
+  if (report.transport == "emulated") {
+    report.link_bandwidth = ConfigValue(snapshot, "link.bandwidth");
+  }
+  report.markers = snapshot.markers;
+  for (const query::Capability& capability : snapshot.capabilities) {
+    report.dropped[capability.source] += capability.dropped;
+  }
+  if (!snapshot.schedules.empty()) {
+    report.predicted_peak_bytes = snapshot.schedules.rbegin()->second.predicted_peak_bytes;
+  }
+  return report;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,156 @@
+// The report as JSON: numbers in nanoseconds and bytes, keys as documented in docs.
+#include <nlohmann/json.hpp>
+
+#include "trace/analysis/names.h"
+#include "trace/analysis/report.h"
+#include "trace/base/time.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json StepJson(const StepBreakdown& row) {
+  Json json;
+  json["step"] = row.step;
+  json["rank"] = row.rank;
+  json["step_ns"] = row.step_ns;
+  json["compute_ns"] = row.compute_ns;
+  json["communication_ns"] = row.communication_ns;
+  json["copy_ns"] = row.copy_ns;
+  json["overlap_ns"] = row.overlap_ns;
+  json["exposed_ns"] = row.exposed_ns;
+  json["exposed_copy_ns"] = row.exposed_copy_ns;
+  json["idle_ns"] = row.idle_ns;
+  json["slot_wait_ns"] = row.slot_wait_ns;
+  json["tokens"] = row.tokens;
+  json["tokens_per_second"] = TokensPerSecond(row);
+  json["loss"] = row.loss;
+  json["grad_norm"] = row.grad_norm;
+  return json;
+}
+
+Json PercentilesJson(const Percentiles& percentiles) {
+  Json json;
+  json["p50"] = percentiles.p50;
+  json["p95"] = percentiles.p95;
+  return json;
+}
+
+Json SummaryJson(const Summary& summary) {
+  Json json;
+  json["num_ranks"] = summary.num_ranks;
+  json["num_steps"] = summary.num_steps;
+  json["warm_up_steps"] = kWarmUpSteps;
+  json["step_ns"] = PercentilesJson(summary.step_ns);
+  json["compute_ns"] = PercentilesJson(summary.compute_ns);
+  json["communication_ns"] = PercentilesJson(summary.communication_ns);
+  json["exposed_ns"] = PercentilesJson(summary.exposed_ns);
+  json["idle_ns"] = PercentilesJson(summary.idle_ns);
+  json["exposed_share"] = summary.exposed_share;
+  json["overlap_ratio"] = summary.overlap_ratio;
+  json["tokens_per_second"] = summary.tokens_per_second;
+  json["first_loss"] = summary.first_loss;
+  json["last_loss"] = summary.last_loss;
+  return json;
+}
+
+Json CategoriesJson(const CategoryBytes& bytes) {
+  Json json = Json::object();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    json[std::string(Name(static_cast<query::MemoryCategory>(i)))] = bytes[i];
+  }
+  return json;
+}
+
+Json MemoryJson(const MemoryPeak& peak) {
+  Json json;
+  json["rank"] = peak.rank;
+  json["peak_bytes"] = peak.peak_bytes;
+  json["peak_time_ns"] = peak.peak_time_ns;
+  json["by_category"] = CategoriesJson(peak.at_peak);
+  json["peak_of_category"] = CategoriesJson(peak.peak_of);
+  return json;
+}
+
+Json CollectiveJson(const CollectiveRun& run) {
+  Json json;
+  json["op_run"] = run.op_run;
+  json["name"] = run.name;
+  json["rank"] = run.rank;
+  json["step"] = run.step;
+  json["communicator"] = run.communicator;
+  json["sequence"] = run.sequence;
+  json["started_ns"] = run.started_ns;
+  json["ended_ns"] = run.ended_ns;
+  json["duration_ns"] = run.ended_ns - run.started_ns;
+  json["wait_ns"] = run.wait_ns;
+  json["transfer_ns"] = run.transfer_ns;
+  json["last_rank"] = run.last_rank;
+  json["payload_bytes"] = run.payload_bytes;
+  json["wire_bytes"] = run.wire_bytes;
+  json["bus_bandwidth"] = run.bus_bandwidth;
+  json["complete"] = run.complete;
+  return json;
+}
+
+Json StallJson(const StallGroup& group) {
+  Json json;
+  json["title"] = group.title;
+  json["op"] = group.op_name;
+  json["blocking_op"] = group.blocking_name;
+  json["cause"] = Name(group.cause);
+  json["cause_object"] = group.cause_object;
+  json["sentence"] = group.sentence;
+  json["total_ns"] = group.total_ns;
+  json["ns_per_step"] = group.ns_per_step;
+  json["count"] = group.count;
+  json["worst_ns"] = group.worst.stall_ns;
+  json["worst_rank"] = group.worst.rank;
+  json["worst_step"] = group.worst.step;
+  return json;
+}
+
+Json MarkerJson(const query::Marker& marker) {
+  Json json;
+  json["step"] = marker.step;
+  json["time_ns"] = marker.time_ns;
+  json["kind"] = marker.kind;
+  json["key"] = marker.key;
+  json["old_value"] = marker.old_value;
+  json["new_value"] = marker.new_value;
+  return json;
+}
+
+template <typename Row>
+Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back(to_json(row));
+  return list;
+}
+
+}  // namespace
+
+std::string PrintReportJson(const Report& report) {
+  Json json;
+  json["name"] = report.name;
+  json["run_folder"] = report.run_folder;
+  json["state"] = Name(report.state);
+  json["truth"] = Name(report.truth);
+  json["contended"] = report.contended;
+  json["transport"] = report.transport;
+  json["link_bandwidth"] = report.link_bandwidth;
+  json["summary"] = SummaryJson(report.summary);
+  json["steps"] = ListJson(report.steps, &StepJson);
+  json["memory"] = ListJson(report.memory, &MemoryJson);
+  json["predicted_peak_bytes"] = report.predicted_peak_bytes;
+  json["collectives"] = ListJson(report.slowest_collectives, &CollectiveJson);
+  json["stalls"] = ListJson(report.stalls, &StallJson);
+  json["markers"] = ListJson(report.markers, &MarkerJson);
+  json["dropped"] = Json::object();
+  for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
+  // Text in a damaged trace may be no UTF-8; a loss that is no number prints as null.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,223 @@
+// The report as text: what a person wants to know first stands first; units always.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "trace/analysis/names.h"
+#include "trace/analysis/report.h"
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using Row = std::vector<std::string>;
+
+// Columns by width in characters (UTF-8 code points); the first `num_left` are aligned left.
+class Table {
+ public:
+  explicit Table(Row head, size_t num_left) : num_left_(num_left) {
+    rows_.push_back(std::move(head));
+  }
+  void Add(Row row) { rows_.push_back(std::move(row)); }
+  size_t size() const { return rows_.size() - 1; }
+
+  std::string Print() const {
+    std::vector<size_t> widths(rows_.front().size());
+    for (const Row& row : rows_) {
+      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
+    }
+    std::string text;
+    for (const Row& row : rows_) {
+      std::string line;
+      for (size_t i = 0; i < row.size(); ++i) {
+        const std::string padding(widths[i] - Width(row[i]), ' ');
+        line += "  ";
+        line += i < num_left_ ? row[i] + padding : padding + row[i];
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+    return text;
+  }
+
+ private:
+  static size_t Width(const std::string& text) {
+    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+      return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+    }));
+  }
+  size_t num_left_;
+  std::vector<Row> rows_;
+};
+
+std::string Duration(double duration_ns) {
+  return FormatDuration(static_cast<int64_t>(duration_ns));
+}
+
+// The word that every number of an emulated or projected run carries.
+std::string TruthWord(const Report& report) {
+  return report.truth == query::Truth::kMeasured ? "" : " " + std::string(Name(report.truth));
+}
+
+std::string Head(const Report& report) {
+  std::vector<std::string> facts = {std::string(Name(report.state))};
+  std::set<int32_t> steps;
+  for (const StepBreakdown& row : report.steps) steps.insert(row.step);
+  facts.push_back(fmt::format("{} ranks", report.memory.size()));
+  facts.push_back(fmt::format("{} steps", steps.size()));
+  if (report.truth == query::Truth::kMeasured) {
+    facts.push_back("times measured");
+  } else {
+    facts.push_back(fmt::format(
+        "communication {}{}", Name(report.truth),
+        report.link_bandwidth.empty() ? "" : " at link.bandwidth=" + report.link_bandwidth));
+  }
+  if (report.contended) facts.push_back("ranks share cores (contended)");
+  return report.name + ": " + Join(facts, ", ") + "\n";
+}
+
+std::string SummaryText(const Report& report) {
+  const Summary& summary = report.summary;
+  if (summary.num_steps == 0) return "\nNo step is finished yet.\n";
+  const std::string word = TruthWord(report);
+  std::string text =
+      fmt::format("\nOver {} steps of {} ranks{}\n", summary.num_steps, summary.num_ranks,
+                  report.steps.back().step >= kWarmUpSteps ? ", without warm-up" : "");
+  Table table({"", "p50", "p95"}, 1);
+  const auto add = [&](const std::string& name, const Percentiles& value) {
+    table.Add({name, Duration(value.p50), Duration(value.p95)});
+  };
+  add("step", summary.step_ns);
+  add("compute", summary.compute_ns);
+  add("communication" + word, summary.communication_ns);
+  add("exposed communication" + word, summary.exposed_ns);
+  add("idle", summary.idle_ns);
+  text += table.Print();
+  text += fmt::format("  overlap ratio {}, exposed {} of the step\n",
+                      FormatPercent(summary.overlap_ratio), FormatPercent(summary.exposed_share));
+  text +=
+      fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
+                  FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
+  return text;
+}
+
+std::string StepsText(const Report& report, int num_steps) {
+  if (report.steps.empty()) return "";
+  const int last = report.steps.back().step;
+  const int first = num_steps > 0 ? std::max(0, last - num_steps + 1) : 0;
+  Table table({"step", "rank", "time", "compute", "communication", "copy", "overlap", "exposed",
+               "exposed copy", "idle", "slot wait", "tokens/s", "loss", "grad norm"},
+              0);
+  for (const StepBreakdown& row : report.steps) {
+    if (row.step < first) continue;
+    table.Add({std::to_string(row.step), std::to_string(row.rank), FormatDuration(row.step_ns),
+               FormatDuration(row.compute_ns), FormatDuration(row.communication_ns),
+               FormatDuration(row.copy_ns), FormatDuration(row.overlap_ns),
+               FormatDuration(row.exposed_ns), FormatDuration(row.exposed_copy_ns),
+               FormatDuration(row.idle_ns), FormatDuration(row.slot_wait_ns),
+               FormatCount(TokensPerSecond(row)), fmt::format("{:.4f}", row.loss),
+               fmt::format("{:.3g}", row.grad_norm)});
+  }
+  const bool all = report.steps.front().step >= first;
+  return fmt::format(
+      "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle)\n{}",
+      all ? "" : fmt::format(" {} to {}, --all lists all", first, last), table.Print());
+}
+
+std::string MemoryText(const Report& report) {
+  if (report.memory.empty()) return "";
+  Row head = {"rank", "peak"};
+  std::set<size_t> used;
+  for (const MemoryPeak& peak : report.memory) {
+    for (size_t i = 0; i < peak.at_peak.size(); ++i) {
+      if (peak.peak_of[i] != 0) used.insert(i);
+    }
+  }
+  for (const size_t category : used) {
+    std::string name(Name(static_cast<query::MemoryCategory>(category)));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    head.push_back(name);
+  }
+  Table table(head, 0);
+  for (const MemoryPeak& peak : report.memory) {
+    Row row = {std::to_string(peak.rank), FormatBytes(peak.peak_bytes)};
+    for (const size_t category : used) row.push_back(FormatBytes(peak.at_peak[category]));
+    table.Add(row);
+  }
+  std::string text = "\nPeak memory, and what was live then\n" + table.Print();
+  if (report.predicted_peak_bytes > 0) {
+    text += fmt::format("  the schedule predicts {}\n", FormatBytes(report.predicted_peak_bytes));
+  }
+  return text;
+}
+
+std::string CollectivesText(const Report& report) {
+  if (report.slowest_collectives.empty()) return "";
+  Table table({"collective", "rank", "step", "time", "wait", "transfer", "last rank", "wire",
+               "bus bandwidth"},
+              1);
+  const size_t listed = std::min<size_t>(10, report.slowest_collectives.size());
+  bool incomplete = false;
+  for (size_t i = 0; i < listed; ++i) {
+    const CollectiveRun& run = report.slowest_collectives[i];
+    incomplete |= !run.complete;
+    table.Add({run.name + (run.complete ? "" : " *"), std::to_string(run.rank),
+               std::to_string(run.step), FormatDuration(run.ended_ns - run.started_ns),
+               FormatDuration(run.wait_ns), FormatDuration(run.transfer_ns),
+               std::to_string(run.last_rank), FormatBytes(run.wire_bytes),
+               FormatBandwidth(run.bus_bandwidth)});
+  }
+  return fmt::format(
+      "\nSlowest collectives{}\n{}{}",
+      report.truth == query::Truth::kMeasured ? "" : " (" + TruthWord(report).substr(1) + ")",
+      table.Print(),
+      incomplete ? "  * rows of some ranks are missing: the wait may be longer\n" : "");
+}
+
+std::string StallsText(const Report& report) {
+  if (report.steps.empty()) return "";
+  if (report.stalls.empty()) return "\nNo stalls: compute never waited for communication.\n";
+  Table table({"waited for", "cause", "per step", "total", "count", "worst"}, 2);
+  for (const StallGroup& group : report.stalls) {
+    table.Add({group.title, group.sentence, Duration(group.ns_per_step),
+               FormatDuration(group.total_ns), std::to_string(group.count),
+               fmt::format("{} (rank {}, step {})", FormatDuration(group.worst.stall_ns),
+                           group.worst.rank, group.worst.step)});
+  }
+  return "\nStalls, dearest first (per step: mean over ranks and steps)\n" + table.Print();
+}
+
+std::string MarkersText(const Report& report) {
+  if (report.markers.empty()) return "";
+  Table table({"step", "marker", ""}, 3);
+  for (const query::Marker& marker : report.markers) {
+    table.Add({std::to_string(marker.step), marker.kind,
+               marker.key.empty()
+                   ? marker.new_value
+                   : fmt::format("{} {} -> {}", marker.key, marker.old_value, marker.new_value)});
+  }
+  return "\nMarkers\n" + table.Print();
+}
+
+std::string DroppedText(const Report& report) {
+  int64_t total = 0;
+  std::vector<std::string> parts;
+  for (const auto& [source, count] : report.dropped) {
+    total += count;
+    if (count > 0) parts.push_back(fmt::format("{} {}", source, count));
+  }
+  if (total == 0) return "\n0 records dropped\n";
+  return fmt::format("\n{} records dropped ({}): the trace has holes\n", total, Join(parts, ", "));
+}
+
+}  // namespace
+
+std::string PrintReportText(const Report& report, int num_steps) {
+  return Head(report) + SummaryText(report) + StepsText(report, num_steps) + StallsText(report) +
+         CollectivesText(report) + MemoryText(report) + MarkersText(report) + DroppedText(report);
+}
+
+}  // namespace shardscope::analysis

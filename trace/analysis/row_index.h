@@ -1,0 +1,43 @@
+// RowIndex: the op runs of a range of steps, found by rank and step, plan op or id. Internal to
+// analysis. Borrows the Snapshot, which must outlive it.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+// An op run with what it ran; `op` is never null.
+struct IndexedRun {
+  const query::OpRun* run = nullptr;
+  const query::PlanOp* op = nullptr;
+};
+
+// One step of one rank.
+struct StepIndex {
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t start_ns = 0;          // of the step row; without one, issue of the first op
+  std::vector<IndexedRun> runs;  // by start
+  std::unordered_map<int64_t, const IndexedRun*> by_plan;  // plan op id -> run
+
+  const IndexedRun* Find(int64_t plan_op) const {
+    const auto found = by_plan.find(plan_op);
+    return found == by_plan.end() ? nullptr : found->second;
+  }
+};
+
+// by_plan points into runs: a StepIndex may be moved, never copied.
+static_assert(std::is_nothrow_move_constructible_v<StepIndex>);
+
+// Steps of [first_step, last_step], in order of rank, then step. Op runs without a plan op are left
+// out.
+std::vector<StepIndex> IndexSteps(const query::Snapshot& snapshot, int first_step, int last_step);
+StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step);
+
+}  // namespace shardscope::analysis

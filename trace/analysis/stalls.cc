@@ -1,0 +1,293 @@
+// Stalls: gaps of the compute stream, the collective that held each of them, and why.
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "trace/analysis/collectives.h"
+#include "trace/analysis/names.h"
+#include "trace/analysis/row_index.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using query::BlockingKind;
+using query::Category;
+using query::OpClass;
+
+bool IsWork(const query::PlanOp& op) {
+  return op.category == Category::kCompute || op.category == Category::kOptimizer;
+}
+
+// Ops without a time of their own: they pass a wait on.
+bool TakesNoTime(const query::PlanOp& op) {
+  return op.category == Category::kHost || op.op_class == OpClass::kBookkeeping;
+}
+
+// A gap of the compute stream of one rank and step.
+struct Gap {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  const IndexedRun* before = nullptr;  // the last compute or optimizer op in front of it, if any
+  const IndexedRun* next = nullptr;    // what ended it: a copy or the op itself
+  const IndexedRun* op = nullptr;      // the first compute or optimizer op behind it
+
+  int64_t length_ns() const { return end_ns - start_ns; }
+  int64_t Shared(int64_t from_ns, int64_t to_ns) const {
+    return std::max<int64_t>(0, std::min(end_ns, to_ns) - std::max(start_ns, from_ns));
+  }
+};
+
+struct Cause {
+  StallCause cause = StallCause::kOther;
+  std::string object;
+  std::string sentence;
+};
+
+std::vector<Gap> GapsOf(const StepIndex& step, const std::set<int64_t>& compute_tracks) {
+  std::vector<Gap> gaps;
+  std::vector<size_t> waiting;  // gaps whose compute op is still to come
+  int64_t dry_ns = step.start_ns;
+  const IndexedRun* before = nullptr;
+  for (const IndexedRun& run : step.runs) {
+    if (TakesNoTime(*run.op) || !compute_tracks.contains(run.run->track)) continue;
+    if (run.run->started_ns - dry_ns >= kSmallestStallNs) {
+      waiting.push_back(gaps.size());
+      gaps.push_back({dry_ns, run.run->started_ns, before, &run, nullptr});
+    }
+    dry_ns = std::max(dry_ns, run.run->ended_ns);
+    if (!IsWork(*run.op)) continue;
+    for (const size_t index : waiting) gaps[index].op = &run;
+    waiting.clear();
+    before = &run;
+  }
+  // Nothing computes behind the last copies: they hold nobody up.
+  std::erase_if(gaps, [](const Gap& gap) { return gap.op == nullptr; });
+  return gaps;
+}
+
+// What `run` waited for last. A wait for a compute slot hides it, so there the plan answers.
+const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run) {
+  if (run.run->blocking_plan_op >= 0) return step.Find(run.run->blocking_plan_op);
+  if (run.run->blocking_kind != BlockingKind::kSlot) return nullptr;
+  const IndexedRun* latest = nullptr;
+  for (const int64_t predecessor : run.op->predecessors) {
+    const IndexedRun* found = step.Find(predecessor);
+    if (found == nullptr) continue;
+    if (latest == nullptr || found->run->ended_ns > latest->run->ended_ns) latest = found;
+  }
+  return latest;
+}
+
+// The collective that held the gap open, through copies and frees; nullptr if it was something
+// else. A chain in one step is never longer than the step.
+const IndexedRun* BlockingCollective(const StepIndex& step, const Gap& gap) {
+  const IndexedRun* run = gap.next;
+  for (size_t i = 0; i < step.runs.size(); ++i) {
+    run = BlockerOf(step, *run);
+    if (run == nullptr || run->run->ended_ns <= gap.start_ns || IsWork(*run->op)) return nullptr;
+    if (run->op->category == Category::kCommunication) return run;
+  }
+  return nullptr;
+}
+
+std::string Noun(const query::PlanOp& op) {
+  switch (op.op_class) {
+    case OpClass::kAllGather:
+      return "all-gather";
+    case OpClass::kReduceScatter:
+      return "reduce-scatter";
+    case OpClass::kAllReduce:
+      return "all-reduce";
+    default:
+      return op.kind;
+  }
+}
+
+Cause Queued(const query::PlanOp& collective, const query::PlanOp& front) {
+  const std::string name = ShortName(front);
+  return {StallCause::kQueuedBehind, name, Noun(collective) + " queued behind " + name};
+}
+
+Cause Late(const query::PlanOp* waited_for) {
+  if (waited_for == nullptr) return {StallCause::kIssuedLate, "", "issued late by the host"};
+  const std::string name = ShortName(*waited_for);
+  return {StallCause::kIssuedLate, name, "issued late: host waited for " + name};
+}
+
+// The first all-gather of its phase, with no compute of that phase before it.
+bool IsFirstGather(const StepIndex& step, const Gap& gap, const IndexedRun& collective) {
+  if (collective.op->op_class != OpClass::kAllGather) return false;
+  const auto same_phase = [&](const query::PlanOp& op) {
+    return op.phase == gap.op->op->phase && op.micro_batch == gap.op->op->micro_batch;
+  };
+  for (const IndexedRun& run : step.runs) {
+    if (!same_phase(*run.op)) continue;
+    if (IsWork(*run.op) && run.run->started_ns < gap.start_ns) return false;
+    if (run.op->op_class == OpClass::kAllGather && run.op->op < collective.op->op) return false;
+  }
+  return true;
+}
+
+Cause FirstGather(const Gap& gap) {
+  const std::string place = gap.before == nullptr ? "step" : gap.op->op->phase;
+  return {StallCause::kFirstGather, "", "first gather of the " + place};
+}
+
+// Why the collective had not begun when the compute stream ran dry; false if that is not the cause.
+bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collective, Cause* cause) {
+  const IndexedRun* run = &collective;
+  for (size_t i = 0; i < step.runs.size() && run != nullptr; ++i) {
+    const IndexedRun* blocker = BlockerOf(step, *run);
+    const bool in_gap =
+        blocker != nullptr && blocker->run->ended_ns > gap.start_ns - kSmallestStallNs;
+    if (run->run->blocking_kind == BlockingKind::kHost && in_gap) {
+      *cause = Late(blocker->op);
+      return true;
+    }
+    if (run->run->blocking_kind == BlockingKind::kSlot) break;
+    if (!in_gap) break;
+    if (blocker->op->category == Category::kCommunication) {
+      if (gap.Shared(blocker->run->started_ns, blocker->run->ended_ns) < kSmallestStallNs) break;
+      *cause = Queued(*collective.op, *blocker->op);
+      return true;
+    }
+    if (IsWork(*blocker->op)) {
+      // A reduce-scatter has to wait for its gradients, an all-gather for no compute.
+      if (collective.op->op_class != OpClass::kAllGather) break;
+      *cause = Late(blocker->op);
+      return true;
+    }
+    run = blocker;
+  }
+  if (collective.run->issued_ns < gap.start_ns - kSmallestStallNs) return false;
+  *cause = Late(nullptr);
+  return true;
+}
+
+Cause SlowTransfer(const Gap& gap) {
+  const std::string name = gap.before == nullptr ? "" : ShortName(*gap.before->op);
+  return {StallCause::kSlowTransfer, name,
+          "transfer longer than " + (name.empty() ? "the compute" : name) + " it hides under"};
+}
+
+// `row` is nullptr when the collective's row was lost.
+Cause CauseOf(const StepIndex& step, const Gap& gap, const IndexedRun& collective,
+              const CollectiveRun* row) {
+  const query::OpRun& run = *collective.run;
+  const int64_t arrival_ns = row == nullptr ? run.started_ns : row->last_arrival_ns;
+  const int64_t before_ns = gap.Shared(gap.start_ns, run.started_ns);
+  const int64_t late_ns = gap.Shared(run.started_ns, arrival_ns);
+  const int64_t transfer_ns = gap.Shared(arrival_ns, run.ended_ns);
+  if (late_ns > before_ns && late_ns > transfer_ns) {
+    const std::string rank = "rank " + std::to_string(row->last_rank);
+    return {StallCause::kLateRank, rank, "late " + rank};
+  }
+  if (gap.op->op->category == Category::kOptimizer) {
+    return {StallCause::kTail, "", "tail, nothing left to hide under"};
+  }
+  if (IsFirstGather(step, gap, collective)) return FirstGather(gap);
+  Cause cause;
+  if (BeganLate(step, gap, collective, &cause)) return cause;
+  if (transfer_ns >= before_ns) return SlowTransfer(gap);
+  return {StallCause::kOther, "", "waited for " + ShortName(*collective.op)};
+}
+
+Stall StallOf(const StepIndex& step, const Gap& gap, Cause cause) {
+  Stall stall;
+  stall.rank = step.rank;
+  stall.step = step.step;
+  stall.op_run = gap.op->run->id;
+  stall.op_name = gap.op->op->name;
+  stall.start_ns = gap.start_ns;
+  stall.end_ns = gap.end_ns;
+  stall.stall_ns = gap.length_ns();
+  stall.cause = cause.cause;
+  stall.cause_object = std::move(cause.object);
+  stall.sentence = std::move(cause.sentence);
+  return stall;
+}
+
+using RunKey = std::pair<int32_t, int64_t>;  // rank, op run
+
+void StallsOfStep(const StepIndex& step, const std::set<int64_t>& compute_tracks,
+                  const std::map<RunKey, const CollectiveRun*>& collectives,
+                  std::vector<Stall>* stalls) {
+  for (const Gap& gap : GapsOf(step, compute_tracks)) {
+    // The end of the gap may be a wait for a slot: that part is no communication's fault.
+    const int64_t slot_ns = std::clamp<int64_t>(gap.next->run->slot_wait_ns, 0, gap.length_ns());
+    Gap for_data = gap;
+    for_data.end_ns -= slot_ns;
+    Gap for_slot = gap;
+    for_slot.start_ns = for_data.end_ns;
+    const IndexedRun* collective =
+        for_data.length_ns() >= kSmallestStallNs ? BlockingCollective(step, for_data) : nullptr;
+    if (collective != nullptr) {
+      const auto row = collectives.find({step.rank, collective->run->id});
+      Stall stall = StallOf(
+          step, for_data,
+          CauseOf(step, for_data, *collective, row == collectives.end() ? nullptr : row->second));
+      stall.blocking_op_run = collective->run->id;
+      stall.blocking_name = collective->op->name;
+      stall.title = StallTitle(*collective->op, *gap.op->op);
+      stalls->push_back(std::move(stall));
+    }
+    if (slot_ns >= kSmallestStallNs) {
+      stalls->push_back(
+          StallOf(step, for_slot, {StallCause::kSlot, "", "waited for a compute slot"}));
+      stalls->back().title = ShortName(*gap.op->op);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step) {
+  const std::vector<CollectiveRun> collectives = Collectives(snapshot, first_step, last_step);
+  std::map<RunKey, const CollectiveRun*> by_run;
+  for (const CollectiveRun& run : collectives) by_run[{run.rank, run.op_run}] = &run;
+  std::set<int64_t> compute_tracks;
+  for (const query::Track& track : snapshot.tracks) {
+    if (track.role == query::TrackRole::kCompute) compute_tracks.insert(track.id);
+  }
+  std::vector<Stall> stalls;
+  for (const StepIndex& step : IndexSteps(snapshot, first_step, last_step)) {
+    StallsOfStep(step, compute_tracks, by_run, &stalls);
+  }
+  return stalls;
+}
+
+std::vector<StallGroup> GroupStalls(const std::vector<Stall>& stalls, int num_rank_steps) {
+  std::map<std::tuple<std::string, std::string, StallCause, std::string>, StallGroup> groups;
+  for (const Stall& stall : stalls) {
+    const bool slot = stall.cause == StallCause::kSlot;
+    const std::string op_name = slot ? "" : stall.op_name;
+    StallGroup& group = groups[{op_name, stall.blocking_name, stall.cause, stall.cause_object}];
+    if (group.count == 0) {
+      group.op_name = op_name;
+      group.blocking_name = stall.blocking_name;
+      group.title = slot ? "compute" : stall.title;
+      group.cause = stall.cause;
+      group.cause_object = stall.cause_object;
+      group.sentence = stall.sentence;
+    }
+    if (stall.stall_ns > group.worst.stall_ns) group.worst = stall;
+    group.total_ns += stall.stall_ns;
+    ++group.count;
+  }
+  std::vector<StallGroup> sorted;
+  for (auto& [key, group] : groups) {
+    if (num_rank_steps > 0) {
+      group.ns_per_step = static_cast<double>(group.total_ns) / num_rank_steps;
+    }
+    sorted.push_back(std::move(group));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const StallGroup& a, const StallGroup& b) {
+    return a.total_ns > b.total_ns;
+  });
+  return sorted;
+}
+
+}  // namespace shardscope::analysis
