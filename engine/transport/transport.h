@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "engine/plan/op.h"
 
@@ -54,8 +56,14 @@ struct Capabilities {
   bool has_link = false;  // bandwidth and latency act
 };
 
-// Errors are exceptions (TransportError): a mismatch between ranks, a timeout that names who is
-// missing, an abort.
+// A mismatch between ranks, a timeout that names who is missing, an abort. After the first two the
+// transport is aborted with their message, so that all ranks stop.
+class TransportError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Errors are exceptions of type TransportError.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -76,12 +84,14 @@ class Transport {
   virtual void SetLink(double bytes_per_second, int64_t latency_ns) = 0;
 };
 
-// Ranks are threads of this process.
+// Ranks are threads of this process. A call that waits longer than `timeout_ns` for another rank
+// fails; 0 waits for ever.
 std::unique_ptr<Transport> MakeSharedMemoryTransport(int num_ranks, int64_t timeout_ns);
 
 // As shared_memory (the bytes really move), but a collective ends no earlier than latency + wire
-// bytes / bandwidth after the last rank arrived. All communicators of a rank share its link.
-// Waiting costs no CPU.
+// bytes / bandwidth after the last rank arrived. All communicators of a rank share its link: a
+// collective has it to itself from the last arrival, or from the end of the one before, to its own
+// end. One rank alone has no link. Waiting costs no CPU.
 std::unique_ptr<Transport> MakeEmulatedTransport(int num_ranks, int64_t timeout_ns,
                                                  double bytes_per_second, int64_t latency_ns);
 

@@ -1,0 +1,267 @@
+#include "engine/executor/executor.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/executor/step_plan.h"
+#include "engine/executor/stream_worker.h"
+#include "trace/base/time.h"
+
+namespace shardscope::executor {
+namespace {
+
+using plan::OpIndex;
+
+// A wait of the host that really blocked it.
+struct HostWait {
+  OpIndex op = plan::kNone;
+  int64_t end_ns = 0;
+};
+
+// Written before `done` is set (ended_ns) or before the op is put on its queue (the rest); read
+// after.
+struct OpState {
+  std::atomic<uint32_t> done{0};
+  int64_t ended_ns = 0;
+  int64_t issued_ns = 0;
+  HostWait host_wait;  // the last one before this op was issued
+};
+
+void WaitUntilDone(const OpState& state) {
+  while (state.done.load(std::memory_order_acquire) == 0) {
+    state.done.wait(0, std::memory_order_acquire);
+  }
+}
+
+// Holds a compute slot for the length of an op.
+class SlotHolder {
+ public:
+  SlotHolder(ComputeSlots* slots, bool needed) : slots_(needed ? slots : nullptr) {
+    if (slots_ != nullptr) waited_ns_ = slots_->Acquire();
+  }
+  ~SlotHolder() {
+    if (slots_ != nullptr) slots_->Release();
+  }
+  SlotHolder(const SlotHolder&) = delete;
+  SlotHolder& operator=(const SlotHolder&) = delete;
+  int64_t waited_ns() const { return waited_ns_; }
+
+ private:
+  ComputeSlots* slots_;
+  int64_t waited_ns_ = 0;
+};
+
+}  // namespace
+
+class RankExecutor::Impl {
+ public:
+  Impl(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
+      : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots) {}
+
+  Status RunStep(const plan::Schedule& schedule, int64_t step);
+
+  std::function<void()> on_failure;
+  DelayHook delay_hook;
+  int64_t last_end_ns = 0;
+
+ private:
+  // On the host thread.
+  void StartWorkers(const plan::Schedule& schedule);
+  void Issue(OpIndex index);
+  void WaitOnHost(OpIndex index);
+
+  // On the thread of the op's stream.
+  void Execute(OpIndex index);
+  OpTimes RunOp(const OpContext& context);
+  void FindCause(OpIndex index, OpTimes* times) const;
+  void Fail(const OpContext& context, const std::string& what);
+
+  OpState& State(OpIndex index) { return states_[static_cast<size_t>(index)]; }
+  const OpState& State(OpIndex index) const { return states_[static_cast<size_t>(index)]; }
+
+  const int rank_;
+  OpBodies* const bodies_;
+  ExecutionSink* const sink_;
+  ComputeSlots* const slots_;
+
+  // The step that runs. Written by the host while no worker has work.
+  OpContext step_context_;
+  StepPlan step_plan_;
+  std::vector<OpState> states_;
+  int64_t step_start_ns_ = 0;
+  HostWait last_host_wait_;  // host thread only
+
+  std::atomic<bool> failed_{false};
+  std::string error_;  // written by whoever sets failed_, read after the step
+  std::atomic<uint32_t> unfinished_{0};
+
+  // One per stream but the host's; index 0 stays empty. Last member: the threads use the others.
+  std::vector<std::unique_ptr<StreamWorker>> workers_;
+};
+
+Status RankExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t step) {
+  const plan::Program& program = schedule.ProgramOf(rank_);
+  Result<StepPlan> step_plan = MakeStepPlan(schedule, program);
+  if (!step_plan.ok()) return step_plan.status();
+  step_plan_ = std::move(*step_plan);
+  step_context_ = {.schedule = &schedule, .program = &program, .rank = rank_, .step = step};
+  states_ = std::vector<OpState>(program.ops.size());
+  step_start_ns_ = MonotonicNs();
+  last_host_wait_ = {};
+  failed_ = false;
+  error_.clear();
+  unfinished_ = static_cast<uint32_t>(program.ops.size());
+  StartWorkers(schedule);
+
+  for (size_t index = 0; index < program.ops.size(); ++index) Issue(static_cast<OpIndex>(index));
+
+  while (const uint32_t unfinished = unfinished_.load(std::memory_order_acquire)) {
+    unfinished_.wait(unfinished, std::memory_order_acquire);
+  }
+  for (const OpState& state : states_) last_end_ns = std::max(last_end_ns, state.ended_ns);
+  return failed_ ? Status::Error(error_) : Status::Ok();
+}
+
+void RankExecutor::Impl::StartWorkers(const plan::Schedule& schedule) {
+  if (workers_.empty()) workers_.emplace_back();
+  for (size_t stream = workers_.size(); stream < schedule.streams.size(); ++stream) {
+    // The name is that of the first Schedule that needed the stream; it serves debuggers only.
+    const std::string name = "r" + std::to_string(rank_) + " " + schedule.streams[stream].name;
+    workers_.push_back(
+        std::make_unique<StreamWorker>(name, [this](OpIndex index) { Execute(index); }));
+  }
+}
+
+void RankExecutor::Impl::Issue(OpIndex index) {
+  WaitOnHost(index);
+  const plan::StreamIndex stream = step_context_.program->ops[static_cast<size_t>(index)].stream;
+  OpState& state = State(index);
+  state.host_wait = last_host_wait_;
+  state.issued_ns = MonotonicNs();
+  if (stream == 0) {
+    Execute(index);
+  } else {
+    workers_[static_cast<size_t>(stream)]->Push(index);
+  }
+}
+
+void RankExecutor::Impl::WaitOnHost(OpIndex index) {
+  for (const plan::Dependency& dependency :
+       step_context_.program->ops[static_cast<size_t>(index)].dependencies) {
+    if (dependency.kind != plan::DependencyKind::kHost) continue;
+    const OpState& target = State(dependency.target);
+    if (target.done.load(std::memory_order_acquire) != 0) continue;
+    WaitUntilDone(target);
+    last_host_wait_ = {dependency.target, target.ended_ns};
+  }
+}
+
+// Note: how a failure ends the step
+// After a failure nothing is woken specially: every op still takes its turn, in order, but without
+// running. Waits end because the ops they wait for take theirs; collectives that are already
+// running end because on_failure aborts the transport.
+void RankExecutor::Impl::Execute(OpIndex index) {
+  OpContext context = step_context_;
+  context.index = index;
+  for (const Wait& wait : step_plan_.waits[static_cast<size_t>(index)]) {
+    WaitUntilDone(State(wait.op));
+  }
+  OpState& state = State(index);
+  OpTimes times;
+  bool ran = false;
+  if (!failed_.load(std::memory_order_acquire)) {
+    try {
+      times = RunOp(context);
+      state.ended_ns = times.ended_ns;
+      ran = true;
+    } catch (const std::exception& error) {
+      Fail(context, error.what());
+    } catch (...) {
+      Fail(context, "threw something that is not a std::exception");
+    }
+  }
+  // Those who wait go first; the record of this op can be made while they wake.
+  state.done.store(1, std::memory_order_release);
+  state.done.notify_all();
+  if (ran) sink_->OnOpEnd(context, times);
+  if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+}
+
+OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
+  if (delay_hook) delay_hook(context);
+  const plan::Op& op = context.op();
+  OpTimes times;
+  times.issued_ns = State(context.index).issued_ns;
+  {
+    const SlotHolder slot(slots_, step_plan_.takes_slot[static_cast<size_t>(context.index)]);
+    times.slot_wait_ns = slot.waited_ns();
+    const int64_t cpu_from_ns = ThreadCpuNs();
+    times.started_ns = MonotonicNs();
+    for (const plan::BufferId buffer : op.allocates) {
+      const int64_t bytes = bodies_->Allocate(context, buffer);
+      sink_->OnMemory(context, buffer, bytes, times.issued_ns, MonotonicNs());
+    }
+    bodies_->Run(context);
+    for (const plan::BufferId buffer : op.frees) {
+      const int64_t bytes = bodies_->Free(context, buffer);
+      sink_->OnMemory(context, buffer, -bytes, times.issued_ns, MonotonicNs());
+    }
+    times.ended_ns = MonotonicNs();
+    times.cpu_ns = ThreadCpuNs() - cpu_from_ns;
+  }
+  FindCause(context.index, &times);
+  return times;
+}
+
+// Note: the cause of a stall
+// Ready is the later of the issue and the last end among the ops waited for. If one of these ended
+// after the issue, it is the cause. Otherwise the host may be: if it was blocked by a host
+// dependency beyond the moment at which the others were done, the issue itself came late, also for
+// ops issued in the same burst after the one that carries the dependency. A wait for a compute slot
+// is the cause if it was longer than the wait for ops.
+void RankExecutor::Impl::FindCause(OpIndex index, OpTimes* times) const {
+  const OpState& state = State(index);
+  int64_t last_end_ns = step_start_ns_;
+  for (const Wait& wait : step_plan_.waits[static_cast<size_t>(index)]) {
+    const int64_t end_ns = State(wait.op).ended_ns;
+    if (end_ns < last_end_ns) continue;
+    last_end_ns = end_ns;
+    if (end_ns <= state.issued_ns) continue;
+    times->blocking_op = wait.op;
+    times->blocking_kind = wait.kind;
+  }
+  times->ready_ns = std::max(state.issued_ns, last_end_ns);
+  int64_t waited_ns = times->ready_ns - state.issued_ns;
+  if (times->blocking_kind == BlockingKind::kNone && state.host_wait.end_ns > last_end_ns) {
+    times->blocking_op = state.host_wait.op;
+    times->blocking_kind = BlockingKind::kHost;
+    waited_ns = state.issued_ns - last_end_ns;
+  }
+  if (times->slot_wait_ns > waited_ns) times->blocking_kind = BlockingKind::kSlot;
+}
+
+void RankExecutor::Impl::Fail(const OpContext& context, const std::string& what) {
+  if (failed_.exchange(true, std::memory_order_acq_rel)) return;
+  error_ = "rank " + std::to_string(rank_) + ", step " + std::to_string(context.step) + ", op '" +
+           plan::OpName(*context.schedule, context.op()) + "': " + what;
+  if (on_failure) on_failure();
+}
+
+RankExecutor::RankExecutor(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
+    : impl_(std::make_unique<Impl>(rank, bodies, sink, slots)) {}
+RankExecutor::~RankExecutor() = default;
+
+Status RankExecutor::RunStep(const plan::Schedule& schedule, int64_t step) {
+  return impl_->RunStep(schedule, step);
+}
+void RankExecutor::set_on_failure(std::function<void()> on_failure) {
+  impl_->on_failure = std::move(on_failure);
+}
+void RankExecutor::set_delay_hook(DelayHook hook) { impl_->delay_hook = std::move(hook); }
+int64_t RankExecutor::last_end_ns() const { return impl_->last_end_ns; }
+
+}  // namespace shardscope::executor

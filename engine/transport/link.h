@@ -1,0 +1,30 @@
+// Link: the emulated wire. Plain arithmetic over time; nobody waits here.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace shardscope::transport {
+
+// All ranks take part in every collective, each with a wire of its own that all its communicators
+// share: the wires are always in the same state, and one stands for all. Threads: any.
+class Link {
+ public:
+  Link(double bytes_per_second, int64_t latency_ns) { Set(bytes_per_second, latency_ns); }
+
+  // Reserves the wire for a collective whose last rank arrived at `arrival_ns` and that sends
+  // `wire_bytes` from each rank. Returns when it ends:
+  //   max(arrival, end of the wire's previous collective) + latency + bytes / bandwidth.
+  int64_t Reserve(int64_t arrival_ns, int64_t wire_bytes);
+
+  // For collectives reserved from now on.
+  void Set(double bytes_per_second, int64_t latency_ns);
+
+ private:
+  std::mutex mutex_;  // guards all below
+  double bytes_per_second_ = 1;
+  int64_t latency_ns_ = 0;
+  int64_t free_from_ns_ = 0;
+};
+
+}  // namespace shardscope::transport

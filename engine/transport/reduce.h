@@ -1,0 +1,22 @@
+// The arithmetic of reductions: sums in rank order in max(fp32, dtype).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "engine/plan/op.h"
+
+namespace shardscope::transport {
+
+// output[i] = (inputs[0][i] + inputs[1][i] + ...) * scale, added in this order, rounded to `dtype`
+// once. Every pointer is aligned for `dtype`; `output` is one of the inputs or overlaps none.
+void SumInOrder(std::span<const std::byte* const> inputs, size_t elements, plan::DType dtype,
+                double scale, std::byte* output);
+
+// bf16 is the upper half of an fp32.
+float Bf16ToFloat(uint16_t bits);
+// To nearest, ties to even; NaN stays NaN.
+uint16_t FloatToBf16(float value);
+
+}  // namespace shardscope::transport

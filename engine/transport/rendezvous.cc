@@ -1,0 +1,176 @@
+#include "engine/transport/rendezvous.h"
+
+#include <chrono>
+#include <type_traits>
+#include <utility>
+
+#include "trace/base/check.h"
+#include "trace/base/text.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+
+namespace shardscope::transport {
+namespace {
+
+// steady_clock is CLOCK_MONOTONIC, as MonotonicNs().
+std::chrono::steady_clock::time_point TimePoint(int64_t monotonic_ns) {
+  return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(monotonic_ns));
+}
+
+std::string_view KindOf(const Announcement& announcement) {
+  static constexpr std::string_view kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
+                                                "broadcast"};
+  return kNames[announcement.pieces.index()];
+}
+
+size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
+size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
+size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
+
+std::vector<size_t> SizesOf(const Announcement& announcement) {
+  std::vector<size_t> sizes;
+  std::visit(
+      [&](const auto& pieces) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(pieces)>, int64_t>) {
+          for (const auto& piece : pieces) sizes.push_back(SizeOf(piece));
+        }
+      },
+      announcement.pieces);
+  return sizes;
+}
+
+bool IsReduction(const Announcement& announcement) {
+  return std::holds_alternative<std::span<const ReducePiece>>(announcement.pieces) ||
+         std::holds_alternative<std::span<const AllReducePiece>>(announcement.pieces);
+}
+
+// What differs between two calls; empty if they fit.
+std::string Difference(const Announcement& a, const Announcement& b) {
+  if (KindOf(a) != KindOf(b)) return "kind";
+  const std::vector<size_t> a_sizes = SizesOf(a);
+  const std::vector<size_t> b_sizes = SizesOf(b);
+  if (a_sizes.size() != b_sizes.size()) {
+    return "number of pieces (" + std::to_string(a_sizes.size()) + " and " +
+           std::to_string(b_sizes.size()) + ")";
+  }
+  for (size_t i = 0; i < a_sizes.size(); ++i) {
+    if (a_sizes[i] == b_sizes[i]) continue;
+    return "size of piece " + std::to_string(i) + " (" + std::to_string(a_sizes[i]) + " and " +
+           std::to_string(b_sizes[i]) + ")";
+  }
+  if (!IsReduction(a)) return "";
+  if (a.reduction.dtype != b.reduction.dtype) {
+    return "dtype (" + std::string(plan::Name(a.reduction.dtype)) + " and " +
+           std::string(plan::Name(b.reduction.dtype)) + ")";
+  }
+  return a.reduction.scale != b.reduction.scale ? "scale" : "";
+}
+
+std::string Describe(const Announcement& announcement) {
+  return "rank " + std::to_string(announcement.call.rank) + " called " +
+         std::string(KindOf(announcement)) + " for '" + std::string(announcement.call.op_name) +
+         "'";
+}
+
+std::string Mismatch(std::span<const Announcement> announced) {
+  for (const Announcement& other : announced.subspan(1)) {
+    const std::string difference = Difference(announced.front(), other);
+    if (difference.empty()) continue;
+    return "ranks differ in the " + difference +
+           " of a collective: " + Describe(announced.front()) + ", " + Describe(other) +
+           "; all ranks must call the same collectives in the same order";
+  }
+  return "";
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline)
+    : num_ranks_(num_ranks),
+      timeout_ns_(timeout_ns),
+      deadline_(std::move(deadline)),
+      announced_(static_cast<size_t>(num_ranks)),
+      has_arrived_(static_cast<size_t>(num_ranks), false) {}
+
+Meeting Rendezvous::Meet(const Announcement& announcement) {
+  std::unique_lock lock(mutex_);
+  ThrowIfAborted();
+  SHARDSCOPE_CHECK(announcement.call.rank >= 0 && announcement.call.rank < num_ranks_);
+  const auto rank = static_cast<size_t>(announcement.call.rank);
+  announced_[rank] = announcement;
+  has_arrived_[rank] = true;
+  if (++num_arrived_ == num_ranks_) {
+    ArriveLast();
+    return meeting_;
+  }
+  const uint64_t generation = generation_;
+  const auto may_go = [&] { return generation_ != generation || aborted_.has_value(); };
+  if (timeout_ns_ == 0) {
+    changed_.wait(lock, may_go);
+  } else if (!changed_.wait_until(lock, TimePoint(MonotonicNs() + timeout_ns_), may_go)) {
+    ThrowTimeout(announcement);
+  }
+  // A meeting that took place holds for all its ranks, even if an abort came right after.
+  if (generation_ == generation) ThrowIfAborted();
+  return meeting_;
+}
+
+void Rendezvous::ArriveLast() {
+  const std::string mismatch = Mismatch(announced_);
+  if (!mismatch.empty()) {
+    aborted_ = mismatch;
+    changed_.notify_all();
+    throw TransportError(mismatch);
+  }
+  const int64_t* value = std::get_if<int64_t>(&announced_.front().pieces);
+  meeting_ = {.value = value == nullptr ? 0 : *value,
+              .deadline_ns = deadline_ ? deadline_(announced_) : 0};
+  has_arrived_.assign(has_arrived_.size(), false);
+  num_arrived_ = 0;
+  ++generation_;
+  changed_.notify_all();
+}
+
+void Rendezvous::Sync() {
+  std::unique_lock lock(mutex_);
+  if (++num_arrived_ == num_ranks_) {
+    num_arrived_ = 0;
+    ++generation_;
+    changed_.notify_all();
+    return;
+  }
+  const uint64_t generation = generation_;
+  changed_.wait(lock, [&] { return generation_ != generation; });
+}
+
+void Rendezvous::SleepUntil(int64_t deadline_ns) {
+  if (MonotonicNs() >= deadline_ns) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, TimePoint(deadline_ns), [&] { return aborted_.has_value(); });
+  ThrowIfAborted();
+}
+
+void Rendezvous::Abort(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (!aborted_) aborted_ = reason;
+  changed_.notify_all();
+}
+
+void Rendezvous::ThrowIfAborted() const {
+  if (aborted_) throw TransportError("aborted: " + *aborted_);
+}
+
+void Rendezvous::ThrowTimeout(const Announcement& announcement) {
+  std::vector<std::string> missing;
+  for (size_t rank = 0; rank < has_arrived_.size(); ++rank) {
+    if (!has_arrived_[rank]) missing.push_back(std::to_string(rank));
+  }
+  aborted_ = std::string(KindOf(announcement)) + " '" + std::string(announcement.call.op_name) +
+             "' on rank " + std::to_string(announcement.call.rank) + " waited " +
+             FormatDuration(timeout_ns_) + " for rank " + Join(missing, ", ") +
+             ", which did not call it";
+  changed_.notify_all();
+  throw TransportError(*aborted_);
+}
+
+}  // namespace shardscope::transport

@@ -1,0 +1,81 @@
+// Rendezvous: where the ranks of one communicator meet, in one process. Each rank announces its
+// call; when all have come, the announcements are compared and every rank may read what the others
+// announced until it parts.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/transport/transport.h"
+
+namespace shardscope::transport {
+
+// What a rank brings; a plain number is a broadcast.
+using Pieces = std::variant<std::span<const GatherPiece>, std::span<const ReducePiece>,
+                            std::span<const AllReducePiece>, int64_t>;
+
+struct Announcement {
+  Call call;
+  Pieces pieces;
+  Reduction reduction;
+};
+
+// Equal on all ranks of one meeting.
+struct Meeting {
+  int64_t value = 0;        // a broadcast's: what rank 0 announced
+  int64_t deadline_ns = 0;  // no rank's collective ends before; 0 = at once
+};
+
+// Owner: the transport. Threads: one thread of each rank at a time.
+class Rendezvous {
+ public:
+  // `deadline` is asked once a meeting, by the rank that arrives last.
+  using Deadline = std::function<int64_t(std::span<const Announcement>)>;
+  Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline);
+
+  // Blocks until all ranks have come. Throws TransportError if their calls differ, if one does not
+  // come in time, or if aborted. After a throw the caller must abort.
+  Meeting Meet(const Announcement& announcement);
+
+  // What `rank` announced; from Meet() to the last Sync() of the collective.
+  const Announcement& Of(int rank) const { return announced_[static_cast<size_t>(rank)]; }
+  int num_ranks() const { return num_ranks_; }
+
+  // Barrier among ranks that have met. Never fails and hears no abort: ranks may be reading the
+  // memory that their fellows announced, which must not go away under them, and between Meet() and
+  // the last Sync() no rank does anything but finite work.
+  void Sync();
+
+  // Sleeps; throws TransportError if aborted meanwhile.
+  void SleepUntil(int64_t deadline_ns);
+
+  // Every rank that has not met yet throws; the first reason stays.
+  void Abort(const std::string& reason);
+
+ private:
+  void ThrowIfAborted() const;
+  void ArriveLast();
+  [[noreturn]] void ThrowTimeout(const Announcement& announcement);
+
+  const int num_ranks_;
+  const int64_t timeout_ns_;
+  const Deadline deadline_;
+
+  std::mutex mutex_;  // guards all below; announced_ may be read without it between Meet and Sync
+  std::condition_variable changed_;
+  std::vector<Announcement> announced_;
+  std::vector<bool> has_arrived_;
+  int num_arrived_ = 0;
+  uint64_t generation_ = 0;  // counts meetings and syncs
+  Meeting meeting_;          // of the last meeting; stays until all ranks have come again
+  std::optional<std::string> aborted_;
+};
+
+}  // namespace shardscope::transport

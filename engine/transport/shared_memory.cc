@@ -1,0 +1,189 @@
+// The transport among threads of one process, with or without an emulated link on top.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "engine/transport/link.h"
+#include "engine/transport/reduce.h"
+#include "engine/transport/rendezvous.h"
+#include "engine/transport/transport.h"
+#include "trace/base/check.h"
+#include "trace/base/time.h"
+
+namespace shardscope::transport {
+namespace {
+
+template <typename Piece>
+const Piece& PieceOf(const Rendezvous& rendezvous, int rank, size_t index) {
+  return std::get<std::span<const Piece>>(rendezvous.Of(rank).pieces)[index];
+}
+
+class SharedMemoryTransport : public Transport {
+ public:
+  // Without `link`, a collective takes as long as its copies take.
+  SharedMemoryTransport(int num_ranks, int64_t timeout_ns, std::unique_ptr<Link> link)
+      : num_ranks_(num_ranks),
+        timeout_ns_(timeout_ns),
+        link_(std::move(link)),
+        capabilities_(link_ ? Capabilities{"emulated", "emulated", true}
+                            : Capabilities{"shared_memory", "measured", false}),
+        host_(num_ranks, timeout_ns, nullptr) {
+    SHARDSCOPE_CHECK(num_ranks > 0);
+  }
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  void AllGather(const Call& call, std::span<const GatherPiece> pieces) override;
+  void ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
+                     const Reduction& reduction) override;
+  void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
+                 const Reduction& reduction) override;
+  int64_t Broadcast(int rank, int64_t value) override;
+  void Abort(const std::string& reason) override;
+  void SetLink(double bytes_per_second, int64_t latency_ns) override {
+    if (link_) link_->Set(bytes_per_second, latency_ns);
+  }
+
+ private:
+  Rendezvous& RendezvousOf(plan::CommunicatorIndex communicator);
+  // On an error, aborts the transport, so that ranks in other collectives stop too.
+  Meeting Meet(Rendezvous& rendezvous, const Announcement& announcement);
+  int64_t Deadline(std::span<const Announcement> announced);
+
+  const int num_ranks_;
+  const int64_t timeout_ns_;
+  const std::unique_ptr<Link> link_;  // may be null
+  const Capabilities capabilities_;
+  Rendezvous host_;  // for Broadcast
+
+  std::mutex mutex_;                             // guards the two below
+  std::map<int32_t, Rendezvous> communicators_;  // made at first use; addresses are stable
+  std::string abort_reason_;
+};
+
+Rendezvous& SharedMemoryTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
+  const std::lock_guard lock(mutex_);
+  const auto [entry, is_new] = communicators_.try_emplace(
+      communicator, num_ranks_, timeout_ns_,
+      [this](std::span<const Announcement> announced) { return Deadline(announced); });
+  if (is_new && !abort_reason_.empty()) entry->second.Abort(abort_reason_);
+  return entry->second;
+}
+
+int64_t SharedMemoryTransport::Deadline(std::span<const Announcement> announced) {
+  if (!link_ || num_ranks_ == 1) return 0;
+  int64_t wire_bytes = 0;
+  for (const Announcement& one : announced) wire_bytes = std::max(wire_bytes, one.call.wire_bytes);
+  return link_->Reserve(MonotonicNs(), wire_bytes);
+}
+
+Meeting SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& announcement) {
+  try {
+    return rendezvous.Meet(announcement);
+  } catch (const TransportError& error) {
+    Abort(error.what());
+    throw;
+  }
+}
+
+void SharedMemoryTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
+  Rendezvous& rendezvous = RendezvousOf(call.communicator);
+  const Meeting meeting = Meet(rendezvous, {call, pieces, {}});
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      const GatherPiece& from = PieceOf<GatherPiece>(rendezvous, rank, index);
+      std::byte* to = pieces[index].receive + static_cast<size_t>(rank) * from.bytes;
+      // An own shard that is already in place is left alone: others are reading it.
+      if (to != from.send && from.bytes > 0) std::memcpy(to, from.send, from.bytes);
+    }
+  }
+  rendezvous.Sync();
+  rendezvous.SleepUntil(meeting.deadline_ns);
+}
+
+void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
+                                          const Reduction& reduction) {
+  Rendezvous& rendezvous = RendezvousOf(call.communicator);
+  std::vector<const std::byte*> inputs(static_cast<size_t>(num_ranks_));
+  const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
+  const Meeting meeting = Meet(rendezvous, {call, pieces, reduction});
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    const size_t chunk_bytes = pieces[index].elements * element_bytes;
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      inputs[static_cast<size_t>(rank)] = PieceOf<ReducePiece>(rendezvous, rank, index).send +
+                                          static_cast<size_t>(call.rank) * chunk_bytes;
+    }
+    SumInOrder(inputs, pieces[index].elements, reduction.dtype, reduction.scale,
+               pieces[index].receive);
+  }
+  rendezvous.Sync();
+  rendezvous.SleepUntil(meeting.deadline_ns);
+}
+
+// Elements [first, second) of a piece that `rank` sums for all.
+std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
+  const auto at = [&](int r) {
+    return elements * static_cast<size_t>(r) / static_cast<size_t>(num_ranks);
+  };
+  return {at(rank), at(rank + 1)};
+}
+
+// Two passes without scratch memory. First every rank sums its chunk of all ranks' data into its
+// own data: nobody else reads that chunk there. Then, after a barrier, every rank fetches the
+// others' chunks.
+void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
+                                      const Reduction& reduction) {
+  Rendezvous& rendezvous = RendezvousOf(call.communicator);
+  std::vector<const std::byte*> inputs(static_cast<size_t>(num_ranks_));
+  const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
+  const Meeting meeting = Meet(rendezvous, {call, pieces, reduction});
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    const auto [from, to] = ChunkOf(pieces[index].elements, call.rank, num_ranks_);
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      inputs[static_cast<size_t>(rank)] =
+          PieceOf<AllReducePiece>(rendezvous, rank, index).data + from * element_bytes;
+    }
+    SumInOrder(inputs, to - from, reduction.dtype, reduction.scale,
+               pieces[index].data + from * element_bytes);
+  }
+  rendezvous.Sync();
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      const auto [from, to] = ChunkOf(pieces[index].elements, rank, num_ranks_);
+      if (rank == call.rank || from == to) continue;
+      const std::byte* source = PieceOf<AllReducePiece>(rendezvous, rank, index).data;
+      std::memcpy(pieces[index].data + from * element_bytes, source + from * element_bytes,
+                  (to - from) * element_bytes);
+    }
+  }
+  rendezvous.Sync();
+  rendezvous.SleepUntil(meeting.deadline_ns);
+}
+
+int64_t SharedMemoryTransport::Broadcast(int rank, int64_t value) {
+  const Call call = {.rank = rank, .op_name = "control"};
+  return Meet(host_, {call, value, {}}).value;
+}
+
+void SharedMemoryTransport::Abort(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (abort_reason_.empty()) abort_reason_ = reason.empty() ? "no reason given" : reason;
+  host_.Abort(abort_reason_);
+  for (auto& [communicator, rendezvous] : communicators_) rendezvous.Abort(abort_reason_);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeSharedMemoryTransport(int num_ranks, int64_t timeout_ns) {
+  return std::make_unique<SharedMemoryTransport>(num_ranks, timeout_ns, nullptr);
+}
+
+std::unique_ptr<Transport> MakeEmulatedTransport(int num_ranks, int64_t timeout_ns,
+                                                 double bytes_per_second, int64_t latency_ns) {
+  return std::make_unique<SharedMemoryTransport>(
+      num_ranks, timeout_ns, std::make_unique<Link>(bytes_per_second, latency_ns));
+}
+
+}  // namespace shardscope::transport
