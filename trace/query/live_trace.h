@@ -9,6 +9,10 @@
 #include "trace/base/status.h"
 #include "trace/query/snapshot.h"
 
+namespace shardscope::store {
+class Source;
+}
+
 namespace shardscope::query {
 
 class LiveTrace {
@@ -18,6 +22,11 @@ class LiveTrace {
   // reader's thread after each new Snapshot.
   static Result<std::unique_ptr<LiveTrace>> Open(const std::string& path,
                                                  std::function<void()> on_change = {});
+  // The same for rows from elsewhere (another machine: store/pipe_source.h). `folder` and `name`
+  // are what the Snapshots say.
+  static Result<std::unique_ptr<LiveTrace>> Follow(std::unique_ptr<store::Source> source,
+                                                   std::string folder, std::string name,
+                                                   std::function<void()> on_change = {});
   virtual ~LiveTrace() = default;
 
   // The newest Snapshot; never null. Any thread, never blocks on I/O.

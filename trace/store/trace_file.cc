@@ -89,6 +89,8 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &file) == 0;
 }
 
+bool CanWrite(const std::string& folder) { return access(folder.c_str(), W_OK) == 0; }
+
 std::string SystemError() { return std::strerror(errno); }  // NOLINT: one thread reads it at once
 
 }  // namespace shardscope::store

@@ -45,6 +45,8 @@ class TraceLock {
 };
 
 bool Exists(const std::string& path);
+// Whether this process may create files in `folder`.
+bool CanWrite(const std::string& folder);
 // The message of errno.
 std::string SystemError();
 

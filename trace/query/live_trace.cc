@@ -1,0 +1,148 @@
+#include "trace/query/live_trace.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "trace/query/snapshot_builder.h"
+#include "trace/store/run_folder.h"
+#include "trace/store/run_source.h"
+
+namespace shardscope::query {
+namespace {
+
+// New rows are on screen within 100 ms of their commit.
+constexpr auto kPollTime = std::chrono::milliseconds(40);
+
+bool Empty(const store::RowBatch& batch) {
+  bool empty = true;
+  schema::ForEachTable(schema::AllRows(),
+                       [&]<typename Row>() { empty = empty && batch.Get<Row>().empty(); });
+  return empty;
+}
+
+// Locks: mutex_ guards latest_, status_ and stopping_; it is never held while reading a file.
+class Follower final : public LiveTrace {
+ public:
+  Follower(std::unique_ptr<store::Source> source, std::string folder, std::string name,
+           std::function<void()> on_change)
+      : source_(std::move(source)),
+        builder_(std::move(folder), std::move(name)),
+        on_change_(std::move(on_change)),
+        latest_(builder_.Publish(store::SourceState::kLive)) {}
+
+  ~Follower() override {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // The first rows are there before the thread starts, so that a caller sees them (and the errors
+  // of a bad file) at once.
+  Status Start() {
+    bool done = false;
+    const Result<bool> more = ReadOnce(&done);
+    if (!more.ok()) return more.status();
+    if (!done) thread_ = std::thread([this] { Follow(); });
+    return Status::Ok();
+  }
+
+  SnapshotPtr Latest() const override {
+    const std::lock_guard lock(mutex_);
+    return latest_;
+  }
+
+  Status status() const override {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+ private:
+  // true: more rows wait. *done: no more will come.
+  Result<bool> ReadOnce(bool* done) {
+    store::RowBatch batch;
+    const Result<bool> more = source_->Read(&batch);
+    if (!more.ok()) return more.status();
+    const bool ended = source_->state() != store::SourceState::kLive;
+    // The state is told only with the last rows.
+    *done = ended && !more.value();
+    if (Empty(batch) && !*done) return more.value();
+    builder_.Add(batch);
+    SnapshotPtr snapshot = builder_.Publish(*done ? source_->state() : store::SourceState::kLive);
+    const std::lock_guard lock(mutex_);
+    latest_ = std::move(snapshot);
+    changed_ = true;
+    return more.value();
+  }
+
+  void Follow() {
+    bool done = false;
+    while (!done) {
+      const Result<bool> more = ReadOnce(&done);
+      if (changed_ || !more.ok()) {
+        changed_ = false;
+        if (!more.ok()) {
+          const std::lock_guard lock(mutex_);
+          status_ = more.status();
+        }
+        if (on_change_) on_change_();
+      }
+      if (!more.ok()) return;
+      std::unique_lock lock(mutex_);
+      if (!more.value()) wake_.wait_for(lock, kPollTime, [this] { return stopping_; });
+      if (stopping_) return;
+    }
+  }
+
+  std::unique_ptr<store::Source> source_;  // reader thread
+  SnapshotBuilder builder_;                // reader thread
+  const std::function<void()> on_change_;
+  bool changed_ = false;  // reader thread
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  SnapshotPtr latest_;
+  Status status_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
+                                                   std::function<void()> on_change) {
+  Result<store::RunFolder> run = store::FindRun(path);
+  if (!run.ok()) return run.status();
+  Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(*run);
+  if (!source.ok()) return source.status();
+  return Follow(std::move(source).value(), run->path, run->name, std::move(on_change));
+}
+
+Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Source> source,
+                                                     std::string folder, std::string name,
+                                                     std::function<void()> on_change) {
+  auto follower = std::make_unique<Follower>(std::move(source), std::move(folder), std::move(name),
+                                             std::move(on_change));
+  SHARDSCOPE_RETURN_IF_ERROR(follower->Start());
+  return std::unique_ptr<LiveTrace>(std::move(follower));
+}
+
+Result<SnapshotPtr> ReadSnapshot(const std::string& path) {
+  const Result<store::RunFolder> run = store::FindRun(path);
+  if (!run.ok()) return run.status();
+  Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run.value());
+  if (!source.ok()) return source.status();
+  SnapshotBuilder builder(run.value().path, run.value().name);
+  while (true) {
+    store::RowBatch batch;
+    const Result<bool> more = source.value()->Read(&batch);
+    if (!more.ok()) return more.status();
+    builder.Add(batch);
+    if (!more.value()) return builder.Publish(source.value()->state());
+  }
+}
+
+}  // namespace shardscope::query

@@ -1,0 +1,28 @@
+// The words of text columns as enums, and back. Unknown words give nullopt.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "trace/query/snapshot.h"
+
+namespace shardscope::query {
+
+std::optional<Category> ParseCategory(std::string_view text);
+std::optional<TrackRole> ParseTrackRole(std::string_view text);
+std::optional<Truth> ParseTruth(std::string_view text);
+std::optional<BlockingKind> ParseBlockingKind(std::string_view text);
+std::optional<MemoryCategory> ParseMemoryCategory(std::string_view text);
+
+// What an op of this kind and category is drawn as.
+OpClass OpClassOf(std::string_view kind, Category category);
+
+// "all_gather", "communication", ...: as in the trace.
+std::string_view Name(Category category);
+std::string_view Name(TrackRole role);
+std::string_view Name(Truth truth);
+std::string_view Name(BlockingKind kind);
+std::string_view Name(MemoryCategory category);
+std::string_view Name(OpClass op_class);
+
+}  // namespace shardscope::query

@@ -1,0 +1,220 @@
+#include "trace/query/snapshot_builder.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "trace/query/names.h"
+
+namespace shardscope::query {
+namespace {
+
+constexpr int64_t kMaxRank = 1 << 20;
+
+bool FitsInt32(int64_t value) {
+  return value >= std::numeric_limits<int32_t>::min() &&
+         value <= std::numeric_limits<int32_t>::max();
+}
+
+int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
+
+// Differences of times must not overflow: a file may claim anything.
+bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
+
+}  // namespace
+
+SnapshotBuilder::SnapshotBuilder(std::string run_folder, std::string name) {
+  current_.run_folder = std::move(run_folder);
+  current_.name = std::move(name);
+}
+
+void SnapshotBuilder::Extend(int64_t from_ns, int64_t to_ns) {
+  current_.start_ns = has_time_ ? std::min(current_.start_ns, from_ns) : from_ns;
+  current_.end_ns = has_time_ ? std::max(current_.end_ns, to_ns) : to_ns;
+  has_time_ = true;
+}
+
+RankRows* SnapshotBuilder::RowsOfRank(int64_t rank) {
+  if (rank < 0 || rank > kMaxRank) return nullptr;
+  std::vector<RankRows>& ranks = current_.ranks;
+  auto place = std::lower_bound(ranks.begin(), ranks.end(), rank,
+                                [](const RankRows& rows, int64_t r) { return rows.rank < r; });
+  if (place == ranks.end() || place->rank != rank) {
+    place = ranks.insert(place, RankRows{});
+    place->rank = Int32(rank);
+  }
+  return &*place;
+}
+
+int32_t SnapshotBuilder::Communicator(std::string_view name) {
+  const auto known = communicator_index_.find(name);
+  if (known != communicator_index_.end()) return known->second;
+  const int32_t index = Int32(static_cast<int64_t>(current_.communicators.size()));
+  current_.communicators.emplace_back(name);
+  communicator_index_.emplace(name, index);
+  return index;
+}
+
+void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
+  for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) {
+    current_.meta[row.key] = row.value;
+    if (row.key == "name" && !row.value.empty()) current_.name = row.value;
+    if (row.key == "truth") current_.truth = ParseTruth(row.value).value_or(Truth::kMeasured);
+    if (row.key == "contended") current_.contended = row.value == "1" || row.value == "true";
+  }
+  for (const schema::ConfigRow& row : batch.Get<schema::ConfigRow>()) {
+    current_.config[row.key] = row.value;
+  }
+  for (const schema::RankRow& row : batch.Get<schema::RankRow>()) {
+    if (RowsOfRank(row.rank) == nullptr) Refuse();
+  }
+  for (const schema::TrackRow& row : batch.Get<schema::TrackRow>()) {
+    const std::optional<TrackRole> role = ParseTrackRole(row.role);
+    if (!role || RowsOfRank(row.rank) == nullptr || !FitsInt32(row.position)) {
+      Refuse();
+      continue;
+    }
+    current_.tracks.push_back({row.id, Int32(row.rank), row.name, *role, Int32(row.position)});
+  }
+  for (const schema::MarkerRow& row : batch.Get<schema::MarkerRow>()) {
+    if (!SaneTime(row.time_ns) || !FitsInt32(row.step)) {
+      Refuse();
+      continue;
+    }
+    current_.markers.push_back(
+        {row.time_ns, Int32(row.step), row.kind, row.key, row.old_value, row.new_value});
+    Extend(row.time_ns, row.time_ns);
+  }
+  for (const schema::CapabilityRow& row : batch.Get<schema::CapabilityRow>()) {
+    current_.capabilities.push_back({row.source, row.status, row.reason, row.dropped});
+  }
+}
+
+void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
+  for (const schema::ScheduleRow& row : batch.Get<schema::ScheduleRow>()) {
+    current_.schedules[row.id] = {row.id, row.name, row.text, row.predicted_peak_bytes};
+  }
+  for (const schema::PlanOpRow& row : batch.Get<schema::PlanOpRow>()) {
+    const std::optional<Category> category = ParseCategory(row.category);
+    if (!category || !FitsInt32(row.program) || !FitsInt32(row.op) || !FitsInt32(row.micro_batch)) {
+      Refuse();
+      continue;
+    }
+    PlanOp op;
+    op.id = row.id;
+    op.schedule = row.schedule;
+    op.program = Int32(row.program);
+    op.op = Int32(row.op);
+    op.name = row.name;
+    op.kind = row.kind;
+    op.op_class = OpClassOf(row.kind, *category);
+    op.category = *category;
+    op.phase = row.phase;
+    op.micro_batch = Int32(row.micro_batch);
+    op.unit = row.unit;
+    op.segment = row.segment;
+    op.stream = row.stream;
+    op.communicator = row.communicator;
+    op.dtype = row.dtype;
+    op.payload_bytes = row.payload_bytes;
+    op.wire_bytes = row.wire_bytes;
+    current_.plan_ops[op.id] = std::move(op);
+  }
+  for (const schema::PlanEdgeRow& row : batch.Get<schema::PlanEdgeRow>()) {
+    const auto waiting = current_.plan_ops.find(row.plan_op);
+    const auto predecessor = current_.plan_ops.find(row.predecessor);
+    if (waiting == current_.plan_ops.end() || predecessor == current_.plan_ops.end()) {
+      Refuse();
+      continue;
+    }
+    waiting->second.predecessors.push_back(row.predecessor);
+    predecessor->second.successors.push_back(row.plan_op);
+  }
+}
+
+void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
+  for (const schema::OpRunRow& row : batch.Get<schema::OpRunRow>()) {
+    RankRows* rows = RowsOfRank(row.rank);
+    const bool sane = rows != nullptr && FitsInt32(row.step) && SaneTime(row.issued_ns) &&
+                      SaneTime(row.ready_ns) && SaneTime(row.started_ns) &&
+                      SaneTime(row.ended_ns) && row.started_ns <= row.ended_ns &&
+                      current_.plan_ops.contains(row.plan_op);
+    const std::optional<BlockingKind> kind = ParseBlockingKind(row.blocking_kind);
+    if (!sane || !kind) {
+      Refuse();
+      continue;
+    }
+    rows->op_runs.Append({row.id, row.plan_op, Int32(row.rank), Int32(row.step), row.track,
+                          row.issued_ns, row.ready_ns, row.started_ns, row.ended_ns,
+                          row.slot_wait_ns, row.cpu_ns, row.blocking_plan_op, *kind});
+    Extend(std::min(row.issued_ns, row.started_ns), row.ended_ns);
+  }
+}
+
+void SnapshotBuilder::AddSteps(const store::RowBatch& batch) {
+  for (const schema::StepRow& row : batch.Get<schema::StepRow>()) {
+    RankRows* rows = RowsOfRank(row.rank);
+    if (rows == nullptr || !FitsInt32(row.step) || !SaneTime(row.start_ns) ||
+        !SaneTime(row.end_ns) || row.start_ns > row.end_ns) {
+      Refuse();
+      continue;
+    }
+    rows->steps.Append({Int32(row.rank), Int32(row.step), row.schedule, row.start_ns, row.end_ns,
+                        row.tokens, row.loss, row.grad_norm});
+    Extend(row.start_ns, row.end_ns);
+  }
+}
+
+void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
+  for (const schema::CollectiveRow& row : batch.Get<schema::CollectiveRow>()) {
+    RankRows* rows = RowsOfRank(row.rank);
+    const std::optional<Truth> truth = ParseTruth(row.truth);
+    if (rows == nullptr || !truth || !FitsInt32(row.step) || !FitsInt32(row.group_size)) {
+      Refuse();
+      continue;
+    }
+    rows->collectives.Append({row.op_run, Int32(row.rank), Int32(row.step),
+                              Communicator(row.communicator), row.sequence,
+                              OpClassOf(row.kind, Category::kCommunication), row.payload_bytes,
+                              row.wire_bytes, Int32(row.group_size), *truth});
+  }
+}
+
+void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
+  for (const schema::MemoryEventRow& row : batch.Get<schema::MemoryEventRow>()) {
+    RankRows* rows = RowsOfRank(row.rank);
+    const std::optional<MemoryCategory> category = ParseMemoryCategory(row.category);
+    if (rows == nullptr || !category || !FitsInt32(row.step) || !SaneTime(row.issued_ns) ||
+        !SaneTime(row.executed_ns)) {
+      Refuse();
+      continue;
+    }
+    rows->memory.Append({Int32(row.rank), Int32(row.step), *category, row.issued_ns,
+                         row.executed_ns, row.bytes, row.plan_op});
+    Extend(row.issued_ns, row.executed_ns);
+  }
+}
+
+void SnapshotBuilder::Add(const store::RowBatch& batch) {
+  AddTables(batch);
+  AddPlan(batch);
+  AddOpRuns(batch);
+  AddSteps(batch);
+  AddCollectives(batch);
+  AddMemory(batch);
+}
+
+SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
+  ++current_.generation;
+  current_.state = state == store::SourceState::kLive  ? TraceState::kLive
+                   : state == store::SourceState::kCut ? TraceState::kCut
+                                                       : TraceState::kFinished;
+  auto snapshot = std::make_shared<Snapshot>(current_);
+  if (refused_ > 0) {
+    snapshot->capabilities.push_back(
+        {"reader", "partial", "rows of the file that cannot be were left out", refused_});
+  }
+  return snapshot;
+}
+
+}  // namespace shardscope::query

@@ -1,0 +1,42 @@
+// SnapshotBuilder: rows of a Source into Snapshots. Owner and only user: one reader thread.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "trace/query/snapshot.h"
+#include "trace/store/row_io.h"
+#include "trace/store/source.h"
+
+namespace shardscope::query {
+
+class SnapshotBuilder {
+ public:
+  SnapshotBuilder(std::string run_folder, std::string name);
+
+  // Takes new rows. A row that cannot be (negative rank, times out of order, unknown word) is left
+  // out and counted as lost (capability source "reader").
+  void Add(const store::RowBatch& batch);
+
+  // A Snapshot of all rows so far; shares their storage with earlier ones.
+  SnapshotPtr Publish(store::SourceState state);
+
+ private:
+  void AddTables(const store::RowBatch& batch);
+  void AddPlan(const store::RowBatch& batch);
+  void AddOpRuns(const store::RowBatch& batch);
+  void AddSteps(const store::RowBatch& batch);
+  void AddCollectives(const store::RowBatch& batch);
+  void AddMemory(const store::RowBatch& batch);
+  RankRows* RowsOfRank(int64_t rank);
+  int32_t Communicator(std::string_view name);
+  void Extend(int64_t from_ns, int64_t to_ns);
+  void Refuse() { ++refused_; }
+
+  Snapshot current_;
+  std::map<std::string, int32_t, std::less<>> communicator_index_;
+  bool has_time_ = false;
+  int64_t refused_ = 0;
+};
+
+}  // namespace shardscope::query

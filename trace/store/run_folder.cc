@@ -1,0 +1,80 @@
+#include "trace/store/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "trace/store/finisher.h"
+
+namespace shardscope::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder that cannot be written to (read-only media, somebody else's run) is still read: its live
+// file stays as it is.
+Status FinishWherePossible(const RunFolder& run) {
+  for (const TraceFile& trace : run.traces) {
+    if (!Exists(trace.LivePath()) || !CanWrite(run.path)) continue;
+    SHARDSCOPE_RETURN_IF_ERROR(FinishIfAbandoned(trace));
+  }
+  return Status::Ok();
+}
+
+std::string NameOf(const fs::path& folder) {
+  std::error_code error;
+  const fs::path absolute = fs::weakly_canonical(folder, error);
+  const std::string name = (error ? folder : absolute).filename().string();
+  return name.empty() ? folder.string() : name;
+}
+
+}  // namespace
+
+std::vector<TraceFile> ListTraces(const std::string& folder) {
+  std::set<std::string> stems;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.starts_with("trace-") && name.ends_with(".db")) {
+      stems.insert(TraceFileOf(folder + "/" + name).stem);
+    }
+  }
+  std::vector<TraceFile> traces;
+  for (const std::string& stem : stems) traces.push_back(TraceFile{stem});
+  return traces;
+}
+
+Result<RunFolder> FindRun(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) {
+    return Status::Error(fmt::format("{} does not exist: give a run folder or a trace file", path));
+  }
+  RunFolder run;
+  if (status.type() == fs::file_type::directory) {
+    run.path = path;
+    while (run.path.size() > 1 && run.path.back() == '/') run.path.pop_back();
+    run.traces = ListTraces(run.path);
+    if (run.traces.empty()) {
+      const bool starting = Exists(run.path + "/run.toml");
+      return Status::Error(fmt::format(
+          "{} is no run folder: no trace-*.db in it{}", path,
+          starting ? " yet (its run.toml is there: the run is starting or never recorded)" : ""));
+    }
+  } else {
+    if (!path.ends_with(".db")) {
+      return Status::Error(
+          fmt::format("{} is no Shardscope trace: its name does not end in .db", path));
+    }
+    const std::string parent = fs::path(path).parent_path().string();
+    run.path = parent.empty() ? std::string(".") : parent;
+    run.traces.push_back(TraceFileOf(path));
+  }
+  run.name = NameOf(run.path);
+  SHARDSCOPE_RETURN_IF_ERROR(FinishWherePossible(run));
+  return run;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,71 @@
+#include "trace/store/run_source.h"
+
+#include <algorithm>
+
+#include "trace/base/time.h"
+#include "trace/store/file_source.h"
+
+namespace shardscope::store {
+namespace {
+
+void AppendShifted(int64_t shift, RowBatch* from, RowBatch* to) {
+  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    std::vector<Row>& target = to->Get<Row>();
+    for (Row& row : from->Get<Row>()) {
+      ShiftIds(shift, &row);
+      target.push_back(std::move(row));
+    }
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunSource>> RunSource::Open(const RunFolder& run) {
+  std::unique_ptr<RunSource> source(new RunSource(run));
+  for (const TraceFile& file : run.traces) SHARDSCOPE_RETURN_IF_ERROR(source->AddFile(file));
+  source->whole_folder_ = run.traces.size() == ListTraces(run.path).size();
+  return source;
+}
+
+Status RunSource::AddFile(const TraceFile& file) {
+  Result<std::unique_ptr<FileSource>> source = FileSource::Open(file);
+  if (!source.ok()) return source.status();
+  sources_.push_back(std::move(source).value());
+  stems_.push_back(file.stem);
+  return Status::Ok();
+}
+
+// The processes of a run create their files one after the other.
+void RunSource::AddNewFiles() {
+  if (!whole_folder_ || state() != SourceState::kLive || MonotonicNs() < next_look_ns_) return;
+  next_look_ns_ = MonotonicNs() + kNsPerSecond;
+  for (const TraceFile& file : ListTraces(run_.path)) {
+    if (std::find(stems_.begin(), stems_.end(), file.stem) != stems_.end()) continue;
+    // A file that is just being created is no trace yet; it is looked at again in a second.
+    (void)AddFile(file);
+  }
+}
+
+Result<bool> RunSource::Read(RowBatch* batch) {
+  AddNewFiles();
+  bool more = false;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    RowBatch rows;
+    const Result<bool> left = sources_[i]->Read(&rows);
+    if (!left.ok()) return left.status();
+    more |= left.value();
+    AppendShifted(IdShift(i), &rows, batch);
+  }
+  return more;
+}
+
+SourceState RunSource::state() const {
+  SourceState state = SourceState::kFinished;
+  for (const std::unique_ptr<Source>& source : sources_) {
+    if (source->state() == SourceState::kLive) return SourceState::kLive;
+    if (source->state() == SourceState::kCut) state = SourceState::kCut;
+  }
+  return state;
+}
+
+}  // namespace shardscope::store
