@@ -1,23 +1,18 @@
-// Sizes that the timeline and the panels on its time axis share, in pixels at scale 1. Timeline and
-// memory use the same gutter and right margin, so the same moment has the same x in both.
+// Where things stand on the time axis that timeline and memory share, in pixels at scale 1. Both
+// use the same gutter and right margin, so the same moment has the same x in both. Heights of lanes
+// are in ui/theme.h.
 #pragma once
+
+#include "ui/theme.h"
 
 namespace shardscope::timeline {
 
-inline constexpr float kGutter = 92;      // from the panel's left edge to the start of the time axis
+inline constexpr float kGutter = 96;  // from the panel's left edge to the start of the time axis
 inline constexpr float kRightMargin = 8;  // from the end of the time axis to the panel's right edge
-inline constexpr float kPanelPadding = 14;
 
 inline constexpr float kMinimapHeight = 18;
 inline constexpr float kRulerHeight = 20;
-
-inline constexpr float kHostHeight = 14;
-inline constexpr float kComputeHeight = 36;
-inline constexpr float kCopyHeight = 8;
-inline constexpr float kCommunicationHeight = 26;
-inline constexpr float kExposedHeight = 8;
-inline constexpr float kFoldedHeight = 14;
-inline constexpr float kLaneGap = 3;
+inline constexpr float kCopyLaneHeight = 8;
 inline constexpr float kRankPadding = 8;  // above the first and under the last lane of a rank
 
 inline constexpr float kMinRectangle = 3;  // narrower spans fold

@@ -1,0 +1,182 @@
+#include "ui/timeline/facts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "trace/analysis/names.h"
+#include "ui/timeline/labels.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::timeline {
+namespace {
+
+using query::OpClass;
+
+bool IsCompute(OpClass op_class) {
+  return op_class == OpClass::kForward || op_class == OpClass::kBackward ||
+         op_class == OpClass::kOptimizer;
+}
+
+std::string NameOfRun(const query::Snapshot& snapshot, const query::RankRows& rows, int64_t id) {
+  const uint32_t row = FindRow(rows, id);
+  if (row == kNoRow) return "";
+  const query::PlanOp* op = snapshot.FindPlanOp(rows.op_runs[row].plan_op);
+  return op == nullptr ? "" : analysis::ShortName(*op);
+}
+
+// Rows of the same step stand near one another, in the order of their ends.
+template <typename Visit>
+void ForEachOfStep(const query::RankRows& rows, uint32_t row, const Visit& visit) {
+  const int32_t step = rows.op_runs[row].step;
+  for (size_t at = row; at-- > 0 && rows.op_runs[at].step >= step;) visit(rows.op_runs[at]);
+  for (size_t at = row; at < rows.op_runs.size() && rows.op_runs[at].step <= step; ++at) {
+    visit(rows.op_runs[at]);
+  }
+}
+
+void AddHidden(const query::Snapshot& snapshot, const query::RankRows& rows, uint32_t row,
+               OpFacts* facts) {
+  int64_t longest_ns = 0;
+  ForEachOfStep(rows, row, [&](const query::OpRun& other) {
+    const query::PlanOp* op = snapshot.FindPlanOp(other.plan_op);
+    if (op == nullptr || !IsCompute(op->op_class)) return;
+    const int64_t beside_ns = std::min(other.ended_ns, facts->run.ended_ns) -
+                              std::max(other.started_ns, facts->run.started_ns);
+    if (beside_ns <= 0) return;
+    facts->hidden_ns += beside_ns;
+    if (beside_ns <= longest_ns) return;
+    longest_ns = beside_ns;
+    facts->hidden_under = analysis::ShortName(*op);
+  });
+}
+
+void AddCollective(const query::Snapshot& snapshot, const query::RankRows& rows, uint32_t row,
+                   OpFacts* facts) {
+  const int32_t step = facts->run.step;
+  for (analysis::CollectiveRun& run : analysis::Collectives(snapshot, step, step)) {
+    if (run.rank == rows.rank && run.op_run == facts->run.id) facts->collective = std::move(run);
+  }
+  if (!facts->collective) return;
+  facts->truth = snapshot.truth;
+  for (size_t at = rows.collectives.size(); at-- > 0;) {
+    if (rows.collectives[at].op_run != facts->run.id) continue;
+    facts->truth = rows.collectives[at].truth;
+    break;
+  }
+  AddHidden(snapshot, rows, row, facts);
+  if (facts->op.op_class != OpClass::kAllGather) return;
+  facts->slack = analysis::SlackOf(snapshot, facts->run.id, rows.rank);
+  if (facts->slack.found) {
+    facts->first_use = NameOfRun(snapshot, rows, facts->slack.first_use_op_run);
+  }
+}
+
+struct Candidate {
+  int64_t op_run = -1;
+  int64_t slack_ns = 0;
+};
+
+// The all-gather with most slack that was issued in `range` and is used in it.
+Candidate MostSlack(const query::Snapshot& snapshot, const query::RankRows& rows, Range range) {
+  constexpr int kEnough = 200;  // a view of many steps shows no single gather anyway
+  Candidate best;
+  int seen = 0;
+  const auto first = std::partition_point(
+      rows.op_runs.begin(), rows.op_runs.end(),
+      [range](const query::OpRun& run) { return run.ended_ns < range.start_ns; });
+  for (auto run = first; run != rows.op_runs.end() && seen < kEnough; ++run) {
+    if (run->started_ns >= range.end_ns) break;
+    const query::PlanOp* op = snapshot.FindPlanOp(run->plan_op);
+    if (op == nullptr || op->op_class != OpClass::kAllGather) continue;
+    if (run->issued_ns < range.start_ns) continue;
+    ++seen;
+    const analysis::PrefetchSlack slack = analysis::SlackOf(snapshot, run->id, rows.rank);
+    if (!slack.found || slack.first_use_ns >= range.end_ns) continue;
+    // Backward prefetch is what the lesson is about: with equal slack it wins.
+    const int64_t weight = slack.slack_ns + (op->phase == "backward" ? 1 : 0);
+    if (best.op_run < 0 || weight > best.slack_ns) best = {run->id, weight};
+  }
+  return best;
+}
+
+std::optional<int64_t> BehindDearestStall(const query::Snapshot& snapshot,
+                                          const query::RankRows& rows, Range range) {
+  int first_step = INT32_MAX;
+  int last_step = -1;
+  for (const query::Step& step : rows.steps) {
+    if (step.end_ns <= range.start_ns || step.start_ns >= range.end_ns) continue;
+    first_step = std::min(first_step, step.step);
+    last_step = std::max(last_step, step.step);
+  }
+  if (last_step < 0) return std::nullopt;
+  const std::vector<analysis::Stall> stalls = analysis::Stalls(snapshot, first_step, last_step);
+  const analysis::Stall* dearest = nullptr;
+  for (const analysis::Stall& stall : stalls) {
+    if (stall.rank != rows.rank || stall.blocking_op_run < 0) continue;
+    if (stall.start_ns < range.start_ns || stall.end_ns > range.end_ns) continue;
+    if (stall.blocking_name.find("all_gather") == std::string::npos) continue;
+    if (dearest == nullptr || stall.stall_ns > dearest->stall_ns) dearest = &stall;
+  }
+  if (dearest == nullptr) return std::nullopt;
+  return dearest->blocking_op_run;
+}
+
+}  // namespace
+
+OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, int64_t op_run) {
+  OpFacts facts;
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  if (rows == nullptr) return facts;
+  const uint32_t row = FindRow(*rows, op_run);
+  if (row == kNoRow) return facts;
+  facts.run = rows->op_runs[row];
+  const query::PlanOp* op = snapshot.FindPlanOp(facts.run.plan_op);
+  if (op == nullptr) return facts;
+  facts.found = true;
+  facts.op = *op;
+  facts.name = analysis::ShortName(*op);
+  const query::PlanOp* blocking = snapshot.FindPlanOp(facts.run.blocking_plan_op);
+  if (blocking != nullptr) facts.waited_for = analysis::ShortName(*blocking);
+  facts.step_start_ns = snapshot.start_ns;
+  for (size_t at = rows->steps.size(); at-- > 0 && rows->steps[at].step >= facts.run.step - 1;) {
+    // The end of the step before is this one's start, also while this one goes on.
+    const query::Step& step = rows->steps[at];
+    if (step.step == facts.run.step - 1) facts.step_start_ns = step.end_ns;
+    if (step.step == facts.run.step) facts.step_start_ns = step.start_ns;
+  }
+  AddCollective(snapshot, *rows, row, &facts);
+  for (analysis::Stall& stall : analysis::Stalls(snapshot, facts.run.step, facts.run.step)) {
+    if (stall.rank != rank) continue;
+    const bool own = facts.is_collective() ? stall.blocking_op_run == facts.run.id
+                                           : stall.op_run == facts.run.id;
+    if (own && (!facts.stall || stall.stall_ns > facts.stall->stall_ns)) {
+      facts.stall = std::move(stall);
+    }
+  }
+  return facts;
+}
+
+double LinkHeadroom(const OpFacts& facts) {
+  if (!facts.collective || !facts.slack.found) return 0;
+  const auto transfer = static_cast<double>(facts.collective->transfer_ns);
+  const auto slack = static_cast<double>(facts.slack.slack_ns);
+  if (slack <= 0 || transfer <= 0) return 0;
+  return (transfer + slack) / transfer;
+}
+
+std::optional<int64_t> MostInstructiveOp(const query::Snapshot& snapshot, Range range) {
+  if (snapshot.ranks.empty()) return std::nullopt;
+  const query::RankRows& rows = snapshot.ranks.front();
+  for (const Change& change : ChangesOf(snapshot)) {
+    if (change.time_ns < range.start_ns || change.time_ns >= range.end_ns) continue;
+    const Candidate hidden = MostSlack(snapshot, rows, {change.time_ns, range.end_ns});
+    if (hidden.op_run >= 0 && hidden.slack_ns > 0) return hidden.op_run;
+  }
+  const std::optional<int64_t> behind_stall = BehindDearestStall(snapshot, rows, range);
+  if (behind_stall) return behind_stall;
+  const Candidate any = MostSlack(snapshot, rows, range);
+  if (any.op_run < 0) return std::nullopt;
+  return any.op_run;
+}
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,45 @@
+// What is known about one op run, for details, tooltips and the arrow. No ImGui.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trace/analysis/collectives.h"
+#include "trace/query/snapshot.h"
+#include "ui/timeline/axis.h"
+
+namespace shardscope::timeline {
+
+struct OpFacts {
+  bool found = false;
+  query::OpRun run;
+  query::PlanOp op;
+  std::string name;        // "B block1", "AG block1"
+  std::string waited_for;  // the dependency that was done last; empty: ready when issued
+  query::Truth truth = query::Truth::kMeasured;
+  int64_t step_start_ns = 0;  // of its rank; the run's start while the step goes on
+
+  std::optional<analysis::CollectiveRun> collective;
+  analysis::PrefetchSlack slack;  // all-gathers only
+  std::string first_use;          // short name of the op that uses it first
+  int64_t hidden_ns = 0;          // of a collective: how long compute ran beside it
+  std::string hidden_under;       // the compute op that ran beside it longest
+
+  // Compute: the stall in front of it. Collective: the stall that it caused.
+  std::optional<analysis::Stall> stall;
+
+  bool is_collective() const { return collective.has_value(); }
+};
+OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, int64_t op_run);
+
+// How many times slower the link could be before this hidden all-gather would be exposed; 0 if it
+// is exposed already or took no time.
+double LinkHeadroom(const OpFacts& facts);
+
+// The all-gather of the first rank that teaches most in `range`: one that is hidden right after a
+// change, else the one behind the dearest stall, else the hidden one with most slack. nullopt
+// without an all-gather.
+std::optional<int64_t> MostInstructiveOp(const query::Snapshot& snapshot, Range range);
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,57 @@
+// A lane's spans as small draw structs in pixels: second of a lane's three functions. Any thread;
+// no ImGui.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ui/timeline/axis.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::timeline {
+
+struct SpanBox {
+  float x0 = 0;
+  float x1 = 0;
+  float wait_x1 = 0;   // end of a collective's waiting part; x0 if there is none
+  uint32_t row = 0;    // of RankRows::op_runs; of the first span if several folded into one
+  uint32_t count = 1;  // > 1: that many spans too narrow to tell apart
+  query::OpClass op_class = query::OpClass::kHost;
+  uint8_t shade = 0;
+  query::Truth truth = query::Truth::kMeasured;
+  bool instant = false;
+};
+
+// Columns of a coarse view with the same look: hue = class that fills most, lightness = busy share.
+struct DensityRun {
+  float x0 = 0;
+  float x1 = 0;
+  query::OpClass op_class = query::OpClass::kHost;
+  uint8_t level = 0;     // 1 ... kDensityLevels
+  bool exposed = false;  // folded ranks: exposed communication fills most
+};
+inline constexpr int kDensityLevels = 8;
+
+// A stall in the compute lane; in the exposed lane and in folded ranks exposed communication.
+struct GapBox {
+  float x0 = 0;
+  float x1 = 0;
+  uint32_t stall = 0;  // of RankIndex::stalls, in the compute lane
+};
+
+struct LaneDraw {
+  bool dense = false;
+  std::vector<SpanBox> boxes;    // if not dense
+  std::vector<GapBox> gaps;      // if not dense
+  std::vector<DensityRun> runs;  // if dense
+};
+
+// `was_dense`: how this lane was drawn last, so that it does not flicker between the two near the
+// border (one notch of the wheel apart).
+LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
+                    LaneKind kind, const Axis& axis, bool was_dense);
+
+// Whether spans get density columns: when they are narrower than kMinRectangle on average.
+bool DrawDense(const SpanColumn& column, const Axis& axis, bool was_dense);
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,116 @@
+#include "ui/timeline/lane_layout.h"
+
+#include <algorithm>
+
+#include "ui/timeline/geometry.h"
+
+namespace shardscope::timeline {
+namespace {
+
+constexpr size_t kOpenRanks = 3;
+
+float HeightOf(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::kHost:
+      return ui::kHostLaneHeight;
+    case LaneKind::kCompute:
+      return ui::kComputeLaneHeight;
+    case LaneKind::kCopy:
+      return kCopyLaneHeight;
+    case LaneKind::kAllGather:
+    case LaneKind::kReduceScatter:
+    case LaneKind::kAllReduce:
+      return ui::kCommunicationLaneHeight;
+    case LaneKind::kExposed:
+      return ui::kExposedLaneHeight;
+    case LaneKind::kFolded:
+      break;
+  }
+  return ui::kFoldedRankHeight;
+}
+
+std::vector<LaneKind> KindsOf(const RankLanes& rank, bool folded) {
+  if (folded) return {LaneKind::kFolded};
+  std::vector<LaneKind> kinds = {LaneKind::kHost, LaneKind::kCompute};
+  if (rank.copy) kinds.push_back(LaneKind::kCopy);
+  kinds.push_back(LaneKind::kAllGather);
+  kinds.push_back(LaneKind::kReduceScatter);
+  if (rank.all_reduce) kinds.push_back(LaneKind::kAllReduce);
+  kinds.push_back(LaneKind::kExposed);
+  return kinds;
+}
+
+}  // namespace
+
+LaneKind LaneOf(query::TrackRole role) {
+  switch (role) {
+    case query::TrackRole::kHost:
+      return LaneKind::kHost;
+    case query::TrackRole::kCompute:
+      return LaneKind::kCompute;
+    case query::TrackRole::kCopy:
+      return LaneKind::kCopy;
+    case query::TrackRole::kAllGather:
+      return LaneKind::kAllGather;
+    case query::TrackRole::kReduceScatter:
+      return LaneKind::kReduceScatter;
+    case query::TrackRole::kAllReduce:
+      break;
+  }
+  return LaneKind::kAllReduce;
+}
+
+Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,
+                  float scale) {
+  Layout layout;
+  float y = 0;
+  for (const RankLanes& rank : ranks) {
+    RankBlock block;
+    block.rank = rank.rank;
+    block.folded = folded.contains(rank.rank);
+    block.y = y;
+    block.first_lane = layout.lanes.size();
+    y += kRankPadding * scale;
+    for (const LaneKind kind : KindsOf(rank, block.folded)) {
+      layout.lanes.push_back({kind, rank.rank, y, HeightOf(kind) * scale});
+      y += (HeightOf(kind) + ui::kLaneGap) * scale;
+    }
+    y += (kRankPadding - ui::kLaneGap) * scale;
+    block.num_lanes = layout.lanes.size() - block.first_lane;
+    block.height = y - block.y;
+    layout.ranks.push_back(block);
+  }
+  layout.height = y;
+  return layout;
+}
+
+std::pair<size_t, size_t> VisibleLanes(const Layout& layout, float top, float bottom) {
+  const auto first =
+      std::partition_point(layout.lanes.begin(), layout.lanes.end(),
+                           [top](const Lane& lane) { return lane.y + lane.height <= top; });
+  const auto last = std::partition_point(first, layout.lanes.end(),
+                                         [bottom](const Lane& lane) { return lane.y < bottom; });
+  return {static_cast<size_t>(first - layout.lanes.begin()),
+          static_cast<size_t>(last - layout.lanes.begin())};
+}
+
+float AnchoredScroll(const Layout& before, const Layout& after, float scroll, float mouse_y) {
+  const float y = scroll + mouse_y;
+  for (const RankBlock& block : before.ranks) {
+    if (y < block.y || y >= block.y + block.height) continue;
+    for (const RankBlock& moved : after.ranks) {
+      if (moved.rank == block.rank) return std::max(0.0F, scroll + moved.y - block.y);
+    }
+  }
+  return scroll;
+}
+
+std::set<int32_t> DefaultFoldedRanks(const query::Snapshot& snapshot) {
+  std::set<int32_t> folded;
+  for (size_t index = kOpenRanks; index < snapshot.ranks.size(); ++index) {
+    folded.insert(snapshot.ranks[index].rank);
+  }
+  return folded;
+}
+
+}  // namespace shardscope::timeline

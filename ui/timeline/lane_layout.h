@@ -1,0 +1,70 @@
+// Layout: which lanes every rank has and where they stand. First of a lane's three functions; no
+// ImGui.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+
+namespace shardscope::timeline {
+
+enum class LaneKind : uint8_t {
+  kHost,  // issues, and what the host does itself
+  kCompute,
+  kCopy,  // ops of copy streams, if there are any
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kExposed,  // communication that nothing hid
+  kFolded,   // a whole rank in one strip: compute and, over it, exposed communication
+};
+inline constexpr int kNumColumns = 7;  // kinds that have spans of their own: all but kFolded
+
+LaneKind LaneOf(query::TrackRole role);
+
+struct Lane {
+  LaneKind kind = LaneKind::kHost;
+  int32_t rank = 0;
+  float y = 0;  // of its top, from the top of the first rank
+  float height = 0;
+};
+
+struct RankBlock {
+  int32_t rank = 0;
+  bool folded = false;
+  float y = 0;
+  float height = 0;
+  size_t first_lane = 0;
+  size_t num_lanes = 0;
+};
+
+struct Layout {
+  std::vector<RankBlock> ranks;
+  std::vector<Lane> lanes;  // ascending y
+  float height = 0;
+};
+
+// Which optional lanes a rank has.
+struct RankLanes {
+  int32_t rank = 0;
+  bool copy = false;
+  bool all_reduce = false;
+  bool operator==(const RankLanes&) const = default;
+};
+
+Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,
+                  float scale);
+
+// Indices [first, second) of the lanes that touch [top, bottom).
+std::pair<size_t, size_t> VisibleLanes(const Layout& layout, float top, float bottom);
+
+// The scroll offset that keeps the rank block under `mouse_y` (from the top of the window of lanes)
+// where it is when `before` becomes `after`.
+float AnchoredScroll(const Layout& before, const Layout& after, float scroll, float mouse_y);
+
+// What is folded when a run is opened: all ranks after the third.
+std::set<int32_t> DefaultFoldedRanks(const query::Snapshot& snapshot);
+
+}  // namespace shardscope::timeline

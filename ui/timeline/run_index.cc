@@ -1,0 +1,254 @@
+#include "ui/timeline/run_index.h"
+
+#include <algorithm>
+#include <map>
+
+#include "trace/analysis/breakdown.h"
+
+namespace shardscope::timeline {
+namespace {
+
+using query::OpClass;
+
+// The unit's part of "block3.mlp".
+std::string UnitName(const query::PlanOp& op) {
+  const std::string& name = op.unit.empty() ? op.segment : op.unit;
+  return name.substr(0, name.find('.'));
+}
+
+Span SpanOf(const query::OpRun& run, uint32_t row, OpClass op_class, uint8_t shade) {
+  return {run.started_ns, std::max(run.started_ns, run.ended_ns), row, op_class, shade, false};
+}
+
+bool IsCommunication(OpClass op_class) {
+  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
+         op_class == OpClass::kAllReduce;
+}
+
+bool IsCompute(OpClass op_class) {
+  return op_class == OpClass::kForward || op_class == OpClass::kBackward ||
+         op_class == OpClass::kOptimizer;
+}
+
+// The newest step whose rows have surely all come: rows of one step come from several threads, so
+// while the run is live that is the one before the newest that all ranks finished.
+int32_t SettledStep(const query::Snapshot& snapshot) {
+  int32_t newest = snapshot.ranks.empty() ? -1 : INT32_MAX;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    newest = std::min(newest, rows.steps.empty() ? -1 : rows.steps.back().step);
+  }
+  return snapshot.state == query::TraceState::kLive ? std::max(newest - 1, -1) : newest;
+}
+
+int64_t EndOfStep(const query::RankRows& rows, int32_t step) {
+  const auto found =
+      std::lower_bound(rows.steps.begin(), rows.steps.end(), step,
+                       [](const query::Step& row, int32_t wanted) { return row.step < wanted; });
+  return found == rows.steps.end() ? INT64_MIN : found->end_ns;
+}
+
+// Communication minus compute in [from_ns, until_ns), as analysis::IntervalsOf(), but from the
+// columns, so that it costs what is new.
+std::vector<analysis::Interval> Exposed(const RankIndex& rank, int64_t from_ns, int64_t until_ns) {
+  std::vector<analysis::Interval> communication;
+  std::vector<analysis::Interval> compute;
+  for (const SpanColumn& column : rank.columns) {
+    if (&column == &rank.column(LaneKind::kExposed)) continue;
+    const size_t last = column.FirstStartingAt(until_ns);
+    for (size_t at = column.FirstTouching(from_ns); at < last; ++at) {
+      if (column[at].instant) continue;
+      const analysis::Interval interval{std::max(column[at].start_ns, from_ns),
+                                        std::min(column[at].end_ns, until_ns)};
+      if (IsCommunication(column[at].op_class)) communication.push_back(interval);
+      if (IsCompute(column[at].op_class)) compute.push_back(interval);
+    }
+  }
+  return analysis::Subtract(analysis::Union(std::move(communication)),
+                            analysis::Union(std::move(compute)));
+}
+
+}  // namespace
+
+uint32_t FindRow(const query::RankRows& rows, int64_t id) {
+  const auto found =
+      std::lower_bound(rows.op_runs.begin(), rows.op_runs.end(), id,
+                       [](const query::OpRun& run, int64_t wanted) { return run.id < wanted; });
+  if (found == rows.op_runs.end() || found->id != id) return kNoRow;
+  return static_cast<uint32_t>(found - rows.op_runs.begin());
+}
+
+bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
+  const bool other_run = snapshot.run_folder != run_folder_ || snapshot.generation < generation_ ||
+                         ranks_.size() > snapshot.ranks.size();
+  if (other_run) Reset(snapshot);
+  if (generation_ == snapshot.generation && version_ > 0) return true;
+  LearnPlan(snapshot);
+  size_t taken = 0;
+  bool complete = true;
+  for (size_t at = 0; at < snapshot.ranks.size(); ++at) {
+    const query::RankRows& rows = snapshot.ranks[at];
+    if (at == ranks_.size()) {
+      ranks_.emplace_back().rank = rows.rank;
+      consumed_.emplace_back();
+    }
+    Consumed& consumed = consumed_[at];
+    while (consumed.op_runs < rows.op_runs.size() && taken < max_rows) {
+      TakeOpRun(rows.op_runs[consumed.op_runs], static_cast<uint32_t>(consumed.op_runs),
+                &ranks_[at]);
+      ++consumed.op_runs;
+      ++taken;
+    }
+    complete = complete && consumed.op_runs == rows.op_runs.size();
+    TakeCollectives(rows, &ranks_[at], &consumed);
+  }
+  ++version_;
+  if (!complete) return false;
+  UpdateStalls(snapshot);
+  generation_ = snapshot.generation;
+  return true;
+}
+
+void RunIndex::Reset(const query::Snapshot& snapshot) {
+  const uint64_t version = version_;
+  *this = RunIndex();
+  version_ = version + 1;  // drawings of the run before must not be taken for this one's
+  run_folder_ = snapshot.run_folder;
+}
+
+void RunIndex::LearnPlan(const query::Snapshot& snapshot) {
+  for (const query::Track& track : snapshot.tracks) {
+    lane_of_track_.emplace(track.id, LaneOf(track.role));
+  }
+  if (known_plan_ops_ == snapshot.plan_ops.size()) return;
+  known_plan_ops_ = snapshot.plan_ops.size();
+  std::map<std::string, uint8_t> shade_of_unit;
+  for (const auto& [id, op] : snapshot.plan_ops) {
+    const auto shade = static_cast<uint8_t>(shade_of_unit.size() % 255);
+    const uint8_t unit_shade = shade_of_unit.emplace(UnitName(op), shade).first->second;
+    look_of_plan_op_.emplace(id, std::pair(op.op_class, unit_shade));
+  }
+}
+
+void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank) {
+  rank->collective_of_row.push_back(kNoRow);
+  const auto look = look_of_plan_op_.find(run.plan_op);
+  const auto lane = lane_of_track_.find(run.track);
+  if (look == look_of_plan_op_.end() || lane == lane_of_track_.end()) return;
+  const auto [op_class, shade] = look->second;
+  if (op_class == OpClass::kBookkeeping) return;
+  rank->columns[static_cast<size_t>(lane->second)].Insert(SpanOf(run, row, op_class, shade));
+  if (lane->second != LaneKind::kHost) {
+    rank->columns[static_cast<size_t>(LaneKind::kHost)].Insert(
+        {run.issued_ns, run.issued_ns, row, op_class, shade, true});
+  }
+}
+
+bool RunIndex::TakeCollective(const query::RankRows& rows, uint32_t row, RankIndex* rank) {
+  const query::Collective& collective = rows.collectives[row];
+  const uint32_t op_row = FindRow(rows, collective.op_run);
+  if (op_row == kNoRow || op_row >= rank->collective_of_row.size()) return false;
+  rank->collective_of_row[op_row] = row;
+  Arrival& arrival = arrivals_[ArrivalKey(collective)];
+  const int64_t arrived_ns = rows.op_runs[op_row].started_ns;
+  ++arrival.num_ranks;
+  if (arrived_ns > arrival.last_ns) {
+    arrival.last_ns = arrived_ns;
+    arrival.last_rank = rows.rank;
+  }
+  return true;
+}
+
+void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed) {
+  std::vector<uint32_t> early = std::move(consumed->early_collectives);
+  consumed->early_collectives.clear();
+  for (; consumed->collectives < rows.collectives.size(); ++consumed->collectives) {
+    early.push_back(static_cast<uint32_t>(consumed->collectives));
+  }
+  for (const uint32_t row : early) {
+    if (!TakeCollective(rows, row, rank)) consumed->early_collectives.push_back(row);
+  }
+}
+
+void RunIndex::UpdateStalls(const query::Snapshot& snapshot) {
+  const int32_t settled = SettledStep(snapshot);
+  std::unordered_map<int32_t, size_t> position;
+  std::vector<size_t> sorted_until;
+  for (size_t at = 0; at < ranks_.size(); ++at) {
+    position[ranks_[at].rank] = at;
+    ranks_[at].stalls.resize(consumed_[at].settled_stalls);
+    sorted_until.push_back(consumed_[at].settled_stalls);
+  }
+  for (analysis::Stall& stall : analysis::Stalls(snapshot, settled_step_ + 1, INT32_MAX)) {
+    const auto found = position.find(stall.rank);
+    if (found == position.end()) continue;
+    if (stall.step <= settled) ++consumed_[found->second].settled_stalls;
+    ranks_[found->second].stalls.push_back(std::move(stall));
+  }
+  for (size_t at = 0; at < ranks_.size(); ++at) {
+    std::vector<analysis::Stall>& stalls = ranks_[at].stalls;
+    std::sort(stalls.begin() + static_cast<std::ptrdiff_t>(sorted_until[at]), stalls.end(),
+              [](const analysis::Stall& a, const analysis::Stall& b) {
+                return std::pair(a.step, a.start_ns) < std::pair(b.step, b.start_ns);
+              });
+  }
+  for (size_t at = 0; at < ranks_.size(); ++at) {
+    const query::RankRows& rows = snapshot.ranks[at];
+    UpdateExposed(settled < 0 ? INT64_MIN : EndOfStep(rows, settled), at);
+  }
+  settled_step_ = settled;
+}
+
+void RunIndex::UpdateExposed(int64_t settled_until_ns, size_t at) {
+  RankIndex& rank = ranks_[at];
+  const int64_t from_ns = consumed_[at].exposed_until_ns;
+  if (settled_until_ns > from_ns) {
+    SpanColumn& column = rank.columns[static_cast<size_t>(LaneKind::kExposed)];
+    for (const analysis::Interval& interval : Exposed(rank, from_ns, settled_until_ns)) {
+      column.Insert({interval.start_ns, interval.end_ns, 0, OpClass::kAllGather, 0, false});
+    }
+    consumed_[at].exposed_until_ns = settled_until_ns;
+  }
+  // A compute op that still runs has no row yet, so nothing is known to be exposed after the last
+  // one that ended.
+  const SpanColumn& compute = rank.column(LaneKind::kCompute);
+  const int64_t known_ns = compute.empty() ? INT64_MIN : compute[compute.size() - 1].end_ns;
+  rank.exposed_tail = Exposed(rank, consumed_[at].exposed_until_ns, known_ns);
+}
+
+const RankIndex* RunIndex::Find(int32_t rank) const {
+  for (const RankIndex& index : ranks_) {
+    if (index.rank == rank) return &index;
+  }
+  return nullptr;
+}
+
+std::vector<RankLanes> RunIndex::LanesOfRanks() const {
+  std::vector<RankLanes> lanes;
+  for (const RankIndex& rank : ranks_) {
+    lanes.push_back({rank.rank, !rank.column(LaneKind::kCopy).empty(),
+                     !rank.column(LaneKind::kAllReduce).empty()});
+  }
+  return lanes;
+}
+
+const query::Collective* RunIndex::CollectiveOf(const query::RankRows& rows, const RankIndex& rank,
+                                                uint32_t row) const {
+  if (row >= rank.collective_of_row.size() || rank.collective_of_row[row] == kNoRow) return nullptr;
+  return &rows.collectives[rank.collective_of_row[row]];
+}
+
+const Arrival* RunIndex::ArrivalOf(const query::Collective& collective) const {
+  const auto found = arrivals_.find(ArrivalKey(collective));
+  return found == arrivals_.end() ? nullptr : &found->second;
+}
+
+const analysis::Stall* RunIndex::StallAt(const RankIndex& rank, int64_t time_ns) {
+  const auto after = std::upper_bound(
+      rank.stalls.begin(), rank.stalls.end(), time_ns,
+      [](int64_t time, const analysis::Stall& stall) { return time < stall.start_ns; });
+  if (after == rank.stalls.begin()) return nullptr;
+  const analysis::Stall& stall = *(after - 1);
+  return time_ns < stall.end_ns ? &stall : nullptr;
+}
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,100 @@
+// RunIndex: the rows of a run arranged for drawing: per rank and lane a sorted column of spans,
+// arrivals of collectives across ranks, stalls. Grows with each Snapshot by what is new; no ImGui,
+// one thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "trace/analysis/breakdown.h"
+#include "trace/analysis/collectives.h"
+#include "trace/query/snapshot.h"
+#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/span_column.h"
+
+namespace shardscope::timeline {
+
+inline constexpr uint32_t kNoRow = UINT32_MAX;
+
+// When the last rank of a collective arrived.
+struct Arrival {
+  int64_t last_ns = INT64_MIN;
+  int32_t last_rank = -1;
+  int32_t num_ranks = 0;  // arrived so far
+};
+
+struct RankIndex {
+  int32_t rank = 0;
+  std::array<SpanColumn, kNumColumns> columns;  // indexed by LaneKind
+  std::vector<analysis::Stall> stalls;          // ascending start
+  // Exposed communication of the newest steps, which later rows may still change; what is older is
+  // in the column.
+  std::vector<analysis::Interval> exposed_tail;
+  std::vector<uint32_t> collective_of_row;  // op run row -> row of RankRows::collectives
+
+  const SpanColumn& column(LaneKind kind) const { return columns[static_cast<size_t>(kind)]; }
+};
+
+class RunIndex {
+ public:
+  // Takes what `snapshot` has beyond the one before; starts anew when it is of another run. Reads
+  // at most `max_rows` rows, so that a frame stays short; false: call again to go on.
+  bool Advance(const query::Snapshot& snapshot, size_t max_rows = SIZE_MAX);
+
+  // Grows when a call of Advance() changed something: part of the key of cached drawings.
+  uint64_t version() const { return version_; }
+  const std::vector<RankIndex>& ranks() const { return ranks_; }
+  const RankIndex* Find(int32_t rank) const;
+  std::vector<RankLanes> LanesOfRanks() const;
+
+  // nullptr unless this row of the rank is a collective whose row has come.
+  const query::Collective* CollectiveOf(const query::RankRows& rows, const RankIndex& rank,
+                                        uint32_t row) const;
+  // nullptr if no rank arrived yet.
+  const Arrival* ArrivalOf(const query::Collective& collective) const;
+
+  // The stall of this rank that contains `time_ns`; nullptr if none.
+  static const analysis::Stall* StallAt(const RankIndex& rank, int64_t time_ns);
+
+ private:
+  struct Consumed {
+    size_t op_runs = 0;
+    size_t collectives = 0;
+    std::vector<uint32_t> early_collectives;  // their op run row has not come yet
+    int64_t exposed_until_ns = INT64_MIN;
+    size_t settled_stalls = 0;
+  };
+
+  void Reset(const query::Snapshot& snapshot);
+  void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank);
+  bool TakeCollective(const query::RankRows& rows, uint32_t row, RankIndex* rank);
+  void TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed);
+  void UpdateStalls(const query::Snapshot& snapshot);
+  void UpdateExposed(int64_t settled_until_ns, size_t at);
+  void LearnPlan(const query::Snapshot& snapshot);
+
+  static uint64_t ArrivalKey(const query::Collective& collective) {
+    return static_cast<uint64_t>(collective.communicator) << 48 ^
+           static_cast<uint64_t>(collective.sequence);
+  }
+
+  std::string run_folder_;
+  uint64_t generation_ = 0;
+  uint64_t version_ = 0;
+  size_t known_plan_ops_ = 0;
+  int32_t settled_step_ = -1;  // newest step whose stalls and exposed parts are final
+  std::vector<RankIndex> ranks_;
+  std::vector<Consumed> consumed_;
+  std::unordered_map<int64_t, LaneKind> lane_of_track_;
+  std::unordered_map<int64_t, std::pair<query::OpClass, uint8_t>> look_of_plan_op_;
+  std::unordered_map<uint64_t, Arrival> arrivals_;
+};
+
+// Row of the op run `id` of a rank; kNoRow if there is none.
+uint32_t FindRow(const query::RankRows& rows, int64_t id);
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,74 @@
+// SpanColumn: the spans of one lane, sorted by start, with a pyramid of busy shares for coarse
+// views. Grows by appending; nearly sorted input is put in order. No ImGui; one thread writes,
+// readers do not run meanwhile.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+#include "ui/timeline/axis.h"
+
+namespace shardscope::timeline {
+
+struct Span {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t row = 0;  // of RankRows::op_runs; for the exposed lane 0
+  query::OpClass op_class = query::OpClass::kHost;
+  uint8_t shade = 0;     // index of the unit, for the lightness
+  bool instant = false;  // the issue of an op: a tick without length
+};
+
+// Busy ns per class of span. Four slots are enough for every lane (forward, backward, optimizer,
+// copy).
+inline constexpr size_t kNumSlots = 4;
+using SlotBusy = std::array<float, kNumSlots>;
+size_t SlotOf(query::OpClass op_class);
+
+// Sums of busy ns per slot in bins of 2^k ns. At most kMaxBins bins on the finest level: when the
+// run outgrows them, the finest level is dropped.
+class DensityPyramid {
+ public:
+  void Add(int64_t start_ns, int64_t end_ns, size_t slot);
+
+  // Busy ns per slot within [from_ns, to_ns), from the coarsest level whose bins still fit twice.
+  SlotBusy Busy(int64_t from_ns, int64_t to_ns) const;
+  int64_t finest_ns() const { return int64_t{1} << finest_shift_; }
+
+ private:
+  static constexpr int kFirstShift = 18;  // 262 us
+  static constexpr size_t kMaxBins = size_t{1} << 16;
+
+  int finest_shift_ = kFirstShift;
+  bool has_origin_ = false;
+  int64_t origin_ns_ = 0;
+  std::vector<std::vector<SlotBusy>> levels_;  // [0] is the finest
+};
+
+class SpanColumn {
+ public:
+  void Insert(const Span& span);
+
+  size_t size() const { return spans_.size(); }
+  bool empty() const { return spans_.empty(); }
+  const Span& operator[](size_t index) const { return spans_[index]; }
+
+  // Indices [first, last) of the spans that may touch `range`; the first few may end before it.
+  size_t FirstTouching(int64_t time_ns) const;    // first whose end (or an earlier one's) > time_ns
+  size_t FirstStartingAt(int64_t time_ns) const;  // first with start >= time_ns
+
+  // The span that contains `time_ns`, or the nearest within `tolerance_ns`; size() if none.
+  size_t Nearest(int64_t time_ns, int64_t tolerance_ns) const;
+
+  const DensityPyramid& density() const { return density_; }
+
+ private:
+  std::vector<Span> spans_;
+  std::vector<int64_t> max_end_;  // largest end of spans [0, i]: ascending, for binary search
+  DensityPyramid density_;
+};
+
+}  // namespace shardscope::timeline
