@@ -10,7 +10,7 @@ namespace shardscope::plan {
 // Checks, for every rank: each read happens after its write and before its free (happens-before
 // over host order, streams, communicators and dependencies), no write or free races with a use,
 // every allocation is freed once and every free has an allocation, persistent buffers are neither;
-// collectives of a communicator agree in order, kind, bytes and dtype on all ranks; nothing
+// collectives of a communicator agree in order, kind, unit, bytes and dtype on all ranks; nothing
 // deadlocks (host waits included). The error names op and buffer and prints the grid around the
 // failing op.
 Status Validate(const Schedule& schedule);

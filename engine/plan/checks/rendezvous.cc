@@ -21,7 +21,9 @@ std::vector<std::vector<OpIndex>> CollectiveSequences(const Schedule& schedule,
 }
 
 bool SameCollective(const Op& a, const Op& b) {
-  return a.kind == b.kind && a.payload_bytes == b.payload_bytes && a.dtype == b.dtype;
+  // The unit and micro-batch too: two units of equal size would exchange their contents unnoticed.
+  return a.kind == b.kind && a.payload_bytes == b.payload_bytes && a.dtype == b.dtype &&
+         a.unit == b.unit && a.micro_batch == b.micro_batch;
 }
 
 std::string Describe(const Schedule& schedule, const Op& op) {

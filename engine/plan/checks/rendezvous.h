@@ -6,8 +6,8 @@
 
 namespace shardscope::plan {
 
-// On every communicator all ranks must issue the same collectives (kind, bytes, dtype) in the same
-// order. CheckStructure() has passed.
+// On every communicator all ranks must issue the same collectives (kind, bytes, dtype, unit) in the
+// same order. CheckStructure() has passed.
 Status CheckCollectivesMatch(const Schedule& schedule);
 
 // Plays the programs against each other, a collective starting only when it has reached the head on
