@@ -136,6 +136,21 @@ Cause FirstGather(const Gap& gap) {
   return {StallCause::kFirstGather, "", "first gather of the " + place};
 }
 
+// What the host waited for last before it issued the collective; nullptr if it did not wait. Only
+// the first op behind a host wait carries it.
+const query::PlanOp* LastHostWait(const StepIndex& step, const Gap& gap,
+                                  const IndexedRun& collective) {
+  const IndexedRun* last = nullptr;
+  for (const IndexedRun& run : step.runs) {
+    if (run.run->blocking_kind != BlockingKind::kHost || run.op->op > collective.op->op) continue;
+    if (last == nullptr || run.op->op > last->op->op) last = &run;
+  }
+  const IndexedRun* waited_for = last == nullptr ? nullptr : BlockerOf(step, *last);
+  const bool in_gap =
+      waited_for != nullptr && waited_for->run->ended_ns > gap.start_ns - kSmallestStallNs;
+  return in_gap ? waited_for->op : nullptr;
+}
+
 // Why the collective had not begun when the compute stream ran dry; false if that is not the cause.
 bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collective, Cause* cause) {
   const IndexedRun* run = &collective;
@@ -163,7 +178,7 @@ bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collecti
     run = blocker;
   }
   if (collective.run->issued_ns < gap.start_ns - kSmallestStallNs) return false;
-  *cause = Late(nullptr);
+  *cause = Late(LastHostWait(step, gap, collective));
   return true;
 }
 

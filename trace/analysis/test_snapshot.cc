@@ -1,0 +1,199 @@
+#include "trace/analysis/test_snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "trace/base/check.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using query::Category;
+using query::OpClass;
+using query::TrackRole;
+
+struct KindTraits {
+  std::string_view kind;
+  OpClass op_class;
+  Category category;
+  TrackRole track;
+};
+
+constexpr std::array kTraits = {
+    KindTraits{"control", OpClass::kHost, Category::kHost, TrackRole::kHost},
+    KindTraits{"load_batch", OpClass::kHost, Category::kHost, TrackRole::kHost},
+    KindTraits{"cast", OpClass::kCopy, Category::kCopy, TrackRole::kCopy},
+    KindTraits{"copy_in", OpClass::kCopy, Category::kCopy, TrackRole::kCompute},
+    KindTraits{"copy_out", OpClass::kCopy, Category::kCopy, TrackRole::kCompute},
+    KindTraits{"accumulate", OpClass::kCopy, Category::kCopy, TrackRole::kReduceScatter},
+    KindTraits{"all_gather", OpClass::kAllGather, Category::kCommunication, TrackRole::kAllGather},
+    KindTraits{"reduce_scatter", OpClass::kReduceScatter, Category::kCommunication,
+               TrackRole::kReduceScatter},
+    KindTraits{"all_reduce", OpClass::kAllReduce, Category::kCommunication, TrackRole::kAllReduce},
+    KindTraits{"forward", OpClass::kForward, Category::kCompute, TrackRole::kCompute},
+    KindTraits{"backward", OpClass::kBackward, Category::kCompute, TrackRole::kCompute},
+    KindTraits{"reshard", OpClass::kBookkeeping, Category::kHost, TrackRole::kCompute},
+    KindTraits{"release", OpClass::kBookkeeping, Category::kHost, TrackRole::kCompute},
+    KindTraits{"grad_norm", OpClass::kOptimizer, Category::kOptimizer, TrackRole::kCompute},
+    KindTraits{"optimizer", OpClass::kOptimizer, Category::kOptimizer, TrackRole::kCompute},
+};
+
+// Every rank's tracks, from the top.
+constexpr std::array<std::string_view, 6> kTrackNames = {
+    "host", "compute", "copy", "all_gather", "reduce_scatter", "all_reduce"};
+
+int64_t TrackId(int32_t rank, size_t position) {
+  return rank * static_cast<int64_t>(kTrackNames.size()) + static_cast<int64_t>(position) + 1;
+}
+
+std::string OpName(const query::PlanOp& op) {
+  std::string name;
+  if (op.phase == "forward") name += "F ";
+  if (op.phase == "backward") name += "B ";
+  if (op.phase == "optimizer") name += "O ";
+  if (op.micro_batch >= 0) name += "m" + std::to_string(op.micro_batch) + " ";
+  if (!op.segment.empty()) name += op.segment + " ";
+  if (!op.unit.empty()) name += op.unit + " ";
+  return name + op.kind;
+}
+
+template <typename Row>
+void AppendNew(const std::vector<Row>& from, query::RowList<Row>* to) {
+  while (to->size() < from.size()) to->Append(from[to->size()]);
+}
+
+}  // namespace
+
+TestSnapshot::TestSnapshot(int num_ranks) : rows_(static_cast<size_t>(num_ranks)) {
+  snapshot_.name = "test";
+  snapshot_.state = query::TraceState::kFinished;
+  snapshot_.communicators = {"shard"};
+  snapshot_.schedules[1] = {.id = 1, .name = "test"};
+  for (int32_t rank = 0; rank < num_ranks; ++rank) {
+    snapshot_.ranks.push_back({.rank = rank});
+    for (size_t i = 0; i < kTrackNames.size(); ++i) {
+      snapshot_.tracks.push_back({.id = TrackId(rank, i),
+                                  .rank = rank,
+                                  .name = std::string(kTrackNames[i]),
+                                  .role = static_cast<TrackRole>(i),
+                                  .position = static_cast<int32_t>(i)});
+    }
+  }
+}
+
+void TestSnapshot::NextSchedule(const std::string& name) {
+  const int64_t id = snapshot_.schedules.rbegin()->first + 1;
+  snapshot_.schedules[id] = {.id = id, .name = name};
+  next_op_ = 0;
+}
+
+int64_t TestSnapshot::Plan(const std::string& kind, const std::string& phase,
+                           const std::string& unit, const std::string& segment,
+                           const std::vector<int64_t>& predecessors) {
+  const auto traits = std::find_if(kTraits.begin(), kTraits.end(),
+                                   [&](const KindTraits& t) { return t.kind == kind; });
+  SHARDSCOPE_CHECK(traits != kTraits.end());
+  query::PlanOp op;
+  op.op = next_op_++;
+  op.id = static_cast<int64_t>(snapshot_.plan_ops.size()) + 1;
+  op.schedule = snapshot_.schedules.rbegin()->first;
+  op.kind = kind;
+  op.op_class = traits->op_class;
+  op.category = traits->category;
+  op.phase = phase;
+  op.micro_batch = phase == "optimizer" || phase.empty() ? -1 : 0;
+  op.unit = unit;
+  op.segment = segment;
+  op.stream = kTrackNames[static_cast<size_t>(traits->track)];
+  if (op.category == Category::kCommunication) {
+    op.communicator = "shard";
+    op.dtype = "fp32";
+  }
+  op.predecessors = predecessors;
+  op.name = OpName(op);
+  for (const int64_t predecessor : predecessors) {
+    snapshot_.plan_ops.at(predecessor).successors.push_back(op.id);
+  }
+  const int64_t id = op.id;
+  snapshot_.plan_ops[id] = std::move(op);
+  return id;
+}
+
+query::OpRun& TestSnapshot::Run(int32_t rank, int32_t step, int64_t plan_op, int64_t started_ns,
+                                int64_t ended_ns) {
+  const query::PlanOp& op = snapshot_.plan_ops.at(plan_op);
+  const auto track = std::find(kTrackNames.begin(), kTrackNames.end(), op.stream);
+  query::OpRun run;
+  run.id = next_op_run_++;
+  run.plan_op = plan_op;
+  run.rank = rank;
+  run.step = step;
+  run.track = TrackId(rank, static_cast<size_t>(track - kTrackNames.begin()));
+  run.issued_ns = run.ready_ns = run.started_ns = started_ns;
+  run.ended_ns = ended_ns;
+  if (op.category == Category::kCommunication) {
+    query::Collective row;
+    row.op_run = run.id;
+    row.rank = rank;
+    row.step = step;
+    row.sequence = rows(rank).next_sequence++;
+    row.kind = op.op_class;
+    row.payload_bytes = op.payload_bytes;
+    row.wire_bytes = op.wire_bytes;
+    row.group_size = static_cast<int32_t>(rows_.size());
+    row.truth = snapshot_.truth;
+    rows(rank).collectives.push_back(row);
+  } else {
+    run.cpu_ns = ended_ns - started_ns;
+  }
+  rows(rank).op_runs.push_back(run);
+  return rows(rank).op_runs.back();
+}
+
+query::Step& TestSnapshot::Step(int32_t rank, int32_t step, int64_t start_ns, int64_t end_ns) {
+  query::Step row;
+  row.rank = rank;
+  row.step = step;
+  row.schedule = snapshot_.schedules.rbegin()->first;
+  row.start_ns = start_ns;
+  row.end_ns = end_ns;
+  rows(rank).steps.push_back(row);
+  return rows(rank).steps.back();
+}
+
+query::MemoryEvent& TestSnapshot::Memory(int32_t rank, query::MemoryCategory category,
+                                         int64_t time_ns, int64_t bytes) {
+  query::MemoryEvent event;
+  event.rank = rank;
+  event.category = category;
+  event.issued_ns = event.executed_ns = time_ns;
+  event.bytes = bytes;
+  rows(rank).memory.push_back(event);
+  return rows(rank).memory.back();
+}
+
+query::SnapshotPtr TestSnapshot::Build() {
+  ++snapshot_.generation;
+  bool any = false;
+  const auto extend = [&](int64_t from_ns, int64_t to_ns) {
+    snapshot_.start_ns = any ? std::min(snapshot_.start_ns, from_ns) : from_ns;
+    snapshot_.end_ns = any ? std::max(snapshot_.end_ns, to_ns) : to_ns;
+    any = true;
+  };
+  for (query::RankRows& to : snapshot_.ranks) {
+    const Rows& from = rows(to.rank);
+    AppendNew(from.op_runs, &to.op_runs);
+    AppendNew(from.steps, &to.steps);
+    AppendNew(from.collectives, &to.collectives);
+    AppendNew(from.memory, &to.memory);
+    for (const query::OpRun& run : from.op_runs) extend(run.issued_ns, run.ended_ns);
+    for (const query::Step& step : from.steps) extend(step.start_ns, step.end_ns);
+    for (const query::MemoryEvent& event : from.memory) {
+      extend(event.issued_ns, event.executed_ns);
+    }
+  }
+  return std::make_shared<const query::Snapshot>(snapshot_);
+}
+
+}  // namespace shardscope::analysis
