@@ -63,23 +63,4 @@ std::string_view Name(query::TraceState state) {
   return NameAt(kNames, state);
 }
 
-std::string_view Name(query::Truth truth) {
-  static constexpr std::array<std::string_view, 3> kNames = {"measured", "emulated", "projected"};
-  return NameAt(kNames, truth);
-}
-
-std::string_view Name(query::MemoryCategory category) {
-  static constexpr std::array<std::string_view, query::kNumMemoryCategories> kNames = {
-      "parameter_shard",      "unsharded_parameter", "gradient",   "gradient_shard",
-      "communication_buffer", "optimizer",           "activation", "other"};
-  return NameAt(kNames, category);
-}
-
-std::string_view Name(query::OpClass op_class) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "forward",   "backward", "all_gather", "reduce_scatter", "all_reduce",
-      "optimizer", "copy",     "host",       "bookkeeping"};
-  return NameAt(kNames, op_class);
-}
-
 }  // namespace shardscope::analysis

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "trace/analysis/collectives.h"
+#include "trace/query/names.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -19,11 +20,8 @@ std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiti
 // "forward", "backward", ... to "F", "B", "O"; "" for an unknown phase.
 std::string_view PhaseLetter(const query::PlanOp& op);
 
-// Words of JSON and of the trace: "queued_behind", "finished", "emulated", "unsharded_parameter".
+// "queued_behind"; "finished". Those of the trace's other enums are in trace/query/names.h.
 std::string_view Name(StallCause cause);
 std::string_view Name(query::TraceState state);
-std::string_view Name(query::Truth truth);
-std::string_view Name(query::MemoryCategory category);
-std::string_view Name(query::OpClass op_class);
 
 }  // namespace shardscope::analysis

@@ -1,0 +1,56 @@
+#include "app/command_report.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "trace/analysis/report.h"
+#include "trace/query/live_trace.h"
+
+namespace shardscope::app {
+namespace {
+
+struct ReportArguments {
+  std::string run;
+  bool json = false;
+  bool all = false;
+};
+
+int Report(const ReportArguments& arguments) {
+  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(arguments.run);
+  if (!snapshot.ok()) {
+    fmt::print(stderr, "shardscope report: {}\n", snapshot.message());
+    return 1;
+  }
+  const analysis::Report report = analysis::MakeReport(**snapshot);
+  const std::string text = arguments.json
+                               ? analysis::PrintReportJson(report)
+                               : analysis::PrintReportText(report, arguments.all ? 0 : 10);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) {
+    fmt::print(stderr, "shardscope report: cannot write the report: {}\n", std::strerror(errno));
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddReportCommand(CLI::App& app, int* exit_code) {
+  auto arguments = std::make_shared<ReportArguments>();
+  CLI::App* command = app.add_subcommand(
+      "report", "Times, exposed communication, stalls, memory and losses of a run");
+  command->add_option("run", arguments->run, "Run folder or trace file; it may still be running")
+      ->required()
+      ->type_name("RUN");
+  command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");
+  command->add_flag("--all", arguments->all, "List all steps, not only the last 10");
+  command->callback([arguments, exit_code] { *exit_code = Report(*arguments); });
+}
+
+}  // namespace shardscope::app
