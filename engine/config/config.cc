@@ -48,7 +48,7 @@ Status Config::Set(std::string_view key, std::string_view value) {
     return Status::Error(fmt::format("{} cannot be set: the trainer writes it", info->name));
   auto canonical = Canonical(*info, value);
   if (!canonical.ok()) return canonical.status();
-  values_[info->name] = {.text = *std::move(canonical), .is_explicit = true};
+  values_[info->name] = {.text = std::move(*canonical), .is_explicit = true};
   RefreshDefaults();
   return Status::Ok();
 }

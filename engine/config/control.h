@@ -55,6 +55,7 @@ std::string PrintHello(std::string_view run);
 Result<std::string> ParseHello(std::string_view line);  // the run's name
 std::string PrintRequest(const Request& request);       // one line, with its newline
 Result<Request> ParseRequest(std::string_view line);
+int64_t IdOf(std::string_view line);  // of a request that cannot be parsed otherwise; -1 if none
 std::string PrintResponse(const Response& response);
 Result<Response> ParseResponse(std::string_view line);
 

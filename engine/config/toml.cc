@@ -60,7 +60,7 @@ Status Flatten(const toml::table& table, const std::string& prefix, std::vector<
     if (const toml::table* inner = node.as_table()) {
       SHARDSCOPE_RETURN_IF_ERROR(Flatten(*inner, name + ".", entries));
     } else if (auto text = ScalarText(node)) {
-      entries->push_back({name, *std::move(text), LineOf(node)});
+      entries->push_back({name, std::move(*text), LineOf(node)});
     } else {
       return ErrorAt(LineOf(node),
                      fmt::format("{}: must be one text, number, true or false", name));

@@ -180,7 +180,7 @@ std::string Allowed(const KeyInfo& key) {
 
 Result<std::string> Canonical(const KeyInfo& key, std::string_view value) {
   const std::string_view text = Trim(value);
-  if (auto canonical = CanonicalOrNone(key, text)) return *std::move(canonical);
+  if (auto canonical = CanonicalOrNone(key, text)) return std::move(*canonical);
   std::string message = fmt::format("{}={}: must be {}", key.name, ForMessage(text), Allowed(key));
   if (key.type == KeyType::kChoice) {
     if (const auto nearest = NearestName(text, key.choices))

@@ -1,0 +1,231 @@
+#include "engine/config/control_server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "engine/config/socket_io.h"
+#include "trace/base/time.h"
+
+namespace shardscope::config {
+namespace {
+
+constexpr size_t kMaxClients = 64;
+constexpr size_t kMaxUnsentBytes = 4 << 20;  // a client that never reads is let go
+constexpr int kBacklog = 128;
+
+struct Client {
+  Descriptor socket;
+  LineBuffer lines{kMaxLineBytes};
+  std::string unsent;
+  bool is_closing = false;  // once `unsent` is out; nothing more is read
+};
+
+struct SocketPlace {
+  std::string path;
+  std::string own_folder;  // to remove afterwards; empty in $XDG_RUNTIME_DIR
+};
+
+std::string SocketName() {
+  static std::atomic<int> next_number{0};
+  return fmt::format("/shardscope-{}-{}.sock", getpid(), next_number++);
+}
+
+// $XDG_RUNTIME_DIR if it is there, ours and short enough.
+std::string RuntimeFolder(const std::string& name) {
+  const char* folder = std::getenv("XDG_RUNTIME_DIR");
+  struct stat facts = {};
+  if (folder == nullptr || folder[0] != '/' || stat(folder, &facts) != 0) return "";
+  const bool is_usable = S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+                         access(folder, W_OK | X_OK) == 0 &&
+                         std::strlen(folder) + name.size() <= kMaxSocketPath;
+  return is_usable ? folder : "";
+}
+
+Result<SocketPlace> ChoosePlace() {
+  const std::string name = SocketName();
+  if (const std::string folder = RuntimeFolder(name); !folder.empty())
+    return SocketPlace{folder + name, ""};
+  const char* temporary = std::getenv("TMPDIR");
+  std::string folder = temporary != nullptr && temporary[0] == '/' ? temporary : "/tmp";
+  folder += "/shardscope-XXXXXX";
+  if (folder.size() + name.size() > kMaxSocketPath) folder = "/tmp/shardscope-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr)  // mode 0700
+    return Status::Error(
+        fmt::format("no folder for the control socket: cannot make {}: {}; set XDG_RUNTIME_DIR or "
+                    "TMPDIR to a folder that can be written",
+                    folder, std::strerror(errno)));
+  return SocketPlace{folder + name, folder};
+}
+
+Result<Descriptor> ListenAt(const std::string& path) {
+  auto address = AddressOf(path);
+  if (!address.ok()) return address.status();
+  auto listener = NewSocket();
+  if (!listener.ok()) return listener.status();
+  // On Linux the file gets the socket's mode, so there is no moment in which others may connect.
+  const bool is_listening =
+      fchmod(listener->get(), 0600) == 0 &&
+      bind(listener->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) == 0 &&
+      chmod(path.c_str(), 0600) == 0 && listen(listener->get(), kBacklog) == 0;
+  if (!is_listening)
+    return Status::Error(
+        fmt::format("cannot listen at the control socket {}: {}", path, std::strerror(errno)));
+  return listener;
+}
+
+class PollServer : public ControlServer {
+ public:
+  PollServer(std::string run, Handler handler, SocketPlace place, Descriptor listener)
+      : run_(std::move(run)),
+        handler_(std::move(handler)),
+        place_(std::move(place)),
+        listener_(std::move(listener)) {
+    // Signals are for the threads of the program, which know what to do with them.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { Serve(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  ~PollServer() override {
+    stopping_ = true;
+    wake_.Raise();
+    thread_.join();
+    unlink(place_.path.c_str());
+    if (!place_.own_folder.empty()) rmdir(place_.own_folder.c_str());
+  }
+
+  const std::string& socket_path() const override { return place_.path; }
+
+ private:
+  void Serve();
+  void Accept();
+  void Read(Client* client);
+  void Answer(std::string_view line, Client* client);
+  void Write(Client* client);
+  static void Refuse(const std::string& error, int64_t id, Client* client);
+
+  const std::string run_;
+  const Handler handler_;
+  const SocketPlace place_;
+  const Descriptor listener_;
+  WakeUp wake_;
+  std::atomic<bool> stopping_{false};
+  std::vector<std::unique_ptr<Client>> clients_;  // server thread only
+  std::thread thread_;
+};
+
+void PollServer::Serve() {
+  std::vector<pollfd> waits;
+  while (!stopping_) {
+    waits = {{.fd = wake_.fd(), .events = POLLIN}, {.fd = listener_.get(), .events = POLLIN}};
+    for (const auto& client : clients_) {
+      const int events = (client->is_closing ? 0 : POLLIN) | (client->unsent.empty() ? 0 : POLLOUT);
+      waits.push_back({.fd = client->socket.get(), .events = static_cast<int16_t>(events)});
+    }
+    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    for (size_t i = 0; i < clients_.size() && !stopping_; ++i) {
+      const int events = waits[i + 2].revents;
+      Client* client = clients_[i].get();
+      if ((events & (POLLIN | POLLHUP | POLLERR)) != 0 && !client->is_closing) Read(client);
+      if (client->is_closing && (events & (POLLHUP | POLLERR)) != 0) client->socket.Close();
+      if (client->socket.valid()) Write(client);
+    }
+    std::erase_if(clients_, [](const auto& client) { return !client->socket.valid(); });
+    if ((waits[1].revents & POLLIN) != 0) Accept();
+  }
+}
+
+// One a round, so that a crowd at the door does not keep those inside waiting.
+void PollServer::Accept() {
+  Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.valid()) {
+    // Out of descriptors, as a rule: without a pause, poll() would report the same caller at once.
+    if (errno != EAGAIN) SleepUntilNs(MonotonicNs() + 10 * kNsPerMs);
+    return;
+  }
+  auto client = std::make_unique<Client>();
+  client->socket = std::move(socket);
+  if (clients_.size() < kMaxClients) {
+    client->unsent = PrintHello(run_);
+  } else {
+    Refuse(
+        fmt::format("control: {} clients are connected, and more are not served; try again later",
+                    kMaxClients),
+        -1, client.get());
+  }
+  Write(client.get());
+  // A refused one is kept only until it has read why, which as a rule is now.
+  if (client->socket.valid() && clients_.size() < kMaxClients)
+    clients_.push_back(std::move(client));
+}
+
+void PollServer::Read(Client* client) {
+  const ReadState state = ReadAvailable(client->socket.get(), &client->lines);
+  while (!client->is_closing) {
+    const auto line = client->lines.NextLine();
+    if (!line) break;
+    Answer(*line, client);
+  }
+  if (!client->is_closing && client->lines.overflown())
+    Refuse(fmt::format("control: a line is at most {} bytes", kMaxLineBytes), -1, client);
+  if (state == ReadState::kClosed) client->is_closing = true;
+}
+
+void PollServer::Answer(std::string_view line, Client* client) {
+  const auto request = ParseRequest(line);
+  Response response;
+  if (request.ok()) {
+    response = handler_(*request);
+    response.id = request->id;
+  } else {
+    response = {.id = IdOf(line), .ok = false, .error = request.message()};
+  }
+  client->unsent += PrintResponse(response);
+  if (client->unsent.size() > kMaxUnsentBytes) Write(client);
+  if (client->unsent.size() > kMaxUnsentBytes) {
+    client->unsent.clear();
+    client->is_closing = true;
+  }
+}
+
+void PollServer::Write(Client* client) {
+  const bool is_open = WriteAvailable(client->socket.get(), &client->unsent);
+  if (!is_open || (client->is_closing && client->unsent.empty())) client->socket.Close();
+}
+
+void PollServer::Refuse(const std::string& error, int64_t id, Client* client) {
+  client->unsent += PrintResponse({.id = id, .ok = false, .error = error});
+  client->is_closing = true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ControlServer>> ControlServer::Listen(const std::string& run,
+                                                             Handler handler) {
+  auto place = ChoosePlace();
+  if (!place.ok()) return place.status();
+  auto listener = ListenAt(place->path);
+  if (!listener.ok()) {
+    if (!place->own_folder.empty()) rmdir(place->own_folder.c_str());
+    return listener.status();
+  }
+  return std::unique_ptr<ControlServer>(std::make_unique<PollServer>(
+      run, std::move(handler), std::move(*place), std::move(*listener)));
+}
+
+}  // namespace shardscope::config
