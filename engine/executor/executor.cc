@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "engine/executor/step_plan.h"
 #include "engine/executor/stream_worker.h"
 #include "trace/base/time.h"
+#include "trace/record/nvtx.h"
 
 namespace shardscope::executor {
 namespace {
@@ -199,6 +200,8 @@ OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
   {
     const SlotHolder slot(slots_, step_plan_.takes_slot[static_cast<size_t>(context.index)]);
     times.slot_wait_ns = slot.waited_ns();
+    std::optional<record::NvtxRange> range;
+    if (record::NvtxAttached()) range.emplace(plan::OpName(*context.schedule, op).c_str());
     const int64_t cpu_from_ns = ThreadCpuNs();
     times.started_ns = MonotonicNs();
     for (const plan::BufferId buffer : op.allocates) {

@@ -2,12 +2,12 @@
 // the Recorder.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/executor/executor.h"
@@ -25,9 +25,10 @@ class TraceSink : public ExecutionSink {
  public:
   // `recorder` outlives this.
   TraceSink(record::Recorder* recorder, CollectiveInfo info);
+  ~TraceSink() override;
 
   // Writes schedule, plan ops, edges and (once per rank and stream name) tracks. Returns the
-  // schedule's id. Call on one thread while no step runs.
+  // schedule's id. Call on one thread while no step runs. `schedule` outlives this.
   int64_t RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
                            int64_t predicted_peak_bytes);
 
@@ -41,9 +42,25 @@ class TraceSink : public ExecutionSink {
 
  private:
   struct Registered;
-  record::Recorder* recorder_;
-  CollectiveInfo info_;
+
+  const Registered& Find(const plan::Schedule* schedule) const;
+  std::vector<int64_t> AddPlanOps(const plan::Schedule& schedule, int64_t schedule_id,
+                                  size_t program);
+  int64_t TrackOf(int rank, const plan::Stream& stream);
+  // Of the first collective that `communicator` runs in this step.
+  int64_t FirstSequence(const Registered& registered, const OpContext& context,
+                        plan::CommunicatorIndex communicator);
+
+  record::Recorder* const recorder_;
+  const CollectiveInfo info_;
+
+  // Written by RegisterSchedule only, read while steps run.
   std::map<const plan::Schedule*, std::unique_ptr<Registered>> schedules_;
+  std::map<std::pair<int, std::string>, int64_t> tracks_;  // by rank and stream name
+
+  std::mutex mutex_;                               // guards the two below
+  std::map<std::string, int64_t> next_sequence_;   // by communicator name, after all steps seen
+  std::map<int64_t, std::vector<int64_t>> steps_;  // the last steps: first sequence by communicator
 };
 
 }  // namespace shardscope::executor

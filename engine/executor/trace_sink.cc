@@ -1,0 +1,254 @@
+#include "engine/executor/trace_sink.h"
+
+#include "engine/plan/text.h"
+#include "trace/base/check.h"
+
+namespace shardscope::executor {
+namespace {
+
+// Ranks start a step together, so steps further back than this are over everywhere.
+constexpr size_t kStepsRemembered = 16;
+constexpr const char* kDevice = "cpu";
+
+std::string_view Name(BlockingKind kind) {
+  switch (kind) {
+    case BlockingKind::kNone:
+      return "none";
+    case BlockingKind::kEvent:
+      return "event";
+    case BlockingKind::kStream:
+      return "stream";
+    case BlockingKind::kHost:
+      return "host";
+    case BlockingKind::kStreamOrder:
+      return "stream_order";
+    case BlockingKind::kCommunicatorOrder:
+      return "communicator_order";
+    case BlockingKind::kSlot:
+      return "slot";
+  }
+  return "none";
+}
+
+std::string UnitName(const plan::Schedule& schedule, int32_t unit) {
+  return unit == plan::kNone ? "" : schedule.units[static_cast<size_t>(unit)].name;
+}
+std::string SegmentName(const plan::Schedule& schedule, int32_t segment) {
+  return segment == plan::kNone ? "" : schedule.segments[static_cast<size_t>(segment)].name;
+}
+
+schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op) {
+  schema::PlanOpRow row;
+  row.name = plan::OpName(schedule, op);
+  row.kind = plan::Name(op.kind);
+  row.category = plan::Name(plan::CategoryOf(op.kind));
+  row.phase = plan::Name(op.phase);
+  row.micro_batch = op.micro_batch;
+  row.unit = UnitName(schedule, op.unit);
+  row.segment = SegmentName(schedule, op.segment);
+  row.stream = schedule.streams[static_cast<size_t>(op.stream)].name;
+  if (op.communicator != plan::kNone) {
+    row.communicator = schedule.communicators[static_cast<size_t>(op.communicator)];
+    row.dtype = plan::Name(op.dtype);
+  }
+  row.payload_bytes = op.payload_bytes;
+  row.wire_bytes = op.wire_bytes;
+  return row;
+}
+
+// For each op its position among the collectives of its communicator; 0 for other ops.
+std::vector<int64_t> OrdinalsOf(const plan::Schedule& schedule, const plan::Program& program) {
+  std::vector<int64_t> next(schedule.communicators.size(), 0);
+  std::vector<int64_t> ordinals;
+  for (const plan::Op& op : program.ops) {
+    const bool is_collective = op.communicator != plan::kNone;
+    ordinals.push_back(is_collective ? next[static_cast<size_t>(op.communicator)]++ : 0);
+  }
+  return ordinals;
+}
+
+}  // namespace
+
+// What the hot path looks up.
+struct TraceSink::Registered {
+  struct OfProgram {
+    std::vector<int64_t> plan_ops;  // plan_op.id by op
+    std::vector<int64_t> ordinals;  // by op
+  };
+  std::vector<OfProgram> programs;
+  std::map<int, std::vector<int64_t>> tracks;  // track.id by rank and stream
+  std::vector<int64_t> collectives;            // in a step, by communicator; equal in all programs
+
+  const OfProgram& Of(const OpContext& context) const {
+    return programs[static_cast<size_t>(context.program - context.schedule->programs.data())];
+  }
+  int64_t PlanOp(const OpContext& context, plan::OpIndex index) const {
+    return index == plan::kNone ? -1 : Of(context).plan_ops[static_cast<size_t>(index)];
+  }
+};
+
+TraceSink::TraceSink(record::Recorder* recorder, CollectiveInfo info)
+    : recorder_(recorder), info_(std::move(info)) {}
+TraceSink::~TraceSink() = default;
+
+int64_t TraceSink::RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
+                                    int64_t predicted_peak_bytes) {
+  schema::ScheduleRow row;
+  row.name = schedule.name;
+  row.text = plan::PrintSchedule(schedule);
+  row.predicted_peak_bytes = predicted_peak_bytes;
+  const int64_t schedule_id = recorder_->AddSchedule(row);
+
+  auto registered = std::make_unique<Registered>();
+  for (size_t program = 0; program < schedule.programs.size(); ++program) {
+    registered->programs.push_back({AddPlanOps(schedule, schedule_id, program),
+                                    OrdinalsOf(schedule, schedule.programs[program])});
+  }
+  registered->collectives.assign(schedule.communicators.size(), 0);
+  for (const plan::Op& op : schedule.programs.front().ops) {
+    if (op.communicator != plan::kNone) {
+      ++registered->collectives[static_cast<size_t>(op.communicator)];
+    }
+  }
+  for (const int rank : ranks) {
+    std::vector<int64_t>& tracks = registered->tracks[rank];
+    for (const plan::Stream& stream : schedule.streams) tracks.push_back(TrackOf(rank, stream));
+  }
+  schedules_[&schedule] = std::move(registered);
+  return schedule_id;
+}
+
+std::vector<int64_t> TraceSink::AddPlanOps(const plan::Schedule& schedule, int64_t schedule_id,
+                                           size_t program) {
+  const std::vector<plan::Op>& ops = schedule.programs[program].ops;
+  std::vector<int64_t> ids;
+  for (size_t index = 0; index < ops.size(); ++index) {
+    schema::PlanOpRow row = PlanOpRowOf(schedule, ops[index]);
+    row.schedule = schedule_id;
+    row.program = static_cast<int64_t>(program);
+    row.op = static_cast<int64_t>(index);
+    ids.push_back(recorder_->AddPlanOp(row));
+    for (const plan::Dependency& dependency : ops[index].dependencies) {
+      const plan::OpIndex predecessor = plan::ResolveDependency(
+          schedule.programs[program], static_cast<plan::OpIndex>(index), dependency);
+      if (predecessor == plan::kNone) continue;  // nothing was issued on that stream yet
+      schema::PlanEdgeRow edge;
+      edge.plan_op = ids[index];
+      edge.predecessor = ids[static_cast<size_t>(predecessor)];
+      edge.kind = plan::Name(dependency.kind);
+      recorder_->AddPlanEdge(edge);
+    }
+  }
+  return ids;
+}
+
+int64_t TraceSink::TrackOf(int rank, const plan::Stream& stream) {
+  const auto [entry, is_new] = tracks_.try_emplace({rank, stream.name}, 0);
+  if (is_new) {
+    schema::TrackRow row;
+    row.rank = rank;
+    row.name = stream.name;
+    row.role = plan::Name(stream.role);
+    // Lanes of a rank stand in the order of the roles.
+    row.position = static_cast<int64_t>(stream.role);
+    entry->second = recorder_->AddTrack(row);
+  }
+  return entry->second;
+}
+
+const TraceSink::Registered& TraceSink::Find(const plan::Schedule* schedule) const {
+  const auto entry = schedules_.find(schedule);
+  SHARDSCOPE_CHECK(entry != schedules_.end());
+  return *entry->second;
+}
+
+void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
+  const Registered& registered = Find(context.schedule);
+  const plan::Op& op = context.op();
+  record::OpRecord record;
+  record.run.plan_op = registered.PlanOp(context, context.index);
+  record.run.rank = context.rank;
+  record.run.step = context.step;
+  record.run.track = registered.tracks.at(context.rank)[static_cast<size_t>(op.stream)];
+  record.run.issued_ns = times.issued_ns;
+  record.run.ready_ns = times.ready_ns;
+  record.run.started_ns = times.started_ns;
+  record.run.ended_ns = times.ended_ns;
+  record.run.slot_wait_ns = times.slot_wait_ns;
+  record.run.cpu_ns = times.cpu_ns;
+  record.run.blocking_plan_op = registered.PlanOp(context, times.blocking_op);
+  record.run.blocking_kind = Name(times.blocking_kind);
+  if (op.communicator != plan::kNone) {
+    schema::CollectiveRow& collective = record.collective;
+    collective.rank = context.rank;
+    collective.step = context.step;
+    collective.communicator = context.schedule->communicators[static_cast<size_t>(op.communicator)];
+    collective.sequence = FirstSequence(registered, context, op.communicator) +
+                          registered.Of(context).ordinals[static_cast<size_t>(context.index)];
+    collective.kind = plan::Name(op.kind);
+    collective.payload_bytes = op.payload_bytes;
+    collective.wire_bytes = op.wire_bytes;
+    collective.dtype = plan::Name(op.dtype);
+    collective.group_size = context.schedule->num_ranks;
+    collective.transport = info_.transport;
+    collective.truth = info_.truth;
+  }
+  recorder_->Record(record);
+}
+
+// Note: sequence numbers
+// A collective's number is the count of its communicator's collectives in earlier steps plus its
+// position in the program: the same on all ranks, whichever of them comes here first, because the
+// first op of a step to arrive here finds all earlier steps counted (its own rank ran them).
+int64_t TraceSink::FirstSequence(const Registered& registered, const OpContext& context,
+                                 plan::CommunicatorIndex communicator) {
+  const std::lock_guard lock(mutex_);
+  const auto [entry, is_new] = steps_.try_emplace(context.step);
+  std::vector<int64_t>& first = entry->second;
+  if (is_new) {
+    for (size_t i = 0; i < registered.collectives.size(); ++i) {
+      int64_t& next = next_sequence_[context.schedule->communicators[i]];
+      first.push_back(next);
+      next += registered.collectives[i];
+    }
+    if (steps_.size() > kStepsRemembered) steps_.erase(steps_.begin());
+  }
+  return first[static_cast<size_t>(communicator)];
+}
+
+void TraceSink::OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes,
+                         int64_t issued_ns, int64_t executed_ns) {
+  const plan::Buffer& what = context.buffer(buffer);
+  schema::MemoryEventRow row;
+  row.rank = context.rank;
+  row.device = kDevice;
+  row.issued_ns = issued_ns;
+  row.executed_ns = executed_ns;
+  row.bytes = bytes;
+  row.category = plan::Name(plan::MemoryCategoryOf(what.kind));
+  if (what.segment != plan::kNone) {
+    row.unit = context.schedule->segments[static_cast<size_t>(what.segment)].name;
+  } else if (what.unit != plan::kNone) {
+    row.unit = context.schedule->units[static_cast<size_t>(what.unit)].name;
+  }
+  row.plan_op = Find(context.schedule).PlanOp(context, context.index);
+  row.step = context.step;
+  recorder_->Record(row);
+}
+
+void TraceSink::OnMemoryOutsideOps(int rank, plan::MemoryCategory category, const std::string& unit,
+                                   int64_t bytes, int64_t time_ns) {
+  schema::MemoryEventRow row;
+  row.rank = rank;
+  row.device = kDevice;
+  row.issued_ns = time_ns;
+  row.executed_ns = time_ns;
+  row.bytes = bytes;
+  row.category = plan::Name(category);
+  row.unit = unit;
+  row.plan_op = -1;
+  row.step = -1;
+  recorder_->Record(row);
+}
+
+}  // namespace shardscope::executor
