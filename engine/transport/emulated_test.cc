@@ -1,0 +1,110 @@
+// The emulated link ends no collective before its model allows. Only lower bounds are asserted: how
+// much later depends on the machine.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "engine/transport/link.h"
+#include "engine/transport/test_ranks.h"
+#include "engine/transport/transport.h"
+#include "trace/base/time.h"
+
+namespace shardscope::transport {
+namespace {
+
+constexpr double kMegabytePerSecond = 1e6;
+
+TEST(Link, ChargesLatencyAndBytesAfterTheArrival) {
+  Link link(kMegabytePerSecond, 50);
+  EXPECT_EQ(link.Reserve(1'000'000, 3), 1'000'000 + 50 + 3'000);
+}
+
+TEST(Link, SerialisesCollectivesAndIsFreeInBetween) {
+  Link link(kMegabytePerSecond, 50);
+  const int64_t first_end_ns = link.Reserve(100, 10);
+  EXPECT_EQ(link.Reserve(200, 10), first_end_ns + 50 + 10'000);
+  EXPECT_EQ(link.Reserve(1'000'000, 10), 1'000'000 + 50 + 10'000);
+}
+
+TEST(Link, AChangeHoldsForLaterCollectives) {
+  Link link(kMegabytePerSecond, 0);
+  const int64_t first_end_ns = link.Reserve(0, 10);
+  link.Set(2 * kMegabytePerSecond, 7);
+  EXPECT_EQ(first_end_ns, 10'000);
+  EXPECT_EQ(link.Reserve(first_end_ns, 10), first_end_ns + 7 + 5'000);
+}
+
+struct Interval {
+  int64_t start_ns;
+  int64_t end_ns;
+};
+
+Interval Gather(Transport* transport, int rank, int communicator, int64_t wire_bytes) {
+  std::array<std::byte, 8> send{};
+  std::array<std::byte, 64> receive{};
+  const GatherPiece piece = {send.data(), receive.data(), send.size()};
+  const int64_t start_ns = MonotonicNs();
+  transport->AllGather(
+      {.rank = rank, .communicator = communicator, .op_name = "x", .wire_bytes = wire_bytes},
+      {&piece, 1});
+  return {start_ns, MonotonicNs()};
+}
+
+TEST(Emulated, EndsNoEarlierThanTheModelAfterTheLastArrival) {
+  constexpr int64_t kLatencyNs = 2 * kNsPerMs;
+  constexpr int64_t kTransferNs = 5 * kNsPerMs;  // 5000 bytes at 1 MB/s
+  const auto transport = MakeEmulatedTransport(3, 0, kMegabytePerSecond, kLatencyNs);
+  std::array<Interval, 3> runs{};
+  OnRanks(3, [&](int rank) {
+    if (rank == 1) SleepUntilNs(MonotonicNs() + 10 * kNsPerMs);  // a straggler
+    runs[static_cast<size_t>(rank)] = Gather(transport.get(), rank, 0, 5000);
+  });
+  for (const Interval& run : runs)
+    EXPECT_GE(run.end_ns, runs[1].start_ns + kLatencyNs + kTransferNs);
+}
+
+TEST(Emulated, CommunicatorsOfARankShareItsLink) {
+  const auto transport = MakeEmulatedTransport(2, 0, kMegabytePerSecond, 0);
+  std::mutex mutex;
+  int64_t first_start_ns = INT64_MAX;
+  std::array<int64_t, 2> end_ns{};
+  // Ranks 0 and 1, each with a thread for communicator 0 and one for communicator 1.
+  OnRanks(4, [&](int thread) {
+    const auto communicator = static_cast<size_t>(thread / 2);
+    const Interval run = Gather(transport.get(), thread % 2, thread / 2, 5000);
+    const std::lock_guard lock(mutex);
+    first_start_ns = std::min(first_start_ns, run.start_ns);
+    end_ns[communicator] = std::max(end_ns[communicator], run.end_ns);
+  });
+  EXPECT_GE(std::max(end_ns[0], end_ns[1]), first_start_ns + 10 * kNsPerMs);
+}
+
+TEST(Emulated, WaitsWithoutUsingTheProcessor) {
+  const auto transport = MakeEmulatedTransport(2, 0, kMegabytePerSecond, 0);
+  OnRanks(2, [&](int rank) {
+    const int64_t cpu_from_ns = ThreadCpuNs();
+    const Interval run = Gather(transport.get(), rank, 0, 50'000);
+    EXPECT_LT(ThreadCpuNs() - cpu_from_ns, (run.end_ns - run.start_ns) / 2);
+  });
+}
+
+TEST(Emulated, OneRankHasNoLink) {
+  // At this speed the first byte would arrive after the test's time limit.
+  const auto transport = MakeEmulatedTransport(1, 0, 1e-6, 1000 * kNsPerSecond);
+  Gather(transport.get(), 0, 0, 1);
+}
+
+TEST(Emulated, SaysWhatItIs) {
+  const auto emulated = MakeEmulatedTransport(1, 0, 1, 0);
+  EXPECT_EQ(emulated->capabilities().truth, "emulated");
+  EXPECT_TRUE(emulated->capabilities().has_link);
+  const auto shared_memory = MakeSharedMemoryTransport(1, 0);
+  EXPECT_EQ(shared_memory->capabilities().truth, "measured");
+  EXPECT_FALSE(shared_memory->capabilities().has_link);
+  shared_memory->SetLink(1, 1);  // ignored
+}
+
+}  // namespace
+}  // namespace shardscope::transport

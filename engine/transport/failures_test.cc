@@ -1,0 +1,144 @@
+// What happens when ranks disagree, do not come, or are told to stop: all of them end, with a
+// message that says who and what.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+
+#include "engine/transport/test_ranks.h"
+#include "engine/transport/transport.h"
+#include "trace/base/time.h"
+
+namespace shardscope::transport {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// The message of what `body` throws; "no error" if it does not.
+template <typename Body>
+std::string MessageOf(const Body& body) {
+  try {
+    body();
+  } catch (const TransportError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class Gatherer {
+ public:
+  void Gather(Transport* transport, const Call& call, size_t bytes) {
+    const GatherPiece piece = {send_.data(), receive_.data(), bytes};
+    transport->AllGather(call, {&piece, 1});
+  }
+  void AllReduce(Transport* transport, const Call& call, const Reduction& reduction) {
+    const AllReducePiece piece = {receive_.data(), 2};
+    transport->AllReduce(call, {&piece, 1}, reduction);
+  }
+
+ private:
+  alignas(8) std::array<std::byte, 64> send_{};
+  alignas(8) std::array<std::byte, 256> receive_{};
+};
+
+TEST(Mismatch, OfSizesNamesRanksAndOpsAndStopsAll) {
+  const auto transport = MakeSharedMemoryTransport(3, 0);
+  std::array<std::string, 3> messages;
+  OnRanks(3, [&](int rank) {
+    const std::string name = "op of rank " + std::to_string(rank);
+    messages[static_cast<size_t>(rank)] = MessageOf([&] {
+      Gatherer().Gather(transport.get(), {.rank = rank, .op_name = name}, rank == 2 ? 16 : 8);
+    });
+  });
+  for (const std::string& message : messages) {
+    EXPECT_THAT(message, AllOf(HasSubstr("size of piece 0 (8 and 16)"), HasSubstr("rank 2"),
+                               HasSubstr("'op of rank 0'"), HasSubstr("'op of rank 2'")));
+  }
+}
+
+TEST(Mismatch, OfKind) {
+  const auto transport = MakeSharedMemoryTransport(2, 0);
+  OnRanks(2, [&](int rank) {
+    EXPECT_THAT(MessageOf([&] {
+                  const Call call = {.rank = rank, .op_name = "x"};
+                  if (rank == 0) Gatherer().Gather(transport.get(), call, 8);
+                  if (rank == 1) Gatherer().AllReduce(transport.get(), call, {});
+                }),
+                AllOf(HasSubstr("kind"), HasSubstr("rank 0 called all_gather"),
+                      HasSubstr("rank 1 called all_reduce")));
+  });
+}
+
+TEST(Mismatch, OfDtypeAndScale) {
+  for (const bool of_dtype : {true, false}) {
+    const auto transport = MakeSharedMemoryTransport(2, 0);
+    OnRanks(2, [&](int rank) {
+      Reduction reduction;
+      if (rank == 1 && of_dtype) reduction.dtype = plan::DType::kBf16;
+      if (rank == 1 && !of_dtype) reduction.scale = 0.5;
+      EXPECT_THAT(MessageOf([&] {
+                    Gatherer().AllReduce(transport.get(), {.rank = rank, .op_name = "x"},
+                                         reduction);
+                  }),
+                  HasSubstr(of_dtype ? "dtype (fp32 and bf16)" : "scale"));
+    });
+  }
+}
+
+TEST(Timeout, NamesWhoIsMissingAndStopsTheOthers) {
+  const auto transport = MakeSharedMemoryTransport(4, 20 * kNsPerMs);
+  std::atomic<int> timed_out = 0;
+  OnRanks(4, [&](int rank) {
+    if (rank == 1 || rank == 3) return;
+    const std::string message = MessageOf([&] {
+      Gatherer().Gather(transport.get(), {.rank = rank, .op_name = "F m0 block3 all_gather"}, 8);
+    });
+    if (message.find("aborted") == std::string::npos) ++timed_out;
+    EXPECT_THAT(message, AllOf(HasSubstr("'F m0 block3 all_gather'"), HasSubstr("waited 20.0 ms"),
+                               HasSubstr("rank 1, 3, which did not call it")));
+  });
+  EXPECT_EQ(timed_out, 1);
+  // The missing ranks, when they come at last, do not hang either.
+  EXPECT_THAT(
+      MessageOf([&] { Gatherer().Gather(transport.get(), {.rank = 1, .op_name = "late"}, 8); }),
+      StartsWith("aborted: "));
+  EXPECT_THAT(MessageOf([&] { transport->Broadcast(3, 0); }), StartsWith("aborted: "));
+}
+
+TEST(Abort, EndsWaitersOnEveryCommunicatorAndAllLaterCalls) {
+  const auto transport = MakeSharedMemoryTransport(5, 0);
+  OnRanks(5, [&](int rank) {
+    if (rank == 4) {
+      transport->Abort("rank 4 ran out of memory");
+      transport->Abort("a later reason");
+    }
+    const std::string message = MessageOf([&] {
+      if (rank == 0) {
+        transport->Broadcast(0, 1);
+      } else {
+        const Call call = {.rank = rank, .communicator = rank % 2, .op_name = "x"};
+        Gatherer().Gather(transport.get(), call, 8);
+      }
+    });
+    EXPECT_EQ(message, "aborted: rank 4 ran out of memory");
+  });
+}
+
+TEST(Abort, EndsTheWaitForAnEmulatedLink) {
+  // At one byte per second this would take a minute.
+  const auto transport = MakeEmulatedTransport(2, 0, 1, 0);
+  OnRanks(3, [&](int rank) {
+    if (rank == 2) return transport->Abort("stop");
+    EXPECT_EQ(MessageOf([&] {
+                const Call call = {.rank = rank, .op_name = "x", .wire_bytes = 60};
+                Gatherer().Gather(transport.get(), call, 8);
+              }),
+              "aborted: stop");
+  });
+}
+
+}  // namespace
+}  // namespace shardscope::transport
