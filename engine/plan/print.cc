@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/plan/text.h"
 
@@ -130,7 +131,11 @@ std::string PrintOp(const Schedule& schedule, const Op& op, size_t index) {
   Numbers("write", op.writes, &line);
   Numbers("free", op.frees, &line);
   line += PrintDependencies(op);
-  return line + Comment(OpName(schedule, op));
+  std::string name = OpName(schedule, op);
+  if (static_cast<size_t>(op.stream) < schedule.streams.size()) {
+    name += " @" + schedule.streams[static_cast<size_t>(op.stream)].name;
+  }
+  return line + Comment(std::move(name));
 }
 
 }  // namespace

@@ -56,11 +56,13 @@ std::string Describe(const Schedule& schedule, const Dependency& dependency) {
 
 // Calls `visit(op, live bytes)` after each op's allocations.
 template <typename Visit>
-void WalkLedger(const Schedule& schedule, MemoryCategory category, Visit visit) {
+void WalkLedger(const Schedule& schedule, const Categories& categories, Visit visit) {
   int64_t live = 0;
   const auto bytes = [&](BufferId id) {
     const Buffer& buffer = schedule.programs.front().buffers[static_cast<size_t>(id)];
-    return MemoryCategoryOf(buffer.kind) == category ? buffer.bytes : 0;
+    const auto found =
+        std::find(categories.begin(), categories.end(), MemoryCategoryOf(buffer.kind));
+    return found != categories.end() ? buffer.bytes : 0;
   };
   for (const Op& op : Ops(schedule)) {
     for (const BufferId id : op.allocates) live += bytes(id);
@@ -144,18 +146,19 @@ std::vector<std::string> HostWaits(const Schedule& schedule) {
   return waits;
 }
 
-int64_t LiveAt(const Schedule& schedule, const std::string& op_name, MemoryCategory category) {
+int64_t LiveAt(const Schedule& schedule, const std::string& op_name, const Categories& categories) {
   int64_t at_op = 0;
-  WalkLedger(schedule, category, [&](const Op& op, int64_t live) {
+  WalkLedger(schedule, categories, [&](const Op& op, int64_t live) {
     at_op = live;
     return OpName(schedule, op) == op_name;
   });
   return at_op;
 }
 
-int64_t PeakUntil(const Schedule& schedule, const std::string& op_name, MemoryCategory category) {
+int64_t PeakUntil(const Schedule& schedule, const std::string& op_name,
+                  const Categories& categories) {
   int64_t peak = 0;
-  WalkLedger(schedule, category, [&](const Op& op, int64_t live) {
+  WalkLedger(schedule, categories, [&](const Op& op, int64_t live) {
     peak = std::max(peak, live);
     return OpName(schedule, op) == op_name;
   });

@@ -35,9 +35,11 @@ std::vector<std::string> OpsBetween(const Schedule& schedule, const std::string&
 // Every host wait as "op <= what it waits for".
 std::vector<std::string> HostWaits(const Schedule& schedule);
 
-// Bytes of one category in the issue ledger: once the op is issued (before its frees), and the most
-// up to there.
-int64_t LiveAt(const Schedule& schedule, const std::string& op_name, MemoryCategory category);
-int64_t PeakUntil(const Schedule& schedule, const std::string& op_name, MemoryCategory category);
+// Bytes of some categories in the issue ledger: once the op is issued (before its frees), and the
+// most up to there.
+using Categories = std::vector<MemoryCategory>;
+int64_t LiveAt(const Schedule& schedule, const std::string& op_name, const Categories& categories);
+int64_t PeakUntil(const Schedule& schedule, const std::string& op_name,
+                  const Categories& categories);
 
 }  // namespace shardscope::plan

@@ -125,7 +125,7 @@ TEST(Text, KeepsEveryFieldOfAnOp) {
 TEST(Text, AnOpIsOneReadableLine) {
   EXPECT_THAT(PrintSchedule(Build(TwoRanks(Preset::kFsdp2))),
               HasSubstr("\n  op 2 copy_in phase=forward mb=0 unit=0 stream=2 alloc=13 read=0 "
-                        "write=13 wait=stream:1  # F m0 root copy_in\n"));
+                        "write=13 wait=stream:1  # F m0 root copy_in @all_gather_copy_in\n"));
 }
 
 TEST(Text, ErrorsNameTheLine) {

@@ -1,0 +1,136 @@
+#include "app/command_plan.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/plan/memory.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/text.h"
+#include "engine/plan/toy_model.h"
+#include "engine/plan/validate.h"
+#include "trace/base/units.h"
+
+namespace shardscope::app {
+namespace {
+
+struct PlanArguments {
+  std::string preset = "fsdp2";
+  int units = 3;
+  int ranks = 2;
+  int micro_batches = 1;
+  std::vector<std::string> settings;
+  std::string check;  // file; empty: print a schedule
+};
+
+// The keys that shape a schedule. The others would be accepted and change nothing.
+bool ShapesSchedule(const std::string& key) {
+  for (const char* prefix : {"prefetch.", "precision."}) {
+    if (key.rfind(prefix, 0) == 0) return true;
+  }
+  for (const char* name : {"preset", "strategy", "reshard_after_forward", "host.run_ahead",
+                           "unit.root", "run.ranks", "train.micro_batches", "model.layers"}) {
+    if (key == name) return true;
+  }
+  return false;
+}
+
+Result<config::Config> MakeConfig(const PlanArguments& arguments) {
+  config::Config config;
+  const std::vector<std::pair<std::string, std::string>> options = {
+      {"preset", arguments.preset},
+      {"model.layers", std::to_string(arguments.units)},
+      {"run.ranks", std::to_string(arguments.ranks)},
+      {"train.micro_batches", std::to_string(arguments.micro_batches)},
+      {"unit.root", "true"}};
+  for (const auto& [key, value] : options) {
+    SHARDSCOPE_RETURN_IF_ERROR(config.Set(key, value));
+  }
+  for (const std::string& setting : arguments.settings) {
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
+    const std::string key = setting.substr(0, setting.find('='));
+    if (!ShapesSchedule(key)) {
+      return Status::Error("'" + key + "' does not shape a schedule: leave it out here");
+    }
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(config.Check());
+  return config;
+}
+
+Result<std::string> PrintPlan(const PlanArguments& arguments) {
+  const Result<config::Config> config = MakeConfig(arguments);
+  if (!config.ok()) return config.status();
+  const plan::ModelDescription model = plan::ToyModel(
+      static_cast<int>(config->GetInt("model.layers")), config->GetBool("unit.root"));
+  const Result<plan::Schedule> schedule = plan::BuildSchedule(model, config::ToPolicy(*config));
+  if (!schedule.ok()) return schedule.status();
+  const plan::MemoryPeak peak = plan::PredictPeak(*schedule, 0);
+  return fmt::format("# peak on one rank: {}, of that unsharded and communication {}\n{}",
+                     FormatBytes(peak.total), FormatBytes(peak.transient),
+                     plan::PrintSchedule(*schedule));
+}
+
+Result<std::string> CheckPlan(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return Status::Error("cannot read '" + path + "': " + std::strerror(errno));
+  }
+  const Result<plan::Schedule> schedule = plan::ParseSchedule(text.str());
+  if (!schedule.ok()) return Status::Error(path + ": " + schedule.message());
+  const Status valid = plan::Validate(*schedule);
+  if (!valid.ok()) return Status::Error(path + ": " + valid.message());
+  size_t ops = 0;
+  for (const plan::Program& program : schedule->programs) ops += program.ops.size();
+  return fmt::format("ok: {} ops, {} ranks\n", ops, schedule->num_ranks);
+}
+
+int Plan(const PlanArguments& arguments) {
+  const Result<std::string> text =
+      arguments.check.empty() ? PrintPlan(arguments) : CheckPlan(arguments.check);
+  if (!text.ok()) {
+    fmt::print(stderr, "shardscope plan: {}\n", text.message());
+    return 1;
+  }
+  const bool written = std::fwrite(text->data(), 1, text->size(), stdout) == text->size();
+  if (!written || std::fflush(stdout) != 0) {
+    fmt::print(stderr, "shardscope plan: cannot write: {}\n", std::strerror(errno));
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, int* exit_code) {
+  auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Print the schedule of a small model, or check one");
+  command->add_option("--preset", arguments->preset, "Whose schedule: fsdp2 or fsdp1")
+      ->capture_default_str();
+  command->add_option("--units", arguments->units, "Blocks besides the root unit")
+      ->capture_default_str();
+  command->add_option("--ranks", arguments->ranks, "Ranks that share the parameters")
+      ->capture_default_str();
+  command->add_option("--micro-batches", arguments->micro_batches, "Micro-batches of a step")
+      ->capture_default_str();
+  command
+      ->add_option("--set", arguments->settings,
+                   "Knobs: key=value, e.g. prefetch.backward=none strategy=grad_op")
+      ->type_name("KEY=VALUE");
+  command->add_option("--check", arguments->check, "Validate the schedule in FILE instead")
+      ->type_name("FILE");
+  command->callback([arguments, exit_code] { *exit_code = Plan(*arguments); });
+}
+
+}  // namespace shardscope::app

@@ -1,0 +1,110 @@
+#include "app/command_plan.h"
+
+#include <gmock/gmock.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+
+namespace shardscope::app {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out;
+  std::string error;
+};
+
+Outcome RunPlan(const std::string& arguments) {
+  Outcome outcome;
+  CLI::App app;
+  AddPlanCommand(app, &outcome.exit_code);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  app.parse(arguments);
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.error = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+class PlanFile : public testing::Test {
+ protected:
+  ~PlanFile() override { std::filesystem::remove(path_); }
+  void Write(const std::string& text) { std::ofstream(path_) << text; }
+  const std::string path_ = testing::TempDir() + "/shardscope_plan_" +
+                            testing::UnitTest::GetInstance()->current_test_info()->name() + ".txt";
+};
+
+TEST_F(PlanFile, WhatIsPrintedPassesTheCheck) {
+  const Outcome printed = RunPlan(
+      "plan --preset fsdp1 --units 3 --ranks 2 --micro-batches 2 "
+      "--set prefetch.backward=post prefetch.limit=1");
+  ASSERT_EQ(printed.exit_code, 0) << printed.error;
+  EXPECT_THAT(printed.out, AllOf(HasSubstr("schedule 1 \"fsdp1 full post1 limit1\" ranks=2 "
+                                           "micro_batches=2\n"),
+                                 HasSubstr("unit 3 \"block2\""), HasSubstr("wait=host:")));
+  EXPECT_THAT(printed.out, testing::Not(HasSubstr("unit 4 ")));
+  Write(printed.out);
+  const Outcome checked = RunPlan("plan --check " + path_);
+  EXPECT_EQ(checked.exit_code, 0) << checked.error;
+  size_t ops = 0;
+  for (size_t at = printed.out.find("\n  op "); at != std::string::npos;
+       at = printed.out.find("\n  op ", at + 1)) {
+    ++ops;
+  }
+  EXPECT_EQ(checked.out, "ok: " + std::to_string(ops) + " ops, 2 ranks\n");
+}
+
+TEST_F(PlanFile, ABrokenScheduleIsRefusedWithTheOp) {
+  std::string text = RunPlan("plan --units 1").out;
+  const std::string wait = "wait=event:";
+  const size_t copy_out = text.find("# F m0 block0 copy_out");
+  ASSERT_NE(copy_out, std::string::npos);
+  const size_t at = text.rfind(wait, copy_out);
+  text.erase(at, text.find(' ', at) - at);
+  Write(text);
+  const Outcome checked = RunPlan("plan --check " + path_);
+  EXPECT_EQ(checked.exit_code, 1);
+  EXPECT_EQ(checked.out, "");
+  EXPECT_THAT(checked.error, AllOf(StartsWith("shardscope plan: " + path_ + ": op "),
+                                   HasSubstr("'F m0 block0 copy_out'")));
+}
+
+TEST_F(PlanFile, ATextThatIsNoScheduleNamesTheLine) {
+  Write("schedule 1 \"x\" ranks=1 micro_batches=1\nnonsense\n");
+  const Outcome checked = RunPlan("plan --check " + path_);
+  EXPECT_EQ(checked.exit_code, 1);
+  EXPECT_EQ(checked.error,
+            "shardscope plan: " + path_ + ": line 2: 'nonsense' is no kind of line\n");
+}
+
+TEST(Plan, MissingFile) {
+  const Outcome outcome = RunPlan("plan --check /nowhere/plan.txt");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.error,
+            "shardscope plan: cannot read '/nowhere/plan.txt': No such file or directory\n");
+}
+
+TEST(Plan, SettingsAreChecked) {
+  EXPECT_EQ(RunPlan("plan --set train.lr=1").error,
+            "shardscope plan: 'train.lr' does not shape a schedule: leave it out here\n");
+  const Outcome unknown = RunPlan("plan --set prefetch.backwards=pre");
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.error, HasSubstr("prefetch.backward"));
+  const Outcome preset = RunPlan("plan --preset fsdp3");
+  EXPECT_EQ(preset.exit_code, 1);
+  EXPECT_THAT(preset.error, HasSubstr("fsdp3"));
+}
+
+TEST(Plan, SettingsWithoutRootUnit) {
+  const Outcome outcome = RunPlan("plan --units 1 --set unit.root=false");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"embedding\""), HasSubstr("unit 2 \"head\"")));
+}
+
+}  // namespace
+}  // namespace shardscope::app
