@@ -162,17 +162,17 @@ Result<toml::table> Parse(const std::string& path) {
   return std::move(result).table();
 }
 
-Status ReadDocument(const toml::table& table, Document* document) {
-  toml::table keys = table;
-  if (const toml::node* node = table.get("change")) {
+// Takes what is no key out of `table`: a copy of it would not know its lines any more.
+Status ReadDocument(toml::table* table, Document* document) {
+  if (const toml::node* node = table->get("change")) {
     SHARDSCOPE_RETURN_IF_ERROR(ReadChanges(*node, &document->changes));
-    keys.erase("change");
+    table->erase("change");
   }
-  if (const toml::node* node = table.get("chosen")) {
+  if (const toml::node* node = table->get("chosen")) {
     SHARDSCOPE_RETURN_IF_ERROR(ReadChosen(*node, document));
-    keys.erase("chosen");
+    table->erase("chosen");
   }
-  return Flatten(keys, "", &document->entries);
+  return Flatten(*table, "", &document->entries);
 }
 
 Status SetEntry(const Entry& entry, Config* config) {
@@ -211,11 +211,11 @@ Status Apply(const Document& document, Config* config) {
 }  // namespace
 
 Status ApplyToml(const std::string& path, Config* config) {
-  const auto table = Parse(path);
+  auto table = Parse(path);
   if (!table.ok()) return table.status();
   Document document;
   Config candidate = *config;
-  Status status = ReadDocument(*table, &document);
+  Status status = ReadDocument(&*table, &document);
   if (status.ok()) status = Apply(document, &candidate);
   if (!status.ok()) return Status::Error(fmt::format("{}:{}", path, status.message()));
   *config = std::move(candidate);

@@ -1,0 +1,338 @@
+#include "engine/config/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace shardscope::config {
+namespace {
+
+using testing::HasSubstr;
+using SettingList = std::vector<std::string>;
+
+// The error of the settings in order and of Check(); empty if there is none.
+std::string ErrorOf(const SettingList& settings) {
+  Config config;
+  for (const std::string& setting : settings) {
+    const Status status = ApplySetting(setting, &config);
+    if (!status.ok()) return status.message();
+  }
+  return config.Check().message();
+}
+
+Config With(const SettingList& settings) {
+  Config config;
+  for (const std::string& setting : settings) {
+    const Status status = ApplySetting(setting, &config);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  return config;
+}
+
+TEST(Keys, EveryKeyIsCompleteAndItsDefaultIsCanonical) {
+  std::set<std::string> names;
+  for (const KeyInfo& key : AllKeys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name << " twice";
+    EXPECT_TRUE(key.help.ends_with('.')) << key.name;
+    const auto canonical = Canonical(key, key.default_value);
+    ASSERT_TRUE(canonical.ok()) << canonical.message();
+    EXPECT_EQ(*canonical, key.default_value);
+    EXPECT_EQ(FindKey(key.name), &key);
+  }
+  EXPECT_TRUE(Config().Check().ok());
+}
+
+TEST(Keys, TheFixedNamesExist) {
+  for (const char* name : {"preset",
+                           "strategy",
+                           "reshard_after_forward",
+                           "prefetch.backward",
+                           "prefetch.backward_depth",
+                           "prefetch.forward",
+                           "prefetch.limit",
+                           "host.run_ahead",
+                           "unit.policy",
+                           "unit.root",
+                           "transport",
+                           "link.bandwidth",
+                           "link.latency",
+                           "precision.param",
+                           "precision.reduce",
+                           "run.name",
+                           "run.ranks",
+                           "run.device",
+                           "run.seed",
+                           "run.control_socket",
+                           "model.layers",
+                           "model.dim",
+                           "model.heads",
+                           "model.seq",
+                           "data.path",
+                           "train.steps",
+                           "train.batch",
+                           "train.micro_batches",
+                           "train.lr",
+                           "train.clip",
+                           "train.warmup_steps",
+                           "engine.compute_slots",
+                           "engine.memory_limit",
+                           "record.steps",
+                           "record.on_error",
+                           "record.max_bytes",
+                           "comm.timeout"})
+    EXPECT_NE(FindKey(name), nullptr) << name;
+}
+
+TEST(Keys, TheLiveOnesAreTheKnobs) {
+  std::set<std::string> live;
+  for (const KeyInfo& key : AllKeys())
+    if (key.live) live.insert(key.name);
+  EXPECT_EQ(live,
+            (std::set<std::string>{"engine.compute_slots", "host.run_ahead", "link.bandwidth",
+                                   "link.latency", "prefetch.backward", "prefetch.backward_depth",
+                                   "prefetch.forward", "prefetch.limit", "preset", "record.steps",
+                                   "reshard_after_forward", "strategy", "train.lr"}));
+}
+
+TEST(Keys, HelpNamesEveryKeyWithItsDefaultAndFits) {
+  const std::string help = KeyHelp();
+  for (const KeyInfo& key : AllKeys()) {
+    EXPECT_THAT(help, HasSubstr("  " + key.name + " "));
+    EXPECT_THAT(help,
+                HasSubstr("default " + (key.default_value.empty() ? "empty" : key.default_value)));
+  }
+  size_t begin = 0;
+  for (size_t end = help.find('\n'); end != std::string::npos; end = help.find('\n', begin)) {
+    EXPECT_LE(end - begin, 100U) << help.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+struct BadInput {
+  SettingList settings;
+  std::vector<std::string> fragments;
+};
+
+TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
+  const std::vector<BadInput> cases = {
+      {{"prefetch.bakward=pre"}, {"unknown key prefetch.bakward", "prefetch.backward?"}},
+      {{"train.step=3"}, {"unknown key train.step", "train.steps?"}},
+      {{"model.layer=3"}, {"model.layers?"}},
+      {{"quite.something.else=1"}, {"unknown key quite.something.else", "--help"}},
+      {{"=1"}, {"unknown key"}},
+      {{"train.steps"}, {"train.steps", "key=value"}},
+      {{"run.ranks=0"}, {"run.ranks=0", "from 1 to 64"}},
+      {{"run.ranks=-1"}, {"run.ranks=-1", "from 1 to 64"}},
+      {{"run.ranks=10000"}, {"run.ranks=10000", "from 1 to 64"}},
+      {{"run.ranks=99999999999999999999999"}, {"run.ranks", "from 1 to 64"}},
+      {{"train.steps=many"}, {"train.steps=many", "whole number"}},
+      {{"train.steps=1.5"}, {"train.steps=1.5", "whole number"}},
+      {{"train.steps=10x"}, {"train.steps=10x", "whole number"}},
+      {{"train.steps="}, {"train.steps=", "whole number"}},
+      {{"train.lr=fast"}, {"train.lr=fast", "number from 0 to 10"}},
+      {{"train.lr=nan"}, {"train.lr=nan", "number"}},
+      {{"train.lr=inf"}, {"train.lr=inf", "number"}},
+      {{"train.lr=-0.1"}, {"train.lr=-0.1", "from 0"}},
+      {{"unit.root=maybe"}, {"unit.root=maybe", "true or false"}},
+      {{"strategy=ful"}, {"strategy=ful", "full, grad_op, no_shard", "did you mean full?"}},
+      {{"prefetch.backward=sideways"}, {"prefetch.backward=sideways", "pre, post, none"}},
+      {{"prefetch.backward_depth=4"}, {"prefetch.backward_depth=4", "from 1 to 3"}},
+      {{"prefetch.forward=4"}, {"prefetch.forward=4", "from 0 to 3"}},
+      {{"prefetch.limit=65"}, {"from 0 to 64"}},
+      {{"host.run_ahead=-2"}, {"from -1 to 1000"}},
+      {{"link.latency=5"}, {"link.latency=5", "ns, us, ms, s"}},
+      {{"link.latency=11s"}, {"0s to 10s"}},
+      {{"link.bandwidth=fast"}, {"link.bandwidth=fast", "GB/s", "auto:<share>"}},
+      {{"link.bandwidth=0GB/s"}, {"link.bandwidth"}},
+      {{"link.bandwidth=1GiB/s"}, {"link.bandwidth"}},
+      {{"link.bandwidth=auto:0"}, {"auto:0", "from 0.01 to 100"}},
+      {{"link.bandwidth=auto:"}, {"share"}},
+      {{"record.max_bytes=12"}, {"record.max_bytes=12", "MB"}},
+      {{"record.steps=5:5"}, {"record.steps=5:5", "a < b"}},
+      {{"record.steps=5"}, {"a:b"}},
+      {{"unit.policy=blocks:0"}, {"unit.policy=blocks:0", "n from 1"}},
+      {{"run.control_socket=/x"}, {"run.control_socket", "cannot be set"}},
+      {{"run.name=a\nb"}, {"run.name=a?b", "one line"}},
+      {{"data.path=\xff\xfe"}, {"data.path", "UTF-8"}},
+      {{"model.heads=3", "model.dim=128"}, {"model.heads=3", "model.dim=128"}},
+      {{"model.heads=4", "model.dim=12"}, {"model.dim=12", "model.heads=4", "even"}},
+      {{"strategy=grad_op", "reshard_after_forward=true"},
+       {"reshard_after_forward=true", "strategy=grad_op"}},
+      {{"strategy=no_shard", "reshard_after_forward=true"},
+       {"reshard_after_forward=true", "strategy=no_shard"}},
+      {{"strategy=full", "reshard_after_forward=false"},
+       {"reshard_after_forward=false", "strategy=full"}},
+      {{"precision.param=fp64", "precision.reduce=fp32"},
+       {"precision.param=fp64", "precision.reduce=fp32"}},
+      {{"run.device=cuda"}, {"run.device=cuda", "no CUDA plugin", "run.device=cpu"}},
+      {{"transport=gloo"}, {"transport=gloo", "shared_memory or emulated"}},
+  };
+  for (const BadInput& bad : cases) {
+    const std::string error = ErrorOf(bad.settings);
+    EXPECT_FALSE(error.empty()) << bad.settings.front();
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    for (const std::string& fragment : bad.fragments) EXPECT_THAT(error, HasSubstr(fragment));
+  }
+}
+
+TEST(Values, HaveOneSpelling) {
+  const std::vector<std::vector<std::string>> cases = {{"link.bandwidth", "1 GB/s", "1GB/s"},
+                                                       {"link.bandwidth", "1000MB/s", "1GB/s"},
+                                                       {"link.bandwidth", "1.5GB/s", "1.5GB/s"},
+                                                       {"link.bandwidth", "250000kB/s", "250MB/s"},
+                                                       {"link.bandwidth", "auto:0.60", "auto:0.6"},
+                                                       {"link.latency", "0.5ms", "500us"},
+                                                       {"link.latency", "0", "0s"},
+                                                       {"link.latency", "1234567ns", "1.234567ms"},
+                                                       {"record.max_bytes", "1500MB", "1.5GB"},
+                                                       {"train.lr", "3e-3", "0.003"},
+                                                       {"train.lr", "1.0", "1"},
+                                                       {"train.steps", " 7 ", "7"},
+                                                       {"train.steps", "007", "7"},
+                                                       {"record.steps", "10 : 20", "10:20"},
+                                                       {"unit.policy", "blocks:02", "blocks:2"},
+                                                       {"data.path", " a b ", "a b"}};
+  for (const auto& expected : cases) {
+    const auto canonical = Canonical(*FindKey(expected[0]), expected[1]);
+    ASSERT_TRUE(canonical.ok()) << canonical.message();
+    EXPECT_EQ(*canonical, expected[2]);
+    EXPECT_EQ(*Canonical(*FindKey(expected[0]), *canonical), *canonical);
+  }
+}
+
+TEST(Values, AreReadAsWhatTheyAre) {
+  const Config config =
+      With({"link.bandwidth=250MB/s", "link.latency=1.5ms", "record.max_bytes=64MB", "train.lr=0.5",
+            "record.steps=3:9", "unit.policy=blocks:3", "engine.compute_slots=5"});
+  EXPECT_EQ(GetLinkBandwidth(config).bytes_per_second, 250e6);
+  EXPECT_FALSE(GetLinkBandwidth(config).is_auto);
+  EXPECT_EQ(config.GetInt("link.latency"), 1'500'000);
+  EXPECT_EQ(config.GetInt("record.max_bytes"), 64'000'000);
+  EXPECT_EQ(config.GetFloat("train.lr"), 0.5);
+  EXPECT_EQ(GetRecordSteps(config).begin, 3);
+  EXPECT_EQ(GetRecordSteps(config).end, 9);
+  EXPECT_EQ(GetBlocksPerUnit(config), 3);
+  EXPECT_EQ(GetComputeSlots(config), 5);
+  EXPECT_GE(GetComputeSlots(Config()), 1);
+  const LinkBandwidth link = GetLinkBandwidth(With({"link.bandwidth=auto:0.6"}));
+  EXPECT_TRUE(link.is_auto);
+  EXPECT_EQ(link.auto_share, 0.6);
+}
+
+TEST(Defaults, FollowThePresetOnlyWhereNothingIsSet) {
+  EXPECT_EQ(With({"preset=fsdp1"}).Get("prefetch.limit"), "2");
+  EXPECT_EQ(With({"preset=fsdp2"}).Get("prefetch.limit"), "0");
+  for (const SettingList& order : {SettingList{"preset=fsdp1", "prefetch.limit=5"},
+                                   SettingList{"prefetch.limit=5", "preset=fsdp1"}})
+    EXPECT_EQ(With(order).Get("prefetch.limit"), "5");
+  const Config config = With({"preset=fsdp1"});
+  EXPECT_TRUE(config.IsExplicit("preset"));
+  EXPECT_FALSE(config.IsExplicit("prefetch.limit"));
+}
+
+TEST(Defaults, StrategyAndReshardFollowEachOther) {
+  EXPECT_EQ(With({}).Get("reshard_after_forward"), "true");
+  EXPECT_EQ(With({"strategy=grad_op"}).Get("reshard_after_forward"), "false");
+  EXPECT_EQ(With({"strategy=no_shard"}).Get("reshard_after_forward"), "false");
+  EXPECT_EQ(With({"reshard_after_forward=false"}).Get("strategy"), "grad_op");
+  EXPECT_EQ(With({"reshard_after_forward=true"}).Get("strategy"), "full");
+  EXPECT_EQ(ErrorOf({"strategy=no_shard", "reshard_after_forward=false"}), "");
+}
+
+TEST(Defaults, AStatedLinkIsEmulatedAndFp64IsForBoth) {
+  EXPECT_EQ(With({}).Get("transport"), "shared_memory");
+  EXPECT_EQ(With({"link.bandwidth=auto:0.6"}).Get("transport"), "emulated");
+  EXPECT_EQ(With({"link.latency=1ms", "transport=shared_memory"}).Get("transport"),
+            "shared_memory");
+  EXPECT_EQ(With({"precision.param=fp64"}).Get("precision.reduce"), "fp64");
+  EXPECT_EQ(With({"precision.param=bf16"}).Get("precision.reduce"), "fp32");
+}
+
+TEST(SetAll, ChangesAllOrNothing) {
+  Config config;
+  const auto before = config.Values();
+  EXPECT_FALSE(config.SetAll({{"prefetch.forward", "1"}, {"train.lr", "much"}}).ok());
+  EXPECT_EQ(config.Values(), before);
+  EXPECT_TRUE(config.SetAll({{"prefetch.forward", "1"}, {"train.lr", "0.1"}}).ok());
+  EXPECT_EQ(config.Get("prefetch.forward"), "1");
+  EXPECT_EQ(config.Get("train.lr"), "0.1");
+}
+
+TEST(ApplyLive, ChangesAllOrNothing) {
+  Config config = With({"transport=emulated", "strategy=full"});
+  const auto before = config.Values();
+  const std::vector<std::pair<std::map<std::string, std::string>, std::string>> refused = {
+      {{{"prefetch.forward", "1"}, {"prefetch.backwrd", "none"}}, "prefetch.backward?"},
+      {{{"prefetch.forward", "1"}, {"run.ranks", "2"}}, "run.ranks cannot change"},
+      {{{"prefetch.forward", "9"}}, "from 0 to 3"},
+      {{{"prefetch.forward", "1"}, {"reshard_after_forward", "false"}}, "strategy=full"},
+  };
+  for (const auto& [values, fragment] : refused) {
+    EXPECT_THAT(ApplyLive(values, &config).message(), HasSubstr(fragment));
+    EXPECT_EQ(config.Values(), before);
+  }
+  EXPECT_TRUE(
+      ApplyLive({{"strategy", "grad_op"}, {"reshard_after_forward", "false"}}, &config).ok());
+  EXPECT_TRUE(ApplyLive({{"link.bandwidth", "2 GB/s"}, {"preset", "fsdp1"}}, &config).ok());
+  EXPECT_EQ(config.Get("link.bandwidth"), "2GB/s");
+  EXPECT_EQ(config.Get("prefetch.limit"), "2");
+}
+
+TEST(ApplyLive, ALinkThatIsNotThereCannotBeTurned) {
+  Config config;
+  EXPECT_THAT(ApplyLive({{"link.bandwidth", "2GB/s"}}, &config).message(),
+              HasSubstr("transport=shared_memory"));
+  EXPECT_EQ(config.Get("transport"), "shared_memory");
+}
+
+TEST(Changes, AreSortedAndSharesFollowTheNumberOfSteps) {
+  Config config = With({"train.steps=90"});
+  config.AddChange({.step = 50, .set = {{"train.lr", "0.1"}}});
+  config.AddChange({.share = "1/3", .set = {{"prefetch.forward", "1"}}});
+  EXPECT_EQ(config.changes()[0].step, 30);
+  EXPECT_EQ(config.changes()[1].step, 50);
+  ASSERT_TRUE(config.Set("train.steps", "200").ok());
+  EXPECT_EQ(config.changes()[0].step, 50);
+  EXPECT_EQ(config.changes()[1].step, 66);
+  EXPECT_EQ(config.changes()[1].share, "1/3");
+}
+
+TEST(Changes, AreCheckedWithTheStateTheyMeet) {
+  Config config = With({"strategy=full"});
+  config.AddChange({.step = 7, .set = {{"reshard_after_forward", "false"}}});
+  EXPECT_THAT(config.Check().message(), HasSubstr("change at step 7"));
+  EXPECT_THAT(config.Check().message(), HasSubstr("strategy=full"));
+  Config other;
+  other.AddChange({.step = 7, .set = {{"run.ranks", "2"}}});
+  EXPECT_THAT(other.Check().message(), HasSubstr("run.ranks cannot change"));
+}
+
+TEST(ToPolicy, CarriesEveryKnob) {
+  const plan::Policy policy = ToPolicy(With(
+      {"preset=fsdp1", "strategy=grad_op", "prefetch.backward=post", "prefetch.backward_depth=2",
+       "prefetch.forward=3", "prefetch.limit=4", "host.run_ahead=5", "run.ranks=6",
+       "train.micro_batches=7", "precision.param=bf16", "precision.reduce=bf16"}));
+  EXPECT_EQ(policy.preset, plan::Preset::kFsdp1);
+  EXPECT_EQ(policy.strategy, plan::Strategy::kGradOp);
+  EXPECT_FALSE(policy.reshard_after_forward);
+  EXPECT_EQ(policy.backward_prefetch, plan::BackwardPrefetch::kPost);
+  EXPECT_EQ(policy.backward_depth, 2);
+  EXPECT_EQ(policy.forward_prefetch, 3);
+  EXPECT_EQ(policy.prefetch_limit, 4);
+  EXPECT_EQ(policy.run_ahead, 5);
+  EXPECT_EQ(policy.num_ranks, 6);
+  EXPECT_EQ(policy.micro_batches, 7);
+  EXPECT_EQ(policy.param_dtype, plan::DType::kBf16);
+  EXPECT_EQ(policy.reduce_dtype, plan::DType::kBf16);
+  EXPECT_EQ(policy.master_dtype, plan::DType::kFp32);
+  const plan::Policy tests = ToPolicy(With({"precision.param=fp64", "strategy=no_shard"}));
+  EXPECT_EQ(tests.master_dtype, plan::DType::kFp64);
+  EXPECT_EQ(tests.reduce_dtype, plan::DType::kFp64);
+  EXPECT_EQ(tests.strategy, plan::Strategy::kNoShard);
+  EXPECT_EQ(ToPolicy(With({"prefetch.backward=none"})).backward_prefetch,
+            plan::BackwardPrefetch::kNone);
+}
+
+}  // namespace
+}  // namespace shardscope::config

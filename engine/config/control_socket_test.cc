@@ -1,0 +1,341 @@
+// Server and client of the control socket, over real sockets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+#include "engine/config/config.h"
+#include "engine/config/control_client.h"
+#include "engine/config/control_server.h"
+#include "engine/config/socket_io.h"
+#include "trace/base/time.h"
+
+namespace shardscope::config {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
+
+// A plain client, as a script would be: blocking, with a limit after which the test fails.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& path) : socket_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    const sockaddr_un address = *AddressOf(path);
+    const timeval limit = {.tv_sec = kPatienceNs / kNsPerSecond, .tv_usec = 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    is_connected_ =
+        connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  bool is_connected() const { return is_connected_; }
+  // False: the server has closed.
+  bool Send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t count = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(count));
+    }
+    return true;
+  }
+  // Without its newline; "<closed>" at the end.
+  std::string Line() {
+    while (true) {
+      const size_t newline = pending_.find('\n');
+      if (newline != std::string::npos) {
+        std::string line = pending_.substr(0, newline);
+        pending_.erase(0, newline + 1);
+        return line;
+      }
+      char bytes[4096];
+      const ssize_t count = recv(socket_.get(), bytes, sizeof(bytes), 0);
+      if (count <= 0) return "<closed>";
+      pending_.append(bytes, static_cast<size_t>(count));
+    }
+  }
+  void CloseWriting() { shutdown(socket_.get(), SHUT_WR); }
+  void Close() { socket_.Close(); }
+
+ private:
+  Descriptor socket_;
+  std::string pending_;
+  bool is_connected_ = false;
+};
+
+class ControlSocket : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "control_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
+    Start();
+  }
+  void TearDown() override {
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void Start() {
+    auto server = ControlServer::Listen("lesson", [this](const Request& request) {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request);
+      return Response{.id = 999, .ok = true, .applies_at = static_cast<int64_t>(requests_.size())};
+    });
+    ASSERT_TRUE(server.ok()) << server.message();
+    server_ = std::move(*server);
+  }
+  std::string WriteRun() {
+    Config config;
+    config.SetControlSocket(server_->socket_path());
+    std::ofstream(folder_ + "/run.toml") << PrintToml(config);
+    return folder_;
+  }
+  size_t NumRequests() {
+    const std::lock_guard lock(mutex_);
+    return requests_.size();
+  }
+
+  std::string folder_;
+  std::mutex mutex_;
+  std::vector<Request> requests_;  // guarded by mutex_
+  std::unique_ptr<ControlServer> server_;
+};
+
+std::optional<Response> WaitForResponse(ControlClient* client) {
+  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  while (MonotonicNs() < deadline_ns) {
+    if (auto response = client->Poll()) return response;
+    SleepUntilNs(MonotonicNs() + kNsPerMs);
+  }
+  return std::nullopt;
+}
+
+// One request and its answer: the server is alive and nobody was harmed.
+void ExpectServed(const std::string& path) {
+  RawClient client(path);
+  ASSERT_TRUE(client.is_connected());
+  EXPECT_TRUE(ParseHello(client.Line()).ok());
+  ASSERT_TRUE(client.Send("{\"id\":42,\"get\":\"status\"}\n"));
+  const auto response = ParseResponse(client.Line());
+  ASSERT_TRUE(response.ok()) << response.message();
+  EXPECT_EQ(response->id, 42);
+  EXPECT_TRUE(response->ok);
+}
+
+TEST_F(ControlSocket, LiesInTheRuntimeFolderForItsOwnerOnlyAndGoesWithTheServer) {
+  const std::string path = server_->socket_path();
+  EXPECT_TRUE(path.starts_with(folder_ + "/"));
+  struct stat facts = {};
+  ASSERT_EQ(stat(path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777U, 0600U);
+  server_.reset();
+  EXPECT_NE(stat(path.c_str(), &facts), 0);
+}
+
+TEST_F(ControlSocket, APrivateFolderIsMadeWhereThereIsNoUsableRuntimeFolder) {
+  const std::string long_folder = folder_ + "/" + std::string(100, 'x');
+  std::filesystem::create_directory(long_folder);
+  for (const std::string& runtime : {std::string("/nonexistent"), std::string(""), long_folder}) {
+    setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
+    Start();
+    const std::filesystem::path path = server_->socket_path();
+    EXPECT_LE(path.string().size(), kMaxSocketPath);
+    struct stat facts = {};
+    ASSERT_EQ(stat(path.parent_path().c_str(), &facts), 0);
+    EXPECT_EQ(facts.st_mode & 07777U, 0700U);
+    ExpectServed(path);
+    server_.reset();
+    EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
+  }
+}
+
+TEST_F(ControlSocket, TwoServersOfOneProcessHaveTwoSockets) {
+  const auto other = ControlServer::Listen("b", [](const Request&) { return Response(); });
+  ASSERT_TRUE(other.ok()) << other.message();
+  EXPECT_NE((*other)->socket_path(), server_->socket_path());
+}
+
+TEST_F(ControlSocket, AnswersCarryTheIdOfTheirRequestAndComeInOrder) {
+  RawClient client(server_->socket_path());
+  EXPECT_EQ(*ParseHello(client.Line()), "lesson");
+  client.Send("{\"id\":1,\"do\":\"pause\"}\n{\"id\":2,\"set\":{\"train.lr\":0.1}}\n{\"id\":3,\"g");
+  client.Send("et\":\"status\"}\n");
+  for (const int64_t id : {1, 2, 3}) {
+    const auto response = ParseResponse(client.Line());
+    ASSERT_TRUE(response.ok()) << response.message();
+    EXPECT_EQ(response->id, id);
+    EXPECT_EQ(response->applies_at, id);
+  }
+}
+
+TEST_F(ControlSocket, GarbageGetsAnErrorAndTheConnectionGoesOn) {
+  RawClient client(server_->socket_path());
+  client.Line();
+  const std::vector<std::string> garbage = {"hello", "", "GET / HTTP/1.1\r",
+                                            std::string("\0\x01\xff", 3),
+                                            "{\"id\":7,\"do\":\"explode\"}"};
+  for (const std::string& line : garbage) {
+    ASSERT_TRUE(client.Send(line + "\n"));
+    const auto response = ParseResponse(client.Line());
+    ASSERT_TRUE(response.ok()) << response.message();
+    EXPECT_FALSE(response->ok);
+    EXPECT_FALSE(response->error.empty());
+    EXPECT_EQ(response->id, line.starts_with("{\"id\":7") ? 7 : -1);
+  }
+  ASSERT_TRUE(client.Send("{\"id\":1,\"do\":\"pause\"}\n"));
+  EXPECT_TRUE(ParseResponse(client.Line())->ok);
+  EXPECT_EQ(NumRequests(), 1U);
+}
+
+TEST_F(ControlSocket, AHalfLineIsNeverARequest) {
+  RawClient client(server_->socket_path());
+  client.Line();
+  client.Send("{\"id\":1,\"do\":\"stop\"}");  // no newline
+  client.Close();
+  ExpectServed(server_->socket_path());
+  EXPECT_EQ(NumRequests(), 1U);
+}
+
+TEST_F(ControlSocket, AClientThatOnlyStopsWritingStillGetsItsAnswer) {
+  RawClient client(server_->socket_path());
+  client.Line();
+  client.Send("{\"id\":1,\"do\":\"pause\"}\n");
+  client.CloseWriting();
+  EXPECT_TRUE(ParseResponse(client.Line())->ok);
+  EXPECT_EQ(client.Line(), "<closed>");
+}
+
+TEST_F(ControlSocket, ALineOfTwoMegabytesIsRefusedAndTheConnectionClosed) {
+  RawClient client(server_->socket_path());
+  client.Line();
+  client.Send(std::string(2 << 20, 'x'));  // may fail half-way: the server closes
+  const auto response = ParseResponse(client.Line());
+  ASSERT_TRUE(response.ok()) << response.message();
+  EXPECT_THAT(response->error, HasSubstr("at most 1048576 bytes"));
+  EXPECT_EQ(client.Line(), "<closed>");
+  ExpectServed(server_->socket_path());
+}
+
+TEST_F(ControlSocket, AHundredClientsAreServedOrToldWhyNot) {
+  std::vector<std::unique_ptr<RawClient>> clients;
+  int num_served = 0;
+  int num_refused = 0;
+  for (int i = 0; i < 100; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server_->socket_path()));
+    ASSERT_TRUE(clients.back()->is_connected());
+  }
+  for (const auto& client : clients) {
+    const std::string line = client->Line();
+    if (ParseHello(line).ok()) {
+      ++num_served;
+      EXPECT_TRUE(client->Send("{\"id\":1,\"get\":\"status\"}\n"));
+      EXPECT_TRUE(ParseResponse(client->Line())->ok);
+    } else {
+      ++num_refused;
+      EXPECT_THAT(ParseResponse(line)->error, HasSubstr("64 clients"));
+    }
+  }
+  EXPECT_EQ(num_served, 64);
+  EXPECT_EQ(num_refused, 36);
+  clients.clear();
+  // The server notices the hang-ups in its own time; a refusal until then is right.
+  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  bool is_served = false;
+  while (!is_served && MonotonicNs() < deadline_ns)
+    is_served = ParseHello(RawClient(server_->socket_path()).Line()).ok();
+  EXPECT_TRUE(is_served);
+}
+
+TEST_F(ControlSocket, ConcurrentClientsGetTheirOwnAnswers) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 50; ++i) {
+    threads.emplace_back([this, i] {
+      RawClient client(server_->socket_path());
+      ASSERT_TRUE(ParseHello(client.Line()).ok());
+      for (int k = 0; k < 20; ++k) {
+        const int64_t id = i * 1000 + k;
+        client.Send(PrintRequest({.id = id, .body = GetRequest{"status"}}));
+        EXPECT_EQ(ParseResponse(client.Line())->id, id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(NumRequests(), 50U * 20U);
+}
+
+TEST_F(ControlSocket, AClientThatNeverReadsHarmsNobody) {
+  RawClient deaf(server_->socket_path());
+  std::thread writer([&] {
+    for (int i = 0; i < 200; ++i)
+      if (!deaf.Send(std::string(65536, '\n'))) break;
+  });
+  for (int i = 0; i < 5; ++i) ExpectServed(server_->socket_path());
+  writer.join();  // the server let the client go, or took it all
+  ExpectServed(server_->socket_path());
+}
+
+TEST_F(ControlSocket, TheClientSendsAndPolls) {
+  auto client = ControlClient::Connect(WriteRun());
+  ASSERT_TRUE(client.ok()) << client.message();
+  const int64_t first = (*client)->Send(DoRequest{Action::kPause});
+  const int64_t second = (*client)->Send(SetRequest{{{"train.lr", "0.1"}}});
+  EXPECT_NE(first, second);
+  for (const int64_t id : {first, second}) {
+    const auto response = WaitForResponse(client->get());
+    ASSERT_TRUE(response.has_value());
+    EXPECT_EQ(response->id, id);
+    EXPECT_TRUE(response->ok);
+  }
+  EXPECT_TRUE((*client)->connected());
+  EXPECT_EQ((*client)->Poll(), std::nullopt);
+}
+
+TEST_F(ControlSocket, ALastRequestGoesOutAlthoughTheClientIsDestroyed) {
+  auto client = ControlClient::Connect(WriteRun());
+  ASSERT_TRUE(client.ok()) << client.message();
+  (*client)->Send(DoRequest{Action::kStop});
+  client->reset();
+  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  while (NumRequests() == 0 && MonotonicNs() < deadline_ns) SleepUntilNs(MonotonicNs() + kNsPerMs);
+  EXPECT_EQ(NumRequests(), 1U);
+}
+
+TEST_F(ControlSocket, TheClientSeesTheRunGo) {
+  auto client = ControlClient::Connect(WriteRun());
+  ASSERT_TRUE(client.ok()) << client.message();
+  (*client)->Send(GetRequest{"status"});
+  ASSERT_TRUE(WaitForResponse(client->get()).has_value());
+  server_.reset();
+  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  while ((*client)->connected() && MonotonicNs() < deadline_ns)
+    SleepUntilNs(MonotonicNs() + kNsPerMs);
+  EXPECT_FALSE((*client)->connected());
+  const int64_t id = (*client)->Send(GetRequest{"status"});
+  const auto response = WaitForResponse(client->get());
+  ASSERT_TRUE(response.has_value());
+  EXPECT_EQ(response->id, id);
+  EXPECT_FALSE(response->ok);
+  EXPECT_THAT(response->error, HasSubstr("does not answer"));
+}
+
+TEST_F(ControlSocket, ConnectSaysWhyItCannot) {
+  EXPECT_THAT(ControlClient::Connect(folder_).message(), HasSubstr("is no run"));
+  const std::string run = WriteRun();
+  server_.reset();
+  EXPECT_THAT(ControlClient::Connect(run).message(), HasSubstr("does not train any more"));
+  Config config;
+  config.SetControlSocket("/tmp/" + std::string(200, 'x'));
+  std::ofstream(folder_ + "/run.toml") << PrintToml(config);
+  EXPECT_THAT(ControlClient::Connect(run).message(), HasSubstr("107"));
+}
+
+}  // namespace
+}  // namespace shardscope::config
