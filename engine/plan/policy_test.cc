@@ -4,10 +4,8 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/plan/memory.h"
 #include "engine/plan/test_support.h"
 #include "engine/plan/toy_model.h"
-#include "engine/plan/validate.h"
 
 namespace shardscope::plan {
 namespace {
@@ -317,62 +315,6 @@ TEST(Bytes, PayloadIsPaddedAndWireIsWhatARingSends) {
   EXPECT_EQ(norm.dtype, DType::kFp64);
 }
 
-// Elements of one block of the toy model, and of its root unit; two ranks divide all its rows.
-constexpr int64_t kBlock = 64 + 192 * 64 + 64 * 64 + 64 + 256 * 64 + 64 * 256;
-constexpr int64_t kRoot = 256 * 64 + 64 + 256 * 64;
-
-TEST(Memory, Fsdp2ForwardHoldsTwoUnitsAndThreeWithPrefetch) {
-  // Implicit: a unit's parameters and the output they were copied from, or the outputs of two
-  // gathers. Explicit prefetch adds the next output (test_fully_shard_memory.py). The root stays.
-  Policy policy = TwoRanks(Preset::kFsdp2);
-  const auto peak = [&policy] {
-    return PeakUntil(Build(policy), "F m0 head forward",
-                     {MemoryCategory::kUnshardedParameter, MemoryCategory::kCommunicationBuffer});
-  };
-  EXPECT_EQ(peak(), (2 * kBlock + kRoot) * 4);
-  policy.forward_prefetch = 1;
-  EXPECT_EQ(peak(), (3 * kBlock + kRoot) * 4);
-}
-
-TEST(Memory, Fsdp1ForwardHoldsOneUnitMoreWithPrefetch) {
-  Policy policy = TwoRanks(Preset::kFsdp1);
-  const auto peak = [&policy] {
-    return PeakUntil(Build(policy), "F m0 head forward", {MemoryCategory::kUnshardedParameter});
-  };
-  EXPECT_EQ(peak(), (kBlock + kRoot) * 4);
-  policy.forward_prefetch = 1;
-  EXPECT_EQ(peak(), (2 * kBlock + kRoot) * 4);
-}
-
-TEST(Memory, KeepingParametersHoldsAllOfThem) {
-  Policy policy = TwoRanks(Preset::kFsdp1);
-  policy.strategy = Strategy::kGradOp;
-  const MemoryPeak peak = PredictPeak(Build(policy), 0);
-  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kUnshardedParameter)],
-            (3 * kBlock + kRoot) * 4);
-}
-
-TEST(Memory, BackwardOfFsdp2HoldsFourUnitBuffers) {
-  // Parameters of i and i-1 (as a gather's output), gradient of i, reduce-scatter input of i+1.
-  const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
-  EXPECT_EQ(
-      LiveAt(schedule, "B m0 block1.attention backward", {MemoryCategory::kUnshardedParameter}),
-      (kBlock + kRoot) * 4);
-  EXPECT_EQ(
-      LiveAt(schedule, "B m0 block1.attention backward", {MemoryCategory::kCommunicationBuffer}),
-      2 * kBlock * 4);
-  EXPECT_EQ(LiveAt(schedule, "B m0 block1.attention backward", {MemoryCategory::kGradient}),
-            (kBlock + kRoot) * 4);
-}
-
-TEST(Memory, PersistentShardsAreDividedByTheRanks) {
-  const MemoryPeak peak = PredictPeak(Build(TwoRanks(Preset::kFsdp2)), 1);
-  const int64_t all = 3 * kBlock + kRoot;
-  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kParameterShard)], all / 2 * 4);
-  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kGradientShard)], all / 2 * 4);
-  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kOptimizer)], all / 2 * 8);
-}
-
 // Errors.
 
 TEST(BuildSchedule, RefusesPoliciesOutOfRange) {
@@ -390,17 +332,6 @@ TEST(BuildSchedule, RefusesModelsThatDoNotHangTogether) {
   model = ToyModel(1, true);
   model.units.push_back({"spare", false, {{"spare.weight", {4}}}});
   EXPECT_EQ(BuildSchedule(model, Policy()).message(), "unit 'spare' is used by no segment");
-}
-
-TEST(ModelDescription, TheLastRanksOwnFewerRowsOrNone) {
-  const Parameter parameter = {"w", {5, 3}};
-  EXPECT_EQ(PaddedRows(parameter, 4), 2);
-  EXPECT_THAT((std::vector<int64_t>{OwnedRows(parameter, 4, 0), OwnedRows(parameter, 4, 1),
-                                    OwnedRows(parameter, 4, 2), OwnedRows(parameter, 4, 3)}),
-              ElementsAre(2, 2, 1, 0));
-  const Unit unit = {"u", false, {parameter, {"b", {1}}}};
-  EXPECT_EQ(PaddedShardElements(unit, 4), 2 * 3 + 1);
-  EXPECT_EQ(UnitElements(unit), 16);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct Schedule {
 // repeat, joins nothing.
 std::string OpName(const Schedule& schedule, const Op& op);
 
-// "block3 unsharded", "block3.mlp m0 activation".
+// "block3 m0 unsharded", "block3.mlp m0 activation".
 std::string BufferName(const Schedule& schedule, const Buffer& buffer);
 
 // The op whose end releases `dependency` of op `index`: the target itself, or for a stream wait the

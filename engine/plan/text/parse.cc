@@ -1,8 +1,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/plan/line.h"
 #include "engine/plan/text.h"
+#include "engine/plan/text/line.h"
 #include "trace/base/text.h"
 
 namespace shardscope::plan {

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include "engine/plan/test_support.h"
 #include "engine/plan/toy_model.h"
+#include "engine/plan/validate.h"
 
 namespace shardscope::plan {
 namespace {
@@ -152,6 +155,34 @@ TEST(Text, ErrorsNameTheLine) {
             "line 3: expected KIND:INDEX in 'wait', found 'event'");
   EXPECT_EQ(error("program 0\nop 0 forward colour=red\n"),
             "line 3: 'colour=red' is not expected here");
+}
+
+// Files come from anywhere: whatever a damaged one says, it is refused with a message or is valid.
+TEST(Text, DamagedTextsAreRefusedOrValid) {
+  const std::string original = PrintSchedule(Build(TwoRanks(Preset::kFsdp1)));
+  const std::string alphabet = "0123456789,:=-\" #\nabc";
+  std::mt19937 random(1);
+  const auto below = [&random](size_t limit) { return random() % limit; };
+  int parsed_texts = 0;
+  int refused_schedules = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::string text = original;
+    for (size_t change = 0; change <= below(3); ++change) {
+      text[below(text.size())] = alphabet[below(alphabet.size())];
+    }
+    const Result<Schedule> parsed = ParseSchedule(text);
+    if (!parsed.ok()) {
+      EXPECT_NE(parsed.message(), "");
+      continue;
+    }
+    ++parsed_texts;
+    if (!Validate(*parsed).ok()) ++refused_schedules;
+    EXPECT_TRUE(*ParseSchedule(PrintSchedule(*parsed)) == *parsed);
+  }
+  // The rounds reach all three outcomes.
+  EXPECT_GT(parsed_texts, refused_schedules);
+  EXPECT_LT(parsed_texts, 3000);
+  EXPECT_GT(refused_schedules, 0);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "engine/plan/line.h"
+#include "engine/plan/text/line.h"
 
 #include <charconv>
 #include <limits>
