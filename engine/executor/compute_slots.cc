@@ -37,4 +37,9 @@ void ComputeSlots::SetSlots(int slots) {
   changed_.notify_all();
 }
 
+int ComputeSlots::num_waiting() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(next_ticket_ - serving_);
+}
+
 }  // namespace shardscope::executor

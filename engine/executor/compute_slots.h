@@ -20,8 +20,11 @@ class ComputeSlots {
   // Takes effect at once for new waiters (live knob engine.compute_slots).
   void SetSlots(int slots);
 
+  // Threads that wait in Acquire() right now.
+  int num_waiting() const;
+
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   int free_;
   int slots_;

@@ -1,0 +1,221 @@
+// Built schedules, on toy ranks: all promised orders hold in the recorded times, and no delay and
+// no prefetch changes any result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <random>
+
+#include "engine/executor/latch.h"
+#include "engine/executor/toy_bodies.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/toy_model.h"
+#include "trace/base/time.h"
+
+namespace shardscope::executor {
+namespace {
+
+using plan::OpIndex;
+using plan::Policy;
+using plan::Preset;
+
+plan::Schedule Build(const Policy& policy) {
+  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::ToyModel(3, true), policy);
+  EXPECT_TRUE(schedule.ok()) << schedule.message();
+  return schedule.ok() ? *schedule : plan::Schedule{};
+}
+
+// Sleeps between nothing and 300 us, differently for every op, rank and seed.
+DelayHook RandomDelays(uint32_t seed) {
+  return [seed](const OpContext& context) {
+    std::seed_seq seeds = {seed, static_cast<uint32_t>(context.index),
+                           static_cast<uint32_t>(context.rank),
+                           static_cast<uint32_t>(context.step)};
+    std::mt19937 random(seeds);
+    const int64_t delay_ns = static_cast<int64_t>(random() % 4) * 100 * kNsPerUs;
+    if (delay_ns > 0) SleepUntilNs(MonotonicNs() + delay_ns);
+  };
+}
+
+std::vector<Policy> Policies() {
+  std::vector<Policy> policies;
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    Policy base;
+    base.preset = preset;
+    base.num_ranks = 3;
+    policies.push_back(base);
+    Policy none = base;
+    none.backward_prefetch = plan::BackwardPrefetch::kNone;
+    policies.push_back(none);
+    Policy post = base;
+    post.backward_prefetch = plan::BackwardPrefetch::kPost;
+    policies.push_back(post);
+    Policy deep = base;
+    deep.backward_depth = 2;
+    deep.forward_prefetch = 2;
+    policies.push_back(deep);
+    Policy waiting = base;
+    waiting.run_ahead = 0;
+    policies.push_back(waiting);
+    Policy limited = base;
+    limited.prefetch_limit = 2;
+    policies.push_back(limited);
+    Policy accumulating = base;
+    accumulating.micro_batches = 2;
+    accumulating.reshard_after_forward = false;
+    accumulating.strategy = plan::Strategy::kGradOp;
+    policies.push_back(accumulating);
+  }
+  return policies;
+}
+
+void ExpectOrders(const plan::Program& program, const std::map<OpIndex, OpTimes>& times) {
+  ASSERT_EQ(times.size(), program.ops.size());
+  const auto predecessors = plan::AllPredecessors(program);
+  int64_t last_issued_ns = 0;
+  for (const auto& [index, time] : times) {
+    EXPECT_LE(last_issued_ns, time.issued_ns) << index;
+    last_issued_ns = time.issued_ns;
+    EXPECT_LE(time.issued_ns, time.ready_ns) << index;
+    EXPECT_LE(time.ready_ns + time.slot_wait_ns, time.started_ns) << index;
+    EXPECT_LE(time.started_ns, time.ended_ns) << index;
+    int64_t last_end_ns = 0;
+    for (const OpIndex before : predecessors[static_cast<size_t>(index)]) {
+      last_end_ns = std::max(last_end_ns, times.at(before).ended_ns);
+    }
+    EXPECT_EQ(time.ready_ns, std::max(time.issued_ns, last_end_ns)) << index;
+    for (const plan::Dependency& wait : program.ops[static_cast<size_t>(index)].dependencies) {
+      if (wait.kind != plan::DependencyKind::kHost) continue;
+      EXPECT_LE(times.at(wait.target).ended_ns, time.issued_ns) << index;
+    }
+  }
+}
+
+class OrderTest : public testing::TestWithParam<size_t> {
+ protected:
+  const Policy policy_ = Policies()[GetParam()];
+  const plan::Schedule schedule_ = Build(policy_);
+};
+INSTANTIATE_TEST_SUITE_P(Policies, OrderTest, testing::Range<size_t>(0, Policies().size()));
+
+TEST_P(OrderTest, HoldsInTheRecordedTimes) {
+  const ToyRun run = RunToy(schedule_, {.steps = 2, .delay_hook = RandomDelays(7)});
+  for (size_t rank = 0; rank < run.sinks.size(); ++rank) {
+    ASSERT_TRUE(run.statuses[rank].ok()) << run.statuses[rank].message();
+    ExpectOrders(schedule_.ProgramOf(static_cast<int>(rank)), run.sinks[rank]->times());
+  }
+}
+
+TEST_P(OrderTest, ResultsDependOnNoDelayAndNoNumberOfSlots) {
+  const ToyRun plain = RunToy(schedule_, {.steps = 2});
+  for (const int slots : {1, 3}) {
+    for (const uint32_t seed : {1U, 2U, 3U}) {
+      const ToyRun delayed =
+          RunToy(schedule_, {.steps = 2, .slots = slots, .delay_hook = RandomDelays(seed)});
+      EXPECT_EQ(plain.persistent, delayed.persistent);
+    }
+  }
+  EXPECT_NE(plain.persistent[0], plain.persistent[1]);
+  EXPECT_NE(plain.persistent, RunToy(schedule_, {.steps = 1}).persistent);
+}
+
+// What a step allocates it frees, and both ledgers say so: bytes appear no earlier than the op's
+// issue and in one place of the program's order.
+TEST_P(OrderTest, MemoryIsReportedOncePerAllocationAndFree) {
+  const ToyRun run = RunToy(schedule_, {.steps = 2});
+  const plan::Program& program = schedule_.ProgramOf(1);
+  std::map<plan::BufferId, int64_t> live;
+  std::map<plan::BufferId, int> events;
+  for (const KeepingSink::MemoryEvent& event : run.sinks[1]->memory()) {
+    EXPECT_LE(event.issued_ns, event.executed_ns);
+    EXPECT_EQ(std::abs(event.bytes), program.buffers[static_cast<size_t>(event.buffer)].bytes);
+    live[event.buffer] += event.bytes;
+    ++events[event.buffer];
+  }
+  for (size_t buffer = 0; buffer < program.buffers.size(); ++buffer) {
+    const auto id = static_cast<plan::BufferId>(buffer);
+    EXPECT_EQ(live[id], 0);
+    EXPECT_EQ(events[id], program.buffers[buffer].persistent ? 0 : 2);
+  }
+}
+
+// Schedules that do the same arithmetic give the same numbers, whatever they overlap.
+TEST(Prefetch, ChangesNoResult) {
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    Policy policy;
+    policy.preset = preset;
+    policy.num_ranks = 2;
+    policy.backward_prefetch = plan::BackwardPrefetch::kNone;
+    const ToyRun none = RunToy(Build(policy), {.steps = 2});
+    policy.backward_prefetch = plan::BackwardPrefetch::kPre;
+    policy.backward_depth = 3;
+    policy.forward_prefetch = 3;
+    const ToyRun deep = RunToy(Build(policy), {.steps = 2});
+    EXPECT_EQ(none.persistent, deep.persistent);
+    policy.run_ahead = 0;
+    EXPECT_EQ(none.persistent, RunToy(Build(policy), {.steps = 2}).persistent);
+  }
+}
+
+// Holds the backward of block1 until the all-gather of block0's backward has started, and tells
+// whether it did. All on rank 0; the others just run.
+bool GatherStartsUnderBackward(plan::BackwardPrefetch mode, int64_t patience_ms) {
+  Policy policy;
+  policy.num_ranks = 2;
+  policy.backward_prefetch = mode;
+  const plan::Schedule schedule = Build(policy);
+  Latch gather_started;
+  std::optional<bool> started_under;
+  const ToyRun run = RunToy(schedule, {.slots = 4, .delay_hook = [&](const OpContext& context) {
+                                         const std::string name =
+                                             plan::OpName(*context.schedule, context.op());
+                                         if (context.rank != 0) return;
+                                         if (name == "B m0 block0 all_gather")
+                                           gather_started.Open();
+                                         if (name == "B m0 block1.attention backward") {
+                                           started_under = gather_started.WaitFor(patience_ms);
+                                         }
+                                       }});
+  EXPECT_TRUE(run.statuses[0].ok()) << run.statuses[0].message();
+  EXPECT_TRUE(started_under.has_value());
+  return started_under.value_or(false);
+}
+
+TEST(Prefetch, PreGathersUnderBackward) {
+  EXPECT_TRUE(GatherStartsUnderBackward(plan::BackwardPrefetch::kPre, kMustHappenMs));
+}
+TEST(Prefetch, NoneDoesNot) {
+  EXPECT_FALSE(GatherStartsUnderBackward(plan::BackwardPrefetch::kNone, kMustNotHappenMs));
+}
+
+TEST(ComputeSlots, AreNeverExceededByAllRanksTogether) {
+  Policy policy;
+  policy.num_ranks = 4;
+  const plan::Schedule schedule = Build(policy);
+  // The recorded intervals of all ranks: at most two compute ops at any moment.
+  const ToyRun run = RunToy(schedule, {.slots = 2});
+  std::vector<std::pair<int64_t, int>> changes;
+  for (size_t rank = 0; rank < run.sinks.size(); ++rank) {
+    ASSERT_TRUE(run.statuses[rank].ok()) << run.statuses[rank].message();
+    for (const auto& [index, times] : run.sinks[rank]->times()) {
+      const plan::Op& op =
+          schedule.ProgramOf(static_cast<int>(rank)).ops[static_cast<size_t>(index)];
+      const plan::Category category = plan::CategoryOf(op.kind);
+      if (category != plan::Category::kCompute && category != plan::Category::kOptimizer) continue;
+      if (op.kind == plan::OpKind::kReshard || op.kind == plan::OpKind::kRelease) continue;
+      changes.emplace_back(times.started_ns, +1);
+      changes.emplace_back(times.ended_ns, -1);
+    }
+  }
+  ASSERT_FALSE(changes.empty());
+  std::sort(changes.begin(), changes.end());  // at equal times, ends come first
+  int running = 0;
+  for (const auto& [time_ns, change] : changes) {
+    running += change;
+    EXPECT_LE(running, 2);
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::executor

@@ -1,0 +1,204 @@
+// For tests: ranks that run a Schedule on plain numbers. A buffer is one number; every op mixes
+// what it reads into what it writes, so any wrong order changes the result, and any use of memory
+// that is not there throws.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/executor/executor.h"
+#include "engine/transport/transport.h"
+
+namespace shardscope::executor {
+
+class ToyBodies : public OpBodies {
+ public:
+  // `transport` outlives this; null if the Schedule has neither collectives nor control ops.
+  explicit ToyBodies(transport::Transport* transport) : transport_(transport) {}
+
+  int64_t Allocate(const OpContext& context, plan::BufferId buffer) override {
+    Cell& cell = CellOf(context, buffer);
+    if (cell.is_live) throw std::runtime_error("allocated twice");
+    cell = {.is_live = true, .value = 1};
+    return context.buffer(buffer).bytes;
+  }
+  void Run(const OpContext& context) override;
+  int64_t Free(const OpContext& context, plan::BufferId buffer) override {
+    Cell& cell = CellOf(context, buffer);
+    if (!cell.is_live) throw std::runtime_error("freed twice");
+    cell.is_live = false;
+    return context.buffer(buffer).bytes;
+  }
+
+  // Gives every buffer of the rank's program its place. Before each step.
+  void Prepare(const plan::Program& program);
+
+  // The persistent buffers by kind and unit.
+  const std::map<std::pair<plan::BufferKind, int32_t>, uint64_t>& Persistent();
+
+ private:
+  struct Cell {
+    bool is_live = false;
+    uint64_t value = 0;
+  };
+  static uint64_t Mix(uint64_t a, uint64_t b) {
+    uint64_t x = a * 0x9E3779B97F4A7C15 + b;
+    x ^= x >> 29;
+    return x * 0xBF58476D1CE4E5B9;
+  }
+  Cell& CellOf(const OpContext& /*context*/, plan::BufferId buffer) {
+    return cells_[static_cast<size_t>(buffer)];
+  }
+  uint64_t Exchange(const OpContext& context, uint64_t value);
+
+  transport::Transport* transport_;
+  const plan::Program* program_ = nullptr;
+  std::vector<Cell> cells_;
+  std::map<std::pair<plan::BufferKind, int32_t>, uint64_t> persistent_;
+};
+
+inline void ToyBodies::Run(const OpContext& context) {
+  const plan::Op& op = context.op();
+  if (op.kind == plan::OpKind::kControl) {
+    if (transport_->Broadcast(context.rank, context.step) != context.step) {
+      throw std::runtime_error("ranks are in different steps");
+    }
+  }
+  uint64_t mixed = Mix(static_cast<uint64_t>(op.kind), static_cast<uint64_t>(op.phase));
+  mixed = Mix(mixed, static_cast<uint64_t>(op.segment));
+  for (const plan::BufferId buffer : op.reads) {
+    if (!CellOf(context, buffer).is_live) throw std::runtime_error("reads what is not there");
+    mixed = Mix(mixed, CellOf(context, buffer).value);
+  }
+  if (op.communicator != plan::kNone) mixed = Exchange(context, mixed);
+  for (const plan::BufferId buffer : op.writes) {
+    if (!CellOf(context, buffer).is_live) throw std::runtime_error("writes what is not there");
+    CellOf(context, buffer).value = Mix(CellOf(context, buffer).value, mixed);
+  }
+}
+
+// Every collective is an all-gather here: what matters is that all ranks' numbers go in.
+inline uint64_t ToyBodies::Exchange(const OpContext& context, uint64_t value) {
+  std::vector<uint64_t> all(static_cast<size_t>(context.schedule->num_ranks));
+  const transport::GatherPiece piece = {std::as_bytes(std::span(&value, 1)).data(),
+                                        std::as_writable_bytes(std::span(all)).data(),
+                                        sizeof(value)};
+  const std::string name = plan::OpName(*context.schedule, context.op());
+  transport_->AllGather({.rank = context.rank,
+                         .communicator = context.op().communicator,
+                         .op_name = name,
+                         .wire_bytes = context.op().wire_bytes},
+                        {&piece, 1});
+  uint64_t mixed = static_cast<uint64_t>(context.rank);
+  for (const uint64_t one : all) mixed = Mix(mixed, one);
+  return mixed;
+}
+
+inline void ToyBodies::Prepare(const plan::Program& program) {
+  Persistent();
+  program_ = &program;
+  cells_.assign(program.buffers.size(), {});
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    const plan::Buffer& buffer = program.buffers[i];
+    if (buffer.persistent) cells_[i] = {true, persistent_[{buffer.kind, buffer.unit}]};
+  }
+}
+
+inline const std::map<std::pair<plan::BufferKind, int32_t>, uint64_t>& ToyBodies::Persistent() {
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    const plan::Buffer& buffer = program_->buffers[i];
+    if (buffer.persistent) {
+      persistent_[{buffer.kind, buffer.unit}] = cells_[i].value;
+    } else if (cells_[i].is_live) {
+      throw std::runtime_error("leaked");
+    }
+  }
+  return persistent_;
+}
+
+// Keeps what the executor reports about one rank's current step.
+class KeepingSink : public ExecutionSink {
+ public:
+  struct MemoryEvent {
+    plan::BufferId buffer;
+    int64_t bytes;
+    int64_t issued_ns;
+    int64_t executed_ns;
+  };
+
+  void OnOpEnd(const OpContext& context, const OpTimes& times) override {
+    const std::lock_guard lock(mutex_);
+    times_[context.index] = times;
+  }
+  void OnMemory(const OpContext& /*context*/, plan::BufferId buffer, int64_t bytes,
+                int64_t issued_ns, int64_t executed_ns) override {
+    const std::lock_guard lock(mutex_);
+    memory_.push_back({buffer, bytes, issued_ns, executed_ns});
+  }
+
+  void Clear() {
+    times_.clear();
+    memory_.clear();
+  }
+
+  // After the step; ops that did not run have no entry.
+  const std::map<plan::OpIndex, OpTimes>& times() const { return times_; }
+  const std::vector<MemoryEvent>& memory() const { return memory_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<plan::OpIndex, OpTimes> times_;
+  std::vector<MemoryEvent> memory_;
+};
+
+struct ToyRun {
+  std::vector<Status> statuses;                     // by rank
+  std::vector<std::unique_ptr<KeepingSink>> sinks;  // by rank, of the last step
+  std::vector<std::map<std::pair<plan::BufferKind, int32_t>, uint64_t>> persistent;  // by rank
+};
+
+struct ToyOptions {
+  int steps = 1;
+  int slots = 2;
+  DelayHook delay_hook;
+};
+
+// Runs all ranks of a Schedule on toy bodies over shared memory.
+inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) {
+  constexpr int64_t kTimeoutNs = 60'000'000'000;
+  const auto transport = transport::MakeSharedMemoryTransport(schedule.num_ranks, kTimeoutNs);
+  ComputeSlots slots(options.slots);
+  const auto num_ranks = static_cast<size_t>(schedule.num_ranks);
+  ToyRun run;
+  run.statuses.resize(num_ranks);
+  run.sinks.resize(num_ranks);
+  run.persistent.resize(num_ranks);
+  std::vector<std::thread> hosts;
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    hosts.emplace_back([&, rank] {
+      ToyBodies bodies(transport.get());
+      run.sinks[rank] = std::make_unique<KeepingSink>();
+      RankExecutor executor(static_cast<int>(rank), &bodies, run.sinks[rank].get(), &slots);
+      executor.set_delay_hook(options.delay_hook);
+      executor.set_on_failure(
+          [&] { transport->Abort("rank " + std::to_string(rank) + " failed"); });
+      for (int step = 0; step < options.steps && run.statuses[rank].ok(); ++step) {
+        run.sinks[rank]->Clear();
+        bodies.Prepare(schedule.ProgramOf(static_cast<int>(rank)));
+        run.statuses[rank] = executor.RunStep(schedule, step);
+      }
+      if (run.statuses[rank].ok()) run.persistent[rank] = bodies.Persistent();
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+  return run;
+}
+
+}  // namespace shardscope::executor
