@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Checks the arrows between folders, where third-party headers may appear, and the limits on size.
+
+Prints one line a violation (file:line: what), then a summary; exits with 1 if there is any. Arrows and limits are those of
+ARCHITECTURE.md and CONTRIBUTING.md. Limits are soft/hard: soft ones are printed with --soft and never fail; a hard one fails
+unless the first line of the file gives a reason, as in `// limit: one table, better in one piece`.
+"""
+
+import argparse
+import fnmatch
+import pathlib
+import re
+import sys
+
+ALL = {"engine/*", "trace/*", "ui", "ui/*"}
+ENGINE = {"engine/plan", "engine/config", "engine/executor", "engine/transport", "engine/model", "trace/record"}
+SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
+# Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
+ARROWS = {
+    "app": ALL, "tests": ALL,
+    "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
+    "engine/transport": {"engine/plan"}, "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan"},
+    "engine/runtime": ENGINE, "engine/cuda": ENGINE,
+    "trace/base": set(), "trace/schema": set(), "trace/store": {"trace/schema"},
+    "trace/record": {"trace/store", "trace/schema"}, "trace/query": {"trace/store", "trace/schema"},
+    "trace/import": {"trace/store", "trace/schema"}, "trace/export": {"trace/store", "trace/schema"},
+    "trace/analysis": {"trace/query"},
+    "ui": SHOWN, "ui/widgets": {"ui"}, "ui/timeline": SHOWN | {"ui", "ui/widgets"},
+    "ui/panels": SHOWN | {"ui", "ui/widgets", "ui/timeline"}, "ui/shell": SHOWN | {"ui", "ui/*"},
+}
+# Unit tests and their helpers may use neighbours to make their inputs, but not turn these arrows round.
+TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")
+NEVER = [("trace", "engine"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
+HEADERS = [
+    ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda")),
+    ("SQLite", r"sqlite3", ("trace/store",)),
+    ("Dear ImGui", r"(imgui|implot|GLFW/|GL/|EGL/)", ("ui", "tests")),
+    ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "trace/record")),
+]
+CODE_FOLDERS = ("app", "engine", "trace", "ui", "tests")
+UNNAMED = {"build", "runs", "__pycache__"}
+HEADER_LINES, SOURCE_LINES, FUNCTION_LINES, FIELDS, PARAMETERS, FILES = (
+    (200, 350), (400, 700), (50, 100), (15, 25), (5, 7), (15, 25))
+
+
+class Report:
+    """Collects violations; `excused` files have a reason in their first line."""
+
+    def __init__(self):
+        self.hard, self.soft = [], []
+
+    def violation(self, where, line, message):
+        self.hard.append(f"{where}:{line}: {message}")
+
+    def limit(self, where, line, what, value, limits, excused=False):
+        message = f"{where}:{line}: {what}: {value}"
+        if value > limits[1] and not excused:
+            self.hard.append(f"{message} (limit {limits[1]})")
+        elif value > limits[0]:
+            self.soft.append(f"{message} (soft limit {limits[0]})")
+
+
+def layer_of(folder):
+    parts = folder.split("/")
+    while parts and "/".join(parts) not in ARROWS:
+        parts.pop()
+    name = "/".join(parts)
+    return "/".join(folder.split("/")[:3]) if name == "ui/panels" else name  # every panel is a layer of its own
+
+
+def may_include(path, target):
+    source, wanted = layer_of(path.rpartition("/")[0]), layer_of(target.rpartition("/")[0])
+    if wanted in (source, "trace/base"):
+        return True
+    if TEST_FILE.search(path):
+        return wanted != "app" and not any(inside(path, a) and inside(target, b) for a, b in NEVER)
+    allowed = ARROWS.get("ui/panels" if inside(source, "ui/panels") else source, ())
+    return any(fnmatch.fnmatch(wanted, pattern) for pattern in allowed)
+
+
+def inside(path, folder):
+    return path.startswith(folder + "/")
+
+
+def check_includes(path, text, report):
+    for number, line in enumerate(text.splitlines(), 1):
+        found = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if not found:
+            continue
+        bracket, target = found.groups()
+        for name, pattern, folders in HEADERS:
+            if re.match(pattern, target) and not any(inside(path, folder) for folder in folders):
+                report.violation(path, number, f"{name} header <{target}> outside {', '.join(folders)}")
+        if bracket == '"' and (target.split("/")[0] not in CODE_FOLDERS or ".." in target.split("/")):
+            report.violation(path, number, f'include "{target}" is not written from the repository root')
+        elif bracket == '"' and not may_include(path, target):
+            report.violation(path, number, f"{layer_of(path.rpartition('/')[0])} may not include {target}")
+
+
+def blanked(text):
+    """The text with comments, literals and preprocessor lines as spaces; lines stay where they are."""
+    pattern = (r'//[^\n]*|/\*.*?\*/|R"(?P<tag>[^(\s]*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"'
+               r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*")
+    return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S | re.M)
+
+
+def plain(head):
+    """A declaration without what is between < and >, and without the names of operators."""
+    head = re.sub(r"operator\s*(\(\s*\)|[^\s\w(]+)", "operator_", head).replace("->", "  ")
+    while (shorter := re.sub(r"<[^<>;{}]*>", " ", head)) != head:
+        head = shorter
+    return re.sub(r"^(\s*((public|private|protected)\s*:|template\b|\[\[.*?\]\]))*\s*", "", head).strip()
+
+
+def num_parameters(head):
+    """Of a declaration as plain() gives it."""
+    depth, count, begin = 0, 0, head.index("(") + 1
+    for position in range(begin, len(head)):
+        if head[position] == ")" and depth == 0:
+            return count + (head[begin:position].strip() not in ("", "void"))
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(head[position], 0)
+        count += head[position] == "," and depth == 0
+    return count
+
+
+def is_function(head):
+    return "(" in head and "=" not in head.split("(")[0] and not re.match(r"(using|typedef|extern\s*$)", head)
+
+
+def kind_of(head, before):
+    """What an opening brace at namespace or class level opens; `before` is the character before it."""
+    if re.match(r"(inline\s+)?namespace\b|extern\s*$", head):
+        return "namespace"
+    if re.match(r"(class|struct|union)\b", head) and not re.search(r"\)\s*(const)?\s*$|=", head):
+        return "class"
+    in_initializers = re.search(r"\)\s*(noexcept\s*)?:[^:]", head) and (before.isalnum() or before in "_>")
+    return "function" if is_function(head) and not in_initializers else "braces"
+
+
+class Scanner:
+    """Walks over one file's braces and semicolons; knows functions, classes and their fields."""
+
+    def __init__(self, path, text, excused, report):
+        self.path, self.text, self.excused, self.report = path, blanked(text), excused, report
+
+    def line(self, position):
+        return self.text.count("\n", 0, position) + 1
+
+    def start(self, begin):
+        return begin + len(self.text[begin:]) - len(self.text[begin:].lstrip())
+
+    def limit(self, begin, what, value, limits):
+        self.report.limit(self.path, self.line(self.start(begin)), what, value, limits, self.excused)
+
+    def scope(self, position, kind, head_begin):
+        """Reads a namespace or class from after its opening brace; returns the position after the closing one."""
+        begin, parens, num_fields = position, 0, 0
+        while position < len(self.text):
+            char = self.text[position]
+            parens += {"(": 1, ")": -1}.get(char, 0)
+            position += 1
+            if char == "{":
+                head = plain(self.text[begin:position - 1])
+                opened = kind_of(head, self.text[begin:position - 1].rstrip()[-1:]) if parens == 0 else "braces"
+                if opened in ("namespace", "class"):
+                    position = self.scope(position, opened, begin)
+                else:
+                    position = self.closing(position)
+                if opened == "function":
+                    lines = self.line(position) - self.line(self.start(begin)) + 1
+                    self.limit(begin, "lines in a function", lines, FUNCTION_LINES)
+                    self.limit(begin, "parameters", num_parameters(head), PARAMETERS)
+                begin = begin if opened == "braces" else position
+            elif char == ";" and parens == 0:
+                head = plain(self.text[begin:position - 1])
+                if is_function(head):
+                    self.limit(begin, "parameters", num_parameters(head), PARAMETERS)
+                elif head and not re.match(r"(using|typedef|friend|static|enum|class|struct|union)\b", head):
+                    num_fields += 1
+                begin = position
+            elif char == "}":
+                break
+        if kind == "class":
+            self.limit(head_begin, "fields", num_fields, FIELDS)
+        return position
+
+    def closing(self, position):
+        depth = 1
+        while depth and position < len(self.text):
+            depth += {"{": 1, "}": -1}.get(self.text[position], 0)
+            position += 1
+        return position
+
+
+def check_file(path, text, report):
+    excused = "limit:" in text.partition("\n")[0]
+    is_header = path.endswith((".h", ".cuh"))
+    report.limit(path, 1, "lines", text.count("\n"), HEADER_LINES if is_header else SOURCE_LINES, excused)
+    if not path.endswith(".py"):
+        check_includes(path, text, report)
+        Scanner(path, text, excused, report).scope(0, "namespace", 0)
+
+
+def check_folders(root, report):
+    """Every folder is named in ARCHITECTURE.md, and none holds too many files."""
+    guide = root / "ARCHITECTURE.md"
+    named = guide.read_text(encoding="utf-8") if guide.exists() else ""
+    top = [p for p in sorted(root.iterdir()) if p.is_dir() and p.name not in UNNAMED and p.name[0] != "."]
+    inner = [p for name in ("engine", "trace", "ui") for p in sorted(root.glob(name + "/*")) if p.is_dir()]
+    for folder in top + inner:
+        name = folder.relative_to(root).as_posix()
+        # `engine/` as a whole is named by its parts.
+        if f"`{name}/" + ("`" if "/" in name else "") not in named and folder.name not in UNNAMED:
+            report.violation(name, 1, f"the folder is not named in ARCHITECTURE.md (`{name}/`)")
+    for folder in (p for t in top for p in [t, *sorted(t.rglob("*"))] if p.is_dir() and p.name not in UNNAMED):
+        num_files = sum(p.is_file() for p in folder.iterdir())
+        report.limit(folder.relative_to(root).as_posix(), 1, "files in a folder", num_files, FILES)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--soft", action="store_true", help="print what is over a soft limit, too")
+    arguments = parser.parse_args()
+    report, num_files = Report(), 0
+    for folder in CODE_FOLDERS + ("scripts",):
+        for path in sorted((arguments.root / folder).rglob("*")):
+            if path.suffix in (".h", ".cc", ".cu", ".cuh", ".py") and path.is_file():
+                num_files += 1
+                text = path.read_text(encoding="utf-8", errors="replace")
+                check_file(path.relative_to(arguments.root).as_posix(), text, report)
+    check_folders(arguments.root, report)
+    for line in report.hard + (["soft: " + line for line in report.soft] if arguments.soft else []):
+        print(line)
+    print(f"check_layers: {num_files} files, {len(report.hard)} violations, {len(report.soft)} over a soft limit")
+    return 1 if report.hard else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
