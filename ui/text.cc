@@ -17,6 +17,14 @@ constexpr std::array<Entry, kNumTexts> kEntries = {{
 #undef SHARDSCOPE_TEXT
 }};
 
+// The English sentences stand with the keys (engine/config); a key that is missing here shows
+// those.
+constexpr std::pair<std::string_view, const char*> kChineseKeyHelp[] = {
+#define SHARDSCOPE_KEY_HELP(key, chinese) {key, chinese},
+#include "ui/catalogue/key_help.inc"
+#undef SHARDSCOPE_KEY_HELP
+};
+
 }  // namespace
 
 const char* Tr(Language language, Text text) {
@@ -64,11 +72,21 @@ std::string KeyLabel(Language language, std::string_view key) {
       {"engine.compute_slots", Text::kLabelComputeSlots},
       {"train.lr", Text::kLabelLearningRate},
       {"train.clip", Text::kLabelClip},
+      {"record.steps", Text::kLabelRecordSteps},
   };
   for (const auto& [name, text] : kLabels) {
     if (name == key) return Tr(language, text);
   }
   return std::string(key);
+}
+
+std::string KeyHelp(Language language, const config::KeyInfo& key) {
+  if (language == Language::kChinese) {
+    for (const auto& [name, text] : kChineseKeyHelp) {
+      if (name == key.name) return text;
+    }
+  }
+  return key.help;
 }
 
 const char* MemoryCategoryName(Language language, query::MemoryCategory category) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/config/config.h"
 #include "trace/analysis/collectives.h"
 #include "ui/commands.h"
 
@@ -40,6 +41,9 @@ std::string StallSentence(Language language, analysis::StallCause cause,
 
 // The label of a key ("prefetch.backward" -> "Backward prefetch"); the key itself if it has none.
 std::string KeyLabel(Language language, std::string_view key);
+
+// One sentence on a key, in both languages.
+std::string KeyHelp(Language language, const config::KeyInfo& key);
 
 const char* MemoryCategoryName(Language language, query::MemoryCategory category);
 const char* OpClassName(Language language, query::OpClass op_class);

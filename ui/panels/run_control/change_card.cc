@@ -1,0 +1,133 @@
+#include "ui/panels/run_control/change_card.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "trace/base/units.h"
+#include "ui/panels/run_control/knob.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/widgets/labels.h"
+
+namespace shardscope::panels {
+namespace {
+
+using ui::Text;
+using ui::Tr;
+using ui::TrFormat;
+
+constexpr float kValueColumn = 92;
+constexpr size_t kMaxKeys = 4;
+// Changes below this share are called noise however narrow the spread is.
+constexpr double kSmallestChange = 0.01;
+
+struct Row {
+  const char* id;
+  const char* label;
+  std::string values;
+  double before = 0;
+  double after = 0;
+  bool beyond_noise = true;
+};
+
+// "−22%": less is better in every row of this card.
+std::string ChangeText(const Row& row) {
+  if (row.before <= 0) return {};
+  const double change = row.after / row.before - 1;
+  return fmt::format("{}{:.0f}%", change < 0 ? "−" : "+", std::abs(change) * 100);
+}
+
+void DrawRow(const widgets::Look& look, ui::Language language, const Row& row, ui::DrawLog* log) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = widgets::ContentWidth();
+  widgets::TextStyle label = widgets::FaintOf(look);
+  label.color = look.theme.ink.dim;
+  widgets::TextStyle bold = widgets::BoldOf(look);
+  bold.size = ui::kSmallTextSize;
+  widgets::DrawText(look, label, at, row.label);
+  const ui::Box box =
+      widgets::DrawText(look, bold, {at.x + look.Px(kValueColumn), at.y}, row.values);
+  log->Real(fmt::format("change.{}.before", row.id), row.values, row.before, "", box);
+  log->Real(fmt::format("change.{}.after", row.id), row.values, row.after, "", box);
+  std::string change = ChangeText(row);
+  if (row.beyond_noise) {
+    bold.color = row.after < row.before ? look.theme.state.good : look.theme.state.bad;
+  } else {
+    bold.font = look.fonts.text;
+    bold.color = look.theme.ink.dim;
+    change = Tr(language, Text::kWithinNoise);
+  }
+  widgets::DrawTextRight(look, bold, {at.x + width, at.y}, change);
+  ImGui::Dummy({width, look.Px(ui::kTextSize)});
+}
+
+void DrawKeys(const widgets::Look& look, const ui::Context& context) {
+  const auto& markers = context.change.markers;
+  for (size_t i = 0; i < std::min(markers.size(), kMaxKeys); ++i) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const std::string line =
+        markers[i].key + " " + ShowChange(markers[i].old_value, markers[i].new_value);
+    widgets::DrawTextClipped(look, widgets::MonoOf(look), at, widgets::ContentWidth(), line);
+    ImGui::Dummy({0, look.Px(ui::kMonoSize)});
+  }
+  if (markers.size() > kMaxKeys) {
+    widgets::DrawText(look, widgets::FaintOf(look), ImGui::GetCursorScreenPos(),
+                      fmt::format("+{}", markers.size() - kMaxKeys));
+    ImGui::Dummy({0, look.Px(ui::kSmallTextSize)});
+  }
+}
+
+}  // namespace
+
+bool IsBeyondNoise(const analysis::Percentiles& before, const analysis::Percentiles& after) {
+  const double change = std::abs(after.p50 - before.p50);
+  const double spread = std::max(before.p95 - before.p50, after.p95 - after.p50);
+  return change > spread && change > kSmallestChange * before.p50;
+}
+
+void DrawChangeCard(const ui::Context& context, ui::DrawLog* log) {
+  const ui::ChangeSummary& change = context.change;
+  if (!change.valid) return;
+  const widgets::Look look = widgets::LookOf(context);
+  const widgets::Card card(look, "change");
+  const std::string title = TrFormat(context.language, Text::kChangedAtStep, change.step);
+  log->Int("change.step", title, change.step, "step", widgets::Heading(look, title));
+  DrawKeys(look, context);
+  if (!change.complete) {
+    widgets::Paragraph(look, widgets::FaintOf(look),
+                       TrFormat(context.language, Text::kChangeGathering, change.after.num_steps,
+                                ui::kChangeSteps));
+    return;
+  }
+  const auto ms = [](const analysis::Percentiles& before, const analysis::Percentiles& after) {
+    return ui::FormatMs(before.p50) + " → " + ui::FormatMs(after.p50);
+  };
+  const analysis::Summary& before = change.before;
+  const analysis::Summary& after = change.after;
+  DrawRow(look, context.language,
+          {"step_ns", Tr(context.language, Text::kMsP50), ms(before.step_ns, after.step_ns),
+           before.step_ns.p50, after.step_ns.p50, IsBeyondNoise(before.step_ns, after.step_ns)},
+          log);
+  DrawRow(look, context.language,
+          {"exposed_ns", Tr(context.language, Text::kExposed),
+           ms(before.exposed_ns, after.exposed_ns) + " ms", before.exposed_ns.p50,
+           after.exposed_ns.p50, IsBeyondNoise(before.exposed_ns, after.exposed_ns)},
+          log);
+  const double peak_before = static_cast<double>(change.peak_before_bytes);
+  const double peak_after = static_cast<double>(change.peak_after_bytes);
+  DrawRow(
+      look, context.language,
+      {"peak_bytes", Tr(context.language, Text::kPeak),
+       ShowChange(FormatBytes(change.peak_before_bytes), FormatBytes(change.peak_after_bytes)),
+       peak_before, peak_after, std::abs(peak_after - peak_before) > kSmallestChange * peak_before},
+      log);
+  widgets::Paragraph(
+      look, widgets::FaintOf(look),
+      TrFormat(context.language, Text::kChangeOverSteps, before.num_steps, after.num_steps,
+               ui::FormatMs(before.step_ns.p95), ui::FormatMs(after.step_ns.p95)));
+}
+
+}  // namespace shardscope::panels

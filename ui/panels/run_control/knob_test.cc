@@ -1,0 +1,64 @@
+#include "ui/panels/run_control/knob.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace shardscope::panels {
+namespace {
+
+constexpr KnobSection kSections[] = {KnobSection::kSharding, KnobSection::kLink,
+                                     KnobSection::kTraining};
+
+TEST(Knob, EveryLiveKeyIsInOneSection) {
+  std::multiset<std::string> shown = {"preset"};  // at the panel's title
+  for (const KnobSection section : kSections) {
+    for (const Knob& knob : KnobsOf(section)) shown.insert(knob.key->name);
+  }
+  std::multiset<std::string> live;
+  for (const config::KeyInfo& key : config::AllKeys()) {
+    if (key.live) live.insert(key.name);
+  }
+  EXPECT_EQ(shown, live);
+}
+
+TEST(Knob, EverySliderPositionIsAValueThatTheKeyTakes) {
+  for (const KnobSection section : kSections) {
+    for (const Knob& knob : KnobsOf(section)) {
+      if (knob.kind != KnobKind::kSlider) continue;
+      for (const double share : {0.0, 0.3, 0.5, 0.8, 1.0}) {
+        const double position = knob.minimum + share * (knob.maximum - knob.minimum);
+        const auto canonical = config::Canonical(*knob.key, KnobValue(knob, position));
+        EXPECT_TRUE(canonical.ok()) << knob.key->name << " " << KnobValue(knob, position);
+      }
+    }
+  }
+}
+
+TEST(Knob, DefaultsStandOnTheirSliders) {
+  for (const KnobSection section : kSections) {
+    for (const Knob& knob : KnobsOf(section)) {
+      if (knob.kind != KnobKind::kSlider) continue;
+      const double position = KnobPosition(knob, knob.key->default_value);
+      EXPECT_GE(position, knob.minimum) << knob.key->name;
+      EXPECT_LE(position, knob.maximum) << knob.key->name;
+      EXPECT_EQ(config::Canonical(*knob.key, KnobValue(knob, position)).value(),
+                knob.key->default_value);
+    }
+  }
+}
+
+TEST(Knob, ValuesReadAsPeopleSayThem) {
+  using ui::Language;
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("host.run_ahead"), "-1"), "∞");
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("prefetch.limit"), "0"), "off");
+  EXPECT_EQ(ShowValue(Language::kChinese, *FindKnob("reshard_after_forward"), "true"), "开");
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("strategy"), "grad_op"), "GRAD_OP");
+  EXPECT_EQ(ShowChange("500 MB/s", "800 MB/s"), "500 → 800 MB/s");
+  EXPECT_EQ(ShowChange("500 MB/s", "1 GB/s"), "500 MB/s → 1 GB/s");
+  EXPECT_EQ(FindKnob("model.dim"), nullptr);
+}
+
+}  // namespace
+}  // namespace shardscope::panels

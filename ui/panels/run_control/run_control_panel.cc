@@ -1,0 +1,228 @@
+#include "ui/panels/run_control/run_control_panel.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "ui/panels/run_control/change_card.h"
+#include "ui/panels/run_control/knob.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/fields.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/slider.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using ui::Text;
+using ui::Tr;
+using ui::TrFormat;
+
+// What drawing a knob needs.
+struct Frame {
+  const ui::Context& context;
+  widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+  bool enabled;
+};
+
+void Turn(const Frame& frame, const Knob& knob, const std::string& value) {
+  const auto canonical = config::Canonical(*knob.key, value);
+  // The receiver checks again; what cannot be right is not sent at all.
+  if (canonical.ok()) frame.commands->push_back(ui::SetKnob{knob.key->name, canonical.value()});
+}
+
+void KeyTip(const Frame& frame, const Knob& knob) {
+  widgets::ItemTooltip(frame.look, knob.key->name, ui::KeyHelp(frame.context.language, *knob.key));
+}
+
+void DrawSegments(const Frame& frame, const Knob& knob) {
+  const ui::Context& context = frame.context;
+  const std::string value = ui::ValueInForce(context, knob.key->name);
+  const auto pending = ui::PendingValue(context, knob.key->name);
+  widgets::Segments segments;
+  segments.enabled = frame.enabled;
+  for (size_t i = 0; i < knob.values.size(); ++i) {
+    if (knob.values[i] == value) segments.chosen = static_cast<int>(i);
+    if (pending && knob.values[i] == *pending) segments.pending = static_cast<int>(i);
+    segments.options.push_back(ShowValue(context.language, knob, knob.values[i]));
+  }
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string label = ui::KeyLabel(context.language, knob.key->name);
+  const ui::Box box = widgets::DrawText(frame.look, widgets::DimOf(frame.look), at, label);
+  ImGui::InvisibleButton("label", {widgets::ContentWidth(), frame.look.Px(ui::kTextSize + 2)});
+  KeyTip(frame, knob);
+  const int clicked = widgets::Segmented(frame.look, "segments", segments);
+  if (clicked >= 0) Turn(frame, knob, knob.values[static_cast<size_t>(clicked)]);
+  frame.log->Text("knob:" + knob.key->name, value, box);
+  if (pending) frame.log->Text("pending:" + knob.key->name, *pending, box);
+}
+
+void DrawSlider(const Frame& frame, const Knob& knob) {
+  const ui::Context& context = frame.context;
+  const std::string value = ui::ValueInForce(context, knob.key->name);
+  const auto pending = ui::PendingValue(context, knob.key->name);
+  widgets::SliderState state;
+  state.label = ui::KeyLabel(context.language, knob.key->name);
+  state.value = KnobPosition(knob, value);
+  state.value_text = ShowValue(context.language, knob, value);
+  state.enabled = frame.enabled;
+  if (pending) {
+    state.pending = KnobPosition(knob, *pending);
+    state.value_text = ShowChange(state.value_text, ShowValue(context.language, knob, *pending));
+  }
+  const widgets::SliderSpec spec{knob.minimum, knob.maximum, knob.logarithmic, knob.whole_numbers};
+  const auto result = widgets::Slider(frame.look, "slider", spec, state, [&](double position) {
+    return ShowValue(context.language, knob, KnobValue(knob, position));
+  });
+  KeyTip(frame, knob);
+  if (result.chosen) Turn(frame, knob, KnobValue(knob, *result.chosen));
+  frame.log->Text("knob:" + knob.key->name, value, result.value_box);
+  if (pending) frame.log->Text("pending:" + knob.key->name, *pending, result.value_box);
+}
+
+// A text knob keeps what is being typed until Enter.
+void DrawTextKnob(const Frame& frame, const Knob& knob) {
+  static std::map<std::string, std::string> drafts;  // UI thread only; one entry a text knob
+  const std::string value = ui::ValueInForce(frame.context, knob.key->name);
+  std::string& draft = drafts[knob.key->name];
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = widgets::ContentWidth();
+  const float field = frame.look.Px(96);
+  widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
+                    ui::KeyLabel(frame.context.language, knob.key->name));
+  ImGui::SetCursorScreenPos({at.x + width - field, at.y});
+  ImGui::BeginDisabled(!frame.enabled);
+  const bool invalid = !draft.empty() && !config::Canonical(*knob.key, draft).ok();
+  widgets::TextField(frame.look, "##text", &draft,
+                     {.hint = value, .invalid = invalid, .mono = true, .width = field});
+  ImGui::EndDisabled();
+  KeyTip(frame, knob);
+  if (ImGui::IsItemDeactivatedAfterEdit() && !draft.empty() && !invalid) {
+    Turn(frame, knob, draft);
+    draft.clear();
+  }
+  frame.log->Text("knob:" + knob.key->name, value, widgets::ToBox(at, {at.x + width, at.y}));
+}
+
+void DrawSection(const Frame& frame, KnobSection section) {
+  for (const Knob& knob : KnobsOf(section)) {
+    ImGui::PushID(knob.key->name.c_str());
+    switch (knob.kind) {
+      case KnobKind::kSegments:
+        DrawSegments(frame, knob);
+        break;
+      case KnobKind::kSlider:
+        DrawSlider(frame, knob);
+        break;
+      case KnobKind::kText:
+        DrawTextKnob(frame, knob);
+        break;
+    }
+    ImGui::PopID();
+  }
+}
+
+// The two presets, at the panel's title as in a menu.
+void DrawPreset(const Frame& frame) {
+  const std::string preset = ui::ValueInForce(frame.context, "preset");
+  const auto pending = ui::PendingValue(frame.context, "preset");
+  const std::string text = TrFormat(frame.context.language, Text::kPreset,
+                                    pending ? ShowChange(preset, *pending) : preset);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), text).x;
+  ImGui::SetCursorScreenPos({at.x + widgets::ContentWidth() - width, at.y});
+  ImGui::BeginDisabled(!frame.enabled);
+  const bool open = widgets::LinkText(frame.look, "preset", text);
+  ImGui::EndDisabled();
+  frame.log->Text("knob:preset", preset, widgets::ToBox(at, ImGui::GetItemRectMax()));
+  if (open) ImGui::OpenPopup("presets");
+  if (ImGui::BeginPopup("presets")) {
+    for (const std::string& choice : config::FindKey("preset")->choices) {
+      if (ImGui::Selectable(choice.c_str(), choice == preset)) {
+        frame.commands->push_back(ui::SetKnob{"preset", choice});
+      }
+    }
+    ImGui::EndPopup();
+  }
+}
+
+void DrawPendingBar(const Frame& frame) {
+  const ui::Context& context = frame.context;
+  const ui::StateColors& colors = frame.look.theme.state;
+  const bool sent = context.control.unsent.empty();
+  const int64_t step = context.control.status.pending_step;
+  const std::string text = sent ? TrFormat(context.language, Text::kAppliesAtStep, step)
+                                : Tr(context.language, Text::kSending);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size(widgets::ContentWidth(), frame.look.Px(30));
+  const float rounding = frame.look.Px(ui::kRounding);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, {at.x + size.x, at.y + size.y}, colors.pending_fill, rounding);
+  list->AddRect(at, {at.x + size.x, at.y + size.y}, colors.pending, rounding, frame.look.Px(1));
+  const widgets::TextStyle style{frame.look.fonts.bold, ui::kTextSize, colors.pending_text};
+  const float text_y = at.y + (size.y - widgets::TextSize(frame.look, style, text).y) / 2;
+  const ui::Box box =
+      widgets::DrawText(frame.look, style, {at.x + frame.look.Px(12), text_y}, text);
+  frame.log->Int("applies_at", text, step, "step", box);
+  const char* revert = Tr(context.language, Text::kRevert);
+  const float revert_width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), revert).x;
+  ImGui::SetCursorScreenPos({at.x + size.x - revert_width - frame.look.Px(12), text_y});
+  if (widgets::LinkText(frame.look, "revert", revert)) {
+    frame.commands->push_back(ui::RevertPending{});
+  }
+  ImGui::SetCursorScreenPos({at.x, at.y + size.y});
+}
+
+// One place under the knobs says what is pending, refused, or why nothing can be turned; it keeps
+// its height, so the card below never moves.
+void DrawNotice(const Frame& frame) {
+  const ui::Context& context = frame.context;
+  const float top = ImGui::GetCursorPosY();
+  const bool pending = !context.control.status.pending.empty() || !context.control.unsent.empty();
+  const auto sentence = [&](Text text) {
+    frame.log->Text(
+        "notice", Tr(context.language, text),
+        widgets::Paragraph(frame.look, widgets::DimOf(frame.look), Tr(context.language, text)));
+  };
+  if (!context.snapshot) {
+    sentence(Text::kKnobsNoRun);
+  } else if (!context.control.error.empty()) {
+    widgets::TextStyle style = widgets::TextOf(frame.look);
+    style.color = frame.look.theme.state.bad;
+    frame.log->Text("error", context.control.error,
+                    widgets::Paragraph(frame.look, style, context.control.error));
+  } else if (ui::CanSteer(context)) {
+    if (pending) DrawPendingBar(frame);
+  } else {
+    sentence(context.snapshot->state == query::TraceState::kLive ? Text::kKnobsLost
+                                                                 : Text::kKnobsFinished);
+  }
+  ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), top + frame.look.Px(38)));
+  ImGui::Dummy({0, 0});
+}
+
+}  // namespace
+
+void DrawRunControl(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const Frame frame{context, widgets::LookOf(context), log, commands, ui::CanSteer(context)};
+  DrawPreset(frame);
+  DrawSection(frame, KnobSection::kSharding);
+  const bool emulated = ui::ValueInForce(context, "transport") == "emulated";
+  widgets::Gap(frame.look, 2);
+  widgets::FaintHeading(
+      frame.look, Tr(context.language, emulated ? Text::kSectionLink : Text::kSectionLinkMeasured));
+  DrawSection(frame, KnobSection::kLink);
+  widgets::Gap(frame.look, 2);
+  widgets::FaintHeading(frame.look, Tr(context.language, Text::kSectionTraining));
+  DrawSection(frame, KnobSection::kTraining);
+  widgets::Gap(frame.look, 6);
+  DrawNotice(frame);
+  DrawChangeCard(context, log);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,52 @@
+#include "ui/values.h"
+
+#include <fmt/format.h>
+
+#include "engine/config/config.h"
+#include "trace/base/time.h"
+
+namespace shardscope::ui {
+namespace {
+
+std::optional<std::string> Lookup(const std::map<std::string, std::string>& values,
+                                  std::string_view key) {
+  const auto found = values.find(std::string(key));
+  if (found == values.end()) return std::nullopt;
+  return found->second;
+}
+
+}  // namespace
+
+std::string ValueInForce(const Context& context, std::string_view key) {
+  if (context.control.connection == ConnectionState::kConnected) {
+    if (auto value = Lookup(context.control.status.values, key)) return *value;
+  }
+  if (context.snapshot) {
+    const auto& markers = context.snapshot->markers;
+    for (auto marker = markers.rbegin(); marker != markers.rend(); ++marker) {
+      if (marker->key == key) return marker->new_value;
+    }
+    if (auto value = Lookup(context.snapshot->config, key)) return *value;
+  }
+  const config::KeyInfo* info = config::FindKey(key);
+  return info != nullptr ? info->default_value : std::string();
+}
+
+std::optional<std::string> PendingValue(const Context& context, std::string_view key) {
+  if (!CanSteer(context)) return std::nullopt;
+  if (auto value = Lookup(context.control.unsent, key)) return value;
+  return Lookup(context.control.status.pending, key);
+}
+
+bool CanSteer(const Context& context) {
+  return context.control.connection == ConnectionState::kConnected;
+}
+
+std::string FormatMs(double duration_ns) {
+  const double ms = duration_ns / static_cast<double>(kNsPerMs);
+  // One decimal fewer from just under the next power of ten, where rounding would reach it.
+  const int decimals = ms < 9.995 ? 2 : ms < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f}", ms, decimals);
+}
+
+}  // namespace shardscope::ui

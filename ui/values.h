@@ -1,0 +1,25 @@
+// What a run's keys are set to, as panels show it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ui/context.h"
+
+namespace shardscope::ui {
+
+// The value in force: what the training says, else the run's start with its markers applied, else
+// the default.
+std::string ValueInForce(const Context& context, std::string_view key);
+
+// The value asked for and not yet in force; nullopt if there is none.
+std::optional<std::string> PendingValue(const Context& context, std::string_view key);
+
+// Whether a training answers, so that knobs can be turned.
+bool CanSteer(const Context& context);
+
+// "412", "41.2", "4.12": milliseconds with three significant digits, without the unit.
+std::string FormatMs(double duration_ns);
+
+}  // namespace shardscope::ui
