@@ -133,14 +133,15 @@ void MakeStalls(const RankIndex& rank, const Axis& axis, std::vector<GapBox>* ga
       [&](const analysis::Stall& stall) { return stall.end_ns <= axis.range().start_ns; });
   for (auto it = first; it != rank.stalls.end() && it->start_ns < axis.range().end_ns; ++it) {
     const auto stall = static_cast<uint32_t>(it - rank.stalls.begin());
-    const GapBox gap{axis.X(it->start_ns), axis.X(it->end_ns), stall};
+    const GapBox gap{axis.X(it->start_ns), axis.X(it->end_ns), stall,
+                     it->cause == analysis::StallCause::kSlot};
     if (gap.x1 - gap.x0 >= 1) gaps->push_back(gap);
   }
 }
 
 void AddExposed(int64_t start_ns, int64_t end_ns, const Axis& axis, std::vector<GapBox>* gaps) {
   if (end_ns <= axis.range().start_ns || start_ns >= axis.range().end_ns) return;
-  const GapBox gap{axis.X(start_ns), axis.X(end_ns), 0};
+  const GapBox gap{axis.X(start_ns), axis.X(end_ns), 0, false};
   if (!gaps->empty() && gap.x0 - gaps->back().x1 < kSpanGap) {
     gaps->back().x1 = std::max(gaps->back().x1, gap.x1);
   } else {

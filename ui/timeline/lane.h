@@ -36,7 +36,8 @@ inline constexpr int kDensityLevels = 8;
 struct GapBox {
   float x0 = 0;
   float x1 = 0;
-  uint32_t stall = 0;  // of RankIndex::stalls, in the compute lane
+  uint32_t stall = 0;      // of RankIndex::stalls, in the compute lane
+  bool slot_wait = false;  // waited for a core, not for communication
 };
 
 struct LaneDraw {

@@ -1,0 +1,186 @@
+#include "ui/panels/timeline/header.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/text.h"
+#include "ui/timeline/geometry.h"
+#include "ui/widgets/look.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using timeline::Axis;
+using timeline::Range;
+using widgets::Look;
+
+constexpr float kStepLabelWidth = 72;
+constexpr float kTickLabelWidth = 90;
+
+ui::Box ToBox(const Axis& axis, float y, float height) {
+  return {axis.left(), y, axis.right(), y + height};
+}
+
+// Milliseconds from the start of one step, right of its number.
+void DrawTicks(const ui::Context& context, const Axis& axis, const query::Step& step, float from_x,
+               const ui::Box& box) {
+  const Look look = widgets::LookOf(context);
+  const int64_t tick_ns = timeline::TickStepNs(axis.ns_per_pixel(), look.Px(kTickLabelWidth));
+  const int64_t first = std::max<int64_t>(1, (axis.range().start_ns - step.start_ns) / tick_ns);
+  for (int64_t tick = first; step.start_ns + tick * tick_ns < step.end_ns; ++tick) {
+    const float x = std::round(axis.X(step.start_ns + tick * tick_ns));
+    if (x > box.x1 - look.Px(kTickLabelWidth / 2)) break;
+    if (x < from_x) continue;
+    ImGui::GetWindowDrawList()->AddRectFilled({x, box.y1 - look.Px(4)}, {x + 1, box.y1},
+                                              context.theme->ink.faint);
+    widgets::DrawText(look, widgets::FaintOf(look), {x + look.Px(4), box.y0 + look.Px(4)},
+                      timeline::TickLabel(tick * tick_ns, tick_ns));
+  }
+}
+
+}  // namespace
+
+void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::DrawLog* log,
+                          ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const float top = ImGui::GetCursorScreenPos().y;
+  const float minimap_bottom = top + look.Px(timeline::kMinimapHeight);
+  DrawMinimap(context, axis, log, commands);
+  DrawFollow(context, {ImGui::GetWindowPos().x, top, axis.left(), minimap_bottom}, log, commands);
+  const float ruler_top = minimap_bottom + look.Px(4);
+  DrawRuler(context, axis, ToBox(axis, ruler_top, look.Px(timeline::kRulerHeight)), log);
+  ImGui::SetCursorScreenPos(
+      {ImGui::GetCursorScreenPos().x, ruler_top + look.Px(timeline::kRulerHeight)});
+}
+
+void TimelineHeader::DrawMinimap(const ui::Context& context, const Axis& axis, ui::DrawLog* log,
+                                 ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  const Range run{context.snapshot->start_ns, context.snapshot->end_ns};
+  const Axis run_axis(run, axis.left(), axis.width());
+  const bool stale =
+      report_ != context.report || run_ != run || width_ != axis.width() || left_ != axis.left();
+  if (stale && context.report != nullptr) {
+    const int32_t rank = context.snapshot->ranks.front().rank;
+    bars_ = timeline::MakeMinimap(context.report->steps, rank, run_axis);
+  }
+  if (context.report == nullptr) bars_.clear();
+  report_ = context.report;
+  run_ = run;
+  width_ = axis.width();
+  left_ = axis.left();
+
+  const ui::Box box = ToBox(axis, ImGui::GetCursorScreenPos().y, look.Px(timeline::kMinimapHeight));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float bottom = box.y1 - look.Px(1);
+  const float height = box.y1 - box.y0 - look.Px(3);
+  for (const timeline::MinimapBar& bar : bars_) {
+    const float x1 = std::max(bar.x0 + 1, bar.x1 - (bar.x1 - bar.x0 > 2.5F ? 1.0F : 0.0F));
+    const float y = bottom - height * bar.height;
+    const float split = y + height * bar.exposed;
+    list->AddRectFilled({bar.x0, split}, {x1, bottom},
+                        ui::Mix(theme.surface.panel, theme.op.forward, 0.85F));
+    list->AddRectFilled({bar.x0, y}, {x1, split}, theme.op.exposed);
+  }
+  const float x0 = std::clamp(run_axis.X(context.view.start_ns), box.x0, box.x1);
+  const float x1 = std::clamp(run_axis.X(context.view.end_ns), box.x0, box.x1);
+  const float middle = (x0 + x1) / 2;
+  const float half = std::max((x1 - x0) / 2, look.Px(3));
+  const ui::Box window{middle - half, box.y0, middle + half, box.y1};
+  list->AddRectFilled({window.x0, window.y0}, {window.x1, window.y1},
+                      ui::WithAlpha(theme.ink.text, 0.10F), look.Px(3));
+  list->AddRect({window.x0, window.y0}, {window.x1, window.y1}, theme.ink.text, look.Px(3),
+                look.Px(1.2F));
+  log->Int("minimap", "", static_cast<int64_t>(bars_.size()), "", box);
+  HandleMinimap(context, run_axis, commands);
+}
+
+void TimelineHeader::HandleMinimap(const ui::Context& context, const Axis& run_axis,
+                                   ui::Commands* commands) {
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({run_axis.left(), start.y});
+  ImGui::InvisibleButton("##minimap", {run_axis.width(), timeline::kMinimapHeight * context.scale});
+  ImGui::SetCursorScreenPos(start);
+  if (context.headless) return;
+  const Range view{context.view.start_ns, context.view.end_ns};
+  const float x = ImGui::GetIO().MousePos.x;
+  if (ImGui::IsItemActivated()) {
+    const int64_t at_ns = run_axis.Ns(x);
+    const bool inside = at_ns >= view.start_ns && at_ns < view.end_ns;
+    // A press beside the window centres it there first.
+    grabbed_ns_ = inside ? at_ns - view.start_ns : view.length_ns() / 2;
+    if (inside) return;
+  } else if (!ImGui::IsItemActive() || ImGui::GetIO().MouseDelta.x == 0) {
+    return;
+  }
+  const Range moved = timeline::DragMinimap(run_axis, view, x, grabbed_ns_);
+  commands->push_back(ui::SetView{moved.start_ns, moved.end_ns, false, false});
+}
+
+void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box, ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({ImGui::GetWindowPos().x, box.y0}, {box.x1, box.y1},
+                      context.theme->surface.raised);
+  const query::RowList<query::Step>& steps = context.snapshot->ranks.front().steps;
+  const auto first = std::partition_point(steps.begin(), steps.end(), [&](const query::Step& step) {
+    return step.end_ns <= axis.range().start_ns;
+  });
+  const auto last = std::partition_point(first, steps.end(), [&](const query::Step& step) {
+    return step.start_ns < axis.range().end_ns;
+  });
+  const int stride = timeline::LabelStride(last - first, axis.width(), look.Px(kStepLabelWidth));
+  const widgets::TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.dim};
+  list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1}, true);
+  for (auto step = first; step != last; ++step) {
+    if (step->step % stride != 0) continue;
+    const float x = std::round(axis.X(step->start_ns));
+    list->AddRectFilled({x, box.y0}, {x + 1, box.y1}, context.theme->surface.line);
+    const std::string text = ui::TrFormat(context.language, ui::Text::kStepN, step->step);
+    const float end = axis.X(step->end_ns);
+    const float width = widgets::TextSize(look, style, text).x;
+    // The number of a step whose start is left of the window stays visible at the edge.
+    const float text_x = std::max(x, box.x0) + look.Px(6);
+    if (stride == 1 && text_x + width > std::min(end, box.x1)) continue;
+    const ui::Box drawn = widgets::DrawText(look, style, {text_x, box.y0 + look.Px(4)}, text);
+    log->Int("step:" + std::to_string(step->step), text, step->step, "step", drawn);
+    if (stride == 1) DrawTicks(context, axis, *step, drawn.x1 + look.Px(12), box);
+  }
+  list->PopClipRect();
+}
+
+void DrawFollow(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                ui::Commands* commands) {
+  if (context.snapshot->state != query::TraceState::kLive) return;
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  const char* text = ui::Tr(context.language, ui::Text::kTimelineFollow);
+  const bool on = context.view.follow;
+  const float middle = std::round((box.y0 + box.y1) / 2);
+  const float x = box.x0 + look.Px(ui::kPanelPadding);
+  const ImVec2 centre(x + look.Px(4), middle);
+  if (on) {
+    ImGui::GetWindowDrawList()->AddCircleFilled(centre, look.Px(3.5F), theme.state.good);
+  } else {
+    ImGui::GetWindowDrawList()->AddCircle(centre, look.Px(3.5F), theme.ink.faint);
+  }
+  const widgets::TextStyle style = on ? widgets::TextOf(look) : widgets::DimOf(look);
+  const ui::Box drawn =
+      widgets::DrawText(look, style, {x + look.Px(13), middle - look.Px(7)}, text);
+  log->Text("follow", text, drawn);
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({x, box.y0});
+  if (ImGui::InvisibleButton("##follow", {drawn.x1 - x, box.y1 - box.y0})) {
+    commands->push_back(ui::SetFollow{!on});
+  }
+  if (!context.headless) {
+    widgets::ItemTooltip(look, ui::Tr(context.language, ui::Text::kTimelineFollowTip), "");
+  }
+  ImGui::SetCursorScreenPos(start);
+}
+
+}  // namespace shardscope::panels

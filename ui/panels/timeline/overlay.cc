@@ -1,0 +1,168 @@
+#include "ui/panels/timeline/overlay.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "trace/analysis/names.h"
+#include "trace/base/units.h"
+#include "ui/text.h"
+#include "ui/timeline/draw/decoration.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+namespace {
+
+using timeline::Lane;
+using timeline::LaneKind;
+using widgets::Look;
+
+const Lane* FindLane(const timeline::Layout& layout, int32_t rank, LaneKind kind) {
+  for (const Lane& lane : layout.lanes) {
+    if (lane.rank == rank && lane.kind == kind) return &lane;
+  }
+  return nullptr;
+}
+
+bool Intersects(const ui::Box& a, const ui::Box& b) {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+
+// A curve that leaves and arrives horizontally or vertically, over a darker one so that it reads on
+// any ground.
+struct Curve {
+  ImVec2 from;
+  ImVec2 from_pull;
+  ImVec2 to_pull;
+  ImVec2 to;
+};
+void DrawCurve(const Look& look, const Curve& curve) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddBezierCubic(curve.from, curve.from_pull, curve.to_pull, curve.to,
+                       ui::WithAlpha(look.theme.surface.panel, 0.75F), look.Px(4));
+  list->AddBezierCubic(curve.from, curve.from_pull, curve.to_pull, curve.to, look.theme.ink.text,
+                       look.Px(1.6F));
+}
+
+void DrawArrowHead(const Look& look, ImVec2 tip) {
+  const float size = look.Px(7);
+  ImGui::GetWindowDrawList()->AddTriangleFilled({tip.x, tip.y}, {tip.x - size, tip.y - size * 0.6F},
+                                                {tip.x - size, tip.y + size * 0.6F},
+                                                look.theme.ink.text);
+}
+
+}  // namespace
+
+std::string StallTitle(const ui::Context& context, const analysis::Stall& stall) {
+  std::string waiting = stall.op_name;
+  if (const query::RankRows* rows = context.snapshot->FindRank(stall.rank)) {
+    const uint32_t row = timeline::FindRow(*rows, stall.op_run);
+    const query::PlanOp* op = row == timeline::kNoRow
+                                  ? nullptr
+                                  : context.snapshot->FindPlanOp(rows->op_runs[row].plan_op);
+    if (op != nullptr) waiting = analysis::ShortName(*op);
+  }
+  return ui::TrFormat(context.language, ui::Text::kTimelineStallBefore,
+                      FormatDuration(stall.stall_ns), waiting);
+}
+
+void TimelineOverlay::Update(const ui::Context& context) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  const bool same_op = facts_.found && facts_.run.id == context.selection.op_run &&
+                       facts_.run.rank == context.selection.rank &&
+                       run_folder_ == snapshot.run_folder;
+  // Later rows can still add the first use and the other ranks' arrivals until the next step ended.
+  const query::RankRows* rows = snapshot.FindRank(context.selection.rank);
+  const bool settled = same_op && rows != nullptr && !rows->steps.empty() &&
+                       rows->steps.back().step > facts_.run.step;
+  if (same_op && (settled || generation_ == snapshot.generation)) return;
+  facts_ = timeline::FactsOf(snapshot, context.selection.rank, context.selection.op_run);
+  run_folder_ = snapshot.run_folder;
+  generation_ = snapshot.generation;
+}
+
+void TimelineOverlay::Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log) {
+  ui::Box taken;
+  if (context.selection.op_run >= 0) {
+    Update(context);
+    if (facts_.found && facts_.slack.found) taken = DrawArrow(context, frame, log);
+  }
+  if (context.headless) DrawStallCallout(context, frame, taken, log);
+}
+
+ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& frame,
+                                   ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const int32_t rank = context.selection.rank;
+  const Lane* host = FindLane(frame.layout, rank, LaneKind::kHost);
+  const Lane* compute = FindLane(frame.layout, rank, LaneKind::kCompute);
+  const Lane* gather = FindLane(frame.layout, rank, LaneKind::kAllGather);
+  if (host == nullptr || compute == nullptr || gather == nullptr) return {};
+  const float issue_x = frame.axis.X(facts_.run.issued_ns);
+  const float start_x = frame.axis.X(facts_.run.started_ns);
+  const float end_x = frame.axis.X(facts_.run.ended_ns);
+  const float use_x = frame.axis.X(facts_.slack.first_use_ns);
+  if (use_x < frame.axis.left() || issue_x > frame.axis.right()) return {};
+  const float host_y = frame.origin + host->y + host->height / 2;
+  const float gather_y = frame.origin + gather->y + gather->height / 2;
+  const float use_y = frame.origin + compute->y + compute->height / 2;
+  const float drop = gather_y - host_y;
+  DrawCurve(look, {{issue_x, host_y},
+                   {issue_x, host_y + drop * 0.6F},
+                   {start_x - look.Px(10), gather_y},
+                   {start_x, gather_y}});
+  // The use may lie before the end (a stall): then the curve goes back, which is what it says.
+  const float tip_x = std::max(use_x, end_x);
+  DrawCurve(look, {{end_x, gather_y},
+                   {end_x + look.Px(14), gather_y},
+                   {tip_x - look.Px(18), use_y},
+                   {tip_x - look.Px(2), use_y}});
+  DrawArrowHead(look, {tip_x, use_y});
+  const bool late = facts_.slack.slack_ns < 0;
+  timeline::Callout callout;
+  callout.title = ui::TrFormat(context.language, ui::Text::kTimelineSlack,
+                               FormatDuration(facts_.slack.slack_ns));
+  callout.border = late ? look.theme.op.exposed : look.theme.ink.text;
+  if (late && facts_.stall) {
+    callout.detail =
+        ui::StallSentence(context.language, facts_.stall->cause, facts_.stall->cause_object);
+  }
+  const ImVec2 at(start_x - look.Px(14), frame.origin + gather->y + gather->height + look.Px(5));
+  const ui::Box drawn = timeline::DrawCallout(look, at, frame.box, callout);
+  log->Int("slack", callout.title, facts_.slack.slack_ns, "ns", drawn);
+  return drawn;
+}
+
+void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& frame,
+                                       const ui::Box& taken, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  if (frame.index.ranks().empty()) return;
+  const timeline::RankIndex& rank = frame.index.ranks().front();
+  const Lane* gather = FindLane(frame.layout, rank.rank, LaneKind::kAllGather);
+  if (gather == nullptr) return;
+  const analysis::Stall* dearest = nullptr;
+  for (const analysis::Stall& stall : rank.stalls) {
+    if (stall.blocking_op_run < 0) continue;
+    if (facts_.found && stall.blocking_op_run == facts_.run.id) continue;  // the arrow tells it
+    const float x0 = frame.axis.X(stall.start_ns);
+    const float x1 = frame.axis.X(stall.end_ns);
+    if (x0 < frame.axis.left() || x1 > frame.axis.right() || x1 - x0 < look.Px(12)) continue;
+    const ui::Box covered{x0, taken.y0, x0 + look.Px(200), taken.y1};
+    if (Intersects(covered, taken)) continue;
+    if (dearest == nullptr || stall.stall_ns > dearest->stall_ns) dearest = &stall;
+  }
+  if (dearest == nullptr) return;
+  const timeline::Callout callout{
+      StallTitle(context, *dearest),
+      ui::StallSentence(context.language, dearest->cause, dearest->cause_object),
+      look.theme.op.exposed};
+  const ImVec2 at(frame.axis.X(dearest->start_ns) + look.Px(2),
+                  frame.origin + gather->y + gather->height - look.Px(2));
+  const ui::Box drawn = timeline::DrawCallout(look, at, frame.box, callout);
+  log->Int("stall", callout.title, dearest->stall_ns, "ns", drawn);
+  log->Text("stall_cause", callout.detail, drawn);
+}
+
+}  // namespace shardscope::panels

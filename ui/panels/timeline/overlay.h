@@ -1,0 +1,44 @@
+// What explains the lanes: the arrow of the selected all-gather from its issue to its first use,
+// and the call-out of a stall.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/timeline/axis.h"
+#include "ui/timeline/facts.h"
+#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::panels {
+
+class TimelineOverlay {
+ public:
+  struct Frame {
+    const timeline::RunIndex& index;
+    const timeline::Layout& layout;
+    const timeline::Axis& axis;
+    ui::Box box;       // of all lanes on screen
+    float origin = 0;  // y on screen of Layout's 0
+  };
+  // The arrow of the selection; in headless pictures also the dearest stall in view, since nobody
+  // hovers there.
+  void Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log);
+
+ private:
+  void Update(const ui::Context& context);
+  ui::Box DrawArrow(const ui::Context& context, const Frame& frame, ui::DrawLog* log) const;
+  void DrawStallCallout(const ui::Context& context, const Frame& frame, const ui::Box& taken,
+                        ui::DrawLog* log) const;
+
+  std::string run_folder_;
+  uint64_t generation_ = 0;
+  timeline::OpFacts facts_;  // of the selection
+};
+
+// "stall 28.0 ms before B block1".
+std::string StallTitle(const ui::Context& context, const analysis::Stall& stall);
+
+}  // namespace shardscope::panels

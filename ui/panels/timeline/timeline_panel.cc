@@ -1,0 +1,254 @@
+#include "ui/panels/timeline/timeline_panel.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/panels/timeline/tooltip.h"
+#include "ui/text.h"
+#include "ui/timeline/draw/decoration.h"
+#include "ui/timeline/geometry.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using timeline::Axis;
+using timeline::Lane;
+using timeline::LaneKind;
+using timeline::RankBlock;
+using widgets::Look;
+
+// Rows that one frame may take into the index: about 20 ms; a large trace arrives over some frames.
+constexpr size_t kRowsPerFrame = 200'000;
+constexpr float kScrollPixels = 48;  // a notch of the wheel over the gutter
+
+const char* NameOf(ui::Language language, LaneKind kind) {
+  switch (kind) {
+    case LaneKind::kHost:
+      return ui::Tr(language, ui::Text::kHost);
+    case LaneKind::kCompute:
+      return ui::Tr(language, ui::Text::kCompute);
+    case LaneKind::kCopy:
+      return ui::Tr(language, ui::Text::kCopy);
+    case LaneKind::kAllGather:
+      return ui::Tr(language, ui::Text::kAllGather);
+    case LaneKind::kReduceScatter:
+      return ui::Tr(language, ui::Text::kReduceScatter);
+    case LaneKind::kAllReduce:
+      return ui::Tr(language, ui::Text::kAllReduce);
+    case LaneKind::kExposed:
+      return ui::Tr(language, ui::Text::kExposed);
+    case LaneKind::kFolded:
+      break;
+  }
+  return "";
+}
+
+void DrawTriangle(const Look& look, ImVec2 centre, bool folded) {
+  const float s = look.Px(3.5F);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (folded) {
+    list->AddTriangleFilled({centre.x - s * 0.6F, centre.y - s}, {centre.x + s, centre.y},
+                            {centre.x - s * 0.6F, centre.y + s}, look.theme.ink.faint);
+  } else {
+    list->AddTriangleFilled({centre.x - s, centre.y - s * 0.6F},
+                            {centre.x + s, centre.y - s * 0.6F}, {centre.x, centre.y + s},
+                            look.theme.ink.faint);
+  }
+}
+
+}  // namespace
+
+void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  log->SetPanel("timeline");
+  const Look look = widgets::LookOf(context);
+  if (context.snapshot == nullptr) {
+    const char* text = ui::Tr(context.language, ui::Text::kNoRunOpen);
+    log->Text("empty", text, widgets::EmptyState(look, text));
+    return;
+  }
+  const size_t max_rows = context.headless ? SIZE_MAX : kRowsPerFrame;
+  const bool complete = index_.Advance(*context.snapshot, max_rows);
+  if (context.snapshot->ranks.empty() || context.snapshot->end_ns <= context.snapshot->start_ns) {
+    const std::string text =
+        ui::TrFormat(context.language, ui::Text::kWaitingForRows, context.snapshot->name);
+    log->Text("empty", text, widgets::EmptyState(look, text));
+    return;
+  }
+  // Any command asks for another frame; this one changes nothing else.
+  if (!complete) commands->push_back(ui::SetHover{context.hover_ns});
+  const Axis axis = timeline::WindowAxis(context);
+  header_.Draw(context, axis, log, commands);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(20));
+  const ui::Box box{axis.left(), top.y, axis.right(), bottom};
+  UpdateLayout(context, ImGui::GetIO().MousePos.y - box.y0);
+  HandleMouse(context, axis, box, commands);
+  HandleScroll(context, axis, box);
+  DrawLanes(context, axis, box, log);
+  DrawScrollBar(context, box);
+}
+
+void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
+  timeline::Layout layout =
+      timeline::MakeLayout(index_.LanesOfRanks(), context.folded_ranks, context.scale);
+  if (layout.height != layout_.height && layout_.height > 0) {
+    scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
+  }
+  layout_ = std::move(layout);
+}
+
+const timeline::LaneDraw& TimelinePanel::LaneDrawOf(const ui::Context& context, const Lane& lane,
+                                                    const Axis& axis) {
+  CachedLane& cached = lanes_[{lane.rank, lane.kind}];
+  const LaneKey key{index_.version(), axis.range(), axis.left(), axis.width()};
+  if (cached.key == key) return cached.draw;
+  cached.key = key;
+  const timeline::RankIndex* rank = index_.Find(lane.rank);
+  const query::RankRows* rows = context.snapshot->FindRank(lane.rank);
+  if (rank == nullptr || rows == nullptr) {
+    cached.draw = {};
+  } else {
+    cached.draw = timeline::Preprocess(index_, *rows, *rank, lane.kind, axis, cached.draw.dense);
+  }
+  return cached.draw;
+}
+
+void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, const ui::Box& box,
+                              ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const float origin = box.y0 - std::round(scroll_);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->PushClipRect({ImGui::GetWindowPos().x, box.y0}, {box.x1, box.y1}, true);
+  timeline::DrawStepLines(context, axis, box.y0, box.y1);
+  list->AddRectFilled({axis.left() - 1, box.y0}, {axis.left(), box.y1},
+                      context.theme->surface.line);
+  DrawGutter(context, box, log);
+  list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1}, true);
+  const timeline::LanePainter painter{context, axis, log, &labels_};
+  const auto [first, last] = timeline::VisibleLanes(layout_, scroll_, scroll_ + box.y1 - box.y0);
+  for (size_t at = first; at < last; ++at) {
+    const Lane& lane = layout_.lanes[at];
+    const float y = origin + lane.y;
+    painter.Draw(LaneDrawOf(context, lane, axis), lane, {box.x0, y, box.x1, y + lane.height});
+  }
+  const std::vector<timeline::Change> changes = timeline::ChangesOf(*context.snapshot);
+  const float below = origin + layout_.height + look.Px(6);
+  const float label_y = std::min(below, box.y1 - look.Px(22));
+  timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
+  overlay_.Draw(context, {index_, layout_, axis, box, origin}, log);
+  timeline::DrawCursor(context, axis, box.y0, box.y1);
+  list->PopClipRect();
+  list->PopClipRect();
+}
+
+void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
+                               ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  const float left = ImGui::GetWindowPos().x;
+  const float origin = box.y0 - std::round(scroll_);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (const RankBlock& block : layout_.ranks) {
+    const float y = origin + block.y;
+    if (y > box.y1 || y + block.height < box.y0) continue;
+    list->AddRectFilled({left, y + block.height - 1}, {box.x1, y + block.height},
+                        theme.surface.line);
+    const float name_y = y + look.Px(ui::kGrid);
+    const std::string name = ui::TrFormat(context.language, ui::Text::kRankN, block.rank);
+    const widgets::TextStyle style{look.fonts.bold, ui::kTextSize,
+                                   block.folded ? theme.ink.dim : theme.ink.text};
+    const ui::Box drawn =
+        widgets::DrawText(look, style, {left + look.Px(ui::kPanelPadding), name_y}, name);
+    log->Int("rank:" + std::to_string(block.rank), name, block.rank, "", drawn);
+    const float triangle_x = left + look.Px(block.folded ? 80 : 17);
+    DrawTriangle(look, {triangle_x, name_y + look.Px(block.folded ? 7 : 24)}, block.folded);
+  }
+  const auto [first, last] = timeline::VisibleLanes(layout_, scroll_, scroll_ + box.y1 - box.y0);
+  for (size_t at = first; at < last; ++at) {
+    const Lane& lane = layout_.lanes[at];
+    widgets::TextStyle style = widgets::DimOf(look);
+    style.size = ui::kSmallTextSize;
+    if (lane.kind == LaneKind::kExposed) style.color = theme.op.exposed;
+    const char* name = NameOf(context.language, lane.kind);
+    const float y = origin + lane.y + (lane.height - look.Px(13)) / 2;
+    widgets::DrawTextRight(look, style, {box.x0 - look.Px(8), y}, name);
+  }
+}
+
+void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,
+                                ui::Commands* commands) {
+  const float left = ImGui::GetWindowPos().x;
+  ImGui::SetCursorScreenPos({left, box.y0});
+  ImGui::InvisibleButton("##lanes", {box.x1 - left, box.y1 - box.y0});
+  const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
+  hand_.Handle(context, axis, run_ns + run_ns / 5, commands);
+  if (context.headless || !(ImGui::IsItemHovered() || hand_.clicked())) return;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const float y = mouse.y - box.y0 + std::round(scroll_);
+  const RankBlock* block = timeline::RankAt(layout_, y);
+  if (mouse.x < axis.left()) {
+    if (hand_.clicked() && block != nullptr) commands->push_back(ui::ToggleRank{block->rank});
+    if (block != nullptr && !ImGui::IsItemActive()) {
+      const ui::Text tip = block->folded ? ui::Text::kTimelineUnfold : ui::Text::kTimelineFold;
+      widgets::ItemTooltip(widgets::LookOf(context), ui::Tr(context.language, tip), "");
+    }
+    return;
+  }
+  const timeline::Hit hit = timeline::HitTest(index_, layout_, axis, mouse.x, y);
+  if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) &&
+      hit.kind != timeline::Hit::Kind::kNothing) {
+    const timeline::Range fit = timeline::FitWithMargin(hit.range);
+    commands->push_back(ui::SetView{fit.start_ns, fit.end_ns, true, false});
+  } else if (hand_.clicked()) {
+    Select(context, hit, commands);
+  }
+  if (ImGui::IsItemActive()) return;
+  const TooltipText text = TooltipOf(context, index_, hit);
+  if (text.title.empty()) return;
+  const ui::Color border = text.warns ? context.theme->op.exposed : context.theme->surface.line;
+  widgets::Tooltip(widgets::LookOf(context), text.title, text.detail, border);
+}
+
+void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, const ui::Box& box) {
+  scroll_ -= hand_.vertical_drag();
+  const ImGuiIO& io = ImGui::GetIO();
+  if (!context.headless && ImGui::IsItemHovered() && io.MousePos.x < axis.left()) {
+    scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
+  }
+  const float room = layout_.height + 28 * context.scale - (box.y1 - box.y0);
+  scroll_ = std::clamp(scroll_, 0.0F, std::max(room, 0.0F));
+}
+
+void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
+                           ui::Commands* commands) const {
+  const bool add = ImGui::GetIO().KeyShift;
+  const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
+  const timeline::RankIndex* rank = index_.Find(hit.rank);
+  if (hit.kind == timeline::Hit::Kind::kSpan && hit.count == 1 && rows != nullptr) {
+    commands->push_back(ui::SelectOp{rows->op_runs[hit.row].id, hit.rank, add});
+  } else if (hit.kind == timeline::Hit::Kind::kStall && rank != nullptr) {
+    // What it waited for tells more than what waited.
+    const analysis::Stall& stall = rank->stalls[hit.stall];
+    const int64_t op = stall.blocking_op_run >= 0 ? stall.blocking_op_run : stall.op_run;
+    commands->push_back(ui::SelectOp{op, hit.rank, add});
+  } else if (!add && context.selection.op_run >= 0) {
+    commands->push_back(ui::SelectOp{-1, 0, false});
+  }
+}
+
+void TimelinePanel::DrawScrollBar(const ui::Context& context, const ui::Box& box) const {
+  const float height = box.y1 - box.y0;
+  const float content = layout_.height + 28 * context.scale;
+  if (content <= height || context.headless) return;
+  const float y0 = box.y0 + height * scroll_ / content;
+  const float y1 = box.y0 + height * (scroll_ + height) / content;
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      {box.x1 + 2 * context.scale, y0}, {box.x1 + 5 * context.scale, y1},
+      ui::WithAlpha(context.theme->ink.faint, 0.6F), 1.5F * context.scale);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,62 @@
+// Timeline: minimap, step ruler and the lanes of every rank on one time axis.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ui/commands.h"
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/panels/timeline/header.h"
+#include "ui/panels/timeline/overlay.h"
+#include "ui/timeline/draw/draw_lane.h"
+#include "ui/timeline/draw/hand.h"
+#include "ui/timeline/hit_test.h"
+#include "ui/timeline/lane.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::panels {
+
+class TimelinePanel {
+ public:
+  // Fills the current window. Keeps what it computed from frame to frame, nothing else.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+
+ private:
+  struct LaneKey {
+    uint64_t version = 0;
+    timeline::Range range;
+    float left = 0;
+    float width = 0;
+    bool operator==(const LaneKey&) const = default;
+  };
+  struct CachedLane {
+    LaneKey key;
+    timeline::LaneDraw draw;
+  };
+
+  void UpdateLayout(const ui::Context& context, float mouse_y);
+  const timeline::LaneDraw& LaneDrawOf(const ui::Context& context, const timeline::Lane& lane,
+                                       const timeline::Axis& axis);
+  void DrawLanes(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
+                 ui::DrawLog* log);
+  void DrawGutter(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) const;
+  void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
+                   ui::Commands* commands);
+  void HandleScroll(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box);
+  void Select(const ui::Context& context, const timeline::Hit& hit, ui::Commands* commands) const;
+  void DrawScrollBar(const ui::Context& context, const ui::Box& box) const;
+
+  timeline::RunIndex index_;
+  timeline::Layout layout_;
+  timeline::LabelCache labels_;
+  timeline::Hand hand_;
+  TimelineHeader header_;
+  TimelineOverlay overlay_;
+  std::map<std::pair<int32_t, timeline::LaneKind>, CachedLane> lanes_;
+  float scroll_ = 0;
+};
+
+}  // namespace shardscope::panels

@@ -1,0 +1,76 @@
+#include "ui/panels/timeline/tooltip.h"
+
+#include <algorithm>
+
+#include "trace/analysis/names.h"
+#include "trace/base/units.h"
+#include "ui/panels/timeline/overlay.h"
+#include "ui/text.h"
+
+namespace shardscope::panels {
+namespace {
+
+using timeline::Hit;
+
+std::string Join(const std::string& name, const std::string& value) { return name + "  " + value; }
+
+TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
+  const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
+  const timeline::RankIndex* rank = index.Find(hit.rank);
+  if (rows == nullptr || rank == nullptr || hit.row >= rows->op_runs.size()) return {};
+  const query::OpRun& run = rows->op_runs[hit.row];
+  const query::PlanOp* op = context.snapshot->FindPlanOp(run.plan_op);
+  if (op == nullptr) return {};
+  TooltipText text;
+  const std::string name = analysis::ShortName(*op);
+  if (hit.lane == timeline::LaneKind::kHost && op->op_class != query::OpClass::kHost) {
+    text.title = ui::TrFormat(context.language, ui::Text::kTimelineIssueOf, name);
+    text.detail = ui::TrFormat(context.language, ui::Text::kTimelineStartedAfter,
+                               FormatDuration(run.started_ns - run.issued_ns));
+    return text;
+  }
+  text.title = Join(name, FormatDuration(run.ended_ns - run.started_ns));
+  if (const query::Collective* collective = index.CollectiveOf(*rows, *rank, hit.row)) {
+    const timeline::Arrival* arrival = index.ArrivalOf(*collective);
+    const int64_t last_ns = arrival == nullptr ? run.started_ns
+                                               : std::clamp(arrival->last_ns, run.started_ns,
+                                                            std::max(run.started_ns, run.ended_ns));
+    text.detail = ui::TrFormat(context.language, ui::Text::kTimelineWaitTransfer,
+                               FormatDuration(last_ns - run.started_ns),
+                               FormatDuration(run.ended_ns - last_ns));
+  } else if (run.slot_wait_ns > 0) {
+    text.detail = ui::TrFormat(context.language, ui::Text::kTimelineSlotWait,
+                               FormatDuration(run.slot_wait_ns));
+  }
+  return text;
+}
+
+}  // namespace
+
+TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
+  const int64_t length_ns = hit.range.length_ns();
+  switch (hit.kind) {
+    case Hit::Kind::kNothing:
+      return {};
+    case Hit::Kind::kExposed:
+      return {Join(ui::Tr(context.language, ui::Text::kExposedCommunication),
+                   FormatDuration(length_ns)),
+              "", true};
+    case Hit::Kind::kStall: {
+      const timeline::RankIndex* rank = index.Find(hit.rank);
+      if (rank == nullptr || hit.stall >= rank->stalls.size()) return {};
+      const analysis::Stall& stall = rank->stalls[hit.stall];
+      return {StallTitle(context, stall),
+              ui::StallSentence(context.language, stall.cause, stall.cause_object), true};
+    }
+    case Hit::Kind::kSpan:
+      break;
+  }
+  if (hit.count > 1) {
+    return {ui::TrFormat(context.language, ui::Text::kTimelineFolded, hit.count),
+            FormatDuration(length_ns), false};
+  }
+  return OfSpan(context, index, hit);
+}
+
+}  // namespace shardscope::panels

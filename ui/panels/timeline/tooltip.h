@@ -1,0 +1,20 @@
+// The tooltip of the timeline: name, duration and the one fact that matters.
+#pragma once
+
+#include <string>
+
+#include "ui/context.h"
+#include "ui/timeline/hit_test.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::panels {
+
+struct TooltipText {
+  std::string title;  // empty: no tooltip
+  std::string detail;
+  bool warns = false;  // a stall or exposed communication
+};
+TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& index,
+                      const timeline::Hit& hit);
+
+}  // namespace shardscope::panels

@@ -1,0 +1,115 @@
+#include "ui/timeline/draw/decoration.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/timeline/geometry.h"
+
+namespace shardscope::timeline {
+namespace {
+
+using widgets::Look;
+
+constexpr float kDash = 4;
+constexpr float kDashGap = 3;
+
+}  // namespace
+
+Axis WindowAxis(const ui::Context& context) {
+  const float left = std::round(ImGui::GetWindowPos().x + kGutter * context.scale);
+  const float right =
+      std::round(ImGui::GetWindowPos().x + ImGui::GetWindowSize().x - kRightMargin * context.scale);
+  return {{context.view.start_ns, context.view.end_ns}, left, right - left};
+}
+
+void DrawDashedVertical(const Look& look, float x, float y0, float y1, ui::Color color) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  x = std::round(x);
+  for (float y = y0; y < y1; y += look.Px(kDash + kDashGap)) {
+    list->AddRectFilled({x, y}, {x + look.Px(1.5F), std::min(y + look.Px(kDash), y1)}, color);
+  }
+}
+
+void DrawDashedHorizontal(const Look& look, float x0, float x1, float y, ui::Color color) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  y = std::round(y);
+  for (float x = x0; x < x1; x += look.Px(6 + 4)) {
+    list->AddRectFilled({x, y}, {std::min(x + look.Px(6), x1), y + look.Px(1.2F)}, color);
+  }
+}
+
+void DrawChanges(const ui::Context& context, const std::vector<Change>& changes, const Axis& axis,
+                 const ui::Box& box, float label_y, ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  float free_x = axis.left();  // labels never cover one another
+  for (const Change& change : changes) {
+    const float x = axis.X(change.time_ns);
+    if (x < axis.left() || x > axis.right()) continue;
+    DrawDashedVertical(look, x, box.y0, box.y1, theme.state.pending);
+    if (label_y < 0 || x + look.Px(3) < free_x) continue;
+    const std::string text = ChangeLabel(change.markers);
+    const widgets::TextStyle style{look.fonts.bold, ui::kSmallTextSize, theme.state.pending_text};
+    const ImVec2 size = widgets::TextSize(look, style, text);
+    const float width = size.x + look.Px(12);
+    const float left = std::min(std::round(x + look.Px(4)), axis.right() - width);
+    const ui::Box label{left, label_y, left + width, label_y + look.Px(18)};
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    list->AddRectFilled({label.x0, label.y0}, {label.x1, label.y1}, theme.surface.panel,
+                        look.Px(3));
+    list->AddRect({label.x0, label.y0}, {label.x1, label.y1}, theme.state.pending, look.Px(3),
+                  look.Px(1));
+    widgets::DrawTextCentered(look, style, label, text);
+    if (log != nullptr) {
+      log->Int("change:" + std::to_string(change.step), text, change.step, "step", label);
+    }
+    free_x = label.x1;
+  }
+}
+
+void DrawCursor(const ui::Context& context, const Axis& axis, float y0, float y1) {
+  if (context.hover_ns < 0 || context.headless) return;
+  const float x = axis.X(context.hover_ns);
+  if (x < axis.left() || x > axis.right()) return;
+  ImGui::GetWindowDrawList()->AddLine({std::round(x) + 0.5F, y0}, {std::round(x) + 0.5F, y1},
+                                      ui::WithAlpha(context.theme->ink.text, 0.35F), 1);
+}
+
+void DrawStepLines(const ui::Context& context, const Axis& axis, float y0, float y1) {
+  if (context.snapshot->ranks.empty()) return;
+  const query::RowList<query::Step>& steps = context.snapshot->ranks.front().steps;
+  auto step =
+      std::lower_bound(steps.begin(), steps.end(), axis.range().start_ns,
+                       [](const query::Step& row, int64_t time) { return row.start_ns < time; });
+  float last_x = axis.left() - 1000;
+  for (; step != steps.end() && step->start_ns <= axis.range().end_ns; ++step) {
+    const float x = std::round(axis.X(step->start_ns));
+    if (x - last_x < 24 * context.scale) continue;
+    ImGui::GetWindowDrawList()->AddRectFilled({x, y0}, {x + 1, y1}, context.theme->surface.line);
+    last_x = x;
+  }
+}
+
+ui::Box DrawCallout(const Look& look, ImVec2 at, const ui::Box& bounds, const Callout& callout) {
+  const widgets::TextStyle title{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
+  const widgets::TextStyle detail{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  const ImVec2 title_size = widgets::TextSize(look, title, callout.title);
+  const ImVec2 detail_size = widgets::TextSize(look, detail, callout.detail);
+  const bool two = !callout.detail.empty();
+  const float width = std::max(title_size.x, detail_size.x) + look.Px(two ? 20 : 16);
+  const float height = two ? look.Px(42) : look.Px(18);
+  const float x = std::round(std::clamp(at.x, bounds.x0, std::max(bounds.x0, bounds.x1 - width)));
+  const float y = std::round(std::clamp(at.y, bounds.y0, std::max(bounds.y0, bounds.y1 - height)));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({x, y}, {x + width, y + height}, look.theme.surface.panel, look.Px(4));
+  list->AddRect({x, y}, {x + width, y + height}, callout.border, look.Px(4), look.Px(1.2F));
+  if (two) {
+    widgets::DrawText(look, title, {x + look.Px(10), y + look.Px(6)}, callout.title);
+    widgets::DrawText(look, detail, {x + look.Px(10), y + look.Px(23)}, callout.detail);
+  } else {
+    widgets::DrawTextCentered(look, title, {x, y, x + width, y + height}, callout.title);
+  }
+  return {x, y, x + width, y + height};
+}
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,45 @@
+// What runs through timeline and memory alike: change markers, the cursor, step boundaries; and the
+// small call-outs. UI thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/timeline/axis.h"
+#include "ui/timeline/labels.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::timeline {
+
+// The time axis of the current window: from kGutter right of its left edge to kRightMargin left of
+// its right edge.
+Axis WindowAxis(const ui::Context& context);
+
+void DrawDashedVertical(const widgets::Look& look, float x, float y0, float y1, ui::Color color);
+void DrawDashedHorizontal(const widgets::Look& look, float x0, float x1, float y, ui::Color color);
+
+// Dashed lines at every change, from y0 to y1; `label_y` < 0: no labels. Logs them as
+// "change:<step>".
+void DrawChanges(const ui::Context& context, const std::vector<Change>& changes, const Axis& axis,
+                 const ui::Box& box, float label_y, ui::DrawLog* log);
+
+// The vertical line under the mouse, in every panel on the axis.
+void DrawCursor(const ui::Context& context, const Axis& axis, float y0, float y1);
+
+// Thin lines at the step boundaries of the first rank that are at least some pixels apart.
+void DrawStepLines(const ui::Context& context, const Axis& axis, float y0, float y1);
+
+// A bordered box with one bold and perhaps one dim line, kept inside `bounds`. `at` is its left
+// top.
+struct Callout {
+  std::string title;
+  std::string detail;
+  ui::Color border = 0;
+};
+ui::Box DrawCallout(const widgets::Look& look, ImVec2 at, const ui::Box& bounds,
+                    const Callout& callout);
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,208 @@
+#include "ui/timeline/draw/draw_lane.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ui/timeline/geometry.h"
+
+namespace shardscope::timeline {
+namespace {
+
+using query::OpClass;
+using widgets::Look;
+
+constexpr float kLabelSize = ui::kSmallTextSize;
+constexpr float kLabelPadding = 4;
+constexpr float kBoxRounding = 2;
+
+widgets::TextStyle LabelStyle(const Look& look, ui::Color color) {
+  return {look.fonts.bold, kLabelSize, color};
+}
+
+void Fill(const ui::Box& box, ui::Color color, float rounding) {
+  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, color,
+                                            box.x1 - box.x0 >= 6 ? rounding : 0);
+}
+
+// On whole pixels, with a gap to the right neighbour, never thinner than a pixel.
+ui::Box Snap(float x0, float x1, const ui::Box& lane, float gap) {
+  ui::Box box = lane;
+  box.x0 = std::max(std::round(x0), lane.x0);
+  box.x1 = std::min(std::max(std::round(x1) - gap, box.x0 + 1), lane.x1);
+  return box;
+}
+
+bool IsCollective(OpClass op_class) {
+  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
+         op_class == OpClass::kAllReduce;
+}
+
+}  // namespace
+
+const LabelCache::Entry& LabelCache::Get(const Look& look, const query::Snapshot& snapshot,
+                                         int64_t plan_op) {
+  if (scale_ != look.scale || run_folder_ != snapshot.run_folder) {
+    entries_.clear();
+    scale_ = look.scale;
+    run_folder_ = snapshot.run_folder;
+  }
+  const auto [found, added] = entries_.try_emplace(plan_op);
+  if (!added) return found->second;
+  const query::PlanOp* op = snapshot.FindPlanOp(plan_op);
+  if (op == nullptr) return found->second;
+  found->second.label = LabelOf(*op);
+  const widgets::TextStyle style = LabelStyle(look, 0);
+  found->second.full_width = widgets::TextSize(look, style, found->second.label.full).x;
+  found->second.shorter_width = widgets::TextSize(look, style, found->second.label.shorter).x;
+  return found->second;
+}
+
+void DrawHatchLines(const ui::Box& box, float anchor_x, const HatchStyle& style) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float height = box.y1 - box.y0;
+  // A rising line runs from (c, y1) to (c + height, y0), a falling one from (c, y0) to
+  // (c + height, y1), both for c = anchor + k * spacing.
+  const float first =
+      anchor_x + style.spacing / 2 +
+      std::ceil((box.x0 - height - anchor_x - style.spacing / 2) / style.spacing) * style.spacing;
+  for (float c = first; c < box.x1; c += style.spacing) {
+    const float x0 = std::max(c, box.x0);
+    const float x1 = std::min(c + height, box.x1);
+    if (x1 - x0 < 0.5F) continue;
+    const float y0 = style.rising ? box.y1 - (x0 - c) : box.y0 + (x0 - c);
+    const float y1 = style.rising ? box.y1 - (x1 - c) : box.y0 + (x1 - c);
+    list->AddLine({x0, y0}, {x1, y1}, style.color, style.thickness);
+  }
+}
+
+void DrawStallBox(const Look& look, const ui::Box& box, float anchor_x, bool slot_wait) {
+  const ui::Theme& theme = look.theme;
+  // Waiting for a core is no communication: it must not look like exposed time.
+  const ui::Color ground =
+      slot_wait ? ui::Mix(theme.surface.panel, theme.op.wait, 0.25F) : theme.op.stall_fill;
+  Fill(box, ground, 0);
+  DrawHatchLines(box, anchor_x,
+                 {look.Px(6), look.Px(1.3F), slot_wait ? theme.op.wait : theme.op.exposed, false});
+}
+
+void LanePainter::Draw(const LaneDraw& draw, const Lane& lane, const ui::Box& box) const {
+  if (draw.dense) {
+    DrawRuns(draw, box);
+    return;
+  }
+  const query::RankRows* rows = context.snapshot->FindRank(lane.rank);
+  if (rows == nullptr) return;
+  if (lane.kind == LaneKind::kCompute) DrawGaps(draw, lane, box);
+  for (const SpanBox& span : draw.boxes) DrawSpan(span, lane, box, *rows);
+  if (lane.kind != LaneKind::kCompute) DrawGaps(draw, lane, box);
+}
+
+void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box& box,
+                           const query::RankRows& rows) const {
+  const float scale = context.scale;
+  if (span.instant) {
+    const ui::Box tick = Snap(span.x0, std::max(span.x1, span.x0 + 2 * scale), box, 0);
+    Fill({tick.x0, tick.y0 + 2 * scale, tick.x1, tick.y1 - 2 * scale}, context.theme->op.host, 0);
+    return;
+  }
+  const bool strip = lane.kind == LaneKind::kFolded;
+  const ui::Box body = Snap(span.x0, span.x1, box, strip || span.count > 1 ? 0 : kSpanGap);
+  if (body.x1 <= box.x0 || body.x0 >= box.x1) return;
+  if (span.count > 1) {
+    // A fold is no single span: fainter, without gaps, hatch or name.
+    const ui::Color hue = ui::OpColor(*context.theme, span.op_class);
+    Fill(body, ui::Mix(context.theme->surface.panel, hue, 0.7F), 0);
+    return;
+  }
+  DrawBody(span, body);
+  if (strip) return;
+  const query::OpRun& run = rows.op_runs[span.row];
+  DrawLabel(span, body, run.plan_op);
+  if (run.id == context.selection.op_run && run.rank == context.selection.rank) {
+    ImGui::GetWindowDrawList()->AddRect({body.x0 - 1, body.y0 - 1}, {body.x1 + 1, body.y1 + 1},
+                                        context.theme->ink.text, kBoxRounding * scale,
+                                        1.5F * scale);
+  }
+  if (log != nullptr && log->enabled()) LogSpan(run, body);
+}
+
+void LanePainter::DrawBody(const SpanBox& span, const ui::Box& box) const {
+  const float scale = context.scale;
+  const ui::Color hue = ui::UnitShade(ui::OpColor(*context.theme, span.op_class), span.shade);
+  if (span.truth == query::Truth::kProjected) {
+    ImGui::GetWindowDrawList()->AddRect({box.x0 + 0.5F, box.y0 + 0.5F},
+                                        {box.x1 - 0.5F, box.y1 - 0.5F}, hue, kBoxRounding * scale,
+                                        scale);
+    return;
+  }
+  ui::Box transfer = box;
+  if (IsCollective(span.op_class) && span.wait_x1 > span.x0) {
+    transfer.x0 = std::clamp(std::round(span.wait_x1), box.x0, box.x1);
+    Fill({box.x0, box.y0, transfer.x0, box.y1}, context.theme->op.wait, 0);
+  }
+  if (transfer.x1 - transfer.x0 < 0.5F) return;
+  Fill(transfer, hue, kBoxRounding * scale);
+  if (span.truth == query::Truth::kEmulated && transfer.x1 - transfer.x0 >= 4 * scale) {
+    DrawHatchLines(transfer, std::round(span.wait_x1),
+                   {6 * scale, 1.2F * scale, context.theme->op.hatch, true});
+  }
+}
+
+void LanePainter::DrawLabel(const SpanBox& span, const ui::Box& box, int64_t plan_op) const {
+  const float scale = context.scale;
+  const float visible = box.x1 - box.x0 - 2 * kLabelPadding * scale;
+  if (box.x1 - box.x0 < kMinLabel * scale || box.y1 - box.y0 < kLabelSize * scale) return;
+  const Look look = widgets::LookOf(context);
+  const LabelCache::Entry& entry = labels->Get(look, *context.snapshot, plan_op);
+  const LabelFit fit = FitLabel(visible + 2 * kLabelPadding * scale - 4 * scale, entry.full_width,
+                                entry.shorter_width);
+  if (fit == LabelFit::kNone) return;
+  // Half a name over a hatch is noise; on the plain ground of compute the cut name still helps.
+  if (fit == LabelFit::kClipped && IsCollective(span.op_class)) return;
+  const std::string& text = fit == LabelFit::kFull ? entry.label.full : entry.label.shorter;
+  const float width = fit == LabelFit::kFull ? entry.full_width : entry.shorter_width;
+  const ui::Color ground = ui::OpColor(*context.theme, span.op_class);
+  const widgets::TextStyle style = LabelStyle(look, ui::InkOn(*context.theme, ground));
+  const float slack = box.x1 - box.x0 - width;
+  const float x = fit == LabelFit::kClipped ? box.x0 + kLabelPadding * scale : box.x0 + slack / 2;
+  const float y = (box.y0 + box.y1 - look.Px(kLabelSize)) / 2 - scale;
+  const ImVec4 clip(box.x0, box.y0, box.x1 - scale, box.y1);
+  ImGui::GetWindowDrawList()->AddText(style.font, look.Px(style.size),
+                                      {std::round(x), std::round(y)}, style.color, text.data(),
+                                      text.data() + text.size(), 0, &clip);
+}
+
+void LanePainter::DrawRuns(const LaneDraw& draw, const ui::Box& box) const {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ui::Theme& theme = *context.theme;
+  for (const DensityRun& run : draw.runs) {
+    const ui::Color hue = run.exposed ? theme.op.exposed : ui::OpColor(theme, run.op_class);
+    const float share = static_cast<float>(run.level) / static_cast<float>(kDensityLevels);
+    list->AddRectFilled({run.x0, box.y0}, {run.x1, box.y1},
+                        ui::Mix(theme.surface.panel, hue, 0.1F + 0.9F * share));
+  }
+}
+
+void LanePainter::DrawGaps(const LaneDraw& draw, const Lane& lane, const ui::Box& box) const {
+  const Look look = widgets::LookOf(context);
+  for (const GapBox& gap : draw.gaps) {
+    const ui::Box body = Snap(gap.x0, gap.x1, box, lane.kind == LaneKind::kCompute ? kSpanGap : 0);
+    if (body.x1 <= box.x0 || body.x0 >= box.x1) continue;
+    if (lane.kind == LaneKind::kCompute) {
+      DrawStallBox(look, body, std::round(gap.x0), gap.slot_wait);
+    } else {
+      Fill(body, context.theme->op.exposed,
+           lane.kind == LaneKind::kExposed ? kBoxRounding * context.scale : 0);
+    }
+  }
+}
+
+void LanePainter::LogSpan(const query::OpRun& run, const ui::Box& box) const {
+  const query::PlanOp* op = context.snapshot->FindPlanOp(run.plan_op);
+  if (op == nullptr) return;
+  const int64_t duration_ns = run.ended_ns - run.started_ns;
+  log->Int("op_run:" + std::to_string(run.rank) + ":" + std::to_string(run.id), op->name,
+           duration_ns, "ns", box);
+}
+
+}  // namespace shardscope::timeline
