@@ -103,7 +103,7 @@ std::vector<Parameter> ParametersOf(const ModelConfig& config, int64_t segment) 
 plan::ModelDescription DescribeModel(const ModelConfig& config, const UnitPolicy& policy,
                                      int64_t batch) {
   plan::ModelDescription description;
-  description.batch_bytes = batch * (config.seq + 1) * static_cast<int64_t>(sizeof(int64_t));
+  description.batch_bytes = 2 * batch * config.seq * static_cast<int64_t>(sizeof(int64_t));
   for (int64_t index = 0; index < NumSegments(config); ++index) {
     plan::Segment segment;
     segment.name = SegmentName(config, index);

@@ -1,5 +1,6 @@
 #include "engine/model/reference_trainer.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
@@ -17,6 +18,7 @@ ReferenceTrainer::ReferenceTrainer(const ModelConfig& config, const TrainingSett
       bytes_(bytes),
       sampler_(std::move(sampler)),
       parameters_(InitialParameters(config, master, settings.seed)) {
+  at::set_num_threads(1);  // sums in one order: the same run gives the same bits
   for (auto& [name, parameter] : parameters_) {
     parameter.set_requires_grad(true);
     first_moments_[name] = at::zeros_like(parameter).detach();

@@ -1,0 +1,190 @@
+#include "engine/runtime/rank_bodies.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "trace/base/check.h"
+
+namespace shardscope::runtime {
+namespace {
+
+using executor::OpContext;
+using plan::BufferId;
+using plan::BufferKind;
+using plan::OpKind;
+
+// LibTorch's own thread pool would compete with the other ranks for the cores.
+void ComputeOnOneThread() {
+  thread_local bool is_set = false;
+  if (is_set) return;
+  at::set_num_threads(1);
+  is_set = true;
+}
+
+bool IsPooled(BufferKind kind) {
+  return kind != BufferKind::kActivation && kind != BufferKind::kActivationGradient &&
+         kind != BufferKind::kBatch;
+}
+
+// Which of its unit's parameters each segment uses.
+std::vector<std::vector<size_t>> MapParameters(const Job& job) {
+  std::vector<std::vector<size_t>> map;
+  for (int64_t segment = 0; segment < model::NumSegments(job.model); ++segment) {
+    const int32_t unit = job.description.segments[static_cast<size_t>(segment)].unit;
+    const auto& in_unit = job.description.units[static_cast<size_t>(unit)].parameters;
+    std::vector<size_t> indices;
+    for (const plan::Parameter& parameter : model::ParametersOf(job.model, segment)) {
+      const auto found = std::find(in_unit.begin(), in_unit.end(), parameter);
+      SHARDSCOPE_CHECK(found != in_unit.end());
+      indices.push_back(static_cast<size_t>(found - in_unit.begin()));
+    }
+    map.push_back(std::move(indices));
+  }
+  return map;
+}
+
+}  // namespace
+
+RankBodies::RankBodies(int rank, const Job* job, const model::Model* model, model::Sampler sampler,
+                       transport::Transport* transport)
+    : rank_(rank),
+      job_(job),
+      model_(model),
+      sampler_(std::move(sampler)),
+      transport_(transport),
+      pool_(job->poison),
+      memory_(rank, job->memory_limit),
+      segment_parameters_(MapParameters(*job)) {
+  const ShardedUnit::Place place{job->shard_ranks, job->shard_ranks == 1 ? 0 : rank};
+  for (const plan::Unit& unit : job->description.units) {
+    units_.emplace_back(job->model, unit, place, job->master, job->training.seed);
+    const int64_t bytes = units_.back().shard_bytes();
+    memory_.Add(plan::MemoryCategory::kParameterShard, bytes);
+    memory_.Add(plan::MemoryCategory::kGradientShard, bytes);
+    memory_.Add(plan::MemoryCategory::kOptimizer, 2 * bytes);
+  }
+}
+
+RankBodies::~RankBodies() {
+  // A failed step leaves its buffers bound.
+  for (Bound& bound : bound_) {
+    if (bound.memory != nullptr) pool_.Free(bound.memory, static_cast<size_t>(bound.bytes));
+  }
+}
+
+void RankBodies::BeginStep(const plan::Schedule& schedule, double learning_rate) {
+  if (schedule_ != &schedule) {
+    for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
+    pool_.Trim();
+    schedule_ = &schedule;
+    bound_.clear();
+    bound_.resize(schedule.ProgramOf(rank_).buffers.size());
+  }
+  learning_rate_ = learning_rate;
+  outcome_ = StepOutcome();
+}
+
+int64_t RankBodies::BytesToTake(const plan::Buffer& buffer) const {
+  // Compute wants every parameter aligned; the plan's figure is without these gaps.
+  if (buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kGradient) {
+    const UnitLayout& layout = units_[static_cast<size_t>(buffer.unit)].layout();
+    const int64_t elements = layout.num_ranks() * layout.shard_elements();
+    return layout.UnshardedBytes(buffer.bytes / elements);
+  }
+  return buffer.bytes;
+}
+
+int64_t RankBodies::Allocate(const OpContext& context, BufferId id) {
+  const plan::Buffer& buffer = context.buffer(id);
+  Bound& bound = At(id);
+  const int64_t bytes = BytesToTake(buffer);
+  memory_.Add(plan::MemoryCategoryOf(buffer.kind), bytes);
+  bound.bytes = bytes;
+  if (IsPooled(buffer.kind)) bound.memory = pool_.Allocate(static_cast<size_t>(bytes));
+  if (buffer.kind == BufferKind::kGradient) ZeroPadding(buffer.unit, bound.memory, bytes);
+  return bytes;
+}
+
+int64_t RankBodies::Free(const OpContext& context, BufferId id) {
+  const plan::Buffer& buffer = context.buffer(id);
+  Bound& bound = At(id);
+  const int64_t bytes = bound.bytes;
+  if (bound.memory != nullptr) pool_.Free(bound.memory, static_cast<size_t>(bytes));
+  bound = Bound();
+  memory_.Remove(plan::MemoryCategoryOf(buffer.kind), bytes);
+  return bytes;
+}
+
+BufferId RankBodies::Find(const OpContext& context, const std::vector<BufferId>& ids,
+                          BufferKind kind) {
+  const auto found = std::find_if(ids.begin(), ids.end(),
+                                  [&](BufferId id) { return context.buffer(id).kind == kind; });
+  return found == ids.end() ? plan::kNone : *found;
+}
+
+std::byte* RankBodies::MemoryOf(const OpContext& context, BufferId id) {
+  const plan::Buffer& buffer = context.buffer(id);
+  if (!buffer.persistent) return At(id).memory;
+  ShardedUnit& unit = units_[static_cast<size_t>(buffer.unit)];
+  at::Tensor& tensor =
+      buffer.kind == BufferKind::kGradientShard ? unit.gradient() : unit.parameters();
+  return static_cast<std::byte*>(tensor.mutable_data_ptr());
+}
+
+void RankBodies::LoadBatch(const OpContext& context) {
+  const int64_t batch = job_->training.batch;
+  const std::vector<int64_t> samples = sampler_.Samples(context.step, rank_);
+  std::vector<int64_t> tokens;
+  for (int64_t i = 0; i < batch; ++i) {
+    const auto index = static_cast<size_t>(context.op().micro_batch * batch + i);
+    model::AppendSample(job_->corpus->bytes, samples[index], job_->model.seq, &tokens);
+  }
+  if (job_->keep_batches) {
+    kept_batches_.resize(static_cast<size_t>(context.step) + 1);
+    std::vector<int64_t>& kept = kept_batches_.back();
+    kept.insert(kept.end(), tokens.begin(), tokens.end());
+  }
+  At(context.op().writes.front()).tokens = model::MakeTokenBatch(tokens, job_->model.seq);
+}
+
+void RankBodies::Run(const OpContext& context) {
+  ComputeOnOneThread();
+  const c10::InferenceMode no_autograd;
+  switch (context.op().kind) {
+    case OpKind::kControl:
+      if (on_control_) on_control_(context.step);
+      return;
+    case OpKind::kLoadBatch:
+      return LoadBatch(context);
+    case OpKind::kCast:
+      return Cast(context);
+    case OpKind::kCopyIn:
+      return CopyIn(context);
+    case OpKind::kCopyOut:
+      return CopyOut(context);
+    case OpKind::kAccumulate:
+      return Accumulate(context);
+    case OpKind::kAllGather:
+      return AllGather(context);
+    case OpKind::kReduceScatter:
+      return ReduceScatter(context);
+    case OpKind::kAllReduce:
+      return AllReduce(context);
+    case OpKind::kForward:
+      return Forward(context);
+    case OpKind::kBackward:
+      return Backward(context);
+    case OpKind::kReshard:
+    case OpKind::kRelease:
+      return;  // the executor frees
+    case OpKind::kGradNorm:
+      return GradNorm(context);
+    case OpKind::kOptimizer:
+      return Optimizer(context);
+  }
+}
+
+}  // namespace shardscope::runtime

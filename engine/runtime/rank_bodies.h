@@ -1,0 +1,134 @@
+// RankBodies: what the ops of one rank do, with LibTorch on the CPU. Owns the rank's shards and
+// binds every buffer of the running Schedule to memory.
+//
+// Threads: as OpBodies says. Entries of the buffer tables are written by one op and read by ops
+// that the Schedule orders after it, so they need no lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/executor/op_bodies.h"
+#include "engine/model/data.h"
+#include "engine/model/segments.h"
+#include "engine/model/training_settings.h"
+#include "engine/runtime/memory_pool.h"
+#include "engine/runtime/rank_memory.h"
+#include "engine/runtime/sharded_unit.h"
+#include "engine/transport/transport.h"
+
+namespace shardscope::runtime {
+
+// What all ranks of a run share and nobody changes.
+struct Job {
+  model::ModelConfig model;
+  model::TrainingSettings training;
+  plan::DType master = plan::DType::kFp32;  // of shards and optimizer state
+  plan::DType reduce = plan::DType::kFp32;  // in which gradients are sent
+  std::shared_ptr<const model::Corpus> corpus;
+  plan::ModelDescription description;
+  int shard_ranks = 1;        // 1 with no_shard
+  bool poison = false;        // tests: freed memory is inaccessible
+  bool keep_batches = false;  // for --dump
+  int64_t memory_limit = 0;
+};
+
+// What a step left behind, for its row in the trace and for the progress line.
+struct StepOutcome {
+  double loss = 0;  // mean over this rank's tokens
+  double grad_norm = 0;
+};
+
+class RankBodies : public executor::OpBodies {
+ public:
+  // `job`, `transport` and `model` are borrowed and outlive this.
+  RankBodies(int rank, const Job* job, const model::Model* model, model::Sampler sampler,
+             transport::Transport* transport);
+  ~RankBodies() override;
+
+  // Runs in the control op that starts every step, on the rank's host thread.
+  void set_on_control(std::function<void(int64_t step)> on_control) {
+    on_control_ = std::move(on_control);
+  }
+
+  // Before RunStep, on the host thread.
+  void BeginStep(const plan::Schedule& schedule, double learning_rate);
+
+  // After RunStep.
+  const StepOutcome& outcome() const { return outcome_; }
+
+  int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
+  void Run(const executor::OpContext& context) override;
+  int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override;
+
+  ShardedUnit& unit(size_t index) { return units_[index]; }
+  RankMemory& memory() { return memory_; }
+  MemoryPool& pool() { return pool_; }
+
+  // Token ids of every step so far, [samples_per_step, seq + 1] each; empty without keep_batches.
+  const std::vector<std::vector<int64_t>>& kept_batches() const { return kept_batches_; }
+
+ private:
+  // One transient buffer of the running Schedule.
+  struct Bound {
+    std::byte* memory = nullptr;  // from the pool
+    int64_t bytes = 0;
+    model::Saved saved;        // kActivation
+    at::Tensor gradient;       // kActivationGradient
+    model::TokenBatch tokens;  // kBatch
+  };
+
+  // rank_bodies.cc
+  int64_t BytesToTake(const plan::Buffer& buffer) const;
+  Bound& At(plan::BufferId buffer) { return bound_[static_cast<size_t>(buffer)]; }
+  // The first buffer of `kind` among `ids`, or kNone.
+  static plan::BufferId Find(const executor::OpContext& context,
+                             const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
+  std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
+  void LoadBatch(const executor::OpContext& context);
+
+  // rank_compute.cc
+  std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
+  std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
+  void ZeroPadding(int32_t unit, std::byte* gradient, int64_t bytes);
+  void Forward(const executor::OpContext& context);
+  void Backward(const executor::OpContext& context);
+  void GradNorm(const executor::OpContext& context);
+  void Optimizer(const executor::OpContext& context);
+
+  // rank_copies.cc
+  void Cast(const executor::OpContext& context);
+  void CopyIn(const executor::OpContext& context);
+  void CopyOut(const executor::OpContext& context);
+  void Accumulate(const executor::OpContext& context);
+
+  // rank_collectives.cc
+  void AllGather(const executor::OpContext& context);
+  void ReduceScatter(const executor::OpContext& context);
+  void AllReduce(const executor::OpContext& context);
+  double GradientScale() const;
+
+  const int rank_;
+  const Job* job_;
+  const model::Model* model_;
+  model::Sampler sampler_;
+  transport::Transport* transport_;
+  std::function<void(int64_t step)> on_control_;
+
+  MemoryPool pool_;
+  RankMemory memory_;
+  std::vector<ShardedUnit> units_;
+  std::vector<std::vector<size_t>> segment_parameters_;  // segment -> indices in its unit
+
+  // The running step.
+  const plan::Schedule* schedule_ = nullptr;
+  std::vector<Bound> bound_;  // by BufferId
+  double learning_rate_ = 0;
+  StepOutcome outcome_;
+  std::vector<std::vector<int64_t>> kept_batches_;
+};
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,148 @@
+// Compute ops of RankBodies: forward, backward, gradient norm, optimizer.
+#include <ATen/ops/from_blob.h>
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "engine/runtime/rank_bodies.h"
+#include "trace/base/check.h"
+
+namespace shardscope::runtime {
+
+using executor::OpContext;
+using plan::BufferId;
+using plan::BufferKind;
+
+namespace {
+
+at::Tensor ViewOf(const ParameterLayout& layout, std::byte* memory, at::ScalarType type) {
+  return at::from_blob(memory, layout.parameter.shape, type);
+}
+
+// The activation of `segment` among the buffers that an op reads.
+BufferId ActivationOf(const OpContext& context, int32_t segment) {
+  for (const BufferId id : context.op().reads) {
+    const plan::Buffer& buffer = context.buffer(id);
+    if (buffer.kind == BufferKind::kActivation && buffer.segment == segment) return id;
+  }
+  return plan::kNone;
+}
+
+}  // namespace
+
+// Views without padding, in whatever form the parameters are: gathered (unsharded form), or with
+// no_shard the packed shard itself, cast or not.
+std::vector<at::Tensor> RankBodies::ParameterViews(const OpContext& context, int32_t segment) {
+  const auto unit =
+      static_cast<size_t>(context.schedule->segments[static_cast<size_t>(segment)].unit);
+  const UnitLayout& layout = units_[unit].layout();
+  const at::ScalarType type = model::ScalarTypeOf(job_->model.dtype);
+  const int64_t element_bytes = plan::BytesOf(job_->model.dtype);
+  BufferId id = Find(context, context.op().reads, BufferKind::kUnsharded);
+  const bool is_packed = id == plan::kNone;
+  if (is_packed) id = Find(context, context.op().reads, BufferKind::kCastShard);
+  if (id == plan::kNone) id = Find(context, context.op().reads, BufferKind::kParameterShard);
+  SHARDSCOPE_CHECK(id != plan::kNone);
+  std::byte* memory = MemoryOf(context, id);
+  std::vector<at::Tensor> views;
+  for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
+    const ParameterLayout& parameter = layout.parameters()[index];
+    const int64_t offset = is_packed ? parameter.shard_offset * element_bytes
+                                     : layout.UnshardedOffset(index, element_bytes);
+    views.push_back(ViewOf(parameter, memory + offset, type));
+  }
+  return views;
+}
+
+std::vector<at::Tensor> RankBodies::GradientViews(const OpContext& context, int32_t segment) {
+  const auto unit =
+      static_cast<size_t>(context.schedule->segments[static_cast<size_t>(segment)].unit);
+  const UnitLayout& layout = units_[unit].layout();
+  std::byte* memory = MemoryOf(context, Find(context, context.op().writes, BufferKind::kGradient));
+  std::vector<at::Tensor> views;
+  for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
+    const int64_t offset = layout.UnshardedOffset(index, plan::BytesOf(job_->model.dtype));
+    views.push_back(ViewOf(layout.parameters()[index], memory + offset,
+                           model::ScalarTypeOf(job_->model.dtype)));
+  }
+  return views;
+}
+
+// Padding rows take part in the reduction, and their sum lands in the shards' padding.
+void RankBodies::ZeroPadding(int32_t unit, std::byte* gradient, int64_t bytes) {
+  const UnitLayout& layout = units_[static_cast<size_t>(unit)].layout();
+  const int64_t element_bytes = plan::BytesOf(job_->model.dtype);
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    const ParameterLayout& parameter = layout.parameters()[index];
+    const int64_t begin = layout.UnshardedOffset(index, element_bytes) +
+                          parameter.rows * parameter.row_elements * element_bytes;
+    const int64_t end = layout.UnshardedOffset(index, element_bytes) +
+                        layout.num_ranks() * parameter.shard_elements() * element_bytes;
+    SHARDSCOPE_CHECK(end <= bytes);
+    std::memset(gradient + begin, 0, static_cast<size_t>(end - begin));
+  }
+}
+
+void RankBodies::Forward(const OpContext& context) {
+  const int32_t segment = context.op().segment;
+  const BufferId before = ActivationOf(context, segment - 1);
+  const BufferId batch = Find(context, context.op().reads, BufferKind::kBatch);
+  static const model::TokenBatch kNoTokens;
+  Bound& result = At(context.op().writes.front());
+  result.saved = model_->Forward(segment, ParameterViews(context, segment),
+                                 before == plan::kNone ? at::Tensor() : At(before).saved.output,
+                                 batch == plan::kNone ? kNoTokens : At(batch).tokens);
+  if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size()) {
+    // The last segment's output is the loss of this micro-batch.
+    outcome_.loss +=
+        result.saved.output.item<double>() / static_cast<double>(job_->training.micro_batches);
+  }
+}
+
+void RankBodies::Backward(const OpContext& context) {
+  const int32_t segment = context.op().segment;
+  const std::vector<BufferId>& reads = context.op().reads;
+  const BufferId before = ActivationOf(context, segment - 1);
+  const BufferId incoming = Find(context, reads, BufferKind::kActivationGradient);
+  const BufferId batch = Find(context, reads, BufferKind::kBatch);
+  const BufferId outgoing = Find(context, context.op().writes, BufferKind::kActivationGradient);
+  static const model::TokenBatch kNoTokens;
+  static const at::Tensor kNoTensor;
+  const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
+  std::vector<at::Tensor> gradients = GradientViews(context, segment);
+  at::Tensor input_gradient = model_->Backward(
+      segment,
+      {.parameters = parameters,
+       .input = before == plan::kNone ? kNoTensor : At(before).saved.output,
+       .saved = At(ActivationOf(context, segment)).saved,
+       .output_gradient = incoming == plan::kNone ? kNoTensor : At(incoming).gradient,
+       .tokens = batch == plan::kNone ? kNoTokens : At(batch).tokens},
+      &gradients);
+  if (outgoing != plan::kNone) At(outgoing).gradient = std::move(input_gradient);
+}
+
+void RankBodies::GradNorm(const OpContext& context) {
+  double squares = 0;
+  for (const ShardedUnit& unit : units_) squares += unit.GradientSquares();
+  std::memcpy(At(context.op().writes.front()).memory, &squares, sizeof(squares));
+}
+
+void RankBodies::Optimizer(const OpContext& context) {
+  const BufferId norm_buffer = Find(context, context.op().reads, BufferKind::kNorm);
+  double squares = 0;
+  std::memcpy(&squares, At(norm_buffer).memory, sizeof(squares));
+  const double norm = std::sqrt(squares);
+  outcome_.grad_norm = norm;
+  if (!std::isfinite(norm)) {
+    throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
+  }
+  const model::TrainingSettings& training = job_->training;
+  const double rate = model::LearningRateAt(learning_rate_, training.warmup_steps, context.step);
+  units_[static_cast<size_t>(context.op().unit)].Update(
+      {.learning_rate = rate,
+       .gradient_scale = model::ClipScale(norm, training.clip),
+       .step = context.step});
+}
+
+}  // namespace shardscope::runtime

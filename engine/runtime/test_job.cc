@@ -1,0 +1,127 @@
+#include "engine/runtime/test_job.h"
+
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "engine/model/initialize.h"
+#include "trace/base/time.h"
+
+namespace shardscope::runtime {
+
+std::shared_ptr<const model::Corpus> TestCorpus() {
+  static const auto kCorpus = [] {
+    auto corpus = std::make_shared<model::Corpus>();
+    const std::string letters = "etaoin shrdlu\n";
+    for (uint64_t i = 0; i < 20000; ++i) {
+      // Words of a few letters repeat, so that there is something to learn.
+      corpus->bytes += letters[model::MixedBits(i / 3 % 50, i % 3) % letters.size()];
+    }
+    corpus->num_files = 1;
+    return corpus;
+  }();
+  return kCorpus;
+}
+
+plan::Policy PolicyOf(const TestRun& run) {
+  plan::Policy policy = run.policy;
+  policy.num_ranks = run.training.num_ranks;
+  policy.micro_batches = static_cast<int>(run.training.micro_batches);
+  policy.param_dtype = run.model.dtype;
+  const bool is_double = run.model.dtype == plan::DType::kFp64;
+  policy.master_dtype = is_double ? plan::DType::kFp64 : plan::DType::kFp32;
+  if (is_double) policy.reduce_dtype = plan::DType::kFp64;
+  return policy;
+}
+
+Job JobOf(const TestRun& run) {
+  const plan::Policy policy = PolicyOf(run);
+  Job job;
+  job.model = run.model;
+  job.training = run.training;
+  job.master = policy.master_dtype;
+  job.reduce = policy.reduce_dtype;
+  job.corpus = TestCorpus();
+  job.description = model::DescribeModel(run.model, run.units, run.training.batch);
+  job.shard_ranks = policy.strategy == plan::Strategy::kNoShard ? 1 : run.training.num_ranks;
+  job.poison = run.poison;
+  return job;
+}
+
+TestResult Train(const TestRun& run) {
+  const Result<plan::Schedule> schedule =
+      plan::BuildSchedule(JobOf(run).description, PolicyOf(run));
+  EXPECT_TRUE(schedule.ok()) << schedule.message();
+  NullSink sink;
+  Result<std::unique_ptr<Ranks>> made = Ranks::Make(
+      JobOf(run), transport::MakeSharedMemoryTransport(run.training.num_ranks, 60 * kNsPerSecond),
+      &sink, /*compute_slots=*/2);
+  EXPECT_TRUE(made.ok()) << made.message();
+  Ranks& ranks = **made;
+  TestResult result;
+  for (int64_t step = 0; step < run.training.steps; ++step) {
+    const Status status = ranks.OnAll([&](int rank) {
+      ranks.bodies(rank).BeginStep(*schedule, run.training.learning_rate);
+      return ranks.executor(rank).RunStep(*schedule, step);
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    if (!status.ok()) return result;
+    double loss = 0;
+    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.bodies(rank).outcome().loss;
+    result.losses.push_back(loss / ranks.size());
+    result.norms.push_back(ranks.bodies(0).outcome().grad_norm);
+  }
+  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
+    result.parameters[parameter.name] = ranks.FullParameter(parameter.name);
+  }
+  return result;
+}
+
+TestResult TrainReference(const TestRun& run) {
+  const auto corpus = TestCorpus();
+  const auto bytes = static_cast<int64_t>(corpus->bytes.size());
+  Result<model::Sampler> sampler =
+      model::Sampler::Make({.num_samples = model::NumSamples(bytes, run.model.seq),
+                            .num_ranks = run.training.num_ranks,
+                            .samples_per_step = run.training.batch * run.training.micro_batches,
+                            .seed = run.training.seed});
+  EXPECT_TRUE(sampler.ok());
+  model::ReferenceTrainer trainer(run.model, run.training, PolicyOf(run).master_dtype,
+                                  &corpus->bytes, *sampler);
+  TestResult result;
+  for (int64_t step = 0; step < run.training.steps; ++step) {
+    const model::StepResult done = trainer.Step(step);
+    result.losses.push_back(done.loss);
+    result.norms.push_back(done.grad_norm);
+  }
+  for (const auto& [name, parameter] : trainer.parameters()) {
+    result.parameters[name] = parameter.detach();
+  }
+  return result;
+}
+
+double LargestDifference(const model::ParameterMap& actual, const model::ParameterMap& expected) {
+  EXPECT_EQ(actual.size(), expected.size());
+  double largest = 0;
+  for (const auto& [name, wanted] : expected) {
+    const double difference = (actual.at(name) - wanted).abs().max().item<double>();
+    largest = std::max(largest, difference / wanted.abs().max().item<double>());
+    if (!std::isfinite(difference)) return difference;
+  }
+  return largest;
+}
+
+bool SameBits(const TestResult& left, const TestResult& right) {
+  if (left.losses != right.losses || left.norms != right.norms) return false;
+  for (const auto& [name, tensor] : left.parameters) {
+    const at::Tensor& other = right.parameters.at(name);
+    if (std::memcmp(tensor.const_data_ptr(), other.const_data_ptr(), tensor.nbytes()) != 0) {
+      return false;
+    }
+  }
+  return left.parameters.size() == right.parameters.size();
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,51 @@
+// Small jobs for tests: a text, a model that no number of ranks divides, and a loop over steps
+// without trace or control.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/model/reference_trainer.h"
+#include "engine/plan/policy.h"
+#include "engine/runtime/ranks.h"
+
+namespace shardscope::runtime {
+
+// Drops everything.
+class NullSink : public executor::ExecutionSink {
+ public:
+  void OnOpEnd(const executor::OpContext&, const executor::OpTimes&) override {}
+  void OnMemory(const executor::OpContext&, plan::BufferId, int64_t, int64_t, int64_t) override {}
+};
+
+struct TestRun {
+  model::ModelConfig model{.layers = 2, .dim = 24, .heads = 3, .seq = 16};
+  model::TrainingSettings training{.steps = 5, .num_ranks = 2, .batch = 2, .warmup_steps = 2};
+  model::UnitPolicy units;
+  plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
+  bool poison = false;
+};
+
+struct TestResult {
+  std::vector<double> losses;  // mean over ranks
+  std::vector<double> norms;
+  model::ParameterMap parameters;
+};
+
+// A text of which every sample differs.
+std::shared_ptr<const model::Corpus> TestCorpus();
+
+// The Policy and Job that `run` means.
+plan::Policy PolicyOf(const TestRun& run);
+Job JobOf(const TestRun& run);
+
+TestResult Train(const TestRun& run);
+TestResult TrainReference(const TestRun& run);
+
+// The largest max|difference| / max|expected| over all parameters.
+double LargestDifference(const model::ParameterMap& actual, const model::ParameterMap& expected);
+
+// Whether all losses, norms and weights are the same bits.
+bool SameBits(const TestResult& left, const TestResult& right);
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,40 @@
+#include "engine/runtime/unit_layout.h"
+
+#include "engine/runtime/memory_pool.h"
+
+namespace shardscope::runtime {
+namespace {
+
+int64_t RoundUp(int64_t bytes) {
+  constexpr auto kStep = static_cast<int64_t>(kAlignment);
+  return (bytes + kStep - 1) / kStep * kStep;
+}
+
+}  // namespace
+
+UnitLayout::UnitLayout(const plan::Unit& unit, int num_ranks) : num_ranks_(num_ranks) {
+  for (const plan::Parameter& parameter : unit.parameters) {
+    ParameterLayout layout;
+    layout.parameter = parameter;
+    layout.rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+    layout.padded_rows = plan::PaddedRows(parameter, num_ranks);
+    layout.row_elements = plan::NumElements(parameter.shape) / layout.rows;
+    layout.shard_offset = shard_elements_;
+    shard_elements_ += layout.shard_elements();
+    parameters_.push_back(std::move(layout));
+  }
+}
+
+int64_t UnitLayout::UnshardedOffset(size_t index, int64_t element_bytes) const {
+  int64_t offset = 0;
+  for (size_t i = 0; i < index; ++i) {
+    offset += RoundUp(num_ranks_ * parameters_[i].shard_elements() * element_bytes);
+  }
+  return offset;
+}
+
+int64_t UnitLayout::UnshardedBytes(int64_t element_bytes) const {
+  return UnshardedOffset(parameters_.size(), element_bytes);
+}
+
+}  // namespace shardscope::runtime
