@@ -22,6 +22,7 @@ struct IndexedRun {
 struct StepIndex {
   int32_t rank = 0;
   int32_t step = 0;
+  bool finished = false;         // there is a step row
   int64_t start_ns = 0;          // of the step row; without one, issue of the first op
   std::vector<IndexedRun> runs;  // by start
   std::unordered_map<int64_t, const IndexedRun*> by_plan;  // plan op id -> run

@@ -8,7 +8,7 @@
 
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/names.h"
-#include "trace/analysis/row_index.h"
+#include "trace/analysis/stalls/row_index.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -38,6 +38,22 @@ struct Gap {
   int64_t Shared(int64_t from_ns, int64_t to_ns) const {
     return std::max<int64_t>(0, std::min(end_ns, to_ns) - std::max(start_ns, from_ns));
   }
+};
+
+// The collectives of all ranks, by rank and op run.
+class CollectiveRows {
+ public:
+  explicit CollectiveRows(const std::vector<CollectiveRun>& runs) {
+    for (const CollectiveRun& run : runs) rows_[{run.rank, run.op_run}] = &run;
+  }
+  // nullptr if the row was lost.
+  const CollectiveRun* Find(const query::OpRun& run) const {
+    const auto found = rows_.find({run.rank, run.id});
+    return found == rows_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::map<std::pair<int32_t, int64_t>, const CollectiveRun*> rows_;
 };
 
 struct Cause {
@@ -111,6 +127,21 @@ Cause Queued(const query::PlanOp& collective, const query::PlanOp& front) {
   return {StallCause::kQueuedBehind, name, Noun(collective) + " queued behind " + name};
 }
 
+Cause LateRank(int32_t late) {
+  const std::string rank = "rank " + std::to_string(late);
+  return {StallCause::kLateRank, rank, "late " + rank};
+}
+
+// Behind a collective that itself mostly waited for a rank, that rank is the cause.
+Cause BehindCollective(const CollectiveRows& rows, const Gap& gap, const IndexedRun& collective,
+                       const IndexedRun& front) {
+  const CollectiveRun* row = rows.Find(*front.run);
+  if (row != nullptr && gap.Shared(row->started_ns, row->last_arrival_ns) * 2 > gap.length_ns()) {
+    return LateRank(row->last_rank);
+  }
+  return Queued(*collective.op, *front.op);
+}
+
 Cause Late(const query::PlanOp* waited_for) {
   if (waited_for == nullptr) return {StallCause::kIssuedLate, "", "issued late by the host"};
   const std::string name = ShortName(*waited_for);
@@ -152,7 +183,8 @@ const query::PlanOp* LastHostWait(const StepIndex& step, const Gap& gap,
 }
 
 // Why the collective had not begun when the compute stream ran dry; false if that is not the cause.
-bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collective, Cause* cause) {
+bool BeganLate(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
+               const IndexedRun& collective, Cause* cause) {
   const IndexedRun* run = &collective;
   for (size_t i = 0; i < step.runs.size() && run != nullptr; ++i) {
     const IndexedRun* blocker = BlockerOf(step, *run);
@@ -166,7 +198,7 @@ bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collecti
     if (!in_gap) break;
     if (blocker->op->category == Category::kCommunication) {
       if (gap.Shared(blocker->run->started_ns, blocker->run->ended_ns) < kSmallestStallNs) break;
-      *cause = Queued(*collective.op, *blocker->op);
+      *cause = BehindCollective(rows, gap, collective, *blocker);
       return true;
     }
     if (IsWork(*blocker->op)) {
@@ -188,24 +220,21 @@ Cause SlowTransfer(const Gap& gap) {
           "transfer longer than " + (name.empty() ? "the compute" : name) + " it hides under"};
 }
 
-// `row` is nullptr when the collective's row was lost.
-Cause CauseOf(const StepIndex& step, const Gap& gap, const IndexedRun& collective,
-              const CollectiveRun* row) {
+Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
+              const IndexedRun& collective) {
   const query::OpRun& run = *collective.run;
+  const CollectiveRun* row = rows.Find(run);
   const int64_t arrival_ns = row == nullptr ? run.started_ns : row->last_arrival_ns;
   const int64_t before_ns = gap.Shared(gap.start_ns, run.started_ns);
   const int64_t late_ns = gap.Shared(run.started_ns, arrival_ns);
   const int64_t transfer_ns = gap.Shared(arrival_ns, run.ended_ns);
-  if (late_ns > before_ns && late_ns > transfer_ns) {
-    const std::string rank = "rank " + std::to_string(row->last_rank);
-    return {StallCause::kLateRank, rank, "late " + rank};
-  }
+  if (late_ns > before_ns && late_ns > transfer_ns) return LateRank(row->last_rank);
   if (gap.op->op->category == Category::kOptimizer) {
     return {StallCause::kTail, "", "tail, nothing left to hide under"};
   }
   if (IsFirstGather(step, gap, collective)) return FirstGather(gap);
   Cause cause;
-  if (BeganLate(step, gap, collective, &cause)) return cause;
+  if (BeganLate(step, rows, gap, collective, &cause)) return cause;
   if (transfer_ns >= before_ns) return SlowTransfer(gap);
   return {StallCause::kOther, "", "waited for " + ShortName(*collective.op)};
 }
@@ -225,11 +254,8 @@ Stall StallOf(const StepIndex& step, const Gap& gap, Cause cause) {
   return stall;
 }
 
-using RunKey = std::pair<int32_t, int64_t>;  // rank, op run
-
 void StallsOfStep(const StepIndex& step, const std::set<int64_t>& compute_tracks,
-                  const std::map<RunKey, const CollectiveRun*>& collectives,
-                  std::vector<Stall>* stalls) {
+                  const CollectiveRows& rows, std::vector<Stall>* stalls) {
   for (const Gap& gap : GapsOf(step, compute_tracks)) {
     // The end of the gap may be a wait for a slot: that part is no communication's fault.
     const int64_t slot_ns = std::clamp<int64_t>(gap.next->run->slot_wait_ns, 0, gap.length_ns());
@@ -240,10 +266,7 @@ void StallsOfStep(const StepIndex& step, const std::set<int64_t>& compute_tracks
     const IndexedRun* collective =
         for_data.length_ns() >= kSmallestStallNs ? BlockingCollective(step, for_data) : nullptr;
     if (collective != nullptr) {
-      const auto row = collectives.find({step.rank, collective->run->id});
-      Stall stall = StallOf(
-          step, for_data,
-          CauseOf(step, for_data, *collective, row == collectives.end() ? nullptr : row->second));
+      Stall stall = StallOf(step, for_data, CauseOf(step, rows, for_data, *collective));
       stall.blocking_op_run = collective->run->id;
       stall.blocking_name = collective->op->name;
       stall.title = StallTitle(*collective->op, *gap.op->op);
@@ -261,15 +284,14 @@ void StallsOfStep(const StepIndex& step, const std::set<int64_t>& compute_tracks
 
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step) {
   const std::vector<CollectiveRun> collectives = Collectives(snapshot, first_step, last_step);
-  std::map<RunKey, const CollectiveRun*> by_run;
-  for (const CollectiveRun& run : collectives) by_run[{run.rank, run.op_run}] = &run;
+  const CollectiveRows rows(collectives);
   std::set<int64_t> compute_tracks;
   for (const query::Track& track : snapshot.tracks) {
     if (track.role == query::TrackRole::kCompute) compute_tracks.insert(track.id);
   }
   std::vector<Stall> stalls;
   for (const StepIndex& step : IndexSteps(snapshot, first_step, last_step)) {
-    StallsOfStep(step, compute_tracks, by_run, &stalls);
+    StallsOfStep(step, compute_tracks, rows, &stalls);
   }
   return stalls;
 }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "trace/analysis/collectives.h"
-#include "trace/analysis/row_index.h"
+#include "trace/analysis/stalls/row_index.h"
 
 namespace shardscope::analysis {
 namespace {

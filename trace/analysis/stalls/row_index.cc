@@ -1,4 +1,4 @@
-#include "trace/analysis/row_index.h"
+#include "trace/analysis/stalls/row_index.h"
 
 #include <algorithm>
 #include <map>
@@ -14,9 +14,8 @@ void Complete(StepIndex* index) {
         return std::pair(a.run->started_ns, a.op->op) < std::pair(b.run->started_ns, b.op->op);
       });
   for (const IndexedRun& run : index->runs) index->by_plan[run.op->id] = &run;
-  if (index->start_ns == 0 && !index->runs.empty()) {
-    index->start_ns = index->runs.front().run->issued_ns;
-  }
+  if (index->finished || index->runs.empty()) return;
+  index->start_ns = index->runs.front().run->issued_ns;
 }
 
 void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, int first_step,
@@ -36,7 +35,9 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, int f
   }
   for (const query::Step& step : rows.steps) {
     const auto found = steps.find(step.step);
-    if (found != steps.end()) found->second.start_ns = step.start_ns;
+    if (found == steps.end()) continue;
+    found->second.finished = true;
+    found->second.start_ns = step.start_ns;
   }
   for (auto& [step, index] : steps) {
     result->push_back(std::move(index));

@@ -1,0 +1,100 @@
+#include "trace/analysis/memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "trace/analysis/test_snapshot.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using query::MemoryCategory;
+
+size_t Index(MemoryCategory category) { return static_cast<size_t>(category); }
+
+TEST(MemoryPeaks, DifferBetweenTheLedgers) {
+  TestSnapshot test(1);
+  const auto add = [&](MemoryCategory category, int64_t issued, int64_t executed, int64_t bytes) {
+    query::MemoryEvent& event = test.Memory(0, category, executed, bytes);
+    event.issued_ns = issued;
+  };
+  add(MemoryCategory::kParameterShard, 0, 0, 100);
+  add(MemoryCategory::kUnshardedParameter, 1, 10, 400);
+  add(MemoryCategory::kUnshardedParameter, 3, 20, -400);  // the host frees early
+  add(MemoryCategory::kActivation, 4, 15, 50);            // really live together with the unit
+  const MemoryPeak execution = MemoryPeaks(*test.Build()).front();
+  EXPECT_EQ(execution.peak_bytes, 550);
+  EXPECT_EQ(execution.peak_time_ns, 15);
+  EXPECT_EQ(execution.at_peak[Index(MemoryCategory::kUnshardedParameter)], 400);
+  EXPECT_EQ(execution.at_peak[Index(MemoryCategory::kActivation)], 50);
+  const MemoryPeak issue = MemoryPeaks(*test.Build(), Ledger::kIssue).front();
+  EXPECT_EQ(issue.peak_bytes, 500);
+  EXPECT_EQ(issue.peak_time_ns, 1);
+  EXPECT_EQ(issue.at_peak[Index(MemoryCategory::kActivation)], 0);
+  EXPECT_EQ(issue.peak_of[Index(MemoryCategory::kActivation)], 50);
+}
+
+TEST(MemoryPeaks, AnAllocationBeforeAFreeOfTheSameTimeCounts) {
+  TestSnapshot test(1);
+  test.Memory(0, MemoryCategory::kCommunicationBuffer, 5, 100);
+  test.Memory(0, MemoryCategory::kUnshardedParameter, 9, 100);
+  test.Memory(0, MemoryCategory::kCommunicationBuffer, 9, -100);
+  EXPECT_EQ(MemoryPeaks(*test.Build()).front().peak_bytes, 200);
+}
+
+TEST(MemoryTimeline, InOrderWhateverTheOrderOfTheRows) {
+  std::mt19937 random(3);
+  TestSnapshot live(1);
+  MemoryTimeline followed(0, Ledger::kExecution);
+  std::vector<std::pair<int64_t, int64_t>> events;  // time, bytes; distinct times
+  for (int64_t i = 0; i < 300; ++i) events.push_back({i, static_cast<int64_t>(random() % 100)});
+  std::shuffle(events.begin(), events.end(), random);
+  for (size_t i = 0; i < events.size(); ++i) {
+    live.Memory(0, static_cast<MemoryCategory>(i % query::kNumMemoryCategories), events[i].first,
+                events[i].second);
+    if (i % 7 == 0) followed.Advance(*live.Build());
+  }
+  followed.Advance(*live.Build());
+  std::sort(events.begin(), events.end());
+  ASSERT_EQ(followed.points().size(), events.size());
+  int64_t total = 0;
+  for (size_t i = 0; i < events.size(); ++i) {
+    total += events[i].second;
+    const MemoryTimeline::Point& point = followed.points()[i];
+    EXPECT_EQ(point.time_ns, events[i].first);
+    EXPECT_EQ(point.total, total);
+    int64_t sum = 0;
+    for (const int64_t bytes : point.bytes) sum += bytes;
+    EXPECT_EQ(sum, total);
+  }
+}
+
+TEST(MemoryTimeline, SampleKeepsThePeakAndTheEdges) {
+  TestSnapshot test(1);
+  for (int64_t i = 0; i < 1000; ++i) {
+    test.Memory(0, MemoryCategory::kActivation, i, i == 637 ? 10'000 : 1);
+    if (i == 637) test.Memory(0, MemoryCategory::kActivation, i, -9'999);
+  }
+  MemoryTimeline timeline(0, Ledger::kExecution);
+  timeline.Advance(*test.Build());
+  const std::vector<MemoryTimeline::Point> sampled = timeline.Sample(100, 900, 21);
+  ASSERT_LE(sampled.size(), 21u);
+  ASSERT_GE(sampled.size(), 10u);
+  EXPECT_EQ(sampled.front().time_ns, 100);
+  EXPECT_EQ(sampled.front().total, 100);  // what was live before the range
+  EXPECT_EQ(sampled.back().time_ns, 899);
+  EXPECT_EQ(sampled.back().total, 900);
+  int64_t largest = 0;
+  for (const MemoryTimeline::Point& point : sampled) largest = std::max(largest, point.total);
+  EXPECT_EQ(largest, 637 + 10'000);
+  EXPECT_TRUE(std::is_sorted(sampled.begin(), sampled.end(),
+                             [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; }));
+  // Few points: all of them, and the state before.
+  EXPECT_EQ(timeline.Sample(100, 105, 21).size(), 6u);
+  EXPECT_TRUE(timeline.Sample(100, 100, 21).empty());
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

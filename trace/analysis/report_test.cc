@@ -1,0 +1,127 @@
+#include "trace/analysis/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "trace/analysis/lesson_snapshot.h"
+#include "trace/analysis/test_snapshot.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+
+std::vector<std::string> Keys(const nlohmann::json& json) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) keys.push_back(key);
+  return keys;
+}
+
+TEST(ReportJson, HasTheKeysOfItsContract) {
+  const Report report = MakeReport(*MakeLessonSnapshot(2, 6, 3));
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(report));
+  EXPECT_THAT(Keys(json), IsSupersetOf({"steps", "memory", "collectives", "stalls", "dropped",
+                                        "truth", "state", "summary", "markers", "name"}));
+  ASSERT_EQ(json["steps"].size(), 12u);
+  EXPECT_THAT(Keys(json["steps"][0]),
+              IsSupersetOf({"step", "rank", "step_ns", "compute_ns", "communication_ns", "copy_ns",
+                            "overlap_ns", "exposed_ns", "exposed_copy_ns", "idle_ns",
+                            "slot_wait_ns", "tokens", "loss", "grad_norm"}));
+  ASSERT_EQ(json["memory"].size(), 2u);
+  EXPECT_THAT(Keys(json["memory"][0]), IsSupersetOf({"rank", "peak_bytes", "by_category"}));
+  EXPECT_TRUE(json["stalls"].is_array());
+  EXPECT_EQ(json["state"], "finished");
+  EXPECT_EQ(json["truth"], "emulated");
+  EXPECT_EQ(json["dropped"]["engine"], 0);
+}
+
+TEST(ReportJson, NumbersAreThoseOfTheAnalysis) {
+  const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 6, 3);
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(MakeReport(*snapshot)));
+  const std::vector<StepBreakdown> rows = Breakdowns(*snapshot);
+  ASSERT_EQ(json["steps"].size(), rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const nlohmann::json& step = json["steps"][i];
+    EXPECT_EQ(step["rank"], rows[i].rank);
+    EXPECT_EQ(step["exposed_ns"], rows[i].exposed_ns);
+    EXPECT_EQ(step["compute_ns"].get<int64_t>() + step["exposed_ns"].get<int64_t>() +
+                  step["exposed_copy_ns"].get<int64_t>() + step["idle_ns"].get<int64_t>(),
+              step["step_ns"].get<int64_t>());
+  }
+  const MemoryPeak peak = MemoryPeaks(*snapshot).front();
+  EXPECT_EQ(json["memory"][0]["peak_bytes"], peak.peak_bytes);
+  int64_t sum = 0;
+  for (const auto& [category, bytes] : json["memory"][0]["by_category"].items()) {
+    sum += bytes.get<int64_t>();
+  }
+  EXPECT_EQ(sum, peak.peak_bytes);
+}
+
+TEST(ReportJson, SurvivesHostileText) {
+  TestSnapshot test(1);
+  test.snapshot().name = "\xFF\"\n";
+  test.Step(0, 0, 0, 10).loss = std::numeric_limits<double>::quiet_NaN();
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(MakeReport(*test.Build())));
+  EXPECT_TRUE(json["steps"][0]["loss"].is_null());
+}
+
+TEST(Report, OfAnEmptyRun) {
+  TestSnapshot test(2);
+  test.snapshot().state = query::TraceState::kLive;
+  const Report report = MakeReport(*test.Build());
+  EXPECT_TRUE(report.steps.empty());
+  EXPECT_THAT(PrintReportText(report), HasSubstr("No step is finished yet."));
+  EXPECT_EQ(nlohmann::json::parse(PrintReportJson(report))["steps"].size(), 0u);
+}
+
+TEST(Report, ListsAreShortAndSorted) {
+  const Report report = MakeReport(*MakeLessonSnapshot(4, 20, 10));
+  ASSERT_EQ(report.slowest_collectives.size(), 20u);
+  for (size_t i = 1; i < report.slowest_collectives.size(); ++i) {
+    const CollectiveRun& before = report.slowest_collectives[i - 1];
+    const CollectiveRun& run = report.slowest_collectives[i];
+    EXPECT_GE(before.ended_ns - before.started_ns, run.ended_ns - run.started_ns);
+    EXPECT_GE(run.step, kWarmUpSteps);
+  }
+  for (size_t i = 1; i < report.stalls.size(); ++i) {
+    EXPECT_GE(report.stalls[i - 1].total_ns, report.stalls[i].total_ns);
+  }
+}
+
+TEST(Report, ACacheAndDetailStepsChangeNoStepRow) {
+  const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 20, 10);
+  BreakdownCache cache;
+  const Report all = MakeReport(*snapshot);
+  const Report recent = MakeReport(*snapshot, {.detail_steps = 5, .cache = &cache});
+  ASSERT_EQ(recent.steps.size(), all.steps.size());
+  EXPECT_EQ(recent.steps.back().exposed_ns, all.steps.back().exposed_ns);
+  for (const CollectiveRun& run : recent.slowest_collectives) EXPECT_GE(run.step, 15);
+}
+
+TEST(ReportText, LastTenStepsUnlessAllAreAsked) {
+  const Report report = MakeReport(*MakeLessonSnapshot(1, 30, 10));
+  EXPECT_THAT(PrintReportText(report), HasSubstr("Steps 20 to 29, --all lists all"));
+  EXPECT_THAT(PrintReportText(report), Not(HasSubstr("\n    19     0 ")));
+  EXPECT_THAT(PrintReportText(report, 0), HasSubstr("\n    19     0 "));
+}
+
+TEST(ReportText, SaysWhatIsEmulatedAndWhatIsLost) {
+  TestSnapshot test(1);
+  test.snapshot().truth = query::Truth::kEmulated;
+  test.snapshot().capabilities = {{"engine", "on", "", 2}, {"engine", "on", "", 3}};
+  test.Step(0, 0, 0, 1000);
+  const std::string text = PrintReportText(MakeReport(*test.Build()));
+  EXPECT_THAT(text, HasSubstr("communication emulated"));
+  EXPECT_THAT(text, HasSubstr("exposed communication emulated"));
+  EXPECT_THAT(text, HasSubstr("5 records dropped (engine 5): the trace has holes"));
+  test.snapshot().truth = query::Truth::kMeasured;
+  EXPECT_THAT(PrintReportText(MakeReport(*test.Build())), Not(HasSubstr("emulated")));
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
