@@ -12,14 +12,6 @@ int64_t TimeOf(const schema::SpanRow& row) { return row.start_ns; }
 int64_t TimeOf(const schema::MemoryEventRow& row) { return row.executed_ns; }
 int64_t TimeOf(const schema::CounterRow& row) { return row.time_ns; }
 
-template <typename Row>
-void AppendRows(store::RowBatch* from, store::RowBatch* to) {
-  std::vector<Row>& rows = from->Get<Row>();
-  std::vector<Row>& target = to->Get<Row>();
-  target.insert(target.end(), std::make_move_iterator(rows.begin()),
-                std::make_move_iterator(rows.end()));
-}
-
 }  // namespace
 
 template <typename Row>
@@ -95,8 +87,7 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
   if (status.ok()) {
     status = WriteAllKinds(rings, more);
     store::RowBatch fresh = rare->Take();
-    schema::ForEachTable(schema::AllRows(),
-                         [&]<typename Row>() { AppendRows<Row>(&fresh, &rare_backlog_); });
+    store::AppendRows(&fresh, &rare_backlog_);
     if (status.ok()) status = WriteRareRows();
     if (status.ok()) status = writer_->Commit();
     if (!status.ok()) writer_->Rollback();

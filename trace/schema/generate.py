@@ -122,7 +122,8 @@ def create_table(table, finished):
         if index == 0 and not clustered:
             columns.append(f"{column.name} {column.type} PRIMARY KEY NOT NULL")
         else:
-            columns.append(f"{column.name} {column.type} NOT NULL")
+            # SQLite stores a NaN (a loss that diverged) as NULL.
+            columns.append(f"{column.name} {column.type}{'' if column.type == tables.REAL else ' NOT NULL'}")
     options = "STRICT"
     if clustered:
         columns.append(f"PRIMARY KEY({', '.join(table.clustered_by)}, id)")
@@ -244,6 +245,7 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
 - `id` counts up in commit order and is never used twice: `WHERE id > ?` reads what is new. A finished trace keeps the ids, but
   orders the tables marked *clustered* for range reads.
 - Rows are only appended; the exceptions are `meta` (its `state` changes) and nothing else.
+- A `REAL` column is `NULL` where the value was not a number (a loss that diverged).
 - `capability.dropped` adds up what was lost. A trace with holes says so.
 - Text of the tables marked *hot* is cut to 31 bytes.
 

@@ -1,12 +1,11 @@
--- Views of every trace. generate.py copies them into the files and, with the comments, into docs/trace.md. Definitions are
--- those of docs: interval unions, never sums; milliseconds count from the first op's issue.
+-- Views of every trace. generate.py copies them into the files and, with the comments, into docs/trace.md.
 
--- One row: when the first op was issued, which all `_ms` columns count from.
+-- One row: when the first op was issued, which all other `_ms` columns count from.
 CREATE VIEW v_origin AS
 SELECT min(issued_ns) AS origin_ns FROM op_run;
 
--- Every op run with its names, in milliseconds.
--- `blocked_by` is the dependency that was done last (empty: the op was ready when issued).
+-- Every op run with its names. `blocked_by` is the dependency that was done last (empty: the op was ready
+-- when it was issued).
 CREATE VIEW v_op_run AS
 SELECT r.id, r.rank, r.step, p.name AS op, p.kind, p.category, p.unit, p.segment, p.stream,
   (r.issued_ns - o.origin_ns) / 1e6 AS issued_ms,
@@ -16,5 +15,147 @@ SELECT r.id, r.rank, r.step, p.name AS op, p.kind, p.category, p.unit, p.segment
   (r.ended_ns - r.started_ns) / 1e6 AS duration_ms,
   r.slot_wait_ns / 1e6 AS slot_wait_ms, r.cpu_ns / 1e6 AS cpu_ms,
   coalesce(b.name, '') AS blocked_by, r.blocking_kind
-FROM op_run r CROSS JOIN v_origin o JOIN plan_op p ON p.id = r.plan_op
+FROM v_origin o CROSS JOIN op_run r JOIN plan_op p ON p.id = r.plan_op
 LEFT JOIN plan_op b ON b.id = r.blocking_plan_op;
+
+-- Every span that is no op, with its names.
+CREATE VIEW v_span AS
+SELECT s.id, t.rank, t.name AS track, n.text AS name, s.category,
+  (s.start_ns - o.origin_ns) / 1e6 AS start_ms, s.duration_ns / 1e6 AS duration_ms, s.op_run
+FROM v_origin o CROSS JOIN span s JOIN track t ON t.id = s.track
+LEFT JOIN string n ON n.id = s.name_string;
+
+-- Exposed communication and where the rest of each step went, one row per rank and step.
+-- Times are lengths of unions of intervals, never sums: `compute_ms` (with the optimizer), `communication_ms`,
+-- `copy_ms`; `overlap_ms` is communication under compute, `exposed_ms` communication that is not, `exposed_copy_ms`
+-- copies outside both, `idle_ms` the rest, so compute + exposed + exposed_copy + idle = step. Waiting for a compute
+-- slot (`slot_wait_ms`) is part of the rest, not a further part of the sum. Ops of category host count for nothing.
+-- How: every start and end is an event; running sums over the events of a rank say what is running between one event and
+-- the next.
+CREATE VIEW v_step AS
+WITH event(rank, time_ns, compute, communication, copy, inside, step) AS (
+    SELECT r.rank, r.started_ns, p.category IN ('compute', 'optimizer'), p.category = 'communication',
+      p.category = 'copy', 0, NULL
+    FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns
+  UNION ALL
+    SELECT r.rank, r.ended_ns, -(p.category IN ('compute', 'optimizer')), -(p.category = 'communication'),
+      -(p.category = 'copy'), 0, NULL
+    FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns
+  UNION ALL SELECT rank, start_ns, 0, 0, 0, 1, step FROM step
+  UNION ALL SELECT rank, end_ns, 0, 0, 0, -1, NULL FROM step),
+piece AS (
+  SELECT rank, lead(time_ns, 1, time_ns) OVER ordered - time_ns AS length_ns,
+    sum(compute) OVER ordered > 0 AS compute, sum(communication) OVER ordered > 0 AS communication,
+    sum(copy) OVER ordered > 0 AS copy, sum(inside) OVER ordered > 0 AS inside, max(step) OVER ordered AS step
+  FROM event
+  WINDOW ordered AS (PARTITION BY rank ORDER BY time_ns ROWS UNBOUNDED PRECEDING)),
+part AS (
+  SELECT rank, step, sum(length_ns * compute) AS compute, sum(length_ns * communication) AS communication,
+    sum(length_ns * copy) AS copy, sum(length_ns * (compute AND communication)) AS overlap,
+    sum(length_ns * (copy AND NOT compute AND NOT communication)) AS exposed_copy
+  FROM piece WHERE inside AND length_ns > 0 GROUP BY rank, step),
+waited AS (SELECT rank, step, sum(slot_wait_ns) AS slot_wait FROM op_run GROUP BY rank, step)
+SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns - s.start_ns) / 1e6 AS step_ms,
+  coalesce(p.compute, 0) / 1e6 AS compute_ms, coalesce(p.communication, 0) / 1e6 AS communication_ms,
+  coalesce(p.copy, 0) / 1e6 AS copy_ms, coalesce(p.overlap, 0) / 1e6 AS overlap_ms,
+  coalesce(p.communication - p.overlap, 0) / 1e6 AS exposed_ms, coalesce(p.exposed_copy, 0) / 1e6 AS exposed_copy_ms,
+  (s.end_ns - s.start_ns - coalesce(p.compute + p.communication - p.overlap + p.exposed_copy, 0)) / 1e6 AS idle_ms,
+  coalesce(w.slot_wait, 0) / 1e6 AS slot_wait_ms, s.tokens, s.loss, s.grad_norm
+FROM v_origin o CROSS JOIN step s
+LEFT JOIN part p ON p.rank = s.rank AND p.step = s.step
+LEFT JOIN waited w ON w.rank = s.rank AND w.step = s.step;
+
+-- Every collective of every rank, split when its last rank arrived: `wait_ms` before, `transfer_ms` after.
+-- `bus_gb_s` is what each rank sent per second of transfer (10^9 bytes).
+CREATE VIEW v_collective AS
+WITH arrived AS (
+  SELECT c.*, r.plan_op, r.issued_ns, r.started_ns, r.ended_ns,
+    max(r.started_ns) OVER (PARTITION BY c.communicator, c.sequence) AS last_ns
+  FROM collective c JOIN op_run r ON r.id = c.op_run)
+SELECT a.op_run, a.rank, a.step, a.communicator, a.sequence, p.name AS op, a.kind, p.unit,
+  a.payload_bytes / 1e6 AS payload_mb, a.wire_bytes / 1e6 AS wire_mb, a.dtype, a.group_size,
+  (a.issued_ns - o.origin_ns) / 1e6 AS issued_ms, (a.started_ns - o.origin_ns) / 1e6 AS started_ms,
+  (a.ended_ns - o.origin_ns) / 1e6 AS ended_ms,
+  (min(a.last_ns, a.ended_ns) - a.started_ns) / 1e6 AS wait_ms,
+  max(a.ended_ns - a.last_ns, 0) / 1e6 AS transfer_ms,
+  CASE WHEN a.ended_ns > a.last_ns THEN a.wire_bytes * 1.0 / (a.ended_ns - a.last_ns) END AS bus_gb_s,
+  a.transport, a.truth
+FROM v_origin o CROSS JOIN arrived a JOIN plan_op p ON p.id = a.plan_op;
+
+-- The all-gathers and reduce-scatters that stalled compute, and why: one row for every compute or optimizer op that was
+-- issued while its stream was free, but had to wait for another op. `waited_ms` counts from then until its last dependency was
+-- done; `blocked_by` is that dependency, `collective` the collective behind it (the same, or the one whose result it copies),
+-- `why` what held the collective up:
+-- `another rank was late` (most of the collective was waiting for the last rank), `queued behind ...` (its
+-- stream or communicator was busy longer than half of the stall), `issued too late` (it was issued only when the stream had become
+-- free: nothing to hide under), `transfer took longer` (issued ahead, but compute was shorter), `no collective`.
+CREATE VIEW v_stall AS
+WITH busy AS (
+  SELECT r.*, p.name AS op, p.kind, p.category,
+    max(r.issued_ns, coalesce(max(r.ended_ns) OVER (PARTITION BY r.track ORDER BY r.started_ns, r.id
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), r.issued_ns)) AS free_ns
+  FROM op_run r JOIN plan_op p ON p.id = r.plan_op),
+stalled AS (
+  SELECT * FROM busy
+  WHERE category IN ('compute', 'optimizer') AND blocking_plan_op >= 0 AND ready_ns > free_ns),
+found AS (
+  SELECT s.*, b.name AS blocked_by, b.kind AS blocked_by_kind,
+    CASE WHEN b.category = 'communication' THEN d.id WHEN e.id IS NOT NULL THEN e.id END AS collective_run
+  FROM stalled s JOIN plan_op b ON b.id = s.blocking_plan_op
+  LEFT JOIN op_run d ON d.plan_op = s.blocking_plan_op AND d.rank = s.rank AND d.step = s.step
+  LEFT JOIN plan_op ep ON ep.id = d.blocking_plan_op AND ep.category = 'communication' AND b.category = 'copy'
+  LEFT JOIN op_run e ON e.plan_op = ep.id AND e.rank = s.rank AND e.step = s.step),
+arrival AS (
+  SELECT c.op_run, max(r.started_ns) OVER (PARTITION BY c.communicator, c.sequence) AS last_ns
+  FROM collective c JOIN op_run r ON r.id = c.op_run)
+SELECT f.rank, f.step, f.op, (f.ready_ns - f.free_ns) / 1e6 AS waited_ms, f.blocked_by, f.blocked_by_kind, f.blocking_kind,
+  coalesce(cp.name, '') AS collective,
+  (c.ended_ns - c.started_ns) / 1e6 AS collective_ms,
+  (f.free_ns - c.issued_ns) / 1e6 AS issued_ahead_ms,
+  (f.free_ns - o.origin_ns) / 1e6 AS from_ms,
+  CASE
+    WHEN c.id IS NULL THEN 'no collective'
+    WHEN min(a.last_ns, c.ended_ns) - c.started_ns > (c.ended_ns - c.started_ns) / 2
+      AND min(a.last_ns, c.ended_ns) > f.free_ns THEN 'another rank was late'
+    WHEN c.blocking_kind IN ('stream_order', 'communicator_order')
+      AND c.ready_ns - max(f.free_ns, c.issued_ns) > (f.ready_ns - f.free_ns) / 2
+      THEN 'queued behind ' || coalesce(q.name, 'another op')
+    WHEN c.issued_ns >= f.free_ns - (f.ready_ns - f.free_ns) / 20 THEN 'issued too late'
+    ELSE 'transfer took longer' END AS why
+FROM v_origin o CROSS JOIN found f
+LEFT JOIN op_run c ON c.id = f.collective_run
+LEFT JOIN plan_op cp ON cp.id = c.plan_op
+LEFT JOIN plan_op q ON q.id = c.blocking_plan_op
+LEFT JOIN arrival a ON a.op_run = c.id;
+
+-- Peak memory of every rank, by category and in all (category `total`), of what was really live (execution times).
+-- `peak_mb` is the category's own peak, `at_ms` when; `at_total_peak_mb` is what it held when the total peaked.
+CREATE VIEW v_memory_peak AS
+WITH live AS (
+  SELECT rank, category, executed_ns, id,
+    sum(bytes) OVER (PARTITION BY rank, category ORDER BY executed_ns, id) AS held,
+    sum(bytes) OVER (PARTITION BY rank ORDER BY executed_ns, id) AS total
+  FROM memory_event),
+total_peak AS (
+  SELECT rank, total, executed_ns, id FROM (
+    SELECT *, row_number() OVER (PARTITION BY rank ORDER BY total DESC, executed_ns, id) AS place FROM live)
+  WHERE place = 1),
+category_peak AS (
+  SELECT rank, category, held, executed_ns FROM (
+    SELECT *, row_number() OVER (PARTITION BY rank, category ORDER BY held DESC, executed_ns, id) AS place FROM live)
+  WHERE place = 1),
+at_peak AS (
+  SELECT m.rank, m.category, sum(m.bytes) AS held
+  FROM memory_event m JOIN total_peak t ON t.rank = m.rank AND (m.executed_ns, m.id) <= (t.executed_ns, t.id)
+  GROUP BY m.rank, m.category)
+SELECT c.rank, c.category, c.held / 1e6 AS peak_mb, (c.executed_ns - o.origin_ns) / 1e6 AS at_ms,
+  coalesce(a.held, 0) / 1e6 AS at_total_peak_mb
+FROM v_origin o CROSS JOIN category_peak c LEFT JOIN at_peak a ON a.rank = c.rank AND a.category = c.category
+UNION ALL
+SELECT t.rank, 'total', t.total / 1e6, (t.executed_ns - o.origin_ns) / 1e6, t.total / 1e6
+FROM v_origin o CROSS JOIN total_peak t
+ORDER BY 1, 3 DESC;
+
+-- What was lost, by source and reason; no row means that nothing was.
+CREATE VIEW v_dropped AS
+SELECT source, reason, sum(dropped) AS dropped FROM capability WHERE dropped > 0 GROUP BY source, reason;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <limits>
+
 namespace shardscope::store {
 namespace {
 
@@ -88,7 +90,11 @@ Statement::Type Statement::ColumnType(int column) const {
 int64_t Statement::Integer(int column) const {
   return sqlite3_column_int64(statement_.get(), column);
 }
-double Statement::Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
+double Statement::Real(int column) const {
+  // SQLite stores a NaN as NULL.
+  if (ColumnType(column) == Type::kNull) return std::numeric_limits<double>::quiet_NaN();
+  return sqlite3_column_double(statement_.get(), column);
+}
 std::string_view Statement::Text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_.get(), column);
   if (text == nullptr) return {};

@@ -35,7 +35,7 @@ class Statement {
   std::string ColumnName(int column) const;
   Type ColumnType(int column) const;
   int64_t Integer(int column) const;
-  double Real(int column) const;
+  double Real(int column) const;  // NaN for NULL
   // Valid until the next Step() or Reset().
   std::string_view Text(int column) const;
 

@@ -24,16 +24,9 @@ Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {
 }
 
 Status FileSource::OpenNewest() {
-  // The finished file first: while both exist, the live one is about to be removed.
-  live_file_ = !Exists(file_.FinishedPath());
-  Result<TraceReader> reader =
-      TraceReader::Open(live_file_ ? file_.LivePath() : file_.FinishedPath());
-  if (!reader.ok() && live_file_ && Exists(file_.FinishedPath())) {
-    // It was finished between the two lines above.
-    live_file_ = false;
-    reader = TraceReader::Open(file_.FinishedPath());
-  }
+  Result<TraceReader> reader = TraceReader::OpenNewest(file_);
   if (!reader.ok()) return reader.status();
+  live_file_ = reader->live();
   reader_ = std::move(reader).value();
   data_version_ = -1;
   return Status::Ok();

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "trace/schema/ddl.h"
-#include "trace/store/trace_file.h"
 
 namespace shardscope::store {
 namespace {
@@ -113,6 +112,17 @@ Result<TraceReader> TraceReader::Open(const std::string& path) {
   database->Seal();
   TraceReader reader;
   reader.database_ = std::move(database).value();
+  return reader;
+}
+
+Result<TraceReader> TraceReader::OpenNewest(const TraceFile& file) {
+  // The finished file first: while both exist, the live one is about to be removed.
+  const bool live = !Exists(file.FinishedPath());
+  Result<TraceReader> reader = Open(live ? file.LivePath() : file.FinishedPath());
+  if (!reader.ok() && live && Exists(file.FinishedPath())) {
+    return Open(file.FinishedPath());  // it was finished just now
+  }
+  if (reader.ok()) reader->live_ = live;
   return reader;
 }
 

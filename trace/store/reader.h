@@ -7,6 +7,7 @@
 #include "trace/base/status.h"
 #include "trace/store/database.h"
 #include "trace/store/row_io.h"
+#include "trace/store/trace_file.h"
 
 namespace shardscope::store {
 
@@ -16,6 +17,10 @@ class TraceReader {
   // this program knows, with exactly the expected tables and indexes and no trigger. The views are
   // replaced by this program's own (temporary) ones.
   static Result<TraceReader> Open(const std::string& path);
+  // The finished file of a trace, or else the live one.
+  static Result<TraceReader> OpenNewest(const TraceFile& file);
+
+  bool live() const { return live_; }
 
   // Calls visit(Row&&) for at most `limit` rows with id > after, ascending. Returns how many.
   template <typename Row, typename Visit>
@@ -38,6 +43,7 @@ class TraceReader {
   }
 
   Database& database() { return database_; }
+  Database TakeDatabase() && { return std::move(database_); }
 
  private:
   template <typename Row, typename Visit>
@@ -53,6 +59,7 @@ class TraceReader {
   }
 
   Database database_;
+  bool live_ = false;
 };
 
 // CREATE TEMP VIEW for every view of the schema, in front of what the file itself has.

@@ -1,6 +1,7 @@
 // Rows to and from statements, by the generated description of their tables.
 #pragma once
 
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -76,5 +77,16 @@ struct RowBatch {
     return std::get<std::vector<Row>>(tables);
   }
 };
+
+// Moves all rows of *from to the end of *to.
+inline void AppendRows(RowBatch* from, RowBatch* to) {
+  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    std::vector<Row>& rows = from->Get<Row>();
+    std::vector<Row>& target = to->Get<Row>();
+    target.insert(target.end(), std::make_move_iterator(rows.begin()),
+                  std::make_move_iterator(rows.end()));
+    rows.clear();
+  });
+}
 
 }  // namespace shardscope::store

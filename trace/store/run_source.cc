@@ -8,13 +8,9 @@
 namespace shardscope::store {
 namespace {
 
-void AppendShifted(int64_t shift, RowBatch* from, RowBatch* to) {
+void ShiftAll(int64_t shift, RowBatch* batch) {
   schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
-    std::vector<Row>& target = to->Get<Row>();
-    for (Row& row : from->Get<Row>()) {
-      ShiftIds(shift, &row);
-      target.push_back(std::move(row));
-    }
+    for (Row& row : batch->Get<Row>()) ShiftIds(shift, &row);
   });
 }
 
@@ -54,7 +50,8 @@ Result<bool> RunSource::Read(RowBatch* batch) {
     const Result<bool> left = sources_[i]->Read(&rows);
     if (!left.ok()) return left.status();
     more |= left.value();
-    AppendShifted(IdShift(i), &rows, batch);
+    ShiftAll(IdShift(i), &rows);
+    AppendRows(&rows, batch);
   }
   return more;
 }

@@ -1,0 +1,92 @@
+#include "app/command_tail.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "trace/base/units.h"
+#include "trace/store/run_folder.h"
+#include "trace/store/run_source.h"
+#include "trace/store/tail_protocol.h"
+
+namespace shardscope::app {
+namespace {
+
+constexpr auto kPollTime = std::chrono::milliseconds(50);
+
+struct TailArguments {
+  std::string run;
+  bool stdio = false;
+};
+
+bool HasRows(const store::RowBatch& batch) {
+  bool rows = false;
+  schema::ForEachTable(schema::AllRows(),
+                       [&]<typename Row>() { rows = rows || !batch.Get<Row>().empty(); });
+  return rows;
+}
+
+// false: nobody reads our output any more.
+bool Print(const store::RowBatch& batch, store::SourceState state, bool stdio) {
+  if (stdio) {
+    const std::string lines = store::TailGroup(batch, state);
+    return std::fwrite(lines.data(), 1, lines.size(), stdout) == lines.size() &&
+           std::fflush(stdout) == 0;
+  }
+  for (const schema::StepRow& step : batch.Get<schema::StepRow>()) {
+    fmt::print("step {} rank {}: {}, loss {:.4f}, {} tokens\n", step.step, step.rank,
+               FormatDuration(step.end_ns - step.start_ns), step.loss, step.tokens);
+  }
+  if (state != store::SourceState::kLive) {
+    fmt::print("{}\n", state == store::SourceState::kCut ? "cut: the run was killed" : "finished");
+  }
+  return std::fflush(stdout) == 0;
+}
+
+Status Follow(store::Source* source, bool stdio) {
+  while (true) {
+    store::RowBatch batch;
+    const Result<bool> more = source->Read(&batch);
+    if (!more.ok()) return more.status();
+    const bool done = source->state() != store::SourceState::kLive && !more.value();
+    const store::SourceState state = done ? source->state() : store::SourceState::kLive;
+    if ((done || HasRows(batch)) && !Print(batch, state, stdio)) return Status::Ok();
+    if (done) return Status::Ok();
+    if (!more.value()) std::this_thread::sleep_for(kPollTime);
+  }
+}
+
+Status RunTail(const TailArguments& arguments) {
+  const Result<store::RunFolder> run = store::FindRun(arguments.run);
+  if (!run.ok()) return run.status();
+  Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run.value());
+  if (!source.ok()) return source.status();
+  if (arguments.stdio) fmt::print("{}", store::TailHello(run.value().name));
+  return Follow(source.value().get(), arguments.stdio);
+}
+
+}  // namespace
+
+void AddTailCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("tail", "Follow a run until it ends");
+  const auto arguments = std::make_shared<TailArguments>();
+  command->add_option("run", arguments->run, "Run folder or trace file")->required();
+  command->add_flag("--stdio", arguments->stdio,
+                    "All rows as lines of JSON, for another machine (through ssh)");
+  command->callback([arguments, exit_code] {
+    const Status status = RunTail(*arguments);
+    if (!status.ok()) {
+      // The other end reads only our output.
+      if (arguments->stdio) fmt::print("{}", store::TailError(status.message()));
+      fmt::print(stderr, "shardscope tail: {}\n", status.message());
+    }
+    *exit_code = status.ok() ? 0 : 1;
+  });
+}
+
+}  // namespace shardscope::app

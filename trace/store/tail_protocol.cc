@@ -1,0 +1,186 @@
+#include "trace/store/tail_protocol.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "trace/schema/ddl.h"
+
+namespace shardscope::store {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kRowsPerLine = 1000;
+constexpr int kProtocol = 1;
+
+std::string Line(const Json& json) {
+  // A name that is not UTF-8 must not end the stream.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string_view NameOf(SourceState state) {
+  switch (state) {
+    case SourceState::kLive:
+      return "live";
+    case SourceState::kFinished:
+      return "finished";
+    case SourceState::kCut:
+      break;
+  }
+  return "cut";
+}
+
+template <typename Row>
+Json EncodeRow(const Row& row) {
+  Json values = Json::array();
+  schema::TableOf<Row>::ForEachField(row, [&values](const auto& field) {
+    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(field)>>) {
+      values.push_back(field);
+    } else {
+      values.push_back(std::string(std::string_view(field)));
+    }
+  });
+  return values;
+}
+
+bool DecodeField(const Json& value, int64_t* field) {
+  if (!value.is_number_integer()) return false;
+  if (value.is_number_unsigned() &&
+      value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return false;
+  }
+  *field = value.get<int64_t>();
+  return true;
+}
+bool DecodeField(const Json& value, double* field) {
+  if (value.is_null()) {
+    *field = std::numeric_limits<double>::quiet_NaN();
+    return true;
+  }
+  if (!value.is_number()) return false;
+  *field = value.get<double>();
+  return true;
+}
+template <typename Text>
+bool DecodeField(const Json& value, Text* field) {
+  if (!value.is_string()) return false;
+  *field = value.get_ref<const std::string&>();
+  return true;
+}
+
+template <typename Row>
+bool DecodeRow(const Json& values, Row* row) {
+  if (!values.is_array()) return false;
+  size_t index = 0;
+  bool good = true;
+  schema::TableOf<Row>::ForEachField(*row, [&](auto& field) {
+    good = good && index < values.size() && DecodeField(values[index], &field);
+    ++index;
+  });
+  return good && index == values.size();
+}
+
+Status Malformed(std::string_view what) {
+  return Status::Error(fmt::format("the remote end does not speak as `shardscope tail`: {}", what));
+}
+
+Status DecodeRows(const Json& line, RowBatch* group) {
+  const auto rows = line.find("rows");
+  if (!line["table"].is_string() || rows == line.end() || !rows->is_array()) {
+    return Malformed("a line of rows without table or rows");
+  }
+  const std::string& table = line["table"].get_ref<const std::string&>();
+  bool known = false;
+  bool good = true;
+  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    if (table != schema::TableOf<Row>::kName) return;
+    known = true;
+    for (const Json& values : *rows) {
+      Row row;
+      good = good && DecodeRow(values, &row);
+      if (good) group->Get<Row>().push_back(std::move(row));
+    }
+  });
+  if (!known) return Malformed(fmt::format("unknown table '{}'", table));
+  if (!good) return Malformed(fmt::format("a row of {} with wrong values", table));
+  return Status::Ok();
+}
+
+Status CheckHello(const Json& line) {
+  if (!line.contains("shardscope_tail") || !line["shardscope_tail"].is_number_integer() ||
+      !line.contains("schema") || !line["schema"].is_number_integer()) {
+    return Malformed("its first line is no greeting");
+  }
+  if (line["shardscope_tail"].get<int64_t>() != kProtocol ||
+      line["schema"].get<int64_t>() != schema::kVersion) {
+    return Status::Error(fmt::format(
+        "the remote end speaks protocol {} with trace schema {}, this program {} with {}: use the "
+        "same version on both",
+        line["shardscope_tail"].get<int64_t>(), line["schema"].get<int64_t>(), kProtocol,
+        schema::kVersion));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string TailHello(std::string_view run_name) {
+  return Line({{"shardscope_tail", kProtocol}, {"schema", schema::kVersion}, {"run", run_name}});
+}
+
+std::string TailGroup(const RowBatch& batch, SourceState state) {
+  std::string text;
+  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    const std::vector<Row>& rows = batch.Get<Row>();
+    for (size_t begin = 0; begin < rows.size(); begin += kRowsPerLine) {
+      Json line = {{"table", schema::TableOf<Row>::kName}, {"rows", Json::array()}};
+      const size_t end = std::min(rows.size(), begin + kRowsPerLine);
+      for (size_t i = begin; i < end; ++i) line["rows"].push_back(EncodeRow(rows[i]));
+      text += Line(line);
+    }
+  });
+  return text + Line({{"state", NameOf(state)}});
+}
+
+std::string TailError(std::string_view message) { return Line({{"error", message}}); }
+
+Status TailDecoder::Take(std::string_view text) {
+  const Json line = Json::parse(text, nullptr, false);
+  if (!line.is_object()) return Malformed("a line that is no JSON object");
+  if (line.contains("error") && line["error"].is_string()) {
+    return Status::Error("remote: " + line["error"].get<std::string>());
+  }
+  if (!greeted_) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckHello(line));
+    greeted_ = true;
+    if (line.contains("run") && line["run"].is_string()) run_name_ = line["run"];
+    return Status::Ok();
+  }
+  if (line.contains("table")) return DecodeRows(line, &group_);
+  if (!line.contains("state") || !line["state"].is_string()) {
+    return Malformed("a line that is neither rows nor state");
+  }
+  const std::string& state = line["state"].get_ref<const std::string&>();
+  if (state != "live" && state != "finished" && state != "cut") {
+    return Malformed(fmt::format("unknown state '{}'", state));
+  }
+  state_ = state == "live"  ? SourceState::kLive
+           : state == "cut" ? SourceState::kCut
+                            : SourceState::kFinished;
+  AppendRows(&group_, &finished_);
+  complete_ = true;
+  return Status::Ok();
+}
+
+bool TailDecoder::TakeRows(RowBatch* batch) {
+  AppendRows(&finished_, batch);
+  return std::exchange(complete_, false);
+}
+
+}  // namespace shardscope::store
