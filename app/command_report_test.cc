@@ -1,0 +1,118 @@
+#include "app/command_report.h"
+
+#include <gmock/gmock.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "trace/query/trace_test_util.h"
+
+namespace shardscope::app {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out;
+  std::string error;
+};
+
+Outcome RunReport(const std::string& arguments) {
+  Outcome outcome;
+  CLI::App app;
+  AddReportCommand(app, &outcome.exit_code);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  app.parse("report " + arguments);
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.error = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+// Two ranks, three steps of 10 ms: 4 ms of all-gather, of which 1 ms is under the forward's 7 ms.
+void RecordRun(record::Recorder* recorder) {
+  schema::TrackRow track;
+  track.name = track.role = "compute";
+  recorder->AddTrack(track);
+  const int64_t gather =
+      query::AddPlanOp(recorder, "F m0 block0 all_gather", "all_gather", "communication");
+  const int64_t forward =
+      query::AddPlanOp(recorder, "F m0 block0.mlp forward", "forward", "compute");
+  constexpr int64_t kMs = 1'000'000;
+  for (int64_t step = 0; step < 3; ++step) {
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      const int64_t start_ns = (1000 + 10 * step) * kMs;
+      recorder->Record(query::OpAt(gather, rank, step, start_ns, start_ns + 4 * kMs));
+      recorder->Record(query::OpAt(forward, rank, step, start_ns + 3 * kMs, start_ns + 10 * kMs));
+      schema::StepRow row;
+      row.rank = rank;
+      row.step = step;
+      row.start_ns = start_ns;
+      row.end_ns = start_ns + 10 * kMs;
+      row.tokens = 100;
+      row.loss = 2.5;
+      recorder->Record(row);
+    }
+  }
+}
+
+class ReportCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    recorder_ = query::OpenRecorder(folder_.path());
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      schema::RankRow row;
+      row.rank = rank;
+      recorder_->AddRank(row);
+    }
+    RecordRun(recorder_.get());
+  }
+  query::TestFolder folder_;
+  std::unique_ptr<record::Recorder> recorder_;
+};
+
+TEST_F(ReportCommand, JsonOfAFinishedRun) {
+  ASSERT_TRUE(recorder_->Finish().ok());
+  const Outcome outcome = RunReport(folder_.path() + " --json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const nlohmann::json json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["state"], "finished");
+  ASSERT_EQ(json["steps"].size(), 6u);
+  for (const nlohmann::json& row : json["steps"]) {
+    EXPECT_EQ(row["step_ns"], 10'000'000);
+    EXPECT_EQ(row["compute_ns"], 7'000'000);
+    EXPECT_EQ(row["communication_ns"], 4'000'000);
+    EXPECT_EQ(row["exposed_ns"], 3'000'000);
+    EXPECT_EQ(row["idle_ns"], 0);
+    EXPECT_EQ(row["tokens_per_second"], 10'000);
+  }
+}
+
+TEST_F(ReportCommand, TextWhileTheRunIsLive) {
+  ASSERT_TRUE(recorder_->Flush().ok());
+  const Outcome outcome = RunReport(folder_.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("live, 2 ranks, 3 steps"));
+  EXPECT_THAT(outcome.out, HasSubstr("overlap ratio 25%, exposed 30% of the step"));
+  EXPECT_THAT(outcome.out, HasSubstr("0 records dropped"));
+}
+
+TEST(ReportCommandErrors, AreOneClearLine) {
+  query::TestFolder folder;
+  std::ofstream(folder.path() + "/notes.db") << "no trace";
+  for (const std::string& path :
+       {folder.path() + "/missing", folder.path(), folder.path() + "/notes.db"}) {
+    const Outcome outcome = RunReport(path);
+    EXPECT_EQ(outcome.exit_code, 1) << path;
+    EXPECT_EQ(outcome.out, "") << path;
+    EXPECT_THAT(outcome.error, StartsWith("shardscope report: ")) << path;
+    EXPECT_THAT(outcome.error, HasSubstr(path));
+    EXPECT_EQ(std::count(outcome.error.begin(), outcome.error.end(), '\n'), 1) << outcome.error;
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::app
