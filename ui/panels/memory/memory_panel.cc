@@ -1,0 +1,268 @@
+#include "ui/panels/memory/memory_panel.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trace/base/units.h"
+#include "ui/text.h"
+#include "ui/timeline/draw/decoration.h"
+#include "ui/timeline/geometry.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using timeline::Axis;
+using widgets::Look;
+
+constexpr float kRowHeight = 104;  // wanted; rows are lower when two would not fit
+constexpr float kLegendHeight = 24;
+constexpr int kLeastRows = 2;
+
+// Categories that some rank ever used, in the legend's order: from the bottom of the stack.
+std::vector<query::MemoryCategory> UsedCategories(const ui::Context& context) {
+  std::vector<query::MemoryCategory> used;
+  for (const query::MemoryCategory category : kStackOrder) {
+    bool any = context.report == nullptr;
+    if (context.report != nullptr) {
+      for (const analysis::MemoryPeak& peak : context.report->memory) {
+        any = any || peak.peak_of[static_cast<size_t>(category)] > 0;
+      }
+    }
+    if (any) used.push_back(category);
+  }
+  return used;
+}
+
+void DrawLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  float x = box.x0;
+  for (const query::MemoryCategory category : UsedCategories(context)) {
+    const char* name = ui::MemoryCategoryName(context.language, category);
+    const float width = look.Px(14) + widgets::TextSize(look, style, name).x;
+    if (x + width > box.x1) break;
+    widgets::DrawSwatch(look, {x, box.y0 + look.Px(4)}, 9, ui::MemoryColor(look.theme, category),
+                        false);
+    const ui::Box drawn =
+        widgets::DrawText(look, style, {x + look.Px(14), box.y0 + look.Px(2)}, name);
+    log->Text(std::string("legend:") + name, name, drawn);
+    x += width + look.Px(16);
+  }
+}
+
+int64_t PredictedPeak(const query::Snapshot& snapshot) {
+  int64_t peak = 0;
+  for (const auto& [id, schedule] : snapshot.schedules) {
+    peak = std::max(peak, schedule.predicted_peak_bytes);
+  }
+  return peak;
+}
+
+}  // namespace
+
+void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  log->SetPanel("memory");
+  const Look look = widgets::LookOf(context);
+  const query::Snapshot* snapshot = context.snapshot.get();
+  if (snapshot == nullptr || snapshot->ranks.empty()) {
+    const char* text = ui::Tr(context.language, ui::Text::kMemoryEmpty);
+    log->Text("empty", text, widgets::EmptyState(look, text));
+    return;
+  }
+  if (snapshot->run_folder != run_folder_ || snapshot->generation < generation_) ranks_.clear();
+  run_folder_ = snapshot->run_folder;
+  generation_ = snapshot->generation;
+
+  const Axis axis = timeline::WindowAxis(context);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(40));
+  DrawLegend(context, {axis.left(), top.y, axis.right(), top.y + look.Px(kLegendHeight)}, log);
+  const ui::Box box{axis.left(), top.y + look.Px(kLegendHeight), axis.right(), bottom};
+  const std::vector<Row> rows = MakeRows(context, axis, box);
+  int64_t largest = PredictedPeak(*snapshot);
+  for (const Row& row : rows) {
+    largest = std::max(largest, ranks_.at(row.rank).stack.max_bytes);
+  }
+  if (context.report != nullptr) {
+    // The whole run's peak, so that the axis stays when the view moves.
+    for (const analysis::MemoryPeak& peak : context.report->memory) {
+      largest = std::max(largest, peak.peak_bytes);
+    }
+  }
+  const int64_t max_bytes = timeline::RoundMaxBytes(largest);
+  HandleMouse(context, axis, box, rows, commands);
+  for (const Row& row : rows) DrawRow(context, axis, row, max_bytes, log);
+  timeline::DrawChanges(context, timeline::ChangesOf(*snapshot), axis,
+                        {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
+  timeline::DrawCursor(context, axis, box.y0, box.y1);
+}
+
+std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, const Axis& axis,
+                                                    const ui::Box& box) {
+  const Look look = widgets::LookOf(context);
+  const int num_ranks = static_cast<int>(context.snapshot->ranks.size());
+  const float height = box.y1 - box.y0;
+  const int fitting = static_cast<int>(height / look.Px(kRowHeight));
+  const int shown = std::min(std::max(fitting, kLeastRows), num_ranks);
+  const auto most = static_cast<float>(num_ranks - shown);
+  first_row_ = std::clamp(first_row_, 0.0F, most);
+  const auto first = static_cast<size_t>(std::lround(first_row_));
+  const float pitch = height / static_cast<float>(shown);
+  std::vector<Row> rows;
+  for (int at = 0; at < shown; ++at) {
+    const int32_t rank = context.snapshot->ranks[first + static_cast<size_t>(at)].rank;
+    const float y = std::round(box.y0 + pitch * static_cast<float>(at));
+    rows.push_back({rank, {box.x0, y + look.Px(12), box.x1, std::round(y + pitch - look.Px(10))}});
+    Update(context, axis, rank);
+  }
+  return rows;
+}
+
+void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t rank) {
+  RankMemory& memory = ranks_.try_emplace(rank, rank).first->second;
+  const query::Snapshot& snapshot = *context.snapshot;
+  const bool same = memory.generation == snapshot.generation && memory.range == axis.range() &&
+                    memory.left == axis.left() && memory.width == axis.width();
+  if (same) return;
+  memory.timeline.Advance(snapshot);
+  const int max_points = 2 * static_cast<int>(axis.width());
+  const auto points =
+      memory.timeline.Sample(axis.range().start_ns, axis.range().end_ns, max_points);
+  memory.stack = MakeStack(points, axis, snapshot.end_ns);
+  memory.generation = snapshot.generation;
+  memory.range = axis.range();
+  memory.left = axis.left();
+  memory.width = axis.width();
+}
+
+void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Row& row,
+                          int64_t max_bytes, ui::DrawLog* log) const {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ui::Theme& theme = *context.theme;
+  const float height = row.box.y1 - row.box.y0;
+  const auto y_of = [&](int64_t bytes) {
+    const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes);
+    return row.box.y1 - std::round(height * static_cast<float>(share));
+  };
+  for (const StackBox& box : ranks_.at(row.rank).stack.boxes) {
+    const float y0 = y_of(box.high_bytes);
+    const float y1 = y_of(box.low_bytes);
+    if (y1 <= y0) continue;
+    list->AddRectFilled({box.x0, y0}, {box.x1, y1}, ui::MemoryColor(theme, box.category));
+  }
+  list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
+  DrawRowLabels(context, row, max_bytes, log);
+  DrawPredicted(context, axis, row, max_bytes, log);
+}
+
+void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int64_t max_bytes,
+                                ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const float left = ImGui::GetWindowPos().x + look.Px(ui::kPanelPadding);
+  const std::string name = ui::TrFormat(context.language, ui::Text::kRankN, row.rank);
+  log->Int("rank:" + std::to_string(row.rank), name, row.rank, "",
+           widgets::DrawText(look, widgets::BoldOf(look), {left, row.box.y0 - look.Px(7)}, name));
+  if (context.report != nullptr) {
+    for (const analysis::MemoryPeak& peak : context.report->memory) {
+      if (peak.rank != row.rank) continue;
+      const ImVec2 at(left, row.box.y0 + look.Px(10));
+      const char* word = ui::Tr(context.language, ui::Text::kPeak);
+      widgets::DrawText(look, widgets::FaintOf(look), at, word);
+      const std::string value = FormatBytes(peak.peak_bytes);
+      widgets::TextStyle style = widgets::DimOf(look);
+      style.size = ui::kSmallTextSize;
+      const ui::Box drawn = widgets::DrawText(look, style, {at.x, at.y + look.Px(13)}, value);
+      log->Int("peak:" + std::to_string(row.rank), value, peak.peak_bytes, "B", drawn);
+    }
+  }
+  const float right = row.box.x0 - look.Px(8);
+  const std::string top = FormatBytes(max_bytes);
+  log->Int(
+      "axis_max:" + std::to_string(row.rank), top, max_bytes, "B",
+      widgets::DrawTextRight(look, widgets::FaintOf(look), {right, row.box.y0 - look.Px(7)}, top));
+  widgets::DrawTextRight(look, widgets::FaintOf(look), {right, row.box.y1 - look.Px(7)}, "0");
+}
+
+void MemoryPanel::DrawPredicted(const ui::Context& context, const Axis& axis, const Row& row,
+                                int64_t max_bytes, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const query::Snapshot& snapshot = *context.snapshot;
+  const query::RankRows* rows = snapshot.FindRank(row.rank);
+  if (rows == nullptr) return;
+  const auto first = std::partition_point(
+      rows->steps.begin(), rows->steps.end(),
+      [&](const query::Step& step) { return step.end_ns <= axis.range().start_ns; });
+  const auto last = std::partition_point(first, rows->steps.end(), [&](const query::Step& step) {
+    return step.start_ns < axis.range().end_ns;
+  });
+  const float height = row.box.y1 - row.box.y0;
+  float label_y = -1;
+  int64_t label_bytes = 0;
+  for (auto step = first; step != last;) {
+    auto next = step;
+    while (next != last && next->schedule == step->schedule) ++next;
+    const auto found = snapshot.schedules.find(step->schedule);
+    const int64_t bytes =
+        found == snapshot.schedules.end() ? 0 : found->second.predicted_peak_bytes;
+    const float x0 = std::max(axis.X(step->start_ns), row.box.x0);
+    const float x1 = next == last ? row.box.x1 : std::min(axis.X(next->start_ns), row.box.x1);
+    if (bytes > 0) {
+      const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes);
+      const float y = row.box.y1 - height * static_cast<float>(share);
+      timeline::DrawDashedHorizontal(look, x0 + look.Px(3), x1 - look.Px(3), y, look.theme.ink.dim);
+      label_y = y;
+      label_bytes = bytes;
+    }
+    step = next;
+  }
+  if (label_y < 0) return;
+  const char* text = ui::Tr(context.language, ui::Text::kPredictedPeak);
+  const ui::Box drawn =
+      widgets::DrawTextRight(look, {look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim},
+                             {row.box.x1 - look.Px(4), label_y - look.Px(15)}, text);
+  log->Int("predicted_peak:" + std::to_string(row.rank), text, label_bytes, "B", drawn);
+}
+
+void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,
+                              const std::vector<Row>& rows, ui::Commands* commands) {
+  const float left = ImGui::GetWindowPos().x;
+  ImGui::SetCursorScreenPos({left, box.y0});
+  ImGui::InvisibleButton("##memory", {box.x1 - left, box.y1 - box.y0});
+  const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
+  hand_.Handle(context, axis, run_ns + run_ns / 5, commands);
+  if (context.headless || !ImGui::IsItemHovered()) return;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (mouse.x < axis.left()) {
+    first_row_ -= ImGui::GetIO().MouseWheel;
+    return;
+  }
+  if (ImGui::IsItemActive()) return;
+  const Look look = widgets::LookOf(context);
+  for (const Row& row : rows) {
+    if (mouse.y < row.box.y0 || mouse.y > row.box.y1) continue;
+    const int64_t at_ns = axis.Ns(mouse.x);
+    const auto& points = ranks_.at(row.rank).timeline.points();
+    const auto after =
+        std::partition_point(points.begin(), points.end(),
+                             [at_ns](const auto& point) { return point.time_ns <= at_ns; });
+    if (after == points.begin() || at_ns > context.snapshot->end_ns) return;
+    const analysis::MemoryTimeline::Point& live = *(after - 1);
+    std::string detail;
+    for (size_t at = kStackOrder.size(); at-- > 0;) {
+      const int64_t bytes = live.bytes[static_cast<size_t>(kStackOrder[at])];
+      if (bytes <= 0) continue;
+      if (!detail.empty()) detail += '\n';
+      detail += std::string(ui::MemoryCategoryName(context.language, kStackOrder[at])) + "  " +
+                FormatBytes(bytes);
+    }
+    widgets::Tooltip(look,
+                     ui::TrFormat(context.language, ui::Text::kMemoryLive, FormatBytes(live.total)),
+                     detail, look.theme.surface.line);
+  }
+}
+
+}  // namespace shardscope::panels

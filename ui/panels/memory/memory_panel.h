@@ -1,0 +1,57 @@
+// Memory: live bytes of each rank by category, stacked, on the timeline's time axis.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trace/analysis/memory.h"
+#include "ui/commands.h"
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/panels/memory/memory_stack.h"
+#include "ui/timeline/draw/hand.h"
+
+namespace shardscope::panels {
+
+class MemoryPanel {
+ public:
+  // Fills the current window.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+
+ private:
+  struct RankMemory {
+    explicit RankMemory(int32_t rank) : timeline(rank, analysis::Ledger::kExecution) {}
+    analysis::MemoryTimeline timeline;
+    // What stack was made for.
+    uint64_t generation = 0;
+    timeline::Range range;
+    float left = 0;
+    float width = 0;
+    MemoryStack stack;
+  };
+  struct Row {
+    int32_t rank = 0;
+    ui::Box box;  // of the plot
+  };
+
+  void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
+  std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
+                            const ui::Box& box);
+  void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,
+               int64_t max_bytes, ui::DrawLog* log) const;
+  void DrawRowLabels(const ui::Context& context, const Row& row, int64_t max_bytes,
+                     ui::DrawLog* log) const;
+  void DrawPredicted(const ui::Context& context, const timeline::Axis& axis, const Row& row,
+                     int64_t max_bytes, ui::DrawLog* log) const;
+  void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
+                   const std::vector<Row>& rows, ui::Commands* commands);
+
+  std::string run_folder_;
+  uint64_t generation_ = 0;
+  std::map<int32_t, RankMemory> ranks_;
+  timeline::Hand hand_;
+  float first_row_ = 0;  // scroll position in rows
+};
+
+}  // namespace shardscope::panels
