@@ -1,0 +1,230 @@
+// The rows that a run leaves in the trace.
+#include "engine/executor/trace_sink.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/executor/toy_bodies.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/text.h"
+#include "engine/plan/toy_model.h"
+
+namespace shardscope::executor {
+namespace {
+
+// Keeps the rows that the sink writes.
+class KeepingRecorder : public record::Recorder {
+ public:
+  int64_t AddTrack(schema::TrackRow row) override { return Keep(&tracks, std::move(row)); }
+  int64_t AddSchedule(schema::ScheduleRow row) override { return Keep(&schedules, std::move(row)); }
+  int64_t AddPlanOp(schema::PlanOpRow row) override { return Keep(&plan_ops, std::move(row)); }
+  void AddPlanEdge(schema::PlanEdgeRow row) override { Keep(&plan_edges, std::move(row)); }
+  void Record(const record::OpRecord& record) override {
+    const std::lock_guard lock(mutex_);
+    ops.push_back(record);
+  }
+  void Record(const schema::MemoryEventRow& row) override {
+    const std::lock_guard lock(mutex_);
+    memory.push_back(row);
+  }
+
+  // Not used by the sink.
+  void AddRank(schema::RankRow /*row*/) override {}
+  int64_t AddString(std::string_view /*text*/) override { return 0; }
+  void AddMarker(schema::MarkerRow /*row*/) override {}
+  void AddCapability(schema::CapabilityRow /*row*/) override {}
+  void SetMeta(std::string_view /*key*/, std::string_view /*value*/) override {}
+  void Record(const schema::StepRow& /*row*/) override {}
+  void Record(const schema::SpanRow& /*row*/) override {}
+  void Record(const schema::CounterRow& /*row*/) override {}
+  void SetWindow(bool /*recording*/) override {}
+  std::map<std::string, int64_t> Dropped() const override { return {}; }
+  Status WriterStatus() const override { return Status::Ok(); }
+  Status Flush() override { return Status::Ok(); }
+  Status Finish() override { return Status::Ok(); }
+  std::string path() const override { return ""; }
+
+  const schema::PlanOpRow& PlanOp(int64_t id) const {
+    return plan_ops[static_cast<size_t>(id - kFirstId)];
+  }
+  const schema::TrackRow& Track(int64_t id) const {
+    return tracks[static_cast<size_t>(id - kFirstId)];
+  }
+
+  std::vector<schema::TrackRow> tracks;
+  std::vector<schema::ScheduleRow> schedules;
+  std::vector<schema::PlanOpRow> plan_ops;
+  std::vector<schema::PlanEdgeRow> plan_edges;
+  std::vector<record::OpRecord> ops;
+  std::vector<schema::MemoryEventRow> memory;
+
+ private:
+  static constexpr int64_t kFirstId = 1000;
+  template <typename Row>
+  static int64_t Keep(std::vector<Row>* rows, Row row) {
+    row.id = kFirstId + static_cast<int64_t>(rows->size());
+    rows->push_back(std::move(row));
+    return rows->back().id;
+  }
+  std::mutex mutex_;
+};
+
+constexpr int kRanks = 2;
+
+plan::Schedule Build(plan::BackwardPrefetch mode) {
+  plan::Policy policy;
+  policy.num_ranks = kRanks;
+  policy.backward_prefetch = mode;
+  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::ToyModel(2, true), policy);
+  EXPECT_TRUE(schedule.ok()) << schedule.message();
+  return schedule.ok() ? *schedule : plan::Schedule{};
+}
+
+// Runs step i with *schedules[i] on all ranks.
+void RunSteps(TraceSink* sink, const std::vector<const plan::Schedule*>& schedules) {
+  const auto transport = transport::MakeSharedMemoryTransport(kRanks, 0);
+  ComputeSlots slots(kRanks);
+  std::vector<std::thread> hosts;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    hosts.emplace_back([&, rank] {
+      ToyBodies bodies(transport.get());
+      RankExecutor executor(rank, &bodies, sink, &slots);
+      for (size_t step = 0; step < schedules.size(); ++step) {
+        bodies.Prepare(schedules[step]->ProgramOf(rank));
+        const Status status = executor.RunStep(*schedules[step], static_cast<int64_t>(step));
+        EXPECT_TRUE(status.ok()) << status.message();
+      }
+    });
+  }
+  for (std::thread& host : hosts) host.join();
+}
+
+class TraceSinkTest : public testing::Test {
+ protected:
+  KeepingRecorder recorder_;
+  TraceSink sink_{&recorder_, {.transport = "shared_memory", .truth = "measured"}};
+  const plan::Schedule pre_ = Build(plan::BackwardPrefetch::kPre);
+  const plan::Schedule none_ = Build(plan::BackwardPrefetch::kNone);
+};
+
+TEST_F(TraceSinkTest, WritesTheSchedule) {
+  const int64_t id = sink_.RegisterSchedule(pre_, {0, 1}, 12345);
+  ASSERT_EQ(recorder_.schedules.size(), 1U);
+  EXPECT_EQ(recorder_.schedules[0].id, id);
+  EXPECT_EQ(recorder_.schedules[0].name, pre_.name);
+  EXPECT_EQ(recorder_.schedules[0].predicted_peak_bytes, 12345);
+  const Result<plan::Schedule> parsed = plan::ParseSchedule(recorder_.schedules[0].text);
+  ASSERT_TRUE(parsed.ok()) << parsed.message();
+  EXPECT_EQ(*parsed, pre_);
+
+  const std::vector<plan::Op>& ops = pre_.programs[0].ops;
+  ASSERT_EQ(recorder_.plan_ops.size(), ops.size());
+  size_t num_edges = 0;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const schema::PlanOpRow& row = recorder_.plan_ops[i];
+    EXPECT_EQ(row.op, static_cast<int64_t>(i));
+    EXPECT_EQ(row.schedule, id);
+    EXPECT_EQ(row.name, plan::OpName(pre_, ops[i]));
+    EXPECT_EQ(row.communicator.empty(), ops[i].communicator == plan::kNone);
+    EXPECT_EQ(row.payload_bytes, ops[i].payload_bytes);
+    for (const plan::Dependency& dependency : ops[i].dependencies) {
+      const plan::OpIndex before =
+          plan::ResolveDependency(pre_.programs[0], static_cast<plan::OpIndex>(i), dependency);
+      if (before == plan::kNone) continue;
+      const schema::PlanEdgeRow& edge = recorder_.plan_edges.at(num_edges++);
+      EXPECT_EQ(edge.plan_op, row.id);
+      EXPECT_EQ(recorder_.PlanOp(edge.predecessor).op, before);
+      EXPECT_EQ(edge.kind, plan::Name(dependency.kind));
+    }
+  }
+  EXPECT_GT(num_edges, 0U);
+  EXPECT_EQ(recorder_.plan_edges.size(), num_edges);
+}
+
+TEST_F(TraceSinkTest, WritesATrackPerRankAndStreamOnce) {
+  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  sink_.RegisterSchedule(none_, {0, 1}, 0);
+  EXPECT_EQ(recorder_.tracks.size(), kRanks * pre_.streams.size());
+  for (const schema::TrackRow& track : recorder_.tracks) {
+    const std::map<std::string, int64_t> positions = {
+        {"host", 0}, {"compute", 1}, {"copy", 2}, {"all_gather", 3}, {"reduce_scatter", 4}};
+    EXPECT_EQ(track.position, positions.at(track.role));
+  }
+}
+
+TEST_F(TraceSinkTest, RecordsEveryOpOfEveryRankAndStep) {
+  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  RunSteps(&sink_, {&pre_, &pre_, &pre_});
+  std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
+  for (const record::OpRecord& record : recorder_.ops) {
+    const schema::OpRunRow& run = record.run;
+    EXPECT_TRUE(seen.emplace(run.plan_op, run.rank, run.step).second);
+    EXPECT_EQ(recorder_.Track(run.track).rank, run.rank);
+    EXPECT_EQ(recorder_.Track(run.track).name, recorder_.PlanOp(run.plan_op).stream);
+    EXPECT_EQ(
+        run.blocking_plan_op == -1,
+        run.blocking_kind == "none" || (run.blocking_kind == "slot" && run.blocking_plan_op == -1));
+    const schema::PlanOpRow& op = recorder_.PlanOp(run.plan_op);
+    EXPECT_EQ(record.collective.kind.empty(), op.communicator.empty());
+    if (op.communicator.empty()) continue;
+    EXPECT_EQ(record.collective.kind.str(), op.kind);
+    EXPECT_EQ(record.collective.communicator.str(), op.communicator);
+    EXPECT_EQ(record.collective.dtype.str(), op.dtype);
+    EXPECT_EQ(record.collective.wire_bytes, op.wire_bytes);
+    EXPECT_EQ(record.collective.group_size, kRanks);
+    EXPECT_EQ(record.collective.transport, "shared_memory");
+    EXPECT_EQ(record.collective.truth, "measured");
+  }
+  EXPECT_EQ(seen.size(), 3 * kRanks * pre_.programs[0].ops.size());
+}
+
+TEST_F(TraceSinkTest, NumbersCollectivesAlikeOnAllRanksAcrossSchedules) {
+  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  sink_.RegisterSchedule(none_, {0, 1}, 0);
+  RunSteps(&sink_, {&pre_, &none_, &none_, &pre_});
+  // By rank: (start, sequence, name).
+  std::map<int64_t, std::vector<std::tuple<int64_t, int64_t, std::string>>> collectives;
+  for (const record::OpRecord& record : recorder_.ops) {
+    if (record.collective.kind.empty()) continue;
+    collectives[record.run.rank].emplace_back(record.run.started_ns, record.collective.sequence,
+                                              recorder_.PlanOp(record.run.plan_op).name);
+  }
+  ASSERT_EQ(collectives.size(), static_cast<size_t>(kRanks));
+  ASSERT_EQ(collectives[0].size(), collectives[1].size());
+  for (auto& [rank, runs] : collectives) {
+    std::sort(runs.begin(), runs.end());
+    for (size_t i = 0; i < runs.size(); ++i) {
+      EXPECT_EQ(std::get<1>(runs[i]), static_cast<int64_t>(i));
+      EXPECT_EQ(std::get<2>(runs[i]), std::get<2>(collectives[0][i]));
+    }
+  }
+}
+
+TEST_F(TraceSinkTest, RecordsMemoryInAndOutsideOps) {
+  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  sink_.OnMemoryOutsideOps(1, plan::MemoryCategory::kOptimizer, "block0", 800, 55);
+  RunSteps(&sink_, {&pre_});
+  const schema::MemoryEventRow& outside = recorder_.memory.at(0);
+  EXPECT_EQ(outside.rank, 1);
+  EXPECT_EQ(outside.category, "optimizer");
+  EXPECT_EQ(outside.unit, "block0");
+  EXPECT_EQ(outside.bytes, 800);
+  EXPECT_EQ(outside.plan_op, -1);
+  EXPECT_EQ(outside.step, -1);
+  EXPECT_EQ(outside.issued_ns, outside.executed_ns);
+  std::map<std::pair<int64_t, std::string>, int64_t> live;  // by rank and category
+  for (size_t i = 1; i < recorder_.memory.size(); ++i) {
+    const schema::MemoryEventRow& event = recorder_.memory[i];
+    EXPECT_EQ(event.step, 0);
+    EXPECT_FALSE(event.unit.empty() && event.category != "other");
+    EXPECT_FALSE(recorder_.PlanOp(event.plan_op).name.empty());
+    live[{event.rank, event.category.str()}] += event.bytes;
+  }
+  EXPECT_EQ(live.count({0, "unsharded_parameter"}), 1U);
+  for (const auto& [key, bytes] : live) EXPECT_EQ(bytes, 0) << key.second;
+}
+
+}  // namespace
+}  // namespace shardscope::executor
