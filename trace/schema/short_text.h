@@ -28,6 +28,7 @@ class ShortText {
 
   friend bool operator==(const ShortText& a, const ShortText& b) { return a.view() == b.view(); }
   friend bool operator==(const ShortText& a, std::string_view b) { return a.view() == b; }
+  friend bool operator==(const ShortText& a, const std::string& b) { return a.view() == b; }
   friend bool operator==(const ShortText& a, const char* b) { return a.view() == b; }
   friend std::ostream& operator<<(std::ostream& out, const ShortText& text) {
     return out << text.view();

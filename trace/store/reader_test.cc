@@ -1,0 +1,151 @@
+// Files that nobody vouches for: each gives one clear error, and nothing of them is run.
+#include "trace/store/reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "trace/store/run_database.h"
+#include "trace/store/run_folder.h"
+#include "trace/store/writer.h"
+
+namespace shardscope::store {
+namespace {
+
+using testing::HasSubstr;
+
+class Hostile : public testing::Test {
+ protected:
+  Hostile() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
+    SHARDSCOPE_CHECK(mkdtemp(pattern.data()) != nullptr);
+    folder_ = pattern;
+  }
+  ~Hostile() override { std::filesystem::remove_all(folder_); }
+
+  // A good finished trace.
+  std::string GoodTrace() const {
+    auto writer = TraceWriter::Create(folder_);
+    SHARDSCOPE_CHECK(writer.ok());
+    SHARDSCOPE_CHECK(writer.value()->Finish().ok());
+    return writer.value()->file().FinishedPath();
+  }
+  std::string GoodTraceWith(const std::string& sql) const {
+    const std::string path = GoodTrace();
+    Result<Database> database = Database::Open(path, Database::Mode::kReadWrite);
+    SHARDSCOPE_CHECK(database.ok());
+    const Status changed = database->Execute(sql);
+    EXPECT_TRUE(changed.ok()) << changed.message();
+    return path;
+  }
+  std::string FileWith(const std::string& name, const std::string& content) const {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Hostile, GoodTraceOpens) {
+  const Result<TraceReader> reader = TraceReader::Open(GoodTrace());
+  EXPECT_TRUE(reader.ok()) << reader.message();
+}
+
+TEST_F(Hostile, NoSqliteFile) {
+  EXPECT_THAT(TraceReader::Open(FileWith("a.db", "hello, this is text and no database")).message(),
+              HasSubstr("not a SQLite file"));
+  EXPECT_THAT(TraceReader::Open(FileWith("b.db", "")).message(), HasSubstr("not a SQLite file"));
+  EXPECT_THAT(TraceReader::Open(folder_ + "/missing.db").message(), HasSubstr("No such file"));
+}
+
+TEST_F(Hostile, AnotherProgramsDatabase) {
+  const std::string path = folder_ + "/other.db";
+  {
+    Result<Database> other = Database::Open(path, Database::Mode::kCreate);
+    ASSERT_TRUE(other->Execute("CREATE TABLE op_run(id INTEGER)").ok());
+  }
+  EXPECT_THAT(TraceReader::Open(path).message(), HasSubstr("another program"));
+}
+
+TEST_F(Hostile, NewerSchemaNamesBothVersions) {
+  const std::string message = TraceReader::Open(GoodTraceWith("PRAGMA user_version=7")).message();
+  EXPECT_THAT(message, HasSubstr("schema 7"));
+  EXPECT_THAT(message, HasSubstr("up to 1"));
+}
+
+TEST_F(Hostile, ChangedSchemaIsRefused) {
+  EXPECT_THAT(TraceReader::Open(GoodTraceWith("CREATE TRIGGER t AFTER INSERT ON step BEGIN DELETE "
+                                              "FROM step; END"))
+                  .message(),
+              HasSubstr("unexpected trigger t"));
+  EXPECT_THAT(TraceReader::Open(GoodTraceWith("CREATE TABLE extra(x)")).message(),
+              HasSubstr("unexpected table extra"));
+  EXPECT_THAT(TraceReader::Open(GoodTraceWith("DROP TABLE flow")).message(),
+              HasSubstr("lacks table flow"));
+  EXPECT_THAT(TraceReader::Open(GoodTraceWith("ALTER TABLE flow ADD COLUMN x INTEGER")).message(),
+              HasSubstr("table flow is not as it should be"));
+}
+
+TEST_F(Hostile, ViewsOfTheFileAreNotUsed) {
+  Result<TraceReader> reader = TraceReader::Open(
+      GoodTraceWith("DROP VIEW v_dropped; CREATE VIEW v_dropped AS SELECT 'planted' AS source"));
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  const Result<int64_t> rows = reader->database().QueryInteger("SELECT count(*) FROM v_dropped");
+  ASSERT_TRUE(rows.ok()) << rows.message();
+  EXPECT_EQ(rows.value(), 0);
+}
+
+TEST_F(Hostile, TruncatedAtAnyPlaceNeverCrashes) {
+  const std::string path = GoodTrace();
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path));
+  for (int64_t keep = size - 1000; keep > 0; keep -= 7000) {
+    std::filesystem::resize_file(path, static_cast<uintmax_t>(keep));
+    Result<TraceReader> reader = TraceReader::Open(path);
+    if (reader.ok()) {
+      // The schema's pages were whole; reading the rest must end in an answer or an error.
+      (void)reader->ReadAll<schema::MetaRow>([](schema::MetaRow&&) {});
+      (void)reader->database().QueryInteger("SELECT count(*) FROM v_step");
+    } else {
+      EXPECT_NE(reader.message(), "");
+    }
+  }
+  std::filesystem::resize_file(path, 600);
+  EXPECT_FALSE(TraceReader::Open(path).ok());
+}
+
+TEST_F(Hostile, NothingCanBeWritten) {
+  Result<TraceReader> reader = TraceReader::Open(GoodTrace());
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  for (const char* sql : {"DELETE FROM meta", "CREATE TABLE x(y)", "CREATE TEMP TABLE x(y)",
+                          "ATTACH '/tmp/x.db' AS x", "VACUUM INTO '/tmp/x.db'"}) {
+    EXPECT_FALSE(reader->database().Execute(sql).ok()) << sql;
+  }
+}
+
+TEST_F(Hostile, RunFolderErrors) {
+  EXPECT_THAT(FindRun(folder_).message(), HasSubstr("is no run folder"));
+  EXPECT_THAT(FindRun(folder_ + "/none").message(), HasSubstr("does not exist"));
+  EXPECT_THAT(FindRun(FileWith("x.txt", "x")).message(), HasSubstr("is no Shardscope trace"));
+}
+
+TEST(Trace, SecondWriterOfAFolderGetsItsOwnFile) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  const auto first = TraceWriter::Create(pattern);
+  const auto second = TraceWriter::Create(pattern);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(first.value()->file().stem, second.value()->file().stem);
+  EXPECT_EQ(ListTraces(pattern).size(), 2u);
+  // A live file whose writer lives is not finished by a reader.
+  EXPECT_TRUE(FindRun(pattern).ok());
+  EXPECT_TRUE(Exists(first.value()->file().LivePath()));
+  std::filesystem::remove_all(pattern);
+}
+
+}  // namespace
+}  // namespace shardscope::store
