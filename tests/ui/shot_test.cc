@@ -1,0 +1,90 @@
+// The whole window as a picture, from the prefetch lesson.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "trace/analysis/lesson_snapshot.h"
+#include "trace/analysis/report.h"
+#include "ui/shell/shot.h"
+
+namespace shardscope::shell {
+namespace {
+
+query::SnapshotPtr Lesson() {
+  static const query::SnapshotPtr kLesson = analysis::MakeLessonSnapshot(4, 24, 12);
+  return kLesson;
+}
+
+// Where SHARDSCOPE_PICTURES names a folder, the pictures are kept for people to look at.
+void Keep(const Shot& shot, const std::string& name) {
+  const char* folder = std::getenv("SHARDSCOPE_PICTURES");
+  if (folder == nullptr) return;
+  const Status status = WritePng(shot.image, std::string(folder) + "/" + name + ".png");
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+TEST(Shot, SameInputGivesTheSameBytes) {
+  const auto first = TakeShot(Lesson(), {});
+  const auto second = TakeShot(Lesson(), {});
+  ASSERT_TRUE(first.ok()) << first.message();
+  ASSERT_TRUE(second.ok()) << second.message();
+  Keep(*first, "dark-en");
+  EXPECT_EQ(first->image.rgba, second->image.rgba);
+  EXPECT_EQ(first->image.width, 1600);
+  EXPECT_EQ(first->image.rgba.size(), size_t{1600} * 900 * 4);
+}
+
+TEST(Shot, LanguageAndThemeChangeThePicture) {
+  const auto dark = TakeShot(Lesson(), {});
+  const auto light = TakeShot(Lesson(), {.theme = ui::ThemeName::kLight});
+  const auto chinese = TakeShot(Lesson(), {.language = ui::Language::kChinese});
+  ASSERT_TRUE(dark.ok() && light.ok() && chinese.ok());
+  Keep(*light, "light-en");
+  Keep(*chinese, "dark-zh");
+  EXPECT_NE(dark->image.rgba, light->image.rgba);
+  EXPECT_NE(dark->image.rgba, chinese->image.rgba);
+  EXPECT_EQ(dark->log.Find("top_bar", "state")->text, "FINISHED");
+  EXPECT_EQ(chinese->log.Find("top_bar", "state")->text, "已结束");
+}
+
+TEST(Shot, NumbersAreThoseOfTheReport) {
+  const auto shot = TakeShot(Lesson(), {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  const analysis::Report report = analysis::MakeReport(*Lesson());
+  const auto value = [&](const char* id) {
+    const ui::DrawnItem* item = shot->log.Find("top_bar", id);
+    return item == nullptr ? -1.0 : std::get<double>(item->value);
+  };
+  EXPECT_EQ(value("step_ns_p50"), report.summary.step_ns.p50);
+  EXPECT_EQ(value("exposed_ns_p50"), report.summary.exposed_ns.p50);
+  EXPECT_EQ(value("overlap_ratio"), report.summary.overlap_ratio);
+  EXPECT_EQ(value("tokens_per_second"), report.summary.tokens_per_second);
+}
+
+TEST(Shot, SaysWhichStepsThereAre) {
+  const auto shot = TakeShot(Lesson(), {.step = 99});
+  ASSERT_FALSE(shot.ok());
+  EXPECT_THAT(shot.message(), testing::HasSubstr("0 to 23"));
+  EXPECT_TRUE(TakeShot(Lesson(), {.step = 5}).ok());
+}
+
+TEST(Shot, SmallAndLargeWindowsDraw) {
+  for (const auto& [width, height] : {std::pair{800, 500}, {1024, 700}, {2560, 1440}}) {
+    const auto shot = TakeShot(Lesson(), {.width = width, .height = height});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    Keep(*shot, "size-" + std::to_string(width));
+  }
+}
+
+TEST(Shot, JsonListsEveryItem) {
+  const auto shot = TakeShot(Lesson(), {});
+  ASSERT_TRUE(shot.ok());
+  const auto json = nlohmann::json::parse(PrintShotJson(*Lesson(), {}, shot->log));
+  EXPECT_EQ(json["items"].size(), shot->log.items().size());
+  EXPECT_EQ(json["language"], "en");
+}
+
+}  // namespace
+}  // namespace shardscope::shell

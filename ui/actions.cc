@@ -1,0 +1,112 @@
+#include "ui/actions.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "trace/base/text.h"
+#include "ui/values.h"
+
+namespace shardscope::ui {
+namespace {
+
+constexpr float kScaleStep = 1.1f;
+
+Commands Do(const Context& context, config::Action action) {
+  if (!CanSteer(context)) return {};
+  return {DoAction{action}};
+}
+Commands PauseOrResume(const Context& context) {
+  return Do(context, context.control.status.state == "paused" ? config::Action::kResume
+                                                              : config::Action::kPause);
+}
+Commands FitAll(const Context& context) {
+  if (!context.snapshot) return {};
+  return {SetView{context.snapshot->start_ns, context.snapshot->end_ns}};
+}
+Commands OtherTheme(const Context& context) {
+  return {SetTheme{context.theme_name == ThemeName::kDark ? ThemeName::kLight : ThemeName::kDark}};
+}
+Commands OtherLanguage(const Context& context) {
+  return {SetLanguage{context.language == Language::kEnglish ? Language::kChinese
+                                                             : Language::kEnglish}};
+}
+
+constexpr Action kActions[] = {
+    {Text::kCommandOpen, ImGuiMod_Ctrl | ImGuiKey_O, "Ctrl+O",
+     [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
+    {Text::kCommandNewRun, ImGuiMod_Ctrl | ImGuiKey_N, "Ctrl+N",
+     [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
+    {Text::kCommandCloseRun, ImGuiMod_Ctrl | ImGuiKey_W, "Ctrl+W",
+     [](const Context&) { return Commands{CloseRun{}}; }},
+    {Text::kCommandPause, ImGuiKey_Space, "Space", PauseOrResume},
+    {Text::kCommandStep, ImGuiKey_Period, ".",
+     [](const Context& context) { return Do(context, config::Action::kStep); }},
+    {Text::kCommandStop, 0, "",
+     [](const Context& context) { return Do(context, config::Action::kStop); }},
+    {Text::kCommandCheckpoint, 0, "",
+     [](const Context& context) { return Do(context, config::Action::kCheckpoint); }},
+    {Text::kCommandFit, ImGuiKey_F, "F", [](const Context&) { return Commands{FitSelection{}}; }},
+    {Text::kCommandFitAll, ImGuiKey_Home, "Home", FitAll},
+    {Text::kCommandUndoView, ImGuiKey_Backspace, "Backspace",
+     [](const Context&) { return Commands{UndoView{}}; }},
+    {Text::kCommandFollow, ImGuiKey_End, "End",
+     [](const Context&) { return Commands{SetFollow{true}}; }},
+    {Text::kCommandClear, ImGuiKey_Escape, "Esc",
+     [](const Context&) { return Commands{SelectOp{}}; }},
+    {Text::kCommandTimeline, ImGuiMod_Ctrl | ImGuiKey_1, "Ctrl+1",
+     [](const Context&) { return Commands{FocusPanel{"timeline"}}; }},
+    {Text::kCommandRuns, ImGuiMod_Ctrl | ImGuiKey_2, "Ctrl+2",
+     [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
+    {Text::kCommandLog, ImGuiMod_Ctrl | ImGuiKey_3, "Ctrl+3",
+     [](const Context&) { return Commands{FocusPanel{"log"}}; }},
+    {Text::kCommandTheme, ImGuiMod_Ctrl | ImGuiKey_T, "Ctrl+T", OtherTheme},
+    {Text::kCommandLanguage, ImGuiMod_Ctrl | ImGuiKey_L, "Ctrl+L", OtherLanguage},
+    {Text::kCommandLarger, ImGuiMod_Ctrl | ImGuiKey_Equal, "Ctrl+=",
+     [](const Context& context) { return Commands{SetScale{context.scale * kScaleStep}}; }},
+    {Text::kCommandSmaller, ImGuiMod_Ctrl | ImGuiKey_Minus, "Ctrl+-",
+     [](const Context& context) { return Commands{SetScale{context.scale / kScaleStep}}; }},
+    {Text::kCommandResetLayout, 0, "", [](const Context&) { return Commands{ResetLayout{}}; }},
+    {Text::kCommandKeys, ImGuiMod_Shift | ImGuiKey_Slash, "?",
+     [](const Context& context) { return Commands{ShowKeys{!context.show_keys}}; }},
+    {Text::kCommandPalette, ImGuiMod_Ctrl | ImGuiKey_P, "Ctrl+P",
+     [](const Context& context) { return Commands{ShowPalette{!context.show_palette}}; }},
+    {Text::kCommandQuit, ImGuiMod_Ctrl | ImGuiKey_Q, "Ctrl+Q",
+     [](const Context&) { return Commands{Quit{}}; }},
+};
+
+constexpr HandKey kHandKeys[] = {
+    {Text::kKeyZoom, Text::kKeyWheel},
+    {Text::kKeyZoomKeys, Text::kKeyZoomKeysName},
+    {Text::kKeyPan, Text::kKeyDrag},
+    {Text::kKeySelect, Text::kKeyClick},
+    {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
+};
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+}  // namespace
+
+std::span<const Action> AllActions() { return kActions; }
+std::span<const HandKey> HandKeys() { return kHandKeys; }
+
+std::vector<const Action*> MatchingActions(std::string_view query) {
+  std::vector<const Action*> matching;
+  const std::string words = Lower(query);
+  for (const Action& action : kActions) {
+    const std::string title = Lower(Tr(Language::kEnglish, action.title)) + " " +
+                              Lower(Tr(Language::kChinese, action.title));
+    bool all = true;
+    for (const std::string_view word : Split(words, ' ')) {
+      all = all && title.find(word) != std::string::npos;
+    }
+    if (all) matching.push_back(&action);
+  }
+  return matching;
+}
+
+}  // namespace shardscope::ui

@@ -1,0 +1,33 @@
+// Actions: every command that has a name, with its key: what the palette lists, the key list shows
+// and the shell listens for.
+#pragma once
+
+#include <imgui.h>
+
+#include <span>
+#include <string>
+
+#include "ui/context.h"
+#include "ui/text.h"
+
+namespace shardscope::ui {
+
+struct Action {
+  Text title;
+  ImGuiKeyChord chord = 0;    // 0: only in the palette
+  const char* key_name = "";  // as people write it: "Ctrl+P"
+  Commands (*make)(const Context&);
+};
+std::span<const Action> AllActions();
+
+// Keys that are no commands of their own: wheel, drag, click.
+struct HandKey {
+  Text what;
+  Text key;
+};
+std::span<const HandKey> HandKeys();
+
+// The actions whose title, in either language, contains every word of `query`.
+std::vector<const Action*> MatchingActions(std::string_view query);
+
+}  // namespace shardscope::ui

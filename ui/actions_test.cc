@@ -1,0 +1,35 @@
+#include "ui/actions.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace shardscope::ui {
+namespace {
+
+TEST(Actions, KeysAreUniqueAndNamed) {
+  std::set<ImGuiKeyChord> seen;
+  for (const Action& action : AllActions()) {
+    EXPECT_EQ(action.chord == 0, std::string(action.key_name).empty());
+    if (action.chord != 0) EXPECT_TRUE(seen.insert(action.chord).second) << action.key_name;
+  }
+}
+
+TEST(Actions, AreFoundByWordsInEitherLanguage) {
+  ASSERT_EQ(MatchingActions("reset layout").size(), 1u);
+  EXPECT_EQ(MatchingActions("reset layout")[0], MatchingActions("恢复默认")[0]);
+  EXPECT_TRUE(MatchingActions("no such command").empty());
+  EXPECT_EQ(MatchingActions("").size(), AllActions().size());
+}
+
+TEST(Actions, WithoutATrainingNothingIsSteered) {
+  const Context context;
+  for (const Action& action : AllActions()) {
+    for (const Command& command : action.make(context)) {
+      EXPECT_FALSE(std::holds_alternative<DoAction>(command));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::ui

@@ -1,0 +1,21 @@
+// Writes pixels as a PNG file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/base/status.h"
+
+namespace shardscope::shell {
+
+struct Image {
+  int width = 0;
+  int height = 0;
+  std::vector<uint8_t> rgba;  // rows from the top
+};
+
+// Errors name the path and what the system said; a file half written is removed.
+Status WritePng(const Image& image, const std::string& path);
+
+}  // namespace shardscope::shell

@@ -1,0 +1,58 @@
+#include "ui/shell/key_input.h"
+
+#include <imgui.h>
+
+#include "ui/actions.h"
+
+namespace shardscope::shell {
+namespace {
+
+constexpr double kPanShare = 0.12;
+constexpr double kZoomFactor = 1.25;
+
+bool Pressed(ImGuiKey key) { return ImGui::IsKeyPressed(key, true); }
+
+void ReadViewKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
+  if (!context.snapshot) return;
+  const bool arrows_are_free = !ImGui::GetIO().NavVisible;  // else they move the focus
+  const bool left = Pressed(ImGuiKey_A) || (arrows_are_free && Pressed(ImGuiKey_LeftArrow));
+  const bool right = Pressed(ImGuiKey_D) || (arrows_are_free && Pressed(ImGuiKey_RightArrow));
+  const bool in = Pressed(ImGuiKey_W) || (arrows_are_free && Pressed(ImGuiKey_UpArrow));
+  const bool out = Pressed(ImGuiKey_S) || (arrows_are_free && Pressed(ImGuiKey_DownArrow));
+  if (left) commands->push_back(Panned(goal, -kPanShare));
+  if (right) commands->push_back(Panned(goal, kPanShare));
+  const bool hovering = context.hover_ns >= goal.start_ns && context.hover_ns <= goal.end_ns;
+  const int64_t around =
+      hovering ? context.hover_ns : goal.start_ns + (goal.end_ns - goal.start_ns) / 2;
+  if (in) commands->push_back(Zoomed(goal, 1 / kZoomFactor, around));
+  if (out) commands->push_back(Zoomed(goal, kZoomFactor, around));
+}
+
+}  // namespace
+
+ui::SetView Panned(const ui::View& view, double share) {
+  const int64_t shift =
+      static_cast<int64_t>(static_cast<double>(view.end_ns - view.start_ns) * share);
+  return {view.start_ns + shift, view.end_ns + shift};
+}
+
+ui::SetView Zoomed(const ui::View& view, double factor, int64_t around_ns) {
+  const auto scaled = [&](int64_t time_ns) {
+    return around_ns + static_cast<int64_t>(static_cast<double>(time_ns - around_ns) * factor);
+  };
+  return {scaled(view.start_ns), scaled(view.end_ns)};
+}
+
+void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
+  if (ImGui::GetIO().WantTextInput) return;
+  const bool overlay = context.show_keys || context.show_palette;
+  for (const ui::Action& action : ui::AllActions()) {
+    if (action.chord == 0 || !ImGui::IsKeyChordPressed(action.chord)) continue;
+    if (overlay && action.chord == ImGuiKey_Escape) continue;  // closes the overlay
+    for (ui::Command& command : action.make(context)) commands->push_back(std::move(command));
+  }
+  const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
+  if (!overlay && !modified) ReadViewKeys(context, goal, commands);
+}
+
+}  // namespace shardscope::shell

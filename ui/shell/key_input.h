@@ -1,0 +1,15 @@
+// What the keyboard asks for this frame: actions with their keys, and panning and zooming by keys.
+#pragma once
+
+#include "ui/context.h"
+
+namespace shardscope::shell {
+
+// Nothing while the user types into a field.
+void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands);
+
+// Pure: the view moved by a share of its span, or zoomed around a time.
+ui::SetView Panned(const ui::View& view, double share);
+ui::SetView Zoomed(const ui::View& view, double factor, int64_t around_ns);
+
+}  // namespace shardscope::shell

@@ -1,0 +1,46 @@
+#include "ui/shell/layout.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+
+#include "ui/shell/panel_windows.h"
+#include "ui/theme.h"
+
+namespace shardscope::shell {
+namespace {
+
+constexpr float kMemoryShare = 0.345f;   // of the centre's height
+constexpr float kOverlapShare = 0.395f;  // of the right column's height
+
+}  // namespace
+
+void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale) {
+  ImGui::DockBuilderRemoveNode(dock_space);
+  ImGui::DockBuilderAddNode(dock_space, ImGuiDockNodeFlags_DockSpace);
+  ImGui::DockBuilderSetNodeSize(dock_space, size);
+  // Splitting shares what is left after the separator; the columns keep their width on any window.
+  const float width = std::max(size.x, 1.0f);
+  const float left_width = ui::kRunControlWidth * scale;
+  const float right_width = ui::kRightColumnWidth * scale;
+  ImGuiID rest = dock_space;
+  ImGuiID nodes[5] = {};
+  const auto node = [&nodes](DockSlot slot) -> ImGuiID& { return nodes[static_cast<int>(slot)]; };
+  node(DockSlot::kLeft) =
+      ImGui::DockBuilderSplitNode(rest, ImGuiDir_Left, left_width / width, nullptr, &rest);
+  node(DockSlot::kRightTop) = ImGui::DockBuilderSplitNode(
+      rest, ImGuiDir_Right, right_width / std::max(width - left_width, 1.0f), nullptr, &rest);
+  node(DockSlot::kCenterBottom) =
+      ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, kMemoryShare, nullptr, &rest);
+  node(DockSlot::kCenterTop) = rest;
+  node(DockSlot::kRightBottom) =
+      ImGui::DockBuilderSplitNode(node(DockSlot::kRightTop), ImGuiDir_Down, 1 - kOverlapShare,
+                                  nullptr, &node(DockSlot::kRightTop));
+  for (const PanelWindow& panel : PanelWindows()) {
+    ImGui::DockBuilderDockWindow(WindowName(panel, ui::Language::kEnglish).c_str(),
+                                 node(panel.slot));
+  }
+  ImGui::DockBuilderFinish(dock_space);
+}
+
+}  // namespace shardscope::shell

@@ -1,0 +1,102 @@
+#include "ui/shell/panel_windows.h"
+
+#include <imgui_internal.h>
+
+#include <array>
+
+#include "ui/panels/log/log_panel.h"
+#include "ui/panels/run_control/run_control_panel.h"
+#include "ui/panels/runs/runs_panel.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::shell {
+namespace {
+
+using ui::Text;
+
+constexpr std::array kPanels = {
+    PanelWindow{"run_control", Text::kTabRunControl, DockSlot::kLeft, panels::DrawRunControl},
+    PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, panels::DrawRuns},
+    PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, panels::DrawLogPanel},
+};
+
+// What lies between a panel's square corner and its rounded edge, in the colour of the window.
+void MaskCorner(ImDrawList* list, ImVec2 corner, ImVec2 center, float radius, float angle,
+                ImU32 color) {
+  list->PathLineTo(corner);
+  list->PathArcTo(center, radius, angle, angle + IM_PI / 2, 8);
+  list->PathFillConvex(color);
+}
+
+// A docked window has square corners; the design has round ones with a hairline.
+void DrawRoundedFrame(const widgets::Look& look, const ImGuiWindow& window) {
+  ImDrawList* list = window.DrawList;
+  const ImVec2 min = window.Pos;
+  const ImVec2 max(min.x + window.Size.x, min.y + window.Size.y);
+  const float r = look.Px(ui::kRounding);
+  const ui::Color outside = look.theme.surface.window;
+  list->PushClipRect({min.x - 1, min.y - 1}, {max.x + 1, max.y + 1});
+  MaskCorner(list, min, {min.x + r, min.y + r}, r, IM_PI, outside);
+  MaskCorner(list, {max.x, min.y}, {max.x - r, min.y + r}, r, IM_PI * 1.5f, outside);
+  MaskCorner(list, max, {max.x - r, max.y - r}, r, 0, outside);
+  MaskCorner(list, {min.x, max.y}, {min.x + r, max.y - r}, r, IM_PI / 2, outside);
+  list->AddRect(min, max, look.theme.surface.line, r, look.Px(1));
+  list->PopClipRect();
+}
+
+// One accent line under the tab in front, where there is more than one tab.
+void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window) {
+  const ImGuiDockNode* node = window.DockNode;
+  if (node == nullptr || node->TabBar == nullptr || node->Windows.Size < 2) return;
+  ImGuiTabBar* bar = node->TabBar;
+  const ImGuiTabItem* tab = ImGui::TabBarFindTabByID(bar, bar->VisibleTabId);
+  if (tab == nullptr) return;
+  const float x = bar->BarRect.Min.x + tab->Offset - bar->ScrollingAnim;
+  const float y = bar->BarRect.Max.y - look.Px(1);
+  const float inset = look.Px(8);
+  window.DrawList->PushClipRect(window.Pos, {window.Pos.x + window.Size.x, y + look.Px(4)});
+  window.DrawList->AddRectFilled({x + inset, y - look.Px(2)}, {x + tab->Width - inset, y},
+                                 look.theme.state.accent);
+  window.DrawList->PopClipRect();
+}
+
+}  // namespace
+
+std::span<const PanelWindow> PanelWindows() { return kPanels; }
+
+std::string WindowName(const PanelWindow& panel, ui::Language language) {
+  return std::string(ui::Tr(language, panel.title)) + "###" + panel.id;
+}
+
+void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog* log,
+                          ui::Commands* commands) {
+  const PanelWindow& panel = kPanels[index];
+  const widgets::Look look = widgets::LookOf(context);
+  const std::string name = WindowName(panel, context.language);
+  // The tab takes font and ink from what is current in Begin().
+  ImGui::PushFont(look.fonts.bold, ui::kTitleSize);
+  ImGui::PushStyleColor(ImGuiCol_Text, in_front_[index] ? look.theme.ink.text : look.theme.ink.dim);
+  const bool visible = ImGui::Begin(name.c_str(), nullptr, ImGuiWindowFlags_NoCollapse);
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+  in_front_[index] = visible;
+  if (visible) {
+    log->SetPanel(panel.id);
+    panel.draw(context, log, commands);
+    const ImGuiWindow& window = *ImGui::GetCurrentWindow();
+    DrawTabUnderline(look, window);
+    if (window.DockIsActive) DrawRoundedFrame(look, window);
+  }
+  ImGui::End();
+}
+
+void PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
+                       ui::Commands* commands) {
+  static_assert(kPanels.size() <= std::tuple_size_v<decltype(in_front_)>);
+  for (size_t i = 0; i < kPanels.size(); ++i) {
+    if (focus == kPanels[i].id) ImGui::SetNextWindowFocus();
+    DrawOne(context, i, log, commands);
+  }
+}
+
+}  // namespace shardscope::shell

@@ -1,0 +1,40 @@
+// The panels of the app: which there are, where each is docked, and the frame drawn around each.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/shell/layout.h"
+#include "ui/text.h"
+
+namespace shardscope::shell {
+
+struct PanelWindow {
+  const char* id;  // "timeline": what FocusPanel and the draw log call it
+  ui::Text title;
+  DockSlot slot;
+  void (*draw)(const ui::Context&, ui::DrawLog*, ui::Commands*);
+};
+std::span<const PanelWindow> PanelWindows();
+
+// "Timeline###timeline": the part after ### is the window's identity in every language.
+std::string WindowName(const PanelWindow& panel, ui::Language language);
+
+// Draws all panels into the dock space.
+class PanelFrames {
+ public:
+  // `focus`: id of a panel to bring to the front, or empty.
+  void Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
+            ui::Commands* commands);
+
+ private:
+  void DrawOne(const ui::Context& context, size_t index, ui::DrawLog* log, ui::Commands* commands);
+
+  // Whether each panel's tab was in front in the last frame: its label is bright then.
+  std::array<bool, 16> in_front_{};
+};
+
+}  // namespace shardscope::shell

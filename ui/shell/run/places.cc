@@ -1,0 +1,107 @@
+#include "ui/shell/run/places.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace shardscope::shell {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxRuns = 40;
+constexpr int kMaxParents = 4;  // build/<preset>/bin lies three below the checkout
+
+bool IsFile(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool HasLiveTrace(const fs::path& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    constexpr std::string_view kSuffix = ".live.db";
+    if (name.size() > kSuffix.size() &&
+        name.compare(name.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+ui::RunEntry EntryOf(const fs::path& path) {
+  std::string name = path.filename().string();
+  if (name.empty()) name = path.parent_path().filename().string();
+  return {path.string(), name, HasLiveTrace(path)};
+}
+
+std::vector<fs::path> RunsHere() {
+  std::error_code ignored;
+  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator("runs", ignored)) {
+    const fs::path config = entry.path() / "run.toml";
+    if (IsFile(config)) found.emplace_back(fs::last_write_time(config, ignored), entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a > b; });
+  std::vector<fs::path> paths;
+  for (const auto& [time, path] : found) paths.push_back(path);
+  return paths;
+}
+
+// Beside the program when installed, in the checkout when built there.
+std::vector<std::string> FindPresets(const fs::path& program_folder) {
+  std::vector<fs::path> candidates = {program_folder / "../share/shardscope/presets"};
+  fs::path folder = program_folder;
+  for (int i = 0; i < kMaxParents; ++i, folder = folder.parent_path()) {
+    candidates.push_back(folder / "assets/presets");
+  }
+  std::vector<std::string> presets;
+  std::error_code ignored;
+  for (const fs::path& candidate : candidates) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(candidate, ignored)) {
+      if (entry.path().extension() == ".toml") presets.push_back(entry.path().string());
+    }
+    if (!presets.empty()) break;
+  }
+  std::sort(presets.begin(), presets.end());
+  return presets;
+}
+
+std::string FreeFolder() {
+  std::error_code ignored;
+  for (int i = 1;; ++i) {
+    const std::string folder = fmt::format("runs/run{}", i);
+    if (!fs::exists(folder, ignored)) return folder;
+  }
+}
+
+}  // namespace
+
+std::string ProgramFolder() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path().string();
+}
+
+ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string& program_folder) {
+  ui::Places places;
+  std::set<std::string> seen;
+  const auto add = [&](const fs::path& path) {
+    std::error_code ignored;
+    const fs::path canonical = fs::weakly_canonical(path, ignored);
+    if (places.runs.size() >= kMaxRuns || !fs::exists(canonical, ignored)) return;
+    if (seen.insert(canonical.string()).second) places.runs.push_back(EntryOf(canonical));
+  };
+  for (const std::string& path : recent) add(path);
+  for (const fs::path& path : RunsHere()) add(path);
+  places.presets = FindPresets(program_folder);
+  const fs::path trainer = fs::path(program_folder) / "shardscope-train";
+  if (access(trainer.c_str(), X_OK) == 0) places.trainer = trainer.string();
+  places.new_folder = FreeFolder();
+  return places;
+}
+
+}  // namespace shardscope::shell

@@ -1,0 +1,52 @@
+// RunSession: one open run: its trace, its report, its training's control, its log. The shell
+// replaces it when another run is opened.
+//
+// Owner's thread only; readers and worker have their own threads inside.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trace/query/live_trace.h"
+#include "ui/context.h"
+#include "ui/shell/run/control_link.h"
+#include "ui/shell/run/report_worker.h"
+
+namespace shardscope::shell {
+
+class RunSession {
+ public:
+  // Opens a run folder or trace file and follows it. `wake` is called on any thread when a frame
+  // should look again.
+  static Result<std::unique_ptr<RunSession>> Open(const std::string& path,
+                                                  std::function<void()> wake);
+
+  // A fixed snapshot, its report made at once: for pictures and tests.
+  static std::unique_ptr<RunSession> OfSnapshot(query::SnapshotPtr snapshot);
+
+  ~RunSession();
+
+  // Once a frame: puts what is newest into the context.
+  void Update(double now_seconds, ui::Context* context);
+
+  // Null for a fixed snapshot.
+  ControlLink* control() { return control_.get(); }
+  bool live() const { return live_; }
+
+ private:
+  RunSession() = default;
+  void ReadLog(const std::string& folder, ui::Context* context);
+
+  bool live_ = false;
+  query::SnapshotPtr requested_;  // newest that the worker was asked to report on
+  FindingsPtr fixed_findings_;
+  std::unique_ptr<ControlLink> control_;
+  std::unique_ptr<ReportWorker> worker_;
+  std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
+  int64_t log_offset_ = 0;                   // bytes of log.txt read so far
+  double next_log_seconds_ = 0;
+};
+
+}  // namespace shardscope::shell

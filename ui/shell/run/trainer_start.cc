@@ -1,0 +1,159 @@
+#include "ui/shell/run/trainer_start.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+namespace shardscope::shell {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOutputFile = "output.txt";
+constexpr size_t kMaxErrorLines = 6;
+
+bool HasTrace(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind("trace-", 0) == 0 && entry.path().extension() == ".db") return true;
+  }
+  return false;
+}
+
+std::string LastLines(const fs::path& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) continue;
+    lines.push_back(line);
+    if (lines.size() > kMaxErrorLines) lines.erase(lines.begin());
+  }
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
+Status PrepareFolder(const std::string& folder) {
+  std::error_code error;
+  if (fs::exists(fs::path(folder) / "run.toml", error) || HasTrace(folder)) {
+    return Status::Error(fmt::format("{} holds a run already; choose another folder", folder));
+  }
+  fs::create_directories(folder, error);
+  if (error) {
+    return Status::Error(fmt::format("cannot make the folder {}: {}; choose another folder", folder,
+                                     error.message()));
+  }
+  return Status::Ok();
+}
+
+// In the child, between fork and exec: only async-signal-safe calls. Reports errno of a failed exec
+// into `report`.
+[[noreturn]] void BecomeTrainer(char* const* arguments, int output, int report) {
+  setsid();
+  const pid_t grandchild = fork();  // not our child any more: init reaps it
+  if (grandchild != 0) _exit(grandchild < 0 ? 1 : 0);
+  const int null = open("/dev/null", O_RDONLY);
+  dup2(null, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  execv(arguments[0], arguments);
+  const int error = errno;
+  const ssize_t ignored = write(report, &error, sizeof(error));
+  (void)ignored;
+  _exit(1);
+}
+
+}  // namespace
+
+std::vector<std::string> TrainerArguments(const std::string& trainer, const ui::StartRun& start) {
+  std::vector<std::string> arguments = {trainer, "--out", start.folder};
+  if (!start.preset_file.empty()) {
+    arguments.push_back("--config");
+    arguments.push_back(start.preset_file);
+  }
+  if (!start.values.empty()) arguments.push_back("--set");
+  for (const auto& [key, value] : start.values) arguments.push_back(key + "=" + value);
+  return arguments;
+}
+
+Result<TrainerStart> TrainerStart::Launch(const std::string& trainer, const ui::StartRun& start) {
+  const Status prepared = PrepareFolder(start.folder);
+  if (!prepared.ok()) return prepared;
+  const std::string output_path = (fs::path(start.folder) / kOutputFile).string();
+  const int output = open(output_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (output < 0) {
+    return Status::Error(fmt::format("cannot write {}: {}; choose another folder", output_path,
+                                     std::strerror(errno)));
+  }
+  int exec_report[2];
+  int alive[2];
+  if (pipe2(exec_report, O_CLOEXEC) != 0 || pipe2(alive, O_CLOEXEC) != 0) {
+    close(output);
+    return Status::Error(fmt::format("cannot start {}: {}", trainer, std::strerror(errno)));
+  }
+  fcntl(alive[1], F_SETFD, 0);  // the trainer keeps this one until it ends
+
+  const std::vector<std::string> words = TrainerArguments(trainer, start);
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) BecomeTrainer(arguments.data(), output, exec_report[1]);
+  close(output);
+  close(exec_report[1]);
+  close(alive[1]);
+  if (child > 0) waitpid(child, nullptr, 0);
+
+  TrainerStart started;
+  started.folder_ = start.folder;
+  started.alive_ = alive[0];
+  int error = child < 0 ? errno : 0;
+  const ssize_t bytes = read(exec_report[0], &error, sizeof(error));  // end of file: exec succeeded
+  close(exec_report[0]);
+  if (child < 0 || bytes == static_cast<ssize_t>(sizeof(error))) {
+    return Status::Error(
+        fmt::format("cannot start {}: {}; is it built?", trainer, std::strerror(error)));
+  }
+  return started;
+}
+
+TrainerStart::TrainerStart(TrainerStart&& other) noexcept
+    : folder_(std::move(other.folder_)),
+      error_(std::move(other.error_)),
+      alive_(std::exchange(other.alive_, -1)) {}
+
+TrainerStart& TrainerStart::operator=(TrainerStart&& other) noexcept {
+  std::swap(folder_, other.folder_);
+  std::swap(error_, other.error_);
+  std::swap(alive_, other.alive_);
+  return *this;
+}
+
+TrainerStart::~TrainerStart() {
+  if (alive_ >= 0) close(alive_);
+}
+
+TrainerStart::State TrainerStart::Poll() {
+  if (HasTrace(folder_)) return State::kReady;
+  pollfd ended{alive_, POLLIN, 0};
+  if (poll(&ended, 1, 0) == 1 && !HasTrace(folder_)) {
+    const fs::path output = fs::path(folder_) / kOutputFile;
+    error_ = LastLines(output);
+    if (error_.empty()) {
+      error_ = fmt::format("the training ended before its first step; see {}", output.string());
+    }
+    return State::kFailed;
+  }
+  return State::kStarting;
+}
+
+}  // namespace shardscope::shell

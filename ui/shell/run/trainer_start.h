@@ -1,0 +1,42 @@
+// TrainerStart: starts shardscope-train as a detached child: it goes on when the app is closed or
+// crashes. Its output goes to output.txt in the run folder.
+//
+// Owner's thread only.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trace/base/status.h"
+#include "ui/commands.h"
+
+namespace shardscope::shell {
+
+// The command line for a new run; pure.
+std::vector<std::string> TrainerArguments(const std::string& trainer, const ui::StartRun& start);
+
+class TrainerStart {
+ public:
+  // Errors: the folder cannot be made or holds a run, the program cannot be started.
+  static Result<TrainerStart> Launch(const std::string& trainer, const ui::StartRun& start);
+
+  TrainerStart(TrainerStart&& other) noexcept;
+  TrainerStart& operator=(TrainerStart&& other) noexcept;
+  ~TrainerStart();  // leaves the child running
+
+  enum class State { kStarting, kReady, kFailed };
+  // kReady once a trace is there to open; kFailed once the child has ended without one.
+  State Poll();
+  const std::string& error() const { return error_; }  // of kFailed: the end of what the child said
+  const std::string& folder() const { return folder_; }
+
+ private:
+  TrainerStart() = default;
+
+  std::string folder_;
+  std::string error_;
+  int alive_ = -1;  // read end of a pipe that the child holds open: end of file when it has ended
+};
+
+}  // namespace shardscope::shell

@@ -1,0 +1,77 @@
+#include "ui/shell/settings.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace shardscope::shell {
+namespace {
+
+constexpr size_t kMaxRecent = 20;
+constexpr const char* kFile = "settings.toml";
+
+}  // namespace
+
+std::string SettingsFolder() {
+  if (const char* xdg = std::getenv("XDG_CONFIG_HOME"); xdg != nullptr && *xdg != '\0') {
+    return std::string(xdg) + "/shardscope";
+  }
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    return std::string(home) + "/.config/shardscope";
+  }
+  return {};
+}
+
+Settings LoadSettings(const std::string& folder) {
+  Settings settings;
+  if (folder.empty()) return settings;
+  try {
+    const toml::table table = toml::parse_file((std::filesystem::path(folder) / kFile).string());
+    if (table["language"].value_or(std::string()) == "zh") {
+      settings.language = ui::Language::kChinese;
+    }
+    if (table["theme"].value_or(std::string()) == "light") settings.theme = ui::ThemeName::kLight;
+    settings.scale = std::clamp(table["scale"].value_or(1.0f), kMinimumScale, kMaximumScale);
+    if (const toml::array* recent = table["recent"].as_array()) {
+      for (const toml::node& node : *recent) {
+        if (const auto path = node.value<std::string>()) settings.recent.push_back(*path);
+      }
+    }
+  } catch (const toml::parse_error&) {
+    return Settings();
+  }
+  return settings;
+}
+
+void SaveSettings(const Settings& settings, const std::string& folder) {
+  if (folder.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(folder, ignored);
+  toml::array recent;
+  for (const std::string& path : settings.recent) recent.push_back(path);
+  const toml::table table{{"language", settings.language == ui::Language::kChinese ? "zh" : "en"},
+                          {"theme", settings.theme == ui::ThemeName::kLight ? "light" : "dark"},
+                          {"scale", settings.scale},
+                          {"recent", recent}};
+  // Written beside and renamed, so that two apps never leave half a file.
+  const std::filesystem::path path = std::filesystem::path(folder) / kFile;
+  const std::filesystem::path next = path.string() + ".next";
+  {
+    std::ofstream file(next);
+    file << table << "\n";
+    if (!file) return;
+  }
+  std::filesystem::rename(next, path, ignored);
+}
+
+void AddRecent(const std::string& path, Settings* settings) {
+  auto& recent = settings->recent;
+  recent.erase(std::remove(recent.begin(), recent.end(), path), recent.end());
+  recent.insert(recent.begin(), path);
+  if (recent.size() > kMaxRecent) recent.resize(kMaxRecent);
+}
+
+}  // namespace shardscope::shell

@@ -1,0 +1,31 @@
+// Settings: what the app remembers between sessions, in $XDG_CONFIG_HOME/shardscope/settings.toml.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ui/commands.h"
+
+namespace shardscope::shell {
+
+struct Settings {
+  ui::Language language = ui::Language::kEnglish;
+  ui::ThemeName theme = ui::ThemeName::kDark;
+  float scale = 1;
+  std::vector<std::string> recent;  // newest first
+};
+
+inline constexpr float kMinimumScale = 0.7f;
+inline constexpr float kMaximumScale = 3;
+
+// $XDG_CONFIG_HOME/shardscope, or ~/.config/shardscope; empty if neither variable is set.
+std::string SettingsFolder();
+
+// A missing or broken file gives the defaults: settings are never worth an error.
+Settings LoadSettings(const std::string& folder);
+void SaveSettings(const Settings& settings, const std::string& folder);
+
+// Puts `path` first, once, and keeps the list short.
+void AddRecent(const std::string& path, Settings* settings);
+
+}  // namespace shardscope::shell

@@ -1,0 +1,216 @@
+#include "ui/shell/shell.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "trace/base/time.h"
+#include "ui/panels/keys/keys_panel.h"
+#include "ui/panels/palette/palette_panel.h"
+#include "ui/panels/top_bar/top_bar_panel.h"
+#include "ui/shell/backend/style.h"
+#include "ui/shell/key_input.h"
+#include "ui/shell/run/places.h"
+#include "ui/shell/shell_dispatch.h"
+
+namespace shardscope::shell {
+namespace {
+
+constexpr double kPlacesSeconds = 2;
+constexpr double kStartingSeconds = 0.1;  // how often a started training is looked for
+constexpr double kLiveSeconds = 0.25;     // control status and log of a live run
+constexpr double kIdleSeconds = 3600;     // nothing to wait for but input and new rows
+constexpr size_t kMaxMessages = 500;
+constexpr const char* kHost = "##host";
+constexpr const char* kDockSpace = "dock";
+
+}  // namespace
+
+Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
+    : options_(std::move(options)), draw_log_(options_.log_drawing) {
+  context_.fonts = fonts;
+  context_.language = options_.settings.language;
+  context_.theme_name = options_.settings.theme;
+  context_.scale = options_.settings.scale;
+  context_.headless = options_.headless;
+  if (!options_.settings_folder.empty()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(options_.settings_folder, ignored);
+    ini_path_ = fmt::format("{}/layout-{}.ini", options_.settings_folder, kLayoutVersion);
+    ImGui::GetIO().IniFilename = ini_path_.c_str();
+  }
+}
+
+Shell::~Shell() { ImGui::GetIO().IniFilename = nullptr; }
+
+double Shell::Now() const { return options_.headless ? 0 : ImGui::GetTime(); }
+
+void Shell::Say(const std::string& message) {
+  context_.log.push_back(message);
+  if (context_.log.size() > kMaxMessages) context_.log.erase(context_.log.begin());
+}
+
+Status Shell::Open(const std::string& path) {
+  auto session = RunSession::Open(path, options_.wake);
+  if (!session.ok()) {
+    context_.error = session.message();
+    Say(session.message());
+    return session.status();
+  }
+  CloseSession(this);
+  session_ = std::move(session).value();
+  session_->Update(Now(), &context_);
+  std::error_code ignored;
+  AddRecent(std::filesystem::weakly_canonical(path, ignored).string(), &options_.settings);
+  SaveSettings(options_.settings, options_.settings_folder);
+  next_places_seconds_ = 0;
+  focus_ = "timeline";
+  return Status::Ok();
+}
+
+void Shell::OpenSnapshot(query::SnapshotPtr snapshot) {
+  CloseSession(this);
+  session_ = RunSession::OfSnapshot(std::move(snapshot));
+  session_->Update(Now(), &context_);
+  focus_ = "timeline";
+}
+
+void Shell::ShowStep(int32_t step) {
+  if (!context_.snapshot) return;
+  view_.Reset(InitialView(*context_.snapshot, step));
+  view_is_set_ = true;
+}
+
+void Shell::UpdateStarting() {
+  if (!starting_) return;
+  const TrainerStart::State state = starting_->Poll();
+  if (state == TrainerStart::State::kStarting) return;
+  const std::string folder = starting_->folder();
+  const std::string error = starting_->error();
+  if (state == TrainerStart::State::kFailed) {
+    starting_.reset();
+    context_.error = error;
+    Say(error);
+    focus_ = "runs";
+    return;
+  }
+  // The file appears a moment before its tables: an error now is no error yet, while the child
+  // lives.
+  if (Open(folder).ok()) {
+    starting_.reset();
+    context_.error.clear();
+  } else if (!context_.log.empty()) {
+    context_.log.pop_back();
+    context_.error.clear();
+  }
+}
+
+void Shell::UpdatePlaces() {
+  if (options_.headless || Now() < next_places_seconds_) return;
+  next_places_seconds_ = Now() + kPlacesSeconds;
+  context_.places = FindPlaces(options_.settings.recent, ProgramFolder());
+}
+
+void Shell::UpdateContext() {
+  UpdateStarting();
+  UpdatePlaces();
+  context_.time_seconds = Now();
+  if (session_) {
+    session_->Update(Now(), &context_);
+    const query::Snapshot& snapshot = *context_.snapshot;
+    const bool has_steps = !snapshot.ranks.empty() && !snapshot.ranks.front().steps.empty();
+    if (!view_is_set_ && (has_steps || snapshot.end_ns > snapshot.start_ns)) {
+      view_.Reset(InitialView(snapshot));
+      // Until the first step is done the view grows with the run.
+      view_is_set_ = has_steps;
+      if (session_->live()) view_.SetFollow(true, &snapshot, Now());
+    }
+  }
+  view_.Advance(context_.snapshot.get(), Now());
+  context_.view = view_.view();
+  context_.theme = &ui::GetTheme(context_.theme_name);
+}
+
+void Shell::ApplyLook() {
+  if (!look_changed_) return;
+  look_changed_ = false;
+  context_.theme = &ui::GetTheme(context_.theme_name);
+  ApplyStyle(*context_.theme, context_.scale);
+}
+
+void Shell::DrawDockSpace() {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float scale = context_.scale;
+  const float margin = ui::kGrid * scale;
+  const float top = ui::kTopBarHeight * scale;
+  const ImVec2 position(viewport->Pos.x + margin, viewport->Pos.y + top + margin);
+  const ImVec2 size(viewport->Size.x - 2 * margin, viewport->Size.y - top - 2 * margin);
+  ImGui::SetNextWindowPos(position);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, context_.theme->surface.window);
+  ImGui::Begin(kHost, nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
+                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus |
+                   ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  const ImGuiID dock = ImGui::GetID(kDockSpace);
+  if (ImGui::DockBuilderGetNode(dock) == nullptr || reset_layout_) {
+    reset_layout_ = false;
+    BuildDefaultLayout(dock, size, scale);
+    if (focus_.empty()) focus_ = "timeline";
+  }
+  ImGui::PushFont(context_.fonts.bold, ui::kTitleSize);  // of the tabs
+  ImGui::DockSpace(dock, {0, 0},
+                   ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
+  ImGui::PopFont();
+  ImGui::End();
+}
+
+void Shell::DrawWindow(ui::Commands* commands) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::GetBackgroundDrawList()->AddRectFilled(
+      viewport->Pos, {viewport->Pos.x + viewport->Size.x, viewport->Pos.y + viewport->Size.y},
+      context_.theme->surface.window);
+  ImGui::SetNextWindowPos(viewport->Pos);
+  ImGui::SetNextWindowSize({viewport->Size.x, ui::kTopBarHeight * context_.scale});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0.0f);
+  ImGui::Begin("##top_bar", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
+                   ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus);
+  draw_log_.SetPanel("top_bar");
+  panels::DrawTopBar(context_, &draw_log_, commands);
+  ImGui::End();
+  ImGui::PopStyleVar();
+  DrawDockSpace();
+  panel_frames_.Draw(context_, std::exchange(focus_, {}), &draw_log_, commands);
+  panels::DrawKeys(context_, &draw_log_, commands);
+  panels::DrawPalette(context_, &draw_log_, commands);
+}
+
+void Shell::Frame() {
+  draw_log_.Clear();
+  ui::Commands commands = std::exchange(posted_, {});
+  ApplyLook();
+  UpdateContext();
+  if (!options_.headless) ReadKeys(context_, view_.goal(), &commands);
+  DrawWindow(&commands);
+  for (const ui::Command& command : commands) DispatchCommand(this, command);
+}
+
+double Shell::SecondsUntilNextFrame() const {
+  if (view_.animating() || !posted_.empty() || look_changed_ || !focus_.empty() || reset_layout_) {
+    return 0;
+  }
+  if (starting_) return kStartingSeconds;
+  if (session_ && session_->live()) return kLiveSeconds;
+  return kIdleSeconds;
+}
+
+}  // namespace shardscope::shell

@@ -1,0 +1,87 @@
+// Shell: the only place that changes the app's state. Each frame it fills the Context from the open
+// run, lets the panels draw, and applies the Commands that they return. The same shell draws into a
+// window and into headless pictures.
+//
+// UI thread only. Dear ImGui's context must exist (ui/shell/backend/gui.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "trace/base/status.h"
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/fonts.h"
+#include "ui/shell/panel_windows.h"
+#include "ui/shell/run/run_session.h"
+#include "ui/shell/run/trainer_start.h"
+#include "ui/shell/settings.h"
+#include "ui/shell/view_controller.h"
+
+namespace shardscope::shell {
+
+struct ShellOptions {
+  Settings settings;
+  std::string settings_folder;  // empty: nothing is remembered
+  bool headless = false;        // no animation, no hover, no clock
+  bool log_drawing = false;     // fill draw_log()
+  std::function<void()> wake;   // called on any thread when there is something new to draw
+};
+
+class Shell {
+ public:
+  Shell(ShellOptions options, const ui::Fonts& fonts);
+  ~Shell();
+
+  // Errors are returned, and shown in the app until the next try.
+  Status Open(const std::string& path);
+  void OpenSnapshot(query::SnapshotPtr snapshot);
+
+  // One frame, between ImGui::NewFrame() and ImGui::Render().
+  void Frame();
+
+  // Queued for the next frame, as if a panel had returned it.
+  void Post(ui::Command command) { posted_.push_back(std::move(command)); }
+
+  // How long the app may wait for an event before the next frame: 0 while something moves, seconds
+  // while something is polled, very long when nothing happens.
+  double SecondsUntilNextFrame() const;
+
+  bool wants_quit() const { return wants_quit_; }
+  const ui::Context& context() const { return context_; }
+  const ui::DrawLog& draw_log() const { return draw_log_; }
+  // For tests and pictures: puts the view around a step (InitialView).
+  void ShowStep(int32_t step);
+
+ private:
+  friend struct Dispatcher;  // shell_dispatch.cc: one function a command
+
+  void UpdateContext();
+  void UpdateStarting();
+  void UpdatePlaces();
+  void DrawWindow(ui::Commands* commands);
+  void DrawDockSpace();
+  void Say(const std::string& message);
+  void ApplyLook();
+  double Now() const;
+
+  ShellOptions options_;
+  ui::Context context_;
+  ui::DrawLog draw_log_;
+  ui::Commands posted_;
+  ViewController view_;
+  PanelFrames panel_frames_;
+  std::unique_ptr<RunSession> session_;
+  std::optional<TrainerStart> starting_;
+  std::string ini_path_;
+  std::string focus_;         // panel to bring to the front in the next frame
+  bool view_is_set_ = false;  // the run has shown its first steps
+  bool reset_layout_ = false;
+  bool wants_quit_ = false;
+  bool look_changed_ = true;
+  double next_places_seconds_ = 0;
+};
+
+}  // namespace shardscope::shell

@@ -1,0 +1,136 @@
+#include "ui/shell/shell_dispatch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "ui/shell/shell.h"
+
+namespace shardscope::shell {
+namespace {
+
+// Room on each side of a fitted span, as a share of it.
+constexpr double kFitMargin = 0.4;
+
+}  // namespace
+
+// One overload a command; a friend of the shell.
+struct Dispatcher {
+  Shell& shell;
+
+  void operator()(const ui::OpenRun& command) const {
+    shell.context_.error.clear();
+    const Status ignored = shell.Open(command.path);  // shown through Context::error
+    (void)ignored;
+  }
+  void operator()(const ui::CloseRun&) const { CloseSession(&shell); }
+  void operator()(const ui::StartRun& command) const {
+    shell.context_.error.clear();
+    ui::StartRun absolute = command;
+    std::error_code ignored;
+    absolute.folder = std::filesystem::absolute(command.folder, ignored).string();
+    auto started = TrainerStart::Launch(shell.context_.places.trainer, absolute);
+    if (!started.ok()) {
+      shell.context_.error = started.message();
+      shell.Say(started.message());
+      return;
+    }
+    shell.starting_ = std::move(started).value();
+  }
+  void operator()(const ui::SetView& command) const {
+    ui::SetView change = command;
+    if (shell.options_.headless) change.animate = false;
+    shell.view_.Set(change, shell.Now());
+  }
+  void operator()(const ui::UndoView&) const { shell.view_.Undo(shell.Now()); }
+  void operator()(const ui::SetFollow& command) const {
+    shell.view_.SetFollow(command.follow, shell.context_.snapshot.get(), shell.Now());
+  }
+  void operator()(const ui::SelectOp& command) const {
+    ui::Selection& selection = shell.context_.selection;
+    if (command.add && selection.op_run >= 0 && command.op_run >= 0) {
+      selection.also.push_back(command.op_run);
+      return;
+    }
+    selection = {command.op_run, command.rank, {}};
+  }
+  void operator()(const ui::FitSelection&) const {
+    const ui::Selection& selection = shell.context_.selection;
+    if (!shell.context_.snapshot || selection.op_run < 0) return;
+    const query::RankRows* rows = shell.context_.snapshot->FindRank(selection.rank);
+    if (rows == nullptr) return;
+    for (const query::OpRun& run : rows->op_runs) {
+      if (run.id != selection.op_run) continue;
+      const int64_t room = std::llround(
+          static_cast<double>(std::max<int64_t>(run.ended_ns - run.started_ns, 1)) * kFitMargin);
+      (*this)(ui::SetView{run.started_ns - room, run.ended_ns + room});
+      return;
+    }
+  }
+  void operator()(const ui::SetHover& command) const {
+    shell.context_.hover_ns = shell.options_.headless ? -1 : command.time_ns;
+  }
+  void operator()(const ui::ToggleRank& command) const {
+    auto& folded = shell.context_.folded_ranks;
+    if (folded.erase(command.rank) == 0) folded.insert(command.rank);
+  }
+  void operator()(const ui::SetKnob& command) const {
+    if (shell.session_ && shell.session_->control()) {
+      shell.session_->control()->SetKnob(command.key, command.value);
+    }
+  }
+  void operator()(const ui::RevertPending&) const {
+    if (shell.session_ && shell.session_->control()) shell.session_->control()->RevertPending();
+  }
+  void operator()(const ui::DoAction& command) const {
+    if (shell.session_ && shell.session_->control()) shell.session_->control()->Do(command.action);
+  }
+  void operator()(const ui::SetLanguage& command) const {
+    shell.context_.language = shell.options_.settings.language = command.language;
+    Remember();
+  }
+  void operator()(const ui::SetTheme& command) const {
+    shell.context_.theme_name = shell.options_.settings.theme = command.theme;
+    Remember();
+  }
+  void operator()(const ui::SetScale& command) const {
+    const float scale = std::clamp(command.scale, kMinimumScale, kMaximumScale);
+    shell.context_.scale = shell.options_.settings.scale = scale;
+    Remember();
+  }
+  void operator()(const ui::ResetLayout&) const { shell.reset_layout_ = true; }
+  void operator()(const ui::ShowPalette& command) const {
+    shell.context_.show_palette = command.show;
+  }
+  void operator()(const ui::ShowKeys& command) const { shell.context_.show_keys = command.show; }
+  void operator()(const ui::FocusPanel& command) const { shell.focus_ = command.panel; }
+  void operator()(const ui::Quit&) const { shell.wants_quit_ = true; }
+
+  void Remember() const {
+    shell.look_changed_ = true;
+    SaveSettings(shell.options_.settings, shell.options_.settings_folder);
+  }
+  void Close() const {
+    shell.session_.reset();
+    ui::Context& context = shell.context_;
+    context.snapshot = nullptr;
+    context.report = nullptr;
+    context.change = {};
+    context.selection = {};
+    context.control = {};
+    context.folded_ranks.clear();
+    context.log.clear();
+    context.error.clear();
+    context.hover_ns = -1;
+    shell.view_.Reset({});
+    shell.view_is_set_ = false;
+  }
+};
+
+void DispatchCommand(Shell* shell, const ui::Command& command) {
+  std::visit(Dispatcher{*shell}, command);
+}
+
+void CloseSession(Shell* shell) { Dispatcher{*shell}.Close(); }
+
+}  // namespace shardscope::shell

@@ -1,0 +1,89 @@
+#include "ui/shell/shot.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "ui/shell/backend/gui.h"
+#include "ui/shell/backend/headless.h"
+#include "ui/shell/shell.h"
+
+namespace shardscope::shell {
+namespace {
+
+// Docking, layout and the panels' own measuring settle within three frames; the rest is room.
+constexpr int kSettlingFrames = 6;
+
+Status CheckStep(const query::Snapshot& snapshot, int32_t step) {
+  if (step < 0) return Status::Ok();
+  int32_t first = -1;
+  int32_t last = -1;
+  for (const query::RankRows& rank : snapshot.ranks) {
+    for (const query::Step& row : rank.steps) {
+      if (row.step == step) return Status::Ok();
+      first = first < 0 ? row.step : std::min(first, row.step);
+      last = std::max(last, row.step);
+    }
+  }
+  if (last < 0) {
+    return Status::Error(fmt::format("no step {}: this trace has no finished step yet", step));
+  }
+  return Status::Error(
+      fmt::format("no step {}: this trace has the steps {} to {}", step, first, last));
+}
+
+}  // namespace
+
+Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
+  const Status step = CheckStep(*snapshot, options.step);
+  if (!step.ok()) return step;
+  Gui gui;
+  if (options.language == ui::Language::kChinese && !gui.fonts().has_cjk) {
+    return Status::Error(
+        "no font with Chinese characters on this system: install fonts-noto-cjk, or use "
+        "--language en");
+  }
+  auto surface = HeadlessSurface::Create(options.width, options.height);
+  if (!surface.ok()) return surface.status();
+  ShellOptions shell_options;
+  shell_options.settings.language = options.language;
+  shell_options.settings.theme = options.theme;
+  shell_options.headless = true;
+  shell_options.log_drawing = true;
+  Shell shell(std::move(shell_options), gui.fonts().fonts);
+  shell.OpenSnapshot(std::move(snapshot));
+  shell.ShowStep(options.step);
+  for (int i = 0; i < kSettlingFrames; ++i) {
+    surface.value()->BeginFrame();
+    ImGui::NewFrame();
+    shell.Frame();
+    ImGui::Render();
+    surface.value()->EndFrame();
+  }
+  return Shot{surface.value()->Read(), shell.draw_log()};
+}
+
+std::string PrintShotJson(const query::Snapshot& snapshot, const ShotOptions& options,
+                          const ui::DrawLog& log) {
+  nlohmann::ordered_json items = nlohmann::ordered_json::array();
+  for (const ui::DrawnItem& item : log.items()) {
+    nlohmann::ordered_json row = {{"panel", item.panel}, {"id", item.id}, {"text", item.text}};
+    if (const auto* whole = std::get_if<int64_t>(&item.value)) row["value"] = *whole;
+    if (const auto* real = std::get_if<double>(&item.value)) row["value"] = *real;
+    if (!item.unit.empty()) row["unit"] = item.unit;
+    row["box"] = {item.box.x0, item.box.y0, item.box.x1, item.box.y1};
+    items.push_back(std::move(row));
+  }
+  const nlohmann::ordered_json root = {
+      {"name", snapshot.name},
+      {"width", options.width},
+      {"height", options.height},
+      {"language", options.language == ui::Language::kChinese ? "zh" : "en"},
+      {"theme", options.theme == ui::ThemeName::kLight ? "light" : "dark"},
+      {"items", std::move(items)}};
+  return root.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardscope::shell

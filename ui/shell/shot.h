@@ -1,0 +1,34 @@
+// Shot: the whole default window as a picture, without display: what `shardscope shot` and tests
+// use.
+#pragma once
+
+#include "trace/base/status.h"
+#include "trace/query/snapshot.h"
+#include "ui/commands.h"
+#include "ui/draw_log.h"
+#include "ui/shell/backend/png.h"
+
+namespace shardscope::shell {
+
+struct ShotOptions {
+  int width = 1600;
+  int height = 900;
+  int32_t step = -1;  // -1: around the newest change, else the last steps
+  ui::Language language = ui::Language::kEnglish;
+  ui::ThemeName theme = ui::ThemeName::kDark;
+};
+
+struct Shot {
+  Image image;
+  ui::DrawLog log;
+};
+
+// The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
+// font, no such step.
+Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
+
+// `shot --json`: every item that was drawn, with its text, value, unit and box.
+std::string PrintShotJson(const query::Snapshot& snapshot, const ShotOptions& options,
+                          const ui::DrawLog& log);
+
+}  // namespace shardscope::shell

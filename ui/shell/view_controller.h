@@ -1,0 +1,53 @@
+// ViewController: the visible time range: animated changes, undo, following the live end. Pure
+// state, no Dear ImGui.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+#include "ui/context.h"
+
+namespace shardscope::shell {
+
+// Where a run opens: around its newest change of a knob, else its last two and a half steps. `step`
+// >= 0: from the step before it to the one after.
+ui::View InitialView(const query::Snapshot& snapshot, int32_t step = -1);
+
+class ViewController {
+ public:
+  static constexpr double kAnimationSeconds = 0.15;
+  static constexpr int64_t kMinimumSpanNs = 1'000;
+  static constexpr size_t kMaximumUndo = 100;
+
+  const ui::View& view() const { return view_; }
+  bool animating() const { return animating_; }
+
+  // Jumps; forgets animation and undo.
+  void Reset(const ui::View& view);
+
+  // A change by the user. Retargets a running animation from where it is now. Changes that follow
+  // one another within half a second (a wheel, a drag) are undone as one.
+  void Set(const ui::SetView& change, double now_seconds);
+  void Undo(double now_seconds);
+  void SetFollow(bool follow, const query::Snapshot* snapshot, double now_seconds);
+
+  // Once a frame: moves the animation, and the followed end.
+  void Advance(const query::Snapshot* snapshot, double now_seconds);
+
+  // Where the view is going: what zooming must start from while an animation runs.
+  const ui::View& goal() const { return goal_; }
+
+ private:
+  void Animate(int64_t start_ns, int64_t end_ns, bool animate, double now_seconds);
+
+  ui::View view_;
+  ui::View goal_;
+  ui::View from_;
+  bool animating_ = false;
+  double animation_start_ = 0;
+  double last_change_seconds_ = -1e9;
+  std::vector<ui::View> undo_;
+};
+
+}  // namespace shardscope::shell
