@@ -12,8 +12,8 @@ inline constexpr float kRightMargin = 8;  // from the end of the time axis to th
 
 inline constexpr float kMinimapHeight = 18;
 inline constexpr float kRulerHeight = 20;
-inline constexpr float kCopyLaneHeight = 8;
-inline constexpr float kRankPadding = 8;  // above the first and under the last lane of a rank
+inline constexpr float kCopyStripHeight = 6;  // at the top of the all-gather lane
+inline constexpr float kRankPadding = 8;      // above the first and under the last lane of a rank
 
 inline constexpr float kMinRectangle = 3;  // narrower spans fold
 inline constexpr float kMinLabel = 24;     // narrower visible parts carry no label

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ui/timeline/geometry.h"
+
 namespace shardscope::timeline {
 namespace {
 
@@ -82,6 +84,12 @@ Hit HitTest(const RunIndex& index, const Layout& layout, const Axis& axis, float
   const bool on_span = inside < column.size() && column[inside].start_ns <= time_ns &&
                        time_ns < column[inside].end_ns;
   if (lane->kind == LaneKind::kCompute && !on_span && HitStall(*rank, time_ns, &hit)) return hit;
+  const bool on_strip =
+      y < lane->y + kCopyStripHeight / ui::kCommunicationLaneHeight * lane->height;
+  if (lane->kind == LaneKind::kAllGather && on_strip &&
+      HitSpan(rank->column(LaneKind::kCopy), axis, x, &hit)) {
+    return hit;
+  }
   HitSpan(column, axis, x, &hit);
   return hit;
 }

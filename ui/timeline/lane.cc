@@ -26,8 +26,6 @@ OpClass ClassOfSlot(LaneKind kind, size_t slot) {
       return OpClass::kAllGather;
     case LaneKind::kReduceScatter:
       return OpClass::kReduceScatter;
-    case LaneKind::kAllReduce:
-      return OpClass::kAllReduce;
     case LaneKind::kCopy:
       return OpClass::kCopy;
     case LaneKind::kCompute:
@@ -184,6 +182,10 @@ LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const Ra
     return draw;
   }
   if (kind != LaneKind::kExposed) MakeBoxes(index, rows, rank, column, axis, &draw.boxes);
+  if (kind == LaneKind::kAllGather) {
+    const SpanColumn& copies = rank.column(LaneKind::kCopy);
+    if (!DrawDense(copies, axis, false)) MakeBoxes(index, rows, rank, copies, axis, &draw.strip);
+  }
   if (kind == LaneKind::kCompute) MakeStalls(rank, axis, &draw.gaps);
   if (folded || kind == LaneKind::kExposed) MakeExposed(rank, axis, &draw.gaps);
   return draw;

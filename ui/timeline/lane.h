@@ -43,6 +43,7 @@ struct GapBox {
 struct LaneDraw {
   bool dense = false;
   std::vector<SpanBox> boxes;    // if not dense
+  std::vector<SpanBox> strip;    // copies, over the all-gathers
   std::vector<GapBox> gaps;      // if not dense
   std::vector<DensityRun> runs;  // if dense
 };

@@ -15,14 +15,12 @@ float HeightOf(LaneKind kind) {
       return ui::kHostLaneHeight;
     case LaneKind::kCompute:
       return ui::kComputeLaneHeight;
-    case LaneKind::kCopy:
-      return kCopyLaneHeight;
     case LaneKind::kAllGather:
     case LaneKind::kReduceScatter:
-    case LaneKind::kAllReduce:
       return ui::kCommunicationLaneHeight;
     case LaneKind::kExposed:
       return ui::kExposedLaneHeight;
+    case LaneKind::kCopy:
     case LaneKind::kFolded:
       break;
   }
@@ -32,10 +30,8 @@ float HeightOf(LaneKind kind) {
 std::vector<LaneKind> KindsOf(const RankLanes& rank, bool folded) {
   if (folded) return {LaneKind::kFolded};
   std::vector<LaneKind> kinds = {LaneKind::kHost, LaneKind::kCompute};
-  if (rank.copy) kinds.push_back(LaneKind::kCopy);
-  kinds.push_back(LaneKind::kAllGather);
+  if (rank.all_gather) kinds.push_back(LaneKind::kAllGather);
   kinds.push_back(LaneKind::kReduceScatter);
-  if (rank.all_reduce) kinds.push_back(LaneKind::kAllReduce);
   kinds.push_back(LaneKind::kExposed);
   return kinds;
 }
@@ -53,11 +49,10 @@ LaneKind LaneOf(query::TrackRole role) {
     case query::TrackRole::kAllGather:
       return LaneKind::kAllGather;
     case query::TrackRole::kReduceScatter:
-      return LaneKind::kReduceScatter;
     case query::TrackRole::kAllReduce:
       break;
   }
-  return LaneKind::kAllReduce;
+  return LaneKind::kReduceScatter;
 }
 
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,

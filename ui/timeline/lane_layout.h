@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "trace/query/snapshot.h"
@@ -13,14 +14,13 @@ namespace shardscope::timeline {
 enum class LaneKind : uint8_t {
   kHost,  // issues, and what the host does itself
   kCompute,
-  kCopy,  // ops of copy streams, if there are any
+  kCopy,  // ops of copy streams: a strip inside the all-gather lane, no lane of its own
   kAllGather,
-  kReduceScatter,
-  kAllReduce,
-  kExposed,  // communication that nothing hid
-  kFolded,   // a whole rank in one strip: compute and, over it, exposed communication
+  kReduceScatter,  // and all-reduces: rare beside reduce-scatters, alone without sharding
+  kExposed,        // communication that nothing hid
+  kFolded,         // a whole rank in one strip: compute and, over it, exposed communication
 };
-inline constexpr int kNumColumns = 7;  // kinds that have spans of their own: all but kFolded
+inline constexpr int kNumColumns = 6;  // kinds that have spans of their own: all but kFolded
 
 LaneKind LaneOf(query::TrackRole role);
 
@@ -49,9 +49,7 @@ struct Layout {
 // Which optional lanes a rank has.
 struct RankLanes {
   int32_t rank = 0;
-  bool copy = false;
-  bool all_reduce = false;
-  bool operator==(const RankLanes&) const = default;
+  bool all_gather = true;
 };
 
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,

@@ -136,6 +136,9 @@ void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank)
   if (look == look_of_plan_op_.end() || lane == lane_of_track_.end()) return;
   const auto [op_class, shade] = look->second;
   if (op_class == OpClass::kBookkeeping) return;
+  rank->has_all_gather |= op_class == OpClass::kAllGather;
+  rank->has_reduce_scatter |= op_class == OpClass::kReduceScatter;
+  rank->has_all_reduce |= op_class == OpClass::kAllReduce;
   rank->columns[static_cast<size_t>(lane->second)].Insert(SpanOf(run, row, op_class, shade));
   if (lane->second != LaneKind::kHost) {
     rank->columns[static_cast<size_t>(LaneKind::kHost)].Insert(
@@ -225,8 +228,7 @@ const RankIndex* RunIndex::Find(int32_t rank) const {
 std::vector<RankLanes> RunIndex::LanesOfRanks() const {
   std::vector<RankLanes> lanes;
   for (const RankIndex& rank : ranks_) {
-    lanes.push_back({rank.rank, !rank.column(LaneKind::kCopy).empty(),
-                     !rank.column(LaneKind::kAllReduce).empty()});
+    lanes.push_back({rank.rank, rank.has_all_gather || !rank.has_all_reduce});
   }
   return lanes;
 }

@@ -36,6 +36,10 @@ struct RankIndex {
   std::vector<analysis::Interval> exposed_tail;
   std::vector<uint32_t> collective_of_row;  // op run row -> row of RankRows::collectives
 
+  bool has_all_gather = false;
+  bool has_reduce_scatter = false;
+  bool has_all_reduce = false;
+
   const SpanColumn& column(LaneKind kind) const { return columns[static_cast<size_t>(kind)]; }
 };
 

@@ -10,6 +10,7 @@
 #include "trace/base/units.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
+#include "ui/timeline/labels.h"
 #include "ui/widgets/look.h"
 
 namespace shardscope::panels {
@@ -142,9 +143,16 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
   const timeline::RankIndex& rank = frame.index.ranks().front();
   const Lane* gather = FindLane(frame.layout, rank.rank, LaneKind::kAllGather);
   if (gather == nullptr) return;
+  // With a change in view the stall belongs to the time before it: what the change is about.
+  int64_t until_ns = frame.axis.range().end_ns;
+  for (const timeline::Change& change : timeline::ChangesOf(*context.snapshot)) {
+    if (change.time_ns > frame.axis.range().start_ns) {
+      until_ns = std::min(until_ns, change.time_ns);
+    }
+  }
   const analysis::Stall* dearest = nullptr;
   for (const analysis::Stall& stall : rank.stalls) {
-    if (stall.blocking_op_run < 0) continue;
+    if (stall.blocking_op_run < 0 || stall.end_ns > until_ns) continue;
     if (facts_.found && stall.blocking_op_run == facts_.run.id) continue;  // the arrow tells it
     const float x0 = frame.axis.X(stall.start_ns);
     const float x1 = frame.axis.X(stall.end_ns);

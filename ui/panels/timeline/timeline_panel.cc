@@ -31,16 +31,13 @@ const char* NameOf(ui::Language language, LaneKind kind) {
       return ui::Tr(language, ui::Text::kHost);
     case LaneKind::kCompute:
       return ui::Tr(language, ui::Text::kCompute);
-    case LaneKind::kCopy:
-      return ui::Tr(language, ui::Text::kCopy);
     case LaneKind::kAllGather:
       return ui::Tr(language, ui::Text::kAllGather);
     case LaneKind::kReduceScatter:
       return ui::Tr(language, ui::Text::kReduceScatter);
-    case LaneKind::kAllReduce:
-      return ui::Tr(language, ui::Text::kAllReduce);
     case LaneKind::kExposed:
       return ui::Tr(language, ui::Text::kExposed);
+    case LaneKind::kCopy:
     case LaneKind::kFolded:
       break;
   }
@@ -165,7 +162,7 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
         widgets::DrawText(look, style, {left + look.Px(ui::kPanelPadding), name_y}, name);
     log->Int("rank:" + std::to_string(block.rank), name, block.rank, "", drawn);
     const float triangle_x = left + look.Px(block.folded ? 80 : 17);
-    DrawTriangle(look, {triangle_x, name_y + look.Px(block.folded ? 7 : 24)}, block.folded);
+    DrawTriangle(look, {triangle_x, name_y + look.Px(block.folded ? 7 : 22)}, block.folded);
   }
   const auto [first, last] = timeline::VisibleLanes(layout_, scroll_, scroll_ + box.y1 - box.y0);
   for (size_t at = first; at < last; ++at) {
@@ -174,6 +171,12 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
     style.size = ui::kSmallTextSize;
     if (lane.kind == LaneKind::kExposed) style.color = theme.op.exposed;
     const char* name = NameOf(context.language, lane.kind);
+    if (lane.kind == LaneKind::kReduceScatter) {
+      const timeline::RankIndex* rank = index_.Find(lane.rank);
+      const bool only_all_reduce =
+          rank != nullptr && rank->has_all_reduce && !rank->has_reduce_scatter;
+      if (only_all_reduce) name = ui::Tr(context.language, ui::Text::kAllReduce);
+    }
     const float y = origin + lane.y + (lane.height - look.Px(13)) / 2;
     widgets::DrawTextRight(look, style, {box.x0 - look.Px(8), y}, name);
   }

@@ -94,6 +94,9 @@ void LanePainter::Draw(const LaneDraw& draw, const Lane& lane, const ui::Box& bo
   if (rows == nullptr) return;
   if (lane.kind == LaneKind::kCompute) DrawGaps(draw, lane, box);
   for (const SpanBox& span : draw.boxes) DrawSpan(span, lane, box, *rows);
+  ui::Box strip = box;
+  strip.y1 = strip.y0 + kCopyStripHeight * context.scale;
+  for (const SpanBox& span : draw.strip) DrawSpan(span, lane, strip, *rows);
   if (lane.kind != LaneKind::kCompute) DrawGaps(draw, lane, box);
 }
 
@@ -117,7 +120,11 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
   DrawBody(span, body);
   if (strip) return;
   const query::OpRun& run = rows.op_runs[span.row];
-  DrawLabel(span, body, run.plan_op);
+  ui::Box transfer = body;
+  if (span.wait_x1 > span.x0) {
+    transfer.x0 = std::clamp(std::round(span.wait_x1), body.x0, body.x1);
+  }
+  DrawLabel(span, transfer, run.plan_op);
   if (run.id == context.selection.op_run && run.rank == context.selection.rank) {
     ImGui::GetWindowDrawList()->AddRect({body.x0 - 1, body.y0 - 1}, {body.x1 + 1, body.y1 + 1},
                                         context.theme->ink.text, kBoxRounding * scale,
@@ -191,8 +198,7 @@ void LanePainter::DrawGaps(const LaneDraw& draw, const Lane& lane, const ui::Box
     if (lane.kind == LaneKind::kCompute) {
       DrawStallBox(look, body, std::round(gap.x0), gap.slot_wait);
     } else {
-      Fill(body, context.theme->op.exposed,
-           lane.kind == LaneKind::kExposed ? kBoxRounding * context.scale : 0);
+      Fill(body, context.theme->op.exposed, lane.kind == LaneKind::kExposed ? context.scale : 0);
     }
   }
 }

@@ -1,0 +1,274 @@
+#include "ui/panels/overlap/overlap_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+#include "ui/text.h"
+#include "ui/timeline/draw/decoration.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using widgets::Look;
+
+constexpr float kLegendHeight = 26;
+constexpr float kStallHeight = 20;
+constexpr float kStallPitch = 23;
+constexpr float kStallHeading = 24;
+constexpr float kLeastChart = 70;
+constexpr float kMostChart = 150;
+constexpr float kLeastBar = 4;  // pixels a bar
+constexpr size_t kMaxStalls = 8;
+
+// The rank whose steps are shown: that of the selection, else the first.
+int32_t ShownRank(const ui::Context& context) {
+  if (context.selection.op_run >= 0) return context.selection.rank;
+  return context.snapshot->ranks.front().rank;
+}
+
+// "14.0": milliseconds with three digits, as the column's heading says the unit.
+std::string Milliseconds(double ns) {
+  const double ms = ns / static_cast<double>(kNsPerMs);
+  return fmt::format("{:.{}f}", ms, ms >= 99.95 ? 0 : ms >= 9.995 ? 1 : 2);
+}
+
+void LegendItem(const Look& look, ui::Color color, const char* name, float* x, float y) {
+  widgets::DrawSwatch(look, {*x, y + look.Px(2)}, 9, color, false);
+  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  *x = widgets::DrawText(look, style, {*x + look.Px(14), y}, name).x1 + look.Px(14);
+}
+
+void DrawLegend(const ui::Context& context, ImVec2 at) {
+  const Look look = widgets::LookOf(context);
+  const ui::OpColors& colors = context.theme->op;
+  float x = at.x;
+  LegendItem(look, colors.forward, ui::Tr(context.language, ui::Text::kCompute), &x, at.y);
+  LegendItem(look, colors.exposed, ui::Tr(context.language, ui::Text::kExposed), &x, at.y);
+  LegendItem(look, colors.idle, ui::Tr(context.language, ui::Text::kIdle), &x, at.y);
+  ImGui::GetWindowDrawList()->AddLine({x, at.y + look.Px(7)}, {x + look.Px(10), at.y + look.Px(7)},
+                                      context.theme->state.good, look.Px(1.5F));
+  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  widgets::DrawText(look, style, {x + look.Px(14), at.y},
+                    ui::Tr(context.language, ui::Text::kOverlapRatio));
+}
+
+// One row: cost as a bar behind title and cause.
+void DrawStall(const ui::Context& context, const analysis::StallGroup& group, double dearest,
+               const ui::Box& box, ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const double share = dearest > 0 ? group.ns_per_step / dearest : 0;
+  const float width = (box.x1 - box.x0) * static_cast<float>(std::clamp(share, 0.02, 1.0));
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.raised, look.Px(3));
+  list->AddRectFilled({box.x0, box.y0}, {box.x0 + width, box.y1},
+                      ui::Mix(theme.surface.raised, theme.op.exposed, 0.22F), look.Px(3));
+  const float y = box.y0 + look.Px(4);
+  const std::string value = Milliseconds(group.ns_per_step);
+  const ui::Box number =
+      widgets::DrawTextRight(look, widgets::BoldOf(look), {box.x1 - look.Px(6), y - 1}, value);
+  widgets::TextStyle title = widgets::MonoOf(look);
+  title.color = theme.ink.text;
+  const float title_room = (box.x1 - box.x0) * 0.42F;
+  const ui::Box name =
+      widgets::DrawTextClipped(look, title, {box.x0 + look.Px(6), y}, title_room, group.title);
+  const widgets::TextStyle cause{look.fonts.text, ui::kSmallTextSize, theme.ink.dim};
+  const float cause_x = name.x1 + look.Px(10);
+  const std::string sentence = ui::StallSentence(context.language, group.cause, group.cause_object);
+  widgets::DrawTextClipped(look, cause, {cause_x, y}, number.x0 - cause_x - look.Px(8), sentence);
+  log->Real("stall:" + group.title + ":" + group.sentence, value, group.ns_per_step, "ns", box);
+  log->Text("stall_cause:" + group.title, sentence, box);
+}
+
+void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  widgets::DrawText(look, widgets::BoldOf(look), {box.x0, box.y0},
+                    ui::Tr(context.language, ui::Text::kOverlapTopStalls));
+  widgets::DrawTextRight(look, widgets::FaintOf(look), {box.x1, box.y0 + look.Px(1)},
+                         ui::Tr(context.language, ui::Text::kOverlapMsPerStep));
+  const std::vector<analysis::StallGroup>& stalls = context.report->stalls;
+  float y = box.y0 + look.Px(kStallHeading - 4);
+  if (stalls.empty()) {
+    const char* text = ui::Tr(context.language, ui::Text::kOverlapNoStalls);
+    log->Text("no_stalls", text, widgets::DrawText(look, widgets::DimOf(look), {box.x0, y}, text));
+    return;
+  }
+  for (size_t at = 0; at < std::min(stalls.size(), kMaxStalls); ++at) {
+    if (y + look.Px(kStallHeight) > box.y1 + 1) break;
+    const ui::Box row{box.x0, y, box.x1, y + look.Px(kStallHeight)};
+    DrawStall(context, stalls[at], stalls.front().ns_per_step, row, log);
+    ImGui::SetCursorScreenPos({row.x0, row.y0});
+    ImGui::PushID(static_cast<int>(at));
+    const analysis::Stall& worst = stalls[at].worst;
+    if (ImGui::InvisibleButton("##stall", {row.x1 - row.x0, row.y1 - row.y0})) {
+      const int64_t op = worst.blocking_op_run >= 0 ? worst.blocking_op_run : worst.op_run;
+      commands->push_back(ui::SelectOp{op, worst.rank, false});
+      commands->push_back(ui::FitSelection{});
+    }
+    if (!context.headless) {
+      const std::string sentence =
+          ui::StallSentence(context.language, stalls[at].cause, stalls[at].cause_object);
+      widgets::ItemTooltip(look, stalls[at].title, sentence);
+    }
+    ImGui::PopID();
+    y += look.Px(kStallPitch);
+  }
+}
+
+}  // namespace
+
+void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  log->SetPanel("overlap");
+  const Look look = widgets::LookOf(context);
+  if (context.snapshot == nullptr || context.snapshot->ranks.empty() || context.report == nullptr ||
+      context.report->steps.empty()) {
+    const char* text = ui::Tr(context.language, ui::Text::kOverlapEmpty);
+    log->Text("empty", text, widgets::EmptyState(look, text));
+    return;
+  }
+  const int32_t rank = ShownRank(context);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const auto num_stalls =
+      static_cast<float>(std::clamp<size_t>(context.report->stalls.size(), 1, 5));
+  const float stalls_height = look.Px(kStallHeading + num_stalls * kStallPitch);
+  const float chart_height = std::clamp(room.y - stalls_height - look.Px(kLegendHeight + 12),
+                                        look.Px(kLeastChart), look.Px(kMostChart));
+  const ui::Box chart{top.x, top.y, top.x + room.x, top.y + chart_height};
+  UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
+  const std::string corner =
+      fmt::format("p50 · {}", ui::TrFormat(context.language, ui::Text::kRankN, rank));
+  log->Int("rank", corner, rank, "", widgets::PanelCorner(look, corner));
+  DrawChart(context, chart, log, commands);
+  DrawLegend(context, {chart.x0, chart.y1 + look.Px(8)});
+  const float stalls_top = chart.y1 + look.Px(kLegendHeight + 8);
+  DrawStalls(context, {chart.x0, stalls_top, chart.x1, top.y + room.y}, log, commands);
+}
+
+void OverlapPanel::UpdateBars(const ui::Context& context, int32_t rank, int max_bars) {
+  const int32_t change_step = context.change.valid ? context.change.step : -1;
+  if (report_ == context.report && rank_ == rank && max_bars_ == max_bars &&
+      change_step_ == change_step) {
+    return;
+  }
+  report_ = context.report;
+  rank_ = rank;
+  max_bars_ = max_bars;
+  change_step_ = change_step;
+  bars_ = MakeBars(report_->steps, rank, max_bars, change_step);
+  // One outlier must not flatten all others: bars above 1.3 times the 95th percentile are cut.
+  std::vector<double> totals;
+  for (const OverlapBar& bar : bars_) totals.push_back(bar.total_ns());
+  tallest_ns_ = 0;
+  for (const double total : totals) tallest_ns_ = std::max(tallest_ns_, total);
+  tallest_ns_ = std::min(tallest_ns_, 1.3 * analysis::Percentile(totals, 0.95));
+}
+
+float OverlapPanel::BarX(const ui::Box& box, size_t bar) const {
+  const auto count = static_cast<float>(std::max<size_t>(bars_.size(), 16));
+  return std::round(box.x0 + (box.x1 - box.x0) * static_cast<float>(bar) / count);
+}
+
+void OverlapPanel::DrawChart(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                             ui::Commands* commands) const {
+  const Look look = widgets::LookOf(context);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ui::Theme& theme = *context.theme;
+  for (size_t at = 0; at < bars_.size(); ++at) {
+    DrawBar(context, bars_[at], {BarX(box, at), box.y0, BarX(box, at + 1), box.y1}, log);
+  }
+  list->AddRectFilled({box.x0, box.y1}, {box.x1, box.y1 + 1}, theme.surface.line);
+  DrawRatio(context, box);
+  for (size_t at = 1; at < bars_.size(); ++at) {
+    if (bars_[at].first_step != change_step_) continue;
+    timeline::DrawDashedVertical(look, BarX(box, at) - look.Px(1), box.y0 - look.Px(4), box.y1,
+                                 theme.state.pending);
+  }
+  HandleChart(context, box, commands);
+}
+
+void OverlapPanel::DrawBar(const ui::Context& context, const OverlapBar& bar, const ui::Box& box,
+                           ui::DrawLog* log) const {
+  if (tallest_ns_ <= 0) return;
+  const ui::OpColors& colors = context.theme->op;
+  const float x1 = std::max(box.x0 + 1, box.x1 - (box.x1 - box.x0 > 3 ? 1.0F : 0.0F));
+  const auto scale = static_cast<double>(box.y1 - box.y0) / tallest_ns_;
+  double below_ns = 0;
+  const auto part = [&](double ns, ui::Color color) {
+    const float y1 = box.y1 - std::round(static_cast<float>(below_ns * scale));
+    below_ns += ns;
+    const float y0 = box.y1 - std::round(static_cast<float>(below_ns * scale));
+    if (y0 >= y1) return;
+    ImGui::GetWindowDrawList()->AddRectFilled({box.x0, std::max(y0, box.y0)}, {x1, y1}, color);
+  };
+  part(bar.compute_ns, colors.forward);
+  part(bar.exposed_ns, colors.exposed);
+  part(bar.exposed_copy_ns, colors.copy);
+  part(bar.idle_ns, colors.idle);
+  if (!log->enabled() || bar.first_step != bar.last_step) return;
+  const std::string id = std::to_string(bar.first_step);
+  log->Real("compute:" + id, "", bar.compute_ns, "ns", box);
+  log->Real("exposed:" + id, "", bar.exposed_ns, "ns", box);
+  log->Real("idle:" + id, "", bar.idle_ns, "ns", box);
+}
+
+// From 0 at the bottom to 1 at the top of the chart.
+void OverlapPanel::DrawRatio(const ui::Context& context, const ui::Box& box) const {
+  std::vector<ImVec2> points;
+  for (size_t at = 0; at < bars_.size(); ++at) {
+    if (!bars_[at].has_communication) continue;
+    const float x = (BarX(box, at) + BarX(box, at + 1)) / 2;
+    const auto ratio = static_cast<float>(bars_[at].overlap_ratio);
+    points.emplace_back(x, box.y1 - (box.y1 - box.y0) * ratio);
+  }
+  if (points.size() < 2) return;
+  const Look look = widgets::LookOf(context);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddPolyline(points.data(), static_cast<int>(points.size()),
+                    ui::WithAlpha(look.theme.surface.panel, 0.8F), look.Px(3.5F));
+  list->AddPolyline(points.data(), static_cast<int>(points.size()), look.theme.state.good,
+                    look.Px(1.5F));
+}
+
+void OverlapPanel::HandleChart(const ui::Context& context, const ui::Box& box,
+                               ui::Commands* commands) const {
+  ImGui::SetCursorScreenPos({box.x0, box.y0});
+  const bool clicked = ImGui::InvisibleButton("##chart", {box.x1 - box.x0, box.y1 - box.y0});
+  if (context.headless || !ImGui::IsItemHovered()) return;
+  const float x = ImGui::GetIO().MousePos.x;
+  for (size_t at = 0; at < bars_.size(); ++at) {
+    if (x < BarX(box, at) || x >= BarX(box, at + 1)) continue;
+    const OverlapBar& bar = bars_[at];
+    std::string title = ui::TrFormat(context.language, ui::Text::kStepN, bar.first_step);
+    if (bar.last_step != bar.first_step) title += " - " + std::to_string(bar.last_step);
+    title += "  " + FormatDuration(std::llround(bar.total_ns()));
+    const auto line = [&](ui::Text name, double ns) {
+      return std::string(ui::Tr(context.language, name)) + "  " + FormatDuration(std::llround(ns));
+    };
+    std::string detail = line(ui::Text::kCompute, bar.compute_ns) + "\n" +
+                         line(ui::Text::kExposed, bar.exposed_ns) + "\n";
+    if (bar.exposed_copy_ns > 0) {
+      detail += line(ui::Text::kOverlapExposedCopy, bar.exposed_copy_ns) + "\n";
+    }
+    detail += line(ui::Text::kIdle, bar.idle_ns) + "\n" +
+              ui::Tr(context.language, ui::Text::kOverlapRatio) + "  " +
+              FormatPercent(bar.overlap_ratio);
+    widgets::Tooltip(widgets::LookOf(context), title, detail, context.theme->surface.line);
+    if (!clicked) return;
+    for (const analysis::StepBreakdown& step : report_->steps) {
+      if (step.rank != rank_ || step.step != bar.first_step) continue;
+      const timeline::Range fit = timeline::FitWithMargin({step.start_ns, step.end_ns});
+      commands->push_back(ui::SetView{fit.start_ns, fit.end_ns, true, false});
+    }
+  }
+}
+
+}  // namespace shardscope::panels
