@@ -1,0 +1,68 @@
+#include "app/train_progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "trace/base/units.h"
+
+namespace shardscope::app {
+namespace {
+
+constexpr int64_t kPlainLines = 10;  // about so many over a run that is not watched
+constexpr int kBarCells = 20;
+
+std::string Bar(int64_t done, int64_t all) {
+  const auto cells = static_cast<size_t>(done * kBarCells / std::max<int64_t>(1, all));
+  return "[" + std::string(cells, '#') + std::string(kBarCells - cells, '.') + "]";
+}
+
+}  // namespace
+
+std::string ProgressText(const runtime::StepReport& report) {
+  const double seconds = static_cast<double>(report.step_ns) / 1e9;
+  std::string text = fmt::format(
+      "step {}/{}  loss {:.4f}  {} tokens/s  {}", report.step + 1, report.steps, report.loss,
+      FormatCount(static_cast<double>(report.tokens) / std::max(seconds, 1e-9)),
+      FormatDuration(report.step_ns));
+  if (report.communication_ns > 0) {
+    text += fmt::format("  exposed communication {} of {}", FormatDuration(report.exposed_ns),
+                        FormatDuration(report.communication_ns));
+  }
+  if (report.peak_bytes > 0) text += "  peak " + FormatBytes(report.peak_bytes);
+  return text;
+}
+
+TrainProgress::TrainProgress(std::FILE* out) : out_(out), is_terminal_(isatty(fileno(out)) == 1) {}
+
+void TrainProgress::Print(const std::string& line) {
+  std::fputs(line.c_str(), out_);
+  std::fflush(out_);
+}
+
+void TrainProgress::OnStep(const runtime::StepReport& report) {
+  if (is_terminal_) {
+    // Back to the line's start, and the rest of an earlier, longer line cleared.
+    Print("\r" + Bar(report.step + 1, report.steps) + " " + ProgressText(report) + "\x1b[K");
+    line_is_open_ = true;
+    return;
+  }
+  const int64_t every = std::max<int64_t>(1, report.steps / kPlainLines);
+  const bool is_last = report.step + 1 == report.steps;
+  if (report.step == 0 || (report.step + 1) % every == 0 || is_last) {
+    Print(ProgressText(report) + "\n");
+  }
+}
+
+void TrainProgress::OnMessage(const std::string& text) {
+  Close();
+  Print(text + "\n");
+}
+
+void TrainProgress::Close() {
+  if (line_is_open_) Print("\n");
+  line_is_open_ = false;
+}
+
+}  // namespace shardscope::app

@@ -1,0 +1,47 @@
+#include "engine/runtime/auto_bandwidth.h"
+
+#include <algorithm>
+
+namespace shardscope::runtime {
+
+AutoBandwidth::AutoBandwidth(const plan::Schedule& schedule, Link link) : link_(link) {
+  // Blocks are the units that hold an attention segment.
+  is_block_.resize(schedule.units.size());
+  for (const plan::Segment& segment : schedule.segments) {
+    if (segment.name.ends_with(".attention")) is_block_[static_cast<size_t>(segment.unit)] = true;
+  }
+  for (const plan::Op& op : schedule.programs.front().ops) {
+    if (op.kind == plan::OpKind::kAllGather && is_block_[static_cast<size_t>(op.unit)]) {
+      wire_bytes_ = std::max(wire_bytes_, op.wire_bytes);
+    }
+  }
+}
+
+void AutoBandwidth::Add(int64_t step, const StepTimes& times) {
+  if (step < kWarmUpSteps) return;
+  for (const auto& [unit, duration_ns] : times.unit_forward_ns) {
+    if (is_block_[static_cast<size_t>(unit)]) forwards_ns_.push_back(duration_ns);
+  }
+  ++rank_steps_;
+}
+
+bool AutoBandwidth::IsReady(int num_ranks) const {
+  return rank_steps_ >= kMeasuredSteps * num_ranks;
+}
+
+int64_t AutoBandwidth::forward_ns() const {
+  if (forwards_ns_.empty()) return 0;
+  std::vector<int64_t> sorted = forwards_ns_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
+std::optional<double> AutoBandwidth::BytesPerSecond() const {
+  const double transfer_ns =
+      link_.share * static_cast<double>(forward_ns()) - static_cast<double>(link_.latency_ns);
+  if (wire_bytes_ == 0 || transfer_ns <= 0) return std::nullopt;
+  return static_cast<double>(wire_bytes_) / transfer_ns * 1e9;
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,108 @@
+// The implementation of Trainer; only trainer*.cc include it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/executor/trace_sink.h"
+#include "engine/model/safetensors.h"
+#include "engine/runtime/auto_bandwidth.h"
+#include "engine/runtime/ranks.h"
+#include "engine/runtime/step_observer.h"
+#include "engine/runtime/trainer.h"
+
+namespace shardscope::runtime {
+
+// What is in force from a step on. Immutable once published.
+struct Regime {
+  int64_t number = 0;
+  int64_t first_step = 0;
+  config::Config config;
+  std::shared_ptr<const plan::Schedule> schedule;
+  Decision decision;
+};
+
+class LiveTrainer : public Trainer {
+ public:
+  explicit LiveTrainer(TrainerOptions options) : options_(std::move(options)) {}
+
+  // trainer_start.cc. Nothing is created in the file system before all that can be wrong with the
+  // input has been found.
+  Status Open(Job job);
+
+  Result<RunSummary> Run() override;
+  Steering& steering() override { return *steering_; }
+
+ private:
+  // Sums over the ranks of a step until all are there.
+  struct Collected {
+    int ranks = 0;
+    StepReport report;
+  };
+
+  // trainer_start.cc
+  Status CheckChanges() const;
+  Status OpenControl();
+  Status OpenFolder();
+  Status OpenRecorder();
+  Status WriteConfig(config::Config config) const;
+  void RecordPersistentMemory();
+  Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config) const;
+  Status CheckRun(const config::Config& before, const config::Config& after) const;
+
+  // trainer.cc; on the ranks' host threads
+  Status RankLoop(int rank);
+  Status RunStep(int rank, int64_t step, const Regime& regime);
+  Result<std::shared_ptr<const Regime>> WaitAndAgree(int rank, int64_t step);
+  // Rank 0's decision for `step`, agreed on by all ranks; returns the regime in force.
+  std::shared_ptr<const Regime> Agree(int rank, int64_t step);
+  std::shared_ptr<const Regime> RegimeAt(int64_t number) const;
+  void AtControl(int rank, int64_t step);
+  // All ranks, before the first step of a regime.
+  Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
+  void SetWindow(int rank, int64_t step);
+  Status RecordStep(int rank, int64_t step, const Regime& regime);
+  void Collect(const StepReport& mine);
+
+  // trainer_events.cc; on rank 0's host thread
+  std::shared_ptr<const Regime> Decide(int64_t step);
+  void Apply(int64_t step, const Regime& regime);
+  void RegisterSchedule(const plan::Schedule& schedule);
+  void MeasureBandwidth(int64_t step, const StepTimes& times);
+  void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
+  void Message(const std::string& text);
+  Status WriteCheckpoint(int rank, int64_t step);
+  Status CheckRecorder();
+  Status WriteDump();
+  void AddParameters(const std::string& prefix, model::SafetensorsWriter* writer);
+
+  const TrainerOptions options_;
+  std::optional<RunFolder> folder_;  // always there once Open() is through
+  std::unique_ptr<record::Recorder> recorder_;
+  std::unique_ptr<executor::TraceSink> trace_;
+  std::unique_ptr<StepObserver> observer_;
+  std::unique_ptr<Ranks> ranks_;
+  std::unique_ptr<Steering> steering_;
+  std::unique_ptr<config::ControlServer> control_;  // uses steering_
+  model::SafetensorsWriter dump_;
+
+  mutable std::mutex mutex_;                               // guards all below
+  std::vector<std::shared_ptr<const Regime>> regimes_;     // by number
+  std::map<const plan::Schedule*, int64_t> schedule_ids_;  // registered with the trace
+  std::map<int64_t, Collected> collected_;                 // steps that some ranks have finished
+  std::unique_ptr<AutoBandwidth> auto_bandwidth_;          // while it measures
+  int64_t steps_done_ = 0;
+  double last_loss_ = 0;
+  bool warned_of_recorder_ = false;
+
+  std::vector<int64_t> next_regime_;                    // by rank; each its own host thread's
+  std::vector<int64_t> last_end_ns_;                    // likewise
+  std::vector<char> is_recording_;                      // likewise
+  std::vector<std::shared_ptr<const Regime>> entered_;  // likewise
+};
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,128 @@
+#include "engine/runtime/reference_run.h"
+
+#include <ATen/ops/tensor.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+
+#include "engine/model/reference_trainer.h"
+#include "engine/model/safetensors.h"
+#include "engine/runtime/run_folder.h"
+#include "trace/base/time.h"
+#include "trace/record/recorder.h"
+
+namespace shardscope::runtime {
+namespace {
+
+Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& options) {
+  const Result<RunFolder> folder = RunFolder::Create(options.folder);
+  if (!folder.ok()) return folder.status();
+  SHARDSCOPE_RETURN_IF_ERROR(folder->WriteConfig(config::PrintToml(options.config)));
+  record::RecorderOptions record;
+  record.run_folder = options.folder;
+  record.config = options.config.Values();
+  record.meta = {{"name", folder->name()},
+                 {"model", "unsharded reference"},
+                 {"num_ranks", "1"},
+                 {"device", "cpu"},
+                 {"truth", "measured"}};
+  Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(record);
+  if (recorder.ok()) (*recorder)->AddRank({.rank = 0, .pid = getpid(), .device = "cpu"});
+  return recorder;
+}
+
+// init.*, batch.<step>.<rank>, final.*: as the sharded trainer writes them.
+class Dump {
+ public:
+  Dump(const config::Config& config, const Job& job, model::Sampler sampler)
+      : config_(ModelConfigOf(config)), job_(job), sampler_(sampler) {}
+
+  void AddParameters(const std::string& prefix, const model::ParameterMap& parameters) {
+    for (const plan::Parameter& parameter : model::AllParameters(config_)) {
+      writer_.Add(prefix + parameter.name, parameters.at(parameter.name));
+    }
+  }
+  void AddBatches(int64_t step) {
+    for (int rank = 0; rank < job_.training.num_ranks; ++rank) {
+      std::vector<int64_t> tokens;
+      for (const int64_t sample : sampler_.Samples(step, rank)) {
+        model::AppendSample(job_.corpus->bytes, sample, config_.seq, &tokens);
+      }
+      writer_.Add(fmt::format("batch.{}.{}", step, rank),
+                  at::tensor(tokens, at::kLong).view({-1, config_.seq + 1}));
+    }
+  }
+  Status Write(const std::string& path) const { return writer_.Write(path); }
+
+ private:
+  const model::ModelConfig config_;
+  const Job& job_;
+  model::Sampler sampler_;
+  model::SafetensorsWriter writer_;
+};
+
+}  // namespace
+
+Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job) {
+  const Result<model::Sampler> sampler = SamplerOf(options.config, *job.corpus);
+  if (!sampler.ok()) return sampler.status();
+  std::unique_ptr<record::Recorder> recorder;
+  if (!options.folder.empty()) {
+    Result<std::unique_ptr<record::Recorder>> opened = OpenTrace(options);
+    if (!opened.ok()) return opened.status();
+    recorder = std::move(opened).value();
+  }
+  model::ReferenceTrainer trainer(job.model, job.training, job.master, &job.corpus->bytes,
+                                  *sampler);
+  std::optional<Dump> dump;
+  if (!options.dump_path.empty()) {
+    dump.emplace(options.config, job, *sampler);
+    dump->AddParameters("init.", trainer.parameters());
+  }
+  RunSummary summary;
+  int64_t start_ns = MonotonicNs();
+  for (int64_t step = 0; step < job.training.steps; ++step) {
+    if (options.interrupted != nullptr && options.interrupted->load()) break;
+    const model::StepResult result = trainer.Step(step);
+    const int64_t end_ns = MonotonicNs();
+    const int64_t tokens =
+        job.training.batch * job.training.micro_batches * job.model.seq * job.training.num_ranks;
+    if (recorder) {
+      schema::StepRow row;
+      row.step = step;
+      row.schedule = -1;
+      row.start_ns = start_ns;
+      row.end_ns = end_ns;
+      row.tokens = tokens;
+      row.loss = result.loss;
+      row.grad_norm = result.grad_norm;
+      recorder->Record(row);
+    }
+    if (dump) dump->AddBatches(step);
+    if (options.on_step) {
+      options.on_step({.step = step,
+                       .steps = job.training.steps,
+                       .loss = result.loss,
+                       .grad_norm = result.grad_norm,
+                       .tokens = tokens,
+                       .step_ns = end_ns - start_ns});
+    }
+    start_ns = end_ns;
+    summary.steps = step + 1;
+    summary.last_loss = result.loss;
+  }
+  summary.stopped_early = summary.steps < job.training.steps;
+  if (recorder) {
+    SHARDSCOPE_RETURN_IF_ERROR(recorder->Finish());
+    summary.trace_path = recorder->path();
+  }
+  if (dump) {
+    dump->AddParameters("final.", trainer.parameters());
+    SHARDSCOPE_RETURN_IF_ERROR(dump->Write(options.dump_path));
+  }
+  return summary;
+}
+
+}  // namespace shardscope::runtime

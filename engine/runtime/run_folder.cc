@@ -1,0 +1,97 @@
+#include "engine/runtime/run_folder.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+namespace shardscope::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status WriteWhole(const std::string& path, const std::string& text) {
+  const std::string partial = path + ".partial";
+  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  std::error_code error;
+  if (file) fs::rename(partial, path, error);
+  if (file && !error) return Status::Ok();
+  const std::string reason = error ? error.message() : std::strerror(errno);
+  fs::remove(partial, error);
+  return Status::Error("cannot write " + path + ": " + reason);
+}
+
+// The nearest folder above `path` that exists.
+fs::path ExistingParent(fs::path path) {
+  std::error_code error;
+  path = fs::absolute(path, error).lexically_normal();
+  while (!fs::exists(path, error) && path.has_parent_path() && path != path.parent_path()) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
+}  // namespace
+
+Status RunFolder::CheckFree(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) {
+    if (!fs::is_directory(path, error)) {
+      return Status::Error("--out " + path + " is a file; name a folder for the run");
+    }
+    for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+      const std::string name = entry.path().filename().string();
+      if (name == "run.toml" || name.starts_with("trace-")) {
+        return Status::Error("--out " + path + " has a run in it already; name another folder");
+      }
+    }
+    if (error) return Status::Error("--out " + path + ": " + error.message());
+  }
+  const fs::path parent = ExistingParent(path);
+  if (!fs::is_directory(parent, error)) {
+    return Status::Error("--out " + path + ": " + parent.string() + " is not a folder");
+  }
+  if (access(parent.c_str(), W_OK | X_OK) != 0) {
+    return Status::Error("--out " + path + ": no permission to write in " + parent.string());
+  }
+  return Status::Ok();
+}
+
+Result<RunFolder> RunFolder::Create(const std::string& path) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckFree(path));
+  std::error_code error;
+  fs::create_directories(fs::path(path) / "schedules", error);
+  if (!error) fs::create_directories(fs::path(path) / "checkpoints", error);
+  if (error) return Status::Error("cannot create " + path + ": " + error.message());
+  return RunFolder(path);
+}
+
+std::string RunFolder::name() const {
+  const fs::path normal = fs::absolute(path_).lexically_normal();
+  return normal.has_filename() ? normal.filename().string()
+                               : normal.parent_path().filename().string();
+}
+
+Status RunFolder::WriteConfig(const std::string& toml) const {
+  return WriteWhole(path_ + "/run.toml", toml);
+}
+
+Status RunFolder::WriteSchedule(int64_t number, const std::string& text) const {
+  return WriteWhole(path_ + "/schedules/" + std::to_string(number) + ".txt", text);
+}
+
+void RunFolder::Log(const std::string& line) const {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  std::ofstream(path_ + "/log.txt", std::ios::app) << text << ' ' << line << '\n';
+}
+
+}  // namespace shardscope::runtime

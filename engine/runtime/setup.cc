@@ -1,0 +1,81 @@
+#include "engine/runtime/setup.h"
+
+#include "trace/base/check.h"
+#include "trace/base/units.h"
+
+namespace shardscope::runtime {
+
+model::ModelConfig ModelConfigOf(const config::Config& config) {
+  return {.layers = config.GetInt("model.layers"),
+          .dim = config.GetInt("model.dim"),
+          .heads = config.GetInt("model.heads"),
+          .seq = config.GetInt("model.seq"),
+          .dtype = config::ToPolicy(config).param_dtype};
+}
+
+model::TrainingSettings TrainingSettingsOf(const config::Config& config) {
+  return {.steps = config.GetInt("train.steps"),
+          .num_ranks = static_cast<int>(config.GetInt("run.ranks")),
+          .batch = config.GetInt("train.batch"),
+          .micro_batches = config.GetInt("train.micro_batches"),
+          .learning_rate = config.GetFloat("train.lr"),
+          .clip = config.GetFloat("train.clip"),
+          .warmup_steps = config.GetInt("train.warmup_steps"),
+          .seed = static_cast<uint64_t>(config.GetInt("run.seed"))};
+}
+
+Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corpus& corpus) {
+  const model::TrainingSettings training = TrainingSettingsOf(config);
+  const auto bytes = static_cast<int64_t>(corpus.bytes.size());
+  const int64_t seq = config.GetInt("model.seq");
+  if (model::NumSamples(bytes, seq) < 1) {
+    return Status::Error(
+        "the data have " + std::to_string(bytes) +
+        " bytes, less than one sample of model.seq+1 = " + std::to_string(seq + 1) +
+        ": give more text (data.path) or lower model.seq");
+  }
+  return model::Sampler::Make({.num_samples = model::NumSamples(bytes, seq),
+                               .num_ranks = training.num_ranks,
+                               .samples_per_step = training.batch * training.micro_batches,
+                               .seed = training.seed});
+}
+
+Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
+  const std::string& path = config.Get("data.path");
+  Result<model::Corpus> corpus = model::LoadCorpus(path.empty() ? default_data : path);
+  if (!corpus.ok()) return corpus.status();
+  const Result<model::Sampler> sampler = SamplerOf(config, *corpus);
+  if (!sampler.ok()) return sampler.status();
+  const plan::Policy policy = config::ToPolicy(config);
+  Job job;
+  job.model = ModelConfigOf(config);
+  job.training = TrainingSettingsOf(config);
+  job.master = policy.master_dtype;
+  job.reduce = policy.reduce_dtype;
+  job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
+  const model::UnitPolicy units{config::GetBlocksPerUnit(config), config.GetBool("unit.root")};
+  job.description = model::DescribeModel(job.model, units, job.training.batch);
+  job.shard_ranks = policy.strategy == plan::Strategy::kNoShard ? 1 : policy.num_ranks;
+  job.memory_limit = config.GetInt("engine.memory_limit");
+  return job;
+}
+
+double StartBandwidth(const config::Config& config) {
+  const config::LinkBandwidth link = config::GetLinkBandwidth(config);
+  if (!link.is_auto) return link.bytes_per_second;
+  const auto start = ParseBandwidth(config::FindKey("link.bandwidth")->default_value);
+  SHARDSCOPE_CHECK(start.has_value());
+  return *start;
+}
+
+std::unique_ptr<transport::Transport> MakeTransport(const config::Config& config) {
+  const auto num_ranks = static_cast<int>(config.GetInt("run.ranks"));
+  const int64_t timeout_ns = config.GetInt("comm.timeout");
+  if (config.Get("transport") == "emulated") {
+    return transport::MakeEmulatedTransport(num_ranks, timeout_ns, StartBandwidth(config),
+                                            config.GetInt("link.latency"));
+  }
+  return transport::MakeSharedMemoryTransport(num_ranks, timeout_ns);
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,29 @@
+// From the keys of a run to what the engine needs. No side effects but reading the data.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/config/config.h"
+#include "engine/model/model_config.h"
+#include "engine/runtime/rank_bodies.h"
+#include "trace/base/status.h"
+
+namespace shardscope::runtime {
+
+model::ModelConfig ModelConfigOf(const config::Config& config);
+model::TrainingSettings TrainingSettingsOf(const config::Config& config);
+
+// The sampler of all ranks. Error: data too short.
+Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corpus& corpus);
+
+// Reads the data; `config` has passed Check(). Without data.path the data are `default_data`.
+Result<Job> JobOf(const config::Config& config, const std::string& default_data);
+
+// The transport that the keys name; a link with bandwidth auto starts at the default rate.
+std::unique_ptr<transport::Transport> MakeTransport(const config::Config& config);
+
+// Bytes per second of the emulated link while auto is still measuring.
+double StartBandwidth(const config::Config& config);
+
+}  // namespace shardscope::runtime

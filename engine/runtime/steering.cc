@@ -1,0 +1,168 @@
+#include "engine/runtime/steering.h"
+
+#include <chrono>
+#include <utility>
+
+namespace shardscope::runtime {
+namespace {
+
+// How soon a paused run notices Ctrl-C: a signal handler may not wake it.
+constexpr std::chrono::milliseconds kSignalPoll(50);
+
+std::vector<ChangedKey> Differences(const config::Config& before, const config::Config& after) {
+  std::vector<ChangedKey> changed;
+  for (const auto& [key, value] : after.Values()) {
+    if (before.Get(key) != value) changed.push_back({key, before.Get(key), value});
+  }
+  return changed;
+}
+
+config::Response Refused(int64_t id, std::string error) {
+  config::Response response;
+  response.id = id;
+  response.error = std::move(error);
+  return response;
+}
+
+}  // namespace
+
+Steering::Steering(config::Config config, std::string run, CheckRun check)
+    : run_(std::move(run)), check_(std::move(check)), in_force_(config), accepted_(config) {}
+
+config::Config Steering::config() const {
+  const std::lock_guard lock(mutex_);
+  return in_force_;
+}
+
+config::Response Steering::Handle(const config::Request& request) {
+  if (const auto* set = std::get_if<config::SetRequest>(&request.body)) {
+    return Set(request.id, set->values);
+  }
+  if (const auto* action = std::get_if<config::DoRequest>(&request.body)) {
+    return Do(request.id, action->action);
+  }
+  const std::string& what = std::get<config::GetRequest>(request.body).what;
+  if (what != "status")
+    return Refused(request.id, "get " + what + ": only status can be asked for");
+  const std::lock_guard lock(mutex_);
+  config::Response response;
+  response.id = request.id;
+  response.ok = true;
+  response.has_status = true;
+  response.status = StatusLocked();
+  return response;
+}
+
+config::Response Steering::Set(int64_t id, const std::map<std::string, std::string>& values) {
+  const std::lock_guard lock(mutex_);
+  if (is_finished_ || stop_ || next_step_ >= accepted_.GetInt("train.steps")) {
+    return Refused(id, "the run ends with this step: nothing can change any more");
+  }
+  const Status status = ChangeLocked(values);
+  if (!status.ok()) return Refused(id, status.message());
+  config::Response response;
+  response.id = id;
+  response.ok = true;
+  response.applies_at = next_step_;
+  return response;
+}
+
+Status Steering::Change(const std::map<std::string, std::string>& values) {
+  const std::lock_guard lock(mutex_);
+  return ChangeLocked(values);
+}
+
+Status Steering::ChangeLocked(const std::map<std::string, std::string>& values) {
+  config::Config candidate = accepted_;
+  SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLive(values, &candidate));
+  SHARDSCOPE_RETURN_IF_ERROR(check_(in_force_, candidate));
+  accepted_ = std::move(candidate);
+  return Status::Ok();
+}
+
+config::Response Steering::Do(int64_t id, config::Action action) {
+  const std::lock_guard lock(mutex_);
+  if (is_finished_) return Refused(id, "the run has ended");
+  config::Response response;
+  response.id = id;
+  response.ok = true;
+  response.applies_at = next_step_;
+  switch (action) {
+    case config::Action::kPause:
+      pause_ = true;
+      break;
+    case config::Action::kResume:
+      pause_ = false;
+      single_steps_ = 0;
+      break;
+    case config::Action::kStep:
+      if (!pause_) return Refused(id, "the run is not paused: pause it first, then step");
+      ++single_steps_;
+      break;
+    case config::Action::kStop:
+      stop_ = true;
+      break;
+    case config::Action::kCheckpoint:
+      checkpoint_ = true;
+      break;
+  }
+  changed_.notify_all();
+  return response;
+}
+
+Decision Steering::Decide(int64_t step) {
+  const std::lock_guard lock(mutex_);
+  const auto& listed = in_force_.changes();
+  for (; next_change_ < listed.size() && listed[next_change_].step <= step; ++next_change_) {
+    // They passed Check() when the run started. One that no longer goes with what the user has
+    // changed since gives way.
+    static_cast<void>(ChangeLocked(listed[next_change_].set).ok());
+  }
+  Decision decision;
+  decision.changed = Differences(in_force_, accepted_);
+  in_force_ = accepted_;
+  decision.stop = stop_ || interrupted_.load(std::memory_order_relaxed);
+  decision.pause = pause_ && single_steps_ == 0 && !decision.stop;
+  decision.checkpoint = std::exchange(checkpoint_, false);
+  if (decision.pause) {
+    next_step_ = step;  // open again until the run goes on
+  } else {
+    if (pause_ && single_steps_ > 0) --single_steps_;
+    next_step_ = step + 1;
+  }
+  return decision;
+}
+
+void Steering::WaitWhilePaused() {
+  std::unique_lock lock(mutex_);
+  is_waiting_ = true;
+  while (pause_ && single_steps_ == 0 && !stop_ && !checkpoint_ &&
+         !interrupted_.load(std::memory_order_relaxed)) {
+    changed_.wait_for(lock, kSignalPoll);
+  }
+  is_waiting_ = false;
+}
+
+void Steering::SetFinished() {
+  const std::lock_guard lock(mutex_);
+  is_finished_ = true;
+}
+
+config::RunStatus Steering::StatusLocked() const {
+  config::RunStatus status;
+  status.run = run_;
+  status.steps = in_force_.GetInt("train.steps");
+  status.step = std::max<int64_t>(0, is_waiting_ ? next_step_ : next_step_ - 1);
+  status.state = next_step_ == 0 ? "starting" : "training";
+  if (is_waiting_) status.state = "paused";
+  if (stop_ || interrupted_.load(std::memory_order_relaxed)) status.state = "stopping";
+  if (is_finished_) status.state = "finished";
+  status.values = in_force_.Values();
+  for (const ChangedKey& change : Differences(in_force_, accepted_)) {
+    status.pending[change.key] = change.new_value;
+  }
+  if (!status.pending.empty()) status.pending_step = next_step_;
+  return status;
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,86 @@
+// Steering: what users want of a running training (control socket, changes listed in the
+// configuration, signals), and when it applies. Knows no ranks and no schedules.
+//
+// A change is accepted at any time and takes effect at a step: rank 0 calls Decide(K) once for
+// every step K, in the control op of the step before, and all that was accepted until then applies
+// from K on. While the run is paused the pending decision is open again, so that a change made then
+// applies to the very next step.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/config/control.h"
+
+namespace shardscope::runtime {
+
+struct ChangedKey {
+  std::string key;
+  std::string old_value;
+  std::string new_value;
+};
+
+// What applies from a step on.
+struct Decision {
+  std::vector<ChangedKey> changed;
+  bool stop = false;        // that step is not run
+  bool pause = false;       // that step waits for the user
+  bool checkpoint = false;  // weights are written before that step
+};
+
+class Steering {
+ public:
+  // `check` says whether a configuration that passed Check() can be run, given the one in force.
+  using CheckRun = std::function<Status(const config::Config& before, const config::Config& after)>;
+  Steering(config::Config config, std::string run, CheckRun check);
+
+  // Control thread.
+  config::Response Handle(const config::Request& request);
+
+  // Rank 0's host thread. config() is what applies from `step` on.
+  Decision Decide(int64_t step);
+  config::Config config() const;
+
+  // All ranks' host threads, between steps: returns when the run goes on or stops.
+  void WaitWhilePaused();
+
+  // A change that the trainer itself makes (link.bandwidth=auto found its rate). Any thread.
+  Status Change(const std::map<std::string, std::string>& values);
+
+  // Ctrl-C: stops after the running step. Async-signal-safe.
+  void Interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
+
+  void SetFinished();
+
+ private:
+  config::Response Set(int64_t id, const std::map<std::string, std::string>& values);
+  config::Response Do(int64_t id, config::Action action);
+  config::RunStatus StatusLocked() const;
+  Status ChangeLocked(const std::map<std::string, std::string>& values);
+
+  const std::string run_;
+  const CheckRun check_;
+  std::atomic<bool> interrupted_{false};
+
+  mutable std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  config::Config in_force_;
+  config::Config accepted_;  // in_force_ and what is pending
+  int64_t next_step_ = 0;    // first step that is not decided yet
+  size_t next_change_ = 0;   // index into the configuration's listed changes
+  bool stop_ = false;
+  bool pause_ = false;
+  int64_t single_steps_ = 0;  // steps to run although paused
+  bool checkpoint_ = false;
+  bool is_waiting_ = false;  // ranks wait in WaitWhilePaused()
+  bool is_finished_ = false;
+};
+
+}  // namespace shardscope::runtime

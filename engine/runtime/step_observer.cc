@@ -1,0 +1,93 @@
+#include "engine/runtime/step_observer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace shardscope::runtime {
+namespace {
+
+// Sorted, without overlaps.
+Intervals Union(Intervals intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  Intervals merged;
+  for (const auto& [start, end] : intervals) {
+    if (!merged.empty() && start <= merged.back().second) {
+      merged.back().second = std::max(merged.back().second, end);
+    } else if (end > start) {
+      merged.emplace_back(start, end);
+    }
+  }
+  return merged;
+}
+
+int64_t Length(const Intervals& merged) {
+  int64_t length = 0;
+  for (const auto& [start, end] : merged) length += end - start;
+  return length;
+}
+
+}  // namespace
+
+int64_t UncoveredNs(Intervals inside, Intervals covers) {
+  inside = Union(std::move(inside));
+  covers = Union(std::move(covers));
+  int64_t covered = 0;
+  size_t next = 0;
+  for (const auto& [start, end] : inside) {
+    while (next < covers.size() && covers[next].second <= start) ++next;
+    for (size_t i = next; i < covers.size() && covers[i].first < end; ++i) {
+      covered += std::min(end, covers[i].second) - std::max(start, covers[i].first);
+    }
+  }
+  return Length(inside) - covered;
+}
+
+StepObserver::StepObserver(int num_ranks) {
+  for (int rank = 0; rank < num_ranks; ++rank) ranks_.push_back(std::make_unique<OfRank>());
+}
+
+void StepObserver::OnOpEnd(const executor::OpContext& context, const executor::OpTimes& times) {
+  if (next_ != nullptr) next_->OnOpEnd(context, times);
+  const plan::Op& op = context.op();
+  OfRank& rank = *ranks_[static_cast<size_t>(context.rank)];
+  const std::lock_guard lock(rank.mutex);
+  if (rank.first_issue_ns == 0 || times.issued_ns < rank.first_issue_ns) {
+    rank.first_issue_ns = times.issued_ns;
+  }
+  const plan::Category category = plan::CategoryOf(op.kind);
+  if (category == plan::Category::kCompute || category == plan::Category::kOptimizer) {
+    rank.compute.emplace_back(times.started_ns, times.ended_ns);
+  } else if (category == plan::Category::kCommunication) {
+    rank.communication.emplace_back(times.started_ns, times.ended_ns);
+  }
+  if (op.kind == plan::OpKind::kForward) {
+    const int32_t unit = context.schedule->segments[static_cast<size_t>(op.segment)].unit;
+    rank.forwards.push_back({unit, op.micro_batch, times.ended_ns - times.started_ns});
+  }
+}
+
+void StepObserver::OnMemory(const executor::OpContext& context, plan::BufferId buffer,
+                            int64_t bytes, int64_t issued_ns, int64_t executed_ns) {
+  if (next_ != nullptr) next_->OnMemory(context, buffer, bytes, issued_ns, executed_ns);
+}
+
+StepTimes StepObserver::Take(int rank_index) {
+  OfRank& rank = *ranks_[static_cast<size_t>(rank_index)];
+  const std::lock_guard lock(rank.mutex);
+  StepTimes times;
+  times.first_issue_ns = std::exchange(rank.first_issue_ns, 0);
+  times.communication_ns = Length(Union(rank.communication));
+  times.exposed_ns =
+      UncoveredNs(std::exchange(rank.communication, {}), std::exchange(rank.compute, {}));
+  std::map<std::pair<int32_t, int32_t>, int64_t> sums;
+  for (const Forward& forward : std::exchange(rank.forwards, {})) {
+    sums[{forward.unit, forward.micro_batch}] += forward.duration_ns;
+  }
+  for (const auto& [key, duration_ns] : sums) {
+    times.unit_forward_ns.emplace_back(key.first, duration_ns);
+  }
+  return times;
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,65 @@
+// StepObserver: listens to the executors between them and the trace, and keeps what the trainer
+// itself needs of the running step: exposed communication for the progress line, forward times for
+// link.bandwidth=auto, the first issue.
+//
+// Threads: sink methods on stream threads; the others on the rank's host thread between its steps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "engine/executor/executor.h"
+
+namespace shardscope::runtime {
+
+// Half-open, in nanoseconds.
+using Intervals = std::vector<std::pair<int64_t, int64_t>>;
+
+// Length of the part of `inside`'s union that `covers`' union does not cover.
+int64_t UncoveredNs(Intervals inside, Intervals covers);
+
+// What a rank's step was, in time.
+struct StepTimes {
+  int64_t first_issue_ns = 0;
+  int64_t communication_ns = 0;
+  int64_t exposed_ns = 0;
+  // Duration of the forward of each unit that ran one, summed over its segments; by micro-batch.
+  std::vector<std::pair<int32_t, int64_t>> unit_forward_ns;
+};
+
+class StepObserver : public executor::ExecutionSink {
+ public:
+  explicit StepObserver(int num_ranks);
+
+  // Who hears everything after this; borrowed. Before the first step.
+  void set_next(executor::ExecutionSink* next) { next_ = next; }
+
+  void OnOpEnd(const executor::OpContext& context, const executor::OpTimes& times) override;
+  void OnMemory(const executor::OpContext& context, plan::BufferId buffer, int64_t bytes,
+                int64_t issued_ns, int64_t executed_ns) override;
+
+  // What was seen of `rank` since the last call.
+  StepTimes Take(int rank);
+
+ private:
+  struct Forward {
+    int32_t unit;
+    int32_t micro_batch;
+    int64_t duration_ns;
+  };
+  struct OfRank {
+    std::mutex mutex;  // guards all below
+    int64_t first_issue_ns = 0;
+    Intervals compute;
+    Intervals communication;
+    std::vector<Forward> forwards;
+  };
+
+  executor::ExecutionSink* next_ = nullptr;
+  std::vector<std::unique_ptr<OfRank>> ranks_;
+};
+
+}  // namespace shardscope::runtime

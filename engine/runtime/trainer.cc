@@ -1,0 +1,174 @@
+// The ranks' loop over steps, and how they agree on what is in force.
+#include "engine/runtime/trainer.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "engine/runtime/live_trainer.h"
+#include "trace/base/check.h"
+#include "trace/base/time.h"
+
+namespace shardscope::runtime {
+
+Result<RunSummary> LiveTrainer::Run() {
+  if (!options_.dump_path.empty()) AddParameters("init.", &dump_);
+  Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
+  const RunSummary done = [&] {
+    const std::lock_guard lock(mutex_);
+    return RunSummary{.steps = steps_done_,
+                      .stopped_early = steps_done_ < ranks_->job().training.steps,
+                      .last_loss = last_loss_};
+  }();
+  steering_->SetFinished();
+  if (status.ok() && !options_.dump_path.empty()) status = WriteDump();
+  if (!status.ok()) {
+    Mark(done.steps, "error", {.new_value = status.message()});
+    folder_->Log("error: " + status.message());
+  }
+  const Status finished = recorder_->Finish();
+  control_.reset();
+  RunSummary summary = done;
+  summary.trace_path = recorder_->path();
+  folder_->Log("run ends after " + std::to_string(summary.steps) + " steps; trace in " +
+               summary.trace_path);
+  SHARDSCOPE_RETURN_IF_ERROR(status);
+  SHARDSCOPE_RETURN_IF_ERROR(finished);
+  return summary;
+}
+
+Status LiveTrainer::RankLoop(int rank) {
+  const int64_t steps = ranks_->job().training.steps;
+  std::shared_ptr<const Regime> regime = Agree(rank, 0);
+  for (int64_t step = 0; step < steps; ++step) {
+    SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
+    while (regime->decision.pause) {
+      Result<std::shared_ptr<const Regime>> next = WaitAndAgree(rank, step);
+      if (!next.ok()) return next.status();
+      regime = *next;
+    }
+    if (regime->decision.stop) break;
+    SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
+    regime = RegimeAt(next_regime_[static_cast<size_t>(rank)]);
+  }
+  return Status::Ok();
+}
+
+// One round of a paused run.
+Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_t step) {
+  steering_->WaitWhilePaused();
+  std::shared_ptr<const Regime> regime = Agree(rank, step);
+  SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
+  return regime;
+}
+
+Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
+  ranks_->bodies(rank).BeginStep(*regime.schedule, regime.config.GetFloat("train.lr"));
+  SHARDSCOPE_RETURN_IF_ERROR(ranks_->executor(rank).RunStep(*regime.schedule, step));
+  return RecordStep(rank, step, regime);
+}
+
+std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
+  const int64_t decided = rank == 0 ? Decide(step)->number : 0;
+  return RegimeAt(ranks_->transport().Broadcast(rank, decided));
+}
+
+std::shared_ptr<const Regime> LiveTrainer::RegimeAt(int64_t number) const {
+  const std::lock_guard lock(mutex_);
+  return regimes_[static_cast<size_t>(number)];
+}
+
+// The control op: all ranks have finished the previous step, and learn what the next one is.
+void LiveTrainer::AtControl(int rank, int64_t step) {
+  const auto index = static_cast<size_t>(rank);
+  if (step + 1 < ranks_->job().training.steps) {
+    next_regime_[index] = Agree(rank, step + 1)->number;
+  } else {
+    ranks_->transport().Broadcast(rank, 0);
+  }
+  SetWindow(rank, step);
+}
+
+// record.steps. Only here, where no rank has an op of this or another step to record.
+void LiveTrainer::SetWindow(int rank, int64_t step) {
+  const auto index = static_cast<size_t>(rank);
+  const config::StepWindow window = config::GetRecordSteps(entered_[index]->config);
+  const char wanted = step >= window.begin && step < window.end ? 1 : 0;
+  if (wanted == is_recording_[index]) return;
+  is_recording_[index] = wanted;
+  if (rank == 0) recorder_->SetWindow(wanted == 1);
+  ranks_->transport().Broadcast(rank, 0);
+}
+
+Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime) {
+  std::shared_ptr<const Regime>& entered = entered_[static_cast<size_t>(rank)];
+  if (entered != nullptr && entered->number == regime->number) return Status::Ok();
+  if (entered == nullptr || entered->schedule != regime->schedule) {
+    // The trace learns of a Schedule while no op is being recorded.
+    ranks_->transport().Broadcast(rank, 0);
+    if (rank == 0) RegisterSchedule(*regime->schedule);
+    ranks_->transport().Broadcast(rank, 0);
+  }
+  if (rank == 0) Apply(step, *regime);
+  entered = regime;
+  if (regime->decision.checkpoint) return WriteCheckpoint(rank, step);
+  return Status::Ok();
+}
+
+Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
+  const auto index = static_cast<size_t>(rank);
+  const StepTimes times = observer_->Take(rank);
+  const int64_t start_ns = step == 0 ? times.first_issue_ns : last_end_ns_[index];
+  const int64_t end_ns = ranks_->executor(rank).last_end_ns();
+  last_end_ns_[index] = end_ns;
+  const StepOutcome& outcome = ranks_->bodies(rank).outcome();
+  const model::TrainingSettings& training = ranks_->job().training;
+  schema::StepRow row;
+  row.rank = rank;
+  row.step = step;
+  {
+    const std::lock_guard lock(mutex_);
+    row.schedule = schedule_ids_.at(regime.schedule.get());
+  }
+  row.start_ns = start_ns;
+  row.end_ns = end_ns;
+  row.tokens = training.batch * training.micro_batches * ranks_->job().model.seq;
+  row.loss = outcome.loss;
+  row.grad_norm = outcome.grad_norm;
+  recorder_->Record(row);
+
+  MeasureBandwidth(step, times);
+  Collect({.step = step,
+           .steps = training.steps,
+           .loss = outcome.loss,
+           .grad_norm = outcome.grad_norm,
+           .tokens = row.tokens,
+           .step_ns = end_ns - start_ns,
+           .exposed_ns = times.exposed_ns,
+           .communication_ns = times.communication_ns,
+           .peak_bytes = ranks_->bodies(rank).memory().peak_bytes()});
+  return rank == 0 ? CheckRecorder() : Status::Ok();
+}
+
+// Adds one rank's figures to its step; the last rank reports the step.
+void LiveTrainer::Collect(const StepReport& mine) {
+  const std::lock_guard lock(mutex_);
+  Collected& collected = collected_[mine.step];
+  StepReport& sum = collected.report;
+  sum.step = mine.step;
+  sum.steps = mine.steps;
+  sum.loss += mine.loss / ranks_->size();
+  sum.grad_norm = mine.grad_norm;
+  sum.tokens += mine.tokens;
+  sum.step_ns = std::max(sum.step_ns, mine.step_ns);
+  sum.exposed_ns += mine.exposed_ns / ranks_->size();
+  sum.communication_ns += mine.communication_ns / ranks_->size();
+  sum.peak_bytes = std::max(sum.peak_bytes, mine.peak_bytes);
+  if (++collected.ranks < ranks_->size()) return;
+  const StepReport report = sum;
+  collected_.erase(mine.step);
+  steps_done_ = report.step + 1;
+  last_loss_ = report.loss;
+  if (options_.on_step) options_.on_step(report);
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,64 @@
+// Trainer: one run from its first step to its last. Binds ranks, schedules, control, trace and run
+// folder together; every step is a Schedule given to the executors.
+//
+// Threads: Run() on the caller's thread, which waits; one host thread per rank; the control
+// server's thread talks to Steering only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/config/config.h"
+#include "engine/config/control_server.h"
+#include "engine/runtime/run_folder.h"
+#include "engine/runtime/setup.h"
+#include "engine/runtime/steering.h"
+#include "trace/base/status.h"
+
+namespace shardscope::runtime {
+
+// One step of all ranks, for the progress line.
+struct StepReport {
+  int64_t step = 0;
+  int64_t steps = 0;
+  double loss = 0;  // mean over all tokens
+  double grad_norm = 0;
+  int64_t tokens = 0;            // of all ranks
+  int64_t step_ns = 0;           // the slowest rank's
+  int64_t exposed_ns = 0;        // exposed communication, mean over ranks
+  int64_t communication_ns = 0;  // mean over ranks
+  int64_t peak_bytes = 0;        // of the rank that had most
+};
+
+struct TrainerOptions {
+  config::Config config;  // passed Check()
+  std::string folder;     // passed RunFolder::CheckFree()
+  std::string dump_path;  // empty: none
+  // Called on a rank's host thread, one step at a time.
+  std::function<void(const StepReport&)> on_step;
+  // One line for the user: changes, the bandwidth found, ... One at a time.
+  std::function<void(const std::string&)> on_message;
+};
+
+// What a run that ended well leaves behind.
+struct RunSummary {
+  int64_t steps = 0;  // that ran
+  bool stopped_early = false;
+  double last_loss = 0;
+  std::string trace_path;
+};
+
+class Trainer {
+ public:
+  // Creates the run folder, opens the trace and the control socket.
+  static Result<std::unique_ptr<Trainer>> Start(TrainerOptions options, Job job);
+  virtual ~Trainer() = default;
+
+  // Trains to the end, or until stopped. Closes the trace also after an error.
+  virtual Result<RunSummary> Run() = 0;
+
+  virtual Steering& steering() = 0;
+};
+
+}  // namespace shardscope::runtime

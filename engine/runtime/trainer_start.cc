@@ -1,0 +1,190 @@
+// How a run begins: checks, ranks, control socket, run folder, trace.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "engine/plan/memory.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/text.h"
+#include "engine/runtime/live_trainer.h"
+#include "trace/base/time.h"
+
+namespace shardscope::runtime {
+namespace {
+
+constexpr const char* kToolVersion = "0.1.0";
+
+std::string HostName() {
+  char name[256] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
+  return name;
+}
+
+std::string ModelText(const Job& job) {
+  int64_t elements = 0;
+  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
+  return fmt::format("decoder over bytes, {} blocks, dim {}, {} heads, seq {}: {} parameters",
+                     job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
+}
+
+// A dump is written when the run has ended; a wrong path shall not cost that run.
+Status CheckDumpPath(const std::string& path) {
+  if (path.empty()) return Status::Ok();
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (access(folder.c_str(), W_OK | X_OK) == 0 && !std::filesystem::is_directory(path)) {
+    return Status::Ok();
+  }
+  return Status::Error("--dump " + path + ": " + folder.string() +
+                       " is no folder that can be written to");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job) {
+  auto trainer = std::make_unique<LiveTrainer>(std::move(options));
+  try {
+    SHARDSCOPE_RETURN_IF_ERROR(trainer->Open(std::move(job)));
+  } catch (const std::exception& error) {
+    return Status::Error(error.what());
+  }
+  return std::unique_ptr<Trainer>(std::move(trainer));
+}
+
+Status LiveTrainer::Open(Job job) {
+  SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options_.folder));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckDumpPath(options_.dump_path));
+  const config::Config& config = options_.config;
+  const auto num_ranks = static_cast<size_t>(job.training.num_ranks);
+  job.keep_batches = !options_.dump_path.empty();
+  observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
+  Result<std::unique_ptr<Ranks>> ranks =
+      Ranks::Make(std::move(job), MakeTransport(config), observer_.get(),
+                  static_cast<int>(config::GetComputeSlots(config)));
+  if (!ranks.ok()) return ranks.status();
+  ranks_ = std::move(ranks).value();
+  SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
+  next_regime_.resize(num_ranks);
+  last_end_ns_.resize(num_ranks);
+  is_recording_.resize(num_ranks, 1);
+  entered_.resize(num_ranks);
+  for (int rank = 0; rank < ranks_->size(); ++rank) {
+    ranks_->bodies(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
+  SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
+  return OpenRecorder();
+}
+
+Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
+    const config::Config& config) const {
+  Result<plan::Schedule> schedule =
+      plan::BuildSchedule(ranks_->job().description, config::ToPolicy(config));
+  if (!schedule.ok()) return schedule.status();
+  return std::make_shared<const plan::Schedule>(*std::move(schedule));
+}
+
+Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {
+  const bool was_whole = before.Get("strategy") == "no_shard";
+  const bool is_whole = after.Get("strategy") == "no_shard";
+  if (was_whole != is_whole) {
+    return Status::Error(fmt::format(
+        "strategy cannot change from {} to {} while the run trains: parameters and optimizer "
+        "state would have to move; start a new run with it",
+        before.Get("strategy"), after.Get("strategy")));
+  }
+  return ScheduleOf(after).status();
+}
+
+Status LiveTrainer::CheckChanges() const {
+  SHARDSCOPE_RETURN_IF_ERROR(ScheduleOf(options_.config).status());
+  config::Config at_step = options_.config;
+  for (const config::Change& change : options_.config.changes()) {
+    const config::Config before = at_step;
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLive(change.set, &at_step));
+    const Status status = CheckRun(before, at_step);
+    if (!status.ok()) {
+      return Status::Error(fmt::format("change at step {}: {}", change.step, status.message()));
+    }
+  }
+  return Status::Ok();
+}
+
+Status LiveTrainer::OpenControl() {
+  const std::string& given = options_.config.Get("run.name");
+  const std::string name =
+      given.empty() ? std::filesystem::path(options_.folder).lexically_normal().filename().string()
+                    : given;
+  steering_ = std::make_unique<Steering>(
+      options_.config, name, [this](const config::Config& before, const config::Config& after) {
+        return CheckRun(before, after);
+      });
+  Result<std::unique_ptr<config::ControlServer>> control = config::ControlServer::Listen(
+      name, [this](const config::Request& request) { return steering_->Handle(request); });
+  if (!control.ok()) return control.status();
+  control_ = std::move(control).value();
+  return Status::Ok();
+}
+
+Status LiveTrainer::WriteConfig(config::Config config) const {
+  config.SetControlSocket(control_->socket_path());
+  return folder_->WriteConfig(config::PrintToml(config));
+}
+
+Status LiveTrainer::OpenFolder() {
+  Result<RunFolder> folder = RunFolder::Create(options_.folder);
+  if (!folder.ok()) return folder.status();
+  folder_ = *std::move(folder);
+  return WriteConfig(options_.config);
+}
+
+Status LiveTrainer::OpenRecorder() {
+  const Job& job = ranks_->job();
+  const transport::Capabilities& capabilities = ranks_->transport().capabilities();
+  const bool contended =
+      static_cast<unsigned>(ranks_->size()) > std::thread::hardware_concurrency();
+  record::RecorderOptions options;
+  options.run_folder = folder_->path();
+  options.meta = {{"run_id", fmt::format("{}-{:x}", folder_->name(), RealtimeNs())},
+                  {"name", folder_->name()},
+                  {"tool_version", kToolVersion},
+                  {"host", HostName()},
+                  {"model", ModelText(job)},
+                  {"num_ranks", std::to_string(ranks_->size())},
+                  {"device", "cpu"},
+                  {"truth", capabilities.truth},
+                  {"contended", contended ? "true" : "false"}};
+  options.config = options_.config.Values();
+  options.max_bytes = options_.config.GetInt("record.max_bytes");
+  options.stop_on_error = options_.config.Get("record.on_error") == "stop";
+  Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(options);
+  if (!recorder.ok()) return recorder.status();
+  recorder_ = std::move(recorder).value();
+  trace_ = std::make_unique<executor::TraceSink>(
+      recorder_.get(), executor::CollectiveInfo{capabilities.name, capabilities.truth});
+  observer_->set_next(trace_.get());
+  for (int rank = 0; rank < ranks_->size(); ++rank) {
+    recorder_->AddRank({.rank = rank, .host = HostName(), .pid = getpid(), .device = "cpu"});
+  }
+  RecordPersistentMemory();
+  folder_->Log("run starts: " + ModelText(job));
+  return Status::Ok();
+}
+
+void LiveTrainer::RecordPersistentMemory() {
+  const int64_t now_ns = MonotonicNs();
+  const std::vector<plan::Unit>& units = ranks_->job().description.units;
+  for (int rank = 0; rank < ranks_->size(); ++rank) {
+    for (size_t unit = 0; unit < units.size(); ++unit) {
+      const int64_t bytes = ranks_->bodies(rank).unit(unit).shard_bytes();
+      const std::string& name = units[unit].name;
+      trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kParameterShard, name, bytes, now_ns);
+      trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kGradientShard, name, bytes, now_ns);
+      trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOptimizer, name, 2 * bytes, now_ns);
+    }
+  }
+}
+
+}  // namespace shardscope::runtime
