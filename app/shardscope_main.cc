@@ -1,6 +1,10 @@
 // shardscope: the app, and the same facts headless. One file a subcommand.
 #include <CLI/CLI.hpp>
 
+#ifdef SHARDSCOPE_UI
+#include "app/command_open.h"
+#include "app/command_shot.h"
+#endif
 #include "app/command_plan.h"
 #include "app/command_report.h"
 #include "app/command_sql.h"
@@ -8,12 +12,21 @@
 
 int main(int argc, char** argv) {
   CLI::App app("Shows how sharded training overlaps communication with computation", "shardscope");
-  app.require_subcommand(1);
   int exit_code = 0;
+#ifdef SHARDSCOPE_UI
+  app.require_subcommand(0, 1);  // none: the window
+  shardscope::app::AddOpenCommand(app, &exit_code);
+  shardscope::app::AddShotCommand(app, &exit_code);
+#else
+  app.require_subcommand(1);
+#endif
   shardscope::app::AddPlanCommand(app, &exit_code);
   shardscope::app::AddReportCommand(app, &exit_code);
   shardscope::app::AddSqlCommand(app, &exit_code);
   shardscope::app::AddTailCommand(app, &exit_code);
   CLI11_PARSE(app, argc, argv);
+#ifdef SHARDSCOPE_UI
+  if (app.get_subcommands().empty()) return shardscope::app::OpenWindow("");
+#endif
   return exit_code;
 }

@@ -98,6 +98,20 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
+// "50.0 us" -> "50 µs": a value that was set has no digits beyond those that were set.
+std::string AsSet(std::string text) {
+  const size_t space = text.find(' ');
+  const size_t dot = text.find('.');
+  if (dot != std::string::npos && space != std::string::npos) {
+    size_t end = text.find_last_not_of('0', space - 1) + 1;
+    if (end == dot + 1) end = dot;
+    text.erase(end, space - end);
+  }
+  const size_t micro = text.find(" us");
+  if (micro != std::string::npos) text.replace(micro, 3, " µs");
+  return text;
+}
+
 }  // namespace
 
 const std::vector<Knob>& KnobsOf(KnobSection section) {
@@ -155,10 +169,10 @@ std::string ShowValue(ui::Language language, const Knob& knob, std::string_view 
   if (value == "0" && key.name == "engine.compute_slots") return Tr(language, Text::kAuto);
   if (value == "-1") return Tr(language, Text::kUnlimited);
   if (key.type == KeyType::kBandwidth) {
-    if (const auto rate = ParseBandwidth(value)) return FormatBandwidth(*rate);
+    if (const auto rate = ParseBandwidth(value)) return AsSet(FormatBandwidth(*rate));
   }
   if (key.type == KeyType::kDuration) {
-    if (const auto duration = ParseDuration(value)) return FormatDuration(*duration);
+    if (const auto duration = ParseDuration(value)) return AsSet(FormatDuration(*duration));
   }
   return std::string(value);
 }

@@ -55,6 +55,9 @@ TEST(Knob, ValuesReadAsPeopleSayThem) {
   EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("prefetch.limit"), "0"), "off");
   EXPECT_EQ(ShowValue(Language::kChinese, *FindKnob("reshard_after_forward"), "true"), "开");
   EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("strategy"), "grad_op"), "GRAD_OP");
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("link.latency"), "50us"), "50 µs");
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("link.bandwidth"), "1.5GB/s"), "1.5 GB/s");
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("link.bandwidth"), "2GB/s"), "2 GB/s");
   EXPECT_EQ(ShowChange("500 MB/s", "800 MB/s"), "500 → 800 MB/s");
   EXPECT_EQ(ShowChange("500 MB/s", "1 GB/s"), "500 MB/s → 1 GB/s");
   EXPECT_EQ(FindKnob("model.dim"), nullptr);

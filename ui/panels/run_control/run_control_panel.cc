@@ -127,19 +127,27 @@ void DrawSection(const Frame& frame, KnobSection section) {
   }
 }
 
-// The two presets, at the panel's title as in a menu.
+// The two presets as a menu, at the right of the first label's line.
 void DrawPreset(const Frame& frame) {
   const std::string preset = ui::ValueInForce(frame.context, "preset");
   const auto pending = ui::PendingValue(frame.context, "preset");
   const std::string text = TrFormat(frame.context.language, Text::kPreset,
                                     pending ? ShowChange(preset, *pending) : preset);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), text).x;
+  const float arrow = frame.look.Px(12);
+  const float width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), text).x + arrow;
   ImGui::SetCursorScreenPos({at.x + widgets::ContentWidth() - width, at.y});
   ImGui::BeginDisabled(!frame.enabled);
   const bool open = widgets::LinkText(frame.look, "preset", text);
   ImGui::EndDisabled();
-  frame.log->Text("knob:preset", preset, widgets::ToBox(at, ImGui::GetItemRectMax()));
+  const ImVec2 end = ImGui::GetItemRectMax();
+  const float y = end.y - frame.look.Px(5);
+  const float x = end.x + arrow - frame.look.Px(4);
+  ImGui::GetWindowDrawList()->AddTriangleFilled({x - frame.look.Px(3), y - frame.look.Px(4)},
+                                                {x + frame.look.Px(3), y - frame.look.Px(4)},
+                                                {x, y}, frame.look.theme.ink.dim);
+  frame.log->Text("knob:preset", preset, widgets::ToBox(at, end));
+  ImGui::SetCursorScreenPos(at);
   if (open) ImGui::OpenPopup("presets");
   if (ImGui::BeginPopup("presets")) {
     for (const std::string& choice : config::FindKey("preset")->choices) {

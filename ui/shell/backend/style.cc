@@ -9,7 +9,7 @@ ImVec4 ToVec4(ui::Color color) { return ImGui::ColorConvertU32ToFloat4(color); }
 
 void ApplySizes(ImGuiStyle* style) {
   style->WindowPadding = {ui::kPanelPadding, 8};
-  style->FramePadding = {8, 7};
+  style->FramePadding = {7, 7};
   style->ItemSpacing = {8, 6};
   style->ItemInnerSpacing = {6, 4};
   style->WindowRounding = ui::kRounding;
@@ -59,7 +59,9 @@ void ApplyStyle(const ui::Theme& theme, float scale) {
   colors[ImGuiCol_WindowBg] = ToVec4(theme.surface.panel);
   colors[ImGuiCol_ChildBg] = clear;
   colors[ImGuiCol_PopupBg] = ToVec4(theme.surface.raised);
-  colors[ImGuiCol_Border] = ToVec4(theme.surface.line);
+  // Dear ImGui paints the gaps between docked panels with the border's colour; what has a border
+  // pushes its own.
+  colors[ImGuiCol_Border] = ToVec4(theme.surface.window);
   colors[ImGuiCol_FrameBg] = ToVec4(theme.surface.button);
   colors[ImGuiCol_FrameBgHovered] = ToVec4(theme.surface.hovered);
   colors[ImGuiCol_FrameBgActive] = ToVec4(theme.surface.chosen);
@@ -78,6 +80,8 @@ void ApplyStyle(const ui::Theme& theme, float scale) {
   colors[ImGuiCol_SeparatorHovered] = ToVec4(theme.surface.chosen);
   colors[ImGuiCol_SeparatorActive] = ToVec4(theme.state.accent);
   colors[ImGuiCol_ResizeGrip] = clear;
+  colors[ImGuiCol_ResizeGripHovered] = ToVec4(theme.surface.chosen);
+  colors[ImGuiCol_ResizeGripActive] = ToVec4(theme.state.accent);
   colors[ImGuiCol_DockingPreview] = ToVec4(ui::WithAlpha(theme.state.accent, 0.4f));
   colors[ImGuiCol_DockingEmptyBg] = ToVec4(theme.surface.window);
   colors[ImGuiCol_TextSelectedBg] = ToVec4(ui::WithAlpha(theme.state.accent, 0.35f));

@@ -1,0 +1,97 @@
+#include "app/command_shot.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "trace/query/live_trace.h"
+#include "ui/shell/shot.h"
+
+namespace shardscope::app {
+namespace {
+
+constexpr int kMinimumSize = 200;
+constexpr int kMaximumSize = 16384;
+
+struct ShotArguments {
+  std::string run;
+  std::string output;
+  std::string size = "1600x900";
+  std::string language = "en";
+  std::string theme = "dark";
+  int step = -1;
+  bool json = false;
+};
+
+Status ParseSize(const std::string& text, shell::ShotOptions* options) {
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%5dx%5d%c", &options->width, &options->height, &rest) != 2 ||
+      options->width < kMinimumSize || options->height < kMinimumSize ||
+      options->width > kMaximumSize || options->height > kMaximumSize) {
+    return Status::Error(
+        fmt::format("--size {}: give width x height in pixels from {} to {}, "
+                    "such as 1600x900",
+                    text, kMinimumSize, kMaximumSize));
+  }
+  return Status::Ok();
+}
+
+Status TakeShot(const ShotArguments& arguments) {
+  if (arguments.output.empty() && !arguments.json) {
+    return Status::Error("say where the picture goes with -o FILE.png, or ask for --json");
+  }
+  shell::ShotOptions options;
+  SHARDSCOPE_RETURN_IF_ERROR(ParseSize(arguments.size, &options));
+  options.step = arguments.step;
+  if (arguments.language == "zh") options.language = ui::Language::kChinese;
+  if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
+  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(arguments.run);
+  if (!snapshot.ok()) return snapshot.status();
+  const auto shot = shell::TakeShot(*snapshot, options);
+  if (!shot.ok()) return shot.status();
+  if (!arguments.output.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(shell::WritePng(shot->image, arguments.output));
+  }
+  if (arguments.json) {
+    const std::string text = shell::PrintShotJson(**snapshot, options, shot->log);
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+    if (!written || std::fflush(stdout) != 0) return Status::Error("cannot write the JSON");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddShotCommand(CLI::App& app, int* exit_code) {
+  auto arguments = std::make_shared<ShotArguments>();
+  CLI::App* command =
+      app.add_subcommand("shot", "The whole default window as a PNG, without display");
+  command->add_option("run", arguments->run, "Run folder or trace file; it may still be running")
+      ->required()
+      ->type_name("RUN");
+  command->add_option("-o,--output", arguments->output, "Where the PNG goes")->type_name("FILE");
+  command->add_option("--size", arguments->size, "Width x height in pixels, default 1600x900")
+      ->type_name("WxH");
+  command
+      ->add_option("--step", arguments->step,
+                   "Show steps K-1 to K+1 (default: around the newest change of a knob, else "
+                   "the last steps)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("K");
+  command->add_option("--language", arguments->language, "en or zh")
+      ->check(CLI::IsMember({"en", "zh"}));
+  command->add_option("--theme", arguments->theme, "dark or light")
+      ->check(CLI::IsMember({"dark", "light"}));
+  command->add_flag("--json", arguments->json,
+                    "Print what was drawn: items, texts, values, boxes in pixels");
+  command->callback([arguments, exit_code] {
+    const Status status = TakeShot(*arguments);
+    *exit_code = status.ok() ? 0 : 1;
+    if (!status.ok()) fmt::print(stderr, "shardscope shot: {}\n", status.message());
+  });
+}
+
+}  // namespace shardscope::app
