@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "trace/base/units.h"
+#include "trace/store/remote/tail_protocol.h"
 #include "trace/store/run_folder.h"
 #include "trace/store/run_source.h"
-#include "trace/store/tail_protocol.h"
 
 namespace shardscope::app {
 namespace {

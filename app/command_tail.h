@@ -1,5 +1,5 @@
 // `shardscope tail RUN`: the steps of a run as they end; with --stdio all its rows, for another
-// machine (protocol: trace/store/tail_protocol.h).
+// machine (protocol: trace/store/remote/tail_protocol.h).
 #pragma once
 
 namespace CLI {

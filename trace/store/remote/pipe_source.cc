@@ -1,4 +1,4 @@
-#include "trace/store/pipe_source.h"
+#include "trace/store/remote/pipe_source.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "trace/store/remote/tail_protocol.h"
 #include "trace/store/source.h"
-#include "trace/store/tail_protocol.h"
 
 namespace shardscope::store {
 

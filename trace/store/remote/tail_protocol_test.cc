@@ -1,15 +1,19 @@
-#include "trace/store/tail_protocol.h"
+#include "trace/store/remote/tail_protocol.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <thread>
 
 #include "trace/base/text.h"
-#include "trace/store/pipe_source.h"
+#include "trace/store/remote/pipe_source.h"
 
 namespace shardscope::store {
 namespace {
@@ -100,9 +104,13 @@ Result<RowBatch> ReadToEnd(PipeSource* source) {
 
 TEST(PipeSource, ReadsACommandsOutput) {
   const std::string text = TailHello("far") + TailGroup(SomeRows(), SourceState::kFinished);
-  auto source = PipeSource::Start({"sh", "-c", "cat <<'END'\n" + text + "END\n"});
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("shardscope-tail-" + std::to_string(getpid()));
+  std::ofstream(file) << text;
+  auto source = PipeSource::Start({"cat", file.string()});
   ASSERT_TRUE(source.ok()) << source.message();
   const Result<RowBatch> batch = ReadToEnd(source.value().get());
+  std::filesystem::remove(file);
   ASSERT_TRUE(batch.ok()) << batch.message();
   ExpectSomeRows(batch.value());
   EXPECT_EQ(source.value()->run_name(), "far");

@@ -1,4 +1,4 @@
-#include "trace/store/tail_protocol.h"
+#include "trace/store/remote/tail_protocol.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,120 @@
+// `shardscope sql` and `shardscope tail` as programs, on a run that is live and then finished.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "trace/query/live_trace.h"
+#include "trace/query/trace_test_util.h"
+#include "trace/store/remote/pipe_source.h"
+
+namespace shardscope::app {
+namespace {
+
+using query::OpAt;
+using query::TestFolder;
+using testing::HasSubstr;
+
+const std::string kProgram = std::string(SHARDSCOPE_BIN_DIR) + "/shardscope";
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;  // with errors
+};
+
+Outcome RunProgram(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = popen((kProgram + " " + arguments + " 2>&1").c_str(), "r");
+  SHARDSCOPE_CHECK(pipe != nullptr);
+  std::array<char, 4096> buffer;
+  while (const size_t count = fread(buffer.data(), 1, buffer.size(), pipe)) {
+    outcome.output.append(buffer.data(), count);
+  }
+  outcome.exit_code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+TEST(SqlCommand, AnswersLiveAndFinished) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  const int64_t op = query::AddPlanOp(recorder.get(), "F, block0", "forward", "compute");
+  recorder->Record(OpAt(op, 0, 0, 0, 2'500'000));
+  ASSERT_TRUE(recorder->Flush().ok());
+  const std::string query =
+      "sql " + folder.path() + " \"SELECT op, rank, duration_ms FROM v_op_run\"";
+  EXPECT_EQ(RunProgram(query).output,
+            "op         rank  duration_ms\nF, block0     0          2.5\n");
+  ASSERT_TRUE(recorder->Finish().ok());
+  EXPECT_EQ(RunProgram(query).output,
+            "op         rank  duration_ms\nF, block0     0          2.5\n");
+  EXPECT_EQ(RunProgram(query + " --csv").output, "op,rank,duration_ms\n\"F, block0\",0,2.5\n");
+  EXPECT_EQ(RunProgram(query + " --json").output,
+            "[\n{\"op\":\"F, block0\",\"rank\":0,\"duration_ms\":2.5}\n]\n");
+  EXPECT_EQ(RunProgram(query).exit_code, 0);
+}
+
+TEST(SqlCommand, NeverWritesAndSaysWhatIsWrong) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  ASSERT_TRUE(recorder->Finish().ok());
+  const std::string sql = "sql " + folder.path() + " ";
+  for (const char* query : {"\"DELETE FROM meta\"", "\"VACUUM INTO '/tmp/x.db'\"",
+                            "\"SELECT 1; SELECT 2\"", "\"SELECT x FROM nowhere\"", "\"\""}) {
+    const Outcome outcome = RunProgram(sql + query);
+    EXPECT_EQ(outcome.exit_code, 1) << query;
+    EXPECT_THAT(outcome.output, testing::StartsWith("shardscope sql: ")) << query;
+  }
+  EXPECT_THAT(RunProgram(sql + "\"SELECT x FROM nowhere\"").output, HasSubstr("nowhere"));
+  EXPECT_THAT(RunProgram("sql /nowhere \"SELECT 1\"").output, HasSubstr("/nowhere does not exist"));
+  EXPECT_THAT(RunProgram(sql + "\"SELECT count(*) AS n FROM config\"").output, HasSubstr("1"));
+}
+
+TEST(TailCommand, AnotherProcessFollowsOverTheFinish) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  const int64_t op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  auto source = store::PipeSource::Start({kProgram, "tail", "--stdio", folder.path()});
+  ASSERT_TRUE(source.ok()) << source.message();
+  auto trace = query::LiveTrace::Follow(std::move(source).value(), "host:run", "run");
+  ASSERT_TRUE(trace.ok()) << trace.message();
+  constexpr int64_t kRows = 5000;
+  for (int64_t i = 0; i < kRows; ++i) {
+    recorder->Record(OpAt(op, 0, 0, i, i + 1));
+    if (i % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  }
+  ASSERT_TRUE(recorder->Finish().ok());
+  while (trace.value()->Latest()->state == query::TraceState::kLive &&
+         trace.value()->status().ok()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ASSERT_TRUE(trace.value()->status().ok()) << trace.value()->status().message();
+  const query::SnapshotPtr snapshot = trace.value()->Latest();
+  EXPECT_EQ(snapshot->state, query::TraceState::kFinished);
+  ASSERT_EQ(snapshot->ranks.size(), 1u);
+  ASSERT_EQ(snapshot->ranks[0].op_runs.size(), static_cast<size_t>(kRows));
+  for (int64_t i = 0; i < kRows; ++i) {
+    ASSERT_EQ(snapshot->ranks[0].op_runs[static_cast<size_t>(i)].started_ns, i);
+  }
+  EXPECT_EQ(snapshot->config.at("run.ranks"), "2");
+}
+
+TEST(TailCommand, PrintsStepsForPeople) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  schema::StepRow step;
+  step.end_ns = 12'000'000;
+  step.loss = 5.25;
+  step.tokens = 64;
+  recorder->Record(step);
+  ASSERT_TRUE(recorder->Finish().ok());
+  EXPECT_EQ(RunProgram("tail " + folder.path()).output,
+            "step 0 rank 0: 12.0 ms, loss 5.2500, 64 tokens\nfinished\n");
+  EXPECT_EQ(RunProgram("tail /nowhere").exit_code, 1);
+}
+
+}  // namespace
+}  // namespace shardscope::app
