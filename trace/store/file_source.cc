@@ -82,13 +82,11 @@ Result<bool> FileSource::ReadTables(RowBatch* batch) {
 Status FileSource::CheckWriter() {
   if (MonotonicNs() < next_writer_check_ns_) return Status::Ok();
   next_writer_check_ns_ = MonotonicNs() + kWriterCheckNs;
-  Result<TraceLock> lock = TraceLock::TryTake(file_);
-  if (!lock.ok()) {
+  if (WriterLives(file_)) return Status::Ok();
+  if (!CanWrite(file_.Folder())) {
     state_ = SourceState::kCut;
     return Status::Ok();
   }
-  if (!lock->held()) return Status::Ok();
-  lock->RemoveAndRelease();
   return FinishIfAbandoned(file_);
 }
 

@@ -81,9 +81,7 @@ Status BuildFinished(const TraceFile& file, const std::string& state) {
     return Status::Error(
         fmt::format("cannot rename {} to {}: {}", temporary, file.FinishedPath(), SystemError()));
   }
-  const size_t slash = file.stem.rfind('/');
-  SHARDSCOPE_RETURN_IF_ERROR(
-      SyncPath(slash == std::string::npos ? "." : file.stem.substr(0, slash + 1), O_DIRECTORY));
+  SHARDSCOPE_RETURN_IF_ERROR(SyncPath(file.Folder(), O_DIRECTORY));
   RemoveDatabase(file.LivePath());
   return Status::Ok();
 }

@@ -8,10 +8,15 @@
 #include <map>
 #include <memory>
 
+#include "trace/base/time.h"
 #include "trace/schema/ddl.h"
 
 namespace shardscope::store {
 namespace {
+
+// A new live file gets its tables a few milliseconds after it appears.
+constexpr int kMaxOpenAttempts = 20;
+constexpr int64_t kOpenRetryNs = 25 * kNsPerMs;
 
 // name -> SQL text; views are left out, for those of the file are never used.
 using SchemaText = std::map<std::string, std::string>;
@@ -116,14 +121,16 @@ Result<TraceReader> TraceReader::Open(const std::string& path) {
 }
 
 Result<TraceReader> TraceReader::OpenNewest(const TraceFile& file) {
-  // The finished file first: while both exist, the live one is about to be removed.
-  const bool live = !Exists(file.FinishedPath());
-  Result<TraceReader> reader = Open(live ? file.LivePath() : file.FinishedPath());
-  if (!reader.ok() && live && Exists(file.FinishedPath())) {
-    return Open(file.FinishedPath());  // it was finished just now
+  for (int attempt = 1;; ++attempt) {
+    // The finished file first: while both exist, the live one is about to be removed.
+    const bool live = !Exists(file.FinishedPath());
+    Result<TraceReader> reader = Open(live ? file.LivePath() : file.FinishedPath());
+    if (reader.ok()) reader->live_ = live;
+    if (reader.ok() || !live || attempt == kMaxOpenAttempts) return reader;
+    // It was finished just now, or its writer has not written the tables yet.
+    if (!Exists(file.FinishedPath()) && !WriterLives(file)) return reader;
+    SleepUntilNs(MonotonicNs() + kOpenRetryNs);
   }
-  if (reader.ok()) reader->live_ = live;
-  return reader;
 }
 
 Status CreateTemporaryViews(Database* database) {

@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
@@ -125,6 +127,24 @@ TEST_F(Hostile, NothingCanBeWritten) {
                           "ATTACH '/tmp/x.db' AS x", "VACUUM INTO '/tmp/x.db'"}) {
     EXPECT_FALSE(reader->database().Execute(sql).ok()) << sql;
   }
+}
+
+TEST_F(Hostile, ReaderWaitsForAWriterThatIsJustStarting) {
+  const TraceFile file = NewTraceFile(folder_);
+  {
+    const Result<TraceLock> lock = TraceLock::TryTake(file);
+    ASSERT_TRUE(lock.ok());
+    EXPECT_TRUE(WriterLives(file));
+    std::ofstream(file.LivePath()).flush();
+    std::thread starting([&file] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      Result<Database> database = Database::Open(file.LivePath(), Database::Mode::kCreate);
+      EXPECT_TRUE(CreateLiveSchema(&*database).ok());
+    });
+    EXPECT_TRUE(TraceReader::OpenNewest(file).ok());
+    starting.join();
+  }
+  EXPECT_FALSE(WriterLives(file));
 }
 
 TEST_F(Hostile, RunFolderErrors) {

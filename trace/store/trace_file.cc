@@ -31,6 +31,11 @@ bool SameFile(int descriptor, const std::string& path) {
 
 }  // namespace
 
+std::string TraceFile::Folder() const {
+  const size_t slash = stem.rfind('/');
+  return slash == std::string::npos ? std::string(".") : stem.substr(0, slash + 1);
+}
+
 TraceFile TraceFileOf(const std::string& path) {
   TraceFile file{path};
   if (!RemoveSuffix(&file.stem, ".live.db")) RemoveSuffix(&file.stem, ".db");
@@ -82,6 +87,14 @@ void TraceLock::RemoveAndRelease() {
   unlink(path_.c_str());
   close(descriptor_);
   descriptor_ = -1;
+}
+
+bool WriterLives(const TraceFile& file) {
+  Result<TraceLock> lock = TraceLock::TryTake(file);
+  if (!lock.ok()) return false;
+  if (!lock->held()) return true;
+  lock->RemoveAndRelease();
+  return false;
 }
 
 bool Exists(const std::string& path) {

@@ -17,6 +17,7 @@ struct TraceFile {
   std::string LivePath() const { return stem + ".live.db"; }
   std::string FinishedPath() const { return stem + ".db"; }
   std::string LockPath() const { return stem + ".lock"; }
+  std::string Folder() const;
 };
 
 // `path` with ".live.db" or ".db" taken off; other names are kept and are finished files.
@@ -43,6 +44,9 @@ class TraceLock {
   std::string path_;
   int descriptor_ = -1;
 };
+
+// Whether somebody holds the lock of a trace. Where locks cannot be created: no.
+bool WriterLives(const TraceFile& file);
 
 bool Exists(const std::string& path);
 // Whether this process may create files in `folder`.

@@ -18,7 +18,14 @@ constexpr const char* kSettings =
     "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA "
     "cache_size=-65536; PRAGMA journal_size_limit=67108864; PRAGMA wal_autocheckpoint=2000";
 
-Status CreateSchema(Database* database) {
+int64_t FileBytes(const std::string& path) {
+  struct stat file = {};
+  return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
+}
+
+}  // namespace
+
+Status CreateLiveSchema(Database* database) {
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
   SHARDSCOPE_RETURN_IF_ERROR(
       database->Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}",
@@ -35,13 +42,6 @@ Status CreateSchema(Database* database) {
   return database->Execute("COMMIT");
 }
 
-int64_t FileBytes(const std::string& path) {
-  struct stat file = {};
-  return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
-}
-
-}  // namespace
-
 TraceWriter::TraceWriter(TraceFile file, TraceLock lock, Database database)
     : file_(std::move(file)), lock_(std::move(lock)), database_(std::move(database)) {}
 
@@ -55,7 +55,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
   Result<Database> database = Database::Open(file.LivePath(), Database::Mode::kCreate);
   if (!database.ok()) return database.status();
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute(kSettings));
-  SHARDSCOPE_RETURN_IF_ERROR(CreateSchema(&*database));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&*database));
   return std::unique_ptr<TraceWriter>(
       new TraceWriter(file, std::move(lock).value(), std::move(database).value()));
 }

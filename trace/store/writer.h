@@ -16,6 +16,9 @@
 
 namespace shardscope::store {
 
+// Makes an empty live trace of an empty database.
+Status CreateLiveSchema(Database* database);
+
 class TraceWriter {
  public:
   // Creates a new live trace in `folder`, which must exist, and takes its lock.
