@@ -1,0 +1,165 @@
+#include "ui/panels/details/details_panel.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+#include "ui/widgets/labels.h"
+
+namespace shardscope::panels {
+namespace {
+
+using widgets::Look;
+
+constexpr float kTitleSize = 13;
+constexpr float kRowHeight = 22;
+constexpr float kLeastRowHeight = 17;
+constexpr float kFooterHeight = 22;
+constexpr float kMeaningHeight = 74;
+
+ui::Text TruthName(query::Truth truth) {
+  switch (truth) {
+    case query::Truth::kEmulated:
+      return ui::Text::kEmulated;
+    case query::Truth::kProjected:
+      return ui::Text::kProjected;
+    case query::Truth::kMeasured:
+      break;
+  }
+  return ui::Text::kMeasured;
+}
+
+int64_t DroppedRecords(const query::Snapshot& snapshot) {
+  int64_t dropped = 0;
+  for (const query::Capability& capability : snapshot.capabilities) dropped += capability.dropped;
+  return dropped;
+}
+
+}  // namespace
+
+void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  static_cast<void>(commands);  // nothing to ask for yet; all panels have one signature
+  log->SetPanel("details");
+  const Look look = widgets::LookOf(context);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  Update(context);
+  if (!facts_.found) {
+    const char* text = ui::Tr(context.language, ui::Text::kDetailsEmpty);
+    log->Text("empty", text, widgets::EmptyState(look, text));
+  } else {
+    DrawHeader(context, log);
+    DrawRows(context, log);
+    DrawMeaning(context, log);
+  }
+  if (context.snapshot != nullptr && room.y > look.Px(120)) {
+    DrawFooter(context, top.y + room.y - look.Px(14), log);
+  }
+}
+
+void DetailsPanel::Update(const ui::Context& context) {
+  if (context.snapshot == nullptr || context.selection.op_run < 0) {
+    facts_ = {};
+    return;
+  }
+  const query::Snapshot& snapshot = *context.snapshot;
+  const bool same_op = facts_.found && run_folder_ == snapshot.run_folder &&
+                       facts_.run.id == context.selection.op_run &&
+                       facts_.run.rank == context.selection.rank;
+  // Until a later step is over, new rows can still complete the facts.
+  const query::RankRows* rows = snapshot.FindRank(context.selection.rank);
+  const bool settled = same_op && rows != nullptr && !rows->steps.empty() &&
+                       rows->steps.back().step > facts_.run.step;
+  const bool same_rows = settled || generation_ == snapshot.generation;
+  if (same_op && same_rows && language_ == context.language) return;
+  facts_ = timeline::FactsOf(snapshot, context.selection.rank, context.selection.op_run);
+  rows_ = facts_.found ? DetailRows(facts_, context.language) : std::vector<DetailRow>();
+  meaning_ = DetailMeaning(facts_, context.language);
+  run_folder_ = snapshot.run_folder;
+  generation_ = snapshot.generation;
+  language_ = context.language;
+}
+
+void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string title = DetailTitle(facts_.op);
+  const widgets::TextStyle style{look.fonts.mono, kTitleSize, look.theme.ink.text};
+  log->Text("title", title,
+            widgets::DrawTextClipped(look, style, at, ImGui::GetContentRegionAvail().x, title));
+  const float chip_y = at.y + look.Px(23);
+  float x = at.x;
+  if (facts_.is_collective()) {
+    const char* truth = ui::Tr(context.language, TruthName(facts_.truth));
+    widgets::ChipStyle chip;
+    chip.swatch = ui::OpColor(*context.theme, facts_.op.op_class);
+    chip.hatched = facts_.truth == query::Truth::kEmulated;
+    const ui::Box drawn = widgets::DrawChip(look, {x, chip_y}, truth, chip);
+    log->Text("truth", truth, drawn);
+    x = drawn.x1 + look.Px(6);
+  }
+  const std::string place =
+      ui::TrFormat(context.language, ui::Text::kDetailsRankStep, facts_.run.rank, facts_.run.step);
+  widgets::ChipStyle plain;
+  plain.bold = false;
+  const ui::Box drawn = widgets::DrawChip(look, {x, chip_y}, place, plain);
+  log->Int("step", place, facts_.run.step, "step", drawn);
+  ImGui::SetCursorScreenPos({at.x, drawn.y1 + look.Px(12)});
+}
+
+void DetailsPanel::DrawRows(const ui::Context& context, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  // Rows move together rather than out of the panel.
+  const float wanted = (room.y - look.Px(kMeaningHeight + kFooterHeight)) /
+                       std::max(static_cast<float>(rows_.size()), 1.0F);
+  const float height = std::clamp(wanted, look.Px(kLeastRowHeight), look.Px(kRowHeight));
+  for (const DetailRow& row : rows_) {
+    widgets::DrawText(look, widgets::DimOf(look), at, ui::Tr(context.language, row.label));
+    widgets::TextStyle style = widgets::BoldOf(look);
+    if (row.tone == DetailRow::Tone::kGood) style.color = look.theme.state.good;
+    if (row.tone == DetailRow::Tone::kBad) style.color = look.theme.state.bad;
+    const ui::Box drawn = widgets::DrawTextRight(look, style, {at.x + room.x, at.y}, row.value);
+    if (const int64_t* whole = std::get_if<int64_t>(&row.number)) {
+      log->Int(row.id, row.value, *whole, row.unit, drawn);
+    } else if (const double* real = std::get_if<double>(&row.number)) {
+      log->Real(row.id, row.value, *real, row.unit, drawn);
+    } else {
+      log->Text(row.id, row.value, drawn);
+    }
+    at.y += height;
+  }
+  ImGui::SetCursorScreenPos(at);
+}
+
+void DetailsPanel::DrawMeaning(const ui::Context& context, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      {at.x, at.y + look.Px(3)}, {at.x + width, at.y + look.Px(4)}, context.theme->surface.line);
+  ImGui::SetCursorScreenPos({at.x, at.y + look.Px(12)});
+  log->Text("meaning", meaning_, widgets::Paragraph(look, widgets::DimOf(look), meaning_));
+}
+
+void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const query::Snapshot& snapshot = *context.snapshot;
+  const int64_t dropped = DroppedRecords(snapshot);
+  std::string text = ui::TrFormat(context.language, ui::Text::kHealthLineStill, dropped);
+  // Pictures stay the same from run to run, so they name no lag.
+  if (snapshot.state == query::TraceState::kLive && !context.headless) {
+    const int64_t lag_ns = std::max<int64_t>(MonotonicNs() - snapshot.end_ns, 0);
+    text = ui::TrFormat(context.language, ui::Text::kHealthLine, dropped, FormatDuration(lag_ns));
+  }
+  widgets::TextStyle style = widgets::FaintOf(look);
+  if (dropped > 0) style.color = look.theme.state.bad;
+  const ImVec2 at(ImGui::GetWindowPos().x + look.Px(ui::kPanelPadding), y);
+  log->Int("dropped", text, dropped, "", widgets::DrawText(look, style, at, text));
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,38 @@
+// Details: everything known about the selected op, and what it means.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ui/commands.h"
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/panels/details/details_text.h"
+#include "ui/timeline/facts.h"
+
+namespace shardscope::panels {
+
+class DetailsPanel {
+ public:
+  // Fills the current window.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+
+ private:
+  void Update(const ui::Context& context);
+  void DrawHeader(const ui::Context& context, ui::DrawLog* log) const;
+  void DrawRows(const ui::Context& context, ui::DrawLog* log) const;
+  void DrawMeaning(const ui::Context& context, ui::DrawLog* log) const;
+  void DrawFooter(const ui::Context& context, float y, ui::DrawLog* log) const;
+
+  // What facts_ are of.
+  std::string run_folder_;
+  uint64_t generation_ = 0;
+  ui::Language language_ = ui::Language::kEnglish;
+
+  timeline::OpFacts facts_;
+  std::vector<DetailRow> rows_;
+  std::string meaning_;
+};
+
+}  // namespace shardscope::panels

@@ -1,0 +1,184 @@
+#include "ui/panels/details/details_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trace/analysis/names.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+
+namespace shardscope::panels {
+namespace {
+
+using analysis::StallCause;
+using query::OpClass;
+using timeline::OpFacts;
+using ui::Text;
+
+class RowList {
+ public:
+  RowList(const OpFacts& facts, ui::Language language) : facts_(facts), language_(language) {}
+
+  // A moment, in ms since the start of the op's step.
+  void Moment(const char* id, Text label, int64_t time_ns, const std::string& suffix = "") {
+    const int64_t since_ns = time_ns - facts_.step_start_ns;
+    const double ms = static_cast<double>(since_ns) / static_cast<double>(kNsPerMs);
+    rows_.push_back({id, label, fmt::format("{:.3f} ms{}", ms, suffix), since_ns, "ns"});
+  }
+  void Duration(const char* id, Text label, int64_t duration_ns) {
+    rows_.push_back({id, label, FormatDuration(duration_ns), duration_ns, "ns"});
+  }
+  void Plain(const char* id, Text label, const std::string& value) {
+    rows_.push_back({id, label, value, {}, ""});
+  }
+  DetailRow& last() { return rows_.back(); }
+  ui::Language language() const { return language_; }
+  std::vector<DetailRow> Take() { return std::move(rows_); }
+
+ private:
+  const OpFacts& facts_;
+  ui::Language language_;
+  std::vector<DetailRow> rows_;
+};
+
+void AddSlack(const OpFacts& facts, RowList* rows) {
+  if (!facts.slack.found) return;
+  rows->Moment("first_use", Text::kDetailsFirstUse, facts.slack.first_use_ns);
+  rows->Duration("slack", Text::kSlack, facts.slack.slack_ns);
+  DetailRow& row = rows->last();
+  if (facts.slack.slack_ns > 0) row.value = "+" + row.value;
+  row.tone = facts.slack.slack_ns < 0 ? DetailRow::Tone::kBad : DetailRow::Tone::kGood;
+}
+
+void AddCollective(const OpFacts& facts, RowList* rows) {
+  const analysis::CollectiveRun& run = *facts.collective;
+  const std::string last_rank =
+      run.last_rank < 0 ? "" : " " + ui::TrFormat(rows->language(), Text::kRankN, run.last_rank);
+  rows->Moment("last_arrived", Text::kDetailsLastArrived, run.last_arrival_ns, last_rank);
+  rows->Moment("ended", Text::kDetailsEnded, facts.run.ended_ns);
+  AddSlack(facts, rows);
+  rows->Duration("wait", Text::kWait, run.wait_ns);
+  rows->Duration("transfer", Text::kTransfer, run.transfer_ns);
+  rows->Plain("payload_wire", Text::kDetailsPayloadWire,
+              FormatBytes(run.payload_bytes) + " / " + FormatBytes(run.wire_bytes));
+  if (run.bus_bandwidth > 0) {
+    rows->Plain("bus_bandwidth", Text::kDetailsBusBandwidth, FormatBandwidth(run.bus_bandwidth));
+    rows->last().number = run.bus_bandwidth;
+    rows->last().unit = "B/s";
+  }
+  if (!facts.hidden_under.empty()) {
+    rows->Plain("hidden_under", Text::kDetailsHiddenUnder, facts.hidden_under);
+  }
+  rows->Plain("sequence", Text::kDetailsSequence,
+              fmt::format("comm {} · #{}", run.communicator, run.sequence));
+}
+
+void AddCompute(const OpFacts& facts, RowList* rows) {
+  rows->Moment("ended", Text::kDetailsEnded, facts.run.ended_ns);
+  rows->Duration("duration", Text::kDetailsDuration, facts.run.ended_ns - facts.run.started_ns);
+  if (!facts.waited_for.empty()) {
+    rows->Plain("waited_for", Text::kDetailsBlockedBy, facts.waited_for);
+  }
+  if (facts.stall) {
+    rows->Duration("stall", Text::kStall, facts.stall->stall_ns);
+    rows->last().tone = DetailRow::Tone::kBad;
+  }
+  rows->Duration("slot_wait", Text::kDetailsSlotWait, facts.run.slot_wait_ns);
+  rows->Duration("cpu", Text::kDetailsCpuTime, facts.run.cpu_ns);
+}
+
+Text RemedyOf(StallCause cause) {
+  switch (cause) {
+    case StallCause::kFirstGather:
+      return Text::kRemedyFirstGather;
+    case StallCause::kQueuedBehind:
+      return Text::kRemedyQueuedBehind;
+    case StallCause::kLateRank:
+      return Text::kRemedyLateRank;
+    case StallCause::kIssuedLate:
+      return Text::kRemedyIssuedLate;
+    case StallCause::kSlowTransfer:
+      return Text::kRemedySlowTransfer;
+    case StallCause::kTail:
+      return Text::kRemedyTail;
+    case StallCause::kSlot:
+      return Text::kRemedySlot;
+    case StallCause::kOther:
+      break;
+  }
+  return Text::kRemedyOther;
+}
+
+// "B block1.mlp" from the recorded name of the op that waited.
+std::string WaitingName(const OpFacts& facts) {
+  return facts.first_use.empty() ? facts.stall->op_name : facts.first_use;
+}
+
+std::string StallMeaning(const OpFacts& facts, ui::Language language) {
+  const std::string sentence =
+      ui::StallSentence(language, facts.stall->cause, facts.stall->cause_object);
+  const std::string duration = FormatDuration(facts.stall->stall_ns);
+  const std::string fact =
+      facts.is_collective()
+          ? ui::TrFormat(language, Text::kDetailsStalled, WaitingName(facts), duration, sentence)
+          : ui::TrFormat(language, Text::kDetailsOpStalled, duration, sentence);
+  return fact + " " + ui::Tr(language, RemedyOf(facts.stall->cause));
+}
+
+std::string CollectiveMeaning(const OpFacts& facts, ui::Language language) {
+  if (facts.slack.found && facts.slack.slack_ns >= 0) {
+    const double factor = timeline::LinkHeadroom(facts);
+    const std::string slack = FormatDuration(facts.slack.slack_ns);
+    if (facts.hidden_under.empty() || factor <= 0) {
+      return ui::TrFormat(language, Text::kDetailsHidden, slack);
+    }
+    return ui::TrFormat(language, Text::kDetailsHiddenFactor, facts.hidden_under, slack,
+                        fmt::format("{:.1f}", factor));
+  }
+  const int64_t duration_ns = std::max<int64_t>(facts.run.ended_ns - facts.run.started_ns, 1);
+  const double share =
+      std::min(static_cast<double>(facts.hidden_ns) / static_cast<double>(duration_ns), 1.0);
+  if (facts.hidden_ns <= 0) return ui::Tr(language, Text::kDetailsNotHidden);
+  return ui::TrFormat(language, Text::kDetailsPartlyHidden, FormatPercent(share),
+                      facts.hidden_under);
+}
+
+}  // namespace
+
+std::vector<DetailRow> DetailRows(const OpFacts& facts, ui::Language language) {
+  RowList rows(facts, language);
+  rows.Moment("issued", Text::kDetailsIssued, facts.run.issued_ns);
+  rows.Moment("ready", Text::kDetailsReady, facts.run.ready_ns);
+  rows.Moment("started", Text::kDetailsStarted, facts.run.started_ns);
+  if (facts.is_collective()) {
+    AddCollective(facts, &rows);
+  } else {
+    AddCompute(facts, &rows);
+  }
+  return rows.Take();
+}
+
+std::string DetailTitle(const query::PlanOp& op) {
+  std::string title = op.kind;
+  const std::string& object = op.segment.empty() ? op.unit : op.segment;
+  if (!object.empty()) title += " " + object;
+  const std::string_view letter = analysis::PhaseLetter(op);
+  if (!letter.empty()) title += " " + std::string(letter);
+  if (op.micro_batch > 0) title += " m" + std::to_string(op.micro_batch);
+  return title;
+}
+
+std::string DetailMeaning(const OpFacts& facts, ui::Language language) {
+  if (!facts.found) return "";
+  if (facts.stall) return StallMeaning(facts, language);
+  if (facts.is_collective()) return CollectiveMeaning(facts, language);
+  if (facts.run.slot_wait_ns > 0) {
+    return ui::TrFormat(language, Text::kDetailsSlotWaited,
+                        FormatDuration(facts.run.slot_wait_ns)) +
+           " " + ui::Tr(language, Text::kRemedySlot);
+  }
+  return ui::Tr(language, Text::kDetailsNoStall);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,29 @@
+// What the details panel says of an op: its rows and the sentence under them. No ImGui.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ui/text.h"
+#include "ui/timeline/facts.h"
+
+namespace shardscope::panels {
+
+struct DetailRow {
+  std::string id;  // "slack": of the draw log
+  ui::Text label = ui::Text::kDetailsIssued;
+  std::string value;
+  std::variant<std::monostate, int64_t, double> number;  // unrounded
+  std::string unit;                                      // of number
+  enum class Tone : uint8_t { kPlain, kGood, kBad } tone = Tone::kPlain;
+};
+std::vector<DetailRow> DetailRows(const timeline::OpFacts& facts, ui::Language language);
+
+// "all_gather block1 B": kind, object, phase, micro-batch if it is not the first.
+std::string DetailTitle(const query::PlanOp& op);
+
+// What it means and what would change it; one or two sentences.
+std::string DetailMeaning(const timeline::OpFacts& facts, ui::Language language);
+
+}  // namespace shardscope::panels

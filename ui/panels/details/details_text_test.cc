@@ -1,0 +1,100 @@
+#include "ui/panels/details/details_text.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "trace/analysis/lesson_snapshot.h"
+#include "trace/base/time.h"
+
+namespace shardscope::panels {
+namespace {
+
+using timeline::OpFacts;
+
+OpFacts HiddenGather() {
+  OpFacts facts;
+  facts.found = true;
+  facts.op.kind = "all_gather";
+  facts.op.unit = "block1";
+  facts.op.phase = "backward";
+  facts.op.op_class = query::OpClass::kAllGather;
+  facts.run.issued_ns = 5 * kNsPerMs;
+  facts.run.started_ns = 6 * kNsPerMs;
+  facts.run.ended_ns = 20 * kNsPerMs;
+  facts.step_start_ns = kNsPerMs;
+  analysis::CollectiveRun run;
+  run.last_rank = 1;
+  run.last_arrival_ns = 10 * kNsPerMs;
+  run.wait_ns = 4 * kNsPerMs;
+  run.transfer_ns = 10 * kNsPerMs;
+  facts.collective = run;
+  facts.slack.found = true;
+  facts.slack.first_use_ns = 34 * kNsPerMs;
+  facts.slack.slack_ns = 14 * kNsPerMs;
+  facts.hidden_under = "B block2";
+  facts.hidden_ns = 14 * kNsPerMs;
+  return facts;
+}
+
+const DetailRow* Find(const std::vector<DetailRow>& rows, const std::string& id) {
+  for (const DetailRow& row : rows) {
+    if (row.id == id) return &row;
+  }
+  return nullptr;
+}
+
+TEST(DetailsTextTest, HiddenGatherSaysHowMuchSlowerTheLinkCouldBe) {
+  const OpFacts facts = HiddenGather();
+  const std::string meaning = DetailMeaning(facts, ui::Language::kEnglish);
+  EXPECT_NE(meaning.find("B block2"), std::string::npos) << meaning;
+  EXPECT_NE(meaning.find("14.0 ms"), std::string::npos) << meaning;
+  EXPECT_NE(meaning.find("2.4x"), std::string::npos) << meaning;  // (10 + 14) / 10
+  EXPECT_EQ(DetailTitle(facts.op), "all_gather block1 B");
+}
+
+TEST(DetailsTextTest, RowsCountFromTheStepAndNameTheLastRank) {
+  const std::vector<DetailRow> rows = DetailRows(HiddenGather(), ui::Language::kEnglish);
+  ASSERT_NE(Find(rows, "issued"), nullptr);
+  EXPECT_EQ(Find(rows, "issued")->value, "4.000 ms");
+  EXPECT_EQ(Find(rows, "last_arrived")->value, "9.000 ms rank 1");
+  EXPECT_EQ(Find(rows, "slack")->value, "+14.0 ms");
+  EXPECT_EQ(Find(rows, "slack")->tone, DetailRow::Tone::kGood);
+  EXPECT_EQ(std::get<int64_t>(Find(rows, "transfer")->number), 10 * kNsPerMs);
+  EXPECT_EQ(Find(rows, "bus_bandwidth"), nullptr);  // unknown
+}
+
+TEST(DetailsTextTest, EveryCauseHasItsOwnRemedyInBothLanguages) {
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    std::set<std::string> meanings;
+    for (int cause = 0; cause <= static_cast<int>(analysis::StallCause::kOther); ++cause) {
+      OpFacts facts = HiddenGather();
+      facts.slack.slack_ns = -28 * kNsPerMs;
+      facts.stall = analysis::Stall();
+      facts.stall->stall_ns = 28 * kNsPerMs;
+      facts.stall->cause = static_cast<analysis::StallCause>(cause);
+      facts.stall->cause_object = "RS block2";
+      const std::string meaning = DetailMeaning(facts, language);
+      EXPECT_NE(meaning.find("28.0 ms"), std::string::npos);
+      meanings.insert(meaning);
+    }
+    EXPECT_EQ(meanings.size(), static_cast<size_t>(analysis::StallCause::kOther) + 1);
+  }
+}
+
+// On real rows: everything that the lesson ran can be selected and explained.
+TEST(DetailsTextTest, EveryOpOfTheLessonIsExplained) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 4, 2);
+  for (const query::OpRun& run : snapshot->ranks[1].op_runs) {
+    const OpFacts facts = timeline::FactsOf(*snapshot, 1, run.id);
+    ASSERT_TRUE(facts.found);
+    EXPECT_FALSE(DetailMeaning(facts, ui::Language::kEnglish).empty());
+    const std::vector<DetailRow> rows = DetailRows(facts, ui::Language::kChinese);
+    EXPECT_GE(rows.size(), 6U);
+    const DetailRow* slack = Find(rows, "slack");
+    EXPECT_EQ(slack != nullptr, facts.slack.found);
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::panels
