@@ -198,10 +198,10 @@ TEST(Causes, CollectivesAndReleasesNeedNoSlot) {
   const auto schedule =
       ScheduleOf({OpOn(kCompute, OpKind::kRelease), OpOn(kCompute, OpKind::kReshard),
                   OpOn(kGather, OpKind::kAllGather), OpOn(kHost, OpKind::kLoadBatch)});
-  const auto transport = transport::MakeSharedMemoryTransport(1, 0);
+  ToyExchange exchange(1);
   ComputeSlots slots(1);
   slots.Acquire();
-  ToyBodies bodies(transport.get());
+  ToyBodies bodies(&exchange);
   KeepingSink sink;
   RankExecutor executor(0, &bodies, &sink, &slots);
   bodies.Prepare(schedule.programs[0]);
@@ -215,8 +215,8 @@ TEST(Failure, NamesRankStepAndOpAndRunsNothingAfterIt) {
                   OpOn(kReduce, OpKind::kReduceScatter, {{DependencyKind::kHost, 2}}),
                   OpOn(kHost, OpKind::kLoadBatch)});
   ComputeSlots slots(1);
-  const auto transport = transport::MakeSharedMemoryTransport(1, 0);
-  ToyBodies bodies(transport.get());
+  ToyExchange exchange(1);
+  ToyBodies bodies(&exchange);
   KeepingSink sink;
   RankExecutor executor(0, &bodies, &sink, &slots);
   int failures = 0;

@@ -194,7 +194,7 @@ TEST(ComputeSlots, AreNeverExceededByAllRanksTogether) {
   policy.num_ranks = 4;
   const plan::Schedule schedule = Build(policy);
   // The recorded intervals of all ranks: at most two compute ops at any moment.
-  const ToyRun run = RunToy(schedule, {.slots = 2});
+  const ToyRun run = RunToy(schedule, {.slots = 2, .work_ns = kNsPerMs});
   std::vector<std::pair<int64_t, int>> changes;
   for (size_t rank = 0; rank < run.sinks.size(); ++rank) {
     ASSERT_TRUE(run.statuses[rank].ok()) << run.statuses[rank].message();

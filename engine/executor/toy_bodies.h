@@ -3,10 +3,10 @@
 // that is not there throws.
 #pragma once
 
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,14 +14,61 @@
 #include <vector>
 
 #include "engine/executor/executor.h"
-#include "engine/transport/transport.h"
+#include "trace/base/time.h"
 
 namespace shardscope::executor {
 
+// Where toy ranks exchange numbers: one meeting a communicator.
+class ToyExchange {
+ public:
+  explicit ToyExchange(int num_ranks) : num_ranks_(static_cast<size_t>(num_ranks)) {}
+
+  // What every rank brought, in rank order; throws if aborted.
+  std::vector<uint64_t> Gather(int communicator, int rank, uint64_t value) {
+    std::unique_lock lock(mutex_);
+    if (!abort_reason_.empty()) throw std::runtime_error("aborted: " + abort_reason_);
+    Meeting& meeting = meetings_[communicator];
+    meeting.values.resize(num_ranks_);
+    meeting.values[static_cast<size_t>(rank)] = value;
+    if (++meeting.num_arrived == num_ranks_) {
+      meeting.num_arrived = 0;
+      meeting.result = meeting.values;
+      ++meeting.generation;
+      changed_.notify_all();
+      return meeting.result;
+    }
+    const int generation = meeting.generation;
+    changed_.wait(lock, [&] { return meeting.generation != generation || !abort_reason_.empty(); });
+    if (meeting.generation == generation) throw std::runtime_error("aborted: " + abort_reason_);
+    return meeting.result;
+  }
+
+  void Abort(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (abort_reason_.empty()) abort_reason_ = reason;
+    changed_.notify_all();
+  }
+
+ private:
+  struct Meeting {
+    std::vector<uint64_t> values;
+    std::vector<uint64_t> result;  // stays until all ranks have come again
+    size_t num_arrived = 0;
+    int generation = 0;
+  };
+  const size_t num_ranks_;
+  std::mutex mutex_;  // guards all below
+  std::condition_variable changed_;
+  std::map<int, Meeting> meetings_;
+  std::string abort_reason_;
+};
+
 class ToyBodies : public OpBodies {
  public:
-  // `transport` outlives this; null if the Schedule has neither collectives nor control ops.
-  explicit ToyBodies(transport::Transport* transport) : transport_(transport) {}
+  // `exchange` outlives this; null if the Schedule has neither collectives nor control ops. A
+  // forward or backward takes `work_ns`.
+  explicit ToyBodies(ToyExchange* exchange, int64_t work_ns = 0)
+      : exchange_(exchange), work_ns_(work_ns) {}
 
   int64_t Allocate(const OpContext& context, plan::BufferId buffer) override {
     Cell& cell = CellOf(context, buffer);
@@ -58,7 +105,8 @@ class ToyBodies : public OpBodies {
   }
   uint64_t Exchange(const OpContext& context, uint64_t value);
 
-  transport::Transport* transport_;
+  ToyExchange* exchange_;
+  const int64_t work_ns_;
   const plan::Program* program_ = nullptr;
   std::vector<Cell> cells_;
   std::map<std::pair<plan::BufferKind, int32_t>, uint64_t> persistent_;
@@ -67,9 +115,13 @@ class ToyBodies : public OpBodies {
 inline void ToyBodies::Run(const OpContext& context) {
   const plan::Op& op = context.op();
   if (op.kind == plan::OpKind::kControl) {
-    if (transport_->Broadcast(context.rank, context.step) != context.step) {
+    const auto step = static_cast<uint64_t>(context.step);
+    if (exchange_->Gather(plan::kNone, context.rank, step).front() != step) {
       throw std::runtime_error("ranks are in different steps");
     }
+  }
+  if (plan::CategoryOf(op.kind) == plan::Category::kCompute && work_ns_ > 0) {
+    SleepUntilNs(MonotonicNs() + work_ns_);
   }
   uint64_t mixed = Mix(static_cast<uint64_t>(op.kind), static_cast<uint64_t>(op.phase));
   mixed = Mix(mixed, static_cast<uint64_t>(op.segment));
@@ -86,18 +138,10 @@ inline void ToyBodies::Run(const OpContext& context) {
 
 // Every collective is an all-gather here: what matters is that all ranks' numbers go in.
 inline uint64_t ToyBodies::Exchange(const OpContext& context, uint64_t value) {
-  std::vector<uint64_t> all(static_cast<size_t>(context.schedule->num_ranks));
-  const transport::GatherPiece piece = {std::as_bytes(std::span(&value, 1)).data(),
-                                        std::as_writable_bytes(std::span(all)).data(),
-                                        sizeof(value)};
-  const std::string name = plan::OpName(*context.schedule, context.op());
-  transport_->AllGather({.rank = context.rank,
-                         .communicator = context.op().communicator,
-                         .op_name = name,
-                         .wire_bytes = context.op().wire_bytes},
-                        {&piece, 1});
   uint64_t mixed = static_cast<uint64_t>(context.rank);
-  for (const uint64_t one : all) mixed = Mix(mixed, one);
+  for (const uint64_t one : exchange_->Gather(context.op().communicator, context.rank, value)) {
+    mixed = Mix(mixed, one);
+  }
   return mixed;
 }
 
@@ -167,13 +211,13 @@ struct ToyRun {
 struct ToyOptions {
   int steps = 1;
   int slots = 2;
+  int64_t work_ns = 0;  // of a forward or backward
   DelayHook delay_hook;
 };
 
-// Runs all ranks of a Schedule on toy bodies over shared memory.
+// Runs all ranks of a Schedule on toy bodies.
 inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) {
-  constexpr int64_t kTimeoutNs = 60'000'000'000;
-  const auto transport = transport::MakeSharedMemoryTransport(schedule.num_ranks, kTimeoutNs);
+  ToyExchange exchange(schedule.num_ranks);
   ComputeSlots slots(options.slots);
   const auto num_ranks = static_cast<size_t>(schedule.num_ranks);
   ToyRun run;
@@ -183,12 +227,11 @@ inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) 
   std::vector<std::thread> hosts;
   for (size_t rank = 0; rank < num_ranks; ++rank) {
     hosts.emplace_back([&, rank] {
-      ToyBodies bodies(transport.get());
+      ToyBodies bodies(&exchange, options.work_ns);
       run.sinks[rank] = std::make_unique<KeepingSink>();
       RankExecutor executor(static_cast<int>(rank), &bodies, run.sinks[rank].get(), &slots);
       executor.set_delay_hook(options.delay_hook);
-      executor.set_on_failure(
-          [&] { transport->Abort("rank " + std::to_string(rank) + " failed"); });
+      executor.set_on_failure([&] { exchange.Abort("rank " + std::to_string(rank) + " failed"); });
       for (int step = 0; step < options.steps && run.statuses[rank].ok(); ++step) {
         run.sinks[rank]->Clear();
         bodies.Prepare(schedule.ProgramOf(static_cast<int>(rank)));

@@ -84,12 +84,12 @@ plan::Schedule Build(plan::BackwardPrefetch mode) {
 
 // Runs step i with *schedules[i] on all ranks.
 void RunSteps(TraceSink* sink, const std::vector<const plan::Schedule*>& schedules) {
-  const auto transport = transport::MakeSharedMemoryTransport(kRanks, 0);
+  ToyExchange exchange(kRanks);
   ComputeSlots slots(kRanks);
   std::vector<std::thread> hosts;
   for (int rank = 0; rank < kRanks; ++rank) {
     hosts.emplace_back([&, rank] {
-      ToyBodies bodies(transport.get());
+      ToyBodies bodies(&exchange);
       RankExecutor executor(rank, &bodies, sink, &slots);
       for (size_t step = 0; step < schedules.size(); ++step) {
         bodies.Prepare(schedules[step]->ProgramOf(rank));
