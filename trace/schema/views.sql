@@ -82,12 +82,13 @@ SELECT a.op_run, a.rank, a.step, a.communicator, a.sequence, p.name AS op, a.kin
   a.transport, a.truth
 FROM v_origin o CROSS JOIN arrived a JOIN plan_op p ON p.id = a.plan_op;
 
--- The all-gathers and reduce-scatters that stalled compute, and why: one row for every compute or optimizer op that was
--- issued while its stream was free, but had to wait for another op. `waited_ms` counts from then until its last dependency was
+-- The all-gathers and reduce-scatters that stalled compute, and why: one row for every op of a compute stream (fsdp2
+-- also copies out there) that had to wait for another op while its stream had nothing to do. `waited_ms` counts from then until its last dependency was
 -- done; `blocked_by` is that dependency, `collective` the collective behind it (the same, or the one whose result it copies),
 -- `why` what held the collective up:
 -- `another rank was late` (most of the collective was waiting for the last rank), `queued behind ...` (its
--- stream or communicator was busy longer than half of the stall), `issued too late` (it was issued only when the stream had become
+-- stream or communicator was busy for more than half of the stall), `held back by ...` (the same, but it waited for an event,
+-- a stream or the host), `issued too late` (it was issued only when the stream had become
 -- free: nothing to hide under), `transfer took longer` (issued ahead, but compute was shorter), `no collective`.
 CREATE VIEW v_stall AS
 WITH busy AS (
@@ -97,7 +98,8 @@ WITH busy AS (
   FROM op_run r JOIN plan_op p ON p.id = r.plan_op),
 stalled AS (
   SELECT * FROM busy
-  WHERE category IN ('compute', 'optimizer') AND blocking_plan_op >= 0 AND ready_ns > free_ns),
+  WHERE (category IN ('compute', 'optimizer') OR track IN (SELECT id FROM track WHERE role = 'compute'))
+    AND blocking_plan_op >= 0 AND ready_ns > free_ns),
 found AS (
   SELECT s.*, b.name AS blocked_by, b.kind AS blocked_by_kind,
     CASE WHEN b.category = 'communication' THEN d.id WHEN e.id IS NOT NULL THEN e.id END AS collective_run
@@ -117,9 +119,9 @@ SELECT f.rank, f.step, f.op, (f.ready_ns - f.free_ns) / 1e6 AS waited_ms, f.bloc
     WHEN c.id IS NULL THEN 'no collective'
     WHEN min(a.last_ns, c.ended_ns) - c.started_ns > (c.ended_ns - c.started_ns) / 2
       AND min(a.last_ns, c.ended_ns) > f.free_ns THEN 'another rank was late'
-    WHEN c.blocking_kind IN ('stream_order', 'communicator_order')
-      AND c.ready_ns - max(f.free_ns, c.issued_ns) > (f.ready_ns - f.free_ns) / 2
-      THEN 'queued behind ' || coalesce(q.name, 'another op')
+    WHEN c.blocking_plan_op >= 0 AND c.ready_ns - max(f.free_ns, c.issued_ns) > (f.ready_ns - f.free_ns) / 2
+      THEN CASE WHEN c.blocking_kind IN ('stream_order', 'communicator_order') THEN 'queued behind ' ELSE 'held back by ' END
+        || coalesce(q.name, 'another op')
     WHEN c.issued_ns >= f.free_ns - (f.ready_ns - f.free_ns) / 20 THEN 'issued too late'
     ELSE 'transfer took longer' END AS why
 FROM v_origin o CROSS JOIN found f
