@@ -1,11 +1,11 @@
 #include "engine/runtime/rank_bodies.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/runtime/thread_setup.h"
 #include "trace/base/check.h"
 
 namespace shardscope::runtime {
@@ -15,14 +15,6 @@ using executor::OpContext;
 using plan::BufferId;
 using plan::BufferKind;
 using plan::OpKind;
-
-// LibTorch's own thread pool would compete with the other ranks for the cores.
-void ComputeOnOneThread() {
-  thread_local bool is_set = false;
-  if (is_set) return;
-  at::set_num_threads(1);
-  is_set = true;
-}
 
 bool IsPooled(BufferKind kind) {
   return kind != BufferKind::kActivation && kind != BufferKind::kActivationGradient &&
@@ -152,6 +144,7 @@ void RankBodies::LoadBatch(const OpContext& context) {
 
 void RankBodies::Run(const OpContext& context) {
   ComputeOnOneThread();
+  if (plan::CategoryOf(context.op().kind) == plan::Category::kCommunication) AskForShortSlices();
   const c10::InferenceMode no_autograd;
   switch (context.op().kind) {
     case OpKind::kControl:

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/runtime/live_trainer.h"
+#include "engine/runtime/thread_setup.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
 
@@ -37,6 +38,7 @@ Result<RunSummary> LiveTrainer::Run() {
 }
 
 Status LiveTrainer::RankLoop(int rank) {
+  AskForShortSlices();
   const int64_t steps = ranks_->job().training.steps;
   std::shared_ptr<const Regime> regime = Agree(rank, 0);
   for (int64_t step = 0; step < steps; ++step) {
