@@ -4,9 +4,13 @@
 
 #include <array>
 
+#include "ui/panels/details/details_panel.h"
 #include "ui/panels/log/log_panel.h"
+#include "ui/panels/memory/memory_panel.h"
+#include "ui/panels/overlap/overlap_panel.h"
 #include "ui/panels/run_control/run_control_panel.h"
 #include "ui/panels/runs/runs_panel.h"
+#include "ui/panels/timeline/timeline_panel.h"
 #include "ui/widgets/look.h"
 
 namespace shardscope::shell {
@@ -15,9 +19,13 @@ namespace {
 using ui::Text;
 
 constexpr std::array kPanels = {
-    PanelWindow{"run_control", Text::kTabRunControl, DockSlot::kLeft, panels::DrawRunControl},
-    PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, panels::DrawRuns},
-    PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, panels::DrawLogPanel},
+    PanelWindow{"run_control", Text::kTabRunControl, DockSlot::kLeft},
+    PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop},
+    PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop},
+    PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop},
+    PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom},
+    PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop},
+    PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom},
 };
 
 // What lies between a panel's square corner and its rounded edge, in the colour of the window.
@@ -62,6 +70,30 @@ void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window) {
 
 }  // namespace
 
+// One of each, drawn in the order of kPanels.
+struct Panels {
+  panels::RunControlPanel run_control;
+  panels::TimelinePanel timeline;
+  panels::RunsPanel runs;
+  panels::MemoryPanel memory;
+  panels::OverlapPanel overlap;
+  panels::DetailsPanel details;
+
+  void Draw(std::string_view id, const ui::Context& context, ui::DrawLog* log,
+            ui::Commands* commands) {
+    if (id == "run_control") run_control.Draw(context, log, commands);
+    if (id == "timeline") timeline.Draw(context, log, commands);
+    if (id == "runs") runs.Draw(context, log, commands);
+    if (id == "log") panels::DrawLogPanel(context, log, commands);
+    if (id == "memory") memory.Draw(context, log, commands);
+    if (id == "overlap") overlap.Draw(context, log, commands);
+    if (id == "details") details.Draw(context, log, commands);
+  }
+};
+
+PanelFrames::PanelFrames() : panels_(std::make_unique<Panels>()) {}
+PanelFrames::~PanelFrames() = default;
+
 std::span<const PanelWindow> PanelWindows() { return kPanels; }
 
 std::string WindowName(const PanelWindow& panel, ui::Language language) {
@@ -82,7 +114,7 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
   in_front_[index] = visible;
   if (visible) {
     log->SetPanel(panel.id);
-    panel.draw(context, log, commands);
+    panels_->Draw(panel.id, context, log, commands);
     const ImGuiWindow& window = *ImGui::GetCurrentWindow();
     DrawTabUnderline(look, window);
     if (window.DockIsActive) DrawRoundedFrame(look, window);

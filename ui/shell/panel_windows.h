@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -16,16 +17,20 @@ struct PanelWindow {
   const char* id;  // "timeline": what FocusPanel and the draw log call it
   ui::Text title;
   DockSlot slot;
-  void (*draw)(const ui::Context&, ui::DrawLog*, ui::Commands*);
 };
 std::span<const PanelWindow> PanelWindows();
 
 // "Timeline###timeline": the part after ### is the window's identity in every language.
 std::string WindowName(const PanelWindow& panel, ui::Language language);
 
-// Draws all panels into the dock space.
+struct Panels;
+
+// Owns the panels and draws them into the dock space.
 class PanelFrames {
  public:
+  PanelFrames();
+  ~PanelFrames();
+
   // `focus`: id of a panel to bring to the front, or empty.
   void Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
             ui::Commands* commands);
@@ -33,6 +38,7 @@ class PanelFrames {
  private:
   void DrawOne(const ui::Context& context, size_t index, ui::DrawLog* log, ui::Commands* commands);
 
+  std::unique_ptr<Panels> panels_;
   // Whether each panel's tab was in front in the last frame: its label is bright then.
   std::array<bool, 16> in_front_{};
 };

@@ -10,7 +10,6 @@
 
 #include "trace/base/time.h"
 #include "ui/panels/keys/keys_panel.h"
-#include "ui/panels/palette/palette_panel.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
 #include "ui/shell/backend/style.h"
 #include "ui/shell/key_input.h"
@@ -191,7 +190,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
   DrawDockSpace();
   panel_frames_.Draw(context_, std::exchange(focus_, {}), &draw_log_, commands);
   panels::DrawKeys(context_, &draw_log_, commands);
-  panels::DrawPalette(context_, &draw_log_, commands);
+  palette_.Draw(context_, &draw_log_, commands);
 }
 
 void Shell::Frame() {

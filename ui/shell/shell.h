@@ -14,6 +14,7 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/fonts.h"
+#include "ui/panels/palette/palette_panel.h"
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/run/run_session.h"
 #include "ui/shell/run/trainer_start.h"
@@ -73,6 +74,7 @@ class Shell {
   ui::Commands posted_;
   ViewController view_;
   PanelFrames panel_frames_;
+  panels::PalettePanel palette_;
   std::unique_ptr<RunSession> session_;
   std::optional<TrainerStart> starting_;
   std::string ini_path_;

@@ -14,16 +14,6 @@ namespace {
 constexpr float kWidth = 460;
 constexpr float kRowHeight = 26;
 
-// What is typed and which row is marked; forgotten when the palette opens again. UI thread only.
-struct State {
-  std::string query;
-  int marked = 0;
-};
-State& TheState() {
-  static State state;
-  return state;
-}
-
 void Run(const ui::Context& context, const ui::Action& action, ui::Commands* commands) {
   commands->push_back(ui::ShowPalette{false});
   for (ui::Command& command : action.make(context)) {
@@ -50,14 +40,15 @@ bool DrawRow(const widgets::Look& look, const ui::Context& context, const ui::Ac
   return clicked;
 }
 
-void DrawMatches(const ui::Context& context, ui::Commands* commands) {
-  State& state = TheState();
+}  // namespace
+
+void PalettePanel::DrawMatches(const ui::Context& context, ui::Commands* commands) {
   const widgets::Look look = widgets::LookOf(context);
-  const auto matching = ui::MatchingActions(state.query);
+  const auto matching = ui::MatchingActions(query_);
   const int count = static_cast<int>(matching.size());
-  if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++state.marked;
-  if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --state.marked;
-  state.marked = std::clamp(state.marked, 0, std::max(count - 1, 0));
+  if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++marked_;
+  if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --marked_;
+  marked_ = std::clamp(marked_, 0, std::max(count - 1, 0));
   if (count == 0) {
     widgets::Paragraph(look, widgets::DimOf(look),
                        ui::Tr(context.language, ui::Text::kPaletteNothing));
@@ -66,16 +57,14 @@ void DrawMatches(const ui::Context& context, ui::Commands* commands) {
   const bool enter = ImGui::IsKeyPressed(ImGuiKey_Enter);
   for (int i = 0; i < count; ++i) {
     const ui::Action& action = *matching[static_cast<size_t>(i)];
-    const bool marked = i == state.marked;
+    const bool marked = i == marked_;
     if (DrawRow(look, context, action, marked) || (marked && enter)) {
       Run(context, action, commands);
     }
   }
 }
 
-}  // namespace
-
-void DrawPalette(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+void PalettePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   if (!context.show_palette) return;
   const widgets::Look look = widgets::LookOf(context);
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
@@ -91,10 +80,11 @@ void DrawPalette(const ui::Context& context, ui::DrawLog* log, ui::Commands* com
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove);
   log->SetPanel("palette");
   if (ImGui::IsWindowAppearing()) {
-    TheState() = State();
+    query_.clear();
+    marked_ = 0;
     ImGui::SetKeyboardFocusHere();
   }
-  widgets::TextField(look, "##query", &TheState().query,
+  widgets::TextField(look, "##query", &query_,
                      {.hint = ui::Tr(context.language, ui::Text::kPaletteHint)});
   if (ImGui::BeginChild("matches")) DrawMatches(context, commands);
   ImGui::EndChild();

@@ -28,6 +28,7 @@ struct Frame {
   ui::DrawLog* log;
   ui::Commands* commands;
   bool enabled;
+  std::map<std::string, std::string>* drafts;  // of text knobs, by key
 };
 
 void Turn(const Frame& frame, const Knob& knob, const std::string& value) {
@@ -87,9 +88,8 @@ void DrawSlider(const Frame& frame, const Knob& knob) {
 
 // A text knob keeps what is being typed until Enter.
 void DrawTextKnob(const Frame& frame, const Knob& knob) {
-  static std::map<std::string, std::string> drafts;  // UI thread only; one entry a text knob
   const std::string value = ui::ValueInForce(frame.context, knob.key->name);
-  std::string& draft = drafts[knob.key->name];
+  std::string& draft = (*frame.drafts)[knob.key->name];
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = widgets::ContentWidth();
   const float field = frame.look.Px(96);
@@ -216,8 +216,9 @@ void DrawNotice(const Frame& frame) {
 
 }  // namespace
 
-void DrawRunControl(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const Frame frame{context, widgets::LookOf(context), log, commands, ui::CanSteer(context)};
+void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const Frame frame{context,  widgets::LookOf(context), log,
+                    commands, ui::CanSteer(context),    &drafts_};
   DrawPreset(frame);
   DrawSection(frame, KnobSection::kSharding);
   const bool emulated = ui::ValueInForce(context, "transport") == "emulated";

@@ -2,11 +2,21 @@
 // applies, and what the last change did.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "ui/context.h"
 #include "ui/draw_log.h"
 
 namespace shardscope::panels {
 
-void DrawRunControl(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+class RunControlPanel {
+ public:
+  // Fills the current window. Keeps what is being typed into a text knob, nothing else.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+
+ private:
+  std::map<std::string, std::string> drafts_;  // by key
+};
 
 }  // namespace shardscope::panels

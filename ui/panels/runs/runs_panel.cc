@@ -13,6 +13,17 @@
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
+
+// What drawing needs, for one frame.
+struct RunsFrame {
+  const ui::Context& context;
+  widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+};
+
 namespace {
 
 using ui::Text;
@@ -23,52 +34,14 @@ constexpr float kListWidth = 300;
 constexpr float kNameColumn = 190;
 constexpr float kFieldWidth = 150;
 
-// What is being typed. Drafts belong to the panel: nothing else may depend on them. UI thread only.
-struct Drafts {
-  std::string open_path;
-  std::string folder;
-  std::string search;
-  NewRunForm form;
-};
-Drafts& TheDrafts() {
-  static Drafts drafts;
-  return drafts;
-}
-
-struct Frame {
-  const ui::Context& context;
-  widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(Text text) const { return ui::Tr(context.language, text); }
-};
-
-ui::Box ErrorLine(const Frame& frame, const std::string& message) {
+ui::Box ErrorLine(const RunsFrame& frame, const std::string& message) {
   widgets::TextStyle style = widgets::TextOf(frame.look);
   style.size = ui::kSmallTextSize;
   style.color = frame.look.theme.state.bad;
   return widgets::Paragraph(frame.look, style, message);
 }
 
-void DrawOpen(const Frame& frame) {
-  std::string& path = TheDrafts().open_path;
-  widgets::Heading(frame.look, frame.Tr(Text::kRunsOpenTitle));
-  const float button = frame.look.Px(64);
-  const float field = widgets::ContentWidth() - button - frame.look.Px(8);
-  widgets::TextField(frame.look, "##path", &path,
-                     {.hint = frame.Tr(Text::kRunsOpenHint), .width = field});
-  const bool entered = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
-  ImGui::SameLine(0, frame.look.Px(8));
-  const bool clicked = widgets::Button(frame.look, "open", frame.Tr(Text::kRunsOpenButton),
-                                       widgets::Emphasis::kQuiet, button, !path.empty());
-  if ((clicked || entered) && !path.empty()) frame.commands->push_back(ui::OpenRun{path});
-  if (!frame.context.error.empty()) {
-    frame.log->Text("error", frame.context.error, ErrorLine(frame, frame.context.error));
-  }
-}
-
-void DrawRunRow(const Frame& frame, const ui::RunEntry& run) {
+void DrawRunRow(const RunsFrame& frame, const ui::RunEntry& run) {
   const float width = widgets::ContentWidth();
   const float height = frame.look.Px(34);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -98,7 +71,7 @@ void DrawRunRow(const Frame& frame, const ui::RunEntry& run) {
   frame.log->Text("run:" + run.path, run.name, box);
 }
 
-void DrawRunList(const Frame& frame) {
+void DrawRunList(const RunsFrame& frame) {
   widgets::Gap(frame.look, 8);
   widgets::FaintHeading(frame.look, frame.Tr(Text::kRunsRecent));
   if (frame.context.places.runs.empty()) {
@@ -111,27 +84,8 @@ std::string PresetName(const std::string& path) {
   return std::filesystem::path(path).stem().string();
 }
 
-void DrawStartingPoint(const Frame& frame) {
-  NewRunForm& form = TheDrafts().form;
-  std::vector<std::string> options = {frame.Tr(Text::kRunsDefaults)};
-  int chosen = 0;
-  const auto& presets = frame.context.places.presets;
-  for (size_t i = 0; i < presets.size(); ++i) {
-    options.push_back(PresetName(presets[i]));
-    if (presets[i] == form.preset()) chosen = static_cast<int>(i) + 1;
-  }
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
-                    frame.Tr(Text::kRunsPreset));
-  ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
-  if (widgets::Choice(frame.look, "##preset", options, &chosen, frame.look.Px(kFieldWidth + 90))) {
-    form.SetPreset(chosen == 0 ? std::string() : presets[static_cast<size_t>(chosen) - 1]);
-  }
-  if (!form.base_error().empty()) ErrorLine(frame, form.base_error());
-}
-
 // What keeps a folder from taking a run; empty if nothing does.
-std::string FolderError(const Frame& frame, const std::string& folder) {
+std::string FolderError(const RunsFrame& frame, const std::string& folder) {
   if (folder.empty()) return frame.Tr(Text::kRunsFolderEmpty);
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::path(folder) / "run.toml", ignored)) {
@@ -140,8 +94,50 @@ std::string FolderError(const Frame& frame, const std::string& folder) {
   return {};
 }
 
-void DrawFolder(const Frame& frame) {
-  std::string& folder = TheDrafts().folder;
+std::string_view GroupOf(const config::KeyInfo& key) {
+  const size_t dot = key.name.find('.');
+  return dot == std::string::npos ? std::string_view() : std::string_view(key.name).substr(0, dot);
+}
+
+}  // namespace
+
+void RunsPanel::DrawOpen(const RunsFrame& frame) {
+  std::string& path = open_path_;
+  widgets::Heading(frame.look, frame.Tr(Text::kRunsOpenTitle));
+  const float button = frame.look.Px(64);
+  const float field = widgets::ContentWidth() - button - frame.look.Px(8);
+  widgets::TextField(frame.look, "##path", &path,
+                     {.hint = frame.Tr(Text::kRunsOpenHint), .width = field});
+  const bool entered = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
+  ImGui::SameLine(0, frame.look.Px(8));
+  const bool clicked = widgets::Button(frame.look, "open", frame.Tr(Text::kRunsOpenButton),
+                                       widgets::Emphasis::kQuiet, button, !path.empty());
+  if ((clicked || entered) && !path.empty()) frame.commands->push_back(ui::OpenRun{path});
+  if (!frame.context.error.empty()) {
+    frame.log->Text("error", frame.context.error, ErrorLine(frame, frame.context.error));
+  }
+}
+
+void RunsPanel::DrawStartingPoint(const RunsFrame& frame) {
+  std::vector<std::string> options = {frame.Tr(Text::kRunsDefaults)};
+  int chosen = 0;
+  const auto& presets = frame.context.places.presets;
+  for (size_t i = 0; i < presets.size(); ++i) {
+    options.push_back(PresetName(presets[i]));
+    if (presets[i] == form_.preset()) chosen = static_cast<int>(i) + 1;
+  }
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
+                    frame.Tr(Text::kRunsPreset));
+  ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
+  if (widgets::Choice(frame.look, "##preset", options, &chosen, frame.look.Px(kFieldWidth + 90))) {
+    form_.SetPreset(chosen == 0 ? std::string() : presets[static_cast<size_t>(chosen) - 1]);
+  }
+  if (!form_.base_error().empty()) ErrorLine(frame, form_.base_error());
+}
+
+void RunsPanel::DrawFolder(const RunsFrame& frame) {
+  std::string& folder = folder_;
   const std::string& proposed = frame.context.places.new_folder;
   const std::string error = folder.empty() ? "" : FolderError(frame, folder);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -154,32 +150,30 @@ void DrawFolder(const Frame& frame) {
   if (!error.empty()) ErrorLine(frame, error);
 }
 
-void DrawKeyField(const Frame& frame, const config::KeyInfo& key) {
-  NewRunForm& form = TheDrafts().form;
-  const std::string error = form.KeyError(key.name);
-  std::string value = form.Value(key.name);
+void RunsPanel::DrawKeyField(const RunsFrame& frame, const config::KeyInfo& key) {
+  const std::string error = form_.KeyError(key.name);
+  std::string value = form_.Value(key.name);
   std::vector<std::string> options = key.choices;
   if (key.type == config::KeyType::kBool) options = {"true", "false"};
   if (!options.empty()) {
     const auto found = std::find(options.begin(), options.end(), value);
     int chosen = static_cast<int>(found - options.begin());
     if (widgets::Choice(frame.look, "##value", options, &chosen, frame.look.Px(kFieldWidth))) {
-      form.SetValue(key.name, options[static_cast<size_t>(chosen)]);
+      form_.SetValue(key.name, options[static_cast<size_t>(chosen)]);
     }
   } else if (widgets::TextField(frame.look, "##value", &value,
                                 {.hint = key.default_value,
                                  .invalid = !error.empty(),
                                  .mono = true,
                                  .width = frame.look.Px(kFieldWidth)})) {
-    form.SetValue(key.name, value);
+    form_.SetValue(key.name, value);
   }
 }
 
-void DrawKey(const Frame& frame, const config::KeyInfo& key) {
-  NewRunForm& form = TheDrafts().form;
+void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
   ImGui::PushID(key.name.c_str());
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const bool changed = form.IsChanged(key.name);
+  const bool changed = form_.IsChanged(key.name);
   widgets::TextStyle name = widgets::MonoOf(frame.look);
   if (changed) name.color = frame.look.theme.ink.text;
   widgets::DrawText(frame.look, name, {at.x, at.y + frame.look.Px(6)}, key.name);
@@ -192,29 +186,23 @@ void DrawKey(const Frame& frame, const config::KeyInfo& key) {
   if (changed) {
     ImGui::SetCursorScreenPos(right);
     if (widgets::LinkText(frame.look, "reset", frame.Tr(Text::kRunsReset))) {
-      form.ResetValue(key.name);
+      form_.ResetValue(key.name);
     }
   } else if (!key.unit.empty()) {
     widgets::DrawText(frame.look, widgets::FaintOf(frame.look), right, key.unit);
   }
   ImGui::SetCursorScreenPos({at.x, at.y + frame.look.Px(26)});
   ImGui::Dummy({0, 0});
-  const std::string error = form.KeyError(key.name);
+  const std::string error = form_.KeyError(key.name);
   if (!error.empty()) frame.log->Text("error:" + key.name, error, ErrorLine(frame, error));
   ImGui::PopID();
 }
 
-std::string_view GroupOf(const config::KeyInfo& key) {
-  const size_t dot = key.name.find('.');
-  return dot == std::string::npos ? std::string_view() : std::string_view(key.name).substr(0, dot);
-}
-
-void DrawKeys(const Frame& frame) {
-  Drafts& drafts = TheDrafts();
-  const auto keys = MatchingKeys(frame.context.language, drafts.search);
+void RunsPanel::DrawKeys(const RunsFrame& frame) {
+  const auto keys = MatchingKeys(frame.context.language, search_);
   if (keys.empty()) {
     widgets::Paragraph(frame.look, widgets::DimOf(frame.look),
-                       TrFormat(frame.context.language, Text::kRunsNoKey, drafts.search));
+                       TrFormat(frame.context.language, Text::kRunsNoKey, search_));
   }
   std::string_view group;
   for (const config::KeyInfo* key : keys) {
@@ -224,32 +212,29 @@ void DrawKeys(const Frame& frame) {
   }
 }
 
-void DrawStart(const Frame& frame) {
-  Drafts& drafts = TheDrafts();
-  const NewRunForm& form = drafts.form;
-  const std::string folder =
-      drafts.folder.empty() ? frame.context.places.new_folder : drafts.folder;
+void RunsPanel::DrawStart(const RunsFrame& frame) {
+  const std::string folder = folder_.empty() ? frame.context.places.new_folder : folder_;
   const bool trainer = !frame.context.places.trainer.empty();
   const std::string folder_error = FolderError(frame, folder);
-  const bool ready = trainer && form.valid() && folder_error.empty();
+  const bool ready = trainer && form_.valid() && folder_error.empty();
   if (widgets::Button(frame.look, "start", frame.Tr(Text::kRunsStart), widgets::Emphasis::kPrimary,
                       frame.look.Px(130), ready)) {
-    frame.commands->push_back(form.ToCommand(folder));
+    frame.commands->push_back(form_.ToCommand(folder));
   }
   ImGui::SameLine(0, frame.look.Px(12));
   std::string hint;
   if (!trainer) {
     hint = frame.Tr(Text::kRunsNoTrainer);
-  } else if (!form.rule_error().empty()) {
-    hint = form.rule_error();
-  } else if (!form.valid()) {
+  } else if (!form_.rule_error().empty()) {
+    hint = form_.rule_error();
+  } else if (!form_.valid()) {
     hint = frame.Tr(Text::kRunsFix);
   } else if (!folder_error.empty()) {
     hint = folder_error;
-  } else if (form.num_changed() == 1) {
+  } else if (form_.num_changed() == 1) {
     hint = frame.Tr(Text::kRunsOneChanged);
-  } else if (form.num_changed() > 1) {
-    hint = TrFormat(frame.context.language, Text::kRunsChanged, form.num_changed());
+  } else if (form_.num_changed() > 1) {
+    hint = TrFormat(frame.context.language, Text::kRunsChanged, form_.num_changed());
   }
   if (ready) {
     widgets::Paragraph(frame.look, widgets::DimOf(frame.look), hint);
@@ -258,23 +243,21 @@ void DrawStart(const Frame& frame) {
   }
 }
 
-void DrawNewRun(const Frame& frame) {
+void RunsPanel::DrawNewRun(const RunsFrame& frame) {
   widgets::Heading(frame.look, frame.Tr(Text::kRunsNewTitle));
   DrawFolder(frame);
   DrawStartingPoint(frame);
   DrawStart(frame);
   widgets::Gap(frame.look, 8);
   widgets::TextField(
-      frame.look, "##search", &TheDrafts().search,
+      frame.look, "##search", &search_,
       {.hint = frame.Tr(Text::kRunsSearch), .width = frame.look.Px(kNameColumn + kFieldWidth)});
   if (ImGui::BeginChild("keys")) DrawKeys(frame);
   ImGui::EndChild();
 }
 
-}  // namespace
-
-void DrawRuns(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const Frame frame{context, widgets::LookOf(context), log, commands};
+void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const RunsFrame frame{context, widgets::LookOf(context), log, commands};
   widgets::Gap(frame.look, 4);
   if (ImGui::BeginChild("list", {frame.look.Px(kListWidth), 0})) {
     DrawOpen(frame);

@@ -1,11 +1,35 @@
 // Runs: open a run, one of the recent or live ones, or start a new one from a form with every key.
 #pragma once
 
+#include <string>
+
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/runs/new_run_form.h"
 
 namespace shardscope::panels {
 
-void DrawRuns(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+struct RunsFrame;
+
+class RunsPanel {
+ public:
+  // Fills the current window. Keeps what is being typed, nothing else.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+
+ private:
+  void DrawOpen(const RunsFrame& frame);
+  void DrawStartingPoint(const RunsFrame& frame);
+  void DrawFolder(const RunsFrame& frame);
+  void DrawKeyField(const RunsFrame& frame, const config::KeyInfo& key);
+  void DrawKey(const RunsFrame& frame, const config::KeyInfo& key);
+  void DrawKeys(const RunsFrame& frame);
+  void DrawStart(const RunsFrame& frame);
+  void DrawNewRun(const RunsFrame& frame);
+
+  std::string open_path_;
+  std::string folder_;
+  std::string search_;
+  NewRunForm form_;
+};
 
 }  // namespace shardscope::panels
