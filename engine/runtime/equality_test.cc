@@ -151,6 +151,26 @@ TEST(PoisonTest, NothingReadsFreedOrUnwrittenMemory) {
   }
 }
 
+// A missing dependency would show as another result once ops come at other times.
+TEST(JitterTest, DelaysChangeNothing) {
+  TestRun run;
+  run.training.num_ranks = 3;
+  run.training.steps = 3;
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
+      run.policy = plan::Policy();
+      run.policy.preset = preset;
+      run.policy.strategy = strategy;
+      run.policy.reshard_after_forward = strategy == Strategy::kFull;
+      run.policy.forward_prefetch = 1;
+      run.jitter = run.poison = false;
+      const TestResult expected = Train(run);
+      run.jitter = run.poison = true;
+      EXPECT_TRUE(SameBits(Train(run), expected));
+    }
+  }
+}
+
 TEST(PrecisionTest, Bf16ComputeLearnsAndStaysNearTheReference) {
   TestRun run;
   run.model.dtype = plan::DType::kBf16;

@@ -106,6 +106,7 @@ config::Response Steering::Do(int64_t id, config::Action action) {
       checkpoint_ = true;
       break;
   }
+  ++wakes_;
   changed_.notify_all();
   return response;
 }
@@ -124,6 +125,8 @@ Decision Steering::Decide(int64_t step) {
   decision.stop = stop_ || interrupted_.load(std::memory_order_relaxed);
   decision.pause = pause_ && single_steps_ == 0 && !decision.stop;
   decision.checkpoint = std::exchange(checkpoint_, false);
+  decision.wakes = wakes_;
+  is_paused_ = decision.pause;
   if (decision.pause) {
     next_step_ = step;  // open again until the run goes on
   } else {
@@ -133,14 +136,11 @@ Decision Steering::Decide(int64_t step) {
   return decision;
 }
 
-void Steering::WaitWhilePaused() {
+void Steering::WaitWhilePaused(const Decision& pause) {
   std::unique_lock lock(mutex_);
-  is_waiting_ = true;
-  while (pause_ && single_steps_ == 0 && !stop_ && !checkpoint_ &&
-         !interrupted_.load(std::memory_order_relaxed)) {
+  while (wakes_ == pause.wakes && !interrupted_.load(std::memory_order_relaxed)) {
     changed_.wait_for(lock, kSignalPoll);
   }
-  is_waiting_ = false;
 }
 
 void Steering::SetFinished() {
@@ -152,9 +152,9 @@ config::RunStatus Steering::StatusLocked() const {
   config::RunStatus status;
   status.run = run_;
   status.steps = in_force_.GetInt("train.steps");
-  status.step = std::max<int64_t>(0, is_waiting_ ? next_step_ : next_step_ - 1);
+  status.step = std::max<int64_t>(0, is_paused_ ? next_step_ : next_step_ - 1);
   status.state = next_step_ == 0 ? "starting" : "training";
-  if (is_waiting_) status.state = "paused";
+  if (is_paused_) status.state = "paused";
   if (stop_ || interrupted_.load(std::memory_order_relaxed)) status.state = "stopping";
   if (is_finished_) status.state = "finished";
   status.values = in_force_.Values();

@@ -33,6 +33,7 @@ struct Decision {
   bool stop = false;        // that step is not run
   bool pause = false;       // that step waits for the user
   bool checkpoint = false;  // weights are written before that step
+  int64_t wakes = 0;        // for WaitWhilePaused: what had come in when this was decided
 };
 
 class Steering {
@@ -48,8 +49,9 @@ class Steering {
   Decision Decide(int64_t step);
   config::Config config() const;
 
-  // All ranks' host threads, between steps: returns when the run goes on or stops.
-  void WaitWhilePaused();
+  // All ranks' host threads, between steps: returns as soon as something came in after the decision
+  // to pause. What it was is for the next Decide() to say: only then do all ranks know the same.
+  void WaitWhilePaused(const Decision& pause);
 
   // A change that the trainer itself makes (link.bandwidth=auto found its rate). Any thread.
   Status Change(const std::map<std::string, std::string>& values);
@@ -79,7 +81,8 @@ class Steering {
   bool pause_ = false;
   int64_t single_steps_ = 0;  // steps to run although paused
   bool checkpoint_ = false;
-  bool is_waiting_ = false;  // ranks wait in WaitWhilePaused()
+  int64_t wakes_ = 0;       // requests that a paused run has to look at
+  bool is_paused_ = false;  // by the last decision
   bool is_finished_ = false;
 };
 

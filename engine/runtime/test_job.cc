@@ -60,6 +60,13 @@ TestResult Train(const TestRun& run) {
       &sink, /*compute_slots=*/2);
   EXPECT_TRUE(made.ok()) << made.message();
   Ranks& ranks = **made;
+  for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
+    ranks.executor(rank).set_delay_hook([](const executor::OpContext& context) {
+      const auto key = static_cast<uint64_t>(context.step * 64 + context.rank);
+      const auto delay_us = model::MixedBits(key, static_cast<uint64_t>(context.index)) % 300;
+      SleepUntilNs(MonotonicNs() + static_cast<int64_t>(delay_us) * kNsPerUs);
+    });
+  }
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {

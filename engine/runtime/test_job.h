@@ -24,6 +24,7 @@ struct TestRun {
   model::UnitPolicy units;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
   bool poison = false;
+  bool jitter = false;  // every op waits a while, differently each time, before it runs
 };
 
 struct TestResult {

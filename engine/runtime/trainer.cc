@@ -57,7 +57,7 @@ Status LiveTrainer::RankLoop(int rank) {
 
 // One round of a paused run.
 Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_t step) {
-  steering_->WaitWhilePaused();
+  steering_->WaitWhilePaused(entered_[static_cast<size_t>(rank)]->decision);
   std::shared_ptr<const Regime> regime = Agree(rank, step);
   SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
   return regime;

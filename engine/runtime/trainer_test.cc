@@ -1,0 +1,164 @@
+// Whole runs in a folder: what they leave there, what they refuse, and that a live switch of
+// schedules changes no arithmetic.
+#include "engine/runtime/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace shardscope::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TrainerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("trainer-" + std::to_string(getpid()));
+    fs::create_directories(root_);
+    std::ofstream data(root_ / "data.txt");
+    for (int i = 0; i < 300; ++i) data << "line " << i * i << " of the text to learn\n";
+    Set({{"data.path", (root_ / "data.txt").string()},
+         {"run.ranks", "2"},
+         {"model.layers", "2"},
+         {"model.dim", "24"},
+         {"model.heads", "3"},
+         {"model.seq", "16"},
+         {"train.steps", "8"},
+         {"train.batch", "2"}});
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void Set(const std::map<std::string, std::string>& values) {
+    const Status status = config_.SetAll(values);
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+
+  Result<std::unique_ptr<Trainer>> Start(const std::string& name) {
+    Result<Job> job = JobOf(config_, ".");
+    if (!job.ok()) return job.status();
+    TrainerOptions options;
+    options.config = config_;
+    options.folder = (root_ / name).string();
+    options.dump_path = (root_ / (name + ".safetensors")).string();
+    options.on_step = [this](const StepReport& report) { losses_.push_back(report.loss); };
+    options.on_message = [this](const std::string& text) { messages_.push_back(text); };
+    return Trainer::Start(std::move(options), *std::move(job));
+  }
+
+  RunSummary Train(const std::string& name) {
+    losses_.clear();
+    messages_.clear();
+    auto trainer = Start(name);
+    EXPECT_TRUE(trainer.ok()) << trainer.message();
+    if (!trainer.ok()) return {};
+    const Result<RunSummary> summary = (*trainer)->Run();
+    EXPECT_TRUE(summary.ok()) << summary.message();
+    return summary.ok() ? *summary : RunSummary();
+  }
+
+  std::string Read(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(root_ / name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  fs::path root_;
+  config::Config config_;
+  std::vector<double> losses_;
+  std::vector<std::string> messages_;
+};
+
+TEST_F(TrainerTest, LeavesTheFolderOfTheDesign) {
+  const RunSummary summary = Train("a");
+  EXPECT_EQ(summary.steps, 8);
+  EXPECT_FALSE(summary.stopped_early);
+  EXPECT_EQ(losses_.size(), 8u);
+  EXPECT_LT(losses_.back(), losses_.front());
+  for (const char* file : {"a/run.toml", "a/schedules/0.txt", "a/log.txt", "a/checkpoints"}) {
+    EXPECT_TRUE(fs::exists(root_ / file)) << file;
+  }
+  EXPECT_TRUE(summary.trace_path.ends_with(".db"));
+  EXPECT_FALSE(summary.trace_path.ends_with(".live.db"));
+  EXPECT_TRUE(fs::exists(summary.trace_path));
+  const Result<config::Config> written = config::LoadToml((root_ / "a/run.toml").string());
+  ASSERT_TRUE(written.ok()) << written.message();
+  EXPECT_EQ(written->Get("model.dim"), "24");
+}
+
+TEST_F(TrainerTest, RefusesAFolderThatHasARunAndTouchesNothing) {
+  Train("a");
+  const std::string before = Read("a/run.toml");
+  const auto again = Start("a");
+  ASSERT_FALSE(again.ok());
+  EXPECT_NE(again.message().find("has a run in it already"), std::string::npos);
+  EXPECT_EQ(Read("a/run.toml"), before);
+}
+
+TEST_F(TrainerTest, DumpsTheSameBytesWhateverMovesOpsOnly) {
+  Train("a");
+  const std::string expected = Read("a.safetensors");
+  EXPECT_GT(expected.size(), 100000u);
+  Train("b");
+  EXPECT_EQ(Read("b.safetensors"), expected);
+  // Schedules switch while training, twice, and back to one that ran before.
+  config_.AddChange({.step = 2, .set = {{"preset", "fsdp1"}, {"prefetch.backward", "none"}}});
+  config_.AddChange({.step = 4, .set = {{"preset", "fsdp2"}, {"prefetch.backward", "pre"}}});
+  config_.AddChange({.step = 6, .set = {{"strategy", "grad_op"}, {"prefetch.forward", "2"}}});
+  Train("c");
+  EXPECT_EQ(Read("c.safetensors"), expected);
+  EXPECT_TRUE(fs::exists(root_ / "c/schedules/2.txt"));
+  EXPECT_FALSE(fs::exists(root_ / "c/schedules/3.txt"));
+}
+
+TEST_F(TrainerTest, AutoBandwidthIsFoundAndWritten) {
+  Set({{"link.bandwidth", "auto:0.6"}, {"link.latency", "0"}});
+  Train("a");
+  const Result<config::Config> written = config::LoadToml((root_ / "a/run.toml").string());
+  ASSERT_TRUE(written.ok());
+  EXPECT_FALSE(config::GetLinkBandwidth(*written).is_auto);
+  EXPECT_EQ(messages_.size(), 2u);  // what was found, and the change
+}
+
+TEST_F(TrainerTest, StoppingEndsBeforeTheNextStep) {
+  auto trainer = Start("a");
+  ASSERT_TRUE(trainer.ok());
+  (*trainer)->steering().Interrupt();
+  const Result<RunSummary> summary = (*trainer)->Run();
+  ASSERT_TRUE(summary.ok()) << summary.message();
+  EXPECT_EQ(summary->steps, 0);
+  EXPECT_TRUE(summary->stopped_early);
+  EXPECT_TRUE(fs::exists(summary->trace_path));
+}
+
+TEST_F(TrainerTest, CheckpointsHoldEveryRanksRows) {
+  auto trainer = Start("a");
+  ASSERT_TRUE(trainer.ok());
+  const config::Request request{.id = 1, .body = config::DoRequest{config::Action::kCheckpoint}};
+  EXPECT_TRUE((*trainer)->steering().Handle(request).ok);
+  ASSERT_TRUE((*trainer)->Run().ok());
+  const fs::path folder = root_ / "a/checkpoints/step-0";
+  for (const char* file : {"rank-0-of-2.safetensors", "rank-1-of-2.safetensors"}) {
+    EXPECT_GT(fs::file_size(folder / file), 10000u);
+  }
+}
+
+TEST_F(TrainerTest, FailedStartsCreateNothing) {
+  Set({{"train.batch", "4096"}});
+  EXPECT_FALSE(Start("a").ok());  // too little data for one step
+  EXPECT_FALSE(fs::exists(root_ / "a"));
+  Set({{"train.batch", "2"}, {"engine.memory_limit", "1kB"}});
+  EXPECT_FALSE(Start("a").ok());
+  EXPECT_FALSE(fs::exists(root_ / "a"));
+  Set({{"engine.memory_limit", "0"}});
+  config_.AddChange({.step = 1, .set = {{"strategy", "no_shard"}}});
+  const auto refused = Start("a");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.message().find("change at step 1"), std::string::npos);
+  EXPECT_FALSE(fs::exists(root_ / "a"));
+}
+
+}  // namespace
+}  // namespace shardscope::runtime
