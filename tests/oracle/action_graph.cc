@@ -1,0 +1,147 @@
+#include "tests/oracle/action_graph.h"
+
+#include <algorithm>
+
+namespace shardscope::oracle {
+
+using plan::Dependency;
+using plan::DependencyKind;
+using plan::Op;
+using plan::OpIndex;
+
+ActionGraph::ActionGraph(const plan::Schedule& schedule)
+    : schedule_(schedule),
+      first_of_rank_(1, 0),
+      collectives_(schedule.communicators.size(),
+                   std::vector<std::vector<int32_t>>(static_cast<size_t>(schedule.num_ranks))) {
+  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+    const auto num_ops = static_cast<int32_t>(schedule.ProgramOf(rank).ops.size());
+    first_of_rank_.push_back(first_of_rank_.back() + num_ops);
+  }
+  for (int rank = 0; rank < schedule.num_ranks; ++rank) AddRank(rank);
+  AddMeetings();
+  Index();
+}
+
+int ActionGraph::RankOf(int32_t instance) const {
+  const auto after = std::upper_bound(first_of_rank_.begin(), first_of_rank_.end(), instance);
+  return static_cast<int>(after - first_of_rank_.begin()) - 1;
+}
+
+void ActionGraph::AddRank(int rank) {
+  const std::vector<Op>& ops = schedule_.ProgramOf(rank).ops;
+  std::vector<OpIndex> last_of_stream(schedule_.streams.size(), plan::kNone);
+  const auto action = [&](OpIndex op, Stage stage) {
+    return ActionOf(InstanceOf(rank, op), stage);
+  };
+  for (OpIndex index = 0; index < static_cast<OpIndex>(ops.size()); ++index) {
+    const Op& op = ops[static_cast<size_t>(index)];
+    const Action issue = action(index, Stage::kIssue);
+    const Action start = action(index, Stage::kStart);
+    AddEdge(issue, start);
+    AddEdge(start, action(index, Stage::kEnd));
+    if (index > 0) {
+      // The host goes on as soon as it has issued, unless it ran the op itself.
+      const bool on_host = ops[static_cast<size_t>(index) - 1].stream == 0;
+      AddEdge(action(index - 1, on_host ? Stage::kEnd : Stage::kIssue), issue);
+    }
+    for (const Dependency& wait : op.dependencies) {
+      if (wait.kind == DependencyKind::kStream) {
+        const OpIndex last = last_of_stream[static_cast<size_t>(wait.target)];
+        if (last != plan::kNone) AddEdge(action(last, Stage::kEnd), start);
+      } else if (wait.target < 0 || wait.target >= index) {
+        findings_.push_back({Harm::kNoSuchThing, rank, index});
+      } else {
+        AddEdge(action(wait.target, Stage::kEnd),
+                wait.kind == DependencyKind::kHost ? issue : start);
+      }
+    }
+    OpIndex& previous = last_of_stream[static_cast<size_t>(op.stream)];
+    if (previous != plan::kNone) AddEdge(action(previous, Stage::kEnd), start);
+    previous = index;
+    if (plan::CategoryOf(op.kind) != plan::Category::kCommunication) continue;
+    if (op.communicator < 0 || static_cast<size_t>(op.communicator) >= collectives_.size()) {
+      findings_.push_back({Harm::kNoSuchThing, rank, index});
+      continue;
+    }
+    std::vector<int32_t>& queue =
+        collectives_[static_cast<size_t>(op.communicator)][static_cast<size_t>(rank)];
+    if (!queue.empty()) AddEdge(ActionOf(queue.back(), Stage::kEnd), start);
+    queue.push_back(InstanceOf(rank, index));
+  }
+}
+
+void ActionGraph::AddMeetings() {
+  const auto op_of = [&](int rank, OpIndex op) -> const Op& {
+    return schedule_.ProgramOf(rank).ops[static_cast<size_t>(op)];
+  };
+  for (const std::vector<std::vector<int32_t>>& queues : collectives_) {
+    size_t longest = 0;
+    for (const std::vector<int32_t>& queue : queues) longest = std::max(longest, queue.size());
+    for (size_t number = 0; number < longest; ++number) {
+      const Action meeting = FirstMeeting() + static_cast<Action>(meetings_.size());
+      Meeting& members = meetings_.emplace_back();
+      const bool all_come = std::all_of(queues.begin(), queues.end(),
+                                        [&](const auto& queue) { return number < queue.size(); });
+      // A wait for itself: the meeting never happens.
+      if (!all_come) AddEdge(meeting, meeting);
+      for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+        const std::vector<int32_t>& queue = queues[static_cast<size_t>(rank)];
+        if (number >= queue.size()) continue;
+        const int32_t instance = queue[number];
+        members.instances.push_back(instance);
+        AddEdge(ActionOf(instance, Stage::kStart), meeting);
+        AddEdge(meeting, ActionOf(instance, Stage::kEnd));
+        if (!all_come) {
+          findings_.push_back({Harm::kNoPartner, rank, OpOf(instance)});
+          continue;
+        }
+        const Op& first = op_of(0, OpOf(members.instances.front()));
+        const Op& here = op_of(rank, OpOf(instance));
+        if (first.kind == here.kind && first.unit == here.unit &&
+            first.micro_batch == here.micro_batch && first.dtype == here.dtype &&
+            first.payload_bytes == here.payload_bytes) {
+          continue;
+        }
+        findings_.push_back(
+            {Harm::kMismatch, rank, OpOf(instance), OpOf(members.instances.front())});
+      }
+    }
+  }
+}
+
+void ActionGraph::Index() {
+  const size_t num_actions = static_cast<size_t>(FirstMeeting()) + meetings_.size();
+  num_before_.assign(num_actions, 0);
+  start_.assign(num_actions + 1, 0);
+  for (const Edge& edge : edges_) {
+    ++num_before_[static_cast<size_t>(edge.after)];
+    ++start_[static_cast<size_t>(edge.before) + 1];
+  }
+  for (size_t action = 0; action < num_actions; ++action) start_[action + 1] += start_[action];
+  after_.resize(edges_.size() + 1);  // one more, so that end() of the last action has an address
+  std::vector<size_t> next = start_;
+  for (const Edge& edge : edges_) {
+    after_[next[static_cast<size_t>(edge.before)]++] = edge.after;
+  }
+}
+
+std::vector<bool> ActionGraph::Ancestors(Action action) const {
+  std::vector<std::vector<Action>> before(num_before_.size());
+  for (const Edge& edge : edges_) before[static_cast<size_t>(edge.after)].push_back(edge.before);
+  std::vector<bool> found(num_before_.size());
+  std::vector<Action> pending = {action};
+  found[static_cast<size_t>(action)] = true;
+  while (!pending.empty()) {
+    const Action next = pending.back();
+    pending.pop_back();
+    for (const Action earlier : before[static_cast<size_t>(next)]) {
+      if (found[static_cast<size_t>(earlier)]) continue;
+      found[static_cast<size_t>(earlier)] = true;
+      pending.push_back(earlier);
+    }
+  }
+  return found;
+}
+
+}  // namespace shardscope::oracle

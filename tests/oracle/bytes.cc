@@ -1,0 +1,143 @@
+#include "tests/oracle/bytes.h"
+
+#include <array>
+#include <set>
+
+namespace shardscope::oracle {
+namespace {
+
+using plan::Buffer;
+using plan::BufferId;
+using plan::BufferKind;
+using plan::Op;
+using plan::OpIndex;
+using plan::OpKind;
+
+// Master weights, parameters as computed with, gradients as reduced: one dtype each.
+enum class Width : uint8_t { kMaster, kParameter, kReduce };
+constexpr int kNumWidths = 3;
+
+struct Content {
+  Width width = Width::kMaster;
+  int64_t elements = 0;  // 0: not a unit's
+};
+
+class BytesCheck {
+ public:
+  BytesCheck(const plan::Schedule& schedule, int rank)
+      : schedule_(schedule), program_(schedule.ProgramOf(rank)), rank_(rank) {
+    for (const Op& op : program_.ops) {
+      if (op.kind == OpKind::kAllGather) sharded_ = true;
+    }
+  }
+
+  std::vector<Finding> Run() {
+    for (OpIndex index = 0; index < static_cast<OpIndex>(program_.ops.size()); ++index) {
+      const Op& op = program_.ops[static_cast<size_t>(index)];
+      for (const auto* list : {&op.allocates, &op.reads, &op.writes, &op.frees}) {
+        for (const BufferId id : *list) CheckBuffer(index, id);
+      }
+      if (plan::CategoryOf(op.kind) == plan::Category::kCommunication) CheckCollective(index, op);
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  int64_t Shards() const { return sharded_ ? schedule_.num_ranks : 1; }
+
+  // Of one rank: each parameter's rows rounded up to the same number on every rank.
+  int64_t ShardElements(int32_t unit) const {
+    int64_t elements = 0;
+    for (const plan::Parameter& parameter : schedule_.units[static_cast<size_t>(unit)].parameters) {
+      int64_t total = 1;
+      for (const int64_t size : parameter.shape) total *= size;
+      const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
+      int64_t padded = rows;
+      while (padded % Shards() != 0) ++padded;
+      elements += total / rows * (padded / Shards());
+    }
+    return elements;
+  }
+
+  Content ContentOf(const Buffer& buffer) const {
+    if (buffer.unit == plan::kNone) return {};
+    const int64_t shard = ShardElements(buffer.unit);
+    switch (buffer.kind) {
+      case BufferKind::kParameterShard:
+      case BufferKind::kGradientShard:
+        return {Width::kMaster, shard};
+      case BufferKind::kOptimizerState:
+        return {Width::kMaster, 2 * shard};
+      case BufferKind::kCastShard:
+        return {Width::kParameter, shard};
+      case BufferKind::kAllGatherOutput:
+      case BufferKind::kUnsharded:
+      case BufferKind::kGradient:
+        return {Width::kParameter, Shards() * shard};
+      case BufferKind::kReduceScatterInput:
+        return {Width::kReduce, Shards() * shard};
+      case BufferKind::kReduceScatterOutput:
+        return {Width::kReduce, shard};
+      default:
+        return {};
+    }
+  }
+
+  void CheckBuffer(OpIndex index, BufferId id) {
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+    const Content content = ContentOf(buffer);
+    if (content.elements == 0) return;
+    int64_t& width = widths_[static_cast<size_t>(content.width)];
+    if (width == 0) width = buffer.bytes / content.elements;
+    const bool known = width == 2 || width == 4 || width == 8;
+    if (!known || buffer.bytes != width * content.elements) Find(index, id);
+  }
+
+  void CheckCollective(OpIndex index, const Op& op) {
+    const int64_t others = schedule_.num_ranks - 1;
+    int64_t wire = op.payload_bytes * others / schedule_.num_ranks;
+    if (op.kind == OpKind::kAllReduce) wire *= 2;
+    if (op.wire_bytes != wire) Find(index, plan::kNone);
+    const int64_t width = plan::BytesOf(op.dtype);
+    const int64_t elements = op.unit == plan::kNone ? 1 : Shards() * ShardElements(op.unit);
+    if (op.payload_bytes != width * elements) Find(index, plan::kNone);
+    // An in-place all-gather reads its own slot of the whole.
+    for (const BufferId id : op.reads) {
+      const bool part = op.kind == OpKind::kAllGather && op.writes != op.reads;
+      CheckSide(index, op, id, part);
+    }
+    for (const BufferId id : op.writes) {
+      CheckSide(index, op, id, op.kind == OpKind::kReduceScatter);
+    }
+  }
+
+  void CheckSide(OpIndex index, const Op& op, BufferId id, bool part) {
+    const int64_t bytes = program_.buffers[static_cast<size_t>(id)].bytes;
+    if (bytes * (part ? Shards() : 1) != op.payload_bytes) Find(index, id);
+  }
+
+  void Find(OpIndex index, BufferId id) {
+    findings_.push_back({Harm::kBytes, rank_, index, plan::kNone, id});
+  }
+
+  const plan::Schedule& schedule_;
+  const plan::Program& program_;
+  const int rank_;
+  bool sharded_ = false;
+  std::array<int64_t, kNumWidths> widths_{};  // bytes an element, as the first buffer has it
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> CheckBytes(const plan::Schedule& schedule) {
+  std::set<int32_t> checked;
+  std::vector<Finding> findings;
+  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+    if (!checked.insert(schedule.program_of_rank[static_cast<size_t>(rank)]).second) continue;
+    for (const Finding& finding : BytesCheck(schedule, rank).Run()) findings.push_back(finding);
+  }
+  return findings;
+}
+
+}  // namespace shardscope::oracle

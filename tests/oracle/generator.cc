@@ -1,0 +1,107 @@
+#include "tests/oracle/generator.h"
+
+#include <initializer_list>
+#include <string>
+
+namespace shardscope::oracle {
+namespace {
+
+template <typename T>
+T OneOf(std::initializer_list<T> choices, Random& random) {
+  return choices.begin()[random.Below(static_cast<int64_t>(choices.size()))];
+}
+
+plan::Unit RandomUnit(const std::string& name, Random& random) {
+  plan::Unit unit;
+  unit.name = name;
+  const int num_parameters = random.Between(1, 4);
+  for (int number = 0; number < num_parameters; ++number) {
+    plan::Parameter parameter;
+    parameter.name = name + ".p" + std::to_string(number);
+    const int num_dimensions = random.Between(0, 3);
+    for (int dimension = 0; dimension < num_dimensions; ++dimension) {
+      parameter.shape.push_back(random.Between(1, 13));
+    }
+    unit.parameters.push_back(parameter);
+  }
+  return unit;
+}
+
+void AddSegment(int32_t unit, Random& random, plan::ModelDescription* model) {
+  plan::Segment segment;
+  segment.name = "segment" + std::to_string(model->segments.size());
+  segment.unit = unit;
+  segment.activation_bytes = random.Between(1, 1000);
+  segment.output_bytes = random.Between(1, 1000);
+  model->segments.push_back(segment);
+}
+
+int32_t AddUnit(const std::string& name, Random& random, plan::ModelDescription* model) {
+  model->units.push_back(RandomUnit(name, random));
+  return static_cast<int32_t>(model->units.size()) - 1;
+}
+
+}  // namespace
+
+plan::ModelDescription RandomModel(Random& random) {
+  plan::ModelDescription model;
+  model.batch_bytes = random.Between(1, 1000);
+  const bool root = random.OneIn(2);
+  if (root) {
+    AddSegment(AddUnit("root", random, &model), random, &model);
+    model.units.front().is_root = true;
+  }
+  const int num_blocks = random.Between(root ? 0 : 1, 4);
+  for (int block = 0; block < num_blocks; ++block) {
+    if (random.OneIn(8)) AddSegment(plan::kNone, random, &model);
+    const int32_t unit = AddUnit("block" + std::to_string(block), random, &model);
+    const int num_segments = random.Between(1, 3);
+    for (int segment = 0; segment < num_segments; ++segment) AddSegment(unit, random, &model);
+  }
+  // The head: the root's, the first unit's once more (tied embedding), or of its own.
+  if (root && !random.OneIn(4)) {
+    AddSegment(0, random, &model);
+  } else if (random.OneIn(5)) {
+    AddSegment(static_cast<int32_t>(random.Below(static_cast<int64_t>(model.units.size()))), random,
+               &model);
+  } else if (random.OneIn(2)) {
+    AddSegment(AddUnit("head", random, &model), random, &model);
+  } else if (random.OneIn(6)) {
+    AddSegment(plan::kNone, random, &model);
+  }
+  return model;
+}
+
+plan::Policy RandomArithmetic(Random& random) {
+  using plan::DType;
+  plan::Policy policy;
+  policy.num_ranks = OneOf<int>({1, 2, 2, 2, 3, 3, 4, 5}, random);
+  policy.micro_batches = OneOf<int>({1, 1, 2, 3}, random);
+  if (random.OneIn(6)) {
+    policy.master_dtype = policy.param_dtype = policy.reduce_dtype = DType::kFp64;
+    return policy;
+  }
+  policy.param_dtype = OneOf<DType>({DType::kFp32, DType::kBf16}, random);
+  policy.reduce_dtype = OneOf<DType>({DType::kFp32, DType::kBf16}, random);
+  return policy;
+}
+
+plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
+  using plan::BackwardPrefetch;
+  using plan::Strategy;
+  plan::Policy policy = arithmetic;
+  policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
+  policy.strategy = OneOf<Strategy>(
+      {Strategy::kFull, Strategy::kFull, Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard},
+      random);
+  policy.reshard_after_forward = !random.OneIn(4);
+  policy.backward_prefetch = OneOf<BackwardPrefetch>(
+      {BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone}, random);
+  policy.backward_depth = random.Between(1, 3);
+  policy.forward_prefetch = random.Between(0, 3);
+  policy.prefetch_limit = random.Between(0, 3);
+  policy.run_ahead = random.Between(-1, 3);
+  return policy;
+}
+
+}  // namespace shardscope::oracle

@@ -1,0 +1,86 @@
+// Every schedule that builders and passes make from random models and policies runs in many random
+// interleavings, without a finding, and always computes what the model's arithmetic gives.
+#include <gmock/gmock.h>
+
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "engine/plan/policy.h"
+#include "engine/plan/text.h"
+#include "tests/oracle/bytes.h"
+#include "tests/oracle/generator.h"
+#include "tests/oracle/interpreter.h"
+#include "tests/oracle/options.h"
+#include "tests/oracle/reference.h"
+
+namespace shardscope::oracle {
+namespace {
+
+constexpr int kPoliciesOfAModel = 5;
+
+std::string Problems(const plan::Schedule& schedule, const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) text += Describe(schedule, finding) + "\n";
+  if (!text.empty()) text += plan::PrintSchedule(schedule);
+  return text;
+}
+
+struct Tally {
+  int schedules = 0;
+  int64_t interleavings = 0;
+  int64_t actions = 0;
+  std::set<std::string> names;  // distinct combinations of knobs
+};
+
+// The result of one schedule, the same in all interleavings.
+Value RunAll(const plan::Schedule& schedule, uint64_t seed, Tally* tally) {
+  EXPECT_EQ(Problems(schedule, CheckBytes(schedule)), "") << schedule.name;
+  Interpreter interpreter(schedule);
+  std::set<Value> results;
+  for (int number = 0; number < TestOptions().interleavings; ++number) {
+    const uint64_t order = seed + static_cast<uint64_t>(number);
+    const Outcome outcome = interpreter.Run(RandomOrder(schedule, interpreter.graph(), order));
+    results.insert(outcome.result);
+    EXPECT_TRUE(outcome.findings.empty()) << "interleaving " << order << "\n"
+                                          << Problems(schedule, outcome.findings);
+    if (!outcome.findings.empty()) break;
+  }
+  EXPECT_EQ(results.size(), 1U) << schedule.name;
+  ++tally->schedules;
+  tally->interleavings += TestOptions().interleavings;
+  tally->actions += int64_t{TestOptions().interleavings} * interpreter.graph().num_actions();
+  tally->names.insert(schedule.name);
+  return results.empty() ? kPoison : *results.begin();
+}
+
+TEST(RandomSchedules, ComputeTheSameInEveryInterleaving) {
+  Random random(TestOptions().seed);
+  Tally tally;
+  while (tally.schedules < TestOptions().schedules && !HasFailure()) {
+    const plan::ModelDescription model = RandomModel(random);
+    const plan::Policy arithmetic = RandomArithmetic(random);
+    // By whether parameters are sharded: those that do the same arithmetic agree.
+    std::map<bool, Value> results;
+    for (int number = 0; number < kPoliciesOfAModel; ++number) {
+      const plan::Policy policy = RandomKnobs(arithmetic, random);
+      const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
+      ASSERT_TRUE(schedule.ok()) << schedule.message();
+      const Value result = RunAll(*schedule, random.Next(), &tally);
+      const bool sharded = policy.strategy != plan::Strategy::kNoShard;
+      EXPECT_EQ(results.emplace(sharded, result).first->second, result) << schedule->name;
+      EXPECT_EQ(result, ReferenceResult(model, policy)) << schedule->name << "\n"
+                                                        << plan::PrintSchedule(*schedule);
+    }
+    // The result tells arithmetics apart.
+    if (results.size() == 2) {
+      EXPECT_NE(results[true], results[false]);
+    }
+  }
+  std::cout << tally.schedules << " schedules (" << tally.names.size()
+            << " combinations of knobs), " << tally.interleavings << " interleavings, "
+            << tally.actions << " actions\n";
+}
+
+}  // namespace
+}  // namespace shardscope::oracle

@@ -1,0 +1,77 @@
+// Symbolic values: what a buffer holds, as a hash of how it came about. Two orders of the same
+// arithmetic give the same value, anything else (another input, another order of a sum, another
+// rank's data) gives another one. Shared by the interpreter and the reference, because it *is* the
+// arithmetic.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/plan/op.h"
+
+namespace shardscope::oracle {
+
+using Value = uint64_t;
+inline constexpr Value kPoison = 0;  // never written, or freed
+
+// The finaliser of splitmix64: a bijection without structure.
+constexpr Value Scramble(Value value) {
+  value += 0x9e3779b97f4a7c15U;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31);
+}
+
+// Depends on the order of its arguments.
+constexpr Value Mix(Value first, Value second) { return Scramble(first ^ Scramble(second)); }
+
+enum class Term : uint64_t {
+  kInitial = 1,  // a persistent buffer before the step
+  kBatch,
+  kInput,     // one input of an op, by role
+  kForward,   // what a segment's forward saves
+  kBackward,  // what a segment's backward makes
+  kGather,
+  kReduceScatter,
+  kAllReduce,
+  kAdd,
+  kNorm,
+  kOptimizer,
+};
+
+// The roots of all values.
+template <typename... Parts>
+constexpr Value Symbol(Term term, Parts... parts) {
+  Value value = Scramble(static_cast<Value>(term));
+  ((value = Mix(value, static_cast<Value>(parts))), ...);
+  return value;
+}
+
+// One input of a compute or optimizer op. Such ops add up their inputs, so the order in which an op
+// lists them does not matter, but what each of them is does. Parameters are the same whether they
+// were gathered, cast or are the rank's own: copies change no value.
+constexpr Value Input(const plan::Buffer& buffer, Value value) {
+  using plan::BufferKind;
+  const bool parameters =
+      buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kCastShard;
+  const BufferKind role = parameters ? BufferKind::kParameterShard : buffer.kind;
+  return Symbol(Term::kInput, role, buffer.unit, buffer.segment, value);
+}
+
+// A small fast generator; the same numbers on every machine.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(Scramble(seed)) {}
+  uint64_t Next() { return Scramble(state_ += 0x9e3779b97f4a7c15U); }
+  // Uniform in [0, count); count > 0.
+  int64_t Below(int64_t count) {
+    return static_cast<int64_t>(Next() % static_cast<uint64_t>(count));
+  }
+  // Uniform in [low, high].
+  int Between(int low, int high) { return low + static_cast<int>(Below(high - low + 1)); }
+  bool OneIn(int64_t count) { return Below(count) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace shardscope::oracle
