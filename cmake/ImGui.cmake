@@ -9,7 +9,7 @@
 set(BUNDLE ${SHARDSCOPE_CACHE}/sources/imgui_bundle-1.93.0/external)
 set(IMGUI_ROOT ${BUNDLE}/imgui/imgui)
 set(IMPLOT_ROOT ${BUNDLE}/implot/implot)
-set(TEST_ENGINE_ROOT ${BUNDLE}/imgui_test_engine/imgui_test_engine)
+set(TEST_ENGINE_ROOT ${BUNDLE}/imgui_test_engine/imgui_test_engine/imgui_test_engine)
 if(NOT EXISTS ${IMGUI_ROOT}/imgui.h)
   message(FATAL_ERROR "Dear ImGui is not in ${SHARDSCOPE_CACHE}: run scripts/setup first "
                       "(or configure with -DSHARDSCOPE_UI=OFF for the headless commands)")
@@ -42,7 +42,7 @@ shardscope_imgui_library(imgui_testable ${TEST_ENGINE_SOURCES})
 set_target_properties(imgui_testable PROPERTIES EXCLUDE_FROM_ALL ON)
 target_include_directories(imgui_testable SYSTEM PUBLIC ${TEST_ENGINE_ROOT} ${TEST_ENGINE_ROOT}/..)
 target_compile_definitions(imgui_testable PUBLIC
-  IMGUI_ENABLE_TEST_ENGINE IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1)
+  IMGUI_ENABLE_TEST_ENGINE= IMGUI_TEST_ENGINE_ENABLE_COROUTINE_STDTHREAD_IMPL=1)
 target_link_libraries(imgui_testable PUBLIC Threads::Threads)
 
 add_library(imgui INTERFACE)

@@ -15,6 +15,7 @@
 #include "ui/shell/key_input.h"
 #include "ui/shell/run/places.h"
 #include "ui/shell/shell_dispatch.h"
+#include "ui/timeline/facts.h"
 
 namespace shardscope::shell {
 namespace {
@@ -23,6 +24,7 @@ constexpr double kPlacesSeconds = 2;
 constexpr double kStartingSeconds = 0.1;  // how often a started training is looked for
 constexpr double kLiveSeconds = 0.25;     // control status and log of a live run
 constexpr double kIdleSeconds = 3600;     // nothing to wait for but input and new rows
+constexpr size_t kUnfoldedRanks = 3;
 constexpr size_t kMaxMessages = 500;
 constexpr const char* kHost = "##host";
 constexpr const char* kDockSpace = "dock";
@@ -80,8 +82,22 @@ void Shell::OpenSnapshot(query::SnapshotPtr snapshot) {
 
 void Shell::ShowStep(int32_t step) {
   if (!context_.snapshot) return;
-  view_.Reset(InitialView(*context_.snapshot, step));
+  ShowFirst(*context_.snapshot, step);
   view_is_set_ = true;
+}
+
+// What a run shows when it is opened: a view that teaches, with the op that teaches most selected,
+// and as many ranks unfolded as the default window holds.
+void Shell::ShowFirst(const query::Snapshot& snapshot, int32_t step) {
+  view_.Reset(InitialView(snapshot, step));
+  for (size_t i = kUnfoldedRanks; i < snapshot.ranks.size(); ++i) {
+    context_.folded_ranks.insert(snapshot.ranks[i].rank);
+  }
+  if (snapshot.state == query::TraceState::kLive && !options_.headless) return;
+  const timeline::Range range{view_.view().start_ns, view_.view().end_ns};
+  if (const auto op_run = timeline::MostInstructiveOp(snapshot, range)) {
+    context_.selection = {*op_run, snapshot.ranks.front().rank, {}};
+  }
 }
 
 void Shell::UpdateStarting() {
@@ -111,7 +127,9 @@ void Shell::UpdateStarting() {
 void Shell::UpdatePlaces() {
   if (options_.headless || Now() < next_places_seconds_) return;
   next_places_seconds_ = Now() + kPlacesSeconds;
-  context_.places = FindPlaces(options_.settings.recent, ProgramFolder());
+  context_.places =
+      FindPlaces(options_.settings.recent,
+                 options_.program_folder.empty() ? ProgramFolder() : options_.program_folder);
 }
 
 void Shell::UpdateContext() {
@@ -123,7 +141,7 @@ void Shell::UpdateContext() {
     const query::Snapshot& snapshot = *context_.snapshot;
     const bool has_steps = !snapshot.ranks.empty() && !snapshot.ranks.front().steps.empty();
     if (!view_is_set_ && (has_steps || snapshot.end_ns > snapshot.start_ns)) {
-      view_.Reset(InitialView(snapshot));
+      ShowFirst(snapshot, -1);
       // Until the first step is done the view grows with the run.
       view_is_set_ = has_steps;
       if (session_->live()) view_.SetFollow(true, &snapshot, Now());

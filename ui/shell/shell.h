@@ -26,6 +26,7 @@ namespace shardscope::shell {
 struct ShellOptions {
   Settings settings;
   std::string settings_folder;  // empty: nothing is remembered
+  std::string program_folder;   // where shardscope-train is; empty: beside this program
   bool headless = false;        // no animation, no hover, no clock
   bool log_drawing = false;     // fill draw_log()
   std::function<void()> wake;   // called on any thread when there is something new to draw
@@ -60,6 +61,7 @@ class Shell {
   friend struct Dispatcher;  // shell_dispatch.cc: one function a command
 
   void UpdateContext();
+  void ShowFirst(const query::Snapshot& snapshot, int32_t step);
   void UpdateStarting();
   void UpdatePlaces();
   void DrawWindow(ui::Commands* commands);

@@ -1,0 +1,51 @@
+// Harness: the real shell and panels without a window, driven by the Dear ImGui Test Engine. Test
+// support.
+#pragma once
+
+#include <imgui.h>
+#include <imgui_te_context.h>
+#include <imgui_te_engine.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ui/shell/backend/gui.h"
+#include "ui/shell/backend/headless.h"
+#include "ui/shell/shell.h"
+
+namespace shardscope::ui_test {
+
+class Harness {
+ public:
+  // `folder`: where settings go; empty: nowhere. `programs`: where shardscope-train is.
+  explicit Harness(const std::string& folder = {}, const std::string& programs = {});
+  ~Harness();
+
+  shell::Shell& shell() { return *shell_; }
+  const ui::Context& context() const { return shell_->context(); }
+  const ui::DrawLog& log() const { return shell_->draw_log(); }
+
+  // Draws one frame, or many.
+  void Frames(int count = 1);
+
+  // Draws frames in real time until `condition` holds; false after `seconds`.
+  bool Until(const std::function<bool()>& condition, double seconds);
+
+  // Runs `script` as a Test Engine test; true if it made no error.
+  bool Drive(std::function<void(ImGuiTestContext*)> script);
+
+ private:
+  shell::Gui gui_;
+  shell::NullSurface surface_;
+  std::unique_ptr<shell::Shell> shell_;
+  ImGuiTestEngine* engine_;
+  std::function<void(ImGuiTestContext*)> script_;
+  std::deque<std::string> names_;  // the engine keeps pointers to them
+};
+
+// The middle of what was drawn as `id` in `panel`; fails the script if it was not drawn.
+ImVec2 PlaceOf(const Harness& harness, const char* panel, const std::string& id);
+
+}  // namespace shardscope::ui_test

@@ -1,0 +1,203 @@
+// The real panels, driven as a user would: zoom, select, palette, keys, the form of a new run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "tests/ui/harness.h"
+#include "trace/analysis/lesson_snapshot.h"
+#include "ui/values.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+class PanelsTest : public testing::Test {
+ protected:
+  void OpenLesson() {
+    harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(4, 24, 12));
+    harness_.Frames(8);
+  }
+  int64_t Span() const { return harness_.context().view.end_ns - harness_.context().view.start_ns; }
+  // "op_run:0:1234" of the first op of `rank` that was drawn with a body wide enough to click.
+  std::optional<ui::DrawnItem> WideOp(int rank) const {
+    const std::string prefix = "op_run:" + std::to_string(rank) + ":";
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      if (item.panel == "timeline" && item.id.rfind(prefix, 0) == 0 &&
+          item.box.x1 - item.box.x0 > 20) {
+        return item;
+      }
+    }
+    return std::nullopt;
+  }
+  static ImVec2 Middle(const ui::DrawnItem& item) {
+    return {(item.box.x0 + item.box.x1) / 2, (item.box.y0 + item.box.y1) / 2};
+  }
+
+  Harness harness_;
+};
+
+TEST_F(PanelsTest, WithoutARunEveryPanelSaysWhatToDo) {
+  for (const char* panel : {"timeline", "memory", "overlap", "details"}) {
+    ASSERT_NE(harness_.log().Find(panel, "empty"), nullptr) << panel;
+    EXPECT_FALSE(harness_.log().Find(panel, "empty")->text.empty()) << panel;
+  }
+  EXPECT_NE(harness_.log().Find("run_control", "notice"), nullptr);
+}
+
+TEST_F(PanelsTest, WheelZoomsAtTheCursorAndBackspaceUndoes) {
+  OpenLesson();
+  const auto op = WideOp(0);
+  ASSERT_TRUE(op);
+  const ui::View before = harness_.context().view;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(Middle(*op));
+    test->MouseWheelY(1);
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  const ui::View zoomed = harness_.context().view;
+  const double ratio =
+      static_cast<double>(Span()) / static_cast<double>(before.end_ns - before.start_ns);
+  EXPECT_NEAR(ratio, 1 / 1.25, 0.06);
+  EXPECT_GT(zoomed.start_ns, before.start_ns);
+  EXPECT_LT(zoomed.end_ns, before.end_ns);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_Backspace);
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_EQ(harness_.context().view.start_ns, before.start_ns);
+  EXPECT_EQ(harness_.context().view.end_ns, before.end_ns);
+}
+
+TEST_F(PanelsTest, KeysPanAndZoomAndFitTheSelection) {
+  OpenLesson();
+  const ui::View before = harness_.context().view;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_D);
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_GT(harness_.context().view.start_ns, before.start_ns);
+  EXPECT_EQ(Span(), before.end_ns - before.start_ns);
+  const auto op = WideOp(0);
+  ASSERT_TRUE(op);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(Middle(*op));
+    test->MouseClick();
+    test->KeyPress(ImGuiKey_F);
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_LT(Span(), (before.end_ns - before.start_ns) / 2);
+}
+
+TEST_F(PanelsTest, ClickSelectsAnOpAndDetailsTellAboutIt) {
+  OpenLesson();
+  const auto op = WideOp(1);
+  ASSERT_TRUE(op);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(Middle(*op));
+    test->MouseClick();
+  }));
+  const std::string id = "op_run:1:" + std::to_string(harness_.context().selection.op_run);
+  EXPECT_EQ(id, op->id);
+  EXPECT_EQ(harness_.context().selection.rank, 1);
+  EXPECT_NE(harness_.log().Find("details", "title"), nullptr);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
+  EXPECT_EQ(harness_.context().selection.op_run, -1);
+}
+
+TEST_F(PanelsTest, FinishedRunShowsItsKnobsButTurnsNone) {
+  OpenLesson();
+  EXPECT_EQ(harness_.log().Find("run_control", "knob:prefetch.backward")->text, "pre");
+  EXPECT_NE(harness_.log().Find("run_control", "notice"), nullptr);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###run_control");
+    test->MouseMove("prefetch.backward/segments/post", ImGuiTestOpFlags_NoError);
+    test->MouseClick();
+  }));
+  EXPECT_TRUE(harness_.context().control.unsent.empty());
+  EXPECT_EQ(harness_.log().Find("run_control", "pending:prefetch.backward"), nullptr);
+}
+
+TEST_F(PanelsTest, PaletteRunsACommandByName) {
+  EXPECT_EQ(harness_.context().theme_name, ui::ThemeName::kDark);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_P);
+    test->Yield(2);
+    test->KeyChars("dark or light");
+    test->KeyPress(ImGuiKey_Enter);
+  }));
+  EXPECT_EQ(harness_.context().theme_name, ui::ThemeName::kLight);
+  EXPECT_FALSE(harness_.context().show_palette);
+}
+
+TEST_F(PanelsTest, QuestionMarkListsTheKeysAndEscapeClosesThem) {
+  EXPECT_TRUE(harness_.Drive(
+      [](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Shift | ImGuiKey_Slash); }));
+  EXPECT_TRUE(harness_.context().show_keys);
+  ASSERT_NE(harness_.log().Find("keys", "key:Ctrl+P"), nullptr);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
+  EXPECT_FALSE(harness_.context().show_keys);
+}
+
+TEST_F(PanelsTest, FormOfANewRunValidatesWhileTyping) {
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    test->Yield(3);
+    test->SetRef("//###runs");
+    test->ItemInputValue("**/##search", "train.steps");
+    test->ItemInputValue("**/train.steps/##value", "many");
+  }));
+  const ui::DrawnItem* error = harness_.log().Find("runs", "error:train.steps");
+  ASSERT_NE(error, nullptr);
+  EXPECT_THAT(error->text, testing::HasSubstr("train.steps"));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###runs");
+    test->ItemInputValue("**/train.steps/##value", "50");
+  }));
+  EXPECT_EQ(harness_.log().Find("runs", "error:train.steps"), nullptr);
+}
+
+TEST_F(PanelsTest, OpeningWhatIsNoRunSaysSo) {
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
+    test->Yield(3);
+    test->SetRef("//###runs");
+    test->ItemInputValue("**/##path", "/no/such/run");
+    test->ItemClick("**/open");
+  }));
+  ASSERT_NE(harness_.log().Find("runs", "error"), nullptr);
+  EXPECT_THAT(harness_.log().Find("runs", "error")->text, testing::HasSubstr("/no/such/run"));
+}
+
+TEST_F(PanelsTest, ResetLayoutBringsThePanelsBackToTheirPlaces) {
+  OpenLesson();
+  const ui::Box before = harness_.log().Find("memory", "rank:0") != nullptr
+                             ? harness_.log().Find("memory", "rank:0")->box
+                             : ui::Box{};
+  harness_.shell().Post(ui::ResetLayout{});
+  harness_.Frames(6);
+  const ui::DrawnItem* after = harness_.log().Find("memory", "rank:0");
+  ASSERT_NE(after, nullptr);
+  EXPECT_EQ(after->box.x0, before.x0);
+  EXPECT_EQ(after->box.y0, before.y0);
+}
+
+TEST(SettingsTest, LanguageThemeAndScaleAreRemembered) {
+  const std::string folder = testing::TempDir() + "/shardscope_settings_test";
+  std::filesystem::remove_all(folder);
+  {
+    Harness harness(folder);
+    harness.shell().Post(ui::SetLanguage{ui::Language::kChinese});
+    harness.shell().Post(ui::SetTheme{ui::ThemeName::kLight});
+    harness.shell().Post(ui::SetScale{1.5f});
+    harness.Frames(3);
+  }
+  Harness again(folder);
+  EXPECT_EQ(again.context().language, ui::Language::kChinese);
+  EXPECT_EQ(again.context().theme_name, ui::ThemeName::kLight);
+  EXPECT_FLOAT_EQ(again.context().scale, 1.5f);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test

@@ -1,0 +1,81 @@
+// The whole way: start a training from the form, turn a knob while it trains, see the change
+// arrive, close the app, attach again, stop.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/ui/harness.h"
+#include "ui/values.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+constexpr double kPatienceSeconds = 90;
+
+TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
+  const std::string folder = testing::TempDir() + "/shardscope_training_test";
+  std::filesystem::remove_all(folder);
+  {
+    Harness harness({}, SHARDSCOPE_BIN_DIR);
+    ui::StartRun start;
+    start.folder = folder;
+    start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},    {"model.layers", "2"},
+                    {"model.dim", "32"},       {"model.seq", "32"},          {"train.batch", "1"},
+                    {"transport", "emulated"}, {"link.bandwidth", "100MB/s"}};
+    harness.shell().Post(start);
+    ASSERT_TRUE(harness.Until(
+        [&] {
+          return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
+                 !harness.context().report->steps.empty();
+        },
+        kPatienceSeconds))
+        << harness.context().error;
+    EXPECT_EQ(harness.log().Find("top_bar", "state")->text, "LIVE");
+    EXPECT_EQ(ui::ValueInForce(harness.context(), "prefetch.backward"), "pre");
+
+    EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
+      test->SetRef("//###run_control");
+      test->ItemClick("prefetch.backward/segments/none");
+    }));
+    ASSERT_TRUE(harness.Until(
+        [&] { return ui::ValueInForce(harness.context(), "prefetch.backward") == "none"; },
+        kPatienceSeconds));
+    // The change is in the trace, and drawn: card and dashed line.
+    ASSERT_TRUE(harness.Until([&] { return harness.context().change.complete; }, kPatienceSeconds));
+    EXPECT_EQ(harness.context().change.markers.front().key, "prefetch.backward");
+    ASSERT_NE(harness.log().Find("run_control", "change.step"), nullptr);
+    EXPECT_TRUE(harness.context().control.error.empty());
+  }
+  // The app is gone, the training is not.
+  Harness again({}, SHARDSCOPE_BIN_DIR);
+  ASSERT_TRUE(again.shell().Open(folder).ok());
+  ASSERT_TRUE(again.Until([&] { return ui::CanSteer(again.context()); }, kPatienceSeconds));
+  const int64_t step = again.context().control.status.step;
+  EXPECT_TRUE(
+      again.Until([&] { return again.context().control.status.step > step; }, kPatienceSeconds));
+  EXPECT_TRUE(again.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//##top_bar");
+    test->ItemClick("stop");
+  }));
+  EXPECT_TRUE(
+      again.Until([&] { return again.context().snapshot->state == query::TraceState::kFinished; },
+                  kPatienceSeconds));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Training, ThatCannotStartSaysWhy) {
+  const std::string folder = testing::TempDir() + "/shardscope_training_error_test";
+  std::filesystem::remove_all(folder);
+  Harness harness({}, SHARDSCOPE_BIN_DIR);
+  ui::StartRun start;
+  start.folder = folder;
+  start.values = {{"data.path", "/no/such/text"}};
+  harness.shell().Post(start);
+  ASSERT_TRUE(harness.Until([&] { return !harness.context().error.empty(); }, kPatienceSeconds));
+  EXPECT_THAT(harness.context().error, testing::HasSubstr("/no/such/text"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test
