@@ -78,7 +78,7 @@ struct Candidate {
 
 // The all-gather with most slack that was issued in `range` and is used in it.
 Candidate MostSlack(const query::Snapshot& snapshot, const query::RankRows& rows, Range range) {
-  constexpr int kEnough = 200;  // a view of many steps shows no single gather anyway
+  constexpr int kEnough = 64;  // a view of many steps shows no single gather anyway
   Candidate best;
   int seen = 0;
   const auto first = std::partition_point(

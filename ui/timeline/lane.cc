@@ -56,15 +56,18 @@ DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind
 void MakeRuns(const SpanColumn& column, const SpanColumn* exposed, LaneKind kind, const Axis& axis,
               std::vector<DensityRun>* runs) {
   const auto column_ns = static_cast<float>(axis.ns_per_pixel());
-  const int num_columns = static_cast<int>(std::ceil(axis.width()));
+  const int num_columns = static_cast<int>(axis.width());  // WindowAxis() is whole pixels wide
+  const std::vector<SlotBusy> busy = column.density().Columns(axis.range(), num_columns);
+  std::vector<SlotBusy> exposed_busy;
+  if (exposed != nullptr) {
+    exposed_busy = exposed->density().Columns(axis.range(), num_columns);
+  }
   for (int pixel = 0; pixel < num_columns; ++pixel) {
     const float x0 = axis.left() + static_cast<float>(pixel);
-    const float x1 = std::min(x0 + 1, axis.right());
-    const int64_t from_ns = axis.Ns(x0);
-    const int64_t to_ns = std::max(axis.Ns(x1), from_ns + 1);
-    float exposed_ns = 0;
-    if (exposed != nullptr) exposed_ns = exposed->density().Busy(from_ns, to_ns)[0];
-    DensityRun run = LookOf(column.density().Busy(from_ns, to_ns), exposed_ns, column_ns, kind);
+    const float x1 = x0 + 1;
+    const auto at = static_cast<size_t>(pixel);
+    const float exposed_ns = exposed == nullptr ? 0 : exposed_busy[at][0];
+    DensityRun run = LookOf(busy[at], exposed_ns, column_ns, kind);
     if (run.level == 0) continue;
     run.x0 = x0;
     run.x1 = x1;

@@ -1,6 +1,7 @@
 #include "ui/timeline/span_column.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shardscope::timeline {
 namespace {
@@ -60,28 +61,33 @@ void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
   }
 }
 
-SlotBusy DensityPyramid::Busy(int64_t from_ns, int64_t to_ns) const {
-  SlotBusy busy{};
-  if (!has_origin_ || to_ns <= from_ns) return busy;
+std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) const {
+  std::vector<SlotBusy> columns(static_cast<size_t>(std::max(num_columns, 0)), SlotBusy{});
+  if (!has_origin_ || range.length_ns() <= 0 || num_columns <= 0) return columns;
+  const double column_ns = static_cast<double>(range.length_ns()) / num_columns;
   size_t level = 0;
   while (level + 1 < levels_.size() &&
-         (int64_t{2} << (finest_shift_ + static_cast<int>(level) + 1)) <= to_ns - from_ns) {
+         std::ldexp(2.0, finest_shift_ + static_cast<int>(level) + 1) <= column_ns) {
     ++level;
   }
   const int shift = finest_shift_ + static_cast<int>(level);
   const std::vector<SlotBusy>& bins = levels_[level];
-  from_ns = std::max(from_ns, origin_ns_);
-  if (to_ns <= from_ns) return busy;
-  const auto last = static_cast<size_t>((to_ns - 1 - origin_ns_) >> shift);
-  for (auto bin = static_cast<size_t>((from_ns - origin_ns_) >> shift);
-       bin <= last && bin < bins.size(); ++bin) {
+  const int64_t from_ns = std::max(range.start_ns, origin_ns_);
+  for (auto bin = static_cast<size_t>((from_ns - origin_ns_) >> shift); bin < bins.size(); ++bin) {
     const int64_t bin_start = origin_ns_ + (static_cast<int64_t>(bin) << shift);
-    const int64_t bin_end = bin_start + (int64_t{1} << shift);
-    const int64_t part = std::min(to_ns, bin_end) - std::max(from_ns, bin_start);
-    const float share = static_cast<float>(part) / static_cast<float>(int64_t{1} << shift);
-    for (size_t s = 0; s < kNumSlots; ++s) busy[s] += share * bins[bin][s];
+    if (bin_start >= range.end_ns) break;
+    // The bin as an interval of columns; its busy time is spread evenly over it.
+    const double first = static_cast<double>(bin_start - range.start_ns) / column_ns;
+    const double last = first + std::ldexp(1.0, shift) / column_ns;
+    const int to = std::min(static_cast<int>(std::ceil(last)), num_columns);
+    for (int column = std::max(static_cast<int>(first), 0); column < to; ++column) {
+      const double part = std::min(last, column + 1.0) - std::max<double>(first, column);
+      const auto share = static_cast<float>(part / (last - first));
+      SlotBusy& busy = columns[static_cast<size_t>(column)];
+      for (size_t slot = 0; slot < kNumSlots; ++slot) busy[slot] += share * bins[bin][slot];
+    }
   }
-  return busy;
+  return columns;
 }
 
 void SpanColumn::Insert(const Span& span) {

@@ -34,8 +34,9 @@ class DensityPyramid {
  public:
   void Add(int64_t start_ns, int64_t end_ns, size_t slot);
 
-  // Busy ns per slot within [from_ns, to_ns), from the coarsest level whose bins still fit twice.
-  SlotBusy Busy(int64_t from_ns, int64_t to_ns) const;
+  // Busy ns per slot in each of `num_columns` equal parts of `range`, in one pass over the coarsest
+  // level whose bins are at most half a part wide (or the finest there is).
+  std::vector<SlotBusy> Columns(Range range, int num_columns) const;
   int64_t finest_ns() const { return int64_t{1} << finest_shift_; }
 
  private:

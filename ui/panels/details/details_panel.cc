@@ -14,7 +14,7 @@ namespace {
 
 using widgets::Look;
 
-constexpr float kTitleSize = 13;
+constexpr float kTitleSize = 15;
 constexpr float kRowHeight = 22;
 constexpr float kLeastRowHeight = 17;
 constexpr float kFooterHeight = 22;
@@ -90,7 +90,7 @@ void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) cons
   const widgets::TextStyle style{look.fonts.mono, kTitleSize, look.theme.ink.text};
   log->Text("title", title,
             widgets::DrawTextClipped(look, style, at, ImGui::GetContentRegionAvail().x, title));
-  const float chip_y = at.y + look.Px(23);
+  const float chip_y = at.y + look.Px(26);
   float x = at.x;
   if (facts_.is_collective()) {
     const char* truth = ui::Tr(context.language, TruthName(facts_.truth));

@@ -126,21 +126,30 @@ std::string StallMeaning(const OpFacts& facts, ui::Language language) {
   return fact + " " + ui::Tr(language, RemedyOf(facts.stall->cause));
 }
 
+// Copies between compute ops leave gaps of some microseconds; they are not what exposes anything.
+constexpr double kFullyHidden = 0.95;
+
+double HiddenShare(const OpFacts& facts) {
+  const int64_t duration_ns = std::max<int64_t>(facts.run.ended_ns - facts.run.started_ns, 1);
+  return std::min(static_cast<double>(facts.hidden_ns) / static_cast<double>(duration_ns), 1.0);
+}
+
 std::string CollectiveMeaning(const OpFacts& facts, ui::Language language) {
   if (facts.slack.found && facts.slack.slack_ns >= 0) {
     const double factor = timeline::LinkHeadroom(facts);
     const std::string slack = FormatDuration(facts.slack.slack_ns);
+    if (HiddenShare(facts) < kFullyHidden) {
+      return ui::TrFormat(language, Text::kDetailsEarlyExposed, slack,
+                          FormatPercent(HiddenShare(facts)));
+    }
     if (facts.hidden_under.empty() || factor <= 0) {
       return ui::TrFormat(language, Text::kDetailsHidden, slack);
     }
     return ui::TrFormat(language, Text::kDetailsHiddenFactor, facts.hidden_under, slack,
                         fmt::format("{:.1f}", factor));
   }
-  const int64_t duration_ns = std::max<int64_t>(facts.run.ended_ns - facts.run.started_ns, 1);
-  const double share =
-      std::min(static_cast<double>(facts.hidden_ns) / static_cast<double>(duration_ns), 1.0);
   if (facts.hidden_ns <= 0) return ui::Tr(language, Text::kDetailsNotHidden);
-  return ui::TrFormat(language, Text::kDetailsPartlyHidden, FormatPercent(share),
+  return ui::TrFormat(language, Text::kDetailsPartlyHidden, FormatPercent(HiddenShare(facts)),
                       facts.hidden_under);
 }
 

@@ -53,6 +53,14 @@ TEST(DetailsTextTest, HiddenGatherSaysHowMuchSlowerTheLinkCouldBe) {
   EXPECT_EQ(DetailTitle(facts.op), "all_gather block1 B");
 }
 
+TEST(DetailsTextTest, EarlyButUncoveredGatherIsNotCalledHidden) {
+  OpFacts facts = HiddenGather();
+  facts.hidden_ns = 7 * kNsPerMs;  // of 14
+  const std::string meaning = DetailMeaning(facts, ui::Language::kEnglish);
+  EXPECT_EQ(meaning.find("fully hidden"), std::string::npos) << meaning;
+  EXPECT_NE(meaning.find("50%"), std::string::npos) << meaning;
+}
+
 TEST(DetailsTextTest, RowsCountFromTheStepAndNameTheLastRank) {
   const std::vector<DetailRow> rows = DetailRows(HiddenGather(), ui::Language::kEnglish);
   ASSERT_NE(Find(rows, "issued"), nullptr);

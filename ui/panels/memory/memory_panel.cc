@@ -1,6 +1,6 @@
 #include "ui/panels/memory/memory_panel.h"
 
-#include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +20,7 @@ using widgets::Look;
 
 constexpr float kRowHeight = 104;  // wanted; rows are lower when two would not fit
 constexpr float kLegendHeight = 24;
+constexpr float kHeadroom = 1.06F;  // over the highest line, for its label
 constexpr int kLeastRows = 2;
 
 // Categories that some rank ever used, in the legend's order: from the bottom of the stack.
@@ -40,6 +41,9 @@ std::vector<query::MemoryCategory> UsedCategories(const ui::Context& context) {
 void DrawLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  // The line of the tabs lies outside the panel's own clip rectangle.
+  list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1});
   float x = box.x0;
   for (const query::MemoryCategory category : UsedCategories(context)) {
     const char* name = ui::MemoryCategoryName(context.language, category);
@@ -52,6 +56,15 @@ void DrawLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
     log->Text(std::string("legend:") + name, name, drawn);
     x += width + look.Px(16);
   }
+  list->PopClipRect();
+}
+
+// Beside the panel's own title, unless other panels' tabs stand there too.
+float LegendY(const Look& look, float content_top) {
+  const ImGuiWindow* window = ImGui::GetCurrentWindow();
+  const ImGuiDockNode* node = window->DockNode;
+  if (node == nullptr || node->TabBar == nullptr || node->Windows.Size > 1) return content_top;
+  return window->Pos.y + (node->TabBar->BarRect.GetHeight() - look.Px(18)) / 2;
 }
 
 int64_t PredictedPeak(const query::Snapshot& snapshot) {
@@ -80,8 +93,11 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const Axis axis = timeline::WindowAxis(context);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(40));
-  DrawLegend(context, {axis.left(), top.y, axis.right(), top.y + look.Px(kLegendHeight)}, log);
-  const ui::Box box{axis.left(), top.y + look.Px(kLegendHeight), axis.right(), bottom};
+  const float legend_y = LegendY(look, top.y);
+  DrawLegend(context, {axis.left(), legend_y, axis.right(), legend_y + look.Px(kLegendHeight)},
+             log);
+  const float plots_top = std::max(top.y, legend_y + look.Px(kLegendHeight));
+  const ui::Box box{axis.left(), plots_top, axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
   int64_t largest = PredictedPeak(*snapshot);
   for (const Row& row : rows) {
@@ -93,7 +109,8 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
       largest = std::max(largest, peak.peak_bytes);
     }
   }
-  const int64_t max_bytes = timeline::RoundMaxBytes(largest);
+  const int64_t max_bytes = timeline::RoundMaxBytes(
+      std::llround(static_cast<double>(largest) * static_cast<double>(kHeadroom)));
   HandleMouse(context, axis, box, rows, commands);
   for (const Row& row : rows) DrawRow(context, axis, row, max_bytes, log);
   timeline::DrawChanges(context, timeline::ChangesOf(*snapshot), axis,
@@ -128,15 +145,30 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
   const bool same = memory.generation == snapshot.generation && memory.range == axis.range() &&
                     memory.left == axis.left() && memory.width == axis.width();
   if (same) return;
-  memory.timeline.Advance(snapshot);
-  const int max_points = 2 * static_cast<int>(axis.width());
-  const auto points =
-      memory.timeline.Sample(axis.range().start_ns, axis.range().end_ns, max_points);
-  memory.stack = MakeStack(points, axis, snapshot.end_ns);
+  if (const query::RankRows* rows = snapshot.FindRank(rank)) TakeEvents(snapshot, *rows, &memory);
+  memory.stack = MakeStack(memory.timeline.points(), memory.peaks, axis, snapshot.end_ns);
   memory.generation = snapshot.generation;
   memory.range = axis.range();
   memory.left = axis.left();
   memory.width = axis.width();
+}
+
+void MemoryPanel::TakeEvents(const query::Snapshot& snapshot, const query::RankRows& rows,
+                             RankMemory* memory) {
+  if (memory->num_events == rows.memory.size()) return;
+  // A late event changes every point after it.
+  int64_t earliest_ns = INT64_MAX;
+  for (size_t at = memory->num_events; at < rows.memory.size(); ++at) {
+    earliest_ns = std::min(earliest_ns, rows.memory[at].executed_ns);
+  }
+  const PeakIndex::Points& points = memory->timeline.points();
+  const auto first_changed = std::partition_point(
+      points.begin(), points.end(),
+      [earliest_ns](const auto& point) { return point.time_ns < earliest_ns; });
+  const auto unchanged = static_cast<size_t>(first_changed - points.begin());
+  memory->timeline.Advance(snapshot);
+  memory->num_events = rows.memory.size();
+  memory->peaks.Update(memory->timeline.points(), unchanged);
 }
 
 void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Row& row,
@@ -180,7 +212,9 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
     }
   }
   const float right = row.box.x0 - look.Px(8);
-  const std::string top = FormatBytes(max_bytes);
+  std::string top = FormatBytes(max_bytes);  // a round number: "40.0 MB" reads better as "40 MB"
+  const size_t zeros = top.find(".0");
+  if (zeros != std::string::npos) top.erase(zeros, top.find(' ') - zeros);
   log->Int(
       "axis_max:" + std::to_string(row.rank), top, max_bytes, "B",
       widgets::DrawTextRight(look, widgets::FaintOf(look), {right, row.box.y0 - look.Px(7)}, top));

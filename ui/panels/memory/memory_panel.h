@@ -23,6 +23,8 @@ class MemoryPanel {
   struct RankMemory {
     explicit RankMemory(int32_t rank) : timeline(rank, analysis::Ledger::kExecution) {}
     analysis::MemoryTimeline timeline;
+    PeakIndex peaks;
+    size_t num_events = 0;  // that timeline has taken
     // What stack was made for.
     uint64_t generation = 0;
     timeline::Range range;
@@ -36,6 +38,8 @@ class MemoryPanel {
   };
 
   void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
+  static void TakeEvents(const query::Snapshot& snapshot, const query::RankRows& rows,
+                         RankMemory* memory);
   std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
                             const ui::Box& box);
   void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,

@@ -32,7 +32,8 @@ void DrawTicks(const ui::Context& context, const Axis& axis, const query::Step& 
   const int64_t first = std::max<int64_t>(1, (axis.range().start_ns - step.start_ns) / tick_ns);
   for (int64_t tick = first; step.start_ns + tick * tick_ns < step.end_ns; ++tick) {
     const float x = std::round(axis.X(step.start_ns + tick * tick_ns));
-    if (x > box.x1 - look.Px(kTickLabelWidth / 2)) break;
+    const float room_end = std::min(axis.X(step.end_ns), box.x1);
+    if (x > room_end - look.Px(kTickLabelWidth / 2)) break;
     if (x < from_x) continue;
     ImGui::GetWindowDrawList()->AddRectFilled({x, box.y1 - look.Px(4)}, {x + 1, box.y1},
                                               context.theme->ink.faint);
@@ -145,7 +146,7 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
     const float width = widgets::TextSize(look, style, text).x;
     // The number of a step whose start is left of the window stays visible at the edge.
     const float text_x = std::max(x, box.x0) + look.Px(6);
-    if (stride == 1 && text_x + width > std::min(end, box.x1)) continue;
+    if (text_x + width > (stride == 1 ? std::min(end, box.x1) : box.x1)) continue;
     const ui::Box drawn = widgets::DrawText(look, style, {text_x, box.y0 + look.Px(4)}, text);
     log->Int("step:" + std::to_string(step->step), text, step->step, "step", drawn);
     if (stride == 1) DrawTicks(context, axis, *step, drawn.x1 + look.Px(12), box);

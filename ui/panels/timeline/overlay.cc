@@ -106,6 +106,7 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
   const float end_x = frame.axis.X(facts_.run.ended_ns);
   const float use_x = frame.axis.X(facts_.slack.first_use_ns);
   if (use_x < frame.axis.left() || issue_x > frame.axis.right()) return {};
+  if (std::max(use_x, end_x) - issue_x < look.Px(24)) return {};  // too coarse to show a path
   const float host_y = frame.origin + host->y + host->height / 2;
   const float gather_y = frame.origin + gather->y + gather->height / 2;
   const float use_y = frame.origin + compute->y + compute->height / 2;

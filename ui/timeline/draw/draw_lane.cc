@@ -117,8 +117,11 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
     Fill(body, ui::Mix(context.theme->surface.panel, hue, 0.7F), 0);
     return;
   }
+  if (strip) {
+    Fill(body, ui::UnitShade(ui::OpColor(*context.theme, span.op_class), span.shade), 0);
+    return;
+  }
   DrawBody(span, body);
-  if (strip) return;
   const query::OpRun& run = rows.op_runs[span.row];
   ui::Box transfer = body;
   if (span.wait_x1 > span.x0) {
@@ -149,9 +152,9 @@ void LanePainter::DrawBody(const SpanBox& span, const ui::Box& box) const {
   }
   if (transfer.x1 - transfer.x0 < 0.5F) return;
   Fill(transfer, hue, kBoxRounding * scale);
-  if (span.truth == query::Truth::kEmulated && transfer.x1 - transfer.x0 >= 4 * scale) {
+  if (span.truth == query::Truth::kEmulated && transfer.x1 - transfer.x0 >= 6 * scale) {
     DrawHatchLines(transfer, std::round(span.wait_x1),
-                   {6 * scale, 1.2F * scale, context.theme->op.hatch, true});
+                   {6 * scale, scale, context.theme->op.hatch, true});
   }
 }
 
