@@ -9,6 +9,15 @@ namespace {
 // What an issue counts for in a coarse view, where a moment without length would vanish.
 constexpr int64_t kInstantNs = 20'000;
 
+// The next coarser level: pairs of bins added up.
+std::vector<SlotBusy> Coarser(const std::vector<SlotBusy>& bins) {
+  std::vector<SlotBusy> coarser((bins.size() + 1) / 2, SlotBusy{});
+  for (size_t bin = 0; bin < bins.size(); ++bin) {
+    for (size_t slot = 0; slot < kNumSlots; ++slot) coarser[bin / 2][slot] += bins[bin][slot];
+  }
+  return coarser;
+}
+
 }  // namespace
 
 size_t SlotOf(query::OpClass op_class) {
@@ -34,7 +43,7 @@ void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
   start_ns = std::max(start_ns, origin_ns_);
   end_ns = std::max(end_ns, start_ns);
   while (static_cast<size_t>((end_ns - origin_ns_) >> finest_shift_) >= kMaxBins) {
-    if (levels_.size() == 1) levels_.emplace_back();
+    if (levels_.size() == 1) levels_.push_back(Coarser(levels_.front()));
     levels_.erase(levels_.begin());
     ++finest_shift_;
   }
@@ -51,11 +60,7 @@ void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
     }
     // The next coarser level exists once this one has more than a handful of bins.
     if (level + 1 == levels_.size() && bins.size() > 64) {
-      std::vector<SlotBusy> coarser((bins.size() + 1) / 2, SlotBusy{});
-      for (size_t bin = 0; bin < bins.size(); ++bin) {
-        for (size_t s = 0; s < kNumSlots; ++s) coarser[bin / 2][s] += bins[bin][s];
-      }
-      levels_.push_back(std::move(coarser));
+      levels_.push_back(Coarser(bins));
       break;  // it already contains this span
     }
   }

@@ -1,0 +1,245 @@
+#include "ui/timeline/lane.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/analysis/breakdown.h"
+#include "trace/analysis/lesson_snapshot.h"
+#include "ui/timeline/geometry.h"
+#include "ui/timeline/hit_test.h"
+
+namespace shardscope::timeline {
+namespace {
+
+using query::OpClass;
+
+class LessonTest : public testing::Test {
+ protected:
+  LessonTest() : snapshot_(analysis::MakeLessonSnapshot(2, 8, 4)) {
+    EXPECT_TRUE(index_.Advance(*snapshot_));
+  }
+  LaneDraw Draw(LaneKind kind, const Axis& axis) const {
+    return Preprocess(index_, snapshot_->ranks[0], index_.ranks()[0], kind, axis, false);
+  }
+  Range StepRange(int first, int last) const {
+    const auto& steps = snapshot_->ranks[0].steps;
+    return {steps[static_cast<size_t>(first)].start_ns, steps[static_cast<size_t>(last)].end_ns};
+  }
+
+  query::SnapshotPtr snapshot_;
+  RunIndex index_;
+};
+
+// Every op of the lane is in exactly one box, at its place; folded boxes count theirs.
+TEST_F(LessonTest, BoxesHoldEverySpanOfTheView) {
+  for (const int last : {3, 4, 6}) {
+    const Axis axis(StepRange(3, last), 100, 900);
+    const LaneDraw draw = Draw(LaneKind::kCompute, axis);
+    ASSERT_FALSE(draw.dense);
+    size_t in_boxes = 0;
+    for (const SpanBox& box : draw.boxes) {
+      in_boxes += box.count;
+      EXPECT_LE(box.x0, box.x1);
+      const query::OpRun& run = snapshot_->ranks[0].op_runs[box.row];
+      EXPECT_FLOAT_EQ(box.x0, axis.X(run.started_ns));
+      if (box.count == 1) {
+        EXPECT_FLOAT_EQ(box.x1, axis.X(run.ended_ns));
+      }
+    }
+    size_t expected = 0;
+    for (const query::OpRun& run : snapshot_->ranks[0].op_runs) {
+      const query::PlanOp* op = snapshot_->FindPlanOp(run.plan_op);
+      const bool drawn = op->op_class == OpClass::kForward || op->op_class == OpClass::kBackward ||
+                         op->op_class == OpClass::kOptimizer || op->op_class == OpClass::kCopy;
+      const query::Track* track = nullptr;
+      for (const query::Track& candidate : snapshot_->tracks) {
+        if (candidate.id == run.track) track = &candidate;
+      }
+      if (!drawn || track->role != query::TrackRole::kCompute) continue;
+      if (run.ended_ns >= axis.range().start_ns && run.started_ns < axis.range().end_ns) ++expected;
+    }
+    EXPECT_EQ(in_boxes, expected);
+  }
+}
+
+TEST_F(LessonTest, WaitEndsWhereTheLastRankArrives) {
+  const Axis axis(StepRange(0, 7), 0, 100'000);  // wide, so that nothing folds
+  const auto collectives = analysis::Collectives(*snapshot_, 0, 100);
+  int waits = 0;
+  for (const LaneKind kind : {LaneKind::kAllGather, LaneKind::kReduceScatter}) {
+    for (const SpanBox& box : Draw(kind, axis).boxes) {
+      const query::OpRun& run = snapshot_->ranks[0].op_runs[box.row];
+      if (box.count > 1 ||
+          index_.CollectiveOf(snapshot_->ranks[0], index_.ranks()[0], box.row) == nullptr) {
+        continue;
+      }
+      EXPECT_EQ(box.truth, query::Truth::kEmulated);
+      for (const analysis::CollectiveRun& collective : collectives) {
+        if (collective.rank != 0 || collective.op_run != run.id) continue;
+        EXPECT_NEAR(box.wait_x1, axis.X(collective.last_arrival_ns), 0.51);
+        if (collective.wait_ns > 0) ++waits;
+      }
+    }
+  }
+  EXPECT_GT(waits, 0);  // every seventh step rank 1 is slow
+}
+
+TEST_F(LessonTest, ExposedStripIsWhatTheReportCounts) {
+  for (size_t step = 0; step < 8; ++step) {
+    const auto at = static_cast<int>(step);
+    const Axis axis(StepRange(at, at), 0, 50'000);
+    double exposed_px = 0;
+    for (const GapBox& gap : Draw(LaneKind::kExposed, axis).gaps) {
+      exposed_px += static_cast<double>(std::min(gap.x1, axis.right())) -
+                    static_cast<double>(std::max(gap.x0, axis.left()));
+    }
+    for (const analysis::StepBreakdown& row : analysis::Breakdowns(*snapshot_)) {
+      if (row.rank != 0 || row.step != at) continue;
+      EXPECT_NEAR(exposed_px * axis.ns_per_pixel(), static_cast<double>(row.exposed_ns),
+                  1e-3 * static_cast<double>(row.step_ns));
+    }
+  }
+}
+
+TEST_F(LessonTest, StallsFillGapsOfTheComputeLane) {
+  const Axis axis(StepRange(2, 3), 0, 5'000);
+  const LaneDraw draw = Draw(LaneKind::kCompute, axis);
+  ASSERT_FALSE(draw.gaps.empty());
+  for (const GapBox& gap : draw.gaps) {
+    const analysis::Stall& stall = index_.ranks()[0].stalls[gap.stall];
+    EXPECT_FLOAT_EQ(gap.x0, axis.X(stall.start_ns));
+    for (const SpanBox& box : draw.boxes) {
+      // No box of the lane begins inside a stall, but for the tolerance of a pixel.
+      EXPECT_FALSE(box.x0 > gap.x0 + 1 && box.x0 < gap.x1 - 1);
+    }
+  }
+}
+
+TEST_F(LessonTest, HitTestFindsEveryWideBox) {
+  const Layout layout = MakeLayout(index_.LanesOfRanks(), {}, 1);
+  const Axis axis(StepRange(4, 4), 50, 2'000);
+  int hits = 0;
+  for (const Lane& lane : layout.lanes) {
+    if (lane.rank != 0 || lane.kind == LaneKind::kExposed || lane.kind == LaneKind::kHost) continue;
+    for (const SpanBox& box : Draw(lane.kind, axis).boxes) {
+      if (box.count > 1 || box.x1 - box.x0 < 8) continue;
+      if (box.x0 < axis.left() || box.x1 > axis.right()) continue;
+      const Hit hit =
+          HitTest(index_, layout, axis, (box.x0 + box.x1) / 2, lane.y + lane.height - 2);
+      EXPECT_EQ(hit.kind, Hit::Kind::kSpan);
+      EXPECT_EQ(hit.row, box.row);
+      EXPECT_EQ(hit.rank, 0);
+      ++hits;
+    }
+    for (const GapBox& gap : Draw(lane.kind, axis).gaps) {
+      if (gap.x1 - gap.x0 < 8 || gap.x0 < axis.left() || gap.x1 > axis.right()) continue;
+      const Hit hit = HitTest(index_, layout, axis, (gap.x0 + gap.x1) / 2, lane.y + 2);
+      EXPECT_EQ(hit.kind, Hit::Kind::kStall);
+      EXPECT_EQ(hit.stall, gap.stall);
+    }
+  }
+  EXPECT_GT(hits, 10);
+  EXPECT_EQ(HitTest(index_, layout, axis, 0, 30).kind, Hit::Kind::kNothing);
+  EXPECT_EQ(HitTest(index_, layout, axis, 500, layout.height + 5).kind, Hit::Kind::kNothing);
+}
+
+// Feeding a run in pieces, as a live run comes, gives the same drawing as reading it at once.
+TEST(RunIndexTest, PiecesGiveTheSameAsTheWhole) {
+  const query::SnapshotPtr whole = analysis::MakeLessonSnapshot(2, 6, 3);
+  RunIndex at_once;
+  EXPECT_TRUE(at_once.Advance(*whole));
+
+  RunIndex in_pieces;
+  query::Snapshot part = *whole;
+  part.state = query::TraceState::kLive;
+  for (int piece = 1; piece <= 40; ++piece) {
+    part.generation = static_cast<uint64_t>(piece);
+    for (size_t rank = 0; rank < part.ranks.size(); ++rank) {
+      const query::RankRows& rows = whole->ranks[rank];
+      query::RankRows& cut = part.ranks[rank];
+      cut = {rows.rank, {}, {}, {}, {}};
+      // Collectives run ahead of op runs at times, as rows of different tables do.
+      const size_t op_runs = rows.op_runs.size() * static_cast<size_t>(piece) / 40;
+      const size_t ahead = std::min(rows.collectives.size(),
+                                    rows.collectives.size() * static_cast<size_t>(piece) / 40 + 3);
+      for (size_t at = 0; at < op_runs; ++at) cut.op_runs.Append(rows.op_runs[at]);
+      for (size_t at = 0; at < ahead; ++at) cut.collectives.Append(rows.collectives[at]);
+      for (const query::Step& step : rows.steps) {
+        if (op_runs > 0 && step.end_ns <= cut.op_runs.back().ended_ns) cut.steps.Append(step);
+      }
+    }
+    EXPECT_TRUE(in_pieces.Advance(part));
+  }
+  part = *whole;
+  part.generation = 41;
+  EXPECT_TRUE(in_pieces.Advance(part));
+
+  ASSERT_EQ(in_pieces.ranks().size(), at_once.ranks().size());
+  const Axis axis({whole->start_ns, whole->end_ns}, 0, 50'000);
+  for (size_t rank = 0; rank < at_once.ranks().size(); ++rank) {
+    EXPECT_EQ(in_pieces.ranks()[rank].stalls.size(), at_once.ranks()[rank].stalls.size());
+    for (const LaneKind kind : {LaneKind::kHost, LaneKind::kCompute, LaneKind::kAllGather,
+                                LaneKind::kReduceScatter, LaneKind::kExposed}) {
+      const auto draw = [&](const RunIndex& index) {
+        return Preprocess(index, whole->ranks[rank], index.ranks()[rank], kind, axis, false);
+      };
+      const LaneDraw a = draw(at_once);
+      const LaneDraw b = draw(in_pieces);
+      ASSERT_EQ(a.boxes.size(), b.boxes.size());
+      for (size_t at = 0; at < a.boxes.size(); ++at) {
+        EXPECT_EQ(a.boxes[at].row, b.boxes[at].row);
+        EXPECT_FLOAT_EQ(a.boxes[at].wait_x1, b.boxes[at].wait_x1);
+      }
+      EXPECT_EQ(a.gaps.size(), b.gaps.size());
+    }
+  }
+}
+
+TEST(RunIndexTest, RowBudgetSpreadsALargeTraceOverFrames) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 6, 3);
+  RunIndex index;
+  int calls = 1;
+  while (!index.Advance(*snapshot, 100)) ++calls;
+  EXPECT_GT(calls, 3);
+  RunIndex at_once;
+  at_once.Advance(*snapshot);
+  EXPECT_EQ(index.ranks()[1].column(LaneKind::kCompute).size(),
+            at_once.ranks()[1].column(LaneKind::kCompute).size());
+  EXPECT_EQ(index.ranks()[1].stalls.size(), at_once.ranks()[1].stalls.size());
+}
+
+// A long run seen whole: density, bounded by the width, and back to boxes only a notch closer.
+TEST(LaneTest, DenseViewsAreBoundedByTheirWidth) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(1, 400, 200);
+  RunIndex index;
+  index.Advance(*snapshot);
+  const RankIndex& rank = index.ranks()[0];
+  const Axis axis({snapshot->start_ns, snapshot->end_ns}, 0, 800);
+  for (const LaneKind kind : {LaneKind::kCompute, LaneKind::kAllGather, LaneKind::kFolded}) {
+    const LaneDraw draw = Preprocess(index, snapshot->ranks[0], rank, kind, axis, false);
+    ASSERT_TRUE(draw.dense);
+    EXPECT_TRUE(draw.boxes.empty());
+    EXPECT_GT(draw.runs.size(), 0U);
+    EXPECT_LE(draw.runs.size(), 800U);
+    float last = 0;
+    for (const DensityRun& run : draw.runs) {
+      EXPECT_GE(run.x0, last);
+      EXPECT_GE(run.level, 1);
+      EXPECT_LE(run.level, kDensityLevels);
+      last = run.x1;
+    }
+  }
+  const SpanColumn& column = rank.column(LaneKind::kCompute);
+  const auto visible_range = [&](double spans) {
+    const double share = spans / static_cast<double>(column.size());
+    return Range{snapshot->start_ns,
+                 snapshot->start_ns +
+                     static_cast<int64_t>(
+                         share * static_cast<double>(snapshot->end_ns - snapshot->start_ns))};
+  };
+  const Axis between(visible_range(800 / (kMinRectangle * 1.12)), 0, 800);
+  EXPECT_FALSE(DrawDense(column, between, false));
+  EXPECT_TRUE(DrawDense(column, between, true));
+}
+
+}  // namespace
+}  // namespace shardscope::timeline

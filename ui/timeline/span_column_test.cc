@@ -1,0 +1,116 @@
+#include "ui/timeline/span_column.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace shardscope::timeline {
+namespace {
+
+using query::OpClass;
+
+Span MakeSpan(int64_t start_ns, int64_t end_ns, OpClass op_class = OpClass::kForward) {
+  return {start_ns, end_ns, 0, op_class, 0, false};
+}
+
+// Spans one after another, handed over slightly out of order as rows of several threads are.
+std::vector<Span> RandomSpans(int count, std::mt19937* random) {
+  constexpr std::array<OpClass, 4> kClasses = {OpClass::kForward, OpClass::kBackward,
+                                               OpClass::kOptimizer, OpClass::kCopy};
+  std::vector<Span> spans;
+  int64_t time_ns = 5'000'000'000'000;
+  for (int at = 0; at < count; ++at) {
+    time_ns += static_cast<int64_t>((*random)() % 400'000);
+    const auto length = static_cast<int64_t>((*random)() % 900'000);
+    spans.push_back(MakeSpan(time_ns, time_ns + length, kClasses[(*random)() % 4]));
+    time_ns += length;
+  }
+  for (size_t at = 2; at < spans.size(); at += 3) std::swap(spans[at], spans[at - 2]);
+  return spans;
+}
+
+TEST(SpanColumnTest, StaysSortedAndFindsWhatALinearScanFinds) {
+  std::mt19937 random(3);
+  SpanColumn column;
+  for (const Span& span : RandomSpans(500, &random)) column.Insert(span);
+  for (size_t at = 1; at < column.size(); ++at) {
+    EXPECT_LE(column[at - 1].start_ns, column[at].start_ns);
+  }
+  for (int query = 0; query < 2'000; ++query) {
+    const int64_t time_ns =
+        column[0].start_ns - 1'000 + static_cast<int64_t>(random() % 4'000'000) * 90;
+    size_t touching = column.size();
+    size_t starting = column.size();
+    for (size_t at = column.size(); at-- > 0;) {
+      if (column[at].end_ns > time_ns) touching = at;
+      if (column[at].start_ns >= time_ns) starting = at;
+    }
+    EXPECT_EQ(column.FirstTouching(time_ns), touching);
+    EXPECT_EQ(column.FirstStartingAt(time_ns), starting);
+  }
+}
+
+TEST(SpanColumnTest, NearestPrefersTheSpanThatContains) {
+  SpanColumn column;
+  column.Insert(MakeSpan(100, 200));
+  column.Insert(MakeSpan(210, 300));
+  EXPECT_EQ(column.Nearest(150, 0), 0U);
+  EXPECT_EQ(column.Nearest(200, 0), 0U);  // touches the end
+  EXPECT_EQ(column.Nearest(203, 5), 0U);
+  EXPECT_EQ(column.Nearest(208, 5), 1U);
+  EXPECT_EQ(column.Nearest(205, 2), 2U);  // too far from both
+  EXPECT_EQ(column.Nearest(1'000, 50), 2U);
+}
+
+// Whatever the level, the busy time of all columns adds up, and each column is near the truth.
+TEST(DensityPyramidTest, ColumnsMatchALinearScan) {
+  std::mt19937 random(11);
+  SpanColumn column;
+  for (const Span& span : RandomSpans(4'000, &random)) column.Insert(span);
+  const int64_t start_ns = column[0].start_ns;
+  const int64_t end_ns = column[column.size() - 1].end_ns;
+  for (const int num_columns : {10, 57, 200}) {
+    const Range range{start_ns, end_ns};
+    const std::vector<SlotBusy> columns = column.density().Columns(range, num_columns);
+    const double column_ns = static_cast<double>(range.length_ns()) / num_columns;
+    for (int at = 0; at < num_columns; ++at) {
+      std::array<double, kNumSlots> expected{};
+      const double from = static_cast<double>(start_ns) + column_ns * at;
+      for (size_t span = 0; span < column.size(); ++span) {
+        const double busy = std::min(static_cast<double>(column[span].end_ns), from + column_ns) -
+                            std::max(static_cast<double>(column[span].start_ns), from);
+        if (busy > 0) expected[SlotOf(column[span].op_class)] += busy;
+      }
+      for (size_t slot = 0; slot < kNumSlots; ++slot) {
+        // Bins are at most half a column wide, so at most one bin's content is on the wrong side.
+        EXPECT_NEAR(columns[static_cast<size_t>(at)][slot], expected[slot], column_ns * 0.5);
+      }
+    }
+    for (size_t slot = 0; slot < kNumSlots; ++slot) {
+      double total = 0;
+      double expected = 0;
+      for (const SlotBusy& busy : columns) total += static_cast<double>(busy[slot]);
+      for (size_t span = 0; span < column.size(); ++span) {
+        if (SlotOf(column[span].op_class) != slot) continue;
+        expected += static_cast<double>(column[span].end_ns - column[span].start_ns);
+      }
+      EXPECT_NEAR(total / expected, 1, 0.01);
+    }
+  }
+}
+
+TEST(DensityPyramidTest, LongRunsDropTheFinestLevel) {
+  DensityPyramid density;
+  density.Add(0, 1'000'000, 0);
+  const int64_t finest_before = density.finest_ns();
+  const int64_t day_ns = 86'400'000'000'000;
+  density.Add(day_ns, day_ns + 3'600'000'000'000, 1);
+  EXPECT_GT(density.finest_ns(), finest_before);
+  const std::vector<SlotBusy> columns = density.Columns({0, 2 * day_ns}, 48);
+  EXPECT_GT(columns[0][0], 0);
+  EXPECT_NEAR(columns[24][1], 3.6e12, 3.6e12 * 0.02);  // the hour after the first day
+  EXPECT_EQ(columns[40][1], 0);
+}
+
+}  // namespace
+}  // namespace shardscope::timeline
