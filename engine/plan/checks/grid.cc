@@ -45,20 +45,23 @@ std::string Grid(const Schedule& schedule, const Program& program, OpIndex faili
 
 }  // namespace
 
-std::string ErrorAt(const Schedule& schedule, const Program& program, OpIndex index,
-                    const std::string& what) {
+Refusal RefusalAt(const Schedule& schedule, const Program& program, RefusalKind kind, OpIndex index,
+                  const std::string& what) {
+  Refusal refusal;
+  refusal.kind = kind;
+  refusal.program = static_cast<int32_t>(&program - schedule.programs.data());
+  refusal.op = index;
   std::string text = "op " + std::to_string(index) + " '" +
                      OpName(schedule, program.ops[static_cast<size_t>(index)]) + "' " + what;
   if (schedule.programs.size() > 1) {
     for (size_t rank = 0; rank < schedule.program_of_rank.size(); ++rank) {
-      if (&schedule.programs[static_cast<size_t>(schedule.program_of_rank[rank])] != &program) {
-        continue;
-      }
+      if (schedule.program_of_rank[rank] != refusal.program) continue;
       text += " (rank " + std::to_string(rank) + ")";
       break;
     }
   }
-  return text + "\n" + Grid(schedule, program, index);
+  refusal.message = text + "\n" + Grid(schedule, program, index);
+  return refusal;
 }
 
 }  // namespace shardscope::plan

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "engine/plan/schedule.h"
+#include "engine/plan/validate.h"
 
 namespace shardscope::plan {
 
-// An error about op `index` of `program`: "op 17 'B m0 block3 all_gather' " + `what`, then the ops
-// around it as a grid (streams as columns, ops in host order as rows, the failing one marked).
-std::string ErrorAt(const Schedule& schedule, const Program& program, OpIndex index,
-                    const std::string& what);
+// A refusal of op `index` of `program`, which is one of the schedule's. Its message: "op 17 'B m0
+// block3 all_gather' " + `what`, then the ops around it as a grid (streams as columns, ops in host
+// order as rows, the failing one marked).
+Refusal RefusalAt(const Schedule& schedule, const Program& program, RefusalKind kind, OpIndex index,
+                  const std::string& what);
 
 }  // namespace shardscope::plan

@@ -33,16 +33,17 @@ class LifetimeCheck {
     }
   }
 
-  Status Run() {
+  std::optional<Refusal> Run() {
     for (BufferId id = 0; id < static_cast<BufferId>(uses_.size()); ++id) {
       buffer_ = id;
       const Uses& uses = At(id);
       const bool persistent = program_.buffers[static_cast<size_t>(id)].persistent;
-      SHARDSCOPE_RETURN_IF_ERROR(persistent ? CheckPersistent(uses) : CheckTransient(uses));
-      SHARDSCOPE_RETURN_IF_ERROR(CheckWrites(uses));
-      SHARDSCOPE_RETURN_IF_ERROR(CheckReads(uses, persistent));
+      std::optional<Refusal> refusal = persistent ? CheckPersistent(uses) : CheckTransient(uses);
+      if (!refusal) refusal = CheckWrites(uses);
+      if (!refusal) refusal = CheckReads(uses, persistent);
+      if (refusal) return refusal;
     }
-    return Status::Ok();
+    return std::nullopt;
   }
 
  private:
@@ -55,27 +56,43 @@ class LifetimeCheck {
     return "op " + std::to_string(index) + " '" +
            OpName(schedule_, program_.ops[static_cast<size_t>(index)]) + "'";
   }
-  Status Error(OpIndex index, const std::string& what) const {
-    return Status::Error(ErrorAt(schedule_, program_, index, what));
+  Refusal Error(OpIndex index, const std::string& what) const {
+    Refusal refusal = RefusalAt(schedule_, program_, RefusalKind::kLifetime, index, what);
+    refusal.buffer = buffer_;
+    return refusal;
+  }
+  // `index` and `other` may run in an order in which they must not.
+  Refusal Unordered(OpIndex index, OpIndex other, const std::string& before_other,
+                    const std::string& after_other) const {
+    Refusal refusal =
+        RefusalAt(schedule_, program_, RefusalKind::kOrder, index,
+                  before_other + Named(other) + after_other + ": no dependency orders them");
+    refusal.other = other;
+    refusal.buffer = buffer_;
+    return refusal;
   }
   bool Before(OpIndex first, OpIndex second) const { return order_.Ordered(first, second); }
 
-  Status CheckPersistent(const Uses& uses) const {
+  std::optional<Refusal> CheckPersistent(const Uses& uses) const {
     if (!uses.allocates.empty()) {
       return Error(uses.allocates.front(), "allocates persistent " + Buffer());
     }
     if (!uses.frees.empty()) return Error(uses.frees.front(), "frees persistent " + Buffer());
-    return Status::Ok();
+    return std::nullopt;
   }
 
-  Status CheckTransient(const Uses& uses) const {
+  std::optional<Refusal> CheckTransient(const Uses& uses) const {
     if (uses.allocates.empty()) {
       for (const auto* users : {&uses.reads, &uses.writes, &uses.frees}) {
         if (!users->empty()) {
           return Error(users->front(), "uses " + Buffer() + ", which no op allocates");
         }
       }
-      return Status::Error(Buffer() + " is neither persistent nor allocated by an op");
+      Refusal refusal;
+      refusal.kind = RefusalKind::kLifetime;
+      refusal.buffer = buffer_;
+      refusal.message = Buffer() + " is neither persistent nor allocated by an op";
+      return refusal;
     }
     const OpIndex allocate = uses.allocates.front();
     if (uses.allocates.size() > 1) {
@@ -91,34 +108,31 @@ class LifetimeCheck {
     for (const auto* users : {&uses.reads, &uses.writes, &uses.frees}) {
       for (const OpIndex user : *users) {
         if (user == allocate || Before(allocate, user)) continue;
-        return Error(user, "may use " + Buffer() + " before " + Named(allocate) +
-                               " has allocated it: no dependency orders them");
+        return Unordered(user, allocate, "may use " + Buffer() + " before ", " has allocated it");
       }
     }
     for (const auto* users : {&uses.reads, &uses.writes}) {
       for (const OpIndex user : *users) {
         if (user == free || Before(user, free)) continue;
-        return Error(user, "may use " + Buffer() + " after " + Named(free) +
-                               " has freed it: no dependency orders them");
+        return Unordered(user, free, "may use " + Buffer() + " after ", " has freed it");
       }
     }
-    return Status::Ok();
+    return std::nullopt;
   }
 
   // In host order and each before the next: then all pairs are ordered.
-  Status CheckWrites(const Uses& uses) const {
+  std::optional<Refusal> CheckWrites(const Uses& uses) const {
     for (size_t index = 1; index < uses.writes.size(); ++index) {
       const OpIndex first = uses.writes[index - 1];
       const OpIndex second = uses.writes[index];
       if (first == second || Before(first, second)) continue;
-      return Error(second, "writes " + Buffer() + " while " + Named(first) +
-                               " may still write it: no dependency orders them");
+      return Unordered(second, first, "writes " + Buffer() + " while ", " may still write it");
     }
-    return Status::Ok();
+    return std::nullopt;
   }
 
   // Only the writes next to a read in host order matter: the others are ordered with these.
-  Status CheckReads(const Uses& uses, bool persistent) const {
+  std::optional<Refusal> CheckReads(const Uses& uses, bool persistent) const {
     for (const OpIndex read : uses.reads) {
       // An op that reads and writes reads first: its own write does not count.
       const auto before = std::lower_bound(uses.writes.begin(), uses.writes.end(), read);
@@ -128,15 +142,14 @@ class LifetimeCheck {
           return Error(read, "reads " + Buffer() + ", which no op has written before it");
         }
       } else if (!Before(*(before - 1), read)) {
-        return Error(read, "may read " + Buffer() + " before " + Named(*(before - 1)) +
-                               " has written it: no dependency orders them");
+        return Unordered(read, *(before - 1), "may read " + Buffer() + " before ",
+                         " has written it");
       }
       if (after != uses.writes.end() && !Before(read, *after)) {
-        return Error(*after, "writes " + Buffer() + " while " + Named(read) +
-                                 " may still read it: no dependency orders them");
+        return Unordered(*after, read, "writes " + Buffer() + " while ", " may still read it");
       }
     }
-    return Status::Ok();
+    return std::nullopt;
   }
 
   const Schedule& schedule_;
@@ -148,7 +161,7 @@ class LifetimeCheck {
 
 }  // namespace
 
-Status CheckLifetimes(const Schedule& schedule, const Program& program) {
+std::optional<Refusal> CheckLifetimes(const Schedule& schedule, const Program& program) {
   return LifetimeCheck(schedule, program).Run();
 }
 

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "engine/plan/schedule.h"
-#include "trace/base/status.h"
+#include "engine/plan/validate.h"
 
 namespace shardscope::plan {
 
 // `program` is one of the schedule's, and CheckStructure() has passed.
-Status CheckLifetimes(const Schedule& schedule, const Program& program);
+std::optional<Refusal> CheckLifetimes(const Schedule& schedule, const Program& program);
 
 }  // namespace shardscope::plan

@@ -32,8 +32,9 @@ std::string Describe(const Schedule& schedule, const Op& op) {
 }
 
 // Where the sequences of one communicator in `program` and in the first program part.
-Status CompareSequences(const Schedule& schedule, const Program& program, size_t communicator,
-                        const std::vector<OpIndex>& expected, const std::vector<OpIndex>& actual) {
+std::optional<Refusal> CompareSequences(const Schedule& schedule, const Program& program,
+                                        size_t communicator, const std::vector<OpIndex>& expected,
+                                        const std::vector<OpIndex>& actual) {
   const Program& reference = schedule.programs.front();
   const std::string where = "collective number ";
   const std::string on = " on communicator '" + schedule.communicators[communicator] + "'";
@@ -42,16 +43,17 @@ Status CompareSequences(const Schedule& schedule, const Program& program, size_t
     const Op& first = reference.ops[static_cast<size_t>(expected[number])];
     const Op& second = program.ops[static_cast<size_t>(actual[number])];
     if (SameCollective(first, second)) continue;
-    return Status::Error(ErrorAt(schedule, program, actual[number],
-                                 "does not match: " + where + std::to_string(number) + on + " is " +
-                                     Describe(schedule, second) + " here, but other ranks issue " +
-                                     Describe(schedule, first)));
+    return RefusalAt(schedule, program, RefusalKind::kMismatch, actual[number],
+                     "does not match: " + where + std::to_string(number) + on + " is " +
+                         Describe(schedule, second) + " here, but other ranks issue " +
+                         Describe(schedule, first));
   }
-  if (expected.size() == actual.size()) return Status::Ok();
+  if (expected.size() == actual.size()) return std::nullopt;
   const bool here = actual.size() > common;
-  return Status::Error(
-      ErrorAt(schedule, here ? program : reference, here ? actual[common] : expected[common],
-              "has no partner on the other ranks: it is " + where + std::to_string(common) + on));
+  return RefusalAt(
+      schedule, here ? program : reference, RefusalKind::kMismatch,
+      here ? actual[common] : expected[common],
+      "has no partner on the other ranks: it is " + where + std::to_string(common) + on);
 }
 
 // One program while it is played.
@@ -138,22 +140,23 @@ class Player {
 
 }  // namespace
 
-Status CheckCollectivesMatch(const Schedule& schedule) {
-  if (schedule.programs.empty()) return Status::Ok();
+std::optional<Refusal> CheckCollectivesMatch(const Schedule& schedule) {
+  if (schedule.programs.empty()) return std::nullopt;
   const auto expected = CollectiveSequences(schedule, schedule.programs.front());
   for (size_t index = 1; index < schedule.programs.size(); ++index) {
     const Program& program = schedule.programs[index];
     const auto actual = CollectiveSequences(schedule, program);
     for (size_t communicator = 0; communicator < expected.size(); ++communicator) {
-      SHARDSCOPE_RETURN_IF_ERROR(CompareSequences(schedule, program, communicator,
-                                                  expected[communicator], actual[communicator]));
+      std::optional<Refusal> refusal = CompareSequences(
+          schedule, program, communicator, expected[communicator], actual[communicator]);
+      if (refusal) return refusal;
     }
   }
-  return Status::Ok();
+  return std::nullopt;
 }
 
-Status CheckNoDeadlock(const Schedule& schedule) {
-  if (schedule.programs.size() < 2) return Status::Ok();
+std::optional<Refusal> CheckNoDeadlock(const Schedule& schedule) {
+  if (schedule.programs.size() < 2) return std::nullopt;
   // Ranks with the same program behave alike, so one player a program stands for all of them.
   std::vector<Player> players;
   for (const Program& program : schedule.programs) players.emplace_back(schedule, program);
@@ -172,10 +175,10 @@ Status CheckNoDeadlock(const Schedule& schedule) {
   for (size_t index = 0; index < players.size(); ++index) {
     const OpIndex stuck = players[index].FirstUnfinished();
     if (stuck == kNone) continue;
-    return Status::Error(ErrorAt(schedule, schedule.programs[index], stuck,
-                                 "never ends: the ranks wait for each other, a deadlock"));
+    return RefusalAt(schedule, schedule.programs[index], RefusalKind::kDeadlock, stuck,
+                     "never ends: the ranks wait for each other, a deadlock");
   }
-  return Status::Ok();
+  return std::nullopt;
 }
 
 }  // namespace shardscope::plan

@@ -1,6 +1,7 @@
 #include "engine/plan/checks/structure.h"
 
 #include <string>
+#include <utility>
 
 #include "engine/plan/checks/grid.h"
 
@@ -64,18 +65,7 @@ std::string DependencyProblem(const Schedule& schedule, const Op& op, OpIndex in
   return "";
 }
 
-// The bytes of the buffer that a collective gathers into, scatters from or reduces in place must
-// be its payload.
-std::string PayloadProblem(const Program& program, const Op& op) {
-  const auto& whole = op.kind == OpKind::kReduceScatter ? op.reads : op.writes;
-  if (whole.empty()) return "is a collective without a buffer";
-  const int64_t bytes = program.buffers[static_cast<size_t>(whole.front())].bytes;
-  if (bytes == op.payload_bytes) return "";
-  return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but its buffer holds " +
-         std::to_string(bytes);
-}
-
-std::string CollectiveProblem(const Schedule& schedule, const Program& program, const Op& op) {
+std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   if (!IsCollective(op.kind)) {
     const bool clean = op.communicator == kNone && op.payload_bytes == 0 && op.wire_bytes == 0;
     return clean ? "" : "is no collective but has a communicator, payload or wire bytes";
@@ -83,16 +73,18 @@ std::string CollectiveProblem(const Schedule& schedule, const Program& program, 
   if (!Names(op.communicator, schedule.communicators)) {
     return "is on communicator " + std::to_string(op.communicator) + ", which does not exist";
   }
-  const int64_t wire = WireBytes(op.kind, op.payload_bytes, schedule.num_ranks);
-  if (op.wire_bytes != wire) {
-    return "has " + std::to_string(op.wire_bytes) + " wire bytes, but a payload of " +
-           std::to_string(op.payload_bytes) + " on " + std::to_string(schedule.num_ranks) +
-           " ranks sends " + std::to_string(wire);
-  }
-  return PayloadProblem(program, op);
+  const bool whole = op.kind == OpKind::kReduceScatter ? !op.reads.empty() : !op.writes.empty();
+  return whole ? "" : "is a collective without a buffer";
 }
 
-Status CheckBuffers(const Schedule& schedule, const Program& program) {
+// No single op is at fault.
+Refusal Unlocated(std::string message) {
+  Refusal refusal;
+  refusal.message = std::move(message);
+  return refusal;
+}
+
+std::optional<Refusal> CheckBuffers(const Schedule& schedule, const Program& program) {
   for (size_t id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
     if (NamesOrNone(buffer.unit, schedule.units) &&
@@ -100,53 +92,72 @@ Status CheckBuffers(const Schedule& schedule, const Program& program) {
         MicroBatchOk(schedule, buffer.micro_batch) && buffer.bytes >= 0) {
       continue;
     }
-    return Status::Error("buffer " + std::to_string(id) + " '" + BufferName(schedule, buffer) +
-                         "' has a unit, segment, micro-batch or size that cannot be");
+    return Unlocated("buffer " + std::to_string(id) + " '" + BufferName(schedule, buffer) +
+                     "' has a unit, segment, micro-batch or size that cannot be");
   }
-  return Status::Ok();
+  return std::nullopt;
 }
 
-Status CheckTables(const Schedule& schedule) {
+// Whether sizes made from the unit's shapes fit into int64, whatever the number of ranks.
+bool UnitSizeOk(const Unit& unit) {
+  constexpr int64_t kMostElements = int64_t{1} << 38;
+  int64_t total = 0;
+  for (const Parameter& parameter : unit.parameters) {
+    int64_t elements = 1;
+    for (const int64_t size : parameter.shape) {
+      if (size < 1 || size > kMostElements / elements) return false;
+      elements *= size;
+    }
+    total += elements;
+    if (total > kMostElements) return false;
+  }
+  return true;
+}
+
+std::optional<Refusal> CheckTables(const Schedule& schedule) {
   if (schedule.num_ranks < 1 || schedule.num_micro_batches < 1) {
-    return Status::Error("a schedule needs at least one rank and one micro-batch");
+    return Unlocated("a schedule needs at least one rank and one micro-batch");
   }
   if (schedule.streams.empty() || schedule.streams.front().role != StreamRole::kHost) {
-    return Status::Error("stream 0 of a schedule must be the host");
+    return Unlocated("stream 0 of a schedule must be the host");
+  }
+  for (const Unit& unit : schedule.units) {
+    if (!UnitSizeOk(unit)) return Unlocated("unit '" + unit.name + "' has a shape that cannot be");
   }
   for (const Segment& segment : schedule.segments) {
     if (NamesOrNone(segment.unit, schedule.units)) continue;
-    return Status::Error("segment '" + segment.name + "' names unit " +
-                         std::to_string(segment.unit) + ", which does not exist");
+    return Unlocated("segment '" + segment.name + "' names unit " + std::to_string(segment.unit) +
+                     ", which does not exist");
   }
   if (schedule.program_of_rank.size() != static_cast<size_t>(schedule.num_ranks)) {
-    return Status::Error("the schedule has " + std::to_string(schedule.num_ranks) +
-                         " ranks, but says which program runs for " +
-                         std::to_string(schedule.program_of_rank.size()));
+    return Unlocated("the schedule has " + std::to_string(schedule.num_ranks) +
+                     " ranks, but says which program runs for " +
+                     std::to_string(schedule.program_of_rank.size()));
   }
   for (const int32_t program : schedule.program_of_rank) {
     if (!Names(program, schedule.programs)) {
-      return Status::Error("a rank runs program " + std::to_string(program) +
-                           ", which does not exist");
+      return Unlocated("a rank runs program " + std::to_string(program) + ", which does not exist");
     }
   }
-  return Status::Ok();
+  return std::nullopt;
 }
 
 }  // namespace
 
-Status CheckStructure(const Schedule& schedule) {
-  SHARDSCOPE_RETURN_IF_ERROR(CheckTables(schedule));
+std::optional<Refusal> CheckStructure(const Schedule& schedule) {
+  if (std::optional<Refusal> refusal = CheckTables(schedule)) return refusal;
   for (const Program& program : schedule.programs) {
-    SHARDSCOPE_RETURN_IF_ERROR(CheckBuffers(schedule, program));
+    if (std::optional<Refusal> refusal = CheckBuffers(schedule, program)) return refusal;
     for (OpIndex index = 0; index < static_cast<OpIndex>(program.ops.size()); ++index) {
       const Op& op = program.ops[static_cast<size_t>(index)];
       std::string problem = IndexProblem(schedule, program, op);
       if (problem.empty()) problem = DependencyProblem(schedule, op, index);
-      if (problem.empty()) problem = CollectiveProblem(schedule, program, op);
-      if (!problem.empty()) return Status::Error(ErrorAt(schedule, program, index, problem));
+      if (problem.empty()) problem = CollectiveProblem(schedule, op);
+      if (problem.empty()) continue;
+      return RefusalAt(schedule, program, RefusalKind::kStructure, index, problem);
     }
   }
-  return Status::Ok();
+  return std::nullopt;
 }
 
 }  // namespace shardscope::plan

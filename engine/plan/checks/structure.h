@@ -1,12 +1,12 @@
-// Checks that every index of a Schedule names something and that collectives carry honest sizes.
+// Checks that every index of a Schedule names something, and that waits name earlier ops.
 #pragma once
 
 #include "engine/plan/schedule.h"
-#include "trace/base/status.h"
+#include "engine/plan/validate.h"
 
 namespace shardscope::plan {
 
 // After Ok, all other checks may index without looking.
-Status CheckStructure(const Schedule& schedule);
+std::optional<Refusal> CheckStructure(const Schedule& schedule);
 
 }  // namespace shardscope::plan

@@ -1,0 +1,169 @@
+#include "engine/plan/checks/sizes.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "engine/plan/checks/grid.h"
+
+namespace shardscope::plan {
+namespace {
+
+// A program has one dtype for each of these.
+enum class Width : uint8_t { kMaster, kParameter, kReduce };
+constexpr size_t kNumWidths = 3;
+constexpr std::array<const char*, kNumWidths> kWidthNames = {"master", "parameter", "reduce"};
+
+// What a buffer of a unit holds.
+struct Content {
+  Width width = Width::kMaster;
+  bool whole = false;  // of all ranks, otherwise one rank's shard
+  int copies = 0;      // 0: no elements of a unit
+};
+
+Content ContentOf(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kParameterShard:
+    case BufferKind::kGradientShard:
+      return {Width::kMaster, false, 1};
+    case BufferKind::kOptimizerState:
+      return {Width::kMaster, false, 2};
+    case BufferKind::kCastShard:
+      return {Width::kParameter, false, 1};
+    case BufferKind::kAllGatherOutput:
+    case BufferKind::kUnsharded:
+    case BufferKind::kGradient:
+      return {Width::kParameter, true, 1};
+    case BufferKind::kReduceScatterInput:
+      return {Width::kReduce, true, 1};
+    case BufferKind::kReduceScatterOutput:
+      return {Width::kReduce, false, 1};
+    case BufferKind::kActivation:
+    case BufferKind::kActivationGradient:
+    case BufferKind::kBatch:
+    case BufferKind::kNorm:
+      break;
+  }
+  return {};
+}
+
+bool IsWidth(int64_t bytes) {
+  return bytes == BytesOf(DType::kBf16) || bytes == BytesOf(DType::kFp32) ||
+         bytes == BytesOf(DType::kFp64);
+}
+
+class SizeCheck {
+ public:
+  SizeCheck(const Schedule& schedule, const Program& program)
+      : schedule_(schedule), program_(program), checked_(program.buffers.size()) {
+    const bool gathers = std::any_of(program.ops.begin(), program.ops.end(),
+                                     [](const Op& op) { return op.kind == OpKind::kAllGather; });
+    // Parameters that no op gathers are there as a whole on every rank.
+    shard_ranks_ = gathers ? schedule.num_ranks : 1;
+    for (const Unit& unit : schedule.units) {
+      shard_elements_.push_back(PaddedShardElements(unit, shard_ranks_));
+    }
+  }
+
+  std::optional<Refusal> Run() {
+    for (OpIndex index = 0; index < static_cast<OpIndex>(program_.ops.size()); ++index) {
+      const Op& op = program_.ops[static_cast<size_t>(index)];
+      std::string problem;
+      buffer_ = kNone;
+      if (op.communicator != kNone) problem = CollectiveProblem(op);
+      for (const auto* buffers : {&op.allocates, &op.reads, &op.writes, &op.frees}) {
+        for (const BufferId id : *buffers) {
+          if (problem.empty()) problem = BufferProblem(id);
+        }
+      }
+      if (problem.empty()) continue;
+      Refusal refusal = RefusalAt(schedule_, program_, RefusalKind::kBytes, index, problem);
+      refusal.buffer = buffer_;
+      return refusal;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Buffer& At(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
+
+  std::string CollectiveProblem(const Op& op) {
+    const int64_t wire = WireBytes(op.kind, op.payload_bytes, schedule_.num_ranks);
+    if (op.wire_bytes != wire) {
+      return "has " + std::to_string(op.wire_bytes) + " wire bytes, but a payload of " +
+             std::to_string(op.payload_bytes) + " on " + std::to_string(schedule_.num_ranks) +
+             " ranks sends " + std::to_string(wire);
+    }
+    const bool scatters = op.kind == OpKind::kReduceScatter;
+    const BufferId whole = scatters ? op.reads.front() : op.writes.front();
+    if (At(whole).bytes != op.payload_bytes) {
+      buffer_ = whole;
+      return "has a payload of " + std::to_string(op.payload_bytes) +
+             " bytes, but its buffer holds " + std::to_string(At(whole).bytes);
+    }
+    // The other side, unless the collective works in place: one rank's part of the whole.
+    for (const BufferId part : scatters ? op.writes : op.reads) {
+      if (part == whole || op.kind == OpKind::kAllReduce) continue;
+      if (op.payload_bytes % schedule_.num_ranks == 0 &&
+          op.payload_bytes / schedule_.num_ranks == At(part).bytes) {
+        continue;
+      }
+      buffer_ = part;
+      return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but each of " +
+             std::to_string(schedule_.num_ranks) + " ranks has " + std::to_string(At(part).bytes);
+    }
+    return op.unit == kNone ? "" : UnitPayloadProblem(op);
+  }
+
+  std::string UnitPayloadProblem(const Op& op) const {
+    const int64_t expected = Elements(op.unit, true) * BytesOf(op.dtype);
+    if (op.payload_bytes == expected) return "";
+    return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but its unit in " +
+           std::string(Name(op.dtype)) + " has " + std::to_string(expected);
+  }
+
+  int64_t Elements(int32_t unit, bool whole) const {
+    return shard_elements_[static_cast<size_t>(unit)] * (whole ? shard_ranks_ : 1);
+  }
+
+  // Every buffer once, at the first op that names it.
+  std::string BufferProblem(BufferId id) {
+    if (checked_[static_cast<size_t>(id)]) return "";
+    checked_[static_cast<size_t>(id)] = true;
+    const Buffer& buffer = At(id);
+    const Content content = ContentOf(buffer.kind);
+    if (buffer.unit == kNone || content.copies == 0) return "";
+    const int64_t elements = Elements(buffer.unit, content.whole) * content.copies;
+    const auto width_index = static_cast<size_t>(content.width);
+    int64_t& width = widths_[width_index];
+    // The first buffer says how wide the dtype is, if it can be one.
+    if (width == 0 && elements > 0 && buffer.bytes % elements == 0 &&
+        IsWidth(buffer.bytes / elements)) {
+      width = buffer.bytes / elements;
+    }
+    if (width > 0 && buffer.bytes == elements * width) return "";
+    buffer_ = id;
+    return "uses buffer " + std::to_string(id) + " '" + BufferName(schedule_, buffer) + "' of " +
+           std::to_string(buffer.bytes) + " bytes, which is not " + std::to_string(elements) +
+           " elements of the " + kWidthNames[width_index] + " dtype";
+  }
+
+  const Schedule& schedule_;
+  const Program& program_;
+  int shard_ranks_ = 1;
+  std::vector<int64_t> shard_elements_;       // by unit
+  std::array<int64_t, kNumWidths> widths_{};  // bytes an element; 0: not seen yet
+  std::vector<bool> checked_;                 // by buffer
+  BufferId buffer_ = kNone;                   // whose size is wrong
+};
+
+}  // namespace
+
+std::optional<Refusal> CheckSizes(const Schedule& schedule) {
+  for (const Program& program : schedule.programs) {
+    if (std::optional<Refusal> refusal = SizeCheck(schedule, program).Run()) return refusal;
+  }
+  return std::nullopt;
+}
+
+}  // namespace shardscope::plan
