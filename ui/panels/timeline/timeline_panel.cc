@@ -24,6 +24,7 @@ using widgets::Look;
 // Rows that one frame may take into the index: about 20 ms; a large trace arrives over some frames.
 constexpr size_t kRowsPerFrame = 200'000;
 constexpr float kScrollPixels = 48;  // a notch of the wheel over the gutter
+constexpr float kBelowLanes = 28;    // room for the labels of changes under the last rank
 
 const char* NameOf(ui::Language language, LaneKind kind) {
   switch (kind) {
@@ -222,8 +223,8 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
   if (!context.headless && ImGui::IsItemHovered() && io.MousePos.x < axis.left()) {
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
   }
-  const float room = layout_.height + 28 * context.scale - (box.y1 - box.y0);
-  scroll_ = std::clamp(scroll_, 0.0F, std::max(room, 0.0F));
+  const float room = layout_.height - (box.y1 - box.y0);
+  scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
 }
 
 void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
@@ -245,8 +246,8 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
 
 void TimelinePanel::DrawScrollBar(const ui::Context& context, const ui::Box& box) const {
   const float height = box.y1 - box.y0;
-  const float content = layout_.height + 28 * context.scale;
-  if (content <= height || context.headless) return;
+  if (layout_.height <= height || context.headless) return;
+  const float content = layout_.height + kBelowLanes * context.scale;
   const float y0 = box.y0 + height * scroll_ / content;
   const float y1 = box.y0 + height * (scroll_ + height) / content;
   ImGui::GetWindowDrawList()->AddRectFilled(
