@@ -13,6 +13,12 @@ namespace {
 // Face of Noto Sans CJK's collection that has Simplified Chinese forms.
 constexpr ImU32 kSimplifiedChineseFace = 2;
 
+// Dear ImGui sizes a font by its line height, (ascent + descent) / em, and these differ: without a
+// correction merged glyphs would be smaller than the letters beside them.
+constexpr float kRobotoLine = 1.172f;
+constexpr float kJetBrainsMonoLine = 1.32f;
+constexpr float kNotoSansCjkLine = 1.448f;
+
 ImFont* AddEmbedded(std::span<const unsigned char> data, ImFontConfig config) {
   config.FontDataOwnedByAtlas = false;
   // The atlas only reads data that it does not own; its interface lacks the const.
@@ -24,14 +30,16 @@ ImFont* AddEmbedded(std::span<const unsigned char> data, ImFontConfig config) {
 void MergeSymbols() {
   ImFontConfig config;
   config.MergeMode = true;
+  config.ExtraSizeScale = kJetBrainsMonoLine / kRobotoLine;
   AddEmbedded(EmbeddedMonoFont(), config);
 }
 
-bool MergeCjk(bool bold) {
+bool MergeCjk(bool bold, float line) {
   const std::string path = FindCjkFont(bold);
   if (path.empty()) return false;
   ImFontConfig config;
   config.MergeMode = true;
+  config.ExtraSizeScale = kNotoSansCjkLine / line;
   config.FontNo = kSimplifiedChineseFace;
   return ImGui::GetIO().Fonts->AddFontFromFileTTF(path.c_str(), 0, &config) != nullptr;
 }
@@ -56,12 +64,12 @@ LoadedFonts LoadFonts() {
   ImFontConfig config;
   loaded.fonts.text = AddEmbedded(EmbeddedTextFont(), config);
   MergeSymbols();
-  loaded.has_cjk = MergeCjk(false);
+  loaded.has_cjk = MergeCjk(false, kRobotoLine);
   loaded.fonts.bold = AddEmbedded(EmbeddedBoldFont(), config);
   MergeSymbols();
-  MergeCjk(true);
+  MergeCjk(true, kRobotoLine);
   loaded.fonts.mono = AddEmbedded(EmbeddedMonoFont(), config);
-  MergeCjk(false);
+  MergeCjk(false, kJetBrainsMonoLine);
   return loaded;
 }
 
