@@ -120,6 +120,9 @@ Result<TrainerStart> TrainerStart::Launch(const std::string& trainer, const ui::
   const ssize_t bytes = read(exec_report[0], &error, sizeof(error));  // end of file: exec succeeded
   close(exec_report[0]);
   if (child < 0 || bytes == static_cast<ssize_t>(sizeof(error))) {
+    std::error_code ignored;
+    fs::remove(output_path, ignored);
+    fs::remove(start.folder, ignored);  // only if it is empty, that is, ours
     return Status::Error(
         fmt::format("cannot start {}: {}; is it built?", trainer, std::strerror(error)));
   }

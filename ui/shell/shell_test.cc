@@ -1,0 +1,163 @@
+// The shell's pure parts: views, the summary of a change, settings, the trainer's command line.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "trace/analysis/lesson_snapshot.h"
+#include "ui/shell/key_input.h"
+#include "ui/shell/run/change_summary.h"
+#include "ui/shell/run/report_worker.h"
+#include "ui/shell/run/trainer_start.h"
+#include "ui/shell/settings.h"
+#include "ui/shell/view_controller.h"
+
+namespace shardscope::shell {
+namespace {
+
+constexpr int32_t kChange = 12;
+
+query::SnapshotPtr Lesson() { return analysis::MakeLessonSnapshot(2, 24, kChange); }
+
+const query::Step& StepOf(const query::Snapshot& snapshot, int32_t number) {
+  for (const query::Step& step : snapshot.ranks.front().steps) {
+    if (step.step == number) return step;
+  }
+  ADD_FAILURE() << "no step " << number;
+  return snapshot.ranks.front().steps.back();
+}
+
+TEST(InitialView, IsAroundTheNewestChange) {
+  const auto lesson = Lesson();
+  const ui::View view = InitialView(*lesson);
+  const query::Step& changed = StepOf(*lesson, kChange);
+  EXPECT_LE(view.start_ns, StepOf(*lesson, kChange - 1).start_ns);
+  EXPECT_GE(view.end_ns, changed.end_ns);
+  EXPECT_LT(view.end_ns, StepOf(*lesson, kChange + 2).start_ns);
+}
+
+TEST(InitialView, OfAStepShowsItsNeighbours) {
+  const auto lesson = Lesson();
+  const ui::View view = InitialView(*lesson, 5);
+  EXPECT_LE(view.start_ns, StepOf(*lesson, 4).start_ns);
+  EXPECT_GE(view.end_ns, StepOf(*lesson, 6).end_ns);
+  EXPECT_LT(view.end_ns, StepOf(*lesson, 8).start_ns);
+}
+
+TEST(InitialView, WithoutAChangeIsTheEndOfTheRun) {
+  const auto plain = analysis::MakeLessonSnapshot(2, 24, 99);
+  const ui::View view = InitialView(*plain);
+  EXPECT_GE(view.end_ns, StepOf(*plain, 23).end_ns);
+  EXPECT_GT(view.start_ns, StepOf(*plain, 20).end_ns);
+}
+
+TEST(ViewController, AnimatesRetargetsAndUndoesOneGesture) {
+  ViewController views;
+  views.Reset({0, 1'000'000, false});
+  views.Set({100'000, 900'000}, 10.0);
+  views.Advance(nullptr, 10.05);
+  EXPECT_TRUE(views.animating());
+  const int64_t halfway = views.view().start_ns;
+  EXPECT_GT(halfway, 0);
+  EXPECT_LT(halfway, 100'000);
+  views.Set({300'000, 700'000}, 10.06);  // retargets from where it is
+  views.Advance(nullptr, 10.06);
+  EXPECT_EQ(views.view().start_ns, halfway);
+  views.Advance(nullptr, 10.3);
+  EXPECT_EQ(views.view().start_ns, 300'000);
+  EXPECT_FALSE(views.animating());
+  views.Undo(11);  // both changes were one gesture
+  views.Advance(nullptr, 12);
+  EXPECT_EQ(views.view().start_ns, 0);
+  EXPECT_EQ(views.view().end_ns, 1'000'000);
+}
+
+TEST(ViewController, FollowsTheEndUntilTheUserPans) {
+  query::Snapshot snapshot;
+  snapshot.end_ns = 5'000'000;
+  ViewController views;
+  views.Reset({0, 1'000'000, true});
+  views.Advance(&snapshot, 1);
+  EXPECT_GE(views.view().end_ns, 5'000'000);
+  EXPECT_EQ(views.view().end_ns - views.view().start_ns, 1'000'000);
+  views.Set({0, 1'000'000, false}, 2);
+  snapshot.end_ns = 9'000'000;
+  views.Advance(&snapshot, 3);
+  EXPECT_EQ(views.view().end_ns, 1'000'000);
+  views.SetFollow(true, &snapshot, 4);
+  views.Advance(&snapshot, 5);
+  EXPECT_GE(views.view().end_ns, 9'000'000);
+}
+
+TEST(KeyInput, ZoomKeepsTheTimeUnderTheCursor) {
+  const ui::View view{1000, 2000, false};
+  const ui::SetView in = Zoomed(view, 0.5, 1250);
+  EXPECT_EQ(in.start_ns, 1125);
+  EXPECT_EQ(in.end_ns, 1625);
+  const ui::SetView right = Panned(view, 0.1);
+  EXPECT_EQ(right.start_ns, 1100);
+  EXPECT_EQ(right.end_ns, 2100);
+}
+
+TEST(ChangeSummary, ComparesEquallyManyStepsOnBothSides) {
+  const auto lesson = Lesson();
+  const FindingsPtr findings = MakeFindings(*lesson);
+  const ui::ChangeSummary& change = findings->change;
+  ASSERT_TRUE(change.valid);
+  EXPECT_TRUE(change.complete);
+  EXPECT_EQ(change.step, kChange);
+  EXPECT_EQ(change.before.num_steps, change.after.num_steps);
+  EXPECT_EQ(change.before.num_steps, kChange - analysis::kWarmUpSteps);
+  EXPECT_LT(change.after.exposed_ns.p50, change.before.exposed_ns.p50);
+  EXPECT_GT(change.peak_before_bytes, 0);
+  // The first rank to reach the step sets the time.
+  EXPECT_LE(change.time_ns, StepOf(*lesson, kChange).start_ns);
+  EXPECT_GT(change.time_ns, StepOf(*lesson, kChange - 1).start_ns);
+}
+
+TEST(ChangeSummary, WithoutAChangeIsNotValid) {
+  EXPECT_FALSE(MakeFindings(*analysis::MakeLessonSnapshot(2, 8, 99))->change.valid);
+  query::Marker found{.key = "link.bandwidth", .old_value = "auto:0.6", .new_value = "1GB/s"};
+  EXPECT_FALSE(IsKnobChange(found));
+}
+
+TEST(TrainerStart, CommandLineHasPresetAndSettings) {
+  const ui::StartRun start{"runs/x", {{"a", "1"}, {"b", "2"}}, "p.toml"};
+  EXPECT_THAT(TrainerArguments("/bin/t", start),
+              testing::ElementsAre("/bin/t", "--out", "runs/x", "--config", "p.toml", "--set",
+                                   "a=1", "b=2"));
+}
+
+TEST(TrainerStart, RefusesAFolderWithARunAndAProgramThatIsNotThere) {
+  const std::string folder = testing::TempDir() + "/shardscope_start_test";
+  std::filesystem::remove_all(folder);
+  const auto missing = TrainerStart::Launch("/no/such/program", {folder, {}, {}});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(missing.message(), testing::HasSubstr("/no/such/program"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/run.toml") << "\n";
+  const auto taken = TrainerStart::Launch("/bin/true", {folder, {}, {}});
+  ASSERT_FALSE(taken.ok());
+  EXPECT_THAT(taken.message(), testing::HasSubstr("holds a run already"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Settings, BrokenFileGivesTheDefaults) {
+  const std::string folder = testing::TempDir() + "/shardscope_broken_settings";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/settings.toml") << "this is = = no toml";
+  EXPECT_EQ(LoadSettings(folder).scale, 1);
+  Settings settings;
+  for (int i = 0; i < 30; ++i) AddRecent("run" + std::to_string(i), &settings);
+  AddRecent("run5", &settings);
+  EXPECT_EQ(settings.recent.front(), "run5");
+  EXPECT_EQ(settings.recent.size(), 20u);
+  SaveSettings(settings, folder);
+  EXPECT_EQ(LoadSettings(folder).recent, settings.recent);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace shardscope::shell
