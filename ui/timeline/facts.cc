@@ -71,15 +71,16 @@ void AddCollective(const query::Snapshot& snapshot, const query::RankRows& rows,
   }
 }
 
-struct Candidate {
-  int64_t op_run = -1;
-  int64_t slack_ns = 0;
-};
-
-// The all-gather with most slack that was issued in `range` and is used in it.
-Candidate MostSlack(const query::Snapshot& snapshot, const query::RankRows& rows, Range range) {
+// The all-gather that was issued and is used in `range`, without anything waiting for it, and that
+// took longest: a short one hides anywhere and its box can hardly be seen. nullopt if there is
+// none.
+std::optional<int64_t> LongestHidden(const query::Snapshot& snapshot, const query::RankRows& rows,
+                                     Range range) {
   constexpr int kEnough = 64;  // a view of many steps shows no single gather anyway
-  Candidate best;
+  // Backward prefetch is what most lessons are about: twice as long in forward to be preferred.
+  constexpr int64_t kBackwardWeight = 2;
+  std::optional<int64_t> best;
+  int64_t best_weight = 0;
   int seen = 0;
   const auto first = std::partition_point(
       rows.op_runs.begin(), rows.op_runs.end(),
@@ -90,11 +91,13 @@ Candidate MostSlack(const query::Snapshot& snapshot, const query::RankRows& rows
     if (op == nullptr || op->op_class != OpClass::kAllGather) continue;
     if (run->issued_ns < range.start_ns) continue;
     ++seen;
+    const int64_t weight =
+        (run->ended_ns - run->started_ns) * (op->phase == "backward" ? kBackwardWeight : 1);
+    if (weight <= best_weight) continue;
     const analysis::PrefetchSlack slack = analysis::SlackOf(snapshot, run->id, rows.rank);
-    if (!slack.found || slack.first_use_ns >= range.end_ns) continue;
-    // Backward prefetch is what the lesson is about: with equal slack it wins.
-    const int64_t weight = slack.slack_ns + (op->phase == "backward" ? 1 : 0);
-    if (best.op_run < 0 || weight > best.slack_ns) best = {run->id, weight};
+    if (!slack.found || slack.slack_ns <= 0 || slack.first_use_ns >= range.end_ns) continue;
+    best = run->id;
+    best_weight = weight;
   }
   return best;
 }
@@ -169,14 +172,12 @@ std::optional<int64_t> MostInstructiveOp(const query::Snapshot& snapshot, Range 
   const query::RankRows& rows = snapshot.ranks.front();
   for (const Change& change : ChangesOf(snapshot)) {
     if (change.time_ns < range.start_ns || change.time_ns >= range.end_ns) continue;
-    const Candidate hidden = MostSlack(snapshot, rows, {change.time_ns, range.end_ns});
-    if (hidden.op_run >= 0 && hidden.slack_ns > 0) return hidden.op_run;
+    const std::optional<int64_t> hidden =
+        LongestHidden(snapshot, rows, {change.time_ns, range.end_ns});
+    if (hidden) return hidden;
   }
   const std::optional<int64_t> behind_stall = BehindDearestStall(snapshot, rows, range);
-  if (behind_stall) return behind_stall;
-  const Candidate any = MostSlack(snapshot, rows, range);
-  if (any.op_run < 0) return std::nullopt;
-  return any.op_run;
+  return behind_stall ? behind_stall : LongestHidden(snapshot, rows, range);
 }
 
 }  // namespace shardscope::timeline

@@ -38,8 +38,8 @@ OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, int64_t op_run);
 double LinkHeadroom(const OpFacts& facts);
 
 // The all-gather of the first rank that teaches most in `range`: one that is hidden right after a
-// change, else the one behind the dearest stall, else the hidden one with most slack. nullopt
-// without an all-gather.
+// change, else the one behind the dearest stall, else the longest hidden one. nullopt without
+// either.
 std::optional<int64_t> MostInstructiveOp(const query::Snapshot& snapshot, Range range);
 
 }  // namespace shardscope::timeline
