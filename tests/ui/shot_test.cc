@@ -78,6 +78,19 @@ TEST(Shot, SmallAndLargeWindowsDraw) {
   }
 }
 
+TEST(Shot, OtherTabsDrawInBothLanguages) {
+  for (const char* panel : {"runs", "log"}) {
+    for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+      const auto shot = TakeShot(Lesson(), {.language = language, .panel = panel});
+      ASSERT_TRUE(shot.ok()) << shot.message();
+      const bool chinese = language == ui::Language::kChinese;
+      Keep(*shot, std::string(panel) + (chinese ? "-zh" : "-en"));
+      EXPECT_THAT(shot->log.items(),
+                  testing::Contains(testing::Field(&ui::DrawnItem::panel, panel)));
+    }
+  }
+}
+
 TEST(Shot, JsonListsEveryItem) {
   const auto shot = TakeShot(Lesson(), {});
   ASSERT_TRUE(shot.ok());

@@ -55,6 +55,7 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   Shell shell(std::move(shell_options), gui.fonts().fonts);
   shell.OpenSnapshot(std::move(snapshot));
   shell.ShowStep(options.step);
+  if (!options.panel.empty()) shell.Post(ui::FocusPanel{options.panel});
   for (int i = 0; i < kSettlingFrames; ++i) {
     surface.value()->BeginFrame();
     ImGui::NewFrame();

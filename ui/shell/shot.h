@@ -2,6 +2,8 @@
 // use.
 #pragma once
 
+#include <string>
+
 #include "trace/base/status.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
@@ -16,6 +18,7 @@ struct ShotOptions {
   int32_t step = -1;  // -1: around the newest change, else the last steps
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
+  std::string panel;  // brought to the front of its tabs; empty: the timeline
 };
 
 struct Shot {

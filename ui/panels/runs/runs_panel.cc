@@ -244,7 +244,8 @@ void RunsPanel::DrawStart(const RunsFrame& frame) {
 }
 
 void RunsPanel::DrawNewRun(const RunsFrame& frame) {
-  widgets::Heading(frame.look, frame.Tr(Text::kRunsNewTitle));
+  frame.log->Text("new_run", frame.Tr(Text::kRunsNewTitle),
+                  widgets::Heading(frame.look, frame.Tr(Text::kRunsNewTitle)));
   DrawFolder(frame);
   DrawStartingPoint(frame);
   DrawStart(frame);
