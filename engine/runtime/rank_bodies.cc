@@ -1,6 +1,7 @@
 #include "engine/runtime/rank_bodies.h"
 
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -40,19 +41,19 @@ std::vector<std::vector<size_t>> MapParameters(const Job& job) {
 
 }  // namespace
 
-RankBodies::RankBodies(int rank, const Job* job, const model::Model* model, model::Sampler sampler,
-                       transport::Transport* transport)
+RankBodies::RankBodies(int rank, const Surroundings& surroundings, model::Sampler sampler)
     : rank_(rank),
-      job_(job),
-      model_(model),
+      job_(surroundings.job),
+      model_(surroundings.model),
       sampler_(std::move(sampler)),
-      transport_(transport),
-      pool_(job->poison),
-      memory_(rank, job->memory_limit),
-      segment_parameters_(MapParameters(*job)) {
-  const ShardedUnit::Place place{job->shard_ranks, job->shard_ranks == 1 ? 0 : rank};
-  for (const plan::Unit& unit : job->description.units) {
-    units_.emplace_back(job->model, unit, place, job->master, job->training.seed);
+      transport_(surroundings.transport),
+      sink_(surroundings.sink),
+      pool_(job_->poison),
+      memory_(rank, job_->memory_limit),
+      segment_parameters_(MapParameters(*job_)) {
+  const ShardedUnit::Place place{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
+  for (const plan::Unit& unit : job_->description.units) {
+    units_.emplace_back(job_->model, unit, place, job_->master, job_->training.seed);
     const int64_t bytes = units_.back().shard_bytes();
     memory_.Add(plan::MemoryCategory::kParameterShard, bytes);
     memory_.Add(plan::MemoryCategory::kGradientShard, bytes);
@@ -146,6 +147,14 @@ void RankBodies::Run(const OpContext& context) {
   ComputeOnOneThread();
   if (plan::CategoryOf(context.op().kind) == plan::Category::kCommunication) AskForShortSlices();
   const c10::InferenceMode no_autograd;
+  try {
+    RunKind(context);
+  } catch (const c10::Error& error) {
+    throw std::runtime_error(error.what_without_backtrace());
+  }
+}
+
+void RankBodies::RunKind(const OpContext& context) {
   switch (context.op().kind) {
     case OpKind::kControl:
       if (on_control_) on_control_(context.step);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/executor/executor.h"
 #include "engine/executor/op_bodies.h"
 #include "engine/model/data.h"
 #include "engine/model/segments.h"
@@ -44,9 +45,15 @@ struct StepOutcome {
 
 class RankBodies : public executor::OpBodies {
  public:
-  // `job`, `transport` and `model` are borrowed and outlive this.
-  RankBodies(int rank, const Job* job, const model::Model* model, model::Sampler sampler,
-             transport::Transport* transport);
+  // All pointers are borrowed and outlive this. `sink` hears of memory that comes and goes inside
+  // an op; the rest the executor reports.
+  struct Surroundings {
+    const Job* job;
+    const model::Model* model;
+    transport::Transport* transport;
+    executor::ExecutionSink* sink;
+  };
+  RankBodies(int rank, const Surroundings& surroundings, model::Sampler sampler);
   ~RankBodies() override;
 
   // Runs in the control op that starts every step, on the rank's host thread.
@@ -88,12 +95,16 @@ class RankBodies : public executor::OpBodies {
   static plan::BufferId Find(const executor::OpContext& context,
                              const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
+  void RunKind(const executor::OpContext& context);
   void LoadBatch(const executor::OpContext& context);
 
   // rank_compute.cc
   std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
   void ZeroPadding(int32_t unit, std::byte* gradient, int64_t bytes);
+  // Reports what an op took for itself while it ran, as memory of `activation`'s segment.
+  void ReportTemporaries(const executor::OpContext& context, plan::BufferId activation,
+                         int64_t bytes, int64_t start_ns);
   void Forward(const executor::OpContext& context);
   void Backward(const executor::OpContext& context);
   void GradNorm(const executor::OpContext& context);
@@ -116,6 +127,7 @@ class RankBodies : public executor::OpBodies {
   const model::Model* model_;
   model::Sampler sampler_;
   transport::Transport* transport_;
+  executor::ExecutionSink* sink_;
   std::function<void(int64_t step)> on_control_;
 
   MemoryPool pool_;

@@ -6,7 +6,9 @@
 #include <stdexcept>
 
 #include "engine/runtime/rank_bodies.h"
+#include "engine/runtime/temporary_memory.h"
 #include "trace/base/check.h"
+#include "trace/base/time.h"
 
 namespace shardscope::runtime {
 
@@ -84,7 +86,20 @@ void RankBodies::ZeroPadding(int32_t unit, std::byte* gradient, int64_t bytes) {
   }
 }
 
+void RankBodies::ReportTemporaries(const OpContext& context, BufferId activation, int64_t bytes,
+                                   int64_t start_ns) {
+  if (bytes == 0) return;
+  memory_.Add(plan::MemoryCategory::kActivation, bytes);
+  memory_.Remove(plan::MemoryCategory::kActivation, bytes);
+  // No host issued them: both ledgers have them while the op runs.
+  const int64_t end_ns = MonotonicNs();
+  sink_->OnMemory(context, activation, bytes, start_ns, start_ns);
+  sink_->OnMemory(context, activation, -bytes, end_ns, end_ns);
+}
+
 void RankBodies::Forward(const OpContext& context) {
+  const int64_t start_ns = MonotonicNs();
+  const TemporaryMemory temporaries;
   const int32_t segment = context.op().segment;
   const BufferId before = ActivationOf(context, segment - 1);
   const BufferId batch = Find(context, context.op().reads, BufferKind::kBatch);
@@ -93,6 +108,7 @@ void RankBodies::Forward(const OpContext& context) {
   result.saved = model_->Forward(segment, ParameterViews(context, segment),
                                  before == plan::kNone ? at::Tensor() : At(before).saved.output,
                                  batch == plan::kNone ? kNoTokens : At(batch).tokens);
+  ReportTemporaries(context, context.op().writes.front(), temporaries.Finish(), start_ns);
   if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size()) {
     // The last segment's output is the loss of this micro-batch.
     outcome_.loss +=
@@ -101,6 +117,8 @@ void RankBodies::Forward(const OpContext& context) {
 }
 
 void RankBodies::Backward(const OpContext& context) {
+  const int64_t start_ns = MonotonicNs();
+  const TemporaryMemory temporaries;
   const int32_t segment = context.op().segment;
   const std::vector<BufferId>& reads = context.op().reads;
   const BufferId before = ActivationOf(context, segment - 1);
@@ -119,6 +137,7 @@ void RankBodies::Backward(const OpContext& context) {
        .output_gradient = incoming == plan::kNone ? kNoTensor : At(incoming).gradient,
        .tokens = batch == plan::kNone ? kNoTokens : At(batch).tokens},
       &gradients);
+  ReportTemporaries(context, ActivationOf(context, segment), temporaries.Finish(), start_ns);
   if (outgoing != plan::kNone) At(outgoing).gradient = std::move(input_gradient);
 }
 

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/runtime/temporary_memory.h"
+
 namespace shardscope::runtime {
 
 Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots)
@@ -17,6 +19,7 @@ Ranks::~Ranks() = default;
 
 Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::Transport> transport,
                                            executor::ExecutionSink* sink, int compute_slots) {
+  TemporaryMemory::Install();
   const model::TrainingSettings& training = job.training;
   const auto bytes = static_cast<int64_t>(job.corpus->bytes.size());
   Result<model::Sampler> sampler =
@@ -32,7 +35,8 @@ Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::T
 
 void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink) {
   Rank added;
-  added.bodies = std::make_unique<RankBodies>(rank, &job_, &model_, sampler, transport_.get());
+  added.bodies = std::make_unique<RankBodies>(
+      rank, RankBodies::Surroundings{&job_, &model_, transport_.get(), sink}, sampler);
   added.executor =
       std::make_unique<executor::RankExecutor>(rank, added.bodies.get(), sink, &slots_);
   added.executor->set_on_failure([this, rank] {
