@@ -24,13 +24,13 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
                     {"model.dim", "32"},       {"model.seq", "32"},          {"train.batch", "1"},
                     {"transport", "emulated"}, {"link.bandwidth", "100MB/s"}};
     harness.shell().Post(start);
-    ASSERT_TRUE(harness.Until(
-        [&] {
-          return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
-                 !harness.context().report->steps.empty();
-        },
-        kPatienceSeconds))
-        << harness.context().error;
+    const auto trains = [&] {
+      return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
+             !harness.context().report->steps.empty();
+    };
+    ASSERT_TRUE(harness.Until([&] { return trains() || !harness.context().error.empty(); },
+                              kPatienceSeconds));
+    ASSERT_TRUE(trains()) << harness.context().error;
     EXPECT_EQ(harness.log().Find("top_bar", "state")->text, "LIVE");
     EXPECT_EQ(ui::ValueInForce(harness.context(), "prefetch.backward"), "pre");
 

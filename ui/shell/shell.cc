@@ -116,12 +116,27 @@ void Shell::UpdateStarting() {
   // The file appears a moment before its tables: an error now is no error yet, while the child
   // lives.
   if (Open(folder).ok()) {
+    first_step_ = std::move(starting_);
     starting_.reset();
     context_.error.clear();
   } else if (!context_.log.empty()) {
     context_.log.pop_back();
     context_.error.clear();
   }
+}
+
+// A training that dies before its first step leaves a trace that says nothing: its output does.
+void Shell::UpdateFirstStep() {
+  if (!first_step_) return;
+  const bool other_run = !context_.snapshot;
+  const bool has_step = context_.report && !context_.report->steps.empty();
+  if (!other_run && !has_step) {
+    if (!first_step_->Ended()) return;
+    context_.error = first_step_->error();
+    Say(context_.error);
+    focus_ = "runs";
+  }
+  first_step_.reset();
 }
 
 void Shell::UpdatePlaces() {
@@ -147,6 +162,7 @@ void Shell::UpdateContext() {
       if (session_->live()) view_.SetFollow(true, &snapshot, Now());
     }
   }
+  UpdateFirstStep();
   view_.Advance(context_.snapshot.get(), Now());
   context_.view = view_.view();
   context_.theme = &ui::GetTheme(context_.theme_name);
@@ -225,7 +241,7 @@ double Shell::SecondsUntilNextFrame() const {
   if (view_.animating() || !posted_.empty() || look_changed_ || !focus_.empty() || reset_layout_) {
     return 0;
   }
-  if (starting_) return kStartingSeconds;
+  if (starting_ || first_step_) return kStartingSeconds;
   if (session_ && session_->live()) return kLiveSeconds;
   return kIdleSeconds;
 }

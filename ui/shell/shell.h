@@ -63,6 +63,7 @@ class Shell {
   void UpdateContext();
   void ShowFirst(const query::Snapshot& snapshot, int32_t step);
   void UpdateStarting();
+  void UpdateFirstStep();
   void UpdatePlaces();
   void DrawWindow(ui::Commands* commands);
   void DrawDockSpace();
@@ -78,7 +79,8 @@ class Shell {
   PanelFrames panel_frames_;
   panels::PalettePanel palette_;
   std::unique_ptr<RunSession> session_;
-  std::optional<TrainerStart> starting_;
+  std::optional<TrainerStart> starting_;    // started, no trace yet
+  std::optional<TrainerStart> first_step_;  // its trace is open, its first step is not done
   std::string ini_path_;
   std::string focus_;         // panel to bring to the front in the next frame
   bool view_is_set_ = false;  // the run has shown its first steps

@@ -54,9 +54,9 @@ TEST(NewRunForm, PresetIsTheStartingPoint) {
 
 TEST(NewRunForm, SearchFindsKeysByNameAndHelpInEitherLanguage) {
   const auto names = [](const std::vector<const config::KeyInfo*>& keys) {
-    std::vector<std::string> names;
-    for (const config::KeyInfo* key : keys) names.push_back(key->name);
-    return names;
+    std::vector<std::string> list;
+    for (const config::KeyInfo* key : keys) list.push_back(key->name);
+    return list;
   };
   EXPECT_THAT(names(MatchingKeys(ui::Language::kEnglish, "BANDWIDTH")),
               testing::Contains("link.bandwidth"));

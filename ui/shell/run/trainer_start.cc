@@ -29,11 +29,13 @@ bool HasTrace(const std::string& folder) {
   return false;
 }
 
-std::string LastLines(const fs::path& path) {
+// The line that names the error, if there is one, else the last lines.
+std::string EndOfOutput(const fs::path& path) {
   std::ifstream file(path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) {
     if (line.empty()) continue;
+    if (line.rfind("error:", 0) == 0) return line;
     lines.push_back(line);
     if (lines.size() > kMaxErrorLines) lines.erase(lines.begin());
   }
@@ -145,17 +147,20 @@ TrainerStart::~TrainerStart() {
   if (alive_ >= 0) close(alive_);
 }
 
+bool TrainerStart::Ended() {
+  pollfd ended{alive_, POLLIN, 0};
+  if (poll(&ended, 1, 0) != 1) return false;
+  const fs::path output = fs::path(folder_) / kOutputFile;
+  error_ = EndOfOutput(output);
+  if (error_.empty()) {
+    error_ = fmt::format("the training ended before its first step; see {}", output.string());
+  }
+  return true;
+}
+
 TrainerStart::State TrainerStart::Poll() {
   if (HasTrace(folder_)) return State::kReady;
-  pollfd ended{alive_, POLLIN, 0};
-  if (poll(&ended, 1, 0) == 1 && !HasTrace(folder_)) {
-    const fs::path output = fs::path(folder_) / kOutputFile;
-    error_ = LastLines(output);
-    if (error_.empty()) {
-      error_ = fmt::format("the training ended before its first step; see {}", output.string());
-    }
-    return State::kFailed;
-  }
+  if (Ended() && !HasTrace(folder_)) return State::kFailed;
   return State::kStarting;
 }
 

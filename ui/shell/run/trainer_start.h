@@ -28,6 +28,8 @@ class TrainerStart {
   enum class State { kStarting, kReady, kFailed };
   // kReady once a trace is there to open; kFailed once the child has ended without one.
   State Poll();
+  // Whether the child is gone; error() then has the end of what it said.
+  bool Ended();
   const std::string& error() const { return error_; }  // of kFailed: the end of what the child said
   const std::string& folder() const { return folder_; }
 
