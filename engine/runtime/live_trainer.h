@@ -11,7 +11,7 @@
 #include "engine/executor/trace_sink.h"
 #include "engine/model/safetensors.h"
 #include "engine/runtime/auto_bandwidth.h"
-#include "engine/runtime/ranks.h"
+#include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
 

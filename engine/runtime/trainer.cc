@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "engine/runtime/live_trainer.h"
-#include "engine/runtime/thread_setup.h"
+#include "engine/runtime/ranks/thread_setup.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
 

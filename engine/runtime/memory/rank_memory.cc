@@ -1,4 +1,4 @@
-#include "engine/runtime/rank_memory.h"
+#include "engine/runtime/memory/rank_memory.h"
 
 #include <algorithm>
 #include <stdexcept>

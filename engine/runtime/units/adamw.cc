@@ -1,4 +1,4 @@
-#include "engine/runtime/adamw.h"
+#include "engine/runtime/units/adamw.h"
 
 #include <cmath>
 

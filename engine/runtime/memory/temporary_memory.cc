@@ -1,4 +1,4 @@
-#include "engine/runtime/temporary_memory.h"
+#include "engine/runtime/memory/temporary_memory.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>

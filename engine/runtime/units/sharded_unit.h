@@ -7,8 +7,8 @@
 
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
-#include "engine/runtime/adamw.h"
-#include "engine/runtime/unit_layout.h"
+#include "engine/runtime/units/adamw.h"
+#include "engine/runtime/units/unit_layout.h"
 
 namespace shardscope::runtime {
 

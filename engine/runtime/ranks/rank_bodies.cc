@@ -1,4 +1,4 @@
-#include "engine/runtime/rank_bodies.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "engine/runtime/thread_setup.h"
+#include "engine/runtime/ranks/thread_setup.h"
 #include "trace/base/check.h"
 
 namespace shardscope::runtime {

@@ -1,4 +1,4 @@
-#include "engine/runtime/thread_setup.h"
+#include "engine/runtime/ranks/thread_setup.h"
 
 #include <ATen/Parallel.h>
 #include <sched.h>

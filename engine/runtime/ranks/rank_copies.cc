@@ -2,7 +2,7 @@
 // forms of memory are those of unit_layout.h.
 #include <ATen/ops/from_blob.h>
 
-#include "engine/runtime/rank_bodies.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/check.h"
 
 namespace shardscope::runtime {

@@ -7,7 +7,7 @@
 
 #include "engine/model/reference_trainer.h"
 #include "engine/plan/policy.h"
-#include "engine/runtime/ranks.h"
+#include "engine/runtime/ranks/ranks.h"
 
 namespace shardscope::runtime {
 

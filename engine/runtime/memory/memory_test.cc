@@ -6,8 +6,8 @@
 #include <map>
 
 #include "engine/plan/memory.h"
-#include "engine/runtime/temporary_memory.h"
-#include "engine/runtime/test_job.h"
+#include "engine/runtime/memory/temporary_memory.h"
+#include "engine/runtime/ranks/test_job.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {

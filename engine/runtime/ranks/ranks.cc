@@ -1,11 +1,11 @@
-#include "engine/runtime/ranks.h"
+#include "engine/runtime/ranks/ranks.h"
 
 #include <ATen/ops/empty.h>
 
 #include <stdexcept>
 #include <thread>
 
-#include "engine/runtime/temporary_memory.h"
+#include "engine/runtime/memory/temporary_memory.h"
 
 namespace shardscope::runtime {
 

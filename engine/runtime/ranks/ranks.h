@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/executor/executor.h"
-#include "engine/runtime/rank_bodies.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {

@@ -1,4 +1,4 @@
-#include "engine/runtime/sharded_unit.h"
+#include "engine/runtime/units/sharded_unit.h"
 
 #include <ATen/ops/zeros.h>
 

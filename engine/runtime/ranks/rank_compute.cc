@@ -5,8 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engine/runtime/rank_bodies.h"
-#include "engine/runtime/temporary_memory.h"
+#include "engine/runtime/memory/temporary_memory.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
 

@@ -1,4 +1,4 @@
-#include "engine/runtime/memory_pool.h"
+#include "engine/runtime/memory/memory_pool.h"
 
 #include <sys/mman.h>
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "engine/runtime/test_job.h"
+#include "engine/runtime/ranks/test_job.h"
 
 namespace shardscope::runtime {
 namespace {

@@ -16,9 +16,9 @@
 #include "engine/model/data.h"
 #include "engine/model/segments.h"
 #include "engine/model/training_settings.h"
-#include "engine/runtime/memory_pool.h"
-#include "engine/runtime/rank_memory.h"
-#include "engine/runtime/sharded_unit.h"
+#include "engine/runtime/memory/memory_pool.h"
+#include "engine/runtime/memory/rank_memory.h"
+#include "engine/runtime/units/sharded_unit.h"
 #include "engine/transport/transport.h"
 
 namespace shardscope::runtime {

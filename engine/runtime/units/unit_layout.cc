@@ -1,6 +1,6 @@
-#include "engine/runtime/unit_layout.h"
+#include "engine/runtime/units/unit_layout.h"
 
-#include "engine/runtime/memory_pool.h"
+#include "engine/runtime/memory/memory_pool.h"
 
 namespace shardscope::runtime {
 namespace {

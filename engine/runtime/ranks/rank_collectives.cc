@@ -1,5 +1,5 @@
 // Communication ops of RankBodies: which memory each collective sends and receives.
-#include "engine/runtime/rank_bodies.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/check.h"
 
 namespace shardscope::runtime {
