@@ -174,7 +174,6 @@ TEST(Presets, TheLessonTurnsPrefetchOnAfterAThird) {
   ASSERT_TRUE(lesson.ok()) << lesson.message();
   EXPECT_EQ(lesson->Get("link.bandwidth"), "auto:0.6");
   EXPECT_EQ(lesson->Get("transport"), "emulated");
-  EXPECT_EQ(lesson->Get("model.layers"), "8");
   EXPECT_EQ(lesson->Get("prefetch.backward"), "none");
   EXPECT_EQ(lesson->Get("prefetch.forward"), "0");
   ASSERT_EQ(lesson->changes().size(), 1U);

@@ -29,8 +29,9 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
   const auto bytes = static_cast<int64_t>(corpus.bytes.size());
   const int64_t seq = config.GetInt("model.seq");
   if (model::NumSamples(bytes, seq) < 1) {
+    const std::string& path = config.Get("data.path");
     return Status::Error(
-        "the data have " + std::to_string(bytes) +
+        (path.empty() ? "the source tree" : path) + " has " + std::to_string(bytes) +
         " bytes, less than one sample of model.seq+1 = " + std::to_string(seq + 1) +
         ": give more text (data.path) or lower model.seq");
   }
