@@ -32,7 +32,9 @@ TEST(InitialView, IsAroundTheNewestChange) {
   const auto lesson = Lesson();
   const ui::View view = InitialView(*lesson);
   const query::Step& changed = StepOf(*lesson, kChange);
-  EXPECT_LE(view.start_ns, StepOf(*lesson, kChange - 1).start_ns);
+  const query::Step& before = StepOf(*lesson, kChange - 1);
+  EXPECT_GE(view.start_ns, before.start_ns);
+  EXPECT_LE(view.start_ns, before.start_ns + (before.end_ns - before.start_ns) / 2);
   EXPECT_GE(view.end_ns, changed.end_ns);
   EXPECT_LT(view.end_ns, StepOf(*lesson, kChange + 2).start_ns);
 }

@@ -74,10 +74,12 @@ ui::View InitialView(const query::Snapshot& snapshot, int32_t step) {
     const StepSpan* before = FindStep(spans, center - 1);
     const StepSpan* after = FindStep(spans, center + 1);
     const int64_t length = middle->end_ns - middle->start_ns;
-    view.start_ns = before ? before->start_ns : middle->start_ns - Scale(length, 0.05);
-    view.end_ns = after ? (asked ? after->end_ns
-                                 : std::min(after->end_ns, middle->end_ns + Scale(length, 0.35)))
-                        : middle->end_ns + Scale(length, 0.05);
+    const int64_t margin = Scale(length, 0.05);
+    view.start_ns = before ? before->start_ns : middle->start_ns - margin;
+    view.end_ns = after && asked ? after->end_ns : middle->end_ns + margin;
+    // Around a change: all of the first step under it, and of the step before what fits while names
+    // of spans can still be read.
+    if (before && !asked) view.start_ns += Scale(before->end_ns - before->start_ns, 0.4);
     return view;
   }
   const size_t last = spans.size() - 1;
