@@ -141,7 +141,7 @@ Keys RunKeys() {
 Keys ModelKeys() {
   return {
       In("blocks", Int("model.layers", 4, 1, 128, "Number of transformer blocks.")),
-      Int("model.dim", 128, 8, 8192, "Width of the model; a multiple of model.heads."),
+      Int("model.dim", 256, 8, 8192, "Width of the model; a multiple of model.heads."),
       Int("model.heads", 4, 1, 128,
           "Attention heads; each has model.dim/model.heads channels, an even number."),
       In("bytes", Int("model.seq", 128, 2, 8192, "Length of a sample; a token is a byte.")),
@@ -158,7 +158,7 @@ Keys TrainKeys() {
           "Micro-batches per step, whose gradients are accumulated."),
       Live(KeyInfo{.name = "train.lr",
                    .type = KeyType::kFloat,
-                   .default_value = "0.003",
+                   .default_value = "0.001",
                    .minimum = 0,
                    .maximum = 10,
                    .help = "Learning rate of AdamW after the warm-up."}),
