@@ -1,5 +1,6 @@
 // shardscope: the app, and the same facts headless. One file a subcommand.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #ifdef SHARDSCOPE_UI
 #include "app/command_open.h"
@@ -24,7 +25,14 @@ int main(int argc, char** argv) {
   shardscope::app::AddReportCommand(app, &exit_code);
   shardscope::app::AddSqlCommand(app, &exit_code);
   shardscope::app::AddTailCommand(app, &exit_code);
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "shardscope: %s (see --help)\n", error.what());
+    return 1;
+  }
 #ifdef SHARDSCOPE_UI
   if (app.get_subcommands().empty()) return shardscope::app::OpenWindow("");
 #endif

@@ -188,13 +188,18 @@ int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Trains a byte-level decoder with FSDP on this machine and records every op.",
                "shardscope-train");
-  app.add_option("--ranks", arguments.ranks, "Number of ranks (key run.ranks)");
-  app.add_option("--out", arguments.out, "Folder of the run; default runs/<name or time>");
-  app.add_option("--config", arguments.config, "A run.toml to start from");
+  // Empty ones come from unset shell variables: an error, not the default.
+  const CLI::Validator given([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
+  app.add_option("--ranks", arguments.ranks, "Number of ranks (key run.ranks)")->check(given);
+  app.add_option("--out", arguments.out, "Folder of the run; default runs/<name or time>")
+      ->check(given);
+  app.add_option("--config", arguments.config, "A run.toml to start from")->check(given);
   app.add_option("--set", arguments.settings, "key=value ...; later ones win; over --config");
   app.add_option("--dump", arguments.dump,
-                 "At the end write initial and final weights and all batches (safetensors)");
-  app.add_option("--losses", arguments.losses, "Write 'step loss grad_norm' lines to this file");
+                 "At the end write initial and final weights and all batches (safetensors)")
+      ->check(given);
+  app.add_option("--losses", arguments.losses, "Write 'step loss grad_norm' lines to this file")
+      ->check(given);
   app.add_flag("--reference", arguments.reference,
                "Train the unsharded reference on the global batch instead; prints its losses, and "
                "leaves a run only with --out");

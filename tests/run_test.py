@@ -1,9 +1,13 @@
 """Whole runs, as a user starts them: train, report, sql, control, kill."""
 
+import contextlib
 import json
+import os
+import re
+import sqlite3
 import unittest
 
-from programs import APP, TRAIN, Control, ProgramTest, interrupt
+from programs import APP, ROOT, TRAIN, Control, ProgramTest, interrupt
 
 STEP_KEYS = {"step", "rank", "step_ns", "compute_ns", "communication_ns", "copy_ns", "overlap_ns", "exposed_ns",
              "exposed_copy_ns", "idle_ns", "slot_wait_ns", "tokens", "loss", "grad_norm"}
@@ -50,6 +54,33 @@ class ReportTest(ProgramTest):
             view = by_key[row["rank"], row["step"]]
             self.assertAlmostEqual(view["exposed_ms"], row["exposed_ns"] / 1e6, places=3)
             self.assertAlmostEqual(view["step_ms"], row["step_ns"] / 1e6, places=3)
+
+
+    def test_every_documented_query_answers_in_plain_sqlite3(self):
+        run, _ = self.train("a", "train.steps=4", "transport=emulated", "link.bandwidth=5MB/s", "prefetch.backward=none")
+        trace, = run.glob("trace-*.db")
+        queries = re.findall(r'^sqlite3 .*? "(.*)"$', (ROOT / "docs" / "trace.md").read_text(), re.M)
+        self.assertEqual(len(queries), 3)
+        with contextlib.closing(sqlite3.connect(f"{trace.as_uri()}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
+            exposed, stalls, peaks = (database.execute(query).fetchall() for query in queries)
+        report = self.report(run)
+        self.assertEqual([(row["rank"], row["step"], round(row["exposed_ms"] * 1e6)) for row in exposed],
+                         [(row["rank"], row["step"], row["exposed_ns"]) for row in
+                          sorted(report["steps"], key=lambda row: (row["step"], row["rank"]))])
+        self.assertGreater(len(stalls), 0)
+        self.assertTrue(all(row["collective"].endswith("all_gather") and row["why"] for row in stalls))
+        self.assertEqual({row["rank"]: round(row["peak_mb"] * 1e6) for row in peaks if row["category"] == "total"},
+                         {row["rank"]: row["peak_bytes"] for row in report["memory"]})
+
+    def test_the_trace_says_how_many_cores_the_ranks_share(self):
+        cores = os.cpu_count()
+        for name, ranks, contended in (("few", 1, "false"), ("many", min(cores + 1, 64), "true")):
+            run, _ = self.train(name, "train.steps=1", ranks=ranks)
+            rows = json.loads(self.run_program(APP, "sql", run, "SELECT key, value FROM meta", "--json").stdout)
+            meta = {row["key"]: row["value"] for row in rows}
+            self.assertGreaterEqual(cores, int(meta["num_cores"]))
+            self.assertEqual(meta["contended"], contended)
 
 
 class LiveTest(ProgramTest):
@@ -133,6 +164,7 @@ class BadInputTest(ProgramTest):
         (["prefetch.backward=sideways"], "pre"),
         (["model.heads=5"], "model.heads"),
         (["link.bandwidth=fast"], "link.bandwidth"),
+        (["=3"], "key=value"),
         (["data.path=/nonexistent/nothing.txt"], "/nonexistent/nothing.txt"),
         (["strategy=grad_op", "reshard_after_forward=true"], "reshard_after_forward"),
         (["run.device=cuda"], "cuda"),
@@ -156,6 +188,45 @@ class BadInputTest(ProgramTest):
             with self.subTest(ranks=ranks):
                 out = self.root / "never"
                 self.assert_refused(self.run_program(*self.train_command(out, ranks=ranks), check=False), "ranks", out)
+
+    def test_an_empty_option_is_an_error_and_not_the_default(self):
+        for option in ("--ranks", "--out", "--config", "--dump", "--losses"):
+            with self.subTest(option=option):
+                out = self.root / "never"
+                command = self.train_command(out)
+                if option in command:
+                    command[command.index(option) + 1] = ""
+                else:
+                    command[1:1] = [option, ""]
+                self.assert_refused(self.run_program(*command, check=False), option, out)
+
+    def test_bad_usage_of_the_app_is_one_line(self):
+        for arguments in (["report"], ["nonsense"], ["plan", "--ranks", "abc"], ["plan", "--help-me"]):
+            with self.subTest(arguments=arguments):
+                self.assert_refused(self.run_program(APP, *arguments, check=False), "--help", self.root / "never")
+
+    def test_what_may_not_be_read_is_not_called_missing_or_foreign(self):
+        locked = self.root / "locked"
+        locked.mkdir(mode=0o755)
+        (locked / "data.txt").write_text(self.data.read_text())
+        as_user = []
+        if os.geteuid() == 0:  # root without its right to read everything
+            os.chown(locked, 65534, 65534)
+            as_user = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
+        locked.chmod(0)
+        self.addCleanup(locked.chmod, 0o755)
+        out = self.root / "never"
+        training = self.train_command(out, f"data.path={locked / 'data.txt'}")
+        for command in (training, [APP, "report", locked], [APP, "report", locked / "run"]):
+            with self.subTest(command=command):
+                self.assert_refused(self.run_program(*as_user, *command, check=False), "ermission", out)
+        self.assert_refused(self.run_program(*as_user, *self.train_command(locked / "run"), check=False), "ermission", out)
+
+    def test_a_cut_off_trace_is_called_damaged(self):
+        run, _ = self.train("a", "train.steps=4")
+        trace, = run.glob("trace-*.db")
+        trace.write_bytes(trace.read_bytes()[:40000])
+        self.assert_refused(self.run_program(APP, "report", run, check=False), "damaged", self.root / "never")
 
     def test_empty_and_short_data(self):
         for text in ("", "tiny"):

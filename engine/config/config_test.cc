@@ -120,7 +120,7 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
       {{"train.step=3"}, {"unknown key train.step", "train.steps?"}},
       {{"model.layer=3"}, {"model.layers?"}},
       {{"quite.something.else=1"}, {"unknown key quite.something.else", "--help"}},
-      {{"=1"}, {"unknown key"}},
+      {{"=1"}, {"--set =1", "key=value"}},
       {{"train.steps"}, {"train.steps", "key=value"}},
       {{"run.ranks=0"}, {"run.ranks=0", "from 1 to 64"}},
       {{"run.ranks=-1"}, {"run.ranks=-1", "from 1 to 64"}},

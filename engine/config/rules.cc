@@ -82,7 +82,7 @@ Status Config::Check() const {
 
 Status ApplySetting(std::string_view setting, Config* config) {
   const size_t equals = setting.find('=');
-  if (equals == std::string_view::npos)
+  if (equals == std::string_view::npos || Trim(setting.substr(0, equals)).empty())
     return Status::Error(fmt::format("--set {}: expected key=value", setting));
   return config->Set(Trim(setting.substr(0, equals)), setting.substr(equals + 1));
 }

@@ -47,7 +47,9 @@ Result<std::string> ReadFile(const fs::path& path) {
   std::ostringstream text;
   if (file) text << file.rdbuf();
   // An empty file sets failbit on the output stream; that is no error.
-  if (!file || file.bad()) return Status::Error("cannot read " + path.string());
+  if (!file || file.bad()) {
+    return Status::Error("cannot read " + path.string() + "; check its permissions");
+  }
   return text.str();
 }
 
@@ -81,6 +83,9 @@ Result<std::vector<fs::path>> ListFiles(const fs::path& folder) {
 Result<Corpus> LoadCorpus(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
+  if (error == std::errc::permission_denied) {
+    return Status::Error("data.path: no permission to reach " + path + "; name another file");
+  }
   if (!fs::exists(status)) {
     return Status::Error("data.path: " + path + " is not there; name a text file or a folder");
   }

@@ -143,8 +143,8 @@ Status LiveTrainer::OpenFolder() {
 Status LiveTrainer::OpenRecorder() {
   const Job& job = ranks_->job();
   const transport::Capabilities& capabilities = ranks_->transport().capabilities();
-  const bool contended =
-      static_cast<unsigned>(ranks_->size()) > std::thread::hardware_concurrency();
+  const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
+  const bool contended = num_cores > 0 && ranks_->size() > num_cores;
   record::RecorderOptions options;
   options.run_folder = folder_->path();
   options.meta = {{"run_id", fmt::format("{}-{:x}", folder_->name(), RealtimeNs())},
@@ -153,6 +153,7 @@ Status LiveTrainer::OpenRecorder() {
                   {"host", HostName()},
                   {"model", ModelText(job)},
                   {"num_ranks", std::to_string(ranks_->size())},
+                  {"num_cores", std::to_string(num_cores)},
                   {"device", "cpu"},
                   {"truth", capabilities.truth},
                   {"contended", contended ? "true" : "false"}};

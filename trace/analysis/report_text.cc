@@ -83,9 +83,10 @@ std::string SummaryText(const Report& report) {
   const Summary& summary = report.summary;
   if (summary.num_steps == 0) return "\nNo step is finished yet.\n";
   const std::string word = TruthWord(report);
-  std::string text =
-      fmt::format("\nOver {} steps of {} ranks{}\n", summary.num_steps, summary.num_ranks,
-                  report.steps.back().step >= kWarmUpSteps ? ", without warm-up" : "");
+  std::string text = fmt::format(
+      "\nOver {} step{} of {} rank{}{}\n", summary.num_steps, summary.num_steps == 1 ? "" : "s",
+      summary.num_ranks, summary.num_ranks == 1 ? "" : "s",
+      report.steps.back().step >= kWarmUpSteps ? ", without warm-up" : "");
   Table table({"", "p50", "p95"}, 1);
   const auto add = [&](const std::string& name, const Percentiles& value) {
     table.Add({name, Duration(value.p50), Duration(value.p95)});

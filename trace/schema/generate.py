@@ -249,10 +249,23 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
 - `capability.dropped` adds up what was lost. A trace with holes says so.
 - Text of the tables marked *hot* is cut to 31 bytes.
 
+
+Exposed communication per step and rank:
+
 ```
-sqlite3 runs/a/trace-*.db "SELECT rank, step, step_ms, exposed_ms FROM v_step"
-sqlite3 runs/a/trace-*.db "SELECT * FROM v_stall ORDER BY waited_ms DESC LIMIT 10"
-sqlite3 runs/a/trace-*.db "SELECT * FROM v_memory_peak"
+sqlite3 -box runs/a/trace-*.db "SELECT rank, step, step_ms, communication_ms, exposed_ms FROM v_step ORDER BY step, rank"
+```
+
+The all-gathers that stalled compute and why, longest first (the first two steps are warm-up):
+
+```
+sqlite3 -box runs/a/trace-*.db "SELECT v.rank, v.step, v.collective, v.waited_ms, v.why FROM v_stall v JOIN v_collective c ON c.rank = v.rank AND c.step = v.step AND c.op = v.collective WHERE c.kind = 'all_gather' AND v.step >= 2 ORDER BY v.waited_ms DESC LIMIT 10"
+```
+
+Peak bytes by category (10^6 bytes; category `total` is the peak of all together):
+
+```
+sqlite3 -box runs/a/trace-*.db "SELECT rank, category, peak_mb, at_total_peak_mb FROM v_memory_peak ORDER BY rank, peak_mb DESC"
 ```
 """
 

@@ -53,6 +53,12 @@ Status NoTrace(const std::string& path, const std::string& why) {
   return Status::Error(fmt::format("{} is no Shardscope trace: {}", path, why));
 }
 
+// SQLite's message names the file.
+Status CannotRead(const Status& status) {
+  return Status::Error(
+      fmt::format("cannot read {}; it may be cut or damaged: copy it again", status.message()));
+}
+
 // SQLite opens anything and complains later; its own first bytes tell early.
 Status CheckMagic(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
@@ -68,12 +74,12 @@ Status CheckMagic(const std::string& path) {
 Status CheckVersion(Database* database) {
   const std::string& path = database->path();
   const Result<int64_t> application = database->QueryInteger("PRAGMA application_id");
-  if (!application.ok()) return NoTrace(path, application.message());
+  if (!application.ok()) return CannotRead(application.status());
   if (*application != schema::kApplicationId) {
     return NoTrace(path, "another program wrote this SQLite file");
   }
   const Result<int64_t> version = database->QueryInteger("PRAGMA user_version");
-  if (!version.ok()) return NoTrace(path, version.message());
+  if (!version.ok()) return CannotRead(version.status());
   if (*version > schema::kVersion) {
     return Status::Error(
         fmt::format("{} has trace schema {}, this program reads up to {}: open it with a newer "
@@ -90,7 +96,7 @@ Status CheckVersion(Database* database) {
 Status CheckSchema(Database* database) {
   const std::string& path = database->path();
   const Result<SchemaText> found = ReadSchemaText(database);
-  if (!found.ok()) return NoTrace(path, found.message());
+  if (!found.ok()) return CannotRead(found.status());
   const bool finished = found.value().contains("index op_run_by_id");
   const Result<SchemaText> expected = ExpectedSchemaText(finished);
   if (!expected.ok()) return expected.status();

@@ -30,6 +30,11 @@ std::string NameOf(const fs::path& folder) {
   return name.empty() ? folder.string() : name;
 }
 
+Status NoAccess(const std::string& path, const std::error_code& error) {
+  return Status::Error(
+      fmt::format("cannot open {}: {}; its owner can allow it", path, error.message()));
+}
+
 }  // namespace
 
 std::vector<TraceFile> ListTraces(const std::string& folder) {
@@ -52,10 +57,13 @@ Result<RunFolder> FindRun(const std::string& path) {
   if (status.type() == fs::file_type::not_found) {
     return Status::Error(fmt::format("{} does not exist: give a run folder or a trace file", path));
   }
+  if (error) return NoAccess(path, error);
   RunFolder run;
   if (status.type() == fs::file_type::directory) {
     run.path = path;
     while (run.path.size() > 1 && run.path.back() == '/') run.path.pop_back();
+    fs::directory_iterator(path, error);
+    if (error) return NoAccess(path, error);
     run.traces = ListTraces(run.path);
     if (run.traces.empty()) {
       const bool starting = Exists(run.path + "/run.toml");
