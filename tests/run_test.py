@@ -74,13 +74,13 @@ class ReportTest(ProgramTest):
                          {row["rank"]: row["peak_bytes"] for row in report["memory"]})
 
     def test_the_trace_says_how_many_cores_the_ranks_share(self):
-        cores = os.cpu_count()
-        for name, ranks, contended in (("few", 1, "false"), ("many", min(cores + 1, 64), "true")):
+        cores = len(os.sched_getaffinity(0))
+        for name, ranks in (("few", 1), ("many", min(cores + 1, 64))):
             run, _ = self.train(name, "train.steps=1", ranks=ranks)
             rows = json.loads(self.run_program(APP, "sql", run, "SELECT key, value FROM meta", "--json").stdout)
             meta = {row["key"]: row["value"] for row in rows}
-            self.assertGreaterEqual(cores, int(meta["num_cores"]))
-            self.assertEqual(meta["contended"], contended)
+            self.assertEqual(int(meta["num_cores"]), cores)
+            self.assertEqual(meta["contended"], "true" if ranks > cores else "false")
 
 
 class LiveTest(ProgramTest):
