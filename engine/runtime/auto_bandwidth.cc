@@ -32,9 +32,9 @@ bool AutoBandwidth::IsReady(int num_ranks) const {
 int64_t AutoBandwidth::forward_ns() const {
   if (forwards_ns_.empty()) return 0;
   std::vector<int64_t> sorted = forwards_ns_;
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle;
+  const auto quartile = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 4);
+  std::nth_element(sorted.begin(), quartile, sorted.end());
+  return *quartile;
 }
 
 std::optional<double> AutoBandwidth::BytesPerSecond() const {

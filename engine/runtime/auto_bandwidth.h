@@ -17,7 +17,7 @@ class AutoBandwidth {
  public:
   // The first step of a run is slower than the rest (pages, caches): it does not count.
   static constexpr int64_t kWarmUpSteps = 1;
-  static constexpr int64_t kMeasuredSteps = 2;
+  static constexpr int64_t kMeasuredSteps = 3;
 
   struct Link {
     double share = 0;  // of the forward that the all-gather shall take
@@ -35,7 +35,8 @@ class AutoBandwidth {
   // takes the wanted share.
   std::optional<double> BytesPerSecond() const;
 
-  // Median forward of a block.
+  // Lower quartile of the blocks' forwards: whatever else runs on the machine makes forwards
+  // longer, never shorter.
   int64_t forward_ns() const;
 
  private:

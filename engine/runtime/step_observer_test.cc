@@ -78,8 +78,12 @@ TEST(AutoBandwidthTest, GivesTheGatherItsShareOfTheBlocksForward) {
   AutoBandwidth measuring(schedule, {.share = 0.6, .latency_ns = 20});
   measuring.Add(0, times);  // warm-up
   EXPECT_FALSE(measuring.IsReady(1));
-  measuring.Add(1, times);
+  StepTimes disturbed = times;
+  for (auto& [unit, forward_ns] : disturbed.unit_forward_ns) forward_ns *= 3;
+  measuring.Add(1, disturbed);
   measuring.Add(2, times);
+  EXPECT_FALSE(measuring.IsReady(1));
+  measuring.Add(3, times);
   ASSERT_TRUE(measuring.IsReady(1));
   EXPECT_EQ(measuring.forward_ns(), 200);
   // latency + 6000 bytes at this rate = 0.6 * 200 ns.
