@@ -2,9 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
+
+#include "app/command_test_util.h"
 
 namespace shardscope::app {
 namespace {
@@ -13,23 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string error;
-};
-
-Outcome RunPlan(const std::string& arguments) {
-  Outcome outcome;
-  CLI::App app;
-  AddPlanCommand(app, &outcome.exit_code);
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  app.parse(arguments);
-  outcome.out = testing::internal::GetCapturedStdout();
-  outcome.error = testing::internal::GetCapturedStderr();
-  return outcome;
-}
+Outcome RunPlan(const std::string& arguments) { return RunCommand(AddPlanCommand, arguments); }
 
 class PlanFile : public testing::Test {
  protected:

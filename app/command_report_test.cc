@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/command_test_util.h"
 #include "trace/query/trace_test_util.h"
 
 namespace shardscope::app {
@@ -14,22 +14,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string error;
-};
-
 Outcome RunReport(const std::string& arguments) {
-  Outcome outcome;
-  CLI::App app;
-  AddReportCommand(app, &outcome.exit_code);
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  app.parse("report " + arguments);
-  outcome.out = testing::internal::GetCapturedStdout();
-  outcome.error = testing::internal::GetCapturedStderr();
-  return outcome;
+  return RunCommand(AddReportCommand, "report " + arguments);
 }
 
 // Two ranks, three steps of 10 ms: 4 ms of all-gather, of which 1 ms is under the forward's 7 ms.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "engine/runtime/ranks/test_job.h"
 
@@ -132,22 +133,30 @@ TEST(BitsTest, GroupingIntoUnitsDoesNotMatter) {
   EXPECT_EQ(LargestDifference(Train(run).parameters, expected), 0);
 }
 
+std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
+  std::vector<plan::Policy> policies;
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
+      plan::Policy& policy = policies.emplace_back();
+      policy.preset = preset;
+      policy.strategy = strategy;
+      policy.reshard_after_forward = strategy == Strategy::kFull;
+      policy.forward_prefetch = forward_prefetch;
+    }
+  }
+  return policies;
+}
+
 TEST(PoisonTest, NothingReadsFreedOrUnwrittenMemory) {
   TestRun run;
   run.training.num_ranks = 3;
   run.training.micro_batches = 2;
-  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
-      run.policy = plan::Policy();
-      run.policy.preset = preset;
-      run.policy.strategy = strategy;
-      run.policy.reshard_after_forward = strategy == Strategy::kFull;
-      run.policy.forward_prefetch = 2;
-      run.poison = false;
-      const TestResult expected = Train(run);
-      run.poison = true;
-      EXPECT_TRUE(SameBits(Train(run), expected));
-    }
+  for (const plan::Policy& policy : EveryPresetAndStrategy(2)) {
+    run.policy = policy;
+    run.poison = false;
+    const TestResult expected = Train(run);
+    run.poison = true;
+    EXPECT_TRUE(SameBits(Train(run), expected));
   }
 }
 
@@ -156,18 +165,12 @@ TEST(JitterTest, DelaysChangeNothing) {
   TestRun run;
   run.training.num_ranks = 3;
   run.training.steps = 3;
-  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
-      run.policy = plan::Policy();
-      run.policy.preset = preset;
-      run.policy.strategy = strategy;
-      run.policy.reshard_after_forward = strategy == Strategy::kFull;
-      run.policy.forward_prefetch = 1;
-      run.jitter = run.poison = false;
-      const TestResult expected = Train(run);
-      run.jitter = run.poison = true;
-      EXPECT_TRUE(SameBits(Train(run), expected));
-    }
+  for (const plan::Policy& policy : EveryPresetAndStrategy(1)) {
+    run.policy = policy;
+    run.jitter = run.poison = false;
+    const TestResult expected = Train(run);
+    run.jitter = run.poison = true;
+    EXPECT_TRUE(SameBits(Train(run), expected));
   }
 }
 
