@@ -72,13 +72,14 @@ struct ShowKeys {
 };
 struct FocusPanel {
   std::string panel;
-};  // "timeline", "memory", "runs", ...
+};                    // "timeline", "memory", "runs", ...
+struct NextFrame {};  // draw again at once: the panel has more to show than it could prepare
 struct Quit {};
 
 using Command =
     std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp, FitSelection,
                  SetHover, ToggleRank, SetKnob, RevertPending, DoAction, SetLanguage, SetTheme,
-                 SetScale, ResetLayout, ShowPalette, ShowKeys, FocusPanel, Quit>;
+                 SetScale, ResetLayout, ShowPalette, ShowKeys, FocusPanel, NextFrame, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

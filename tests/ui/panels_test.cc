@@ -182,6 +182,17 @@ TEST_F(PanelsTest, ResetLayoutBringsThePanelsBackToTheirPlaces) {
   EXPECT_EQ(after->box.y0, before.y0);
 }
 
+TEST(FramesTest, APanelThatHasMoreToShowGetsTheNextFrameAndThenRestComes) {
+  Harness harness;
+  harness.Frames(3);
+  EXPECT_GT(harness.shell().SecondsUntilNextFrame(), 1);
+  harness.shell().Post(ui::NextFrame{});
+  harness.Frames(1);
+  EXPECT_EQ(harness.shell().SecondsUntilNextFrame(), 0);
+  harness.Frames(1);
+  EXPECT_GT(harness.shell().SecondsUntilNextFrame(), 1);
+}
+
 TEST(SettingsTest, LanguageThemeAndScaleAreRemembered) {
   const std::string folder = testing::TempDir() + "/shardscope_settings_test";
   std::filesystem::remove_all(folder);

@@ -229,6 +229,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
 
 void Shell::Frame() {
   draw_log_.Clear();
+  wants_frame_ = false;
   ui::Commands commands = std::exchange(posted_, {});
   ApplyLook();
   UpdateContext();
@@ -238,7 +239,8 @@ void Shell::Frame() {
 }
 
 double Shell::SecondsUntilNextFrame() const {
-  if (view_.animating() || !posted_.empty() || look_changed_ || !focus_.empty() || reset_layout_) {
+  if (view_.animating() || !posted_.empty() || look_changed_ || !focus_.empty() || reset_layout_ ||
+      wants_frame_) {
     return 0;
   }
   if (starting_ || first_step_) return kStartingSeconds;

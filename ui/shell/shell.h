@@ -87,6 +87,7 @@ class Shell {
   bool reset_layout_ = false;
   bool wants_quit_ = false;
   bool look_changed_ = true;
+  bool wants_frame_ = false;  // a panel asked for the next frame
   double next_places_seconds_ = 0;
 };
 

@@ -67,6 +67,7 @@ struct Dispatcher {
       return;
     }
   }
+  void operator()(const ui::NextFrame&) const { shell.wants_frame_ = true; }
   void operator()(const ui::SetHover& command) const {
     shell.context_.hover_ns = shell.options_.headless ? -1 : command.time_ns;
   }

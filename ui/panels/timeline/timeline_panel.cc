@@ -76,8 +76,7 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
     log->Text("empty", text, widgets::EmptyState(look, text));
     return;
   }
-  // Any command asks for another frame; this one changes nothing else.
-  if (!complete) commands->push_back(ui::SetHover{context.hover_ns});
+  if (!complete) commands->push_back(ui::NextFrame{});
   const Axis axis = timeline::WindowAxis(context);
   header_.Draw(context, axis, log, commands);
   const ImVec2 top = ImGui::GetCursorScreenPos();
