@@ -1,0 +1,255 @@
+// What opening and drawing a trace costs, with the real shell and panels but without OpenGL.
+//
+// usage: app_bench open RUN [START_NS]   times of the first frames, from START_NS (CLOCK_MONOTONIC)
+//        app_bench frames RUN            CPU time of building a frame, over zooms and pans
+// Prints one JSON object. Memory in MB is the process's own.
+#include <fmt/format.h>
+#include <imgui.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trace/base/time.h"
+#include "ui/panels/timeline/timeline_panel.h"
+#include "ui/shell/backend/gui.h"
+#include "ui/shell/backend/headless.h"
+#include "ui/shell/shell.h"
+
+namespace shardscope {
+namespace {
+
+constexpr int kWidth = 1920;
+constexpr int kHeight = 1080;
+constexpr int kFramesAView = 60;
+constexpr double kMs = 1e6;
+
+int64_t ThreadCpuNs() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return now.tv_sec * kNsPerSecond + now.tv_nsec;
+}
+
+int64_t ResidentMb(const char* key) {
+  std::ifstream file("/proc/self/status");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with(key)) return std::atoll(line.c_str() + std::string(key).size() + 1) / 1024;
+  }
+  return 0;
+}
+
+// CPU times of frames, in ms.
+struct Costs {
+  std::vector<double> ms;
+  std::string Json() {
+    std::sort(ms.begin(), ms.end());
+    const auto at = [this](double share) {
+      return ms[static_cast<size_t>(share * static_cast<double>(ms.size() - 1))];
+    };
+    return fmt::format(R"({{"median":{:.3f},"p95":{:.3f},"max":{:.3f}}})", at(0.5), at(0.95),
+                       ms.back());
+  }
+};
+
+// The app without a window.
+class Bench {
+ public:
+  Bench() : surface_(kWidth, kHeight), shell_(shell::ShellOptions{}, gui_.fonts().fonts) {}
+
+  Status Open(const std::string& run) { return shell_.Open(run); }
+  shell::Shell& shell() { return shell_; }
+  const ui::Context& context() const { return shell_.context(); }
+
+  // CPU time of one frame. `alone`: only this timeline, over the whole window.
+  double Frame(panels::TimelinePanel* alone = nullptr) {
+    surface_.BeginFrame();
+    const int64_t before_ns = ThreadCpuNs();
+    ImGui::NewFrame();
+    if (alone == nullptr) {
+      shell_.Frame();
+    } else {
+      DrawAlone(alone);
+    }
+    ImGui::Render();
+    const int64_t cost_ns = ThreadCpuNs() - before_ns;
+    surface_.EndFrame();
+    return static_cast<double>(cost_ns) / kMs;
+  }
+
+  // Frames until the app would wait for an input, and nothing comes any more.
+  double UntilLoaded() {
+    double worst_ms = 0;
+    int64_t quiet_since_ns = MonotonicNs();
+    while (MonotonicNs() - quiet_since_ns < kNsPerSecond / 2) {
+      const query::SnapshotPtr before = context().snapshot;
+      const auto report = context().report;
+      worst_ms = std::max(worst_ms, Frame());
+      const bool quiet = before == context().snapshot && report == context().report &&
+                         report != nullptr && before->state != query::TraceState::kLive &&
+                         shell_.SecondsUntilNextFrame() > 1;
+      if (!quiet) quiet_since_ns = MonotonicNs();
+      if (shell_.SecondsUntilNextFrame() > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+    }
+    return worst_ms;
+  }
+
+ private:
+  void DrawAlone(panels::TimelinePanel* timeline) {
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::SetNextWindowSize({kWidth, kHeight});
+    ImGui::Begin("alone", nullptr, ImGuiWindowFlags_NoDecoration);
+    ui::Commands commands;
+    timeline->Draw(context(), &log_, &commands);
+    ImGui::End();
+  }
+
+  shell::Gui gui_;
+  shell::NullSurface surface_;
+  shell::Shell shell_;
+  ui::DrawLog log_{false};
+};
+
+struct View {
+  const char* name;
+  double share;  // of the run
+};
+constexpr std::array kViews = {View{"whole run", 1},   View{"1/4", 0.25},
+                               View{"1/20", 0.05},     View{"1/200", 0.005},
+                               View{"1/2000", 0.0005}, View{"1/20000", 0.00005}};
+
+int64_t SpansIn(const query::Snapshot& snapshot, int64_t start_ns, int64_t end_ns) {
+  int64_t count = 0;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::OpRun& run : rows.op_runs) {
+      if (run.ended_ns > start_ns && run.started_ns < end_ns) ++count;
+    }
+  }
+  return count;
+}
+
+// Pans over the run in a view of this length; every frame shows another range.
+std::string MeasureView(Bench* bench, panels::TimelinePanel* alone, const View& view) {
+  const query::Snapshot& snapshot = *bench->context().snapshot;
+  const int64_t run_ns = snapshot.end_ns - snapshot.start_ns;
+  const auto length_ns = static_cast<int64_t>(static_cast<double>(run_ns) * view.share);
+  Costs all;
+  Costs timeline;
+  int64_t spans = 0;
+  for (int frame = 0; frame < kFramesAView; ++frame) {
+    // Across the run; where the whole run is seen, by 1/1000 of it.
+    const int64_t room_ns = std::max(run_ns - length_ns, run_ns / 1000 * kFramesAView);
+    const int64_t start_ns = snapshot.start_ns + room_ns / kFramesAView * frame;
+    bench->shell().Post(ui::SetView{start_ns, start_ns + length_ns, false, false});
+    bench->Frame();
+    all.ms.push_back(bench->Frame());
+    timeline.ms.push_back(bench->Frame(alone));
+    if (frame == kFramesAView / 2) spans = SpansIn(snapshot, start_ns, start_ns + length_ns);
+  }
+  return fmt::format(R"({{"view":"{}","spans":{},"all":{},"timeline":{}}})", view.name, spans,
+                     all.Json(), timeline.Json());
+}
+
+// Zooms from the whole run to a single step and back: every frame another scale.
+std::string MeasureZoom(Bench* bench, panels::TimelinePanel* alone) {
+  const query::Snapshot& snapshot = *bench->context().snapshot;
+  const auto run_ns = static_cast<double>(snapshot.end_ns - snapshot.start_ns);
+  const int64_t middle_ns = snapshot.start_ns + (snapshot.end_ns - snapshot.start_ns) / 2;
+  Costs all;
+  Costs timeline;
+  double share = 1;
+  for (int frame = 0; frame < kFramesAView; ++frame) {
+    const auto half_ns = static_cast<int64_t>(run_ns * share / 2);
+    bench->shell().Post(ui::SetView{middle_ns - half_ns, middle_ns + half_ns, false, false});
+    bench->Frame();
+    all.ms.push_back(bench->Frame());
+    timeline.ms.push_back(bench->Frame(alone));
+    share /= 1.25;
+  }
+  return fmt::format(R"({{"view":"zoom","spans":0,"all":{},"timeline":{}}})", all.Json(),
+                     timeline.Json());
+}
+
+// ShowFirst() folds what the default window does not hold; here every rank is looked at.
+void UnfoldAll(Bench* bench) {
+  const auto folded = bench->context().folded_ranks;
+  for (const int32_t rank : folded) bench->shell().Post(ui::ToggleRank{rank});
+  bench->Frame();
+}
+
+Status Frames(const std::string& run) {
+  Bench bench;
+  SHARDSCOPE_RETURN_IF_ERROR(bench.Open(run));
+  const double loading_ms = bench.UntilLoaded();
+  panels::TimelinePanel alone;
+  UnfoldAll(&bench);
+  for (int frame = 0; frame < 2000; ++frame) bench.Frame(&alone);
+  std::string rows;
+  for (const View& view : kViews) rows += MeasureView(&bench, &alone, view) + ",";
+  rows += MeasureZoom(&bench, &alone);
+  fmt::print(R"({{"ranks":{},"loading_max_ms":{:.1f},"rss_mb":{},"peak_mb":{},"views":[{}]}})"
+             "\n",
+             bench.context().snapshot->ranks.size(), loading_ms, ResidentMb("VmRSS"),
+             ResidentMb("VmHWM"), rows);
+  return Status::Ok();
+}
+
+// Whether the frame drawn last showed rows of the run.
+bool ShowsRows(const ui::Context& context) {
+  return context.snapshot != nullptr && context.view.end_ns > context.view.start_ns &&
+         !context.snapshot->ranks.empty();
+}
+
+Status MeasureOpen(const std::string& run, int64_t process_start_ns) {
+  const auto ms_since = [](int64_t from_ns) {
+    return static_cast<double>(MonotonicNs() - from_ns) / kMs;
+  };
+  Bench bench;
+  const double ready_ms = ms_since(process_start_ns);
+  SHARDSCOPE_RETURN_IF_ERROR(bench.Open(run));
+  const double opened_ms = ms_since(process_start_ns);
+  while (!ShowsRows(bench.context())) bench.Frame();
+  const double first_ms = ms_since(process_start_ns);
+  const double first_frame_mb = static_cast<double>(ResidentMb("VmRSS"));
+  const double loading_ms = bench.UntilLoaded();
+  int64_t op_runs = 0;
+  for (const query::RankRows& rows : bench.context().snapshot->ranks) {
+    op_runs += static_cast<int64_t>(rows.op_runs.size());
+  }
+  fmt::print(R"({{"ready_ms":{:.0f},"opened_ms":{:.0f},"first_frame_ms":{:.0f},)"
+             R"("loaded_ms":{:.0f},"loading_frame_max_ms":{:.1f},"op_runs":{},)"
+             R"("first_frame_mb":{:.0f},"rss_mb":{},"peak_mb":{}}})"
+             "\n",
+             ready_ms, opened_ms, first_ms, ms_since(process_start_ns) - 500, loading_ms, op_runs,
+             first_frame_mb, ResidentMb("VmRSS"), ResidentMb("VmHWM"));
+  return Status::Ok();
+}
+
+Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
+  if (what == "open") return MeasureOpen(run, start_ns);
+  if (what == "frames") return Frames(run);
+  return Status::Error("app_bench: what to do: open or frames");
+}
+
+}  // namespace
+}  // namespace shardscope
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "usage: app_bench open|frames RUN [START_NS]\n");
+    return 2;
+  }
+  const int64_t start_ns = argc > 3 ? std::atoll(argv[3]) : shardscope::MonotonicNs();
+  const shardscope::Status status = shardscope::Run(argv[1], argv[2], start_ns);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "{}\n", status.message());
+  return 1;
+}

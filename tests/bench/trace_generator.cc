@@ -1,0 +1,225 @@
+// Makes a finished trace of a wanted size through the real recorder and finisher: the prefetch
+// lesson's steps, again and again, as a long run would record them.
+//
+// usage: trace_generator FOLDER OP_RUNS [RANKS]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "trace/analysis/lesson_snapshot.h"
+#include "trace/query/names.h"
+#include "trace/record/recorder.h"
+
+namespace shardscope {
+namespace {
+
+constexpr int kBaseSteps = 40;
+constexpr int kChangeStep = 20;  // the base's steps behind it are repeated
+constexpr int64_t kFlushRecords = 20'000;
+constexpr size_t kRingRecords = size_t{1} << 16;
+
+using query::Name;
+
+class Generator {
+ public:
+  Generator(const query::Snapshot& base, record::Recorder* recorder)
+      : base_(base), recorder_(*recorder) {
+    for (const query::RankRows& rows : base.ranks) AddRank(rows);
+    for (const query::Track& track : base.tracks) AddTrack(track);
+    for (const auto& [id, schedule] : base.schedules) {
+      schedules_[id] =
+          recorder_.AddSchedule({0, schedule.name, schedule.text, schedule.predicted_peak_bytes});
+    }
+    for (const auto& [id, op] : base.plan_ops) AddPlanOp(op);
+    for (const auto& [id, op] : base.plan_ops) {
+      for (const int64_t before : op.predecessors) {
+        recorder_.AddPlanEdge({0, plan_ops_.at(id), plan_ops_.at(before), "event"});
+      }
+    }
+    for (const query::Marker& marker : base.markers) {
+      recorder_.AddMarker({0, marker.time_ns, marker.step, marker.kind, marker.key,
+                           marker.old_value, marker.new_value});
+    }
+  }
+
+  // One step of the base, as step `step`, that much later.
+  Status AddStep(int32_t base_step, int32_t step, int64_t shift_ns) {
+    for (const StepRows& rows : rows_) {
+      const Slice& slice = rows.slices[static_cast<size_t>(base_step)];
+      for (const query::OpRun* run : slice.op_runs) AddOpRun(rows, *run, step, shift_ns);
+      for (const query::MemoryEvent* event : slice.memory) {
+        recorder_.Record(schema::MemoryEventRow{
+            0, event->rank, "cpu", event->issued_ns + shift_ns, event->executed_ns + shift_ns,
+            event->bytes, Name(event->category), "",
+            event->plan_op < 0 ? -1 : plan_ops_.at(event->plan_op), step});
+        ++unflushed_;
+      }
+      const query::Step& row = *slice.step;
+      recorder_.Record(schema::StepRow{0, row.rank, step, schedules_.at(row.schedule),
+                                       row.start_ns + shift_ns, row.end_ns + shift_ns, row.tokens,
+                                       row.loss, row.grad_norm});
+    }
+    if (unflushed_ < kFlushRecords) return Status::Ok();
+    unflushed_ = 0;
+    return recorder_.Flush();
+  }
+
+  int64_t op_runs() const { return op_runs_; }
+  int64_t EndOf(int32_t base_step) const {
+    int64_t end_ns = 0;
+    for (const StepRows& rows : rows_) {
+      end_ns = std::max(end_ns, rows.slices[static_cast<size_t>(base_step)].step->end_ns);
+    }
+    return end_ns;
+  }
+
+ private:
+  // One step of one rank.
+  struct Slice {
+    const query::Step* step = nullptr;
+    std::vector<const query::OpRun*> op_runs;
+    std::vector<const query::MemoryEvent*> memory;
+  };
+  struct StepRows {
+    std::map<int64_t, const query::Collective*> collectives;  // by op run
+    std::vector<Slice> slices;
+    std::map<int32_t, int64_t> collectives_a_step;
+  };
+
+  void AddRank(const query::RankRows& rows) {
+    recorder_.AddRank({rows.rank, "bench", 1, "cpu"});
+    StepRows& mine = rows_.emplace_back();
+    mine.slices.resize(kBaseSteps);
+    for (const query::Step& row : rows.steps) mine.slices[Index(row.step)].step = &row;
+    for (const query::OpRun& run : rows.op_runs) {
+      mine.slices[Index(run.step)].op_runs.push_back(&run);
+    }
+    for (const query::Collective& row : rows.collectives) mine.collectives[row.op_run] = &row;
+    for (const query::MemoryEvent& event : rows.memory) {
+      mine.slices[Index(std::max(event.step, 0))].memory.push_back(&event);
+    }
+  }
+  static size_t Index(int32_t step) { return static_cast<size_t>(step); }
+
+  void AddTrack(const query::Track& track) {
+    tracks_[track.id] = recorder_.AddTrack(
+        {0, track.rank, track.name, std::string(Name(track.role)), track.position});
+  }
+
+  void AddPlanOp(const query::PlanOp& op) {
+    schema::PlanOpRow row;
+    row.schedule = schedules_.at(op.schedule);
+    row.program = op.program;
+    row.op = op.op;
+    row.name = op.name;
+    row.kind = op.kind;
+    row.category = Name(op.category);
+    row.phase = op.phase;
+    row.micro_batch = op.micro_batch;
+    row.unit = op.unit;
+    row.segment = op.segment;
+    row.stream = op.stream;
+    row.communicator = op.communicator;
+    row.dtype = op.dtype;
+    row.payload_bytes = op.payload_bytes;
+    row.wire_bytes = op.wire_bytes;
+    plan_ops_[op.id] = recorder_.AddPlanOp(row);
+  }
+
+  void AddOpRun(const StepRows& rows, const query::OpRun& run, int32_t step, int64_t shift_ns) {
+    record::OpRecord record;
+    record.run = {0,
+                  plan_ops_.at(run.plan_op),
+                  run.rank,
+                  step,
+                  tracks_.at(run.track),
+                  run.issued_ns + shift_ns,
+                  run.ready_ns + shift_ns,
+                  run.started_ns + shift_ns,
+                  run.ended_ns + shift_ns,
+                  run.slot_wait_ns,
+                  run.cpu_ns,
+                  run.blocking_plan_op < 0 ? -1 : plan_ops_.at(run.blocking_plan_op),
+                  Name(run.blocking_kind)};
+    const auto found = rows.collectives.find(run.id);
+    if (found != rows.collectives.end()) {
+      const query::Collective& row = *found->second;
+      // The same on all ranks, and never twice in a run.
+      const int64_t sequence = int64_t{step} * 1000 + row.sequence % 1000;
+      record.collective = {0,
+                           0,
+                           row.rank,
+                           step,
+                           base_.communicators[static_cast<size_t>(row.communicator)],
+                           sequence,
+                           Name(row.kind),
+                           row.payload_bytes,
+                           row.wire_bytes,
+                           "fp32",
+                           row.group_size,
+                           "emulated",
+                           Name(row.truth)};
+    }
+    recorder_.Record(record);
+    ++op_runs_;
+    ++unflushed_;
+  }
+
+  const query::Snapshot& base_;
+  record::Recorder& recorder_;
+  std::vector<StepRows> rows_;
+  std::map<int64_t, int64_t> tracks_;
+  std::map<int64_t, int64_t> schedules_;
+  std::map<int64_t, int64_t> plan_ops_;
+  int64_t op_runs_ = 0;
+  int64_t unflushed_ = 0;
+};
+
+Status Generate(const std::string& folder, int64_t op_runs, int ranks) {
+  std::filesystem::create_directories(folder);
+  const query::SnapshotPtr base = analysis::MakeLessonSnapshot(ranks, kBaseSteps, kChangeStep);
+  record::RecorderOptions options;
+  options.run_folder = folder;
+  options.meta = base->meta;
+  options.meta["name"] = fmt::format("bench-{}", op_runs);
+  options.meta["truth"] = Name(base->truth);
+  options.config = base->config;
+  options.ring_records = kRingRecords;
+  auto recorder = record::Recorder::Open(options);
+  if (!recorder.ok()) return recorder.status();
+  Generator generator(*base, recorder.value().get());
+  for (int32_t step = 0; step < kBaseSteps || generator.op_runs() < op_runs; ++step) {
+    // From the change on the base's steps repeat, each time behind the last.
+    const int32_t repeats = std::max(step - kChangeStep, 0) / (kBaseSteps - kChangeStep);
+    const int32_t base_step = step - repeats * (kBaseSteps - kChangeStep);
+    const int64_t period_ns = generator.EndOf(kBaseSteps - 1) - generator.EndOf(kChangeStep - 1);
+    SHARDSCOPE_RETURN_IF_ERROR(generator.AddStep(base_step, step, repeats * period_ns));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(recorder.value()->Flush());
+  for (const auto& [source, dropped] : recorder.value()->Dropped()) {
+    if (dropped > 0) return Status::Error(fmt::format("{} dropped {} records", source, dropped));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(recorder.value()->Finish());
+  fmt::print("{} {}\n", generator.op_runs(), recorder.value()->path());
+  return Status::Ok();
+}
+
+}  // namespace
+}  // namespace shardscope
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "usage: trace_generator FOLDER OP_RUNS [RANKS]\n");
+    return 2;
+  }
+  const int ranks = argc > 3 ? std::atoi(argv[3]) : 8;
+  const shardscope::Status status =
+      shardscope::Generate(argv[1], std::atoll(argv[2]), std::max(ranks, 1));
+  if (status.ok()) return 0;
+  fmt::print(stderr, "trace_generator: {}\n", status.message());
+  return 1;
+}
