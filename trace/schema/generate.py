@@ -59,7 +59,11 @@ def traits(index, table):
     references = [f"visit(row.{c.name});" for c in table.columns if c.references]
     if has_id(table):
         references.insert(0, "visit(row.id);")
-    parameters = "R& row, F&& visit" if references else "R&, F&&"
+    moments = [f"visit(row.{c.name});" for c in table.columns if c.moment]
+
+    def parameters(used):
+        return "R& row, F&& visit" if used else "R&, F&&"
+
     return f"""
 template <>
 struct TableOf<{row_type(table)}> {{
@@ -74,8 +78,13 @@ struct TableOf<{row_type(table)}> {{
     {fields}
   }}
   template <typename R, typename F>
-  static void ForEachId({parameters}) {{
+  static void ForEachId({parameters(references)}) {{
     {" ".join(references)}
+  }}
+  static constexpr bool kHasMoments = {str(bool(moments)).lower()};
+  template <typename R, typename F>
+  static void ForEachMoment({parameters(moments)}) {{
+    {" ".join(moments)}
   }}
 }};
 """
@@ -88,6 +97,7 @@ def columns_header():
 // TableOf<Row>: what the store needs to bind and read a row without anybody writing column lists.
 //   ForEachField(row, visit)  calls visit(field) in the order of kInsert and kSelect.
 //   ForEachId(row, visit)     calls visit(field) on the row's own id and on every id it refers to.
+//   ForEachMoment(row, visit) calls visit(field) on every time of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>

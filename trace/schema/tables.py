@@ -23,6 +23,8 @@ class Column:
     unit: str = ""
     # Table whose id this column holds; -1 where the doc says "none". Merging files of one run shifts these.
     references: str = ""
+    # A moment on the clock of the process that wrote it. Merging files of one run puts these on one clock.
+    moment: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +48,10 @@ def key(doc):
 def ref(name, table, doc=""):
     return Column(name, INT, doc or f"{table}.id", references=table)
 
+
+def moment(name, doc):
+    return Column(name, INT, doc, "ns", moment=True)
+
 TABLES = (
     Table("meta", "Key and value: what this trace is.", (
         Column("key", TEXT, "run_id, name, state (live, finishing, finished, cut), tool_version, host, pid, model, "
@@ -61,7 +67,7 @@ TABLES = (
     )),
     Table("clock", "Pairs of clock readings, once a second.", (
         key("Commit order."),
-        Column("monotonic_ns", INT, "CLOCK_MONOTONIC.", "ns"),
+        moment("monotonic_ns", "CLOCK_MONOTONIC."),
         Column("realtime_ns", INT, "CLOCK_REALTIME read at the same moment.", "ns"),
         Column("uncertainty_ns", INT, "How far apart the two readings can be.", "ns"),
     )),
@@ -121,8 +127,8 @@ TABLES = (
         Column("rank", INT, "rank.rank"),
         Column("step", INT, "Numbered from 0."),
         ref("schedule", "schedule"),
-        Column("start_ns", INT, "End of the rank's previous step; for the first, issue of its first op.", "ns"),
-        Column("end_ns", INT, "End of the rank's last op of this step, optimizer included.", "ns"),
+        moment("start_ns", "End of the rank's previous step; for the first, issue of its first op."),
+        moment("end_ns", "End of the rank's last op of this step, optimizer included."),
         Column("tokens", INT, "Tokens this rank trained on in this step.", "tokens"),
         Column("loss", REAL, "Mean loss over this rank's tokens.", "nats"),
         Column("grad_norm", REAL, "Global norm of the gradient before clipping."),
@@ -133,10 +139,10 @@ TABLES = (
         Column("rank", INT, "rank.rank"),
         Column("step", INT, "step.step"),
         ref("track", "track"),
-        Column("issued_ns", INT, "The host put it on its stream.", "ns"),
-        Column("ready_ns", INT, "Its last dependency was done.", "ns"),
-        Column("started_ns", INT, "It began; a collective: this rank arrived.", "ns"),
-        Column("ended_ns", INT, "It ended.", "ns"),
+        moment("issued_ns", "The host put it on its stream."),
+        moment("ready_ns", "Its last dependency was done."),
+        moment("started_ns", "It began; a collective: this rank arrived."),
+        moment("ended_ns", "It ended."),
         Column("slot_wait_ns", INT, "Part of started - ready spent waiting for a compute slot.", "ns"),
         Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),
         ref("blocking_plan_op", "plan_op", "plan_op.id of the dependency that was done last; -1: it was ready when issued."),
@@ -146,7 +152,7 @@ TABLES = (
     Table("span", "Intervals that are no op: kernels, NVTX ranges, host waits.", (
         key("Commit order."),
         ref("track", "track"),
-        Column("start_ns", INT, "Start.", "ns"),
+        moment("start_ns", "Start."),
         Column("duration_ns", INT, "Duration.", "ns"),
         ref("name_string", "string"),
         Column("category", TEXT, "compute, communication, copy, host, optimizer or wait."),
@@ -176,7 +182,7 @@ TABLES = (
     Table("counter", "Values over time that are not memory of a category.", (
         key("Commit order."),
         ref("track", "track"),
-        Column("time_ns", INT, "When it was read.", "ns"),
+        moment("time_ns", "When it was read."),
         ref("name_string", "string"),
         Column("value", REAL, "In the unit that the name says."),
     ), stream=True, hot=True),
@@ -184,8 +190,8 @@ TABLES = (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
         Column("device", TEXT, "cpu or the GPU."),
-        Column("issued_ns", INT, "When the host issued it: what an allocator would report.", "ns"),
-        Column("executed_ns", INT, "When it took effect: what is really live.", "ns"),
+        moment("issued_ns", "When the host issued it: what an allocator would report."),
+        moment("executed_ns", "When it took effect: what is really live."),
         Column("bytes", INT, "Signed.", "bytes"),
         Column("category", TEXT, "parameter_shard, unsharded_parameter, gradient, gradient_shard, communication_buffer, "
                                  "optimizer, activation or other."),
@@ -195,7 +201,7 @@ TABLES = (
     ), stream=True, hot=True, clustered_by=("rank", "executed_ns")),
     Table("marker", "Moments worth a dashed line: changed knobs, pauses, checkpoints, errors.", (
         key("Commit order."),
-        Column("time_ns", INT, "When.", "ns"),
+        moment("time_ns", "When."),
         Column("step", INT, "First step it applies to."),
         Column("kind", TEXT, "change, pause, resume, checkpoint, stop, error or note."),
         Column("key", TEXT, "The configuration key of a change; else empty."),
