@@ -154,7 +154,9 @@ Result<std::unique_ptr<HeadlessSurface>> HeadlessSurface::Create(int width, int 
 }
 
 void NullSurface::BeginFrame() {
-  ImGui::GetIO().BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
+  // Like the real renderer: draw lists may hold more than 65,536 vertices.
+  ImGui::GetIO().BackendFlags |=
+      ImGuiBackendFlags_RendererHasTextures | ImGuiBackendFlags_RendererHasVtxOffset;
   SetFrame(width_, height_);
 }
 
