@@ -13,13 +13,15 @@ import re
 import sys
 
 ALL = {"engine/*", "trace/*", "ui", "ui/*"}
-ENGINE = {"engine/plan", "engine/config", "engine/executor", "engine/transport", "engine/model", "trace/record"}
+ENGINE = {"engine/plan", "engine/config", "engine/executor", "engine/transport", "engine/transport/gloo", "engine/model",
+          "trace/record"}
 SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,
     "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
-    "engine/transport": {"engine/plan"}, "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan"},
+    "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
+    "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan"},
     "engine/runtime": ENGINE, "engine/cuda": ENGINE,
     "trace/base": set(), "trace/schema": set(), "trace/store": {"trace/schema"},
     "trace/record": {"trace/store", "trace/schema"}, "trace/query": {"trace/store", "trace/schema"},
@@ -32,7 +34,7 @@ ARROWS = {
 TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")
 NEVER = [("trace", "engine"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
 HEADERS = [
-    ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda")),
+    ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo")),
     ("SQLite", r"sqlite3", ("trace/store",)),
     ("Dear ImGui", r"(imgui|implot|GLFW/|GL/|EGL/)", ("ui", "tests")),
     ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "trace/record")),

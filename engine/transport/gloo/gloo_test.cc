@@ -1,0 +1,137 @@
+// Gloo among threads: the plain definition of each collective, and how ranks end that wait in vain.
+// Processes are tested with the whole program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <map>
+
+#include "engine/transport/collectives_cases.h"
+#include "engine/transport/gloo/gloo_transport.h"
+
+namespace shardscope::transport {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Connecting takes longer than most tests: one transport for each number of ranks.
+std::shared_ptr<Transport> GlooOf(int num_ranks) {
+  static std::map<int, std::shared_ptr<Transport>> made;
+  std::shared_ptr<Transport>& transport = made[num_ranks];
+  if (transport == nullptr) transport = MakeGlooTransport(num_ranks, kTimeoutNs);
+  return transport;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gloo, CollectivesTest, testing::ValuesIn(CasesOf("gloo", GlooOf)),
+                         NameOfCase);
+
+template <typename Body>
+std::string MessageOf(const Body& body) {
+  try {
+    body();
+  } catch (const TransportError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+void Gather(Transport* transport, const Call& call, size_t bytes) {
+  alignas(8) std::array<std::byte, 64> send{};
+  alignas(8) std::array<std::byte, 256> receive{};
+  const GatherPiece piece = {send.data(), receive.data(), bytes};
+  transport->AllGather(call, {&piece, 1});
+}
+
+// More than the buffers of a socket hold.
+TEST(GlooTest, LargeReductionsHaveTheBitsOfSharedMemory) {
+  constexpr int kRanks = 3;
+  constexpr size_t kElements = 700'001;
+  const auto gloo = MakeGlooTransport(kRanks, kTimeoutNs);
+  const auto shared = MakeSharedMemoryTransport(kRanks, kTimeoutNs);
+  OnRanks(kRanks, [&](int rank) {
+    const Bytes input =
+        RandomNumbers(kRanks * kElements, DType::kFp32, static_cast<uint32_t>(rank));
+    const Call call = {.rank = rank, .op_name = "large"};
+    const Reduction reduction = {.scale = 1.0 / 3};
+    std::array<Bytes, 2> sums;
+    std::array<Bytes, 2> scattered;
+    for (size_t i = 0; i < 2; ++i) {
+      Transport* transport = i == 0 ? gloo.get() : shared.get();
+      sums[i] = input;
+      const AllReducePiece all = {sums[i].data(), kRanks * kElements};
+      transport->AllReduce(call, {&all, 1}, reduction);
+      scattered[i].resize(kElements * sizeof(float));
+      const ReducePiece own = {input.data(), scattered[i].data(), kElements};
+      transport->ReduceScatter(call, {&own, 1}, reduction);
+    }
+    EXPECT_TRUE(sums[0] == sums[1]);
+    EXPECT_TRUE(scattered[0] == scattered[1]);
+  });
+}
+
+TEST(GlooTest, CommunicatorsDoNotMixUp) {
+  const auto transport = MakeGlooTransport(2, kTimeoutNs);
+  // On rank 1 the two communicators run in the other order.
+  OnRanks(4, [&](int thread) {
+    const int rank = thread % 2;
+    const int communicator = thread / 2;
+    for (int round = 0; round < 200; ++round) {
+      std::array<std::byte, 8> receive{};
+      std::array<std::byte, 4> send{};
+      send.fill(static_cast<std::byte>(communicator * 100 + rank * 10 + round % 10));
+      const GatherPiece piece = {send.data(), receive.data(), send.size()};
+      transport->AllGather({.rank = rank, .communicator = communicator, .op_name = "x"},
+                           {&piece, 1});
+      ASSERT_EQ(receive[0], static_cast<std::byte>(communicator * 100 + round % 10));
+      ASSERT_EQ(receive[4], static_cast<std::byte>(communicator * 100 + 10 + round % 10));
+    }
+  });
+}
+
+TEST(GlooTest, TimeoutNamesWhoIsMissingAndStopsTheOthers) {
+  const auto transport = MakeGlooTransport(4, 200 * kNsPerMs);
+  OnRanks(4, [&](int rank) {
+    if (rank == 1 || rank == 3) return;
+    EXPECT_THAT(MessageOf([&] {
+                  Gather(transport.get(), {.rank = rank, .op_name = "F m0 block3 all_gather"}, 8);
+                }),
+                AllOf(HasSubstr("all_gather 'F m0 block3 all_gather'"), HasSubstr("waited 200 ms"),
+                      HasSubstr("rank 1, 3, which did not call it")));
+  });
+  EXPECT_THAT(MessageOf([&] { Gather(transport.get(), {.rank = 1, .op_name = "late"}, 8); }),
+              StartsWith("aborted: "));
+  EXPECT_THAT(MessageOf([&] { transport->Broadcast(3, 0); }), StartsWith("aborted: "));
+}
+
+TEST(GlooTest, CallsThatDifferMeetNobody) {
+  const auto transport = MakeGlooTransport(2, 200 * kNsPerMs);
+  OnRanks(2, [&](int rank) {
+    EXPECT_THAT(MessageOf([&] {
+                  Gather(transport.get(), {.rank = rank, .op_name = "x"}, rank == 0 ? 8 : 16);
+                }),
+                HasSubstr("which did not call it (or with other sizes)"));
+  });
+}
+
+TEST(GlooTest, AbortEndsWaitersOnEveryCommunicatorAndAllLaterCalls) {
+  const auto transport = MakeGlooTransport(5, 0);
+  OnRanks(5, [&](int rank) {
+    if (rank == 4) {
+      transport->Abort("rank 4 ran out of memory");
+      transport->Abort("a later reason");
+    }
+    const std::string message = MessageOf([&] {
+      if (rank == 0) {
+        transport->Broadcast(0, 1);
+      } else {
+        Gather(transport.get(), {.rank = rank, .communicator = rank % 2, .op_name = "x"}, 8);
+      }
+    });
+    EXPECT_EQ(message, "aborted: rank 4 ran out of memory");
+  });
+}
+
+}  // namespace
+}  // namespace shardscope::transport

@@ -1,0 +1,502 @@
+#include "engine/transport/gloo/gloo_transport.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/transport/gloo/mesh.h"
+#include "engine/transport/gloo/store.h"
+#include "engine/transport/reduce.h"
+#include "trace/base/check.h"
+#include "trace/base/text.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+
+namespace shardscope::transport {
+namespace {
+
+constexpr int64_t kForeverNs = 365 * 24 * 3600 * kNsPerSecond;
+constexpr int64_t kMeetingNs = 60 * kNsPerSecond;  // processes start apart, whatever the timeout
+constexpr int64_t kReasonNs = kNsPerSecond;     // how long a rank waits to learn why another went
+constexpr int64_t kPollNs = 5 * kNsPerMs;       // of the store
+constexpr size_t kSmallReduceBytes = 64 << 10;  // below, latency costs more than bytes
+constexpr size_t kAlignment = 64;               // of what is received
+constexpr const char* kReasonKey = "abort";     // why the first rank stopped
+constexpr const char* kReadersKey = "abort_read";  // how many ranks know
+
+// A tag says which call a message belongs to: the communicator above, below a digest of what all
+// ranks must agree on. In a communicator messages follow one another in order.
+constexpr int kDigestBits = 24;
+constexpr int kHostCommunicator = 126;  // Broadcast
+
+enum class Kind : uint8_t { kAllGather, kReduceScatter, kAllReduce, kAllReduceGather, kBroadcast };
+
+const char* NameOf(Kind kind) {
+  static constexpr const char* kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
+                                           "all_reduce", "broadcast"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+// FNV-1a.
+class Digest {
+ public:
+  void Add(uint64_t value) {
+    for (int byte = 0; byte < 8; ++byte) {
+      hash_ = (hash_ ^ ((value >> (8 * byte)) & 0xFF)) * 0x100000001B3;
+    }
+  }
+  int Bits() const {
+    const uint64_t mixed = hash_ ^ (hash_ >> 32);
+    return static_cast<int>(mixed & ((1 << kDigestBits) - 1));
+  }
+
+ private:
+  uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
+size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
+size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
+
+template <typename Piece>
+int TagOf(Kind kind, int communicator, std::span<const Piece> pieces, const Reduction& reduction) {
+  Digest digest;
+  digest.Add(static_cast<uint64_t>(kind));
+  digest.Add(static_cast<uint64_t>(reduction.dtype));
+  uint64_t scale = 0;
+  std::memcpy(&scale, &reduction.scale, sizeof(scale));
+  digest.Add(scale);
+  for (const Piece& piece : pieces) digest.Add(SizeOf(piece));
+  return (communicator << kDigestBits) | digest.Bits();
+}
+
+// Elements [first, second) of a piece that `rank` sums for all.
+std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
+  const auto at = [&](int r) {
+    return elements * static_cast<size_t>(r) / static_cast<size_t>(num_ranks);
+  };
+  return {at(rank), at(rank + 1)};
+}
+
+// Memory for what other ranks send to be summed. Kept from call to call: its pages are then there.
+class Scratch {
+ public:
+  using Block = std::vector<std::byte>;
+  Block Take(size_t bytes) {
+    Block block;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        block = std::move(free_.back());
+        free_.pop_back();
+      }
+    }
+    if (block.size() < bytes + kAlignment) block.resize(bytes + kAlignment);
+    return block;
+  }
+  void GiveBack(Block block) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(block));
+  }
+  static std::byte* Aligned(Block* block) {
+    const auto address = reinterpret_cast<uintptr_t>(block->data());
+    return block->data() + (kAlignment - address % kAlignment) % kAlignment;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Block> free_;  // guarded by mutex_; as many as calls of this rank at once
+};
+
+// What one rank has of the transport.
+struct Endpoint {
+  std::unique_ptr<Mesh> mesh;  // null if it is alone
+  Scratch scratch;
+};
+
+// One message of a collective.
+struct Message {
+  int peer = 0;
+  std::byte* receive = nullptr;     // either this
+  const std::byte* send = nullptr;  // or this
+  size_t bytes = 0;
+};
+
+class GlooTransport : public Transport {
+ public:
+  GlooTransport(int num_ranks, int first_rank, int64_t timeout_ns, std::unique_ptr<Store> store)
+      : num_ranks_(num_ranks),
+        first_rank_(first_rank),
+        timeout_ns_(timeout_ns > 0 ? timeout_ns : kForeverNs),
+        store_(std::move(store)) {}
+  ~GlooTransport() override;
+
+  // Connects ranks first_rank .. first_rank + count - 1, all at once.
+  void Connect(int count, bool is_loopback, int64_t meeting_ns);
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  void AllGather(const Call& call, std::span<const GatherPiece> pieces) override;
+  void ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
+                     const Reduction& reduction) override;
+  void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
+                 const Reduction& reduction) override;
+  int64_t Broadcast(int rank, int64_t value) override;
+  void Abort(const std::string& reason) override;
+  void SetLink(double, int64_t) override {}
+
+ private:
+  Endpoint& EndpointOf(int rank);
+  // The other ranks, each rank beginning with its successor, so that not all send to rank 0 first.
+  std::vector<int> PeersOf(int rank) const;
+  // Sends and receives all messages; `meanwhile` runs while they are under way.
+  template <typename Work>
+  void Exchange(const Call& call, Kind kind, int tag, std::span<const Message> messages,
+                const Work& meanwhile);
+  void AllReduceSmall(const Call& call, std::span<const AllReducePiece> pieces,
+                      const Reduction& reduction);
+  void ThrowIfAborted() const;
+  [[noreturn]] void Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out);
+  std::optional<std::string> WaitForReason();
+  void Stop(const std::string& reason, bool is_first);
+
+  const int num_ranks_;
+  const int first_rank_;
+  const int64_t timeout_ns_;
+  const Capabilities capabilities_ = {"gloo", "measured", false};
+  const std::unique_ptr<Store> store_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // of the ranks of this process
+
+  mutable std::mutex mutex_;  // guards the one below
+  std::optional<std::string> aborted_;
+};
+
+GlooTransport::~GlooTransport() {
+  if (!store_->is_server() || !aborted_) return;
+  // Others may still want to read why the run stops.
+  const int64_t until_ns = MonotonicNs() + kReasonNs;
+  while (MonotonicNs() < until_ns && store_->Add(kReadersKey, 0) < num_ranks_ - 1) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kPollNs));
+  }
+}
+
+void GlooTransport::Connect(int count, bool is_loopback, int64_t meeting_ns) {
+  for (int i = 0; i < count; ++i) endpoints_.push_back(std::make_unique<Endpoint>());
+  if (num_ranks_ == 1) return;
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        endpoints_[static_cast<size_t>(i)]->mesh =
+            Mesh::Connect({first_rank_ + i, num_ranks_, is_loopback}, store_.get(), meeting_ns);
+      } catch (...) {
+        errors[static_cast<size_t>(i)] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+Endpoint& GlooTransport::EndpointOf(int rank) {
+  const int index = rank - first_rank_;
+  SHARDSCOPE_CHECK(index >= 0 && index < static_cast<int>(endpoints_.size()));
+  return *endpoints_[static_cast<size_t>(index)];
+}
+
+std::vector<int> GlooTransport::PeersOf(int rank) const {
+  std::vector<int> peers;
+  for (int i = 1; i < num_ranks_; ++i) peers.push_back((rank + i) % num_ranks_);
+  return peers;
+}
+
+// Note: why receives are posted first
+// A message is on its way only once the other side has said that it waits for it. So every rank
+// says so before it begins to copy into its own sockets.
+template <typename Work>
+void GlooTransport::Exchange(const Call& call, Kind kind, int tag,
+                             std::span<const Message> messages, const Work& meanwhile) {
+  ThrowIfAborted();
+  Mesh* mesh = EndpointOf(call.rank).mesh.get();
+  const int64_t deadline_ns = MonotonicNs() + timeout_ns_;
+  std::vector<std::unique_ptr<Transfer>> transfers(messages.size());
+  for (const bool receives : {true, false}) {
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const Message& message = messages[i];
+      if ((message.receive != nullptr) != receives) continue;
+      transfers[i] = receives ? mesh->Receive(message.receive, message.bytes, message.peer, tag)
+                              : mesh->Send(message.send, message.bytes, message.peer, tag);
+    }
+  }
+  meanwhile();
+  std::vector<int> missing;
+  bool timed_out = false;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const TransferEnd end = transfers[i] ? transfers[i]->Wait(deadline_ns) : TransferEnd::kClosed;
+    if (end == TransferEnd::kDone) continue;
+    timed_out = timed_out || end == TransferEnd::kTimeout;
+    missing.push_back(messages[i].peer);
+    // The timeout has closed all connections. What had arrived before is still seen to have.
+    if (!timed_out) break;
+  }
+  if (!missing.empty()) Fail(call, kind, std::move(missing), timed_out);
+}
+
+void GlooTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
+  std::vector<Message> messages;
+  for (const int peer : PeersOf(call.rank)) {
+    for (const GatherPiece& piece : pieces) {
+      if (piece.bytes == 0) continue;
+      std::byte* place = piece.receive + static_cast<size_t>(peer) * piece.bytes;
+      messages.push_back({.peer = peer, .receive = place, .bytes = piece.bytes});
+      messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
+    }
+  }
+  Exchange(call, Kind::kAllGather, TagOf(Kind::kAllGather, call.communicator, pieces, {}), messages,
+           [&] {
+             for (const GatherPiece& piece : pieces) {
+               std::byte* own = piece.receive + static_cast<size_t>(call.rank) * piece.bytes;
+               if (own != piece.send && piece.bytes > 0) std::memcpy(own, piece.send, piece.bytes);
+             }
+           });
+}
+
+void GlooTransport::ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
+                                  const Reduction& reduction) {
+  const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
+  const auto section = [&](const ReducePiece& piece) {  // one rank's, aligned
+    return (piece.elements * element_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  size_t scratch_bytes = 0;
+  for (const ReducePiece& piece : pieces) {
+    scratch_bytes += section(piece) * static_cast<size_t>(num_ranks_ - 1);
+  }
+  Scratch& scratch = EndpointOf(call.rank).scratch;
+  Scratch::Block block = scratch.Take(scratch_bytes);
+  // inputs[piece * num_ranks + rank]
+  std::vector<const std::byte*> inputs;
+  std::vector<Message> messages;
+  std::byte* free = Scratch::Aligned(&block);
+  for (const ReducePiece& piece : pieces) {
+    const size_t bytes = piece.elements * element_bytes;
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      const std::byte* chunk = piece.send + static_cast<size_t>(rank) * bytes;
+      inputs.push_back(rank == call.rank ? chunk : free);
+      if (rank == call.rank || bytes == 0) continue;
+      messages.push_back({.peer = rank, .receive = free, .bytes = bytes});
+      messages.push_back({.peer = rank, .send = chunk, .bytes = bytes});
+      free += section(piece);
+    }
+  }
+  Exchange(call, Kind::kReduceScatter,
+           TagOf(Kind::kReduceScatter, call.communicator, pieces, reduction), messages, [] {});
+  const auto ranks = static_cast<size_t>(num_ranks_);
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    SumInOrder({inputs.data() + index * ranks, ranks}, pieces[index].elements, reduction.dtype,
+               reduction.scale, pieces[index].receive);
+  }
+  scratch.GiveBack(std::move(block));
+}
+
+// Everybody sends everything to everybody: one round.
+void GlooTransport::AllReduceSmall(const Call& call, std::span<const AllReducePiece> pieces,
+                                   const Reduction& reduction) {
+  const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
+  const auto ranks = static_cast<size_t>(num_ranks_);
+  std::vector<std::vector<std::byte>> gathered;
+  std::vector<GatherPiece> gathers;
+  for (const AllReducePiece& piece : pieces) {
+    const size_t bytes = piece.elements * element_bytes;
+    std::byte* all = gathered.emplace_back(bytes * ranks).data();
+    gathers.push_back({piece.data, all, bytes});
+  }
+  std::vector<Message> messages;
+  for (const int peer : PeersOf(call.rank)) {
+    for (const GatherPiece& piece : gathers) {
+      if (piece.bytes == 0) continue;
+      std::byte* place = piece.receive + static_cast<size_t>(peer) * piece.bytes;
+      messages.push_back({.peer = peer, .receive = place, .bytes = piece.bytes});
+      messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
+    }
+  }
+  Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
+           messages, [] {});
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    std::vector<const std::byte*> inputs;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      inputs.push_back(static_cast<int>(rank) == call.rank
+                           ? pieces[index].data
+                           : gathered[index].data() + rank * gathers[index].bytes);
+    }
+    SumInOrder(inputs, pieces[index].elements, reduction.dtype, reduction.scale,
+               pieces[index].data);
+  }
+}
+
+// A reduce-scatter of a chunk to each rank, then an all-gather of the chunks in place.
+void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
+                              const Reduction& reduction) {
+  const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
+  size_t all_bytes = 0;
+  for (const AllReducePiece& piece : pieces) all_bytes += piece.elements * element_bytes;
+  if (all_bytes <= kSmallReduceBytes) return AllReduceSmall(call, pieces, reduction);
+
+  size_t scratch_bytes = 0;
+  const auto own_bytes = [&](const AllReducePiece& piece) {
+    const auto [from, to] = ChunkOf(piece.elements, call.rank, num_ranks_);
+    return (to - from) * element_bytes;
+  };
+  const auto aligned = [](size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  for (const AllReducePiece& piece : pieces) {
+    scratch_bytes += aligned(own_bytes(piece)) * static_cast<size_t>(num_ranks_ - 1);
+  }
+  Scratch& scratch = EndpointOf(call.rank).scratch;
+  Scratch::Block block = scratch.Take(scratch_bytes);
+  std::vector<const std::byte*> inputs;
+  std::vector<Message> reduces;
+  std::vector<Message> gathers;
+  std::byte* free = Scratch::Aligned(&block);
+  for (const AllReducePiece& piece : pieces) {
+    const size_t bytes = own_bytes(piece);
+    std::byte* own =
+        piece.data + ChunkOf(piece.elements, call.rank, num_ranks_).first * element_bytes;
+    for (int rank = 0; rank < num_ranks_; ++rank) {
+      inputs.push_back(rank == call.rank ? own : free);
+      if (rank == call.rank) continue;
+      const auto [from, to] = ChunkOf(piece.elements, rank, num_ranks_);
+      std::byte* theirs = piece.data + from * element_bytes;
+      const size_t their_bytes = (to - from) * element_bytes;
+      if (bytes > 0) {
+        reduces.push_back({.peer = rank, .receive = free, .bytes = bytes});
+        gathers.push_back({.peer = rank, .send = own, .bytes = bytes});
+      }
+      if (their_bytes > 0) {
+        reduces.push_back({.peer = rank, .send = theirs, .bytes = their_bytes});
+        gathers.push_back({.peer = rank, .receive = theirs, .bytes = their_bytes});
+      }
+      free += aligned(bytes);
+    }
+  }
+  Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
+           reduces, [] {});
+  const auto ranks = static_cast<size_t>(num_ranks_);
+  for (size_t index = 0; index < pieces.size(); ++index) {
+    const size_t own_elements = own_bytes(pieces[index]) / element_bytes;
+    std::byte* own = pieces[index].data +
+                     ChunkOf(pieces[index].elements, call.rank, num_ranks_).first * element_bytes;
+    SumInOrder({inputs.data() + index * ranks, ranks}, own_elements, reduction.dtype,
+               reduction.scale, own);
+  }
+  Exchange(call, Kind::kAllReduceGather,
+           TagOf(Kind::kAllReduceGather, call.communicator, pieces, reduction), gathers, [] {});
+  scratch.GiveBack(std::move(block));
+}
+
+int64_t GlooTransport::Broadcast(int rank, int64_t value) {
+  const Call call = {.rank = rank, .communicator = kHostCommunicator, .op_name = "control"};
+  std::vector<int64_t> values(static_cast<size_t>(num_ranks_));
+  values[static_cast<size_t>(rank)] = value;
+  std::vector<Message> messages;
+  for (const int peer : PeersOf(rank)) {
+    auto* place = reinterpret_cast<std::byte*>(&values[static_cast<size_t>(peer)]);
+    messages.push_back({.peer = peer, .receive = place, .bytes = sizeof(value)});
+    const auto* own = reinterpret_cast<const std::byte*>(&value);
+    messages.push_back({.peer = peer, .send = own, .bytes = sizeof(value)});
+  }
+  Exchange(call, Kind::kBroadcast,
+           TagOf(Kind::kBroadcast, kHostCommunicator, std::span<const GatherPiece>(), {}), messages,
+           [] {});
+  return values.front();
+}
+
+void GlooTransport::ThrowIfAborted() const {
+  const std::lock_guard lock(mutex_);
+  if (aborted_) throw TransportError("aborted: " + *aborted_);
+}
+
+void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out) {
+  ThrowIfAborted();
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  std::vector<std::string> names;
+  for (const int rank : missing) names.push_back(std::to_string(rank));
+  const std::string what = std::string(NameOf(kind)) + " '" + std::string(call.op_name) +
+                           "' on rank " + std::to_string(call.rank);
+  std::string reason;
+  if (timed_out) {
+    reason = what + " waited " + FormatDuration(timeout_ns_) + " for rank " + Join(names, ", ") +
+             ", which did not call it (or with other sizes)";
+  } else {
+    // Whoever closed the connection on purpose says why.
+    if (const std::optional<std::string> said = WaitForReason()) {
+      Stop(*said, false);
+      throw TransportError("aborted: " + *said);
+    }
+    reason = what + " lost rank " + Join(names, ", ") + ": its connection broke, or it died";
+  }
+  Stop(reason, true);
+  throw TransportError(reason);
+}
+
+std::optional<std::string> GlooTransport::WaitForReason() {
+  const int64_t until_ns = MonotonicNs() + std::min(kReasonNs, timeout_ns_);
+  do {
+    {
+      const std::lock_guard lock(mutex_);
+      if (aborted_) return aborted_;
+    }
+    if (std::optional<std::string> reason = store_->Get(kReasonKey)) {
+      store_->Add(kReadersKey, 1);
+      return reason;
+    }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kPollNs));
+  } while (MonotonicNs() < until_ns);
+  return std::nullopt;
+}
+
+// `is_first`: the other ranks have to be told.
+void GlooTransport::Stop(const std::string& reason, bool is_first) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return;
+    aborted_ = reason;
+  }
+  if (is_first) store_->Set(kReasonKey, reason);
+  for (const std::unique_ptr<Endpoint>& endpoint : endpoints_) {
+    if (endpoint->mesh != nullptr) endpoint->mesh->Close();
+  }
+}
+
+void GlooTransport::Abort(const std::string& reason) {
+  Stop(reason.empty() ? "no reason given" : reason, true);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> MakeGlooTransport(int num_ranks, int64_t timeout_ns) {
+  auto transport = std::make_unique<GlooTransport>(num_ranks, 0, timeout_ns, Store::InProcess());
+  transport->Connect(num_ranks, true, kMeetingNs);
+  return transport;
+}
+
+std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t timeout_ns) {
+  const std::string& address = process.master_address;
+  const int64_t meeting_ns = std::max(timeout_ns, kMeetingNs);
+  const bool is_loopback =
+      address == "localhost" || address == "::1" || address.starts_with("127.");
+  auto transport = std::make_unique<GlooTransport>(process.num_ranks, process.rank, timeout_ns,
+                                                   Store::OfProcesses(process, meeting_ns));
+  transport->Connect(1, is_loopback, meeting_ns);
+  return transport;
+}
+
+}  // namespace shardscope::transport

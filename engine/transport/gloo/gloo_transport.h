@@ -1,0 +1,38 @@
+// The Gloo transport: the same collectives over TCP connections that Gloo (the copy in LibTorch)
+// drives. Ranks are threads of this process, or one process each.
+//
+// Every rank sends what others need straight from its memory into theirs; sums are made by whoever
+// needs them, in rank order. So results are bit for bit those of shared_memory, and a
+// reduce-scatter sends (N-1)/N of the payload, while c10d's own reduce-scatter is an all-reduce of
+// the whole.
+//
+// A collective that does not fit the other ranks' (kind, sizes, dtype, scale) meets nobody: it ends
+// with the timeout.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/transport/transport.h"
+
+namespace shardscope::transport {
+
+// One process among several that a launcher started.
+struct GlooProcess {
+  int rank = 0;
+  int num_ranks = 1;
+  std::string master_address;  // where the processes meet
+  int master_port = 0;
+  bool has_launcher_store = false;  // the launcher listens there already; else rank 0 does
+  std::string attempt;              // tells restarts under one launcher apart
+};
+
+// All ranks are threads of this process, over loopback. Throws TransportError, as does the next.
+std::unique_ptr<Transport> MakeGlooTransport(int num_ranks, int64_t timeout_ns);
+
+// This process's rank only: calls name no other. Waits at most `timeout_ns` for the other
+// processes.
+std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t timeout_ns);
+
+}  // namespace shardscope::transport

@@ -1,0 +1,42 @@
+// Store: a few small texts that all ranks of a run can set and read: c10d's, in this process or
+// served by one of the processes. Ranks find one another through it, and learn why another stopped.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/transport/gloo/gloo_transport.h"
+
+namespace shardscope::transport {
+
+// Threads: any.
+class Store {
+ public:
+  struct Impl;
+
+  // For ranks that are threads.
+  static std::unique_ptr<Store> InProcess();
+  // Throws TransportError if the meeting place cannot be reached in time.
+  static std::unique_ptr<Store> OfProcesses(const GlooProcess& process, int64_t timeout_ns);
+  ~Store();
+
+  // Whether other processes read it in this one: it must not go before they have.
+  bool is_server() const { return is_server_; }
+
+  // Best effort: the store may have gone with its process. A number is 0, a text nothing then.
+  void Set(const std::string& key, const std::string& value);
+  std::optional<std::string> Get(const std::string& key);
+  int64_t Add(const std::string& key, int64_t amount);
+
+  Impl& impl() { return *impl_; }
+
+ private:
+  Store(std::unique_ptr<Impl> impl, bool is_server);
+
+  const std::unique_ptr<Impl> impl_;
+  const bool is_server_;
+};
+
+}  // namespace shardscope::transport
