@@ -25,6 +25,10 @@ target_link_libraries(sqlite3_static INTERFACE ${SQLITE3_ARCHIVE} ${MATH_LIBRARY
 add_library(nvtx INTERFACE)
 target_include_directories(nvtx SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/include)
 
+# Headers only: CUPTI is opened at run time.
+add_library(cupti_headers INTERFACE)
+target_include_directories(cupti_headers SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/include)
+
 if(SHARDSCOPE_TORCH)
   set(TORCH_ROOT ${SHARDSCOPE_CACHE}/wheels/torch)
   set(CUDA_LIBRARIES ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/lib)

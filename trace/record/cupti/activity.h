@@ -1,0 +1,136 @@
+// What CUPTI's activity records say, as plain values: no CUPTI header, so that joining, tests and
+// fixtures need none. decode.h makes them from CUPTI's buffers.
+//
+// All times are CLOCK_MONOTONIC nanoseconds (the session registers that clock with CUPTI). A start
+// and end of 0 means that CUPTI lost the times; an end of 0 with a start, that the work had not
+// finished when the last flush was forced.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace shardscope::cupti {
+
+// A stream or an event is unique within its context only.
+struct StreamId {
+  uint32_t context = 0;
+  uint32_t stream = 0;
+  auto operator<=>(const StreamId&) const = default;
+};
+
+struct Kernel {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t device = 0;
+  StreamId stream;
+  uint32_t correlation = 0;
+  int32_t name = 0;  // of the decoder's names
+  std::array<int32_t, 3> grid = {};
+  std::array<int32_t, 3> block = {};
+  int32_t registers = 0;      // per thread
+  int32_t shared_memory = 0;  // bytes per block, static and dynamic
+  uint64_t graph_node = 0;    // 0: no graph launched it
+  uint32_t channel = 0;       // hardware queue: streams that share one wait for each other
+};
+
+enum class CopyKind : uint8_t {
+  kOther,
+  kHostToDevice,
+  kDeviceToHost,
+  kDeviceToDevice,
+  kPeer,
+  kSet
+};
+
+// A memcpy or a memset.
+struct Copy {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t bytes = 0;
+  CopyKind kind = CopyKind::kOther;
+  uint32_t device = 0;
+  StreamId stream;
+  uint32_t correlation = 0;
+  uint32_t runtime_correlation = 0;  // of the runtime call, if `correlation` is the driver's; or 0
+  uint32_t channel = 0;
+};
+
+// A call into the CUDA runtime or driver, on the thread that made it.
+struct ApiCall {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  uint32_t callback = 0;  // cbid of the runtime or driver API
+  bool driver = false;
+  uint32_t thread = 0;  // gettid
+  uint32_t correlation = 0;
+  uint32_t result = 0;  // 0: success
+};
+
+enum class WaitKind : uint8_t { kOther, kEvent, kStreamWaitsForEvent, kStream, kContext };
+
+// A synchronisation: the host waits (kEvent, kStream, kContext), or a stream waits for an event.
+struct Wait {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  WaitKind kind = WaitKind::kOther;
+  StreamId stream;
+  uint32_t correlation = 0;
+  // Of the one recording of an event that is waited for: unlike the event, it is never used again.
+  // kNoRecording: none.
+  uint64_t recording = 0;
+};
+inline constexpr uint64_t kNoRecording = ~uint64_t{0};
+
+// An event was recorded on a stream.
+struct EventRecord {
+  StreamId stream;
+  uint32_t correlation = 0;
+  uint64_t recording = 0;
+  int64_t time_ns = 0;  // on the device; 0 if not known
+};
+
+enum class MemoryKind : uint8_t { kOther, kDevice, kManaged, kPinned, kPageable };
+
+// An allocation (bytes > 0) or release (bytes < 0) at driver level.
+struct MemoryOperation {
+  int64_t time_ns = 0;
+  int64_t bytes = 0;
+  uint64_t address = 0;
+  MemoryKind kind = MemoryKind::kOther;
+  uint32_t device = 0;
+  uint32_t correlation = 0;
+};
+
+// Time that the tracer or the driver took for itself.
+struct Overhead {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int32_t name = 0;  // of the decoder's names: what kind
+};
+
+struct StreamInfo {
+  StreamId stream;
+  int32_t priority = 0;
+};
+
+// An id that the program pushed while it made the call with this correlation.
+struct ExternalId {
+  uint32_t correlation = 0;
+  uint64_t id = 0;
+};
+
+// What some buffers held. Within a kind, in the order of the buffers, which is no order of time.
+struct Batch {
+  std::vector<Kernel> kernels;
+  std::vector<Copy> copies;
+  std::vector<ApiCall> calls;
+  std::vector<Wait> waits;
+  std::vector<EventRecord> event_records;
+  std::vector<MemoryOperation> memory;
+  std::vector<Overhead> overheads;
+  std::vector<StreamInfo> streams;
+  std::vector<ExternalId> external_ids;
+};
+
+}  // namespace shardscope::cupti

@@ -1,0 +1,270 @@
+#include "trace/record/cupti/decode.h"
+
+#include <cstdlib>
+
+namespace shardscope::cupti {
+namespace {
+
+// Layouts of CUPTI 13.0. A header that differs must not compile: records are read by offset.
+static_assert(sizeof(CUpti_ActivityKernel10) == 216);
+static_assert(offsetof(CUpti_ActivityKernel10, start) == 16);
+static_assert(offsetof(CUpti_ActivityKernel10, end) == 24);
+static_assert(offsetof(CUpti_ActivityKernel10, deviceId) == 40);
+static_assert(offsetof(CUpti_ActivityKernel10, streamId) == 48);
+static_assert(offsetof(CUpti_ActivityKernel10, correlationId) == 92);
+static_assert(offsetof(CUpti_ActivityKernel10, name) == 104);
+static_assert(offsetof(CUpti_ActivityKernel10, queued) == 120);
+static_assert(offsetof(CUpti_ActivityKernel10, graphNodeId) == 144);
+static_assert(offsetof(CUpti_ActivityKernel10, channelID) == 168);
+static_assert(offsetof(CUpti_ActivityKernel10, isDeviceLaunched) == 208);
+static_assert(sizeof(CUpti_ActivityMemcpy6) == 96);
+static_assert(sizeof(CUpti_ActivityMemcpyPtoP4) == 96);
+static_assert(sizeof(CUpti_ActivityMemset4) == 88);
+static_assert(sizeof(CUpti_ActivityAPI) == 40);
+static_assert(offsetof(CUpti_ActivityAPI, threadId) == 28);
+static_assert(offsetof(CUpti_ActivityAPI, correlationId) == 32);
+static_assert(sizeof(CUpti_ActivitySynchronization2) == 56);
+static_assert(offsetof(CUpti_ActivitySynchronization2, cudaEventSyncId) == 40);
+static_assert(sizeof(CUpti_ActivityCudaEvent2) == 56);
+static_assert(offsetof(CUpti_ActivityCudaEvent2, deviceTimestamp) == 40);
+static_assert(sizeof(CUpti_ActivityExternalCorrelation) == 24);
+static_assert(sizeof(CUpti_ActivityMemory4) == 128);
+static_assert(offsetof(CUpti_ActivityMemory4, memoryPoolConfig) == 80);
+static_assert(offsetof(CUpti_ActivityMemory4, source) == 120);
+static_assert(sizeof(CUpti_ActivityOverhead3) == 56);
+static_assert(sizeof(CUpti_ActivityStream) == 24);
+
+template <typename Record>
+const Record& As(const CUpti_Activity* record) {
+  return *reinterpret_cast<const Record*>(record);
+}
+
+int64_t Time(uint64_t time) { return static_cast<int64_t>(time); }
+
+void AddKernel(const CUpti_ActivityKernel10& record, Names& names, Batch& batch) {
+  Kernel kernel;
+  kernel.start_ns = Time(record.start);
+  kernel.end_ns = Time(record.end);
+  kernel.device = record.deviceId;
+  kernel.stream = {record.contextId, record.streamId};
+  kernel.correlation = record.correlationId;
+  kernel.name = names.OfPointer(record.name);
+  kernel.grid = {record.gridX, record.gridY, record.gridZ};
+  kernel.block = {record.blockX, record.blockY, record.blockZ};
+  kernel.registers = record.registersPerThread;
+  kernel.shared_memory = record.staticSharedMemory + record.dynamicSharedMemory;
+  kernel.graph_node = record.graphNodeId;
+  kernel.channel = record.channelID;
+  batch.kernels.push_back(kernel);
+}
+
+CopyKind KindOfCopy(uint8_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+      return CopyKind::kHostToDevice;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+      return CopyKind::kDeviceToHost;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
+      return CopyKind::kDeviceToDevice;
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
+      return CopyKind::kPeer;
+    default:
+      return CopyKind::kOther;
+  }
+}
+
+// What memcpy, peer copy and memset records have in common under the same names.
+template <typename Record>
+Copy CommonOfCopy(const Record& record) {
+  Copy copy;
+  copy.start_ns = Time(record.start);
+  copy.end_ns = Time(record.end);
+  copy.bytes = static_cast<int64_t>(record.bytes);
+  copy.device = record.deviceId;
+  copy.stream = {record.contextId, record.streamId};
+  copy.correlation = record.correlationId;
+  copy.channel = record.channelID;
+  return copy;
+}
+
+void AddMemcpy(const CUpti_ActivityMemcpy6& record, Batch& batch) {
+  Copy copy = CommonOfCopy(record);
+  copy.kind = KindOfCopy(record.copyKind);
+  copy.runtime_correlation = record.runtimeCorrelationId;
+  batch.copies.push_back(copy);
+}
+
+void AddPeerCopy(const CUpti_ActivityMemcpyPtoP4& record, Batch& batch) {
+  Copy copy = CommonOfCopy(record);
+  copy.kind = CopyKind::kPeer;
+  batch.copies.push_back(copy);
+}
+
+void AddMemset(const CUpti_ActivityMemset4& record, Batch& batch) {
+  Copy copy = CommonOfCopy(record);
+  copy.kind = CopyKind::kSet;
+  batch.copies.push_back(copy);
+}
+
+void AddCall(const CUpti_ActivityAPI& record, Batch& batch) {
+  batch.calls.push_back({Time(record.start), Time(record.end), record.cbid,
+                         record.kind == CUPTI_ACTIVITY_KIND_DRIVER, record.threadId,
+                         record.correlationId, record.returnValue});
+}
+
+// CUPTI writes "none" as 32 set bits, also into fields of 64.
+uint64_t Recording(uint64_t id) {
+  return id == CUPTI_SYNCHRONIZATION_INVALID_VALUE ? kNoRecording : id;
+}
+
+WaitKind KindOfWait(CUpti_ActivitySynchronizationType type) {
+  switch (type) {
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
+      return WaitKind::kEvent;
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT:
+      return WaitKind::kStreamWaitsForEvent;
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE:
+      return WaitKind::kStream;
+    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE:
+      return WaitKind::kContext;
+    default:
+      return WaitKind::kOther;
+  }
+}
+
+void AddWait(const CUpti_ActivitySynchronization2& record, Batch& batch) {
+  batch.waits.push_back({Time(record.start),
+                         Time(record.end),
+                         KindOfWait(record.type),
+                         {record.contextId, record.streamId},
+                         record.correlationId,
+                         Recording(record.cudaEventSyncId)});
+}
+
+void AddEventRecord(const CUpti_ActivityCudaEvent2& record, Batch& batch) {
+  batch.event_records.push_back({{record.contextId, record.streamId},
+                                 record.correlationId,
+                                 Recording(record.cudaEventSyncId),
+                                 Time(record.deviceTimestamp)});
+}
+
+MemoryKind KindOfMemory(CUpti_ActivityMemoryKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE:
+      return MemoryKind::kPageable;
+    case CUPTI_ACTIVITY_MEMORY_KIND_PINNED:
+      return MemoryKind::kPinned;
+    case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE:
+    case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC:
+      return MemoryKind::kDevice;
+    case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED:
+    case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC:
+      return MemoryKind::kManaged;
+    default:
+      return MemoryKind::kOther;
+  }
+}
+
+void AddMemory(const CUpti_ActivityMemory4& record, Batch& batch) {
+  const auto bytes = static_cast<int64_t>(record.bytes);
+  const bool is_release =
+      record.memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
+  batch.memory.push_back({Time(record.timestamp), is_release ? -bytes : bytes, record.address,
+                          KindOfMemory(record.memoryKind), record.deviceId, record.correlationId});
+}
+
+const char* NameOfOverhead(CUpti_ActivityOverheadKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER:
+      return "driver compiler";
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH:
+      return "CUPTI buffer flush";
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_INSTRUMENTATION:
+      return "CUPTI instrumentation";
+    case CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE:
+      return "CUPTI resources";
+    case CUPTI_ACTIVITY_OVERHEAD_RUNTIME_TRIGGERED_MODULE_LOADING:
+      return "module loading";
+    case CUPTI_ACTIVITY_OVERHEAD_LAZY_FUNCTION_LOADING:
+      return "lazy function loading";
+    case CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL:
+      return "command buffer full";
+    case CUPTI_ACTIVITY_OVERHEAD_ACTIVITY_BUFFER_REQUEST:
+      return "CUPTI buffer request";
+    default:
+      return "overhead";
+  }
+}
+
+void AddOverhead(const CUpti_ActivityOverhead3& record, Names& names, Batch& batch) {
+  batch.overheads.push_back(
+      {Time(record.start), Time(record.end), names.OfText(NameOfOverhead(record.overheadKind))});
+}
+
+// False: a kind that nothing here uses.
+bool AddRecord(const CUpti_Activity* record, Names& names, Batch& batch) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      AddKernel(As<CUpti_ActivityKernel10>(record), names, batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      AddMemcpy(As<CUpti_ActivityMemcpy6>(record), batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      AddPeerCopy(As<CUpti_ActivityMemcpyPtoP4>(record), batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      AddMemset(As<CUpti_ActivityMemset4>(record), batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      AddCall(As<CUpti_ActivityAPI>(record), batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      AddWait(As<CUpti_ActivitySynchronization2>(record), batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      AddEventRecord(As<CUpti_ActivityCudaEvent2>(record), batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      AddMemory(As<CUpti_ActivityMemory4>(record), batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      AddOverhead(As<CUpti_ActivityOverhead3>(record), names, batch);
+      return true;
+    case CUPTI_ACTIVITY_KIND_STREAM: {
+      const auto& stream = As<CUpti_ActivityStream>(record);
+      batch.streams.push_back(
+          {{stream.contextId, stream.streamId}, static_cast<int32_t>(stream.priority)});
+      return true;
+    }
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
+      const auto& external = As<CUpti_ActivityExternalCorrelation>(record);
+      batch.external_ids.push_back({external.correlationId, external.externalId});
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+DecodeCounts Decode(const CuptiFunctions& functions, uint8_t* buffer, size_t size, Names& names,
+                    Batch& batch) {
+  DecodeCounts counts;
+  CUpti_Activity* record = nullptr;
+  CUptiResult result = CUPTI_SUCCESS;
+  while ((result = functions.ActivityGetNextRecord(buffer, size, &record)) == CUPTI_SUCCESS) {
+    if (AddRecord(record, names, batch)) {
+      ++counts.decoded;
+    } else {
+      ++counts.ignored;
+    }
+  }
+  counts.damaged = result != CUPTI_ERROR_MAX_LIMIT_REACHED;
+  return counts;
+}
+
+}  // namespace shardscope::cupti

@@ -1,0 +1,139 @@
+// Joiner: which op each piece of GPU work belongs to.
+//
+// Records come in no order, so nothing is joined before the owner says that all of a time is there
+// (a fence). The join is by fact, never by name:
+//   work -> call    by correlation id; a copy may know only the runtime call's
+//   call -> op      the innermost op of the same thread that was open when the call started
+//   work -> rank    the owner of its stream
+//   wait -> record  by the id of the one recording that was waited for, so a re-recorded event is
+//                   never taken for its earlier self
+// The same records in any order and any split into batches give the same result.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/record/cupti/activity.h"
+
+namespace shardscope::cupti {
+
+// An interval in which one thread issued one op. Intervals of a thread may nest, but not cross.
+struct HostOp {
+  int64_t key = 0;  // the caller's name for the op run; >= 0
+  uint32_t thread = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+inline constexpr int64_t kNoOp = -1;
+inline constexpr int32_t kNoRank = -1;
+
+enum class WorkKind : uint8_t { kKernel, kCopy };
+
+// A kernel or copy with all that is known about it.
+struct Work {
+  WorkKind kind = WorkKind::kKernel;
+  Kernel kernel;  // if it is one
+  Copy copy;      // if it is one
+  StreamId stream;
+  uint32_t correlation = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t op = kNoOp;
+  int32_t rank = kNoRank;
+  int64_t call_start_ns = 0;  // 0: its call was not recorded
+  int64_t call_end_ns = 0;
+
+  bool HasTimes() const { return start_ns > 0 && end_ns >= start_ns; }
+};
+
+// When the GPU worked for an op: from its first work's start to its last work's end.
+struct OpWork {
+  int64_t op = kNoOp;
+  int64_t start_ns = 0;  // 0: the GPU did nothing for it, or its times were lost
+  int64_t end_ns = 0;
+  int32_t num_works = 0;
+};
+
+// A stream waited for an event: the last op whose work precedes the record, and the first whose
+// work follows the wait.
+struct Edge {
+  int64_t from_op = kNoOp;
+  int64_t to_op = kNoOp;
+  auto operator<=>(const Edge&) const = default;
+};
+
+struct Joined {
+  std::vector<Work> works;  // by start, stream, correlation
+  std::vector<OpWork> ops;  // in the order of their issue
+  std::vector<Edge> edges;  // sorted, each once; those within one stream are left out
+};
+
+struct JoinCounts {
+  int64_t without_call = 0;   // work whose call was not recorded
+  int64_t without_op = 0;     // work that no op issued
+  int64_t without_times = 0;  // work whose times CUPTI lost
+  int64_t wrong_rank = 0;     // work of one rank's op on another rank's stream
+};
+
+// One thread.
+class Joiner {
+ public:
+  void SetOwner(StreamId stream, int32_t rank) { owners_[stream] = rank; }
+  void Add(const HostOp& op, int32_t rank = kNoRank);
+  void Add(const Batch& batch);
+
+  // Joins all ops that ended before `fence_ns` and all work whose call started before it. The
+  // caller knows that their records are there; what comes later all the same joins with the next
+  // fence.
+  Joined Take(int64_t fence_ns);
+
+  const JoinCounts& counts() const { return counts_; }
+
+ private:
+  struct OpenOp {
+    HostOp op;
+    int32_t rank = kNoRank;
+  };
+  struct Call {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    uint32_t thread = 0;
+  };
+  // What happened on a stream, in the order of its calls.
+  struct StreamEvent {
+    uint32_t correlation = 0;
+    int64_t op = kNoOp;
+  };
+
+  struct Recording {
+    EventRecord record;
+    int64_t came_ns = 0;  // the fence before it came
+  };
+
+  void AddCall(const ApiCall& call);
+  void Sort();
+  const Call* FindCall(const Work& work) const;
+  const OpenOp* FindOp(const Call& call) const;
+  Work Join(Work work);
+  void TakeWorks(int64_t fence_ns, Joined& joined);
+  void TakeOps(int64_t fence_ns, Joined& joined);
+  void TakeEdges(Joined& joined) const;
+  void Forget(int64_t fence_ns);
+
+  std::map<StreamId, int32_t> owners_;
+  std::unordered_map<uint32_t, Call> calls_;     // by correlation; the outer one, if two share it
+  std::map<uint32_t, std::vector<OpenOp>> ops_;  // by thread; sorted by start when `sorted_`
+  bool sorted_ = true;
+  std::vector<Work> works_;
+  std::vector<Wait> waits_;
+  std::map<uint64_t, Recording> recordings_;
+  std::map<int64_t, OpWork> op_works_;
+  std::map<StreamId, std::vector<StreamEvent>> streams_;
+  int64_t last_fence_ns_ = 0;
+  JoinCounts counts_;
+};
+
+}  // namespace shardscope::cupti

@@ -1,0 +1,33 @@
+#include "trace/record/cupti/names.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace shardscope::cupti {
+
+int32_t Names::OfText(std::string_view text) {
+  const auto [entry, is_new] = by_text_.try_emplace(std::string(text), size());
+  if (is_new) texts_.emplace_back(text);
+  return entry->second;
+}
+
+int32_t Names::OfPointer(const char* pointer) {
+  if (pointer == nullptr) return OfText("");
+  const auto known = by_pointer_.find(pointer);
+  if (known != by_pointer_.end()) return known->second;
+  const int32_t name = OfText(Demangle(resolve_ ? resolve_(pointer) : std::string(pointer)));
+  by_pointer_.emplace(pointer, name);
+  return name;
+}
+
+std::string Demangle(const std::string& mangled) {
+  if (!mangled.starts_with("_Z")) return mangled;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 && text ? std::string(text.get()) : mangled;
+}
+
+}  // namespace shardscope::cupti
