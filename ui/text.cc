@@ -91,14 +91,9 @@ std::string KeyHelp(Language language, const config::KeyInfo& key) {
 
 const char* MemoryCategoryName(Language language, query::MemoryCategory category) {
   static constexpr std::array<Text, query::kNumMemoryCategories> kNames = {
-      Text::kMemoryParameterShard,
-      Text::kMemoryUnshardedParameter,
-      Text::kMemoryGradient,
-      Text::kMemoryGradientShard,
-      Text::kMemoryCommunicationBuffer,
-      Text::kMemoryOptimizer,
-      Text::kMemoryActivation,
-      Text::kMemoryOther};
+      Text::kMemoryParameterShard, Text::kMemoryUnshardedParameter,  Text::kMemoryGradient,
+      Text::kMemoryGradientShard,  Text::kMemoryCommunicationBuffer, Text::kMemoryOptimizer,
+      Text::kMemoryActivation,     Text::kMemoryTemporary,           Text::kMemoryOther};
   return Tr(language, kNames[static_cast<size_t>(category)]);
 }
 

@@ -22,6 +22,7 @@ void SetMemoryColors(Color gradient, Color other, Theme* theme) {
   set(MemoryCategory::kCommunicationBuffer, Rgb(0xf0d070));
   set(MemoryCategory::kOptimizer, theme->op.optimizer);
   set(MemoryCategory::kActivation, theme->op.backward);
+  set(MemoryCategory::kTemporary, Rgb(0xa8d4ef));  // a paler activation
   set(MemoryCategory::kOther, other);
 }
 

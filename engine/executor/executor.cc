@@ -168,6 +168,7 @@ void RankExecutor::Impl::WaitOnHost(OpIndex index) {
 void RankExecutor::Impl::Execute(OpIndex index) {
   OpContext context = step_context_;
   context.index = index;
+  context.issued_ns = State(index).issued_ns;
   for (const Wait& wait : step_plan_.waits[static_cast<size_t>(index)]) {
     WaitUntilDone(State(wait.op));
   }
@@ -196,7 +197,7 @@ OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
   if (delay_hook) delay_hook(context);
   const plan::Op& op = context.op();
   OpTimes times;
-  times.issued_ns = State(context.index).issued_ns;
+  times.issued_ns = context.issued_ns;
   {
     const SlotHolder slot(slots_, step_plan_.takes_slot[static_cast<size_t>(context.index)]);
     times.slot_wait_ns = slot.waited_ns();

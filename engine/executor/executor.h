@@ -40,6 +40,13 @@ struct OpTimes {
   BlockingKind blocking_kind = BlockingKind::kNone;
 };
 
+// Memory that no buffer of the Schedule stands for: an op's temporaries, gaps between parameters.
+struct MemoryChange {
+  plan::MemoryCategory category = plan::MemoryCategory::kOther;
+  int64_t bytes = 0;  // signed
+  int64_t executed_ns = 0;
+};
+
 // Receives what happened. Threads: called on stream threads (host ops: on the host thread),
 // concurrently; must not block.
 class ExecutionSink {
@@ -49,6 +56,8 @@ class ExecutionSink {
   // `bytes` signed. Both ledgers: when the host issued it, when it took effect.
   virtual void OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes,
                         int64_t issued_ns, int64_t executed_ns) = 0;
+  // What an op takes or gives back beyond its buffers; in the issue ledger when the op was issued.
+  virtual void OnOtherMemory(const OpContext& context, const MemoryChange& change) = 0;
 };
 
 // For tests: called before each op runs, on its stream thread; may sleep or wait on a latch.

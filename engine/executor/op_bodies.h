@@ -15,6 +15,7 @@ struct OpContext {
   plan::OpIndex index = 0;
   int rank = 0;
   int64_t step = 0;
+  int64_t issued_ns = 0;  // when the host issued the op
 
   const plan::Op& op() const { return program->ops[static_cast<size_t>(index)]; }
   const plan::Buffer& buffer(plan::BufferId id) const {

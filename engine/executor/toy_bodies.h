@@ -186,6 +186,7 @@ class KeepingSink : public ExecutionSink {
     const std::lock_guard lock(mutex_);
     memory_.push_back({buffer, bytes, issued_ns, executed_ns});
   }
+  void OnOtherMemory(const OpContext& /*context*/, const MemoryChange& /*change*/) override {}
 
   void Clear() {
     times_.clear();

@@ -9,6 +9,7 @@ namespace {
 // Ranks start a step together, so steps further back than this are over everywhere.
 constexpr size_t kStepsRemembered = 16;
 constexpr const char* kDevice = "cpu";
+constexpr const char* kHostTrack = "host";  // stream 0 of every Schedule
 
 std::string_view Name(BlockingKind kind) {
   switch (kind) {
@@ -30,11 +31,14 @@ std::string_view Name(BlockingKind kind) {
   return "none";
 }
 
-std::string UnitName(const plan::Schedule& schedule, int32_t unit) {
-  return unit == plan::kNone ? "" : schedule.units[static_cast<size_t>(unit)].name;
+// Views, because the hot path must not allocate.
+std::string_view UnitName(const plan::Schedule& schedule, int32_t unit) {
+  if (unit == plan::kNone) return "";
+  return schedule.units[static_cast<size_t>(unit)].name;
 }
-std::string SegmentName(const plan::Schedule& schedule, int32_t segment) {
-  return segment == plan::kNone ? "" : schedule.segments[static_cast<size_t>(segment)].name;
+std::string_view SegmentName(const plan::Schedule& schedule, int32_t segment) {
+  if (segment == plan::kNone) return "";
+  return schedule.segments[static_cast<size_t>(segment)].name;
 }
 
 schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op) {
@@ -88,7 +92,11 @@ struct TraceSink::Registered {
 };
 
 TraceSink::TraceSink(record::Recorder* recorder, CollectiveInfo info)
-    : recorder_(recorder), info_(std::move(info)) {}
+    : recorder_(recorder),
+      info_(std::move(info)),
+      allocated_string_(recorder->AddString("allocated_bytes")),
+      reserved_string_(recorder->AddString("reserved_bytes")),
+      resident_string_(recorder->AddString("resident_bytes")) {}
 TraceSink::~TraceSink() = default;
 
 int64_t TraceSink::RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
@@ -226,11 +234,24 @@ void TraceSink::OnMemory(const OpContext& context, plan::BufferId buffer, int64_
   row.executed_ns = executed_ns;
   row.bytes = bytes;
   row.category = plan::Name(plan::MemoryCategoryOf(what.kind));
-  if (what.segment != plan::kNone) {
-    row.unit = context.schedule->segments[static_cast<size_t>(what.segment)].name;
-  } else if (what.unit != plan::kNone) {
-    row.unit = context.schedule->units[static_cast<size_t>(what.unit)].name;
-  }
+  row.unit = what.segment != plan::kNone ? SegmentName(*context.schedule, what.segment)
+                                         : UnitName(*context.schedule, what.unit);
+  row.plan_op = Find(context.schedule).PlanOp(context, context.index);
+  row.step = context.step;
+  recorder_->Record(row);
+}
+
+void TraceSink::OnOtherMemory(const OpContext& context, const MemoryChange& change) {
+  const plan::Op& op = context.op();
+  schema::MemoryEventRow row;
+  row.rank = context.rank;
+  row.device = kDevice;
+  row.issued_ns = context.issued_ns;
+  row.executed_ns = change.executed_ns;
+  row.bytes = change.bytes;
+  row.category = plan::Name(change.category);
+  row.unit = op.segment != plan::kNone ? SegmentName(*context.schedule, op.segment)
+                                       : UnitName(*context.schedule, op.unit);
   row.plan_op = Find(context.schedule).PlanOp(context, context.index);
   row.step = context.step;
   recorder_->Record(row);
@@ -249,6 +270,20 @@ void TraceSink::OnMemoryOutsideOps(int rank, plan::MemoryCategory category, cons
   row.plan_op = -1;
   row.step = -1;
   recorder_->Record(row);
+}
+
+void TraceSink::OnStepMemory(int rank, const StepMemory& memory) {
+  schema::CounterRow row;
+  row.track = tracks_.at({rank, kHostTrack});
+  row.time_ns = memory.time_ns;
+  const auto record = [&](int64_t name_string, int64_t bytes) {
+    row.name_string = name_string;
+    row.value = static_cast<double>(bytes);
+    recorder_->Record(row);
+  };
+  record(allocated_string_, memory.allocated_bytes);
+  record(reserved_string_, memory.reserved_bytes);
+  if (memory.resident_bytes >= 0) record(resident_string_, memory.resident_bytes);
 }
 
 }  // namespace shardscope::executor

@@ -20,6 +20,13 @@ struct CollectiveInfo {
   std::string truth;      // "measured", "emulated"
 };
 
+struct StepMemory {
+  int64_t time_ns = 0;
+  int64_t allocated_bytes = 0;
+  int64_t reserved_bytes = 0;
+  int64_t resident_bytes = -1;  // of the process; -1: another rank of it reports that
+};
+
 // Threads: RegisterSchedule before the Schedule runs; the sink methods on any thread.
 class TraceSink : public ExecutionSink {
  public:
@@ -35,10 +42,15 @@ class TraceSink : public ExecutionSink {
   void OnOpEnd(const OpContext& context, const OpTimes& times) override;
   void OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes, int64_t issued_ns,
                 int64_t executed_ns) override;
+  void OnOtherMemory(const OpContext& context, const MemoryChange& change) override;
 
   // Memory outside ops (persistent shards, optimizer state, tensors of the model library).
   void OnMemoryOutsideOps(int rank, plan::MemoryCategory category, const std::string& unit,
                           int64_t bytes, int64_t time_ns);
+
+  // What the allocators say at a step's end, beside the sum of all events: counters on the rank's
+  // host track. After the first RegisterSchedule of the rank.
+  void OnStepMemory(int rank, const StepMemory& memory);
 
  private:
   struct Registered;
@@ -53,6 +65,9 @@ class TraceSink : public ExecutionSink {
 
   record::Recorder* const recorder_;
   const CollectiveInfo info_;
+  const int64_t allocated_string_;  // string.id
+  const int64_t reserved_string_;
+  const int64_t resident_string_;
 
   // Written by RegisterSchedule only, read while steps run.
   std::map<const plan::Schedule*, std::unique_ptr<Registered>> schedules_;

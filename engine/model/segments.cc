@@ -9,9 +9,11 @@
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "engine/model/kernels.h"
+#include "trace/base/check.h"
 
 namespace shardscope::model {
 namespace {
@@ -31,14 +33,19 @@ at::Tensor Part(const ModelConfig& config, const at::Tensor& qkv, int64_t part) 
 
 }  // namespace
 
-TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq) {
-  TokenBatch batch;
+TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
+                          std::span<int64_t> memory) {
   const auto row = static_cast<std::ptrdiff_t>(seq + 1);
+  const std::span<int64_t> inputs = memory.first(memory.size() / 2);
+  const std::span<int64_t> targets = memory.last(memory.size() / 2);
+  auto input = inputs.begin();
+  auto target = targets.begin();
   for (auto begin = samples.begin(); begin != samples.end(); begin += row) {
-    batch.inputs.insert(batch.inputs.end(), begin, begin + row - 1);
-    batch.targets.insert(batch.targets.end(), begin + 1, begin + row);
+    input = std::copy(begin, begin + row - 1, input);
+    target = std::copy(begin + 1, begin + row, target);
   }
-  return batch;
+  SHARDSCOPE_CHECK(input == inputs.end());
+  return {inputs, targets};
 }
 
 at::ScalarType ScalarTypeOf(plan::DType dtype) {

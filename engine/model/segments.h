@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <vector>
 
 #include "engine/model/model_config.h"
@@ -14,10 +15,12 @@ namespace shardscope::model {
 // Token ids of one micro-batch, [batch, seq + 1] row-major: inputs are the first seq of each row,
 // targets the last seq.
 struct TokenBatch {
-  std::vector<int64_t> inputs;   // batch * seq
-  std::vector<int64_t> targets;  // batch * seq
+  std::span<const int64_t> inputs;   // batch * seq
+  std::span<const int64_t> targets;  // batch * seq
 };
-TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq);
+// Fills `memory` (2 * batch * seq), which the result refers to.
+TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
+                          std::span<int64_t> memory);
 
 at::ScalarType ScalarTypeOf(plan::DType dtype);
 
@@ -38,6 +41,8 @@ class Model {
   explicit Model(const ModelConfig& config);
 
   const ModelConfig& config() const { return config_; }
+  // Of tensors that the model itself holds.
+  int64_t table_bytes() const { return static_cast<int64_t>(rotary_.nbytes()); }
 
   // `parameters` as ParametersOf() orders them; `input` undefined for the embedding.
   Saved Forward(int64_t segment, const std::vector<at::Tensor>& parameters, const at::Tensor& input,

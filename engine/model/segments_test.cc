@@ -32,7 +32,8 @@ Chain RunChain(const ModelConfig& config, const ParameterMap& parameters,
                const std::vector<int64_t>& samples) {
   const c10::InferenceMode guard;
   const Model model(config);
-  const TokenBatch tokens = MakeTokenBatch(samples, config.seq);
+  std::vector<int64_t> memory(2 * (samples.size() - samples.size() / (config.seq + 1)));
+  const TokenBatch tokens = MakeTokenBatch(samples, config.seq, memory);
   const auto views = [&](int64_t segment) {
     std::vector<at::Tensor> result;
     for (const plan::Parameter& parameter : ParametersOf(config, segment)) {

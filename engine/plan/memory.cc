@@ -36,10 +36,7 @@ class Ledger {
   MemoryPeak peak_;
 };
 
-}  // namespace
-
-MemoryPeak PredictPeak(const Schedule& schedule, int rank) {
-  const Program& program = schedule.ProgramOf(rank);
+MemoryPeak PeakOf(const Program& program) {
   Ledger ledger;
   for (const Buffer& buffer : program.buffers) {
     if (buffer.persistent) ledger.Add(buffer);
@@ -49,6 +46,20 @@ MemoryPeak PredictPeak(const Schedule& schedule, int rank) {
     for (const BufferId id : op.frees) ledger.Remove(program.buffers[static_cast<size_t>(id)]);
   }
   return ledger.peak();
+}
+
+}  // namespace
+
+MemoryPeak PredictPeak(const Schedule& schedule, int rank) {
+  return PeakOf(schedule.ProgramOf(rank));
+}
+
+int64_t PredictLargestPeak(const Schedule& schedule) {
+  int64_t largest = 0;
+  for (const Program& program : schedule.programs) {
+    largest = std::max(largest, PeakOf(program).total);
+  }
+  return largest;
 }
 
 }  // namespace shardscope::plan

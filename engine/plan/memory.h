@@ -18,4 +18,7 @@ struct MemoryPeak {
 
 MemoryPeak PredictPeak(const Schedule& schedule, int rank);
 
+// The total of the rank that needs most.
+int64_t PredictLargestPeak(const Schedule& schedule);
+
 }  // namespace shardscope::plan

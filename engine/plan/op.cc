@@ -46,8 +46,15 @@ std::string_view Name(StreamRole role) {
 
 std::string_view Name(MemoryCategory category) {
   static constexpr std::array<std::string_view, kNumMemoryCategories> kNames = {
-      "parameter_shard",      "unsharded_parameter", "gradient",   "gradient_shard",
-      "communication_buffer", "optimizer",           "activation", "other"};
+      "parameter_shard",
+      "unsharded_parameter",
+      "gradient",
+      "gradient_shard",
+      "communication_buffer",
+      "optimizer",
+      "activation",
+      "temporary",
+      "other"};
   return NameAt(kNames, category);
 }
 

@@ -57,9 +57,10 @@ enum class MemoryCategory : uint8_t {
   kCommunicationBuffer,
   kOptimizer,
   kActivation,
+  kTemporary,  // taken inside one op and given back before it ends; no Schedule lists it
   kOther,
 };
-inline constexpr int kNumMemoryCategories = 8;
+inline constexpr int kNumMemoryCategories = 9;
 
 // What a buffer holds, so that the engine can bind it to memory.
 enum class BufferKind : uint8_t {

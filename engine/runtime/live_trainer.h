@@ -51,6 +51,7 @@ class LiveTrainer : public Trainer {
   Status OpenRecorder();
   Status WriteConfig(config::Config config) const;
   void RecordPersistentMemory();
+  void RecordMemory(int rank);
   Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config) const;
   Status CheckRun(const config::Config& before, const config::Config& after) const;
 

@@ -72,6 +72,11 @@ void StepObserver::OnMemory(const executor::OpContext& context, plan::BufferId b
   if (next_ != nullptr) next_->OnMemory(context, buffer, bytes, issued_ns, executed_ns);
 }
 
+void StepObserver::OnOtherMemory(const executor::OpContext& context,
+                                 const executor::MemoryChange& change) {
+  if (next_ != nullptr) next_->OnOtherMemory(context, change);
+}
+
 StepTimes StepObserver::Take(int rank_index) {
   OfRank& rank = *ranks_[static_cast<size_t>(rank_index)];
   const std::lock_guard lock(rank.mutex);

@@ -40,6 +40,8 @@ class StepObserver : public executor::ExecutionSink {
   void OnOpEnd(const executor::OpContext& context, const executor::OpTimes& times) override;
   void OnMemory(const executor::OpContext& context, plan::BufferId buffer, int64_t bytes,
                 int64_t issued_ns, int64_t executed_ns) override;
+  void OnOtherMemory(const executor::OpContext& context,
+                     const executor::MemoryChange& change) override;
 
   // What was seen of `rank` since the last call.
   StepTimes Take(int rank);

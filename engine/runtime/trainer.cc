@@ -66,6 +66,7 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_
 Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   ranks_->bodies(rank).BeginStep(*regime.schedule, regime.config.GetFloat("train.lr"));
   SHARDSCOPE_RETURN_IF_ERROR(ranks_->executor(rank).RunStep(*regime.schedule, step));
+  RecordMemory(rank);
   return RecordStep(rank, step, regime);
 }
 
@@ -147,7 +148,7 @@ Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
            .step_ns = end_ns - start_ns,
            .exposed_ns = times.exposed_ns,
            .communication_ns = times.communication_ns,
-           .peak_bytes = ranks_->bodies(rank).memory().peak_bytes()});
+           .peak_bytes = ranks_->bodies(rank).TakePeakBytes()});
   return rank == 0 ? CheckRecorder() : Status::Ok();
 }
 

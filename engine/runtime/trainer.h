@@ -28,7 +28,7 @@ struct StepReport {
   int64_t step_ns = 0;           // the slowest rank's
   int64_t exposed_ns = 0;        // exposed communication, mean over ranks
   int64_t communication_ns = 0;  // mean over ranks
-  int64_t peak_bytes = 0;        // of the rank that had most
+  int64_t peak_bytes = 0;        // in this step, of the rank that had most
 };
 
 struct TrainerOptions {

@@ -59,7 +59,7 @@ void LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
   for (int rank = 0; rank < ranks_->size(); ++rank) ranks.push_back(rank);
   const auto number = static_cast<int64_t>(schedule_ids_.size());
   schedule_ids_[&schedule] =
-      trace_->RegisterSchedule(schedule, ranks, plan::PredictPeak(schedule, 0).total);
+      trace_->RegisterSchedule(schedule, ranks, plan::PredictLargestPeak(schedule));
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (!status.ok()) throw std::runtime_error(status.message());
 }

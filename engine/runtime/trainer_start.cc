@@ -9,7 +9,9 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
+#include "engine/runtime/memory/resident_memory.h"
 #include "trace/base/time.h"
+#include "trace/base/units.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -28,6 +30,9 @@ std::string ModelText(const Job& job) {
   return fmt::format("decoder over bytes, {} blocks, dim {}, {} heads, seq {}: {} parameters",
                      job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
 }
+
+// The rank at which memory is counted that all ranks of the process share.
+constexpr int kRankOfProcess = 0;
 
 // A dump is written when the run has ended; a wrong path shall not cost that run.
 Status CheckDumpPath(const std::string& path) {
@@ -83,6 +88,14 @@ Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
   Result<plan::Schedule> schedule =
       plan::BuildSchedule(ranks_->job().description, config::ToPolicy(config));
   if (!schedule.ok()) return schedule.status();
+  const int64_t limit_bytes = config.GetInt("engine.memory_limit");
+  const int64_t needed_bytes = plan::PredictLargestPeak(*schedule);
+  if (limit_bytes > 0 && needed_bytes > limit_bytes) {
+    return Status::Error(fmt::format(
+        "schedule '{}' needs {} on a rank, engine.memory_limit is {}: raise the limit, prefetch "
+        "less, reshard after forward, or use more ranks",
+        schedule->name, FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
+  }
   return std::make_shared<const plan::Schedule>(*std::move(schedule));
 }
 
@@ -186,6 +199,27 @@ void LiveTrainer::RecordPersistentMemory() {
       trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOptimizer, name, 2 * bytes, now_ns);
     }
   }
+  trace_->OnMemoryOutsideOps(kRankOfProcess, plan::MemoryCategory::kOther, "rotary table",
+                             ranks_->shared_tensor_bytes(), now_ns);
+}
+
+// Any rank's host thread, after its step.
+void LiveTrainer::RecordMemory(int rank) {
+  RankBodies& bodies = ranks_->bodies(rank);
+  executor::StepMemory memory;
+  memory.time_ns = ranks_->executor(rank).last_end_ns();
+  if (const int64_t bytes = bodies.EndStep(); bytes != 0) {
+    trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "unaccounted", bytes,
+                               memory.time_ns);
+  }
+  memory.allocated_bytes = bodies.pool().allocated_bytes();
+  memory.reserved_bytes = bodies.pool().reserved_bytes();
+  if (rank == kRankOfProcess) {
+    memory.allocated_bytes += ranks_->shared_tensor_bytes();
+    memory.reserved_bytes += ranks_->shared_tensor_bytes();
+    memory.resident_bytes = ResidentBytes();
+  }
+  trace_->OnStepMemory(rank, memory);
 }
 
 }  // namespace shardscope::runtime

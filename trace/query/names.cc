@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 3> kTruths = {"measured", "emulated", "pr
 constexpr std::array<std::string_view, 7> kBlockingKinds = {
     "none", "event", "stream", "host", "stream_order", "communicator_order", "slot"};
 constexpr std::array<std::string_view, kNumMemoryCategories> kMemoryCategories = {
-    "parameter_shard",      "unsharded_parameter", "gradient",   "gradient_shard",
-    "communication_buffer", "optimizer",           "activation", "other"};
+    "parameter_shard", "unsharded_parameter", "gradient",  "gradient_shard", "communication_buffer",
+    "optimizer",       "activation",          "temporary", "other"};
 constexpr std::array<std::string_view, 9> kOpClasses = {
     "forward",   "backward", "all_gather", "reduce_scatter", "all_reduce",
     "optimizer", "copy",     "host",       "bookkeeping"};

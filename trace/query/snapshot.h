@@ -47,9 +47,10 @@ enum class MemoryCategory : uint8_t {
   kCommunicationBuffer,
   kOptimizer,
   kActivation,
+  kTemporary,
   kOther
 };
-inline constexpr int kNumMemoryCategories = 8;
+inline constexpr int kNumMemoryCategories = 9;
 
 struct Track {
   int64_t id = 0;

@@ -96,7 +96,8 @@ TABLES = (
         key("Referenced by plan_op, plan_edge and step."),
         Column("name", TEXT, "For people."),
         Column("text", TEXT, "The text form (docs/schedule.md)."),
-        Column("predicted_peak_bytes", INT, "Peak on one rank that the Schedule itself predicts.", "bytes"),
+        Column("predicted_peak_bytes", INT, "Peak of the rank that needs most, as the Schedule itself predicts it: in issue order, "
+                                           "without temporaries and what no op lists.", "bytes"),
     )),
     Table("plan_op", "The ops of every Schedule, per program: an op's key is (schedule, program, op).", (
         key("Referenced by op_run and plan_edge."),
@@ -179,7 +180,9 @@ TABLES = (
         ref("to_span", "span"),
         ref("name_string", "string"),
     ), stream=True),
-    Table("counter", "Values over time that are not memory of a category.", (
+    Table("counter", "Values over time that are not memory of a category. At the end of every step, on the rank's host track: "
+                     "allocated_bytes (what its allocators handed out; the sum of its memory events up to then), reserved_bytes (what "
+                     "they hold from the system) and, once a process, resident_bytes.", (
         key("Commit order."),
         ref("track", "track"),
         moment("time_ns", "When it was read."),
@@ -194,7 +197,9 @@ TABLES = (
         moment("executed_ns", "When it took effect: what is really live."),
         Column("bytes", INT, "Signed.", "bytes"),
         Column("category", TEXT, "parameter_shard, unsharded_parameter, gradient, gradient_shard, communication_buffer, "
-                                 "optimizer, activation or other."),
+                                 "optimizer, activation, temporary (what an op takes for itself and gives back before it ends: its "
+                                 "highest point, for the length of the op) or other (token batches, gaps that align parameters, tables that "
+                                 "the ranks of a process share, at its first rank)."),
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "step.step; -1 outside steps."),

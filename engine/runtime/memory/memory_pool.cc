@@ -2,76 +2,131 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <stdexcept>
+#include <string>
 
 #include "trace/base/check.h"
+#include "trace/base/units.h"
 
 namespace shardscope::runtime {
 namespace {
 
-constexpr int kNanByte = 0xff;  // 0xffff..: NaN in fp32, fp64 and bf16
+constexpr int kNanByte = 0xff;                // 0xffff..: NaN in fp32, fp64 and bf16
+constexpr size_t kHugePageBytes = 2UL << 20;  // x86-64 and arm64 with 4 kB pages
 
+// A mapping of its own, so that giving it back really lowers the process's resident memory.
 std::byte* MapPages(size_t bytes) {
   void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();
-  std::memset(pages, kNanByte, bytes);
+  // Refused where huge pages are off; that costs speed only.
+  if (bytes >= kHugePageBytes) static_cast<void>(madvise(pages, bytes, MADV_HUGEPAGE));
   return static_cast<std::byte*>(pages);
+}
+
+std::byte* MallocAligned(size_t bytes) {
+  void* block = nullptr;
+  if (posix_memalign(&block, kAlignment, bytes) != 0) throw std::bad_alloc();
+  return static_cast<std::byte*>(block);
 }
 
 }  // namespace
 
 MemoryPool::~MemoryPool() { Trim(); }
 
-std::byte* MemoryPool::Allocate(size_t bytes) {
-  if (bytes == 0) bytes = kAlignment;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto kept = kept_.find(bytes);
-    if (!poison_ && kept != kept_.end() && !kept->second.empty()) {
-      std::byte* block = kept->second.back();
-      kept->second.pop_back();
-      return block;
-    }
-    held_bytes_ += bytes;
+void MemoryPool::Count(int64_t bytes) {
+  const int64_t before = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (options_.limit_bytes > 0 && before + bytes > options_.limit_bytes) {
+    allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    throw std::runtime_error("out of memory: rank " + std::to_string(options_.rank) + " holds " +
+                             FormatBytes(before) + " and needs " + FormatBytes(bytes) +
+                             " more, engine.memory_limit is " + FormatBytes(options_.limit_bytes));
   }
-  if (poison_) return MapPages(bytes);
-  void* block = nullptr;
-  if (posix_memalign(&block, kAlignment, bytes) != 0) throw std::bad_alloc();
-  return static_cast<std::byte*>(block);
+  int64_t peak = peak_bytes_.load(std::memory_order_relaxed);
+  while (peak < before + bytes && !peak_bytes_.compare_exchange_weak(peak, before + bytes)) {
+  }
 }
 
-void MemoryPool::Free(std::byte* block, size_t bytes) {
-  if (bytes == 0) bytes = kAlignment;
-  if (poison_) {
+std::byte* MemoryPool::TakeKept(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto kept = kept_.find(bytes);
+  if (kept == kept_.end() || kept->second.blocks.empty()) return nullptr;
+  std::byte* block = kept->second.blocks.back();
+  kept->second.blocks.pop_back();
+  kept->second.num_unused = std::min(kept->second.num_unused, kept->second.blocks.size());
+  return block;
+}
+
+std::byte* MemoryPool::Allocate(size_t bytes, size_t front) {
+  SHARDSCOPE_CHECK(front % kAlignment == 0);
+  Count(static_cast<int64_t>(bytes));
+  const size_t size = std::max(bytes + front, kAlignment);
+  std::byte* block = nullptr;
+  try {
+    if (!IsLarge(size)) {
+      block = MallocAligned(size);
+    } else if (!options_.poison) {
+      block = TakeKept(size);
+    }
+    if (block == nullptr) {
+      block = MapPages(size);
+      if (options_.poison) std::memset(block, kNanByte, size);
+      reserved_bytes_ += static_cast<int64_t>(size);
+    } else if (!IsLarge(size)) {
+      reserved_bytes_ += static_cast<int64_t>(size);
+    }
+  } catch (...) {
+    allocated_bytes_ -= static_cast<int64_t>(bytes);
+    throw;
+  }
+  return block + front;
+}
+
+void MemoryPool::Free(std::byte* block, size_t bytes, size_t front) {
+  allocated_bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  block -= front;
+  const size_t size = std::max(bytes + front, kAlignment);
+  if (!IsLarge(size)) {
+    std::free(block);
+    reserved_bytes_ -= static_cast<int64_t>(size);
+    return;
+  }
+  if (options_.poison) {
     // The pages' contents go back to the system, their addresses stay forbidden.
-    SHARDSCOPE_CHECK(madvise(block, bytes, MADV_DONTNEED) == 0);
-    SHARDSCOPE_CHECK(mprotect(block, bytes, PROT_NONE) == 0);
+    SHARDSCOPE_CHECK(madvise(block, size, MADV_DONTNEED) == 0);
+    SHARDSCOPE_CHECK(mprotect(block, size, PROT_NONE) == 0);
+    reserved_bytes_ -= static_cast<int64_t>(size);
   }
   const std::lock_guard lock(mutex_);
-  if (poison_) held_bytes_ -= bytes;
-  kept_[bytes].push_back(block);
+  kept_[size].blocks.push_back(block);
+}
+
+void MemoryPool::Release(size_t bytes, std::byte* block) {
+  SHARDSCOPE_CHECK(munmap(block, bytes) == 0);
+  if (!options_.poison) reserved_bytes_ -= static_cast<int64_t>(bytes);
+}
+
+void MemoryPool::EndStep() {
+  const std::lock_guard lock(mutex_);
+  if (options_.poison || ++steps_in_window_ < kStepsKept) return;
+  steps_in_window_ = 0;
+  for (auto& [bytes, kept] : kept_) {
+    const auto unused_end = kept.blocks.begin() + static_cast<std::ptrdiff_t>(kept.num_unused);
+    for (auto block = kept.blocks.begin(); block != unused_end; ++block) Release(bytes, *block);
+    kept.blocks.erase(kept.blocks.begin(), unused_end);
+    kept.num_unused = kept.blocks.size();
+  }
 }
 
 void MemoryPool::Trim() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [bytes, blocks] : kept_) {
-    for (std::byte* block : blocks) {
-      if (poison_) {
-        munmap(block, bytes);
-      } else {
-        std::free(block);
-        held_bytes_ -= bytes;
-      }
-    }
+  for (const auto& [bytes, kept] : kept_) {
+    for (std::byte* block : kept.blocks) Release(bytes, block);
   }
   kept_.clear();
-}
-
-size_t MemoryPool::held_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return held_bytes_;
 }
 
 }  // namespace shardscope::runtime

@@ -1,10 +1,14 @@
-// MemoryPool: the memory of one rank's large buffers. Freed blocks are kept by size and handed out
-// again, because mapping fresh pages in every step costs more than the collectives they serve.
+// MemoryPool: the memory of one rank. Buffers of the Schedule and LibTorch's tensors come from here
+// and are counted to the byte. Freed blocks are kept by size and handed out again, because mapping
+// fresh pages in every step costs more than the collectives they serve; what no recent step used
+// goes back to the system.
 //
 // Threads: any (a rank's streams share it).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -17,28 +21,61 @@ inline constexpr size_t kAlignment = 64;
 
 class MemoryPool {
  public:
-  // With `poison` (tests): new blocks are full of NaNs, and freed blocks are pages that nobody may
-  // touch, never reused.
-  explicit MemoryPool(bool poison) : poison_(poison) {}
+  // Smaller blocks are left to the C library, which keeps them cheaply itself.
+  static constexpr size_t kLargeBytes = 64 << 10;
+  // Steps after which an unused block is given back: long enough that a buffer which the timing of
+  // one step spared is still there for the next.
+  static constexpr int kStepsKept = 4;
+
+  struct Options {
+    int rank = 0;             // for messages
+    int64_t limit_bytes = 0;  // of allocated_bytes(); 0: none
+    // Tests: new blocks are full of NaNs, and freed blocks are pages that nobody may touch, never
+    // reused.
+    bool poison = false;
+  };
+  explicit MemoryPool(const Options& options) : options_(options) {}
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Contents are undefined. Throws std::bad_alloc.
-  std::byte* Allocate(size_t bytes);
-  void Free(std::byte* block, size_t bytes);
+  // Contents are undefined. `front` more bytes (a multiple of kAlignment) lie before the block for
+  // the caller's own use; they are not counted. Throws std::runtime_error if the limit would be
+  // passed, std::bad_alloc if the system has no more.
+  std::byte* Allocate(size_t bytes, size_t front = 0);
+  // With the same sizes.
+  void Free(std::byte* block, size_t bytes, size_t front = 0);
 
-  // Gives kept blocks back to the system (another Schedule needs other sizes).
+  // After each step: returns blocks that none of the last kStepsKept to twice as many steps used.
+  void EndStep();
+  // Returns all kept blocks (another Schedule needs other sizes).
   void Trim();
 
-  // Bytes that the pool holds from the system, kept blocks included.
-  size_t held_bytes() const;
+  int64_t allocated_bytes() const { return allocated_bytes_; }  // asked for and not yet freed
+  // The highest allocated_bytes() since the last call. While nothing is allocated.
+  int64_t TakePeakBytes() { return peak_bytes_.exchange(allocated_bytes_); }
+  int64_t reserved_bytes() const { return reserved_bytes_; }  // from the system, kept ones too
 
  private:
-  const bool poison_;
-  mutable std::mutex mutex_;
-  size_t held_bytes_ = 0;                           // guarded by mutex_
-  std::map<size_t, std::vector<std::byte*>> kept_;  // guarded by mutex_; by size
+  // Blocks of one size. The last freed is the first to be handed out again, so the blocks at the
+  // bottom are those that are not needed.
+  struct Kept {
+    std::vector<std::byte*> blocks;
+    size_t num_unused = 0;  // at the bottom, not touched since the window of steps began
+  };
+
+  void Count(int64_t bytes);
+  std::byte* TakeKept(size_t bytes);  // null if there is none
+  void Release(size_t bytes, std::byte* block);
+  bool IsLarge(size_t bytes) const { return options_.poison || bytes >= kLargeBytes; }
+
+  const Options options_;
+  std::atomic<int64_t> allocated_bytes_{0};
+  std::atomic<int64_t> peak_bytes_{0};
+  std::atomic<int64_t> reserved_bytes_{0};
+  std::mutex mutex_;             // guards all below
+  std::map<size_t, Kept> kept_;  // by size
+  int steps_in_window_ = 0;
 };
 
 }  // namespace shardscope::runtime

@@ -1,32 +1,90 @@
-// Memory of one rank: the pool, the ledger, and what a step takes and gives back.
+// The pool of one rank and the tensors from it.
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <cstring>
-#include <map>
+#include <string>
+#include <thread>
 
-#include "engine/plan/memory.h"
-#include "engine/runtime/memory/temporary_memory.h"
-#include "engine/runtime/ranks/test_job.h"
-#include "trace/base/time.h"
+#include "engine/runtime/memory/memory_pool.h"
+#include "engine/runtime/memory/resident_memory.h"
+#include "engine/runtime/memory/tensor_memory.h"
 
 namespace shardscope::runtime {
 namespace {
 
-TEST(MemoryPoolTest, KeepsFreedBlocksBySizeUntilTrimmed) {
-  MemoryPool pool(/*poison=*/false);
-  std::byte* block = pool.Allocate(1000);
+constexpr size_t kLarge = MemoryPool::kLargeBytes;
+
+TEST(MemoryPoolTest, KeepsLargeBlocksBySizeUntilTrimmed) {
+  MemoryPool pool({});
+  std::byte* block = pool.Allocate(kLarge);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % kAlignment, 0u);
-  pool.Free(block, 1000);
-  EXPECT_EQ(pool.held_bytes(), 1000u);
-  EXPECT_EQ(pool.Allocate(1000), block);
-  pool.Free(block, 1000);
+  pool.Free(block, kLarge);
+  EXPECT_EQ(pool.allocated_bytes(), 0);
+  EXPECT_EQ(pool.reserved_bytes(), static_cast<int64_t>(kLarge));
+  EXPECT_EQ(pool.Allocate(kLarge), block);
+  pool.Free(block, kLarge);
   pool.Trim();
-  EXPECT_EQ(pool.held_bytes(), 0u);
+  EXPECT_EQ(pool.reserved_bytes(), 0);
+}
+
+TEST(MemoryPoolTest, CountsWhatWasAskedFor) {
+  MemoryPool pool({});
+  std::byte* small = pool.Allocate(1, kAlignment);
+  std::byte* large = pool.Allocate(kLarge + 1, kAlignment);
+  EXPECT_EQ(pool.allocated_bytes(), static_cast<int64_t>(kLarge) + 2);
+  std::memset(large - kAlignment, 1, kAlignment + kLarge + 1);
+  pool.Free(small, 1, kAlignment);
+  pool.Free(large, kLarge + 1, kAlignment);
+  EXPECT_EQ(pool.allocated_bytes(), 0);
+  EXPECT_EQ(pool.TakePeakBytes(), static_cast<int64_t>(kLarge) + 2);
+}
+
+TEST(MemoryPoolTest, WhatRecentStepsDidNotUseGoesBack) {
+  MemoryPool pool({});
+  const auto use = [&pool](int blocks) {
+    std::vector<std::byte*> used;
+    for (int i = 0; i < blocks; ++i) used.push_back(pool.Allocate(kLarge));
+    for (std::byte* block : used) pool.Free(block, kLarge);
+    pool.EndStep();
+    return pool.reserved_bytes() / static_cast<int64_t>(kLarge);
+  };
+  EXPECT_EQ(use(5), 5);
+  // A step that needs all of them in time keeps them.
+  for (int step = 1; step < 4 * MemoryPool::kStepsKept; ++step) {
+    EXPECT_EQ(use(step % MemoryPool::kStepsKept == 1 ? 5 : 2), 5);
+  }
+  int64_t kept = 0;
+  for (int step = 0; step < 2 * MemoryPool::kStepsKept; ++step) kept = use(2);
+  EXPECT_EQ(kept, 2);
+}
+
+TEST(MemoryPoolTest, ResidentMemoryFollows) {
+  constexpr size_t kBytes = 64 << 20;
+  MemoryPool pool({});
+  const int64_t before = ResidentBytes();
+  std::byte* block = pool.Allocate(kBytes);
+  std::memset(block, 1, kBytes);
+  EXPECT_GT(ResidentBytes(), before + static_cast<int64_t>(kBytes) / 2);
+  pool.Free(block, kBytes);
+  pool.Trim();
+  EXPECT_LT(ResidentBytes(), before + static_cast<int64_t>(kBytes) / 2);
+}
+
+TEST(MemoryPoolTest, RefusesToPassTheLimit) {
+  MemoryPool pool({.rank = 3, .limit_bytes = 100});
+  std::byte* block = pool.Allocate(80);
+  EXPECT_THROW(pool.Allocate(21), std::runtime_error);
+  EXPECT_EQ(pool.allocated_bytes(), 80);
+  std::byte* rest = pool.Allocate(20);
+  pool.Free(block, 80);
+  pool.Free(rest, 20);
+  EXPECT_EQ(pool.TakePeakBytes(), 100);
 }
 
 TEST(MemoryPoolDeathTest, FreedPagesAreInaccessibleWithPoison) {
-  MemoryPool pool(/*poison=*/true);
+  MemoryPool pool({.poison = true});
   std::byte* block = pool.Allocate(1000);
   float value = 0;
   std::memcpy(&value, block, sizeof(value));
@@ -35,8 +93,33 @@ TEST(MemoryPoolDeathTest, FreedPagesAreInaccessibleWithPoison) {
   EXPECT_DEATH(std::memcpy(&value, block, sizeof(value)), "");
 }
 
-TEST(TemporaryMemoryTest, MeasuresTheHighestPointBeyondWhatIsKept) {
-  TemporaryMemory::Install();
+TEST(TensorMemoryTest, TensorsCountInTheScopesPoolWhoeverFreesThem) {
+  InstallTensorMemory();
+  const int64_t unscoped = UnscopedTensorBytes();
+  auto pool = std::make_shared<MemoryPool>(MemoryPool::Options());
+  at::Tensor small;
+  at::Tensor large;
+  {
+    const TensorScope scope(pool);
+    small = at::zeros({3}, at::kDouble);
+    large = at::zeros({100'000}, at::kFloat);
+  }
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(large.data_ptr()) % kAlignment, 0u);
+  EXPECT_EQ(pool->allocated_bytes(), 24 + 400'000);
+  EXPECT_EQ(UnscopedTensorBytes(), unscoped);
+  const at::Tensor outside = at::zeros({5}, at::kFloat);
+  EXPECT_EQ(UnscopedTensorBytes(), unscoped + 20);
+  std::thread([&large] { large.reset(); }).join();
+  EXPECT_EQ(pool->allocated_bytes(), 24);
+  const std::weak_ptr<MemoryPool> observer = pool;
+  pool.reset();
+  EXPECT_FALSE(observer.expired());  // a tensor needs it
+  small.reset();
+  EXPECT_TRUE(observer.expired());
+}
+
+TEST(TensorMemoryTest, TemporariesAreTheHighestPointBeyondWhatIsKept) {
+  InstallTensorMemory();
   const TemporaryMemory measured;
   const at::Tensor kept = at::zeros({100}, at::kDouble);
   {
@@ -45,86 +128,6 @@ TEST(TemporaryMemoryTest, MeasuresTheHighestPointBeyondWhatIsKept) {
   }
   const at::Tensor later = at::zeros({50}, at::kDouble);
   EXPECT_EQ(measured.Finish(), 8 * (1600 - 150));
-}
-
-TEST(RankMemoryTest, RefusesToPassTheLimit) {
-  RankMemory memory(3, 100);
-  memory.Add(plan::MemoryCategory::kGradient, 80);
-  EXPECT_THROW(memory.Add(plan::MemoryCategory::kActivation, 21), std::runtime_error);
-  memory.Add(plan::MemoryCategory::kActivation, 20);
-  memory.Remove(plan::MemoryCategory::kGradient, 80);
-  EXPECT_EQ(memory.live_bytes(), 20);
-  EXPECT_EQ(memory.peak_bytes(), 100);
-}
-
-// Adds up what the executor reports of rank 0.
-class MemorySink : public NullSink {
- public:
-  void OnMemory(const executor::OpContext& context, plan::BufferId buffer, int64_t bytes, int64_t,
-                int64_t) override {
-    if (context.rank != 0) return;
-    const std::lock_guard lock(mutex_);
-    live_[plan::MemoryCategoryOf(context.buffer(buffer).kind)] += bytes;
-    ++events_;
-  }
-  std::map<plan::MemoryCategory, int64_t> live() const { return live_; }
-  int64_t events() const { return events_; }
-
- private:
-  std::mutex mutex_;
-  std::map<plan::MemoryCategory, int64_t> live_;
-  int64_t events_ = 0;
-};
-
-TEST(StepMemoryTest, EveryByteTakenIsGivenBackAndThePeakIsThePlans) {
-  for (const plan::Preset preset : {plan::Preset::kFsdp1, plan::Preset::kFsdp2}) {
-    TestRun run;
-    run.model = {.layers = 4, .dim = 64, .heads = 4, .seq = 16};  // no padding anywhere
-    run.policy.preset = preset;
-    run.policy.run_ahead = 0;
-    const Result<plan::Schedule> schedule =
-        plan::BuildSchedule(JobOf(run).description, PolicyOf(run));
-    ASSERT_TRUE(schedule.ok());
-    MemorySink sink;
-    auto ranks = Ranks::Make(JobOf(run), transport::MakeSharedMemoryTransport(2, kNsPerSecond * 60),
-                             &sink, 2);
-    ASSERT_TRUE(ranks.ok());
-    RankMemory& memory = (*ranks)->bodies(0).memory();
-    const int64_t before = memory.live_bytes();
-    const Status status = (*ranks)->OnAll([&](int rank) {
-      (*ranks)->bodies(rank).BeginStep(*schedule, 1e-3);
-      return (*ranks)->executor(rank).RunStep(*schedule, 0);
-    });
-    ASSERT_TRUE(status.ok()) << status.message();
-    EXPECT_EQ(memory.live_bytes(), before);
-    EXPECT_GT(sink.events(), 0);
-    for (const auto& [category, bytes] : sink.live()) EXPECT_EQ(bytes, 0) << plan::Name(category);
-    // The plan counts at issue time, the ledger at execution time: frees come later there, but
-    // never more is alive than all that the Schedule allows at once.
-    const int64_t predicted = plan::PredictPeak(*schedule, 0).total;
-    EXPECT_GT(memory.peak_bytes(), before);
-    EXPECT_LE(memory.peak_bytes(), predicted * 2);
-    EXPECT_GE(memory.peak_bytes(), predicted * 3 / 4);
-  }
-}
-
-TEST(StepMemoryTest, TheLimitFailsTheStepWithRankAndOp) {
-  TestRun run;
-  Job job = JobOf(run);
-  const Result<plan::Schedule> schedule = plan::BuildSchedule(job.description, PolicyOf(run));
-  ASSERT_TRUE(schedule.ok());
-  job.memory_limit = 4 * plan::PaddedShardElements(job.description.units[0], 2) * 4 * 8;
-  NullSink sink;
-  auto ranks =
-      Ranks::Make(job, transport::MakeSharedMemoryTransport(2, kNsPerSecond * 60), &sink, 2);
-  ASSERT_TRUE(ranks.ok());
-  const Status status = (*ranks)->OnAll([&](int rank) {
-    (*ranks)->bodies(rank).BeginStep(*schedule, 1e-3);
-    return (*ranks)->executor(rank).RunStep(*schedule, 0);
-  });
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.message().find("out of memory: rank"), std::string::npos) << status.message();
-  EXPECT_NE(status.message().find("step 0, op '"), std::string::npos) << status.message();
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// RankMemory: what one rank holds, by category, and its peak. Counts bytes as they are taken and
-// given back (the execution ledger); refuses to go beyond engine.memory_limit.
+// RankMemory: what one rank holds, by category, at execution times. Counted from the ops' side:
+// MemoryPool counts the same bytes where they are allocated, and the two must agree.
 //
 // Threads: any.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "engine/plan/op.h"
 
@@ -14,24 +14,22 @@ namespace shardscope::runtime {
 
 class RankMemory {
  public:
-  // `limit_bytes` 0: none.
-  RankMemory(int rank, int64_t limit_bytes) : rank_(rank), limit_bytes_(limit_bytes) {}
+  // Signed.
+  void Add(plan::MemoryCategory category, int64_t bytes) {
+    live_[static_cast<size_t>(category)].fetch_add(bytes, std::memory_order_relaxed);
+  }
 
-  // Throws std::runtime_error if the limit would be passed.
-  void Add(plan::MemoryCategory category, int64_t bytes);
-  void Remove(plan::MemoryCategory category, int64_t bytes);
-
-  int64_t live_bytes(plan::MemoryCategory category) const;
-  int64_t live_bytes() const;
-  int64_t peak_bytes() const;
+  int64_t live_bytes(plan::MemoryCategory category) const {
+    return live_[static_cast<size_t>(category)].load(std::memory_order_relaxed);
+  }
+  int64_t live_bytes() const {
+    int64_t sum = 0;
+    for (const std::atomic<int64_t>& bytes : live_) sum += bytes.load(std::memory_order_relaxed);
+    return sum;
+  }
 
  private:
-  const int rank_;
-  const int64_t limit_bytes_;
-  mutable std::mutex mutex_;  // guards all below
-  std::array<int64_t, plan::kNumMemoryCategories> live_{};
-  int64_t total_ = 0;
-  int64_t peak_ = 0;
+  std::array<std::atomic<int64_t>, plan::kNumMemoryCategories> live_{};
 };
 
 }  // namespace shardscope::runtime

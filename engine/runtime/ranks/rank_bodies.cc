@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "trace/base/check.h"
+#include "trace/base/time.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -18,8 +20,7 @@ using plan::BufferKind;
 using plan::OpKind;
 
 bool IsPooled(BufferKind kind) {
-  return kind != BufferKind::kActivation && kind != BufferKind::kActivationGradient &&
-         kind != BufferKind::kBatch;
+  return kind != BufferKind::kActivation && kind != BufferKind::kActivationGradient;
 }
 
 // Which of its unit's parameters each segment uses.
@@ -48,10 +49,11 @@ RankBodies::RankBodies(int rank, const Surroundings& surroundings, model::Sample
       sampler_(std::move(sampler)),
       transport_(surroundings.transport),
       sink_(surroundings.sink),
-      pool_(job_->poison),
-      memory_(rank, job_->memory_limit),
+      pool_(std::make_shared<MemoryPool>(MemoryPool::Options{
+          .rank = rank, .limit_bytes = job_->memory_limit, .poison = job_->poison})),
       segment_parameters_(MapParameters(*job_)) {
   const ShardedUnit::Place place{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
+  const TensorScope scope(pool_);
   for (const plan::Unit& unit : job_->description.units) {
     units_.emplace_back(job_->model, unit, place, job_->master, job_->training.seed);
     const int64_t bytes = units_.back().shard_bytes();
@@ -64,14 +66,15 @@ RankBodies::RankBodies(int rank, const Surroundings& surroundings, model::Sample
 RankBodies::~RankBodies() {
   // A failed step leaves its buffers bound.
   for (Bound& bound : bound_) {
-    if (bound.memory != nullptr) pool_.Free(bound.memory, static_cast<size_t>(bound.bytes));
+    if (bound.memory == nullptr) continue;
+    pool_->Free(bound.memory, static_cast<size_t>(bound.bytes + bound.gap_bytes));
   }
 }
 
 void RankBodies::BeginStep(const plan::Schedule& schedule, double learning_rate) {
   if (schedule_ != &schedule) {
     for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
-    pool_.Trim();
+    pool_->Trim();
     schedule_ = &schedule;
     bound_.clear();
     bound_.resize(schedule.ProgramOf(rank_).buffers.size());
@@ -80,35 +83,52 @@ void RankBodies::BeginStep(const plan::Schedule& schedule, double learning_rate)
   outcome_ = StepOutcome();
 }
 
-int64_t RankBodies::BytesToTake(const plan::Buffer& buffer) const {
-  // Compute wants every parameter aligned; the plan's figure is without these gaps.
-  if (buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kGradient) {
-    const UnitLayout& layout = units_[static_cast<size_t>(buffer.unit)].layout();
-    const int64_t elements = layout.num_ranks() * layout.shard_elements();
-    return layout.UnshardedBytes(buffer.bytes / elements);
-  }
-  return buffer.bytes;
+int64_t RankBodies::EndStep() {
+  pool_->EndStep();
+  const int64_t unaccounted = pool_->allocated_bytes() - memory_.live_bytes();
+  memory_.Add(plan::MemoryCategory::kOther, unaccounted);
+  return unaccounted;
+}
+
+// Compute wants every parameter aligned; the Schedule's figure is without these gaps.
+int64_t RankBodies::GapBytes(const plan::Buffer& buffer) const {
+  if (buffer.kind != BufferKind::kUnsharded && buffer.kind != BufferKind::kGradient) return 0;
+  const UnitLayout& layout = units_[static_cast<size_t>(buffer.unit)].layout();
+  const int64_t elements = layout.num_ranks() * layout.shard_elements();
+  return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
 }
 
 int64_t RankBodies::Allocate(const OpContext& context, BufferId id) {
   const plan::Buffer& buffer = context.buffer(id);
   Bound& bound = At(id);
-  const int64_t bytes = BytesToTake(buffer);
-  memory_.Add(plan::MemoryCategoryOf(buffer.kind), bytes);
-  bound.bytes = bytes;
-  if (IsPooled(buffer.kind)) bound.memory = pool_.Allocate(static_cast<size_t>(bytes));
-  if (buffer.kind == BufferKind::kGradient) ZeroPadding(buffer.unit, bound.memory, bytes);
-  return bytes;
+  if (IsPooled(buffer.kind)) {
+    const int64_t gap_bytes = GapBytes(buffer);
+    bound.memory = pool_->Allocate(static_cast<size_t>(buffer.bytes + gap_bytes));
+    bound.gap_bytes = gap_bytes;
+    ReportOther(context, gap_bytes);
+  }
+  bound.bytes = buffer.bytes;
+  memory_.Add(plan::MemoryCategoryOf(buffer.kind), bound.bytes);
+  if (buffer.kind == BufferKind::kGradient) ZeroPadding(buffer.unit, bound.memory);
+  return bound.bytes;
 }
 
 int64_t RankBodies::Free(const OpContext& context, BufferId id) {
-  const plan::Buffer& buffer = context.buffer(id);
   Bound& bound = At(id);
   const int64_t bytes = bound.bytes;
-  if (bound.memory != nullptr) pool_.Free(bound.memory, static_cast<size_t>(bytes));
+  if (bound.memory != nullptr) {
+    pool_->Free(bound.memory, static_cast<size_t>(bytes + bound.gap_bytes));
+    ReportOther(context, -bound.gap_bytes);
+  }
   bound = Bound();
-  memory_.Remove(plan::MemoryCategoryOf(buffer.kind), bytes);
+  memory_.Add(plan::MemoryCategoryOf(context.buffer(id).kind), -bytes);
   return bytes;
+}
+
+void RankBodies::ReportOther(const OpContext& context, int64_t bytes) {
+  if (bytes == 0) return;
+  memory_.Add(plan::MemoryCategory::kOther, bytes);
+  sink_->OnOtherMemory(context, {plan::MemoryCategory::kOther, bytes, MonotonicNs()});
 }
 
 BufferId RankBodies::Find(const OpContext& context, const std::vector<BufferId>& ids,
@@ -140,13 +160,17 @@ void RankBodies::LoadBatch(const OpContext& context) {
     std::vector<int64_t>& kept = kept_batches_.back();
     kept.insert(kept.end(), tokens.begin(), tokens.end());
   }
-  At(context.op().writes.front()).tokens = model::MakeTokenBatch(tokens, job_->model.seq);
+  Bound& bound = At(context.op().writes.front());
+  const std::span memory(reinterpret_cast<int64_t*>(bound.memory),
+                         static_cast<size_t>(bound.bytes) / sizeof(int64_t));
+  bound.tokens = model::MakeTokenBatch(tokens, job_->model.seq, memory);
 }
 
 void RankBodies::Run(const OpContext& context) {
   ComputeOnOneThread();
   if (plan::CategoryOf(context.op().kind) == plan::Category::kCommunication) AskForShortSlices();
   const c10::InferenceMode no_autograd;
+  const TensorScope scope(pool_);
   try {
     RunKind(context);
   } catch (const c10::Error& error) {

@@ -64,7 +64,9 @@ class RankBodies : public executor::OpBodies {
   // Before RunStep, on the host thread.
   void BeginStep(const plan::Schedule& schedule, double learning_rate);
 
-  // After RunStep.
+  // After RunStep, on the host thread. Bytes that the pool handed out and no op accounts for,
+  // beyond those of the last call: 0 unless something holds tensors that it should not.
+  int64_t EndStep();
   const StepOutcome& outcome() const { return outcome_; }
 
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
@@ -72,8 +74,14 @@ class RankBodies : public executor::OpBodies {
   int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override;
 
   ShardedUnit& unit(size_t index) { return units_[index]; }
-  RankMemory& memory() { return memory_; }
-  MemoryPool& pool() { return pool_; }
+  const RankMemory& memory() const { return memory_; }
+  const MemoryPool& pool() const { return *pool_; }
+  // Of what the pool handed out, since the last call.
+  int64_t TakePeakBytes() { return pool_->TakePeakBytes(); }
+  // For tests: where a buffer lies now; null if it is a tensor or not there.
+  const std::byte* BoundMemory(plan::BufferId id) const {
+    return bound_[static_cast<size_t>(id)].memory;
+  }
 
   // Token ids of every step so far, [samples_per_step, seq + 1] each; empty without keep_batches.
   const std::vector<std::vector<int64_t>>& kept_batches() const { return kept_batches_; }
@@ -83,13 +91,15 @@ class RankBodies : public executor::OpBodies {
   struct Bound {
     std::byte* memory = nullptr;  // from the pool
     int64_t bytes = 0;
+    int64_t gap_bytes = 0;     // beside `bytes`
     model::Saved saved;        // kActivation
     at::Tensor gradient;       // kActivationGradient
-    model::TokenBatch tokens;  // kBatch
+    model::TokenBatch tokens;  // kBatch; in `memory`
   };
 
   // rank_bodies.cc
-  int64_t BytesToTake(const plan::Buffer& buffer) const;
+  int64_t GapBytes(const plan::Buffer& buffer) const;
+  void ReportOther(const executor::OpContext& context, int64_t bytes);
   Bound& At(plan::BufferId buffer) { return bound_[static_cast<size_t>(buffer)]; }
   // The first buffer of `kind` among `ids`, or kNone.
   static plan::BufferId Find(const executor::OpContext& context,
@@ -101,10 +111,9 @@ class RankBodies : public executor::OpBodies {
   // rank_compute.cc
   std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
-  void ZeroPadding(int32_t unit, std::byte* gradient, int64_t bytes);
-  // Reports what an op took for itself while it ran, as memory of `activation`'s segment.
-  void ReportTemporaries(const executor::OpContext& context, plan::BufferId activation,
-                         int64_t bytes, int64_t start_ns);
+  void ZeroPadding(int32_t unit, std::byte* gradient);
+  // Reports what an op took for itself since `start_ns` and gave back.
+  void ReportTemporaries(const executor::OpContext& context, int64_t bytes, int64_t start_ns);
   void Forward(const executor::OpContext& context);
   void Backward(const executor::OpContext& context);
   void GradNorm(const executor::OpContext& context);
@@ -130,7 +139,7 @@ class RankBodies : public executor::OpBodies {
   executor::ExecutionSink* sink_;
   std::function<void(int64_t step)> on_control_;
 
-  MemoryPool pool_;
+  std::shared_ptr<MemoryPool> pool_;  // shared with the tensors from it
   RankMemory memory_;
   std::vector<ShardedUnit> units_;
   std::vector<std::vector<size_t>> segment_parameters_;  // segment -> indices in its unit

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "engine/runtime/memory/temporary_memory.h"
+#include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
@@ -72,7 +72,7 @@ std::vector<at::Tensor> RankBodies::GradientViews(const OpContext& context, int3
 }
 
 // Padding rows take part in the reduction, and their sum lands in the shards' padding.
-void RankBodies::ZeroPadding(int32_t unit, std::byte* gradient, int64_t bytes) {
+void RankBodies::ZeroPadding(int32_t unit, std::byte* gradient) {
   const UnitLayout& layout = units_[static_cast<size_t>(unit)].layout();
   const int64_t element_bytes = plan::BytesOf(job_->model.dtype);
   for (size_t index = 0; index < layout.parameters().size(); ++index) {
@@ -81,20 +81,14 @@ void RankBodies::ZeroPadding(int32_t unit, std::byte* gradient, int64_t bytes) {
                           parameter.rows * parameter.row_elements * element_bytes;
     const int64_t end = layout.UnshardedOffset(index, element_bytes) +
                         layout.num_ranks() * parameter.shard_elements() * element_bytes;
-    SHARDSCOPE_CHECK(end <= bytes);
     std::memset(gradient + begin, 0, static_cast<size_t>(end - begin));
   }
 }
 
-void RankBodies::ReportTemporaries(const OpContext& context, BufferId activation, int64_t bytes,
-                                   int64_t start_ns) {
+void RankBodies::ReportTemporaries(const OpContext& context, int64_t bytes, int64_t start_ns) {
   if (bytes == 0) return;
-  memory_.Add(plan::MemoryCategory::kActivation, bytes);
-  memory_.Remove(plan::MemoryCategory::kActivation, bytes);
-  // No host issued them: both ledgers have them while the op runs.
-  const int64_t end_ns = MonotonicNs();
-  sink_->OnMemory(context, activation, bytes, start_ns, start_ns);
-  sink_->OnMemory(context, activation, -bytes, end_ns, end_ns);
+  sink_->OnOtherMemory(context, {plan::MemoryCategory::kTemporary, bytes, start_ns});
+  sink_->OnOtherMemory(context, {plan::MemoryCategory::kTemporary, -bytes, MonotonicNs()});
 }
 
 void RankBodies::Forward(const OpContext& context) {
@@ -108,7 +102,7 @@ void RankBodies::Forward(const OpContext& context) {
   result.saved = model_->Forward(segment, ParameterViews(context, segment),
                                  before == plan::kNone ? at::Tensor() : At(before).saved.output,
                                  batch == plan::kNone ? kNoTokens : At(batch).tokens);
-  ReportTemporaries(context, context.op().writes.front(), temporaries.Finish(), start_ns);
+  ReportTemporaries(context, temporaries.Finish(), start_ns);
   if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size()) {
     // The last segment's output is the loss of this micro-batch.
     outcome_.loss +=
@@ -137,7 +131,7 @@ void RankBodies::Backward(const OpContext& context) {
        .output_gradient = incoming == plan::kNone ? kNoTensor : At(incoming).gradient,
        .tokens = batch == plan::kNone ? kNoTokens : At(batch).tokens},
       &gradients);
-  ReportTemporaries(context, ActivationOf(context, segment), temporaries.Finish(), start_ns);
+  ReportTemporaries(context, temporaries.Finish(), start_ns);
   if (outgoing != plan::kNone) At(outgoing).gradient = std::move(input_gradient);
 }
 

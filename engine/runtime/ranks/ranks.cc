@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/runtime/memory/temporary_memory.h"
+#include "engine/runtime/memory/tensor_memory.h"
 
 namespace shardscope::runtime {
 
@@ -19,7 +19,7 @@ Ranks::~Ranks() = default;
 
 Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::Transport> transport,
                                            executor::ExecutionSink* sink, int compute_slots) {
-  TemporaryMemory::Install();
+  InstallTensorMemory();
   const model::TrainingSettings& training = job.training;
   const auto bytes = static_cast<int64_t>(job.corpus->bytes.size());
   Result<model::Sampler> sampler =

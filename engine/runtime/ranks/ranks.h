@@ -32,6 +32,9 @@ class Ranks {
   // the rank that failed first: the others' only say that they were interrupted.
   Status OnAll(const std::function<Status(int rank)>& body);
 
+  // Tensors that all ranks of this process read.
+  int64_t shared_tensor_bytes() const { return model_.table_bytes(); }
+
   // One whole parameter, put together from all ranks' shards; no step may run.
   at::Tensor FullParameter(const std::string& name);
 

@@ -16,6 +16,7 @@ class NullSink : public executor::ExecutionSink {
  public:
   void OnOpEnd(const executor::OpContext&, const executor::OpTimes&) override {}
   void OnMemory(const executor::OpContext&, plan::BufferId, int64_t, int64_t, int64_t) override {}
+  void OnOtherMemory(const executor::OpContext&, const executor::MemoryChange&) override {}
 };
 
 struct TestRun {

@@ -10,12 +10,14 @@
 
 namespace shardscope::panels {
 
-// From the bottom: what stays, then what comes and goes.
+// From the bottom: what stays, then what comes and goes, and on top what the Schedule does not
+// predict.
 inline constexpr std::array<query::MemoryCategory, query::kNumMemoryCategories> kStackOrder = {
     query::MemoryCategory::kParameterShard,     query::MemoryCategory::kOptimizer,
     query::MemoryCategory::kGradientShard,      query::MemoryCategory::kOther,
     query::MemoryCategory::kActivation,         query::MemoryCategory::kGradient,
     query::MemoryCategory::kUnshardedParameter, query::MemoryCategory::kCommunicationBuffer,
+    query::MemoryCategory::kTemporary,
 };
 
 // One category between two changes of its lower or upper edge.

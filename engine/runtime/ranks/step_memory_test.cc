@@ -1,0 +1,333 @@
+// Memory of whole steps: the issue ledger against what the Schedule predicts, the ops' ledger
+// against what is really allocated, resident memory, and freed units that nobody may touch.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <vector>
+
+#include "engine/plan/memory.h"
+#include "engine/runtime/memory/resident_memory.h"
+#include "engine/runtime/memory/tensor_memory.h"
+#include "engine/runtime/ranks/test_job.h"
+#include "trace/base/time.h"
+
+namespace shardscope::runtime {
+namespace {
+
+using executor::MemoryChange;
+using executor::OpContext;
+using plan::MemoryCategory;
+using plan::Preset;
+using plan::Strategy;
+
+constexpr int64_t kTimeoutNs = 60 * kNsPerSecond;
+
+// Keeps what is reported of rank 0.
+class MemorySink : public NullSink {
+ public:
+  struct Event {
+    int64_t issued_ns;
+    int64_t bytes;
+    MemoryCategory category;
+    bool planned;  // a buffer of the Schedule
+  };
+
+  void OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes, int64_t issued_ns,
+                int64_t) override {
+    Add(context, {issued_ns, bytes, plan::MemoryCategoryOf(context.buffer(buffer).kind), true});
+  }
+  void OnOtherMemory(const OpContext& context, const MemoryChange& change) override {
+    Add(context, {context.issued_ns, change.bytes, change.category, false});
+  }
+  std::vector<Event> Take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(events_, {});
+  }
+
+ private:
+  void Add(const OpContext& context, const Event& event) {
+    if (context.rank != 0) return;
+    const std::lock_guard lock(mutex_);
+    events_.push_back(event);
+  }
+
+  std::mutex mutex_;
+  std::vector<Event> events_;
+};
+
+// Ranks of one job with their Schedule.
+struct Running {
+  Running(const TestRun& run, executor::ExecutionSink* sink) : job(JobOf(run)) {
+    Result<plan::Schedule> built = plan::BuildSchedule(job.description, PolicyOf(run));
+    EXPECT_TRUE(built.ok()) << built.message();
+    schedule = *std::move(built);
+    const int num_ranks = run.training.num_ranks;
+    auto made = Ranks::Make(job, transport::MakeSharedMemoryTransport(num_ranks, kTimeoutNs), sink,
+                            /*compute_slots=*/2);
+    EXPECT_TRUE(made.ok()) << made.message();
+    ranks = std::move(made).value();
+  }
+  Status Step(const plan::Schedule& of, int64_t step) {
+    return ranks->OnAll([&](int rank) {
+      ranks->bodies(rank).BeginStep(of, 1e-3);
+      const Status status = ranks->executor(rank).RunStep(of, step);
+      if (status.ok()) {
+        EXPECT_EQ(ranks->bodies(rank).EndStep(), 0);
+      }
+      return status;
+    });
+  }
+
+  Job job;
+  plan::Schedule schedule;
+  std::unique_ptr<Ranks> ranks;
+};
+
+// The largest of each category and of the transient ones together, in issue order.
+plan::MemoryPeak IssuePeak(std::vector<MemorySink::Event> events,
+                           const std::array<int64_t, plan::kNumMemoryCategories>& before) {
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.issued_ns < b.issued_ns; });
+  auto live = before;
+  plan::MemoryPeak peak;
+  const auto take = [&] {
+    int64_t total = 0;
+    for (size_t i = 0; i < live.size(); ++i) {
+      peak.by_category[i] = std::max(peak.by_category[i], live[i]);
+      if (i != static_cast<size_t>(MemoryCategory::kTemporary)) total += live[i];
+    }
+    peak.total = std::max(peak.total, total);
+    peak.transient = std::max(peak.transient,
+                              live[static_cast<size_t>(MemoryCategory::kUnshardedParameter)] +
+                                  live[static_cast<size_t>(MemoryCategory::kCommunicationBuffer)]);
+  };
+  take();
+  for (const MemorySink::Event& event : events) {
+    // Gaps between parameters: what no Schedule lists.
+    if (!event.planned && event.category == MemoryCategory::kOther) continue;
+    live[static_cast<size_t>(event.category)] += event.bytes;
+    take();
+  }
+  EXPECT_EQ(live, before);  // a step gives back what it takes
+  return peak;
+}
+
+std::vector<plan::Policy> ManyPolicies() {
+  struct Knobs {
+    int depth, forward, limit, run_ahead;
+  };
+  std::vector<plan::Policy> policies;
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
+      for (const auto backward : {plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
+                                  plan::BackwardPrefetch::kNone}) {
+        for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
+          plan::Policy& policy = policies.emplace_back();
+          policy.preset = preset;
+          policy.strategy = strategy;
+          policy.reshard_after_forward = strategy == Strategy::kFull;
+          policy.backward_prefetch = backward;
+          policy.backward_depth = knobs.depth;
+          policy.forward_prefetch = knobs.forward;
+          policy.prefetch_limit = knobs.limit;
+          policy.run_ahead = knobs.run_ahead;
+        }
+      }
+    }
+  }
+  return policies;
+}
+
+// To the byte, in every category and in all, whatever the policy, with sizes that do not divide.
+TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
+  int count = 0;
+  for (const plan::Policy& policy : ManyPolicies()) {
+    TestRun run;
+    run.policy = policy;
+    run.training.num_ranks = 1 + count % 3;
+    run.training.micro_batches = 1 + count / 3 % 2;
+    run.units.root = count % 5 == 0;
+    run.model.layers = 3;
+    if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
+    MemorySink sink;
+    Running running(run, &sink);
+    std::array<int64_t, plan::kNumMemoryCategories> before{};
+    for (size_t i = 0; i < before.size(); ++i) {
+      before[i] = running.ranks->bodies(0).memory().live_bytes(static_cast<MemoryCategory>(i));
+    }
+    const Status status = running.Step(running.schedule, 0);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const plan::MemoryPeak recorded = IssuePeak(sink.Take(), before);
+    const plan::MemoryPeak predicted = plan::PredictPeak(running.schedule, 0);
+    SCOPED_TRACE(running.schedule.name + ", ranks " + std::to_string(run.training.num_ranks));
+    EXPECT_EQ(recorded.transient, predicted.transient);
+    EXPECT_EQ(recorded.total, predicted.total);
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (i == static_cast<size_t>(MemoryCategory::kTemporary)) continue;
+      EXPECT_EQ(recorded.by_category[i], predicted.by_category[i])
+          << plan::Name(static_cast<MemoryCategory>(i));
+    }
+    EXPECT_GT(recorded.by_category[static_cast<size_t>(MemoryCategory::kTemporary)], 0);
+  }
+}
+
+// Runs a rank's ops one after the other in host order, and compares after each.
+class OneByOne {
+ public:
+  OneByOne(Running* running, int rank, MemorySink* sink)
+      : schedule_(running->schedule), bodies_(running->ranks->bodies(rank)), sink_(sink) {
+    context_.schedule = &schedule_;
+    context_.program = &schedule_.ProgramOf(rank);
+    context_.rank = rank;
+  }
+
+  void Step() {
+    bodies_.BeginStep(schedule_, 1e-3);
+    for (context_.index = 0; context_.index < static_cast<int32_t>(context_.program->ops.size());
+         ++context_.index) {
+      RunOp();
+      ASSERT_EQ(bodies_.pool().allocated_bytes(), bodies_.memory().live_bytes())
+          << "after " << plan::OpName(schedule_, context_.op());
+    }
+    EXPECT_EQ(bodies_.EndStep(), 0);
+  }
+
+ private:
+  void RunOp() {
+    sink_->Take();
+    bodies_.TakePeakBytes();
+    for (const plan::BufferId id : context_.op().allocates) bodies_.Allocate(context_, id);
+    const int64_t taken = bodies_.memory().live_bytes();
+    bodies_.Run(context_);
+    int64_t temporary = 0;
+    for (const MemorySink::Event& event : sink_->Take()) {
+      if (event.category != MemoryCategory::kTemporary) continue;
+      temporary = std::max(temporary, event.bytes);
+    }
+    if (context_.rank == 0) {
+      EXPECT_EQ(bodies_.TakePeakBytes(), taken + temporary)
+          << "in " << plan::OpName(schedule_, context_.op());
+    }
+    for (const plan::BufferId id : context_.op().frees) bodies_.Free(context_, id);
+  }
+
+  const plan::Schedule& schedule_;
+  RankBodies& bodies_;
+  MemorySink* sink_;
+  OpContext context_;
+};
+
+// Every byte that the pool and LibTorch's allocator handed out stands in the ledger, after each op
+// and at each op's highest point.
+TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
+  const int64_t unscoped = UnscopedTensorBytes();
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
+      for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
+        TestRun run;
+        run.model.dtype = dtype;
+        run.training.num_ranks = 3;
+        run.training.micro_batches = 2;
+        run.policy.preset = preset;
+        run.policy.strategy = strategy;
+        run.policy.reshard_after_forward = strategy == Strategy::kFull;
+        MemorySink sink;
+        Running running(run, &sink);
+        SCOPED_TRACE(running.schedule.name);
+        const Status status = running.ranks->OnAll([&](int rank) {
+          MemorySink of_others;
+          OneByOne(&running, rank, rank == 0 ? &sink : &of_others).Step();
+          return Status::Ok();
+        });
+        ASSERT_TRUE(status.ok()) << status.message();
+        EXPECT_EQ(UnscopedTensorBytes() - unscoped, running.ranks->shared_tensor_bytes());
+      }
+    }
+  }
+}
+
+// What resharding frees is not only counted: the process gets smaller.
+TEST(ResidentMemoryTest, FollowsWhatTheScheduleFrees) {
+  TestRun run;
+  run.model = {.layers = 8, .dim = 256, .heads = 4, .seq = 16};
+  NullSink sink;
+  Running running(run, &sink);
+  run.policy.reshard_after_forward = false;
+  const Result<plan::Schedule> keeping =
+      plan::BuildSchedule(running.job.description, PolicyOf(run));
+  ASSERT_TRUE(keeping.ok());
+  std::array<int64_t, 3> resident{};
+  for (size_t phase = 0; phase < resident.size(); ++phase) {
+    const plan::Schedule& schedule = phase == 1 ? *keeping : running.schedule;
+    for (int64_t step = 0; step < 2; ++step) {
+      ASSERT_TRUE(running.Step(schedule, 2 * static_cast<int64_t>(phase) + step).ok());
+    }
+    resident[phase] = ResidentBytes();
+  }
+  const int64_t saved =
+      plan::PredictPeak(*keeping, 0).transient - plan::PredictPeak(running.schedule, 0).transient;
+  const int64_t of_both_ranks = 2 * saved;
+  EXPECT_GT(saved, 10'000'000);
+  EXPECT_GT(resident[1] - resident[0], of_both_ranks / 2);
+  EXPECT_GT(resident[1] - resident[2], of_both_ranks / 2);
+}
+
+// The address of a unit that the first reshard frees, after that op has run.
+const std::byte* AddressOfAFreedUnit(Running* running) {
+  RankBodies& bodies = running->ranks->bodies(0);
+  OpContext context;
+  context.schedule = &running->schedule;
+  context.program = &running->schedule.ProgramOf(0);
+  bodies.BeginStep(running->schedule, 1e-3);
+  for (;; ++context.index) {
+    const plan::Op& op = context.op();
+    const bool frees = op.kind == plan::OpKind::kReshard;
+    const std::byte* memory = frees ? bodies.BoundMemory(op.frees.front()) : nullptr;
+    for (const plan::BufferId id : op.allocates) bodies.Allocate(context, id);
+    bodies.Run(context);
+    for (const plan::BufferId id : op.frees) bodies.Free(context, id);
+    if (frees) return memory;
+  }
+}
+
+TEST(FreedUnitDeathTest, FaultsWhenItIsRead) {
+  TestRun run;
+  run.training.num_ranks = 1;
+  run.poison = true;
+  NullSink sink;
+  Running running(run, &sink);
+  const std::byte* memory = AddressOfAFreedUnit(&running);
+  ASSERT_NE(memory, nullptr);
+  const volatile std::byte* freed = memory;
+  EXPECT_EXIT(
+      {
+        static_cast<void>(*freed);
+        _exit(0);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST(MemoryLimitTest, FailsTheStepWithRankAndOp) {
+  TestRun run;
+  NullSink sink;
+  Running free(run, &sink);
+  ASSERT_TRUE(free.Step(free.schedule, 0).ok());
+  Job job = JobOf(run);
+  // The shards fit, the step does not.
+  job.memory_limit = free.ranks->bodies(0).TakePeakBytes() - 1;
+  auto ranks = Ranks::Make(job, transport::MakeSharedMemoryTransport(2, kTimeoutNs), &sink, 2);
+  ASSERT_TRUE(ranks.ok());
+  const Status status = (*ranks)->OnAll([&](int rank) {
+    (*ranks)->bodies(rank).BeginStep(free.schedule, 1e-3);
+    return (*ranks)->executor(rank).RunStep(free.schedule, 0);
+  });
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("out of memory: rank"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("step 0, op '"), std::string::npos) << status.message();
+}
+
+}  // namespace
+}  // namespace shardscope::runtime
