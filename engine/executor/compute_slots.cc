@@ -1,18 +1,41 @@
 #include "engine/executor/compute_slots.h"
 
+#include <stdexcept>
+#include <string>
+
 #include "trace/base/check.h"
 #include "trace/base/time.h"
+#include "trace/base/units.h"
+#include "trace/base/wait.h"
 
 namespace shardscope::executor {
+
+// Patience starts again whenever a slot is given back: a long queue that moves is no fault.
+void ComputeSlots::WaitForTurn(std::unique_lock<std::mutex>* lock, uint64_t ticket) {
+  const auto may_go = [&] { return is_aborted_ || (serving_ == ticket && free_ > 0); };
+  while (!may_go()) {
+    const uint64_t seen = num_released_;
+    const auto moves = [&] { return may_go() || num_released_ != seen; };
+    if (patience_ns_ == 0) {
+      changed_.wait(*lock, may_go);
+    } else if (!WaitPatiently(&changed_, lock, patience_ns_, moves)) {
+      is_aborted_ = true;
+      changed_.notify_all();
+      throw std::runtime_error("waited for a compute slot, but none of the " +
+                               std::to_string(slots_) + " was given back for " +
+                               FormatDuration(patience_ns_) + " (comm.timeout)");
+    }
+  }
+  if (is_aborted_) throw std::runtime_error("aborted while it waited for a compute slot");
+}
 
 int64_t ComputeSlots::Acquire() {
   std::unique_lock lock(mutex_);
   const uint64_t ticket = next_ticket_++;
-  const auto is_my_turn = [&] { return serving_ == ticket && free_ > 0; };
   int64_t waited_ns = 0;
-  if (!is_my_turn()) {
+  if (serving_ != ticket || free_ <= 0 || is_aborted_) {
     const int64_t from_ns = MonotonicNs();
-    changed_.wait(lock, is_my_turn);
+    WaitForTurn(&lock, ticket);
     waited_ns = MonotonicNs() - from_ns;
   }
   ++serving_;
@@ -25,7 +48,14 @@ int64_t ComputeSlots::Acquire() {
 void ComputeSlots::Release() {
   const std::lock_guard lock(mutex_);
   ++free_;
+  ++num_released_;
   if (serving_ != next_ticket_) changed_.notify_all();
+}
+
+void ComputeSlots::Abort() {
+  const std::lock_guard lock(mutex_);
+  is_aborted_ = true;
+  changed_.notify_all();
 }
 
 void ComputeSlots::SetSlots(int slots) {

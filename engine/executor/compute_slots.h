@@ -11,11 +11,17 @@ namespace shardscope::executor {
 // Fair: slots go to waiters in the order in which they came. Any thread.
 class ComputeSlots {
  public:
-  explicit ComputeSlots(int slots) : free_(slots), slots_(slots) {}
+  // `patience_ns`: a wait fails if no slot is given back for so long; 0 = waits for ever.
+  explicit ComputeSlots(int slots, int64_t patience_ns = 0)
+      : patience_ns_(patience_ns), free_(slots), slots_(slots) {}
 
-  // Blocks until a slot is free. Returns the nanoseconds it waited.
+  // Blocks until a slot is free. Returns the nanoseconds it waited. Throws std::runtime_error if
+  // patience is over or somebody called Abort().
   int64_t Acquire();
   void Release();
+
+  // Ends all waits, present and future.
+  void Abort();
 
   // Takes effect at once for new waiters (live knob engine.compute_slots).
   void SetSlots(int slots);
@@ -24,12 +30,17 @@ class ComputeSlots {
   int num_waiting() const;
 
  private:
-  mutable std::mutex mutex_;
+  void WaitForTurn(std::unique_lock<std::mutex>* lock, uint64_t ticket);
+
+  const int64_t patience_ns_;
+  mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   int free_;
   int slots_;
   uint64_t next_ticket_ = 0;
   uint64_t serving_ = 0;
+  uint64_t num_released_ = 0;
+  bool is_aborted_ = false;
 };
 
 }  // namespace shardscope::executor

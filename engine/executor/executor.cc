@@ -61,9 +61,10 @@ class SlotHolder {
 class RankExecutor::Impl {
  public:
   Impl(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
-      : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots) {}
+      : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots), board_(rank) {}
 
   Status RunStep(const plan::Schedule& schedule, int64_t step);
+  Activity activity() const { return board_.Read(); }
 
   std::function<void()> on_failure;
   DelayHook delay_hook;
@@ -79,7 +80,8 @@ class RankExecutor::Impl {
   void Execute(OpIndex index);
   OpTimes RunOp(const OpContext& context);
   void FindCause(OpIndex index, OpTimes* times) const;
-  void Fail(const OpContext& context, const std::string& what);
+  std::string Located(const OpContext& context, const std::string& what) const;
+  void Fail(const std::string& error);
 
   OpState& State(OpIndex index) { return states_[static_cast<size_t>(index)]; }
   const OpState& State(OpIndex index) const { return states_[static_cast<size_t>(index)]; }
@@ -88,6 +90,7 @@ class RankExecutor::Impl {
   OpBodies* const bodies_;
   ExecutionSink* const sink_;
   ComputeSlots* const slots_;
+  ActivityBoard board_;
 
   // The step that runs. Written by the host while no worker has work.
   OpContext step_context_;
@@ -116,6 +119,7 @@ Status RankExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t step)
   failed_ = false;
   error_.clear();
   unfinished_ = static_cast<uint32_t>(program.ops.size());
+  board_.Begin(step_context_);
   StartWorkers(schedule);
 
   for (size_t index = 0; index < program.ops.size(); ++index) Issue(static_cast<OpIndex>(index));
@@ -123,6 +127,7 @@ Status RankExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t step)
   while (const uint32_t unfinished = unfinished_.load(std::memory_order_acquire)) {
     unfinished_.wait(unfinished, std::memory_order_acquire);
   }
+  board_.End();
   for (const OpState& state : states_) last_end_ns = std::max(last_end_ns, state.ended_ns);
   return failed_ ? Status::Error(error_) : Status::Ok();
 }
@@ -180,11 +185,14 @@ void RankExecutor::Impl::Execute(OpIndex index) {
       times = RunOp(context);
       state.ended_ns = times.ended_ns;
       ran = true;
+    } catch (const OtherRankError& error) {
+      Fail(error.what());
     } catch (const std::exception& error) {
-      Fail(context, error.what());
+      Fail(Located(context, error.what()));
     } catch (...) {
-      Fail(context, "threw something that is not a std::exception");
+      Fail(Located(context, "threw something that is not a std::exception"));
     }
+    board_.Clear(context.op().stream);
   }
   // Those who wait go first; the record of this op can be made while they wake.
   state.done.store(1, std::memory_order_release);
@@ -196,15 +204,18 @@ void RankExecutor::Impl::Execute(OpIndex index) {
 OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
   if (delay_hook) delay_hook(context);
   const plan::Op& op = context.op();
+  const bool takes_slot = step_plan_.takes_slot[static_cast<size_t>(context.index)];
+  if (takes_slot) board_.Set(op.stream, context.index, OpStage::kSlot, MonotonicNs());
   OpTimes times;
   times.issued_ns = context.issued_ns;
   {
-    const SlotHolder slot(slots_, step_plan_.takes_slot[static_cast<size_t>(context.index)]);
+    const SlotHolder slot(slots_, takes_slot);
     times.slot_wait_ns = slot.waited_ns();
     std::optional<record::NvtxRange> range;
     if (record::NvtxAttached()) range.emplace(plan::OpName(*context.schedule, op).c_str());
     const int64_t cpu_from_ns = ThreadCpuNs();
     times.started_ns = MonotonicNs();
+    board_.Set(op.stream, context.index, OpStage::kRunning, times.started_ns);
     for (const plan::BufferId buffer : op.allocates) {
       const int64_t bytes = bodies_->Allocate(context, buffer);
       sink_->OnMemory(context, buffer, bytes, times.issued_ns, MonotonicNs());
@@ -248,10 +259,15 @@ void RankExecutor::Impl::FindCause(OpIndex index, OpTimes* times) const {
   if (times->slot_wait_ns > waited_ns) times->blocking_kind = BlockingKind::kSlot;
 }
 
-void RankExecutor::Impl::Fail(const OpContext& context, const std::string& what) {
+std::string RankExecutor::Impl::Located(const OpContext& context, const std::string& what) const {
+  return "rank " + std::to_string(rank_) + ", step " + std::to_string(context.step) + ", op '" +
+         plan::OpName(*context.schedule, context.op()) + "' (op " + std::to_string(context.index) +
+         "): " + what;
+}
+
+void RankExecutor::Impl::Fail(const std::string& error) {
   if (failed_.exchange(true, std::memory_order_acq_rel)) return;
-  error_ = "rank " + std::to_string(rank_) + ", step " + std::to_string(context.step) + ", op '" +
-           plan::OpName(*context.schedule, context.op()) + "': " + what;
+  error_ = error;
   if (on_failure) on_failure();
 }
 
@@ -267,5 +283,6 @@ void RankExecutor::set_on_failure(std::function<void()> on_failure) {
 }
 void RankExecutor::set_delay_hook(DelayHook hook) { impl_->delay_hook = std::move(hook); }
 int64_t RankExecutor::last_end_ns() const { return impl_->last_end_ns; }
+Activity RankExecutor::activity() const { return impl_->activity(); }
 
 }  // namespace shardscope::executor

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/executor/activity.h"
 #include "engine/executor/compute_slots.h"
 #include "engine/executor/op_bodies.h"
 #include "engine/plan/schedule.h"
@@ -83,6 +84,9 @@ class RankExecutor {
 
   // End of the last op of the last step.
   int64_t last_end_ns() const;
+
+  // What this rank is doing right now. Any thread.
+  Activity activity() const;
 
  private:
   class Impl;

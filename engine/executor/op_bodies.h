@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 
 #include "engine/plan/schedule.h"
 
@@ -21,6 +22,13 @@ struct OpContext {
   const plan::Buffer& buffer(plan::BufferId id) const {
     return program->buffers[static_cast<size_t>(id)];
   }
+};
+
+// An op failed because another rank did not do its part. The text names that rank and its op, so
+// that nothing is added to it.
+class OtherRankError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 // Threads: all three are called on the thread of the op's stream, one op of a stream at a time; ops

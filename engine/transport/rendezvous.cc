@@ -8,6 +8,7 @@
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/base/wait.h"
 
 namespace shardscope::transport {
 namespace {
@@ -85,10 +86,11 @@ std::string Mismatch(std::span<const Announcement> announced) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline)
+Rendezvous::Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline, DescribeRank describe)
     : num_ranks_(num_ranks),
       timeout_ns_(timeout_ns),
       deadline_(std::move(deadline)),
+      describe_(std::move(describe)),
       announced_(static_cast<size_t>(num_ranks)),
       has_arrived_(static_cast<size_t>(num_ranks), false) {}
 
@@ -107,7 +109,7 @@ Meeting Rendezvous::Meet(const Announcement& announcement) {
   const auto may_go = [&] { return generation_ != generation || aborted_.has_value(); };
   if (timeout_ns_ == 0) {
     changed_.wait(lock, may_go);
-  } else if (!changed_.wait_until(lock, TimePoint(MonotonicNs() + timeout_ns_), may_go)) {
+  } else if (!WaitPatiently(&changed_, &lock, timeout_ns_, may_go)) {
     ThrowTimeout(announcement);
   }
   // A meeting that took place holds for all its ranks, even if an abort came right after.
@@ -128,6 +130,7 @@ void Rendezvous::ArriveLast() {
   has_arrived_.assign(has_arrived_.size(), false);
   num_arrived_ = 0;
   ++generation_;
+  ++num_meetings_;
   changed_.notify_all();
 }
 
@@ -162,15 +165,25 @@ void Rendezvous::ThrowIfAborted() const {
 
 void Rendezvous::ThrowTimeout(const Announcement& announcement) {
   std::vector<std::string> missing;
+  std::vector<std::string> waiting;
   for (size_t rank = 0; rank < has_arrived_.size(); ++rank) {
-    if (!has_arrived_[rank]) missing.push_back(std::to_string(rank));
+    if (has_arrived_[rank]) {
+      waiting.push_back(std::to_string(rank));
+    } else {
+      missing.push_back(describe_(static_cast<int>(rank)));
+    }
   }
-  aborted_ = std::string(KindOf(announcement)) + " '" + std::string(announcement.call.op_name) +
-             "' on rank " + std::to_string(announcement.call.rank) + " waited " +
-             FormatDuration(timeout_ns_) + " for rank " + Join(missing, ", ") +
-             ", which did not call it";
+  // Of this communicator: the number that the trace would have given to the collective.
+  std::string place = "sequence " + std::to_string(num_meetings_);
+  const plan::OpIndex op = announcement.call.op;
+  if (op != plan::kNone) place = "op " + std::to_string(op) + ", " + place;
+  aborted_ = Join(missing, "; ") + (waiting.size() == 1 ? "; rank " : "; ranks ") +
+             Join(waiting, ", ") + (waiting.size() == 1 ? " waits" : " wait") + " for " +
+             (missing.size() == 1 ? "it" : "them") + " in " + std::string(KindOf(announcement)) +
+             " '" + std::string(announcement.call.op_name) + "' (" + place +
+             "), longer than comm.timeout=" + FormatDuration(timeout_ns_);
   changed_.notify_all();
-  throw TransportError(*aborted_);
+  throw TransportTimeout(*aborted_);
 }
 
 }  // namespace shardscope::transport

@@ -38,7 +38,8 @@ class Rendezvous {
  public:
   // `deadline` is asked once a meeting, by the rank that arrives last.
   using Deadline = std::function<int64_t(std::span<const Announcement>)>;
-  Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline);
+  // `describe` says of a rank that is missing what it does instead.
+  Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline, DescribeRank describe);
 
   // Blocks until all ranks have come. Throws TransportError if their calls differ, if one does not
   // come in time, or if aborted. After a throw the caller must abort.
@@ -67,6 +68,7 @@ class Rendezvous {
   const int num_ranks_;
   const int64_t timeout_ns_;
   const Deadline deadline_;
+  const DescribeRank describe_;
 
   std::mutex mutex_;  // guards all below; announced_ may be read without it between Meet and Sync
   std::condition_variable changed_;
@@ -74,7 +76,8 @@ class Rendezvous {
   std::vector<bool> has_arrived_;
   int num_arrived_ = 0;
   uint64_t generation_ = 0;  // counts meetings and syncs
-  Meeting meeting_;          // of the last meeting; stays until all ranks have come again
+  int64_t num_meetings_ = 0;
+  Meeting meeting_;  // of the last meeting; stays until all ranks have come again
   std::optional<std::string> aborted_;
 };
 

@@ -30,7 +30,7 @@ class SharedMemoryTransport : public Transport {
         link_(std::move(link)),
         capabilities_(link_ ? Capabilities{"emulated", "emulated", true}
                             : Capabilities{"shared_memory", "measured", false}),
-        host_(num_ranks, timeout_ns, nullptr) {
+        host_(num_ranks, timeout_ns, nullptr, [this](int rank) { return Described(rank); }) {
     SHARDSCOPE_CHECK(num_ranks > 0);
   }
 
@@ -67,7 +67,8 @@ Rendezvous& SharedMemoryTransport::RendezvousOf(plan::CommunicatorIndex communic
   const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = communicators_.try_emplace(
       communicator, num_ranks_, timeout_ns_,
-      [this](std::span<const Announcement> announced) { return Deadline(announced); });
+      [this](std::span<const Announcement> announced) { return Deadline(announced); },
+      [this](int rank) { return Described(rank); });
   if (is_new && !abort_reason_.empty()) entry->second.Abort(abort_reason_);
   return entry->second;
 }

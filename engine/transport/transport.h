@@ -8,11 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/plan/op.h"
 
@@ -46,8 +48,9 @@ struct Reduction {
 struct Call {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
-  std::string_view op_name;  // for messages
-  int64_t wire_bytes = 0;    // what the emulated link charges
+  std::string_view op_name;        // for messages
+  int64_t wire_bytes = 0;          // what the emulated link charges
+  plan::OpIndex op = plan::kNone;  // for messages
 };
 
 struct Capabilities {
@@ -63,10 +66,24 @@ class TransportError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A rank did not come in time. The text says which, what it does instead and who waits for it.
+class TransportTimeout : public TransportError {
+ public:
+  using TransportError::TransportError;
+};
+
+// "rank 2 hangs in ...": what a rank does right now. Empty: it is not known (another process).
+using DescribeRank = std::function<std::string(int rank)>;
+
 // Errors are exceptions of type TransportError.
 class Transport {
  public:
   virtual ~Transport() = default;
+
+  // Asked once a rank is missing, while the others still wait. Before the first call; it may not
+  // call the transport.
+  void set_describe_rank(DescribeRank describe) { describe_rank_ = std::move(describe); }
+
   virtual const Capabilities& capabilities() const = 0;
   virtual void AllGather(const Call& call, std::span<const GatherPiece> pieces) = 0;
   virtual void ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
@@ -82,10 +99,20 @@ class Transport {
 
   // Live knobs of an emulated link; ignored without has_link. Any thread.
   virtual void SetLink(double bytes_per_second, int64_t latency_ns) = 0;
+
+ protected:
+  // "rank 2 hangs in ..." or, where nothing is known of it, "rank 2 has not come".
+  std::string Described(int rank) const {
+    std::string text = describe_rank_ ? describe_rank_(rank) : "";
+    return text.empty() ? "rank " + std::to_string(rank) + " has not come" : text;
+  }
+
+ private:
+  DescribeRank describe_rank_;
 };
 
 // Ranks are threads of this process. A call that waits longer than `timeout_ns` for another rank
-// fails; 0 waits for ever.
+// fails (time in which the whole process was stopped does not count); 0 waits for ever.
 std::unique_ptr<Transport> MakeSharedMemoryTransport(int num_ranks, int64_t timeout_ns);
 
 // As shared_memory (the bytes really move), but a collective ends no earlier than latency + wire
