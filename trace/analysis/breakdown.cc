@@ -207,26 +207,4 @@ std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
   return BreakdownCache().Update(snapshot);
 }
 
-StepIntervals IntervalsOf(const query::Snapshot& snapshot, int32_t rank, int64_t from_ns,
-                          int64_t to_ns) {
-  StepIntervals result;
-  const query::RankRows* rows = snapshot.FindRank(rank);
-  if (rows == nullptr) return result;
-  for (const query::OpRun& run : rows->op_runs) {
-    if (run.ended_ns <= from_ns || run.started_ns >= to_ns) continue;
-    const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
-    if (op == nullptr) continue;
-    const Share share = ShareOf(*op);
-    const Interval interval{std::max(run.started_ns, from_ns), std::min(run.ended_ns, to_ns)};
-    if (share == Share::kCompute) result.compute.push_back(interval);
-    if (share == Share::kCommunication) result.communication.push_back(interval);
-    if (share == Share::kCopy) result.copy.push_back(interval);
-  }
-  result.compute = Union(std::move(result.compute));
-  result.communication = Union(std::move(result.communication));
-  result.copy = Union(std::move(result.copy));
-  result.exposed = Subtract(result.communication, result.compute);
-  return result;
-}
-
 }  // namespace shardscope::analysis

@@ -86,16 +86,6 @@ class BreakdownCache {
   std::vector<StepBreakdown> result_;
 };
 
-// One step of one rank; its intervals too, for drawing the exposed strip.
-struct StepIntervals {
-  std::vector<Interval> compute;
-  std::vector<Interval> communication;
-  std::vector<Interval> copy;
-  std::vector<Interval> exposed;
-};
-StepIntervals IntervalsOf(const query::Snapshot& snapshot, int32_t rank, int64_t from_ns,
-                          int64_t to_ns);
-
 // Linear between the two nearest of the sorted values (as numpy.percentile), 0 for none.
 double Percentile(std::vector<double> values, double share);
 

@@ -123,16 +123,6 @@ TEST_F(OneStep, UnfinishedStepsAreLeftOut) {
   EXPECT_TRUE(Breakdowns(*test_.Build()).empty());
 }
 
-TEST_F(OneStep, IntervalsOfShowWhatIsExposed) {
-  test_.Run(0, 0, gather_, 10, 40);
-  test_.Run(0, 0, forward_, 20, 30);
-  const StepIntervals intervals = IntervalsOf(*test_.Build(), 0, 15, 38);
-  EXPECT_EQ(intervals.communication, (Intervals{{15, 38}}));
-  EXPECT_EQ(intervals.compute, (Intervals{{20, 30}}));
-  EXPECT_EQ(intervals.exposed, (Intervals{{15, 20}, {30, 38}}));
-  EXPECT_TRUE(IntervalsOf(*test_.Build(), 7, 0, 100).communication.empty());
-}
-
 TEST(BreakdownCache, LateRowsCorrectTheirStep) {
   TestSnapshot test(2);
   test.snapshot().state = query::TraceState::kLive;

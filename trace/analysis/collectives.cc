@@ -22,12 +22,12 @@ using CollectiveKey = std::pair<int32_t, int64_t>;  // communicator, sequence
 void AppendRank(const query::Snapshot& snapshot, const query::RankRows& rows, int first_step,
                 int last_step, std::vector<CollectiveRun>* runs, std::vector<int32_t>* sizes) {
   std::unordered_map<int64_t, const query::Collective*> by_op_run;
-  for (const query::Collective& row : rows.collectives) {
-    if (row.step >= first_step && row.step <= last_step) by_op_run[row.op_run] = &row;
-  }
-  for (const query::OpRun& op_run : rows.op_runs) {
+  rows.collectives.ForEachOfSteps(first_step, last_step, [&](const query::Collective& row, size_t) {
+    by_op_run[row.op_run] = &row;
+  });
+  rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& op_run, size_t) {
     const auto found = by_op_run.find(op_run.id);
-    if (found == by_op_run.end() || op_run.step != found->second->step) continue;
+    if (found == by_op_run.end() || op_run.step != found->second->step) return;
     const query::Collective& row = *found->second;
     const query::PlanOp* op = snapshot.FindPlanOp(op_run.plan_op);
     CollectiveRun run;
@@ -44,7 +44,7 @@ void AppendRank(const query::Snapshot& snapshot, const query::RankRows& rows, in
     run.wire_bytes = row.wire_bytes;
     runs->push_back(std::move(run));
     sizes->push_back(row.group_size);
-  }
+  });
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "trace/query/snapshot.h"
@@ -87,7 +89,15 @@ struct StallGroup {
   int count = 0;
   Stall worst;
 };
-std::vector<StallGroup> GroupStalls(const std::vector<Stall>& stalls, int num_rank_steps);
+class StallGroups {
+ public:
+  void Add(const std::vector<Stall>& stalls);
+  // Dearest first.
+  std::vector<StallGroup> Sorted(int num_rank_steps) const;
+
+ private:
+  std::map<std::tuple<std::string, std::string, StallCause, std::string>, StallGroup> groups_;
+};
 
 // An all-gather and the first compute op that needs its result: slack = first use - end; negative =
 // stall. A compute op that waited for the all-gather began after it, so its first use counts from

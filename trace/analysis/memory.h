@@ -40,15 +40,20 @@ class MemoryTimeline {
   };
   const std::vector<Point>& points() const { return points_; }
 
-  // At most `max_points` points for [from_ns, to_ns]: per bin the point with the largest total, and
-  // the bin's last.
-  std::vector<Point> Sample(int64_t from_ns, int64_t to_ns, int max_points) const;
-
  private:
+  // What a point needs of an event: millions are held.
+  struct Change {
+    int64_t time_ns = 0;
+    int64_t bytes = 0;
+    query::MemoryCategory category = query::MemoryCategory::kOther;
+  };
+  friend std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger);
+  static bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
+  static Change ChangeOf(const query::MemoryEvent& event, Ledger ledger);
+
   int32_t rank_;
   Ledger ledger_;
-  size_t consumed_ = 0;
-  std::vector<query::MemoryEvent> events_;
+  std::vector<Change> changes_;  // one a point
   std::vector<Point> points_;
 };
 

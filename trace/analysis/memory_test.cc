@@ -71,30 +71,5 @@ TEST(MemoryTimeline, InOrderWhateverTheOrderOfTheRows) {
   }
 }
 
-TEST(MemoryTimeline, SampleKeepsThePeakAndTheEdges) {
-  TestSnapshot test(1);
-  for (int64_t i = 0; i < 1000; ++i) {
-    test.Memory(0, MemoryCategory::kActivation, i, i == 637 ? 10'000 : 1);
-    if (i == 637) test.Memory(0, MemoryCategory::kActivation, i, -9'999);
-  }
-  MemoryTimeline timeline(0, Ledger::kExecution);
-  timeline.Advance(*test.Build());
-  const std::vector<MemoryTimeline::Point> sampled = timeline.Sample(100, 900, 21);
-  ASSERT_LE(sampled.size(), 21u);
-  ASSERT_GE(sampled.size(), 10u);
-  EXPECT_EQ(sampled.front().time_ns, 100);
-  EXPECT_EQ(sampled.front().total, 100);  // what was live before the range
-  EXPECT_EQ(sampled.back().time_ns, 899);
-  EXPECT_EQ(sampled.back().total, 900);
-  int64_t largest = 0;
-  for (const MemoryTimeline::Point& point : sampled) largest = std::max(largest, point.total);
-  EXPECT_EQ(largest, 637 + 10'000);
-  EXPECT_TRUE(std::is_sorted(sampled.begin(), sampled.end(),
-                             [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; }));
-  // Few points: all of them, and the state before.
-  EXPECT_EQ(timeline.Sample(100, 105, 21).size(), 6u);
-  EXPECT_TRUE(timeline.Sample(100, 100, 21).empty());
-}
-
 }  // namespace
 }  // namespace shardscope::analysis

@@ -7,6 +7,8 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr size_t kListed = 20;  // rows of the two lists
+// Steps looked at at a time: what is known of each of their ops is in memory meanwhile.
+constexpr int kStepsAtATime = 256;
 
 std::string ConfigValue(const query::Snapshot& snapshot, const std::string& key) {
   const auto found = snapshot.config.find(key);
@@ -54,12 +56,18 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.memory = MemoryPeaks(snapshot);
 
   const StepRange range = DetailRange(report.steps, options.detail_steps);
-  report.slowest_collectives = Slowest(Collectives(snapshot, range.first, range.last));
+  StallGroups groups;
+  for (int first = range.first; first <= range.last; first += kStepsAtATime) {
+    const int last = std::min(first + kStepsAtATime - 1, range.last);
+    std::vector<CollectiveRun> runs = Collectives(snapshot, first, last);
+    groups.Add(Stalls(snapshot, first, last));
+    runs.insert(runs.end(), report.slowest_collectives.begin(), report.slowest_collectives.end());
+    report.slowest_collectives = Slowest(std::move(runs));
+  }
   const auto num_rank_steps = std::count_if(
       report.steps.begin(), report.steps.end(),
       [&](const StepBreakdown& row) { return row.step >= range.first && row.step <= range.last; });
-  report.stalls =
-      GroupStalls(Stalls(snapshot, range.first, range.last), static_cast<int>(num_rank_steps));
+  report.stalls = groups.Sorted(static_cast<int>(num_rank_steps));
   if (report.stalls.size() > kListed) report.stalls.resize(kListed);
 
   report.transport = ConfigValue(snapshot, "transport");

@@ -1,9 +1,11 @@
 // RowList: an append-only list whose copies are cheap and share storage: one writer appends, any
 // number of readers hold copies that never change. Rows live in fixed chunks, so a published row
-// never moves.
+// never moves. Rows with a step are found by it without looking at most of them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -28,6 +30,7 @@ class RowList {
   // may be appended to only if no other copy of it was ever appended to.
   void Append(T row) {
     if (size_ % kChunkRows == 0) {
+      NoteSteps();
       auto chunk = std::make_shared<std::vector<T>>();
       chunk->reserve(kChunkRows);  // never reallocates: readers keep reading rows below their size
       chunks_.push_back(std::move(chunk));
@@ -35,6 +38,21 @@ class RowList {
     SHARDSCOPE_CHECK(chunks_.back()->size() == size_ % kChunkRows);
     chunks_.back()->push_back(std::move(row));
     ++size_;
+  }
+
+  // Calls visit(row, index) for every row of the steps [first, last], in order.
+  template <typename Visit>
+  void ForEachOfSteps(int first, int last, Visit&& visit) const {
+    for (size_t chunk = 0; chunk * kChunkRows < size_; ++chunk) {
+      const bool elsewhere =
+          chunk < steps_.size() && (steps_[chunk].largest < first || steps_[chunk].smallest > last);
+      if (elsewhere) continue;
+      const size_t end = std::min((chunk + 1) * kChunkRows, size_);
+      for (size_t at = chunk * kChunkRows; at < end; ++at) {
+        const T& row = (*this)[at];
+        if (row.step >= first && row.step <= last) visit(row, at);
+      }
+    }
   }
 
   class Iterator {
@@ -90,7 +108,26 @@ class RowList {
   Iterator end() const { return Iterator(this, size_); }
 
  private:
+  struct StepRange {
+    int32_t smallest = 0;
+    int32_t largest = 0;
+  };
+
+  // The steps of the chunk that just became full.
+  void NoteSteps() {
+    if constexpr (requires(const T& row) { row.step; }) {
+      if (chunks_.empty()) return;
+      StepRange range{chunks_.back()->front().step, chunks_.back()->front().step};
+      for (const T& row : *chunks_.back()) {
+        range.smallest = std::min(range.smallest, row.step);
+        range.largest = std::max(range.largest, row.step);
+      }
+      steps_.push_back(range);
+    }
+  }
+
   std::vector<std::shared_ptr<std::vector<T>>> chunks_;
+  std::vector<StepRange> steps_;  // of the full chunks, but for the last
   size_t size_ = 0;
 };
 

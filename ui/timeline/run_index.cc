@@ -47,8 +47,8 @@ int64_t EndOfStep(const query::RankRows& rows, int32_t step) {
   return found == rows.steps.end() ? INT64_MIN : found->end_ns;
 }
 
-// Communication minus compute in [from_ns, until_ns), as analysis::IntervalsOf(), but from the
-// columns, so that it costs what is new.
+// Communication minus compute in [from_ns, until_ns), from the columns, so that it costs what is
+// new.
 std::vector<analysis::Interval> Exposed(const RankIndex& rank, int64_t from_ns, int64_t until_ns) {
   std::vector<analysis::Interval> communication;
   std::vector<analysis::Interval> compute;

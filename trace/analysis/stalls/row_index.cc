@@ -22,17 +22,16 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, int f
              int last_step, std::vector<StepIndex>* result) {
   std::map<int32_t, StepIndex> steps;
   StepIndex* current = nullptr;  // op runs of a step come together
-  for (const query::OpRun& run : rows.op_runs) {
-    if (run.step < first_step || run.step > last_step) continue;
+  rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& run, size_t) {
     const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
-    if (op == nullptr) continue;
+    if (op == nullptr) return;
     if (current == nullptr || current->step != run.step) {
       current = &steps[run.step];
       current->rank = rows.rank;
       current->step = run.step;
     }
     current->runs.push_back({&run, op});
-  }
+  });
   for (const query::Step& step : rows.steps) {
     const auto found = steps.find(step.step);
     if (found == steps.end()) continue;

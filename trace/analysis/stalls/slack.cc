@@ -77,10 +77,11 @@ PrefetchSlack SlackOf(const query::Snapshot& snapshot, int64_t all_gather_op_run
   PrefetchSlack slack;
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (rows == nullptr) return slack;
+  // Ids ascend in commit order.
   const auto gather =
-      std::find_if(rows->op_runs.begin(), rows->op_runs.end(),
-                   [&](const query::OpRun& run) { return run.id == all_gather_op_run; });
-  if (gather == rows->op_runs.end()) return slack;
+      std::lower_bound(rows->op_runs.begin(), rows->op_runs.end(), all_gather_op_run,
+                       [](const query::OpRun& run, int64_t wanted) { return run.id < wanted; });
+  if (gather == rows->op_runs.end() || gather->id != all_gather_op_run) return slack;
   const query::PlanOp* gather_op = snapshot.FindPlanOp(gather->plan_op);
   if (gather_op == nullptr || gather_op->op_class != query::OpClass::kAllGather) return slack;
   const FirstUse first = FindFirstUse(snapshot, *gather_op);

@@ -296,12 +296,11 @@ std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int l
   return stalls;
 }
 
-std::vector<StallGroup> GroupStalls(const std::vector<Stall>& stalls, int num_rank_steps) {
-  std::map<std::tuple<std::string, std::string, StallCause, std::string>, StallGroup> groups;
+void StallGroups::Add(const std::vector<Stall>& stalls) {
   for (const Stall& stall : stalls) {
     const bool slot = stall.cause == StallCause::kSlot;
     const std::string op_name = slot ? "" : stall.op_name;
-    StallGroup& group = groups[{op_name, stall.blocking_name, stall.cause, stall.cause_object}];
+    StallGroup& group = groups_[{op_name, stall.blocking_name, stall.cause, stall.cause_object}];
     if (group.count == 0) {
       group.op_name = op_name;
       group.blocking_name = stall.blocking_name;
@@ -314,12 +313,14 @@ std::vector<StallGroup> GroupStalls(const std::vector<Stall>& stalls, int num_ra
     group.total_ns += stall.stall_ns;
     ++group.count;
   }
+}
+
+std::vector<StallGroup> StallGroups::Sorted(int num_rank_steps) const {
   std::vector<StallGroup> sorted;
-  for (auto& [key, group] : groups) {
-    if (num_rank_steps > 0) {
-      group.ns_per_step = static_cast<double>(group.total_ns) / num_rank_steps;
-    }
-    sorted.push_back(std::move(group));
+  for (const auto& [key, group] : groups_) {
+    sorted.push_back(group);
+    if (num_rank_steps <= 0) continue;
+    sorted.back().ns_per_step = static_cast<double>(group.total_ns) / num_rank_steps;
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const StallGroup& a, const StallGroup& b) {
     return a.total_ns > b.total_ns;

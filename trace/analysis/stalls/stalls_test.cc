@@ -176,7 +176,7 @@ TEST_F(StallsTest, WhatIsNoStall) {
   EXPECT_TRUE(Stalls(*test_.Build(), 1, 5).empty());
 }
 
-TEST(GroupStalls, AddsUpPlacesAndMergesSlots) {
+TEST(StallGroups, AddsUpPlacesAndMergesSlots) {
   Stall first;
   first.op_name = "B m0 block1 backward";
   first.blocking_name = "B m0 block1 all_gather";
@@ -195,8 +195,10 @@ TEST(GroupStalls, AddsUpPlacesAndMergesSlots) {
   slot.stall_ns = 50;
   Stall slot_elsewhere = slot;
   slot_elsewhere.op_name = "F m0 block2 forward";
-  const std::vector<StallGroup> groups =
-      GroupStalls({first, second, other, slot, slot_elsewhere}, 4);
+  StallGroups added;
+  added.Add({first, second, other});
+  added.Add({slot, slot_elsewhere});
+  const std::vector<StallGroup> groups = added.Sorted(4);
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[0].cause, StallCause::kSlot);
   EXPECT_EQ(groups[0].total_ns, 100);
