@@ -133,7 +133,8 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Sour
 Result<SnapshotPtr> ReadSnapshot(const std::string& path) {
   const Result<store::RunFolder> run = store::FindRun(path);
   if (!run.ok()) return run.status();
-  Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run.value());
+  Result<std::unique_ptr<store::RunSource>> source =
+      store::RunSource::Open(run.value(), store::RunSource::Purpose::kReadOnce);
   if (!source.ok()) return source.status();
   SnapshotBuilder builder(run.value().path, run.value().name);
   while (true) {

@@ -46,17 +46,22 @@ Row ReadRow(const Statement& statement) {
   return row;
 }
 
+// A file of a run has ids below this; larger ones are claims of a damaged file.
+inline constexpr int64_t kIdsPerFile = int64_t{1} << 40;
+
 // Makes the ids of one file of a run distinct from those of the others. Negative ids mean "none".
 template <typename Row>
 void ShiftIds(int64_t shift, Row* row) {
   if (shift == 0) return;
   schema::TableOf<Row>::ForEachId(*row, [&](int64_t& id) {
-    if (id >= 0) id += shift;
+    if (id >= 0) id = id < kIdsPerFile ? id + shift : -1;
   });
 }
 
-// The shift of the file with this position in its run: 2^40 rows a file.
-inline int64_t IdShift(size_t file_index) { return static_cast<int64_t>(file_index) << 40; }
+// The shift of the file with this position in its run.
+inline int64_t IdShift(size_t file_index) {
+  return static_cast<int64_t>(file_index) * kIdsPerFile;
+}
 
 // Some rows of every table.
 template <typename List>

@@ -37,7 +37,7 @@ Result<Database> Merge(const RunFolder& run) {
   for (const std::string& table : schema::FinishedTables()) {
     SHARDSCOPE_RETURN_IF_ERROR(merged->Execute(table));
   }
-  Result<std::unique_ptr<RunSource>> source = RunSource::Open(run);
+  Result<std::unique_ptr<RunSource>> source = RunSource::Open(run, RunSource::Purpose::kReadOnce);
   if (!source.ok()) return source.status();
   for (bool more = true; more;) {
     RowBatch batch;

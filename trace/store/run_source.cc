@@ -16,8 +16,8 @@ void ShiftAll(int64_t shift, RowBatch* batch) {
 
 }  // namespace
 
-Result<std::unique_ptr<RunSource>> RunSource::Open(const RunFolder& run) {
-  std::unique_ptr<RunSource> source(new RunSource(run));
+Result<std::unique_ptr<RunSource>> RunSource::Open(const RunFolder& run, Purpose purpose) {
+  std::unique_ptr<RunSource> source(new RunSource(run, purpose));
   for (const TraceFile& file : run.traces) SHARDSCOPE_RETURN_IF_ERROR(source->AddFile(file));
   source->whole_folder_ = run.traces.size() == ListTraces(run.path).size();
   return source;
@@ -51,8 +51,18 @@ Result<bool> RunSource::Read(RowBatch* batch) {
     if (!left.ok()) return left.status();
     more |= left.value();
     ShiftAll(IdShift(i), &rows);
-    AppendRows(&rows, batch);
+    if (sources_.size() == 1) {
+      merger_.PassOnly(std::move(rows), batch);
+    } else {
+      merger_.Add(i, std::move(rows));
+    }
   }
+  if (sources_.size() == 1) return more;
+  const bool last = state() != SourceState::kLive || purpose_ == Purpose::kReadOnce;
+  merger_.Take(more   ? ClockMerger::Outlook::kMoreRows
+               : last ? ClockMerger::Outlook::kLast
+                      : ClockMerger::Outlook::kLive,
+               batch);
   return more;
 }
 

@@ -1,11 +1,13 @@
 // RunSource: all trace files of a run as one Source. Ids of the second and later files are shifted
-// (row_io.h), so that they stay distinct.
+// (row_io.h), so that they stay distinct, and times are put on the clock of the first file
+// (merge/clock_merger.h).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "trace/store/merge/clock_merger.h"
 #include "trace/store/run_folder.h"
 #include "trace/store/source.h"
 
@@ -13,21 +15,28 @@ namespace shardscope::store {
 
 class RunSource final : public Source {
  public:
-  static Result<std::unique_ptr<RunSource>> Open(const RunFolder& run);
+  enum class Purpose : uint8_t {
+    kFollow,   // Read is called again and again
+    kReadOnce  // until it returns false: then nothing is kept for better knowledge of the clocks
+  };
+  static Result<std::unique_ptr<RunSource>> Open(const RunFolder& run,
+                                                 Purpose purpose = Purpose::kFollow);
 
   Result<bool> Read(RowBatch* batch) override;
   SourceState state() const override;
 
  private:
-  explicit RunSource(RunFolder run) : run_(std::move(run)) {}
+  RunSource(RunFolder run, Purpose purpose) : run_(std::move(run)), purpose_(purpose) {}
 
   Status AddFile(const TraceFile& file);
   void AddNewFiles();
 
   RunFolder run_;
+  const Purpose purpose_;
   bool whole_folder_ = false;  // not just one file of it
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<std::string> stems_;
+  ClockMerger merger_;
   int64_t next_look_ns_ = 0;
 };
 

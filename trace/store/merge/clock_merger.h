@@ -1,0 +1,87 @@
+// ClockMerger: the rows of several files of one run, put on one clock.
+//
+// Processes of one host share CLOCK_MONOTONIC, so their files share a clock and pass unchanged; the
+// clock of the first file is the common one. Other clocks are placed by the collectives that they
+// share with a placed clock, or, without any, by the time of day. Until a clock is placed the rows
+// of its files wait, for a second at most while a run is live. Used by one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/store/merge/clock_estimate.h"
+#include "trace/store/merge/clock_facts.h"
+#include "trace/store/merge/collective_matcher.h"
+#include "trace/store/row_io.h"
+
+namespace shardscope::store {
+
+class ClockMerger {
+ public:
+  enum class Outlook : uint8_t {
+    kMoreRows,  // the files have more rows to give at once
+    kLive,      // all that was there is read; more may come
+    kLast       // no rows will come
+  };
+
+  // While there is only file 0: its rows, as they are.
+  void PassOnly(RowBatch rows, RowBatch* batch);
+
+  // Takes the new rows of a file, ids made distinct already. Files count from 0.
+  void Add(size_t file, RowBatch rows);
+
+  // Appends to *batch the rows whose clock is placed, in the order they came, and what is known of
+  // the clocks as rows of meta.
+  void Take(Outlook outlook, RowBatch* batch);
+
+ private:
+  static constexpr size_t kNone = ~size_t{0};
+
+  struct File {
+    size_t clock = kNone;
+    std::string host;
+    std::string pid;
+    std::vector<schema::ClockRow> readings;  // the first ones
+    RowBatch passing;                        // rows without times
+    RowBatch waiting;                        // rows with times
+    size_t num_waiting = 0;
+    size_t seen_collectives = 0;  // of `waiting`, by the matcher
+    size_t seen_op_runs = 0;
+    int64_t waiting_since_ns = 0;
+  };
+  struct Clock {
+    std::vector<size_t> files;
+    ClockEstimate estimate;
+    ClockMethod method = ClockMethod::kUnknown;
+    Residuals residuals;
+    bool placed() const { return method == ClockMethod::kReference || estimate.placed(); }
+  };
+  struct Shared {
+    SharedCollective times;
+    bool compared = false;  // became pairs of ends
+  };
+
+  void Note(File* file, const RowBatch& rows);
+  void Identify(size_t index, bool must);
+  bool SameClock(const File& a, const File& b) const;
+  void Match();
+  void Compare();
+  bool CompareOne(const SharedCollective& times);
+  void Place(Outlook outlook);
+  void PlaceByTimeOfDay(Clock* clock);
+  bool Overdue(const Clock& clock, Outlook outlook) const;
+  void Release(Outlook outlook, RowBatch* batch);
+  void Measure(Outlook outlook);
+  void Tell(Outlook outlook, RowBatch* batch);
+  ClockFacts FactsOf(const Clock& clock) const;
+
+  std::vector<File> files_;
+  std::vector<Clock> clocks_;
+  CollectiveMatcher matcher_;
+  std::vector<Shared> shared_;  // not measured yet
+  int64_t next_tell_ns_ = 0;
+  std::vector<std::string> told_;
+};
+
+}  // namespace shardscope::store
