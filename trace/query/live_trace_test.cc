@@ -166,32 +166,6 @@ TEST(Recorder, FullRingIsCounted) {
   EXPECT_EQ(recorder->Dropped().at("memory"), stored["memory"]);
 }
 
-TEST(Recorder, SizeBoundIsKeptAndCounted) {
-  TestFolder folder;
-  constexpr int64_t kBound = 2 << 20;
-  auto recorder = OpenRecorder(folder.path(), 1 << 14, kBound);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
-  constexpr int kRows = 100'000;
-  for (int i = 0; i < kRows; ++i) {
-    recorder->Record(OpAt(plan_op, 0, 0, i, i + 1));
-    if (i % 1000 == 999) {
-      ASSERT_TRUE(recorder->Flush().ok());
-    }
-  }
-  ASSERT_TRUE(recorder->Finish().ok());
-  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder.path());
-  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
-  const auto rows = static_cast<int64_t>(snapshot.value()->ranks.at(0).op_runs.size());
-  EXPECT_GT(rows, 0);
-  EXPECT_LT(rows, kRows);
-  EXPECT_EQ(rows + recorder->Dropped().at("engine"), kRows);
-  bool said = false;
-  for (const Capability& row : snapshot.value()->capabilities) {
-    said = said || row.reason.find("record.max_bytes") != std::string::npos;
-  }
-  EXPECT_TRUE(said);
-}
-
 TEST(Recorder, WindowLeavesOutWithoutLoss) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path());

@@ -1,6 +1,9 @@
 #include "trace/record/batch_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace shardscope::record {
 namespace {
@@ -13,6 +16,20 @@ int64_t TimeOf(const schema::MemoryEventRow& row) { return row.executed_ns; }
 int64_t TimeOf(const schema::CounterRow& row) { return row.time_ns; }
 
 }  // namespace
+
+Result<std::unique_ptr<BatchWriter>> BatchWriter::Create(const std::string& folder,
+                                                         int64_t max_bytes) {
+  if (max_bytes > 0 && max_bytes < kMinMaxBytes) {
+    return Status::Error(
+        fmt::format("record.max_bytes must be 0 (no limit) or at least {} bytes", kMinMaxBytes));
+  }
+  std::unique_ptr<BatchWriter> batches(new BatchWriter(max_bytes));
+  Result<std::unique_ptr<store::TraceWriter>> writer =
+      store::TraceWriter::Create(folder, batches->bound_.checkpoint_pages());
+  if (!writer.ok()) return writer.status();
+  batches->writer_ = std::move(writer).value();
+  return batches;
+}
 
 template <typename Row>
 Status BatchWriter::InsertHot(const Row& row) {
@@ -48,11 +65,16 @@ Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, size_t* bu
                    [](const T* a, const T* b) { return TimeOf(*a) < TimeOf(*b); });
   const size_t kind = static_cast<size_t>(kKindOf<T>);
   Status status;
-  if (over_bound_) {
+  if (!gone_.ok()) {
+    lost_to_errors_[kind] += static_cast<int64_t>(rows.size());
+  } else if (bound_.full()) {
     lost_to_bound_[kind] += static_cast<int64_t>(rows.size());
   } else {
-    batch_rows_[kind] += static_cast<int64_t>(rows.size());
-    for (size_t i = 0; i < rows.size() && status.ok(); ++i) status = InsertHot(*rows[i]);
+    for (const T* row : rows) {
+      if (!bound_.Admit(*row)) continue;
+      ++batch_rows_[kind];
+      if (status.ok()) status = InsertHot(*row);
+    }
   }
   for (const auto& [ring, count] : taken) ring->Pop(count);
   return status;
@@ -69,7 +91,7 @@ Status BatchWriter::WriteRareRows() {
 }
 
 Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more) {
-  size_t budget = kMaxBatchRows;
+  size_t budget = bound_.batch_rows();
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<OpRecord>(rings, &budget, more));
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::StepRow>(rings, &budget, more));
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::SpanRow>(rings, &budget, more));
@@ -77,29 +99,57 @@ Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* 
   return WriteKind<schema::CounterRow>(rings, &budget, more);
 }
 
+// A hot row may refer to a rare row that was added just before it. Both end in one transaction, so
+// the rare rows may be taken last; no reader sees one without the other.
+Status BatchWriter::WriteTransaction(const std::vector<ThreadRings*>& rings, RareRows* rare,
+                                     bool* more) {
+  SHARDSCOPE_RETURN_IF_ERROR(writer_->Begin());
+  Status status = WriteAllKinds(rings, more);
+  store::RowBatch fresh = rare->Take();
+  store::AppendRows(&fresh, &rare_backlog_);
+  if (status.ok()) status = WriteRareRows();
+  if (status.ok()) {
+    HotCounts rows = committed_;
+    for (size_t kind = 0; kind < kNumHotKinds; ++kind) rows[kind] += batch_rows_[kind];
+    counter_.BeforeCommit(rows);
+    status = writer_->Commit();
+    if (status.ok()) {
+      counter_.AfterCommit();
+      committed_ = rows;
+    }
+  }
+  if (!status.ok()) writer_->Rollback();
+  return status;
+}
+
 Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more) {
   *more = false;
+  if (!gone_.ok()) {
+    (void)rare->Take();
+    (void)WriteAllKinds(rings, more);
+    return gone_;
+  }
   batch_rows_ = {};
   const auto ids_before = last_hot_id_;
-  Status status = writer_->Begin();
-  // A hot row may refer to a rare row that was added just before it. Both end in one transaction,
-  // so the rare rows may be taken last; no reader sees one without the other.
-  if (status.ok()) {
-    status = WriteAllKinds(rings, more);
-    store::RowBatch fresh = rare->Take();
-    store::AppendRows(&fresh, &rare_backlog_);
-    if (status.ok()) status = WriteRareRows();
-    if (status.ok()) status = writer_->Commit();
-    if (!status.ok()) writer_->Rollback();
-  }
+  const Status status = WriteTransaction(rings, rare, more);
+  bound_.EndBatch(status.ok());
   if (status.ok()) {
     rare_backlog_ = {};
   } else {
     last_hot_id_ = ids_before;
     for (size_t kind = 0; kind < kNumHotKinds; ++kind) lost_to_errors_[kind] += batch_rows_[kind];
   }
-  if (max_bytes_ > 0 && !over_bound_) over_bound_ = writer_->SizeBytes() >= max_bytes_;
-  return status;
+  const int64_t last_memory_id = last_hot_id_[schema::TableOf<schema::MemoryEventRow>::kIndex];
+  const Status kept = bound_.Keep(last_memory_id, writer_.get());
+  return status.ok() ? kept : status;
+}
+
+Status BatchWriter::CheckFile() {
+  if (!gone_.ok()) return gone_;
+  gone_ = writer_->CheckFile();
+  if (gone_.ok()) return gone_;
+  for (size_t kind = 0; kind < kNumHotKinds; ++kind) lost_to_errors_[kind] += committed_[kind];
+  return gone_;
 }
 
 }  // namespace shardscope::record

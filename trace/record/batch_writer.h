@@ -5,29 +5,33 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <utility>
+#include <string>
 #include <vector>
 
+#include "trace/record/commit_counter.h"
 #include "trace/record/rare_rows.h"
+#include "trace/record/size_bound.h"
 #include "trace/record/thread_rings.h"
 #include "trace/store/writer.h"
 
 namespace shardscope::record {
 
-inline constexpr size_t kMaxBatchRows = 10'000;
-
 class BatchWriter {
  public:
-  // `max_bytes`: once the file is that big, hot rows are counted instead of written; 0 = unbounded.
-  BatchWriter(std::unique_ptr<store::TraceWriter> writer, int64_t max_bytes)
-      : writer_(std::move(writer)), max_bytes_(max_bytes) {}
+  // `max_bytes`: of the whole trace (size_bound.h); 0 = unbounded.
+  static Result<std::unique_ptr<BatchWriter>> Create(const std::string& folder, int64_t max_bytes);
 
-  // Commits up to kMaxBatchRows hot rows of the rings, after all rare rows that came before them.
+  // Commits a batch of hot rows from the rings, after all rare rows that came before them.
   // *more says whether rows were left. If the commit fails, the batch's hot rows are lost and
   // counted; its rare rows come again with the next batch.
   Status WriteBatch(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);
 
-  // Rows lost because the file reached its bound, and rows of batches that could not be committed.
+  // Whether the file is still at its place; if not, all rows from now on are lost to errors.
+  Status CheckFile();
+
+  // Rows removed to keep the size bound (table meta says so), rows for which it left no room, and
+  // rows of batches that could not be committed.
+  const HotCounts& removed() const { return bound_.removed(); }
   const HotCounts& lost_to_bound() const { return lost_to_bound_; }
   const HotCounts& lost_to_errors() const { return lost_to_errors_; }
 
@@ -41,13 +45,18 @@ class BatchWriter {
   Status InsertHot(const OpRecord& record);
   template <typename Row>
   Status InsertHot(const Row& row);
+  Status WriteTransaction(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);
 
+  explicit BatchWriter(int64_t max_bytes) : bound_(max_bytes) {}
+
+  SizeBound bound_;
   std::unique_ptr<store::TraceWriter> writer_;
-  const int64_t max_bytes_;
-  bool over_bound_ = false;
+  CommitCounter counter_;
+  Status gone_;                                               // the error of CheckFile
   store::RowBatch rare_backlog_;                              // not committed yet
   std::array<int64_t, schema::kNumTables> last_hot_id_ = {};  // ids of rare rows are RareRows'
   HotCounts batch_rows_ = {};                                 // drained into the open batch
+  HotCounts committed_ = {};
   HotCounts lost_to_bound_ = {};
   HotCounts lost_to_errors_ = {};
 };

@@ -1,6 +1,7 @@
 #include "trace/record/live_recorder.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -29,20 +30,19 @@ thread_local RememberedRings remembered;
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options) {
-  Result<std::unique_ptr<store::TraceWriter>> writer =
-      store::TraceWriter::Create(options.run_folder);
-  if (!writer.ok()) return writer.status();
-  auto recorder = std::make_unique<LiveRecorder>(options, std::move(writer).value());
+  Result<std::unique_ptr<BatchWriter>> batches =
+      BatchWriter::Create(options.run_folder, options.max_bytes);
+  if (!batches.ok()) return batches.status();
+  auto recorder = std::make_unique<LiveRecorder>(options, std::move(batches).value());
   SHARDSCOPE_RETURN_IF_ERROR(recorder->Start(options));
   return std::unique_ptr<Recorder>(std::move(recorder));
 }
 
-LiveRecorder::LiveRecorder(const RecorderOptions& options,
-                           std::unique_ptr<store::TraceWriter> writer)
+LiveRecorder::LiveRecorder(const RecorderOptions& options, std::unique_ptr<BatchWriter> batches)
     : key_(NextKey()),
       ring_records_(options.ring_records),
-      batches_(std::move(writer), options.max_bytes),
-      path_(batches_.trace().file().LivePath()) {}
+      batches_(std::move(batches)),
+      path_(batches_->trace().file().LivePath()) {}
 
 LiveRecorder::~LiveRecorder() { StopThread(); }
 
@@ -103,16 +103,24 @@ void LiveRecorder::Drain() {
   bool more = true;
   // Bounded: threads that record faster than the disk takes it must not keep a Flush waiting.
   for (size_t batch = 0; more && batch < 1000; ++batch) {
-    const Status status = batches_.WriteBatch(AllRings(), &rare_, &more);
-    const std::lock_guard lock(result_mutex_);
-    if (!status.ok() && status_.ok()) {
-      status_ = Status::Error("the trace loses records: " + status.message());
-    }
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
-      lost_by_writer_[kind] = batches_.lost_to_bound()[kind] + batches_.lost_to_errors()[kind];
+    const Status status = batches_->WriteBatch(AllRings(), &rare_, &more);
+    SetError(status);
+    last_failed_ = !status.ok();
+    {
+      const std::lock_guard lock(result_mutex_);
+      for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+        lost_by_writer_[kind] = batches_->removed()[kind] + batches_->lost_to_bound()[kind] +
+                                batches_->lost_to_errors()[kind];
+      }
     }
     if (!status.ok()) return;
   }
+}
+
+void LiveRecorder::SetError(const Status& status) {
+  const std::lock_guard lock(result_mutex_);
+  if (status.ok() || !status_.ok()) return;
+  status_ = Status::Error("the trace loses records: " + status.message());
 }
 
 void LiveRecorder::ReportLoss(HotKind kind, std::string_view reason, int64_t dropped) {
@@ -135,8 +143,9 @@ void LiveRecorder::ReportLosses() {
   };
   report(full_rings, &reported_rings_,
          "a ring was full: records came faster than they were written");
-  report(batches_.lost_to_bound(), &reported_bound_, "the trace reached record.max_bytes");
-  report(batches_.lost_to_errors(), &reported_errors_, "writing the trace failed");
+  report(batches_->lost_to_bound(), &reported_bound_,
+         "record.max_bytes leaves no room beside the plan of the run");
+  report(batches_->lost_to_errors(), &reported_errors_, "writing the trace failed");
 }
 
 void LiveRecorder::AddClockPair() {
@@ -151,6 +160,7 @@ void LiveRecorder::AddClockPair() {
 }
 
 void LiveRecorder::WriterThread() {
+  pthread_setname_np(pthread_self(), "recorder");  // as top and debuggers show it
   int64_t next_clock_ns = MonotonicNs() + kNsPerSecond;
   while (true) {
     uint64_t wanted = 0;
@@ -161,9 +171,11 @@ void LiveRecorder::WriterThread() {
       wanted = flushes_wanted_;
       stopping = stopping_;
     }
-    ReportLosses();
+    // While nothing can be written, rows about that would only pile up.
+    if (!last_failed_ || stopping) ReportLosses();
     if (stopping || MonotonicNs() >= next_clock_ns) {
       AddClockPair();
+      SetError(batches_->CheckFile());
       next_clock_ns = MonotonicNs() + kNsPerSecond;
     }
     Drain();
@@ -203,13 +215,13 @@ Status LiveRecorder::Finish() {
   // What the last drain itself lost.
   ReportLosses();
   Drain();
-  const Status finished = batches_.trace().Finish();
+  const Status finished = batches_->trace().Finish();
   const std::lock_guard lock(result_mutex_);
   if (!finished.ok()) {
     if (status_.ok()) status_ = finished;
     return finished;
   }
-  path_ = batches_.trace().file().FinishedPath();
+  path_ = batches_->trace().file().FinishedPath();
   return status_;
 }
 

@@ -22,7 +22,7 @@ namespace shardscope::record {
 
 class LiveRecorder final : public Recorder {
  public:
-  LiveRecorder(const RecorderOptions& options, std::unique_ptr<store::TraceWriter> writer);
+  LiveRecorder(const RecorderOptions& options, std::unique_ptr<BatchWriter> batches);
   // Without Finish() the live file stays; whoever opens it finishes it as `cut`.
   ~LiveRecorder() override;
 
@@ -62,6 +62,7 @@ class LiveRecorder final : public Recorder {
   void StopThread();
   // Writer thread only: drains what is there when it is called.
   void Drain();
+  void SetError(const Status& status);
   void AddClockPair();
   // Adds capability rows for what was lost since the last call.
   void ReportLosses();
@@ -70,7 +71,8 @@ class LiveRecorder final : public Recorder {
   const uint64_t key_;  // never reused, unlike `this`: what threads remember their rings by
   const size_t ring_records_;
   RareRows rare_;
-  BatchWriter batches_;
+  const std::unique_ptr<BatchWriter> batches_;  // writer thread
+  bool last_failed_ = false;                    // the last batch; writer thread
   std::atomic<bool> recording_ = true;
 
   mutable std::mutex threads_mutex_;

@@ -37,6 +37,11 @@ def has_id(table):
     return table.columns[0].name == "id"
 
 
+def per_step(table):
+    """Memory events may lie outside steps; rare rows (markers) concern a step without being part of it."""
+    return table.hot and table.name != "memory_event" and any(column.name == "step" for column in table.columns)
+
+
 def field(table, column):
     initial = {"int64_t": " = 0", "double": " = 0"}.get(cpp_type(table, column), "")
     unit = f" [{column.unit}]" if column.unit else ""
@@ -73,6 +78,7 @@ struct TableOf<{row_type(table)}> {{
       "INSERT OR REPLACE INTO {table.name}({", ".join(names)}) VALUES({", ".join("?" * len(names))})";
   static constexpr const char* kSelect = "SELECT {", ".join(names)} FROM {table.name}";
   static constexpr bool kHasId = {str(has_id(table)).lower()};
+  static constexpr bool kPerStep = {str(per_step(table)).lower()};
   template <typename R, typename F>
   static void ForEachField(R& row, F&& visit) {{
     {fields}
@@ -98,6 +104,7 @@ def columns_header():
 //   ForEachField(row, visit)  calls visit(field) in the order of kInsert and kSelect.
 //   ForEachId(row, visit)     calls visit(field) on the row's own id and on every id it refers to.
 //   ForEachMoment(row, visit) calls visit(field) on every time of CLOCK_MONOTONIC.
+//   kPerStep                  every row is part of one step (column step).
 #pragma once
 
 #include <cstddef>
@@ -180,7 +187,8 @@ def ddl_source():
         return f"const std::vector<std::string>& {name}() {{\n  static const std::vector<std::string> kAll = {{\n" \
                f"    {lines}}};\n  return kAll;\n}}\n\n"
 
-    info = [f'{{"{table.name}", "{", ".join((*table.clustered_by, table.columns[0].name))}"}}' for table in tables.TABLES]
+    info = [f'{{"{table.name}", "{", ".join((*table.clustered_by, table.columns[0].name))}", '
+            f'{str(table.hot).lower()}, {str(per_step(table)).lower()}}}' for table in tables.TABLES]
     view_lines = ",\n    ".join(view_items)
     table_lines = ",\n    ".join(info)
     return f"""// {NOTE}
@@ -229,6 +237,8 @@ struct View {{
 struct TableInfo {{
   std::string name;
   std::string order;  // the columns that a finished trace orders it by
+  bool hot;           // recorded by the threads that train
+  bool per_step;      // hot, and every row belongs to a step (column step)
 }};
 
 // In the order of tables.py, as the next two.

@@ -160,4 +160,8 @@ ORDER BY 1, 3 DESC;
 
 -- What was lost, by source and reason; no row means that nothing was.
 CREATE VIEW v_dropped AS
-SELECT source, reason, sum(dropped) AS dropped FROM capability WHERE dropped > 0 GROUP BY source, reason;
+SELECT source, reason, sum(dropped) AS dropped FROM capability WHERE dropped > 0 GROUP BY source, reason
+UNION ALL
+SELECT substr(m.key, 9), 'steps to ' || s.value || ' were removed to keep record.max_bytes', CAST(m.value AS INTEGER)
+FROM meta m JOIN meta s ON s.key = 'dropped_through_step'
+WHERE m.key IN ('dropped_engine', 'dropped_memory') AND CAST(m.value AS INTEGER) > 0;

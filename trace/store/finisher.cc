@@ -5,43 +5,63 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <limits>
+#include <vector>
 
 #include "trace/schema/columns.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/database.h"
 #include "trace/store/reader.h"
+#include "trace/store/writer.h"
 
 namespace shardscope::store {
 namespace {
 
-Status SyncPath(const std::string& path, int flags) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
-  if (descriptor < 0) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
-  const int code = fsync(descriptor);
-  const std::string error = code == 0 ? "" : SystemError();
-  close(descriptor);
-  if (code != 0) return Status::Error(fmt::format("cannot write {} to disk: {}", path, error));
-  return Status::Ok();
+constexpr int64_t kNoStep = std::numeric_limits<int32_t>::min();
+
+// One table of all segments in the order of a finished trace (writer.h, Note: Segments).
+std::string SelectRows(const schema::TableInfo& table, size_t num_segments) {
+  // The newest segment has all rare rows.
+  if (!table.hot) return fmt::format("SELECT * FROM segment{}.{}", num_segments - 1, table.name);
+  std::string select;
+  for (size_t i = 0; i < num_segments; ++i) {
+    select += fmt::format("{}SELECT * FROM segment{}.{} WHERE 1", i == 0 ? "" : " UNION ALL ", i,
+                          table.name);
+    if (table.per_step) {
+      select += fmt::format(
+          " AND step > coalesce((SELECT CAST(value AS INTEGER) FROM segment{}.meta WHERE key = "
+          "'{}'), {})",
+          num_segments - 1, kDroppedThroughStep, kNoStep);
+    }
+    if (i > 0) {
+      select += fmt::format(" AND id > coalesce((SELECT max(id) FROM segment{}.{}), 0)", i - 1,
+                            table.name);
+    }
+  }
+  return select;
 }
 
-Status CopyTables(const TraceFile& file, const std::string& state, Database* target) {
+Status CopyTables(const std::vector<std::string>& segments, const std::string& state,
+                  Database* target) {
   // No journal: until the rename nobody knows of this file, and after a crash it is built anew.
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute(
-      fmt::format("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
+      fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
                   "PRAGMA trusted_schema=OFF; PRAGMA application_id={}; PRAGMA user_version={}",
-                  schema::kApplicationId, schema::kVersion)));
-  Result<Statement> attach = target->Prepare("ATTACH ? AS live");
-  if (!attach.ok()) return attach.status();
-  const std::string uri = ReadOnlyUri(file.LivePath());
-  attach->Bind(1, std::string_view(uri));
-  SHARDSCOPE_RETURN_IF_ERROR(attach->Run());
+                  kPageBytes, schema::kApplicationId, schema::kVersion)));
+  for (size_t i = 0; i < segments.size(); ++i) {
+    Result<Statement> attach = target->Prepare(fmt::format("ATTACH ? AS segment{}", i));
+    if (!attach.ok()) return attach.status();
+    const std::string uri = ReadOnlyUri(segments[i]);
+    attach->Bind(1, std::string_view(uri));
+    SHARDSCOPE_RETURN_IF_ERROR(attach->Run());
+  }
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute("BEGIN"));
   const std::vector<schema::TableInfo>& tables = schema::Tables();
   for (size_t i = 0; i < tables.size(); ++i) {
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(schema::FinishedTables()[i]));
-    SHARDSCOPE_RETURN_IF_ERROR(
-        target->Execute(fmt::format("INSERT INTO main.{0} SELECT * FROM live.{0} ORDER BY {1}",
-                                    tables[i].name, tables[i].order)));
+    SHARDSCOPE_RETURN_IF_ERROR(target->Execute(
+        fmt::format("INSERT INTO main.{} SELECT * FROM ({}) ORDER BY {}", tables[i].name,
+                    SelectRows(tables[i], segments.size()), tables[i].order)));
   }
   for (const std::string& index : schema::FinishedIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(index));
@@ -52,25 +72,45 @@ Status CopyTables(const TraceFile& file, const std::string& state, Database* tar
   }
   SHARDSCOPE_RETURN_IF_ERROR(
       target->Execute(fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", state)));
-  SHARDSCOPE_RETURN_IF_ERROR(target->Execute("COMMIT"));
-  return target->Execute("DETACH live");
+  return target->Execute("COMMIT");
 }
 
-void RemoveDatabase(const std::string& path) {
-  unlink(path.c_str());
-  unlink((path + "-wal").c_str());
-  unlink((path + "-shm").c_str());
+// A segment that was being started when the writer died may be there too.
+void RemoveLive(const TraceFile& file, const std::vector<int64_t>& segments) {
+  for (const int64_t segment : segments) RemoveDatabase(file.LivePath(segment));
+  RemoveDatabase(file.LivePath(segments.back() + 1) + ".new");
+}
+
+// Checks the segments before anything of them is copied. Returns the state that the newest gives.
+Result<std::string> CheckSegments(const TraceFile& file, const std::vector<int64_t>& segments) {
+  std::string state;
+  for (const int64_t segment : segments) {
+    Result<TraceReader> reader = TraceReader::Open(file.LivePath(segment));
+    if (!reader.ok()) return reader.status();
+    Result<std::string> value =
+        reader->database().QueryText("SELECT value FROM meta WHERE key = 'state'");
+    if (!value.ok()) return value.status();
+    state = std::move(value).value();
+  }
+  return state;
 }
 
 }  // namespace
 
 Status BuildFinished(const TraceFile& file, const std::string& state) {
+  const std::vector<int64_t> segments = LiveSegments(file);
+  if (segments.empty() || segments.size() > kMaxSegments) {
+    return Status::Error(
+        fmt::format("cannot finish {}: it has {} live files", file.stem, segments.size()));
+  }
+  std::vector<std::string> paths;
+  for (const int64_t segment : segments) paths.push_back(file.LivePath(segment));
   const std::string temporary = file.stem + ".finishing";
   unlink(temporary.c_str());
   {
     Result<Database> target = Database::Open(temporary, Database::Mode::kCreate);
     if (!target.ok()) return target.status();
-    const Status copied = CopyTables(file, state, &*target);
+    const Status copied = CopyTables(paths, state, &*target);
     if (!copied.ok()) {
       unlink(temporary.c_str());
       return copied;
@@ -82,32 +122,26 @@ Status BuildFinished(const TraceFile& file, const std::string& state) {
         fmt::format("cannot rename {} to {}: {}", temporary, file.FinishedPath(), SystemError()));
   }
   SHARDSCOPE_RETURN_IF_ERROR(SyncPath(file.Folder(), O_DIRECTORY));
-  RemoveDatabase(file.LivePath());
+  RemoveLive(file, segments);
   return Status::Ok();
 }
 
 Status FinishIfAbandoned(const TraceFile& file) {
-  if (!Exists(file.LivePath())) return Status::Ok();
+  if (LiveSegments(file).empty()) return Status::Ok();
   Result<TraceLock> lock = TraceLock::TryTake(file);
   if (!lock.ok()) return lock.status();
   if (!lock->held()) return Status::Ok();
-  if (Exists(file.FinishedPath())) {
-    // Killed between the rename and the removal.
-    RemoveDatabase(file.LivePath());
-  } else if (Exists(file.LivePath())) {
-    // Checks the file before anything of it is copied.
-    Result<TraceReader> reader = TraceReader::Open(file.LivePath());
-    if (!reader.ok()) {
-      lock->RemoveAndRelease();
-      return reader.status();
-    }
-    const Result<std::string> state =
-        reader->database().QueryText("SELECT value FROM meta WHERE key = 'state'");
-    if (!state.ok()) return state.status();
-    SHARDSCOPE_RETURN_IF_ERROR(BuildFinished(file, *state == "finishing" ? "finished" : "cut"));
+  Status status;
+  const std::vector<int64_t> segments = LiveSegments(file);
+  if (!segments.empty() && Exists(file.FinishedPath())) {
+    RemoveLive(file, segments);  // killed between the rename and the removal
+  } else if (!segments.empty()) {
+    const Result<std::string> state = CheckSegments(file, segments);
+    status = state.ok() ? BuildFinished(file, *state == "finishing" ? "finished" : "cut")
+                        : state.status();
   }
   lock->RemoveAndRelease();
-  return Status::Ok();
+  return status;
 }
 
 }  // namespace shardscope::store

@@ -8,9 +8,9 @@
 
 namespace shardscope::store {
 
-// Copies <stem>.live.db into a new file with meta.state = `state`, renames that to <stem>.db in one
-// step and removes the live file. A reader that still has the live file open keeps its view of it.
-// Whoever calls holds the trace's lock.
+// Copies the live segments into a new file with meta.state = `state`, renames that to <stem>.db in
+// one step and removes the segments. A reader that still has one open keeps its view of it. Whoever
+// calls holds the trace's lock. After an error the segments are as they were.
 Status BuildFinished(const TraceFile& file, const std::string& state);
 
 // Finishes a trace whose writer has died: state `cut`, or `finished` if the writer died while it

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "trace/base/time.h"
 #include "trace/schema/ddl.h"
@@ -126,12 +127,19 @@ Result<TraceReader> TraceReader::Open(const std::string& path) {
   return reader;
 }
 
+Result<TraceReader> TraceReader::OpenSegment(const TraceFile& file, int64_t segment) {
+  Result<TraceReader> reader = Open(file.LivePath(segment));
+  if (reader.ok()) reader->segment_ = segment;
+  return reader;
+}
+
 Result<TraceReader> TraceReader::OpenNewest(const TraceFile& file) {
   for (int attempt = 1;; ++attempt) {
     // The finished file first: while both exist, the live one is about to be removed.
     const bool live = !Exists(file.FinishedPath());
-    Result<TraceReader> reader = Open(live ? file.LivePath() : file.FinishedPath());
-    if (reader.ok()) reader->live_ = live;
+    const std::vector<int64_t> segments = live ? LiveSegments(file) : std::vector<int64_t>{};
+    const int64_t segment = !live ? 0 : segments.empty() ? 1 : segments.front();
+    Result<TraceReader> reader = live ? OpenSegment(file, segment) : Open(file.FinishedPath());
     if (reader.ok() || !live || attempt == kMaxOpenAttempts) return reader;
     // It was finished just now, or its writer has not written the tables yet.
     if (!Exists(file.FinishedPath()) && !WriterLives(file)) return reader;

@@ -17,10 +17,13 @@ class TraceReader {
   // this program knows, with exactly the expected tables and indexes and no trigger. The views are
   // replaced by this program's own (temporary) ones.
   static Result<TraceReader> Open(const std::string& path);
-  // The finished file of a trace, or else the live one.
+  static Result<TraceReader> OpenSegment(const TraceFile& file, int64_t segment);
+  // The finished file of a trace, or else its oldest live segment.
   static Result<TraceReader> OpenNewest(const TraceFile& file);
 
-  bool live() const { return live_; }
+  bool live() const { return segment_ > 0; }
+  // Number of the live segment; 0: the finished file.
+  int64_t segment() const { return segment_; }
 
   // Calls visit(Row&&) for at most `limit` rows with id > after, ascending. Returns how many.
   template <typename Row, typename Visit>
@@ -59,7 +62,7 @@ class TraceReader {
   }
 
   Database database_;
-  bool live_ = false;
+  int64_t segment_ = 0;
 };
 
 // CREATE TEMP VIEW for every view of the schema, in front of what the file itself has.

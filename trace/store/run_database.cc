@@ -57,7 +57,7 @@ Result<Database> Merge(const RunFolder& run) {
 }  // namespace
 
 Result<Database> OpenRunDatabase(const RunFolder& run) {
-  if (run.traces.size() > 1) return Merge(run);
+  if (run.traces.size() > 1 || LiveSegments(run.traces.front()).size() > 1) return Merge(run);
   Result<TraceReader> reader = TraceReader::OpenNewest(run.traces.front());
   if (!reader.ok()) return reader.status();
   return std::move(reader).value().TakeDatabase();

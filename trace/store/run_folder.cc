@@ -7,18 +7,20 @@
 #include <system_error>
 
 #include "trace/store/finisher.h"
+#include "trace/store/reader.h"
 
 namespace shardscope::store {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A folder that cannot be written to (read-only media, somebody else's run) is still read: its live
-// file stays as it is.
+// Where that is not possible (read-only media, somebody else's run, a full disk) the live file is
+// read as it is.
 Status FinishWherePossible(const RunFolder& run) {
   for (const TraceFile& trace : run.traces) {
-    if (!Exists(trace.LivePath()) || !CanWrite(run.path)) continue;
-    SHARDSCOPE_RETURN_IF_ERROR(FinishIfAbandoned(trace));
+    if (LiveSegments(trace).empty() || !CanWrite(run.path)) continue;
+    const Status finished = FinishIfAbandoned(trace);
+    if (!finished.ok() && !TraceReader::OpenNewest(trace).ok()) return finished;
   }
   return Status::Ok();
 }

@@ -6,9 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace shardscope::store {
@@ -18,6 +24,29 @@ bool RemoveSuffix(std::string* text, std::string_view suffix) {
   if (!text->ends_with(suffix)) return false;
   text->resize(text->size() - suffix.size());
   return true;
+}
+
+// The number in ".live.db" (1) or ".live.<number>.db" (2 and more).
+std::optional<int64_t> SegmentOfEnding(std::string_view ending) {
+  if (ending == ".live.db") return 1;
+  constexpr std::string_view kStart = ".live.";
+  constexpr std::string_view kEnd = ".db";
+  if (!ending.starts_with(kStart) || !ending.ends_with(kEnd)) return std::nullopt;
+  if (ending.size() <= kStart.size() + kEnd.size()) return std::nullopt;
+  ending.remove_prefix(kStart.size());
+  ending.remove_suffix(kEnd.size());
+  int64_t segment = 0;
+  const auto [end, error] =
+      std::from_chars(ending.data(), ending.data() + ending.size(), segment, 10);
+  if (error != std::errc() || end != ending.data() + ending.size()) return std::nullopt;
+  // One way to write each number, as LivePath() does.
+  if (segment < 2 || ending.front() == '0') return std::nullopt;
+  return segment;
+}
+
+int64_t FileBytes(const std::string& path) {
+  struct stat file = {};
+  return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
 }
 
 // Whether the locked file is still the one with that name: a finisher removes the lock file while
@@ -36,10 +65,43 @@ std::string TraceFile::Folder() const {
   return slash == std::string::npos ? std::string(".") : stem.substr(0, slash + 1);
 }
 
+std::string TraceFile::LivePath(int64_t segment) const {
+  return segment == 1 ? stem + ".live.db" : fmt::format("{}.live.{}.db", stem, segment);
+}
+
 TraceFile TraceFileOf(const std::string& path) {
+  const size_t ending = path.rfind(".live.");
+  if (ending != std::string::npos && SegmentOfEnding(std::string_view(path).substr(ending))) {
+    return TraceFile{path.substr(0, ending)};
+  }
   TraceFile file{path};
-  if (!RemoveSuffix(&file.stem, ".live.db")) RemoveSuffix(&file.stem, ".db");
+  RemoveSuffix(&file.stem, ".db");
   return file;
+}
+
+std::vector<int64_t> LiveSegments(const TraceFile& file) {
+  const std::string name = std::filesystem::path(file.stem).filename().string();
+  std::vector<int64_t> segments;
+  std::error_code error;
+  std::filesystem::directory_iterator it(file.Folder(), error);
+  for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string entry = it->path().filename().string();
+    if (!entry.starts_with(name)) continue;
+    const auto segment = SegmentOfEnding(std::string_view(entry).substr(name.size()));
+    if (segment) segments.push_back(*segment);
+  }
+  std::sort(segments.begin(), segments.end());
+  return segments;
+}
+
+void RemoveDatabase(const std::string& path) {
+  unlink(path.c_str());
+  unlink((path + "-wal").c_str());
+  unlink((path + "-shm").c_str());
+}
+
+int64_t DatabaseBytes(const std::string& path) {
+  return FileBytes(path) + FileBytes(path + "-wal") + FileBytes(path + "-shm");
 }
 
 TraceFile NewTraceFile(const std::string& folder) {
@@ -48,7 +110,7 @@ TraceFile NewTraceFile(const std::string& folder) {
   const std::string base = fmt::format("{}/trace-{}-{}", folder, host.data(), getpid());
   TraceFile file{base};
   // A container may give the same process id again.
-  for (int attempt = 2; Exists(file.LivePath()) || Exists(file.FinishedPath()); ++attempt) {
+  for (int attempt = 2; !LiveSegments(file).empty() || Exists(file.FinishedPath()); ++attempt) {
     file.stem = fmt::format("{}-{}", base, attempt);
   }
   return file;
@@ -89,12 +151,23 @@ void TraceLock::RemoveAndRelease() {
   descriptor_ = -1;
 }
 
+Status SyncPath(const std::string& path, int flags) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  if (descriptor < 0) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
+  const int code = fsync(descriptor);
+  const std::string error = code == 0 ? "" : SystemError();
+  close(descriptor);
+  if (code != 0) return Status::Error(fmt::format("cannot write {} to disk: {}", path, error));
+  return Status::Ok();
+}
+
+// Asks without creating anything, so that it works on somebody else's run.
 bool WriterLives(const TraceFile& file) {
-  Result<TraceLock> lock = TraceLock::TryTake(file);
-  if (!lock.ok()) return false;
-  if (!lock->held()) return true;
-  lock->RemoveAndRelease();
-  return false;
+  const int descriptor = open(file.LockPath().c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool held = flock(descriptor, LOCK_SH | LOCK_NB) != 0;
+  close(descriptor);
+  return held;
 }
 
 bool Exists(const std::string& path) {

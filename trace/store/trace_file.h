@@ -1,27 +1,41 @@
 // The names of one trace's files, and the lock that says whether its writer lives.
 //
 // A trace is <stem>.live.db while it is written and <stem>.db once finished; <stem> is
-// trace-<host>-<pid>. Whoever writes or finishes it holds an flock on <stem>.lock, which the kernel
-// lets go when the process ends, however it ends.
+// trace-<host>-<pid>. Where its size is bounded, the live trace is a row of segments,
+// <stem>.live.db, <stem>.live.2.db, <stem>.live.3.db, ..., of which the oldest go (writer.h).
+// Whoever writes or finishes a trace holds an flock on <stem>.lock, which the kernel lets go when
+// the process ends, however it ends.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "trace/base/status.h"
 
 namespace shardscope::store {
 
 struct TraceFile {
-  std::string stem;  // path without ".live.db" or ".db"
+  std::string stem;  // path without ".live.db", ".live.<segment>.db" or ".db"
 
-  std::string LivePath() const { return stem + ".live.db"; }
+  // Segments count from 1.
+  std::string LivePath(int64_t segment = 1) const;
   std::string FinishedPath() const { return stem + ".db"; }
   std::string LockPath() const { return stem + ".lock"; }
   std::string Folder() const;
 };
 
-// `path` with ".live.db" or ".db" taken off; other names are kept and are finished files.
+// `path` with its ending taken off; other names are kept and are finished files.
 TraceFile TraceFileOf(const std::string& path);
+
+// The numbers of the live segments that exist, ascending; none once the trace is finished.
+std::vector<int64_t> LiveSegments(const TraceFile& file);
+
+// Removes a SQLite file with its log.
+void RemoveDatabase(const std::string& path);
+
+// Bytes of a SQLite file with its log; 0 if there is none.
+int64_t DatabaseBytes(const std::string& path);
 
 // A stem in `folder` that no trace has yet.
 TraceFile NewTraceFile(const std::string& folder);
@@ -45,10 +59,12 @@ class TraceLock {
   int descriptor_ = -1;
 };
 
-// Whether somebody holds the lock of a trace. Where locks cannot be created: no.
+// Whether somebody holds the lock of a trace.
 bool WriterLives(const TraceFile& file);
 
 bool Exists(const std::string& path);
+// Waits until a file (or with O_DIRECTORY in `flags` a folder) is on the disk.
+Status SyncPath(const std::string& path, int flags);
 // Whether this process may create files in `folder`.
 bool CanWrite(const std::string& folder);
 // The message of errno.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <utility>
 
 #include "trace/schema/ddl.h"
@@ -14,13 +15,43 @@ namespace {
 // Debian's SQLite 3.40 has a race between a checkpoint and a write of two connections; this one
 // connection does both, so the race cannot happen. NORMAL loses no commit when the process is
 // killed.
-constexpr const char* kSettings =
-    "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA "
-    "cache_size=-65536; PRAGMA journal_size_limit=67108864; PRAGMA wal_autocheckpoint=2000";
+Status Configure(int64_t checkpoint_pages, Database* database) {
+  return database->Execute(
+      fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA "
+                  "cache_size=-65536; PRAGMA journal_size_limit={}; PRAGMA wal_autocheckpoint={}",
+                  kPageBytes, 8 * checkpoint_pages * kPageBytes, checkpoint_pages));
+}
 
-int64_t FileBytes(const std::string& path) {
+uint64_t InodeOf(const std::string& path) {
   struct stat file = {};
-  return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
+  return stat(path.c_str(), &file) == 0 ? file.st_ino : 0;
+}
+
+Status CopyRareRows(const std::string& from, Database* to) {
+  Result<Statement> attach = to->Prepare("ATTACH ? AS before");
+  if (!attach.ok()) return attach.status();
+  const std::string uri = ReadOnlyUri(from);
+  attach->Bind(1, std::string_view(uri));
+  SHARDSCOPE_RETURN_IF_ERROR(attach->Run());
+  SHARDSCOPE_RETURN_IF_ERROR(to->Execute("BEGIN"));
+  for (const schema::TableInfo& table : schema::Tables()) {
+    if (table.hot) continue;
+    SHARDSCOPE_RETURN_IF_ERROR(to->Execute(
+        fmt::format("INSERT OR REPLACE INTO main.{0} SELECT * FROM before.{0}", table.name)));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(to->Execute("COMMIT"));
+  return to->Execute("DETACH before");
+}
+
+Status InsertBalance(const std::vector<schema::MemoryEventRow>& balance, Database* database) {
+  Result<Statement> insert = database->Prepare(schema::TableOf<schema::MemoryEventRow>::kInsert);
+  if (!insert.ok()) return insert.status();
+  SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
+  for (const schema::MemoryEventRow& row : balance) {
+    BindRow(row, &*insert);
+    SHARDSCOPE_RETURN_IF_ERROR(insert->Run());
+  }
+  return database->Execute("COMMIT");
 }
 
 }  // namespace
@@ -42,30 +73,86 @@ Status CreateLiveSchema(Database* database) {
   return database->Execute("COMMIT");
 }
 
-TraceWriter::TraceWriter(TraceFile file, TraceLock lock, Database database)
-    : file_(std::move(file)), lock_(std::move(lock)), database_(std::move(database)) {}
+TraceWriter::TraceWriter(TraceFile file, TraceLock lock, int64_t checkpoint_pages)
+    : file_(std::move(file)), lock_(std::move(lock)), checkpoint_pages_(checkpoint_pages) {}
 
-Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& folder) {
+Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& folder,
+                                                         int64_t checkpoint_pages) {
   const TraceFile file = NewTraceFile(folder);
   Result<TraceLock> lock = TraceLock::TryTake(file);
   if (!lock.ok()) return lock.status();
   if (!lock->held()) {
     return Status::Error(fmt::format("{} is held by another process", file.LockPath()));
   }
-  Result<Database> database = Database::Open(file.LivePath(), Database::Mode::kCreate);
+  std::unique_ptr<TraceWriter> writer(
+      new TraceWriter(file, std::move(lock).value(), checkpoint_pages));
+  SHARDSCOPE_RETURN_IF_ERROR(writer->OpenSegment(1));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&writer->database_));
+  return writer;
+}
+
+Status TraceWriter::OpenSegment(int64_t segment) {
+  const std::string path = file_.LivePath(segment);
+  Result<Database> database = Database::Open(path, Database::Mode::kCreate);
   if (!database.ok()) return database.status();
-  SHARDSCOPE_RETURN_IF_ERROR(database->Execute(kSettings));
-  SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&*database));
-  return std::unique_ptr<TraceWriter>(
-      new TraceWriter(file, std::move(lock).value(), std::move(database).value()));
+  SHARDSCOPE_RETURN_IF_ERROR(Configure(checkpoint_pages_, &*database));
+  for (std::optional<Statement>& statement : inserts_) statement.reset();
+  database_ = std::move(database).value();
+  inode_ = InodeOf(path);
+  segments_.push_back(segment);
+  return Status::Ok();
 }
 
 Status TraceWriter::SetMeta(std::string_view key, std::string_view value) {
   return Insert(schema::MetaRow{std::string(key), std::string(value)});
 }
 
+// The new segment is built under another name: whoever sees it, sees all of its rare rows.
+Status TraceWriter::StartSegment(const std::vector<schema::MemoryEventRow>& balance) {
+  const int64_t segment = segments_.back() + 1;
+  const std::string path = file_.LivePath(segment);
+  const std::string unfinished = path + ".new";
+  RemoveDatabase(unfinished);
+  const auto build = [&]() -> Status {
+    Result<Database> fresh = Database::Open(unfinished, Database::Mode::kCreate);
+    if (!fresh.ok()) return fresh.status();
+    SHARDSCOPE_RETURN_IF_ERROR(Configure(checkpoint_pages_, &*fresh));
+    SHARDSCOPE_RETURN_IF_ERROR(fresh->Execute("PRAGMA synchronous=OFF"));
+    SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&*fresh));
+    SHARDSCOPE_RETURN_IF_ERROR(CopyRareRows(database_.path(), &*fresh));
+    return InsertBalance(balance, &*fresh);
+  };  // closing the only connection empties its log
+  Status status = build();
+  if (status.ok()) status = SyncPath(unfinished, 0);
+  if (status.ok() && std::rename(unfinished.c_str(), path.c_str()) != 0) {
+    status = Status::Error(fmt::format("cannot rename {}: {}", unfinished, SystemError()));
+  }
+  if (!status.ok()) {
+    RemoveDatabase(unfinished);
+    return status;
+  }
+  // Readers of the old segment may keep this from emptying its log, which then stays beside it.
+  (void)database_.Execute("PRAGMA wal_checkpoint(PASSIVE)");
+  return OpenSegment(segment);
+}
+
+void TraceWriter::RemoveOldestSegment() {
+  if (segments_.size() < 2) return;
+  RemoveDatabase(file_.LivePath(segments_.front()));
+  segments_.erase(segments_.begin());
+}
+
 int64_t TraceWriter::SizeBytes() const {
-  return FileBytes(file_.LivePath()) + FileBytes(file_.LivePath() + "-wal");
+  int64_t bytes = 0;
+  for (const int64_t segment : segments_) bytes += DatabaseBytes(file_.LivePath(segment));
+  return bytes;
+}
+
+Status TraceWriter::CheckFile() const {
+  if (InodeOf(database_.path()) == inode_) return Status::Ok();
+  return Status::Error(fmt::format(
+      "{} was removed or replaced while the run writes to it: nothing more can be recorded",
+      database_.path()));
 }
 
 Status TraceWriter::Finish() {

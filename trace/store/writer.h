@@ -1,12 +1,24 @@
 // TraceWriter: the one connection that writes and checkpoints a live trace. Owner: the recorder's
 // writer thread. Readers tail the file meanwhile (WAL).
+//
+// [Note: Segments]
+// A trace of bounded size is a row of live files. Each is complete in itself: StartSegment() copies
+// the rare rows (meta, plan, markers, ...) into the new one, so that older ones can be removed
+// whole and nothing is ever deleted from a file. Hot rows go on counting their ids, so a reader
+// that takes "id > last" from one segment after the other sees every row once. Memory events are
+// sums over time: a segment opens with their balance so far, in rows that bear the ids of the last
+// events before it. Who has read those events skips the balance by the same rule; who starts with
+// this segment takes it. A step of which a part was removed is left out by readers and by the
+// finisher: meta.dropped_through_step names the last such step.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trace/base/status.h"
 #include "trace/schema/columns.h"
@@ -16,13 +28,27 @@
 
 namespace shardscope::store {
 
+// Keys of table meta about what was removed to keep the size bound; absent if nothing was. The last
+// step of which rows went, and how many records of source engine and of source memory.
+inline constexpr std::string_view kDroppedThroughStep = "dropped_through_step";
+inline constexpr std::string_view kDroppedEngine = "dropped_engine";
+inline constexpr std::string_view kDroppedMemory = "dropped_memory";
+
+// The finisher attaches all segments at once; SQLite allows 10.
+inline constexpr size_t kMaxSegments = 8;
+
+// 4 KiB pages; the log is copied into the file when it has this many.
+inline constexpr int64_t kPageBytes = 4096;
+inline constexpr int64_t kCheckpointPages = 2000;
+
 // Makes an empty live trace of an empty database.
 Status CreateLiveSchema(Database* database);
 
 class TraceWriter {
  public:
   // Creates a new live trace in `folder`, which must exist, and takes its lock.
-  static Result<std::unique_ptr<TraceWriter>> Create(const std::string& folder);
+  static Result<std::unique_ptr<TraceWriter>> Create(const std::string& folder,
+                                                     int64_t checkpoint_pages = kCheckpointPages);
 
   Status Begin() { return database_.Execute("BEGIN"); }
   Status Commit() { return database_.Execute("COMMIT"); }
@@ -42,8 +68,20 @@ class TraceWriter {
 
   Status SetMeta(std::string_view key, std::string_view value);
 
-  // Bytes of the live file with its log.
+  // Goes on in a new segment that opens with the balance of memory events. Not inside a
+  // transaction. After an error the old segment goes on.
+  Status StartSegment(const std::vector<schema::MemoryEventRow>& balance);
+  // Removes the oldest segment; never the one that is written.
+  void RemoveOldestSegment();
+  size_t NumSegments() const { return segments_.size(); }
+
+  // Bytes of all segments with their logs, and of the one that is written.
   int64_t SizeBytes() const;
+  int64_t SegmentBytes() const { return DatabaseBytes(database_.path()); }
+
+  // An error if the file that is written is no longer at its place: then what is written is lost,
+  // and SQLite does not notice.
+  Status CheckFile() const;
 
   // Publishes state `finishing`, then replaces the live file by the finished one. Nothing can be
   // written afterwards.
@@ -52,12 +90,17 @@ class TraceWriter {
   const TraceFile& file() const { return file_; }
 
  private:
-  TraceWriter(TraceFile file, TraceLock lock, Database database);
+  TraceWriter(TraceFile file, TraceLock lock, int64_t checkpoint_pages);
 
-  TraceFile file_;
+  Status OpenSegment(int64_t segment);
+
+  const TraceFile file_;
   TraceLock lock_;
+  const int64_t checkpoint_pages_;
+  std::vector<int64_t> segments_;  // ascending; the last one is written
   Database database_;
-  std::array<std::optional<Statement>, schema::kNumTables> inserts_;
+  uint64_t inode_ = 0;                                                // of the file that is written
+  std::array<std::optional<Statement>, schema::kNumTables> inserts_;  // of database_: end before it
 };
 
 }  // namespace shardscope::store

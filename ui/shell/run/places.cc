@@ -24,11 +24,8 @@ bool HasLiveTrace(const fs::path& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    constexpr std::string_view kSuffix = ".live.db";
-    if (name.size() > kSuffix.size() &&
-        name.compare(name.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0) {
-      return true;
-    }
+    // trace-*.live.db, or a segment of it.
+    if (name.find(".live.") != std::string::npos && name.ends_with(".db")) return true;
   }
   return false;
 }

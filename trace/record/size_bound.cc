@@ -1,0 +1,154 @@
+#include "trace/record/size_bound.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+namespace shardscope::record {
+namespace {
+
+// Shares of what the segments may take together: room for growth between two looks at the size,
+// one segment, one batch, and the log.
+constexpr int64_t kGrowthShare = 16;
+constexpr int64_t kSegmentShare = 8;
+constexpr int64_t kBatchShare = 64;
+constexpr int64_t kLogShare = 32;
+constexpr int64_t kMaxRowBytes = 300;  // op run with collective, as text columns at their longest
+constexpr int64_t kMinLogPages = 16;
+constexpr int64_t kMinBatchRows = 50;
+
+}  // namespace
+
+std::weak_ordering SizeBound::Account::operator<=>(const Account& other) const {
+  const auto key = [](const Account& account) {
+    return std::tuple(account.rank, account.category.view(), account.unit.view(),
+                      account.device.view());
+  };
+  return key(*this) <=> key(other);
+}
+
+size_t SizeBound::batch_rows() const {
+  if (!bounded()) return kMaxBatchRows;
+  return static_cast<size_t>(std::clamp(LiveBytes() / kBatchShare / kMaxRowBytes, kMinBatchRows,
+                                        static_cast<int64_t>(kMaxBatchRows)));
+}
+
+int64_t SizeBound::checkpoint_pages() const {
+  if (!bounded()) return store::kCheckpointPages;
+  return std::clamp(LiveBytes() / kLogShare / store::kPageBytes, kMinLogPages,
+                    store::kCheckpointPages);
+}
+
+bool SizeBound::Admit(HotKind kind, int64_t step) {
+  if (step != kNoStep && step <= dropped_through_step_) {
+    ++removed_[static_cast<size_t>(kind)];
+    return false;
+  }
+  ++batch_[step][static_cast<size_t>(kind)];
+  return true;
+}
+
+// Also events of batches that are lost later: what they allocated or freed, they did.
+bool SizeBound::Follow(const schema::MemoryEventRow& row) {
+  const auto account =
+      balance_.try_emplace(Account{row.rank, row.device, row.category, row.unit}, 0).first;
+  account->second += row.bytes;
+  if (account->second == 0) balance_.erase(account);
+  last_memory_ns_ = std::max(last_memory_ns_, row.executed_ns);
+  return true;
+}
+
+void SizeBound::EndBatch(bool committed) {
+  if (committed) {
+    for (const auto& [step, counts] : batch_) {
+      HotCounts& total = segments_.back()[step];
+      for (size_t kind = 0; kind < kNumHotKinds; ++kind) total[kind] += counts[kind];
+    }
+  }
+  batch_.clear();
+}
+
+std::vector<schema::MemoryEventRow> SizeBound::Balance(int64_t last_id) const {
+  std::vector<schema::MemoryEventRow> rows;
+  int64_t id = last_id - static_cast<int64_t>(balance_.size());
+  for (const auto& [account, bytes] : balance_) {
+    schema::MemoryEventRow row;
+    row.id = ++id;
+    row.rank = account.rank;
+    row.device = account.device;
+    row.issued_ns = row.executed_ns = last_memory_ns_;
+    row.bytes = bytes;
+    row.category = account.category;
+    row.unit = account.unit;
+    row.plan_op = -1;
+    row.step = kNoStep;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Status SizeBound::StartSegment(int64_t last_memory_id, store::TraceWriter* writer) {
+  SHARDSCOPE_RETURN_IF_ERROR(writer->StartSegment(Balance(last_memory_id)));
+  segments_.emplace_back();
+  empty_segment_bytes_ = writer->SegmentBytes();
+  return Status::Ok();
+}
+
+// A step of which a part goes, goes whole: what the younger segments have of it counts as removed.
+void SizeBound::CountOldest() {
+  const Counts oldest = std::move(segments_.front());
+  segments_.pop_front();
+  const auto remove = [this](const HotCounts& counts) {
+    for (size_t kind = 0; kind < kNumHotKinds; ++kind) removed_[kind] += counts[kind];
+  };
+  for (const auto& [step, counts] : oldest) remove(counts);
+  if (oldest.empty()) return;
+  dropped_through_step_ = std::max(dropped_through_step_, oldest.rbegin()->first);
+  for (Counts& segment : segments_) {
+    const auto first = segment.upper_bound(kNoStep);
+    const auto last = segment.upper_bound(dropped_through_step_);
+    for (auto step = first; step != last; ++step) remove(step->second);
+    segment.erase(first, last);
+  }
+}
+
+Status SizeBound::WriteMeta(store::TraceWriter* writer) {
+  if (removed_ == removed_in_meta_) return Status::Ok();
+  const auto memory = removed_[static_cast<size_t>(HotKind::kMemory)];
+  int64_t all = 0;
+  for (const int64_t count : removed_) all += count;
+  SHARDSCOPE_RETURN_IF_ERROR(writer->Begin());
+  Status status =
+      writer->SetMeta(store::kDroppedThroughStep, std::to_string(dropped_through_step_));
+  if (status.ok()) status = writer->SetMeta(store::kDroppedEngine, std::to_string(all - memory));
+  if (status.ok()) status = writer->SetMeta(store::kDroppedMemory, std::to_string(memory));
+  if (status.ok()) status = writer->Commit();
+  if (!status.ok()) {
+    writer->Rollback();
+    return status;
+  }
+  removed_in_meta_ = removed_;
+  return Status::Ok();
+}
+
+Status SizeBound::Keep(int64_t last_memory_id, store::TraceWriter* writer) {
+  if (!bounded()) return Status::Ok();
+  const int64_t segment_bytes = std::max(LiveBytes() / kSegmentShare, 2 * empty_segment_bytes_);
+  Status status;
+  if (writer->SegmentBytes() >= segment_bytes) status = StartSegment(last_memory_id, writer);
+  const int64_t limit = LiveBytes() - LiveBytes() / kGrowthShare;
+  while (writer->NumSegments() > 1 &&
+         (writer->NumSegments() > store::kMaxSegments || writer->SizeBytes() >= limit)) {
+    CountOldest();
+    // Said before it is done: a reader that misses rows knows why.
+    const Status said = WriteMeta(writer);
+    if (status.ok()) status = said;
+    writer->RemoveOldestSegment();
+  }
+  full_ = writer->SizeBytes() >= limit;
+  const Status said = WriteMeta(writer);
+  return status.ok() ? said : status;
+}
+
+}  // namespace shardscope::record
