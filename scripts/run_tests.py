@@ -3,6 +3,9 @@
 
 Counted one by one: GoogleTest cases (from the XML that each test program writes), Python unittest cases, the format check
 and the layer check. A test program that crashes or times out counts as one failure more.
+
+With --sanitizers the tests run in build/tsan and build/asan instead, and every report of a sanitizer counts as a failure.
+What is left out there, and by how much the random tests are shortened, is printed.
 """
 
 import argparse
@@ -13,6 +16,8 @@ import sys
 import time
 import unittest
 import xml.etree.ElementTree
+
+import sanitizers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE_SUFFIXES = (".h", ".cc")
@@ -50,13 +55,16 @@ def count_xml(path):
     return passed, failed, skipped
 
 
-def run_programs(build, jobs, tally):
+def run_programs(build, jobs, tally, prefix=(), left_out=()):
     results = build / "test-results"
     results.mkdir(parents=True, exist_ok=True)
     for old in results.glob("*.xml"):
         old.unlink()
-    ctest = subprocess.run(
-        ["ctest", "--test-dir", str(build), "--output-on-failure", "-j", str(jobs), "--output-junit", str(results / "ctest.junit")])
+    command = [*prefix, "ctest", "--test-dir", str(build), "--output-on-failure", "-j", str(jobs),
+               "--output-junit", str(results / "ctest.junit")]
+    if left_out:
+        command += ["-E", f"^({'|'.join(left_out)})$"]
+    ctest = subprocess.run(command)
     failed_cases = 0
     for report in sorted(results.glob("*.xml")):
         counts = count_xml(report)
@@ -90,17 +98,36 @@ def run_check(name, command, tally):
     tally.add(int(done.returncode == 0), int(done.returncode != 0))
 
 
+def run_sanitizer(sanitizer, jobs, tally):
+    """The tests of one build with sanitizers. Python tests drive the trainer, so they need a build that has it."""
+    build = ROOT / "build" / sanitizer.preset
+    release = ROOT / "build" / "release"
+    reports = build / "sanitizer-reports"
+    print(f"--- {sanitizer.words} ---", flush=True)
+    sanitizer.start(reports)
+    run_programs(build, jobs, tally, sanitizers.fixed_addresses(), sanitizer.left_out)
+    if (build / "bin" / "shardscope-train").exists():
+        run_python(build, tally)
+    tally.add(0, sanitizer.num_findings(reports))
+    sanitizer.say_what_is_left_out(build, release if release.exists() else None)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--sanitizers", action="store_true", help="build/tsan and build/asan instead of --build")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     began = time.monotonic()
     tally = Tally()
-    run_check("format", ["clang-format-14", "--dry-run", "-Werror", *tracked_sources()], tally)
-    run_check("layers", [sys.executable, "scripts/check_layers.py"], tally)
-    run_programs(options.build.resolve(), options.jobs, tally)
-    run_python(options.build.resolve(), tally)
+    if options.sanitizers:
+        for sanitizer in sanitizers.ALL:
+            run_sanitizer(sanitizer, options.jobs, tally)
+    else:
+        run_check("format", ["clang-format-14", "--dry-run", "-Werror", *tracked_sources()], tally)
+        run_check("layers", [sys.executable, "scripts/check_layers.py"], tally)
+        run_programs(options.build.resolve(), options.jobs, tally)
+        run_python(options.build.resolve(), tally)
     print(f"tests and checks took {time.monotonic() - began:.0f} s")
     skipped = f", {tally.skipped} skipped" if tally.skipped else ""
     print(f"{tally.passed} passed, {tally.failed} failed{skipped}")

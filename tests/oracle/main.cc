@@ -1,6 +1,10 @@
 // plan_oracle_test [--schedules=N] [--interleavings=N] [--mutations=N] [--seed=N] [gtest options]
+// The environment variable SHARDSCOPE_TEST_SCALE, a factor, shortens the defaults where every op
+// costs more (sanitizers).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -18,11 +22,21 @@ bool Parse(const std::string& argument, const std::string& name, Number* value) 
   return static_cast<bool>(text >> *value) && text.eof();
 }
 
+void Scale(double factor, shardscope::oracle::Options* options) {
+  for (int* count : {&options->schedules, &options->interleavings, &options->mutations}) {
+    *count = std::max(1, static_cast<int>(*count * factor));
+  }
+  std::cout << "scaled by " << factor << ": " << options->schedules << " schedules, "
+            << options->interleavings << " interleavings, " << options->mutations
+            << " mutations of each kind\n";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   shardscope::oracle::Options& options = shardscope::oracle::TestOptions();
+  if (const char* scale = std::getenv("SHARDSCOPE_TEST_SCALE")) Scale(std::atof(scale), &options);
   for (int at = 1; at < argc; ++at) {
     const std::string argument = argv[at];
     if (Parse(argument, "schedules", &options.schedules) ||

@@ -1,0 +1,82 @@
+"""How scripts/run_tests.py runs tests under sanitizers: environment, what is left out and why, and the reports found.
+
+A sanitizer writes each finding into a file of its own, whichever program of a test it was in: a trainer in the background,
+a child that nobody waits for. A report is a failure, even if the test that caused it passed.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+
+# With more random bits than this the address space has no room left for the shadow memory of GCC 12's sanitizers.
+MAX_RANDOM_BITS = 28
+
+
+def num_cases(program):
+    if not program.exists():
+        return 1  # a script, one CTest entry
+    listed = subprocess.run([program, "--gtest_list_tests"], capture_output=True, text=True, check=True)
+    return sum(line.startswith("  ") for line in listed.stdout.splitlines())
+
+
+def programs_of(build):
+    listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], capture_output=True, text=True, check=True)
+    return set(re.findall(r"Test +#\d+: (\S+)", listed.stdout))
+
+
+class Sanitizer:
+    """One build under sanitizers: its preset, what to call it, a factor on the counts of random tests, and the CTest names
+    of what does not run with the reason."""
+
+    def __init__(self, preset, words, scale, left_out):
+        self.preset, self.words, self.scale, self.left_out = preset, words, scale, left_out
+
+    def start(self, reports):
+        """Makes all programs started from now on report into the folder `reports`."""
+        reports.mkdir(parents=True, exist_ok=True)
+        for old in reports.iterdir():
+            old.unlink()
+        log = f"log_path={reports}/report"
+        os.environ.update({
+            "SHARDSCOPE_TEST_SCALE": str(self.scale),
+            "ASAN_OPTIONS": f"{log}:detect_leaks=1:detect_stack_use_after_return=1:check_initialization_order=1",
+            "UBSAN_OPTIONS": f"{log}:print_stacktrace=1",
+            "TSAN_OPTIONS": f"{log}:second_deadlock_stack=1",
+        })
+
+    def num_findings(self, reports):
+        """Prints every report; returns how many."""
+        found = sorted(reports.iterdir())
+        for report in found:
+            print(f"FINDING of the {self.words}, {report}:")
+            print(report.read_text(errors="replace")[:6000])
+        return len(found)
+
+    def say_what_is_left_out(self, build, whole):
+        """Prints which programs and how many cases did not run; `whole` is a build that has them all, or None."""
+        print(f"{self.words}: counts of random tests times {self.scale}")
+        for name, reason in sorted(self.left_out.items()):
+            print(f"{self.words}: left out {name} ({num_cases(build / 'tests' / name)} cases): {reason}")
+        absent = sorted(programs_of(whole) - programs_of(build)) if whole else []
+        if absent:
+            cases = sum(num_cases(whole / "tests" / name) for name in absent)
+            print(f"{self.words}: left out {len(absent)} programs ({cases} cases) and the Python tests, which need LibTorch or "
+                  f"a window, neither built for this sanitizer: {', '.join(absent)}")
+
+
+ALL = (
+    Sanitizer("tsan", "thread sanitizer", 0.5, {"plan_oracle_test": "has one thread"}),
+    Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, {}),
+)
+
+
+def fixed_addresses():
+    """The prefix of a command that keeps addresses within what sanitizers can bear; empty where they are anyway."""
+    try:
+        bits = int(pathlib.Path("/proc/sys/vm/mmap_rnd_bits").read_text())
+    except (OSError, ValueError):
+        return []  # hidden in some containers; a sanitizer that cannot start says so itself
+    if bits <= MAX_RANDOM_BITS or subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode != 0:
+        return []
+    return ["setarch", "-R"]
