@@ -198,7 +198,8 @@ Keys EngineKeys() {
               .unit = "B",
               .minimum = 0,
               .maximum = kMaxRecordBytes,
-              .help = "Largest size of the trace; beyond it the oldest steps go; 0 = no limit."},
+              .help = "Most bytes that the trace takes on disk at any moment, at least 4MB; to keep "
+                      "it the oldest steps go. 0 = no limit."},
   };
 }
 

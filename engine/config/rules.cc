@@ -54,6 +54,15 @@ Status CheckAvailable(const Config& config) {
   return Status::Ok();
 }
 
+// trace/record/size_bound.h: batches, log and segments must fit.
+Status CheckRecord(const Config& config) {
+  constexpr int64_t kLeastBytes = 4'000'000;
+  const int64_t bytes = config.GetInt("record.max_bytes");
+  if (bytes == 0 || bytes >= kLeastBytes) return Status::Ok();
+  return Status::Error(fmt::format("{} is too small to record a step: give 0 (no limit) or at least 4MB",
+                                   Shown(config, "record.max_bytes")));
+}
+
 Status CheckChanges(const Config& config) {
   Config at_step = config;
   at_step.ClearChanges();
@@ -74,6 +83,7 @@ plan::DType ParseDType(const std::string& text) {
 
 Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckRecord(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckAvailable(*this));

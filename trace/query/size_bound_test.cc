@@ -18,7 +18,7 @@
 namespace shardscope::query {
 namespace {
 
-constexpr int64_t kBound = 4 << 20;
+constexpr int64_t kBound = 4'000'000;
 constexpr int kSteps = 400;
 constexpr int kOps = 80;           // a step and rank
 constexpr int kRowsOfStep = 1;     // table step

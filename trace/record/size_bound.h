@@ -18,7 +18,7 @@
 namespace shardscope::record {
 
 inline constexpr size_t kMaxBatchRows = 10'000;
-inline constexpr int64_t kMinMaxBytes = 4 << 20;
+inline constexpr int64_t kMinMaxBytes = 4'000'000;  // as engine/config says
 
 class SizeBound {
  public:
