@@ -198,8 +198,9 @@ Keys EngineKeys() {
               .unit = "B",
               .minimum = 0,
               .maximum = kMaxRecordBytes,
-              .help = "Most bytes that the trace takes on disk at any moment, at least 4MB; to keep "
-                      "it the oldest steps go. 0 = no limit."},
+              .help =
+                  "Most bytes that the trace takes on disk at any moment, at least 4MB; to keep "
+                  "it the oldest steps go. 0 = no limit."},
   };
 }
 

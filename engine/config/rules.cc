@@ -59,8 +59,9 @@ Status CheckRecord(const Config& config) {
   constexpr int64_t kLeastBytes = 4'000'000;
   const int64_t bytes = config.GetInt("record.max_bytes");
   if (bytes == 0 || bytes >= kLeastBytes) return Status::Ok();
-  return Status::Error(fmt::format("{} is too small to record a step: give 0 (no limit) or at least 4MB",
-                                   Shown(config, "record.max_bytes")));
+  return Status::Error(
+      fmt::format("{} is too small to record a step: give 0 (no limit) or at least 4MB",
+                  Shown(config, "record.max_bytes")));
 }
 
 Status CheckChanges(const Config& config) {
