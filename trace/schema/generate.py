@@ -266,7 +266,11 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
   orders the tables marked *clustered* for range reads.
 - Rows are only appended; the exceptions are `meta` (its `state` changes) and nothing else.
 - A `REAL` column is `NULL` where the value was not a number (a loss that diverged).
-- `capability.dropped` adds up what was lost. A trace with holes says so.
+- `capability.dropped` adds up what was lost. A trace with holes says so (`v_dropped`).
+- With `record.max_bytes` the live trace is a row of segments, `trace-<host>-<pid>.live.db`, `....live.2.db`, `....live.3.db` and so on,
+  each with the rare rows of all and the hot rows of its time. The oldest are removed, so that segments, logs and the finished copy
+  never take more than the bound; `meta` then has `dropped_through_step`, `dropped_engine` and `dropped_memory` (records), and
+  every later step is whole. The first memory events of the oldest file are the balance of what was removed.
 - Text of the tables marked *hot* is cut to 31 bytes.
 
 
