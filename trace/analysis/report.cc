@@ -77,6 +77,9 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.markers = snapshot.markers;
   for (const query::Capability& capability : snapshot.capabilities) {
     report.dropped[capability.source] += capability.dropped;
+    if (capability.dropped > 0) {
+      report.losses[capability.source + ": " + capability.reason] += capability.dropped;
+    }
   }
   if (!snapshot.schedules.empty()) {
     report.predicted_peak_bytes = snapshot.schedules.rbegin()->second.predicted_peak_bytes;

@@ -29,6 +29,7 @@ struct Report {
   std::string link_bandwidth;                      // of an emulated link; may be empty
   std::vector<query::Marker> markers;
   std::map<std::string, int64_t> dropped;  // source -> records
+  std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
   int64_t predicted_peak_bytes = 0;        // of the newest schedule; 0 if unknown
 };
 

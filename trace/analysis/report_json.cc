@@ -149,6 +149,7 @@ std::string PrintReportJson(const Report& report) {
   json["markers"] = ListJson(report.markers, &MarkerJson);
   json["dropped"] = Json::object();
   for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
+  json["losses"] = report.losses;
   // Text in a damaged trace may be no UTF-8; a loss that is no number prints as null.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

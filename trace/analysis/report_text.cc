@@ -211,7 +211,12 @@ std::string DroppedText(const Report& report) {
     if (count > 0) parts.push_back(fmt::format("{} {}", source, count));
   }
   if (total == 0) return "\n0 records dropped\n";
-  return fmt::format("\n{} records dropped ({}): the trace has holes\n", total, Join(parts, ", "));
+  std::string text =
+      fmt::format("\n{} records dropped ({}): the trace has holes\n", total, Join(parts, ", "));
+  for (const auto& [reason, count] : report.losses) {
+    text += fmt::format("  {} {}\n", count, reason);
+  }
+  return text;
 }
 
 }  // namespace

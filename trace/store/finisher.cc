@@ -99,7 +99,7 @@ Result<std::string> CheckSegments(const TraceFile& file, const std::vector<int64
 
 Status BuildFinished(const TraceFile& file, const std::string& state) {
   const std::vector<int64_t> segments = LiveSegments(file);
-  if (segments.empty() || segments.size() > kMaxSegments) {
+  if (segments.empty() || segments.size() > kMaxSegments + 1) {
     return Status::Error(
         fmt::format("cannot finish {}: it has {} live files", file.stem, segments.size()));
   }

@@ -34,7 +34,8 @@ inline constexpr std::string_view kDroppedThroughStep = "dropped_through_step";
 inline constexpr std::string_view kDroppedEngine = "dropped_engine";
 inline constexpr std::string_view kDroppedMemory = "dropped_memory";
 
-// The finisher attaches all segments at once; SQLite allows 10.
+// The finisher attaches all segments at once, and one more if the writer was killed between the
+// start of a segment and the removal of the oldest; SQLite allows 10.
 inline constexpr size_t kMaxSegments = 8;
 
 // 4 KiB pages; the log is copied into the file when it has this many.
