@@ -75,6 +75,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     report.link_bandwidth = ConfigValue(snapshot, "link.bandwidth");
   }
   report.markers = snapshot.markers;
+  report.clocks = snapshot.clocks;
   for (const query::Capability& capability : snapshot.capabilities) {
     report.dropped[capability.source] += capability.dropped;
     if (capability.dropped > 0) {

@@ -28,6 +28,7 @@ struct Report {
   std::string transport;                           // of the run's configuration; may be empty
   std::string link_bandwidth;                      // of an emulated link; may be empty
   std::vector<query::Marker> markers;
+  std::vector<query::Clock> clocks;  // of a run of several files, the common one first; else none
   std::map<std::string, int64_t> dropped;  // source -> records
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
   int64_t predicted_peak_bytes = 0;        // of the newest schedule; 0 if unknown

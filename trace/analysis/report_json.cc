@@ -122,6 +122,19 @@ Json MarkerJson(const query::Marker& marker) {
   return json;
 }
 
+Json ClockJson(const query::Clock& clock) {
+  Json json;
+  json["method"] = Name(clock.method);
+  json["processes"] = clock.processes;
+  json["offset_ns"] = clock.offset_ns;
+  json["drift_ppb"] = clock.drift_ppb;
+  json["collectives"] = clock.collectives;
+  json["residual_p50_ns"] = clock.residual_p50_ns;
+  json["residual_p95_ns"] = clock.residual_p95_ns;
+  json["residual_max_ns"] = clock.residual_max_ns;
+  return json;
+}
+
 template <typename Row>
 Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
   Json list = Json::array();
@@ -147,6 +160,7 @@ std::string PrintReportJson(const Report& report) {
   json["collectives"] = ListJson(report.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(report.stalls, &StallJson);
   json["markers"] = ListJson(report.markers, &MarkerJson);
+  json["clocks"] = ListJson(report.clocks, &ClockJson);
   json["dropped"] = Json::object();
   for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
   json["losses"] = report.losses;

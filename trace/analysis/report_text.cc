@@ -203,6 +203,39 @@ std::string MarkersText(const Report& report) {
   return "\nMarkers\n" + table.Print();
 }
 
+std::string PlacedBy(query::ClockMethod method) {
+  switch (method) {
+    case query::ClockMethod::kReference:
+      return "the common clock";
+    case query::ClockMethod::kCollectives:
+      return "shared collectives";
+    case query::ClockMethod::kTimeOfDay:
+      return "time of day (no shared collectives)";
+    case query::ClockMethod::kUnknown:
+      break;
+  }
+  return "nothing (no shared collectives, no time of day)";
+}
+
+// Times of several machines are only as good as this says.
+std::string ClocksText(const Report& report) {
+  if (report.clocks.empty()) return "";
+  if (report.clocks.size() == 1) {
+    return fmt::format("\nProcesses on one clock: {}\n", report.clocks.front().processes);
+  }
+  Table table({"processes", "placed by", "offset", "drift", "collectives", "p50", "p95", "max"}, 2);
+  for (const query::Clock& clock : report.clocks) {
+    const auto residual = [&clock](int64_t residual_ns) {
+      return clock.collectives == 0 ? std::string("-") : FormatDuration(residual_ns);
+    };
+    table.Add({clock.processes, PlacedBy(clock.method), FormatDuration(clock.offset_ns),
+               fmt::format("{:.1f} ppm", static_cast<double>(clock.drift_ppb) / 1e3),
+               std::to_string(clock.collectives), residual(clock.residual_p50_ns),
+               residual(clock.residual_p95_ns), residual(clock.residual_max_ns)});
+  }
+  return "\nClocks, and within what the ends of one collective agree (residual)\n" + table.Print();
+}
+
 std::string DroppedText(const Report& report) {
   int64_t total = 0;
   std::vector<std::string> parts;
@@ -223,7 +256,8 @@ std::string DroppedText(const Report& report) {
 
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + SummaryText(report) + StepsText(report, num_steps) + StallsText(report) +
-         CollectivesText(report) + MemoryText(report) + MarkersText(report) + DroppedText(report);
+         CollectivesText(report) + MemoryText(report) + MarkersText(report) + ClocksText(report) +
+         DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

@@ -21,6 +21,9 @@ constexpr std::array<std::string_view, 9> kOpClasses = {
     "forward",   "backward", "all_gather", "reduce_scatter", "all_reduce",
     "optimizer", "copy",     "host",       "bookkeeping"};
 
+constexpr std::array<std::string_view, 4> kClockMethods = {"reference", "collectives",
+                                                           "time_of_day", "unknown"};
+
 template <typename Enum, size_t N>
 std::optional<Enum> Parse(const std::array<std::string_view, N>& words, std::string_view text) {
   const auto found = std::find(words.begin(), words.end(), text);
@@ -70,5 +73,6 @@ std::string_view Name(MemoryCategory category) {
   return kMemoryCategories[static_cast<size_t>(category)];
 }
 std::string_view Name(OpClass op_class) { return kOpClasses[static_cast<size_t>(op_class)]; }
+std::string_view Name(ClockMethod method) { return kClockMethods[static_cast<size_t>(method)]; }
 
 }  // namespace shardscope::query

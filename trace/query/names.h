@@ -24,5 +24,6 @@ std::string_view Name(Truth truth);
 std::string_view Name(BlockingKind kind);
 std::string_view Name(MemoryCategory category);
 std::string_view Name(OpClass op_class);
+std::string_view Name(ClockMethod method);
 
 }  // namespace shardscope::query

@@ -155,6 +155,21 @@ struct Capability {
   int64_t dropped = 0;
 };
 
+// How a clock of a run of several processes was placed on the first one's (trace/store/merge/).
+enum class ClockMethod : uint8_t { kReference, kCollectives, kTimeOfDay, kUnknown };
+
+struct Clock {
+  ClockMethod method = ClockMethod::kReference;
+  std::string processes;    // "host/pid host/pid": all that share it
+  int64_t offset_ns = 0;    // added to its newest times
+  int64_t drift_ppb = 0;    // by which it is slow
+  int64_t collectives = 0;  // compared with other clocks
+  // How far apart the ends of one collective lie after that.
+  int64_t residual_p50_ns = 0;
+  int64_t residual_p95_ns = 0;
+  int64_t residual_max_ns = 0;
+};
+
 // All rows of one rank, each list in commit order (op runs end in commit order, so starts are
 // nearly sorted).
 struct RankRows {
@@ -191,6 +206,7 @@ struct Snapshot {
   }
   const RankRows* FindRank(int32_t rank) const {
     for (const RankRows& rows : ranks) {
+  std::vector<Clock> clocks;  // of a run of several files, the common one first; else none
       if (rows.rank == rank) return &rows;
     }
     return nullptr;

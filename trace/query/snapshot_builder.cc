@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "trace/query/clocks.h"
 #include "trace/query/names.h"
 
 namespace shardscope::query {
@@ -58,6 +59,7 @@ int32_t SnapshotBuilder::Communicator(std::string_view name) {
 void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
   for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) {
     current_.meta[row.key] = row.value;
+    TakeClock(row.key, row.value, &current_.clocks);
     if (row.key == "name" && !row.value.empty()) current_.name = row.value;
     if (row.key == "truth") current_.truth = ParseTruth(row.value).value_or(Truth::kMeasured);
     if (row.key == "contended") current_.contended = row.value == "1" || row.value == "true";
@@ -218,3 +220,6 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
 }
 
 }  // namespace shardscope::query
+  if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {
+    snapshot->capabilities.push_back(*clocks);
+  }

@@ -243,13 +243,13 @@ TEST(ClockMerger, FollowsAClockThatWasSet) {
   FakeRun after({kFirst, later});
   ClockMerger merger;
   Merged merged;
-  for (int i = 0; i < 2000; i += 10) {
+  for (int i = 0; i < 2000; i += 5) {
     FakeRun& run = i < 1000 ? before : after;
     for (int file = 0; file < 2; ++file) {
-      merger.Add(static_cast<size_t>(file), run.Rows(file, i, i + 10));
+      merger.Add(static_cast<size_t>(file), run.Rows(file, i, i + 5));
     }
     RowBatch batch;
-    merger.Take(i + 10 == 2000 ? Outlook::kLast : Outlook::kLive, &batch);
+    merger.Take(i + 5 == 2000 ? Outlook::kLast : Outlook::kLive, &batch);
     Collect(&batch, &merged);
   }
   ExpectWithinResidual(merged, 2, 2000);
