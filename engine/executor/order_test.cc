@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <optional>
 #include <random>
 
-#include "engine/executor/latch.h"
 #include "engine/executor/toy_bodies.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/toy_model.h"
@@ -156,37 +153,6 @@ TEST(Prefetch, ChangesNoResult) {
     policy.run_ahead = 0;
     EXPECT_EQ(none.persistent, RunToy(Build(policy), {.steps = 2}).persistent);
   }
-}
-
-// Holds the backward of block1 until the all-gather of block0's backward has started, and tells
-// whether it did. All on rank 0; the others just run.
-bool GatherStartsUnderBackward(plan::BackwardPrefetch mode, int64_t patience_ms) {
-  Policy policy;
-  policy.num_ranks = 2;
-  policy.backward_prefetch = mode;
-  const plan::Schedule schedule = Build(policy);
-  Latch gather_started;
-  std::optional<bool> started_under;
-  const ToyRun run = RunToy(schedule, {.slots = 4, .delay_hook = [&](const OpContext& context) {
-                                         const std::string name =
-                                             plan::OpName(*context.schedule, context.op());
-                                         if (context.rank != 0) return;
-                                         if (name == "B m0 block0 all_gather")
-                                           gather_started.Open();
-                                         if (name == "B m0 block1.attention backward") {
-                                           started_under = gather_started.WaitFor(patience_ms);
-                                         }
-                                       }});
-  EXPECT_TRUE(run.statuses[0].ok()) << run.statuses[0].message();
-  EXPECT_TRUE(started_under.has_value());
-  return started_under.value_or(false);
-}
-
-TEST(Prefetch, PreGathersUnderBackward) {
-  EXPECT_TRUE(GatherStartsUnderBackward(plan::BackwardPrefetch::kPre, kMustHappenMs));
-}
-TEST(Prefetch, NoneDoesNot) {
-  EXPECT_FALSE(GatherStartsUnderBackward(plan::BackwardPrefetch::kNone, kMustNotHappenMs));
 }
 
 TEST(ComputeSlots, AreNeverExceededByAllRanksTogether) {

@@ -66,9 +66,9 @@ class ToyExchange {
 class ToyBodies : public OpBodies {
  public:
   // `exchange` outlives this; null if the Schedule has neither collectives nor control ops. A
-  // forward or backward takes `work_ns`.
-  explicit ToyBodies(ToyExchange* exchange, int64_t work_ns = 0)
-      : exchange_(exchange), work_ns_(work_ns) {}
+  // forward or backward takes `work_ns`. `on_run` is called first thing in every op.
+  explicit ToyBodies(ToyExchange* exchange, int64_t work_ns = 0, DelayHook on_run = nullptr)
+      : exchange_(exchange), work_ns_(work_ns), on_run_(std::move(on_run)) {}
 
   int64_t Allocate(const OpContext& context, plan::BufferId buffer) override {
     Cell& cell = CellOf(context, buffer);
@@ -107,6 +107,7 @@ class ToyBodies : public OpBodies {
 
   ToyExchange* exchange_;
   const int64_t work_ns_;
+  const DelayHook on_run_;
   const plan::Program* program_ = nullptr;
   std::vector<Cell> cells_;
   std::map<std::pair<plan::BufferKind, int32_t>, uint64_t> persistent_;
@@ -114,6 +115,7 @@ class ToyBodies : public OpBodies {
 
 inline void ToyBodies::Run(const OpContext& context) {
   const plan::Op& op = context.op();
+  if (on_run_) on_run_(context);
   if (op.kind == plan::OpKind::kControl) {
     const auto step = static_cast<uint64_t>(context.step);
     if (exchange_->Gather(plan::kNone, context.rank, step).front() != step) {
@@ -213,7 +215,8 @@ struct ToyOptions {
   int steps = 1;
   int slots = 2;
   int64_t work_ns = 0;  // of a forward or backward
-  DelayHook delay_hook;
+  DelayHook delay_hook;  // before an op takes its compute slot
+  DelayHook on_run;      // in its body, with the slot
 };
 
 // Runs all ranks of a Schedule on toy bodies.
@@ -228,7 +231,7 @@ inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) 
   std::vector<std::thread> hosts;
   for (size_t rank = 0; rank < num_ranks; ++rank) {
     hosts.emplace_back([&, rank] {
-      ToyBodies bodies(&exchange, options.work_ns);
+      ToyBodies bodies(&exchange, options.work_ns, options.on_run);
       run.sinks[rank] = std::make_unique<KeepingSink>();
       RankExecutor executor(static_cast<int>(rank), &bodies, run.sinks[rank].get(), &slots);
       executor.set_delay_hook(options.delay_hook);

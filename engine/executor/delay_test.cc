@@ -1,0 +1,147 @@
+// Delays before ops change no bit of the result: many schedules on toy ranks, whose every op mixes
+// what it reads into what it writes, and whose collectives mix all ranks.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <iostream>
+#include <mutex>
+#include <random>
+
+#include "engine/executor/stillness.h"
+#include "engine/executor/toy_bodies.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/toy_model.h"
+#include "trace/base/time.h"
+
+namespace shardscope::executor {
+namespace {
+
+using plan::Policy;
+
+// Numbers that depend on nothing but the seeds given.
+class Dice {
+ public:
+  explicit Dice(std::initializer_list<uint32_t> seeds) {
+    std::seed_seq sequence(seeds);
+    random_.seed(sequence);
+  }
+  // From 0 to sides - 1.
+  int Roll(int sides) { return static_cast<int>(random_() % static_cast<uint32_t>(sides)); }
+
+ private:
+  std::mt19937 random_;
+};
+
+Policy RandomPolicy(Dice* dice) {
+  Policy policy;
+  policy.preset = static_cast<plan::Preset>(dice->Roll(2));
+  policy.strategy = static_cast<plan::Strategy>(dice->Roll(5) / 2);  // no_shard is the rarest
+  policy.reshard_after_forward = policy.strategy == plan::Strategy::kFull;
+  policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(dice->Roll(3));
+  policy.backward_depth = 1 + dice->Roll(3);
+  policy.forward_prefetch = dice->Roll(4);
+  policy.prefetch_limit = dice->Roll(4);
+  policy.run_ahead = dice->Roll(4) - 1;
+  policy.num_ranks = 1 + dice->Roll(4);
+  policy.micro_batches = 1 + dice->Roll(2);
+  if (dice->Roll(2) == 1) policy.param_dtype = plan::DType::kBf16;
+  return policy;
+}
+
+plan::Schedule RandomSchedule(Dice* dice) {
+  const plan::ModelDescription model = plan::ToyModel(1 + dice->Roll(4), dice->Roll(2) == 1);
+  const auto schedule = plan::BuildSchedule(model, RandomPolicy(dice));
+  EXPECT_TRUE(schedule.ok()) << schedule.message();
+  return schedule.ok() ? *schedule : plan::Schedule{};
+}
+
+Dice DiceOf(uint32_t seed, const OpContext& context) {
+  return Dice{seed, static_cast<uint32_t>(context.index), static_cast<uint32_t>(context.rank),
+              static_cast<uint32_t>(context.step)};
+}
+
+// Up to 0.2 ms before one op in four of every rank.
+DelayHook RandomSleeps(uint32_t seed) {
+  return [seed](const OpContext& context) {
+    Dice dice = DiceOf(seed, context);
+    if (dice.Roll(4) != 0) return;
+    SleepUntilNs(MonotonicNs() + dice.Roll(200) * kNsPerUs);
+  };
+}
+
+// The longest delay there is: until all other ranks and streams have done whatever they can without
+// this op. One op at a time, chosen at random, because two would wait for each other to hold still.
+class LongestDelays {
+ public:
+  explicit LongestDelays(uint32_t seed) : seed_(seed) {}
+
+  void operator()(const OpContext& context) {
+    if (DiceOf(seed_, context).Roll(12) != 0) return;
+    const std::unique_lock only_one(mutex_, std::try_to_lock);
+    if (!only_one) return;
+    WaitUntilNothingMoves();
+    ++num_held;
+  }
+
+  std::atomic<int> num_held{0};
+
+ private:
+  const uint32_t seed_;
+  std::mutex mutex_;
+};
+
+constexpr int kSchedules = 40;
+constexpr uint32_t kSeedsOfASchedule = 2;
+
+TEST(Delays, AnywhereOnAnyRankChangeNothing) {
+  int num_held = 0;
+  for (uint32_t number = 0; number < kSchedules && !HasFailure(); ++number) {
+    Dice dice{number};
+    const plan::Schedule schedule = RandomSchedule(&dice);
+    const ToyRun plain = RunToy(schedule, {.steps = 2});
+    for (const Status& status : plain.statuses) EXPECT_TRUE(status.ok()) << status.message();
+    for (uint32_t seed = 0; seed < kSeedsOfASchedule; ++seed) {
+      const int slots = 1 + static_cast<int>(seed);
+      EXPECT_EQ(plain.persistent,
+                RunToy(schedule, {.steps = 2, .slots = slots, .delay_hook = RandomSleeps(seed)})
+                    .persistent)
+          << schedule.name << ", sleeps of seed " << seed;
+      LongestDelays delays(seed);
+      EXPECT_EQ(
+          plain.persistent,
+          RunToy(schedule, {.steps = 2, .slots = slots, .delay_hook = std::ref(delays)}).persistent)
+          << schedule.name << ", longest delays of seed " << seed;
+      num_held += delays.num_held;
+    }
+  }
+  EXPECT_GT(num_held, kSchedules);
+  std::cout << kSchedules << " schedules, " << num_held << " ops held until nothing moved\n";
+}
+
+// The test of the test: copies that do not wait for their all-gather give another result, or read
+// what is not there, under some delay.
+TEST(Delays, ShowAMissingWait) {
+  Policy policy;
+  policy.num_ranks = 2;
+  const auto built = plan::BuildSchedule(plan::ToyModel(2, true), policy);
+  ASSERT_TRUE(built.ok()) << built.message();
+  const ToyRun plain = RunToy(*built, {.steps = 2});
+  plan::Schedule broken = *built;
+  int num_dropped = 0;
+  for (plan::Op& op : broken.programs.front().ops) {
+    if (op.kind != plan::OpKind::kCopyOut) continue;
+    op.dependencies.clear();  // of its all-gather
+    ++num_dropped;
+  }
+  ASSERT_GT(num_dropped, 0);
+  bool shown = false;
+  for (uint32_t seed = 0; seed < 50 && !shown; ++seed) {
+    LongestDelays delays(seed);
+    shown = RunToy(broken, {.steps = 2, .slots = 4, .delay_hook = std::ref(delays)}).persistent !=
+            plain.persistent;
+  }
+  EXPECT_TRUE(shown);
+}
+
+}  // namespace
+}  // namespace shardscope::executor
