@@ -71,6 +71,14 @@ Result<RunFolder> RunFolder::Create(const std::string& path) {
   return RunFolder(path);
 }
 
+Result<RunFolder> RunFolder::Attach(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return RunFolder(path);
+  return Status::Error("the run's folder " + path +
+                       ", which rank 0 has created, is not there: all processes of a run need one "
+                       "file system");
+}
+
 std::string RunFolder::name() const {
   const fs::path normal = fs::absolute(path_).lexically_normal();
   return normal.has_filename() ? normal.filename().string()

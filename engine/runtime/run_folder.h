@@ -16,6 +16,9 @@ class RunFolder {
   // Creates the folder with what is missing above it, and its sub-folders.
   static Result<RunFolder> Create(const std::string& path);
 
+  // The folder of a run that another process has created.
+  static Result<RunFolder> Attach(const std::string& path);
+
   const std::string& path() const { return path_; }
   std::string name() const;  // last part of the path
   std::string checkpoints() const { return path_ + "/checkpoints"; }

@@ -1,7 +1,10 @@
 #include "engine/runtime/steering.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
+
+#include "trace/base/time.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -136,11 +139,15 @@ Decision Steering::Decide(int64_t step) {
   return decision;
 }
 
-void Steering::WaitWhilePaused(const Decision& pause) {
+bool Steering::WaitWhilePaused(const Decision& pause, int64_t limit_ns) {
+  const int64_t start_ns = MonotonicNs();
   std::unique_lock lock(mutex_);
-  while (wakes_ == pause.wakes && !interrupted_.load(std::memory_order_relaxed)) {
-    changed_.wait_for(lock, kSignalPoll);
+  const auto came_in = [&] { return wakes_ != pause.wakes || is_interrupted(); };
+  while (!came_in() && MonotonicNs() - start_ns < limit_ns) {
+    changed_.wait_for(
+        lock, std::min<std::chrono::nanoseconds>(kSignalPoll, std::chrono::nanoseconds(limit_ns)));
   }
+  return came_in();
 }
 
 void Steering::SetFinished() {

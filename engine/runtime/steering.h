@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
@@ -49,15 +50,19 @@ class Steering {
   Decision Decide(int64_t step);
   config::Config config() const;
 
-  // All ranks' host threads, between steps: returns as soon as something came in after the decision
-  // to pause. What it was is for the next Decide() to say: only then do all ranks know the same.
-  void WaitWhilePaused(const Decision& pause);
+  // Rank 0's host thread, between steps: returns as soon as something came in after the decision
+  // to pause, or after `limit_ns`; whether something came in. What it was is for the next Decide()
+  // to say: only then do all ranks know the same.
+  bool WaitWhilePaused(const Decision& pause,
+                       int64_t limit_ns = std::numeric_limits<int64_t>::max());
 
   // A change that the trainer itself makes (link.bandwidth=auto found its rate). Any thread.
   Status Change(const std::map<std::string, std::string>& values);
 
   // Ctrl-C: stops after the running step. Async-signal-safe.
   void Interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
+
+  bool is_interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
 
   void SetFinished();
 

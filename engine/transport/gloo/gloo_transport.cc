@@ -427,22 +427,27 @@ void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, 
   ThrowIfAborted();
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  std::vector<std::string> names;
-  for (const int rank : missing) names.push_back(std::to_string(rank));
-  const std::string what = std::string(NameOf(kind)) + " '" + std::string(call.op_name) +
-                           "' on rank " + std::to_string(call.rank);
-  std::string reason;
+  std::string place;
+  if (call.op != plan::kNone) place = " (op " + std::to_string(call.op) + ")";
+  const std::string where = "rank " + std::to_string(call.rank) + " waits for " +
+                            (missing.size() == 1 ? "it" : "them") + " in " + NameOf(kind) + " '" +
+                            std::string(call.op_name) + "'" + place;
+  std::vector<std::string> described;
   if (timed_out) {
-    reason = what + " waited " + FormatDuration(timeout_ns_) + " for rank " + Join(names, ", ") +
-             ", which did not call it (or with other sizes)";
-  } else {
-    // Whoever closed the connection on purpose says why.
-    if (const std::optional<std::string> said = WaitForReason()) {
-      Stop(*said, false);
-      throw TransportError("aborted: " + *said);
-    }
-    reason = what + " lost rank " + Join(names, ", ") + ": its connection broke, or it died";
+    for (const int rank : missing) described.push_back(Described(rank));
+    const std::string reason = Join(described, "; ") + "; " + where +
+                               ", longer than comm.timeout=" + FormatDuration(timeout_ns_);
+    Stop(reason, true);
+    throw TransportTimeout(reason);
   }
+  // Whoever closed the connection on purpose says why.
+  if (const std::optional<std::string> said = WaitForReason()) {
+    Stop(*said, false);
+    throw TransportError("aborted: " + *said);
+  }
+  for (const int rank : missing) described.push_back("rank " + std::to_string(rank) + " is gone");
+  const std::string reason =
+      Join(described, "; ") + " (its process ended or the connection broke); " + where;
   Stop(reason, true);
   throw TransportError(reason);
 }

@@ -6,8 +6,8 @@
 // reduce-scatter sends (N-1)/N of the payload, while c10d's own reduce-scatter is an all-reduce of
 // the whole.
 //
-// A collective that does not fit the other ranks' (kind, sizes, dtype, scale) meets nobody: it ends
-// with the timeout.
+// Without kinds and sizes in the messages, a collective that does not fit the other ranks' (kind,
+// sizes, dtype, scale) meets nobody: it ends with the timeout.
 #pragma once
 
 #include <cstdint>
