@@ -104,8 +104,12 @@ def run_sanitizer(sanitizer, jobs, tally):
     release = ROOT / "build" / "release"
     reports = build / "sanitizer-reports"
     print(f"--- {sanitizer.words} ---", flush=True)
+    prefix = sanitizers.fixed_addresses()
     sanitizer.start(reports)
-    run_programs(build, jobs, tally, sanitizers.fixed_addresses(), sanitizer.left_out)
+    missed = sanitizer.missed_defects(build, reports, prefix)
+    print(f"defects made on purpose and not found: {', '.join(missed) or 'none'} (of {', '.join(sanitizer.defects)})", flush=True)
+    tally.add(len(sanitizer.defects) - len(missed), len(missed))
+    run_programs(build, jobs, tally, prefix, sanitizer.left_out)
     if (build / "bin" / "shardscope-train").exists():
         run_python(build, tally)
     tally.add(0, sanitizer.num_findings(reports))

@@ -26,24 +26,38 @@ def programs_of(build):
 
 
 class Sanitizer:
-    """One build under sanitizers: its preset, what to call it, a factor on the counts of random tests, and the CTest names
-    of what does not run with the reason."""
+    """One build under sanitizers: its preset, what to call it, a factor on the counts of random tests, the defects of
+    tests/sanitizers/canary.cc that it has to find, and the CTest names of what does not run with the reason."""
 
-    def __init__(self, preset, words, scale, left_out):
-        self.preset, self.words, self.scale, self.left_out = preset, words, scale, left_out
+    def __init__(self, preset, words, scale, defects, left_out):
+        self.preset, self.words, self.scale, self.defects, self.left_out = preset, words, scale, defects, left_out
 
     def start(self, reports):
         """Makes all programs started from now on report into the folder `reports`."""
         reports.mkdir(parents=True, exist_ok=True)
         for old in reports.iterdir():
             old.unlink()
+        # The undefined-behaviour sanitizer of GCC 12 cannot write into a file when it is not alone. So it aborts, and the
+        # address sanitizer reports the abort with its place; the message itself is on standard error.
         log = f"log_path={reports}/report"
         os.environ.update({
             "SHARDSCOPE_TEST_SCALE": str(self.scale),
-            "ASAN_OPTIONS": f"{log}:detect_leaks=1:detect_stack_use_after_return=1:check_initialization_order=1",
-            "UBSAN_OPTIONS": f"{log}:print_stacktrace=1",
+            "ASAN_OPTIONS": f"{log}:detect_leaks=1:detect_stack_use_after_return=1:check_initialization_order=1:handle_abort=1",
+            "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:abort_on_error=1",
             "TSAN_OPTIONS": f"{log}:second_deadlock_stack=1",
         })
+
+    def missed_defects(self, build, reports, prefix):
+        """Which of the defects put there on purpose are not reported. `reports` is empty afterwards."""
+        missed = []
+        for defect in self.defects:
+            subprocess.run([*prefix, build / "bin" / "sanitizer_canary", defect], capture_output=True)
+            found = list(reports.iterdir())
+            if not found:
+                missed.append(defect)
+            for report in found:
+                report.unlink()
+        return missed
 
     def num_findings(self, reports):
         """Prints every report; returns how many."""
@@ -66,8 +80,8 @@ class Sanitizer:
 
 
 ALL = (
-    Sanitizer("tsan", "thread sanitizer", 0.5, {"plan_oracle_test": "has one thread"}),
-    Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, {}),
+    Sanitizer("tsan", "thread sanitizer", 0.5, ("race",), {"plan_oracle_test": "has one thread"}),
+    Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, ("overflow", "leak", "undefined"), {}),
 )
 
 

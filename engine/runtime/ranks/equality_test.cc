@@ -160,17 +160,43 @@ TEST(PoisonTest, NothingReadsFreedOrUnwrittenMemory) {
   }
 }
 
+// Every knob that moves ops, turned away from the default of each preset.
+std::vector<plan::Policy> EveryKnob() {
+  std::vector<plan::Policy> policies;
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    plan::Policy base;
+    base.preset = preset;
+    for (const auto backward : {BackwardPrefetch::kPost, BackwardPrefetch::kNone}) {
+      plan::Policy& policy = policies.emplace_back(base);
+      policy.backward_prefetch = backward;
+    }
+    plan::Policy& deep = policies.emplace_back(base);
+    deep.backward_depth = 3;
+    deep.forward_prefetch = 3;
+    plan::Policy& limited = policies.emplace_back(deep);
+    limited.prefetch_limit = 1;
+    plan::Policy& waits = policies.emplace_back(base);
+    waits.backward_prefetch = BackwardPrefetch::kPost;
+    waits.backward_depth = 2;
+    waits.run_ahead = 0;
+  }
+  return policies;
+}
+
 // A missing dependency would show as another result once ops come at other times.
 TEST(JitterTest, DelaysChangeNothing) {
   TestRun run;
   run.training.num_ranks = 3;
   run.training.steps = 3;
-  for (const plan::Policy& policy : EveryPresetAndStrategy(1)) {
+  std::vector<plan::Policy> policies = EveryPresetAndStrategy(1);
+  for (const plan::Policy& policy : EveryKnob()) policies.push_back(policy);
+  for (const plan::Policy& policy : policies) {
     run.policy = policy;
     run.jitter = run.poison = false;
     const TestResult expected = Train(run);
     run.jitter = run.poison = true;
-    EXPECT_TRUE(SameBits(Train(run), expected));
+    EXPECT_TRUE(SameBits(Train(run), expected))
+        << plan::BuildSchedule(JobOf(run).description, PolicyOf(run))->name;
   }
 }
 
