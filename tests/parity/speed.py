@@ -12,7 +12,7 @@ import time
 import torch
 
 from model import ByteGpt
-from ranks import join
+from ranks import run
 from strategies import Trainer
 
 
@@ -26,24 +26,23 @@ def cpu_ns() -> int:
     return int((used.ru_utime + used.ru_stime) * 1e9)
 
 
-def main() -> None:
+def serve(rank: int, _: int) -> None:
     strategy = sys.argv[1]
     layers, dim, heads, seq, batch = map(int, sys.argv[2:])
-    with join() as (rank, _):
-        torch.manual_seed(0)
-        trainer = Trainer(ByteGpt(layers, dim, heads, seq), strategy, learning_rate=1e-3)
-        torch.manual_seed(1 + rank)
-        print(json.dumps({"ready": strategy}), flush=True)
-        for line in sys.stdin:
-            cpu_start_ns, steps_ns = cpu_ns(), []
-            for _ in range(int(line)):
-                samples = torch.randint(0, 256, (batch, seq + 1))
-                start_ns = time.monotonic_ns()
-                trainer.step([samples])
-                steps_ns.append(time.monotonic_ns() - start_ns)
-            print(json.dumps({"steps_ns": steps_ns, "cpu_ns": cpu_ns() - cpu_start_ns,
-                              "peak_bytes": peak_resident_bytes()}), flush=True)
+    torch.manual_seed(0)
+    trainer = Trainer(ByteGpt(layers, dim, heads, seq), strategy, learning_rate=1e-3)
+    torch.manual_seed(1 + rank)
+    print(json.dumps({"ready": strategy}), flush=True)
+    for line in sys.stdin:
+        cpu_start_ns, steps_ns = cpu_ns(), []
+        for _ in range(int(line)):
+            samples = torch.randint(0, 256, (batch, seq + 1))
+            start_ns = time.monotonic_ns()
+            trainer.step([samples])
+            steps_ns.append(time.monotonic_ns() - start_ns)
+        print(json.dumps({"steps_ns": steps_ns, "cpu_ns": cpu_ns() - cpu_start_ns, "peak_bytes": peak_resident_bytes()}),
+              flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    run(serve)

@@ -1,0 +1,67 @@
+"""scripts/compare_pytorch: sets up PyTorch 2.11, records its figures, or compares with it live."""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import tempfile
+
+import environment
+import number_cases
+from ranks import Ranks
+
+BIN = pathlib.Path(os.environ.get("SHARDSCOPE_BIN", environment.ROOT / "build" / "release" / "bin"))
+
+
+def pytorch_numbers(case: number_cases.Case, strategy: str, dump: pathlib.Path) -> number_cases.Numbers:
+    """Trains with PyTorch from the trainer's own weights and batches."""
+    numbers = (case.layers, case.dim, case.heads, case.seq, case.batch, number_cases.LEARNING_RATE, number_cases.WARM_UP_STEPS,
+               number_cases.STEPS)
+    with Ranks("train_dumped.py", case.ranks, str(dump), strategy, *map(str, numbers)) as ranks:
+        return json.loads(ranks.receive()[0])
+
+
+def compare_numbers(record: bool) -> bool:
+    """Trainer and PyTorch from the same weights and batches; a table; optionally PyTorch's figures as JSON."""
+    print(f"largest relative difference of loss and gradient norm over {number_cases.STEPS} steps:\n")
+    print("| ranks | " + " | ".join(number_cases.STRATEGIES) + " |\n" + "|---" * (1 + len(number_cases.STRATEGIES)) + "|")
+    agree = True
+    for case in number_cases.CASES:
+        recorded, cells = {}, []
+        for strategy in number_cases.STRATEGIES:
+            with tempfile.TemporaryDirectory() as folder:
+                ours = number_cases.train(BIN / "shardscope-train", case, strategy, pathlib.Path(folder))
+                recorded[strategy] = pytorch_numbers(case, strategy, pathlib.Path(folder) / "dump.safetensors")
+            deviation = number_cases.largest_deviation(ours, recorded[strategy])
+            agree = agree and deviation <= number_cases.TOLERANCE
+            cells.append(f"{deviation:.1e}")
+        print(f"| {case.ranks} | " + " | ".join(cells) + " |", flush=True)
+        if record:
+            case.path.parent.mkdir(exist_ok=True)
+            content = {"torch": "2.11.0", "settings": case.settings(), "numbers": recorded}
+            case.path.write_text(json.dumps(content, indent=1) + "\n")
+    print(f"\n{'within' if agree else 'MISS: not within'} {number_cases.TOLERANCE:.0e}")
+    return agree
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/compare_pytorch", description=__doc__)
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--setup", action="store_true", help="make PyTorch's environment (0.55 GB); nothing else needs it")
+    action.add_argument("--live", action="store_true", help="run PyTorch and the trainer now and compare")
+    action.add_argument("--record", action="store_true", help="the same, and write tests/parity's JSON anew")
+    options = parser.parse_args()
+    try:
+        if options.setup:
+            environment.make()
+            return 0
+        environment.python()
+        return 0 if compare_numbers(options.record) else 1
+    except (environment.SetupError, RuntimeError) as error:
+        print(f"compare_pytorch: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

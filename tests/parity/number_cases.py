@@ -1,0 +1,83 @@
+"""What losses and gradient norms are compared on: models and rank counts whose sizes do not divide, and how the trainer runs them."""
+
+import json
+import pathlib
+import subprocess
+from dataclasses import dataclass
+
+FOLDER = pathlib.Path(__file__).resolve().parent / "numbers"
+STEPS = 10
+TOLERANCE = 1e-5  # relative
+LEARNING_RATE = 1e-3
+WARM_UP_STEPS = 4
+TEXT = "".join(f"line {index * index % 997} of the text to learn, {index} times over\n" for index in range(400))
+
+# PyTorch's name: the settings with which the trainer does the same.
+STRATEGIES = {
+    "fsdp2": ("preset=fsdp2",),
+    "fsdp1": ("preset=fsdp1",),
+    "ddp": ("strategy=no_shard",),
+}
+
+Numbers = dict[str, list[float]]  # "loss" and "grad_norm", one value a step
+
+
+@dataclass(frozen=True)
+class Case:
+    ranks: int
+    layers: int
+    dim: int
+    heads: int
+    seq: int
+    batch: int
+    micro_batches: int
+
+    @property
+    def path(self) -> pathlib.Path:
+        """Where PyTorch's figures are recorded."""
+        return FOLDER / f"ranks{self.ranks}.json"
+
+    def settings(self) -> list[str]:
+        return [f"model.layers={self.layers}", f"model.dim={self.dim}", f"model.heads={self.heads}", f"model.seq={self.seq}",
+                f"train.batch={self.batch}", f"train.micro_batches={self.micro_batches}", f"train.steps={STEPS}",
+                f"train.lr={LEARNING_RATE}", f"train.warmup_steps={WARM_UP_STEPS}", "train.clip=1", "transport=shared_memory"]
+
+
+# 256 rows of the embedding do not divide by 3; 66, 50 and 54 rows and their multiples neither by 4 nor all by 3.
+CASES = (
+    Case(ranks=2, layers=2, dim=66, heads=3, seq=24, batch=2, micro_batches=1),
+    Case(ranks=3, layers=3, dim=50, heads=5, seq=16, batch=2, micro_batches=2),
+    Case(ranks=4, layers=2, dim=54, heads=1, seq=20, batch=1, micro_batches=1),
+)
+
+
+def train(trainer: pathlib.Path, case: Case, strategy: str, folder: pathlib.Path) -> Numbers:
+    """Runs the trainer; leaves `dump.safetensors` (initial weights, batches) in `folder`."""
+    data = folder / "data.txt"
+    data.write_text(TEXT)
+    losses = folder / "losses"
+    command = [trainer, "--ranks", case.ranks, "--out", folder / "run", "--losses", losses, "--dump", folder / "dump.safetensors",
+               "--set", f"data.path={data}", *case.settings(), *STRATEGIES[strategy]]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
+    rows = [line.split() for line in losses.read_text().splitlines()]
+    return {"loss": [float(row[1]) for row in rows], "grad_norm": [float(row[2]) for row in rows]}
+
+
+def recorded(case: Case) -> dict[str, Numbers]:
+    """PyTorch's figures by strategy; an error if they belong to another case than this."""
+    content = json.loads(case.path.read_text())
+    if content["settings"] != case.settings():
+        raise RuntimeError(f"{case.path} was recorded with other settings: run scripts/compare_pytorch --record")
+    return content["numbers"]
+
+
+def largest_deviation(ours: Numbers, theirs: Numbers) -> float:
+    """Largest relative difference of any step's loss or gradient norm."""
+    largest = 0.0
+    for kind in ("loss", "grad_norm"):
+        if len(ours[kind]) != STEPS or len(theirs[kind]) != STEPS:
+            return float("inf")
+        largest = max(largest, *(abs(a - b) / abs(b) for a, b in zip(ours[kind], theirs[kind])))
+    return largest
