@@ -184,8 +184,9 @@ Keys EngineKeys() {
               .minimum = 0,
               .maximum = kMaxRecordBytes,
               .help =
-                  "Bytes that one rank may allocate before the run fails as if out of memory; 0 "
-                  "= no limit."},
+                  "Bytes that one rank may allocate. A schedule that is predicted to need more is "
+                  "refused, and a run that needs more all the same fails as if out of memory; 0 = "
+                  "no limit."},
       Live(In("steps", Text("record.steps", "all",
                             "Which steps are recorded: all, or a:b = from step a up to, not "
                             "including, step b."))),

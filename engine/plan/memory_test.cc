@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+#include <string>
+
 #include "engine/plan/test_support.h"
 
 namespace shardscope::plan {
@@ -62,6 +66,82 @@ TEST(Memory, PersistentShardsAreDividedByTheRanks) {
   EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kParameterShard)], all / 2 * 4);
   EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kGradientShard)], all / 2 * 4);
   EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kOptimizer)], all / 2 * 8);
+}
+
+// Units of random sizes, one or two segments each; the first may be a root that spans the others.
+ModelDescription RandomModel(std::mt19937* random) {
+  ModelDescription model;
+  const bool root = (*random)() % 2 == 0;
+  const auto num_units = static_cast<int32_t>(2 + (*random)() % 6);
+  for (int32_t unit = 0; unit < num_units; ++unit) {
+    const std::string name = "u" + std::to_string(unit);
+    const auto rows = static_cast<int64_t>(1 + (*random)() % 40);
+    model.units.push_back({name, root && unit == 0, {{name + ".weight", {rows, 8}}}});
+    model.segments.push_back({name + ".a", unit, 64, 64});
+    if ((*random)() % 2 == 0) model.segments.push_back({name + ".b", unit, 64, 64});
+  }
+  model.segments.push_back({"end", root ? 0 : num_units - 1, 64, 64});
+  return model;
+}
+
+// What the formulas of the peaks are made of, in bytes of the param and of the reduce dtype.
+struct UnitSizes {
+  int64_t all = 0;
+  int64_t largest = 0;  // root included: its all-gather has an output as well
+  int64_t root = 0;
+};
+UnitSizes SizesOf(const ModelDescription& model, int num_ranks) {
+  UnitSizes sizes;
+  for (const Unit& unit : model.units) {
+    const int64_t elements = PaddedShardElements(unit, num_ranks) * num_ranks;
+    sizes.all += elements;
+    sizes.largest = std::max(sizes.largest, elements);
+    if (unit.is_root) sizes.root += elements;
+  }
+  return sizes;
+}
+
+// Peaks while units are gathered one ahead at most, as PyTorch's presets do it; the formulas are
+// those that FSDP1's limiter, FSDP2's event waits and Megatron's unit counts give.
+TEST(Memory, NeverPassesTheBoundsOfThePresets) {
+  std::mt19937 random(11);
+  const Categories transient = {MemoryCategory::kUnshardedParameter,
+                                MemoryCategory::kCommunicationBuffer};
+  Categories with_gradient = transient;
+  with_gradient.push_back(MemoryCategory::kGradient);
+  for (int round = 0; round < 400; ++round) {
+    const ModelDescription model = RandomModel(&random);
+    Policy policy;
+    policy.preset = random() % 2 == 0 ? Preset::kFsdp1 : Preset::kFsdp2;
+    policy.strategy = random() % 3 == 0 ? Strategy::kGradOp : Strategy::kFull;
+    policy.reshard_after_forward = policy.strategy == Strategy::kFull && random() % 3 != 0;
+    policy.backward_prefetch = static_cast<BackwardPrefetch>(random() % 3);
+    policy.forward_prefetch = static_cast<int>(random() % 2);
+    policy.prefetch_limit = static_cast<int>(random() % 3);
+    policy.num_ranks = static_cast<int>(2 + random() % 3);
+    policy.micro_batches = static_cast<int>(1 + random() % 2);
+    if (random() % 3 == 0) policy.param_dtype = DType::kBf16;
+    const Result<Schedule> schedule = BuildSchedule(model, policy);
+    ASSERT_TRUE(schedule.ok()) << schedule.message();
+    SCOPED_TRACE(schedule->name + ", round " + std::to_string(round));
+
+    const UnitSizes sizes = SizesOf(model, policy.num_ranks);
+    const int64_t p = BytesOf(policy.param_dtype);
+    const int64_t r = BytesOf(policy.reduce_dtype);
+    const bool is_fsdp1 = policy.preset == Preset::kFsdp1;
+    const bool pre = policy.backward_prefetch == BackwardPrefetch::kPre;
+    const int64_t kept =
+        policy.reshard_after_forward ? p * sizes.root : p * (sizes.all - sizes.largest);
+    const int64_t forward_units = is_fsdp1 ? 2 : 2 + policy.forward_prefetch;
+    EXPECT_LE(PeakUntil(*schedule, "F m0 end forward", transient),
+              forward_units * p * sizes.largest + kept);
+    // Parameters of i and i-1, gradient of i, and what the reduction of i+1 still holds.
+    const int64_t backward =
+        is_fsdp1 ? (pre ? 5 : 4) * p + (r != p ? r : 0) : (pre ? 3 : 2) * p + r;
+    const std::string last = OpName(*schedule, schedule->programs.front().ops.back());
+    EXPECT_LE(PeakUntil(*schedule, last, with_gradient),
+              std::max(backward, forward_units * p) * sizes.largest + kept + p * sizes.root);
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "trace/analysis/lesson_snapshot.h"
 #include "trace/analysis/report.h"
+#include "trace/base/units.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::shell {
@@ -61,6 +62,26 @@ TEST(Shot, NumbersAreThoseOfTheReport) {
   EXPECT_EQ(value("exposed_ns_p50"), report.summary.exposed_ns.p50);
   EXPECT_EQ(value("overlap_ratio"), report.summary.overlap_ratio);
   EXPECT_EQ(value("tokens_per_second"), report.summary.tokens_per_second);
+}
+
+TEST(Shot, EveryRanksPredictedPeakIsThatOfTheReport) {
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    const auto shot = TakeShot(Lesson(), {.height = 1400, .language = language});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    const int64_t predicted = analysis::MakeReport(*Lesson()).predicted_peak_bytes;
+    ASSERT_GT(predicted, 0);
+    int lines = 0;
+    for (const query::RankRows& rows : Lesson()->ranks) {
+      const std::string rank = std::to_string(rows.rank);
+      if (shot->log.Find("memory", "rank:" + rank) == nullptr) continue;  // scrolled out
+      const ui::DrawnItem* line = shot->log.Find("memory", "predicted_peak:" + rank);
+      ASSERT_NE(line, nullptr) << rank;
+      EXPECT_EQ(std::get<int64_t>(line->value), predicted);
+      EXPECT_THAT(line->text, testing::HasSubstr(FormatBytes(predicted)));
+      ++lines;
+    }
+    EXPECT_GE(lines, 2);
+  }
 }
 
 TEST(Shot, SaysWhichStepsThereAre) {

@@ -66,7 +66,7 @@ std::byte* MemoryPool::Allocate(size_t bytes, size_t front) {
   const size_t size = std::max(bytes + front, kAlignment);
   std::byte* block = nullptr;
   try {
-    if (!IsLarge(size)) {
+    if (!IsMapped(size, front)) {
       block = MallocAligned(size);
     } else if (!options_.poison) {
       block = TakeKept(size);
@@ -75,7 +75,7 @@ std::byte* MemoryPool::Allocate(size_t bytes, size_t front) {
       block = MapPages(size);
       if (options_.poison) std::memset(block, kNanByte, size);
       reserved_bytes_ += static_cast<int64_t>(size);
-    } else if (!IsLarge(size)) {
+    } else if (!IsMapped(size, front)) {
       reserved_bytes_ += static_cast<int64_t>(size);
     }
   } catch (...) {
@@ -89,7 +89,7 @@ void MemoryPool::Free(std::byte* block, size_t bytes, size_t front) {
   allocated_bytes_.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   block -= front;
   const size_t size = std::max(bytes + front, kAlignment);
-  if (!IsLarge(size)) {
+  if (!IsMapped(size, front)) {
     std::free(block);
     reserved_bytes_ -= static_cast<int64_t>(size);
     return;

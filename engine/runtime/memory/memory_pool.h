@@ -67,7 +67,11 @@ class MemoryPool {
   void Count(int64_t bytes);
   std::byte* TakeKept(size_t bytes);  // null if there is none
   void Release(size_t bytes, std::byte* block);
-  bool IsLarge(size_t bytes) const { return options_.poison || bytes >= kLargeBytes; }
+  // Of a block with its front. Tensors (which have one) are counted references: only other blocks
+  // can be read after they were freed, and only they need pages of their own in tests.
+  bool IsMapped(size_t bytes, size_t front) const {
+    return bytes >= kLargeBytes || (options_.poison && front == 0);
+  }
 
   const Options options_;
   std::atomic<int64_t> allocated_bytes_{0};

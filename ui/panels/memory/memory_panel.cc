@@ -254,7 +254,8 @@ void MemoryPanel::DrawPredicted(const ui::Context& context, const Axis& axis, co
     step = next;
   }
   if (label_y < 0) return;
-  const char* text = ui::Tr(context.language, ui::Text::kPredictedPeak);
+  const std::string text =
+      ui::TrFormat(context.language, ui::Text::kPredictedPeak, FormatBytes(label_bytes));
   const ui::Box drawn =
       widgets::DrawTextRight(look, {look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim},
                              {row.box.x1 - look.Px(4), label_y - look.Px(15)}, text);
