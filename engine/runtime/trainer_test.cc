@@ -8,6 +8,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/plan/memory.h"
+#include "engine/plan/policy.h"
+
 namespace shardscope::runtime {
 namespace {
 
@@ -143,6 +146,24 @@ TEST_F(TrainerTest, CheckpointsHoldEveryRanksRows) {
   for (const char* file : {"rank-0-of-2.safetensors", "rank-1-of-2.safetensors"}) {
     EXPECT_GT(fs::file_size(folder / file), 10000u);
   }
+}
+
+TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {
+  const Result<Job> job = JobOf(config_, ".");
+  ASSERT_TRUE(job.ok()) << job.message();
+  const auto schedule = plan::BuildSchedule(job->description, config::ToPolicy(config_));
+  ASSERT_TRUE(schedule.ok());
+  const int64_t needed = plan::PredictLargestPeak(*schedule);
+  Set({{"engine.memory_limit", std::to_string(needed - 1) + "B"}});
+  EXPECT_NE(Start("a").message().find("engine.memory_limit is"), std::string::npos);
+  // The same for a change, before it can fail the run.
+  Set({{"engine.memory_limit", std::to_string(needed) + "B"}});
+  config_.AddChange({.step = 1, .set = {{"prefetch.forward", "3"}, {"prefetch.backward", "none"}}});
+  const auto refused = Start("a");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.message().find("change at step 1: schedule"), std::string::npos)
+      << refused.message();
+  EXPECT_FALSE(fs::exists(root_ / "a"));
 }
 
 TEST_F(TrainerTest, FailedStartsCreateNothing) {
