@@ -78,7 +78,7 @@ def measure(train: pathlib.Path, data: pathlib.Path, policy: str, quick: bool) -
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
         command = [train, "--ranks", RANKS, "--out", run, "--set", f"data.path={data}", "transport=shared_memory", "model.heads=8",
-                   "model.seq=64", "train.batch=2", "train.steps=4", *size, *policy.split()]
+                   "model.seq=64", "train.batch=1", "train.steps=3", *size, *policy.split()]
         subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
         trace, = run.glob("trace-*.db")
         with contextlib.closing(sqlite3.connect(trace)) as database:
