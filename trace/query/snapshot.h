@@ -198,6 +198,7 @@ struct Snapshot {
   std::vector<RankRows> ranks;  // ascending rank
   std::vector<Marker> markers;
   std::vector<Capability> capabilities;
+  std::vector<Clock> clocks;  // of a run of several files, the common one first; else none
 
   // nullptr if there is none.
   const PlanOp* FindPlanOp(int64_t id) const {
@@ -206,7 +207,6 @@ struct Snapshot {
   }
   const RankRows* FindRank(int32_t rank) const {
     for (const RankRows& rows : ranks) {
-  std::vector<Clock> clocks;  // of a run of several files, the common one first; else none
       if (rows.rank == rank) return &rows;
     }
     return nullptr;

@@ -212,6 +212,9 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
                    : state == store::SourceState::kCut ? TraceState::kCut
                                                        : TraceState::kFinished;
   auto snapshot = std::make_shared<Snapshot>(current_);
+  if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {
+    snapshot->capabilities.push_back(*clocks);
+  }
   if (refused_ > 0) {
     snapshot->capabilities.push_back(
         {"reader", "partial", "rows of the file that cannot be were left out", refused_});
@@ -220,6 +223,3 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
 }
 
 }  // namespace shardscope::query
-  if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {
-    snapshot->capabilities.push_back(*clocks);
-  }
