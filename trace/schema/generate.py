@@ -266,6 +266,10 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
   orders the tables marked *clustered* for range reads.
 - Rows are only appended; the exceptions are `meta` (its `state` changes) and nothing else.
 - A `REAL` column is `NULL` where the value was not a number (a loss that diverged).
+- Several files of one run are read as one: ids of later files are shifted, and times are put on the clock of the first file. Files
+  of one machine share its clock and keep their times. Another machine's clock is placed (offset and drift, piecewise) by the ends of
+  the collectives that it shares, or, without any, by the time of day. `meta` of the run as a whole then has a row `clock.N` a clock:
+  how it was placed, and within what the ends of one collective agree (residual: p50, p95, largest).
 - `capability.dropped` adds up what was lost. A trace with holes says so (`v_dropped`).
 - With `record.max_bytes` the live trace is a row of segments, `trace-<host>-<pid>.live.db`, `....live.2.db`, `....live.3.db` and so on,
   each with the rare rows of all and the hot rows of its time. The oldest are removed, so that segments, logs and the finished copy
