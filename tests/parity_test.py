@@ -6,10 +6,11 @@ import sys
 import tempfile
 import unittest
 
-from programs import TRAIN
+from programs import APP, TRAIN
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "parity"))
 import number_cases  # noqa: E402  (needs the path above)
+import order_cases  # noqa: E402
 
 
 class NumbersTest(unittest.TestCase):
@@ -28,6 +29,32 @@ class NumbersTest(unittest.TestCase):
             off = copy.deepcopy(theirs)
             off[kind][-1] *= 1 + 2 * number_cases.TOLERANCE
             self.assertGreater(number_cases.largest_deviation(off, theirs), number_cases.TOLERANCE)
+
+
+class OrderTest(unittest.TestCase):
+    def test_schedules_issue_what_pytorch_issues_op_by_op(self):
+        for case in order_cases.CASES:
+            with self.subTest(case.name):
+                ours = order_cases.planned(APP, case)
+                self.assertEqual(case.recorded(), case.expected(ours))
+                if case.differences:  # explained in docs/schedule.md; one that is gone must leave the list
+                    self.assertNotEqual(case.recorded(), ours)
+
+    def test_the_limiter_starts_every_step_with_an_empty_queue(self):
+        limited = [case for case in order_cases.CASES if case.pytorch.get("limit")]
+        self.assertGreater(len(limited), 0)
+        for case in limited:
+            with self.subTest(case.name):
+                ours = order_cases.planned(APP, case)
+                self.assertEqual(ours, order_cases.limiter(order_cases.without_limits(ours), steps=1, root_asks=False))
+
+    def test_knobs_show_in_the_order(self):
+        """Orders that PyTorch issues differently differ here as well: the tokens tell the knobs apart."""
+        by_order = {}
+        for case in order_cases.CASES:
+            by_order.setdefault(tuple(case.recorded()), set()).add(case.name)
+        # FSDP2's lists of one, backward, are what it does by default.
+        self.assertEqual([names for names in by_order.values() if len(names) > 1], [{"fsdp2_implicit", "fsdp2_backward_list_1"}])
 
 
 if __name__ == "__main__":

@@ -193,7 +193,8 @@ def print_shape(shape: Shape, results: dict[str, Result]) -> None:
             continue
         result = results[name]
         low, _, high = statistics.quantiles(result.steps_ns, n=4)
-        print(f"| {name} | {result.milliseconds():.0f} ms | {low / 1e6:.0f}-{high / 1e6:.0f} ms | {result.peak_bytes / 1e6:.0f} MB |")
+        print(f"| {name} | {result.milliseconds():.0f} ms | {low / 1e6:.0f}-{high / 1e6:.0f} ms | "
+              f"{result.peak_bytes / 1e6:.0f} MB |")
     print("\n| ratio of medians | measured | budget | |\n|---|---|---|---|")
     for ours, other, budget in shape.budgets:
         if ours not in results:
@@ -221,8 +222,9 @@ def main() -> int:
     except (environment.SetupError, RuntimeError) as error:
         print(f"bench pytorch: {error}", file=sys.stderr)
         return 1
-    print(f"{RANKS} ranks of one thread each, fp32, fused AdamW, gradient norm clipped; {rounds} rounds, in each of which every row "
-          f"runs {WARM_UP_STEPS} steps of warm-up and {steps} measured ones; PyTorch 2.11 with gloo, one process a rank (memory: their sum).")
+    print(f"{RANKS} ranks of one thread each, fp32, fused AdamW, gradient norm clipped; {rounds} rounds, in each of which every "
+          f"row runs {WARM_UP_STEPS} steps of warm-up and {steps} measured ones; PyTorch 2.11 with gloo, one process a rank "
+          "(memory: their sum).")
     print(f"\"{ALONE}\" is tests/bench/no_communication.cc: the engine's kernels without schedule, copies or collectives.")
     for shape, results in measured:
         print_shape(shape, results)

@@ -9,6 +9,7 @@ import tempfile
 
 import environment
 import number_cases
+import order_cases
 from ranks import Ranks
 
 BIN = pathlib.Path(os.environ.get("SHARDSCOPE_BIN", environment.ROOT / "build" / "release" / "bin"))
@@ -45,6 +46,26 @@ def compare_numbers(record: bool) -> bool:
     return agree
 
 
+def compare_orders(record: bool) -> bool:
+    """What PyTorch issues now beside our Schedules; optionally as JSON."""
+    with Ranks("order.py", order_cases.RANKS) as ranks:
+        by_rank = [json.loads(line) for line in ranks.receive()]
+    if any(other != by_rank[0] for other in by_rank):
+        raise RuntimeError("PyTorch's ranks issued in different orders")
+    agree = True
+    print("\n| order of | ops | |\n|---|---|---|")
+    for case in order_cases.CASES:
+        theirs, ours = by_rank[0][case.name], order_cases.planned(BIN / "shardscope", case)
+        matches = theirs == case.expected(ours)
+        agree = agree and matches
+        verdict = "MISS" if not matches else "as explained in docs/schedule.md" if case.differences else "the same"
+        print(f"| {case.name} | {len(theirs)} | {verdict} |")
+        if record:
+            case.path.parent.mkdir(exist_ok=True)
+            case.path.write_text(json.dumps({"torch": "2.11.0", "order": theirs}, indent=1) + "\n")
+    return agree
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/compare_pytorch", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
@@ -57,7 +78,8 @@ def main() -> int:
             environment.make()
             return 0
         environment.python()
-        return 0 if compare_numbers(options.record) else 1
+        numbers_agree = compare_numbers(options.record)
+        return 0 if compare_orders(options.record) and numbers_agree else 1
     except (environment.SetupError, RuntimeError) as error:
         print(f"compare_pytorch: {error}", file=sys.stderr)
         return 1

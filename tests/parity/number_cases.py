@@ -1,4 +1,4 @@
-"""What losses and gradient norms are compared on: models and rank counts whose sizes do not divide, and how the trainer runs them."""
+"""What losses and gradient norms are compared on: models and ranks whose sizes do not divide, and how the trainer runs them."""
 
 import json
 import pathlib

@@ -24,7 +24,8 @@ class Ranks:
         self.processes: list[subprocess.Popen[str]] = []
         for rank in range(count):
             variables = os.environ | {"RANK": str(rank), "WORLD_SIZE": str(count), "OMP_NUM_THREADS": "1",
-                                      "STORE": os.path.join(self._folder.name, "store"), "TORCH_CPP_LOG_LEVEL": "ERROR"}
+                                      "STORE": os.path.join(self._folder.name, "store"), "TORCH_CPP_LOG_LEVEL": "ERROR",
+                                      "KINETO_LOG_LEVEL": "99"}
             command = [str(environment.python()), "-W", "ignore", str(HERE / script), *arguments]
             self.processes.append(subprocess.Popen(command, env=variables, text=True, stdin=subprocess.PIPE,
                                                    stdout=subprocess.PIPE))

@@ -1,7 +1,7 @@
 """One PyTorch rank that trains from the weights and batches of a `shardscope-train --dump` file.
 
-Arguments: the dump, strategy, layers, dim, heads, seq, batch, learning rate, warm-up steps, steps. Prints one JSON line: loss (mean
-over all ranks) and gradient norm of every step.
+Arguments: the dump, strategy, layers, dim, heads, seq, batch, learning rate, warm-up steps, steps. Prints one JSON line: loss
+(mean over all ranks) and gradient norm of every step.
 """
 
 import json
