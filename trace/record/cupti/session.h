@@ -1,0 +1,93 @@
+// Session: CUPTI switched on for this process, from before the first CUDA context to the end.
+//
+// There is one a process and it is never started twice: CUPTI 13.0 confuses correlation ids in a
+// second session, and its buffer callbacks carry no pointer to their owner. To pause, the owner
+// throws batches away.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trace/base/status.h"
+#include "trace/record/cupti/activity.h"
+#include "trace/record/cupti/buffer_pool.h"
+#include "trace/record/cupti/functions.h"
+#include "trace/record/cupti/names.h"
+
+namespace shardscope::cupti {
+
+struct SessionOptions {
+  size_t buffer_bytes = 2UL << 20;
+  size_t max_buffers = 64;
+  int64_t flush_period_ns = 100'000'000;  // how often completed records are asked for
+};
+
+struct SessionCounts {
+  int64_t decoded = 0;          // records
+  int64_t dropped = 0;          // records that CUPTI could not put anywhere
+  int64_t buffers_refused = 0;  // times that no buffer was free
+  int64_t damaged_buffers = 0;  // whose rest could not be read
+  bool fatal = false;           // CUPTI met an error and switched itself off
+};
+
+// Owner: the recorder of a process. Threads: Start and Stop on one; batches come on the decode
+// thread, which also asks CUPTI for them.
+class Session {
+ public:
+  // Called with each decoded batch, on the decode thread; `names` is theirs and valid in the call.
+  using OnBatch = std::function<void(Batch batch, const Names& names)>;
+
+  // Subscribes and enables everything. Error: CUPTI refuses (no driver, another tool holds it: the
+  // message names it, no privilege, ...), or this process has had its session.
+  static Result<std::unique_ptr<Session>> Start(const CuptiFunctions& functions,
+                                                const SessionOptions& options, OnBatch on_batch);
+  ~Session();
+
+  // Takes in all that CUPTI has, then switches it off. The caller has synchronised its devices:
+  // work that still runs is reported without its end. Once.
+  void Stop();
+
+  SessionCounts counts() const;
+
+  // CUPTI's callbacks; public because they are C functions without a pointer to their owner.
+  static void BufferRequested(uint8_t** buffer, size_t* size, size_t* max_records);
+  static void BufferCompleted(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size,
+                              size_t valid_size);
+  static void StateChanged(void* session, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                           const void* data);
+
+ private:
+  Session(const CuptiFunctions& functions, const SessionOptions& options, OnBatch on_batch);
+
+  Status Subscribe();
+  Status Configure();
+  Status Enable();
+  void DecodeThread();
+  // Decode thread, or Stop() after it has ended.
+  void DecodeFull();
+
+  const CuptiFunctions functions_;
+  const SessionOptions options_;
+  const OnBatch on_batch_;
+  BufferPool pool_;
+  Names names_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  bool enabled_ = false;
+
+  std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0;
+  std::atomic<bool> fatal_ = false;
+
+  std::mutex mutex_;  // guards `stopping_`; no CUPTI call is made under it
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace shardscope::cupti

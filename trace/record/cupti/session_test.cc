@@ -1,0 +1,289 @@
+#include "trace/record/cupti/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "trace/record/cupti/synthetic_test_util.h"
+
+namespace shardscope::cupti {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A CUPTI made of counters: each test runs in a process of its own (a session is one a process), so
+// plain globals do.
+struct Fake {
+  std::vector<std::string> calls;
+  CUptiResult subscribe = CUPTI_SUCCESS;
+  CUptiResult enable = CUPTI_SUCCESS;
+  uint32_t version = 130001;
+  std::string holder;
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  CUpti_CallbackFunc callback = nullptr;
+  void* userdata = nullptr;
+  std::atomic<size_t> dropped = 0;
+  std::atomic<int> flushes = 0;
+  std::atomic<int> forced = 0;
+  std::set<CUpti_ActivityKind> kinds;
+  std::set<CUpti_CallbackId> runtime, driver;
+};
+Fake fake;
+
+CuptiFunctions FakeFunctions() {
+  const Result<CuptiFunctions> real = LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
+  CuptiFunctions table = *real;  // the walker and the texts are real
+  table.GetVersion = [](uint32_t* version) {
+    *version = fake.version;
+    return CUPTI_SUCCESS;
+  };
+  table.Subscribe = [](CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
+                       void* userdata, CUpti_SubscriberParams* params) {
+    fake.callback = callback;
+    fake.userdata = userdata;
+    std::snprintf(params->oldSubscriberName, params->oldSubscriberSize, "%s", fake.holder.c_str());
+    if (fake.subscribe == CUPTI_SUCCESS) *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(1);
+    return fake.subscribe;
+  };
+  table.Unsubscribe = [](CUpti_SubscriberHandle) {
+    fake.calls.emplace_back("unsubscribe");
+    return CUPTI_SUCCESS;
+  };
+  table.EnableDomain = [](uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain) {
+    return CUPTI_SUCCESS;
+  };
+  table.SetThreadIdType = [](CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; };
+  table.ActivityRegisterTimestampCallback = [](CUpti_TimestampCallbackFunc) {
+    return CUPTI_SUCCESS;
+  };
+  table.ActivitySetAttribute = [](CUpti_ActivityAttribute, size_t*, void*) {
+    return CUPTI_SUCCESS;
+  };
+  table.ActivityRegisterCallbacks = [](CUpti_BuffersCallbackRequestFunc request,
+                                       CUpti_BuffersCallbackCompleteFunc complete) {
+    fake.request = request;
+    fake.complete = complete;
+    fake.calls.emplace_back("register callbacks");
+    return CUPTI_SUCCESS;
+  };
+  table.ActivityEnable = [](CUpti_ActivityKind kind) {
+    fake.kinds.insert(kind);
+    fake.calls.emplace_back("enable");
+    return fake.enable;
+  };
+  table.ActivityEnableAndDump = [](CUpti_ActivityKind) { return CUPTI_SUCCESS; };
+  table.ActivityDisable = [](CUpti_ActivityKind kind) {
+    fake.kinds.erase(kind);
+    fake.calls.emplace_back("disable");
+    return CUPTI_SUCCESS;
+  };
+  table.ActivityEnableRuntimeApi = [](CUpti_CallbackId id, uint8_t on) {
+    if (on != 0) fake.runtime.insert(id);
+    return CUPTI_SUCCESS;
+  };
+  table.ActivityEnableDriverApi = [](CUpti_CallbackId id, uint8_t on) {
+    if (on != 0) fake.driver.insert(id);
+    return CUPTI_SUCCESS;
+  };
+  table.ActivityEnableAllSyncRecords = [](uint8_t) { return CUPTI_SUCCESS; };
+  table.ActivityEnableEventTimestamps = [](uint8_t) { return CUPTI_SUCCESS; };
+  table.ActivityFlushAll = [](uint32_t flag) {
+    ++fake.flushes;
+    if (flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) {
+      ++fake.forced;
+      fake.calls.emplace_back("forced flush");
+    }
+    return CUPTI_SUCCESS;
+  };
+  table.ActivityGetNumDroppedRecords = [](CUcontext, uint32_t, size_t* dropped) {
+    *dropped = fake.dropped.exchange(0);
+    return CUPTI_SUCCESS;
+  };
+  return table;
+}
+
+struct Seen {
+  std::mutex mutex;
+  std::vector<Batch> batches;
+  size_t num_kernels = 0;
+};
+
+Result<std::unique_ptr<Session>> StartSession(Seen* seen, SessionOptions options = {}) {
+  return Session::Start(FakeFunctions(), options, [seen](Batch batch, const Names&) {
+    const std::lock_guard lock(seen->mutex);
+    seen->num_kernels += batch.kernels.size();
+    seen->batches.push_back(std::move(batch));
+  });
+}
+
+// What a thread of the traced program does in CUPTI: takes a buffer, fills it, hands it back.
+bool FillOneBuffer(int kernels) {
+  uint8_t* buffer = nullptr;
+  size_t size = 0, max_records = 1;
+  fake.request(&buffer, &size, &max_records);
+  if (buffer == nullptr) return false;
+  for (int i = 0; i < kernels; ++i) {
+    const CUpti_ActivityKernel10 record = KernelRecord(100, 200, 7, 1, "gemm");
+    std::memcpy(buffer + static_cast<size_t>(i) * sizeof record, &record, sizeof record);
+  }
+  fake.complete(nullptr, 0, buffer, size,
+                static_cast<size_t>(kernels) * sizeof(CUpti_ActivityKernel10));
+  return true;
+}
+
+// A session is one a process: every case runs in a child that reports by its exit code.
+template <typename Body>
+void InChild(Body body) {
+  testing::FLAGS_gtest_death_test_style = "fast";
+  EXPECT_EXIT(
+      {
+        body();
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(SessionDeathTest, EnablesLaunchesOfEveryCompilerAndNeverTheSerialisingKind) {
+  InChild([] {
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_TRUE(session.ok());
+    for (const CUpti_CallbackId launch : {211, 214, 505, 506, 430})
+      EXPECT_TRUE(fake.runtime.count(launch)) << launch;
+    for (const CUpti_CallbackId launch : {307, 652, 653})
+      EXPECT_TRUE(fake.driver.count(launch)) << launch;
+    for (const CUpti_CallbackId noise : {10, 17, 138, 151, 317})
+      EXPECT_FALSE(fake.runtime.count(noise)) << noise;
+    EXPECT_TRUE(fake.kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+    EXPECT_FALSE(fake.kinds.count(CUPTI_ACTIVITY_KIND_KERNEL));
+    EXPECT_FALSE(
+        fake.kinds.count(CUPTI_ACTIVITY_KIND_GRAPH_TRACE));  // it would hide the graph's kernels
+    EXPECT_EQ(fake.calls.front(), "register callbacks");     // before anything is enabled
+  });
+}
+
+TEST(SessionDeathTest, WhatIsHandedBackIsDecodedOnceAndForcedOutOnlyAtTheEnd) {
+  InChild([] {
+    Seen seen;
+    SessionOptions options;
+    options.flush_period_ns = 1'000'000;
+    auto session = StartSession(&seen, options);
+    ASSERT_TRUE(session.ok());
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([] {
+        for (int i = 0; i < 50; ++i) {
+          while (!FillOneBuffer(5)) std::this_thread::yield();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(fake.forced, 0);
+    (*session)->Stop();
+    EXPECT_EQ(seen.num_kernels, 4u * 50 * 5);
+    EXPECT_EQ((*session)->counts().decoded, 4 * 50 * 5);
+    EXPECT_EQ(fake.forced, 1);
+    EXPECT_EQ(fake.calls.back(), "unsubscribe");
+    EXPECT_TRUE(fake.kinds.empty());
+  });
+}
+
+TEST(SessionDeathTest, ABoundedPoolRefusesAndCounts) {
+  InChild([] {
+    Seen seen;
+    SessionOptions options;
+    options.max_buffers = 3;
+    options.flush_period_ns = 3'600'000'000'000;
+    auto session = StartSession(&seen, options);
+    ASSERT_TRUE(session.ok());
+    EXPECT_TRUE(FillOneBuffer(1) && FillOneBuffer(1) && FillOneBuffer(1));
+    EXPECT_FALSE(FillOneBuffer(1));
+    fake.dropped = 17;
+    (*session)->Stop();
+    EXPECT_EQ((*session)->counts().buffers_refused, 1);
+    EXPECT_EQ((*session)->counts().dropped, 17);
+    EXPECT_EQ(seen.num_kernels, 3u);
+  });
+}
+
+TEST(SessionDeathTest, SaysWhoHoldsCupti) {
+  InChild([] {
+    fake.subscribe = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    fake.holder = "CUPTI for Kineto";
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_FALSE(session.ok());
+    EXPECT_THAT(session.status().message(), HasSubstr("CUPTI for Kineto"));
+  });
+}
+
+TEST(SessionDeathTest, WithoutADriverEveryFailureMeansNotToBeHad) {
+  InChild([] {
+    fake.subscribe = CUPTI_ERROR_UNKNOWN;  // what the real one answers without a driver
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_FALSE(session.ok());
+    EXPECT_THAT(session.status().message(), HasSubstr("cuptiSubscribe gave 999"));
+  });
+  InChild([] {
+    fake.enable = CUPTI_ERROR_UNKNOWN;
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_FALSE(session.ok());
+    EXPECT_THAT(session.status().message(), HasSubstr("cuptiActivityEnable gave 999"));
+    EXPECT_EQ(fake.calls.back(), "unsubscribe");  // taken back
+  });
+}
+
+TEST(SessionDeathTest, TheRealLibraryWithoutADriverGivesAnErrorAndNoCrash) {
+  InChild([] {
+    const Result<CuptiFunctions> real = LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
+    ASSERT_TRUE(real.ok());
+    auto session = Session::Start(*real, {}, [](Batch, const Names&) {});
+    // With a driver there is a session, which stops again.
+    if (session.ok()) return;
+    EXPECT_THAT(session.status().message(), HasSubstr("CUPTI is not to be had"));
+  });
+}
+
+TEST(SessionDeathTest, AnOlderCuptiIsRefused) {
+  InChild([] {
+    fake.version = 130000;
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_FALSE(session.ok());
+    EXPECT_THAT(session.status().message(), HasSubstr("130000"));
+  });
+}
+
+TEST(SessionDeathTest, AProcessHasOneSession) {
+  InChild([] {
+    Seen seen;
+    auto first = StartSession(&seen);
+    ASSERT_TRUE(first.ok());
+    (*first)->Stop();
+    auto second = StartSession(&seen);
+    ASSERT_FALSE(second.ok());
+    EXPECT_THAT(second.status().message(), HasSubstr("one session"));
+  });
+}
+
+TEST(SessionDeathTest, AFatalErrorIsSeen) {
+  InChild([] {
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_TRUE(session.ok());
+    fake.callback(fake.userdata, CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR, nullptr);
+    EXPECT_TRUE((*session)->counts().fatal);
+  });
+}
+
+}  // namespace
+}  // namespace shardscope::cupti
