@@ -151,14 +151,15 @@ TEST(Fsdp2, UnitInForward) {
 TEST(Fsdp2, UnitInBackward) {
   const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
   EXPECT_THAT(
-      OpsBetween(schedule, "B m0 block2 accumulate", "B m0 block1 accumulate"),
-      ElementsAre("B m0 block2 accumulate", "B m0 block1 copy_out <- B m0 block1 all_gather",
+      OpsBetween(schedule, "B m0 block2 reduce_scatter", "B m0 block1 reduce_scatter"),
+      ElementsAre("B m0 block2 reduce_scatter <- all of compute",
+                  "B m0 block1 copy_out <- B m0 block1 all_gather",
                   "B m0 block1 release <- B m0 block1 copy_out",
                   "B m0 block1 wait <- B m0 block1 copy_out", "B m0 block0 copy_in",
                   "B m0 block0 all_gather <- B m0 block0 copy_in", "B m0 block1.mlp backward",
                   "B m0 block1.attention backward", "B m0 block1 reshard",
                   "B m0 block2 release <- B m0 block2 reduce_scatter", "B m0 block1 copy_in",
-                  "B m0 block1 reduce_scatter <- all of compute", "B m0 block1 accumulate"));
+                  "B m0 block1 reduce_scatter <- all of compute"));
 }
 
 TEST(Fsdp2, TailAndOptimizer) {
@@ -166,8 +167,8 @@ TEST(Fsdp2, TailAndOptimizer) {
   EXPECT_THAT(OpsBetween(schedule, "B m0 embedding backward", "O block0 optimizer"),
               ElementsAre("B m0 embedding backward", "B m0 root reshard",
                           "B m0 block0 release <- B m0 block0 reduce_scatter", "B m0 root copy_in",
-                          "B m0 root reduce_scatter <- all of compute", "B m0 root accumulate",
-                          "B m0 root release <- B m0 root accumulate", "O grad_norm",
+                          "B m0 root reduce_scatter <- all of compute",
+                          "B m0 root release <- B m0 root reduce_scatter", "O grad_norm",
                           "O all_reduce <- O grad_norm", "O root optimizer <- O all_reduce",
                           "O block0 optimizer"));
 }
@@ -199,30 +200,49 @@ TEST(Fsdp1, UnitInForwardWithCast) {
 
 TEST(Fsdp1, UnitInBackward) {
   const Schedule schedule = Build(TwoRanks(Preset::kFsdp1));
-  EXPECT_THAT(OpsBetween(schedule, "B m0 block2 accumulate", "B m0 block1 accumulate"),
-              ElementsAre("B m0 block2 accumulate", "B m0 block1 wait <- all of unshard",
+  EXPECT_THAT(OpsBetween(schedule, "B m0 block2 release", "B m0 block1 release"),
+              ElementsAre("B m0 block2 release", "B m0 block1 wait <- all of unshard",
                           "B m0 block0 all_gather", "B m0 block1.mlp backward",
                           "B m0 block1.attention backward", "B m0 block1 reshard",
-                          "B m0 block1 reduce_scatter <- all of compute", "B m0 block1 release",
-                          "B m0 block1 accumulate"));
+                          "B m0 block1 reduce_scatter <- all of compute", "B m0 block1 release"));
 }
 
 TEST(Fsdp1, PostPrefetchStandsBetweenReshardAndReduceScatter) {
   const Schedule schedule = Build(WithBackward(Preset::kFsdp1, BackwardPrefetch::kPost));
-  EXPECT_THAT(OpsBetween(schedule, "B m0 block2 reshard", "B m0 block2 accumulate"),
+  EXPECT_THAT(OpsBetween(schedule, "B m0 block2 reshard", "B m0 block2 release"),
               ElementsAre("B m0 block2 reshard", "B m0 block1 all_gather",
-                          "B m0 block2 reduce_scatter <- all of compute", "B m0 block2 release",
-                          "B m0 block2 accumulate"));
+                          "B m0 block2 reduce_scatter <- all of compute", "B m0 block2 release"));
 }
 
 TEST(Fsdp1, TailAndOptimizer) {
   const Schedule schedule = Build(TwoRanks(Preset::kFsdp1));
-  EXPECT_THAT(
-      OpsBetween(schedule, "B m0 root reshard", "O block0 optimizer"),
-      ElementsAre("B m0 root reshard", "B m0 root reduce_scatter <- all of compute",
-                  "B m0 root release", "B m0 root accumulate", "B m0 wait <- all of post_backward",
-                  "O grad_norm", "O all_reduce <- O grad_norm", "O root optimizer <- O all_reduce",
-                  "O block0 optimizer"));
+  EXPECT_THAT(OpsBetween(schedule, "B m0 root reshard", "O block0 optimizer"),
+              ElementsAre("B m0 root reshard", "B m0 root reduce_scatter <- all of compute",
+                          "B m0 root release", "B m0 wait <- all of post_backward", "O grad_norm",
+                          "O all_reduce <- O grad_norm", "O root optimizer <- O all_reduce",
+                          "O block0 optimizer"));
+}
+
+// The first gradient of a step becomes the shard; what comes later is added, what is narrower cast.
+TEST(Accumulate, OnlyWhereThereIsSomethingToAddOrToCast) {
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    Policy policy = TwoRanks(preset);
+    policy.micro_batches = 2;
+    const Schedule added = Build(policy);
+    for (const Op& op : added.programs.front().ops) {
+      if (op.kind == OpKind::kReduceScatter) {
+        EXPECT_EQ(op.allocates.empty(), op.micro_batch == 0);
+      } else if (op.kind == OpKind::kAccumulate) {
+        EXPECT_EQ(op.micro_batch, 1);
+      }
+    }
+    EXPECT_THAT(OpsBetween(added, "B m1 block0 accumulate", "B m1 block0 accumulate"),
+                ::testing::SizeIs(1));
+    policy.micro_batches = 1;
+    policy.reduce_dtype = DType::kBf16;
+    EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0 accumulate", "B m0 block0 accumulate"),
+                ::testing::SizeIs(1));
+  }
 }
 
 TEST(NoShard, UnitInBackward) {

@@ -127,17 +127,18 @@ TEST_F(Mutation, ReadBeforeWrite) {
 }
 
 TEST_F(Mutation, WriteWhileAnotherStreamReads) {
-  // The accumulate stream writes what the gather reads.
-  Named("B m0 block2 accumulate").writes = Named("B m0 block0 copy_in").reads;
+  // The reduce-scatter's stream writes what the gather's copy-in reads.
+  Named("B m0 block2 reduce_scatter").writes = Named("B m0 block0 copy_in").reads;
   EXPECT_FALSE(Validate(schedule_).ok());
 }
 
 TEST_F(Mutation, WritesThatRace) {
-  // Writes the gradient shard on compute while block2's accumulate may still run.
+  // Writes the gradient shard on compute while block2's reduction may still run.
   Named("B m0 block1.mlp backward")
-      .writes.push_back(Named("B m0 block2 accumulate").writes.front());
-  EXPECT_THAT(ErrorOf(schedule_), AllOf(HasSubstr("'B m0 block1.mlp backward' writes"),
-                                        HasSubstr("'B m0 block2 accumulate' may still write it")));
+      .writes.push_back(Named("B m0 block2 reduce_scatter").writes.front());
+  EXPECT_THAT(ErrorOf(schedule_),
+              AllOf(HasSubstr("'B m0 block1.mlp backward' writes"),
+                    HasSubstr("'B m0 block2 reduce_scatter' may still write it")));
 }
 
 TEST_F(Mutation, WrongWireBytes) {

@@ -109,8 +109,9 @@ TEST_F(PlantedHarm, ReadOfWhatNobodyWrote) {
 }
 
 TEST_F(PlantedHarm, WriteUnderARead) {
-  // Nothing orders the backward on compute and the accumulate that writes what it reads now.
-  Named("B m0 block1.mlp backward").reads.push_back(Named("B m0 block2 accumulate").writes.front());
+  // Nothing orders the backward on compute and the reduction that writes what it reads now.
+  Named("B m0 block1.mlp backward")
+      .reads.push_back(Named("B m0 block2 reduce_scatter").writes.front());
   EXPECT_THAT(HarmsOf(schedule_), Contains(Harm::kChangedUnderUse));
 }
 

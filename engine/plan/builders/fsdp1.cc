@@ -43,17 +43,14 @@ void Fsdp1Builder::PostBackward(int32_t unit_index) {
                               : std::exchange(state(unit_index).gradient, kNone);
   Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kPostBackwardStream,
                              policy().reduce_dtype);
-  const BufferId output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
-                                    ShardBytes(unit_index, policy().reduce_dtype));
-  reduce.allocates = reduce.writes = {output};
   reduce.reads = {input};
   if (!cast) reduce.dependencies = {AfterStream(kComputeStream)};
-  Emit(std::move(reduce));
+  const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
   // record_stream: compute's memory stays taken until the reduction has read it.
   Op release = MakeOp(OpKind::kRelease, unit_index, kPostBackwardStream);
   release.frees = {input};
   Emit(std::move(release));
-  EmitAccumulate(unit_index, output);
+  if (reduced.output != kNone) EmitAccumulate(unit_index, reduced.output);
 }
 
 void Fsdp1Builder::EndBackward() {

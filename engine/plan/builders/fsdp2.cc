@@ -58,20 +58,18 @@ void Fsdp2Builder::PostBackward(int32_t unit_index) {
   held.buffer = EmitReduceCopyIn(unit_index, kComputeStream);
   Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kReduceScatterStream,
                              policy().reduce_dtype);
-  const BufferId output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
-                                    ShardBytes(unit_index, policy().reduce_dtype));
-  reduce.allocates = reduce.writes = {output};
   reduce.reads = {held.buffer};
   reduce.dependencies = {AfterStream(kComputeStream)};
-  held.reduce_scatter = Emit(std::move(reduce));
-  held.accumulate = EmitAccumulate(unit_index, output);
+  const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
+  held.reduce_scatter = reduced.op;
+  held.last = reduced.output == kNone ? reduced.op : EmitAccumulate(unit_index, reduced.output);
   held_input_ = held;
 }
 
 void Fsdp2Builder::EndBackward() {
   // The optimizer, and the next forward, follow on compute: without this wait they would read
   // gradient shards that are still being reduced.
-  ReleaseInput(held_input_.accumulate);
+  ReleaseInput(held_input_.last);
 }
 
 Fsdp2Builder::HeldOutput Fsdp2Builder::EmitGather(int32_t unit_index) {

@@ -32,7 +32,7 @@ class Fsdp2Builder : public StepBuilder {
     int32_t unit = kNone;
     BufferId buffer = kNone;
     OpIndex reduce_scatter = kNone;
-    OpIndex accumulate = kNone;
+    OpIndex last = kNone;  // that writes the gradient shard
   };
 
   HeldOutput EmitGather(int32_t unit_index);  // copy-in and all-gather

@@ -231,6 +231,21 @@ BufferId StepBuilder::EmitReduceCopyIn(int32_t unit_index, StreamIndex stream) {
   return input;
 }
 
+StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_index) {
+  // The first gradient of a step becomes the gradient shard (FSDP2: `sharded_param.grad = ...` of
+  // the reduced output, no copy); later ones are added to it, and another dtype has to be cast.
+  Reduced reduced;
+  if (first_micro_batch() && policy_.reduce_dtype == policy_.master_dtype) {
+    reduce.writes = {state(unit_index).gradient_shard};
+  } else {
+    reduced.output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
+                               ShardBytes(unit_index, policy_.reduce_dtype));
+    reduce.allocates = reduce.writes = {reduced.output};
+  }
+  reduced.op = Emit(std::move(reduce));
+  return reduced;
+}
+
 OpIndex StepBuilder::EmitAccumulate(int32_t unit_index, BufferId reduced) {
   const BufferId shard = state(unit_index).gradient_shard;
   Op op = MakeOp(OpKind::kAccumulate, unit_index, ReduceStream());

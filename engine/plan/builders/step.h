@@ -67,6 +67,13 @@ class StepBuilder {
   // Casts the gradient of `unit_index` to the reduce dtype (FSDP2: and lays it out by rank) in a
   // new reduce-scatter input; frees the gradient.
   BufferId EmitReduceCopyIn(int32_t unit_index, StreamIndex stream);
+  // What a reduce-scatter left: kNone if it wrote the gradient shard itself.
+  struct Reduced {
+    OpIndex op = kNone;
+    BufferId output = kNone;  // to be accumulated
+  };
+  // Gives `reduce` its output and emits it.
+  Reduced EmitReduceScatter(Op reduce, int32_t unit_index);
   // Adds `reduced` to the gradient shard, and frees it.
   OpIndex EmitAccumulate(int32_t unit_index, BufferId reduced);
 

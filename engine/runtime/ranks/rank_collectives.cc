@@ -16,7 +16,8 @@ transport::Call CallOf(const OpContext& context, std::string* name) {
   return {.rank = context.rank,
           .communicator = context.op().communicator,
           .op_name = *name,
-          .wire_bytes = context.op().wire_bytes};
+          .wire_bytes = context.op().wire_bytes,
+          .op = context.index};
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ void RankBodies::ReduceScatter(const OpContext& context) {
   const int64_t element_bytes = plan::BytesOf(op.dtype);
   const BufferId source = op.reads.front();
   const std::byte* from = At(source).memory;
-  std::byte* to = At(op.writes.front()).memory;
+  std::byte* to = MemoryOf(context, op.writes.front());
   std::vector<transport::ReducePiece> pieces;
   if (context.buffer(source).kind == BufferKind::kReduceScatterInput) {
     pieces.push_back({from, to, static_cast<size_t>(layout.shard_elements())});
