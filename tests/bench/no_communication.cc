@@ -5,10 +5,6 @@
 //
 // Usage: no_communication RANKS LAYERS DIM HEADS SEQ BATCH STEPS
 // Prints one JSON line: {"steps_ns": [[one rank's steps], ...]}.
-#include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
-#include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <malloc.h>
@@ -16,14 +12,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "engine/model/initialize.h"
+#include "engine/model/reference_model.h"
 #include "engine/model/segments.h"
 #include "engine/model/training_settings.h"
+#include "engine/runtime/ranks/thread_setup.h"
 #include "engine/runtime/units/adamw.h"
 #include "trace/base/time.h"
 
@@ -44,23 +41,20 @@ struct Weight {
 class Rank {
  public:
   Rank(const Shape& shape, int rank) : shape_(shape), rank_(rank), model_(shape.model) {
+    const model::ParameterMap initial =
+        model::InitialParameters(shape_.model, plan::DType::kFp32, 0);
     for (int64_t segment = 0; segment < model::NumSegments(shape_.model); ++segment) {
       std::vector<Weight>& weights = segments_.emplace_back();
       for (const plan::Parameter& parameter : model::ParametersOf(shape_.model, segment)) {
-        Weight weight{
-            at::empty(parameter.shape, at::kFloat), at::zeros(parameter.shape, at::kFloat),
-            at::zeros(parameter.shape, at::kFloat), at::zeros(parameter.shape, at::kFloat)};
-        const std::vector<double> values =
-            model::InitialValues(shape_.model, parameter, 0, 0, weight.value.numel());
-        std::copy(values.begin(), values.end(), weight.value.mutable_data_ptr<float>());
-        weights.push_back(std::move(weight));
+        const at::Tensor& value = initial.at(parameter.name);
+        const auto zeros = [&value] { return value.clone().zero_(); };
+        weights.push_back({value, zeros(), zeros(), zeros()});
       }
     }
   }
 
   std::vector<int64_t> Run() {
-    at::set_num_threads(1);
-    const c10::InferenceMode no_autograd;
+    runtime::ComputeOnOneThread();
     std::vector<int64_t> steps_ns;
     for (int64_t step = 0; step < shape_.steps; ++step) {
       const model::TokenBatch tokens = NextBatch(step);
