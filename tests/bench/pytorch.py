@@ -230,7 +230,7 @@ def main() -> int:
         guard = Guard(options.foreign, options.patience, options.lock)
         measured = [(shape, measure_shape(options.build, shape, rounds, steps, guard))
                     for index, shape in enumerate(SHAPES, 1) if options.shape in (None, index)]
-    except (environment.SetupError, RuntimeError) as error:
+    except (environment.SetupError, RuntimeError, OSError) as error:
         print(f"bench pytorch: {error}", file=sys.stderr)
         return 1
     print(f"{RANKS} ranks of one thread each, fp32, fused AdamW, gradient norm clipped; {rounds} rounds, in each of which every "

@@ -80,7 +80,7 @@ def main() -> int:
         environment.python()
         numbers_agree = compare_numbers(options.record)
         return 0 if compare_orders(options.record) and numbers_agree else 1
-    except (environment.SetupError, RuntimeError) as error:
+    except (environment.SetupError, RuntimeError, OSError) as error:
         print(f"compare_pytorch: {error}", file=sys.stderr)
         return 1
 
