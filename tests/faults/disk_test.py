@@ -1,0 +1,148 @@
+"""Disks that are full, slow, read-only or gone: the training goes on or stops by record.on_error, and the loss is said."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+
+from programs import APP, BIN, TIMEOUT_S, Control, ProgramTest, interrupt
+
+SHIM = BIN.parent / "tests" / "libdisk_shim.so"
+
+
+class DiskTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.run_folder = self.root / "run"
+        self.control_file = self.root / "disk"
+        self.disk("")
+        self.shim = {"LD_PRELOAD": str(SHIM), "DISK_SHIM_FOLDER": str(self.run_folder), "DISK_SHIM_CONTROL": str(self.control_file)}
+        self.assertTrue(SHIM.exists(), SHIM)
+
+    def disk(self, state):
+        self.control_file.write_text(state)
+
+    def start(self, *settings):
+        command = [str(part) for part in self.train_command(self.run_folder, "train.steps=1000000", *settings)]
+        process = subprocess.Popen(command, env={**os.environ, **self.shim}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+        def stop():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            process.stdout.close()
+
+        self.addCleanup(stop)
+        self.wait_for(lambda: (self.run_folder / "run.toml").exists() and "control_socket" in (self.run_folder / "run.toml").read_text(),
+                      "the run")
+        self.control = Control(self.run_folder)
+        self.addCleanup(self.control.close)
+        self.wait_for_more_steps(5)
+        return process
+
+    def step(self):
+        return self.control.ask(get="status")["status"]["step"]
+
+    def wait_for_more_steps(self, steps):
+        start = self.step()
+        self.wait_for(lambda: self.step() >= start + steps, f"{steps} more steps")
+
+    def end(self, process, code=0):
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(process.returncode, code, output)
+        return output
+
+    def app(self, command, *arguments, shim=True):
+        environment = {**os.environ, **(self.shim if shim else {})}
+        done = subprocess.run([str(APP), command, str(self.run_folder), *arguments], env=environment, capture_output=True, text=True,
+                              timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def count(self, sql):
+        return json.loads(self.app("sql", f"SELECT ({sql}) AS n", "--json"))[0]["n"]
+
+    def assert_every_record_is_there_or_counted(self, report):
+        ops = self.count("SELECT max(n) FROM (SELECT count(*) AS n FROM op_run GROUP BY rank, step)")
+        steps = self.count("SELECT max(step) + 1 FROM step")
+        counters = self.count("SELECT count(DISTINCT track || ' ' || name_string) FROM counter")  # each once a step
+        there = self.count("SELECT (SELECT count(*) FROM op_run) + (SELECT count(*) FROM step) + (SELECT count(*) FROM counter)")
+        self.assertEqual(there + report["dropped"]["engine"], steps * (2 * (ops + 1) + counters))
+
+    def test_a_disk_that_is_full_for_a_while_costs_records_that_are_counted(self):
+        process = self.start()
+        self.disk("full")
+        self.wait_for_more_steps(50)
+        self.disk("")
+        self.wait_for_more_steps(50)
+        interrupt(process)
+        output = self.end(process)
+        self.assertIn("full", output)
+        report = json.loads(self.app("report", "--json"))
+        self.assertEqual(report["state"], "finished")
+        self.assertGreater(report["dropped"]["engine"], 0)
+        self.assertIn("the trace has holes", self.app("report"))
+        self.assert_every_record_is_there_or_counted(report)
+        self.assertIn("writing the trace failed", self.app("sql", "SELECT reason FROM v_dropped"))
+
+    def test_on_error_stop_ends_the_training_and_what_was_written_can_be_read(self):
+        process = self.start("record.on_error=stop")
+        self.wait_for_steps(self.run_folder, 4)
+        self.disk("full")
+        output = self.end(process, code=1)
+        self.assertIn("record.on_error=stop", output)
+        self.assertIn("full", output)
+        self.assertTrue(list(self.run_folder.glob("*.live.db")))
+        self.disk("")  # SQLite cannot even read a live file where it has no room for its index
+        report = json.loads(self.app("report", "--json"))
+        self.assertGreaterEqual(report["steps"][-1]["step"], 4)
+        self.assertEqual(report["state"], "cut")
+        self.assertFalse(list(self.run_folder.glob("*.live.db")))
+
+    def test_a_disk_that_becomes_read_only(self):
+        process = self.start()
+        self.wait_for_steps(self.run_folder, 4)
+        self.disk("read-only")
+        self.wait_for_more_steps(50)
+        interrupt(process)
+        output = self.end(process)
+        self.assertIn("training goes on", output)
+        report = json.loads(self.app("report", "--json"))
+        self.assertEqual(report["state"], "cut")
+        self.assertTrue(list(self.run_folder.glob("*.live.db")))
+        self.disk("")
+        self.assertEqual(json.loads(self.app("report", "--json"))["steps"], report["steps"])
+
+    def test_a_run_folder_that_is_removed(self):
+        for on_error, code in (("continue", 0), ("stop", 1)):
+            with self.subTest(on_error=on_error):
+                process = self.start(f"record.on_error={on_error}")
+                shutil.rmtree(self.run_folder)
+                if on_error == "continue":
+                    time.sleep(1.5)  # the file is looked for once a second
+                    self.wait_for_more_steps(20)
+                    interrupt(process)
+                output = self.end(process, code)
+                self.assertIn("was removed", output)
+                self.assertFalse(self.run_folder.exists())
+
+    def test_a_slow_disk_slows_nothing_and_loses_nothing_uncounted(self):
+        process = self.start()
+        self.disk("slow 30")
+        self.wait_for_more_steps(100)
+        self.disk("")
+        interrupt(process)
+        self.end(process)
+        report = json.loads(self.app("report", "--json"))
+        self.assertEqual(report["state"], "finished")
+        self.assert_every_record_is_there_or_counted(report)
+
+    def test_a_folder_that_cannot_be_written_to_is_named_before_the_training_starts(self):
+        self.disk("read-only")
+        command = [str(part) for part in self.train_command(self.run_folder)]
+        done = subprocess.run(command, env={**os.environ, **self.shim}, capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(str(self.run_folder), done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertFalse(self.run_folder.exists())
