@@ -30,15 +30,19 @@ class KeepingRecorder : public record::Recorder {
     memory.push_back(row);
   }
 
+  void Record(const schema::CounterRow& row) override { counters.push_back(row); }
+  int64_t AddString(std::string_view text) override {
+    strings.emplace_back(text);
+    return static_cast<int64_t>(strings.size()) - 1;
+  }
+
   // Not used by the sink.
   void AddRank(schema::RankRow /*row*/) override {}
-  int64_t AddString(std::string_view /*text*/) override { return 0; }
   void AddMarker(schema::MarkerRow /*row*/) override {}
   void AddCapability(schema::CapabilityRow /*row*/) override {}
   void SetMeta(std::string_view /*key*/, std::string_view /*value*/) override {}
   void Record(const schema::StepRow& /*row*/) override {}
   void Record(const schema::SpanRow& /*row*/) override {}
-  void Record(const schema::CounterRow& /*row*/) override {}
   void SetWindow(bool /*recording*/) override {}
   std::map<std::string, int64_t> Dropped() const override { return {}; }
   Status WriterStatus() const override { return Status::Ok(); }
@@ -59,6 +63,8 @@ class KeepingRecorder : public record::Recorder {
   std::vector<schema::PlanEdgeRow> plan_edges;
   std::vector<record::OpRecord> ops;
   std::vector<schema::MemoryEventRow> memory;
+  std::vector<schema::CounterRow> counters;
+  std::vector<std::string> strings;  // by id
 
  private:
   static constexpr int64_t kFirstId = 1000;
@@ -224,6 +230,46 @@ TEST_F(TraceSinkTest, RecordsMemoryInAndOutsideOps) {
   }
   EXPECT_EQ(live.count({0, "unsharded_parameter"}), 1U);
   for (const auto& [key, bytes] : live) EXPECT_EQ(bytes, 0) << key.second;
+}
+
+TEST_F(TraceSinkTest, MemoryBeyondBuffersStandsAtItsOpsIssue) {
+  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  OpContext context;
+  context.schedule = &pre_;
+  context.program = &pre_.ProgramOf(1);
+  context.rank = 1;
+  context.step = 4;
+  context.issued_ns = 70;
+  while (context.op().kind != plan::OpKind::kForward) ++context.index;
+  sink_.OnOtherMemory(context, {plan::MemoryCategory::kTemporary, 640, 90});
+  const schema::MemoryEventRow& event = recorder_.memory.at(0);
+  EXPECT_EQ(event.rank, 1);
+  EXPECT_EQ(event.step, 4);
+  EXPECT_EQ(event.issued_ns, 70);
+  EXPECT_EQ(event.executed_ns, 90);
+  EXPECT_EQ(event.bytes, 640);
+  EXPECT_EQ(event.category, "temporary");
+  EXPECT_EQ(event.unit, pre_.segments.front().name);
+  EXPECT_EQ(recorder_.PlanOp(event.plan_op).kind, "forward");
+}
+
+TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
+  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  sink_.OnStepMemory(1, {.time_ns = 9, .allocated_bytes = 100, .reserved_bytes = 150});
+  sink_.OnStepMemory(0, {.time_ns = 9, .allocated_bytes = 1, .resident_bytes = 900});
+  std::vector<std::pair<std::string, double>> values;
+  for (const schema::CounterRow& row : recorder_.counters) {
+    EXPECT_EQ(row.time_ns, 9);
+    EXPECT_EQ(recorder_.Track(row.track).name, "host");
+    EXPECT_EQ(recorder_.Track(row.track).rank, values.size() < 2 ? 1 : 0);
+    values.emplace_back(recorder_.strings[static_cast<size_t>(row.name_string)], row.value);
+  }
+  const std::vector<std::pair<std::string, double>> expected = {{"allocated_bytes", 100},
+                                                                {"reserved_bytes", 150},
+                                                                {"allocated_bytes", 1},
+                                                                {"reserved_bytes", 0},
+                                                                {"resident_bytes", 900}};
+  EXPECT_EQ(values, expected);
 }
 
 }  // namespace

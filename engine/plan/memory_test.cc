@@ -132,15 +132,17 @@ TEST(Memory, NeverPassesTheBoundsOfThePresets) {
     const bool pre = policy.backward_prefetch == BackwardPrefetch::kPre;
     const int64_t kept =
         policy.reshard_after_forward ? p * sizes.root : p * (sizes.all - sizes.largest);
+    // FSDP1's low-precision shard while it is gathered, which the formulas leave out.
+    const int64_t cast = is_fsdp1 && p != r ? p * sizes.largest / policy.num_ranks : 0;
     const int64_t forward_units = is_fsdp1 ? 2 : 2 + policy.forward_prefetch;
     EXPECT_LE(PeakUntil(*schedule, "F m0 end forward", transient),
-              forward_units * p * sizes.largest + kept);
+              forward_units * p * sizes.largest + kept + cast);
     // Parameters of i and i-1, gradient of i, and what the reduction of i+1 still holds.
     const int64_t backward =
         is_fsdp1 ? (pre ? 5 : 4) * p + (r != p ? r : 0) : (pre ? 3 : 2) * p + r;
     const std::string last = OpName(*schedule, schedule->programs.front().ops.back());
     EXPECT_LE(PeakUntil(*schedule, last, with_gradient),
-              std::max(backward, forward_units * p) * sizes.largest + kept + p * sizes.root);
+              std::max(backward, forward_units * p) * sizes.largest + kept + p * sizes.root + cast);
   }
 }
 

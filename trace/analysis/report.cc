@@ -28,6 +28,19 @@ std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {
   return runs;
 }
 
+// Of the Schedule in force at the end of what is known, which need not be the newest.
+int64_t PredictedPeak(const query::Snapshot& snapshot) {
+  int64_t id = snapshot.schedules.empty() ? 0 : snapshot.schedules.rbegin()->first;
+  int32_t last_step = -1;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    if (rows.steps.empty() || rows.steps.back().step <= last_step) continue;
+    last_step = rows.steps.back().step;
+    id = rows.steps.back().schedule;
+  }
+  const auto found = snapshot.schedules.find(id);
+  return found == snapshot.schedules.end() ? 0 : found->second.predicted_peak_bytes;
+}
+
 struct StepRange {
   int first = 0;
   int last = -1;
@@ -82,9 +95,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
       report.losses[capability.source + ": " + capability.reason] += capability.dropped;
     }
   }
-  if (!snapshot.schedules.empty()) {
-    report.predicted_peak_bytes = snapshot.schedules.rbegin()->second.predicted_peak_bytes;
-  }
+  report.predicted_peak_bytes = PredictedPeak(snapshot);
   return report;
 }
 

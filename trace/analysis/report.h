@@ -31,7 +31,7 @@ struct Report {
   std::vector<query::Clock> clocks;  // of a run of several files, the common one first; else none
   std::map<std::string, int64_t> dropped;  // source -> records
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
-  int64_t predicted_peak_bytes = 0;        // of the newest schedule; 0 if unknown
+  int64_t predicted_peak_bytes = 0;        // of the schedule in force; 0 if unknown
 };
 
 struct ReportOptions {

@@ -62,6 +62,17 @@ TEST(ReportJson, NumbersAreThoseOfTheAnalysis) {
   EXPECT_EQ(sum, peak.peak_bytes);
 }
 
+TEST(ReportJson, PredictedPeakIsThatOfTheScheduleInForce) {
+  TestSnapshot test(1);
+  test.NextSchedule("other");
+  test.snapshot().schedules.at(1).predicted_peak_bytes = 100;
+  test.snapshot().schedules.at(2).predicted_peak_bytes = 200;
+  EXPECT_EQ(MakeReport(*test.Build()).predicted_peak_bytes, 200);  // no step yet: the newest
+  test.Step(0, 0, 0, 10).schedule = 2;
+  test.Step(0, 1, 10, 20).schedule = 1;  // changed back
+  EXPECT_EQ(MakeReport(*test.Build()).predicted_peak_bytes, 100);
+}
+
 TEST(ReportJson, SurvivesHostileText) {
   TestSnapshot test(1);
   test.snapshot().name = "\xFF\"\n";
