@@ -158,7 +158,7 @@ TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {
   EXPECT_NE(Start("a").message().find("engine.memory_limit is"), std::string::npos);
   // The same for a change, before it can fail the run.
   Set({{"engine.memory_limit", std::to_string(needed) + "B"}});
-  config_.AddChange({.step = 1, .set = {{"prefetch.forward", "3"}, {"prefetch.backward", "none"}}});
+  config_.AddChange({.step = 1, .set = {{"strategy", "grad_op"}}});
   const auto refused = Start("a");
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.message().find("change at step 1: schedule"), std::string::npos)
