@@ -3,6 +3,8 @@
 //   recorder_bench record FOLDER                one Record() call of each kind
 //   recorder_bench ranks RATE SECONDS FOLDER    8 threads that record op runs at RATE a second in
 //                                               all, each with a memory event, 1 in 10 a collective
+//   recorder_bench bound BYTES SECONDS FOLDER   op runs and memory events as fast as the writer
+//                                               takes them, with record.max_bytes=BYTES
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +20,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -159,7 +163,10 @@ int Record(const std::string& folder) {
 struct Calls {
   std::array<int64_t, 6> histogram = {};  // < 100 ns, 1 us, 10 us, 100 us, 1 ms, and longer
   int64_t longest_ns = 0;
-  int64_t waits = 0;      // times that the thread gave up the CPU inside a burst of calls
+  // Times that the thread gave up the CPU inside a burst of calls; the first two seconds, in which
+  // it makes its rings and touches their memory, apart.
+  int64_t waits = 0;
+  int64_t first_waits = 0;
   int64_t preempted = 0;  // bursts with a call of 1 ms or more in which the thread was preempted
   int64_t slow_bursts = 0;
 };
@@ -191,7 +198,7 @@ void RunRank(record::Recorder* recorder, int rank, int64_t rate, int64_t seconds
     }
     rusage after = {};
     getrusage(RUSAGE_THREAD, &after);
-    calls->waits += after.ru_nvcsw - before.ru_nvcsw;
+    (burst <= 2 * kBursts ? calls->first_waits : calls->waits) += after.ru_nvcsw - before.ru_nvcsw;
     calls->longest_ns = std::max(calls->longest_ns, longest_ns);
     if (longest_ns < kNsPerMs) continue;
     ++calls->slow_bursts;
@@ -234,6 +241,7 @@ int Ranks(int64_t rate, int64_t seconds, const std::string& folder) {
     for (size_t i = 0; i < all.histogram.size(); ++i) all.histogram[i] += one.histogram[i];
     all.longest_ns = std::max(all.longest_ns, one.longest_ns);
     all.waits += one.waits;
+    all.first_waits += one.first_waits;
     all.slow_bursts += one.slow_bursts;
     all.preempted += one.preempted;
   }
@@ -243,12 +251,67 @@ int Ranks(int64_t rate, int64_t seconds, const std::string& folder) {
   const int64_t finish_from_ns = MonotonicNs();
   SHARDSCOPE_CHECK(recorder->Finish().ok());
   fmt::print(
-      R"({{"seconds": {}, "rate": {}, "dropped": {}, "histogram": [{}], "longest_ns": {}, "waits": {}, )"
+      R"({{"seconds": {}, "rate": {}, "dropped": {}, "histogram": [{}], "longest_ns": {}, "waits": {}, "first_waits": {}, )"
       R"("slow_bursts": {}, "preempted": {}, "writer_ns": {}, "live_bytes": {}, "finish_ns": {}, )"
       R"("finished_bytes": {}}})"
       "\n",
       seconds, rate, dropped, fmt::join(all.histogram, ", "), all.longest_ns, all.waits,
-      all.slow_bursts, all.preempted, writer_ns, live_bytes, MonotonicNs() - finish_from_ns,
+      all.first_waits, all.slow_bursts, all.preempted, writer_ns, live_bytes,
+      MonotonicNs() - finish_from_ns, std::filesystem::file_size(recorder->path()));
+  return 0;
+}
+
+int64_t FolderBytes(const std::string& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;
+    const auto size = std::filesystem::file_size(it->path(), gone);
+    if (!gone) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+int Bound(int64_t max_bytes, int64_t seconds, const std::string& folder) {
+  record::RecorderOptions options;
+  options.run_folder = folder;
+  options.max_bytes = max_bytes;
+  auto opened = record::Recorder::Open(options);
+  SHARDSCOPE_CHECK(opened.ok());
+  const std::unique_ptr<record::Recorder> recorder = std::move(opened).value();
+  std::atomic<bool> stopping = false;
+  int64_t largest = 0;
+  int64_t samples = 0;
+  std::thread watch([&] {
+    for (; !stopping; ++samples) {
+      largest = std::max(largest, FolderBytes(folder));
+      SleepUntilNs(MonotonicNs() + kNsPerMs / 2);
+    }
+  });
+  const int64_t begin_ns = MonotonicNs();
+  int64_t recorded = 0;
+  int64_t rows = 0;
+  for (; MonotonicNs() < begin_ns + seconds * kNsPerSecond;
+       SHARDSCOPE_CHECK(recorder->Flush().ok())) {
+    for (int i = 0; i < 2000; ++i, ++recorded) {
+      const record::OpRecord op = OpAt(1, 0, recorded, MonotonicNs());
+      recorder->Record(op);
+      recorder->Record(EventAt(0, recorded, op.run.ended_ns));
+      rows += op.collective.kind.empty() ? 2 : 3;
+    }
+  }
+  const int64_t wall_ns = MonotonicNs() - begin_ns;
+  SHARDSCOPE_CHECK(recorder->Finish().ok());
+  stopping = true;
+  watch.join();
+  int64_t dropped = 0;
+  for (const auto& [source, count] : recorder->Dropped()) dropped += count;
+  fmt::print(
+      R"({{"max_bytes": {}, "wall_ns": {}, "rows": {}, "records": {}, "dropped": {}, "largest": {}, )"
+      R"("samples": {}, "finished_bytes": {}}})"
+      "\n",
+      max_bytes, wall_ns, rows, 2 * recorded, dropped, largest, samples,
       std::filesystem::file_size(recorder->path()));
   return 0;
 }
@@ -261,6 +324,9 @@ int Main(const std::vector<std::string>& arguments) {
   if (mode == "record" && arguments.size() == 2) return Record(arguments[1]);
   if (mode == "ranks" && arguments.size() == 4) {
     return Ranks(std::stoll(arguments[1]), std::stoll(arguments[2]), arguments[3]);
+  }
+  if (mode == "bound" && arguments.size() == 4) {
+    return Bound(std::stoll(arguments[1]), std::stoll(arguments[2]), arguments[3]);
   }
   fmt::print(stderr, "recorder_bench: see the first lines of recorder_bench.cc\n");
   return 2;

@@ -48,16 +48,16 @@ Status BatchWriter::InsertHot(const OpRecord& record) {
 
 // Rows leave the rings only here, whether they were written or not.
 template <typename T>
-Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, size_t* budget, bool* more) {
+Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, size_t share, bool* more) {
   std::vector<const T*> rows;
   std::vector<std::pair<SpscRing<T>*, size_t>> taken;
   for (ThreadRings* thread : rings) {
     SpscRing<T>* ring = std::get<LazyRing<T>>(thread->rings).Get();
     if (ring == nullptr) continue;
     const size_t readable = ring->NumReadable();
-    const size_t count = std::min(readable, *budget);
+    const size_t count = std::min(readable, share);
     if (count < readable) *more = true;
-    *budget -= count;
+    share -= count;
     for (size_t i = 0; i < count; ++i) rows.push_back(&ring->Peek(i));
     taken.emplace_back(ring, count);
   }
@@ -90,13 +90,15 @@ Status BatchWriter::WriteRareRows() {
   return status;
 }
 
+// Every kind has its own share of the batch, or a flood of one would keep the others waiting in
+// their rings. Most rows are op runs and memory events.
 Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more) {
-  size_t budget = bound_.batch_rows();
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<OpRecord>(rings, &budget, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::StepRow>(rings, &budget, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::SpanRow>(rings, &budget, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemoryEventRow>(rings, &budget, more));
-  return WriteKind<schema::CounterRow>(rings, &budget, more);
+  const size_t share = bound_.batch_rows() / 2;
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<OpRecord>(rings, share, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::StepRow>(rings, share, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::SpanRow>(rings, share, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemoryEventRow>(rings, share, more));
+  return WriteKind<schema::CounterRow>(rings, share, more);
 }
 
 // A hot row may refer to a rare row that was added just before it. Both end in one transaction, so

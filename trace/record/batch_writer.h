@@ -39,7 +39,7 @@ class BatchWriter {
 
  private:
   template <typename T>
-  Status WriteKind(const std::vector<ThreadRings*>& rings, size_t* budget, bool* more);
+  Status WriteKind(const std::vector<ThreadRings*>& rings, size_t share, bool* more);
   Status WriteRareRows();
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
   Status InsertHot(const OpRecord& record);

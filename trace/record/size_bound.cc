@@ -10,13 +10,13 @@ namespace {
 
 // Shares of what the segments may take together: room for growth between two looks at the size,
 // one segment, one batch, and the log.
-constexpr int64_t kGrowthShare = 16;
+constexpr int64_t kGrowthShare = 8;
 constexpr int64_t kSegmentShare = 8;
-constexpr int64_t kBatchShare = 64;
+constexpr int64_t kBatchShare = 16;
 constexpr int64_t kLogShare = 32;
 constexpr int64_t kMaxRowBytes = 300;  // op run with collective, as text columns at their longest
 constexpr int64_t kMinLogPages = 16;
-constexpr int64_t kMinBatchRows = 50;
+constexpr int64_t kMinBatchRows = 100;
 
 }  // namespace
 

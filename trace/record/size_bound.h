@@ -2,7 +2,7 @@
 // (trace/store/writer.h, Note: Segments), and counts what went. Owner: the BatchWriter.
 //
 // The bound holds for everything that the trace has on disk at any moment. Finishing needs room for
-// the copy beside the segments, with indexes 1.3 times as large, so the segments share 2/5 of the
+// the copy beside the segments, with indexes 1.6 times as large, so the segments share 2/5 of the
 // bound. Batches, logs and segments are made so small that one more of each still fits.
 #pragma once
 

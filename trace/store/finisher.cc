@@ -75,12 +75,6 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
   return target->Execute("COMMIT");
 }
 
-// A segment that was being started when the writer died may be there too.
-void RemoveLive(const TraceFile& file, const std::vector<int64_t>& segments) {
-  for (const int64_t segment : segments) RemoveDatabase(file.LivePath(segment));
-  RemoveDatabase(file.LivePath(segments.back() + 1) + ".new");
-}
-
 // Checks the segments before anything of them is copied. Returns the state that the newest gives.
 Result<std::string> CheckSegments(const TraceFile& file, const std::vector<int64_t>& segments) {
   std::string state;
@@ -122,7 +116,7 @@ Status BuildFinished(const TraceFile& file, const std::string& state) {
         fmt::format("cannot rename {} to {}: {}", temporary, file.FinishedPath(), SystemError()));
   }
   SHARDSCOPE_RETURN_IF_ERROR(SyncPath(file.Folder(), O_DIRECTORY));
-  RemoveLive(file, segments);
+  RemoveLive(file);
   return Status::Ok();
 }
 
@@ -134,7 +128,7 @@ Status FinishIfAbandoned(const TraceFile& file) {
   Status status;
   const std::vector<int64_t> segments = LiveSegments(file);
   if (!segments.empty() && Exists(file.FinishedPath())) {
-    RemoveLive(file, segments);  // killed between the rename and the removal
+    RemoveLive(file);  // killed between the rename and the removal
   } else if (!segments.empty()) {
     const Result<std::string> state = CheckSegments(file, segments);
     status = state.ok() ? BuildFinished(file, *state == "finishing" ? "finished" : "cut")

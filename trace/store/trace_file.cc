@@ -44,6 +44,19 @@ std::optional<int64_t> SegmentOfEnding(std::string_view ending) {
   return segment;
 }
 
+// What follows the stem in the names of all files of a trace.
+std::vector<std::string> Endings(const TraceFile& file) {
+  const std::string name = std::filesystem::path(file.stem).filename().string();
+  std::vector<std::string> endings;
+  std::error_code error;
+  std::filesystem::directory_iterator it(file.Folder(), error);
+  for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string entry = it->path().filename().string();
+    if (entry.starts_with(name)) endings.push_back(entry.substr(name.size()));
+  }
+  return endings;
+}
+
 int64_t FileBytes(const std::string& path) {
   struct stat file = {};
   return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
@@ -80,18 +93,18 @@ TraceFile TraceFileOf(const std::string& path) {
 }
 
 std::vector<int64_t> LiveSegments(const TraceFile& file) {
-  const std::string name = std::filesystem::path(file.stem).filename().string();
   std::vector<int64_t> segments;
-  std::error_code error;
-  std::filesystem::directory_iterator it(file.Folder(), error);
-  for (const std::filesystem::directory_iterator end; !error && it != end; it.increment(error)) {
-    const std::string entry = it->path().filename().string();
-    if (!entry.starts_with(name)) continue;
-    const auto segment = SegmentOfEnding(std::string_view(entry).substr(name.size()));
-    if (segment) segments.push_back(*segment);
+  for (const std::string& ending : Endings(file)) {
+    if (const auto segment = SegmentOfEnding(ending)) segments.push_back(*segment);
   }
   std::sort(segments.begin(), segments.end());
   return segments;
+}
+
+void RemoveLive(const TraceFile& file) {
+  for (const std::string& ending : Endings(file)) {
+    if (ending.starts_with(".live.")) unlink((file.stem + ending).c_str());
+  }
 }
 
 void RemoveDatabase(const std::string& path) {

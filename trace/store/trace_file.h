@@ -31,6 +31,10 @@ TraceFile TraceFileOf(const std::string& path);
 // The numbers of the live segments that exist, ascending; none once the trace is finished.
 std::vector<int64_t> LiveSegments(const TraceFile& file);
 
+// Removes everything that a live trace has: segments, logs, and what a killed writer was about to
+// add or to remove.
+void RemoveLive(const TraceFile& file);
+
 // Removes a SQLite file with its log.
 void RemoveDatabase(const std::string& path);
 
