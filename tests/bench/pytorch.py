@@ -23,7 +23,9 @@ from ranks import Ranks  # noqa: E402
 RANKS = 2
 WARM_UP_STEPS = 2
 RETRY_S = 2
-OURS, OURS_GLOO, ALONE = "Shardscope", "Shardscope, transport=gloo", "no communication"
+# The fsdp1 preset gathers and reduces without copies (docs/schedule.md); fsdp2 copies in and out, as FSDP2 does.
+OURS, OURS_COPYING, OURS_GLOO = "Shardscope, preset=fsdp1", "Shardscope, preset=fsdp2", "Shardscope, preset=fsdp1 transport=gloo"
+ALONE = "no communication"
 PYTORCH = {"FSDP2": "fsdp2", "FSDP1": "fsdp1", "DDP": "ddp"}
 
 
@@ -86,12 +88,12 @@ def run_child(command: list[str]) -> tuple[str, int, int]:
     return text, int((usage.ru_utime + usage.ru_stime) * 1e9), usage.ru_maxrss * 1024
 
 
-def measure_ours(build: pathlib.Path, shape: Shape, steps: int, transport: str) -> Burst:
+def measure_ours(build: pathlib.Path, shape: Shape, steps: int, preset: str, transport: str) -> Burst:
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
         _, cpu_ns, peak_bytes = run_child([
             str(build / "bin" / "shardscope-train"), "--ranks", str(RANKS), "--out", str(run), "--set",
-            f"transport={transport}", f"data.path={ROOT}", f"model.layers={shape.layers}", f"model.dim={shape.dim}",
+            f"preset={preset}", f"transport={transport}", f"data.path={ROOT}", f"model.layers={shape.layers}", f"model.dim={shape.dim}",
             f"model.heads={shape.heads}", f"model.seq={shape.seq}", f"train.batch={shape.batch}",
             f"train.steps={WARM_UP_STEPS + steps}"])
         report_text, report_cpu_ns, _ = run_child([str(build / "bin" / "shardscope"), "report", str(run), "--json"])
@@ -176,7 +178,10 @@ def is_built(build: pathlib.Path, transport: str) -> bool:
 def measure_shape(build: pathlib.Path, shape: Shape, rounds: int, steps: int, guard: Guard) -> dict[str, Result]:
     """Every competitor once a round, one after the other, so that a slow minute of the machine hits all alike."""
     with contextlib.ExitStack() as stack:
-        burst: dict[str, Callable[[], Burst]] = {OURS: lambda: measure_ours(build, shape, steps, "shared_memory")}
+        burst: dict[str, Callable[[], Burst]] = {
+            OURS: lambda: measure_ours(build, shape, steps, "fsdp1", "shared_memory"),
+            OURS_COPYING: lambda: measure_ours(build, shape, steps, "fsdp2", "shared_memory"),
+        }
         for name, strategy in PYTORCH.items():
             numbers = (shape.layers, shape.dim, shape.heads, shape.seq, shape.batch)
             ranks = stack.enter_context(Ranks("speed.py", RANKS, strategy, *map(str, numbers)))
@@ -184,7 +189,7 @@ def measure_shape(build: pathlib.Path, shape: Shape, rounds: int, steps: int, gu
             burst[name] = lambda ranks=ranks: measure_pytorch(ranks, steps)
         burst[ALONE] = lambda: measure_alone(build, shape, steps)
         if is_built(build, "gloo"):
-            burst[OURS_GLOO] = lambda: measure_ours(build, shape, steps, "gloo")
+            burst[OURS_GLOO] = lambda: measure_ours(build, shape, steps, "fsdp1", "gloo")
         results = {name: Result() for name in burst}
         for _ in range(rounds):
             for name, measure in burst.items():
@@ -196,7 +201,7 @@ def measure_shape(build: pathlib.Path, shape: Shape, rounds: int, steps: int, gu
 
 def print_shape(shape: Shape, results: dict[str, Result]) -> None:
     print(f"\n{shape}:\n\n| | step, median | quartiles | peak resident memory |\n|---|---|---|---|")
-    for name in (OURS, OURS_GLOO, *PYTORCH, ALONE):
+    for name in (OURS, OURS_COPYING, OURS_GLOO, *PYTORCH, ALONE):
         if name not in results:
             print(f"| {name} | not built | | |")
             continue
