@@ -14,8 +14,6 @@ namespace {
 
 constexpr auto kBatchTime = std::chrono::milliseconds(50);
 
-std::string_view SourceOf(HotKind kind) { return kind == HotKind::kMemory ? "memory" : "engine"; }
-
 uint64_t NextKey() {
   static std::atomic<uint64_t> last = 0;
   return ++last;
@@ -41,6 +39,7 @@ Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options)
 LiveRecorder::LiveRecorder(const RecorderOptions& options, std::unique_ptr<BatchWriter> batches)
     : key_(NextKey()),
       ring_records_(options.ring_records),
+      source_(options.source),
       batches_(std::move(batches)),
       path_(batches_->trace().file().LivePath()) {}
 
@@ -51,6 +50,19 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
   SetMeta("started_realtime_ns", std::to_string(RealtimeNs()));
   for (const auto& [key, value] : options.meta) SetMeta(key, value);
   for (const auto& [key, value] : options.config) rare_.Add(schema::ConfigRow{key, value});
+  if (source_ == "engine") AddEngineSources();
+  AddClockPair();
+  Drain();  // the rows of the start are there when Open returns
+  SHARDSCOPE_RETURN_IF_ERROR(WriterStatus());
+  thread_ = std::thread([this] { WriterThread(); });
+  return Status::Ok();
+}
+
+std::string_view LiveRecorder::SourceOf(HotKind kind) const {
+  return kind == HotKind::kMemory ? std::string_view("memory") : std::string_view(source_);
+}
+
+void LiveRecorder::AddEngineSources() {
   AddCapability({0, "engine", "on", "", 0});
   AddCapability({0, "memory", "on", "", 0});
   if (NvtxAttached()) {
@@ -58,11 +70,6 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
   } else {
     AddCapability({0, "nvtx", "off", "no tool listens (NVTX_INJECTION64_PATH is not set)", 0});
   }
-  AddClockPair();
-  Drain();  // the rows of the start are there when Open returns
-  SHARDSCOPE_RETURN_IF_ERROR(WriterStatus());
-  thread_ = std::thread([this] { WriterThread(); });
-  return Status::Ok();
 }
 
 void LiveRecorder::SetMeta(std::string_view key, std::string_view value) {

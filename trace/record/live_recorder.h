@@ -67,9 +67,12 @@ class LiveRecorder final : public Recorder {
   // Adds capability rows for what was lost since the last call.
   void ReportLosses();
   void ReportLoss(HotKind kind, std::string_view reason, int64_t dropped);
+  std::string_view SourceOf(HotKind kind) const;
+  void AddEngineSources();
 
   const uint64_t key_;  // never reused, unlike `this`: what threads remember their rings by
   const size_t ring_records_;
+  const std::string source_;  // of all kinds but memory
   RareRows rare_;
   const std::unique_ptr<BatchWriter> batches_;  // writer thread
   bool last_failed_ = false;                    // the last batch; writer thread

@@ -25,6 +25,9 @@ struct RecorderOptions {
   int64_t max_bytes = 0;                      // 0 = unbounded
   bool stop_on_error = false;     // record.on_error: stop the training, or go on and count
   size_t ring_records = 1 << 12;  // per thread and kind
+  // Under which source of table capability lost rows are counted, but memory events. Who is not the
+  // engine states its own sources; the engine's are engine, memory and nvtx.
+  std::string source = "engine";
 };
 
 // One op execution, with its collective row (kind empty if it was none).

@@ -1,0 +1,60 @@
+#include "trace/record/inject/cuda_door.h"
+
+#include <memory>
+#include <utility>
+
+#include "trace/record/cupti/functions.h"
+#include "trace/record/cupti/session.h"
+#include "trace/record/inject/gpu_spans.h"
+#include "trace/record/inject/process_recording.h"
+
+namespace shardscope::inject {
+namespace {
+
+struct Gpu {
+  ProcessRecording* recording = nullptr;
+  std::unique_ptr<GpuSpans> spans;
+  std::unique_ptr<cupti::Session> session;
+};
+Gpu* gpu = nullptr;  // set once, never destroyed: callbacks may come until the process is gone
+
+// Work that still runs is not waited for: the program decides when it ends.
+void StopCupti() {
+  gpu->session->Stop();
+  const cupti::SessionCounts counts = gpu->session->counts();
+  ProcessRecording& recording = *gpu->recording;
+  recording.CountLost("cupti", "CUPTI had no room for records", counts.dropped);
+  recording.CountLost("cupti", "the rest of a buffer of CUPTI was unreadable",
+                      counts.damaged_buffers);
+  recording.CountLost("cupti", "CUPTI lost the times of kernels or copies",
+                      gpu->spans->without_times());
+  if (counts.fatal) recording.SourceOff("cupti", "partial", "CUPTI met an error and stopped");
+}
+
+}  // namespace
+
+void AttachCuda() {
+  ProcessRecording* recording = ProcessRecording::Open();
+  if (recording == nullptr || gpu != nullptr) return;
+  const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti();
+  if (!functions.ok()) {
+    recording->SourceOff("cupti", "off", functions.message());
+    return;
+  }
+  const SignalsBlocked blocked;
+  auto spans = std::make_unique<GpuSpans>(recording);
+  auto session = cupti::Session::Start(
+      functions.value(), {},
+      [to = spans.get()](const cupti::Batch& batch, const cupti::Names& names) {
+        to->Add(batch, names);
+      });
+  if (!session.ok()) {
+    recording->SourceOff("cupti", "off", session.message());
+    return;
+  }
+  gpu = new Gpu{recording, std::move(spans), std::move(session).value()};
+  recording->SetAtEnd(&StopCupti);
+  recording->SourceOn("cupti");
+}
+
+}  // namespace shardscope::inject

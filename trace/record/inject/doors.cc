@@ -1,0 +1,20 @@
+// The names by which CUDA, NVTX and NCCL find this library; all that it exports.
+#include "trace/record/inject/cuda_door.h"
+#include "trace/record/inject/nccl_plugin.h"
+#include "trace/record/inject/nvtx_door.h"
+
+#define SHARDSCOPE_DOOR extern "C" __attribute__((visibility("default")))
+
+SHARDSCOPE_DOOR int InitializeInjection() {
+  shardscope::inject::AttachCuda();
+  return 1;
+}
+
+SHARDSCOPE_DOOR int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table) {
+  return shardscope::inject::AttachNvtx(get_export_table);
+}
+
+SHARDSCOPE_DOOR const shardscope::inject::nccl::PluginV5 ncclProfiler_v5 =
+    shardscope::inject::kNcclPluginV5;
+SHARDSCOPE_DOOR const shardscope::inject::nccl::PluginV4 ncclProfiler_v4 =
+    shardscope::inject::kNcclPluginV4;

@@ -1,0 +1,59 @@
+// NvtxRanges: what one copy of NVTX in the process reports. Every library that embeds NVTX has its
+// own copy (the program is one, NCCL another), with its own domains and its own default domain.
+//
+// Threads: all of the program's. Ranges of one thread and domain nest and need no lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace shardscope::inject {
+
+struct NvtxDomain {
+  std::string name;  // empty: the default domain
+};
+
+// A string that the program registered to use it often.
+struct NvtxString {
+  std::string text;
+};
+
+class NvtxRanges {
+ public:
+  NvtxRanges() = default;
+
+  // Both are kept for the life of the process: their number is bounded by distinct texts.
+  NvtxDomain* Domain(std::string_view name);
+  NvtxString* Register(std::string_view text);
+
+  // The level of the range, from 0. `domain` null: the default one.
+  int Push(NvtxDomain* domain, std::string_view text);
+  // The level of the range that ended; negative: there was none.
+  int Pop(NvtxDomain* domain);
+  // Ranges that may end on another thread. 0: not recorded.
+  uint64_t Start(NvtxDomain* domain, std::string_view text);
+  void End(uint64_t id);
+  void Mark(NvtxDomain* domain, std::string_view text);
+
+ private:
+  struct Crossing {
+    int64_t track = 0;
+    int64_t start_ns = 0;
+    int64_t name = 0;
+  };
+  NvtxDomain* OrDefault(NvtxDomain* domain) { return domain == nullptr ? &default_ : domain; }
+
+  NvtxDomain default_;
+  std::mutex mutex_;  // guards the rest
+  std::map<std::string, NvtxDomain, std::less<>> domains_;
+  std::map<std::string, NvtxString, std::less<>> strings_;
+  std::unordered_map<uint64_t, Crossing> crossing_;
+  uint64_t last_id_ = 0;
+};
+
+}  // namespace shardscope::inject

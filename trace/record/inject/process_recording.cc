@@ -1,0 +1,231 @@
+#include "trace/record/inject/process_recording.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "trace/base/text.h"
+#include "trace/base/time.h"
+
+extern char** environ;
+
+namespace shardscope::inject {
+namespace {
+
+// Records of one thread and kind that wait for a batch: 300,000 ranges a second fit.
+constexpr size_t kRingRecords = 1 << 14;
+
+std::string ReadFile(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+std::string ProgramName() { return std::string(Trim(ReadFile("/proc/self/comm"))); }
+
+// The arguments, separated by spaces.
+std::string CommandLine() {
+  std::string text = ReadFile("/proc/self/cmdline");
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return std::string(Trim(text)).substr(0, 1000);
+}
+
+std::string HostName() {
+  std::array<char, 256> host = {};
+  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "host";
+}
+
+int64_t NumberFrom(const char* variable, int64_t otherwise) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr) return otherwise;
+  const std::string_view text = value;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
+}
+
+// Settings that decide how GPU work overlaps.
+std::map<std::string, std::string> Settings() {
+  std::map<std::string, std::string> settings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    if (!text.starts_with("NCCL_") && !text.starts_with("CUDA_") && !text.starts_with("TORCH_")) {
+      continue;
+    }
+    settings.emplace("env." + std::string(text.substr(0, equals)), text.substr(equals + 1));
+  }
+  return settings;
+}
+
+// Trivial, so that it can be used until the very end of a thread.
+struct ThreadsTrack {
+  const ProcessRecording* recording = nullptr;
+  int64_t track = 0;
+};
+thread_local ThreadsTrack threads_track;
+
+}  // namespace
+
+SignalsBlocked::SignalsBlocked() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before_);
+}
+
+SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+std::atomic<ProcessRecording*> ProcessRecording::active_ = nullptr;
+
+ProcessRecording* ProcessRecording::Open() {
+  // Never destroyed and never opened twice: after the end of the process's recording, or in a
+  // forked child, this stays as it is and Active() is null.
+  static ProcessRecording* const opened = OpenOnce();
+  return opened == nullptr ? nullptr : Active();
+}
+
+ProcessRecording* ProcessRecording::OpenOnce() {
+  const char* folder = std::getenv(kRunVariable);
+  const int64_t until_ns = NumberFrom(kUntilVariable, INT64_MAX);
+  if (folder == nullptr || *folder == '\0' || MonotonicNs() >= until_ns) return nullptr;
+  const SignalsBlocked blocked;
+  record::RecorderOptions options;
+  options.run_folder = folder;
+  options.source = "inject";
+  options.ring_records = kRingRecords;
+  options.config = Settings();
+  options.meta = {{"host", HostName()},
+                  {"truth", "measured"},
+                  {"recorded", "process"},
+                  {"command", CommandLine()},
+                  {"world_size", std::to_string(NumberFrom("WORLD_SIZE", 1))}};
+  Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(options);
+  if (!recorder.ok()) {
+    fmt::print(stderr, "shardscope record: process {} is not recorded: {}\n", getpid(),
+               recorder.message());
+    return nullptr;
+  }
+  auto* recording = new ProcessRecording(std::move(recorder).value(), until_ns);
+  recording->recorder_->AddRank({recording->rank_, HostName(), getpid(), "unknown"});
+  pthread_atfork(nullptr, nullptr, [] { active_.store(nullptr); });
+  std::atexit(&ProcessRecording::Finish);
+  active_.store(recording, std::memory_order_release);
+  return recording;
+}
+
+ProcessRecording::ProcessRecording(std::unique_ptr<record::Recorder> recorder, int64_t until_ns)
+    : recorder_(std::move(recorder)),
+      until_ns_(until_ns),
+      opened_ns_(MonotonicNs()),
+      owner_(getpid()),
+      rank_(std::max<int64_t>(0, NumberFrom("RANK", 0))),
+      process_(fmt::format("{} {}", ProgramName(), getpid())) {}
+
+bool ProcessRecording::IsOver() const { return MonotonicNs() >= until_ns_; }
+
+void ProcessRecording::SourceOn(std::string_view source) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!sources_on_.emplace(source).second) return;
+  }
+  recorder_->AddCapability({0, std::string(source), "on", "", 0});
+}
+
+void ProcessRecording::SourceOff(std::string_view source, std::string_view status,
+                                 std::string_view reason) {
+  recorder_->AddCapability({0, std::string(source), std::string(status), std::string(reason), 0});
+}
+
+void ProcessRecording::CountLost(std::string_view source, std::string_view reason,
+                                 int64_t records) {
+  if (records == 0) return;
+  const std::lock_guard lock(mutex_);
+  lost_[{std::string(source), std::string(reason)}] += records;
+}
+
+int64_t ProcessRecording::AddTrack(std::string_view name, std::string_view role) {
+  schema::TrackRow row;
+  row.rank = rank_;
+  row.name = name.empty() ? process_ : fmt::format("{} {}", process_, name);
+  row.role = role;
+  {
+    const std::lock_guard lock(mutex_);
+    row.position = next_position_++;
+  }
+  return recorder_->AddTrack(row);
+}
+
+int64_t ProcessRecording::ThreadTrack() {
+  if (threads_track.recording != this) {
+    const int64_t thread = syscall(SYS_gettid);
+    threads_track = {this,
+                     AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), "host")};
+  }
+  return threads_track.track;
+}
+
+int64_t ProcessRecording::Name(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  const auto known = names_.find(text);
+  if (known != names_.end()) return known->second;
+  if (names_.size() >= kMaxNames) {
+    ++lost_[{"inject", "names of spans: more than a trace keeps"}];
+    return recorder_->AddString(kOtherNames);
+  }
+  const int64_t id = recorder_->AddString(text);
+  names_.emplace(text, id);
+  return id;
+}
+
+void ProcessRecording::Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                            std::string_view category) {
+  if (start_ns >= until_ns_) return;
+  schema::SpanRow row;
+  row.track = track;
+  row.start_ns = start_ns;
+  row.duration_ns = std::max<int64_t>(0, end_ns - start_ns);
+  row.name_string = name;
+  row.category = category;
+  row.op_run = -1;
+  recorder_->Record(row);
+}
+
+void ProcessRecording::Counter(int64_t track, int64_t time_ns, int64_t name, double value) {
+  if (time_ns >= until_ns_) return;
+  schema::CounterRow row;
+  row.track = track;
+  row.time_ns = time_ns;
+  row.name_string = name;
+  row.value = value;
+  recorder_->Record(row);
+}
+
+void ProcessRecording::Finish() {
+  ProcessRecording* recording = active_.exchange(nullptr);
+  if (recording == nullptr || recording->owner_ != getpid()) return;
+  if (const AtEnd at_end = recording->at_end_.load()) at_end();
+  const int64_t end_ns = std::min(MonotonicNs(), recording->until_ns_);
+  recording->Span(recording->AddTrack("process", "host"), recording->opened_ns_, end_ns,
+                  recording->recorder_->AddString("process"), "host");
+  {
+    const std::lock_guard lock(recording->mutex_);
+    for (const auto& [what, records] : recording->lost_) {
+      recording->recorder_->AddCapability({0, what.first, "partial", what.second, records});
+    }
+  }
+  const Status finished = recording->recorder_->Finish();
+  if (!finished.ok()) {
+    fmt::print(stderr, "shardscope record: process {}: {}\n", recording->owner_,
+               finished.message());
+  }
+}
+
+}  // namespace shardscope::inject

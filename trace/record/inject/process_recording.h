@@ -1,0 +1,110 @@
+// ProcessRecording: what is recorded of the foreign process that this library was loaded into: its
+// one trace file, the tracks of its threads, the names of its spans, its end.
+//
+// It lives in a program that nobody wrote for it, so it changes nothing there: no signal handler,
+// no thread that takes signals, no descriptor that survives exec. A forked child is never recorded:
+// it shares the parent's memory, but not its writer thread. A killed process loses what came within
+// the last batch (50 ms); whoever opens the file finishes it.
+#pragma once
+
+#include <signal.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "trace/base/status.h"
+#include "trace/record/recorder.h"
+
+namespace shardscope::inject {
+
+// Threads that are started meanwhile take no signals: those of the program go to its own threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked();
+  ~SignalsBlocked();
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// What the launcher tells in the environment.
+inline constexpr const char* kRunVariable = "SHARDSCOPE_RECORD_RUN";      // absolute folder
+inline constexpr const char* kUntilVariable = "SHARDSCOPE_RECORD_UNTIL";  // CLOCK_MONOTONIC ns
+
+// More names than this become kOtherNames: names with numbers in them must not fill the memory of
+// the program.
+inline constexpr size_t kMaxNames = 1 << 16;
+inline constexpr std::string_view kOtherNames = "(further names)";
+
+class ProcessRecording {
+ public:
+  // Null: nothing was opened, this is a forked child, or the process is ending. Any thread, any
+  // time: one load.
+  static ProcessRecording* Active() { return active_.load(std::memory_order_acquire); }
+
+  // The recording of this process, opened by the first caller. Null: nobody asked for one
+  // (kRunVariable), its time is over, or it cannot be written; then it is not tried again.
+  static ProcessRecording* Open();
+
+  // The time to record, if it was limited, is over.
+  bool IsOver() const;
+
+  // A source began: its capability row says so, once.
+  void SourceOn(std::string_view source);
+  // It could not, or not fully.
+  void SourceOff(std::string_view source, std::string_view status, std::string_view reason);
+  // Records that a source itself lost; told with the end of the process.
+  void CountLost(std::string_view source, std::string_view reason, int64_t records);
+
+  // A track of this process; `name` is prefixed with program and process id.
+  int64_t AddTrack(std::string_view name, std::string_view role);
+  // The calling thread's own.
+  int64_t ThreadTrack();
+  int64_t Name(std::string_view text);
+
+  // Ignored if it starts after the recording's end.
+  void Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+            std::string_view category);
+
+  // Ignored as Span() ignores.
+  void Counter(int64_t track, int64_t time_ns, int64_t name, double value);
+
+  // Called once before the file is finished; for a source with a thread of its own.
+  using AtEnd = void (*)();
+  void SetAtEnd(AtEnd at_end) { at_end_ = at_end; }
+
+  // Ends the recording and finishes the file. The process calls it at exit; nothing can be recorded
+  // afterwards.
+  static void Finish();
+
+ private:
+  ProcessRecording(std::unique_ptr<record::Recorder> recorder, int64_t until_ns);
+  static ProcessRecording* OpenOnce();
+  void Describe(const std::string& folder);
+
+  static std::atomic<ProcessRecording*> active_;
+
+  const std::unique_ptr<record::Recorder> recorder_;
+  const int64_t until_ns_;
+  const int64_t opened_ns_;
+  const int64_t owner_;  // process id
+  const int64_t rank_;
+  const std::string process_;  // "python3 1234"
+  std::atomic<AtEnd> at_end_ = nullptr;
+
+  std::mutex mutex_;  // guards the rest
+  std::set<std::string, std::less<>> sources_on_;
+  std::map<std::string, int64_t, std::less<>> names_;
+  std::map<std::pair<std::string, std::string>, int64_t> lost_;
+  int64_t next_position_ = 0;
+};
+
+}  // namespace shardscope::inject
