@@ -6,15 +6,18 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/train_progress.h"
 #include "engine/config/config.h"
+#include "engine/config/launch.h"
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
@@ -31,6 +34,10 @@ struct Arguments {
   std::string dump;
   std::string losses;
   bool reference = false;
+  std::optional<config::Launch> launch;  // from the environment
+
+  // Prints, and writes what there is one of.
+  bool is_leader() const { return !launch || launch->rank == 0; }
 };
 
 std::atomic<bool> g_interrupted{false};
@@ -75,6 +82,9 @@ Result<config::Config> ReadConfig(const Arguments& arguments) {
   }
   if (!arguments.ranks.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config.Set("run.ranks", arguments.ranks));
+  }
+  if (arguments.launch) {
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLaunch(*arguments.launch, &config));
   }
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   return config;
@@ -148,16 +158,21 @@ Status TrainReference(const Arguments& arguments, const config::Config& config,
 Status TrainSharded(const Arguments& arguments, const config::Config& config, runtime::Job job) {
   const std::string folder = RunFolderOf(arguments, config);
   const int64_t steps = job.training.steps;
-  SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(folder));
   std::ofstream losses;
-  SHARDSCOPE_RETURN_IF_ERROR(OpenLosses(arguments.losses, &losses));
-  PrintData(job);
+  if (arguments.is_leader()) {
+    // With a launch only once the other processes can be told.
+    if (!arguments.launch) SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(folder));
+    SHARDSCOPE_RETURN_IF_ERROR(OpenLosses(arguments.losses, &losses));
+    PrintData(job);
+  }
   TrainProgress progress(stdout);
   runtime::TrainerOptions options;
   options.config = config;
-  options.folder = folder;
+  options.folder = arguments.launch ? std::filesystem::absolute(folder).string() : folder;
+  options.launch = arguments.launch;
   options.dump_path = arguments.dump;
   options.on_step = [&](const runtime::StepReport& report) {
+    if (!arguments.is_leader()) return;
     progress.OnStep(report);
     if (losses.is_open()) losses << LossLine(report) << std::flush;
   };
@@ -171,11 +186,21 @@ Status TrainSharded(const Arguments& arguments, const config::Config& config, ru
   g_steering.store(nullptr);
   progress.Close();
   if (!summary.ok()) return summary.status();
-  PrintEnd(*summary, steps, folder);
+  if (arguments.is_leader()) PrintEnd(*summary, steps, folder);
   return Status::Ok();
 }
 
+// What one process can do only if it has all ranks.
+Status CheckLaunch(const Arguments& arguments) {
+  if (!arguments.launch || arguments.launch->num_ranks == 1) return Status::Ok();
+  const char* alone = arguments.reference ? "--reference" : "--dump";
+  if (!arguments.reference && arguments.dump.empty()) return Status::Ok();
+  return Status::Error(std::string(alone) +
+                       " needs all ranks in one process: start without the launcher");
+}
+
 Status Train(const Arguments& arguments) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckLaunch(arguments));
   const Result<config::Config> config = ReadConfig(arguments);
   if (!config.ok()) return config.status();
   Result<runtime::Job> job = runtime::JobOf(*config, DefaultData());
@@ -213,9 +238,14 @@ int Main(int argc, char** argv) {
     return 1;
   }
   KeepFreedPages();
-  const Status status = Train(arguments);
+  auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
+  if (launch.ok()) arguments.launch = *launch;
+  const Status status = launch.ok() ? Train(arguments) : launch.status();
   if (status.ok()) return 0;
-  fmt::print(stderr, "error: {}\n", status.message());
+  // Processes of one run often share a terminal.
+  const bool says_who = !arguments.launch || status.message().starts_with("rank ");
+  const std::string who = says_who ? "" : fmt::format("rank {}: ", arguments.launch->rank);
+  fmt::print(stderr, "error: {}{}\n", who, status.message());
   return 1;
 }
 

@@ -166,7 +166,6 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
       {{"precision.param=fp64", "precision.reduce=fp32"},
        {"precision.param=fp64", "precision.reduce=fp32"}},
       {{"run.device=cuda"}, {"run.device=cuda", "no CUDA plugin", "run.device=cpu"}},
-      {{"transport=gloo"}, {"transport=gloo", "shared_memory or emulated"}},
   };
   for (const BadInput& bad : cases) {
     const std::string error = ErrorOf(bad.settings);

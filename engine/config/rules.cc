@@ -48,9 +48,6 @@ Status CheckPrecision(const Config& config) {
 Status CheckAvailable(const Config& config) {
   if (config.Get("run.device") == "cuda")
     return Status::Error("run.device=cuda: this build has no CUDA plugin; use run.device=cpu");
-  if (config.Get("transport") == "gloo")
-    return Status::Error(
-        "transport=gloo: this build has no Gloo transport; use shared_memory or emulated");
   return Status::Ok();
 }
 

@@ -38,6 +38,11 @@ class LiveTrainer : public Trainer {
   Steering& steering() override { return *steering_; }
 
  private:
+  // What a rank tells those in other processes about a step.
+  struct SharedStep {
+    StepReport report;
+    bool is_interrupted = false;
+  };
   // Sums over the ranks of a step until all are there.
   struct Collected {
     int ranks = 0;
@@ -45,6 +50,8 @@ class LiveTrainer : public Trainer {
   };
 
   // trainer_start.cc
+  Status CheckFiles() const;
+  Status OpenRest();
   Status CheckChanges() const;
   Status OpenControl();
   Status OpenFolder();
@@ -63,14 +70,28 @@ class LiveTrainer : public Trainer {
   std::shared_ptr<const Regime> Agree(int rank, int64_t step);
   std::shared_ptr<const Regime> RegimeAt(int64_t number) const;
   void AtControl(int rank, int64_t step);
+  // Steps that ranks of other processes report, too.
+  void ShareStep(int rank, const StepReport& mine);
   // All ranks, before the first step of a regime.
   Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
   void SetWindow(int rank, int64_t step);
   Status RecordStep(int rank, int64_t step, const Regime& regime);
   void Collect(const StepReport& mine);
 
+  // trainer_processes.cc; what processes of one run tell one another. All of it does nothing where
+  // the ranks are threads.
+  bool has_processes() const { return options_.launch.has_value(); }
+  bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
+  // At the start: the leader's folder and run id, and whether all were given the same keys.
+  Status AgreeOnRun();
+  // Rank 0's regime `number`, which the other processes have not heard of yet.
+  void AgreeOnRegime(int rank, int64_t number);
+  std::string Printed(const Regime& regime) const;
+  std::shared_ptr<Regime> Parsed(const std::string& text) const;
+
   // trainer_events.cc; on rank 0's host thread
   std::shared_ptr<const Regime> Decide(int64_t step);
+  std::shared_ptr<const Regime> AddRegime(std::shared_ptr<Regime> regime);
   void Apply(int64_t step, const Regime& regime);
   void RegisterSchedule(const plan::Schedule& schedule);
   void MeasureBandwidth(int64_t step, const StepTimes& times);
@@ -83,6 +104,8 @@ class LiveTrainer : public Trainer {
 
   const TrainerOptions options_;
   std::optional<RunFolder> folder_;  // always there once Open() is through
+  std::string run_id_;
+  int64_t num_agreed_ = 0;  // regimes that all processes know
   std::unique_ptr<record::Recorder> recorder_;
   std::unique_ptr<executor::TraceSink> trace_;
   std::unique_ptr<StepObserver> observer_;

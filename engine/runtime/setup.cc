@@ -1,5 +1,6 @@
 #include "engine/runtime/setup.h"
 
+#include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/check.h"
 #include "trace/base/units.h"
 
@@ -69,9 +70,22 @@ double StartBandwidth(const config::Config& config) {
   return *start;
 }
 
-std::unique_ptr<transport::Transport> MakeTransport(const config::Config& config) {
+std::unique_ptr<transport::Transport> MakeTransport(const config::Config& config,
+                                                    const std::optional<config::Launch>& launch) {
   const auto num_ranks = static_cast<int>(config.GetInt("run.ranks"));
   const int64_t timeout_ns = config.GetInt("comm.timeout");
+  if (launch) {
+    return transport::MakeGlooTransport({.rank = launch->rank,
+                                         .num_ranks = launch->num_ranks,
+                                         .master_address = launch->master_address,
+                                         .master_port = launch->master_port,
+                                         .has_launcher_store = launch->has_launcher_store,
+                                         .attempt = launch->attempt},
+                                        timeout_ns);
+  }
+  if (config.Get("transport") == "gloo") {
+    return transport::MakeGlooTransport(num_ranks, timeout_ns);
+  }
   if (config.Get("transport") == "emulated") {
     return transport::MakeEmulatedTransport(num_ranks, timeout_ns, StartBandwidth(config),
                                             config.GetInt("link.latency"));

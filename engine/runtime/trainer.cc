@@ -1,11 +1,14 @@
 // The ranks' loop over steps, and how they agree on what is in force.
 #include "engine/runtime/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/ranks/thread_setup.h"
+#include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
 
@@ -24,14 +27,18 @@ Result<RunSummary> LiveTrainer::Run() {
   if (status.ok() && !options_.dump_path.empty()) status = WriteDump();
   if (!status.ok()) {
     Mark(done.steps, "error", {.new_value = status.message()});
-    folder_->Log("error: " + status.message());
+    folder_->Log(
+        (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
+        status.message());
   }
   const Status finished = recorder_->Finish();
   control_.reset();
   RunSummary summary = done;
   summary.trace_path = recorder_->path();
-  folder_->Log("run ends after " + std::to_string(summary.steps) + " steps; trace in " +
-               summary.trace_path);
+  if (is_leader()) {
+    folder_->Log(
+        fmt::format("run ends after {} steps; trace in {}", summary.steps, summary.trace_path));
+  }
   SHARDSCOPE_RETURN_IF_ERROR(status);
   if (!finished.ok()) {
     // A training that may go on without its trace has not failed for lack of it.
@@ -59,9 +66,17 @@ Status LiveTrainer::RankLoop(int rank) {
   return Status::Ok();
 }
 
-// One round of a paused run.
+// One round of a paused run. Rank 0 waits for the user, the others for rank 0, which tells them
+// often enough that they know it lives.
 Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_t step) {
-  steering_->WaitWhilePaused(entered_[static_cast<size_t>(rank)]->decision);
+  const Decision& pause = entered_[static_cast<size_t>(rank)]->decision;
+  const int64_t beat_ns =
+      std::min(kNsPerSecond, std::max<int64_t>(1, options_.config.GetInt("comm.timeout") / 4));
+  bool goes_on = false;
+  while (!goes_on) {
+    const bool came_in = rank == 0 && steering_->WaitWhilePaused(pause, beat_ns);
+    goes_on = ranks_->transport().Broadcast(rank, came_in ? 1 : 0) == 1;
+  }
   std::shared_ptr<const Regime> regime = Agree(rank, step);
   SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
   return regime;
@@ -76,7 +91,9 @@ Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
 
 std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
   const int64_t decided = rank == 0 ? Decide(step)->number : 0;
-  return RegimeAt(ranks_->transport().Broadcast(rank, decided));
+  const int64_t number = ranks_->transport().Broadcast(rank, decided);
+  AgreeOnRegime(rank, number);
+  return RegimeAt(number);
 }
 
 std::shared_ptr<const Regime> LiveTrainer::RegimeAt(int64_t number) const {
@@ -102,7 +119,7 @@ void LiveTrainer::SetWindow(int rank, int64_t step) {
   const char wanted = step >= window.begin && step < window.end ? 1 : 0;
   if (wanted == is_recording_[index]) return;
   is_recording_[index] = wanted;
-  if (rank == 0) recorder_->SetWindow(wanted == 1);
+  if (rank == ranks_->first_local()) recorder_->SetWindow(wanted == 1);
   ranks_->transport().Broadcast(rank, 0);
 }
 
@@ -112,10 +129,10 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   if (entered == nullptr || entered->schedule != regime->schedule) {
     // The trace learns of a Schedule while no op is being recorded.
     ranks_->transport().Broadcast(rank, 0);
-    if (rank == 0) RegisterSchedule(*regime->schedule);
+    if (rank == ranks_->first_local()) RegisterSchedule(*regime->schedule);
     ranks_->transport().Broadcast(rank, 0);
   }
-  if (rank == 0) Apply(step, *regime);
+  if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;
   if (regime->decision.checkpoint) return WriteCheckpoint(rank, step);
   return Status::Ok();
@@ -144,16 +161,29 @@ Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
   recorder_->Record(row);
 
   MeasureBandwidth(step, times);
-  Collect({.step = step,
-           .steps = training.steps,
-           .loss = outcome.loss,
-           .grad_norm = outcome.grad_norm,
-           .tokens = row.tokens,
-           .step_ns = end_ns - start_ns,
-           .exposed_ns = times.exposed_ns,
-           .communication_ns = times.communication_ns,
-           .peak_bytes = ranks_->bodies(rank).TakePeakBytes()});
-  return rank == 0 ? CheckRecorder() : Status::Ok();
+  ShareStep(rank, {.step = step,
+                   .steps = training.steps,
+                   .loss = outcome.loss,
+                   .grad_norm = outcome.grad_norm,
+                   .tokens = row.tokens,
+                   .step_ns = end_ns - start_ns,
+                   .exposed_ns = times.exposed_ns,
+                   .communication_ns = times.communication_ns,
+                   .peak_bytes = ranks_->bodies(rank).TakePeakBytes()});
+  return rank == ranks_->first_local() ? CheckRecorder() : Status::Ok();
+}
+
+// Where the ranks are processes, each learns of all. Costs one more short message a step, at a time
+// when all ranks are about to meet anyway.
+void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
+  if (!has_processes()) return Collect(mine);
+  const std::vector<SharedStep> all = transport::GatherValues<SharedStep>(
+      &ranks_->transport(), ranks_->size(), rank, {mine, steering_->is_interrupted()});
+  for (const SharedStep& one : all) {
+    // Whichever process was told to stop: rank 0 decides for all.
+    if (one.is_interrupted) steering_->Interrupt();
+    Collect(one.report);
+  }
 }
 
 // Adds one rank's figures to its step; the last rank reports the step.

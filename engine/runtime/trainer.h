@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/config/config.h"
@@ -33,11 +34,13 @@ struct StepReport {
 
 struct TrainerOptions {
   config::Config config;  // passed Check()
-  std::string folder;     // passed RunFolder::CheckFree()
+  std::string folder;     // rank 0 says where; other processes follow, hence absolute then
+  // Where the ranks are processes: this one's place. The ranks are threads without.
+  std::optional<config::Launch> launch;
   std::string dump_path;  // empty: none
-  // Called on a rank's host thread, one step at a time.
+  // Called on a rank's host thread, one step at a time; in every process of the run.
   std::function<void(const StepReport&)> on_step;
-  // One line for the user: changes, the bandwidth found, ... One at a time.
+  // One line for the user: changes, the bandwidth found, ... One at a time; where rank 0 is.
   std::function<void(const std::string&)> on_message;
 };
 

@@ -42,6 +42,10 @@ std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
     if (!schedule.ok()) throw std::runtime_error(schedule.message());
     regime->schedule = *schedule;
   }
+  return AddRegime(std::move(regime));
+}
+
+std::shared_ptr<const Regime> LiveTrainer::AddRegime(std::shared_ptr<Regime> regime) {
   const std::lock_guard lock(mutex_);
   // A Schedule that ran before is the same object, so that the trace has it once.
   for (const std::shared_ptr<const Regime>& other : regimes_) {
@@ -55,16 +59,15 @@ std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
 void LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
   const std::lock_guard lock(mutex_);
   if (schedule_ids_.contains(&schedule)) return;
-  std::vector<int> ranks;
-  for (int rank = 0; rank < ranks_->size(); ++rank) ranks.push_back(rank);
   const auto number = static_cast<int64_t>(schedule_ids_.size());
   schedule_ids_[&schedule] =
-      trace_->RegisterSchedule(schedule, ranks, plan::PredictLargestPeak(schedule));
+      trace_->RegisterSchedule(schedule, ranks_->local(), plan::PredictLargestPeak(schedule));
+  if (!is_leader()) return;
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (!status.ok()) throw std::runtime_error(status.message());
 }
 
-// Rank 0, before the first step of the regime.
+// One rank of each process, before the first step of the regime.
 void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   const config::Config& config = regime.config;
   const config::LinkBandwidth link = config::GetLinkBandwidth(config);
@@ -88,7 +91,8 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
     }
   }
   ranks_->slots().SetSlots(static_cast<int>(config::GetComputeSlots(config)));
-  const std::shared_ptr<const Regime>& before = entered_[0];
+  const std::shared_ptr<const Regime>& before =
+      entered_[static_cast<size_t>(ranks_->first_local())];
   const bool was_paused = before != nullptr && before->decision.pause;
   if (regime.decision.pause && !was_paused) {
     Mark(step, "pause", {});
@@ -135,7 +139,9 @@ void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
   if (!rewritten.ok()) Message(rewritten.message());
 }
 
+// A run has each marker once, in the leader's trace; only an error is each process's own.
 void LiveTrainer::Mark(int64_t step, const std::string& kind, const ChangedKey& change) {
+  if (!is_leader() && kind != "error") return;
   schema::MarkerRow row;
   row.time_ns = MonotonicNs();
   row.step = step;
@@ -147,6 +153,7 @@ void LiveTrainer::Mark(int64_t step, const std::string& kind, const ChangedKey& 
 }
 
 void LiveTrainer::Message(const std::string& text) {
+  if (!is_leader()) return;
   const std::lock_guard lock(mutex_);
   folder_->Log(text);
   if (options_.on_message) options_.on_message(text);

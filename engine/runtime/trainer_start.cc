@@ -31,9 +31,6 @@ std::string ModelText(const Job& job) {
                      job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
 }
 
-// The rank at which memory is counted that all ranks of the process share.
-constexpr int kRankOfProcess = 0;
-
 // A dump is written when the run has ended; a wrong path shall not cost that run.
 Status CheckDumpPath(const std::string& path) {
   if (path.empty()) return Status::Ok();
@@ -58,28 +55,46 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job)
   return std::unique_ptr<Trainer>(std::move(trainer));
 }
 
-Status LiveTrainer::Open(Job job) {
+Status LiveTrainer::CheckFiles() const {
+  if (!is_leader()) return Status::Ok();
   SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options_.folder));
-  SHARDSCOPE_RETURN_IF_ERROR(CheckDumpPath(options_.dump_path));
+  return CheckDumpPath(options_.dump_path);
+}
+
+Status LiveTrainer::Open(Job job) {
   const config::Config& config = options_.config;
-  const auto num_ranks = static_cast<size_t>(job.training.num_ranks);
+  // First of all: an error after it can be told to the other processes.
+  std::unique_ptr<transport::Transport> transport = MakeTransport(config, options_.launch);
+  if (const Status status = CheckFiles(); !status.ok()) {
+    transport->Abort(status.message());
+    return status;
+  }
   job.keep_batches = !options_.dump_path.empty();
+  if (options_.launch) job.only_rank = options_.launch->rank;
   observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
   Result<std::unique_ptr<Ranks>> ranks =
-      Ranks::Make(std::move(job), MakeTransport(config), observer_.get(),
+      Ranks::Make(std::move(job), std::move(transport), observer_.get(),
                   static_cast<int>(config::GetComputeSlots(config)));
   if (!ranks.ok()) return ranks.status();
   ranks_ = std::move(ranks).value();
+  const Status status = OpenRest();
+  if (!status.ok()) ranks_->transport().Abort(status.message());
+  return status;
+}
+
+Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
+  const auto num_ranks = static_cast<size_t>(ranks_->size());
   next_regime_.resize(num_ranks);
   last_end_ns_.resize(num_ranks);
   is_recording_.resize(num_ranks, 1);
   entered_.resize(num_ranks);
-  for (int rank = 0; rank < ranks_->size(); ++rank) {
+  for (const int rank : ranks_->local()) {
     ranks_->bodies(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
   }
   SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
+  SHARDSCOPE_RETURN_IF_ERROR(AgreeOnRun());
   return OpenRecorder();
 }
 
@@ -134,6 +149,7 @@ Status LiveTrainer::OpenControl() {
       options_.config, name, [this](const config::Config& before, const config::Config& after) {
         return CheckRun(before, after);
       });
+  if (!is_leader()) return Status::Ok();
   Result<std::unique_ptr<config::ControlServer>> control = config::ControlServer::Listen(
       name, [this](const config::Request& request) { return steering_->Handle(request); });
   if (!control.ok()) return control.status();
@@ -147,9 +163,11 @@ Status LiveTrainer::WriteConfig(config::Config config) const {
 }
 
 Status LiveTrainer::OpenFolder() {
+  if (!is_leader()) return Status::Ok();
   Result<RunFolder> folder = RunFolder::Create(options_.folder);
   if (!folder.ok()) return folder.status();
   folder_ = *std::move(folder);
+  run_id_ = fmt::format("{}-{:x}", folder_->name(), RealtimeNs());
   return WriteConfig(options_.config);
 }
 
@@ -157,10 +175,11 @@ Status LiveTrainer::OpenRecorder() {
   const Job& job = ranks_->job();
   const transport::Capabilities& capabilities = ranks_->transport().capabilities();
   const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
-  const bool contended = num_cores > 0 && ranks_->size() > num_cores;
+  const int ranks_here = options_.launch ? options_.launch->num_local_ranks : ranks_->size();
+  const bool contended = num_cores > 0 && ranks_here > num_cores;
   record::RecorderOptions options;
   options.run_folder = folder_->path();
-  options.meta = {{"run_id", fmt::format("{}-{:x}", folder_->name(), RealtimeNs())},
+  options.meta = {{"run_id", run_id_},
                   {"name", folder_->name()},
                   {"tool_version", kToolVersion},
                   {"host", HostName()},
@@ -179,18 +198,18 @@ Status LiveTrainer::OpenRecorder() {
   trace_ = std::make_unique<executor::TraceSink>(
       recorder_.get(), executor::CollectiveInfo{capabilities.name, capabilities.truth});
   observer_->set_next(trace_.get());
-  for (int rank = 0; rank < ranks_->size(); ++rank) {
+  for (const int rank : ranks_->local()) {
     recorder_->AddRank({.rank = rank, .host = HostName(), .pid = getpid(), .device = "cpu"});
   }
   RecordPersistentMemory();
-  folder_->Log("run starts: " + ModelText(job));
+  if (is_leader()) folder_->Log("run starts: " + ModelText(job));
   return Status::Ok();
 }
 
 void LiveTrainer::RecordPersistentMemory() {
   const int64_t now_ns = MonotonicNs();
   const std::vector<plan::Unit>& units = ranks_->job().description.units;
-  for (int rank = 0; rank < ranks_->size(); ++rank) {
+  for (const int rank : ranks_->local()) {
     for (size_t unit = 0; unit < units.size(); ++unit) {
       const int64_t bytes = ranks_->bodies(rank).unit(unit).shard_bytes();
       const std::string& name = units[unit].name;
@@ -199,7 +218,7 @@ void LiveTrainer::RecordPersistentMemory() {
       trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOptimizer, name, 2 * bytes, now_ns);
     }
   }
-  trace_->OnMemoryOutsideOps(kRankOfProcess, plan::MemoryCategory::kOther, "rotary table",
+  trace_->OnMemoryOutsideOps(ranks_->first_local(), plan::MemoryCategory::kOther, "rotary table",
                              ranks_->shared_tensor_bytes(), now_ns);
 }
 
@@ -214,7 +233,8 @@ void LiveTrainer::RecordMemory(int rank) {
   }
   memory.allocated_bytes = bodies.pool().allocated_bytes();
   memory.reserved_bytes = bodies.pool().reserved_bytes();
-  if (rank == kRankOfProcess) {
+  // Memory that all ranks of the process share is counted at one.
+  if (rank == ranks_->first_local()) {
     memory.allocated_bytes += ranks_->shared_tensor_bytes();
     memory.reserved_bytes += ranks_->shared_tensor_bytes();
     memory.resident_bytes = ResidentBytes();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,10 @@ struct Job {
   plan::DType reduce = plan::DType::kFp32;  // in which gradients are sent
   std::shared_ptr<const model::Corpus> corpus;
   plan::ModelDescription description;
-  int shard_ranks = 1;        // 1 with no_shard
-  bool poison = false;        // tests: freed memory is inaccessible
-  bool keep_batches = false;  // for --dump
+  int shard_ranks = 1;           // 1 with no_shard
+  std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
+  bool poison = false;           // tests: freed memory is inaccessible
+  bool keep_batches = false;     // for --dump
   int64_t memory_limit = 0;
 };
 

@@ -17,6 +17,12 @@ Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compu
 
 Ranks::~Ranks() = default;
 
+std::vector<int> Ranks::local() const {
+  std::vector<int> ranks;
+  for (int i = 0; i < num_local(); ++i) ranks.push_back(first_local() + i);
+  return ranks;
+}
+
 Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::Transport> transport,
                                            executor::ExecutionSink* sink, int compute_slots) {
   InstallTensorMemory();
@@ -29,7 +35,7 @@ Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::T
                             .seed = training.seed});
   if (!sampler.ok()) return sampler.status();
   std::unique_ptr<Ranks> ranks(new Ranks(std::move(job), std::move(transport), compute_slots));
-  for (int rank = 0; rank < ranks->size(); ++rank) ranks->AddRank(rank, *sampler, sink);
+  for (const int rank : ranks->local()) ranks->AddRank(rank, *sampler, sink);
   return ranks;
 }
 
@@ -50,7 +56,7 @@ void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::Execution
 Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
   std::vector<Status> results(static_cast<size_t>(size()));
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < size(); ++rank) {
+  for (const int rank : local()) {
     threads.emplace_back([&, rank] {
       Status& result = results[static_cast<size_t>(rank)];
       try {

@@ -1,5 +1,5 @@
-// Ranks: all ranks of this process (threads), with what they share. Runs steps; knows nothing of
-// control, traces or folders.
+// Ranks: the ranks of this process (threads: all of the run, or one), with what they share. Runs
+// steps; knows nothing of control, traces or folders.
 #pragma once
 
 #include <functional>
@@ -21,21 +21,32 @@ class Ranks {
                                              executor::ExecutionSink* sink, int compute_slots);
   ~Ranks();
 
+  // Of the run.
   int size() const { return job_.training.num_ranks; }
+  // Of this process: the others have no bodies and no executor here.
+  std::vector<int> local() const;
+  int num_local() const { return job_.only_rank ? 1 : size(); }
+  int first_local() const { return job_.only_rank.value_or(0); }
+  bool IsLocal(int rank) const {
+    return rank >= first_local() && rank < first_local() + num_local();
+  }
+
   const Job& job() const { return job_; }
   transport::Transport& transport() { return *transport_; }
   executor::ComputeSlots& slots() { return slots_; }
-  RankBodies& bodies(int rank) { return *ranks_[static_cast<size_t>(rank)].bodies; }
-  executor::RankExecutor& executor(int rank) { return *ranks_[static_cast<size_t>(rank)].executor; }
+  RankBodies& bodies(int rank) { return *At(rank).bodies; }
+  executor::RankExecutor& executor(int rank) { return *At(rank).executor; }
 
-  // Calls `body(rank)` on one thread per rank and waits for all. If some fail, returns the error of
-  // the rank that failed first: the others' only say that they were interrupted.
+  // Calls `body(rank)` on one thread per rank of this process and waits for all. If some fail,
+  // returns the error of the rank that failed first: the others' only say that they were
+  // interrupted.
   Status OnAll(const std::function<Status(int rank)>& body);
 
   // Tensors that all ranks of this process read.
   int64_t shared_tensor_bytes() const { return model_.table_bytes(); }
 
-  // One whole parameter, put together from all ranks' shards; no step may run.
+  // One whole parameter, put together from all ranks' shards; no step may run, and no rank may be
+  // in another process.
   at::Tensor FullParameter(const std::string& name);
 
  private:
@@ -45,6 +56,7 @@ class Ranks {
   };
 
   Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots);
+  const Rank& At(int rank) const { return ranks_[static_cast<size_t>(rank - first_local())]; }
   void AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink);
 
   const Job job_;

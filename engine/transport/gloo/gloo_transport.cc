@@ -449,7 +449,7 @@ void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, 
   const std::string reason =
       Join(described, "; ") + " (its process ended or the connection broke); " + where;
   Stop(reason, true);
-  throw TransportError(reason);
+  throw TransportTimeout(reason);  // it will never come
 }
 
 std::optional<std::string> GlooTransport::WaitForReason() {
@@ -459,7 +459,7 @@ std::optional<std::string> GlooTransport::WaitForReason() {
       const std::lock_guard lock(mutex_);
       if (aborted_) return aborted_;
     }
-    if (std::optional<std::string> reason = store_->Get(kReasonKey)) {
+    if (const std::string reason = store_->Get(kReasonKey); !reason.empty()) {
       store_->Add(kReadersKey, 1);
       return reason;
     }

@@ -1,10 +1,13 @@
 #include "engine/transport/gloo/store.h"
 
 #include <c10/util/Exception.h>
+#include <c10/util/Logging.h>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <cstdlib>
 
 #include "engine/transport/gloo/store_impl.h"
 #include "trace/base/time.h"
@@ -16,6 +19,12 @@ namespace {
 constexpr std::chrono::milliseconds kAnswerTime(2000);  // of a store that is there
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// A process that died is told of once, by the transport, and not by c10d with a list of addresses.
+void SilenceWarnings() {
+  constexpr int kErrorLevel = 2;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrorLevel;
+}
 
 }  // namespace
 
@@ -30,6 +39,7 @@ std::unique_ptr<Store> Store::InProcess() {
 }
 
 std::unique_ptr<Store> Store::OfProcesses(const GlooProcess& process, int64_t timeout_ns) {
+  SilenceWarnings();
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(process.master_port);
   options.isServer = process.rank == 0 && !process.has_launcher_store;
@@ -57,26 +67,32 @@ std::unique_ptr<Store> Store::OfProcesses(const GlooProcess& process, int64_t ti
 }
 
 void Store::Set(const std::string& key, const std::string& value) {
+  if (has_gone_) return;
   try {
     impl_->store->set(key, value);
   } catch (const std::exception&) {
+    has_gone_ = true;
   }
 }
 
-std::optional<std::string> Store::Get(const std::string& key) {
+std::string Store::Get(const std::string& key) {
+  if (has_gone_) return "";
   try {
-    if (!impl_->store->check({key})) return std::nullopt;
+    if (!impl_->store->check({key})) return "";
     const c10d::StoreTimeoutGuard guard(*impl_->store, kAnswerTime);
     return impl_->store->get_to_str(key);
   } catch (const std::exception&) {
-    return std::nullopt;
+    has_gone_ = true;
+    return "";
   }
 }
 
 int64_t Store::Add(const std::string& key, int64_t amount) {
+  if (has_gone_) return 0;
   try {
     return impl_->store->add(key, amount);
   } catch (const std::exception&) {
+    has_gone_ = true;
     return 0;
   }
 }

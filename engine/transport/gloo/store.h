@@ -2,9 +2,9 @@
 // served by one of the processes. Ranks find one another through it, and learn why another stopped.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "engine/transport/gloo/gloo_transport.h"
@@ -25,9 +25,10 @@ class Store {
   // Whether other processes read it in this one: it must not go before they have.
   bool is_server() const { return is_server_; }
 
-  // Best effort: the store may have gone with its process. A number is 0, a text nothing then.
+  // Best effort: the store may have gone with its process. A number is 0, a text empty then, and
+  // if nobody has set it.
   void Set(const std::string& key, const std::string& value);
-  std::optional<std::string> Get(const std::string& key);
+  std::string Get(const std::string& key);
   int64_t Add(const std::string& key, int64_t amount);
 
   Impl& impl() { return *impl_; }
@@ -37,6 +38,7 @@ class Store {
 
   const std::unique_ptr<Impl> impl_;
   const bool is_server_;
+  std::atomic<bool> has_gone_{false};  // asking again would only take time
 };
 
 }  // namespace shardscope::transport
