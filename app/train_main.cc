@@ -17,7 +17,7 @@
 
 #include "app/train_progress.h"
 #include "engine/config/config.h"
-#include "engine/config/launch.h"
+#include "engine/config/launcher/launch.h"
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"

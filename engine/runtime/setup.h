@@ -6,7 +6,7 @@
 #include <string>
 
 #include "engine/config/config.h"
-#include "engine/config/launch.h"
+#include "engine/config/launcher/launch.h"
 #include "engine/model/model_config.h"
 #include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/status.h"
