@@ -9,6 +9,8 @@ import pathlib
 import re
 import subprocess
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 # With more random bits than this the address space has no room left for the shadow memory of GCC 12's sanitizers.
 MAX_RANDOM_BITS = 28
 
@@ -23,6 +25,11 @@ def num_cases(program):
 def programs_of(build):
     listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], capture_output=True, text=True, check=True)
     return set(re.findall(r"Test +#\d+: (\S+)", listed.stdout))
+
+
+def num_python_tests():
+    # By their text: loaded, they would keep the programs of the first build that they saw.
+    return sum(len(re.findall(r"^    def test_", path.read_text(), re.M)) for path in (ROOT / "tests").rglob("*_test.py"))
 
 
 class Sanitizer:
@@ -77,8 +84,10 @@ class Sanitizer:
         absent = sorted(programs_of(whole) - programs_of(build)) if whole else []
         if absent:
             cases = sum(num_cases(whole / "tests" / name) for name in absent)
-            print(f"{self.words}: left out {len(absent)} programs ({cases} cases) and the Python tests, which need LibTorch or "
-                  f"a window, neither built for this sanitizer: {', '.join(absent)}")
+            print(f"{self.words}: left out {len(absent)} programs ({cases} cases), which need LibTorch or a window, neither "
+                  f"built for this sanitizer: {', '.join(absent)}")
+        if not (build / "bin" / "shardscope-train").exists():
+            print(f"{self.words}: left out {num_python_tests()} Python tests: nearly all drive the trainer, which is not built for it")
 
 
 ALL = (

@@ -10,6 +10,7 @@ import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 WARM_UP_STEPS = 2
 POLICIES = {  # name: (prefetch.backward, prefetch.forward)
     "none": ("none", 0),
@@ -103,7 +104,7 @@ def bytes_per_second(text: str) -> float:
 
 def open_trace(run: pathlib.Path) -> sqlite3.Connection:
     (trace,) = run.glob("trace-*.db")
-    return sqlite3.connect(f"file:{trace}?mode=ro", uri=True)
+    return sqlite3.connect(f"{trace.as_uri()}?mode=ro", uri=True)
 
 
 def unit_times(trace: sqlite3.Connection) -> Times:
@@ -188,7 +189,7 @@ def table(build: pathlib.Path, ranks: int, steps: int, folder: pathlib.Path) -> 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--quick", action="store_true", help="few steps: to see that it runs")
     parser.add_argument("--ranks", type=int, nargs="*", default=[2, 4])
     options = parser.parse_args()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = 2
 TRANSIENT = ("unsharded_parameter", "communication_buffer")
 KIND_IS_TRANSIENT = {"unsharded", "cast_shard", "all_gather_output", "reduce_scatter_input", "reduce_scatter_output"}
@@ -97,14 +98,14 @@ def measure(train: pathlib.Path, data: pathlib.Path, policy: str, quick: bool) -
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--quick", action="store_true", help="a smoke run: a small model, three policies")
     options = parser.parse_args()
     train = options.build / "bin" / "shardscope-train"
     if not os.access(train, os.X_OK):
         print(f"memory: {train} is not there; run scripts/build first", file=sys.stderr)
         return 2
-    data = pathlib.Path(__file__).resolve().parent.parent.parent / "engine"
+    data = ROOT / "engine"
     print("MB (10^6 bytes) of the rank that needs most; peaks are equal or not to the byte. *Predicted*: by the Schedule; *issue*: in the")
     print("recorded order of issue, without temporaries; *transient*: unsharded parameters and communication buffers; *execution*: what was")
     print("really live, with temporaries; *reserved*: held by its allocators; *RSS*: of the process of all ranks, at the end; *unaccounted*:")
