@@ -155,6 +155,13 @@ Status TrainReference(const Arguments& arguments, const config::Config& config,
   return Status::Ok();
 }
 
+// A rank hangs: its threads cannot be joined, so nothing may be destroyed.
+[[noreturn]] void LeaveAtOnce(const Status& status) {
+  fmt::print(stderr, "error: {}\n", status.message());
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
 Status TrainSharded(const Arguments& arguments, const config::Config& config, runtime::Job job) {
   const std::string folder = RunFolderOf(arguments, config);
   const int64_t steps = job.training.steps;
@@ -185,6 +192,7 @@ Status TrainSharded(const Arguments& arguments, const config::Config& config, ru
   const Result<runtime::RunSummary> summary = (*trainer)->Run();
   g_steering.store(nullptr);
   progress.Close();
+  if ((*trainer)->is_stuck()) LeaveAtOnce(summary.status());
   if (!summary.ok()) return summary.status();
   if (arguments.is_leader()) PrintEnd(*summary, steps, folder);
   return Status::Ok();

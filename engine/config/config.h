@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -140,6 +141,16 @@ struct LinkBandwidth {
   double bytes_per_second = 0;  // if not auto
 };
 LinkBandwidth GetLinkBandwidth(const Config& config);
+
+// debug.fault: what goes wrong, for tests of everything that has to notice.
+enum class FaultKind : uint8_t { kThrow, kHang, kKill };
+struct Fault {
+  FaultKind kind = FaultKind::kThrow;
+  int rank = 0;
+  int64_t step = 0;
+  std::string op;  // its name or its index in the rank's program
+};
+std::optional<Fault> GetFault(const Config& config);
 
 // record.steps: steps begin <= step < end.
 struct StepWindow {

@@ -205,10 +205,16 @@ Keys EngineKeys() {
   };
 }
 
+Keys DebugKeys() {
+  return {Text("debug.fault", "",
+               "For tests: a rank throws an error, hangs or kills its process in an op of a step, "
+               "given as hang:<rank>:<step>:<op>, op by name or index.")};
+}
+
 Keys MakeKeys() {
   Keys all;
   for (Keys (*group)() :
-       {ShardingKeys, CommunicationKeys, RunKeys, ModelKeys, TrainKeys, EngineKeys}) {
+       {ShardingKeys, CommunicationKeys, RunKeys, ModelKeys, TrainKeys, EngineKeys, DebugKeys}) {
     Keys keys = group();
     std::move(keys.begin(), keys.end(), std::back_inserter(all));
   }

@@ -51,6 +51,13 @@ Status CheckAvailable(const Config& config) {
   return Status::Ok();
 }
 
+Status CheckFault(const Config& config) {
+  const auto fault = GetFault(config);
+  if (!fault || fault->rank < config.GetInt("run.ranks")) return Status::Ok();
+  return Status::Error(fmt::format("{}: there is no rank {} with {}", Shown(config, "debug.fault"),
+                                   fault->rank, Shown(config, "run.ranks")));
+}
+
 // trace/record/size_bound.h: batches, log and segments must fit.
 Status CheckRecord(const Config& config) {
   constexpr int64_t kLeastBytes = 4'000'000;
@@ -85,6 +92,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckAvailable(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckFault(*this));
   return CheckChanges(*this);
 }
 

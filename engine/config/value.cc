@@ -78,6 +78,23 @@ std::optional<int64_t> ParseUnitPolicy(std::string_view text) {
   return blocks;
 }
 
+constexpr std::array<std::pair<std::string_view, FaultKind>, 3> kFaults = {
+    {{"throw", FaultKind::kThrow}, {"hang", FaultKind::kHang}, {"kill", FaultKind::kKill}}};
+
+std::optional<Fault> ParseFault(std::string_view text) {
+  const auto parts = Split(text, ':');
+  if (parts.size() != 4 || Trim(parts[3]).empty() || !IsPlainUtf8(text)) return std::nullopt;
+  const auto rank = ParseInt(Trim(parts[1]));
+  const auto step = ParseInt(Trim(parts[2]));
+  if (!rank || *rank < 0 || *rank > 63 || !step || *step < 0) return std::nullopt;
+  for (const auto& [name, kind] : kFaults) {
+    if (Trim(parts[0]) == name) {
+      return Fault{kind, static_cast<int>(*rank), *step, std::string(Trim(parts[3]))};
+    }
+  }
+  return std::nullopt;
+}
+
 bool InRange(const KeyInfo& key, double number) {
   return number >= key.minimum && number <= key.maximum;
 }
@@ -118,6 +135,7 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
     return text == "block" ? "block" : fmt::format("blocks:{}", *blocks);
   }
   if (text.size() > kMaxTextBytes || !IsPlainUtf8(text)) return std::nullopt;
+  if (key.name == "debug.fault" && !text.empty() && !ParseFault(text)) return std::nullopt;
   return std::string(text);
 }
 
@@ -175,6 +193,8 @@ std::string Allowed(const KeyInfo& key) {
   if (key.name == "record.steps") return "all, or a:b with 0 <= a < b";
   if (key.name == "unit.policy")
     return fmt::format("block, or blocks:n with n from 1 to {}", kMaxBlocksPerUnit);
+  if (key.name == "debug.fault")
+    return "empty, or throw, hang or kill:<rank>:<step>:<op>, rank and step counted from 0";
   return fmt::format("one line of UTF-8 text of at most {} bytes", kMaxTextBytes);
 }
 
@@ -193,6 +213,10 @@ LinkBandwidth GetLinkBandwidth(const Config& config) {
   const std::string& text = config.Get("link.bandwidth");
   if (const auto share = ParseShare(text)) return {.is_auto = true, .auto_share = *share};
   return {.bytes_per_second = ParseBandwidth(text).value()};
+}
+
+std::optional<Fault> GetFault(const Config& config) {
+  return ParseFault(config.Get("debug.fault"));
 }
 
 StepWindow GetRecordSteps(const Config& config) {

@@ -9,7 +9,7 @@ namespace {
 
 // Smaller is blamed first.
 int Blame(const CurrentOp& op) {
-  if (op.stage == OpStage::kRunning) return op.is_collective ? 2 : 0;
+  if (op.stage == OpStage::kRunning) return op.waits_for_ranks ? 2 : 0;
   return 1;
 }
 
@@ -35,7 +35,7 @@ std::string Describe(const Activity& activity, int64_t now_ns, int64_t patience_
   const int64_t length_ns = now_ns - op->since_ns;
   std::string verb = length_ns >= patience_ns ? " hangs in" : " is still in";
   if (op->stage == OpStage::kSlot) verb = " waits for a compute slot for";
-  if (op->is_collective) verb = " waits for others in";
+  if (op->waits_for_ranks && !op->is_control) verb = " waits for others in";
   return rank + verb + " '" + op->name + "' (op " + std::to_string(op->op) + ", " + step +
          ") for " + FormatDuration(length_ns);
 }
@@ -58,6 +58,7 @@ Activity ActivityBoard::Read() const {
   activity.rank = rank_;
   if (!step_) return activity;
   activity.step = step_->step;
+  activity.schedule = step_->schedule;
   for (size_t stream = 0; stream < slots_.size(); ++stream) {
     const int64_t packed = slots_[stream].op_and_stage.load(std::memory_order_acquire);
     if (packed == kNothing) continue;
@@ -68,8 +69,8 @@ Activity ActivityBoard::Read() const {
     current.stream = static_cast<plan::StreamIndex>(stream);
     const plan::Op& op = step_->program->ops[static_cast<size_t>(current.op)];
     current.name = plan::OpName(*step_->schedule, op);
-    // The control op is where all ranks meet between steps.
-    current.is_collective = op.communicator != plan::kNone || op.kind == plan::OpKind::kControl;
+    current.is_control = op.kind == plan::OpKind::kControl;
+    current.waits_for_ranks = op.communicator != plan::kNone || current.is_control;
     activity.ops.push_back(std::move(current));
   }
   return activity;

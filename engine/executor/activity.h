@@ -23,14 +23,16 @@ struct CurrentOp {
   std::string name;
   plan::StreamIndex stream = 0;
   OpStage stage = OpStage::kRunning;
-  bool is_collective = false;
+  bool waits_for_ranks = false;  // a collective, or the control op in which all ranks meet
+  bool is_control = false;
   int64_t since_ns = 0;  // when it came to this stage
 };
 
 struct Activity {
   int rank = 0;
-  int64_t step = -1;           // -1: between steps
-  std::vector<CurrentOp> ops;  // of the streams that have one, in stream order
+  int64_t step = -1;                         // -1: between steps
+  const plan::Schedule* schedule = nullptr;  // of the step; lives as long as its owner says
+  std::vector<CurrentOp> ops;                // of the streams that have one, in stream order
 
   // What keeps the rank busy: the op that has run longest and does not wait for other ranks, else
   // one that waits for a slot, else a collective; null if there is none.

@@ -66,7 +66,7 @@ class RankExecutor::Impl {
   Status RunStep(const plan::Schedule& schedule, int64_t step);
   Activity activity() const { return board_.Read(); }
 
-  std::function<void()> on_failure;
+  OnFailure on_failure;
   DelayHook delay_hook;
   int64_t last_end_ns = 0;
 
@@ -81,7 +81,7 @@ class RankExecutor::Impl {
   OpTimes RunOp(const OpContext& context);
   void FindCause(OpIndex index, OpTimes* times) const;
   std::string Located(const OpContext& context, const std::string& what) const;
-  void Fail(const std::string& error);
+  void Fail(const std::string& error, Culprit culprit);
 
   OpState& State(OpIndex index) { return states_[static_cast<size_t>(index)]; }
   const OpState& State(OpIndex index) const { return states_[static_cast<size_t>(index)]; }
@@ -186,11 +186,11 @@ void RankExecutor::Impl::Execute(OpIndex index) {
       state.ended_ns = times.ended_ns;
       ran = true;
     } catch (const OtherRankError& error) {
-      Fail(error.what());
+      Fail(error.what(), Culprit::kOtherRank);
     } catch (const std::exception& error) {
-      Fail(Located(context, error.what()));
+      Fail(Located(context, error.what()), Culprit::kThisRank);
     } catch (...) {
-      Fail(Located(context, "threw something that is not a std::exception"));
+      Fail(Located(context, "threw something that is not a std::exception"), Culprit::kThisRank);
     }
     board_.Clear(context.op().stream);
   }
@@ -202,10 +202,11 @@ void RankExecutor::Impl::Execute(OpIndex index) {
 }
 
 OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
-  if (delay_hook) delay_hook(context);
   const plan::Op& op = context.op();
   const bool takes_slot = step_plan_.takes_slot[static_cast<size_t>(context.index)];
-  if (takes_slot) board_.Set(op.stream, context.index, OpStage::kSlot, MonotonicNs());
+  board_.Set(op.stream, context.index, takes_slot ? OpStage::kSlot : OpStage::kRunning,
+             MonotonicNs());
+  if (delay_hook) delay_hook(context);
   OpTimes times;
   times.issued_ns = context.issued_ns;
   {
@@ -265,10 +266,10 @@ std::string RankExecutor::Impl::Located(const OpContext& context, const std::str
          "): " + what;
 }
 
-void RankExecutor::Impl::Fail(const std::string& error) {
+void RankExecutor::Impl::Fail(const std::string& error, Culprit culprit) {
   if (failed_.exchange(true, std::memory_order_acq_rel)) return;
   error_ = error;
-  if (on_failure) on_failure();
+  if (on_failure) on_failure(culprit);
 }
 
 RankExecutor::RankExecutor(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
@@ -278,7 +279,7 @@ RankExecutor::~RankExecutor() = default;
 Status RankExecutor::RunStep(const plan::Schedule& schedule, int64_t step) {
   return impl_->RunStep(schedule, step);
 }
-void RankExecutor::set_on_failure(std::function<void()> on_failure) {
+void RankExecutor::set_on_failure(OnFailure on_failure) {
   impl_->on_failure = std::move(on_failure);
 }
 void RankExecutor::set_delay_hook(DelayHook hook) { impl_->delay_hook = std::move(hook); }

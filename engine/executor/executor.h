@@ -64,6 +64,10 @@ class ExecutionSink {
 // For tests: called before each op runs, on its stream thread; may sleep or wait on a latch.
 using DelayHook = std::function<void(const OpContext&)>;
 
+// Whose fault it is that an op threw.
+enum class Culprit : uint8_t { kThisRank, kOtherRank };
+using OnFailure = std::function<void(Culprit culprit)>;
+
 // One rank's executor. Owns the rank's stream threads; lives as long as the run.
 // Threads: RunStep on one thread at a time (the rank's host thread).
 class RankExecutor {
@@ -79,7 +83,7 @@ class RankExecutor {
 
   // Called once, on the failing thread, as soon as an op of this rank throws: the runtime aborts
   // the transport here.
-  void set_on_failure(std::function<void()> on_failure);
+  void set_on_failure(OnFailure on_failure);
   void set_delay_hook(DelayHook hook);
 
   // End of the last op of the last step.

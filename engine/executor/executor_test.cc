@@ -220,7 +220,7 @@ TEST(Failure, NamesRankStepAndOpAndRunsNothingAfterIt) {
   KeepingSink sink;
   RankExecutor executor(0, &bodies, &sink, &slots);
   int failures = 0;
-  executor.set_on_failure([&] { ++failures; });
+  executor.set_on_failure([&](Culprit) { ++failures; });
   executor.set_delay_hook([](const OpContext& context) {
     if (context.index == 1) throw std::runtime_error("out of memory");
   });

@@ -214,7 +214,7 @@ struct ToyRun {
 struct ToyOptions {
   int steps = 1;
   int slots = 2;
-  int64_t work_ns = 0;  // of a forward or backward
+  int64_t work_ns = 0;   // of a forward or backward
   DelayHook delay_hook;  // before an op takes its compute slot
   DelayHook on_run;      // in its body, with the slot
 };
@@ -235,7 +235,8 @@ inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) 
       run.sinks[rank] = std::make_unique<KeepingSink>();
       RankExecutor executor(static_cast<int>(rank), &bodies, run.sinks[rank].get(), &slots);
       executor.set_delay_hook(options.delay_hook);
-      executor.set_on_failure([&] { exchange.Abort("rank " + std::to_string(rank) + " failed"); });
+      executor.set_on_failure(
+          [&](Culprit) { exchange.Abort("rank " + std::to_string(rank) + " failed"); });
       for (int step = 0; step < options.steps && run.statuses[rank].ok(); ++step) {
         run.sinks[rank]->Clear();
         bodies.Prepare(schedule.ProgramOf(static_cast<int>(rank)));

@@ -2,6 +2,7 @@
 
 #include "engine/plan/text.h"
 #include "trace/base/check.h"
+#include "trace/base/time.h"
 
 namespace shardscope::executor {
 namespace {
@@ -222,6 +223,22 @@ int64_t TraceSink::FirstSequence(const Registered& registered, const OpContext& 
     if (steps_.size() > kStepsRemembered) steps_.erase(steps_.begin());
   }
   return first[static_cast<size_t>(communicator)];
+}
+
+void TraceSink::OnUnfinished(const Activity& activity) {
+  if (activity.schedule == nullptr) return;
+  for (const CurrentOp& op : activity.ops) {
+    const plan::Op& planned =
+        activity.schedule->ProgramOf(activity.rank).ops[static_cast<size_t>(op.op)];
+    schema::SpanRow row;
+    row.track = Find(activity.schedule).tracks.at(activity.rank)[static_cast<size_t>(op.stream)];
+    row.start_ns = op.since_ns;
+    row.duration_ns = MonotonicNs() - op.since_ns;
+    row.name_string = recorder_->AddString(op.name + " (unfinished)");
+    row.category = plan::Name(plan::CategoryOf(planned.kind));
+    row.op_run = -1;
+    recorder_->Record(row);
+  }
 }
 
 void TraceSink::OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes,

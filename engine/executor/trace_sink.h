@@ -44,6 +44,10 @@ class TraceSink : public ExecutionSink {
                 int64_t executed_ns) override;
   void OnOtherMemory(const OpContext& context, const MemoryChange& change) override;
 
+  // The run ends while a rank is still in these ops: each becomes a span on its stream's track, up
+  // to now, since an op run would claim that it ended.
+  void OnUnfinished(const Activity& activity);
+
   // Memory outside ops (persistent shards, optimizer state, tensors of the model library).
   void OnMemoryOutsideOps(int rank, plan::MemoryCategory category, const std::string& unit,
                           int64_t bytes, int64_t time_ns);

@@ -36,6 +36,7 @@ class LiveTrainer : public Trainer {
 
   Result<RunSummary> Run() override;
   Steering& steering() override { return *steering_; }
+  bool is_stuck() const override { return ranks_->is_stuck(); }
 
  private:
   // What a rank tells those in other processes about a step.
@@ -113,6 +114,8 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<Steering> steering_;
   std::unique_ptr<config::ControlServer> control_;  // uses steering_
   model::SafetensorsWriter dump_;
+
+  std::mutex message_mutex_;  // one message at a time; held while the user is told
 
   mutable std::mutex mutex_;                               // guards all below
   std::vector<std::shared_ptr<const Regime>> regimes_;     // by number

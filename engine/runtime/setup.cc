@@ -59,6 +59,8 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.description = model::DescribeModel(job.model, units, job.training.batch);
   job.shard_ranks = policy.strategy == plan::Strategy::kNoShard ? 1 : policy.num_ranks;
   job.memory_limit = config.GetInt("engine.memory_limit");
+  job.timeout_ns = config.GetInt("comm.timeout");
+  job.fault = config::GetFault(config);
   return job;
 }
 

@@ -26,6 +26,9 @@ Result<RunSummary> LiveTrainer::Run() {
   steering_->SetFinished();
   if (status.ok() && !options_.dump_path.empty()) status = WriteDump();
   if (!status.ok()) {
+    for (const int rank : ranks_->local()) {
+      if (ranks_->is_stuck()) trace_->OnUnfinished(ranks_->executor(rank).activity());
+    }
     Mark(done.steps, "error", {.new_value = status.message()});
     folder_->Log(
         (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
@@ -188,7 +191,7 @@ void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
 
 // Adds one rank's figures to its step; the last rank reports the step.
 void LiveTrainer::Collect(const StepReport& mine) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Collected& collected = collected_[mine.step];
   StepReport& sum = collected.report;
   sum.step = mine.step;
@@ -205,6 +208,10 @@ void LiveTrainer::Collect(const StepReport& mine) {
   collected_.erase(mine.step);
   steps_done_ = report.step + 1;
   last_loss_ = report.loss;
+  lock.unlock();
+  // Outside the lock, as a terminal may keep it waiting. No rank can finish the next step before
+  // this one goes on, so reports stay in order.
+  const std::lock_guard message_lock(message_mutex_);
   if (options_.on_step) options_.on_step(report);
 }
 

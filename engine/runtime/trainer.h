@@ -62,6 +62,10 @@ class Trainer {
   virtual Result<RunSummary> Run() = 0;
 
   virtual Steering& steering() = 0;
+
+  // After Run(): a rank hangs and no thread can end it. All is written; this must not be destroyed,
+  // the process has to be left by std::_Exit().
+  virtual bool is_stuck() const = 0;
 };
 
 }  // namespace shardscope::runtime

@@ -154,7 +154,7 @@ void LiveTrainer::Mark(int64_t step, const std::string& kind, const ChangedKey& 
 
 void LiveTrainer::Message(const std::string& text) {
   if (!is_leader()) return;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(message_mutex_);
   folder_->Log(text);
   if (options_.on_message) options_.on_message(text);
 }

@@ -10,6 +10,7 @@
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/memory/resident_memory.h"
+#include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -127,7 +128,11 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
 }
 
 Status LiveTrainer::CheckChanges() const {
-  SHARDSCOPE_RETURN_IF_ERROR(ScheduleOf(options_.config).status());
+  const Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(options_.config);
+  if (!schedule.ok()) return schedule.status();
+  if (const auto fault = config::GetFault(options_.config)) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckFault(*fault, **schedule));
+  }
   config::Config at_step = options_.config;
   for (const config::Change& change : options_.config.changes()) {
     const config::Config before = at_step;

@@ -153,14 +153,19 @@ void Rendezvous::SleepUntil(int64_t deadline_ns) {
   ThrowIfAborted();
 }
 
-void Rendezvous::Abort(const std::string& reason) {
+void Rendezvous::Abort(const std::string& reason, bool is_timeout) {
   const std::lock_guard lock(mutex_);
-  if (!aborted_) aborted_ = reason;
+  if (!aborted_) {
+    aborted_ = reason;
+    is_timeout_ = is_timeout;
+  }
   changed_.notify_all();
 }
 
 void Rendezvous::ThrowIfAborted() const {
-  if (aborted_) throw TransportError("aborted: " + *aborted_);
+  if (!aborted_) return;
+  if (is_timeout_) throw TransportTimeout(*aborted_);
+  throw TransportError("aborted: " + *aborted_);
 }
 
 void Rendezvous::ThrowTimeout(const Announcement& announcement) {
@@ -182,6 +187,7 @@ void Rendezvous::ThrowTimeout(const Announcement& announcement) {
              (missing.size() == 1 ? "it" : "them") + " in " + std::string(KindOf(announcement)) +
              " '" + std::string(announcement.call.op_name) + "' (" + place +
              "), longer than comm.timeout=" + FormatDuration(timeout_ns_);
+  is_timeout_ = true;
   changed_.notify_all();
   throw TransportTimeout(*aborted_);
 }

@@ -57,8 +57,9 @@ class Rendezvous {
   // Sleeps; throws TransportError if aborted meanwhile.
   void SleepUntil(int64_t deadline_ns);
 
-  // Every rank that has not met yet throws; the first reason stays.
-  void Abort(const std::string& reason);
+  // Every rank that has not met yet throws; the first reason stays. After a timeout all of them
+  // throw TransportTimeout with its text: each may be the first to tell the user.
+  void Abort(const std::string& reason, bool is_timeout = false);
 
  private:
   void ThrowIfAborted() const;
@@ -79,6 +80,7 @@ class Rendezvous {
   int64_t num_meetings_ = 0;
   Meeting meeting_;  // of the last meeting; stays until all ranks have come again
   std::optional<std::string> aborted_;
+  bool is_timeout_ = false;  // why it was aborted
 };
 
 }  // namespace shardscope::transport

@@ -41,12 +41,13 @@ class SharedMemoryTransport : public Transport {
   void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                  const Reduction& reduction) override;
   int64_t Broadcast(int rank, int64_t value) override;
-  void Abort(const std::string& reason) override;
+  void Abort(const std::string& reason) override { AbortAll(reason, /*is_timeout=*/false); }
   void SetLink(double bytes_per_second, int64_t latency_ns) override {
     if (link_) link_->Set(bytes_per_second, latency_ns);
   }
 
  private:
+  void AbortAll(const std::string& reason, bool is_timeout);
   Rendezvous& RendezvousOf(plan::CommunicatorIndex communicator);
   // On an error, aborts the transport, so that ranks in other collectives stop too.
   Meeting Meet(Rendezvous& rendezvous, const Announcement& announcement);
@@ -58,9 +59,10 @@ class SharedMemoryTransport : public Transport {
   const Capabilities capabilities_;
   Rendezvous host_;  // for Broadcast
 
-  std::mutex mutex_;                             // guards the two below
+  std::mutex mutex_;                             // guards all below
   std::map<int32_t, Rendezvous> communicators_;  // made at first use; addresses are stable
   std::string abort_reason_;
+  bool is_timeout_ = false;
 };
 
 Rendezvous& SharedMemoryTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
@@ -69,7 +71,7 @@ Rendezvous& SharedMemoryTransport::RendezvousOf(plan::CommunicatorIndex communic
       communicator, num_ranks_, timeout_ns_,
       [this](std::span<const Announcement> announced) { return Deadline(announced); },
       [this](int rank) { return Described(rank); });
-  if (is_new && !abort_reason_.empty()) entry->second.Abort(abort_reason_);
+  if (is_new && !abort_reason_.empty()) entry->second.Abort(abort_reason_, is_timeout_);
   return entry->second;
 }
 
@@ -83,6 +85,9 @@ int64_t SharedMemoryTransport::Deadline(std::span<const Announcement> announced)
 Meeting SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& announcement) {
   try {
     return rendezvous.Meet(announcement);
+  } catch (const TransportTimeout& error) {
+    AbortAll(error.what(), /*is_timeout=*/true);
+    throw;
   } catch (const TransportError& error) {
     Abort(error.what());
     throw;
@@ -168,11 +173,16 @@ int64_t SharedMemoryTransport::Broadcast(int rank, int64_t value) {
   return Meet(host_, {call, value, {}}).value;
 }
 
-void SharedMemoryTransport::Abort(const std::string& reason) {
+void SharedMemoryTransport::AbortAll(const std::string& reason, bool is_timeout) {
   const std::lock_guard lock(mutex_);
-  if (abort_reason_.empty()) abort_reason_ = reason.empty() ? "no reason given" : reason;
-  host_.Abort(abort_reason_);
-  for (auto& [communicator, rendezvous] : communicators_) rendezvous.Abort(abort_reason_);
+  if (abort_reason_.empty()) {
+    abort_reason_ = reason.empty() ? "no reason given" : reason;
+    is_timeout_ = is_timeout;
+  }
+  host_.Abort(abort_reason_, is_timeout_);
+  for (auto& [communicator, rendezvous] : communicators_) {
+    rendezvous.Abort(abort_reason_, is_timeout_);
+  }
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ class TransportError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A rank did not come in time. The text says which, what it does instead and who waits for it.
+// A rank did not come in time, or has gone. The text says which, what it does instead and who waits
+// for it.
 class TransportTimeout : public TransportError {
  public:
   using TransportError::TransportError;

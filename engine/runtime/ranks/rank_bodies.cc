@@ -175,6 +175,8 @@ void RankBodies::Run(const OpContext& context) {
     RunKind(context);
   } catch (const c10::Error& error) {
     throw std::runtime_error(error.what_without_backtrace());
+  } catch (const transport::TransportTimeout& error) {
+    throw executor::OtherRankError(error.what());
   }
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/config.h"
 #include "engine/executor/executor.h"
 #include "engine/executor/op_bodies.h"
 #include "engine/model/data.h"
@@ -21,6 +22,7 @@
 #include "engine/runtime/memory/rank_memory.h"
 #include "engine/runtime/units/sharded_unit.h"
 #include "engine/transport/transport.h"
+#include "trace/base/time.h"
 
 namespace shardscope::runtime {
 
@@ -37,6 +39,8 @@ struct Job {
   bool poison = false;           // tests: freed memory is inaccessible
   bool keep_batches = false;     // for --dump
   int64_t memory_limit = 0;
+  int64_t timeout_ns = 60 * kNsPerSecond;  // how long a rank may keep the others waiting
+  std::optional<config::Fault> fault;      // debug.fault
 };
 
 // What a step left behind, for its row in the trace and for the progress line.

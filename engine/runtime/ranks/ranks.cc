@@ -2,10 +2,16 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <chrono>
+#include <map>
 #include <stdexcept>
 #include <thread>
 
 #include "engine/runtime/memory/tensor_memory.h"
+#include "engine/runtime/ranks/faulty_bodies.h"
+#include "trace/base/text.h"
+#include "trace/base/time.h"
 
 namespace shardscope::runtime {
 
@@ -13,7 +19,13 @@ Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compu
     : job_(std::move(job)),
       model_(job_.model),
       transport_(std::move(transport)),
-      slots_(compute_slots) {}
+      slots_(compute_slots, job_.timeout_ns) {
+  transport_->set_describe_rank([this](int rank) {
+    // Ranks of other processes are not known here.
+    if (!IsLocal(rank)) return std::string();
+    return executor::Describe(At(rank).executor->activity(), MonotonicNs(), job_.timeout_ns);
+  });
+}
 
 Ranks::~Ranks() = default;
 
@@ -43,40 +55,142 @@ void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::Execution
   Rank added;
   added.bodies = std::make_unique<RankBodies>(
       rank, RankBodies::Surroundings{&job_, &model_, transport_.get(), sink}, sampler);
-  added.executor =
-      std::make_unique<executor::RankExecutor>(rank, added.bodies.get(), sink, &slots_);
-  added.executor->set_on_failure([this, rank] {
-    int nobody = -1;
-    first_failed_.compare_exchange_strong(nobody, rank);
-    transport_->Abort("rank " + std::to_string(rank) + " failed");
-  });
+  executor::OpBodies* bodies = added.bodies.get();
+  if (job_.fault && job_.fault->rank == rank) {
+    added.faulty = std::make_unique<FaultyBodies>(*job_.fault, bodies);
+    bodies = added.faulty.get();
+  }
+  added.executor = std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+  added.executor->set_on_failure(
+      [this, rank](executor::Culprit culprit) { NoteFailure(rank, culprit); });
   ranks_.push_back(std::move(added));
 }
 
+// Ends all ranks: those that wait hear it from the transport and the slots, those that compute find
+// it out at their next collective.
+void Ranks::NoteFailure(int rank, executor::Culprit culprit) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_.rank < 0) {
+      failure_.rank = rank;
+      failure_.time_ns = MonotonicNs();
+      if (culprit == executor::Culprit::kThisRank) failure_.others = DescribeOthers(rank);
+    }
+  }
+  transport_->Abort("rank " + std::to_string(rank) + " failed");
+  slots_.Abort();
+}
+
+// "; ranks 0, 2 wait for it in 'F m0 block1 all_gather' (op 12); rank 3 hangs in ..."
+std::string Ranks::DescribeOthers(int rank) const {
+  std::map<std::string, std::vector<std::string>> waiting;  // by place
+  std::string text;
+  for (const int other : local()) {
+    if (other == rank) continue;
+    const executor::Activity activity = At(other).executor->activity();
+    const executor::CurrentOp* op = activity.Main();
+    if (op == nullptr) continue;
+    const int64_t now_ns = MonotonicNs();
+    if (op->waits_for_ranks) {
+      waiting["'" + op->name + "' (op " + std::to_string(op->op) + ")"].push_back(
+          std::to_string(other));
+    } else if (now_ns - op->since_ns >= job_.timeout_ns) {
+      text += "; " + executor::Describe(activity, now_ns, job_.timeout_ns);
+    }
+  }
+  for (const auto& [place, ranks] : waiting) {
+    text += (ranks.size() == 1 ? "; rank " : "; ranks ") + Join(ranks, ", ") +
+            (ranks.size() == 1 ? " waits" : " wait") + " in " + place;
+  }
+  return text;
+}
+
 Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
-  std::vector<Status> results(static_cast<size_t>(size()));
+  const auto together = std::make_shared<Together>();
+  together->results.resize(static_cast<size_t>(size()));
+  together->ended.resize(static_cast<size_t>(size()));
   std::vector<std::thread> threads;
   for (const int rank : local()) {
-    threads.emplace_back([&, rank] {
-      Status& result = results[static_cast<size_t>(rank)];
+    // Copies: a rank that is left behind outlives this call.
+    threads.emplace_back([this, rank, body, together] {
+      Status result;
+      executor::Culprit culprit = executor::Culprit::kThisRank;
       try {
         result = body(rank);
+      } catch (const transport::TransportTimeout& error) {
+        culprit = executor::Culprit::kOtherRank;
+        result = Status::Error(error.what());
       } catch (const std::exception& error) {
         result = Status::Error("rank " + std::to_string(rank) + ": " + error.what());
       }
-      if (result.ok()) return;
-      int nobody = -1;
-      first_failed_.compare_exchange_strong(nobody, rank);
-      transport_->Abort("rank " + std::to_string(rank) + " failed");
+      if (!result.ok()) NoteFailure(rank, culprit);
+      const std::lock_guard lock(together->mutex);
+      together->results[static_cast<size_t>(rank)] = result;
+      together->ended[static_cast<size_t>(rank)] = 1;
+      ++together->num_ended;
+      together->changed.notify_all();
     });
   }
-  for (std::thread& thread : threads) thread.join();
-  const int failed = first_failed_.load();
-  if (failed >= 0 && !results[static_cast<size_t>(failed)].ok()) {
-    return results[static_cast<size_t>(failed)];
+  is_stuck_ = !WaitForAll(together.get());
+  for (std::thread& thread : threads) is_stuck_ ? thread.detach() : thread.join();
+  const std::lock_guard lock(together->mutex);
+  return FirstError(*together);
+}
+
+// False: a rank has failed, and another does not end.
+bool Ranks::WaitForAll(Together* together) {
+  constexpr std::chrono::milliseconds kLook(100);
+  std::unique_lock lock(together->mutex);
+  while (together->num_ended < num_local()) {
+    together->changed.wait_for(lock, kLook);
+    const Failure failure = [&] {
+      const std::lock_guard failure_lock(mutex_);
+      return failure_;
+    }();
+    if (failure.rank < 0) continue;
+    for (const int rank : local()) {
+      if (together->ended[static_cast<size_t>(rank)] == 0 && IsHopeless(rank, failure)) {
+        return false;
+      }
+    }
   }
-  for (const Status& result : results) SHARDSCOPE_RETURN_IF_ERROR(result);
-  return Status::Ok();
+  return true;
+}
+
+// Whether `rank` has had its time: comm.timeout since the failure, or a moment to end (so that a
+// rank that was only slow is not left behind) and comm.timeout in its op.
+bool Ranks::IsHopeless(int rank, const Failure& failure) const {
+  constexpr int64_t kMomentNs = kNsPerSecond;
+  if (job_.timeout_ns == 0) return false;
+  const int64_t now_ns = MonotonicNs();
+  if (now_ns - failure.time_ns > job_.timeout_ns) return true;
+  const executor::Activity activity = At(rank).executor->activity();
+  const executor::CurrentOp* op = activity.Main();
+  return op != nullptr && now_ns - op->since_ns > job_.timeout_ns &&
+         now_ns - failure.time_ns > std::min(kMomentNs, job_.timeout_ns);
+}
+
+Status Ranks::FirstError(const Together& together) const {
+  const std::lock_guard lock(mutex_);
+  Status first;
+  for (const Status& result : together.results) {
+    if (first.ok()) first = result;
+  }
+  std::string text = first.message();
+  const auto failed = static_cast<size_t>(failure_.rank);
+  if (failure_.rank >= 0 && !together.results[failed].ok()) {
+    text = together.results[failed].message() + failure_.others;
+  }
+  for (const int rank : local()) {
+    const executor::Activity activity = At(rank).executor->activity();
+    const std::string described = executor::Describe(activity, MonotonicNs(), job_.timeout_ns);
+    // As a rule it is what the others waited for, and named already.
+    if (together.ended[static_cast<size_t>(rank)] == 0 &&
+        text.find("rank " + std::to_string(rank) + " hangs") == std::string::npos) {
+      text += "; " + described + " and does not stop";
+    }
+  }
+  return text.empty() ? Status::Ok() : Status::Error(text);
 }
 
 at::Tensor Ranks::FullParameter(const std::string& name) {

@@ -2,8 +2,10 @@
 // steps; knows nothing of control, traces or folders.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,9 +40,14 @@ class Ranks {
   executor::RankExecutor& executor(int rank) { return *At(rank).executor; }
 
   // Calls `body(rank)` on one thread per rank of this process and waits for all. If some fail,
-  // returns the error of the rank that failed first: the others' only say that they were
-  // interrupted.
+  // returns the error of the rank that failed first, with who waited for it: the others' only say
+  // that they were interrupted. Ranks that do not end although they are told to are left behind,
+  // see is_stuck().
   Status OnAll(const std::function<Status(int rank)>& body);
+
+  // A rank hangs in its op and no other thread can end it. This object must then not be destroyed:
+  // the process has to be left by std::_Exit() once everything is written.
+  bool is_stuck() const { return is_stuck_; }
 
   // Tensors that all ranks of this process read.
   int64_t shared_tensor_bytes() const { return model_.table_bytes(); }
@@ -52,6 +59,7 @@ class Ranks {
  private:
   struct Rank {
     std::unique_ptr<RankBodies> bodies;
+    std::unique_ptr<executor::OpBodies> faulty;  // debug.fault; as a rule null
     std::unique_ptr<executor::RankExecutor> executor;
   };
 
@@ -59,12 +67,33 @@ class Ranks {
   const Rank& At(int rank) const { return ranks_[static_cast<size_t>(rank - first_local())]; }
   void AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink);
 
+  // What OnAll()'s threads share with it; they may outlive the call.
+  struct Together {
+    std::mutex mutex;  // guards all below
+    std::condition_variable changed;
+    std::vector<Status> results;
+    std::vector<char> ended;
+    int num_ended = 0;
+  };
+  struct Failure {
+    int rank = -1;
+    int64_t time_ns = 0;
+    std::string others;  // what they were doing: who waited for the rank
+  };
+  void NoteFailure(int rank, executor::Culprit culprit);
+  std::string DescribeOthers(int rank) const;
+  bool WaitForAll(Together* together);
+  bool IsHopeless(int rank, const Failure& failure) const;
+  Status FirstError(const Together& together) const;
+
   const Job job_;
   const model::Model model_;
   std::unique_ptr<transport::Transport> transport_;
   executor::ComputeSlots slots_;
-  std::atomic<int> first_failed_{-1};
-  std::vector<Rank> ranks_;  // last: their threads use the others
+  bool is_stuck_ = false;
+  mutable std::mutex mutex_;  // guards failure_
+  Failure failure_;           // the first
+  std::vector<Rank> ranks_;   // last: their threads use the others
 };
 
 }  // namespace shardscope::runtime

@@ -1,0 +1,105 @@
+// A rank that throws, is late or hangs: all others end, and the error says who, where, and who
+// waited for it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/executor/latch.h"
+#include "engine/plan/test_support.h"
+#include "engine/runtime/ranks/faulty_bodies.h"
+#include "engine/runtime/ranks/test_job.h"
+#include "trace/base/time.h"
+
+namespace shardscope::runtime {
+namespace {
+
+using executor::Latch;
+using executor::OpContext;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr int64_t kLateNs = 100 * kNsPerMs;
+
+class Faults : public testing::Test {
+ protected:
+  // Two steps of three ranks.
+  Status Run(int slots = 3) {
+    run_.training.num_ranks = 3;
+    Job job = JobOf(run_);
+    job.timeout_ns = timeout_ns_;
+    job.fault = fault_;
+    const Result<plan::Schedule> schedule = plan::BuildSchedule(job.description, PolicyOf(run_));
+    EXPECT_TRUE(schedule.ok()) << schedule.message();
+    auto ranks = Ranks::Make(std::move(job), transport::MakeSharedMemoryTransport(3, timeout_ns_),
+                             &sink_, slots);
+    EXPECT_TRUE(ranks.ok()) << ranks.message();
+    for (int rank = 0; rank < 3; ++rank) (*ranks)->executor(rank).set_delay_hook(hook_);
+    Status status;
+    for (int64_t step = 0; step < 2 && status.ok(); ++step) {
+      status = (*ranks)->OnAll([&](int rank) {
+        (*ranks)->bodies(rank).BeginStep(*schedule, 0.001);
+        return (*ranks)->executor(rank).RunStep(*schedule, step);
+      });
+    }
+    EXPECT_FALSE((*ranks)->is_stuck());
+    return status;
+  }
+
+  TestRun run_;
+  int64_t timeout_ns_ = 60 * kNsPerSecond;
+  std::optional<config::Fault> fault_;
+  executor::DelayHook hook_;
+  NullSink sink_;
+};
+
+TEST_F(Faults, ARankThatThrowsIsNamedWithItsOp) {
+  fault_ = config::Fault{config::FaultKind::kThrow, 1, 1, "F m0 block1.mlp forward"};
+  EXPECT_THAT(Run().message(),
+              AllOf(StartsWith("rank 1, step 1, op 'F m0 block1.mlp forward' (op "),
+                    HasSubstr("debug.fault threw")));
+}
+
+TEST_F(Faults, WhoWaitsForTheRankThatThrowsIsNamed) {
+  // The others go on to the collective that rank 1 does not reach, and wait there when it throws.
+  Latch all_wait;
+  std::atomic<int> arrived = 0;
+  hook_ = [&](const OpContext& context) {
+    if (context.op().kind != plan::OpKind::kAllReduce) return;
+    if (context.rank != 1) {
+      if (++arrived == 2) all_wait.Open();
+      return;
+    }
+    ASSERT_TRUE(all_wait.WaitFor(executor::kMustHappenMs));
+    SleepUntilNs(MonotonicNs() + 50 * kNsPerMs);  // from the hook into the collective itself
+    throw std::runtime_error("thrown late");
+  };
+  EXPECT_THAT(Run().message(),
+              AllOf(StartsWith("rank 1, step 0"), HasSubstr("thrown late; ranks 0, 2 wait in '")));
+}
+
+TEST_F(Faults, ARankThatIsTooLateIsNamedByTheOthersAndStillEnds) {
+  timeout_ns_ = 4 * kLateNs;
+  hook_ = [&](const OpContext& context) {
+    if (context.rank != 2 || context.op().kind != plan::OpKind::kLoadBatch) return;
+    SleepUntilNs(MonotonicNs() + 5 * kLateNs);
+  };
+  EXPECT_THAT(Run().message(),
+              AllOf(StartsWith("rank 2 hangs in 'F m0 load_batch' (op 1, step 0) for "),
+                    HasSubstr("ranks 0, 1 wait for it in all_gather 'F m0 "),
+                    HasSubstr("comm.timeout=400")));
+}
+
+TEST_F(Faults, OpsAreCheckedAgainstTheSchedule) {
+  const auto schedule = plan::BuildSchedule(JobOf(run_).description, PolicyOf(run_));
+  const auto check = [&](const std::string& op) {
+    return CheckFault({config::FaultKind::kHang, 0, 0, op}, *schedule);
+  };
+  EXPECT_TRUE(check("0").ok());
+  EXPECT_TRUE(check("F m0 block1.mlp forward").ok());
+  EXPECT_THAT(check("F m0 block1.mpl forward").message(),
+              HasSubstr("did you mean 'F m0 block1.mlp forward'?"));
+  EXPECT_THAT(check("100000").message(), HasSubstr("no op '100000'"));
+}
+
+}  // namespace
+}  // namespace shardscope::runtime
