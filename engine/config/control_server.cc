@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -22,14 +24,18 @@ namespace shardscope::config {
 namespace {
 
 constexpr size_t kMaxClients = 64;
-constexpr size_t kMaxUnsentBytes = 4 << 20;  // a client that never reads is let go
+constexpr size_t kMaxUnsentBytes = 1 << 20;  // a client that never reads is let go
 constexpr int kBacklog = 128;
+constexpr int kNiceness = 10;  // a flood of requests gets what training leaves over
+constexpr int kLookMs = 1000;
 
 struct Client {
   Descriptor socket;
   LineBuffer lines{kMaxLineBytes};
   std::string unsent;
-  bool is_closing = false;  // once `unsent` is out; nothing more is read
+  bool is_closing = false;          // once `unsent` is out; nothing more is read
+  bool has_asked = false;           // a valid request
+  int64_t last_ns = MonotonicNs();  // when it came, or last took some of `unsent`
 };
 
 struct SocketPlace {
@@ -87,11 +93,13 @@ Result<Descriptor> ListenAt(const std::string& path) {
 
 class PollServer : public ControlServer {
  public:
-  PollServer(std::string run, Handler handler, SocketPlace place, Descriptor listener)
+  PollServer(std::string run, Handler handler, SocketPlace place, Descriptor listener,
+             int64_t patience_ns)
       : run_(std::move(run)),
         handler_(std::move(handler)),
         place_(std::move(place)),
-        listener_(std::move(listener)) {
+        listener_(std::move(listener)),
+        patience_ns_(patience_ns) {
     // Signals are for the threads of the program, which know what to do with them.
     sigset_t all;
     sigset_t before;
@@ -114,6 +122,7 @@ class PollServer : public ControlServer {
  private:
   void Serve();
   void Accept();
+  void LetGo();
   void Read(Client* client);
   void Answer(std::string_view line, Client* client);
   void Write(Client* client);
@@ -123,6 +132,7 @@ class PollServer : public ControlServer {
   const Handler handler_;
   const SocketPlace place_;
   const Descriptor listener_;
+  const int64_t patience_ns_;
   WakeUp wake_;
   std::atomic<bool> stopping_{false};
   std::vector<std::unique_ptr<Client>> clients_;  // server thread only
@@ -130,6 +140,8 @@ class PollServer : public ControlServer {
 };
 
 void PollServer::Serve() {
+  // On Linux of this thread only. Refused or not, it is served.
+  static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness));
   std::vector<pollfd> waits;
   while (!stopping_) {
     waits = {{.fd = wake_.fd(), .events = POLLIN}, {.fd = listener_.get(), .events = POLLIN}};
@@ -137,7 +149,10 @@ void PollServer::Serve() {
       const int events = (client->is_closing ? 0 : POLLIN) | (client->unsent.empty() ? 0 : POLLOUT);
       waits.push_back({.fd = client->socket.get(), .events = static_cast<int16_t>(events)});
     }
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    const bool has_deadline = std::any_of(clients_.begin(), clients_.end(), [](const auto& client) {
+      return !client->unsent.empty();
+    });
+    if (poll(waits.data(), waits.size(), has_deadline ? kLookMs : -1) < 0 && errno != EINTR) return;
     for (size_t i = 0; i < clients_.size() && !stopping_; ++i) {
       const int events = waits[i + 2].revents;
       Client* client = clients_[i].get();
@@ -145,9 +160,21 @@ void PollServer::Serve() {
       if (client->is_closing && (events & (POLLHUP | POLLERR)) != 0) client->socket.Close();
       if (client->socket.valid()) Write(client);
     }
-    std::erase_if(clients_, [](const auto& client) { return !client->socket.valid(); });
+    LetGo();
     if ((waits[1].revents & POLLIN) != 0) Accept();
   }
+}
+
+// Those who have left, those who do not take their answers, and, when all places are taken, those
+// who never asked for anything.
+void PollServer::LetGo() {
+  const int64_t now_ns = MonotonicNs();
+  const bool is_full = clients_.size() >= kMaxClients;
+  std::erase_if(clients_, [&](const auto& client) {
+    const bool is_overdue = now_ns - client->last_ns > patience_ns_;
+    const bool is_useless = !client->unsent.empty() || (is_full && !client->has_asked);
+    return !client->socket.valid() || (is_overdue && is_useless);
+  });
 }
 
 // One a round, so that a crowd at the door does not keep those inside waiting.
@@ -161,17 +188,16 @@ void PollServer::Accept() {
   auto client = std::make_unique<Client>();
   client->socket = std::move(socket);
   if (clients_.size() < kMaxClients) {
+    // Sent in the next round, after what it may have asked already: one that asked and left at once
+    // could not be written to any more.
     client->unsent = PrintHello(run_);
-  } else {
-    Refuse(
-        fmt::format("control: {} clients are connected, and more are not served; try again later",
-                    kMaxClients),
-        -1, client.get());
-  }
-  Write(client.get());
-  // A refused one is kept only until it has read why, which as a rule is now.
-  if (client->socket.valid() && clients_.size() < kMaxClients)
     clients_.push_back(std::move(client));
+    return;
+  }
+  Refuse(fmt::format("control: {} clients are connected, and more are not served; try again later",
+                     kMaxClients),
+         -1, client.get());
+  Write(client.get());  // as a rule it goes out at once, and nobody waits for the rest
 }
 
 void PollServer::Read(Client* client) {
@@ -190,11 +216,13 @@ void PollServer::Answer(std::string_view line, Client* client) {
   const auto request = ParseRequest(line);
   Response response;
   if (request.ok()) {
+    client->has_asked = true;
     response = handler_(*request);
     response.id = request->id;
   } else {
     response = {.id = IdOf(line), .ok = false, .error = request.message()};
   }
+  if (client->unsent.empty()) client->last_ns = MonotonicNs();
   client->unsent += PrintResponse(response);
   if (client->unsent.size() > kMaxUnsentBytes) Write(client);
   if (client->unsent.size() > kMaxUnsentBytes) {
@@ -204,7 +232,9 @@ void PollServer::Answer(std::string_view line, Client* client) {
 }
 
 void PollServer::Write(Client* client) {
+  const size_t before = client->unsent.size();
   const bool is_open = WriteAvailable(client->socket.get(), &client->unsent);
+  if (client->unsent.size() < before) client->last_ns = MonotonicNs();
   if (!is_open || (client->is_closing && client->unsent.empty())) client->socket.Close();
 }
 
@@ -216,7 +246,7 @@ void PollServer::Refuse(const std::string& error, int64_t id, Client* client) {
 }  // namespace
 
 Result<std::unique_ptr<ControlServer>> ControlServer::Listen(const std::string& run,
-                                                             Handler handler) {
+                                                             Handler handler, int64_t patience_ns) {
   auto place = ChoosePlace();
   if (!place.ok()) return place.status();
   auto listener = ListenAt(place->path);
@@ -225,7 +255,7 @@ Result<std::unique_ptr<ControlServer>> ControlServer::Listen(const std::string& 
     return listener.status();
   }
   return std::unique_ptr<ControlServer>(std::make_unique<PollServer>(
-      run, std::move(handler), std::move(*place), std::move(*listener)));
+      run, std::move(handler), std::move(*place), std::move(*listener), patience_ns));
 }
 
 }  // namespace shardscope::config

@@ -10,8 +10,13 @@
 #include <string>
 
 #include "engine/config/control.h"
+#include "trace/base/time.h"
 
 namespace shardscope::config {
+
+// Whoever has never asked for anything sensible while others find no place, or does not read what
+// it asked for, may stay for so long.
+inline constexpr int64_t kControlPatienceNs = 5 * kNsPerSecond;
 
 class ControlServer {
  public:
@@ -19,7 +24,8 @@ class ControlServer {
 
   // `run` is the name that the hello line gives. Error: no folder to put a socket into, path over
   // 107 bytes.
-  static Result<std::unique_ptr<ControlServer>> Listen(const std::string& run, Handler handler);
+  static Result<std::unique_ptr<ControlServer>> Listen(const std::string& run, Handler handler,
+                                                       int64_t patience_ns = kControlPatienceNs);
   virtual ~ControlServer() = default;  // closes all connections and removes the socket
 
   virtual const std::string& socket_path() const = 0;

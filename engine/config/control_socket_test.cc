@@ -83,12 +83,13 @@ class ControlSocket : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  void Start() {
-    auto server = ControlServer::Listen("lesson", [this](const Request& request) {
+  void Start(int64_t patience_ns = kControlPatienceNs) {
+    const auto handler = [this](const Request& request) {
       const std::lock_guard lock(mutex_);
       requests_.push_back(request);
       return Response{.id = 999, .ok = true, .applies_at = static_cast<int64_t>(requests_.size())};
-    });
+    };
+    auto server = ControlServer::Listen("lesson", handler, patience_ns);
     ASSERT_TRUE(server.ok()) << server.message();
     server_ = std::move(*server);
   }
@@ -280,6 +281,98 @@ TEST_F(ControlSocket, AClientThatNeverReadsHarmsNobody) {
   for (int i = 0; i < 5; ++i) ExpectServed(server_->socket_path());
   writer.join();  // the server let the client go, or took it all
   ExpectServed(server_->socket_path());
+}
+
+// Every kind of bad line, many times over one connection: one error each, in order, and the lines
+// between them are served.
+TEST_F(ControlSocket, EveryBadLineGetsOneError) {
+  const std::vector<std::string> bad = {
+      std::string(200000, '['),
+      "{\"id\":" + std::string(50000, '9') + ",\"do\":\"stop\"}",
+      "{\"id\":1e999,\"do\":\"stop\"}",
+      "{\"id\":-99999999999999999999,\"do\":\"stop\"}",
+      "{\"id\":1,\"set\":{\"train.lr\":1e999}}",
+      "{\"id\":1,\"do\":\"\xff\xfe\"}",
+      "{\"id\":1,\"set\":{\"\xc3\x28\":1}}",
+      "{\"id\":1,\"do\":\"stop\"}}",
+      std::string("{\"id\":1,\"do\":\"sto\0p\"}", 21),
+      std::string("\x7f"
+                  "ELF\x02\x01\x01\0\0\0",
+                  10),
+      "\xef\xbb\xbf",
+      "{\"id\":1,\"set\":" +
+          [] {
+            std::string deep;
+            for (int i = 0; i < 50000; ++i) deep += "{\"a\":";
+            return deep + "1" + std::string(50000, '}');
+          }() +
+          "}",
+      std::string(kMaxLineBytes, ' '),
+  };
+  RawClient client(server_->socket_path());
+  client.Line();
+  for (const std::string& line : bad) {
+    ASSERT_TRUE(client.Send(line + "\n{\"id\":5,\"get\":\"status\"}\n"));
+    const auto error = ParseResponse(client.Line());
+    ASSERT_TRUE(error.ok()) << line.substr(0, 40);
+    EXPECT_FALSE(error->ok) << line.substr(0, 40);
+    EXPECT_LT(error->error.size(), 500U) << line.substr(0, 40);
+    const auto good = ParseResponse(client.Line());
+    ASSERT_TRUE(good.ok()) << line.substr(0, 40);
+    EXPECT_TRUE(good->ok && good->id == 5) << line.substr(0, 40);
+  }
+  EXPECT_EQ(NumRequests(), bad.size());
+}
+
+TEST_F(ControlSocket, TheSameIdTwiceIsTwoRequests) {
+  RawClient client(server_->socket_path());
+  client.Line();
+  client.Send("{\"id\":3,\"do\":\"pause\"}\n{\"id\":3,\"do\":\"pause\"}\n");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(ParseResponse(client.Line())->id, 3);
+  EXPECT_EQ(NumRequests(), 2U);
+}
+
+TEST_F(ControlSocket, ClientsThatVanishHalfWayLeaveNothingBehind) {
+  const auto num_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  ExpectServed(server_->socket_path());
+  const auto before = num_files();
+  for (int i = 0; i < 300; ++i) {
+    RawClient client(server_->socket_path());
+    if (i % 3 == 0) client.Send("{\"id\":1,\"get\":\"status\"}\n{\"id\":2,\"ge");
+    if (i % 3 == 1) client.Send(std::string(100000, 'x'));
+  }
+  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  while (num_files() > before && MonotonicNs() < deadline_ns)
+    SleepUntilNs(MonotonicNs() + 10 * kNsPerMs);
+  EXPECT_LE(num_files(), before);
+  ExpectServed(server_->socket_path());
+}
+
+// They keep every place and say nothing; the one that has asked something stays.
+TEST_F(ControlSocket, SilentClientsMakeRoomForOthers) {
+  Start(100 * kNsPerMs);
+  RawClient good(server_->socket_path());
+  good.Line();
+  good.Send("{\"id\":1,\"get\":\"status\"}\n");
+  EXPECT_TRUE(ParseResponse(good.Line())->ok);
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < 63; ++i) {
+    silent.push_back(std::make_unique<RawClient>(server_->socket_path()));
+    ASSERT_TRUE(ParseHello(silent.back()->Line()).ok());
+  }
+  EXPECT_FALSE(ParseHello(RawClient(server_->socket_path()).Line()).ok());
+  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
+  bool is_served = false;
+  while (!is_served && MonotonicNs() < deadline_ns) {
+    is_served = ParseHello(RawClient(server_->socket_path()).Line()).ok();
+    SleepUntilNs(MonotonicNs() + 100 * kNsPerMs);
+  }
+  EXPECT_TRUE(is_served);
+  good.Send("{\"id\":2,\"get\":\"status\"}\n");
+  EXPECT_EQ(ParseResponse(good.Line())->id, 2);
 }
 
 TEST_F(ControlSocket, TheClientSendsAndPolls) {

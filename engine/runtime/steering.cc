@@ -57,12 +57,15 @@ config::Response Steering::Handle(const config::Request& request) {
 }
 
 config::Response Steering::Set(int64_t id, const std::map<std::string, std::string>& values) {
-  const std::lock_guard lock(mutex_);
-  if (is_finished_ || stop_ || next_step_ >= accepted_.GetInt("train.steps")) {
-    return Refused(id, "the run ends with this step: nothing can change any more");
-  }
-  const Status status = ChangeLocked(values);
+  std::unique_lock lock(mutex_);
+  const auto is_ending = [&] {
+    return is_finished_ || stop_ || next_step_ >= accepted_.GetInt("train.steps");
+  };
+  const std::string ending = "the run ends with this step: nothing can change any more";
+  if (is_ending()) return Refused(id, ending);
+  const Status status = ChangeUnlocked(values, &lock);
   if (!status.ok()) return Refused(id, status.message());
+  if (is_ending()) return Refused(id, ending);
   config::Response response;
   response.id = id;
   response.ok = true;
@@ -71,8 +74,28 @@ config::Response Steering::Set(int64_t id, const std::map<std::string, std::stri
 }
 
 Status Steering::Change(const std::map<std::string, std::string>& values) {
-  const std::lock_guard lock(mutex_);
-  return ChangeLocked(values);
+  std::unique_lock lock(mutex_);
+  return ChangeUnlocked(values, &lock);
+}
+
+// The check builds a Schedule, which takes milliseconds in which rank 0 must not wait for the lock:
+// it is made on copies, and made again if something changed meanwhile.
+Status Steering::ChangeUnlocked(const std::map<std::string, std::string>& values,
+                                std::unique_lock<std::mutex>* lock) {
+  while (true) {
+    const int64_t version = version_;
+    const config::Config in_force = in_force_;
+    config::Config candidate = accepted_;
+    lock->unlock();
+    Status status = config::ApplyLive(values, &candidate);
+    if (status.ok()) status = check_(in_force, candidate);
+    lock->lock();
+    if (!status.ok()) return status;
+    if (version_ != version) continue;
+    accepted_ = std::move(candidate);
+    ++version_;
+    return Status::Ok();
+  }
 }
 
 Status Steering::ChangeLocked(const std::map<std::string, std::string>& values) {
@@ -80,6 +103,7 @@ Status Steering::ChangeLocked(const std::map<std::string, std::string>& values) 
   SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLive(values, &candidate));
   SHARDSCOPE_RETURN_IF_ERROR(check_(in_force_, candidate));
   accepted_ = std::move(candidate);
+  ++version_;
   return Status::Ok();
 }
 
@@ -125,6 +149,7 @@ Decision Steering::Decide(int64_t step) {
   Decision decision;
   decision.changed = Differences(in_force_, accepted_);
   in_force_ = accepted_;
+  if (!decision.changed.empty()) ++version_;
   decision.stop = stop_ || interrupted_.load(std::memory_order_relaxed);
   decision.pause = pause_ && single_steps_ == 0 && !decision.stop;
   decision.checkpoint = std::exchange(checkpoint_, false);

@@ -71,6 +71,9 @@ class Steering {
   config::Response Do(int64_t id, config::Action action);
   config::RunStatus StatusLocked() const;
   Status ChangeLocked(const std::map<std::string, std::string>& values);
+  // `lock` is held before and after, but not while the change is checked.
+  Status ChangeUnlocked(const std::map<std::string, std::string>& values,
+                        std::unique_lock<std::mutex>* lock);
 
   const std::string run_;
   const CheckRun check_;
@@ -80,6 +83,7 @@ class Steering {
   std::condition_variable changed_;
   config::Config in_force_;
   config::Config accepted_;  // in_force_ and what is pending
+  int64_t version_ = 0;      // of the two above
   int64_t next_step_ = 0;    // first step that is not decided yet
   size_t next_change_ = 0;   // index into the configuration's listed changes
   bool stop_ = false;
