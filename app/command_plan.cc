@@ -47,14 +47,22 @@ bool ShapesSchedule(const std::string& key) {
 
 Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   config::Config config;
-  const std::vector<std::pair<std::string, std::string>> options = {
-      {"preset", arguments.preset},
-      {"model.layers", std::to_string(arguments.units)},
-      {"run.ranks", std::to_string(arguments.ranks)},
-      {"train.micro_batches", std::to_string(arguments.micro_batches)},
-      {"unit.root", "true"}};
-  for (const auto& [key, value] : options) {
-    SHARDSCOPE_RETURN_IF_ERROR(config.Set(key, value));
+  struct Option {
+    const char* name;
+    const char* key;
+    std::string value;
+  };
+  const std::vector<Option> options = {
+      {"--preset", "preset", arguments.preset},
+      {"--units", "model.layers", std::to_string(arguments.units)},
+      {"--ranks", "run.ranks", std::to_string(arguments.ranks)},
+      {"--micro-batches", "train.micro_batches", std::to_string(arguments.micro_batches)},
+      {"unit.root", "unit.root", "true"}};
+  for (const Option& option : options) {
+    if (config.Set(option.key, option.value).ok()) continue;
+    // In the words of whoever typed the option, not the key's.
+    return Status::Error(fmt::format("{} {}: must be {}", option.name, option.value,
+                                     config::Allowed(*config::FindKey(option.key))));
   }
   for (const std::string& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));

@@ -93,6 +93,10 @@ Result<Corpus> LoadCorpus(const std::string& path) {
   if (!fs::is_directory(status)) {
     Result<std::string> text = ReadFile(path);
     if (!text.ok()) return Status::Error("data.path: " + text.message());
+    if (!IsUtf8Text(*text)) {
+      return Status::Error("data.path: " + path +
+                           " is no UTF-8 text; name a text file, or convert it (iconv -t UTF-8)");
+    }
     corpus.bytes = *std::move(text);
     corpus.num_files = 1;
   } else {

@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <thread>
 
 #include "engine/model/reference_trainer.h"
 #include "engine/model/safetensors.h"
@@ -26,6 +28,8 @@ Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& opti
   record.meta = {{"name", folder->name()},
                  {"model", "unsharded reference"},
                  {"num_ranks", "1"},
+                 {"num_cores", std::to_string(std::thread::hardware_concurrency())},
+                 {"contended", "false"},
                  {"device", "cpu"},
                  {"truth", "measured"}};
   Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(record);

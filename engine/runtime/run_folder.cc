@@ -13,6 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// SQLite opens paths of up to 512 bytes; the name of a trace takes what a host name of 64 may need.
+constexpr size_t kMaxPathBytes = 400;
+
 Status WriteWhole(const std::string& path, const std::string& text) {
   const std::string partial = path + ".partial";
   std::ofstream file(partial, std::ios::binary | std::ios::trunc);
@@ -40,6 +43,12 @@ fs::path ExistingParent(fs::path path) {
 
 Status RunFolder::CheckFree(const std::string& path) {
   std::error_code error;
+  const size_t length = fs::absolute(path, error).lexically_normal().string().size();
+  if (length > kMaxPathBytes) {
+    return Status::Error("--out " + path + ": the path has " + std::to_string(length) +
+                         " bytes, and SQLite takes at most " + std::to_string(kMaxPathBytes) +
+                         "; name a folder with a shorter path");
+  }
   if (fs::exists(path, error)) {
     if (!fs::is_directory(path, error)) {
       return Status::Error("--out " + path + " is a file; name a folder for the run");
