@@ -25,13 +25,11 @@ Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& opti
   record::RecorderOptions record;
   record.run_folder = options.folder;
   record.config = options.config.Values();
-  record.meta = {{"name", folder->name()},
-                 {"model", "unsharded reference"},
-                 {"num_ranks", "1"},
-                 {"num_cores", std::to_string(std::thread::hardware_concurrency())},
-                 {"contended", "false"},
-                 {"device", "cpu"},
-                 {"truth", "measured"}};
+  record.meta = {
+      {"name", folder->name()}, {"model", "unsharded reference"},
+      {"num_ranks", "1"},       {"num_cores", std::to_string(std::thread::hardware_concurrency())},
+      {"contended", "false"},   {"device", "cpu"},
+      {"truth", "measured"}};
   Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(record);
   if (recorder.ok()) (*recorder)->AddRank({.rank = 0, .pid = getpid(), .device = "cpu"});
   return recorder;
