@@ -1,7 +1,6 @@
 """Traces of one run from two machines: one clock is seconds off and drifts; the merged run says what the original says."""
 
 import contextlib
-import json
 import shutil
 import sqlite3
 
@@ -40,7 +39,7 @@ class ClockMergeTest(ProgramTest):
         """How far apart the ends of every collective lie."""
         query = ("SELECT max(o.ended_ns) - min(o.ended_ns) AS spread FROM collective c JOIN op_run o ON o.id = c.op_run "
                  "GROUP BY c.communicator, c.sequence ORDER BY spread")
-        return [row["spread"] for row in json.loads(self.run_program(APP, "sql", run, query, "--json").stdout)]
+        return [row["spread"] for row in self.sql(run, query)]
 
     def test_two_machines_say_what_one_said(self):
         run, _ = self.train("a", "train.steps=40", "transport=emulated", "link.bandwidth=50MB/s")

@@ -48,11 +48,12 @@ class ProgramTest(unittest.TestCase):
         done = self.run_program(*self.train_command(out, *settings, ranks=ranks), *extra)
         return out, done
 
-    def start_training(self, name, *settings, ranks=2):
-        """A training in the background; killed when the test ends."""
+    def start_training(self, name, *settings, ranks=2, environment=None):
+        """A training in the background, with these variables besides ours; killed when the test ends."""
         out = self.root / name
         process = subprocess.Popen([str(a) for a in self.train_command(out, *settings, ranks=ranks)],
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                                   env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True)
 
         def stop():
             if process.poll() is None:
@@ -65,6 +66,10 @@ class ProgramTest(unittest.TestCase):
 
     def report(self, run):
         return json.loads(self.run_program(APP, "report", run, "--json").stdout)
+
+    def sql(self, run, query):
+        """The rows that `shardscope sql` gives, as dictionaries."""
+        return json.loads(self.run_program(APP, "sql", run, query, "--json").stdout)
 
     def wait_for(self, condition, what):
         deadline = time.monotonic() + TIMEOUT_S
@@ -86,6 +91,11 @@ class ProgramTest(unittest.TestCase):
             return report if report["steps"] and report["steps"][-1]["step"] >= steps else None
 
         return self.wait_for(enough, f"step {steps} of {run}")
+
+
+def is_steerable(run):
+    """Whether the run has got as far as its control socket."""
+    return (run / "run.toml").exists() and "control_socket" in (run / "run.toml").read_text()
 
 
 class Control:

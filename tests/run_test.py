@@ -40,7 +40,7 @@ class ReportTest(ProgramTest):
 
     def test_sql_is_read_only_and_answers_with_the_views(self):
         run, _ = self.train("a", "train.steps=4")
-        rows = json.loads(self.run_program(APP, "sql", run, "SELECT count(*) AS n FROM step", "--json").stdout)
+        rows = self.sql(run, "SELECT count(*) AS n FROM step")
         self.assertEqual(rows, [{"n": 8}])
         done = self.run_program(APP, "sql", run, "DELETE FROM step", check=False)
         self.assertNotEqual(done.returncode, 0)
@@ -48,13 +48,12 @@ class ReportTest(ProgramTest):
 
     def test_views_and_report_agree(self):
         run, _ = self.train("a", "train.steps=4", "transport=emulated", "link.bandwidth=20MB/s")
-        rows = json.loads(self.run_program(APP, "sql", run, "SELECT rank, step, exposed_ms, step_ms FROM v_step", "--json").stdout)
+        rows = self.sql(run, "SELECT rank, step, exposed_ms, step_ms FROM v_step")
         by_key = {(row["rank"], row["step"]): row for row in rows}
         for row in self.report(run)["steps"]:
             view = by_key[row["rank"], row["step"]]
             self.assertAlmostEqual(view["exposed_ms"], row["exposed_ns"] / 1e6, places=3)
             self.assertAlmostEqual(view["step_ms"], row["step_ns"] / 1e6, places=3)
-
 
     def test_every_documented_query_answers_in_plain_sqlite3(self):
         run, _ = self.train("a", "train.steps=4", "transport=emulated", "link.bandwidth=5MB/s", "prefetch.backward=none")
@@ -77,7 +76,7 @@ class ReportTest(ProgramTest):
         cores = len(os.sched_getaffinity(0))
         for name, ranks in (("few", 1), ("many", min(cores + 1, 64))):
             run, _ = self.train(name, "train.steps=1", ranks=ranks)
-            rows = json.loads(self.run_program(APP, "sql", run, "SELECT key, value FROM meta", "--json").stdout)
+            rows = self.sql(run, "SELECT key, value FROM meta")
             meta = {row["key"]: row["value"] for row in rows}
             self.assertEqual(int(meta["num_cores"]), cores)
             self.assertEqual(meta["contended"], "true" if ranks > cores else "false")
@@ -115,11 +114,10 @@ class LiveTest(ProgramTest):
         self.assertTrue(answer["ok"], answer)
         step = answer["applies_at"]
         self.wait_for_steps(run, step + 2)
-        schedules = json.loads(self.run_program(
-            APP, "sql", run, "SELECT rank, min(step) AS first FROM step WHERE schedule = (SELECT max(schedule) FROM step) "
-            "GROUP BY rank", "--json").stdout)
+        schedules = self.sql(run, "SELECT rank, min(step) AS first FROM step WHERE schedule = (SELECT max(schedule) FROM step) "
+                                  "GROUP BY rank")
         self.assertEqual([row["first"] for row in schedules], [step, step])
-        markers = json.loads(self.run_program(APP, "sql", run, "SELECT * FROM marker WHERE kind='change'", "--json").stdout)
+        markers = self.sql(run, "SELECT * FROM marker WHERE kind='change'")
         self.assertEqual([(m["step"], m["key"], m["old_value"], m["new_value"]) for m in markers],
                          [(step, "prefetch.backward", "pre", "none")])
         interrupt(process)

@@ -16,7 +16,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-from programs import Control, interrupt  # noqa: E402
+from programs import Control, interrupt, is_steerable  # noqa: E402
 
 BUCKETS = ("< 100 ns", "< 1 us", "< 10 us", "< 100 us", "< 1 ms", "1 ms or more")
 
@@ -99,7 +99,7 @@ class Training:
         command = [options.build / "bin" / "shardscope-train", "--ranks", "2", "--out", self.run, "--set", "train.steps=1000000", *settings]
         self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            self.wait(lambda: (self.run / "run.toml").exists() and "control_socket" in (self.run / "run.toml").read_text())
+            self.wait(lambda: is_steerable(self.run))
             self.control = Control(self.run)
             self.wait(lambda: self.step() >= 3)
         except BaseException:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-from programs import APP, BIN, TIMEOUT_S, Control, ProgramTest, interrupt
+from programs import APP, BIN, TIMEOUT_S, Control, ProgramTest, interrupt, is_steerable
 
 SHIM = BIN.parent / "tests" / "libdisk_shim.so"
 
@@ -24,18 +24,8 @@ class DiskTest(ProgramTest):
         self.control_file.write_text(state)
 
     def start(self, *settings):
-        command = [str(part) for part in self.train_command(self.run_folder, "train.steps=1000000", *settings)]
-        process = subprocess.Popen(command, env={**os.environ, **self.shim}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-        def stop():
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-            process.stdout.close()
-
-        self.addCleanup(stop)
-        self.wait_for(lambda: (self.run_folder / "run.toml").exists() and "control_socket" in (self.run_folder / "run.toml").read_text(),
-                      "the run")
+        _, process = self.start_training(self.run_folder.name, "train.steps=1000000", *settings, environment=self.shim)
+        self.wait_for(lambda: is_steerable(self.run_folder), "the run")
         self.control = Control(self.run_folder)
         self.addCleanup(self.control.close)
         self.wait_for_more_steps(5)
