@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "app/record/recorded_run.h"
 #include "trace/analysis/report.h"
 #include "trace/query/live_trace.h"
 
@@ -21,17 +22,36 @@ struct ReportArguments {
   bool all = false;
 };
 
+// A recorded program has processes, sources and spans where a training has steps.
+Result<std::string> RecordedReport(const ReportArguments& arguments,
+                                   const analysis::Report& report) {
+  const Result<RecordedRun> run = ReadRecordedRun(arguments.run);
+  if (!run.ok()) return run.status();
+  if (arguments.json) return AddRecordedJson(*run, analysis::PrintReportJson(report));
+  return PrintRecordedText(*run, report, arguments.all ? 0 : 20);
+}
+
+Result<std::string> ReportText(const ReportArguments& arguments, const query::Snapshot& snapshot) {
+  const analysis::Report report = analysis::MakeReport(snapshot);
+  if (IsRecordedRun(snapshot.meta) && report.steps.empty()) {
+    return RecordedReport(arguments, report);
+  }
+  if (arguments.json) return analysis::PrintReportJson(report);
+  return analysis::PrintReportText(report, arguments.all ? 0 : 10);
+}
+
 int Report(const ReportArguments& arguments) {
   const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(arguments.run);
   if (!snapshot.ok()) {
     fmt::print(stderr, "shardscope report: {}\n", snapshot.message());
     return 1;
   }
-  const analysis::Report report = analysis::MakeReport(**snapshot);
-  const std::string text = arguments.json
-                               ? analysis::PrintReportJson(report)
-                               : analysis::PrintReportText(report, arguments.all ? 0 : 10);
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  const Result<std::string> text = ReportText(arguments, **snapshot);
+  if (!text.ok()) {
+    fmt::print(stderr, "shardscope report: {}\n", text.message());
+    return 1;
+  }
+  const bool written = std::fwrite(text->data(), 1, text->size(), stdout) == text->size();
   if (!written || std::fflush(stdout) != 0) {
     fmt::print(stderr, "shardscope report: cannot write the report: {}\n", std::strerror(errno));
     return 1;

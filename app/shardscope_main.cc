@@ -10,6 +10,7 @@
 #include "app/command_report.h"
 #include "app/command_sql.h"
 #include "app/command_tail.h"
+#include "app/record/command_record.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Shows how sharded training overlaps communication with computation", "shardscope");
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 #endif
   shardscope::app::AddPlanCommand(app, &exit_code);
+  shardscope::app::AddRecordCommand(app, &exit_code);
   shardscope::app::AddReportCommand(app, &exit_code);
   shardscope::app::AddSqlCommand(app, &exit_code);
   shardscope::app::AddTailCommand(app, &exit_code);

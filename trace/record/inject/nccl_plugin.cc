@@ -1,3 +1,4 @@
+// limit: the signatures with eight parameters are NCCL's
 #include "trace/record/inject/nccl_plugin.h"
 
 #include <fmt/format.h>

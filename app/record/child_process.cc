@@ -1,0 +1,118 @@
+#include "app/record/child_process.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace shardscope::app {
+namespace {
+
+std::vector<char*> Pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Signals of our own faults must not wait.
+sigset_t AllButFaults() {
+  sigset_t signals;
+  sigfillset(&signals);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) {
+    sigdelset(&signals, fault);
+  }
+  return signals;
+}
+
+}  // namespace
+
+// Blocked, not handled: a child inherits handlers' defaults and ignored signals as they were.
+ChildProcess::ChildProcess() {
+  const sigset_t all = AllButFaults();
+  sigprocmask(SIG_BLOCK, &all, &before_);
+  // Who ignores it never hears of its children.
+  ::signal(SIGCHLD, SIG_DFL);
+}
+
+ChildProcess::~ChildProcess() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+
+Status ChildProcess::Start(const std::vector<std::string>& command,
+                           std::vector<std::string> environment) {
+  std::vector<std::string> arguments = command;
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &before_);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  start_error_ = posix_spawnp(&pid_, arguments.front().c_str(), nullptr, &attributes,
+                              Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (start_error_ == 0) return Status::Ok();
+  return Status::Error(
+      fmt::format("cannot start '{}': {}", command.front(), std::strerror(start_error_)));
+}
+
+int ChildProcess::Wait() {
+  const sigset_t all = AllButFaults();
+  while (true) {
+    siginfo_t signal = {};
+    if (sigwaitinfo(&all, &signal) < 0) continue;  // interrupted by a fault's handler: none of ours
+    if (signal.si_signo != SIGCHLD) {
+      PassOn(signal);
+      continue;
+    }
+    int status = 0;
+    while (waitpid(pid_, &status, WNOHANG | WUNTRACED) == pid_) {
+      if (!WIFSTOPPED(status)) return status;
+      StopToo();
+      kill(pid_, SIGCONT);
+    }
+  }
+}
+
+void ChildProcess::PassOn(const siginfo_t& signal) {
+  // What the terminal sends (Ctrl-C, Ctrl-Z, a new size) it sends to the whole foreground group:
+  // the child has it already.
+  if (signal.si_code == SI_KERNEL) return;
+  kill(pid_, signal.si_signo);
+}
+
+void ChildProcess::StopToo() {
+  sigset_t cont;
+  sigemptyset(&cont);
+  sigaddset(&cont, SIGCONT);
+  raise(SIGSTOP);
+  // The SIGCONT that woke us waits; the caller passes it on itself.
+  const timespec no_time = {};
+  sigtimedwait(&cont, nullptr, &no_time);
+}
+
+void EndLike(int status) {
+  if (WIFEXITED(status)) std::exit(WEXITSTATUS(status));
+  const int number = WTERMSIG(status);
+  // The child has left its core; ours would replace it.
+  const rlimit no_core = {};
+  setrlimit(RLIMIT_CORE, &no_core);
+  std::fflush(nullptr);
+  ::signal(number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  raise(number);
+  std::exit(128 + number);
+}
+
+std::string EndText(int status) {
+  if (WIFEXITED(status)) return fmt::format("exit code {}", WEXITSTATUS(status));
+  return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+}  // namespace shardscope::app

@@ -1,0 +1,224 @@
+#include "app/record/command_record.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "app/record/child_process.h"
+#include "app/record/launch.h"
+#include "app/record/recorded_run.h"
+#include "trace/base/text.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+#include "trace/record/recorder.h"
+#include "trace/store/run_folder.h"
+
+namespace shardscope::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RecordArguments {
+  std::string output;
+  std::string duration;
+  std::vector<std::string> command;
+};
+
+std::string DefaultFolder() {
+  const std::time_t now = std::time(nullptr);
+  std::array<char, 32> text = {};
+  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", std::localtime(&now));
+  const std::string base = fmt::format("runs/record-{}", text.data());
+  std::string folder = base;
+  for (int attempt = 2; fs::exists(folder); ++attempt) {
+    folder = fmt::format("{}-{}", base, attempt);
+  }
+  return folder;
+}
+
+// Makes the folder; the result is absolute, as processes may change theirs.
+Result<std::string> MakeRunFolder(const std::string& output) {
+  const std::string folder = output.empty() ? DefaultFolder() : output;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return Status::Error(fmt::format("cannot create {}: {}", folder, error.message()));
+  if (!store::ListTraces(folder).empty()) {
+    return Status::Error(fmt::format("{} holds a run already: name another with -o", folder));
+  }
+  std::string absolute = fs::canonical(folder, error).string();
+  if (error) return Status::Error(fmt::format("cannot open {}: {}", folder, error.message()));
+  return absolute;
+}
+
+std::string HostName() {
+  std::array<char, 256> host = {};
+  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "host";
+}
+
+// The launcher's own trace: what it started, when, and how that ended.
+class LauncherTrace {
+ public:
+  static Result<LauncherTrace> Open(const std::string& folder, const RecordArguments& arguments) {
+    record::RecorderOptions options;
+    options.run_folder = folder;
+    options.source = "record";
+    options.meta = {{"name", fs::path(folder).filename().string()},
+                    {"host", HostName()},
+                    {"truth", "measured"},
+                    {"recorded", "command"},
+                    {"command", Join(arguments.command, " ")}};
+    if (!arguments.duration.empty()) options.config["record.duration"] = arguments.duration;
+    Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(options);
+    if (!recorder.ok()) return recorder.status();
+    return LauncherTrace(std::move(recorder).value());
+  }
+
+  void Note(const std::string& text) {
+    recorder_->AddMarker({0, MonotonicNs(), 0, "note", "", "", text});
+  }
+  void Capability(const schema::CapabilityRow& row) { recorder_->AddCapability(row); }
+
+  void AddCommand(const std::string& command, int64_t start_ns) {
+    schema::SpanRow span;
+    span.track = recorder_->AddTrack({0, 0, fmt::format("shardscope record {}", getpid()), "host"});
+    span.start_ns = start_ns;
+    span.duration_ns = MonotonicNs() - start_ns;
+    span.name_string = recorder_->AddString(command);
+    span.category = "host";
+    span.op_run = -1;
+    recorder_->Record(span);
+  }
+
+  Status Finish() { return recorder_->Finish(); }
+
+ private:
+  explicit LauncherTrace(std::unique_ptr<record::Recorder> recorder)
+      : recorder_(std::move(recorder)) {}
+
+  std::unique_ptr<record::Recorder> recorder_;
+};
+
+bool HasDriver() {
+  void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (driver != nullptr) dlclose(driver);
+  return driver != nullptr;
+}
+
+// What no process said anything about was not used.
+void AddUnusedSources(const RecordedRun& run, LauncherTrace* trace) {
+  const auto add = [&](const char* source, const char* reason) {
+    const bool known = std::any_of(run.sources.begin(), run.sources.end(),
+                                   [&](const auto& row) { return row.source == source; });
+    if (!known) trace->Capability({0, source, "off", reason, 0});
+  };
+  add("nvtx", "no process used NVTX");
+  add("nccl", "no process made an NCCL communicator");
+  add("cupti", HasDriver() ? "no process started CUDA"
+                           : "no NVIDIA driver on this machine (libcuda.so.1 is not there)");
+}
+
+int64_t NumPrograms(const RecordedRun& run) {
+  return std::count_if(run.processes.begin(), run.processes.end(),
+                       [](const RecordedProcess& process) { return !process.launcher; });
+}
+
+// Where the trace is, in one line; on stderr, which the program's output does not pass through.
+void SayWhere(const std::string& folder, const RecordedRun& run, const Status& finished) {
+  if (!finished.ok()) fmt::print(stderr, "shardscope record: {}\n", finished.message());
+  std::error_code error;
+  const std::string relative = fs::proximate(folder, error).string();
+  const std::string& shown = error || relative.starts_with("..") ? folder : relative;
+  const int64_t programs = NumPrograms(run);
+  fmt::print(stderr, "shardscope record: {} in {}; see it with: shardscope report '{}'\n",
+             programs == 0
+                 ? std::string("no process used CUDA, NVTX or NCCL; its start and end are")
+                 : fmt::format("{} process{}", programs, programs == 1 ? "" : "es"),
+             shown, shown);
+}
+
+Result<int64_t> DeadlineNs(const std::string& duration) {
+  if (duration.empty()) return 0;
+  const std::optional<int64_t> duration_ns = ParseDuration(duration);
+  if (!duration_ns || *duration_ns <= 0) {
+    return Status::Error(fmt::format("--duration {}: give a time such as 30s or 500ms", duration));
+  }
+  return MonotonicNs() + *duration_ns;
+}
+
+Status Record(const RecordArguments& arguments, int* exit_code) {
+  *exit_code = kRecordFailed;
+  const std::string command = Join(arguments.command, " ");
+  if (!ProgramExists(arguments.command.front())) {
+    *exit_code = kNotFound;
+    return Status::Error(
+        fmt::format("there is no program '{}': nothing was run", arguments.command.front()));
+  }
+  const Result<std::string> library = FindInjectedLibrary();
+  if (!library.ok()) return library.status();
+  const Result<int64_t> until_ns = DeadlineNs(arguments.duration);
+  if (!until_ns.ok()) return until_ns.status();
+  const Result<std::string> folder = MakeRunFolder(arguments.output);
+  if (!folder.ok()) return folder.status();
+
+  ChildProcess child;  // before the recorder's thread
+  Result<LauncherTrace> trace = LauncherTrace::Open(folder.value(), arguments);
+  if (!trace.ok()) return trace.status();
+  Launch launch = MakeLaunch(library.value(), folder.value(), until_ns.value());
+  for (const schema::CapabilityRow& row : launch.taken) trace->Capability(row);
+  const int64_t start_ns = MonotonicNs();
+  const Status started = child.Start(arguments.command, std::move(launch.environment));
+  if (!started.ok()) {
+    *exit_code = child.start_error() == ENOENT ? kNotFound : kCannotStart;
+    trace->Note(started.message());
+    (void)trace->Finish();
+    return started;
+  }
+  trace->Note(fmt::format("process {} started: {}", child.pid(), command));
+  const int status = child.Wait();
+  trace->AddCommand(command, start_ns);
+  trace->Note(fmt::format("process {} ended after {}: {}", child.pid(),
+                          FormatDuration(MonotonicNs() - start_ns), EndText(status)));
+  const Result<RecordedRun> run = ReadRecordedRun(folder.value());
+  const RecordedRun recorded = run.ok() ? run.value() : RecordedRun();
+  AddUnusedSources(recorded, &*trace);
+  SayWhere(folder.value(), recorded, trace->Finish());
+  EndLike(status);
+}
+
+}  // namespace
+
+void AddRecordCommand(CLI::App& app, int* exit_code) {
+  auto arguments = std::make_shared<RecordArguments>();
+  CLI::App* command = app.add_subcommand(
+      "record", "Run a program and record its CUDA, NVTX and NCCL work: record -- COMMAND...");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Folder of the run; default runs/record-<time>")
+      ->type_name("RUN");
+  command
+      ->add_option("--duration", arguments->duration,
+                   "Stop recording after this time (30s); the program goes on")
+      ->type_name("TIME");
+  command->add_option("command", arguments->command, "The program and its arguments, after --")
+      ->required()
+      ->type_name("COMMAND");
+  command->callback([arguments, exit_code] {
+    const Status status = Record(*arguments, exit_code);
+    if (!status.ok()) fmt::print(stderr, "shardscope record: {}\n", status.message());
+  });
+}
+
+}  // namespace shardscope::app

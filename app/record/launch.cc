@@ -1,0 +1,97 @@
+#include "app/record/launch.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "trace/base/text.h"
+
+extern char** environ;
+
+namespace shardscope::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLibrary = "libshardscope_inject.so";
+
+struct Door {
+  const char* variable;
+  const char* source;
+};
+constexpr Door kDoors[] = {{"NVTX_INJECTION64_PATH", "nvtx"},
+                           {"CUDA_INJECTION64_PATH", "cupti"},
+                           {"NCCL_PROFILER_PLUGIN", "nccl"}};
+
+void Set(const std::string& name, const std::string& value, std::vector<std::string>* environment) {
+  const std::string start = name + "=";
+  for (std::string& entry : *environment) {
+    if (entry.starts_with(start)) {
+      entry = start + value;
+      return;
+    }
+  }
+  environment->push_back(start + value);
+}
+
+bool IsFile(const std::string& path) {
+  struct stat file = {};
+  return stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode);
+}
+
+}  // namespace
+
+Result<std::string> FindInjectedLibrary() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path folder = program.parent_path();
+  for (const fs::path& candidate : {folder / kLibrary, folder.parent_path() / "lib" / kLibrary}) {
+    if (!error && IsFile(candidate.string())) return candidate.string();
+  }
+  return Status::Error(fmt::format("{} is not in {}, where it belongs: build or install it again",
+                                   kLibrary, folder.string()));
+}
+
+Launch MakeLaunch(const std::string& library, const std::string& run_folder, int64_t until_ns) {
+  Launch launch;
+  for (char** entry = environ; *entry != nullptr; ++entry) launch.environment.emplace_back(*entry);
+  for (const Door& door : kDoors) {
+    const char* present = std::getenv(door.variable);
+    if (present != nullptr && *present != '\0' && present != library) {
+      launch.taken.push_back({0, door.source, "off",
+                              fmt::format("{} is set already, to {}: that tool gets the records",
+                                          door.variable, present),
+                              0});
+      continue;
+    }
+    Set(door.variable, library, &launch.environment);
+  }
+  // More hardware queues than the default 8: with few, streams wait for each other.
+  if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr) {
+    Set("CUDA_DEVICE_MAX_CONNECTIONS", "32", &launch.environment);
+  }
+  Set("SHARDSCOPE_RECORD_RUN", run_folder, &launch.environment);
+  std::erase_if(launch.environment, [](const std::string& entry) {
+    return entry.starts_with("SHARDSCOPE_RECORD_UNTIL=");
+  });
+  if (until_ns > 0) {
+    Set("SHARDSCOPE_RECORD_UNTIL", std::to_string(until_ns), &launch.environment);
+  }
+  return launch;
+}
+
+bool ProgramExists(const std::string& command) {
+  if (command.find('/') != std::string::npos) return access(command.c_str(), F_OK) == 0;
+  const char* path = std::getenv("PATH");
+  for (const std::string_view folder : Split(path == nullptr ? "/bin:/usr/bin" : path, ':')) {
+    if (IsFile(fmt::format("{}/{}", folder.empty() ? "." : folder, command))) return true;
+  }
+  return false;
+}
+
+}  // namespace shardscope::app

@@ -1,0 +1,212 @@
+#include "app/record/recorded_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+#include "trace/store/run_database.h"
+#include "trace/store/run_folder.h"
+
+namespace shardscope::app {
+namespace {
+
+using store::Database;
+using store::Statement;
+using SpanKey = std::pair<std::string, std::string>;  // name, category
+using SourceKey = std::tuple<std::string, std::string, std::string>;
+
+// Calls `take` with each row.
+template <typename Take>
+Status ForEachRow(Database& database, std::string_view query, Take take) {
+  Result<Statement> statement = database.Prepare(query);
+  if (!statement.ok()) return statement.status();
+  while (true) {
+    const Result<bool> row = statement->Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) return Status::Ok();
+    take(*statement);
+  }
+}
+
+Status ReadProcess(Database& database, RecordedProcess* process) {
+  SHARDSCOPE_RETURN_IF_ERROR(
+      ForEachRow(database, "SELECT key, value FROM meta", [&](const Statement& row) {
+        const std::string key(row.Text(0));
+        const std::string value(row.Text(1));
+        if (key == "pid") process->pid = value;
+        if (key == "host") process->host = value;
+        if (key == "command") process->command = value;
+        if (key == "state") process->state = value;
+        if (key == "recorded") process->launcher = value == "command";
+      }));
+  SHARDSCOPE_RETURN_IF_ERROR(
+      ForEachRow(database, "SELECT rank FROM rank LIMIT 1",
+                 [&](const Statement& row) { process->rank = row.Integer(0); }));
+  return ForEachRow(database, "SELECT count(*) FROM span",
+                    [&](const Statement& row) { process->num_spans = row.Integer(0); });
+}
+
+Status ReadSpans(Database& database, std::map<SpanKey, SpanGroup>* groups) {
+  return ForEachRow(
+      database,
+      "SELECT n.text, s.category, count(*), sum(s.duration_ns), max(s.duration_ns) "
+      "FROM span s JOIN string n ON n.id = s.name_string GROUP BY 1, 2",
+      [&](const Statement& row) {
+        SpanGroup& group = (*groups)[{std::string(row.Text(0)), std::string(row.Text(1))}];
+        group.name = row.Text(0);
+        group.category = row.Text(1);
+        group.count += row.Integer(2);
+        group.total_ns += row.Integer(3);
+        group.longest_ns = std::max(group.longest_ns, row.Integer(4));
+      });
+}
+
+Status ReadSources(Database& database, std::map<SourceKey, int64_t>* sources) {
+  return ForEachRow(database, "SELECT DISTINCT source, status, reason FROM capability",
+                    [&](const Statement& row) {
+                      ++(*sources)[{std::string(row.Text(0)), std::string(row.Text(1)),
+                                    std::string(row.Text(2))}];
+                    });
+}
+
+std::string Shortened(const std::string& text, size_t bytes) {
+  return text.size() <= bytes ? text : text.substr(0, bytes - 3) + "...";
+}
+
+std::string ProcessesText(const RecordedRun& run) {
+  std::string text = fmt::format("\nProcesses\n  {:<10} {:<16} {:>5} {:>9}  {:<9} {}\n", "pid",
+                                 "host", "rank", "spans", "state", "command");
+  for (const RecordedProcess& process : run.processes) {
+    text += fmt::format(
+        "  {:<10} {:<16} {:>5} {:>9}  {:<9} {}\n", process.pid, Shortened(process.host, 16),
+        process.launcher ? "-" : std::to_string(process.rank), process.num_spans, process.state,
+        (process.launcher ? "shardscope record -- " : "") + Shortened(process.command, 80));
+  }
+  return text;
+}
+
+std::string SourcesText(const RecordedRun& run) {
+  std::string text = "\nSources\n";
+  for (const RecordedSource& source : run.sources) {
+    text += fmt::format("  {:<8} {:<8} {}\n", source.source, source.status,
+                        source.reason.empty() ? fmt::format("in {} process{}", source.processes,
+                                                            source.processes == 1 ? "" : "es")
+                                              : source.reason);
+  }
+  return text;
+}
+
+std::string SpansText(const RecordedRun& run, size_t num_spans) {
+  if (run.spans.empty()) return "\nNo spans were recorded.\n";
+  const size_t listed = num_spans == 0 ? run.spans.size() : std::min(num_spans, run.spans.size());
+  std::string text =
+      fmt::format("\nSpans by total time{}\n  {:<14} {:>9} {:>9} {:>9} {:>9}  {}\n",
+                  listed < run.spans.size()
+                      ? fmt::format(" ({} of {} names; --all lists all)", listed, run.spans.size())
+                      : "",
+                  "category", "count", "total", "mean", "longest", "name");
+  for (size_t i = 0; i < listed; ++i) {
+    const SpanGroup& group = run.spans[i];
+    text += fmt::format("  {:<14} {:>9} {:>9} {:>9} {:>9}  {}\n", group.category, group.count,
+                        FormatDuration(group.total_ns),
+                        FormatDuration(group.total_ns / std::max<int64_t>(1, group.count)),
+                        FormatDuration(group.longest_ns), Shortened(group.name, 80));
+  }
+  return text;
+}
+
+}  // namespace
+
+bool IsRecordedRun(const std::map<std::string, std::string>& meta) {
+  return meta.contains("recorded");
+}
+
+Result<RecordedRun> ReadRecordedRun(const std::string& path) {
+  const Result<store::RunFolder> folder = store::FindRun(path);
+  if (!folder.ok()) return folder.status();
+  RecordedRun run;
+  std::map<SpanKey, SpanGroup> spans;
+  std::map<SourceKey, int64_t> sources;
+  for (const store::TraceFile& trace : folder->traces) {
+    store::RunFolder one = folder.value();
+    one.traces = {trace};
+    Result<Database> database = store::OpenRunDatabase(one);
+    if (!database.ok()) continue;
+    RecordedProcess process;
+    SHARDSCOPE_RETURN_IF_ERROR(ReadProcess(database.value(), &process));
+    SHARDSCOPE_RETURN_IF_ERROR(ReadSpans(database.value(), &spans));
+    SHARDSCOPE_RETURN_IF_ERROR(ReadSources(database.value(), &sources));
+    run.processes.push_back(process);
+  }
+  std::stable_sort(run.processes.begin(), run.processes.end(), [](const auto& a, const auto& b) {
+    return std::tuple(!a.launcher, a.rank) < std::tuple(!b.launcher, b.rank);
+  });
+  for (const auto& [key, processes] : sources) {
+    run.sources.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), processes});
+  }
+  for (const auto& [key, group] : spans) run.spans.push_back(group);
+  std::stable_sort(run.spans.begin(), run.spans.end(),
+                   [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
+  return run;
+}
+
+std::string PrintRecordedText(const RecordedRun& run, const analysis::Report& report,
+                              size_t num_spans) {
+  const auto num_programs = std::count_if(run.processes.begin(), run.processes.end(),
+                                          [](const auto& process) { return !process.launcher; });
+  std::set<std::string> states;
+  for (const RecordedProcess& process : run.processes) states.insert(process.state);
+  std::string text = fmt::format(
+      "{}: {}, a recorded program, {} process{} with records, no schedule and no steps\n",
+      report.name, Join({states.begin(), states.end()}, " and "), num_programs,
+      num_programs == 1 ? "" : "es");
+  text += ProcessesText(run) + SourcesText(run) + SpansText(run, num_spans);
+  if (!report.markers.empty()) text += "\nNotes\n";
+  for (const query::Marker& marker : report.markers) text += "  " + marker.new_value + "\n";
+  int64_t dropped = 0;
+  for (const auto& [source, count] : report.dropped) dropped += count;
+  text +=
+      fmt::format("\n{} records dropped{}\n", dropped, dropped == 0 ? "" : ": the trace has holes");
+  for (const auto& [reason, count] : report.losses) text += fmt::format("  {} {}\n", count, reason);
+  return text;
+}
+
+std::string AddRecordedJson(const RecordedRun& run, const std::string& report_json) {
+  using Json = nlohmann::ordered_json;
+  Json json = Json::parse(report_json);
+  Json& recorded = json["recorded"];
+  recorded["processes"] = Json::array();
+  for (const RecordedProcess& process : run.processes) {
+    recorded["processes"].push_back({{"pid", process.pid},
+                                     {"host", process.host},
+                                     {"rank", process.rank},
+                                     {"launcher", process.launcher},
+                                     {"state", process.state},
+                                     {"spans", process.num_spans},
+                                     {"command", process.command}});
+  }
+  recorded["sources"] = Json::array();
+  for (const RecordedSource& source : run.sources) {
+    recorded["sources"].push_back({{"source", source.source},
+                                   {"status", source.status},
+                                   {"reason", source.reason},
+                                   {"processes", source.processes}});
+  }
+  recorded["spans"] = Json::array();
+  for (const SpanGroup& group : run.spans) {
+    recorded["spans"].push_back({{"name", group.name},
+                                 {"category", group.category},
+                                 {"count", group.count},
+                                 {"total_ns", group.total_ns},
+                                 {"longest_ns", group.longest_ns}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shardscope::app
