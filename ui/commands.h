@@ -37,8 +37,8 @@ struct SetFollow {
 struct SelectOp {
   int64_t op_run = -1;
   int32_t rank = 0;
-  bool add = false;
-};  // -1 clears
+  bool add = false;  // Shift-click: besides what is selected, or no longer
+};                   // -1 clears
 struct FitSelection {};
 struct SetHover {
   int64_t time_ns = -1;

@@ -2,6 +2,7 @@
 // Commands.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,6 +17,10 @@
 #include "ui/fonts.h"
 #include "ui/theme.h"
 
+namespace shardscope::timeline {
+class RunIndex;
+}
+
 namespace shardscope::ui {
 
 // The visible time range that timeline and memory share.
@@ -25,10 +30,20 @@ struct View {
   bool follow = true;
 };
 
+struct SelectedOp {
+  int64_t op_run = -1;
+  int32_t rank = 0;
+  bool operator==(const SelectedOp&) const = default;
+};
+
 struct Selection {
   int64_t op_run = -1;  // -1: nothing selected
   int32_t rank = 0;
-  std::vector<int64_t> also;  // Shift-click
+  std::vector<SelectedOp> also;  // Shift-click; never the one above
+
+  bool Contains(const SelectedOp& op) const {
+    return op == SelectedOp{op_run, rank} || std::find(also.begin(), also.end(), op) != also.end();
+  }
 };
 
 enum class ConnectionState : uint8_t { kNone, kConnected, kLost };
@@ -75,6 +90,9 @@ struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
   std::shared_ptr<const analysis::Report>
       report;  // may be of a slightly older snapshot; null until the first is made
+  // Of a large trace: its spans arranged for drawing, made in the background; from here on the
+  // timeline's. Else null.
+  std::shared_ptr<timeline::RunIndex> index;
   ChangeSummary change;
   View view;
   Selection selection;

@@ -4,6 +4,7 @@
 
 #include "engine/config/config.h"
 #include "trace/base/time.h"
+#include "trace/base/units.h"
 
 namespace shardscope::ui {
 namespace {
@@ -40,6 +41,12 @@ std::optional<std::string> PendingValue(const Context& context, std::string_view
 
 bool CanSteer(const Context& context) {
   return context.control.connection == ConnectionState::kConnected;
+}
+
+std::string FormatDuration(int64_t duration_ns) {
+  std::string text = shardscope::FormatDuration(duration_ns);
+  if (text.ends_with(" us")) text.replace(text.size() - 2, 2, "µs");
+  return text;
 }
 
 std::string FormatMs(double duration_ns) {

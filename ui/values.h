@@ -1,6 +1,7 @@
 // What a run's keys are set to, as panels show it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,5 +22,8 @@ bool CanSteer(const Context& context);
 
 // "412", "41.2", "4.12": milliseconds with three significant digits, without the unit.
 std::string FormatMs(double duration_ns);
+
+// As shardscope::FormatDuration(), with "µs": "12.3 ms", "456 µs".
+std::string FormatDuration(int64_t duration_ns);
 
 }  // namespace shardscope::ui

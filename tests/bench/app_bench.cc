@@ -2,21 +2,31 @@
 //
 // usage: app_bench open RUN [START_NS]   times of the first frames, from START_NS (CLOCK_MONOTONIC)
 //        app_bench frames RUN            CPU time of building a frame, over zooms and pans
+//        app_bench live FOLDER           from a commit in another process to the frame that shows
+//        it
 // Prints one JSON object. Memory in MB is the process's own.
 #include <fmt/format.h>
 #include <imgui.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <condition_variable>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "trace/base/time.h"
+#include "trace/record/recorder.h"
 #include "ui/panels/timeline/timeline_panel.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
@@ -61,7 +71,8 @@ struct Costs {
 // The app without a window.
 class Bench {
  public:
-  Bench() : surface_(kWidth, kHeight), shell_(shell::ShellOptions{}, gui_.fonts().fonts) {}
+  explicit Bench(std::function<void()> wake = {})
+      : surface_(kWidth, kHeight), shell_(OptionsOf(std::move(wake)), gui_.fonts().fonts) {}
 
   Status Open(const std::string& run) { return shell_.Open(run); }
   shell::Shell& shell() { return shell_; }
@@ -92,7 +103,8 @@ class Bench {
       const auto report = context().report;
       worst_ms = std::max(worst_ms, Frame());
       const bool quiet = before == context().snapshot && report == context().report &&
-                         report != nullptr && before->state != query::TraceState::kLive &&
+                         report != nullptr && !before->loading &&
+                         before->state != query::TraceState::kLive &&
                          shell_.SecondsUntilNextFrame() > 1;
       if (!quiet) quiet_since_ns = MonotonicNs();
       if (shell_.SecondsUntilNextFrame() > 0) {
@@ -103,6 +115,11 @@ class Bench {
   }
 
  private:
+  static shell::ShellOptions OptionsOf(std::function<void()> wake) {
+    shell::ShellOptions options;
+    options.wake = std::move(wake);
+    return options;
+  }
   void DrawAlone(panels::TimelinePanel* timeline) {
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize({kWidth, kHeight});
@@ -233,10 +250,115 @@ Status MeasureOpen(const std::string& run, int64_t process_start_ns) {
   return Status::Ok();
 }
 
+// What the recording process tells, in memory that both share.
+struct Commits {
+  static constexpr int kMost = 400;
+  std::atomic<int> count{0};
+  std::array<int64_t, kMost> before_ns{};  // the last op was recorded, its commit asked for
+  std::array<int64_t, kMost> after_ns{};   // the commit is done
+};
+
+// Another process: one op at a time, committed at once, at odd times.
+int RecordCommits(const std::string& folder, Commits* commits) {
+  record::RecorderOptions options;
+  options.run_folder = folder;
+  auto recorder = record::Recorder::Open(options);
+  if (!recorder.ok()) return 1;
+  recorder.value()->AddRank({0, "bench", 1, "cpu"});
+  const int64_t track = recorder.value()->AddTrack({0, 0, "compute", "compute", 1});
+  schema::PlanOpRow op;
+  op.kind = "forward";
+  op.category = "compute";
+  const int64_t plan_op = recorder.value()->AddPlanOp(op);
+  for (int at = 0; at < Commits::kMost; ++at) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + at * 7 % 31));
+    record::OpRecord row;
+    row.run = {0,
+               plan_op,
+               0,
+               at,
+               track,
+               MonotonicNs(),
+               MonotonicNs(),
+               MonotonicNs(),
+               MonotonicNs() + 1'000,
+               0,
+               0,
+               -1,
+               "none"};
+    commits->before_ns[static_cast<size_t>(at)] = MonotonicNs();
+    recorder.value()->Record(row);
+    if (!recorder.value()->Flush().ok()) return 1;
+    commits->after_ns[static_cast<size_t>(at)] = MonotonicNs();
+    commits->count = at + 1;
+  }
+  return recorder.value()->Finish().ok() ? 0 : 1;
+}
+
+// Waits as the window's loop does: until new rows come, and then no sooner than a thirtieth of a
+// second after the frame before.
+class DataWait {
+ public:
+  void Wake() {
+    const std::lock_guard lock(mutex_);
+    pending_ = true;
+    woken_.notify_one();
+  }
+  void Wait() {
+    std::unique_lock lock(mutex_);
+    woken_.wait_for(lock, std::chrono::milliseconds(250), [this] { return pending_; });
+    std::this_thread::sleep_until(last_ + std::chrono::milliseconds(33));
+    last_ = std::chrono::steady_clock::now();
+    pending_ = false;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  bool pending_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+Status MeasureLive(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  void* shared =
+      mmap(nullptr, sizeof(Commits), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return Status::Error("no shared memory");
+  auto* commits = new (shared) Commits();
+  const pid_t child = fork();
+  if (child == 0) _exit(RecordCommits(folder, commits));
+  while (commits->count == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  DataWait wait;
+  Bench bench([&wait] { wait.Wake(); });
+  SHARDSCOPE_RETURN_IF_ERROR(bench.Open(folder));
+  Costs from_record;
+  Costs from_commit;
+  size_t shown = static_cast<size_t>(commits->count.load());
+  while (shown < Commits::kMost) {
+    wait.Wait();
+    bench.Frame();
+    const int64_t now_ns = MonotonicNs();
+    const query::Snapshot& snapshot = *bench.context().snapshot;
+    const size_t rows = snapshot.ranks.empty() ? 0 : snapshot.ranks.front().op_runs.size();
+    for (; shown < rows; ++shown) {
+      while (commits->count <= static_cast<int>(shown)) std::this_thread::yield();
+      from_record.ms.push_back(static_cast<double>(now_ns - commits->before_ns[shown]) / kMs);
+      from_commit.ms.push_back(static_cast<double>(now_ns - commits->after_ns[shown]) / kMs);
+    }
+  }
+  int code = 0;
+  waitpid(child, &code, 0);
+  fmt::print(R"({{"commits":{},"from_record":{},"from_commit":{}}})"
+             "\n",
+             from_commit.ms.size(), from_record.Json(), from_commit.Json());
+  return Status::Ok();
+}
+
 Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
   if (what == "open") return MeasureOpen(run, start_ns);
   if (what == "frames") return Frames(run);
-  return Status::Error("app_bench: what to do: open or frames");
+  if (what == "live") return MeasureLive(run);
+  return Status::Error("app_bench: what to do: open, frames or live");
 }
 
 }  // namespace
@@ -244,7 +366,7 @@ Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: app_bench open|frames RUN [START_NS]\n");
+    fmt::print(stderr, "usage: app_bench open|frames|live RUN [START_NS]\n");
     return 2;
   }
   const int64_t start_ns = argc > 3 ? std::atoll(argv[3]) : shardscope::MonotonicNs();

@@ -106,6 +106,87 @@ TEST_F(PanelsTest, ClickSelectsAnOpAndDetailsTellAboutIt) {
   EXPECT_EQ(harness_.context().selection.op_run, -1);
 }
 
+TEST_F(PanelsTest, DoubleClickFitsASpan) {
+  OpenLesson();
+  const auto op = WideOp(0);
+  ASSERT_TRUE(op);
+  const int64_t before = Span();
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(Middle(*op));
+    test->MouseDoubleClick();
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_LT(Span(), before / 2);
+  // The span fills most of the view now, and all of it is in view.
+  const ui::DrawnItem* drawn = harness_.log().Find("timeline", op->id);
+  const ui::DrawnItem* minimap = harness_.log().Find("timeline", "minimap");
+  ASSERT_TRUE(drawn != nullptr && minimap != nullptr);
+  EXPECT_GT(drawn->box.x0, minimap->box.x0);
+  EXPECT_LT(drawn->box.x1, minimap->box.x1);
+  EXPECT_GT(drawn->box.x1 - drawn->box.x0, (minimap->box.x1 - minimap->box.x0) / 3);
+}
+
+TEST_F(PanelsTest, ShiftClickCollectsSpansAndDetailsAddThemUp) {
+  OpenLesson();
+  const auto first = WideOp(0);
+  const auto second = WideOp(1);
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(Middle(*first));
+    test->MouseClick();
+  }));
+  EXPECT_EQ(harness_.log().Find("details", "selected_sum"), nullptr);
+  const auto shift_click = [&](ImGuiTestContext* test) {
+    test->KeyDown(ImGuiMod_Shift);
+    test->MouseMoveToPos(Middle(*second));
+    test->MouseClick();
+    test->KeyUp(ImGuiMod_Shift);
+  };
+  EXPECT_TRUE(harness_.Drive(shift_click));
+  ASSERT_EQ(harness_.context().selection.also.size(), 1u);
+  const ui::SelectedOp also = harness_.context().selection.also.front();
+  EXPECT_EQ("op_run:1:" + std::to_string(also.op_run), second->id);
+  int64_t sum_ns = 0;
+  for (const query::RankRows& rows : harness_.context().snapshot->ranks) {
+    for (const query::OpRun& run : rows.op_runs) {
+      if (harness_.context().selection.Contains({run.id, rows.rank})) {
+        sum_ns += run.ended_ns - run.started_ns;
+      }
+    }
+  }
+  const ui::DrawnItem* sum = harness_.log().Find("details", "selected_sum");
+  ASSERT_NE(sum, nullptr);
+  EXPECT_EQ(std::get<int64_t>(sum->value), sum_ns);
+  EXPECT_TRUE(harness_.Drive(shift_click));  // again: no longer
+  EXPECT_TRUE(harness_.context().selection.also.empty());
+}
+
+TEST_F(PanelsTest, DraggingTheMinimapMovesTheViewAndLeavesFollowing) {
+  OpenLesson();
+  harness_.shell().Post(ui::SetFollow{true});  // a live run has a button for it
+  harness_.Frames(30);
+  EXPECT_TRUE(harness_.context().view.follow);
+  const query::Snapshot& run = *harness_.context().snapshot;
+  EXPECT_GE(harness_.context().view.end_ns, run.end_ns);
+  const ui::View before = harness_.context().view;
+  const ui::Box box = harness_.log().Find("timeline", "minimap")->box;
+  const double ns_per_pixel = static_cast<double>(run.end_ns - run.start_ns) / (box.x1 - box.x0);
+  const int64_t middle_ns = (before.start_ns + before.end_ns) / 2;
+  const float x =
+      box.x0 + static_cast<float>(static_cast<double>(middle_ns - run.start_ns) / ns_per_pixel);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos({x, (box.y0 + box.y1) / 2});
+    test->MouseDown();
+    test->MouseMoveToPos({x - 200, (box.y0 + box.y1) / 2});
+    test->MouseUp();
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_FALSE(harness_.context().view.follow);
+  EXPECT_EQ(Span(), before.end_ns - before.start_ns);
+  EXPECT_NEAR(static_cast<double>(before.start_ns - harness_.context().view.start_ns),
+              200 * ns_per_pixel, 3 * ns_per_pixel);
+}
+
 TEST_F(PanelsTest, FinishedRunShowsItsKnobsButTurnsNone) {
   OpenLesson();
   EXPECT_EQ(harness_.log().Find("run_control", "knob:prefetch.backward")->text, "pre");

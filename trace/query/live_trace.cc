@@ -4,7 +4,9 @@
 #include <mutex>
 #include <thread>
 
+#include "trace/query/finished_trace.h"
 #include "trace/query/snapshot_builder.h"
+#include "trace/store/finished/finished_source.h"
 #include "trace/store/run_folder.h"
 #include "trace/store/run_source.h"
 
@@ -13,13 +15,6 @@ namespace {
 
 // New rows are on screen within 100 ms of their commit.
 constexpr auto kPollTime = std::chrono::milliseconds(40);
-
-bool Empty(const store::RowBatch& batch) {
-  bool empty = true;
-  schema::ForEachTable(schema::AllRows(),
-                       [&]<typename Row>() { empty = empty && batch.Get<Row>().empty(); });
-  return empty;
-}
 
 // Locks: mutex_ guards latest_, status_ and stopping_; it is never held while reading a file.
 class Follower final : public LiveTrace {
@@ -69,7 +64,7 @@ class Follower final : public LiveTrace {
     const bool ended = source_->state() != store::SourceState::kLive;
     // The state is told only with the last rows.
     *done = ended && !more.value();
-    if (Empty(batch) && !*done) return more.value();
+    if (store::IsEmpty(batch) && !*done) return more.value();
     builder_.Add(batch);
     SnapshotPtr snapshot = builder_.Publish(*done ? source_->state() : store::SourceState::kLive);
     const std::lock_guard lock(mutex_);
@@ -116,6 +111,14 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
                                                    std::function<void()> on_change) {
   Result<store::RunFolder> run = store::FindRun(path);
   if (!run.ok()) return run.status();
+  if (run->traces.size() == 1) {
+    auto finished = store::FinishedSource::Open(run->traces.front());
+    if (!finished.ok()) return finished.status();
+    if (finished.value() != nullptr) {
+      return OpenFinishedTrace(std::move(finished).value(), run->path, run->name,
+                               std::move(on_change));
+    }
+  }
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(*run);
   if (!source.ok()) return source.status();
   return Follow(std::move(source).value(), run->path, run->name, std::move(on_change));

@@ -180,8 +180,16 @@ struct RankRows {
   RowList<MemoryEvent> memory;
 };
 
+// Of a Snapshot with only some rows: larger than that of any complete one.
+inline constexpr uint64_t kLoadingGeneration = uint64_t{1} << 62;
+
 struct Snapshot {
-  uint64_t generation = 0;  // grows with every published Snapshot of a LiveTrace
+  // Grows with every published Snapshot of a LiveTrace. A smaller one than before means that rows
+  // were replaced: what was made of them is made anew.
+  uint64_t generation = 0;
+  // Only some steps of a large finished trace, without memory events: the whole is still being
+  // read.
+  bool loading = false;
   TraceState state = TraceState::kLive;
   std::string run_folder;
   std::string name;

@@ -146,6 +146,8 @@ void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
       Refuse();
       continue;
     }
+    const bool behind = rows->op_runs.empty() || rows->op_runs.back().id < row.id;
+    op_runs_sorted_ = op_runs_sorted_ && behind;
     rows->op_runs.Append({row.id, row.plan_op, Int32(row.rank), Int32(row.step), row.track,
                           row.issued_ns, row.ready_ns, row.started_ns, row.ended_ns,
                           row.slot_wait_ns, row.cpu_ns, row.blocking_plan_op, *kind});
@@ -204,6 +206,26 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddSteps(batch);
   AddCollectives(batch);
   AddMemory(batch);
+}
+
+// A file read track by track breaks the order where one track's ops ended in another order than
+// they began.
+void SnapshotBuilder::SortOpRuns() {
+  if (op_runs_sorted_) return;
+  op_runs_sorted_ = true;
+  for (RankRows& rows : current_.ranks) {
+    std::vector<OpRun> sorted(rows.op_runs.begin(), rows.op_runs.end());
+    std::sort(sorted.begin(), sorted.end(),
+              [](const OpRun& a, const OpRun& b) { return a.id < b.id; });
+    rows.op_runs = {};
+    for (const OpRun& run : sorted) rows.op_runs.Append(run);
+  }
+}
+
+SnapshotPtr SnapshotBuilder::PublishLoading(store::SourceState state) {
+  current_.loading = true;
+  current_.generation = kLoadingGeneration - 1;
+  return Publish(state);
 }
 
 SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {

@@ -21,6 +21,16 @@ class SnapshotBuilder {
   // A Snapshot of all rows so far; shares their storage with earlier ones.
   SnapshotPtr Publish(store::SourceState state);
 
+  // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
+  SnapshotPtr PublishLoading(store::SourceState state);
+
+  // Puts every rank's op runs in the order of their ids, which whoever looks for one relies on:
+  // after rows were added in another order. Only before the first Publish().
+  void SortOpRuns();
+
+  // Tells times of rows that are not added.
+  void Extend(int64_t from_ns, int64_t to_ns);
+
  private:
   void AddTables(const store::RowBatch& batch);
   void AddPlan(const store::RowBatch& batch);
@@ -30,13 +40,13 @@ class SnapshotBuilder {
   void AddMemory(const store::RowBatch& batch);
   RankRows* RowsOfRank(int64_t rank);
   int32_t Communicator(std::string_view name);
-  void Extend(int64_t from_ns, int64_t to_ns);
   void Refuse() { ++refused_; }
 
   Snapshot current_;
   std::map<std::string, int32_t, std::less<>> communicator_index_;
   bool has_time_ = false;
   int64_t refused_ = 0;
+  bool op_runs_sorted_ = true;  // every rank's by id
 };
 
 }  // namespace shardscope::query

@@ -92,10 +92,16 @@ FROM v_origin o CROSS JOIN arrived a JOIN plan_op p ON p.id = a.plan_op;
 -- free: nothing to hide under), `transfer took longer` (issued ahead, but compute was shorter), `no collective`.
 CREATE VIEW v_stall AS
 WITH busy AS (
-  SELECT r.*, p.name AS op, p.kind, p.category,
+  SELECT r.id, r.rank, r.step, r.track, r.ready_ns, r.blocking_plan_op, r.blocking_kind, p.name AS op, p.category,
     max(r.issued_ns, coalesce(max(r.ended_ns) OVER (PARTITION BY r.track ORDER BY r.started_ns, r.id
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), r.issued_ns)) AS free_ns
-  FROM op_run r JOIN plan_op p ON p.id = r.plan_op),
+  FROM op_run r JOIN plan_op p ON p.id = r.plan_op
+  WHERE r.track IN (
+    SELECT id FROM track WHERE role = 'compute'
+    UNION SELECT w.track FROM op_run w JOIN plan_op o ON o.id = w.plan_op WHERE o.category IN ('compute', 'optimizer'))),
+moved AS MATERIALIZED (
+  SELECT r.id, r.plan_op, r.rank, r.step, r.blocking_plan_op
+  FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category IN ('communication', 'copy')),
 stalled AS (
   SELECT * FROM busy
   WHERE (category IN ('compute', 'optimizer') OR track IN (SELECT id FROM track WHERE role = 'compute'))
@@ -104,9 +110,9 @@ found AS (
   SELECT s.*, b.name AS blocked_by, b.kind AS blocked_by_kind,
     CASE WHEN b.category = 'communication' THEN d.id WHEN e.id IS NOT NULL THEN e.id END AS collective_run
   FROM stalled s JOIN plan_op b ON b.id = s.blocking_plan_op
-  LEFT JOIN op_run d ON d.plan_op = s.blocking_plan_op AND d.rank = s.rank AND d.step = s.step
+  LEFT JOIN moved d ON d.plan_op = s.blocking_plan_op AND d.rank = s.rank AND d.step = s.step
   LEFT JOIN plan_op ep ON ep.id = d.blocking_plan_op AND ep.category = 'communication' AND b.category = 'copy'
-  LEFT JOIN op_run e ON e.plan_op = ep.id AND e.rank = s.rank AND e.step = s.step),
+  LEFT JOIN moved e ON e.plan_op = ep.id AND e.rank = s.rank AND e.step = s.step),
 arrival AS (
   SELECT c.op_run, max(r.started_ns) OVER (PARTITION BY c.communicator, c.sequence) AS last_ns
   FROM collective c JOIN op_run r ON r.id = c.op_run)

@@ -83,6 +83,13 @@ struct RowBatch {
   }
 };
 
+inline bool IsEmpty(const RowBatch& batch) {
+  bool empty = true;
+  schema::ForEachTable(schema::AllRows(),
+                       [&]<typename Row>() { empty = empty && batch.Get<Row>().empty(); });
+  return empty;
+}
+
 // Moves all rows of *from to the end of *to.
 inline void AppendRows(RowBatch* from, RowBatch* to) {
   schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {

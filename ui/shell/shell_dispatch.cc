@@ -49,7 +49,11 @@ struct Dispatcher {
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
     if (command.add && selection.op_run >= 0 && command.op_run >= 0) {
-      selection.also.push_back(command.op_run);
+      // Again: no longer.
+      const ui::SelectedOp op{command.op_run, command.rank};
+      if (std::erase(selection.also, op) == 0 && !selection.Contains(op)) {
+        selection.also.push_back(op);
+      }
       return;
     }
     selection = {command.op_run, command.rank, {}};

@@ -78,9 +78,14 @@ void DrawFrame(WindowSurface* window, Shell* shell) {
   window->EndFrame();
 }
 
+bool ShowsRows(const ui::Context& context) {
+  return context.snapshot != nullptr && !context.snapshot->ranks.empty() &&
+         context.view.end_ns > context.view.start_ns;
+}
+
 }  // namespace
 
-Status RunWindowApp(const std::string& run) {
+Status RunWindowApp(const WindowOptions& window_options) {
   Gui gui;
   auto window = WindowSurface::Create(kWidth, kHeight, "Shardscope");
   if (!window.ok()) return window.status();
@@ -93,9 +98,14 @@ Status RunWindowApp(const std::string& run) {
                                                                 : options.settings.scale);
   options.wake = [&pace] { pace.WakeForData(); };
   Shell shell(std::move(options), gui.fonts().fonts);
+  const std::string& run = window_options.run;
   if (!run.empty()) SHARDSCOPE_RETURN_IF_ERROR(shell.Open(run));
   while (!shell.wants_quit() && !window.value()->close_requested()) {
     DrawFrame(window.value().get(), &shell);
+    if (window_options.first_frame_only && (run.empty() || ShowsRows(shell.context()))) {
+      window_options.first_frame_only();
+      break;
+    }
     pace.Wait(window.value().get(), shell.SecondsUntilNextFrame());
     for (const std::string& path : window.value()->TakeDropped()) shell.Post(ui::OpenRun{path});
   }

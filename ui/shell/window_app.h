@@ -1,14 +1,21 @@
 // The app in a window: the loop around Shell.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "trace/base/status.h"
 
 namespace shardscope::shell {
 
-// Opens the window, with `run` if it is not empty, and returns when the user quits. Errors: no
-// display; `run` cannot be opened.
-Status RunWindowApp(const std::string& run);
+struct WindowOptions {
+  std::string run;  // opened at once; empty: none
+  // Called when the first frame is on screen, with a run the first one with rows of it; then the
+  // app quits. Empty: it goes on until the user quits.
+  std::function<void()> first_frame_only;
+};
+
+// Opens the window and returns when the user quits. Errors: no display; the run cannot be opened.
+Status RunWindowApp(const WindowOptions& options);
 
 }  // namespace shardscope::shell

@@ -16,6 +16,7 @@ class LessonTest : public testing::Test {
  protected:
   LessonTest() : snapshot_(analysis::MakeLessonSnapshot(2, 8, 4)) {
     EXPECT_TRUE(index_.Advance(*snapshot_));
+    EXPECT_TRUE(index_.FindStalls(*snapshot_, {snapshot_->start_ns, snapshot_->end_ns}));
   }
   LaneDraw Draw(LaneKind kind, const Axis& axis) const {
     return Preprocess(index_, snapshot_->ranks[0], index_.ranks()[0], kind, axis, false);
@@ -168,11 +169,16 @@ TEST(RunIndexTest, PiecesGiveTheSameAsTheWhole) {
       }
     }
     EXPECT_TRUE(in_pieces.Advance(part));
+    EXPECT_TRUE(in_pieces.FindStalls(part, {whole->start_ns, whole->end_ns}));
   }
   part = *whole;
   part.generation = 41;
   EXPECT_TRUE(in_pieces.Advance(part));
 
+  const Range all{whole->start_ns, whole->end_ns};
+  EXPECT_TRUE(at_once.FindStalls(*whole, all));
+  EXPECT_TRUE(in_pieces.FindStalls(part, all));
+  EXPECT_FALSE(at_once.ranks()[0].stalls.empty());
   ASSERT_EQ(in_pieces.ranks().size(), at_once.ranks().size());
   const Axis axis({whole->start_ns, whole->end_ns}, 0, 50'000);
   for (size_t rank = 0; rank < at_once.ranks().size(); ++rank) {
@@ -204,7 +210,33 @@ TEST(RunIndexTest, RowBudgetSpreadsALargeTraceOverFrames) {
   at_once.Advance(*snapshot);
   EXPECT_EQ(index.ranks()[1].column(LaneKind::kCompute).size(),
             at_once.ranks()[1].column(LaneKind::kCompute).size());
-  EXPECT_EQ(index.ranks()[1].stalls.size(), at_once.ranks()[1].stalls.size());
+}
+
+TEST(RunIndexTest, StallsAreFoundWhereOneLooks) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 100, 50);
+  RunIndex index;
+  index.Advance(*snapshot);
+  const auto& steps = snapshot->ranks[1].steps;
+  // A few steps at a time until all in view were looked at.
+  const Range near{steps[20].start_ns, steps[40].end_ns};
+  int calls = 1;
+  while (!index.FindStalls(*snapshot, near, 1)) ++calls;
+  EXPECT_GE(calls, 20 / RunIndex::kStallBlock);
+  std::vector<int64_t> expected;
+  for (const analysis::Stall& stall : analysis::Stalls(*snapshot, 20, 40)) {
+    if (stall.rank == 1) expected.push_back(stall.start_ns);
+  }
+  ASSERT_FALSE(expected.empty());
+  for (const int64_t start_ns : expected) {
+    const analysis::Stall* found = RunIndex::StallAt(index.ranks()[1], start_ns);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->start_ns, start_ns);
+  }
+  const uint64_t version = index.version();
+  EXPECT_TRUE(index.FindStalls(*snapshot, near, 0));  // known: nothing to do, nothing changes
+  EXPECT_EQ(index.version(), version);
+  EXPECT_TRUE(index.FindStalls(*snapshot, {snapshot->start_ns, snapshot->end_ns}));
+  EXPECT_TRUE(index.ranks()[1].stalls.empty());  // too many steps to see any
 }
 
 // A long run seen whole: density, bounded by the width, and back to boxes only a notch closer.

@@ -47,6 +47,29 @@ int64_t EndOfStep(const query::RankRows& rows, int32_t step) {
   return found == rows.steps.end() ? INT64_MIN : found->end_ns;
 }
 
+// Steps of any rank that touch `range`, and those that go on behind the last finished one.
+std::pair<int32_t, int32_t> StepsIn(const query::Snapshot& snapshot, Range range) {
+  std::pair<int32_t, int32_t> steps{INT32_MAX, -1};
+  for (const query::RankRows& rows : snapshot.ranks) {
+    const auto first = std::partition_point(
+        rows.steps.begin(), rows.steps.end(),
+        [range](const query::Step& step) { return step.end_ns <= range.start_ns; });
+    const auto last = std::partition_point(
+        first, rows.steps.end(),
+        [range](const query::Step& step) { return step.start_ns < range.end_ns; });
+    if (first != last) {
+      steps.first = std::min(steps.first, first->step);
+      steps.second = std::max(steps.second, (last - 1)->step);
+    }
+    if (last == rows.steps.end()) {
+      const int32_t unfinished = rows.steps.empty() ? 0 : rows.steps.back().step + 1;
+      steps.first = std::min(steps.first, unfinished);
+      steps.second = std::max(steps.second, unfinished);
+    }
+  }
+  return steps;
+}
+
 // Communication minus compute in [from_ns, until_ns), from the columns, so that it costs what is
 // new.
 std::vector<analysis::Interval> Exposed(const RankIndex& rank, int64_t from_ns, int64_t until_ns) {
@@ -103,7 +126,7 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
   }
   ++version_;
   if (!complete) return false;
-  UpdateStalls(snapshot);
+  UpdateSettled(snapshot);
   generation_ = snapshot.generation;
   return true;
 }
@@ -172,33 +195,64 @@ void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Con
   }
 }
 
-void RunIndex::UpdateStalls(const query::Snapshot& snapshot) {
-  const int32_t settled = SettledStep(snapshot);
-  std::unordered_map<int32_t, size_t> position;
-  std::vector<size_t> sorted_until;
-  for (size_t at = 0; at < ranks_.size(); ++at) {
-    position[ranks_[at].rank] = at;
-    ranks_[at].stalls.resize(consumed_[at].settled_stalls);
-    sorted_until.push_back(consumed_[at].settled_stalls);
-  }
-  for (analysis::Stall& stall : analysis::Stalls(snapshot, settled_step_ + 1, INT32_MAX)) {
-    const auto found = position.find(stall.rank);
-    if (found == position.end()) continue;
-    if (stall.step <= settled) ++consumed_[found->second].settled_stalls;
-    ranks_[found->second].stalls.push_back(std::move(stall));
-  }
-  for (size_t at = 0; at < ranks_.size(); ++at) {
-    std::vector<analysis::Stall>& stalls = ranks_[at].stalls;
-    std::sort(stalls.begin() + static_cast<std::ptrdiff_t>(sorted_until[at]), stalls.end(),
-              [](const analysis::Stall& a, const analysis::Stall& b) {
-                return std::pair(a.step, a.start_ns) < std::pair(b.step, b.start_ns);
-              });
-  }
+void RunIndex::UpdateSettled(const query::Snapshot& snapshot) {
+  settled_step_ = SettledStep(snapshot);
   for (size_t at = 0; at < ranks_.size(); ++at) {
     const query::RankRows& rows = snapshot.ranks[at];
-    UpdateExposed(settled < 0 ? INT64_MIN : EndOfStep(rows, settled), at);
+    UpdateExposed(settled_step_ < 0 ? INT64_MIN : EndOfStep(rows, settled_step_), at);
   }
-  settled_step_ = settled;
+}
+
+bool RunIndex::FindStalls(const query::Snapshot& snapshot, Range range, size_t max_blocks) {
+  const auto [first_step, last_step] = StepsIn(snapshot, range);
+  if (last_step < first_step || last_step - first_step >= kMaxStallSteps) {
+    ShowStalls(0, -1);
+    return true;
+  }
+  const int32_t first_block = first_step / kStallBlock;
+  const int32_t last_block = last_step / kStallBlock;
+  bool complete = true;
+  bool changed = false;
+  for (int32_t block = first_block; block <= last_block; ++block) {
+    StallBlock& stalls = stall_blocks_[block];
+    if (stalls.settled || stalls.generation == snapshot.generation) continue;
+    if (max_blocks == 0) {
+      complete = false;
+      continue;
+    }
+    --max_blocks;
+    const int32_t last_of_block = (block + 1) * kStallBlock - 1;
+    stalls.stalls = analysis::Stalls(snapshot, block * kStallBlock, last_of_block);
+    stalls.generation = snapshot.generation;
+    stalls.settled = last_of_block <= settled_step_;
+    changed = true;
+  }
+  if (changed || shown_blocks_ != std::pair(first_block, last_block)) {
+    ShowStalls(first_block, last_block);
+  }
+  return complete;
+}
+
+void RunIndex::ShowStalls(int32_t first_block, int32_t last_block) {
+  if (last_block < first_block && shown_blocks_.second < shown_blocks_.first) return;
+  shown_blocks_ = {first_block, last_block};
+  ++version_;
+  std::unordered_map<int32_t, RankIndex*> by_rank;
+  for (RankIndex& rank : ranks_) {
+    rank.stalls.clear();
+    by_rank[rank.rank] = &rank;
+  }
+  for (int32_t block = first_block; block <= last_block; ++block) {
+    for (const analysis::Stall& stall : stall_blocks_[block].stalls) {
+      const auto found = by_rank.find(stall.rank);
+      if (found != by_rank.end()) found->second->stalls.push_back(stall);
+    }
+  }
+  // Far from what is in view they are found again when needed.
+  constexpr int32_t kKept = 4 * kMaxStallSteps / kStallBlock;
+  std::erase_if(stall_blocks_, [&](const auto& entry) {
+    return entry.first < first_block - kKept || entry.first > last_block + kKept;
+  });
 }
 
 void RunIndex::UpdateExposed(int64_t settled_until_ns, size_t at) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -30,7 +31,7 @@ struct Arrival {
 struct RankIndex {
   int32_t rank = 0;
   std::array<SpanColumn, kNumColumns> columns;  // indexed by LaneKind
-  std::vector<analysis::Stall> stalls;          // ascending start
+  std::vector<analysis::Stall> stalls;          // of FindStalls(), ascending start
   // Exposed communication of the newest steps, which later rows may still change; what is older is
   // in the column.
   std::vector<analysis::Interval> exposed_tail;
@@ -49,7 +50,15 @@ class RunIndex {
   // at most `max_rows` rows, so that a frame stays short; false: call again to go on.
   bool Advance(const query::Snapshot& snapshot, size_t max_rows = SIZE_MAX);
 
-  // Grows when a call of Advance() changed something: part of the key of cached drawings.
+  // Looks for the stalls of all ranks in `range`, for RankIndex::stalls; none in a range of more
+  // than kMaxStallSteps, where they would be too narrow to see. Looks at no more than `max_blocks`
+  // times kStallBlock steps that it has not looked at before; false: call again to go on.
+  bool FindStalls(const query::Snapshot& snapshot, Range range, size_t max_blocks = SIZE_MAX);
+  static constexpr int32_t kMaxStallSteps = 64;
+  static constexpr int32_t kStallBlock = 4;
+
+  // Grows when a call of Advance() or FindStalls() changed something: part of the key of cached
+  // drawings.
   uint64_t version() const { return version_; }
   const std::vector<RankIndex>& ranks() const { return ranks_; }
   const RankIndex* Find(int32_t rank) const;
@@ -70,14 +79,21 @@ class RunIndex {
     size_t collectives = 0;
     std::vector<uint32_t> early_collectives;  // their op run row has not come yet
     int64_t exposed_until_ns = INT64_MIN;
-    size_t settled_stalls = 0;
+  };
+  // Stalls of kStallBlock steps, of all ranks; good for this generation only if later rows may
+  // change them.
+  struct StallBlock {
+    bool settled = false;
+    uint64_t generation = UINT64_MAX;
+    std::vector<analysis::Stall> stalls;
   };
 
   void Reset(const query::Snapshot& snapshot);
   void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank);
   bool TakeCollective(const query::RankRows& rows, uint32_t row, RankIndex* rank);
   void TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed);
-  void UpdateStalls(const query::Snapshot& snapshot);
+  void UpdateSettled(const query::Snapshot& snapshot);
+  void ShowStalls(int32_t first_block, int32_t last_block);
   void UpdateExposed(int64_t settled_until_ns, size_t at);
   void LearnPlan(const query::Snapshot& snapshot);
 
@@ -91,6 +107,8 @@ class RunIndex {
   uint64_t version_ = 0;
   size_t known_plan_ops_ = 0;
   int32_t settled_step_ = -1;  // newest step whose stalls and exposed parts are final
+  std::map<int32_t, StallBlock> stall_blocks_;          // by step / kStallBlock
+  std::pair<int32_t, int32_t> shown_blocks_ = {0, -1};  // first and last in RankIndex::stalls
   std::vector<RankIndex> ranks_;
   std::vector<Consumed> consumed_;
   std::unordered_map<int64_t, LaneKind> lane_of_track_;

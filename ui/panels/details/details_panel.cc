@@ -7,6 +7,8 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/timeline/run_index.h"
+#include "ui/values.h"
 #include "ui/widgets/labels.h"
 
 namespace shardscope::panels {
@@ -47,11 +49,13 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   Update(context);
+  UpdateSum(context);
   if (!facts_.found) {
     const char* text = ui::Tr(context.language, ui::Text::kDetailsEmpty);
     log->Text("empty", text, widgets::EmptyState(look, text));
   } else {
     DrawHeader(context, log);
+    DrawSum(context, log);
     DrawRows(context, log);
     DrawMeaning(context, log);
   }
@@ -81,6 +85,31 @@ void DetailsPanel::Update(const ui::Context& context) {
   run_folder_ = snapshot.run_folder;
   generation_ = snapshot.generation;
   language_ = context.language;
+}
+
+void DetailsPanel::UpdateSum(const ui::Context& context) {
+  also_ = facts_.found ? context.selection.also : std::vector<ui::SelectedOp>();
+  if (also_.empty()) return;
+  sum_ns_ = facts_.run.ended_ns - facts_.run.started_ns;
+  for (const ui::SelectedOp& op : also_) {
+    const query::RankRows* rows = context.snapshot->FindRank(op.rank);
+    const uint32_t row = rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, op.op_run);
+    if (row == timeline::kNoRow) continue;
+    sum_ns_ += rows->op_runs[row].ended_ns - rows->op_runs[row].started_ns;
+  }
+}
+
+void DetailsPanel::DrawSum(const ui::Context& context, ui::DrawLog* log) const {
+  if (also_.empty()) return;
+  const Look look = widgets::LookOf(context);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  widgets::DrawText(look, widgets::DimOf(look), at,
+                    ui::TrFormat(context.language, ui::Text::kDetailsSelected, also_.size() + 1));
+  const std::string value = ui::FormatDuration(sum_ns_);
+  log->Int("selected_sum", value, sum_ns_, "ns",
+           widgets::DrawTextRight(look, widgets::BoldOf(look),
+                                  {at.x + ImGui::GetContentRegionAvail().x, at.y}, value));
+  ImGui::SetCursorScreenPos({at.x, at.y + look.Px(kRowHeight)});
 }
 
 void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) const {
@@ -154,7 +183,8 @@ void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* 
   // Pictures stay the same from run to run, so they name no lag.
   if (snapshot.state == query::TraceState::kLive && !context.headless) {
     const int64_t lag_ns = std::max<int64_t>(MonotonicNs() - snapshot.end_ns, 0);
-    text = ui::TrFormat(context.language, ui::Text::kHealthLine, dropped, FormatDuration(lag_ns));
+    text =
+        ui::TrFormat(context.language, ui::Text::kHealthLine, dropped, ui::FormatDuration(lag_ns));
   }
   widgets::TextStyle style = widgets::FaintOf(look);
   if (dropped > 0) style.color = look.theme.state.bad;

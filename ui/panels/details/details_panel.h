@@ -21,6 +21,8 @@ class DetailsPanel {
  private:
   void Update(const ui::Context& context);
   void DrawHeader(const ui::Context& context, ui::DrawLog* log) const;
+  void UpdateSum(const ui::Context& context);
+  void DrawSum(const ui::Context& context, ui::DrawLog* log) const;
   void DrawRows(const ui::Context& context, ui::DrawLog* log) const;
   void DrawMeaning(const ui::Context& context, ui::DrawLog* log) const;
   void DrawFooter(const ui::Context& context, float y, ui::DrawLog* log) const;
@@ -33,6 +35,8 @@ class DetailsPanel {
   timeline::OpFacts facts_;
   std::vector<DetailRow> rows_;
   std::string meaning_;
+  std::vector<ui::SelectedOp> also_;  // Shift-click: what sum_ns_ has besides facts_
+  int64_t sum_ns_ = 0;
 };
 
 }  // namespace shardscope::panels

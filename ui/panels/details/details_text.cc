@@ -7,6 +7,7 @@
 #include "trace/analysis/names.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/values.h"
 
 namespace shardscope::panels {
 namespace {
@@ -27,7 +28,7 @@ class RowList {
     rows_.push_back({id, label, fmt::format("{:.3f} ms{}", ms, suffix), since_ns, "ns"});
   }
   void Duration(const char* id, Text label, int64_t duration_ns) {
-    rows_.push_back({id, label, FormatDuration(duration_ns), duration_ns, "ns"});
+    rows_.push_back({id, label, ui::FormatDuration(duration_ns), duration_ns, "ns"});
   }
   void Plain(const char* id, Text label, const std::string& value) {
     rows_.push_back({id, label, value, {}, ""});
@@ -118,7 +119,7 @@ std::string WaitingName(const OpFacts& facts) {
 std::string StallMeaning(const OpFacts& facts, ui::Language language) {
   const std::string sentence =
       ui::StallSentence(language, facts.stall->cause, facts.stall->cause_object);
-  const std::string duration = FormatDuration(facts.stall->stall_ns);
+  const std::string duration = ui::FormatDuration(facts.stall->stall_ns);
   const std::string fact =
       facts.is_collective()
           ? ui::TrFormat(language, Text::kDetailsStalled, WaitingName(facts), duration, sentence)
@@ -137,7 +138,7 @@ double HiddenShare(const OpFacts& facts) {
 std::string CollectiveMeaning(const OpFacts& facts, ui::Language language) {
   if (facts.slack.found && facts.slack.slack_ns >= 0) {
     const double factor = timeline::LinkHeadroom(facts);
-    const std::string slack = FormatDuration(facts.slack.slack_ns);
+    const std::string slack = ui::FormatDuration(facts.slack.slack_ns);
     if (HiddenShare(facts) < kFullyHidden) {
       return ui::TrFormat(language, Text::kDetailsEarlyExposed, slack,
                           FormatPercent(HiddenShare(facts)));
@@ -184,7 +185,7 @@ std::string DetailMeaning(const OpFacts& facts, ui::Language language) {
   if (facts.is_collective()) return CollectiveMeaning(facts, language);
   if (facts.run.slot_wait_ns > 0) {
     return ui::TrFormat(language, Text::kDetailsSlotWaited,
-                        FormatDuration(facts.run.slot_wait_ns)) +
+                        ui::FormatDuration(facts.run.slot_wait_ns)) +
            " " + ui::Tr(language, Text::kRemedySlot);
   }
   return ui::Tr(language, Text::kDetailsNoStall);

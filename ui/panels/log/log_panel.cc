@@ -6,6 +6,7 @@
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
+#include "ui/values.h"
 #include "ui/widgets/labels.h"
 
 namespace shardscope::panels {
@@ -93,7 +94,7 @@ void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawL
                                 dropped > 0 ? std::optional(look.theme.state.bad) : std::nullopt));
   if (snapshot.state == query::TraceState::kLive && !context.headless) {
     const int64_t lag = std::max<int64_t>(0, MonotonicNs() - snapshot.end_ns);
-    widgets::KeyValueRow(look, Tr(context.language, Text::kLogLag), FormatDuration(lag));
+    widgets::KeyValueRow(look, Tr(context.language, Text::kLogLag), ui::FormatDuration(lag));
   }
   widgets::KeyValueRow(look, Tr(context.language, Text::kLogRows),
                        FormatCount(static_cast<double>(NumOpRuns(snapshot))));

@@ -10,6 +10,7 @@
 #include "trace/base/units.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
+#include "ui/values.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -249,9 +250,10 @@ void OverlapPanel::HandleChart(const ui::Context& context, const ui::Box& box,
     const OverlapBar& bar = bars_[at];
     std::string title = ui::TrFormat(context.language, ui::Text::kStepN, bar.first_step);
     if (bar.last_step != bar.first_step) title += " - " + std::to_string(bar.last_step);
-    title += "  " + FormatDuration(std::llround(bar.total_ns()));
+    title += "  " + ui::FormatDuration(std::llround(bar.total_ns()));
     const auto line = [&](ui::Text name, double ns) {
-      return std::string(ui::Tr(context.language, name)) + "  " + FormatDuration(std::llround(ns));
+      return std::string(ui::Tr(context.language, name)) + "  " +
+             ui::FormatDuration(std::llround(ns));
     };
     std::string detail = line(ui::Text::kCompute, bar.compute_ns) + "\n" +
                          line(ui::Text::kExposed, bar.exposed_ns) + "\n";

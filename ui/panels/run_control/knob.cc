@@ -9,6 +9,7 @@
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
+#include "ui/values.h"
 
 namespace shardscope::panels {
 namespace {
@@ -98,7 +99,7 @@ std::string Upper(std::string_view text) {
   return upper;
 }
 
-// "50.0 us" -> "50 µs": a value that was set has no digits beyond those that were set.
+// "50.0 µs" -> "50 µs": a value that was set has no digits beyond those that were set.
 std::string AsSet(std::string text) {
   const size_t space = text.find(' ');
   const size_t dot = text.find('.');
@@ -107,8 +108,6 @@ std::string AsSet(std::string text) {
     if (end == dot + 1) end = dot;
     text.erase(end, space - end);
   }
-  const size_t micro = text.find(" us");
-  if (micro != std::string::npos) text.replace(micro, 3, " µs");
   return text;
 }
 
@@ -172,7 +171,7 @@ std::string ShowValue(ui::Language language, const Knob& knob, std::string_view 
     if (const auto rate = ParseBandwidth(value)) return AsSet(FormatBandwidth(*rate));
   }
   if (key.type == KeyType::kDuration) {
-    if (const auto duration = ParseDuration(value)) return AsSet(FormatDuration(*duration));
+    if (const auto duration = ParseDuration(value)) return AsSet(ui::FormatDuration(*duration));
   }
   return std::string(value);
 }

@@ -11,6 +11,7 @@
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/labels.h"
+#include "ui/values.h"
 #include "ui/widgets/look.h"
 
 namespace shardscope::panels {
@@ -66,7 +67,7 @@ std::string StallTitle(const ui::Context& context, const analysis::Stall& stall)
     if (op != nullptr) waiting = analysis::ShortName(*op);
   }
   return ui::TrFormat(context.language, ui::Text::kTimelineStallBefore,
-                      FormatDuration(stall.stall_ns), waiting);
+                      ui::FormatDuration(stall.stall_ns), waiting);
 }
 
 void TimelineOverlay::Update(const ui::Context& context) {
@@ -125,7 +126,7 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
   const bool late = facts_.slack.slack_ns < 0;
   timeline::Callout callout;
   callout.title = ui::TrFormat(context.language, ui::Text::kTimelineSlack,
-                               FormatDuration(facts_.slack.slack_ns));
+                               ui::FormatDuration(facts_.slack.slack_ns));
   callout.border = late ? look.theme.op.exposed : look.theme.ink.text;
   if (late && facts_.stall) {
     callout.detail =

@@ -21,8 +21,10 @@ using timeline::LaneKind;
 using timeline::RankBlock;
 using widgets::Look;
 
-// Rows that one frame may take into the index: about 20 ms; a large trace arrives over some frames.
-constexpr size_t kRowsPerFrame = 200'000;
+// What one frame may take into the index: rows for some 4 ms, steps for some 2 ms. What is more
+// arrives over some frames.
+constexpr size_t kRowsPerFrame = 30'000;
+constexpr size_t kStallBlocksPerFrame = 1;
 constexpr float kScrollPixels = 48;  // a notch of the wheel over the gutter
 constexpr float kBelowLanes = 28;    // room for the labels of changes under the last rank
 
@@ -68,16 +70,19 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
     log->Text("empty", text, widgets::EmptyState(look, text));
     return;
   }
+  if (context.index != nullptr && context.index != index_) index_ = context.index;
   const size_t max_rows = context.headless ? SIZE_MAX : kRowsPerFrame;
-  const bool complete = index_.Advance(*context.snapshot, max_rows);
+  bool complete = index_->Advance(*context.snapshot, max_rows);
   if (context.snapshot->ranks.empty() || context.snapshot->end_ns <= context.snapshot->start_ns) {
     const std::string text =
         ui::TrFormat(context.language, ui::Text::kWaitingForRows, context.snapshot->name);
     log->Text("empty", text, widgets::EmptyState(look, text));
     return;
   }
-  if (!complete) commands->push_back(ui::NextFrame{});
   const Axis axis = timeline::WindowAxis(context);
+  const size_t max_blocks = context.headless ? SIZE_MAX : kStallBlocksPerFrame;
+  if (complete) complete = index_->FindStalls(*context.snapshot, axis.range(), max_blocks);
+  if (!complete) commands->push_back(ui::NextFrame{});
   header_.Draw(context, axis, log, commands);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(20));
@@ -91,7 +96,7 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
 
 void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
   timeline::Layout layout =
-      timeline::MakeLayout(index_.LanesOfRanks(), context.folded_ranks, context.scale);
+      timeline::MakeLayout(index_->LanesOfRanks(), context.folded_ranks, context.scale);
   if (layout.height != layout_.height && layout_.height > 0) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
@@ -101,15 +106,15 @@ void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
 const timeline::LaneDraw& TimelinePanel::LaneDrawOf(const ui::Context& context, const Lane& lane,
                                                     const Axis& axis) {
   CachedLane& cached = lanes_[{lane.rank, lane.kind}];
-  const LaneKey key{index_.version(), axis.range(), axis.left(), axis.width()};
+  const LaneKey key{index_->version(), axis.range(), axis.left(), axis.width()};
   if (cached.key == key) return cached.draw;
   cached.key = key;
-  const timeline::RankIndex* rank = index_.Find(lane.rank);
+  const timeline::RankIndex* rank = index_->Find(lane.rank);
   const query::RankRows* rows = context.snapshot->FindRank(lane.rank);
   if (rank == nullptr || rows == nullptr) {
     cached.draw = {};
   } else {
-    cached.draw = timeline::Preprocess(index_, *rows, *rank, lane.kind, axis, cached.draw.dense);
+    cached.draw = timeline::Preprocess(*index_, *rows, *rank, lane.kind, axis, cached.draw.dense);
   }
   return cached.draw;
 }
@@ -136,7 +141,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   const float below = origin + layout_.height + look.Px(6);
   const float label_y = std::min(below, box.y1 - look.Px(22));
   timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
-  overlay_.Draw(context, {index_, layout_, axis, box, origin}, log);
+  overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   timeline::DrawCursor(context, axis, box.y0, box.y1);
   list->PopClipRect();
   list->PopClipRect();
@@ -172,7 +177,7 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
     if (lane.kind == LaneKind::kExposed) style.color = theme.op.exposed;
     const char* name = NameOf(context.language, lane.kind);
     if (lane.kind == LaneKind::kReduceScatter) {
-      const timeline::RankIndex* rank = index_.Find(lane.rank);
+      const timeline::RankIndex* rank = index_->Find(lane.rank);
       const bool only_all_reduce =
           rank != nullptr && rank->has_all_reduce && !rank->has_reduce_scatter;
       if (only_all_reduce) name = ui::Tr(context.language, ui::Text::kAllReduce);
@@ -201,7 +206,7 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
     }
     return;
   }
-  const timeline::Hit hit = timeline::HitTest(index_, layout_, axis, mouse.x, y);
+  const timeline::Hit hit = timeline::HitTest(*index_, layout_, axis, mouse.x, y);
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) &&
       hit.kind != timeline::Hit::Kind::kNothing) {
     const timeline::Range fit = timeline::FitWithMargin(hit.range);
@@ -210,7 +215,7 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
     Select(context, hit, commands);
   }
   if (ImGui::IsItemActive()) return;
-  const TooltipText text = TooltipOf(context, index_, hit);
+  const TooltipText text = TooltipOf(context, *index_, hit);
   if (text.title.empty()) return;
   const ui::Color border = text.warns ? context.theme->op.exposed : context.theme->surface.line;
   widgets::Tooltip(widgets::LookOf(context), text.title, text.detail, border);
@@ -230,7 +235,7 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
                            ui::Commands* commands) const {
   const bool add = ImGui::GetIO().KeyShift;
   const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
-  const timeline::RankIndex* rank = index_.Find(hit.rank);
+  const timeline::RankIndex* rank = index_->Find(hit.rank);
   if (hit.kind == timeline::Hit::Kind::kSpan && hit.count == 1 && rows != nullptr) {
     commands->push_back(ui::SelectOp{rows->op_runs[hit.row].id, hit.rank, add});
   } else if (hit.kind == timeline::Hit::Kind::kStall && rank != nullptr) {

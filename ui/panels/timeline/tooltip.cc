@@ -6,6 +6,7 @@
 #include "trace/base/units.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/text.h"
+#include "ui/values.h"
 
 namespace shardscope::panels {
 namespace {
@@ -26,21 +27,21 @@ TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, 
   if (hit.lane == timeline::LaneKind::kHost && op->op_class != query::OpClass::kHost) {
     text.title = ui::TrFormat(context.language, ui::Text::kTimelineIssueOf, name);
     text.detail = ui::TrFormat(context.language, ui::Text::kTimelineStartedAfter,
-                               FormatDuration(run.started_ns - run.issued_ns));
+                               ui::FormatDuration(run.started_ns - run.issued_ns));
     return text;
   }
-  text.title = Join(name, FormatDuration(run.ended_ns - run.started_ns));
+  text.title = Join(name, ui::FormatDuration(run.ended_ns - run.started_ns));
   if (const query::Collective* collective = index.CollectiveOf(*rows, *rank, hit.row)) {
     const timeline::Arrival* arrival = index.ArrivalOf(*collective);
     const int64_t last_ns = arrival == nullptr ? run.started_ns
                                                : std::clamp(arrival->last_ns, run.started_ns,
                                                             std::max(run.started_ns, run.ended_ns));
     text.detail = ui::TrFormat(context.language, ui::Text::kTimelineWaitTransfer,
-                               FormatDuration(last_ns - run.started_ns),
-                               FormatDuration(run.ended_ns - last_ns));
+                               ui::FormatDuration(last_ns - run.started_ns),
+                               ui::FormatDuration(run.ended_ns - last_ns));
   } else if (run.slot_wait_ns > 0) {
     text.detail = ui::TrFormat(context.language, ui::Text::kTimelineSlotWait,
-                               FormatDuration(run.slot_wait_ns));
+                               ui::FormatDuration(run.slot_wait_ns));
   }
   return text;
 }
@@ -54,7 +55,7 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
       return {};
     case Hit::Kind::kExposed:
       return {Join(ui::Tr(context.language, ui::Text::kExposedCommunication),
-                   FormatDuration(length_ns)),
+                   ui::FormatDuration(length_ns)),
               "", true};
     case Hit::Kind::kStall: {
       const timeline::RankIndex* rank = index.Find(hit.rank);
@@ -68,7 +69,7 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
   }
   if (hit.count > 1) {
     return {ui::TrFormat(context.language, ui::Text::kTimelineFolded, hit.count),
-            FormatDuration(length_ns), false};
+            ui::FormatDuration(length_ns), false};
   }
   return OfSpan(context, index, hit);
 }

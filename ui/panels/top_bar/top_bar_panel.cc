@@ -61,7 +61,9 @@ void DrawState(Line* line) {
     Text text = Text::kFinished;
     ui::Color ground = colors.quiet_fill;
     ui::Color ink = colors.quiet_text;
-    if (context.snapshot->state == query::TraceState::kCut) {
+    if (context.snapshot->loading) {
+      text = Text::kLoading;
+    } else if (context.snapshot->state == query::TraceState::kCut) {
       text = Text::kCut;
       ground = colors.cut_fill;
       ink = colors.cut_text;

@@ -16,6 +16,7 @@ FindingsPtr MakeFindings(const query::Snapshot& snapshot) {
   auto report = std::make_shared<analysis::Report>(analysis::MakeReport(snapshot));
   findings->change = SummarizeChange(snapshot, report->steps);
   findings->report = std::move(report);
+  findings->loading = snapshot.loading;
   return findings;
 }
 

@@ -18,6 +18,7 @@ namespace shardscope::shell {
 struct Findings {
   std::shared_ptr<const analysis::Report> report;
   ui::ChangeSummary change;
+  bool loading = false;  // of a snapshot that was
 };
 using FindingsPtr = std::shared_ptr<const Findings>;
 

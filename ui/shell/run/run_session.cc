@@ -1,8 +1,11 @@
 #include "ui/shell/run/run_session.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <utility>
+
+#include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
 namespace {
@@ -18,6 +21,7 @@ Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
   std::unique_ptr<RunSession> session(new RunSession());
   auto trace = query::LiveTrace::Open(path, wake);
   if (!trace.ok()) return trace.status();
+  session->wake_ = wake;
   session->trace_ = std::move(trace).value();
   session->worker_ = std::make_unique<ReportWorker>(wake);
   session->control_ = std::make_unique<ControlLink>(session->trace_->Latest()->run_folder);
@@ -53,6 +57,36 @@ void RunSession::ReadLog(const std::string& folder, ui::Context* context) {
   }
 }
 
+query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
+  query::SnapshotPtr newest = trace_->Latest();
+  if (newest != requested_) {
+    const bool replaces = requested_ != nullptr && newest->generation < requested_->generation;
+    requested_ = newest;
+    worker_->Request(newest);
+    if (replaces) {
+      next_index_ = std::async(std::launch::async, [newest, wake = wake_] {
+        auto index = std::make_shared<timeline::RunIndex>();
+        index->Advance(*newest);
+        if (wake) wake();
+        return index;
+      });
+    } else {
+      shown_ = newest;
+    }
+  }
+  if (next_index_.valid()) {
+    const FindingsPtr findings = worker_->Latest();
+    const bool ready = findings != nullptr && !findings->loading &&
+                       next_index_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    if (ready) {
+      index_ = next_index_.get();
+      shown_ = requested_;
+    }
+  }
+  if (!trace_->status().ok()) context->error = trace_->status().message();
+  return shown_;
+}
+
 void RunSession::Update(double now_seconds, ui::Context* context) {
   if (trace_ == nullptr) {
     context->snapshot = requested_;
@@ -61,14 +95,12 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
     live_ = false;
     return;
   }
-  query::SnapshotPtr snapshot = trace_->Latest();
-  if (snapshot != requested_) {
-    requested_ = snapshot;
-    worker_->Request(snapshot);
-  }
+  query::SnapshotPtr snapshot = TakeSnapshot(context);
   live_ = snapshot->state == query::TraceState::kLive;
   context->snapshot = std::move(snapshot);
-  if (const FindingsPtr findings = worker_->Latest()) {
+  context->index = index_;
+  const FindingsPtr findings = worker_->Latest();
+  if (findings != nullptr && findings->loading == context->snapshot->loading) {
     context->report = findings->report;
     context->change = findings->change;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,10 +38,17 @@ class RunSession {
 
  private:
   RunSession() = default;
+  // The newest snapshot that may be shown: one that replaces the rows of the one before only once
+  // what is drawn of it is there.
+  query::SnapshotPtr TakeSnapshot(ui::Context* context);
   void ReadLog(const std::string& folder, ui::Context* context);
 
+  std::function<void()> wake_;
   bool live_ = false;
   query::SnapshotPtr requested_;  // newest that the worker was asked to report on
+  query::SnapshotPtr shown_;
+  std::shared_ptr<timeline::RunIndex> index_;  // of a large trace, once it is made
+  std::future<std::shared_ptr<timeline::RunIndex>> next_index_;  // of requested_
   FindingsPtr fixed_findings_;
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;

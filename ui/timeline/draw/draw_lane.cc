@@ -1,6 +1,7 @@
 #include "ui/timeline/draw/draw_lane.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "ui/timeline/geometry.h"
@@ -128,7 +129,7 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
     transfer.x0 = std::clamp(std::round(span.wait_x1), body.x0, body.x1);
   }
   DrawLabel(span, transfer, run.plan_op);
-  if (run.id == context.selection.op_run && run.rank == context.selection.rank) {
+  if (context.selection.Contains({run.id, run.rank})) {
     ImGui::GetWindowDrawList()->AddRect({body.x0 - 1, body.y0 - 1}, {body.x1 + 1, body.y1 + 1},
                                         context.theme->ink.text, kBoxRounding * scale,
                                         1.5F * scale);
@@ -185,11 +186,26 @@ void LanePainter::DrawLabel(const SpanBox& span, const ui::Box& box, int64_t pla
 void LanePainter::DrawRuns(const LaneDraw& draw, const ui::Box& box) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ui::Theme& theme = *context.theme;
-  for (const DensityRun& run : draw.runs) {
-    const ui::Color hue = run.exposed ? theme.op.exposed : ui::OpColor(theme, run.op_class);
-    const float share = static_cast<float>(run.level) / static_cast<float>(kDensityLevels);
-    list->AddRectFilled({run.x0, box.y0}, {run.x1, box.y1},
-                        ui::Mix(theme.surface.panel, hue, 0.1F + 0.9F * share));
+  // Thousands of runs have a few looks.
+  constexpr size_t kLooks = 2 * 16;
+  std::array<std::array<ui::Color, kDensityLevels + 1>, kLooks> colors{};
+  // In parts, because indices of 16 bits end at 65,536 vertices.
+  constexpr size_t kRunsAtATime = 4096;
+  for (size_t first = 0; first < draw.runs.size(); first += kRunsAtATime) {
+    const size_t last = std::min(first + kRunsAtATime, draw.runs.size());
+    const auto count = static_cast<int>(last - first);
+    list->PrimReserve(6 * count, 4 * count);
+    for (size_t at = first; at < last; ++at) {
+      const DensityRun& run = draw.runs[at];
+      const size_t look = static_cast<size_t>(run.op_class) * 2 + (run.exposed ? 1 : 0);
+      ui::Color& color = colors[look % kLooks][run.level];
+      if (color == 0) {
+        const ui::Color hue = run.exposed ? theme.op.exposed : ui::OpColor(theme, run.op_class);
+        const float share = static_cast<float>(run.level) / static_cast<float>(kDensityLevels);
+        color = ui::Mix(theme.surface.panel, hue, 0.1F + 0.9F * share);
+      }
+      list->PrimRect({run.x0, box.y0}, {run.x1, box.y1}, color);
+    }
   }
 }
 

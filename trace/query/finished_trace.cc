@@ -1,0 +1,130 @@
+#include "trace/query/finished_trace.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "trace/query/snapshot_builder.h"
+#include "trace/store/finished/finished_source.h"
+
+namespace shardscope::query {
+namespace {
+
+// Steps that are read at once: what the app shows first, and some to move in.
+constexpr int64_t kStepsBefore = 4;
+constexpr int64_t kStepsAtOnce = 16;
+
+bool IsKnobChange(const schema::MarkerRow& marker) {
+  return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
+         !marker.old_value.starts_with("auto:");
+}
+
+// First of the steps that are read at once.
+int64_t FirstStepOf(const store::StepBounds& bounds, const store::RowBatch& tables) {
+  int64_t first = bounds.last_step - kStepsAtOnce + 1;
+  for (const schema::MarkerRow& marker : tables.Get<schema::MarkerRow>()) {
+    const bool inside = marker.step > bounds.first_step && marker.step <= bounds.last_step;
+    if (IsKnobChange(marker) && inside) first = marker.step - kStepsBefore;
+  }
+  return std::max(first, bounds.first_step);
+}
+
+// Locks: mutex_ guards latest_ and status_; it is never held while reading the file.
+class FinishedTrace final : public LiveTrace {
+ public:
+  FinishedTrace(std::unique_ptr<store::FinishedSource> source, std::string folder, std::string name,
+                std::function<void()> on_change)
+      : source_(std::move(source)),
+        folder_(std::move(folder)),
+        name_(std::move(name)),
+        on_change_(std::move(on_change)) {}
+
+  ~FinishedTrace() override {
+    stopping_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Status Start() {
+    store::RowBatch tables;
+    SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
+    const Result<store::StepBounds> bounds = source_->Bounds();
+    if (!bounds.ok()) return bounds.status();
+    store::RowBatch steps;
+    const int64_t first = FirstStepOf(bounds.value(), tables);
+    SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSteps(first, first + kStepsAtOnce - 1, &steps));
+    SnapshotBuilder builder(folder_, name_);
+    builder.Add(tables);
+    builder.Add(steps);
+    if (bounds->end_ns > bounds->start_ns) builder.Extend(bounds->start_ns, bounds->end_ns);
+    latest_ = builder.PublishLoading(State());
+    thread_ = std::thread([this, tables = std::move(tables)] { Load(tables); });
+    return Status::Ok();
+  }
+
+  SnapshotPtr Latest() const override {
+    const std::lock_guard lock(mutex_);
+    return latest_;
+  }
+
+  Status status() const override {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+ private:
+  store::SourceState State() const {
+    return source_->cut() ? store::SourceState::kCut : store::SourceState::kFinished;
+  }
+
+  Status LoadInto(SnapshotBuilder* builder) {
+    while (!stopping_) {
+      const Result<store::RowBatch> batch = source_->ReadNext();
+      if (!batch.ok()) return batch.status();
+      if (store::IsEmpty(batch.value())) return Status::Ok();
+      builder->Add(batch.value());
+    }
+    return Status::Ok();
+  }
+
+  void Load(const store::RowBatch& tables) {
+    SnapshotBuilder builder(folder_, name_);
+    builder.Add(tables);
+    const Status status = LoadInto(&builder);
+    if (stopping_) return;
+    builder.SortOpRuns();
+    // What could be read is shown, with the error.
+    SnapshotPtr snapshot = builder.Publish(State());
+    {
+      const std::lock_guard lock(mutex_);
+      status_ = status;
+      latest_ = std::move(snapshot);
+    }
+    if (on_change_) on_change_();
+  }
+
+  std::unique_ptr<store::FinishedSource> source_;  // of thread_, once that runs
+  const std::string folder_;
+  const std::string name_;
+  const std::function<void()> on_change_;
+  std::atomic<bool> stopping_{false};
+
+  mutable std::mutex mutex_;
+  SnapshotPtr latest_;
+  Status status_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LiveTrace>> OpenFinishedTrace(std::unique_ptr<store::FinishedSource> source,
+                                                     std::string folder, std::string name,
+                                                     std::function<void()> on_change) {
+  auto trace = std::make_unique<FinishedTrace>(std::move(source), std::move(folder),
+                                               std::move(name), std::move(on_change));
+  SHARDSCOPE_RETURN_IF_ERROR(trace->Start());
+  return std::unique_ptr<LiveTrace>(std::move(trace));
+}
+
+}  // namespace shardscope::query

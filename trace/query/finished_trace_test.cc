@@ -1,0 +1,168 @@
+// A large finished trace is read another way than others: the rows must be the same.
+#include "trace/query/finished_trace.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "trace/query/trace_test_util.h"
+#include "trace/store/finished/finished_source.h"
+#include "trace/store/trace_file.h"
+
+namespace shardscope::query {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kSteps = 60;
+constexpr int kOpsAStep = 6;
+constexpr int64_t kStepNs = 10'000;
+
+// Two ranks with two tracks each; rank 1's second track ends its ops in another order than they
+// began. Returns the path of the finished file.
+std::string RecordTrace(const std::string& folder) {
+  auto recorder = OpenRecorder(folder);
+  const int64_t op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const int64_t gather = AddPlanOp(recorder.get(), "AG block0", "all_gather", "communication");
+  std::map<std::pair<int, int>, int64_t> tracks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    recorder->AddRank({rank, "host", 1, "cpu"});
+    tracks[{rank, 0}] = recorder->AddTrack({0, rank, "compute", "compute", 1});
+    tracks[{rank, 1}] = recorder->AddTrack({0, rank, "all_gather", "all_gather", 2});
+  }
+  for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t rank = 0; rank < kRanks; ++rank) {
+      const int64_t from_ns = 1'000'000 + step * kStepNs;
+      for (int64_t at = 0; at < kOpsAStep; ++at) {
+        const bool communication = at % 2 == 1;
+        const int64_t start_ns = from_ns + at * 1'000;
+        const int64_t length_ns = rank == 1 && at == 1 ? 4'500 : 900;
+        record::OpRecord row =
+            OpAt(communication ? gather : op, rank, step, start_ns, start_ns + length_ns);
+        row.run.track = tracks.at({static_cast<int>(rank), communication ? 1 : 0});
+        if (communication) {
+          row.collective = {0,
+                            0,
+                            rank,
+                            step,
+                            "shard",
+                            step * kOpsAStep + at,
+                            "all_gather",
+                            1000,
+                            10,
+                            "fp32",
+                            2,
+                            "shared_memory",
+                            "measured"};
+        }
+        recorder->Record(row);
+        recorder->Record(schema::MemoryEventRow{0, rank, "cpu", start_ns, start_ns,
+                                                at % 2 == 0 ? 64 : -64, "activation", "", op,
+                                                step});
+      }
+      recorder->Record(schema::StepRow{0, rank, step, 1, from_ns, from_ns + kStepNs, 10, 2.5, 1.0});
+    }
+    EXPECT_TRUE(recorder->Flush().ok());
+  }
+  EXPECT_TRUE(recorder->Finish().ok());
+  return recorder->path();
+}
+
+class FinishedTraceTest : public testing::Test {
+ protected:
+  std::unique_ptr<LiveTrace> Open() {
+    auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);
+    EXPECT_TRUE(source.ok() && source.value() != nullptr);
+    auto trace = OpenFinishedTrace(std::move(source).value(), folder_.path(), "test",
+                                   [this] { changed_ = true; });
+    EXPECT_TRUE(trace.ok());
+    return std::move(trace).value();
+  }
+  SnapshotPtr Whole(const LiveTrace& trace) {
+    while (!changed_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return trace.Latest();
+  }
+
+  TestFolder folder_;
+  const std::string path_ = RecordTrace(folder_.path());
+  std::atomic<bool> changed_{false};
+};
+
+TEST_F(FinishedTraceTest, FirstSomeWholeStepsThenEverythingInNewRows) {
+  const std::unique_ptr<LiveTrace> trace = Open();
+  const SnapshotPtr whole = Whole(*trace);
+  ASSERT_TRUE(trace->status().ok());
+  EXPECT_FALSE(whole->loading);
+
+  auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);
+  ASSERT_TRUE(source.ok());
+  store::RowBatch some;
+  ASSERT_TRUE(source.value()->ReadSteps(50, 52, &some).ok());
+  EXPECT_EQ(some.Get<schema::StepRow>().size(), size_t{3 * kRanks});
+  for (const schema::StepRow& step : some.Get<schema::StepRow>()) {
+    size_t count = 0;
+    for (const schema::OpRunRow& run : some.Get<schema::OpRunRow>()) {
+      count += run.rank == step.rank && run.step == step.step ? 1 : 0;
+    }
+    EXPECT_EQ(count, size_t{kOpsAStep});
+  }
+}
+
+TEST_F(FinishedTraceTest, LoadingSnapshotHasTheNewestStepsAndTheWholeExtent) {
+  // The rest may have been read before the first look.
+  SnapshotPtr first;
+  SnapshotPtr whole;
+  for (int attempt = 0; attempt < 100 && (first == nullptr || !first->loading); ++attempt) {
+    changed_ = false;
+    const std::unique_ptr<LiveTrace> trace = Open();
+    first = trace->Latest();
+    whole = Whole(*trace);
+  }
+  EXPECT_TRUE(first->loading);
+  EXPECT_GT(first->generation, whole->generation);  // rows are replaced
+  EXPECT_EQ(first->start_ns, whole->start_ns);
+  EXPECT_EQ(first->end_ns, whole->end_ns);
+  EXPECT_EQ(first->ranks[0].steps.back().step, kSteps - 1);
+  EXPECT_LT(first->ranks[0].op_runs.size(), whole->ranks[0].op_runs.size());
+}
+
+TEST_F(FinishedTraceTest, RowsAreThoseOfTheCommonWay) {
+  const std::unique_ptr<LiveTrace> trace = Open();
+  const SnapshotPtr whole = Whole(*trace);
+  const auto expected = ReadSnapshot(folder_.path());
+  ASSERT_TRUE(expected.ok());
+  const Snapshot& common = *expected.value();
+  EXPECT_EQ(whole->state, common.state);
+  EXPECT_EQ(whole->start_ns, common.start_ns);
+  EXPECT_EQ(whole->end_ns, common.end_ns);
+  EXPECT_EQ(whole->plan_ops.size(), common.plan_ops.size());
+  ASSERT_EQ(whole->ranks.size(), common.ranks.size());
+  for (size_t rank = 0; rank < common.ranks.size(); ++rank) {
+    const RankRows& a = whole->ranks[rank];
+    const RankRows& b = common.ranks[rank];
+    ASSERT_EQ(a.op_runs.size(), size_t{kSteps * kOpsAStep});
+    ASSERT_EQ(a.op_runs.size(), b.op_runs.size());
+    for (size_t at = 0; at < a.op_runs.size(); ++at) {
+      EXPECT_EQ(a.op_runs[at].id, b.op_runs[at].id);
+      EXPECT_EQ(a.op_runs[at].ended_ns, b.op_runs[at].ended_ns);
+      EXPECT_EQ(a.op_runs[at].track, b.op_runs[at].track);
+    }
+    EXPECT_EQ(a.steps.size(), b.steps.size());
+    ASSERT_EQ(a.collectives.size(), b.collectives.size());
+    EXPECT_EQ(a.collectives.back().op_run, b.collectives.back().op_run);
+    ASSERT_EQ(a.memory.size(), b.memory.size());
+    int64_t live = 0;
+    for (const MemoryEvent& event : a.memory) live += event.bytes;
+    EXPECT_EQ(live, 0);
+  }
+}
+
+TEST_F(FinishedTraceTest, SmallTracesAreNotForIt) {
+  const auto source = store::FinishedSource::Open(store::TraceFileOf(path_));
+  ASSERT_TRUE(source.ok());
+  EXPECT_EQ(source.value(), nullptr);
+}
+
+}  // namespace
+}  // namespace shardscope::query

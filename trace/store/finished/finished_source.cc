@@ -1,0 +1,301 @@
+#include "trace/store/finished/finished_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "trace/store/writer.h"
+
+namespace shardscope::store {
+namespace {
+
+constexpr size_t kRowsAtATime = 100'000;  // of the large tables each
+
+// Rows of a statement, one after the other.
+template <typename Row>
+class Cursor {
+ public:
+  static Result<Cursor> Open(TraceReader* reader, const std::string& condition) {
+    Result<Statement> select =
+        reader->database().Prepare(fmt::format("{} {}", schema::TableOf<Row>::kSelect, condition));
+    if (!select.ok()) return select.status();
+    return Cursor(std::move(select).value());
+  }
+  Statement& statement() { return select_; }
+
+  // false at the end.
+  Result<bool> Next() {
+    const Result<bool> row = select_.Step();
+    if (row.ok() && row.value()) row_ = ReadRow<Row>(select_);
+    return row;
+  }
+  const Row& row() const { return row_; }
+
+ private:
+  explicit Cursor(Statement select) : select_(std::move(select)) {}
+
+  Statement select_;
+  Row row_;
+};
+
+template <typename Row>
+Status ReadInto(Cursor<Row>* cursor, RowBatch* batch) {
+  while (true) {
+    const Result<bool> more = cursor->Next();
+    if (!more.ok()) return more.status();
+    if (!more.value()) return Status::Ok();
+    batch->Get<Row>().push_back(cursor->row());
+  }
+}
+
+// Row types whose tables ReadSmallTables() leaves to the others.
+template <typename Row>
+constexpr bool IsLarge() {
+  return std::is_same_v<Row, schema::StepRow> || std::is_same_v<Row, schema::OpRunRow> ||
+         std::is_same_v<Row, schema::CollectiveRow> ||
+         std::is_same_v<Row, schema::MemoryEventRow> || std::is_same_v<Row, schema::SpanRow> ||
+         std::is_same_v<Row, schema::CounterRow> || std::is_same_v<Row, schema::FlowRow>;
+}
+
+}  // namespace
+
+// The op runs of the file by id. Has a connection of its own, so that any one thread may use it.
+class FinishedSource::OpRuns {
+ public:
+  static Result<std::unique_ptr<OpRuns>> Open(const std::string& path,
+                                              const std::vector<int64_t>& tracks) {
+    Result<TraceReader> reader = TraceReader::Open(path);
+    if (!reader.ok()) return reader.status();
+    auto op_runs = std::make_unique<OpRuns>();
+    op_runs->reader_ = std::move(reader).value();
+    op_runs->cursors_.reserve(tracks.size());
+    for (const int64_t track : tracks) {
+      auto cursor = Cursor<schema::OpRunRow>::Open(&op_runs->reader_,
+                                                   "WHERE track = ? ORDER BY started_ns, id");
+      if (!cursor.ok()) return cursor.status();
+      cursor->statement().Bind(1, track);
+      op_runs->cursors_.push_back(std::move(cursor).value());
+      SHARDSCOPE_RETURN_IF_ERROR(op_runs->Advance(op_runs->cursors_.size() - 1));
+    }
+    return op_runs;
+  }
+
+  Result<RowBatch> Read() {
+    RowBatch batch;
+    std::vector<schema::OpRunRow>& rows = batch.Get<schema::OpRunRow>();
+    rows.reserve(std::min(kRowsAtATime, size_t{1} << 20));
+    while (!heap_.empty() && rows.size() < kRowsAtATime) {
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      const size_t cursor = heap_.back().second;
+      heap_.pop_back();
+      rows.push_back(cursors_[cursor].row());
+      const Status advanced = Advance(cursor);
+      if (!advanced.ok()) return advanced;
+    }
+    return batch;
+  }
+
+ private:
+  Status Advance(size_t cursor) {
+    const Result<bool> more = cursors_[cursor].Next();
+    if (!more.ok()) return more.status();
+    if (!more.value()) return Status::Ok();
+    heap_.emplace_back(cursors_[cursor].row().id, cursor);
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+    return Status::Ok();
+  }
+
+  TraceReader reader_;
+  std::vector<Cursor<schema::OpRunRow>> cursors_;
+  std::vector<std::pair<int64_t, size_t>> heap_;  // id of a cursor's row, smallest in front
+};
+
+// Steps, then collectives, then memory events.
+class FinishedSource::Others {
+ public:
+  static Result<std::unique_ptr<Others>> Open(const std::string& path) {
+    Result<TraceReader> reader = TraceReader::Open(path);
+    if (!reader.ok()) return reader.status();
+    auto others = std::make_unique<Others>();
+    others->reader_ = std::move(reader).value();
+    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->steps_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->collectives_));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        Start("ORDER BY rank, executed_ns, id", &others->reader_, &others->memory_));
+    return others;
+  }
+
+  Result<RowBatch> Read() {
+    RowBatch batch;
+    size_t left = kRowsAtATime;
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&steps_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&collectives_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&memory_, &left, &batch));
+    return batch;
+  }
+
+ private:
+  template <typename Row>
+  static Status Start(const std::string& order, TraceReader* reader,
+                      std::unique_ptr<Cursor<Row>>* cursor) {
+    auto opened = Cursor<Row>::Open(reader, order);
+    if (!opened.ok()) return opened.status();
+    *cursor = std::make_unique<Cursor<Row>>(std::move(opened).value());
+    return Status::Ok();
+  }
+  // Lets a cursor go at its end: a statement that is stepped again would begin anew.
+  template <typename Row>
+  static Status Drain(std::unique_ptr<Cursor<Row>>* cursor, size_t* left, RowBatch* batch) {
+    while (*cursor != nullptr && *left > 0) {
+      const Result<bool> more = (*cursor)->Next();
+      if (!more.ok()) return more.status();
+      if (!more.value()) {
+        cursor->reset();
+        return Status::Ok();
+      }
+      batch->Get<Row>().push_back((*cursor)->row());
+      --*left;
+    }
+    return Status::Ok();
+  }
+
+  TraceReader reader_;
+  std::unique_ptr<Cursor<schema::StepRow>> steps_;
+  std::unique_ptr<Cursor<schema::CollectiveRow>> collectives_;
+  std::unique_ptr<Cursor<schema::MemoryEventRow>> memory_;
+};
+
+FinishedSource::~FinishedSource() {
+  if (next_op_runs_.valid()) next_op_runs_.wait();
+  if (next_others_.valid()) next_others_.wait();
+}
+
+Result<std::unique_ptr<FinishedSource>> FinishedSource::Open(const TraceFile& file,
+                                                             int64_t least_bytes) {
+  const std::string path = file.FinishedPath();
+  if (!Exists(path) || DatabaseBytes(path) < least_bytes) return std::unique_ptr<FinishedSource>();
+  Result<TraceReader> reader = TraceReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  std::unique_ptr<FinishedSource> source(new FinishedSource());
+  source->reader_ = std::move(reader).value();
+  Database& database = source->reader_.database();
+  const Result<int64_t> bounded = database.QueryInteger(
+      fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep));
+  if (!bounded.ok()) return bounded.status();
+  if (bounded.value() > 0) return std::unique_ptr<FinishedSource>();
+  const Result<std::string> state =
+      database.QueryText("SELECT value FROM meta WHERE key = 'state'");
+  if (!state.ok()) return state.status();
+  source->cut_ = state.value() == "cut";
+  return source;
+}
+
+Result<StepBounds> FinishedSource::Bounds() {
+  Result<Statement> select = reader_.database().Prepare(
+      "SELECT min(step), max(step), min(start_ns), max(end_ns) FROM step HAVING count(*) > 0");
+  if (!select.ok()) return select.status();
+  const Result<bool> row = select->Step();
+  if (!row.ok()) return row.status();
+  if (!row.value()) return StepBounds{};
+  return StepBounds{select->Integer(0), select->Integer(1), select->Integer(2), select->Integer(3)};
+}
+
+Status FinishedSource::ReadSmallTables(RowBatch* batch) {
+  Status status;
+  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    if constexpr (!IsLarge<Row>()) {
+      if (!status.ok()) return;
+      status =
+          reader_.ReadAll<Row>([batch](Row&& row) { batch->Get<Row>().push_back(std::move(row)); })
+              .status();
+    }
+  });
+  return status;
+}
+
+// One search a track: an index on nothing but the track's own order.
+Result<std::vector<int64_t>> FinishedSource::Tracks() {
+  Result<Statement> next =
+      reader_.database().Prepare("SELECT track FROM op_run WHERE track > ? ORDER BY track LIMIT 1");
+  if (!next.ok()) return next.status();
+  std::vector<int64_t> tracks;
+  while (true) {
+    next->Bind(1, tracks.empty() ? INT64_MIN : tracks.back());
+    const Result<bool> row = next->Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) return tracks;
+    tracks.push_back(next->Integer(0));
+    next->Reset();
+  }
+}
+
+Status FinishedSource::ReadOpRuns(int64_t from_ns, int64_t to_ns, RowBatch* batch) {
+  const Result<std::vector<int64_t>> tracks = Tracks();
+  if (!tracks.ok()) return tracks.status();
+  for (const int64_t track : tracks.value()) {
+    auto cursor = Cursor<schema::OpRunRow>::Open(
+        &reader_, "WHERE track = ? AND started_ns BETWEEN ? AND ? ORDER BY started_ns, id");
+    if (!cursor.ok()) return cursor.status();
+    cursor->statement().Bind(1, track);
+    cursor->statement().Bind(2, from_ns);
+    cursor->statement().Bind(3, to_ns);
+    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&cursor.value(), batch));
+  }
+  std::vector<schema::OpRunRow>& rows = batch->Get<schema::OpRunRow>();
+  std::sort(rows.begin(), rows.end(),
+            [](const schema::OpRunRow& a, const schema::OpRunRow& b) { return a.id < b.id; });
+  return Status::Ok();
+}
+
+Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch) {
+  auto steps = Cursor<schema::StepRow>::Open(&reader_, "WHERE step BETWEEN ? AND ? ORDER BY id");
+  if (!steps.ok()) return steps.status();
+  steps->statement().Bind(1, first_step);
+  steps->statement().Bind(2, last_step);
+  SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&steps.value(), batch));
+  int64_t from_ns = INT64_MAX;
+  int64_t to_ns = INT64_MIN;
+  for (const schema::StepRow& step : batch->Get<schema::StepRow>()) {
+    from_ns = std::min(from_ns, step.start_ns);
+    to_ns = std::max(to_ns, step.end_ns);
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(ReadOpRuns(from_ns, to_ns, batch));
+  auto collective = Cursor<schema::CollectiveRow>::Open(&reader_, "WHERE op_run = ?");
+  if (!collective.ok()) return collective.status();
+  for (const schema::OpRunRow& run : batch->Get<schema::OpRunRow>()) {
+    collective->statement().Bind(1, run.id);
+    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&collective.value(), batch));
+    collective->statement().Reset();
+  }
+  return Status::Ok();
+}
+
+Result<RowBatch> FinishedSource::ReadNext() {
+  if (op_runs_ == nullptr) {
+    const Result<std::vector<int64_t>> tracks = Tracks();
+    if (!tracks.ok()) return tracks.status();
+    auto op_runs = OpRuns::Open(reader_.database().path(), tracks.value());
+    if (!op_runs.ok()) return op_runs.status();
+    auto others = Others::Open(reader_.database().path());
+    if (!others.ok()) return others.status();
+    op_runs_ = std::move(op_runs).value();
+    others_ = std::move(others).value();
+  }
+  const auto start = [this] {
+    next_op_runs_ = std::async(std::launch::async, [this] { return op_runs_->Read(); });
+    next_others_ = std::async(std::launch::async, [this] { return others_->Read(); });
+  };
+  if (!next_op_runs_.valid()) start();
+  Result<RowBatch> op_runs = next_op_runs_.get();
+  Result<RowBatch> others = next_others_.get();
+  if (!op_runs.ok()) return op_runs.status();
+  if (!others.ok()) return others.status();
+  RowBatch batch = std::move(others).value();
+  batch.Get<schema::OpRunRow>() = std::move(op_runs->Get<schema::OpRunRow>());
+  start();
+  return batch;
+}
+
+}  // namespace shardscope::store

@@ -1,0 +1,68 @@
+// FinishedSource: the rows of one large finished trace file, as fast as two threads read them, and
+// those of a few steps at once.
+//
+// A Source (source.h) gives rows in the order of their ids, which for a clustered table means one
+// search a row. Here op runs come from one cursor a track, each in the order of the file, merged by
+// id; memory events come in the order of the file: by rank, then time. Rows of spans, counters and
+// flows are left out: Snapshots have none.
+//
+// Used by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "trace/base/status.h"
+#include "trace/store/reader.h"
+
+namespace shardscope::store {
+
+// Of all steps of all ranks.
+struct StepBounds {
+  int64_t first_step = 0;
+  int64_t last_step = -1;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+class FinishedSource {
+ public:
+  // Of a file with some 150,000 op runs; below this the common way is quick enough.
+  static constexpr int64_t kLargeBytes = 32 << 20;
+
+  // nullptr if the file is not one for this class: live, bounded in size, or smaller.
+  static Result<std::unique_ptr<FinishedSource>> Open(const TraceFile& file,
+                                                      int64_t least_bytes = kLargeBytes);
+  ~FinishedSource();
+
+  bool cut() const { return cut_; }
+  Result<StepBounds> Bounds();
+
+  // All rows of the tables that stay small: meta to plan_edge, and marker.
+  Status ReadSmallTables(RowBatch* batch);
+
+  // Step rows, op runs and collectives of the steps [first_step, last_step].
+  Status ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch);
+
+  // The next part of the large tables; empty at the end. Reads ahead on two threads.
+  Result<RowBatch> ReadNext();
+
+ private:
+  class OpRuns;
+  class Others;
+
+  FinishedSource() = default;
+  Status ReadOpRuns(int64_t from_ns, int64_t to_ns, RowBatch* batch);
+  Result<std::vector<int64_t>> Tracks();
+
+  TraceReader reader_;  // of the calling thread
+  bool cut_ = false;
+  std::unique_ptr<OpRuns> op_runs_;
+  std::unique_ptr<Others> others_;
+  std::future<Result<RowBatch>> next_op_runs_;  // started; last: they use the two above
+  std::future<Result<RowBatch>> next_others_;
+};
+
+}  // namespace shardscope::store
