@@ -1,10 +1,8 @@
 """Spaces, Chinese characters, symbolic links and very long paths, through every program that takes a path."""
 
-import json
-import re
 import unittest
 
-from programs import APP, Control, ProgramTest, interrupt
+from programs import APP, Control, ProgramTest, control_socket, interrupt
 
 NAME = "\u8bad\u7ec3 \u8fd0\u884c 'a\" $b"  # Chinese, spaces, quotes
 
@@ -12,7 +10,7 @@ NAME = "\u8bad\u7ec3 \u8fd0\u884c 'a\" $b"  # Chinese, spaces, quotes
 class PathsTest(ProgramTest):
     def assert_readable(self, run):
         self.assertEqual(self.report(run)["state"], "finished")
-        rows = json.loads(self.run_program(APP, "sql", run, "SELECT count(*) AS n FROM step", "--json").stdout)
+        rows = self.sql(run, "SELECT count(*) AS n FROM step")
         self.assertEqual(rows, [{"n": 6}])
         picture = self.root / "\u56fe \u7247.png"
         self.run_program(APP, "shot", run, "-o", picture)
@@ -88,8 +86,7 @@ class PathsTest(ProgramTest):
         name = "/".join(["\u957f" * 30] * 3)  # 272 bytes
         run, process = self.start_training(name, "train.steps=1000000")
         self.wait_for_steps(run, 1)
-        path = re.search(r'control_socket = "(.*)"', (run / "run.toml").read_text()).group(1)
-        self.assertLessEqual(len(path.encode()), 107)
+        self.assertLessEqual(len(control_socket(run).encode()), 107)
         control = Control(run)
         self.addCleanup(control.close)
         self.assertTrue(control.ask(get="status")["ok"])

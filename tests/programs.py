@@ -98,15 +98,17 @@ def is_steerable(run):
     return (run / "run.toml").exists() and "control_socket" in (run / "run.toml").read_text()
 
 
+def control_socket(run):
+    return re.search(r'control_socket\s*=\s*["\'](.*?)["\']', (run / "run.toml").read_text()).group(1)
+
+
 class Control:
     """A plain client of the control socket, as a user's script would write it."""
 
     def __init__(self, run):
-        text = (run / "run.toml").read_text()
-        path = re.search(r'control_socket\s*=\s*["\'](.*?)["\']', text).group(1)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(30)
-        self.socket.connect(path)
+        self.socket.connect(control_socket(run))
+        self.socket.settimeout(30)  # set before, a crowd at the door would make connect() fail at once
         self.file = self.socket.makefile("r")
         self.hello = json.loads(self.file.readline())
         self.next_id = 1
