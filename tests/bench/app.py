@@ -14,29 +14,12 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
+from figures import Table  # noqa: E402
 
 FRAME_BUDGET_MS = {"1 M": 2.0, "10 M": 6.0}
 FIRST_FRAME_BUDGET_S = {"1 M": 0.5, "10 M": 1.0}
 OPEN_RUNS = 3
 IDLE_S = 20
-
-
-def verdict(good):
-    return "PASS" if good else "MISS"
-
-
-class Table:
-    def __init__(self):
-        self.rows = []
-
-    def add(self, what, measured, budget="", good=None):
-        self.rows.append((what, measured, budget, "" if good is None else verdict(good)))
-
-    def print(self):
-        print("| | measured | budget | |\n|---|---|---|---|")
-        # Misses first.
-        for row in sorted(self.rows, key=lambda row: row[3] != "MISS"):
-            print("| " + " | ".join(row) + " |")
 
 
 def bench(options, *arguments):

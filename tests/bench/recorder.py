@@ -16,26 +16,10 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
+from figures import Table  # noqa: E402
 from programs import Control, interrupt, is_steerable  # noqa: E402
 
 BUCKETS = ("< 100 ns", "< 1 us", "< 10 us", "< 100 us", "< 1 ms", "1 ms or more")
-
-
-def verdict(good):
-    return "PASS" if good else "MISS"
-
-
-class Table:
-    def __init__(self):
-        self.rows = []
-
-    def add(self, what, measured, budget="", good=None):
-        self.rows.append((what, measured, budget, "" if good is None else verdict(good)))
-
-    def print(self):
-        print("| | measured | budget | |\n|---|---|---|---|")
-        for row in self.rows:
-            print("| " + " | ".join(row) + " |")
 
 
 def bench(options, *arguments):
