@@ -37,7 +37,7 @@ HEADERS = [
     ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo")),
     ("SQLite", r"sqlite3", ("trace/store",)),
     ("Dear ImGui", r"(imgui|implot|GLFW/|GL/|EGL/)", ("ui", "tests")),
-    ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "trace/record")),
+    ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "trace/record", "tests")),
 ]
 CODE_FOLDERS = ("app", "engine", "trace", "ui", "tests")
 UNNAMED = {"build", "runs", "__pycache__"}

@@ -28,7 +28,7 @@ void StopCupti() {
                       counts.damaged_buffers);
   recording.CountLost("cupti", "CUPTI lost the times of kernels or copies",
                       gpu->spans->without_times());
-  if (counts.fatal) recording.SourceOff("cupti", "partial", "CUPTI met an error and stopped");
+  if (counts.fatal) recording.State("cupti", "partial", "CUPTI met an error and stopped");
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ void AttachCuda() {
   if (recording == nullptr || gpu != nullptr) return;
   const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti();
   if (!functions.ok()) {
-    recording->SourceOff("cupti", "off", functions.message());
+    recording->State("cupti", "off", functions.message());
     return;
   }
   const SignalsBlocked blocked;
@@ -49,7 +49,7 @@ void AttachCuda() {
         to->Add(batch, names);
       });
   if (!session.ok()) {
-    recording->SourceOff("cupti", "off", session.message());
+    recording->State("cupti", "off", session.message());
     return;
   }
   gpu = new Gpu{recording, std::move(spans), std::move(session).value()};

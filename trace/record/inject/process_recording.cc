@@ -136,12 +136,13 @@ void ProcessRecording::SourceOn(std::string_view source) {
     const std::lock_guard lock(mutex_);
     if (!sources_on_.emplace(source).second) return;
   }
-  recorder_->AddCapability({0, std::string(source), "on", "", 0});
+  State(source, "on", "");
 }
 
-void ProcessRecording::SourceOff(std::string_view source, std::string_view status,
-                                 std::string_view reason) {
+void ProcessRecording::State(std::string_view source, std::string_view status,
+                             std::string_view reason) {
   recorder_->AddCapability({0, std::string(source), std::string(status), std::string(reason), 0});
+  (void)recorder_->Flush();  // however short the program is
 }
 
 void ProcessRecording::CountLost(std::string_view source, std::string_view reason,

@@ -59,8 +59,8 @@ class ProcessRecording {
 
   // A source began: its capability row says so, once.
   void SourceOn(std::string_view source);
-  // It could not, or not fully.
-  void SourceOff(std::string_view source, std::string_view status, std::string_view reason);
+  // A capability row: on, off or partial, and why. On disk when this returns.
+  void State(std::string_view source, std::string_view status, std::string_view reason);
   // Records that a source itself lost; told with the end of the process.
   void CountLost(std::string_view source, std::string_view reason, int64_t records);
 

@@ -1,0 +1,139 @@
+// What record_test.py records: `recorded_program MODE`. Every mode says on stdout what it did.
+#include <dlfcn.h>
+#include <nvtx3/nvToolsExt.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "tests/record/fake_nccl.h"
+#include "tests/record/ranges_library.h"
+
+namespace {
+
+void Range(const char* name) {
+  nvtxRangePushA(name);
+  nvtxRangePop();
+}
+
+int Ranges() {
+  for (int i = 0; i < 3; ++i) {
+    nvtxRangePushA("step");
+    nvtxRangePushW(L"forward é");
+    usleep(2000);
+    nvtxRangePop();
+    nvtxRangePop();
+  }
+  nvtxDomainHandle_t domain = nvtxDomainCreateA("library");
+  nvtxEventAttributes_t event = {};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = nvtxDomainRegisterStringA(domain, "registered");
+  nvtxDomainRangePushEx(domain, &event);
+  nvtxDomainRangePop(domain);
+  nvtxMarkA("mark");
+  // Starts here, ends on another thread.
+  const nvtxRangeId_t crossing = nvtxRangeStartA("crossing");
+  std::thread([crossing] {
+    Range("on a thread");
+    nvtxRangeEnd(crossing);
+  }).join();
+  nvtxRangePop();  // one too many
+  // Two copies of NVTX whose ranges cross on one thread.
+  nvtxRangePushA("outer of program");
+  PushInLibrary("inner of library");
+  usleep(2000);
+  nvtxRangePop();
+  usleep(20000);
+  PopInLibrary();
+  return 0;
+}
+
+int Fork() {
+  Range("before fork");
+  const pid_t child = fork();
+  if (child == 0) {
+    Range("in child");
+    std::exit(0);  // with all handlers of exit
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  Range("after fork");
+  return status;
+}
+
+int Exec(const char* program) {
+  Range("before exec");
+  execl(program, program, "ranges", nullptr);
+  return 1;
+}
+
+// Ranges until a signal comes.
+int Endless() {
+  Range("first");
+  usleep(300000);  // several batches of the recorder
+  std::printf("ready\n");
+  std::fflush(stdout);
+  while (true) {
+    Range("endless");
+    usleep(1000);
+  }
+}
+
+int QuickExit() {
+  Range("first");
+  usleep(300000);
+  std::fflush(stdout);
+  _exit(7);
+}
+
+// As libcuda does in cuInit.
+int Cuda() {
+  void* library = dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return 1;
+  auto* initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+  return initialize != nullptr && initialize() == 1 ? 0 : 1;
+}
+
+// Its threads take no signal: those that this library starts must not either.
+int Threads() {
+  Range("first");
+  signal(SIGUSR1, [](int) {
+    // The main thread's name is the program's.
+    char name[16] = {};
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    const char* said = std::strcmp(name, "recorder") == 0 ? "recorder\n" : "program\n";
+    (void)!write(1, said, std::strlen(said));
+  });
+  sigset_t usr1;
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+  kill(getpid(), SIGUSR1);  // pending, unless some other thread takes it
+  usleep(50000);
+  pthread_sigmask(SIG_UNBLOCK, &usr1, nullptr);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view mode = argc > 1 ? argv[1] : "";
+  if (mode == "ranges") return Ranges();
+  if (mode == "fork") return Fork();
+  if (mode == "exec") return Exec(argv[0]);
+  if (mode == "endless") return Endless();
+  if (mode == "quick_exit") return QuickExit();
+  if (mode == "cuda") return Cuda();
+  if (mode == "signals") return Threads();
+  if (mode == "nccl5") return DrivePlugin(5) ? 0 : 1;
+  if (mode == "nccl4") return DrivePlugin(4) ? 0 : 1;
+  std::fprintf(stderr, "recorded_program: no mode '%s'\n", argc > 1 ? argv[1] : "");
+  return 2;
+}

@@ -1,0 +1,351 @@
+"""`shardscope record`: any program runs as it would alone, and leaves a trace that can be opened."""
+
+import json
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+from programs import APP, BIN, TIMEOUT_S, ProgramTest
+
+PROGRAM = BIN.parent / "tests" / "recorded_program"
+LIBRARY = BIN / "libshardscope_inject.so"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "shardscope"
+PYTORCH = CACHE / "pytorch" / "bin" / "python"
+
+# What a program may find on the machine where it is recorded: the C library.
+SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
+DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "ncclProfiler_v4", "ncclProfiler_v5"}
+
+
+@unittest.skipUnless(LIBRARY.exists(), "a build with sanitizers has no library to inject")
+class RecordTest(ProgramTest):
+    def record(self, *command, options=(), environment=None, check=None, name="run"):
+        """Runs COMMAND recorded; the folder of its run and how it ended."""
+        run = self.root / name
+        arguments = [APP, "record", "-o", run, *options, "--", *command]
+        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=TIMEOUT_S,
+                              env={**os.environ, **(environment or {})})
+        if check is not None:
+            self.assertEqual(done.returncode, check, done.stderr)
+        return run, done
+
+    def start(self, *command, options=(), name="run"):
+        run = self.root / name
+        process = subprocess.Popen([str(a) for a in (APP, "record", "-o", run, *options, "--", *command)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        def stop():
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+        self.addCleanup(stop)
+        return run, process
+
+    def recorded(self, run):
+        return self.report(run)["recorded"]
+
+    def programs(self, run):
+        return [p for p in self.recorded(run)["processes"] if not p["launcher"]]
+
+    def sources(self, run):
+        return {row["source"]: row["status"] for row in self.recorded(run)["sources"]}
+
+    def counts(self, run):
+        return {row["name"]: row["count"] for row in self.recorded(run)["spans"]}
+
+    def sql(self, run, query):
+        return json.loads(self.run_program(APP, "sql", run, query, "--json").stdout)
+
+    def notes(self, run):
+        return [marker["new_value"] for marker in self.report(run)["markers"]]
+
+
+class ProgramsPassThrough(RecordTest):
+    def test_exit_code_and_output_are_the_programs(self):
+        for command, code, out in ((["sleep", "0.1"], 0, ""), (["false"], 1, ""),
+                                   ([sys.executable, "-c", "print('hi'); raise SystemExit(3)"], 3, "hi\n")):
+            with self.subTest(command=command):
+                run, done = self.record(*command, check=code, name=command[0].rpartition("/")[2])
+                self.assertEqual(done.stdout, out)
+                line, = done.stderr.splitlines()  # where the trace is, and what to do with it
+                self.assertIn(f"shardscope report '{run}'", line)
+                self.assertEqual(self.report(run)["state"], "finished")
+                self.assertEqual(self.programs(run), [])
+                self.assertEqual(self.sources(run), {"cupti": "off", "nccl": "off", "nvtx": "off"})
+                self.assertIn(f"exit code {code}", self.notes(run)[-1])
+                text = self.run_program(APP, "report", run).stdout
+                self.assertIn(" ".join(command), text)
+                self.assertIn("no process used NVTX", text)
+
+    def test_a_program_that_is_not_there(self):
+        run, done = self.record("nonexistent", "-x", check=127)
+        self.assertEqual(done.stderr, "shardscope record: there is no program 'nonexistent': nothing was run\n")
+        self.assertFalse(run.exists())
+
+    def test_a_file_that_is_no_program(self):
+        run, done = self.record(self.data, check=126)
+        self.assertIn("cannot start", done.stderr)
+        self.assertIn("cannot start", self.notes(run)[0])
+
+    def test_a_run_is_not_written_over(self):
+        run, _ = self.record("true", check=0)
+        before = sorted(p.name for p in run.iterdir())
+        _, done = self.record("true", check=125)
+        self.assertIn("holds a run already", done.stderr)
+        self.assertEqual(sorted(p.name for p in run.iterdir()), before)
+
+    def test_input_passes_through(self):
+        done = subprocess.run([APP, "record", "-o", self.root / "run", "--", "cat"], input="a\nb\n", capture_output=True,
+                              text=True, timeout=TIMEOUT_S)
+        self.assertEqual((done.returncode, done.stdout), (0, "a\nb\n"))
+
+    def test_signals_reach_the_program(self):
+        script = "import signal, sys, time\nfor s in (2, 15, 10): signal.signal(s, lambda n, _: sys.exit(40 + n))\n" \
+                 "print('ready', flush=True)\ntime.sleep(60)"
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            with self.subTest(signal=number):
+                _, process = self.start(sys.executable, "-c", script, name=number.name)
+                self.assertEqual(process.stdout.readline(), "ready\n")
+                process.send_signal(number)
+                self.assertEqual(process.wait(TIMEOUT_S), 40 + number)
+
+    def test_a_program_ended_by_a_signal_ends_the_launcher_likewise(self):
+        run, process = self.start("sh", "-c", "kill -TERM $$")
+        self.assertEqual(process.wait(TIMEOUT_S), -signal.SIGTERM)
+        self.assertIn("signal 15", self.notes(run)[-1])
+
+    def test_stop_and_continue(self):
+        run, process = self.start("sh", "-c", "echo $$; read line; echo $line")
+        child = int(process.stdout.readline())
+
+        def state(pid):
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+        process.send_signal(signal.SIGTSTP)
+        self.wait_for(lambda: state(child) == "T" and state(process.pid) == "T", "both to stop")
+        process.send_signal(signal.SIGCONT)
+        self.wait_for(lambda: state(child) != "T" and state(process.pid) != "T", "both to go on")
+
+    def test_the_terminals_interrupt_arrives_once(self):
+        script = "import signal, time\nn = []\nsignal.signal(2, lambda *_: n.append(1))\nprint('ready', flush=True)\n" \
+                 "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: time.sleep(0.05)\nprint(len(n), 'interrupts')"
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(APP, [str(APP), "record", "-o", str(self.root / "run"), "--", sys.executable, "-c", script])
+        with os.fdopen(terminal, "rb", buffering=0) as screen:
+            seen = b""
+            while b"ready" not in seen:
+                seen += screen.read(1000)
+            os.write(terminal, b"\x03")
+            try:
+                while chunk := screen.read(1000):
+                    seen += chunk
+            except OSError:
+                pass  # the terminal's other end is closed
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        self.assertIn(b"1 interrupts", seen)
+
+    def test_what_the_program_finds_in_its_environment(self):
+        script = "import os, json; print(json.dumps(dict(os.environ)))"
+        _, done = self.record(sys.executable, "-c", script, check=0)
+        found = json.loads(done.stdout)
+        for variable in ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH", "NCCL_PROFILER_PLUGIN"):
+            self.assertEqual(pathlib.Path(found[variable]).resolve(), LIBRARY.resolve())
+        self.assertEqual(found["CUDA_DEVICE_MAX_CONNECTIONS"], "32")
+
+        run, done = self.record(sys.executable, "-c", script, check=0, name="taken",
+                                environment={"CUDA_DEVICE_MAX_CONNECTIONS": "1", "NVTX_INJECTION64_PATH": "/other/tool.so"})
+        found = json.loads(done.stdout)
+        self.assertEqual((found["CUDA_DEVICE_MAX_CONNECTIONS"], found["NVTX_INJECTION64_PATH"]), ("1", "/other/tool.so"))
+        self.assertIn("/other/tool.so", self.run_program(APP, "report", run).stdout)
+
+
+class InjectedLibrary(RecordTest):
+    def test_it_needs_only_the_c_library_and_shows_only_its_doors(self):
+        needed = self.run_program("readelf", "-d", LIBRARY).stdout
+        libraries = {line.split("[")[1].rstrip("]") for line in needed.splitlines() if "(NEEDED)" in line}
+        self.assertLessEqual(libraries, SYSTEM_LIBRARIES)
+        symbols = self.run_program("nm", "-D", "--defined-only", LIBRARY).stdout
+        self.assertEqual({line.split()[-1] for line in symbols.splitlines()}, DOORS)
+
+    def test_ranges(self):
+        run, _ = self.record(PROGRAM, "ranges", check=0, environment={"RANK": "3", "WORLD_SIZE": "8", "NCCL_ALGO": "Ring"})
+        counts = self.counts(run)
+        for name, count in {"step": 3, "forward é": 3, "library: registered": 1, "mark": 1, "crossing": 1, "on a thread": 1,
+                            "outer of program": 1, "inner of library": 1, "process": 1}.items():
+            self.assertEqual(counts.get(name), count, name)
+        self.assertEqual(self.sources(run), {"nvtx": "on", "nccl": "off", "cupti": "off"})
+        program, = self.programs(run)
+        self.assertEqual((program["rank"], program["state"]), (3, "finished"))
+        self.assertIn("ranges", program["command"])
+        nested = self.sql(run, "SELECT count(*) AS n FROM span a JOIN string x ON x.id = a.name_string AND x.text = 'step' "
+                               "JOIN span b ON b.track = a.track AND b.start_ns >= a.start_ns AND "
+                               "b.start_ns + b.duration_ns <= a.start_ns + a.duration_ns "
+                               "JOIN string y ON y.id = b.name_string AND y.text = 'forward é'")
+        self.assertEqual(nested, [{"n": 3}])
+        # Two copies of NVTX whose ranges cross: each pop ends the range of its own copy.
+        lengths = {row["name"]: row["total_ns"] for row in self.recorded(run)["spans"]}
+        self.assertGreater(lengths["inner of library"], lengths["outer of program"])
+        threads = self.sql(run, "SELECT DISTINCT t.name FROM span s JOIN track t ON t.id = s.track JOIN string n ON "
+                                "n.id = s.name_string WHERE n.text IN ('step', 'on a thread')")
+        self.assertEqual(len(threads), 2)
+        settings = self.sql(run, "SELECT key, value FROM config WHERE key = 'env.NCCL_ALGO'")
+        self.assertEqual(settings, [{"key": "env.NCCL_ALGO", "value": "Ring"}])
+
+    def test_the_library_without_a_launcher_records_nothing(self):
+        environment = {**os.environ, "NVTX_INJECTION64_PATH": str(LIBRARY), "NCCL_PROFILER_PLUGIN": str(LIBRARY),
+                       "CUDA_INJECTION64_PATH": str(LIBRARY)}
+        environment.pop("SHARDSCOPE_RECORD_RUN", None)
+        for mode in ("ranges", "nccl5", "cuda"):
+            done = subprocess.run([PROGRAM, mode], env=environment, cwd=self.root, capture_output=True, timeout=TIMEOUT_S)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertEqual([p.name for p in self.root.iterdir()], ["data.txt"])
+
+    def test_a_folder_that_cannot_be_written_does_not_stop_the_program(self):
+        environment = {**os.environ, "NVTX_INJECTION64_PATH": str(LIBRARY), "SHARDSCOPE_RECORD_RUN": "/nowhere/at/all"}
+        done = subprocess.run([PROGRAM, "ranges"], env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("is not recorded", done.stderr)
+
+    def test_a_forked_child_is_not_recorded(self):
+        run, _ = self.record(PROGRAM, "fork", check=0)
+        program, = self.programs(run)
+        self.assertEqual(program["state"], "finished")
+        counts = self.counts(run)
+        self.assertEqual((counts.get("before fork"), counts.get("in child"), counts.get("after fork")), (1, None, 1))
+
+    def test_exec_begins_a_new_file(self):
+        run, _ = self.record(PROGRAM, "exec", check=0)
+        before, after = sorted(self.programs(run), key=lambda p: p["state"])
+        self.assertEqual((before["state"], after["state"]), ("cut", "finished"))
+        self.assertEqual(before["pid"], after["pid"])
+        self.assertEqual(self.counts(run)["step"], 3)
+
+    def test_an_exit_without_handlers_loses_only_the_last_batch(self):
+        run, _ = self.record(PROGRAM, "quick_exit", check=7)
+        self.assertEqual([p["state"] for p in self.programs(run)], ["cut"])
+        self.assertEqual(self.counts(run).get("first"), 1)
+        self.assertEqual(self.sources(run)["nvtx"], "on")
+
+    def test_a_killed_program_loses_only_the_last_batch(self):
+        run, process = self.start(PROGRAM, "endless")
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        live = self.wait_for(lambda: [p for p in self.programs(run) if p["spans"] > 0], "spans while it runs")
+        self.assertEqual(live[0]["state"], "live")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIMEOUT_S), -signal.SIGTERM)
+        self.assertEqual([p["state"] for p in self.programs(run)], ["cut"])
+        self.assertEqual(self.counts(run).get("first"), 1)
+
+    def test_twenty_short_processes_at_once(self):
+        script = f"for i in $(seq 20); do RANK=$i '{PROGRAM}' ranges & done; wait"
+        run, done = self.record("sh", "-c", script, check=0)
+        self.assertIn("20 processes", done.stderr)
+        programs = self.programs(run)
+        self.assertEqual(sorted(p["rank"] for p in programs), list(range(1, 21)))
+        self.assertEqual({p["state"] for p in programs}, {"finished"})
+        self.assertEqual(self.counts(run)["step"], 60)
+
+    def test_signals_are_not_taken_by_our_threads(self):
+        _, done = self.record(PROGRAM, "signals", check=0)
+        self.assertEqual(done.stdout, "program\n")
+
+    def test_the_duration_ends_the_recording_and_not_the_program(self):
+        run, process = self.start(PROGRAM, "endless", options=("--duration", "600ms"))
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(TIMEOUT_S), -signal.SIGTERM)
+        self.assertGreaterEqual(self.counts(run)["endless"], 1)
+        last, = self.sql(run, "SELECT max(s.start_ns) - min(s.start_ns) AS length FROM span s JOIN string n ON n.id = "
+                              "s.name_string WHERE n.text IN ('first', 'endless')")
+        self.assertLess(last["length"], 600e6)
+
+        run, _ = self.record("sh", "-c", f"sleep 0.2; '{PROGRAM}' ranges", options=("--duration", "100ms"), check=0, name="over")
+        self.assertEqual(self.programs(run), [])
+
+    def test_cuda_without_a_driver_says_why_nothing_was_seen(self):
+        run, _ = self.record(PROGRAM, "cuda", check=0)
+        row, = [row for row in self.recorded(run)["sources"] if row["source"] == "cupti"]
+        if row["status"] == "off":  # else there is a GPU, and CUPTI was free
+            self.assertIn("CUPTI", row["reason"])
+
+    def test_pictures_of_a_run_without_steps(self):
+        help_text = self.run_program(APP, "--help").stdout
+        if "shot" not in help_text:
+            self.skipTest("built without the app")
+        run, _ = self.record(PROGRAM, "ranges", check=0)
+        self.run_program(APP, "shot", run, "-o", self.root / "shot.png", "--json")
+        self.assertGreater((self.root / "shot.png").stat().st_size, 0)
+
+
+class NcclPlugin(RecordTest):
+    def check_plugin(self, version, launches):
+        run, _ = self.record(PROGRAM, f"nccl{version}", check=0)
+        counts = self.counts(run)
+        self.assertEqual(counts.get("AllGather 1000 ncclBfloat16 RING LL128"), 3)
+        self.assertEqual(counts.get("ReduceScatter 2000 ncclBfloat16 RING LL128"), 3)
+        self.assertEqual(counts.get("Send 77 ncclFloat32 peer 5"), 2)
+        self.assertEqual(counts.get("kernel launch", 0), launches)
+        self.assertEqual(self.sources(run), {"nccl": "on", "nvtx": "off", "cupti": "off"})
+        rows = self.sql(run, "SELECT t.name, c.value FROM counter c JOIN track t ON t.id = c.track ORDER BY c.time_ns")
+        # Without those that ran while the mask was off; each communicator counts for itself.
+        self.assertEqual([(row["name"].split("NCCL ")[1], row["value"]) for row in rows],
+                         [("abcd world rank 3 of 8", 0), ("abcd world rank 3 of 8", 1), ("1234 rank 1 of 4", 0),
+                          ("1234 rank 1 of 4", 1), ("abcd world rank 3 of 8", 4), ("abcd world rank 3 of 8", 5)])
+        self.assertEqual({row["category"] for row in self.recorded(run)["spans"]}, {"host"})
+
+    def test_version_5(self):
+        self.check_plugin(5, launches=3)
+
+    def test_version_4(self):
+        self.check_plugin(4, launches=0)
+
+
+# Its loader forks a worker while the process is being recorded.
+TORCH_PROGRAM = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, i):
+        torch.cuda.nvtx.range_push("in worker"); torch.cuda.nvtx.range_pop()
+        return torch.full((4,), float(i))
+torch.cuda.nvtx.range_push("training")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+for batch in torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1):
+    model(batch).sum().backward()
+torch.cuda.nvtx.range_pop()
+total = torch.ones(1)
+dist.all_reduce(total)
+print("rank", dist.get_rank(), "of", int(total), "done")
+dist.destroy_process_group()
+"""
+
+
+@unittest.skipUnless(PYTORCH.exists(), "PyTorch is not installed in the cache folder")
+class PyTorchProgram(RecordTest):
+    def test_a_cpu_job_under_torchrun_runs_unharmed(self):
+        script = self.root / "train.py"
+        script.write_text(TORCH_PROGRAM)
+        # One rank: importing PyTorch takes most of the time.
+        run, done = self.record(PYTORCH, "-m", "torch.distributed.run", "--standalone", script,
+                                environment={"OMP_NUM_THREADS": "1"}, check=0)
+        self.assertEqual(done.stdout, "rank 0 of 1 done\n")
+        self.assertEqual([p["state"] for p in self.programs(run)], ["finished"])
+        counts = self.counts(run)
+        self.assertEqual((counts.get("training"), counts.get("in worker")), (1, None))
+        self.assertEqual(self.sources(run), {"nvtx": "on", "nccl": "off", "cupti": "off"})
+
+
+del RecordTest  # only a base of the classes above
+
+
+if __name__ == "__main__":
+    unittest.main()

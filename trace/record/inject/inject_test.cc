@@ -1,0 +1,159 @@
+// The parts of the injected library inside one process. What it does in real programs, and the
+// doors themselves, are tested by tests/record_test.py.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "trace/record/inject/gpu_spans.h"
+#include "trace/record/inject/nvtx_ranges.h"
+#include "trace/record/inject/process_recording.h"
+#include "trace/store/run_database.h"
+#include "trace/store/run_folder.h"
+
+namespace shardscope::inject {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Rows Query(const std::string& folder, std::string_view query) {
+  const auto run = store::FindRun(folder);
+  EXPECT_TRUE(run.ok()) << run.message();
+  auto database = store::OpenRunDatabase(run.value());
+  EXPECT_TRUE(database.ok()) << database.message();
+  auto statement = database->Prepare(query);
+  EXPECT_TRUE(statement.ok()) << statement.message();
+  Rows rows;
+  while (statement->Step().value()) {
+    std::vector<std::string>& row = rows.emplace_back();
+    for (int i = 0; i < statement->NumColumns(); ++i) row.emplace_back(statement->Text(i));
+  }
+  return rows;
+}
+
+cupti::Kernel KernelAt(int64_t start_ns, int64_t end_ns, uint32_t stream, int32_t name) {
+  cupti::Kernel kernel;
+  kernel.start_ns = start_ns;
+  kernel.end_ns = end_ns;
+  kernel.device = 1;
+  kernel.stream = {7, stream};
+  kernel.name = name;
+  return kernel;
+}
+
+void RecordGpu(ProcessRecording* recording) {
+  cupti::Names names;
+  const int32_t gemm = names.OfText("_Z4gemmi");
+  const int32_t gather = names.OfText("ncclDevKernel_AllGather_RING_LL(args)");
+  cupti::Batch batch;
+  batch.kernels = {KernelAt(1000, 1500, 3, gemm), KernelAt(1200, 1900, 4, gather),
+                   KernelAt(0, 0, 3, gemm), KernelAt(2000, 0, 3, gemm)};
+  cupti::Copy copy;
+  copy.start_ns = 3000;
+  copy.end_ns = 3100;
+  copy.kind = cupti::CopyKind::kHostToDevice;
+  copy.device = 1;
+  copy.stream = {7, 3};
+  batch.copies = {copy};
+  GpuSpans spans(recording);
+  spans.Add(batch, names);
+  EXPECT_EQ(spans.without_times(), 2);
+  recording->CountLost("cupti", "lost times", spans.without_times());
+}
+
+void RecordRanges() {
+  NvtxRanges program;
+  NvtxRanges library;
+  EXPECT_EQ(program.Push(nullptr, "aten::mm, seq = 12, op_id = 3"), 0);
+  EXPECT_EQ(program.Push(nullptr, "aten::mm, seq = 13, op_id = 4"), 1);
+  EXPECT_EQ(library.Push(nullptr, "of library"), 0);
+  EXPECT_EQ(program.Push(program.Domain("other"), "in domain"), 0);
+  EXPECT_EQ(program.Pop(nullptr), 1);
+  EXPECT_EQ(library.Pop(nullptr), 0);
+  EXPECT_EQ(library.Pop(nullptr), -1);
+  EXPECT_EQ(program.Pop(nullptr), 0);
+  EXPECT_EQ(program.Pop(nullptr), -1);
+  EXPECT_EQ(program.Pop(program.Domain("other")), 0);
+  EXPECT_EQ(program.Domain("other"), program.Domain("other"));
+  EXPECT_EQ(program.Register("text"), program.Register("text"));
+  const uint64_t first = program.Start(nullptr, "crossing");
+  const uint64_t second = program.Start(nullptr, "crossing");
+  EXPECT_NE(first, second);
+  program.End(first);
+  program.End(first);  // again: nothing
+  program.End(second);
+}
+
+// A child of fork records nothing and leaves the file alone, also when it ends as programs do.
+void ForkAndRecord() {
+  const pid_t child = fork();
+  if (child == 0) {
+    NvtxRanges ranges;
+    ranges.Push(nullptr, "in child");
+    ranges.Pop(nullptr);
+    const bool silent =
+        ProcessRecording::Active() == nullptr && ProcessRecording::Open() == nullptr;
+    ProcessRecording::Finish();
+    _exit(silent ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// One test: a process has one recording in its life.
+TEST(Inject, OneRecordingOfThisProcess) {
+  std::string folder = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  EXPECT_EQ(ProcessRecording::Active(), nullptr);
+  setenv(kRunVariable, folder.c_str(), 1);
+  setenv("RANK", "5", 1);
+  ProcessRecording* recording = ProcessRecording::Open();
+  ASSERT_NE(recording, nullptr);
+  EXPECT_EQ(ProcessRecording::Open(), recording);
+  recording->SourceOn("nvtx");
+  recording->SourceOn("nvtx");
+  RecordRanges();
+  RecordGpu(recording);
+  ForkAndRecord();
+  const int64_t name = recording->Name("same");
+  EXPECT_EQ(recording->Name("same"), name);
+  for (size_t i = 0; i < kMaxNames; ++i) recording->Name(std::to_string(i));
+  EXPECT_EQ(recording->Name("one more"), recording->Name("another"));
+  ProcessRecording::Finish();
+  EXPECT_EQ(ProcessRecording::Active(), nullptr);
+  EXPECT_EQ(ProcessRecording::Open(), nullptr);
+
+  const Rows spans = Query(folder,
+                           "SELECT n.text, s.category, count(*) FROM span s JOIN string n ON n.id "
+                           "= s.name_string GROUP BY 1, 2 ORDER BY 1");
+  const Rows expected = {{"aten::mm", "host", "2"},
+                         {"copy host to device", "copy", "1"},
+                         {"crossing", "host", "2"},
+                         {"gemm(int)", "compute", "1"},
+                         {"ncclDevKernel_AllGather_RING_LL(args)", "communication", "1"},
+                         {"of library", "host", "1"},
+                         {"other: in domain", "host", "1"},
+                         {"process", "host", "1"}};
+  EXPECT_EQ(spans, expected);
+  const Rows streams =
+      Query(folder, "SELECT count(*) FROM track WHERE name LIKE '%GPU 1 context 7 stream %'");
+  EXPECT_EQ(streams, Rows{{"2"}});
+  EXPECT_EQ(Query(folder, "SELECT DISTINCT rank FROM track"), Rows{{"5"}});
+  const Rows capabilities =
+      Query(folder, "SELECT source, status, dropped > 0 FROM capability ORDER BY 1, 2");
+  const Rows told = {{"cupti", "partial", "1"}, {"inject", "partial", "1"}, {"nvtx", "on", "0"}};
+  EXPECT_EQ(capabilities, told);
+  EXPECT_EQ(Query(folder, "SELECT value FROM meta WHERE key = 'state'").back(),
+            std::vector<std::string>{"finished"});
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace shardscope::inject
