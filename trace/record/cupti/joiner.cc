@@ -10,7 +10,7 @@ namespace {
 
 // Calls and ops are kept this long behind the fence: a kernel may run, and its record be late, so
 // long.
-constexpr int64_t kKeep_ns = 30'000'000'000;
+constexpr int64_t kKeepNs = 30'000'000'000;
 
 // 32-bit correlation ids count up and wrap: `a` came before `b` if the shorter way leads forward.
 bool Precedes(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
@@ -76,6 +76,10 @@ void Joiner::Sort() {
       return std::tuple(a.op.start_ns, -a.op.end_ns, a.op.key) <
              std::tuple(b.op.start_ns, -b.op.end_ns, b.op.key);
     });
+    int64_t latest_end_ns = 0;
+    for (OpenOp& open : ops) {
+      open.latest_end_ns = latest_end_ns = std::max(latest_end_ns, open.op.end_ns);
+    }
   }
   sorted_ = true;
 }
@@ -98,6 +102,7 @@ const Joiner::OpenOp* Joiner::FindOp(const Call& call) const {
   // Innermost first: ops of a thread nest, so the latest that is still open is the one.
   while (after != ops.begin()) {
     --after;
+    if (after->latest_end_ns <= call.start_ns) return nullptr;
     if (after->op.end_ns > call.start_ns) return &*after;
   }
   return nullptr;
@@ -194,7 +199,7 @@ void Joiner::TakeEdges(Joined& joined) const {
 }
 
 void Joiner::Forget(int64_t fence_ns) {
-  const int64_t horizon_ns = fence_ns < kKeep_ns ? 0 : fence_ns - kKeep_ns;
+  const int64_t horizon_ns = fence_ns < kKeepNs ? 0 : fence_ns - kKeepNs;
   std::erase_if(calls_, [&](const auto& entry) { return entry.second.start_ns < horizon_ns; });
   for (auto& [thread, ops] : ops_) {
     std::erase_if(ops, [&](const OpenOp& open) { return open.op.end_ns < horizon_ns; });

@@ -96,6 +96,7 @@ class Joiner {
   struct OpenOp {
     HostOp op;
     int32_t rank = kNoRank;
+    int64_t latest_end_ns = 0;  // of this op and all before it, when sorted
   };
   struct Call {
     int64_t start_ns = 0;
