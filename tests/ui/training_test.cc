@@ -2,8 +2,10 @@
 // arrive, close the app, attach again, stop.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
+#include <string>
 
 #include "tests/ui/harness.h"
 #include "ui/values.h"
@@ -61,6 +63,38 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
   EXPECT_TRUE(
       again.Until([&] { return again.context().snapshot->state == query::TraceState::kFinished; },
                   kPatienceSeconds));
+  std::filesystem::remove_all(folder);
+}
+
+// The app outlives its training, keeps what was recorded, and says what happened.
+TEST(Training, ThatIsKilledIsCalledCut) {
+  const std::string folder = testing::TempDir() + "/shardscope_training_killed_test";
+  std::filesystem::remove_all(folder);
+  Harness harness({}, SHARDSCOPE_BIN_DIR);
+  ui::StartRun start;
+  start.folder = folder;
+  start.values = {{"run.ranks", "2"},  {"train.steps", "100000"}, {"model.layers", "2"},
+                  {"model.dim", "32"}, {"model.seq", "32"},       {"train.batch", "1"}};
+  harness.shell().Post(start);
+  ASSERT_TRUE(harness.Until(
+      [&] {
+        return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
+               !harness.context().report->steps.empty();
+      },
+      kPatienceSeconds));
+  const size_t steps = harness.context().report->steps.size();
+  ASSERT_EQ(kill(std::stoi(harness.context().snapshot->meta.at("pid")), SIGKILL), 0);
+  ASSERT_TRUE(
+      harness.Until([&] { return harness.context().snapshot->state == query::TraceState::kCut; },
+                    kPatienceSeconds));
+  ASSERT_TRUE(harness.Until(
+      [&] {
+        const auto* state = harness.log().Find("top_bar", "state");
+        return state != nullptr && state->text == "CUT";
+      },
+      kPatienceSeconds));
+  EXPECT_FALSE(ui::CanSteer(harness.context()));
+  EXPECT_GE(harness.context().report->steps.size(), steps);
   std::filesystem::remove_all(folder);
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 #include <utility>
 
 namespace shardscope::record {
@@ -14,6 +16,20 @@ int64_t TimeOf(const schema::StepRow& row) { return row.end_ns; }
 int64_t TimeOf(const schema::SpanRow& row) { return row.start_ns; }
 int64_t TimeOf(const schema::MemoryEventRow& row) { return row.executed_ns; }
 int64_t TimeOf(const schema::CounterRow& row) { return row.time_ns; }
+
+// Calls visit(time) for the rows that wait in a ring, oldest first, until it returns false. Returns
+// how many it took. A row counts as no older than those before it: rings are emptied from the
+// front.
+template <typename T, typename Visit>
+size_t ForEachTime(const SpscRing<T>& ring, Visit&& visit) {
+  const size_t readable = ring.NumReadable();
+  int64_t time_ns = std::numeric_limits<int64_t>::min();
+  for (size_t i = 0; i < readable; ++i) {
+    time_ns = std::max(time_ns, TimeOf(ring.Peek(i)));
+    if (!visit(time_ns)) return i;
+  }
+  return readable;
+}
 
 }  // namespace
 
@@ -46,18 +62,41 @@ Status BatchWriter::InsertHot(const OpRecord& record) {
   return InsertHot(collective);
 }
 
+// A batch takes the oldest rows of all threads and kinds: none waits behind a flood of another, and
+// the rows of a step stay together, on which the size bound counts.
+int64_t BatchWriter::LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const {
+  std::vector<int64_t> times;
+  for (ThreadRings* thread : rings) {
+    std::apply(
+        [&](const auto&... lazy) {
+          const auto add = [&](const auto* ring) {
+            if (ring == nullptr) return;
+            ForEachTime(*ring, [&](int64_t time_ns) {
+              times.push_back(time_ns);
+              return true;
+            });
+          };
+          (add(lazy.Get()), ...);
+        },
+        thread->rings);
+  }
+  if (times.size() <= bound_.batch_rows()) return std::numeric_limits<int64_t>::max();
+  const auto last = times.begin() + static_cast<ptrdiff_t>(bound_.batch_rows() - 1);
+  std::nth_element(times.begin(), last, times.end());
+  return *last;
+}
+
 // Rows leave the rings only here, whether they were written or not.
 template <typename T>
-Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, size_t share, bool* more) {
+Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns, bool* more) {
   std::vector<const T*> rows;
   std::vector<std::pair<SpscRing<T>*, size_t>> taken;
   for (ThreadRings* thread : rings) {
     SpscRing<T>* ring = std::get<LazyRing<T>>(thread->rings).Get();
     if (ring == nullptr) continue;
-    const size_t readable = ring->NumReadable();
-    const size_t count = std::min(readable, share);
-    if (count < readable) *more = true;
-    share -= count;
+    const size_t count =
+        ForEachTime(*ring, [last_ns](int64_t time_ns) { return time_ns <= last_ns; });
+    if (last_ns != std::numeric_limits<int64_t>::max()) *more = true;
     for (size_t i = 0; i < count; ++i) rows.push_back(&ring->Peek(i));
     taken.emplace_back(ring, count);
   }
@@ -90,15 +129,13 @@ Status BatchWriter::WriteRareRows() {
   return status;
 }
 
-// Every kind has its own share of the batch, or a flood of one would keep the others waiting in
-// their rings. Most rows are op runs and memory events.
 Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more) {
-  const size_t share = bound_.batch_rows() / 2;
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<OpRecord>(rings, share, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::StepRow>(rings, share, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::SpanRow>(rings, share, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemoryEventRow>(rings, share, more));
-  return WriteKind<schema::CounterRow>(rings, share, more);
+  const int64_t last_ns = LastTimeOfBatch(rings);
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<OpRecord>(rings, last_ns, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::StepRow>(rings, last_ns, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::SpanRow>(rings, last_ns, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemoryEventRow>(rings, last_ns, more));
+  return WriteKind<schema::CounterRow>(rings, last_ns, more);
 }
 
 // A hot row may refer to a rare row that was added just before it. Both end in one transaction, so
@@ -141,6 +178,7 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
     last_hot_id_ = ids_before;
     for (size_t kind = 0; kind < kNumHotKinds; ++kind) lost_to_errors_[kind] += batch_rows_[kind];
   }
+  if (batch_rows_ == HotCounts{}) return status;  // the size bound is about hot rows
   const int64_t last_memory_id = last_hot_id_[schema::TableOf<schema::MemoryEventRow>::kIndex];
   const Status kept = bound_.Keep(last_memory_id, writer_.get());
   return status.ok() ? kept : status;

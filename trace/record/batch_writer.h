@@ -39,7 +39,8 @@ class BatchWriter {
 
  private:
   template <typename T>
-  Status WriteKind(const std::vector<ThreadRings*>& rings, size_t share, bool* more);
+  Status WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns, bool* more);
+  int64_t LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const;
   Status WriteRareRows();
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
   Status InsertHot(const OpRecord& record);
