@@ -152,6 +152,7 @@ def main():
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.build = options.build.resolve()
+    options.traces = options.traces.resolve()
     if not options.inside:
         if shutil.which("xvfb-run") is None:
             sys.exit("app: xvfb-run is missing; run scripts/setup")
