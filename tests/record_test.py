@@ -16,6 +16,7 @@ PROGRAM = BIN.parent / "tests" / "recorded_program"
 LIBRARY = BIN / "libshardscope_inject.so"
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "shardscope"
 PYTORCH = CACHE / "pytorch" / "bin" / "python"
+NCCL = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib" / "libnccl.so.2"
 
 # What a program may find on the machine where it is recorded: the C library.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
@@ -92,6 +93,12 @@ class ProgramsPassThrough(RecordTest):
         run, done = self.record(self.data, check=126)
         self.assertIn("cannot start", done.stderr)
         self.assertIn("cannot start", self.notes(run)[0])
+
+    def test_a_command_of_several_lines_stays_on_one(self):
+        run, _ = self.record("sh", "-c", "true\n: \x1b[31m", check=0)
+        text = self.run_program(APP, "report", run).stdout
+        self.assertNotIn("\x1b", text)
+        self.assertEqual(len([line for line in text.splitlines() if "[31m" in line]), 3)  # process, span, note
 
     def test_a_run_is_not_written_over(self):
         run, _ = self.record("true", check=0)
@@ -283,6 +290,16 @@ class InjectedLibrary(RecordTest):
         run, _ = self.record(PROGRAM, "ranges", check=0)
         self.run_program(APP, "shot", run, "-o", self.root / "shot.png", "--json")
         self.assertGreater((self.root / "shot.png").stat().st_size, 0)
+
+
+@unittest.skipUnless(NCCL.exists(), "there is no NCCL")
+class RealNccl(RecordTest):
+    def test_its_own_copy_of_nvtx_is_recorded(self):
+        # Without a GPU there is no communicator: the call reports its range, then fails.
+        script = f"import ctypes; n = ctypes.CDLL({str(NCCL)!r}); print(n.ncclAllGather(None, None, ctypes.c_size_t(8), 7, None, None))"
+        run, done = self.record(sys.executable, "-c", script, check=0)
+        self.assertNotEqual(done.stdout, "0\n")
+        self.assertEqual(self.counts(run).get("NCCL: ncclAllGather"), 1)
 
 
 class NcclPlugin(RecordTest):

@@ -75,8 +75,17 @@ Status ReadSources(Database& database, std::map<SourceKey, int64_t>* sources) {
                     });
 }
 
+// Text of a foreign program on one line of a terminal.
+std::string OneLine(std::string text) {
+  for (char& byte : text) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (code < 0x20 || code == 0x7F) byte = ' ';
+  }
+  return text;
+}
+
 std::string Shortened(const std::string& text, size_t bytes) {
-  return text.size() <= bytes ? text : text.substr(0, bytes - 3) + "...";
+  return OneLine(text.size() <= bytes ? text : text.substr(0, bytes - 3) + "...");
 }
 
 std::string ProcessesText(const RecordedRun& run) {
@@ -97,7 +106,7 @@ std::string SourcesText(const RecordedRun& run) {
     text += fmt::format("  {:<8} {:<8} {}\n", source.source, source.status,
                         source.reason.empty() ? fmt::format("in {} process{}", source.processes,
                                                             source.processes == 1 ? "" : "es")
-                                              : source.reason);
+                                              : OneLine(source.reason));
   }
   return text;
 }
@@ -168,7 +177,8 @@ std::string PrintRecordedText(const RecordedRun& run, const analysis::Report& re
       num_programs == 1 ? "" : "es");
   text += ProcessesText(run) + SourcesText(run) + SpansText(run, num_spans);
   if (!report.markers.empty()) text += "\nNotes\n";
-  for (const query::Marker& marker : report.markers) text += "  " + marker.new_value + "\n";
+  for (const query::Marker& marker : report.markers)
+    text += "  " + Shortened(marker.new_value, 160) + "\n";
   int64_t dropped = 0;
   for (const auto& [source, count] : report.dropped) dropped += count;
   text +=
