@@ -13,6 +13,7 @@ import unittest
 from programs import APP, BIN, TIMEOUT_S, ProgramTest
 
 PROGRAM = BIN.parent / "tests" / "recorded_program"
+FAKE_CUPTI = BIN.parent / "tests" / "fake" / "libcupti.so.13"
 LIBRARY = BIN / "libshardscope_inject.so"
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "shardscope"
 PYTORCH = CACHE / "pytorch" / "bin" / "python"
@@ -282,6 +283,35 @@ class InjectedLibrary(RecordTest):
         row, = [row for row in self.recorded(run)["sources"] if row["source"] == "cupti"]
         if row["status"] == "off":  # else there is a GPU, and CUPTI was free
             self.assertIn("CUPTI", row["reason"])
+
+    def record_gpu(self, how):
+        run, _ = self.record(PROGRAM, "cuda", FAKE_CUPTI, check=0, name=how, environment={"FAKE_CUPTI": how})
+        return run, [row for row in self.recorded(run)["sources"] if row["source"] == "cupti"]
+
+    def test_kernels_and_copies_of_a_gpu(self):
+        run, sources = self.record_gpu("ok")
+        self.assertEqual([(row["status"], row["reason"]) for row in sources], [("on", "")])
+        spans = self.sql(run, "SELECT n.text AS name, s.category, s.duration_ns, t.name AS track FROM span s JOIN track t "
+                              "ON t.id = s.track JOIN string n ON n.id = s.name_string WHERE t.role = 'compute' ORDER BY 1")
+        self.assertEqual([(row["name"], row["category"], row["duration_ns"]) for row in spans],
+                         [("copy host to device", "copy", 500), ("gemm(int)", "compute", 1000),
+                          ("ncclDevKernel_AllGather_RING_LL", "communication", 1000)])
+        self.assertEqual([row["track"].split("GPU")[1] for row in spans],
+                         [" 0 context 1 stream 7", " 0 context 1 stream 7", " 0 context 1 stream 9"])
+
+    def test_lost_records_of_a_gpu_are_counted(self):
+        run, sources = self.record_gpu("lossy")
+        self.assertEqual({row["status"] for row in sources}, {"on", "partial"})
+        self.assertEqual(self.report(run)["dropped"]["cupti"], 5)
+        self.assertIn("the trace has holes", self.run_program(APP, "report", run).stdout)
+
+    def test_who_keeps_cupti_from_us_is_said(self):
+        for how, said in (("held", "Other Tool"), ("unknown", "999"), ("old", "130000")):
+            with self.subTest(how=how):
+                run, sources = self.record_gpu(how)
+                self.assertEqual([row["status"] for row in sources], ["off"])
+                self.assertIn(said, sources[0]["reason"])
+                self.assertEqual(self.programs(run)[0]["state"], "finished")
 
     def test_pictures_of_a_run_without_steps(self):
         help_text = self.run_program(APP, "--help").stdout

@@ -93,12 +93,16 @@ int QuickExit() {
   _exit(7);
 }
 
-// As libcuda does in cuInit.
-int Cuda() {
+// As libcuda does in cuInit. `fake_cupti`: a library to be there before, as LibTorch brings one.
+int Cuda(const char* fake_cupti) {
+  void* cupti = fake_cupti == nullptr ? nullptr : dlopen(fake_cupti, RTLD_NOW | RTLD_LOCAL);
+  if (fake_cupti != nullptr && cupti == nullptr) return 3;
   void* library = dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return 1;
   auto* initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
-  return initialize != nullptr && initialize() == 1 ? 0 : 1;
+  if (initialize == nullptr || initialize() != 1) return 1;
+  if (cupti != nullptr) reinterpret_cast<int (*)()>(dlsym(cupti, "FakeGpuWork"))();
+  return 0;
 }
 
 // Its threads take no signal: those that this library starts must not either.
@@ -130,7 +134,7 @@ int main(int argc, char** argv) {
   if (mode == "exec") return Exec(argv[0]);
   if (mode == "endless") return Endless();
   if (mode == "quick_exit") return QuickExit();
-  if (mode == "cuda") return Cuda();
+  if (mode == "cuda") return Cuda(argc > 2 ? argv[2] : nullptr);
   if (mode == "signals") return Threads();
   if (mode == "nccl5") return DrivePlugin(5) ? 0 : 1;
   if (mode == "nccl4") return DrivePlugin(4) ? 0 : 1;

@@ -5,7 +5,7 @@
 
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/session.h"
-#include "trace/record/inject/gpu_spans.h"
+#include "trace/record/inject/gpu_rows.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
@@ -13,7 +13,7 @@ namespace {
 
 struct Gpu {
   ProcessRecording* recording = nullptr;
-  std::unique_ptr<GpuSpans> spans;
+  std::unique_ptr<GpuRows> spans;
   std::unique_ptr<cupti::Session> session;
 };
 Gpu* gpu = nullptr;  // set once, never destroyed: callbacks may come until the process is gone
@@ -42,7 +42,7 @@ void AttachCuda() {
     return;
   }
   const SignalsBlocked blocked;
-  auto spans = std::make_unique<GpuSpans>(recording);
+  auto spans = std::make_unique<GpuRows>(recording);
   auto session = cupti::Session::Start(
       functions.value(), {},
       [to = spans.get()](const cupti::Batch& batch, const cupti::Names& names) {

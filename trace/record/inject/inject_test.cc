@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "trace/record/inject/gpu_spans.h"
+#include "trace/record/inject/gpu_rows.h"
 #include "trace/record/inject/nvtx_ranges.h"
 #include "trace/record/inject/process_recording.h"
 #include "trace/store/run_database.h"
@@ -61,7 +61,18 @@ void RecordGpu(ProcessRecording* recording) {
   copy.device = 1;
   copy.stream = {7, 3};
   batch.copies = {copy};
-  GpuSpans spans(recording);
+  cupti::MemoryOperation allocation;
+  allocation.time_ns = 4000;
+  allocation.bytes = 1 << 20;
+  allocation.kind = cupti::MemoryKind::kDevice;
+  allocation.device = 1;
+  cupti::MemoryOperation release = allocation;
+  release.time_ns = 5000;
+  release.bytes = -allocation.bytes;
+  cupti::MemoryOperation pinned = allocation;
+  pinned.kind = cupti::MemoryKind::kPinned;
+  batch.memory = {allocation, release, pinned};
+  GpuRows spans(recording);
   spans.Add(batch, names);
   EXPECT_EQ(spans.without_times(), 2);
   recording->CountLost("cupti", "lost times", spans.without_times());
@@ -146,6 +157,9 @@ TEST(Inject, OneRecordingOfThisProcess) {
       Query(folder, "SELECT count(*) FROM track WHERE name LIKE '%GPU 1 context 7 stream %'");
   EXPECT_EQ(streams, Rows{{"2"}});
   EXPECT_EQ(Query(folder, "SELECT DISTINCT rank FROM track"), Rows{{"5"}});
+  const Rows memory = {{"5", "GPU 1", "1048576"}, {"5", "GPU 1", "-1048576"}};
+  EXPECT_EQ(Query(folder, "SELECT rank, device, bytes FROM memory_event ORDER BY executed_ns"),
+            memory);
   const Rows capabilities =
       Query(folder, "SELECT source, status, dropped > 0 FROM capability ORDER BY 1, 2");
   const Rows told = {{"cupti", "partial", "1"}, {"inject", "partial", "1"}, {"nvtx", "on", "0"}};

@@ -209,6 +209,20 @@ void ProcessRecording::Counter(int64_t track, int64_t time_ns, int64_t name, dou
   recorder_->Record(row);
 }
 
+void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t bytes) {
+  if (time_ns >= until_ns_) return;
+  schema::MemoryEventRow row;
+  row.rank = rank_;
+  row.device = device;
+  row.issued_ns = time_ns;
+  row.executed_ns = time_ns;
+  row.bytes = bytes;
+  row.category = "other";
+  row.plan_op = -1;
+  row.step = -1;
+  recorder_->Record(row);
+}
+
 void ProcessRecording::Finish() {
   ProcessRecording* recording = active_.exchange(nullptr);
   if (recording == nullptr || recording->owner_ != getpid()) return;

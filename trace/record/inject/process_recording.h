@@ -76,6 +76,8 @@ class ProcessRecording {
 
   // Ignored as Span() ignores.
   void Counter(int64_t track, int64_t time_ns, int64_t name, double value);
+  // An allocation, or with negative `bytes` a release.
+  void Memory(std::string_view device, int64_t time_ns, int64_t bytes);
 
   // Called once before the file is finished; for a source with a thread of its own.
   using AtEnd = void (*)();

@@ -1,5 +1,6 @@
-// GpuSpans: decoded CUPTI records as spans, one track a stream. A foreign program has no Schedule,
-// so its kernels belong to no op.
+// GpuRows: decoded CUPTI records as rows: kernels and copies as spans, one track a stream, and
+// device memory as the driver hands it out. A foreign program has no Schedule, so these belong to
+// no op.
 #pragma once
 
 #include <atomic>
@@ -16,9 +17,9 @@
 namespace shardscope::inject {
 
 // One thread, but for without_times().
-class GpuSpans {
+class GpuRows {
  public:
-  explicit GpuSpans(ProcessRecording* recording) : recording_(recording) {}
+  explicit GpuRows(ProcessRecording* recording) : recording_(recording) {}
 
   void Add(const cupti::Batch& batch, const cupti::Names& names);
 
@@ -28,6 +29,7 @@ class GpuSpans {
   int64_t Track(uint32_t device, cupti::StreamId stream);
   void AddKernel(const cupti::Kernel& kernel, const cupti::Names& names);
   void AddCopy(const cupti::Copy& copy);
+  void AddMemory(const cupti::MemoryOperation& operation);
   void AddSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
                std::string_view category);
 

@@ -1,4 +1,4 @@
-#include "trace/record/inject/gpu_spans.h"
+#include "trace/record/inject/gpu_rows.h"
 
 #include <fmt/format.h>
 
@@ -33,12 +33,13 @@ std::string_view NameOf(cupti::CopyKind kind) {
 
 }  // namespace
 
-void GpuSpans::Add(const cupti::Batch& batch, const cupti::Names& names) {
+void GpuRows::Add(const cupti::Batch& batch, const cupti::Names& names) {
   for (const cupti::Kernel& kernel : batch.kernels) AddKernel(kernel, names);
   for (const cupti::Copy& copy : batch.copies) AddCopy(copy);
+  for (const cupti::MemoryOperation& operation : batch.memory) AddMemory(operation);
 }
 
-int64_t GpuSpans::Track(uint32_t device, cupti::StreamId stream) {
+int64_t GpuRows::Track(uint32_t device, cupti::StreamId stream) {
   int64_t& track = tracks_[{device, stream}];
   if (track == 0) {
     track = recording_->AddTrack(
@@ -48,8 +49,8 @@ int64_t GpuSpans::Track(uint32_t device, cupti::StreamId stream) {
   return track;
 }
 
-void GpuSpans::AddSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                       std::string_view category) {
+void GpuRows::AddSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                      std::string_view category) {
   if (start_ns <= 0 || end_ns < start_ns) {
     ++without_times_;
     return;
@@ -57,7 +58,7 @@ void GpuSpans::AddSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t 
   recording_->Span(track, start_ns, end_ns, name, category);
 }
 
-void GpuSpans::AddKernel(const cupti::Kernel& kernel, const cupti::Names& names) {
+void GpuRows::AddKernel(const cupti::Kernel& kernel, const cupti::Names& names) {
   const auto [entry, is_new] = kernel_names_.try_emplace(kernel.name);
   if (is_new) {
     const std::string name = cupti::Demangle(names.Text(kernel.name));
@@ -67,9 +68,15 @@ void GpuSpans::AddKernel(const cupti::Kernel& kernel, const cupti::Names& names)
           entry->second.communication ? "communication" : "compute");
 }
 
-void GpuSpans::AddCopy(const cupti::Copy& copy) {
+void GpuRows::AddCopy(const cupti::Copy& copy) {
   AddSpan(Track(copy.device, copy.stream), copy.start_ns, copy.end_ns,
           recording_->Name(NameOf(copy.kind)), "copy");
+}
+
+// What a caching allocator does inside its segments is not seen here.
+void GpuRows::AddMemory(const cupti::MemoryOperation& operation) {
+  if (operation.kind != cupti::MemoryKind::kDevice || operation.time_ns <= 0) return;
+  recording_->Memory(fmt::format("GPU {}", operation.device), operation.time_ns, operation.bytes);
 }
 
 }  // namespace shardscope::inject
