@@ -77,6 +77,16 @@ class WrongConfigTest(ProgramTest):
         self.assert_refused(done, "did you mean train.steps?")
         self.assertFalse(out.exists())
 
+    def test_what_would_fail_only_later_is_refused_at_once(self):
+        out = self.root / "never"
+        for settings, extra, fragment in (
+                (["model.dim=8190", "model.layers=128"], [], "lower model.dim"), (["run.name=../../x"], [], "run.name"),
+                ([], ["--reference", "--dump", self.root / "missing" / "dump"], "missing")):
+            with self.subTest(fragment=fragment):
+                done = self.run_program(*self.train_command(out, *settings), *extra, check=False)
+                self.assert_refused(done, fragment)
+        self.assertFalse(out.exists())
+
     def test_data_that_is_no_text(self):
         out = self.root / "never"
         for name, content in (("latin1.txt", "caf\u00e9 ".encode("latin-1") * 2000), ("zeros.bin", bytes(20000)),

@@ -135,6 +135,9 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
     return text == "block" ? "block" : fmt::format("blocks:{}", *blocks);
   }
   if (text.size() > kMaxTextBytes || !IsPlainUtf8(text)) return std::nullopt;
+  // It becomes a folder in runs/.
+  const bool is_name = text.find('/') == std::string_view::npos && text != "." && text != "..";
+  if (key.name == "run.name" && !is_name) return std::nullopt;
   if (key.name == "debug.fault" && !text.empty() && !ParseFault(text)) return std::nullopt;
   return std::string(text);
 }
@@ -195,6 +198,8 @@ std::string Allowed(const KeyInfo& key) {
     return fmt::format("block, or blocks:n with n from 1 to {}", kMaxBlocksPerUnit);
   if (key.name == "debug.fault")
     return "empty, or throw, hang or kill:<rank>:<step>:<op>, rank and step counted from 0";
+  if (key.name == "run.name")
+    return fmt::format("one line of UTF-8 text without / of at most {} bytes", kMaxTextBytes);
   return fmt::format("one line of UTF-8 text of at most {} bytes", kMaxTextBytes);
 }
 

@@ -70,6 +70,7 @@ class Dump {
 Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job) {
   const Result<model::Sampler> sampler = SamplerOf(options.config, *job.corpus);
   if (!sampler.ok()) return sampler.status();
+  SHARDSCOPE_RETURN_IF_ERROR(CheckDumpPath(options.dump_path));
   std::unique_ptr<record::Recorder> recorder;
   if (!options.folder.empty()) {
     Result<std::unique_ptr<record::Recorder>> opened = OpenTrace(options);

@@ -41,6 +41,17 @@ fs::path ExistingParent(fs::path path) {
 
 }  // namespace
 
+Status CheckDumpPath(const std::string& path) {
+  if (path.empty()) return Status::Ok();
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (access(folder.c_str(), W_OK | X_OK) == 0 && !fs::is_directory(path)) {
+    return Status::Ok();
+  }
+  return Status::Error("--dump " + path + ": " + folder.string() +
+                       " is no folder that can be written to");
+}
+
 Status RunFolder::CheckFree(const std::string& path) {
   std::error_code error;
   const size_t length = fs::absolute(path, error).lexically_normal().string().size();

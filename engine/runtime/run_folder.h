@@ -8,6 +8,10 @@
 
 namespace shardscope::runtime {
 
+// Whether --dump can be written to `path` (empty: nothing is to be). It is written when the run has
+// ended; a wrong path shall not cost that run.
+Status CheckDumpPath(const std::string& path);
+
 class RunFolder {
  public:
   // Whether a run may be started in `path`: not there yet, or an empty folder. Creates nothing.

@@ -32,16 +32,23 @@ std::string ModelText(const Job& job) {
                      job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
 }
 
-// A dump is written when the run has ended; a wrong path shall not cost that run.
-Status CheckDumpPath(const std::string& path) {
-  if (path.empty()) return Status::Ok();
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (access(folder.c_str(), W_OK | X_OK) == 0 && !std::filesystem::is_directory(path)) {
-    return Status::Ok();
-  }
-  return Status::Error("--dump " + path + ": " + folder.string() +
-                       " is no folder that can be written to");
+// Shards, gradients and the two moments of AdamW are there from the first step to the last.
+Status CheckMachine(const Job& job) {
+  int64_t elements = 0;
+  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
+  const double copies = job.shard_ranks == 1 ? job.training.num_ranks : 1;
+  const double here = job.only_rank ? 1.0 / job.training.num_ranks : 1;
+  const double needed = 4 * copies * here * static_cast<double>(elements) *
+                        static_cast<double>(plan::BytesOf(job.master));
+  const double present =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed <= present) return Status::Ok();
+  return Status::Error(fmt::format(
+      "the model has {} parameters: shards, gradients and optimizer state take {}, and this "
+      "machine "
+      "has {} of memory; lower model.dim or model.layers",
+      FormatCount(static_cast<double>(elements)), FormatBytes(static_cast<int64_t>(needed)),
+      FormatBytes(static_cast<int64_t>(present))));
 }
 
 }  // namespace
@@ -66,12 +73,14 @@ Status LiveTrainer::Open(Job job) {
   const config::Config& config = options_.config;
   // First of all: an error after it can be told to the other processes.
   std::unique_ptr<transport::Transport> transport = MakeTransport(config, options_.launch);
-  if (const Status status = CheckFiles(); !status.ok()) {
-    transport->Abort(status.message());
-    return status;
-  }
   job.keep_batches = !options_.dump_path.empty();
   if (options_.launch) job.only_rank = options_.launch->rank;
+  Status fits = CheckFiles();
+  if (fits.ok()) fits = CheckMachine(job);
+  if (!fits.ok()) {
+    transport->Abort(fits.message());
+    return fits;
+  }
   observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
   Result<std::unique_ptr<Ranks>> ranks =
       Ranks::Make(std::move(job), std::move(transport), observer_.get(),
