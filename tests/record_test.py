@@ -228,6 +228,11 @@ class InjectedLibrary(RecordTest):
         counts = self.counts(run)
         self.assertEqual((counts.get("before fork"), counts.get("in child"), counts.get("after fork")), (1, None, 1))
 
+    def test_a_forked_child_does_not_keep_the_trace_alive(self):
+        run, _ = self.record(PROGRAM, "orphan", check=0)
+        self.assertEqual([p["state"] for p in self.programs(run)], ["cut"])
+        self.assertEqual(self.counts(run).get("before fork"), 1)
+
     def test_exec_begins_a_new_file(self):
         run, _ = self.record(PROGRAM, "exec", check=0)
         before, after = sorted(self.programs(run), key=lambda p: p["state"])

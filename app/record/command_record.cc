@@ -152,7 +152,8 @@ void SayWhere(const std::string& folder, const RecordedRun& run, const Status& f
 Result<int64_t> DeadlineNs(const std::string& duration) {
   if (duration.empty()) return 0;
   const std::optional<int64_t> duration_ns = ParseDuration(duration);
-  if (!duration_ns || *duration_ns <= 0) {
+  constexpr int64_t kLongest = 365 * 24 * 3600 * kNsPerSecond;
+  if (!duration_ns || *duration_ns <= 0 || *duration_ns > kLongest) {
     return Status::Error(fmt::format("--duration {}: give a time such as 30s or 500ms", duration));
   }
   return MonotonicNs() + *duration_ns;

@@ -68,6 +68,19 @@ int Fork() {
   return status;
 }
 
+// A forked child that outlives its killed parent.
+int Orphan() {
+  Range("before fork");
+  usleep(200000);
+  if (fork() == 0) {
+    close(1);
+    close(2);
+    usleep(3000000);
+    _exit(0);
+  }
+  _exit(0);
+}
+
 int Exec(const char* program) {
   Range("before exec");
   execl(program, program, "ranges", nullptr);
@@ -131,6 +144,7 @@ int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (mode == "ranges") return Ranges();
   if (mode == "fork") return Fork();
+  if (mode == "orphan") return Orphan();
   if (mode == "exec") return Exec(argv[0]);
   if (mode == "endless") return Endless();
   if (mode == "quick_exit") return QuickExit();

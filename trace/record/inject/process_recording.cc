@@ -9,11 +9,15 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/store/trace_file.h"
 
 extern char** environ;
 
@@ -66,6 +70,35 @@ std::map<std::string, std::string> Settings() {
   return settings;
 }
 
+// The descriptor by which the writer holds the trace's lock; -1: none.
+struct HeldLock {
+  int descriptor = -1;
+  std::string link;  // /proc/self/fd/<descriptor>
+  std::string path;  // what that leads to
+};
+
+HeldLock FindLock(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    if (std::filesystem::read_symlink(entry.path(), error) != path) continue;
+    return {std::atoi(entry.path().filename().c_str()), entry.path().string(), path};
+  }
+  return {};
+}
+
+// A lock is held as long as any process has its descriptor: a child that outlives its killed parent
+// would make the trace look alive. Only async-signal-safe calls, as in every child of many threads.
+void LetGoInChild(const HeldLock& lock) {
+  if (lock.descriptor < 0) return;
+  std::array<char, 4096> path = {};
+  const ssize_t length = readlink(lock.link.c_str(), path.data(), path.size());
+  // The program may have closed all descriptors and use this number for something else.
+  if (length == static_cast<ssize_t>(lock.path.size()) &&
+      std::memcmp(path.data(), lock.path.data(), lock.path.size()) == 0) {
+    close(lock.descriptor);
+  }
+}
+
 // Trivial, so that it can be used until the very end of a thread.
 struct ThreadsTrack {
   const ProcessRecording* recording = nullptr;
@@ -115,7 +148,12 @@ ProcessRecording* ProcessRecording::OpenOnce() {
   }
   auto* recording = new ProcessRecording(std::move(recorder).value(), until_ns);
   recording->recorder_->AddRank({recording->rank_, HostName(), getpid(), "unknown"});
-  pthread_atfork(nullptr, nullptr, [] { active_.store(nullptr); });
+  static const auto* const lock =
+      new HeldLock(FindLock(store::TraceFileOf(recording->recorder_->path()).LockPath()));
+  pthread_atfork(nullptr, nullptr, [] {
+    active_.store(nullptr);
+    LetGoInChild(*lock);
+  });
   std::atexit(&ProcessRecording::Finish);
   active_.store(recording, std::memory_order_release);
   return recording;
