@@ -18,7 +18,7 @@ if(CCACHE)
   # Without these two, a precompiled header would never be served from the cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 
 find_program(MOLD mold)
@@ -31,9 +31,11 @@ endif()
 
 # Linked by every target of ours, never by third-party code.
 add_library(shardscope_warnings INTERFACE)
-target_compile_options(shardscope_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow=local -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
-  -Wno-missing-field-initializers -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(shardscope_warnings INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow=local -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+    -Wno-missing-field-initializers -Werror)
+endif()
 
 # For the few files whose loops have to be vectorised. Not under sanitizers: there nobody waits for the loops, and this
 # compiler dies on -O3 with a precompiled header of -O1.
@@ -45,6 +47,10 @@ if(SHARDSCOPE_SANITIZE)
   # has it already. A finding ends the program, so that no test passes over it.
   target_compile_options(shardscope_warnings INTERFACE
     -O1 -g1 -fno-omit-frame-pointer -fsanitize=${SHARDSCOPE_SANITIZE} -fno-sanitize-recover=undefined)
+  if(SHARDSCOPE_FUZZ)
+    # Clang only (scripts/fuzz): counts what every input reached.
+    target_compile_options(shardscope_warnings INTERFACE -fsanitize=fuzzer-no-link)
+  endif()
   add_link_options(-fsanitize=${SHARDSCOPE_SANITIZE} -Wl,--export-dynamic-symbol=dlclose)
   add_library(shardscope_sanitizer OBJECT ${PROJECT_SOURCE_DIR}/tests/sanitizers/runtime.cc)
   target_link_libraries(shardscope_sanitizer PRIVATE shardscope_warnings)

@@ -2,9 +2,17 @@
 // shared library was built with.
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
+// Some texts ("[/") break assertions of the parser. They must not end the program, and only an
+// exception leads out of there: the one outside the engine's runtime, caught in Parse().
+namespace shardscope::config {
+struct ParserFault {};
+[[noreturn]] static void FailParser() { throw ParserFault(); }
+}  // namespace shardscope::config
+#define TOML_ASSERT(expr) (static_cast<bool>(expr) ? void() : ::shardscope::config::FailParser())
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -143,6 +151,44 @@ Status ReadChosen(const toml::node& node, Document* document) {
   return Status::Ok();
 }
 
+// Where the string that starts at `at` ends, or the line if it does not.
+size_t EndOfString(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool many_lines = text.substr(at, 3) == three;
+  for (at += many_lines ? 3 : 1; at < text.size(); ++at) {
+    if (quote == '"' && text[at] == '\\') {
+      ++at;
+    } else if (many_lines && text.substr(at, 3) == three) {
+      at += 3;
+      for (int i = 0; i < 2 && at < text.size() && text[at] == quote; ++i) ++at;  // of the text
+      return at;
+    } else if (!many_lines && (text[at] == quote || text[at] == '\n')) {
+      return text[at] == quote ? at + 1 : at;
+    }
+  }
+  return text.size();
+}
+
+// The line of the first letter beyond ASCII outside quotes and comments; 0 if there is none. No key
+// has any, and on some of them toml++ 3.3 runs into what its authors thought unreachable.
+int64_t LineOfBareLetter(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  while (at < text.size()) {
+    if (text[at] == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (text[at] == '"' || text[at] == '\'') {
+      at = EndOfString(text, at);
+    } else if ((static_cast<uint8_t>(text[at]) & 0x80) != 0) {
+      return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    } else {
+      ++at;
+    }
+  }
+  return 0;
+}
+
 Result<toml::table> Parse(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
@@ -155,11 +201,18 @@ Result<toml::table> Parse(const std::string& path) {
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kMaxFileBytes)
     return Status::Error(fmt::format("{} is over 1 MiB: no configuration file", path));
-  toml::parse_result result = toml::parse(text);
-  if (!result)
+  if (const int64_t line = LineOfBareLetter(text); line > 0)
+    return Status::Error(
+        fmt::format("{}:{}: a letter beyond ASCII stands outside quotes: put the text into quotes",
+                    path, line));
+  try {
+    toml::parse_result result = toml::parse(text);
+    if (result) return std::move(result).table();
     return Status::Error(fmt::format("{}:{}: {}", path, result.error().source().begin.line,
                                      result.error().description()));
-  return std::move(result).table();
+  } catch (const ParserFault&) {
+    return Status::Error(fmt::format("{} is no TOML: look at its table headers and keys", path));
+  }
 }
 
 // Takes what is no key out of `table`: a copy of it would not know its lines any more.

@@ -183,5 +183,27 @@ TEST(Presets, TheLessonTurnsPrefetchOnAfterAThird) {
                                                 {"prefetch.forward", "1"}}));
 }
 
+// Found by scripts/fuzz: toml++ has undefined behaviour there.
+TEST_F(Toml, LettersBeyondAsciiStandInQuotes) {
+  for (const char* text :
+       {"\xC3\xA9 = 1\n", "a = 1 \xD1\x8C\n", "a = \"\" \xD1\x8C\n", "a = '''x''''\xD1\x8C\n"}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr(":1: a letter beyond ASCII stands outside quotes"))
+        << text;
+  }
+  EXPECT_THAT(ErrorOf("# \xC3\xA9\n\xC3\xA9 = 1\n"), HasSubstr(":2: a letter beyond ASCII"));
+  const Config config = Load(
+      "\xEF\xBB\xBF# \xE4\xB8\xAD\xE6\x96\x87 \"\n"
+      "[data]\npath = \"/tmp/\xE4\xB8\xAD\xE6\x96\x87 \\\" #\"  # \xC3\xA9\n");
+  EXPECT_EQ(config.Get("data.path"), "/tmp/\xE4\xB8\xAD\xE6\x96\x87 \" #");
+}
+
+// Found by scripts/fuzz: an assertion of toml++ failed.
+TEST_F(Toml, HeadersThatAreNone) {
+  for (const char* text : {"[/", "[train]\nsteps = 9\n[/s\"\n", "[[,]]\n"}) {
+    EXPECT_NE(ErrorOf(text), "") << text;
+  }
+  EXPECT_THAT(ErrorOf("[/"), HasSubstr("is no TOML"));
+}
+
 }  // namespace
 }  // namespace shardscope::config

@@ -11,6 +11,11 @@ namespace shardscope::query {
 namespace {
 
 constexpr int64_t kMaxRank = 1 << 20;
+constexpr size_t kMaxRanks = 1 << 13;
+
+// Sums of these must not overflow.
+constexpr int64_t kMaxCount = int64_t{1} << 40;
+bool SaneCount(int64_t count) { return count >= -kMaxCount && count <= kMaxCount; }
 
 bool FitsInt32(int64_t value) {
   return value >= std::numeric_limits<int32_t>::min() &&
@@ -41,6 +46,7 @@ RankRows* SnapshotBuilder::RowsOfRank(int64_t rank) {
   auto place = std::lower_bound(ranks.begin(), ranks.end(), rank,
                                 [](const RankRows& rows, int64_t r) { return rows.rank < r; });
   if (place == ranks.end() || place->rank != rank) {
+    if (ranks.size() >= kMaxRanks) return nullptr;
     place = ranks.insert(place, RankRows{});
     place->rank = Int32(rank);
   }
@@ -88,7 +94,8 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
     Extend(row.time_ns, row.time_ns);
   }
   for (const schema::CapabilityRow& row : batch.Get<schema::CapabilityRow>()) {
-    current_.capabilities.push_back({row.source, row.status, row.reason, row.dropped});
+    const int64_t dropped = std::clamp<int64_t>(row.dropped, 0, kMaxCount);
+    current_.capabilities.push_back({row.source, row.status, row.reason, dropped});
   }
 }
 
@@ -140,6 +147,7 @@ void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
     const bool sane = rows != nullptr && FitsInt32(row.step) && SaneTime(row.issued_ns) &&
                       SaneTime(row.ready_ns) && SaneTime(row.started_ns) &&
                       SaneTime(row.ended_ns) && row.started_ns <= row.ended_ns &&
+                      SaneTime(row.slot_wait_ns) && row.slot_wait_ns <= row.started_ns &&
                       current_.plan_ops.contains(row.plan_op);
     const std::optional<BlockingKind> kind = ParseBlockingKind(row.blocking_kind);
     if (!sane || !kind) {
@@ -159,7 +167,7 @@ void SnapshotBuilder::AddSteps(const store::RowBatch& batch) {
   for (const schema::StepRow& row : batch.Get<schema::StepRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
     if (rows == nullptr || !FitsInt32(row.step) || !SaneTime(row.start_ns) ||
-        !SaneTime(row.end_ns) || row.start_ns > row.end_ns) {
+        !SaneTime(row.end_ns) || row.start_ns > row.end_ns || !SaneCount(row.tokens)) {
       Refuse();
       continue;
     }
@@ -189,7 +197,7 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
     RankRows* rows = RowsOfRank(row.rank);
     const std::optional<MemoryCategory> category = ParseMemoryCategory(row.category);
     if (rows == nullptr || !category || !FitsInt32(row.step) || !SaneTime(row.issued_ns) ||
-        !SaneTime(row.executed_ns)) {
+        !SaneTime(row.executed_ns) || !SaneCount(row.bytes)) {
       Refuse();
       continue;
     }

@@ -98,9 +98,10 @@ double Statement::Real(int column) const {
 std::string_view Statement::Text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_.get(), column);
   if (text == nullptr) return {};
+  const auto size = static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column));
+  text_bytes_ += size;
   // sqlite3 gives UTF-8 as unsigned char.
-  return {reinterpret_cast<const char*>(text),
-          static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+  return {reinterpret_cast<const char*>(text), size};
 }
 
 bool Statement::ReadOnly() const { return sqlite3_stmt_readonly(statement_.get()) != 0; }

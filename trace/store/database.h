@@ -2,6 +2,7 @@
 // trace/store/*.cc sees sqlite3.h. A Database is used by one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +40,9 @@ class Statement {
   // Valid until the next Step() or Reset().
   std::string_view Text(int column) const;
 
+  // Bytes that Text() has returned so far.
+  size_t text_bytes() const { return text_bytes_; }
+
   // Whether the statement changes nothing.
   bool ReadOnly() const;
 
@@ -48,6 +52,7 @@ class Statement {
     void operator()(sqlite3_stmt* statement) const;
   };
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  mutable size_t text_bytes_ = 0;
 };
 
 class Database {

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 #include <vector>
 
 #include "trace/schema/columns.h"
@@ -41,6 +43,20 @@ std::string SelectRows(const schema::TableInfo& table, size_t num_segments) {
   return select;
 }
 
+// Rows of a damaged file may share their text: a small one must not fill the disk. A finished file
+// is at most about half as large again as the live one, for its indexes.
+int64_t MostPages(const std::vector<std::string>& segments) {
+  uintmax_t bytes = 0;
+  for (const std::string& segment : segments) {
+    for (const char* const part : {"", "-wal"}) {
+      std::error_code error;
+      const uintmax_t size = std::filesystem::file_size(segment + part, error);
+      if (!error) bytes += size;
+    }
+  }
+  return 1000 + static_cast<int64_t>(3 * bytes / kPageBytes);
+}
+
 Status CopyTables(const std::vector<std::string>& segments, const std::string& state,
                   Database* target) {
   // No journal: until the rename nobody knows of this file, and after a crash it is built anew.
@@ -55,6 +71,8 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
     attach->Bind(1, std::string_view(uri));
     SHARDSCOPE_RETURN_IF_ERROR(attach->Run());
   }
+  SHARDSCOPE_RETURN_IF_ERROR(
+      target->Execute(fmt::format("PRAGMA main.max_page_count={}", MostPages(segments))));
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute("BEGIN"));
   const std::vector<schema::TableInfo>& tables = schema::Tables();
   for (size_t i = 0; i < tables.size(); ++i) {

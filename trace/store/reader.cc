@@ -5,8 +5,10 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 #include "trace/base/time.h"
@@ -145,6 +147,23 @@ Result<TraceReader> TraceReader::OpenNewest(const TraceFile& file) {
     if (!Exists(file.FinishedPath()) && !WriterLives(file)) return reader;
     SleepUntilNs(MonotonicNs() + kOpenRetryNs);
   }
+}
+
+bool TraceReader::FileHas(size_t bytes) {
+  std::error_code error;
+  file_bytes_ = 0;
+  for (const char* const part : {"", "-wal"}) {
+    const auto size = std::filesystem::file_size(database_.path() + part, error);
+    if (!error) file_bytes_ += size;
+  }
+  return bytes <= file_bytes_;
+}
+
+Status TraceReader::Unreadable(const Status& status) { return CannotRead(status); }
+
+Status TraceReader::Repeats(const char* table) const {
+  return Status::Error(fmt::format("{} is damaged: its table {} repeats itself; copy it again",
+                                   database_.path(), table));
 }
 
 Status CreateTemporaryViews(Database* database) {

@@ -34,7 +34,7 @@ class TraceReader {
     if (!select.ok()) return select.status();
     select->Bind(1, after);
     select->Bind(2, static_cast<int64_t>(limit));
-    return Drain<Row>(&*select, std::forward<Visit>(visit));
+    return Drain<Row>(&*select, after, std::forward<Visit>(visit));
   }
 
   // All rows of a table.
@@ -42,26 +42,47 @@ class TraceReader {
   Result<size_t> ReadAll(Visit&& visit) {
     Result<Statement> select = database_.Prepare(schema::TableOf<Row>::kSelect);
     if (!select.ok()) return select.status();
-    return Drain<Row>(&*select, std::forward<Visit>(visit));
+    return Drain<Row>(&*select, -1, std::forward<Visit>(visit));
   }
 
   Database& database() { return database_; }
   Database TakeDatabase() && { return std::move(database_); }
 
  private:
+  // Pages of a damaged file may point at one another: then rows come again and again, or share
+  // their text, and a small file is endless or larger than memory. Both are noticed here.
   template <typename Row, typename Visit>
-  Result<size_t> Drain(Statement* select, Visit&& visit) {
+  Result<size_t> Drain(Statement* select, int64_t after, Visit&& visit) {
+    constexpr bool kHasId = schema::TableOf<Row>::kHasId;
     size_t count = 0;
+    size_t bytes = kHasId ? bytes_read_ : 0;
+    const size_t before = bytes;
     while (true) {
-      const Result<bool> row = select->Step();
-      if (!row.ok()) return row.status();
-      if (!*row) return count;
-      visit(ReadRow<Row>(*select));
+      const Result<bool> more = select->Step();
+      if (!more.ok()) return Unreadable(more.status());
+      if (!*more) break;
+      Row row = ReadRow<Row>(*select);
+      if constexpr (kHasId) {
+        if (row.id <= after) return Repeats(schema::TableOf<Row>::kName);
+        after = row.id;
+      }
       ++count;
+      bytes = before + count * kLeastRowBytes + select->text_bytes();
+      if (bytes > file_bytes_ && !FileHas(bytes)) return Repeats(schema::TableOf<Row>::kName);
+      visit(std::move(row));
     }
+    if (kHasId) bytes_read_ = bytes;
+    return count;
   }
 
+  static constexpr size_t kLeastRowBytes = 4;
+  bool FileHas(size_t bytes);
+  Status Repeats(const char* table) const;
+  static Status Unreadable(const Status& status);
+
   Database database_;
+  size_t bytes_read_ = 0;  // of rows with ids, each of which is read once
+  size_t file_bytes_ = 0;  // when it was last asked
   int64_t segment_ = 0;
 };
 

@@ -59,9 +59,7 @@ void ShiftIds(int64_t shift, Row* row) {
 }
 
 // The shift of the file with this position in its run.
-inline int64_t IdShift(size_t file_index) {
-  return static_cast<int64_t>(file_index) * kIdsPerFile;
-}
+inline int64_t IdShift(size_t file_index) { return static_cast<int64_t>(file_index) * kIdsPerFile; }
 
 // Some rows of every table.
 template <typename List>

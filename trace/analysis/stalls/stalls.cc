@@ -1,6 +1,7 @@
 // Stalls: gaps of the compute stream, the collective that held each of them, and why.
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -310,6 +311,8 @@ void StallGroups::Add(const std::vector<Stall>& stalls) {
       group.sentence = stall.sentence;
     }
     if (stall.stall_ns > group.worst.stall_ns) group.worst = stall;
+    // A damaged file may claim stalls of years.
+    group.total_ns = std::min(group.total_ns, std::numeric_limits<int64_t>::max() - stall.stall_ns);
     group.total_ns += stall.stall_ns;
     ++group.count;
   }

@@ -1,0 +1,123 @@
+// Traces that lie: values no writer would write, in files of the right schema.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "trace/query/live_trace.h"
+#include "trace/query/trace_test_util.h"
+#include "trace/store/database.h"
+#include "trace/store/run_folder.h"
+
+namespace shardscope::query {
+namespace {
+
+using testing::HasSubstr;
+
+class HostileTrace : public testing::Test {
+ protected:
+  HostileTrace() {
+    auto recorder = OpenRecorder(folder_.path());
+    const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+    for (int i = 0; i < 100; ++i) {
+      recorder->Record(OpAt(plan_op, i % 2, i / 10, 1000 + i, 1001 + i));
+    }
+    SHARDSCOPE_CHECK(recorder->Finish().ok());
+    path_ = store::ListTraces(folder_.path()).front().FinishedPath();
+  }
+
+  void Change(const std::string& sql) {
+    Result<store::Database> database =
+        store::Database::Open(path_, store::Database::Mode::kReadWrite);
+    SHARDSCOPE_CHECK(database.ok());
+    const Status changed = database->Execute(sql);
+    ASSERT_TRUE(changed.ok()) << changed.message();
+  }
+
+  static int64_t Refused(const Snapshot& snapshot) {
+    int64_t refused = 0;
+    for (const Capability& row : snapshot.capabilities) {
+      if (row.source == "reader") refused += row.dropped;
+    }
+    return refused;
+  }
+
+  TestFolder folder_;
+  std::string path_;
+};
+
+TEST_F(HostileTrace, TextLargerThanAnyOfOursIsRefusedWithTheFileAndARemedy) {
+  Change("INSERT INTO meta VALUES('x', CAST(zeroblob(70000000) AS TEXT))");
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder_.path());
+  ASSERT_FALSE(snapshot.ok());
+  EXPECT_THAT(snapshot.message(), HasSubstr(path_));
+  EXPECT_THAT(snapshot.message(), HasSubstr("copy it again"));
+}
+
+TEST_F(HostileTrace, AbsurdNumbersAreLeftOutAndCounted) {
+  Change(
+      "UPDATE op_run SET slot_wait_ns = -9223372036854775807 - 1 WHERE id = 1;"
+      "UPDATE op_run SET started_ns = 9223372036854775807 WHERE id = 2;"
+      "UPDATE op_run SET rank = 9223372036854775807 WHERE id = 3;"
+      "UPDATE op_run SET step = 9223372036854775807 WHERE id = 4;"
+      "UPDATE op_run SET plan_op = 77 WHERE id = 5;"
+      "INSERT INTO memory_event VALUES(1, 0, 'cpu', 1, 1, 9223372036854775807, 'other', '', -1, 0);"
+      "INSERT INTO step VALUES(1, 0, 0, 1, 5, 4, 0, 0, 0)");
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder_.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  EXPECT_EQ(Refused(*snapshot.value()), 7);
+  size_t rows = 0;
+  for (const RankRows& rank : snapshot.value()->ranks) rows += rank.op_runs.size();
+  EXPECT_EQ(rows, 95u);
+}
+
+TEST_F(HostileTrace, AFileThatClaimsMillionsOfRanksIsBounded) {
+  Change(
+      "WITH RECURSIVE n(i) AS (SELECT 20000 UNION ALL SELECT i - 1 FROM n WHERE i > 2) "
+      "INSERT INTO rank SELECT i, 'h', 1, 'cpu' FROM n");
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder_.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  EXPECT_LT(snapshot.value()->ranks.size(), 10'000u);
+  EXPECT_GT(Refused(*snapshot.value()), 10'000);
+}
+
+TEST_F(HostileTrace, DroppedCountsCannotOverflow) {
+  Change(
+      "INSERT INTO capability VALUES(100, 'engine', 'on', '', 9223372036854775807),"
+      "(101, 'engine', 'on', '', 9223372036854775807)");
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder_.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  int64_t dropped = 0;
+  for (const Capability& row : snapshot.value()->capabilities) {
+    EXPECT_GE(row.dropped, 0);
+    dropped += row.dropped;
+  }
+  EXPECT_GT(dropped, 0);
+}
+
+TEST_F(HostileTrace, ClockFactsOfAFileAreOnlyText) {
+  Change(
+      "INSERT INTO meta VALUES('clock.99999999999999999999', 'method=reference'),"
+      "('clock.4000000000', 'method=collectives offset_ns=1 drift_ppb=1 collectives=1 "
+      "residual_p50_ns=1 residual_p95_ns=1 residual_max_ns=1 processes=x'), ('clock.x', '')");
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder_.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  EXPECT_TRUE(snapshot.value()->clocks.empty());
+}
+
+TEST_F(HostileTrace, GeneratedColumnsAndLooseTypesAreRefused) {
+  Change("ALTER TABLE flow ADD COLUMN x INTEGER GENERATED ALWAYS AS (id + 1) VIRTUAL");
+  EXPECT_THAT(ReadSnapshot(folder_.path()).message(),
+              HasSubstr("table flow is not as it should be"));
+}
+
+TEST_F(HostileTrace, TypesOfAnotherTableAreRefused) {
+  Change(
+      "DROP TABLE flow;"
+      "CREATE TABLE flow(id INTEGER PRIMARY KEY NOT NULL, from_span, to_span, name_string)");
+  EXPECT_THAT(ReadSnapshot(folder_.path()).message(),
+              HasSubstr("table flow is not as it should be"));
+}
+
+}  // namespace
+}  // namespace shardscope::query
