@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
@@ -52,6 +55,42 @@ TEST_F(HostileTrace, TextLargerThanAnyOfOursIsRefusedWithTheFileAndARemedy) {
   ASSERT_FALSE(snapshot.ok());
   EXPECT_THAT(snapshot.message(), HasSubstr(path_));
   EXPECT_THAT(snapshot.message(), HasSubstr("copy it again"));
+}
+
+// The pages of a table's tree as one page again and again: rows would come back for ever.
+TEST_F(HostileTrace, PagesThatPointAtOnePageAreNoticed) {
+  Change(
+      "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) "
+      "INSERT INTO string SELECT i, 'text' FROM n");
+  int64_t root = 0;
+  {
+    Result<store::Database> database =
+        store::Database::Open(path_, store::Database::Mode::kReadOnly);
+    root =
+        database->QueryInteger("SELECT rootpage FROM sqlite_schema WHERE name = 'string'").value();
+  }
+  std::fstream file(path_, std::ios::binary | std::ios::in | std::ios::out);
+  std::array<char, 4096> page = {};
+  file.seekg((root - 1) * 4096);
+  file.read(page.data(), page.size());
+  ASSERT_EQ(page[0], 5);  // an inner page of a table
+  const auto number = [&page](size_t at) {
+    return static_cast<size_t>(static_cast<uint8_t>(page[at]) << 8 |
+                               static_cast<uint8_t>(page[at + 1]));
+  };
+  const size_t num_cells = number(3);
+  ASSERT_GT(num_cells, 3u);
+  for (size_t i = 1; i < num_cells; ++i) {
+    std::copy_n(page.begin() + static_cast<std::ptrdiff_t>(number(12)), 4,
+                page.begin() + static_cast<std::ptrdiff_t>(number(12 + 2 * i)));
+  }
+  file.seekp((root - 1) * 4096);
+  file.write(page.data(), page.size());
+  file.close();
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder_.path());
+  ASSERT_FALSE(snapshot.ok());
+  EXPECT_THAT(snapshot.message(), HasSubstr(path_));
+  EXPECT_THAT(snapshot.message(), HasSubstr("its table string repeats itself"));
 }
 
 TEST_F(HostileTrace, AbsurdNumbersAreLeftOutAndCounted) {
