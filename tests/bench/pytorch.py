@@ -2,7 +2,6 @@
 """Step time and memory beside PyTorch's FSDP2, FSDP1 and DDP, 2 ranks of one thread each, and ranks that do not communicate."""
 import argparse
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -12,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -119,32 +118,19 @@ def measure_pytorch(ranks: Ranks, steps: int) -> Burst:
                  sum(answer["peak_bytes"] for answer in answers))
 
 
-@contextlib.contextmanager
-def held(lock: pathlib.Path | None) -> Iterator[None]:
-    """Holds `lock`, which builds on this machine take too."""
-    if lock is None:
-        yield
-        return
-    with open(lock, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 class Guard:
     """Repeats a burst in which other programs used the CPU."""
 
-    def __init__(self, foreign: float, patience_s: float, lock: pathlib.Path | None) -> None:
+    def __init__(self, foreign: float, patience_s: float) -> None:
         self.foreign = foreign  # largest share of the cores' time that others may use
         self.patience_s = patience_s
-        self.lock = lock
         self.bursts = 0
         self.discarded = 0
 
     def measure(self, name: str, burst: Callable[[], Burst]) -> Burst:
         deadline = time.monotonic() + self.patience_s
         while True:
-            with held(self.lock):
-                result, foreign = self.attempt(burst)
+            result, foreign = self.attempt(burst)
             self.bursts += 1
             if foreign <= self.foreign:
                 return result
@@ -227,12 +213,11 @@ def main() -> int:
     parser.add_argument("--shape", type=int, choices=(1, 2), help="only the first or the second shape")
     parser.add_argument("--foreign", type=float, default=0.03, help="share of the cores that other programs may use")
     parser.add_argument("--patience", type=float, default=600, help="seconds for which a disturbed burst is repeated")
-    parser.add_argument("--lock", type=pathlib.Path, help="a lock file to hold during each burst, where builds take it too")
     options = parser.parse_args()
     rounds, steps = (1, 2) if options.quick else (options.rounds, options.steps)
     try:
         environment.python()
-        guard = Guard(options.foreign, options.patience, options.lock)
+        guard = Guard(options.foreign, options.patience)
         measured = [(shape, measure_shape(options.build, shape, rounds, steps, guard))
                     for index, shape in enumerate(SHAPES, 1) if options.shape in (None, index)]
     except (environment.SetupError, RuntimeError, OSError) as error:

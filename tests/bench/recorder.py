@@ -146,7 +146,9 @@ def step_time(options, table):
         edges = []
         for index in range(2 * pairs + 1):
             answer = training.control.ask(set={"record.steps": "all" if index % 2 == 0 else "0:1"})
-            edges.append(answer["applies_at"] if answer["ok"] else training.step())
+            if not answer["ok"]:
+                raise RuntimeError(f"record.steps was refused: {answer['error']}")
+            edges.append(answer["applies_at"])
             training.wait(lambda: training.step() >= edges[-1] + block)
         training.end()
         ends = dict(training.query("SELECT step, max(end_ns) FROM step GROUP BY step"))
