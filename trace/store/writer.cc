@@ -133,7 +133,10 @@ Status TraceWriter::StartSegment(const std::vector<schema::MemoryEventRow>& bala
   }
   // Readers of the old segment may keep this from emptying its log, which then stays beside it.
   (void)database_.Execute("PRAGMA wal_checkpoint(PASSIVE)");
-  return OpenSegment(segment);
+  Status opened = OpenSegment(segment);
+  // Readers would move on to it, and miss what the old one takes from now on.
+  if (!opened.ok()) RemoveDatabase(path);
+  return opened;
 }
 
 void TraceWriter::RemoveOldestSegment() {

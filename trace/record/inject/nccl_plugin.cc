@@ -26,20 +26,23 @@ struct Communicator {
 // An event between start and stop. NCCL may name an event after it stopped (as a parent), so
 // handles are numbers, never pointers: a number that was given up is not mistaken for another.
 struct OpenEvent {
-  std::atomic<uint64_t> number = 0;
+  std::atomic<uint64_t> number = 0;  // 0: free; kBusy: a thread reads or writes the rest
   int64_t track = 0;
   int64_t start_ns = 0;
   int64_t name = 0;
 };
+constexpr uint64_t kBusy = ~uint64_t{0};
 std::array<OpenEvent, kMaxOpenEvents> open_events;
 std::atomic<uint64_t> last_number = 0;
 
 void* Open(ProcessRecording& recording, int64_t track, int64_t name) {
   const uint64_t number = ++last_number;
   OpenEvent& event = open_events[number % kMaxOpenEvents];
-  if (event.number.exchange(0) != 0) {
-    recording.CountLost("nccl", "events: more were open than fit", 1);
-  }
+  uint64_t held = event.number.load(std::memory_order_relaxed);
+  const bool claimed =
+      held != kBusy && event.number.compare_exchange_strong(held, kBusy, std::memory_order_acquire);
+  if (!claimed || held != 0) recording.CountLost("nccl", "events: more were open than fit", 1);
+  if (!claimed) return nullptr;
   event.track = track;
   event.name = name;
   event.start_ns = MonotonicNs();
@@ -94,13 +97,15 @@ nccl::Result Stop(void* handle) {
   const auto number = reinterpret_cast<uint64_t>(handle);
   if (number == 0) return kSuccess;
   OpenEvent& event = open_events[number % kMaxOpenEvents];
-  if (event.number.load(std::memory_order_acquire) != number) return kSuccess;  // counted as lost
+  uint64_t expected = number;
+  if (!event.number.compare_exchange_strong(expected, kBusy, std::memory_order_acquire)) {
+    return kSuccess;  // counted as lost
+  }
   ProcessRecording* recording = ProcessRecording::Active();
   if (recording != nullptr) {
     recording->Span(event.track, event.start_ns, MonotonicNs(), event.name, "host");
   }
-  uint64_t expected = number;
-  event.number.compare_exchange_strong(expected, 0);
+  event.number.store(0, std::memory_order_release);
   return kSuccess;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,15 @@ namespace {
 
 constexpr size_t kRowsAtATime = 100'000;  // of the large tables each
 
+constexpr size_t kLeastRowBytes = 4;     // what a row takes of its file
+constexpr size_t kMostTracks = 1 << 16;  // each is read by a statement of its own
+
+// Pages of a damaged file may point at one another: then rows or tracks come without end.
+Status Repeats(const std::string& path, const char* table) {
+  return Status::Error(
+      fmt::format("{} is damaged: its table {} repeats itself; copy it again", path, table));
+}
+
 // Rows of a statement, one after the other.
 template <typename Row>
 class Cursor {
@@ -21,22 +31,31 @@ class Cursor {
     Result<Statement> select =
         reader->database().Prepare(fmt::format("{} {}", schema::TableOf<Row>::kSelect, condition));
     if (!select.ok()) return select.status();
-    return Cursor(std::move(select).value());
+    const std::string& path = reader->database().path();
+    std::error_code error;
+    const auto bytes = std::filesystem::file_size(path, error);
+    return Cursor(std::move(select).value(), path, error ? 0 : bytes / kLeastRowBytes);
   }
   Statement& statement() { return select_; }
 
   // false at the end.
   Result<bool> Next() {
     const Result<bool> row = select_.Step();
-    if (row.ok() && row.value()) row_ = ReadRow<Row>(select_);
-    return row;
+    if (!row.ok() || !row.value()) return row;
+    if (rows_left_ == 0) return Repeats(path_, schema::TableOf<Row>::kName);
+    --rows_left_;
+    row_ = ReadRow<Row>(select_);
+    return true;
   }
   const Row& row() const { return row_; }
 
  private:
-  explicit Cursor(Statement select) : select_(std::move(select)) {}
+  Cursor(Statement select, std::string path, size_t most_rows)
+      : select_(std::move(select)), path_(std::move(path)), rows_left_(most_rows) {}
 
   Statement select_;
+  std::string path_;
+  size_t rows_left_;
   Row row_;
 };
 
@@ -226,6 +245,7 @@ Result<std::vector<int64_t>> FinishedSource::Tracks() {
     const Result<bool> row = next->Step();
     if (!row.ok()) return row.status();
     if (!row.value()) return tracks;
+    if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), "op_run");
     tracks.push_back(next->Integer(0));
     next->Reset();
   }
