@@ -11,6 +11,7 @@
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
+#include "trace/base/host.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -18,12 +19,6 @@ namespace shardscope::runtime {
 namespace {
 
 constexpr const char* kToolVersion = "0.1.0";
-
-std::string HostName() {
-  char name[256] = "";
-  if (gethostname(name, sizeof(name) - 1) != 0) return "unknown";
-  return name;
-}
 
 std::string ModelText(const Job& job) {
   int64_t elements = 0;

@@ -1,4 +1,5 @@
 #include "trace/store/trace_file.h"
+#include "trace/base/host.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -118,9 +119,7 @@ int64_t DatabaseBytes(const std::string& path) {
 }
 
 TraceFile NewTraceFile(const std::string& folder) {
-  std::array<char, 256> host = {};
-  if (gethostname(host.data(), host.size() - 1) != 0) host = {'h', 'o', 's', 't'};
-  const std::string base = fmt::format("{}/trace-{}-{}", folder, host.data(), getpid());
+  const std::string base = fmt::format("{}/trace-{}-{}", folder, HostName(), getpid());
   TraceFile file{base};
   // A container may give the same process id again.
   for (int attempt = 2; !LiveSegments(file).empty() || Exists(file.FinishedPath()); ++attempt) {

@@ -15,25 +15,27 @@ constexpr int64_t kKeepNs = 30'000'000'000;
 // 32-bit correlation ids count up and wrap: `a` came before `b` if the shorter way leads forward.
 bool Precedes(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
 
-Work WorkOf(const Kernel& kernel) {
+// What kernels and copies have in common.
+template <typename Record>
+Work WorkOf(const Record& record, WorkKind kind) {
   Work work;
-  work.kind = WorkKind::kKernel;
+  work.kind = kind;
+  work.stream = record.stream;
+  work.correlation = record.correlation;
+  work.start_ns = record.start_ns;
+  work.end_ns = record.end_ns;
+  return work;
+}
+
+Work WorkOf(const Kernel& kernel) {
+  Work work = WorkOf(kernel, WorkKind::kKernel);
   work.kernel = kernel;
-  work.stream = kernel.stream;
-  work.correlation = kernel.correlation;
-  work.start_ns = kernel.start_ns;
-  work.end_ns = kernel.end_ns;
   return work;
 }
 
 Work WorkOf(const Copy& copy) {
-  Work work;
-  work.kind = WorkKind::kCopy;
+  Work work = WorkOf(copy, WorkKind::kCopy);
   work.copy = copy;
-  work.stream = copy.stream;
-  work.correlation = copy.correlation;
-  work.start_ns = copy.start_ns;
-  work.end_ns = copy.end_ns;
   return work;
 }
 

@@ -15,6 +15,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "trace/base/host.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/store/trace_file.h"
@@ -39,11 +40,6 @@ std::string CommandLine() {
   std::string text = ReadFile("/proc/self/cmdline");
   std::replace(text.begin(), text.end(), '\0', ' ');
   return std::string(Trim(text)).substr(0, 1000);
-}
-
-std::string HostName() {
-  std::array<char, 256> host = {};
-  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "host";
 }
 
 int64_t NumberFrom(const char* variable, int64_t otherwise) {

@@ -90,7 +90,6 @@ class ProcessRecording {
  private:
   ProcessRecording(std::unique_ptr<record::Recorder> recorder, int64_t until_ns);
   static ProcessRecording* OpenOnce();
-  void Describe(const std::string& folder);
 
   static std::atomic<ProcessRecording*> active_;
 
