@@ -130,10 +130,12 @@ def unpack(archive):
     archive.folder.mkdir(parents=True, exist_ok=True)
     if archive.file_name.endswith(".whl"):
         with zipfile.ZipFile(archive.download) as wheel:
-            for name in wheel.namelist():
-                if archive.wanted(name) and not name.endswith("/"):
-                    safe_target(archive.folder, name)
-                    wheel.extract(name, archive.folder)
+            for member in wheel.infolist():
+                if archive.wanted(member.filename) and not member.is_dir():
+                    target = safe_target(archive.folder, member.filename)
+                    wheel.extract(member, archive.folder)
+                    if member.external_attr >> 16 & 0o111:  # extract() forgets that the compiler is a program
+                        target.chmod(0o755)
         return
     with tarfile.open(archive.download) as source:
         for member in source:

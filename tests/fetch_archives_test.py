@@ -32,6 +32,9 @@ class FetchArchivesTest(unittest.TestCase):
         wheel = io.BytesIO()
         with zipfile.ZipFile(wheel, "w") as archive:
             archive.writestr("toy/include/a.h", "// a\n")
+            program = zipfile.ZipInfo("toy/include/compiler")
+            program.external_attr = 0o100755 << 16
+            archive.writestr(program, "#!/bin/sh\n")
             archive.writestr("toy/python/b.py", "b = 1\n")
         self.wheel = wheel.getvalue()
         (self.site / WHEEL).write_bytes(self.wheel)
@@ -57,6 +60,11 @@ class FetchArchivesTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue((self.root / "cache/wheels/toy/include/a.h").exists())
         self.assertFalse((self.root / "cache/wheels/toy/python").exists())
+
+    def test_a_program_stays_executable_and_the_rest_does_not_become_so(self):
+        self.assertEqual(self.fetch().returncode, 0)
+        self.assertTrue(os.access(self.root / "cache/wheels/toy/include/compiler", os.X_OK))
+        self.assertEqual((self.root / "cache/wheels/toy/include/a.h").stat().st_mode & 0o111, 0)
 
     def test_a_second_run_needs_no_network(self):
         self.assertEqual(self.fetch().returncode, 0)
