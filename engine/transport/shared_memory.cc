@@ -1,11 +1,11 @@
 // The transport among threads of one process, with or without an emulated link on top.
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "engine/transport/copy.h"
 #include "engine/transport/link.h"
 #include "engine/transport/reduce.h"
 #include "engine/transport/rendezvous.h"
@@ -102,7 +102,7 @@ void SharedMemoryTransport::AllGather(const Call& call, std::span<const GatherPi
       const GatherPiece& from = PieceOf<GatherPiece>(rendezvous, rank, index);
       std::byte* to = pieces[index].receive + static_cast<size_t>(rank) * from.bytes;
       // An own shard that is already in place is left alone: others are reading it.
-      if (to != from.send && from.bytes > 0) std::memcpy(to, from.send, from.bytes);
+      if (to != from.send) CopyPiece(to, from.send, from.bytes);
     }
   }
   rendezvous.Sync();
@@ -160,8 +160,8 @@ void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReduc
       const auto [from, to] = ChunkOf(pieces[index].elements, rank, num_ranks_);
       if (rank == call.rank || from == to) continue;
       const std::byte* source = PieceOf<AllReducePiece>(rendezvous, rank, index).data;
-      std::memcpy(pieces[index].data + from * element_bytes, source + from * element_bytes,
-                  (to - from) * element_bytes);
+      CopyPiece(pieces[index].data + from * element_bytes, source + from * element_bytes,
+                (to - from) * element_bytes);
     }
   }
   rendezvous.Sync();
