@@ -40,6 +40,8 @@ struct RunStatus {
   std::map<std::string, std::string> values;   // every key, in force
   std::map<std::string, std::string> pending;  // accepted, not yet in force
   int64_t pending_step = -1;                   // when they apply
+
+  bool operator==(const RunStatus&) const = default;
 };
 
 struct Response {

@@ -1,8 +1,11 @@
 #include "trace/query/live_trace.h"
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <type_traits>
 
 #include "trace/query/finished_trace.h"
 #include "trace/query/snapshot_builder.h"
@@ -15,6 +18,29 @@ namespace {
 
 // New rows are on screen within 100 ms of their commit.
 constexpr auto kPollTime = std::chrono::milliseconds(40);
+
+// Whether there is anything new to show. The clock's row of each second alone changes no picture,
+// and with each row the tables without ids come again: a paused run's app shall rest.
+class News {
+ public:
+  bool In(const store::RowBatch& batch) {
+    bool is_news = false;
+    schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+      if constexpr (schema::TableOf<Row>::kHasId && !std::is_same_v<Row, schema::ClockRow>) {
+        is_news = is_news || !batch.Get<Row>().empty();
+      }
+    });
+    for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) {
+      std::string& known = meta_[row.key];
+      is_news = is_news || known != row.value;
+      known = row.value;
+    }
+    return is_news;
+  }
+
+ private:
+  std::map<std::string, std::string> meta_;
+};
 
 // Locks: mutex_ guards latest_, status_ and stopping_; it is never held while reading a file.
 class Follower final : public LiveTrace {
@@ -64,8 +90,8 @@ class Follower final : public LiveTrace {
     const bool ended = source_->state() != store::SourceState::kLive;
     // The state is told only with the last rows.
     *done = ended && !more.value();
-    if (store::IsEmpty(batch) && !*done) return more.value();
     builder_.Add(batch);
+    if (!news_.In(batch) && !*done) return more.value();
     SnapshotPtr snapshot = builder_.Publish(*done ? source_->state() : store::SourceState::kLive);
     const std::lock_guard lock(mutex_);
     latest_ = std::move(snapshot);
@@ -94,6 +120,7 @@ class Follower final : public LiveTrace {
 
   std::unique_ptr<store::Source> source_;  // reader thread
   SnapshotBuilder builder_;                // reader thread
+  News news_;                              // reader thread
   const std::function<void()> on_change_;
   bool changed_ = false;  // reader thread
 

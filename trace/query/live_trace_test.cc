@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "trace/query/trace_test_util.h"
+#include "trace/store/source.h"
 
 namespace shardscope::query {
 namespace {
@@ -164,6 +165,47 @@ TEST(Recorder, FullRingIsCounted) {
   EXPECT_EQ(stored["memory"] + static_cast<int64_t>(rank.memory.size()), kRows);
   EXPECT_EQ(recorder->Dropped().at("engine"), stored["engine"]);
   EXPECT_EQ(recorder->Dropped().at("memory"), stored["memory"]);
+}
+
+// What the tests give it, a batch a read.
+class ScriptedSource final : public store::Source {
+ public:
+  explicit ScriptedSource(std::vector<store::RowBatch> batches) : batches_(std::move(batches)) {}
+
+  Result<bool> Read(store::RowBatch* batch) override {
+    if (num_read_ < batches_.size()) *batch = batches_[num_read_++];
+    return num_read_ < batches_.size();
+  }
+  store::SourceState state() const override {
+    return num_read_ < batches_.size() ? store::SourceState::kLive : store::SourceState::kFinished;
+  }
+
+ private:
+  const std::vector<store::RowBatch> batches_;
+  size_t num_read_ = 0;
+};
+
+// A row of the clock each second comes while a run is paused, and meta with it.
+TEST(LiveTrace, TheClockAloneIsNoNews) {
+  store::RowBatch first;
+  first.Get<schema::MetaRow>() = {{.key = "name", .value = "quiet"}};
+  store::RowBatch clock = first;
+  clock.Get<schema::ClockRow>() = {{.id = 1, .monotonic_ns = 5, .realtime_ns = 6}};
+  store::RowBatch other_clock = first;
+  other_clock.Get<schema::ClockRow>() = {{.id = 2, .monotonic_ns = 7, .realtime_ns = 8}};
+  store::RowBatch changed;
+  changed.Get<schema::MetaRow>() = {{.key = "name", .value = "changed"}};
+  store::RowBatch marker = changed;
+  marker.Get<schema::MarkerRow>() = {{.id = 1}};
+  std::atomic<int> changes = 0;
+  const std::vector<store::RowBatch> batches = {first, clock, other_clock, changed, marker};
+  auto trace = LiveTrace::Follow(std::make_unique<ScriptedSource>(batches), "folder", "name",
+                                 [&changes] { ++changes; });
+  ASSERT_TRUE(trace.ok()) << trace.message();
+  while (trace.value()->Latest()->state == TraceState::kLive) std::this_thread::yield();
+  EXPECT_EQ(trace.value()->Latest()->markers.size(), 1u);
+  trace.value().reset();  // its thread has ended: nothing more is told
+  EXPECT_EQ(changes, 3) << "the first rows, the changed meta row, the marker";
 }
 
 TEST(Recorder, WindowLeavesOutWithoutLoss) {
