@@ -17,6 +17,8 @@ struct OpContext {
   int rank = 0;
   int64_t step = 0;
   int64_t issued_ns = 0;  // when the host issued the op
+  // A GPU's queue that the op's work goes to (a cudaStream_t); null on the CPU.
+  void* device_stream = nullptr;
 
   const plan::Op& op() const { return program->ops[static_cast<size_t>(index)]; }
   const plan::Buffer& buffer(plan::BufferId id) const {
@@ -31,9 +33,11 @@ class OtherRankError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Threads: all three are called on the thread of the op's stream, one op of a stream at a time; ops
-// of different streams run at the same moment. An exception fails the step on all ranks; its text
-// reaches the user with rank and op.
+// Threads, on the CPU: all three are called on the thread of the op's stream, one op of a stream at
+// a time; ops of different streams run at the same moment. On a GPU: all three are called when the
+// op is issued, on the rank's host thread in host order, and only put work on
+// context.device_stream, which waits by itself for what the op depends on. An exception fails the
+// step on all ranks; its text reaches the user with rank and op.
 class OpBodies {
  public:
   virtual ~OpBodies() = default;
@@ -41,10 +45,13 @@ class OpBodies {
   // Before Run of an op that allocates `buffer`. Returns the bytes taken (for the memory ledgers).
   virtual int64_t Allocate(const OpContext& context, plan::BufferId buffer) = 0;
 
-  // The work itself. Collectives block here until the transport is done.
+  // The work itself. Collectives block here until the transport is done (on a GPU: until they are
+  // on the stream).
   virtual void Run(const OpContext& context) = 0;
 
-  // After Run of an op that frees `buffer`. Returns the bytes given back.
+  // After Run of an op that frees `buffer`; on a GPU possibly later, once memory of the stream that
+  // allocated it may be handed out again (engine/cuda/device/reuse.h), and always within the step.
+  // Returns the bytes given back.
   virtual int64_t Free(const OpContext& context, plan::BufferId buffer) = 0;
 };
 

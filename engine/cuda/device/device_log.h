@@ -1,0 +1,53 @@
+// DeviceLog: where the executor says which host call belongs to which op, and learns when the GPU
+// really worked for it. With CUPTI there is one (engine/cuda/device/cupti_log.h); without, op times
+// come from CUDA events.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/cuda/device/runtime_api.h"
+#include "engine/plan/op.h"
+
+namespace shardscope::cuda {
+
+// One op run of the process: the key under which GPU work is joined to it. At most 2^8 ranks, 2^24
+// ops, 2^31 steps.
+inline int64_t OpRunKey(int rank, int64_t step, plan::OpIndex op) {
+  return (step << 32) | (int64_t{rank} << 24) | int64_t{op};
+}
+inline int RankOfKey(int64_t key) { return static_cast<int>((key >> 24) & 0xFF); }
+
+// An interval of one host thread in which it issued work of one op. Intervals of a thread may nest
+// but not cross: a transport whose last rank enqueues for all logs one for each other rank inside
+// that rank's own.
+struct IssuedOp {
+  int64_t key = 0;      // OpRunKey()
+  uint32_t thread = 0;  // gettid
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// When the GPU worked for an op: from its first work's start to its last work's end; 0 if it did
+// nothing, or the times are lost.
+struct DeviceInterval {
+  int64_t started_ns = 0;
+  int64_t ended_ns = 0;
+};
+
+// Threads: any.
+class DeviceLog {
+ public:
+  virtual ~DeviceLog() = default;
+
+  // All work on `stream` is `rank`'s. On the thread whose device the stream is on.
+  virtual void OnStream(int rank, Stream stream) = 0;
+
+  virtual void OnIssued(const IssuedOp& op) = 0;
+
+  // All streams of `rank` have ended their work of `step`: its times, by op index. May wait for
+  // records that are on their way.
+  virtual std::vector<DeviceInterval> TakeStep(int rank, int64_t step, size_t num_ops) = 0;
+};
+
+}  // namespace shardscope::cuda

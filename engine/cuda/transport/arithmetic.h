@@ -1,0 +1,113 @@
+// What the kernels of this folder compute, for one element or one decision: compiled for the GPU
+// and for the CPU, so that the same code is tested without a GPU. No CUDA headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define SHARDSCOPE_HOST_DEVICE __host__ __device__
+#else
+#define SHARDSCOPE_HOST_DEVICE
+#endif
+
+namespace shardscope::cuda {
+
+// Virtual ranks of one GPU that a reduction can take in one kernel: its inputs travel as arguments.
+inline constexpr int kMaxLocalRanks = 16;
+
+// The formats of engine/transport/reduce.cc: how a value is stored and in what it is summed.
+struct Fp32Format {
+  using Stored = float;
+  using Sum = float;
+  SHARDSCOPE_HOST_DEVICE static Sum Load(Stored value) { return value; }
+  SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) { return sum; }
+};
+struct Fp64Format {
+  using Stored = double;
+  using Sum = double;
+  SHARDSCOPE_HOST_DEVICE static Sum Load(Stored value) { return value; }
+  SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) { return sum; }
+};
+// bf16 is the upper half of an fp32; rounded to nearest, ties to even; NaN stays NaN.
+struct Bf16Format {
+  using Stored = uint16_t;
+  using Sum = float;
+  SHARDSCOPE_HOST_DEVICE static Sum Load(Stored bits) {
+    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+    float value;
+    __builtin_memcpy(&value, &wide, sizeof(value));
+    return value;
+  }
+  SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &sum, sizeof(bits));
+    if (sum != sum) return static_cast<Stored>((bits >> 16) | 0x40);
+    return static_cast<Stored>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+  }
+};
+
+// Element `index` of (inputs[0] + inputs[1] + ...) * scale, added in this order.
+template <typename Format>
+SHARDSCOPE_HOST_DEVICE typename Format::Stored SumAt(const void* const* inputs, int num_inputs,
+                                                     size_t index, typename Format::Sum scale) {
+  using Stored = typename Format::Stored;
+  // The first input starts the sum: adding it to zero would turn -0 into +0.
+  typename Format::Sum sum = Format::Load(static_cast<const Stored*>(inputs[0])[index]);
+  for (int i = 1; i < num_inputs; ++i) {
+    sum += Format::Load(static_cast<const Stored*>(inputs[i])[index]);
+  }
+  return Format::Store(sum * scale);
+}
+
+// When a paced collective moves its bytes, on the GPU's globaltimer: the first at `start_ns`, the
+// last at `end_ns`. In between the wire fills evenly, as a token bucket of the link's rate does.
+struct LinkWindow {
+  uint64_t start_ns = 0;
+  uint64_t end_ns = 0;
+};
+
+// What a collective asks of the wire.
+struct LinkRequest {
+  uint64_t latency_ns = 0;
+  uint64_t transfer_ns = 0;  // wire bytes / bandwidth
+};
+
+// As transport::Link::Reserve: the wire is the collective's alone from the last arrival, or from
+// the end of the one before.
+SHARDSCOPE_HOST_DEVICE inline LinkWindow ReserveWindow(uint64_t arrival_ns, uint64_t free_from_ns,
+                                                       LinkRequest request) {
+  const uint64_t begin_ns = arrival_ns > free_from_ns ? arrival_ns : free_from_ns;
+  const uint64_t start_ns = begin_ns + request.latency_ns;
+  return {start_ns, start_ns + request.transfer_ns};
+}
+
+// When the wire has carried `part` (0 to 1) of the collective's bytes.
+SHARDSCOPE_HOST_DEVICE inline uint64_t DueAt(LinkWindow window, double part) {
+  if (part >= 1) return window.end_ns;
+  const auto span_ns = static_cast<double>(window.end_ns - window.start_ns);
+  return window.start_ns + static_cast<uint64_t>(span_ns * part);
+}
+
+// One turn of a kernel that waits for a time. It ends at `due_ns`, or after `limit_ns` of waiting,
+// or after so many turns that the clock must stand still: whatever is wrong with the times, the GPU
+// does not hang.
+struct Spin {
+  static constexpr uint32_t kMaxSleepNs = 1000;
+  static constexpr uint64_t kMinTurnNs = 20;  // no turn is shorter: two reads of the clock
+
+  uint64_t since_ns = 0;
+  uint64_t limit_ns = 0;
+  uint64_t num_turns = 0;
+
+  // Whether to wait on; then for `*sleep_ns`.
+  SHARDSCOPE_HOST_DEVICE bool WaitsOn(uint64_t now_ns, uint64_t due_ns, uint32_t* sleep_ns) {
+    if (now_ns >= due_ns || now_ns - since_ns > limit_ns) return false;
+    if (++num_turns > limit_ns / kMinTurnNs) return false;
+    const uint64_t left_ns = due_ns - now_ns;
+    *sleep_ns = left_ns < kMaxSleepNs ? static_cast<uint32_t>(left_ns) : kMaxSleepNs;
+    return true;
+  }
+};
+
+}  // namespace shardscope::cuda

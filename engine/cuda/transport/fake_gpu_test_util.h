@@ -1,0 +1,236 @@
+// For tests: a GPU in one object. Streams are queues, events count their recordings, memory is the
+// host's. Nothing runs until Run(): then the queues' heads run one by one in an order that a seed
+// chooses among all that CUDA allows, so that a missing wait shows.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "engine/cuda/device/runtime_api.h"
+#include "engine/cuda/transport/kernels.h"
+
+namespace shardscope::cuda {
+
+class FakeGpu {
+ public:
+  // One at a time: the table's functions find it here.
+  FakeGpu() { current() = this; }
+  ~FakeGpu() {
+    for (void* memory : memory_) std::free(memory);
+    current() = nullptr;
+  }
+
+  RuntimeApi Api();
+
+  Stream NewStream() {
+    const std::lock_guard lock(mutex_);
+    streams_[++num_streams_] = {};
+    return reinterpret_cast<Stream>(num_streams_);
+  }
+  void Launch(Stream stream, std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    streams_.at(reinterpret_cast<uintptr_t>(stream)).push_back({std::move(work), nullptr, 0});
+  }
+
+  // Runs everything that is queued. Throws if streams wait for one another for ever.
+  void Run(uint64_t seed) {
+    std::mt19937_64 random(seed);
+    while (RunOne(&random)) {
+    }
+    const std::lock_guard lock(mutex_);
+    for (const auto& [stream, queue] : streams_) {
+      if (!queue.empty()) throw std::runtime_error("the fake GPU hangs");
+    }
+  }
+
+  // What would have been silent mistakes.
+  int num_vain_waits() const { return num_vain_waits_; }  // for events that nobody had recorded
+  size_t num_live_events() const { return events_.size(); }
+  size_t num_live_blocks() const { return memory_.size(); }
+
+  // The clock of paced kernels; they advance it when they wait.
+  uint64_t now_ns = 1000;
+
+ private:
+  struct EventState {
+    int64_t recorded = 0;
+    int64_t completed = 0;
+  };
+  struct Queued {
+    std::function<void()> work;
+    Event waits_for = nullptr;
+    int64_t recording = 0;
+  };
+
+  static FakeGpu*& current() {
+    static FakeGpu* gpu = nullptr;
+    return gpu;
+  }
+
+  bool RunOne(std::mt19937_64* random) {
+    std::function<void()> work;
+    {
+      const std::lock_guard lock(mutex_);
+      std::vector<std::deque<Queued>*> ready;
+      for (auto& [stream, queue] : streams_) {
+        if (queue.empty()) continue;
+        const Queued& head = queue.front();
+        if (head.waits_for == nullptr || events_.at(head.waits_for).completed >= head.recording) {
+          ready.push_back(&queue);
+        }
+      }
+      if (ready.empty()) return false;
+      std::deque<Queued>& queue = *ready[(*random)() % ready.size()];
+      work = std::move(queue.front().work);
+      queue.pop_front();
+    }
+    if (work) work();
+    return true;
+  }
+
+  std::mutex mutex_;  // guards all below
+  uintptr_t num_streams_ = 0;
+  uintptr_t num_events_ = 0;
+  std::map<uintptr_t, std::deque<Queued>> streams_;
+  std::map<Event, EventState> events_;
+  std::set<void*> memory_;
+  int num_vain_waits_ = 0;
+};
+
+inline RuntimeApi FakeGpu::Api() {
+  RuntimeApi api;
+  api.Malloc = [](void** memory, size_t bytes) {
+    const std::lock_guard lock(current()->mutex_);
+    *memory = std::malloc(bytes);
+    current()->memory_.insert(*memory);
+    return kSuccess;
+  };
+  api.Free = [](void* memory) {
+    const std::lock_guard lock(current()->mutex_);
+    current()->memory_.erase(memory);
+    std::free(memory);
+    return kSuccess;
+  };
+  api.MemcpyAsync = [](void* to, const void* from, size_t bytes, int, Stream stream) {
+    current()->Launch(stream, [=] { std::memcpy(to, from, bytes); });
+    return kSuccess;
+  };
+  api.MemsetAsync = [](void* memory, int value, size_t bytes, Stream stream) {
+    current()->Launch(stream, [=] { std::memset(memory, value, bytes); });
+    return kSuccess;
+  };
+  api.EventCreateWithFlags = [](Event* event, unsigned) {
+    const std::lock_guard lock(current()->mutex_);
+    *event = reinterpret_cast<Event>(++current()->num_events_);
+    current()->events_[*event] = {};
+    return kSuccess;
+  };
+  api.EventDestroy = [](Event event) {
+    const std::lock_guard lock(current()->mutex_);
+    current()->events_.erase(event);
+    return kSuccess;
+  };
+  api.EventRecord = [](Event event, Stream stream) {
+    FakeGpu* gpu = current();
+    const std::lock_guard lock(gpu->mutex_);
+    const int64_t recording = ++gpu->events_.at(event).recorded;
+    gpu->streams_.at(reinterpret_cast<uintptr_t>(stream))
+        .push_back({[gpu, event, recording] {
+                      const std::lock_guard inner(gpu->mutex_);
+                      gpu->events_.at(event).completed = recording;
+                    },
+                    nullptr, 0});
+    return kSuccess;
+  };
+  api.EventQuery = [](Event event) {
+    const std::lock_guard lock(current()->mutex_);
+    const EventState& state = current()->events_.at(event);
+    return state.completed >= state.recorded ? kSuccess : kErrorNotReady;
+  };
+  api.StreamWaitEvent = [](Stream stream, Event event, unsigned) {
+    FakeGpu* gpu = current();
+    const std::lock_guard lock(gpu->mutex_);
+    const int64_t recorded = gpu->events_.at(event).recorded;
+    if (recorded == 0) ++gpu->num_vain_waits_;
+    gpu->streams_.at(reinterpret_cast<uintptr_t>(stream)).push_back({nullptr, event, recorded});
+    return kSuccess;
+  };
+  api.GetErrorString = [](Code code) { return code == 2 ? "out of memory" : "an error"; };
+  return api;
+}
+
+// The kernels' arithmetic on the fake GPU's streams.
+class FakeKernels final : public Kernels {
+ public:
+  explicit FakeKernels(FakeGpu* gpu) : gpu_(gpu) {}
+
+  void Copy(const CopyTask& task, const Pace& pace, Stream stream) override {
+    gpu_->Launch(stream, [this, task, pace] {
+      for (int i = 0; i < task.num_inputs; ++i) {
+        char* to = static_cast<char*>(task.output) + static_cast<size_t>(i) * task.bytes;
+        if (to != task.inputs[i]) std::memcpy(to, task.inputs[i], task.bytes);
+      }
+      Wait(pace);
+    });
+  }
+  void Sum(const SumTask& task, const Pace& pace, Stream stream) override {
+    gpu_->Launch(stream, [this, task, pace] {
+      switch (task.dtype) {
+        case plan::DType::kFp32:
+          SumAll<Fp32Format>(task);
+          break;
+        case plan::DType::kBf16:
+          SumAll<Bf16Format>(task);
+          break;
+        case plan::DType::kFp64:
+          SumAll<Fp64Format>(task);
+          break;
+      }
+      Wait(pace);
+    });
+  }
+  void Reserve(uint64_t* free_from_ns, LinkWindow* window, LinkRequest request,
+               Stream stream) override {
+    gpu_->Launch(stream, [this, free_from_ns, window, request] {
+      *window = ReserveWindow(gpu_->now_ns, *free_from_ns, request);
+      *free_from_ns = window->end_ns;
+      windows.push_back(*window);
+    });
+  }
+  int64_t MeasureClockStepNs() override { return 1; }
+
+  std::vector<LinkWindow> windows;      // as they were reserved
+  std::vector<uint64_t> paced_ends_ns;  // when each paced kernel ended
+
+ private:
+  template <typename Format>
+  static void SumAll(const SumTask& task) {
+    auto* output = static_cast<typename Format::Stored*>(task.output);
+    const auto scale = static_cast<typename Format::Sum>(task.scale);
+    for (uint64_t i = 0; i < task.elements; ++i) {
+      output[i] = SumAt<Format>(task.inputs, task.num_inputs, i, scale);
+    }
+  }
+  void Wait(const Pace& pace) {
+    if (pace.window == nullptr) return;
+    const uint64_t due_ns = DueAt(*pace.window, pace.to);
+    Spin spin{gpu_->now_ns, pace.limit_ns};
+    uint32_t sleep_ns = 0;
+    while (spin.WaitsOn(gpu_->now_ns, due_ns, &sleep_ns)) gpu_->now_ns += sleep_ns;
+    paced_ends_ns.push_back(gpu_->now_ns);
+  }
+
+  FakeGpu* const gpu_;
+};
+
+}  // namespace shardscope::cuda

@@ -1,0 +1,102 @@
+// Device: what the ranks of a process compute on. The CPU's is in this folder (RankBodies,
+// executor::RankExecutor); a GPU's comes from the plugin (engine/cuda/plugin). Ranks, trainer,
+// control and trace know only this.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/config/launcher/launch.h"
+#include "engine/executor/step_runner.h"
+#include "engine/model/data.h"
+#include "engine/model/segments.h"
+#include "engine/runtime/ranks/job.h"
+#include "engine/runtime/units/sharded_unit.h"
+#include "engine/transport/transport.h"
+#include "trace/base/status.h"
+
+namespace shardscope::record {
+class Recorder;
+}
+
+namespace shardscope::runtime {
+
+// What a step left behind, for its row in the trace and for the progress line.
+struct StepOutcome {
+  double loss = 0;  // mean over this rank's tokens
+  double grad_norm = 0;
+};
+
+// What the ops of one rank do, and the rank's state between steps. Threads: the methods of OpBodies
+// as OpBodies says; the others on the rank's host thread while no step runs.
+class RankWork : public executor::OpBodies {
+ public:
+  // Runs in the control op that starts every step, on the rank's host thread.
+  virtual void set_on_control(std::function<void(int64_t step)> on_control) = 0;
+
+  // Before RunStep.
+  virtual void BeginStep(const plan::Schedule& schedule, double learning_rate) = 0;
+  // After RunStep. Bytes that were handed out and no op accounts for, beyond those of the last
+  // call: 0 unless something holds tensors that it should not.
+  virtual int64_t EndStep() = 0;
+  virtual const StepOutcome& outcome() const = 0;
+
+  // The rank's shards; their tensors lie on its device.
+  virtual ShardedUnit& unit(size_t index) = 0;
+
+  virtual int64_t allocated_bytes() const = 0;  // handed out and not yet given back
+  virtual int64_t reserved_bytes() const = 0;   // from the system or driver, kept ones too
+  // The highest allocated_bytes() since the last call.
+  virtual int64_t TakePeakBytes() = 0;
+
+  // Token ids of every step so far, [samples_per_step, seq + 1] each; empty without keep_batches.
+  virtual const std::vector<std::vector<int64_t>>& kept_batches() const = 0;
+};
+
+// What the bodies of a rank stand in. All borrowed; they outlive the bodies. `sink` hears of memory
+// that comes and goes inside an op; the rest the executor reports.
+struct Surroundings {
+  const Job* job = nullptr;
+  const model::Model* model = nullptr;  // the CPU's; its configuration is any device's
+  transport::Transport* transport = nullptr;
+  executor::ExecutionSink* sink = nullptr;
+};
+
+// One row of table capability: what a source could see, and why not.
+struct DeviceCapability {
+  std::string source;
+  std::string status;  // "ok", "partial", "missing"
+  std::string reason;
+};
+
+// Threads: on the main thread, or while no step runs, unless a method says otherwise. Errors of the
+// constructors inside are exceptions, as everywhere in engine/runtime.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string kind() const = 0;  // "cuda": the column `device` of memory and ranks
+  virtual std::string name() const = 0;  // "cuda:0, NVIDIA H200, 139.8 GiB": for people
+
+  // With a launch it connects this process to the others, and blocks until they have come.
+  virtual std::unique_ptr<transport::Transport> MakeTransport(
+      const config::Config& config, const std::optional<config::Launch>& launch) = 0;
+  virtual std::unique_ptr<RankWork> MakeWork(int rank, const Surroundings& surroundings,
+                                             model::Sampler sampler) = 0;
+  // `bodies` and `sink` outlive it.
+  virtual std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
+                                                           executor::ExecutionSink* sink) = 0;
+  // First thing on each thread that works for `rank`, before MakeWork too.
+  virtual void EnterThread(int rank) = 0;
+
+  // The trace is open: from here to the device's end, rows go to `recorder` (null: no longer).
+  virtual void SetRecorder(record::Recorder* recorder) = 0;
+  virtual std::vector<DeviceCapability> Capabilities() const = 0;
+};
+
+}  // namespace shardscope::runtime
