@@ -1,8 +1,10 @@
 """Spaces, Chinese characters, symbolic links and very long paths, through every program that takes a path."""
 
+import os
+import subprocess
 import unittest
 
-from programs import APP, Control, ProgramTest, control_socket, interrupt
+from programs import APP, TIMEOUT_S, TRAIN, Control, ProgramTest, control_socket, interrupt
 
 NAME = "\u8bad\u7ec3 \u8fd0\u884c 'a\" $b"  # Chinese, spaces, quotes
 
@@ -81,6 +83,17 @@ class PathsTest(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("shorter", done.stderr)
         self.assertFalse((self.root / ("x" * 200)).exists())
+
+    def test_a_path_that_is_no_text_is_refused_in_one_line(self):
+        for name in ("two\nlines", b"no \xff text"):
+            out = os.fsencode(self.root) + b"/" + (name if isinstance(name, bytes) else name.encode())
+            for command in ([TRAIN, "--ranks", "1", "--out", out], [APP, "record", "-o", out, "--", "true"]):
+                with self.subTest(name=name, program=command[0].name):
+                    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
+                    self.assertNotEqual(done.returncode, 0)
+                    self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                    self.assertIn("newline", done.stderr)
+                    self.assertFalse(os.path.exists(out))
 
     def test_a_path_longer_than_a_socket_path_can_be_steered(self):
         name = "/".join(["\u957f" * 30] * 3)  # 272 bytes

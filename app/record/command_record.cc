@@ -52,6 +52,11 @@ std::string DefaultFolder() {
 // Makes the folder; the result is absolute, as processes may change theirs.
 Result<std::string> MakeRunFolder(const std::string& output) {
   const std::string folder = output.empty() ? DefaultFolder() : output;
+  if (!IsPlainUtf8(folder)) {
+    return Status::Error(
+        "-o: the path has a newline or another character that is no text in it; name another "
+        "folder");
+  }
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return Status::Error(fmt::format("cannot create {}: {}", folder, error.message()));

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "engine/config/utf8.h"
 #include "trace/base/text.h"
 
 namespace shardscope::config {

@@ -353,7 +353,9 @@ TEST_F(ControlSocket, ClientsThatVanishHalfWayLeaveNothingBehind) {
 
 // They keep every place and say nothing; the one that has asked something stays.
 TEST_F(ControlSocket, SilentClientsMakeRoomForOthers) {
-  Start(100 * kNsPerMs);
+  constexpr int64_t kSilenceNs = 300 * kNsPerMs;
+  Start(kSilenceNs);
+  const int64_t begin_ns = MonotonicNs();
   RawClient good(server_->socket_path());
   good.Line();
   good.Send("{\"id\":1,\"get\":\"status\"}\n");
@@ -363,7 +365,9 @@ TEST_F(ControlSocket, SilentClientsMakeRoomForOthers) {
     silent.push_back(std::make_unique<RawClient>(server_->socket_path()));
     ASSERT_TRUE(ParseHello(silent.back()->Line()).ok());
   }
-  EXPECT_FALSE(ParseHello(RawClient(server_->socket_path()).Line()).ok());
+  // Unless this machine took so long that the first of them has had its time already.
+  const bool is_refused = !ParseHello(RawClient(server_->socket_path()).Line()).ok();
+  EXPECT_TRUE(is_refused || MonotonicNs() - begin_ns >= kSilenceNs);
   const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
   bool is_served = false;
   while (!is_served && MonotonicNs() < deadline_ns) {

@@ -6,7 +6,6 @@
 #include <random>
 
 #include "engine/config/config.h"
-#include "engine/config/utf8.h"
 
 namespace shardscope::config {
 namespace {
@@ -136,14 +135,6 @@ TEST(Messages, MutationsNeverBreakTheParser) {
     EXPECT_EQ(PrintRequest(*again), PrintRequest(*request));
   }
   EXPECT_GT(num_parsed, 100);
-}
-
-TEST(Utf8, PlainTextOnly) {
-  for (const char* text : {"", "abc", "\xc3\xa9", "\xe4\xb8\xad\xe6\x96\x87", "\xf0\x9f\x99\x82"})
-    EXPECT_TRUE(IsPlainUtf8(text)) << text;
-  for (const char* text : {"\x80", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff",
-                           "\xe4\xb8", "a\nb", "\x7f", "\xc2\x85", "\xe0\x80\x80", "\xc3\x29"})
-    EXPECT_FALSE(IsPlainUtf8(text)) << text;
 }
 
 }  // namespace

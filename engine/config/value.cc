@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "engine/config/config.h"
-#include "engine/config/utf8.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 

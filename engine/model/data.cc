@@ -6,38 +6,23 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "engine/model/initialize.h"
+#include "trace/base/text.h"
 
 namespace shardscope::model {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Strict enough to tell text from binaries: well-formed sequences, no NUL byte.
-bool IsUtf8Text(const std::string& text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    size_t length = 1;
-    if (lead == 0) return false;
-    if (lead >= 0x80) {
-      if (lead >= 0xc2 && lead <= 0xdf) {
-        length = 2;
-      } else if (lead >= 0xe0 && lead <= 0xef) {
-        length = 3;
-      } else if (lead >= 0xf0 && lead <= 0xf4) {
-        length = 4;
-      } else {
-        return false;
-      }
-    }
-    if (i + length > text.size()) return false;
-    for (size_t k = 1; k < length; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
-    }
-    i += length;
+// Tells text from binaries, which may be well-formed but have NUL bytes.
+bool IsUtf8Text(std::string_view text) {
+  while (!text.empty()) {
+    const std::optional<char32_t> point = TakeCodePoint(&text);
+    if (!point || *point == 0) return false;
   }
   return true;
 }

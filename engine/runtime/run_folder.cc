@@ -8,12 +8,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "trace/base/text.h"
+
 namespace shardscope::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 
-// SQLite opens paths of up to 512 bytes; the name of a trace takes what a host name of 64 may need.
+// SQLite opens paths of up to 512 bytes; of these the name of a trace takes up to 112 (a host name
+// has 64).
 constexpr size_t kMaxPathBytes = 400;
 
 Status WriteWhole(const std::string& path, const std::string& text) {
@@ -53,12 +56,17 @@ Status CheckDumpPath(const std::string& path) {
 }
 
 Status RunFolder::CheckFree(const std::string& path) {
+  if (!IsPlainUtf8(path)) {
+    return Status::Error(
+        "--out: the path has a newline or another character that is no text in it; name another "
+        "folder");
+  }
   std::error_code error;
   const size_t length = fs::absolute(path, error).lexically_normal().string().size();
   if (length > kMaxPathBytes) {
     return Status::Error("--out " + path + ": the path has " + std::to_string(length) +
-                         " bytes, and SQLite takes at most " + std::to_string(kMaxPathBytes) +
-                         "; name a folder with a shorter path");
+                         " bytes, and a trace in it can be opened only up to " +
+                         std::to_string(kMaxPathBytes) + "; name a folder with a shorter path");
   }
   if (fs::exists(path, error)) {
     if (!fs::is_directory(path, error)) {

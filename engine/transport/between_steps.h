@@ -11,9 +11,6 @@
 
 namespace shardscope::transport {
 
-// No Schedule has so many communicators.
-inline constexpr plan::CommunicatorIndex kBetweenSteps = 125;
-
 // What every rank brought, by rank.
 template <typename Value>
 std::vector<Value> GatherValues(Transport* transport, int num_ranks, int rank, const Value& value) {

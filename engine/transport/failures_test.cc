@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 
+#include "engine/transport/failures_test_util.h"
 #include "engine/transport/test_ranks.h"
 #include "engine/transport/transport.h"
 #include "trace/base/time.h"
@@ -17,41 +18,19 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// The message of what `body` throws; "no error" if it does not.
-template <typename Body>
-std::string MessageOf(const Body& body) {
-  try {
-    body();
-  } catch (const TransportError& error) {
-    return error.what();
-  }
-  return "no error";
+void AllReduce(Transport* transport, const Call& call, const Reduction& reduction) {
+  alignas(8) std::array<std::byte, 16> data{};
+  const AllReducePiece piece = {data.data(), 2};
+  transport->AllReduce(call, {&piece, 1}, reduction);
 }
-
-class Gatherer {
- public:
-  void Gather(Transport* transport, const Call& call, size_t bytes) {
-    const GatherPiece piece = {send_.data(), receive_.data(), bytes};
-    transport->AllGather(call, {&piece, 1});
-  }
-  void AllReduce(Transport* transport, const Call& call, const Reduction& reduction) {
-    const AllReducePiece piece = {receive_.data(), 2};
-    transport->AllReduce(call, {&piece, 1}, reduction);
-  }
-
- private:
-  alignas(8) std::array<std::byte, 64> send_{};
-  alignas(8) std::array<std::byte, 256> receive_{};
-};
 
 TEST(Mismatch, OfSizesNamesRanksAndOpsAndStopsAll) {
   const auto transport = MakeSharedMemoryTransport(3, 0);
   std::array<std::string, 3> messages;
   OnRanks(3, [&](int rank) {
     const std::string name = "op of rank " + std::to_string(rank);
-    messages[static_cast<size_t>(rank)] = MessageOf([&] {
-      Gatherer().Gather(transport.get(), {.rank = rank, .op_name = name}, rank == 2 ? 16 : 8);
-    });
+    messages[static_cast<size_t>(rank)] = MessageOf(
+        [&] { Gather(transport.get(), {.rank = rank, .op_name = name}, rank == 2 ? 16 : 8); });
   });
   for (const std::string& message : messages) {
     EXPECT_THAT(message, AllOf(HasSubstr("size of piece 0 (8 and 16)"), HasSubstr("rank 2"),
@@ -64,8 +43,8 @@ TEST(Mismatch, OfKind) {
   OnRanks(2, [&](int rank) {
     EXPECT_THAT(MessageOf([&] {
                   const Call call = {.rank = rank, .op_name = "x"};
-                  if (rank == 0) Gatherer().Gather(transport.get(), call, 8);
-                  if (rank == 1) Gatherer().AllReduce(transport.get(), call, {});
+                  if (rank == 0) Gather(transport.get(), call, 8);
+                  if (rank == 1) AllReduce(transport.get(), call, {});
                 }),
                 AllOf(HasSubstr("kind"), HasSubstr("rank 0 called all_gather"),
                       HasSubstr("rank 1 called all_reduce")));
@@ -79,11 +58,9 @@ TEST(Mismatch, OfDtypeAndScale) {
       Reduction reduction;
       if (rank == 1 && of_dtype) reduction.dtype = plan::DType::kBf16;
       if (rank == 1 && !of_dtype) reduction.scale = 0.5;
-      EXPECT_THAT(MessageOf([&] {
-                    Gatherer().AllReduce(transport.get(), {.rank = rank, .op_name = "x"},
-                                         reduction);
-                  }),
-                  HasSubstr(of_dtype ? "dtype (fp32 and bf16)" : "scale"));
+      EXPECT_THAT(
+          MessageOf([&] { AllReduce(transport.get(), {.rank = rank, .op_name = "x"}, reduction); }),
+          HasSubstr(of_dtype ? "dtype (fp32 and bf16)" : "scale"));
     });
   }
 }
@@ -92,14 +69,12 @@ TEST(Timeout, NamesWhoIsMissingAndStopsTheOthers) {
   const auto transport = MakeSharedMemoryTransport(4, 20 * kNsPerMs);
   transport->set_describe_rank(
       [](int rank) { return rank == 3 ? "rank 3 hangs elsewhere" : std::string(); });
-  OnRanks(4, [&](int rank) {
-    Gatherer().Gather(transport.get(), {.rank = rank, .op_name = "all come"}, 8);
-  });
+  OnRanks(4, [&](int rank) { Gather(transport.get(), {.rank = rank, .op_name = "all come"}, 8); });
   std::atomic<int> timed_out = 0;
   OnRanks(4, [&](int rank) {
     if (rank == 1 || rank == 3) return;
     const Call call = {.rank = rank, .op_name = "F m0 block3 all_gather", .op = 41};
-    const std::string message = MessageOf([&] { Gatherer().Gather(transport.get(), call, 8); });
+    const std::string message = MessageOf([&] { Gather(transport.get(), call, 8); });
     ++timed_out;
     EXPECT_THAT(message, HasSubstr("rank 1 has not come; rank 3 hangs elsewhere; ranks 0, 2 wait "
                                    "for them in all_gather 'F m0 block3 all_gather' (op 41, "
@@ -107,29 +82,13 @@ TEST(Timeout, NamesWhoIsMissingAndStopsTheOthers) {
   });
   EXPECT_EQ(timed_out, 2);
   // The missing ranks, when they come at last, do not hang either.
-  EXPECT_THAT(
-      MessageOf([&] { Gatherer().Gather(transport.get(), {.rank = 1, .op_name = "late"}, 8); }),
-      StartsWith("rank 1 has not come; "));
+  EXPECT_THAT(MessageOf([&] { Gather(transport.get(), {.rank = 1, .op_name = "late"}, 8); }),
+              StartsWith("rank 1 has not come; "));
   EXPECT_THAT(MessageOf([&] { transport->Broadcast(3, 0); }), StartsWith("rank 1 has not come; "));
 }
 
 TEST(Abort, EndsWaitersOnEveryCommunicatorAndAllLaterCalls) {
-  const auto transport = MakeSharedMemoryTransport(5, 0);
-  OnRanks(5, [&](int rank) {
-    if (rank == 4) {
-      transport->Abort("rank 4 ran out of memory");
-      transport->Abort("a later reason");
-    }
-    const std::string message = MessageOf([&] {
-      if (rank == 0) {
-        transport->Broadcast(0, 1);
-      } else {
-        const Call call = {.rank = rank, .communicator = rank % 2, .op_name = "x"};
-        Gatherer().Gather(transport.get(), call, 8);
-      }
-    });
-    EXPECT_EQ(message, "aborted: rank 4 ran out of memory");
-  });
+  ExpectAbortEndsAllCalls(MakeSharedMemoryTransport(5, 0).get());
 }
 
 TEST(Abort, EndsTheWaitForAnEmulatedLink) {
@@ -139,7 +98,7 @@ TEST(Abort, EndsTheWaitForAnEmulatedLink) {
     if (rank == 2) return transport->Abort("stop");
     EXPECT_EQ(MessageOf([&] {
                 const Call call = {.rank = rank, .op_name = "x", .wire_bytes = 60};
-                Gatherer().Gather(transport.get(), call, 8);
+                Gather(transport.get(), call, 8);
               }),
               "aborted: stop");
   });

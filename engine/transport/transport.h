@@ -44,6 +44,19 @@ struct Reduction {
   double scale = 1;
 };
 
+// Memory for what a transport needs only while a call runs. Aligned to 64 bytes; contents are
+// undefined.
+class ScratchMemory {
+ public:
+  virtual ~ScratchMemory() = default;
+  virtual std::byte* Take(size_t bytes) = 0;
+  virtual void GiveBack(std::byte* block, size_t bytes) = 0;
+};
+
+// Communicators that no Schedule has: each carries calls of one kind, in order.
+inline constexpr plan::CommunicatorIndex kBetweenSteps = 125;  // between_steps.h
+inline constexpr plan::CommunicatorIndex kHostBroadcast = 126;
+
 // What identifies a call, for errors and for the check that all ranks call the same.
 struct Call {
   int rank = 0;
@@ -51,6 +64,12 @@ struct Call {
   std::string_view op_name;        // for messages
   int64_t wire_bytes = 0;          // what the emulated link charges
   plan::OpIndex op = plan::kNone;  // for messages
+  // Whose memory the call may use, and who counts it. Null: the transport's own, for few bytes.
+  ScratchMemory* scratch = nullptr;
+  // For transports of a GPU: the queue on which the collective is put (a cudaStream_t), and in which
+  // step. Null: the pieces are host memory.
+  void* device_stream = nullptr;
+  int64_t step = 0;
 };
 
 struct Capabilities {

@@ -26,6 +26,7 @@
 
 #include "trace/base/check.h"
 #include "trace/base/time.h"
+#include "trace/query/folder_bytes_test_util.h"
 #include "trace/record/recorder.h"
 #include "trace/store/writer.h"
 
@@ -261,18 +262,6 @@ int Ranks(int64_t rate, int64_t seconds, const std::string& folder) {
   return 0;
 }
 
-int64_t FolderBytes(const std::string& folder) {
-  int64_t bytes = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code gone;
-    const auto size = std::filesystem::file_size(it->path(), gone);
-    if (!gone) bytes += static_cast<int64_t>(size);
-  }
-  return bytes;
-}
-
 int Bound(int64_t max_bytes, int64_t seconds, const std::string& folder) {
   record::RecorderOptions options;
   options.run_folder = folder;
@@ -285,7 +274,7 @@ int Bound(int64_t max_bytes, int64_t seconds, const std::string& folder) {
   int64_t samples = 0;
   std::thread watch([&] {
     for (; !stopping; ++samples) {
-      largest = std::max(largest, FolderBytes(folder));
+      largest = std::max(largest, query::FolderBytes(folder));
       SleepUntilNs(MonotonicNs() + kNsPerMs / 2);
     }
   });

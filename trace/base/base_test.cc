@@ -42,5 +42,22 @@ TEST(Text, NearestNameFindsTyposOnly) {
   EXPECT_FALSE(NearestName("zzz", names));
 }
 
+TEST(Utf8, PlainTextOnly) {
+  for (const char* text : {"", "abc", "\xc3\xa9", "\xe4\xb8\xad\xe6\x96\x87", "\xf0\x9f\x99\x82"})
+    EXPECT_TRUE(IsPlainUtf8(text)) << text;
+  for (const char* text : {"\x80", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff",
+                           "\xe4\xb8", "a\nb", "\x7f", "\xc2\x85", "\xe0\x80\x80", "\xc3\x29"})
+    EXPECT_FALSE(IsPlainUtf8(text)) << text;
+}
+
+TEST(Utf8, CodePointsAreTakenOneByOne) {
+  std::string_view text = "a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82\xc3";
+  for (const char32_t point : {U'a', U'\u00e9', U'\u4e2d', U'\U0001F642'}) {
+    EXPECT_EQ(TakeCodePoint(&text), point);
+  }
+  EXPECT_EQ(TakeCodePoint(&text), std::nullopt);
+  EXPECT_EQ(text, "\xc3");
+}
+
 }  // namespace
 }  // namespace shardscope

@@ -1,6 +1,7 @@
 #include "trace/base/text.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace shardscope {
 namespace {
@@ -18,6 +19,15 @@ size_t EditDistance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
+}
+
+// Bytes of the UTF-8 sequence that `lead` starts; 0 if it starts none.
+size_t SequenceLength(unsigned char lead) {
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead < 0xe0) return 2;
+  if (lead >= 0xe0 && lead < 0xf0) return 3;
+  if (lead >= 0xf0 && lead < 0xf5) return 4;
+  return 0;
 }
 
 }  // namespace
@@ -49,6 +59,33 @@ std::string Join(const std::vector<std::string>& parts, std::string_view separat
     joined += part;
   }
   return joined;
+}
+
+std::optional<char32_t> TakeCodePoint(std::string_view* text) {
+  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};  // by length: no overlong forms
+  if (text->empty()) return std::nullopt;
+  const auto lead = static_cast<unsigned char>(text->front());
+  const size_t length = SequenceLength(lead);
+  if (length == 0 || length > text->size()) return std::nullopt;
+  char32_t point = length == 1 ? lead : lead & (0xffU >> (length + 1));
+  for (size_t i = 1; i < length; ++i) {
+    const auto byte = static_cast<unsigned char>((*text)[i]);
+    if ((byte & 0xc0U) != 0x80) return std::nullopt;
+    point = point << 6 | (byte & 0x3fU);
+  }
+  const bool is_surrogate = point >= 0xd800 && point < 0xe000;
+  if (point < kSmallest[length] || point > 0x10ffff || is_surrogate) return std::nullopt;
+  text->remove_prefix(length);
+  return point;
+}
+
+bool IsPlainUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::optional<char32_t> point = TakeCodePoint(&text);
+    const bool is_control = point && (*point < 0x20 || (*point >= 0x7f && *point < 0xa0));
+    if (!point || is_control) return false;
+  }
+  return true;
 }
 
 std::optional<std::string> NearestName(std::string_view word,

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "trace/query/folder_bytes_test_util.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/run_database.h"
@@ -25,18 +26,6 @@ constexpr int kRowsOfStep = 1;     // table step
 constexpr int kEventsOfStep = 40;  // allocations and as many frees
 constexpr int64_t kPersistent = 5'000'000;
 constexpr int64_t kStepNs = 1'000'000;
-
-int64_t FolderBytes(const std::string& folder) {
-  int64_t bytes = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code gone;
-    const auto size = std::filesystem::file_size(it->path(), gone);
-    if (!gone) bytes += static_cast<int64_t>(size);
-  }
-  return bytes;
-}
 
 // Looks at the folder all the time until it goes.
 class SizeWatch {

@@ -31,6 +31,21 @@ size_t ForEachTime(const SpscRing<T>& ring, Visit&& visit) {
   return readable;
 }
 
+// Calls visit(ring) for every ring that has been made, of all threads and kinds.
+template <typename Visit>
+void ForEachRing(const std::vector<ThreadRings*>& rings, const Visit& visit) {
+  for (ThreadRings* thread : rings) {
+    std::apply(
+        [&](const auto&... lazy) {
+          const auto visit_made = [&](const auto* ring) {
+            if (ring != nullptr) visit(*ring);
+          };
+          (visit_made(lazy.Get()), ...);
+        },
+        thread->rings);
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BatchWriter>> BatchWriter::Create(const std::string& folder,
@@ -65,22 +80,18 @@ Status BatchWriter::InsertHot(const OpRecord& record) {
 // A batch takes the oldest rows of all threads and kinds: none waits behind a flood of another, and
 // the rows of a step stay together, on which the size bound counts.
 int64_t BatchWriter::LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const {
+  // As a rule all that waits fits into the batch, and no row has to be looked at for that.
+  size_t waiting = 0;
+  ForEachRing(rings, [&](const auto& ring) { waiting += ring.NumReadable(); });
+  if (waiting <= bound_.batch_rows()) return std::numeric_limits<int64_t>::max();
   std::vector<int64_t> times;
-  for (ThreadRings* thread : rings) {
-    std::apply(
-        [&](const auto&... lazy) {
-          const auto add = [&](const auto* ring) {
-            if (ring == nullptr) return;
-            ForEachTime(*ring, [&](int64_t time_ns) {
-              times.push_back(time_ns);
-              return true;
-            });
-          };
-          (add(lazy.Get()), ...);
-        },
-        thread->rings);
-  }
-  if (times.size() <= bound_.batch_rows()) return std::numeric_limits<int64_t>::max();
+  times.reserve(waiting);
+  ForEachRing(rings, [&](const auto& ring) {
+    ForEachTime(ring, [&](int64_t time_ns) {
+      times.push_back(time_ns);
+      return true;
+    });
+  });
   const auto last = times.begin() + static_cast<ptrdiff_t>(bound_.batch_rows() - 1);
   std::nth_element(times.begin(), last, times.end());
   return *last;

@@ -132,6 +132,8 @@ class RankBodies : public executor::OpBodies {
   void Accumulate(const executor::OpContext& context);
 
   // rank_collectives.cc
+  template <typename Collective>
+  void Communicate(const executor::OpContext& context, const Collective& collective);
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);
   void AllReduce(const executor::OpContext& context);

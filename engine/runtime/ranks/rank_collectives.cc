@@ -1,4 +1,6 @@
 // Communication ops of RankBodies: which memory each collective sends and receives.
+#include <algorithm>
+
 #include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/check.h"
 
@@ -10,17 +12,45 @@ using plan::BufferKind;
 
 namespace {
 
-// The name lives as long as the call, which only shows it in errors.
-transport::Call CallOf(const OpContext& context, std::string* name) {
-  *name = plan::OpName(*context.schedule, context.op());
-  return {.rank = context.rank,
-          .communicator = context.op().communicator,
-          .op_name = *name,
-          .wire_bytes = context.op().wire_bytes,
-          .op = context.index};
-}
+// What the transport takes from the rank's pool for one call, and the highest point of that. One
+// thread.
+class PoolScratch final : public transport::ScratchMemory {
+ public:
+  explicit PoolScratch(MemoryPool* pool) : pool_(pool) {}
+  std::byte* Take(size_t bytes) override {
+    std::byte* block = pool_->Allocate(bytes);
+    taken_bytes_ += static_cast<int64_t>(bytes);
+    peak_bytes_ = std::max(peak_bytes_, taken_bytes_);
+    return block;
+  }
+  void GiveBack(std::byte* block, size_t bytes) override {
+    pool_->Free(block, bytes);
+    taken_bytes_ -= static_cast<int64_t>(bytes);
+  }
+  int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  MemoryPool* const pool_;
+  int64_t taken_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
+};
 
 }  // namespace
+
+// Calls collective(call), and reports the memory that the transport took meanwhile.
+template <typename Collective>
+void RankBodies::Communicate(const OpContext& context, const Collective& collective) {
+  const int64_t start_ns = MonotonicNs();
+  PoolScratch scratch(pool_.get());
+  const std::string name = plan::OpName(*context.schedule, context.op());  // for errors
+  collective(transport::Call{.rank = context.rank,
+                             .communicator = context.op().communicator,
+                             .op_name = name,
+                             .wire_bytes = context.op().wire_bytes,
+                             .op = context.index,
+                             .scratch = &scratch});
+  ReportTemporaries(context, scratch.peak_bytes(), start_ns);
+}
 
 // Every micro-batch's loss is a mean over its own tokens; the step's is the mean over all tokens of
 // all ranks, and all micro-batches are of one size.
@@ -51,8 +81,7 @@ void RankBodies::AllGather(const OpContext& context) {
                         static_cast<size_t>(parameter.shard_elements() * element_bytes)});
     }
   }
-  std::string name;
-  transport_->AllGather(CallOf(context, &name), pieces);
+  Communicate(context, [&](const auto& call) { transport_->AllGather(call, pieces); });
 }
 
 void RankBodies::ReduceScatter(const OpContext& context) {
@@ -73,8 +102,9 @@ void RankBodies::ReduceScatter(const OpContext& context) {
                         static_cast<size_t>(parameter.shard_elements())});
     }
   }
-  std::string name;
-  transport_->ReduceScatter(CallOf(context, &name), pieces, {op.dtype, GradientScale()});
+  Communicate(context, [&](const auto& call) {
+    transport_->ReduceScatter(call, pieces, {op.dtype, GradientScale()});
+  });
 }
 
 void RankBodies::AllReduce(const OpContext& context) {
@@ -103,8 +133,9 @@ void RankBodies::AllReduce(const OpContext& context) {
       }
     }
   }
-  std::string name;
-  transport_->AllReduce(CallOf(context, &name), pieces, {op.dtype, scale});
+  Communicate(context, [&](const auto& call) {
+    transport_->AllReduce(call, pieces, {op.dtype, scale});
+  });
 }
 
 }  // namespace shardscope::runtime

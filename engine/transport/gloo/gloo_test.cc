@@ -7,6 +7,7 @@
 #include <map>
 
 #include "engine/transport/collectives_cases.h"
+#include "engine/transport/failures_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
 
 namespace shardscope::transport {
@@ -26,23 +27,6 @@ std::shared_ptr<Transport> GlooOf(int num_ranks) {
 
 INSTANTIATE_TEST_SUITE_P(Gloo, CollectivesTest, testing::ValuesIn(CasesOf("gloo", GlooOf)),
                          NameOfCase);
-
-template <typename Body>
-std::string MessageOf(const Body& body) {
-  try {
-    body();
-  } catch (const TransportError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void Gather(Transport* transport, const Call& call, size_t bytes) {
-  alignas(8) std::array<std::byte, 64> send{};
-  alignas(8) std::array<std::byte, 256> receive{};
-  const GatherPiece piece = {send.data(), receive.data(), bytes};
-  transport->AllGather(call, {&piece, 1});
-}
 
 // More than the buffers of a socket hold.
 TEST(GlooTest, LargeReductionsHaveTheBitsOfSharedMemory) {
@@ -117,21 +101,7 @@ TEST(GlooTest, CallsThatDifferMeetNobody) {
 }
 
 TEST(GlooTest, AbortEndsWaitersOnEveryCommunicatorAndAllLaterCalls) {
-  const auto transport = MakeGlooTransport(5, 0);
-  OnRanks(5, [&](int rank) {
-    if (rank == 4) {
-      transport->Abort("rank 4 ran out of memory");
-      transport->Abort("a later reason");
-    }
-    const std::string message = MessageOf([&] {
-      if (rank == 0) {
-        transport->Broadcast(0, 1);
-      } else {
-        Gather(transport.get(), {.rank = rank, .communicator = rank % 2, .op_name = "x"}, 8);
-      }
-    });
-    EXPECT_EQ(message, "aborted: rank 4 ran out of memory");
-  });
+  ExpectAbortEndsAllCalls(MakeGlooTransport(5, 0).get());
 }
 
 }  // namespace

@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "engine/transport/gloo/mesh.h"
+#include "engine/transport/gloo/scratch.h"
+#include "engine/transport/gloo/stop_reason.h"
 #include "engine/transport/gloo/store.h"
+#include "engine/transport/gloo/tag.h"
 #include "engine/transport/reduce.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
@@ -23,57 +25,7 @@ namespace {
 constexpr int64_t kForeverNs = 365 * 24 * 3600 * kNsPerSecond;
 constexpr int64_t kMeetingNs = 60 * kNsPerSecond;  // processes start apart, whatever the timeout
 constexpr int64_t kReasonNs = kNsPerSecond;     // how long a rank waits to learn why another went
-constexpr int64_t kPollNs = 5 * kNsPerMs;       // of the store
 constexpr size_t kSmallReduceBytes = 64 << 10;  // below, latency costs more than bytes
-constexpr size_t kAlignment = 64;               // of what is received
-constexpr const char* kReasonKey = "abort";     // why the first rank stopped
-constexpr const char* kReadersKey = "abort_read";  // how many ranks know
-
-// A tag says which call a message belongs to: the communicator above, below a digest of what all
-// ranks must agree on. In a communicator messages follow one another in order.
-constexpr int kDigestBits = 24;
-constexpr int kHostCommunicator = 126;  // Broadcast
-
-enum class Kind : uint8_t { kAllGather, kReduceScatter, kAllReduce, kAllReduceGather, kBroadcast };
-
-const char* NameOf(Kind kind) {
-  static constexpr const char* kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
-                                           "all_reduce", "broadcast"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
-// FNV-1a.
-class Digest {
- public:
-  void Add(uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      hash_ = (hash_ ^ ((value >> (8 * byte)) & 0xFF)) * 0x100000001B3;
-    }
-  }
-  int Bits() const {
-    const uint64_t mixed = hash_ ^ (hash_ >> 32);
-    return static_cast<int>(mixed & ((1 << kDigestBits) - 1));
-  }
-
- private:
-  uint64_t hash_ = 0xCBF29CE484222325;
-};
-
-size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
-size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
-size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
-
-template <typename Piece>
-int TagOf(Kind kind, int communicator, std::span<const Piece> pieces, const Reduction& reduction) {
-  Digest digest;
-  digest.Add(static_cast<uint64_t>(kind));
-  digest.Add(static_cast<uint64_t>(reduction.dtype));
-  uint64_t scale = 0;
-  std::memcpy(&scale, &reduction.scale, sizeof(scale));
-  digest.Add(scale);
-  for (const Piece& piece : pieces) digest.Add(SizeOf(piece));
-  return (communicator << kDigestBits) | digest.Bits();
-}
 
 // Elements [first, second) of a piece that `rank` sums for all.
 std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
@@ -82,42 +34,6 @@ std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
   };
   return {at(rank), at(rank + 1)};
 }
-
-// Memory for what other ranks send to be summed. Kept from call to call: its pages are then there.
-class Scratch {
- public:
-  using Block = std::vector<std::byte>;
-  Block Take(size_t bytes) {
-    Block block;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!free_.empty()) {
-        block = std::move(free_.back());
-        free_.pop_back();
-      }
-    }
-    if (block.size() < bytes + kAlignment) block.resize(bytes + kAlignment);
-    return block;
-  }
-  void GiveBack(Block block) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(block));
-  }
-  static std::byte* Aligned(Block* block) {
-    const auto address = reinterpret_cast<uintptr_t>(block->data());
-    return block->data() + (kAlignment - address % kAlignment) % kAlignment;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Block> free_;  // guarded by mutex_; as many as calls of this rank at once
-};
-
-// What one rank has of the transport.
-struct Endpoint {
-  std::unique_ptr<Mesh> mesh;  // null if it is alone
-  Scratch scratch;
-};
 
 // One message of a collective.
 struct Message {
@@ -133,7 +49,8 @@ class GlooTransport : public Transport {
       : num_ranks_(num_ranks),
         first_rank_(first_rank),
         timeout_ns_(timeout_ns > 0 ? timeout_ns : kForeverNs),
-        store_(std::move(store)) {}
+        store_(std::move(store)),
+        stop_reason_(store_.get()) {}
   ~GlooTransport() override;
 
   // Connects ranks first_rank .. first_rank + count - 1, all at once.
@@ -150,7 +67,7 @@ class GlooTransport : public Transport {
   void SetLink(double, int64_t) override {}
 
  private:
-  Endpoint& EndpointOf(int rank);
+  Mesh* MeshOf(int rank) const;
   // The other ranks, each rank beginning with its successor, so that not all send to rank 0 first.
   std::vector<int> PeersOf(int rank) const;
   // Sends and receives all messages; `meanwhile` runs while they are under way.
@@ -159,9 +76,7 @@ class GlooTransport : public Transport {
                 const Work& meanwhile);
   void AllReduceSmall(const Call& call, std::span<const AllReducePiece> pieces,
                       const Reduction& reduction);
-  void ThrowIfAborted() const;
   [[noreturn]] void Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out);
-  std::optional<std::string> WaitForReason();
   void Stop(const std::string& reason, bool is_first);
 
   const int num_ranks_;
@@ -169,30 +84,21 @@ class GlooTransport : public Transport {
   const int64_t timeout_ns_;
   const Capabilities capabilities_ = {"gloo", "measured", false};
   const std::unique_ptr<Store> store_;
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // of the ranks of this process
-
-  mutable std::mutex mutex_;  // guards the one below
-  std::optional<std::string> aborted_;
+  StopReason stop_reason_;
+  std::vector<std::unique_ptr<Mesh>> meshes_;  // of the ranks of this process; null if one is alone
 };
 
-GlooTransport::~GlooTransport() {
-  if (!store_->is_server() || !aborted_) return;
-  // Others may still want to read why the run stops.
-  const int64_t until_ns = MonotonicNs() + kReasonNs;
-  while (MonotonicNs() < until_ns && store_->Add(kReadersKey, 0) < num_ranks_ - 1) {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(kPollNs));
-  }
-}
+GlooTransport::~GlooTransport() { stop_reason_.WaitForReaders(num_ranks_ - 1); }
 
 void GlooTransport::Connect(int count, bool is_loopback, int64_t meeting_ns) {
-  for (int i = 0; i < count; ++i) endpoints_.push_back(std::make_unique<Endpoint>());
+  meshes_.resize(static_cast<size_t>(count));
   if (num_ranks_ == 1) return;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) {
     threads.emplace_back([&, i] {
       try {
-        endpoints_[static_cast<size_t>(i)]->mesh =
+        meshes_[static_cast<size_t>(i)] =
             Mesh::Connect({first_rank_ + i, num_ranks_, is_loopback}, store_.get(), meeting_ns);
       } catch (...) {
         errors[static_cast<size_t>(i)] = std::current_exception();
@@ -205,10 +111,10 @@ void GlooTransport::Connect(int count, bool is_loopback, int64_t meeting_ns) {
   }
 }
 
-Endpoint& GlooTransport::EndpointOf(int rank) {
+Mesh* GlooTransport::MeshOf(int rank) const {
   const int index = rank - first_rank_;
-  SHARDSCOPE_CHECK(index >= 0 && index < static_cast<int>(endpoints_.size()));
-  return *endpoints_[static_cast<size_t>(index)];
+  SHARDSCOPE_CHECK(index >= 0 && index < static_cast<int>(meshes_.size()));
+  return meshes_[static_cast<size_t>(index)].get();
 }
 
 std::vector<int> GlooTransport::PeersOf(int rank) const {
@@ -223,8 +129,8 @@ std::vector<int> GlooTransport::PeersOf(int rank) const {
 template <typename Work>
 void GlooTransport::Exchange(const Call& call, Kind kind, int tag,
                              std::span<const Message> messages, const Work& meanwhile) {
-  ThrowIfAborted();
-  Mesh* mesh = EndpointOf(call.rank).mesh.get();
+  stop_reason_.ThrowIfSet();
+  Mesh* mesh = MeshOf(call.rank);
   const int64_t deadline_ns = MonotonicNs() + timeout_ns_;
   std::vector<std::unique_ptr<Transfer>> transfers(messages.size());
   for (const bool receives : {true, false}) {
@@ -259,7 +165,7 @@ void GlooTransport::AllGather(const Call& call, std::span<const GatherPiece> pie
       messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
     }
   }
-  Exchange(call, Kind::kAllGather, TagOf(Kind::kAllGather, call.communicator, pieces, {}), messages,
+  Exchange(call, Kind::kAllGather, TagOf(Kind::kAllGather, call.communicator, pieces), messages,
            [&] {
              for (const GatherPiece& piece : pieces) {
                std::byte* own = piece.receive + static_cast<size_t>(call.rank) * piece.bytes;
@@ -271,19 +177,18 @@ void GlooTransport::AllGather(const Call& call, std::span<const GatherPiece> pie
 void GlooTransport::ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
                                   const Reduction& reduction) {
   const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
-  const auto section = [&](const ReducePiece& piece) {  // one rank's, aligned
-    return (piece.elements * element_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const auto section = [&](const ReducePiece& piece) {  // one rank's
+    return AlignedUp(piece.elements * element_bytes);
   };
   size_t scratch_bytes = 0;
   for (const ReducePiece& piece : pieces) {
     scratch_bytes += section(piece) * static_cast<size_t>(num_ranks_ - 1);
   }
-  Scratch& scratch = EndpointOf(call.rank).scratch;
-  Scratch::Block block = scratch.Take(scratch_bytes);
+  const Scratch scratch(call, scratch_bytes);
   // inputs[piece * num_ranks + rank]
   std::vector<const std::byte*> inputs;
   std::vector<Message> messages;
-  std::byte* free = Scratch::Aligned(&block);
+  std::byte* free = scratch.data();
   for (const ReducePiece& piece : pieces) {
     const size_t bytes = piece.elements * element_bytes;
     for (int rank = 0; rank < num_ranks_; ++rank) {
@@ -302,7 +207,6 @@ void GlooTransport::ReduceScatter(const Call& call, std::span<const ReducePiece>
     SumInOrder({inputs.data() + index * ranks, ranks}, pieces[index].elements, reduction.dtype,
                reduction.scale, pieces[index].receive);
   }
-  scratch.GiveBack(std::move(block));
 }
 
 // Everybody sends everything to everybody: one round.
@@ -310,12 +214,17 @@ void GlooTransport::AllReduceSmall(const Call& call, std::span<const AllReducePi
                                    const Reduction& reduction) {
   const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
   const auto ranks = static_cast<size_t>(num_ranks_);
-  std::vector<std::vector<std::byte>> gathered;
+  size_t scratch_bytes = 0;
+  for (const AllReducePiece& piece : pieces) {
+    scratch_bytes += AlignedUp(piece.elements * element_bytes) * ranks;
+  }
+  const Scratch scratch(call, scratch_bytes);
   std::vector<GatherPiece> gathers;
+  std::byte* free = scratch.data();
   for (const AllReducePiece& piece : pieces) {
     const size_t bytes = piece.elements * element_bytes;
-    std::byte* all = gathered.emplace_back(bytes * ranks).data();
-    gathers.push_back({piece.data, all, bytes});
+    gathers.push_back({piece.data, free, bytes});
+    free += AlignedUp(bytes) * ranks;
   }
   std::vector<Message> messages;
   for (const int peer : PeersOf(call.rank)) {
@@ -333,7 +242,7 @@ void GlooTransport::AllReduceSmall(const Call& call, std::span<const AllReducePi
     for (size_t rank = 0; rank < ranks; ++rank) {
       inputs.push_back(static_cast<int>(rank) == call.rank
                            ? pieces[index].data
-                           : gathered[index].data() + rank * gathers[index].bytes);
+                           : gathers[index].receive + rank * gathers[index].bytes);
     }
     SumInOrder(inputs, pieces[index].elements, reduction.dtype, reduction.scale,
                pieces[index].data);
@@ -353,18 +262,14 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
     const auto [from, to] = ChunkOf(piece.elements, call.rank, num_ranks_);
     return (to - from) * element_bytes;
   };
-  const auto aligned = [](size_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  };
   for (const AllReducePiece& piece : pieces) {
-    scratch_bytes += aligned(own_bytes(piece)) * static_cast<size_t>(num_ranks_ - 1);
+    scratch_bytes += AlignedUp(own_bytes(piece)) * static_cast<size_t>(num_ranks_ - 1);
   }
-  Scratch& scratch = EndpointOf(call.rank).scratch;
-  Scratch::Block block = scratch.Take(scratch_bytes);
+  const Scratch scratch(call, scratch_bytes);
   std::vector<const std::byte*> inputs;
   std::vector<Message> reduces;
   std::vector<Message> gathers;
-  std::byte* free = Scratch::Aligned(&block);
+  std::byte* free = scratch.data();
   for (const AllReducePiece& piece : pieces) {
     const size_t bytes = own_bytes(piece);
     std::byte* own =
@@ -383,7 +288,7 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
         reduces.push_back({.peer = rank, .send = theirs, .bytes = their_bytes});
         gathers.push_back({.peer = rank, .receive = theirs, .bytes = their_bytes});
       }
-      free += aligned(bytes);
+      free += AlignedUp(bytes);
     }
   }
   Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
@@ -398,11 +303,10 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
   }
   Exchange(call, Kind::kAllReduceGather,
            TagOf(Kind::kAllReduceGather, call.communicator, pieces, reduction), gathers, [] {});
-  scratch.GiveBack(std::move(block));
 }
 
 int64_t GlooTransport::Broadcast(int rank, int64_t value) {
-  const Call call = {.rank = rank, .communicator = kHostCommunicator, .op_name = "control"};
+  const Call call = {.rank = rank, .communicator = kHostBroadcast, .op_name = "control"};
   std::vector<int64_t> values(static_cast<size_t>(num_ranks_));
   values[static_cast<size_t>(rank)] = value;
   std::vector<Message> messages;
@@ -413,18 +317,13 @@ int64_t GlooTransport::Broadcast(int rank, int64_t value) {
     messages.push_back({.peer = peer, .send = own, .bytes = sizeof(value)});
   }
   Exchange(call, Kind::kBroadcast,
-           TagOf(Kind::kBroadcast, kHostCommunicator, std::span<const GatherPiece>(), {}), messages,
+           TagOf(Kind::kBroadcast, kHostBroadcast, std::span<const GatherPiece>()), messages,
            [] {});
   return values.front();
 }
 
-void GlooTransport::ThrowIfAborted() const {
-  const std::lock_guard lock(mutex_);
-  if (aborted_) throw TransportError("aborted: " + *aborted_);
-}
-
 void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out) {
-  ThrowIfAborted();
+  stop_reason_.ThrowIfSet();
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   std::string place;
@@ -441,7 +340,8 @@ void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, 
     throw TransportTimeout(reason);
   }
   // Whoever closed the connection on purpose says why.
-  if (const std::optional<std::string> said = WaitForReason()) {
+  if (const std::optional<std::string> said =
+          stop_reason_.WaitFor(std::min(kReasonNs, timeout_ns_))) {
     Stop(*said, false);
     throw TransportError("aborted: " + *said);
   }
@@ -452,32 +352,11 @@ void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, 
   throw TransportTimeout(reason);  // it will never come
 }
 
-std::optional<std::string> GlooTransport::WaitForReason() {
-  const int64_t until_ns = MonotonicNs() + std::min(kReasonNs, timeout_ns_);
-  do {
-    {
-      const std::lock_guard lock(mutex_);
-      if (aborted_) return aborted_;
-    }
-    if (const std::string reason = store_->Get(kReasonKey); !reason.empty()) {
-      store_->Add(kReadersKey, 1);
-      return reason;
-    }
-    std::this_thread::sleep_for(std::chrono::nanoseconds(kPollNs));
-  } while (MonotonicNs() < until_ns);
-  return std::nullopt;
-}
-
 // `is_first`: the other ranks have to be told.
 void GlooTransport::Stop(const std::string& reason, bool is_first) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (aborted_) return;
-    aborted_ = reason;
-  }
-  if (is_first) store_->Set(kReasonKey, reason);
-  for (const std::unique_ptr<Endpoint>& endpoint : endpoints_) {
-    if (endpoint->mesh != nullptr) endpoint->mesh->Close();
+  if (!stop_reason_.Set(reason, is_first)) return;
+  for (const std::unique_ptr<Mesh>& mesh : meshes_) {
+    if (mesh != nullptr) mesh->Close();
   }
 }
 

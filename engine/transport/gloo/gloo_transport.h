@@ -31,8 +31,8 @@ struct GlooProcess {
 // All ranks are threads of this process, over loopback. Throws TransportError, as does the next.
 std::unique_ptr<Transport> MakeGlooTransport(int num_ranks, int64_t timeout_ns);
 
-// This process's rank only: calls name no other. Waits at most `timeout_ns` for the other
-// processes.
+// This process's rank only: calls name no other. Waits for the other processes to start for
+// `timeout_ns`, but a minute at least.
 std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t timeout_ns);
 
 }  // namespace shardscope::transport

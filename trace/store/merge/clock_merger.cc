@@ -14,9 +14,7 @@ namespace shardscope::store {
 namespace {
 
 constexpr size_t kMostReadings = 64;
-// How long, and how many rows of a clock, may wait for shared collectives.
-constexpr int64_t kLongestWaitNs = kNsPerSecond;
-constexpr size_t kMostWaiting = 500'000;
+constexpr size_t kMostWaiting = 500'000;  // rows of a clock, for shared collectives
 constexpr size_t kMostShared = 1 << 16;
 constexpr int64_t kTellNs = kNsPerSecond;
 
@@ -158,7 +156,7 @@ bool ClockMerger::Overdue(const Clock& clock, Outlook outlook) const {
   return std::any_of(clock.files.begin(), clock.files.end(), [&](size_t index) {
     const File& file = files_[index];
     return file.num_waiting > kMostWaiting || (outlook == Outlook::kLive && file.num_waiting > 0 &&
-                                               now_ns - file.waiting_since_ns > kLongestWaitNs);
+                                               now_ns - file.waiting_since_ns >= longest_wait_ns_);
   });
 }
 
@@ -277,9 +275,9 @@ void ClockMerger::Tell(Outlook outlook, RowBatch* batch) {
 
 void ClockMerger::Take(Outlook outlook, RowBatch* batch) {
   for (size_t i = 0; i < files_.size(); ++i) {
-    const bool overdue =
-        files_[i].num_waiting > kMostWaiting ||
-        (files_[i].num_waiting > 0 && MonotonicNs() - files_[i].waiting_since_ns > kLongestWaitNs);
+    const bool overdue = files_[i].num_waiting > kMostWaiting ||
+                         (files_[i].num_waiting > 0 &&
+                          MonotonicNs() - files_[i].waiting_since_ns >= longest_wait_ns_);
     Identify(i, overdue || outlook == Outlook::kLast);
   }
   if (files_.size() > 1) Match();

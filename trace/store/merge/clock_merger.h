@@ -3,13 +3,14 @@
 // Processes of one host share CLOCK_MONOTONIC, so their files share a clock and pass unchanged; the
 // clock of the first file is the common one. Other clocks are placed by the collectives that they
 // share with a placed clock, or, without any, by the time of day. Until a clock is placed the rows
-// of its files wait, for a second at most while a run is live. Used by one thread.
+// of its files wait, but not for ever while a run is live. Used by one thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "trace/base/time.h"
 #include "trace/store/merge/clock_estimate.h"
 #include "trace/store/merge/clock_facts.h"
 #include "trace/store/merge/collective_matcher.h"
@@ -24,6 +25,10 @@ class ClockMerger {
     kLive,      // all that was there is read; more may come
     kLast       // no rows will come
   };
+
+  // `longest_wait_ns`: how long rows of a live run may wait for their clock to be placed.
+  explicit ClockMerger(int64_t longest_wait_ns = kNsPerSecond)
+      : longest_wait_ns_(longest_wait_ns) {}
 
   // While there is only file 0: its rows, as they are.
   void PassOnly(RowBatch rows, RowBatch* batch);
@@ -76,6 +81,7 @@ class ClockMerger {
   void Tell(Outlook outlook, RowBatch* batch);
   ClockFacts FactsOf(const Clock& clock) const;
 
+  const int64_t longest_wait_ns_;
   std::vector<File> files_;
   std::vector<Clock> clocks_;
   CollectiveMatcher matcher_;

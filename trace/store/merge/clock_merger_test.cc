@@ -313,21 +313,22 @@ TEST(ClockMerger, AFewCollectivesAreBetterThanTheTimeOfDay) {
 }
 
 TEST(ClockMerger, LiveRowsWaitForCollectivesButNotForEver) {
-  FakeRun run({kFirst, kShifted});
-  run.silent = {1};
-  ClockMerger merger;
-  merger.Add(0, run.Rows(0, 0, 20));
-  merger.Add(1, run.Rows(1, 0, 20));
-  Merged merged;
-  RowBatch batch;
-  merger.Take(Outlook::kLive, &batch);
-  Collect(&batch, &merged);
-  EXPECT_EQ(merged.num_op_runs, 20u);  // the first file's
-  SleepUntilNs(MonotonicNs() + kNsPerSecond + 50 * kNsPerMs);
-  merger.Take(Outlook::kLive, &batch);
-  Collect(&batch, &merged);
-  EXPECT_EQ(merged.num_op_runs, 40u);
-  EXPECT_EQ(merged.clocks.at("clock.1").method, ClockMethod::kTimeOfDay);
+  const auto take = [](int64_t longest_wait_ns) {
+    FakeRun run({kFirst, kShifted});
+    run.silent = {1};
+    ClockMerger merger(longest_wait_ns);
+    merger.Add(0, run.Rows(0, 0, 20));
+    merger.Add(1, run.Rows(1, 0, 20));
+    Merged merged;
+    RowBatch batch;
+    merger.Take(Outlook::kLive, &batch);
+    Collect(&batch, &merged);
+    return merged;
+  };
+  EXPECT_EQ(take(INT64_MAX).num_op_runs, 20u);  // the first file's
+  const Merged late = take(0);
+  EXPECT_EQ(late.num_op_runs, 40u);
+  EXPECT_EQ(late.clocks.at("clock.1").method, ClockMethod::kTimeOfDay);
 }
 
 TEST(ClockMerger, AbsurdTimesDoNotOverflow) {

@@ -1,0 +1,60 @@
+#include "engine/transport/gloo/stop_reason.h"
+
+#include <chrono>
+#include <thread>
+
+#include "trace/base/time.h"
+
+namespace shardscope::transport {
+namespace {
+
+constexpr int64_t kPollNs = 5 * kNsPerMs;  // of the store
+constexpr int64_t kReadingNs = kNsPerSecond;
+constexpr const char* kReasonKey = "abort";        // why the first rank stopped
+constexpr const char* kReadersKey = "abort_read";  // how many processes know
+
+void Pause() { std::this_thread::sleep_for(std::chrono::nanoseconds(kPollNs)); }
+
+}  // namespace
+
+std::optional<std::string> StopReason::Get() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+void StopReason::ThrowIfSet() const {
+  if (const std::optional<std::string> reason = Get()) {
+    throw TransportError("aborted: " + *reason);
+  }
+}
+
+bool StopReason::Set(const std::string& reason, bool tell) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (reason_) return false;
+    reason_ = reason;
+  }
+  if (tell) store_->Set(kReasonKey, reason);
+  return true;
+}
+
+std::optional<std::string> StopReason::WaitFor(int64_t longest_ns) {
+  const int64_t until_ns = MonotonicNs() + longest_ns;
+  do {
+    if (const std::optional<std::string> own = Get()) return own;
+    if (const std::string reason = store_->Get(kReasonKey); !reason.empty()) {
+      store_->Add(kReadersKey, 1);
+      return reason;
+    }
+    Pause();
+  } while (MonotonicNs() < until_ns);
+  return std::nullopt;
+}
+
+void StopReason::WaitForReaders(int num_others) const {
+  if (!store_->is_server() || !Get()) return;
+  const int64_t until_ns = MonotonicNs() + kReadingNs;
+  while (MonotonicNs() < until_ns && store_->Add(kReadersKey, 0) < num_others) Pause();
+}
+
+}  // namespace shardscope::transport

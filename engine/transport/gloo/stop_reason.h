@@ -1,0 +1,36 @@
+// StopReason: why a run stops, told to all its processes through the store.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "engine/transport/gloo/store.h"
+
+namespace shardscope::transport {
+
+// Threads: any.
+class StopReason {
+ public:
+  // `store` outlives this.
+  explicit StopReason(Store* store) : store_(store) {}
+
+  // TransportError with the reason.
+  void ThrowIfSet() const;
+  // False: there is one already. `tell`: the other processes, which have not said it.
+  bool Set(const std::string& reason, bool tell);
+  // The reason of this process or of another, as soon as there is one.
+  std::optional<std::string> WaitFor(int64_t longest_ns);
+  // Where this process serves the store: until so many others have read why, or a moment has gone.
+  void WaitForReaders(int num_others) const;
+
+ private:
+  std::optional<std::string> Get() const;
+
+  Store* const store_;
+  mutable std::mutex mutex_;  // guards reason_
+  std::optional<std::string> reason_;
+};
+
+}  // namespace shardscope::transport

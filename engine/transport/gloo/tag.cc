@@ -1,0 +1,64 @@
+#include "engine/transport/gloo/tag.h"
+
+#include <cstring>
+
+namespace shardscope::transport {
+namespace {
+
+constexpr int kDigestBits = 24;
+
+// FNV-1a.
+class Digest {
+ public:
+  void Add(uint64_t value) {
+    for (int byte = 0; byte < 8; ++byte) {
+      hash_ = (hash_ ^ ((value >> (8 * byte)) & 0xFF)) * 0x100000001B3;
+    }
+  }
+  int Bits() const {
+    const uint64_t mixed = hash_ ^ (hash_ >> 32);
+    return static_cast<int>(mixed & ((1 << kDigestBits) - 1));
+  }
+
+ private:
+  uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
+size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
+size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
+
+template <typename Piece>
+int TagOfAny(Kind kind, int communicator, std::span<const Piece> pieces,
+             const Reduction& reduction) {
+  Digest digest;
+  digest.Add(static_cast<uint64_t>(kind));
+  digest.Add(static_cast<uint64_t>(reduction.dtype));
+  uint64_t scale = 0;
+  std::memcpy(&scale, &reduction.scale, sizeof(scale));
+  digest.Add(scale);
+  for (const Piece& piece : pieces) digest.Add(SizeOf(piece));
+  return (communicator << kDigestBits) | digest.Bits();
+}
+
+}  // namespace
+
+const char* NameOf(Kind kind) {
+  static constexpr const char* kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
+                                           "all_reduce", "broadcast"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+int TagOf(Kind kind, int communicator, std::span<const GatherPiece> pieces) {
+  return TagOfAny(kind, communicator, pieces, {});
+}
+int TagOf(Kind kind, int communicator, std::span<const ReducePiece> pieces,
+          const Reduction& reduction) {
+  return TagOfAny(kind, communicator, pieces, reduction);
+}
+int TagOf(Kind kind, int communicator, std::span<const AllReducePiece> pieces,
+          const Reduction& reduction) {
+  return TagOfAny(kind, communicator, pieces, reduction);
+}
+
+}  // namespace shardscope::transport
