@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -84,6 +85,49 @@ TEST_F(ReportCommand, TextWhileTheRunIsLive) {
   EXPECT_THAT(outcome.out, HasSubstr("live, 2 ranks, 3 steps"));
   EXPECT_THAT(outcome.out, HasSubstr("overlap ratio 25%, exposed 30% of the step"));
   EXPECT_THAT(outcome.out, HasSubstr("0 records dropped"));
+}
+
+TEST_F(ReportCommand, SaysWhyTheRunFailedBeforeAllNumbers) {
+  schema::MarkerRow marker;
+  marker.time_ns = 1'050'000'000;
+  marker.step = 3;
+  marker.kind = "error";
+  marker.new_value = "rank 1 did not arrive at F m0 block0 all_gather within comm.timeout";
+  recorder_->AddMarker(marker);
+  ASSERT_TRUE(recorder_->Finish().ok());
+  const Outcome text = RunReport(folder_.path());
+  const size_t failed = text.out.find("The run failed at step 3: " + marker.new_value);
+  ASSERT_NE(failed, std::string::npos) << text.out;
+  EXPECT_LT(failed, text.out.find("overlap ratio"));
+  const nlohmann::json json = nlohmann::json::parse(RunReport(folder_.path() + " --json").out);
+  ASSERT_EQ(json["errors"].size(), 1u);
+  EXPECT_EQ(json["errors"][0]["new_value"], marker.new_value);
+  EXPECT_EQ(json["errors"][0]["step"], 3);
+}
+
+// A folder in the place of the file that finishing writes: that cannot succeed.
+TEST_F(ReportCommand, TellsThatTheFileIsBeingFinishedAndWhyItCouldNotBe) {
+  ASSERT_TRUE(recorder_->Flush().ok());
+  std::string stem;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().string();
+    if (name.ends_with(".live.db")) stem = name.substr(0, name.size() - 8);
+  }
+  ASSERT_FALSE(stem.empty());
+  std::filesystem::create_directories(stem + ".finishing/x");
+  EXPECT_FALSE(recorder_->Finish().ok());
+  const Outcome finishing = RunReport(folder_.path());
+  EXPECT_THAT(finishing.out, HasSubstr("test: finishing, 2 ranks")) << finishing.error;
+  recorder_.reset();  // as if its process had died
+  const Outcome left = RunReport(folder_.path());
+  EXPECT_EQ(left.exit_code, 0) << left.error;
+  EXPECT_THAT(left.out, HasSubstr("test: cut, 2 ranks, 3 steps"));
+  EXPECT_THAT(left.out, HasSubstr("The file of the killed run stays as it was left: "));
+  EXPECT_THAT(left.out, HasSubstr(stem));
+  std::filesystem::remove_all(stem + ".finishing");
+  const Outcome mended = RunReport(folder_.path());
+  EXPECT_THAT(mended.out, HasSubstr("test: finished, 2 ranks, 3 steps"));
+  EXPECT_EQ(mended.out.find("stays as it was left"), std::string::npos) << mended.out;
 }
 
 TEST(ReportCommandErrors, AreOneClearLine) {

@@ -87,8 +87,7 @@ TEST(TailCommand, AnotherProcessFollowsOverTheFinish) {
     if (i % 1000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(60));
   }
   ASSERT_TRUE(recorder->Finish().ok());
-  while (trace.value()->Latest()->state == query::TraceState::kLive &&
-         trace.value()->status().ok()) {
+  while (query::MayGrow(trace.value()->Latest()->state) && trace.value()->status().ok()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   ASSERT_TRUE(trace.value()->status().ok()) << trace.value()->status().message();

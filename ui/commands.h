@@ -72,14 +72,14 @@ struct ShowKeys {
 };
 struct FocusPanel {
   std::string panel;
-};                    // "timeline", "memory", "runs", ...
-struct NextFrame {};  // draw again at once: the panel has more to show than it could prepare
+};                          // "timeline", "memory", "runs", ...
+struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
 using Command =
     std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp, FitSelection,
                  SetHover, ToggleRank, SetKnob, RevertPending, DoAction, SetLanguage, SetTheme,
-                 SetScale, ResetLayout, ShowPalette, ShowKeys, FocusPanel, NextFrame, Quit>;
+                 SetScale, ResetLayout, ShowPalette, ShowKeys, FocusPanel, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

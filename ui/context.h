@@ -53,6 +53,8 @@ struct ControlState {
   config::RunStatus status;                   // newest
   std::map<std::string, std::string> unsent;  // sent, not yet answered
   std::string error;                          // last refusal, for the bar under the knobs
+
+  bool operator==(const ControlState&) const = default;
 };
 
 // A run that the Runs panel lists.
@@ -90,9 +92,8 @@ struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
   std::shared_ptr<const analysis::Report>
       report;  // may be of a slightly older snapshot; null until the first is made
-  // Of a large trace: its spans arranged for drawing, made in the background; from here on the
-  // timeline's. Else null.
-  std::shared_ptr<timeline::RunIndex> index;
+  // The snapshot's spans arranged for drawing; null only without a snapshot.
+  std::shared_ptr<const timeline::RunIndex> index;
   ChangeSummary change;
   View view;
   Selection selection;
@@ -100,8 +101,9 @@ struct Context {
   std::set<int32_t> folded_ranks;
   ControlState control;
   Places places;
-  std::vector<std::string> log;  // messages of the app and tail of the run's log.txt
-  std::string error;             // of opening or starting a run; shown until the next try
+  std::vector<std::string> log;   // messages of the app and tail of the run's log.txt
+  std::string error;              // of opening or starting a run; shown until the next try
+  size_t dismissed_problems = 0;  // of the run's, that the user has put away
   Language language = Language::kEnglish;
   ThemeName theme_name = ThemeName::kDark;
   const Theme* theme = nullptr;
@@ -112,5 +114,11 @@ struct Context {
   bool show_keys = false;
   bool headless = false;  // shot: no animation, no hover
 };
+
+// What went wrong with the run: errors that ended it, files that could not be finished.
+inline size_t NumProblems(const Context& context) {
+  if (context.snapshot == nullptr || context.report == nullptr) return 0;
+  return context.report->errors.size() + context.report->unfinished.size();
+}
 
 }  // namespace shardscope::ui

@@ -62,6 +62,24 @@ TEST(Text, EveryEntryHasBothLanguagesAndTheSamePlaceholders) {
   }
 }
 
+bool HasChinese(const std::string& text) {
+  // The blocks of common Chinese characters: U+4E00 to U+9FFF, three bytes from E4 B8 to E9 BF.
+  return std::any_of(text.begin(), text.end(), [](char byte) {
+    const auto value = static_cast<unsigned char>(byte);
+    return value >= 0xE4 && value <= 0xE9;
+  });
+}
+
+TEST(Text, EveryKeyHasHelpInBothLanguages) {
+  ASSERT_FALSE(config::AllKeys().empty());
+  for (const config::KeyInfo& key : config::AllKeys()) {
+    const std::string english = KeyHelp(Language::kEnglish, key);
+    EXPECT_FALSE(english.empty()) << key.name;
+    EXPECT_FALSE(HasChinese(english)) << key.name;
+    EXPECT_TRUE(HasChinese(KeyHelp(Language::kChinese, key))) << key.name;
+  }
+}
+
 TEST(Text, GlossaryTermsAreTheWrittenOnes) {
   EXPECT_STREQ(Tr(Language::kChinese, Text::kAllGather), "全收集");
   EXPECT_STREQ(Tr(Language::kChinese, Text::kReduceScatter), "规约散布");

@@ -103,11 +103,10 @@ class Bench {
       const auto report = context().report;
       worst_ms = std::max(worst_ms, Frame());
       const bool quiet = before == context().snapshot && report == context().report &&
-                         report != nullptr && !before->loading &&
-                         before->state != query::TraceState::kLive &&
-                         shell_.SecondsUntilNextFrame() > 1;
+                         report != nullptr && !before->loading && !query::MayGrow(before->state) &&
+                         shell_.SecondsUntilPoll() > 1;
       if (!quiet) quiet_since_ns = MonotonicNs();
-      if (shell_.SecondsUntilNextFrame() > 0) {
+      if (shell_.SecondsUntilPoll() > 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
     }

@@ -187,6 +187,108 @@ TEST_F(PanelsTest, DraggingTheMinimapMovesTheViewAndLeavesFollowing) {
               200 * ns_per_pixel, 3 * ns_per_pixel);
 }
 
+TEST_F(PanelsTest, PressBesideTheMinimapsWindowCentresItThere) {
+  OpenLesson();
+  const query::Snapshot& run = *harness_.context().snapshot;
+  const int64_t length = Span();
+  const ui::Box box = harness_.log().Find("timeline", "minimap")->box;
+  const float x = box.x0 + (box.x1 - box.x0) / 5;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos({x, (box.y0 + box.y1) / 2});
+    test->MouseClick();
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_EQ(Span(), length);
+  const int64_t middle = (harness_.context().view.start_ns + harness_.context().view.end_ns) / 2;
+  const double run_ns = static_cast<double>(run.end_ns - run.start_ns);
+  EXPECT_NEAR(static_cast<double>(middle - run.start_ns), run_ns / 5, run_ns / 100);
+}
+
+TEST_F(PanelsTest, FollowIsAToggleThatADragLeavesAndEndReturnsTo) {
+  query::Snapshot live = *analysis::MakeLessonSnapshot(2, 24, 12);
+  live.state = query::TraceState::kLive;
+  harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(live));
+  harness_.Frames(8);
+  const auto op = WideOp(0);
+  ASSERT_TRUE(op);
+  harness_.shell().Post(ui::SetFollow{false});
+  harness_.Frames(2);
+  ASSERT_FALSE(harness_.context().view.follow);
+  const auto click_follow = [&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "timeline", "follow"));
+    test->MouseClick();
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  };
+  EXPECT_TRUE(harness_.Drive(click_follow));
+  EXPECT_TRUE(harness_.context().view.follow);
+  EXPECT_GE(harness_.context().view.end_ns, live.end_ns);
+  const ui::View followed = harness_.context().view;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ImVec2 at = Middle(*op);
+    test->MouseMoveToPos(at);
+    test->MouseDown();
+    test->MouseMoveToPos({at.x + 150, at.y});
+    test->MouseUp();
+  }));
+  EXPECT_FALSE(harness_.context().view.follow);
+  EXPECT_LT(harness_.context().view.start_ns, followed.start_ns);
+  EXPECT_EQ(Span(), followed.end_ns - followed.start_ns);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_End);
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_TRUE(harness_.context().view.follow);
+  EXPECT_TRUE(harness_.Drive(click_follow));
+  EXPECT_FALSE(harness_.context().view.follow);
+}
+
+TEST_F(PanelsTest, ClickOnARanksNameFoldsIt) {
+  OpenLesson();
+  const bool folded = harness_.context().folded_ranks.contains(1);
+  const auto click = [&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "timeline", "rank:1"));
+    test->MouseClick();
+  };
+  EXPECT_TRUE(harness_.Drive(click));
+  EXPECT_NE(harness_.context().folded_ranks.contains(1), folded);
+  EXPECT_TRUE(harness_.Drive(click));
+  EXPECT_EQ(harness_.context().folded_ranks.contains(1), folded);
+}
+
+TEST_F(PanelsTest, WhyTheRunFailedStandsOverThePanelsAndLeadsToTheMoment) {
+  query::Snapshot failed = *analysis::MakeLessonSnapshot(2, 24, 12);
+  const query::Step& step = failed.ranks[0].steps[7];
+  const std::string message = "rank 1 did not arrive at B m0 block1 all_gather within 30 s";
+  failed.markers.push_back({step.end_ns, step.step + 1, "error", "", "", message});
+  harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(failed));
+  harness_.Frames(8);
+  const ui::DrawnItem* problem = harness_.log().Find("banner", "problem");
+  ASSERT_NE(problem, nullptr);
+  EXPECT_THAT(problem->text, testing::HasSubstr(message));
+  EXPECT_THAT(problem->text, testing::HasSubstr("step " + std::to_string(step.step + 1)));
+  EXPECT_EQ(std::get<int64_t>(problem->value), step.end_ns);
+  const std::string line = "error:" + std::to_string(step.step + 1);
+  EXPECT_EQ(harness_.log().Find("timeline", line), nullptr);  // the view is elsewhere
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "banner", "problem"));
+    test->MouseClick();
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_LT(harness_.context().view.start_ns, step.end_ns);
+  EXPECT_GT(harness_.context().view.end_ns, step.end_ns);
+  ASSERT_NE(harness_.log().Find("timeline", line), nullptr);
+  EXPECT_EQ(harness_.log().Find("timeline", line)->text, message);
+  const float top = harness_.log().Find("timeline", "minimap")->box.y0;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ui::Box box = harness_.log().Find("banner", "problems")->box;
+    test->MouseMoveToPos({box.x1 - 10, (box.y0 + box.y1) / 2});
+    test->MouseClick();
+    test->Yield(3);
+  }));
+  EXPECT_EQ(harness_.log().Find("banner", "problem"), nullptr);
+  EXPECT_LT(harness_.log().Find("timeline", "minimap")->box.y0, top);  // the panels take its place
+}
+
 TEST_F(PanelsTest, FinishedRunShowsItsKnobsButTurnsNone) {
   OpenLesson();
   EXPECT_EQ(harness_.log().Find("run_control", "knob:prefetch.backward")->text, "pre");
@@ -266,12 +368,17 @@ TEST_F(PanelsTest, ResetLayoutBringsThePanelsBackToTheirPlaces) {
 TEST(FramesTest, APanelThatHasMoreToShowGetsTheNextFrameAndThenRestComes) {
   Harness harness;
   harness.Frames(3);
-  EXPECT_GT(harness.shell().SecondsUntilNextFrame(), 1);
-  harness.shell().Post(ui::NextFrame{});
-  harness.Frames(1);
-  EXPECT_EQ(harness.shell().SecondsUntilNextFrame(), 0);
-  harness.Frames(1);
-  EXPECT_GT(harness.shell().SecondsUntilNextFrame(), 1);
+  EXPECT_GT(harness.shell().SecondsUntilPoll(), 1);
+  harness.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 60, 12));
+  harness.Frames(8);
+  EXPECT_GT(harness.shell().SecondsUntilPoll(), 1);
+  // Stalls of so many steps are not found in one frame.
+  const query::Snapshot& run = *harness.context().snapshot;
+  harness.shell().Post(ui::SetView{run.start_ns, run.end_ns, false, false});
+  harness.Frames(2);
+  EXPECT_EQ(harness.shell().SecondsUntilPoll(), 0);
+  harness.Frames(60);
+  EXPECT_GT(harness.shell().SecondsUntilPoll(), 1);
 }
 
 TEST(SettingsTest, LanguageThemeAndScaleAreRemembered) {

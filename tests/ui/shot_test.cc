@@ -84,6 +84,29 @@ TEST(Shot, EveryRanksPredictedPeakIsThatOfTheReport) {
   }
 }
 
+TEST(Shot, AFailedRunSaysWhyInBothLanguages) {
+  query::Snapshot failed = *Lesson();
+  const query::Step& step = failed.ranks[0].steps[12];
+  const std::string message = "rank 1: B m0 block1 all_gather: comm.timeout of 30 s is over";
+  failed.markers.push_back({step.end_ns, step.step, "error", "", "", message});
+  failed.capabilities.push_back({"finisher", "partial", "no space left on device", 0});
+  const auto snapshot = std::make_shared<query::Snapshot>(failed);
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    const auto shot = TakeShot(snapshot, {.language = language});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    Keep(*shot, language == ui::Language::kChinese ? "failed-zh" : "failed-en");
+    const ui::DrawnItem* problem = shot->log.Find("banner", "problem");
+    ASSERT_NE(problem, nullptr);
+    EXPECT_THAT(problem->text, testing::HasSubstr(message));
+    EXPECT_EQ(std::get<int64_t>(shot->log.Find("banner", "problems")->value), 2);
+    const ui::DrawnItem* line = shot->log.Find("timeline", "error:12");
+    ASSERT_NE(line, nullptr);
+    EXPECT_EQ(line->text, message);
+  }
+  const auto whole = TakeShot(Lesson(), {});
+  EXPECT_EQ(whole->log.Find("banner", "problems"), nullptr);
+}
+
 TEST(Shot, SaysWhichStepsThereAre) {
   const auto shot = TakeShot(Lesson(), {.step = 99});
   ASSERT_FALSE(shot.ok());

@@ -111,7 +111,7 @@ void BreakdownCache::TakeOpRuns(const query::Snapshot& snapshot, const query::Ra
     const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
     if (op == nullptr) {
       // Its plan op is still on the way, or, once the run is over, lost.
-      if (snapshot.state == query::TraceState::kLive) return;
+      if (query::MayGrow(snapshot.state)) return;
       continue;
     }
     const Share share = ShareOf(*op);

@@ -59,7 +59,8 @@ std::string_view Name(StallCause cause) {
 }
 
 std::string_view Name(query::TraceState state) {
-  static constexpr std::array<std::string_view, 3> kNames = {"live", "finished", "cut"};
+  static constexpr std::array<std::string_view, 4> kNames = {"live", "finished", "cut",
+                                                             "finishing"};
   return NameAt(kNames, state);
 }
 

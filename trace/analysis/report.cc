@@ -55,7 +55,29 @@ StepRange DetailRange(const std::vector<StepBreakdown>& steps, int detail_steps)
   return range;
 }
 
+// As trace/store names who finishes the files of killed runs.
+constexpr std::string_view kFinisher = "finisher";
+
 }  // namespace
+
+std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot) {
+  std::vector<query::Marker> errors;
+  for (const query::Marker& marker : snapshot.markers) {
+    if (marker.kind == "error") errors.push_back(marker);
+  }
+  std::stable_sort(
+      errors.begin(), errors.end(),
+      [](const query::Marker& a, const query::Marker& b) { return a.time_ns < b.time_ns; });
+  return errors;
+}
+
+std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
+  std::vector<std::string> reasons;
+  for (const query::Capability& capability : snapshot.capabilities) {
+    if (capability.source == kFinisher) reasons.push_back(capability.reason);
+  }
+  return reasons;
+}
 
 Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options) {
   Report report;
@@ -88,8 +110,11 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     report.link_bandwidth = ConfigValue(snapshot, "link.bandwidth");
   }
   report.markers = snapshot.markers;
+  report.errors = ErrorsOf(snapshot);
+  report.unfinished = UnfinishedOf(snapshot);
   report.clocks = snapshot.clocks;
   for (const query::Capability& capability : snapshot.capabilities) {
+    if (capability.source == kFinisher) continue;
     report.dropped[capability.source] += capability.dropped;
     if (capability.dropped > 0) {
       report.losses[capability.source + ": " + capability.reason] += capability.dropped;

@@ -28,6 +28,8 @@ struct Report {
   std::string transport;                           // of the run's configuration; may be empty
   std::string link_bandwidth;                      // of an emulated link; may be empty
   std::vector<query::Marker> markers;
+  std::vector<query::Marker> errors;    // of ErrorsOf()
+  std::vector<std::string> unfinished;  // of UnfinishedOf()
   std::vector<query::Clock> clocks;  // of a run of several files, the common one first; else none
   std::map<std::string, int64_t> dropped;  // source -> records
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
@@ -38,6 +40,11 @@ struct ReportOptions {
   int detail_steps = 0;             // collectives and stalls of the newest so many steps; 0 = all
   BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
 };
+
+// The markers that say why the run failed, oldest first.
+std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot);
+// Why files of killed processes could not be finished; none if they were.
+std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot);
 
 // Stalls and collectives leave out warm-up steps, as the summary does.
 Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options = {});

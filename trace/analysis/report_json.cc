@@ -160,6 +160,8 @@ std::string PrintReportJson(const Report& report) {
   json["collectives"] = ListJson(report.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(report.stalls, &StallJson);
   json["markers"] = ListJson(report.markers, &MarkerJson);
+  json["errors"] = ListJson(report.errors, &MarkerJson);
+  json["unfinished"] = report.unfinished;
   json["clocks"] = ListJson(report.clocks, &ClockJson);
   json["dropped"] = Json::object();
   for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;

@@ -79,6 +79,18 @@ std::string Head(const Report& report) {
   return report.name + ": " + Join(facts, ", ") + "\n";
 }
 
+// What went wrong stands before all numbers.
+std::string ProblemsText(const Report& report) {
+  std::string text;
+  for (const query::Marker& error : report.errors) {
+    text += fmt::format("The run failed at step {}: {}\n", error.step, error.new_value);
+  }
+  for (const std::string& reason : report.unfinished) {
+    text += fmt::format("The file of the killed run stays as it was left: {}\n", reason);
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
 std::string SummaryText(const Report& report) {
   const Summary& summary = report.summary;
   if (summary.num_steps == 0) return "\nNo step is finished yet.\n";
@@ -255,9 +267,9 @@ std::string DroppedText(const Report& report) {
 }  // namespace
 
 std::string PrintReportText(const Report& report, int num_steps) {
-  return Head(report) + SummaryText(report) + StepsText(report, num_steps) + StallsText(report) +
-         CollectivesText(report) + MemoryText(report) + MarkersText(report) + ClocksText(report) +
-         DroppedText(report);
+  return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
+         StallsText(report) + CollectivesText(report) + MemoryText(report) + MarkersText(report) +
+         ClocksText(report) + DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

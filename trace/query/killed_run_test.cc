@@ -95,7 +95,7 @@ TEST(KilledRun, FollowerSeesTheCut) {
   close(ends[0]);
   close(ends[1]);
   ASSERT_TRUE(trace.ok()) << trace.message();
-  while (trace.value()->Latest()->state == TraceState::kLive && trace.value()->status().ok()) {
+  while (MayGrow(trace.value()->Latest()->state) && trace.value()->status().ok()) {
     usleep(10'000);
   }
   ASSERT_TRUE(trace.value()->status().ok()) << trace.value()->status().message();

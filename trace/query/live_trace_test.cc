@@ -123,7 +123,7 @@ TEST(LiveTrace, FollowsOverTheFinish) {
     producer.join();
     EXPECT_TRUE(recorder->Finish().ok());
   });
-  while (watch() == TraceState::kLive && trace.value()->status().ok()) {
+  while (MayGrow(watch()) && trace.value()->status().ok()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   finisher.join();
@@ -202,7 +202,7 @@ TEST(LiveTrace, TheClockAloneIsNoNews) {
   auto trace = LiveTrace::Follow(std::make_unique<ScriptedSource>(batches), "folder", "name",
                                  [&changes] { ++changes; });
   ASSERT_TRUE(trace.ok()) << trace.message();
-  while (trace.value()->Latest()->state == TraceState::kLive) std::this_thread::yield();
+  while (MayGrow(trace.value()->Latest()->state)) std::this_thread::yield();
   EXPECT_EQ(trace.value()->Latest()->markers.size(), 1u);
   trace.value().reset();  // its thread has ended: nothing more is told
   EXPECT_EQ(changes, 3) << "the first rows, the changed meta row, the marker";

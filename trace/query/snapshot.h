@@ -15,7 +15,16 @@
 
 namespace shardscope::query {
 
-enum class TraceState : uint8_t { kLive, kFinished, kCut };
+enum class TraceState : uint8_t {
+  kLive,
+  kFinished,
+  kCut,       // its process was killed
+  kFinishing  // recording ended; its file is being closed
+};
+// Rows may still come: what was recorded last may not have been read yet.
+inline bool MayGrow(TraceState state) {
+  return state == TraceState::kLive || state == TraceState::kFinishing;
+}
 enum class Category : uint8_t { kCompute, kCommunication, kCopy, kHost, kOptimizer };
 enum class TrackRole : uint8_t { kHost, kCompute, kCopy, kAllGather, kReduceScatter, kAllReduce };
 enum class OpClass : uint8_t {  // what a span is drawn and listed as

@@ -238,7 +238,10 @@ SnapshotPtr SnapshotBuilder::PublishLoading(store::SourceState state) {
 
 SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
   ++current_.generation;
-  current_.state = state == store::SourceState::kLive  ? TraceState::kLive
+  const auto written = current_.meta.find("state");
+  const bool finishing = written != current_.meta.end() && written->second == "finishing";
+  current_.state = state == store::SourceState::kLive
+                       ? (finishing ? TraceState::kFinishing : TraceState::kLive)
                    : state == store::SourceState::kCut ? TraceState::kCut
                                                        : TraceState::kFinished;
   auto snapshot = std::make_shared<Snapshot>(current_);

@@ -23,6 +23,10 @@ constexpr int64_t kWriterCheckNs = kNsPerSecond;
 
 }  // namespace
 
+schema::CapabilityRow UnfinishedRow(const std::string& reason) {
+  return {(int64_t{1} << 39) - 1, std::string(kFinisher), "partial", reason, 0};
+}
+
 Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {
   std::unique_ptr<FileSource> source(new FileSource(file));
   SHARDSCOPE_RETURN_IF_ERROR(source->OpenNewest());
@@ -169,12 +173,18 @@ Result<bool> FileSource::ReadTables(RowBatch* batch) {
 
 // A killed writer leaves its live file behind; then this reader finishes it, or, where it cannot,
 // takes the file as it is.
-void FileSource::CheckWriter() {
+void FileSource::CheckWriter(RowBatch* batch) {
   if (state_ != SourceState::kLive || MonotonicNs() < next_writer_check_ns_) return;
   next_writer_check_ns_ = MonotonicNs() + kWriterCheckNs;
   if (WriterLives(file_)) return;
-  const bool finished = CanWrite(file_.Folder()) && FinishIfAbandoned(file_).ok();
-  if (!finished && !WriterLives(file_)) state_ = SourceState::kCut;
+  const bool writable = CanWrite(file_.Folder());
+  const Status finished = writable ? FinishIfAbandoned(file_) : Status::Ok();
+  if (writable && finished.ok()) return;
+  if (WriterLives(file_)) return;
+  state_ = SourceState::kCut;
+  if (!finished.ok()) {
+    batch->Get<schema::CapabilityRow>().push_back(UnfinishedRow(finished.message()));
+  }
 }
 
 Result<bool> FileSource::Read(RowBatch* batch) {
@@ -201,7 +211,7 @@ Result<bool> FileSource::Read(RowBatch* batch) {
     SHARDSCOPE_RETURN_IF_ERROR(Use(std::move(reader).value()));
     return true;
   }
-  CheckWriter();
+  CheckWriter(batch);
   return segment_ > 0 && Exists(file_.FinishedPath());
 }
 

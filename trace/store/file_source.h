@@ -12,6 +12,10 @@
 
 namespace shardscope::store {
 
+// Says that the file of a killed run stays as it was left, and why. Id of no row of a file.
+inline constexpr std::string_view kFinisher = "finisher";  // capability.source of that row
+schema::CapabilityRow UnfinishedRow(const std::string& reason);
+
 class FileSource final : public Source {
  public:
   static Result<std::unique_ptr<FileSource>> Open(const TraceFile& file);
@@ -30,7 +34,7 @@ class FileSource final : public Source {
   // The next segment; 0: there is none yet. If there is one, no more rows come to segment_.
   int64_t Successor() const;
   Status CheckNoGap();
-  void CheckWriter();
+  void CheckWriter(RowBatch* batch);
   Result<bool> ReadTables(RowBatch* batch);
   template <typename Row>
   Result<bool> ReadTable(RowBatch* batch);

@@ -16,11 +16,13 @@ namespace fs = std::filesystem;
 
 // Where that is not possible (read-only media, somebody else's run, a full disk) the live file is
 // read as it is.
-Status FinishWherePossible(const RunFolder& run) {
-  for (const TraceFile& trace : run.traces) {
-    if (LiveSegments(trace).empty() || !CanWrite(run.path)) continue;
+Status FinishWherePossible(RunFolder* run) {
+  for (const TraceFile& trace : run->traces) {
+    if (LiveSegments(trace).empty() || !CanWrite(run->path)) continue;
     const Status finished = FinishIfAbandoned(trace);
-    if (!finished.ok() && !TraceReader::OpenNewest(trace).ok()) return finished;
+    if (finished.ok()) continue;
+    if (!TraceReader::OpenNewest(trace).ok()) return finished;
+    if (run->unfinished.empty()) run->unfinished = finished.message();
   }
   return Status::Ok();
 }
@@ -83,7 +85,7 @@ Result<RunFolder> FindRun(const std::string& path) {
     run.traces.push_back(TraceFileOf(path));
   }
   run.name = NameOf(run.path);
-  SHARDSCOPE_RETURN_IF_ERROR(FinishWherePossible(run));
+  SHARDSCOPE_RETURN_IF_ERROR(FinishWherePossible(&run));
   return run;
 }
 

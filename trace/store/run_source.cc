@@ -44,6 +44,10 @@ void RunSource::AddNewFiles() {
 
 Result<bool> RunSource::Read(RowBatch* batch) {
   AddNewFiles();
+  if (!run_.unfinished.empty() && !said_unfinished_) {
+    said_unfinished_ = true;
+    batch->Get<schema::CapabilityRow>().push_back(UnfinishedRow(run_.unfinished));
+  }
   bool more = false;
   for (size_t i = 0; i < sources_.size(); ++i) {
     RowBatch rows;

@@ -34,6 +34,7 @@ class RunSource final : public Source {
   RunFolder run_;
   const Purpose purpose_;
   bool whole_folder_ = false;  // not just one file of it
+  bool said_unfinished_ = false;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<std::string> stems_;
   ClockMerger merger_;

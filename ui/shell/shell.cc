@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trace/base/time.h"
+#include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/keys/keys_panel.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
 #include "ui/shell/backend/style.h"
@@ -165,6 +166,7 @@ void Shell::UpdateContext() {
   UpdateFirstStep();
   view_.Advance(context_.snapshot.get(), Now());
   context_.view = view_.view();
+  if (session_) wants_frame_ = !session_->UpdateIndex(context_.view, options_.headless);
   context_.theme = &ui::GetTheme(context_.theme_name);
 }
 
@@ -179,7 +181,8 @@ void Shell::DrawDockSpace() {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float scale = context_.scale;
   const float margin = ui::kGrid * scale;
-  const float top = ui::kTopBarHeight * scale;
+  const float banner = panels::BannerHeight(context_);
+  const float top = ui::kTopBarHeight * scale + (banner > 0 ? banner + margin : 0);
   const ImVec2 position(viewport->Pos.x + margin, viewport->Pos.y + top + margin);
   const ImVec2 size(viewport->Size.x - 2 * margin, viewport->Size.y - top - 2 * margin);
   ImGui::SetNextWindowPos(position);
@@ -205,6 +208,29 @@ void Shell::DrawDockSpace() {
   ImGui::End();
 }
 
+void Shell::DrawBanner(ui::Commands* commands) {
+  const float height = panels::BannerHeight(context_);
+  if (height <= 0) return;
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const float margin = ui::kGrid * context_.scale;
+  const ImVec2 at(viewport->Pos.x + margin,
+                  viewport->Pos.y + ui::kTopBarHeight * context_.scale + margin);
+  const ImVec2 size(viewport->Size.x - 2 * margin, height);
+  ImGui::SetNextWindowPos(at);
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, context_.theme->surface.window);
+  ImGui::Begin("##banner", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
+                   ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus);
+  draw_log_.SetPanel("banner");
+  panels::DrawBanner(context_, {at.x, at.y, at.x + size.x, at.y + size.y}, &draw_log_, commands);
+  ImGui::End();
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+}
+
 void Shell::DrawWindow(ui::Commands* commands) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::GetBackgroundDrawList()->AddRectFilled(
@@ -221,6 +247,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
   panels::DrawTopBar(context_, &draw_log_, commands);
   ImGui::End();
   ImGui::PopStyleVar();
+  DrawBanner(commands);
   DrawDockSpace();
   panel_frames_.Draw(context_, std::exchange(focus_, {}), &draw_log_, commands);
   panels::DrawKeys(context_, &draw_log_, commands);
@@ -238,7 +265,7 @@ void Shell::Frame() {
   for (const ui::Command& command : commands) DispatchCommand(this, command);
 }
 
-double Shell::SecondsUntilNextFrame() const {
+double Shell::SecondsUntilPoll() const {
   if (view_.animating() || !posted_.empty() || look_changed_ || !focus_.empty() || reset_layout_ ||
       wants_frame_) {
     return 0;
@@ -246,6 +273,12 @@ double Shell::SecondsUntilNextFrame() const {
   if (starting_ || first_step_) return kStartingSeconds;
   if (session_ && session_->live()) return kLiveSeconds;
   return kIdleSeconds;
+}
+
+bool Shell::Poll() {
+  // Only a frame looks whether a started training has come, and moves what is animated.
+  if (starting_ || first_step_ || SecondsUntilPoll() == 0) return true;
+  return session_ != nullptr && session_->Poll(Now(), &context_);
 }
 
 }  // namespace shardscope::shell

@@ -17,6 +17,7 @@
 #include "ui/panels/palette/palette_panel.h"
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/run/run_session.h"
+#include "ui/shell/run/session_closer.h"
 #include "ui/shell/run/trainer_start.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/view_controller.h"
@@ -47,9 +48,12 @@ class Shell {
   // Queued for the next frame, as if a panel had returned it.
   void Post(ui::Command command) { posted_.push_back(std::move(command)); }
 
-  // How long the app may wait for an event before the next frame: 0 while something moves, seconds
-  // while something is polled, very long when nothing happens.
-  double SecondsUntilNextFrame() const;
+  // How long the app may wait for an event: 0 while something moves, seconds while something is
+  // polled, very long when nothing happens.
+  double SecondsUntilPoll() const;
+
+  // After such a wait without an event. true: a frame has something new to show.
+  bool Poll();
 
   bool wants_quit() const { return wants_quit_; }
   const ui::Context& context() const { return context_; }
@@ -66,6 +70,7 @@ class Shell {
   void UpdateFirstStep();
   void UpdatePlaces();
   void DrawWindow(ui::Commands* commands);
+  void DrawBanner(ui::Commands* commands);
   void DrawDockSpace();
   void Say(const std::string& message);
   void ApplyLook();
@@ -78,6 +83,7 @@ class Shell {
   ViewController view_;
   PanelFrames panel_frames_;
   panels::PalettePanel palette_;
+  SessionCloser closer_;
   std::unique_ptr<RunSession> session_;
   std::optional<TrainerStart> starting_;    // started, no trace yet
   std::optional<TrainerStart> first_step_;  // its trace is open, its first step is not done
@@ -87,7 +93,7 @@ class Shell {
   bool reset_layout_ = false;
   bool wants_quit_ = false;
   bool look_changed_ = true;
-  bool wants_frame_ = false;  // a panel asked for the next frame
+  bool wants_frame_ = false;  // more rows wait than one frame takes
   double next_places_seconds_ = 0;
 };
 

@@ -71,7 +71,6 @@ struct Dispatcher {
       return;
     }
   }
-  void operator()(const ui::NextFrame&) const { shell.wants_frame_ = true; }
   void operator()(const ui::SetHover& command) const {
     shell.context_.hover_ns = shell.options_.headless ? -1 : command.time_ns;
   }
@@ -109,6 +108,9 @@ struct Dispatcher {
   }
   void operator()(const ui::ShowKeys& command) const { shell.context_.show_keys = command.show; }
   void operator()(const ui::FocusPanel& command) const { shell.focus_ = command.panel; }
+  void operator()(const ui::DismissProblems&) const {
+    shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
+  }
   void operator()(const ui::Quit&) const { shell.wants_quit_ = true; }
 
   void Remember() const {
@@ -116,9 +118,9 @@ struct Dispatcher {
     SaveSettings(shell.options_.settings, shell.options_.settings_folder);
   }
   void Close() const {
-    shell.session_.reset();
     ui::Context& context = shell.context_;
     context.snapshot = nullptr;
+    context.index = nullptr;
     context.report = nullptr;
     context.change = {};
     context.selection = {};
@@ -126,9 +128,11 @@ struct Dispatcher {
     context.folded_ranks.clear();
     context.log.clear();
     context.error.clear();
+    context.dismissed_problems = 0;
     context.hover_ns = -1;
     shell.view_.Reset({});
     shell.view_is_set_ = false;
+    shell.closer_.Close(std::move(shell.session_));
   }
 };
 

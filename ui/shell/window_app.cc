@@ -40,15 +40,23 @@ class Pace {
     if (!data_pending_.exchange(true) && !rationing_) WindowSurface::Wake();
   }
 
-  // Waits until a frame is due. `idle_seconds`: what the shell allows.
-  void Wait(WindowSurface* window, double idle_seconds) {
+  // Waits until a frame is due, polling as often as the shell asks.
+  void Wait(WindowSurface* window, Shell* shell) {
     if (frames_left_ > 0) {
       --frames_left_;
       window->Wait(0);
       return;
     }
+    while (!WaitOnce(window, shell->SecondsUntilPoll())) {
+      if (shell->Poll()) return;
+    }
+  }
+
+ private:
+  // false: nothing came within the time.
+  bool WaitOnce(WindowSurface* window, double seconds) {
     const Clock::time_point begin = Clock::now();
-    if (!data_pending_) window->Wait(idle_seconds);
+    if (!data_pending_) window->Wait(seconds);
     if (data_pending_) {
       rationing_ = true;
       const double early = data_seconds_ - SecondsSince(last_data_frame_);
@@ -56,13 +64,14 @@ class Pace {
       rationing_ = false;
       data_pending_ = false;
       last_data_frame_ = Clock::now();
-      return;
+      return true;
     }
+    if (SecondsSince(begin) >= seconds) return false;
     // The wait ended before its time without new rows: an input.
-    if (SecondsSince(begin) < idle_seconds) frames_left_ = kFramesAfterEvent;
+    frames_left_ = kFramesAfterEvent;
+    return true;
   }
 
- private:
   const double data_seconds_;
   std::atomic<bool> data_pending_{false};
   std::atomic<bool> rationing_{false};
@@ -106,7 +115,7 @@ Status RunWindowApp(const WindowOptions& window_options) {
       window_options.first_frame_only();
       break;
     }
-    pace.Wait(window.value().get(), shell.SecondsUntilNextFrame());
+    pace.Wait(window.value().get(), &shell);
     for (const std::string& path : window.value()->TakeDropped()) shell.Post(ui::OpenRun{path});
   }
   return Status::Ok();

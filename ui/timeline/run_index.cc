@@ -37,7 +37,7 @@ int32_t SettledStep(const query::Snapshot& snapshot) {
   for (const query::RankRows& rows : snapshot.ranks) {
     newest = std::min(newest, rows.steps.empty() ? -1 : rows.steps.back().step);
   }
-  return snapshot.state == query::TraceState::kLive ? std::max(newest - 1, -1) : newest;
+  return query::MayGrow(snapshot.state) ? std::max(newest - 1, -1) : newest;
 }
 
 int64_t EndOfStep(const query::RankRows& rows, int32_t step) {

@@ -35,6 +35,8 @@ const char* StateText(const ui::Context& context) {
       return Tr(context.language, Text::kLive);
     case query::TraceState::kCut:
       return Tr(context.language, Text::kCut);
+    case query::TraceState::kFinishing:
+      return Tr(context.language, Text::kFinishing);
     case query::TraceState::kFinished:
       break;
   }

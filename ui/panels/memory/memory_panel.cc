@@ -115,6 +115,8 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   for (const Row& row : rows) DrawRow(context, axis, row, max_bytes, log);
   timeline::DrawChanges(context, timeline::ChangesOf(*snapshot), axis,
                         {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
+  timeline::DrawErrors(context, analysis::ErrorsOf(*snapshot), axis,
+                       {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
   timeline::DrawCursor(context, axis, box.y0, box.y1);
 }
 

@@ -21,10 +21,6 @@ using timeline::LaneKind;
 using timeline::RankBlock;
 using widgets::Look;
 
-// What one frame may take into the index: rows for some 4 ms, steps for some 2 ms. What is more
-// arrives over some frames.
-constexpr size_t kRowsPerFrame = 30'000;
-constexpr size_t kStallBlocksPerFrame = 1;
 constexpr float kScrollPixels = 48;  // a notch of the wheel over the gutter
 constexpr float kBelowLanes = 28;    // room for the labels of changes under the last rank
 
@@ -70,9 +66,7 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
     log->Text("empty", text, widgets::EmptyState(look, text));
     return;
   }
-  if (context.index != nullptr && context.index != index_) index_ = context.index;
-  const size_t max_rows = context.headless ? SIZE_MAX : kRowsPerFrame;
-  bool complete = index_->Advance(*context.snapshot, max_rows);
+  index_ = context.index.get();
   if (context.snapshot->ranks.empty() || context.snapshot->end_ns <= context.snapshot->start_ns) {
     const std::string text =
         ui::TrFormat(context.language, ui::Text::kWaitingForRows, context.snapshot->name);
@@ -80,9 +74,6 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
     return;
   }
   const Axis axis = timeline::WindowAxis(context);
-  const size_t max_blocks = context.headless ? SIZE_MAX : kStallBlocksPerFrame;
-  if (complete) complete = index_->FindStalls(*context.snapshot, axis.range(), max_blocks);
-  if (!complete) commands->push_back(ui::NextFrame{});
   header_.Draw(context, axis, log, commands);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(20));
@@ -141,6 +132,8 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   const float below = origin + layout_.height + look.Px(6);
   const float label_y = std::min(below, box.y1 - look.Px(22));
   timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
+  timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
+                       std::round(label_y), log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   timeline::DrawCursor(context, axis, box.y0, box.y1);
   list->PopClipRect();

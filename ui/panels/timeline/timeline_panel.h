@@ -2,7 +2,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -50,8 +49,7 @@ class TimelinePanel {
   void Select(const ui::Context& context, const timeline::Hit& hit, ui::Commands* commands) const;
   void DrawScrollBar(const ui::Context& context, const ui::Box& box) const;
 
-  // Its own, or the one that was made in the background with a large trace (Context::index).
-  std::shared_ptr<timeline::RunIndex> index_ = std::make_shared<timeline::RunIndex>();
+  const timeline::RunIndex* index_ = nullptr;  // the context's, during Draw()
   timeline::Layout layout_;
   timeline::LabelCache labels_;
   timeline::Hand hand_;

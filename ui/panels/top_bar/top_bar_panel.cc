@@ -67,6 +67,8 @@ void DrawState(Line* line) {
       text = Text::kCut;
       ground = colors.cut_fill;
       ink = colors.cut_text;
+    } else if (context.snapshot->state == query::TraceState::kFinishing) {
+      text = Text::kFinishing;
     } else if (context.snapshot->state == query::TraceState::kLive) {
       text = Text::kLive;
       ground = colors.live_fill;

@@ -1,6 +1,5 @@
 #include "ui/shell/run/run_session.h"
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -10,6 +9,10 @@
 namespace shardscope::shell {
 namespace {
 
+// What one frame may take into the index: rows for some 4 ms, steps for some 2 ms. What is more
+// arrives over some frames.
+constexpr size_t kRowsPerFrame = 30'000;
+constexpr size_t kStallBlocksPerFrame = 1;
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
 constexpr int64_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
@@ -31,18 +34,20 @@ Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
 std::unique_ptr<RunSession> RunSession::OfSnapshot(query::SnapshotPtr snapshot) {
   std::unique_ptr<RunSession> session(new RunSession());
   session->fixed_findings_ = MakeFindings(*snapshot);
-  session->requested_ = std::move(snapshot);
+  session->requested_ = session->shown_ = std::move(snapshot);
   return session;
 }
 
+RunSession::RunSession() : index_(std::make_shared<timeline::RunIndex>()) {}
+
 RunSession::~RunSession() { trace_.reset(); }
 
-void RunSession::ReadLog(const std::string& folder, ui::Context* context) {
+bool RunSession::ReadLog(const std::string& folder, ui::Context* context) {
   std::ifstream file(std::filesystem::path(folder) / "log.txt", std::ios::binary);
-  if (!file) return;
+  if (!file) return false;
   file.seekg(0, std::ios::end);
   const int64_t size = file.tellg();
-  if (size <= log_offset_) return;
+  if (size <= log_offset_) return false;
   log_offset_ = std::max(log_offset_, size - kMaxLogRead);
   file.seekg(log_offset_);
   std::string line;
@@ -55,6 +60,17 @@ void RunSession::ReadLog(const std::string& folder, ui::Context* context) {
     context->log.erase(context->log.begin(),
                        context->log.end() - static_cast<std::ptrdiff_t>(kMaxLogLines));
   }
+  return true;
+}
+
+bool RunSession::Poll(double now_seconds, ui::Context* context) {
+  if (trace_ == nullptr) return false;
+  control_->Update(now_seconds, live_);
+  const bool answered = control_->state() != context->control;
+  if (answered) context->control = control_->state();
+  if (now_seconds < next_log_seconds_) return answered;
+  next_log_seconds_ = now_seconds + kLogSeconds;
+  return ReadLog(trace_->Latest()->run_folder, context) || answered;
 }
 
 query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
@@ -64,22 +80,16 @@ query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
     requested_ = newest;
     worker_->Request(newest);
     if (replaces) {
-      next_index_ = std::async(std::launch::async, [newest, wake = wake_] {
-        auto index = std::make_shared<timeline::RunIndex>();
-        index->Advance(*newest);
-        if (wake) wake();
-        return index;
-      });
+      next_index_ = std::make_unique<IndexMaker>(newest, wake_);
     } else {
       shown_ = newest;
     }
   }
-  if (next_index_.valid()) {
+  if (next_index_ != nullptr && next_index_->ready()) {
     const FindingsPtr findings = worker_->Latest();
-    const bool ready = findings != nullptr && !findings->loading &&
-                       next_index_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-    if (ready) {
-      index_ = next_index_.get();
+    if (findings != nullptr && !findings->loading) {
+      index_ = next_index_->Take();
+      next_index_.reset();
       shown_ = requested_;
     }
   }
@@ -89,7 +99,8 @@ query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
 
 void RunSession::Update(double now_seconds, ui::Context* context) {
   if (trace_ == nullptr) {
-    context->snapshot = requested_;
+    context->snapshot = shown_;
+    context->index = index_;
     context->report = fixed_findings_->report;
     context->change = fixed_findings_->change;
     live_ = false;
@@ -104,12 +115,14 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
     context->report = findings->report;
     context->change = findings->change;
   }
-  control_->Update(now_seconds, live_);
-  context->control = control_->state();
-  if (now_seconds >= next_log_seconds_) {
-    next_log_seconds_ = now_seconds + kLogSeconds;
-    ReadLog(context->snapshot->run_folder, context);
-  }
+  Poll(now_seconds, context);
+}
+
+bool RunSession::UpdateIndex(const ui::View& view, bool whole) {
+  if (shown_ == nullptr) return true;
+  if (!index_->Advance(*shown_, whole ? SIZE_MAX : kRowsPerFrame)) return false;
+  const timeline::Range range{view.start_ns, view.end_ns};
+  return index_->FindStalls(*shown_, range, whole ? SIZE_MAX : kStallBlocksPerFrame);
 }
 
 }  // namespace shardscope::shell

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "trace/query/live_trace.h"
 #include "ui/context.h"
 #include "ui/shell/run/control_link.h"
+#include "ui/shell/run/index_maker.h"
 #include "ui/shell/run/report_worker.h"
 
 namespace shardscope::shell {
@@ -29,26 +29,35 @@ class RunSession {
 
   ~RunSession();
 
+  // Looks after the training's answers and its log, which come without rows. true: there is
+  // something new to show.
+  bool Poll(double now_seconds, ui::Context* context);
+
   // Once a frame: puts what is newest into the context.
   void Update(double now_seconds, ui::Context* context);
+
+  // Once a frame, after the view is known: takes new rows into the index that is drawn from and
+  // looks for the stalls in view, `whole`: all of it, else as much as a frame has time for. false:
+  // there is more, draw another frame.
+  bool UpdateIndex(const ui::View& view, bool whole);
 
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
   bool live() const { return live_; }
 
  private:
-  RunSession() = default;
+  RunSession();
   // The newest snapshot that may be shown: one that replaces the rows of the one before only once
   // what is drawn of it is there.
   query::SnapshotPtr TakeSnapshot(ui::Context* context);
-  void ReadLog(const std::string& folder, ui::Context* context);
+  bool ReadLog(const std::string& folder, ui::Context* context);
 
   std::function<void()> wake_;
   bool live_ = false;
   query::SnapshotPtr requested_;  // newest that the worker was asked to report on
   query::SnapshotPtr shown_;
-  std::shared_ptr<timeline::RunIndex> index_;  // of a large trace, once it is made
-  std::future<std::shared_ptr<timeline::RunIndex>> next_index_;  // of requested_
+  std::shared_ptr<timeline::RunIndex> index_;  // of shown_; panels read it
+  std::unique_ptr<IndexMaker> next_index_;     // of requested_, while it waits to be shown
   FindingsPtr fixed_findings_;
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;

@@ -12,6 +12,7 @@ using widgets::Look;
 
 constexpr float kDash = 4;
 constexpr float kDashGap = 3;
+constexpr float kErrorWidth = 320;  // of the label of an error, which may be a long sentence
 
 }  // namespace
 
@@ -62,6 +63,35 @@ void DrawChanges(const ui::Context& context, const std::vector<Change>& changes,
     widgets::DrawTextCentered(look, style, label, text);
     if (log != nullptr) {
       log->Int("change:" + std::to_string(change.step), text, change.step, "step", label);
+    }
+    free_x = label.x1;
+  }
+}
+
+void DrawErrors(const ui::Context& context, const std::vector<query::Marker>& errors,
+                const Axis& axis, const ui::Box& box, float label_y, ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const widgets::TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
+  float free_x = axis.left();  // labels never cover one another
+  for (const query::Marker& error : errors) {
+    const float x = axis.X(error.time_ns);
+    if (x < axis.left() || x > axis.right()) continue;
+    DrawDashedVertical(look, x, box.y0, box.y1, look.theme.op.exposed);
+    if (label_y < 0 || x < free_x) continue;
+    const float wanted = widgets::TextSize(look, style, error.new_value).x + look.Px(13);
+    const float width = std::min({wanted, look.Px(kErrorWidth), axis.width()});
+    const float left = std::min(std::round(x + look.Px(4)), axis.right() - width);
+    const float top = label_y - look.Px(22);
+    const ui::Box label{left, top, left + width, top + look.Px(18)};
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    list->AddRectFilled({label.x0, label.y0}, {label.x1, label.y1}, look.theme.surface.panel,
+                        look.Px(3));
+    list->AddRect({label.x0, label.y0}, {label.x1, label.y1}, look.theme.op.exposed, look.Px(3),
+                  look.Px(1));
+    widgets::DrawTextClipped(look, style, {label.x0 + look.Px(6), label.y0 + look.Px(2)},
+                             width - look.Px(12), error.new_value);
+    if (log != nullptr) {
+      log->Int("error:" + std::to_string(error.step), error.new_value, error.time_ns, "ns", label);
     }
     free_x = label.x1;
   }

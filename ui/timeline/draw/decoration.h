@@ -26,6 +26,11 @@ void DrawDashedHorizontal(const widgets::Look& look, float x0, float x1, float y
 void DrawChanges(const ui::Context& context, const std::vector<Change>& changes, const Axis& axis,
                  const ui::Box& box, float label_y, ui::DrawLog* log);
 
+// Dashed lines where the run failed, each with its message one line above `label_y`; < 0: no
+// labels. Logs them as "error:<step>".
+void DrawErrors(const ui::Context& context, const std::vector<query::Marker>& errors,
+                const Axis& axis, const ui::Box& box, float label_y, ui::DrawLog* log);
+
 // The vertical line under the mouse, in every panel on the axis.
 void DrawCursor(const ui::Context& context, const Axis& axis, float y0, float y1);
 

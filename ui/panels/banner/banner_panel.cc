@@ -1,0 +1,99 @@
+#include "ui/panels/banner/banner_panel.h"
+
+#include <string>
+
+#include "ui/text.h"
+#include "ui/widgets/look.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using ui::Text;
+using widgets::Look;
+
+constexpr float kHeight = 30;
+constexpr float kCross = 26;  // width of the place that puts the banner away
+
+// The sentence of the first problem: the others mostly follow from it.
+std::string SentenceOf(const ui::Context& context) {
+  const analysis::Report& report = *context.report;
+  if (!report.errors.empty()) {
+    const query::Marker& error = report.errors.front();
+    return ui::TrFormat(context.language, Text::kRunFailed, error.step, error.new_value);
+  }
+  return ui::TrFormat(context.language, Text::kFileUnfinished, report.unfinished.front());
+}
+
+// The same length of time, with the error at three quarters of it.
+ui::SetView ViewOf(const ui::View& view, int64_t time_ns) {
+  const int64_t length_ns = view.end_ns - view.start_ns;
+  return {time_ns - length_ns / 4 * 3, time_ns + length_ns / 4, true, false};
+}
+
+void DrawCross(const Look& look, const ui::Box& box) {
+  const float x = (box.x0 + box.x1) / 2;
+  const float y = (box.y0 + box.y1) / 2;
+  const float s = look.Px(3.5F);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddLine({x - s, y - s}, {x + s, y + s}, look.theme.ink.dim, look.Px(1.3F));
+  list->AddLine({x - s, y + s}, {x + s, y - s}, look.theme.ink.dim, look.Px(1.3F));
+}
+
+void HandleMouse(const ui::Context& context, const ui::Box& box, const std::string& sentence,
+                 ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const float cross = look.Px(kCross);
+  ImGui::SetCursorScreenPos({box.x0, box.y0});
+  const bool clicked =
+      ImGui::InvisibleButton("problem", {box.x1 - cross - box.x0, box.y1 - box.y0});
+  const std::vector<query::Marker>& errors = context.report->errors;
+  if (!context.headless) {
+    const char* detail = errors.empty() ? "" : ui::Tr(context.language, Text::kGoToProblem);
+    widgets::ItemTooltip(look, sentence, detail);
+  }
+  if (clicked && !errors.empty()) {
+    commands->push_back(ui::FocusPanel{"timeline"});
+    commands->push_back(ViewOf(context.view, errors.front().time_ns));
+  }
+  ImGui::SetCursorScreenPos({box.x1 - cross, box.y0});
+  if (ImGui::InvisibleButton("dismiss", {cross, box.y1 - box.y0})) {
+    commands->push_back(ui::DismissProblems{});
+  }
+}
+
+}  // namespace
+
+float BannerHeight(const ui::Context& context) {
+  return ui::NumProblems(context) > context.dismissed_problems ? kHeight * context.scale : 0;
+}
+
+void DrawBanner(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float rounding = look.Px(ui::kRounding);
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
+                      ui::Mix(theme.surface.panel, theme.op.exposed, 0.14F), rounding);
+  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.op.exposed, rounding, look.Px(1));
+  const std::string sentence = SentenceOf(context);
+  const size_t more = ui::NumProblems(context) - 1;
+  float end = box.x1 - look.Px(kCross);
+  const float y = box.y0 + look.Px(8);
+  if (more > 0) {
+    const std::string text = ui::TrFormat(context.language, Text::kMoreProblems, more);
+    end = widgets::DrawTextRight(look, widgets::DimOf(look), {end - look.Px(4), y}, text).x0;
+  }
+  const float x = box.x0 + look.Px(ui::kPanelPadding);
+  const ui::Box drawn = widgets::DrawTextClipped(look, widgets::BoldOf(look), {x, y},
+                                                 end - look.Px(12) - x, sentence);
+  const bool failed = !context.report->errors.empty();
+  log->Int("problem", sentence, failed ? context.report->errors.front().time_ns : -1,
+           failed ? "ns" : "", drawn);
+  log->Int("problems", "", static_cast<int64_t>(more + 1), "", box);
+  DrawCross(look, {box.x1 - look.Px(kCross), box.y0, box.x1, box.y1});
+  HandleMouse(context, box, sentence, commands);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,18 @@
+// Banner: one line over the panels that says why the run failed, or that its file could not be
+// finished. A click goes to that moment; the cross puts it away.
+#pragma once
+
+#include "ui/commands.h"
+#include "ui/context.h"
+#include "ui/draw_log.h"
+
+namespace shardscope::panels {
+
+// In pixels; 0: there is nothing to say.
+float BannerHeight(const ui::Context& context);
+
+// Fills `box`.
+void DrawBanner(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                ui::Commands* commands);
+
+}  // namespace shardscope::panels

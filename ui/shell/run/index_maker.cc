@@ -1,0 +1,39 @@
+#include "ui/shell/run/index_maker.h"
+
+#include <utility>
+
+namespace shardscope::shell {
+namespace {
+
+constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
+
+}  // namespace
+
+IndexMaker::IndexMaker(query::SnapshotPtr snapshot, std::function<void()> wake)
+    : thread_([this, snapshot = std::move(snapshot), wake = std::move(wake)](
+                  const std::stop_token& stop) { Make(stop, *snapshot, wake); }) {}
+
+void IndexMaker::Make(const std::stop_token& stop, const query::Snapshot& snapshot,
+                      const std::function<void()>& wake) {
+  auto index = std::make_shared<timeline::RunIndex>();
+  while (!index->Advance(snapshot, kRowsBetweenLooks)) {
+    if (stop.stop_requested()) return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    index_ = std::move(index);
+  }
+  if (wake) wake();
+}
+
+bool IndexMaker::ready() const {
+  const std::lock_guard lock(mutex_);
+  return index_ != nullptr;
+}
+
+std::shared_ptr<timeline::RunIndex> IndexMaker::Take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(index_, nullptr);
+}
+
+}  // namespace shardscope::shell
