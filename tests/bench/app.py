@@ -15,6 +15,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from figures import Table  # noqa: E402
+from programs import TINY  # noqa: E402
+from trainings import Training  # noqa: E402
 
 FRAME_BUDGET_MS = {"1 M": 2.0, "10 M": 6.0}
 FIRST_FRAME_BUDGET_S = {"1 M": 0.5, "10 M": 1.0}
@@ -114,27 +116,17 @@ def idle(options, folder, what, settle_s, table):
 
 
 def idle_paused(options, table):
-    trainer = options.build / "bin" / "shardscope-train"
-    if not trainer.exists():
+    if not (options.build / "bin" / "shardscope-train").exists():
         table.add("Idle, live run that is paused", "not measured: no shardscope-train in this build")
         return
-    from programs import TINY, Control
     with tempfile.TemporaryDirectory(prefix="shardscope-bench-") as folder:
-        run = pathlib.Path(folder) / "run"
-        process = subprocess.Popen([trainer, "--ranks", "2", "--out", run, "--set", *TINY, "train.steps=1000000"],
-                                   stdout=subprocess.DEVNULL)
+        training = Training(options.build, folder, *TINY)
         try:
-            deadline = time.monotonic() + 60
-            while not list(run.glob("trace-*.live.db")) and time.monotonic() < deadline:
-                time.sleep(0.1)
-            time.sleep(2)
-            control = Control(run)
-            control.ask(do="pause")
-            idle(options, run, "live run that is paused", 8, table)
-            control.close()
+            training.control.ask(do="pause")
+            idle(options, training.run, "live run that is paused", 8, table)
         finally:
-            process.kill()
-            process.wait()
+            training.control.close()
+            training.kill()
 
 
 def windows(options, sizes, table):

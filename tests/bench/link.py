@@ -4,13 +4,15 @@ import argparse
 import pathlib
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from trainings import train  # noqa: E402
+
 WARM_UP_STEPS = 2
 POLICIES = {  # name: (prefetch.backward, prefetch.forward)
     "none": ("none", 0),
@@ -158,22 +160,20 @@ def measured(trace: sqlite3.Connection) -> Measured:
     return Measured(step, slot_wait, exposed, exposed - transfer)
 
 
-def train(build: pathlib.Path, run: pathlib.Path, ranks: int, steps: int, settings: list[str]) -> sqlite3.Connection:
-    command = [build / "bin/shardscope-train", "--ranks", str(ranks), "--out", run, "--set", f"train.steps={steps}",
-               "preset=fsdp1", "prefetch.limit=0", "model.layers=8", "transport=emulated", *settings]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return open_trace(run)
+def link_trace(build: pathlib.Path, run: pathlib.Path, ranks: int, steps: int, settings: list[str]) -> sqlite3.Connection:
+    return open_trace(train(build, run, ranks, f"train.steps={steps}", "preset=fsdp1", "prefetch.limit=0", "model.layers=8",
+                            "transport=emulated", *settings))
 
 
 def table(build: pathlib.Path, ranks: int, steps: int, folder: pathlib.Path) -> None:
-    found = train(build, folder / f"auto-{ranks}", ranks, 8, ["link.bandwidth=auto:0.6"])
+    found = link_trace(build, folder / f"auto-{ranks}", ranks, 8, ["link.bandwidth=auto:0.6"])
     (bandwidth,) = found.execute("SELECT new_value FROM marker WHERE key = 'link.bandwidth' ORDER BY id DESC LIMIT 1").fetchone()
     print(f"\n{ranks} ranks, link.bandwidth={bandwidth} (what auto:0.6 found), {steps} steps:\n")
     print("| prefetch | run-ahead | step | slot wait | exposed | rank late | closed form | (exposed - late) / closed | |")
     print("|---|---|---|---|---|---|---|---|---|")
     for run_ahead in RUN_AHEADS:
         for name, (backward, forward) in POLICIES.items():
-            trace = train(build, folder / f"{ranks}{name}{run_ahead}", ranks, steps,
+            trace = link_trace(build, folder / f"{ranks}{name}{run_ahead}", ranks, steps,
                           [f"link.bandwidth={bandwidth}", f"prefetch.backward={backward}", f"prefetch.forward={forward}",
                            f"host.run_ahead={run_ahead}"])
             seen = measured(trace)

@@ -6,11 +6,13 @@ import os
 import pathlib
 import re
 import sqlite3
-import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from trainings import train  # noqa: E402
+
 RANKS = 2
 TRANSIENT = ("unsharded_parameter", "communication_buffer")
 KIND_IS_TRANSIENT = {"unsharded", "cast_shard", "all_gather_output", "reduce_scatter_input", "reduce_scatter_output"}
@@ -74,13 +76,11 @@ def counter(database: sqlite3.Connection, name: str) -> list[float]:
         "SELECT c.value FROM counter c JOIN string s ON s.id = c.name_string WHERE s.text = ? ORDER BY c.time_ns", (name,))]
 
 
-def measure(train: pathlib.Path, data: pathlib.Path, policy: str, quick: bool) -> dict:
+def measure(build: pathlib.Path, data: pathlib.Path, policy: str, quick: bool) -> dict:
     size = ["model.layers=3", "model.dim=64"] if quick else ["model.layers=6", "model.dim=512"]
     with tempfile.TemporaryDirectory() as folder:
-        run = pathlib.Path(folder) / "run"
-        command = [train, "--ranks", RANKS, "--out", run, "--set", f"data.path={data}", "transport=shared_memory", "model.heads=8",
-                   "model.seq=64", "train.batch=1", "train.steps=3", *size, *policy.split()]
-        subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
+        run = train(build, pathlib.Path(folder) / "run", RANKS, f"data.path={data}", "transport=shared_memory", "model.heads=8",
+                    "model.seq=64", "train.batch=1", "train.steps=3", *size, *policy.split())
         trace, = run.glob("trace-*.db")
         with contextlib.closing(sqlite3.connect(trace)) as database:
             (text, predicted), = database.execute("SELECT text, predicted_peak_bytes FROM schedule")
@@ -101,9 +101,9 @@ def main() -> int:
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--quick", action="store_true", help="a smoke run: a small model, three policies")
     options = parser.parse_args()
-    train = options.build / "bin" / "shardscope-train"
-    if not os.access(train, os.X_OK):
-        print(f"memory: {train} is not there; run scripts/build first", file=sys.stderr)
+    trainer = options.build / "bin" / "shardscope-train"
+    if not os.access(trainer, os.X_OK):
+        print(f"memory: {trainer} is not there; run scripts/build first", file=sys.stderr)
         return 2
     data = ROOT / "engine"
     print("MB (10^6 bytes) of the rank that needs most; peaks are equal or not to the byte. *Predicted*: by the Schedule; *issue*: in the")
@@ -113,7 +113,7 @@ def main() -> int:
     print("| policy | predicted | issue | transient: predicted | issue | execution | reserved | RSS | unaccounted | |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for policy in POLICIES[::6] if options.quick else POLICIES:
-        row = measure(train, data, policy, options.quick)
+        row = measure(options.build, data, policy, options.quick)
         passed = (row["issue"] == {row["predicted"]} and row["transient"] == {row["predicted_transient"]}
                   and row["unaccounted"] == 0)
         cells = [row["predicted"], max(row["issue"]), row["predicted_transient"], max(row["transient"]), row["execution"],

@@ -2,12 +2,10 @@
 """What recording costs: writer speed, one record, its share of a training's CPU and step time, 8 ranks without a loss."""
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
 import random
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -17,7 +15,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from figures import Table  # noqa: E402
-from programs import Control, interrupt, is_steerable  # noqa: E402
+from trainings import Training  # noqa: E402
 
 BUCKETS = ("< 100 ns", "< 1 us", "< 10 us", "< 100 us", "< 1 ms", "1 ms or more")
 
@@ -75,59 +73,23 @@ def bound(options, table):
                   result["largest"] <= max_bytes)
 
 
-class Training:
-    """The default model in the background."""
-
-    def __init__(self, options, folder, *settings):
-        self.run = pathlib.Path(folder) / "run"
-        command = [options.build / "bin" / "shardscope-train", "--ranks", "2", "--out", self.run, "--set", "train.steps=1000000", *settings]
-        self.process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            self.wait(lambda: is_steerable(self.run))
-            self.control = Control(self.run)
-            self.wait(lambda: self.step() >= 3)
-        except BaseException:
-            self.process.kill()
-            self.process.wait()
-            raise
-
-    def wait(self, condition):
-        deadline = time.monotonic() + 60
-        while not condition():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise SystemExit("recorder.py: the training did not start")
-            time.sleep(0.05)
-
-    def step(self):
-        return self.control.ask(get="status")["status"]["step"]
-
-    def cpu_ns(self):
-        """CPU time of the recorder's thread, and of all."""
-        recorder = total = 0
-        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-            ns = int((task / "schedstat").read_text().split()[0])
-            total += ns
-            if (task / "comm").read_text().strip() == "recorder":
-                recorder += ns
-        return recorder, total
-
-    def end(self):
-        self.control.close()
-        interrupt(self.process)
-        self.process.wait(60)
-
-    def query(self, sql):
-        trace, = self.run.glob("trace-*.db")
-        with contextlib.closing(sqlite3.connect(f"{trace.as_uri()}?mode=ro", uri=True)) as database:
-            return database.execute(sql).fetchall()
+def cpu_ns(process):
+    """CPU time of the recorder's thread, and of all."""
+    recorder = total = 0
+    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        ns = int((task / "schedstat").read_text().split()[0])
+        total += ns
+        if (task / "comm").read_text().strip() == "recorder":
+            recorder += ns
+    return recorder, total
 
 
 def cpu_share(options, table, ns_a_record):
     with tempfile.TemporaryDirectory(prefix="shardscope-bench-") as folder:
-        training = Training(options, folder)
-        before, first = training.cpu_ns(), training.step()
+        training = Training(options.build, folder)
+        before, first = cpu_ns(training.process), training.step()
         time.sleep(5 if options.quick else 30)
-        after, last = training.cpu_ns(), training.step()
+        after, last = cpu_ns(training.process), training.step()
         training.end()
         rows, = training.query(f"SELECT (SELECT count(*) FROM op_run WHERE step BETWEEN {first} AND {last - 1}), "
                                f"(SELECT count(*) FROM memory_event WHERE step BETWEEN {first} AND {last - 1})")
@@ -142,7 +104,7 @@ def step_time(options, table):
     """Recording switched on and off in turn within one training; ratios of neighbouring blocks."""
     block, pairs = (8, 3) if options.quick else (10, 24)
     with tempfile.TemporaryDirectory(prefix="shardscope-bench-") as folder:
-        training = Training(options, folder)
+        training = Training(options.build, folder)
         edges = []
         for index in range(2 * pairs + 1):
             answer = training.control.ask(set={"record.steps": "all" if index % 2 == 0 else "0:1"})
