@@ -38,11 +38,16 @@ class KeepingRecorder : public record::Recorder {
 
   // Not used by the sink.
   void AddRank(schema::RankRow /*row*/) override {}
+  void AddGpuStream(schema::GpuStreamRow /*row*/) override {}
   void AddMarker(schema::MarkerRow /*row*/) override {}
   void AddCapability(schema::CapabilityRow /*row*/) override {}
   void SetMeta(std::string_view /*key*/, std::string_view /*value*/) override {}
   void Record(const schema::StepRow& /*row*/) override {}
   void Record(const schema::SpanRow& /*row*/) override {}
+  void Record(const record::GpuWorkRecord& /*record*/) override {}
+  void Record(const record::NcclRecord& /*record*/) override {}
+  void Record(const schema::EventEdgeRow& /*row*/) override {}
+  void Record(const schema::MemorySegmentRow& /*row*/) override {}
   void SetWindow(bool /*recording*/) override {}
   std::map<std::string, int64_t> Dropped() const override { return {}; }
   Status WriterStatus() const override { return Status::Ok(); }

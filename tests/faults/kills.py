@@ -26,7 +26,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import programs  # noqa: E402
 
-COUNTED = ("op_run", "step", "span", "memory_event", "counter")  # HotKind
+COUNTED = ("op_run", "step", "span", "memory_event", "counter")  # the first of HotKind; trainings without a GPU have no others
 PATIENCE_S = 60
 MAX_BYTES = 4_000_000  # of every fourth run
 
@@ -43,8 +43,8 @@ class CommitCounter:
 
     def read(self):
         """Batches committed, batches begun, and the rows that a trace may have now."""
-        words = struct.unpack("<12q", self.path.read_bytes()[:96])
-        rows = {batch: words[2 + 5 * (batch % 2):7 + 5 * (batch % 2)] for batch in words[:2]}
+        words = struct.unpack("<20q", self.path.read_bytes()[:160])
+        rows = {batch: words[2 + 9 * (batch % 2):][:len(COUNTED)] for batch in words[:2]}
         return words[0], words[1], rows
 
 

@@ -16,6 +16,10 @@ int64_t TimeOf(const schema::StepRow& row) { return row.end_ns; }
 int64_t TimeOf(const schema::SpanRow& row) { return row.start_ns; }
 int64_t TimeOf(const schema::MemoryEventRow& row) { return row.executed_ns; }
 int64_t TimeOf(const schema::CounterRow& row) { return row.time_ns; }
+int64_t TimeOf(const GpuWorkRecord& record) { return record.span.start_ns; }
+int64_t TimeOf(const NcclRecord& record) { return record.span.start_ns; }
+int64_t TimeOf(const schema::EventEdgeRow& row) { return row.waited_ns; }
+int64_t TimeOf(const schema::MemorySegmentRow& row) { return row.time_ns; }
 
 // Calls visit(time) for the rows that wait in a ring, oldest first, until it returns false. Returns
 // how many it took. A row counts as no older than those before it: rings are emptied from the
@@ -66,6 +70,14 @@ template <typename Row>
 Status BatchWriter::InsertHot(const Row& row) {
   Row stored = row;
   stored.id = ++last_hot_id_[schema::TableOf<Row>::kIndex];
+  return writer_->Insert(stored);
+}
+
+template <typename Row>
+Status BatchWriter::InsertBeside(const schema::SpanRow& span, const Row& row) {
+  SHARDSCOPE_RETURN_IF_ERROR(InsertHot(span));
+  Row stored = row;
+  stored.id = last_hot_id_[schema::TableOf<schema::SpanRow>::kIndex];
   return writer_->Insert(stored);
 }
 
@@ -146,7 +158,11 @@ Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* 
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::StepRow>(rings, last_ns, more));
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::SpanRow>(rings, last_ns, more));
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemoryEventRow>(rings, last_ns, more));
-  return WriteKind<schema::CounterRow>(rings, last_ns, more);
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::CounterRow>(rings, last_ns, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<GpuWorkRecord>(rings, last_ns, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<NcclRecord>(rings, last_ns, more));
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::EventEdgeRow>(rings, last_ns, more));
+  return WriteKind<schema::MemorySegmentRow>(rings, last_ns, more);
 }
 
 // A hot row may refer to a rare row that was added just before it. Both end in one transaction, so

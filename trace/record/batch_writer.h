@@ -44,6 +44,11 @@ class BatchWriter {
   Status WriteRareRows();
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
   Status InsertHot(const OpRecord& record);
+  Status InsertHot(const GpuWorkRecord& record) { return InsertBeside(record.span, record.work); }
+  Status InsertHot(const NcclRecord& record) { return InsertBeside(record.span, record.operation); }
+  // A span and the row that has its id.
+  template <typename Row>
+  Status InsertBeside(const schema::SpanRow& span, const Row& row);
   template <typename Row>
   Status InsertHot(const Row& row);
   Status WriteTransaction(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);

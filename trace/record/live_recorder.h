@@ -30,6 +30,7 @@ class LiveRecorder final : public Recorder {
   Status Start(const RecorderOptions& options);
 
   int64_t AddTrack(schema::TrackRow row) override { return rare_.AddWithId(std::move(row)); }
+  void AddGpuStream(schema::GpuStreamRow row) override { rare_.AddWithId(std::move(row)); }
   void AddRank(schema::RankRow row) override { rare_.Add(std::move(row)); }
   int64_t AddString(std::string_view text) override { return rare_.Intern(text); }
   int64_t AddSchedule(schema::ScheduleRow row) override { return rare_.AddWithId(std::move(row)); }
@@ -44,6 +45,10 @@ class LiveRecorder final : public Recorder {
   void Record(const schema::SpanRow& row) override { Push(row); }
   void Record(const schema::MemoryEventRow& row) override { Push(row); }
   void Record(const schema::CounterRow& row) override { Push(row); }
+  void Record(const GpuWorkRecord& record) override { Push(record); }
+  void Record(const NcclRecord& record) override { Push(record); }
+  void Record(const schema::EventEdgeRow& row) override { Push(row); }
+  void Record(const schema::MemorySegmentRow& row) override { Push(row); }
 
   void SetWindow(bool recording) override { recording_.store(recording); }
   std::map<std::string, int64_t> Dropped() const override;

@@ -36,6 +36,18 @@ struct OpRecord {
   schema::CollectiveRow collective;  // op_run and id are assigned by the writer
 };
 
+// Work of a GPU: its interval on the track of its stream and what else is known of it.
+struct GpuWorkRecord {
+  schema::SpanRow span;
+  schema::GpuWorkRow work;  // id is assigned by the writer, as that of the span
+};
+
+// What NCCL put on a stream, likewise.
+struct NcclRecord {
+  schema::SpanRow span;
+  schema::NcclOperationRow operation;
+};
+
 class Recorder {
  public:
   // Creates the file, writes meta, config and the schema, starts the writer thread.
@@ -44,6 +56,7 @@ class Recorder {
 
   // Rare rows; they may take a lock. Ids are returned at once and are final. Any thread.
   virtual int64_t AddTrack(schema::TrackRow row) = 0;
+  virtual void AddGpuStream(schema::GpuStreamRow row) = 0;
   virtual void AddRank(schema::RankRow row) = 0;
   virtual int64_t AddString(std::string_view text) = 0;
   virtual int64_t AddSchedule(schema::ScheduleRow row) = 0;
@@ -59,6 +72,10 @@ class Recorder {
   virtual void Record(const schema::SpanRow& row) = 0;
   virtual void Record(const schema::MemoryEventRow& row) = 0;
   virtual void Record(const schema::CounterRow& row) = 0;
+  virtual void Record(const GpuWorkRecord& record) = 0;
+  virtual void Record(const NcclRecord& record) = 0;
+  virtual void Record(const schema::EventEdgeRow& row) = 0;
+  virtual void Record(const schema::MemorySegmentRow& row) = 0;
 
   // Whether recording is switched off (record.steps window): hot rows are ignored then, without
   // being counted as lost.

@@ -15,8 +15,18 @@
 namespace shardscope::record {
 
 // What the rings keep, in the order in which a batch is written.
-enum class HotKind : uint8_t { kOp, kStep, kSpan, kMemory, kCounter };
-inline constexpr size_t kNumHotKinds = 5;
+enum class HotKind : uint8_t {
+  kOp,
+  kStep,
+  kSpan,
+  kMemory,
+  kCounter,
+  kGpuWork,
+  kNccl,
+  kEventEdge,
+  kMemorySegment
+};
+inline constexpr size_t kNumHotKinds = 9;
 using HotCounts = std::array<int64_t, kNumHotKinds>;
 
 template <typename T>
@@ -29,6 +39,14 @@ template <>
 inline constexpr HotKind kKindOf<schema::MemoryEventRow> = HotKind::kMemory;
 template <>
 inline constexpr HotKind kKindOf<schema::CounterRow> = HotKind::kCounter;
+template <>
+inline constexpr HotKind kKindOf<GpuWorkRecord> = HotKind::kGpuWork;
+template <>
+inline constexpr HotKind kKindOf<NcclRecord> = HotKind::kNccl;
+template <>
+inline constexpr HotKind kKindOf<schema::EventEdgeRow> = HotKind::kEventEdge;
+template <>
+inline constexpr HotKind kKindOf<schema::MemorySegmentRow> = HotKind::kMemorySegment;
 
 // One ring that its thread makes on first use and the writer sees from then on.
 template <typename T>
@@ -52,7 +70,9 @@ class LazyRing {
 
 struct ThreadRings {
   std::tuple<LazyRing<OpRecord>, LazyRing<schema::StepRow>, LazyRing<schema::SpanRow>,
-             LazyRing<schema::MemoryEventRow>, LazyRing<schema::CounterRow>>
+             LazyRing<schema::MemoryEventRow>, LazyRing<schema::CounterRow>,
+             LazyRing<GpuWorkRecord>, LazyRing<NcclRecord>, LazyRing<schema::EventEdgeRow>,
+             LazyRing<schema::MemorySegmentRow>>
       rings;
   // Records that this thread lost because a ring was full.
   std::array<std::atomic<int64_t>, kNumHotKinds> dropped = {};

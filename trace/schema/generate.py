@@ -38,8 +38,9 @@ def has_id(table):
 
 
 def per_step(table):
-    """Memory events may lie outside steps; rare rows (markers) concern a step without being part of it."""
-    return table.hot and table.name != "memory_event" and any(column.name == "step" for column in table.columns)
+    """Memory events and GPU work may lie outside steps; rare rows (markers) concern a step without being part of it."""
+    outside = table.name in ("memory_event", "gpu_work")
+    return table.hot and not outside and any(column.name == "step" for column in table.columns)
 
 
 def field(table, column):
@@ -61,7 +62,7 @@ def rows_header():
 def traits(index, table):
     names = [column.name for column in table.columns]
     fields = " ".join(f"visit(row.{name});" for name in names)
-    references = [f"visit(row.{c.name});" for c in table.columns if c.references]
+    references = [f"visit(row.{c.name});" for c in table.columns if c.references and c.name != "id"]
     if has_id(table):
         references.insert(0, "visit(row.id);")
     moments = [f"visit(row.{c.name});" for c in table.columns if c.moment]
@@ -78,6 +79,7 @@ struct TableOf<{row_type(table)}> {{
       "INSERT OR REPLACE INTO {table.name}({", ".join(names)}) VALUES({", ".join("?" * len(names))})";
   static constexpr const char* kSelect = "SELECT {", ".join(names)} FROM {table.name}";
   static constexpr bool kHasId = {str(has_id(table)).lower()};
+  static constexpr bool kHot = {str(table.hot).lower()};
   static constexpr bool kPerStep = {str(per_step(table)).lower()};
   template <typename R, typename F>
   static void ForEachField(R& row, F&& visit) {{
@@ -104,6 +106,7 @@ def columns_header():
 //   ForEachField(row, visit)  calls visit(field) in the order of kInsert and kSelect.
 //   ForEachId(row, visit)     calls visit(field) on the row's own id and on every id it refers to.
 //   ForEachMoment(row, visit) calls visit(field) on every time of CLOCK_MONOTONIC.
+//   kHot                      recorded by the threads that train.
 //   kPerStep                  every row is part of one step (column step).
 #pragma once
 
@@ -188,7 +191,7 @@ def ddl_source():
                f"    {lines}}};\n  return kAll;\n}}\n\n"
 
     info = [f'{{"{table.name}", "{", ".join((*table.clustered_by, table.columns[0].name))}", '
-            f'{str(table.hot).lower()}, {str(per_step(table)).lower()}}}' for table in tables.TABLES]
+            f'{str(table.hot).lower()}, {str(per_step(table)).lower()}, {table.since}}}' for table in tables.TABLES]
     view_lines = ",\n    ".join(view_items)
     table_lines = ",\n    ".join(info)
     return f"""// {NOTE}
@@ -226,7 +229,8 @@ def ddl_header():
 
 namespace shardscope::schema {{
 
-inline constexpr int64_t kVersion = {tables.SCHEMA_VERSION};             // user_version
+inline constexpr int64_t kVersion = {tables.SCHEMA_VERSION};             // user_version; older ones lack tables (since)
+inline constexpr int64_t kFirstVersion = 1;                              // the oldest that is read
 inline constexpr int64_t kApplicationId = {tables.APPLICATION_ID:#x};  // application_id
 
 struct View {{
@@ -239,6 +243,7 @@ struct TableInfo {{
   std::string order;  // the columns that a finished trace orders it by
   bool hot;           // recorded by the threads that train
   bool per_step;      // hot, and every row belongs to a step (column step)
+  int64_t since;      // the version that brought it
 }};
 
 // In the order of tables.py, as the next two.
@@ -258,13 +263,14 @@ DOC_HEAD = f"""# The trace file
 
 A trace is one SQLite file a process: `trace-<host>-<pid>.live.db` while it is written, `trace-<host>-<pid>.db` once finished.
 Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of a run as one). Schema version
-{tables.SCHEMA_VERSION} (`PRAGMA user_version`); `PRAGMA application_id` is {tables.APPLICATION_ID:#x}.
+{tables.SCHEMA_VERSION} (`PRAGMA user_version`; older ones are read, with the tables that they lack as empty ones); `PRAGMA application_id` is
+{tables.APPLICATION_ID:#x}.
 
 - Times are `INTEGER` nanoseconds of CLOCK_MONOTONIC in the tables (columns `*_ns`) and milliseconds since the first op in the
   views (columns `*_ms`). Table `clock` ties them to the time of day. Bytes are bytes in tables; `_mb` is 10^6 bytes.
 - `id` counts up in commit order and is never used twice: `WHERE id > ?` reads what is new. A finished trace keeps the ids, but
   orders the tables marked *clustered* for range reads.
-- Rows are only appended; the exceptions are `meta` (its `state` changes) and nothing else.
+- Rows are only appended; the exceptions are rows of `meta` (`state`, and what `record.max_bytes` removed: `dropped_*`) and nothing else.
 - A `REAL` column is `NULL` where the value was not a number (a loss that diverged).
 - Several files of one run are read as one: ids of later files are shifted, and times are put on the clock of the first file. Files
   of one machine share its clock and keep their times. Another machine's clock is placed (offset and drift, piecewise) by the ends of

@@ -6,7 +6,9 @@ build time; nothing else lists columns. Tables marked STREAM are written row by 
 
 import dataclasses
 
-SCHEMA_VERSION = 1
+# Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
+# there. Tables of older versions never change.
+SCHEMA_VERSION = 2
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -39,6 +41,8 @@ class Table:
     clustered_by: tuple = ()
     # Further indexes of a finished trace, each a tuple of columns.
     indexes: tuple = ()
+    # The schema version that brought it.
+    since: int = 1
 
 
 def key(doc):
@@ -157,7 +161,7 @@ TABLES = (
         Column("duration_ns", INT, "Duration.", "ns"),
         ref("name_string", "string"),
         Column("category", TEXT, "compute, communication, copy, host, optimizer or wait."),
-        ref("op_run", "op_run", "op_run.id it belongs to; -1 if none."),
+        ref("op_run", "op_run", "op_run.id it belongs to; -1 if none, or if gpu_work names the op."),
     ), stream=True, hot=True, clustered_by=("track", "start_ns")),
     Table("collective", "One row per rank and collective, joined to its op run.", (
         key("Commit order."),
@@ -213,4 +217,89 @@ TABLES = (
         Column("old_value", TEXT, "Before; empty if no change."),
         Column("new_value", TEXT, "After, or the text of the note."),
     ), stream=True),
+    Table("gpu_stream", "The CUDA streams on which the GPU worked, each with its track.", (
+        key("Commit order."),
+        ref("track", "track", "track.id of its kernels and copies"),
+        ref("op_track", "track", "track.id of the ops that are issued on it; -1 if none are known."),
+        Column("device", INT, "Number of the GPU."),
+        Column("context", INT, "CUPTI's number of the CUDA context."),
+        Column("stream", INT, "CUPTI's number of the stream; unique in its context only."),
+        Column("priority", INT, "Of the stream; lower goes first. 0 if not told."),
+    ), since=2),
+    Table("gpu_work", "What the GPU did: one row a kernel, copy or memset, beside its span (same id) on the track of its stream.", (
+        Column("id", INT, "span.id: when, what, and on which track.", references="span"),
+        Column("kind", TEXT, "kernel, copy_to_device, copy_to_host, copy_on_device, copy_to_peer, copy or set."),
+        Column("times", TEXT, "measured; lost (CUPTI has none: the span is empty and stands where its launch ended) or unfinished "
+                              "(it still ran when recording ended: the span is empty and stands at its start)."),
+        ref("plan_op", "plan_op", "plan_op.id of the op that launched it; its op run is the one of this plan op, the track's rank and "
+                                  "the step. -1: no op."),
+        Column("step", INT, "step.step; -1 if no op launched it."),
+        ref("launch_track", "track", "track.id of the thread that launched it; -1: the call was not recorded."),
+        moment("launch_start_ns", "The call that launched it began; the start of the work if the call was not recorded."),
+        Column("launch_duration_ns", INT, "Duration of that call.", "ns"),
+        Column("correlation", INT, "CUPTI's id of that call: unique in the process until it has counted through 32 bits."),
+        Column("bytes", INT, "What a copy or memset moved; 0 for kernels.", "bytes"),
+        Column("grid_x", INT, "Blocks of a kernel along x; 0 for copies, as all that follows but the channel.", "blocks"),
+        Column("grid_y", INT, "Along y.", "blocks"),
+        Column("grid_z", INT, "Along z.", "blocks"),
+        Column("block_x", INT, "Threads of a block along x.", "threads"),
+        Column("block_y", INT, "Along y.", "threads"),
+        Column("block_z", INT, "Along z.", "threads"),
+        Column("cluster_x", INT, "Blocks of a cluster along x; 0: not launched in clusters.", "blocks"),
+        Column("cluster_y", INT, "Along y.", "blocks"),
+        Column("cluster_z", INT, "Along z.", "blocks"),
+        Column("registers", INT, "Per thread."),
+        Column("static_shared_bytes", INT, "Shared memory of a block that the kernel declares.", "bytes"),
+        Column("dynamic_shared_bytes", INT, "Shared memory of a block that the launch asked for.", "bytes"),
+        Column("channel", INT, "Hardware queue: streams that share one wait for each other."),
+        Column("channel_kind", TEXT, "compute, copy, decompression, or empty if not told."),
+        Column("graph", INT, "CUDA graph that launched it; 0: none."),
+        Column("graph_node", INT, "Its node in that graph; 0: none."),
+    ), stream=True, hot=True, indexes=(("correlation",), ("launch_track", "launch_start_ns")), since=2),
+    Table("event_edge", "One row where a stream waited for an event of another, as CUPTI saw it. The waited-for recording is told apart "
+                        "from later ones of the same event.", (
+        key("Commit order."),
+        Column("recording", INT, "CUPTI's id of that one recording of the event (cudaEventSyncId)."),
+        ref("from_track", "track", "Track of the stream that recorded."),
+        ref("to_track", "track", "Track of the stream that waited."),
+        Column("from_correlation", INT, "gpu_work.correlation of the last work before the recording; -1: none was recorded."),
+        Column("to_correlation", INT, "gpu_work.correlation of the first work after the wait; -1: none was recorded."),
+        moment("recorded_ns", "When the recording was reached on its stream; waited_ns if that is not known."),
+        moment("waited_ns", "When the host asked for the wait."),
+        ref("from_plan_op", "plan_op", "The op of the work before; -1 if none."),
+        Column("from_step", INT, "Its step; -1 if none."),
+        ref("to_plan_op", "plan_op", "The op of the work after; -1 if none."),
+        Column("to_step", INT, "Its step; -1 if none."),
+    ), stream=True, hot=True, since=2),
+    Table("memory_segment", "Memory that the CUDA driver handed out (positive) and took back (negative): what allocators divide further "
+                            "(memory_event), and what others in the process took.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("device", INT, "Number of the GPU."),
+        moment("time_ns", "When the driver did it."),
+        Column("address", INT, "Where it begins."),
+        Column("bytes", INT, "Signed.", "bytes"),
+        Column("kind", TEXT, "device, managed, pinned, pageable or other."),
+        Column("correlation", INT, "CUPTI's id of the call; 0 if none."),
+    ), stream=True, hot=True, since=2),
+    Table("nccl_operation", "What NCCL put on a stream, as its profiler interface tells: one row a collective, send or receive, beside its "
+                            "span (same id) on the track of its communicator. The span is the host's time.", (
+        Column("id", INT, "span.id: when the host put it there.", references="span"),
+        Column("communicator", TEXT, "Its hash in hexadecimal digits; equal in all its processes."),
+        Column("communicator_rank", INT, "This process's rank in the communicator."),
+        Column("group_size", INT, "Ranks in the communicator."),
+        Column("function", TEXT, "AllGather, ReduceScatter, AllReduce, Broadcast, Send, Recv, ..."),
+        Column("sequence", INT, "Counts the collectives of a communicator; equal on all its ranks. -1: a send or receive."),
+        Column("count", INT, "Elements, as the call gave them."),
+        Column("dtype", TEXT, "NCCL's name of their type."),
+        Column("bytes", INT, "Bytes of those elements; -1: NCCL named a type that is not known.", "bytes"),
+        Column("peer", INT, "Root of a collective, or the other side of a send or receive."),
+        Column("algorithm", TEXT, "As NCCL chose it; empty for sends and receives, as what follows."),
+        Column("protocol", TEXT, "As NCCL chose it."),
+        Column("channels", INT, "NCCL's channels: the blocks of its kernel."),
+        ref("launch_track", "track", "track.id of the thread that launched its kernel; -1: not told. Kernels with this launch_track whose "
+                                     "launch began in this time are its own."),
+        moment("launch_start_ns", "NCCL began to launch its kernel; the start of the span if not told."),
+        Column("launch_duration_ns", INT, "How long that took.", "ns"),
+    ), stream=True, hot=True, indexes=(("communicator", "sequence"),), since=2),
 )

@@ -1,8 +1,8 @@
 -- Views of every trace. generate.py copies them into the files and, with the comments, into docs/trace.md.
 
--- One row: when the first op was issued, which all other `_ms` columns count from.
+-- One row: when the first op was issued, which all other `_ms` columns count from; without ops, when the first span began.
 CREATE VIEW v_origin AS
-SELECT min(issued_ns) AS origin_ns FROM op_run;
+SELECT coalesce((SELECT min(issued_ns) FROM op_run), (SELECT min(start_ns) FROM span)) AS origin_ns;
 
 -- Every op run with its names. `blocked_by` is the dependency that was done last (empty: the op was ready
 -- when it was issued).
@@ -24,6 +24,84 @@ SELECT s.id, t.rank, t.name AS track, n.text AS name, s.category,
   (s.start_ns - o.origin_ns) / 1e6 AS start_ms, s.duration_ns / 1e6 AS duration_ms, s.op_run
 FROM v_origin o CROSS JOIN span s JOIN track t ON t.id = s.track
 LEFT JOIN string n ON n.id = s.name_string;
+
+-- Every kernel with its names: `op` is the op that launched it (empty: none). `launch_delay_ms` is from the end of the call that
+-- launched it to its start: how far the host was ahead, or how long its stream was busy or had to wait.
+CREATE VIEW v_kernel AS
+SELECT g.id, t.rank, t.name AS track, n.text AS name, s.category, (s.start_ns - o.origin_ns) / 1e6 AS start_ms,
+  s.duration_ns / 1e6 AS duration_ms, coalesce(p.name, '') AS op, g.step,
+  CASE WHEN g.launch_track >= 0 THEN (g.launch_start_ns - o.origin_ns) / 1e6 END AS launch_ms,
+  CASE WHEN g.launch_track >= 0 AND g.times <> 'lost'
+    THEN (s.start_ns - g.launch_start_ns - g.launch_duration_ns) / 1e6 END AS launch_delay_ms,
+  coalesce(l.name, '') AS launched_by,
+  g.grid_x || 'x' || g.grid_y || 'x' || g.grid_z AS grid, g.block_x || 'x' || g.block_y || 'x' || g.block_z AS block,
+  g.registers, g.static_shared_bytes + g.dynamic_shared_bytes AS shared_bytes, q.device, q.context, q.stream, g.channel,
+  g.correlation, g.graph, g.graph_node, g.times
+FROM v_origin o CROSS JOIN gpu_work g JOIN span s ON s.id = g.id JOIN track t ON t.id = s.track
+LEFT JOIN string n ON n.id = s.name_string LEFT JOIN plan_op p ON p.id = g.plan_op
+LEFT JOIN track l ON l.id = g.launch_track LEFT JOIN gpu_stream q ON q.track = s.track
+WHERE g.kind = 'kernel';
+
+-- Every copy and memset of the GPU, as v_kernel. `gb_s` is 10^9 bytes a second.
+CREATE VIEW v_gpu_copy AS
+SELECT g.id, t.rank, t.name AS track, g.kind, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, s.duration_ns / 1e6 AS duration_ms,
+  g.bytes / 1e6 AS mb, CASE WHEN s.duration_ns > 0 THEN g.bytes * 1.0 / s.duration_ns END AS gb_s,
+  coalesce(p.name, '') AS op, g.step,
+  CASE WHEN g.launch_track >= 0 AND g.times <> 'lost'
+    THEN (s.start_ns - g.launch_start_ns - g.launch_duration_ns) / 1e6 END AS launch_delay_ms,
+  q.device, q.context, q.stream, g.channel, g.correlation, g.times
+FROM v_origin o CROSS JOIN gpu_work g JOIN span s ON s.id = g.id JOIN track t ON t.id = s.track
+LEFT JOIN plan_op p ON p.id = g.plan_op LEFT JOIN gpu_stream q ON q.track = s.track
+WHERE g.kind <> 'kernel';
+
+-- Where a stream waited for an event of another, with the ops on both sides (empty: none).
+CREATE VIEW v_event_edge AS
+SELECT e.id, a.rank, a.name AS from_track, b.name AS to_track, coalesce(f.name, '') AS from_op, e.from_step,
+  coalesce(t.name, '') AS to_op, e.to_step, (e.recorded_ns - o.origin_ns) / 1e6 AS recorded_ms,
+  (e.waited_ns - o.origin_ns) / 1e6 AS waited_ms
+FROM v_origin o CROSS JOIN event_edge e JOIN track a ON a.id = e.from_track JOIN track b ON b.id = e.to_track
+LEFT JOIN plan_op f ON f.id = e.from_plan_op LEFT JOIN plan_op t ON t.id = e.to_plan_op;
+
+-- What NCCL put on streams, and when its kernels ran (empty: not seen; a kernel of a group stands for several operations).
+CREATE VIEW v_nccl AS
+SELECT n.id, t.rank, n.communicator, n.communicator_rank, n.group_size, n.function, n.sequence, n.bytes / 1e6 AS mb, n.dtype,
+  n.peer, n.algorithm, n.protocol, n.channels, (s.start_ns - o.origin_ns) / 1e6 AS enqueued_ms,
+  (k.start_ns - o.origin_ns) / 1e6 AS kernel_ms, k.duration_ns / 1e6 AS kernel_duration_ms, w.name AS kernel_track
+FROM v_origin o CROSS JOIN nccl_operation n JOIN span s ON s.id = n.id JOIN track t ON t.id = s.track
+LEFT JOIN gpu_work g ON g.launch_track = n.launch_track AND n.launch_track >= 0
+  AND g.launch_start_ns BETWEEN n.launch_start_ns AND n.launch_start_ns + n.launch_duration_ns
+LEFT JOIN span k ON k.id = g.id LEFT JOIN track w ON w.id = k.track;
+
+-- As the times of v_step, but of what the GPU did: kernels and copies instead of ops, by the categories of their spans. No row: no
+-- GPU work in that step.
+CREATE VIEW v_step_gpu AS
+WITH work(rank, start_ns, end_ns, category) AS (
+  SELECT t.rank, s.start_ns, s.start_ns + s.duration_ns, s.category
+  FROM gpu_work g JOIN span s ON s.id = g.id JOIN track t ON t.id = s.track WHERE s.duration_ns > 0),
+event(rank, time_ns, compute, communication, copy, inside, step) AS (
+    SELECT rank, start_ns, category IN ('compute', 'optimizer'), category = 'communication', category = 'copy', 0, NULL FROM work
+  UNION ALL
+    SELECT rank, end_ns, -(category IN ('compute', 'optimizer')), -(category = 'communication'), -(category = 'copy'), 0, NULL
+    FROM work
+  UNION ALL SELECT rank, start_ns, 0, 0, 0, 1, step FROM step
+  UNION ALL SELECT rank, end_ns, 0, 0, 0, -1, NULL FROM step),
+piece AS (
+  SELECT rank, lead(time_ns, 1, time_ns) OVER ordered - time_ns AS length_ns,
+    sum(compute) OVER ordered > 0 AS compute, sum(communication) OVER ordered > 0 AS communication,
+    sum(copy) OVER ordered > 0 AS copy, sum(inside) OVER ordered > 0 AS inside, max(step) OVER ordered AS step
+  FROM event
+  WINDOW ordered AS (PARTITION BY rank ORDER BY time_ns ROWS UNBOUNDED PRECEDING)),
+part AS (
+  SELECT rank, step, sum(length_ns * compute) AS compute, sum(length_ns * communication) AS communication,
+    sum(length_ns * copy) AS copy, sum(length_ns * (compute AND communication)) AS overlap,
+    sum(length_ns * (copy AND NOT compute AND NOT communication)) AS exposed_copy
+  FROM piece WHERE inside AND length_ns > 0 GROUP BY rank, step)
+SELECT s.rank, s.step, (s.end_ns - s.start_ns) / 1e6 AS step_ms, p.compute / 1e6 AS compute_ms,
+  p.communication / 1e6 AS communication_ms, p.copy / 1e6 AS copy_ms, p.overlap / 1e6 AS overlap_ms,
+  (p.communication - p.overlap) / 1e6 AS exposed_ms, p.exposed_copy / 1e6 AS exposed_copy_ms,
+  (s.end_ns - s.start_ns - (p.compute + p.communication - p.overlap + p.exposed_copy)) / 1e6 AS idle_ms
+FROM step s JOIN part p ON p.rank = s.rank AND p.step = s.step
+WHERE p.compute + p.communication + p.copy > 0;
 
 -- Exposed communication and where the rest of each step went, one row per rank and step.
 -- Times are lengths of unions of intervals, never sums: `compute_ms` (with the optimizer), `communication_ms`,

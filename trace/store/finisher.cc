@@ -74,9 +74,12 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
   SHARDSCOPE_RETURN_IF_ERROR(
       target->Execute(fmt::format("PRAGMA main.max_page_count={}", MostPages(segments))));
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute("BEGIN"));
+  const Result<int64_t> version = target->QueryInteger("PRAGMA segment0.user_version");
+  if (!version.ok()) return version.status();
   const std::vector<schema::TableInfo>& tables = schema::Tables();
   for (size_t i = 0; i < tables.size(); ++i) {
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(schema::FinishedTables()[i]));
+    if (tables[i].since > *version) continue;  // an older program was killed while it wrote this
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(
         fmt::format("INSERT INTO main.{} SELECT * FROM ({}) ORDER BY {}", tables[i].name,
                     SelectRows(tables[i], segments.size()), tables[i].order)));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -38,7 +39,7 @@ Result<SchemaText> ReadSchemaText(Database* database) {
   }
 }
 
-Result<SchemaText> ExpectedSchemaText(bool finished) {
+Result<SchemaText> ExpectedSchemaText(bool finished, int64_t version) {
   Result<Database> database = Database::OpenInMemory();
   if (!database.ok()) return database.status();
   for (const std::string& table : finished ? schema::FinishedTables() : schema::LiveTables()) {
@@ -48,6 +49,10 @@ Result<SchemaText> ExpectedSchemaText(bool finished) {
     for (const std::string& index : schema::FinishedIndexes()) {
       SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
     }
+  }
+  for (const schema::TableInfo& table : schema::Tables()) {
+    if (table.since <= version) continue;
+    SHARDSCOPE_RETURN_IF_ERROR(database->Execute("DROP TABLE " + table.name));
   }
   return ReadSchemaText(&*database);
 }
@@ -74,7 +79,8 @@ Status CheckMagic(const std::string& path) {
   return Status::Ok();
 }
 
-Status CheckVersion(Database* database) {
+// The schema version of the file.
+Result<int64_t> CheckVersion(Database* database) {
   const std::string& path = database->path();
   const Result<int64_t> application = database->QueryInteger("PRAGMA application_id");
   if (!application.ok()) return CannotRead(application.status());
@@ -89,19 +95,19 @@ Status CheckVersion(Database* database) {
                     "Shardscope",
                     path, *version, schema::kVersion));
   }
-  if (*version != schema::kVersion) {
-    return Status::Error(fmt::format("{} has trace schema {}, this program reads {}", path,
-                                     *version, schema::kVersion));
+  if (*version < schema::kFirstVersion) {
+    return Status::Error(fmt::format("{} has trace schema {}, this program reads {} to {}", path,
+                                     *version, schema::kFirstVersion, schema::kVersion));
   }
-  return Status::Ok();
+  return *version;
 }
 
-Status CheckSchema(Database* database) {
+Status CheckSchema(Database* database, int64_t version) {
   const std::string& path = database->path();
   const Result<SchemaText> found = ReadSchemaText(database);
   if (!found.ok()) return CannotRead(found.status());
   const bool finished = found.value().contains("index op_run_by_id");
-  const Result<SchemaText> expected = ExpectedSchemaText(finished);
+  const Result<SchemaText> expected = ExpectedSchemaText(finished, version);
   if (!expected.ok()) return expected.status();
   for (const auto& [name, sql] : found.value()) {
     const auto wanted = expected.value().find(name);
@@ -114,14 +120,28 @@ Status CheckSchema(Database* database) {
   return Status::Ok();
 }
 
+// The tables that came after `version`, empty, so that nobody else need know of older files.
+Status CreateMissingTables(Database* database, int64_t version) {
+  constexpr std::string_view kCreate = "CREATE ";
+  for (size_t i = 0; i < schema::Tables().size(); ++i) {
+    if (schema::Tables()[i].since <= version) continue;
+    const std::string_view table = schema::LiveTables()[i];
+    SHARDSCOPE_RETURN_IF_ERROR(
+        database->Execute(fmt::format("CREATE TEMP {}", table.substr(kCreate.size()))));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<TraceReader> TraceReader::Open(const std::string& path) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckMagic(path));
   Result<Database> database = Database::Open(path, Database::Mode::kReadOnly);
   if (!database.ok()) return database.status();
-  SHARDSCOPE_RETURN_IF_ERROR(CheckVersion(&*database));
-  SHARDSCOPE_RETURN_IF_ERROR(CheckSchema(&*database));
+  const Result<int64_t> version = CheckVersion(&*database);
+  if (!version.ok()) return version.status();
+  SHARDSCOPE_RETURN_IF_ERROR(CheckSchema(&*database, *version));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateMissingTables(&*database, *version));
   SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&*database));
   database->Seal();
   TraceReader reader;

@@ -1,5 +1,6 @@
 // Files that nobody vouches for: each gives one clear error, and nothing of them is run.
 #include "trace/store/reader.h"
+#include "trace/schema/ddl.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "trace/schema/ddl.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
 #include "trace/store/writer.h"
@@ -77,7 +79,59 @@ TEST_F(Hostile, AnotherProgramsDatabase) {
 TEST_F(Hostile, NewerSchemaNamesBothVersions) {
   const std::string message = TraceReader::Open(GoodTraceWith("PRAGMA user_version=7")).message();
   EXPECT_THAT(message, HasSubstr("schema 7"));
-  EXPECT_THAT(message, HasSubstr("up to 1"));
+  EXPECT_THAT(message, HasSubstr("up to " + std::to_string(schema::kVersion)));
+}
+
+// What makes a trace of this program one of an older version.
+std::string BackTo(int64_t version) {
+  std::string sql = "PRAGMA user_version=" + std::to_string(version);
+  for (const schema::View& view : schema::Views()) sql += ";DROP VIEW " + view.name;
+  for (const schema::TableInfo& table : schema::Tables()) {
+    if (table.since > version) sql += ";DROP TABLE " + table.name;
+  }
+  return sql;
+}
+
+TEST_F(Hostile, OlderTracesOpenWithTheirMissingTablesEmpty) {
+  Result<TraceReader> reader = TraceReader::Open(GoodTraceWith(BackTo(1)));
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    const auto rows = reader->ReadAll<Row>([](Row&&) {});
+    EXPECT_TRUE(rows.ok()) << rows.message();
+  });
+  for (const schema::View& view : schema::Views()) {
+    const auto rows = reader->database().QueryInteger("SELECT count(*) FROM " + view.name);
+    EXPECT_TRUE(rows.ok()) << rows.message();
+  }
+  // The version does not make the other tables optional, nor the new ones welcome.
+  EXPECT_THAT(TraceReader::Open(GoodTraceWith(BackTo(1) + ";DROP TABLE flow")).message(),
+              HasSubstr("lacks table flow"));
+  EXPECT_THAT(TraceReader::Open(GoodTraceWith("PRAGMA user_version=1")).message(),
+              HasSubstr("unexpected"));
+  EXPECT_THAT(TraceReader::Open(GoodTraceWith("PRAGMA user_version=0")).message(),
+              HasSubstr("schema 0"));
+}
+
+TEST_F(Hostile, AnOlderTraceThatWasCutIsFinishedAsANewOne) {
+  std::string stem;
+  {
+    auto writer = TraceWriter::Create(folder_);
+    ASSERT_TRUE(writer.ok());
+    stem = writer.value()->file().stem;
+    ASSERT_TRUE(writer.value()->Begin().ok());
+    ASSERT_TRUE(writer.value()->Insert(schema::StringRow{1, "kept"}).ok());
+    ASSERT_TRUE(writer.value()->Commit().ok());
+  }
+  const TraceFile file{stem};
+  Result<Database> live = Database::Open(file.LivePath(), Database::Mode::kReadWrite);
+  ASSERT_TRUE(live.ok() && live->Execute(BackTo(1)).ok());
+  live = Database();
+  const Result<RunFolder> run = FindRun(folder_);
+  ASSERT_TRUE(run.ok()) << run.message();
+  Result<TraceReader> reader = TraceReader::Open(file.FinishedPath());
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  EXPECT_EQ(*reader->database().QueryText("SELECT text FROM string WHERE id = 1"), "kept");
+  EXPECT_EQ(*reader->database().QueryInteger("PRAGMA user_version"), schema::kVersion);
 }
 
 TEST_F(Hostile, ChangedSchemaIsRefused) {

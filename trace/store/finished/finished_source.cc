@@ -72,10 +72,7 @@ Status ReadInto(Cursor<Row>* cursor, RowBatch* batch) {
 // Row types whose tables ReadSmallTables() leaves to the others.
 template <typename Row>
 constexpr bool IsLarge() {
-  return std::is_same_v<Row, schema::StepRow> || std::is_same_v<Row, schema::OpRunRow> ||
-         std::is_same_v<Row, schema::CollectiveRow> ||
-         std::is_same_v<Row, schema::MemoryEventRow> || std::is_same_v<Row, schema::SpanRow> ||
-         std::is_same_v<Row, schema::CounterRow> || std::is_same_v<Row, schema::FlowRow>;
+  return schema::TableOf<Row>::kHot || std::is_same_v<Row, schema::FlowRow>;
 }
 
 }  // namespace
