@@ -37,16 +37,21 @@ class FakeGpu {
     streams_[++num_streams_] = {};
     return reinterpret_cast<Stream>(num_streams_);
   }
-  void Launch(Stream stream, std::function<void()> work) {
+  // `ready` says when the work may run; it may not call the GPU.
+  void Launch(Stream stream, std::function<void()> work, std::function<bool()> ready = nullptr) {
     const std::lock_guard lock(mutex_);
-    streams_.at(reinterpret_cast<uintptr_t>(stream)).push_back({std::move(work), nullptr, 0});
+    streams_.at(reinterpret_cast<uintptr_t>(stream)).push_back({std::move(work), std::move(ready)});
   }
 
-  // Runs everything that is queued. Throws if streams wait for one another for ever.
-  void Run(uint64_t seed) {
+  // Runs what is queued, up to what waits for something that nobody has issued.
+  void RunWhatCan(uint64_t seed) {
     std::mt19937_64 random(seed);
     while (RunOne(&random)) {
     }
+  }
+  // Runs everything that is queued. Throws if streams wait for one another for ever.
+  void Run(uint64_t seed) {
+    RunWhatCan(seed);
     const std::lock_guard lock(mutex_);
     for (const auto& [stream, queue] : streams_) {
       if (!queue.empty()) throw std::runtime_error("the fake GPU hangs");
@@ -67,9 +72,8 @@ class FakeGpu {
     int64_t completed = 0;
   };
   struct Queued {
-    std::function<void()> work;
-    Event waits_for = nullptr;
-    int64_t recording = 0;
+    std::function<void()> work;   // none: a wait
+    std::function<bool()> ready;  // with mutex_ held; none: at once
   };
 
   static FakeGpu*& current() {
@@ -85,9 +89,7 @@ class FakeGpu {
       for (auto& [stream, queue] : streams_) {
         if (queue.empty()) continue;
         const Queued& head = queue.front();
-        if (head.waits_for == nullptr || events_.at(head.waits_for).completed >= head.recording) {
-          ready.push_back(&queue);
-        }
+        if (head.ready == nullptr || head.ready()) ready.push_back(&queue);
       }
       if (ready.empty()) return false;
       std::deque<Queued>& queue = *ready[(*random)() % ready.size()];
@@ -149,7 +151,7 @@ inline RuntimeApi FakeGpu::Api() {
                       const std::lock_guard inner(gpu->mutex_);
                       gpu->events_.at(event).completed = recording;
                     },
-                    nullptr, 0});
+                    nullptr});
     return kSuccess;
   };
   api.EventQuery = [](Event event) {
@@ -162,7 +164,10 @@ inline RuntimeApi FakeGpu::Api() {
     const std::lock_guard lock(gpu->mutex_);
     const int64_t recorded = gpu->events_.at(event).recorded;
     if (recorded == 0) ++gpu->num_vain_waits_;
-    gpu->streams_.at(reinterpret_cast<uintptr_t>(stream)).push_back({nullptr, event, recorded});
+    gpu->streams_.at(reinterpret_cast<uintptr_t>(stream))
+        .push_back({nullptr, [gpu, event, recorded] {
+                      return gpu->events_.at(event).completed >= recorded;
+                    }});
     return kSuccess;
   };
   api.GetErrorString = [](Code code) { return code == 2 ? "out of memory" : "an error"; };

@@ -1,0 +1,149 @@
+// The arithmetic of the kernels, on the CPU: sums equal those of the CPU's transports bit for bit,
+// a wire behaves as transport::Link, and no wait is without end.
+#include "engine/cuda/transport/arithmetic.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "engine/transport/link.h"
+#include "engine/transport/reduce.h"
+
+namespace shardscope::cuda {
+namespace {
+
+TEST(Bf16Format, EqualsTheCpusForEveryValueAndManyRoundings) {
+  for (uint32_t bits = 0; bits <= 0xFFFF; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float value = Bf16Format::Load(half);
+    ASSERT_EQ(std::bit_cast<uint32_t>(value),
+              std::bit_cast<uint32_t>(transport::Bf16ToFloat(half)));
+    for (const uint32_t low : {0U, 1U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU}) {
+      const auto wide = std::bit_cast<float>((bits << 16) | low);
+      ASSERT_EQ(Bf16Format::Store(wide), transport::FloatToBf16(wide)) << std::hex << bits << low;
+    }
+  }
+}
+
+// Random bits: infinities, NaNs and subnormal numbers among them.
+template <typename Format>
+void ExpectSumsEqual(plan::DType dtype) {
+  using Stored = typename Format::Stored;
+  constexpr size_t kElements = 5000;
+  std::mt19937_64 random(7);
+  for (int num_inputs = 1; num_inputs <= kMaxLocalRanks; num_inputs += 3) {
+    std::vector<std::vector<Stored>> inputs(static_cast<size_t>(num_inputs));
+    std::vector<const void*> pointers;
+    std::vector<const std::byte*> bytes;
+    for (auto& input : inputs) {
+      for (size_t i = 0; i < kElements; ++i) {
+        const uint64_t bits = random();
+        Stored value;
+        std::memcpy(&value, &bits, sizeof(value));
+        input.push_back(value);
+      }
+      pointers.push_back(input.data());
+      bytes.push_back(reinterpret_cast<const std::byte*>(input.data()));
+    }
+    std::vector<Stored> expected(kElements);
+    transport::SumInOrder(bytes, kElements, dtype, 1.0 / 3,
+                          reinterpret_cast<std::byte*>(expected.data()));
+    const auto scale = static_cast<typename Format::Sum>(1.0 / 3);
+    for (size_t i = 0; i < kElements; ++i) {
+      const Stored sum = SumAt<Format>(pointers.data(), num_inputs, i, scale);
+      if (Format::Load(sum) != Format::Load(sum)) {
+        // Which NaN an operation gives when both sides are one is the processor's choice.
+        ASSERT_NE(Format::Load(expected[i]), Format::Load(expected[i]));
+      } else {
+        ASSERT_EQ(std::memcmp(&sum, &expected[i], sizeof(sum)), 0) << i << " of " << num_inputs;
+      }
+    }
+  }
+}
+
+TEST(SumAt, EqualsTheCpusSumBitForBit) {
+  ExpectSumsEqual<Fp32Format>(plan::DType::kFp32);
+  ExpectSumsEqual<Fp64Format>(plan::DType::kFp64);
+  ExpectSumsEqual<Bf16Format>(plan::DType::kBf16);
+}
+
+TEST(ReserveWindow, IsTheCpusLink) {
+  std::mt19937_64 random(3);
+  transport::Link link(2e9, 5000);
+  uint64_t free_from_ns = 0;
+  uint64_t arrival_ns = 0;
+  for (int i = 0; i < 1000; ++i) {
+    arrival_ns += random() % 20'000;
+    const auto wire_bytes = static_cast<int64_t>(random() % 40'000);
+    const auto transfer_ns =
+        static_cast<uint64_t>(std::ceil(static_cast<double>(wire_bytes) / 2e9 * 1e9));
+    const LinkWindow window = ReserveWindow(arrival_ns, free_from_ns, {5000, transfer_ns});
+    free_from_ns = window.end_ns;
+    ASSERT_EQ(window.end_ns,
+              static_cast<uint64_t>(link.Reserve(static_cast<int64_t>(arrival_ns), wire_bytes)));
+    ASSERT_EQ(window.end_ns - window.start_ns, transfer_ns);
+  }
+}
+
+TEST(DueAt, FillsTheWindowEvenlyAndEndsExactly) {
+  const LinkWindow window{1000, 4001};
+  EXPECT_EQ(DueAt(window, 0), 1000U);
+  EXPECT_EQ(DueAt(window, 1), 4001U);
+  uint64_t last_ns = 0;
+  for (int i = 0; i <= 100; ++i) {
+    const uint64_t due_ns = DueAt(window, i / 100.0);
+    EXPECT_GE(due_ns, last_ns);
+    EXPECT_NEAR(static_cast<double>(due_ns), 1000 + 30.01 * i, 1.0);
+    last_ns = due_ns;
+  }
+}
+
+// A clock of the GPU that advances by what a kernel sleeps, in steps as coarse as real ones.
+TEST(Spin, EndsAtTheDueTime) {
+  for (const uint64_t clock_step_ns : {1U, 32U, 1024U}) {
+    uint64_t now_ns = 10'000;
+    Spin spin{now_ns, 1'000'000};
+    uint32_t sleep_ns = 0;
+    uint64_t slept_ns = 0;
+    const auto clock = [&] { return now_ns / clock_step_ns * clock_step_ns; };
+    spin.since_ns = clock();
+    while (spin.WaitsOn(clock(), 90'000, &sleep_ns)) {
+      ASSERT_GT(sleep_ns, 0U);
+      ASSERT_LE(sleep_ns, Spin::kMaxSleepNs);
+      now_ns += sleep_ns;
+      slept_ns += sleep_ns;
+    }
+    EXPECT_GE(clock(), 90'000U);
+    EXPECT_LE(slept_ns, 80'000U + 2 * clock_step_ns);
+  }
+}
+
+TEST(Spin, GivesUpAtItsLimit) {
+  uint64_t now_ns = 500;
+  Spin spin{now_ns, 30'000};
+  uint32_t sleep_ns = 0;
+  while (spin.WaitsOn(now_ns, ~uint64_t{0}, &sleep_ns)) now_ns += sleep_ns;
+  EXPECT_GT(now_ns, 30'500U);
+  EXPECT_LE(now_ns, 30'500U + Spin::kMaxSleepNs);
+}
+
+TEST(Spin, GivesUpWhenTheClockStandsStill) {
+  Spin spin{500, 30'000};
+  uint32_t sleep_ns = 0;
+  uint64_t num_turns = 0;
+  while (spin.WaitsOn(500, 10'000, &sleep_ns)) ASSERT_LT(++num_turns, 10'000U);
+  EXPECT_EQ(num_turns, 30'000 / Spin::kMinTurnNs);
+}
+
+TEST(Spin, AClockThatJumpsBackEndsTheWait) {
+  Spin spin{5000, 30'000};
+  uint32_t sleep_ns = 0;
+  EXPECT_FALSE(spin.WaitsOn(4000, 10'000, &sleep_ns));
+}
+
+}  // namespace
+}  // namespace shardscope::cuda

@@ -1,0 +1,238 @@
+// The NCCL transport with a fake NCCL on a fake GPU: data, errors, aborts, late ranks; and what the
+// real library does on a machine without a GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "engine/cuda/transport/fake_nccl_test_util.h"
+#include "engine/cuda/transport/nccl_transport.h"
+#include "engine/transport/test_ranks.h"
+#include "trace/base/time.h"
+
+namespace shardscope::cuda {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using transport::AllReducePiece;
+using transport::Call;
+using transport::GatherPiece;
+using transport::OnRanks;
+using transport::ReducePiece;
+using transport::TransportError;
+using transport::TransportTimeout;
+
+constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
+
+struct Node {
+  explicit Node(int ranks, int64_t timeout_ns = kPatienceNs) : num_ranks(ranks) {
+    transport = MakeNcclTransport({.num_ranks = ranks,
+                                   .timeout_ns = timeout_ns,
+                                   .look_every_ns = 2'000'000,
+                                   .api = gpu.Api(),
+                                   .nccl = nccl.Api(),
+                                   .kernels = std::make_shared<FakeKernels>(&gpu),
+                                   .progress = std::make_shared<ProgressInProcess>()},
+                                  transport::MakeSharedMemoryTransport(ranks, kPatienceNs));
+    for (int i = 0; i < 2 * ranks; ++i) streams.push_back(gpu.NewStream());
+  }
+  Call CallOf(int rank, int communicator = 0) const {
+    Call call{.rank = rank, .op_name = "F m0 block1 all_gather", .op = 12};
+    call.communicator = static_cast<plan::CommunicatorIndex>(communicator);
+    call.device_stream = streams[static_cast<size_t>(communicator * num_ranks + rank)];
+    return call;
+  }
+  // Of eight bytes, on every rank of `ranks`.
+  void Gather(int rank, int communicator = 0) {
+    static std::byte memory[64];
+    const GatherPiece piece = {memory, memory + 8, 8};
+    transport->AllGather(CallOf(rank, communicator), {&piece, 1});
+  }
+  // What the transport says once it has been aborted.
+  std::string Reason(int rank) {
+    while (true) {
+      try {
+        transport->Broadcast(rank, 0);
+      } catch (const TransportError& error) {
+        return error.what();
+      }
+    }
+  }
+
+  FakeGpu gpu;
+  FakeNccl nccl{&gpu};
+  const int num_ranks;
+  std::unique_ptr<transport::Transport> transport;
+  std::vector<Stream> streams;
+};
+
+TEST(NcclTransport, MovesAndSumsAndScales) {
+  constexpr int kRanks = 3;
+  Node node(kRanks);
+  std::vector<std::vector<float>> wholes(kRanks, std::vector<float>(6));
+  std::vector<std::vector<float>> sums(kRanks, std::vector<float>(2));
+  std::vector<std::vector<double>> norms(kRanks);
+  OnRanks(kRanks, [&](int rank) {
+    auto& whole = wholes[static_cast<size_t>(rank)];
+    auto& sum = sums[static_cast<size_t>(rank)];
+    auto& norm = norms[static_cast<size_t>(rank)];
+    norm = {static_cast<double>(rank)};
+    whole[static_cast<size_t>(2 * rank)] = static_cast<float>(rank);
+    whole[static_cast<size_t>(2 * rank + 1)] = static_cast<float>(rank + 10);
+    auto* bytes = reinterpret_cast<std::byte*>(whole.data());
+    const std::vector<GatherPiece> gather = {{bytes + 8 * rank, bytes, 8}, {bytes, bytes, 0}};
+    node.transport->AllGather(node.CallOf(rank), gather);
+    const ReducePiece reduce = {bytes, reinterpret_cast<std::byte*>(sum.data()), 2};
+    node.transport->ReduceScatter(node.CallOf(rank), {&reduce, 1}, {plan::DType::kFp32, 0.5});
+    const AllReducePiece all = {reinterpret_cast<std::byte*>(norm.data()), 1};
+    node.transport->AllReduce(node.CallOf(rank), {&all, 1}, {plan::DType::kFp64, 1});
+  });
+  node.gpu.Run(3);
+  for (size_t rank = 0; rank < kRanks; ++rank) {
+    const auto value = static_cast<float>(rank);
+    EXPECT_THAT(wholes[rank], ElementsAre(0, 10, 1, 11, 2, 12));
+    EXPECT_THAT(sums[rank], ElementsAre(value * 1.5F, (value + 10) * 1.5F));
+    EXPECT_THAT(norms[rank], ElementsAre(3));
+  }
+  // One group a collective, whatever the number of pieces.
+  EXPECT_EQ(node.nccl.num_groups, 3 * kRanks);
+}
+
+TEST(NcclTransport, EveryCommunicatorOfTheScheduleIsItsOwn) {
+  Node node(2);
+  OnRanks(2, [&](int rank) {
+    for (const int communicator : {0, 1, 0, 1}) node.Gather(rank, communicator);
+  });
+  EXPECT_EQ(node.nccl.num_live, 4);  // two ranks, two communicators
+  node.gpu.Run(1);
+  node.transport.reset();
+  EXPECT_EQ(node.nccl.num_live, 0);
+  EXPECT_EQ(node.gpu.num_live_events(), 0U);
+}
+
+TEST(NcclTransport, ARankThatIsLateIsNamedWithItsNumber) {
+  Node node(3, 20'000'000);
+  node.transport->set_describe_rank(
+      [](int rank) { return rank == 2 ? "rank 2 hangs in 'B m0 block1.mlp'" : ""; });
+  OnRanks(3, [&](int rank) {
+    node.Gather(rank);
+    if (rank != 2) node.Gather(rank);
+  });
+  node.gpu.RunWhatCan(1);
+  const std::string reason = node.Reason(0);
+  EXPECT_THAT(reason, HasSubstr("'F m0 block1 all_gather' (op 12, number 2 of communicator 0)"));
+  EXPECT_THAT(reason, HasSubstr("rank 2 hangs in 'B m0 block1.mlp', it has issued 1"));
+  EXPECT_EQ(reason.find("rank 1 has"), std::string::npos);
+  EXPECT_THROW(node.Gather(1), TransportTimeout);
+  while (node.nccl.num_live > 0) std::this_thread::yield();
+  EXPECT_EQ(node.nccl.num_aborts, 3);
+}
+
+TEST(NcclTransport, WhenAllHaveIssuedTheMessageSaysSo) {
+  Node node(2, 20'000'000);
+  OnRanks(2, [&](int rank) { node.Gather(rank); });
+  EXPECT_THAT(node.Reason(0), HasSubstr("all ranks have issued it"));
+}
+
+// Slow is not stuck: the time runs from the end of the collective before.
+TEST(NcclTransport, CollectivesThatEndAreNoTimeout) {
+  Node node(2, 200'000'000);
+  OnRanks(2, [&](int rank) {
+    for (int i = 0; i < 5; ++i) node.Gather(rank);
+  });
+  node.gpu.Run(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_NO_THROW(OnRanks(2, [&](int rank) { node.Gather(rank); }));
+}
+
+TEST(NcclTransport, AnAsynchronousErrorAbortsAll) {
+  Node node(2);
+  OnRanks(2, [&](int rank) { node.Gather(rank); });
+  node.nccl.async_error = ncclRemoteError;
+  const std::string reason = node.Reason(1);
+  EXPECT_THAT(reason, HasSubstr("asynchronous error"));
+  EXPECT_THAT(reason, HasSubstr("remote process exited (the fake's details)"));
+  EXPECT_THROW(node.Gather(0), TransportError);
+  while (node.nccl.num_live > 0) std::this_thread::yield();
+  EXPECT_EQ(node.nccl.num_aborts, 2);
+}
+
+TEST(NcclTransport, AFailedCallNamesTheOpAndAbortsAll) {
+  Node node(2);
+  OnRanks(2, [&](int rank) { node.Gather(rank); });
+  node.nccl.collective_result = ncclUnhandledCudaError;
+  try {
+    node.Gather(1);
+    FAIL();
+  } catch (const TransportError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1: 'F m0 block1 all_gather' failed"));
+    EXPECT_THAT(error.what(), HasSubstr("unhandled cuda error"));
+  }
+  EXPECT_THROW(node.Gather(0), TransportError);
+  EXPECT_EQ(node.nccl.num_live, 0);
+}
+
+TEST(NcclTransport, AnAbortFromOutsideEndsTheWaitForACommunicator) {
+  Node node(2);
+  node.nccl.async_error = ncclInProgress;  // it never gets ready
+  std::thread other([&] { EXPECT_THROW(node.Gather(1), TransportError); });
+  std::thread late([&] {
+    while (node.nccl.num_live < 2) std::this_thread::yield();
+    node.transport->Abort("rank 5 failed");
+  });
+  try {
+    node.Gather(0);
+    ADD_FAILURE();
+  } catch (const TransportError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 5 failed"));
+  }
+  other.join();
+  late.join();
+  EXPECT_EQ(node.nccl.num_live, 0);
+}
+
+TEST(NcclApi, AMissingLibraryIsNamedWithTheRemedy) {
+  const Result<NcclApi> api = LoadNcclApi("libnosuch_nccl.so.2");
+  ASSERT_FALSE(api.ok());
+  EXPECT_THAT(api.status().message(), HasSubstr("libnosuch_nccl.so.2"));
+  EXPECT_THAT(api.status().message(), HasSubstr("nvidia-nccl-cu13"));
+}
+
+TEST(NcclApi, ALibraryThatIsNotNcclIsRefused) {
+  const Result<NcclApi> api = LoadNcclApi("libm.so.6");
+  ASSERT_FALSE(api.ok());
+  EXPECT_THAT(api.status().message(), HasSubstr("has no function ncclGetVersion"));
+}
+
+TEST(RealNccl, WithoutAGpuTheMessageIsClean) {
+  if (!std::filesystem::exists(SHARDSCOPE_NCCL_LIBRARY)) GTEST_SKIP() << "no NCCL in the cache";
+  if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
+  const Result<NcclApi> api = LoadNcclApi(SHARDSCOPE_NCCL_LIBRARY);
+  ASSERT_TRUE(api.ok()) << api.status().message();
+  int version = 0;
+  ASSERT_EQ(api->GetVersion(&version), ncclSuccess);
+  EXPECT_EQ(NcclVersionText(version), "2.28.9");
+  FakeGpu gpu;
+  const auto transport = MakeNcclTransport({.num_ranks = 1,
+                                            .timeout_ns = kPatienceNs,
+                                            .api = gpu.Api(),
+                                            .nccl = *api,
+                                            .kernels = std::make_shared<FakeKernels>(&gpu),
+                                            .progress = std::make_shared<ProgressInProcess>()},
+                                           transport::MakeSharedMemoryTransport(1, kPatienceNs));
+  std::byte memory[16] = {};
+  const GatherPiece piece = {memory, memory + 8, 8};
+  Call call{.rank = 0, .op_name = "F m0 block1 all_gather"};
+  call.device_stream = gpu.NewStream();
+  try {
+    transport->AllGather(call, {&piece, 1});
+    FAIL() << "without a GPU this cannot work";
+  } catch (const TransportError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nccl: rank 0: cannot make communicator 0: "));
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::cuda
