@@ -97,7 +97,8 @@ Result<std::unique_ptr<Session>> Session::Start(const CuptiFunctions& functions,
   }
   std::unique_ptr<Session> session(new Session(functions, options, std::move(on_batch)));
   the_session = session.get();
-  Status status = session->Subscribe();
+  Status status = session->OpenDump();
+  if (status.ok()) status = session->Subscribe();
   if (status.ok()) status = session->Configure();
   if (status.ok()) status = session->Enable();
   if (!status.ok()) return status;  // the destructor takes back what was switched on
@@ -116,6 +117,21 @@ Session::Session(const CuptiFunctions& functions, const SessionOptions& options,
 Session::~Session() {
   Stop();
   the_session = nullptr;
+}
+
+Status Session::OpenDump() {
+  if (options_.dump_path.empty()) return Status::Ok();
+  uint32_t version = 0;
+  functions_.GetVersion(&version);
+  Result<std::unique_ptr<BufferDump>> dump =
+      BufferDump::Create(options_.dump_path, version, options_.dump_max_bytes);
+  if (!dump.ok()) return dump.status();
+  dump_ = std::move(dump).value();
+  names_ = Names([this](const char* pointer) {
+    dump_->AddName(pointer, pointer);
+    return std::string(pointer);
+  });
+  return Status::Ok();
 }
 
 Status Session::Subscribe() {
@@ -233,6 +249,7 @@ void Session::DecodeThread() {
 void Session::DecodeFull() {
   for (const BufferPool::Full& full : pool_.TakeFull()) {
     Batch batch;
+    if (dump_ != nullptr) dump_->AddBuffer(full.data, full.valid_bytes);
     const DecodeCounts counts = Decode(functions_, full.data, full.valid_bytes, names_, batch);
     decoded_ += counts.decoded;
     damaged_ += counts.damaged ? 1 : 0;

@@ -18,6 +18,7 @@
 #include "trace/base/status.h"
 #include "trace/record/cupti/activity.h"
 #include "trace/record/cupti/buffer_pool.h"
+#include "trace/record/cupti/dump.h"
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/names.h"
 
@@ -26,7 +27,9 @@ namespace shardscope::cupti {
 struct SessionOptions {
   size_t buffer_bytes = 2UL << 20;
   size_t max_buffers = 64;
-  int64_t flush_period_ns = 100'000'000;  // how often completed records are asked for
+  int64_t flush_period_ns = 100'000'000;              // how often completed records are asked for
+  std::string dump_path = DumpPathFromEnvironment();  // where raw buffers go too; empty: nowhere
+  int64_t dump_max_bytes = 15L << 20;
 };
 
 struct SessionCounts {
@@ -66,6 +69,7 @@ class Session {
  private:
   Session(const CuptiFunctions& functions, const SessionOptions& options, OnBatch on_batch);
 
+  Status OpenDump();
   Status Subscribe();
   Status Configure();
   Status Enable();
@@ -77,6 +81,7 @@ class Session {
   const SessionOptions options_;
   const OnBatch on_batch_;
   BufferPool pool_;
+  std::unique_ptr<BufferDump> dump_;  // as a rule null
   Names names_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool enabled_ = false;

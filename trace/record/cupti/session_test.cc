@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -272,6 +274,41 @@ TEST(SessionDeathTest, AProcessHasOneSession) {
     auto second = StartSession(&seen);
     ASSERT_FALSE(second.ok());
     EXPECT_THAT(second.status().message(), HasSubstr("one session"));
+  });
+}
+
+TEST(SessionDeathTest, RawBuffersAreDumpedWhereTheEnvironmentSays) {
+  const std::string folder = testing::TempDir();
+  const std::string path = folder + "/cupti-" + std::to_string(getpid()) + ".buffers";
+  InChild([&] {
+    setenv(kDumpVariable, folder.c_str(), 1);
+    Seen seen;
+    SessionOptions options;
+    EXPECT_EQ(options.dump_path, DumpPathFromEnvironment());
+    options.dump_path = path;  // this child's id is not known outside
+    auto session = StartSession(&seen, options);
+    ASSERT_TRUE(session.ok());
+    EXPECT_TRUE(FillOneBuffer(3) && FillOneBuffer(2));
+    (*session)->Stop();
+    EXPECT_EQ(seen.num_kernels, 5u);
+  });
+  const Result<LoadedDump> dump = ReadBufferDump(path);
+  ASSERT_TRUE(dump.ok()) << dump.message();
+  ASSERT_EQ(dump->buffers.size(), 2u);
+  EXPECT_EQ(dump->buffers[0].size + dump->buffers[1].size, 5 * sizeof(CUpti_ActivityKernel10));
+  ASSERT_EQ(dump->names.size(), 1u);
+  EXPECT_EQ(dump->names.begin()->second, "gemm");
+  std::filesystem::remove(path);
+}
+
+TEST(SessionDeathTest, ADumpThatCannotBeWrittenIsAnError) {
+  InChild([] {
+    Seen seen;
+    SessionOptions options;
+    options.dump_path = "/nowhere/x.buffers";
+    auto session = StartSession(&seen, options);
+    ASSERT_FALSE(session.ok());
+    EXPECT_THAT(session.status().message(), HasSubstr("/nowhere/x.buffers"));
   });
 }
 
