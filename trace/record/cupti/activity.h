@@ -19,6 +19,13 @@ struct StreamId {
   auto operator<=>(const StreamId&) const = default;
 };
 
+// A hardware queue: streams that share one wait for each other.
+enum class ChannelKind : uint8_t { kUnknown, kCompute, kCopy, kDecompression };
+struct Channel {
+  uint32_t id = 0;
+  ChannelKind kind = ChannelKind::kUnknown;
+};
+
 struct Kernel {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
@@ -28,10 +35,13 @@ struct Kernel {
   int32_t name = 0;  // of the decoder's names
   std::array<int32_t, 3> grid = {};
   std::array<int32_t, 3> block = {};
-  int32_t registers = 0;      // per thread
-  int32_t shared_memory = 0;  // bytes per block, static and dynamic
-  uint64_t graph_node = 0;    // 0: no graph launched it
-  uint32_t channel = 0;       // hardware queue: streams that share one wait for each other
+  int32_t registers = 0;                // per thread
+  std::array<int32_t, 3> cluster = {};  // blocks; 0: not launched in clusters
+  int32_t static_shared_memory = 0;     // bytes per block, as the next
+  int32_t dynamic_shared_memory = 0;
+  uint32_t graph = 0;  // 0: no graph launched it
+  uint64_t graph_node = 0;
+  Channel channel;
 };
 
 enum class CopyKind : uint8_t {
@@ -53,7 +63,7 @@ struct Copy {
   StreamId stream;
   uint32_t correlation = 0;
   uint32_t runtime_correlation = 0;  // of the runtime call, if `correlation` is the driver's; or 0
-  uint32_t channel = 0;
+  Channel channel;
 };
 
 // A call into the CUDA runtime or driver, on the thread that made it.
@@ -65,6 +75,9 @@ struct ApiCall {
   uint32_t thread = 0;  // gettid
   uint32_t correlation = 0;
   uint32_t result = 0;  // 0: success
+  int32_t name = 0;     // of the decoder's names
+  // One kernel will follow: its record is missing as long as it has not come.
+  bool launches = false;
 };
 
 enum class WaitKind : uint8_t { kOther, kEvent, kStreamWaitsForEvent, kStream, kContext };

@@ -1,6 +1,14 @@
 #include "trace/record/cupti/decode.h"
 
+#include <cupti_driver_cbid.h>
+#include <cupti_runtime_cbid.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdlib>
+#include <string>
 
 namespace shardscope::cupti {
 namespace {
@@ -41,6 +49,20 @@ const Record& As(const CUpti_Activity* record) {
 
 int64_t Time(uint64_t time) { return static_cast<int64_t>(time); }
 
+template <typename Record>
+Channel ChannelOf(const Record& record) {
+  switch (record.channelType) {
+    case CUPTI_CHANNEL_TYPE_COMPUTE:
+      return {record.channelID, ChannelKind::kCompute};
+    case CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY:
+      return {record.channelID, ChannelKind::kCopy};
+    case CUPTI_CHANNEL_TYPE_DECOMP:
+      return {record.channelID, ChannelKind::kDecompression};
+    default:
+      return {record.channelID, ChannelKind::kUnknown};
+  }
+}
+
 void AddKernel(const CUpti_ActivityKernel10& record, Names& names, Batch& batch) {
   Kernel kernel;
   kernel.start_ns = Time(record.start);
@@ -52,9 +74,13 @@ void AddKernel(const CUpti_ActivityKernel10& record, Names& names, Batch& batch)
   kernel.grid = {record.gridX, record.gridY, record.gridZ};
   kernel.block = {record.blockX, record.blockY, record.blockZ};
   kernel.registers = record.registersPerThread;
-  kernel.shared_memory = record.staticSharedMemory + record.dynamicSharedMemory;
+  kernel.cluster = {static_cast<int32_t>(record.clusterX), static_cast<int32_t>(record.clusterY),
+                    static_cast<int32_t>(record.clusterZ)};
+  kernel.static_shared_memory = record.staticSharedMemory;
+  kernel.dynamic_shared_memory = record.dynamicSharedMemory;
+  kernel.graph = record.graphId;
   kernel.graph_node = record.graphNodeId;
-  kernel.channel = record.channelID;
+  kernel.channel = ChannelOf(record);
   batch.kernels.push_back(kernel);
 }
 
@@ -83,7 +109,7 @@ Copy CommonOfCopy(const Record& record) {
   copy.device = record.deviceId;
   copy.stream = {record.contextId, record.streamId};
   copy.correlation = record.correlationId;
-  copy.channel = record.channelID;
+  copy.channel = ChannelOf(record);
   return copy;
 }
 
@@ -106,10 +132,56 @@ void AddMemset(const CUpti_ActivityMemset4& record, Batch& batch) {
   batch.copies.push_back(copy);
 }
 
-void AddCall(const CUpti_ActivityAPI& record, Batch& batch) {
-  batch.calls.push_back({Time(record.start), Time(record.end), record.cbid,
-                         record.kind == CUPTI_ACTIVITY_KIND_DRIVER, record.threadId,
-                         record.correlationId, record.returnValue});
+// Calls each of which, if it succeeds, makes one kernel.
+bool LaunchesKernel(bool driver, uint32_t callback) {
+  static constexpr std::array kRuntime = {CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
+                                          CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
+                                          CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
+                                          CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
+                                          CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
+                                          CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060};
+  static constexpr std::array kDriver = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
+  const auto has = [callback](const auto& calls) {
+    return std::any_of(calls.begin(), calls.end(),
+                       [callback](auto call) { return static_cast<uint32_t>(call) == callback; });
+  };
+  return driver ? has(kDriver) : has(kRuntime);
+}
+
+// "cudaLaunchKernel_v7000" is cudaLaunchKernel to people.
+std::string NameOfCall(const CuptiFunctions& functions, bool driver, uint32_t callback) {
+  const char* name = nullptr;
+  const auto domain = driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API;
+  if (functions.GetCallbackName == nullptr ||
+      functions.GetCallbackName(domain, callback, &name) != CUPTI_SUCCESS || name == nullptr) {
+    return fmt::format("CUDA {} call {}", driver ? "driver" : "runtime", callback);
+  }
+  std::string text = name;
+  const size_t version = text.rfind("_v");
+  if (version != std::string::npos && version + 2 < text.size() &&
+      std::all_of(text.begin() + static_cast<ptrdiff_t>(version) + 2, text.end(),
+                  [](unsigned char c) { return std::isdigit(c) != 0; })) {
+    text.resize(version);
+  }
+  return text;
+}
+
+void AddCall(const CuptiFunctions& functions, const CUpti_ActivityAPI& record, Names& names,
+             Batch& batch) {
+  ApiCall call;
+  call.start_ns = Time(record.start);
+  call.end_ns = Time(record.end);
+  call.callback = record.cbid;
+  call.driver = record.kind == CUPTI_ACTIVITY_KIND_DRIVER;
+  call.thread = record.threadId;
+  call.correlation = record.correlationId;
+  call.result = record.returnValue;
+  call.name = names.OfCall(call.driver, call.callback,
+                           [&] { return NameOfCall(functions, call.driver, call.callback); });
+  call.launches = call.result == 0 && LaunchesKernel(call.driver, call.callback);
+  batch.calls.push_back(call);
 }
 
 // CUPTI writes "none" as 32 set bits, also into fields of 64.
@@ -202,7 +274,8 @@ void AddOverhead(const CUpti_ActivityOverhead3& record, Names& names, Batch& bat
 }
 
 // False: a kind that nothing here uses.
-bool AddRecord(const CUpti_Activity* record, Names& names, Batch& batch) {
+bool AddRecord(const CuptiFunctions& functions, const CUpti_Activity* record, Names& names,
+               Batch& batch) {
   switch (record->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -219,7 +292,7 @@ bool AddRecord(const CUpti_Activity* record, Names& names, Batch& batch) {
       return true;
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER:
-      AddCall(As<CUpti_ActivityAPI>(record), batch);
+      AddCall(functions, As<CUpti_ActivityAPI>(record), names, batch);
       return true;
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
       AddWait(As<CUpti_ActivitySynchronization2>(record), batch);
@@ -257,7 +330,7 @@ DecodeCounts Decode(const CuptiFunctions& functions, uint8_t* buffer, size_t siz
   CUpti_Activity* record = nullptr;
   CUptiResult result = CUPTI_SUCCESS;
   while ((result = functions.ActivityGetNextRecord(buffer, size, &record)) == CUPTI_SUCCESS) {
-    if (AddRecord(record, names, batch)) {
+    if (AddRecord(functions, record, names, batch)) {
       ++counts.decoded;
     } else {
       ++counts.ignored;

@@ -76,9 +76,9 @@ TEST(Decode, EveryKindBecomesItsPlainValue) {
   EXPECT_EQ(found.grid, (std::array<int32_t, 3>{8, 4, 2}));
   EXPECT_EQ(found.block, (std::array<int32_t, 3>{256, 1, 1}));
   EXPECT_EQ(found.registers, 96);
-  EXPECT_EQ(found.shared_memory, 1536);
+  EXPECT_EQ(found.static_shared_memory + found.dynamic_shared_memory, 1536);
   EXPECT_EQ(found.graph_node, 77u);
-  EXPECT_EQ(found.channel, 5u);
+  EXPECT_EQ(found.channel.id, 5u);
   EXPECT_EQ(names.Text(found.name), "gemm(float*)");
 
   ASSERT_EQ(batch.calls.size(), 2u);

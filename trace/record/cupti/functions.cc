@@ -62,6 +62,7 @@ Result<CuptiFunctions> LoadCupti(const std::string& path) {
   resolve(table.ActivityEnableEventTimestamps, "cuptiActivityEnableCudaEventDeviceTimestamps");
   resolve(table.ActivityFlushAll, "cuptiActivityFlushAll");
   resolve(table.ActivityGetNextRecord, "cuptiActivityGetNextRecord");
+  resolve(table.GetCallbackName, "cuptiGetCallbackName");
   resolve(table.ActivityGetNumDroppedRecords, "cuptiActivityGetNumDroppedRecords");
   resolve(table.GetStreamIdEx, "cuptiGetStreamIdEx");
   resolve(table.GetContextId, "cuptiGetContextId");

@@ -36,6 +36,7 @@ struct CuptiFunctions {
   decltype(&::cuptiActivityEnableCudaEventDeviceTimestamps) ActivityEnableEventTimestamps = nullptr;
   decltype(&::cuptiActivityFlushAll) ActivityFlushAll = nullptr;
   decltype(&::cuptiActivityGetNextRecord) ActivityGetNextRecord = nullptr;
+  decltype(&::cuptiGetCallbackName) GetCallbackName = nullptr;
   decltype(&::cuptiActivityGetNumDroppedRecords) ActivityGetNumDroppedRecords = nullptr;
   decltype(&::cuptiGetStreamIdEx) GetStreamIdEx = nullptr;
   decltype(&::cuptiGetContextId) GetContextId = nullptr;

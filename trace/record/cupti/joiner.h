@@ -1,7 +1,8 @@
 // Joiner: which op each piece of GPU work belongs to.
 //
 // Records come in no order, so nothing is joined before the owner says that all of a time is there
-// (a fence). The join is by fact, never by name:
+// (a fence); work whose call is still missing then waits a little longer. The join is by fact,
+// never by name:
 //   work -> call    by correlation id; a copy may know only the runtime call's
 //   call -> op      the innermost op of the same thread that was open when the call started
 //   work -> rank    the owner of its stream
@@ -45,8 +46,17 @@ struct Work {
   int32_t rank = kNoRank;
   int64_t call_start_ns = 0;  // 0: its call was not recorded
   int64_t call_end_ns = 0;
+  uint32_t call_thread = 0;
 
   bool HasTimes() const { return start_ns > 0 && end_ns >= start_ns; }
+};
+
+// A call with the op that made it.
+struct JoinedCall {
+  ApiCall call;
+  int64_t op = kNoOp;
+  int32_t rank = kNoRank;
+  bool waits = false;  // the host waited for the GPU in it
 };
 
 // When the GPU worked for an op: from its first work's start to its last work's end.
@@ -57,18 +67,27 @@ struct OpWork {
   int32_t num_works = 0;
 };
 
-// A stream waited for an event: the last op whose work precedes the record, and the first whose
-// work follows the wait.
+// A stream waited for an event of another: the last work before the record, and the first after the
+// wait, with their ops.
 struct Edge {
   int64_t from_op = kNoOp;
   int64_t to_op = kNoOp;
-  auto operator<=>(const Edge&) const = default;
+  uint64_t recording = 0;
+  StreamId from;
+  StreamId to;
+  int64_t from_correlation = -1;  // -1: there was no such work
+  int64_t to_correlation = -1;
+  int64_t recorded_ns = 0;  // on the device; 0: not known
+  int64_t waited_ns = 0;    // of the host's call
 };
 
 struct Joined {
-  std::vector<Work> works;  // by start, stream, correlation
-  std::vector<OpWork> ops;  // in the order of their issue
-  std::vector<Edge> edges;  // sorted, each once; those within one stream are left out
+  std::vector<Work> works;        // by start, stream, correlation
+  std::vector<OpWork> ops;        // in the order of their issue
+  std::vector<Edge> edges;        // by time; those within one stream are left out
+  std::vector<JoinedCall> calls;  // by time, as what follows
+  std::vector<MemoryOperation> memory;
+  std::vector<Overhead> overheads;
 };
 
 struct JoinCounts {
@@ -76,7 +95,11 @@ struct JoinCounts {
   int64_t without_op = 0;     // work that no op issued
   int64_t without_times = 0;  // work whose times CUPTI lost
   int64_t wrong_rank = 0;     // work of one rank's op on another rank's stream
+  int64_t without_event = 0;  // waits for an event whose record is missing
 };
+
+// The fence of the end: all there is, also what waits.
+inline constexpr int64_t kEnd = INT64_MAX;
 
 // One thread.
 class Joiner {
@@ -89,6 +112,12 @@ class Joiner {
   // caller knows that their records are there; what comes later all the same joins with the next
   // fence.
   Joined Take(int64_t fence_ns);
+
+  // Whether all that `thread` issued before `until_ns` is here: a later call of it has come, and
+  // every launch before has its kernel.
+  bool IsComplete(uint32_t thread, int64_t until_ns) const;
+  // What is known of these ops now, in their order; of what was taken lately too.
+  std::vector<OpWork> Peek(const std::vector<int64_t>& ops);
 
   const JoinCounts& counts() const { return counts_; }
 
@@ -107,31 +136,56 @@ class Joiner {
   struct StreamEvent {
     uint32_t correlation = 0;
     int64_t op = kNoOp;
+    int64_t issued_ns = 0;
   };
 
   struct Recording {
     EventRecord record;
     int64_t came_ns = 0;  // the fence before it came
   };
+  struct OpState {
+    OpWork work;
+    bool taken = false;
+    int64_t ended_ns = 0;  // of its issue
+  };
+  struct HeldWork {
+    Work work;
+    int64_t came_ns = 0;  // the newest time that was known when it came
+  };
+  struct Launch {
+    uint32_t thread = 0;
+    int64_t start_ns = 0;
+  };
 
   void AddCall(const ApiCall& call);
+  void AddWork(const Work& work);
   void Sort();
   const Call* FindCall(const Work& work) const;
   const OpenOp* FindOp(const Call& call) const;
   Work Join(Work work);
   void TakeWorks(int64_t fence_ns, Joined& joined);
   void TakeOps(int64_t fence_ns, Joined& joined);
-  void TakeEdges(Joined& joined) const;
+  void TakeEdges(int64_t fence_ns, Joined& joined);
+  void TakeCalls(int64_t fence_ns, Joined& joined);
   void Forget(int64_t fence_ns);
 
   std::map<StreamId, int32_t> owners_;
   std::unordered_map<uint32_t, Call> calls_;     // by correlation; the outer one, if two share it
   std::map<uint32_t, std::vector<OpenOp>> ops_;  // by thread; sorted by start when `sorted_`
   bool sorted_ = true;
-  std::vector<Work> works_;
-  std::vector<Wait> waits_;
+  std::vector<HeldWork> works_;
+  int64_t newest_ns_ = 0;                             // of all records
+  std::vector<Wait> waits_;                           // of streams
+  std::unordered_map<uint32_t, int64_t> host_waits_;  // start by correlation
+  std::vector<ApiCall> new_calls_;                    // not taken, as the next two
+  std::vector<MemoryOperation> memory_;
+  std::vector<Overhead> overheads_;
   std::map<uint64_t, Recording> recordings_;
-  std::map<int64_t, OpWork> op_works_;
+  std::map<int64_t, OpState> op_works_;
+  // By correlation: launches whose kernels have not come, and kernels whose launches have not.
+  std::unordered_map<uint32_t, Launch> launches_;
+  std::unordered_map<uint32_t, int64_t> early_works_;  // their starts
+  std::unordered_map<uint32_t, int64_t> latest_call_;  // by thread
   std::map<StreamId, std::vector<StreamEvent>> streams_;
   int64_t last_fence_ns_ = 0;
   JoinCounts counts_;

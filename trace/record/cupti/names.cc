@@ -22,6 +22,15 @@ int32_t Names::OfPointer(const char* pointer) {
   return name;
 }
 
+int32_t Names::OfCall(bool driver, uint32_t callback, const std::function<std::string()>& name) {
+  const uint64_t call = uint64_t{driver} << 32 | callback;
+  const auto known = by_call_.find(call);
+  if (known != by_call_.end()) return known->second;
+  const int32_t id = OfText(name());
+  by_call_.emplace(call, id);
+  return id;
+}
+
 std::string Demangle(const std::string& mangled) {
   if (!mangled.starts_with("_Z")) return mangled;
   int status = 0;

@@ -24,6 +24,8 @@ class Names {
   int32_t OfText(std::string_view text);
   // Null is the empty name.
   int32_t OfPointer(const char* pointer);
+  // Of a call of the runtime or driver; `name` is asked once.
+  int32_t OfCall(bool driver, uint32_t callback, const std::function<std::string()>& name);
   const std::string& Text(int32_t name) const { return texts_.at(static_cast<size_t>(name)); }
   int32_t size() const { return static_cast<int32_t>(texts_.size()); }
 
@@ -31,6 +33,7 @@ class Names {
   Resolve resolve_;
   std::unordered_map<const char*, int32_t> by_pointer_;
   std::unordered_map<std::string, int32_t> by_text_;
+  std::unordered_map<uint64_t, int32_t> by_call_;
   std::vector<std::string> texts_;
 };
 

@@ -202,6 +202,14 @@ Status Session::Enable() {
   return first.status();
 }
 
+void Session::FlushSoon() {
+  {
+    const std::lock_guard lock(mutex_);
+    flush_soon_ = true;
+  }
+  wake_.notify_all();
+}
+
 void Session::Stop() {
   if (thread_.joinable()) {
     {
@@ -237,8 +245,10 @@ SessionCounts Session::counts() const {
 void Session::DecodeThread() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    wake_.wait_for(lock, std::chrono::nanoseconds(options_.flush_period_ns));
+    wake_.wait_for(lock, std::chrono::nanoseconds(options_.flush_period_ns),
+                   [this] { return stopping_ || flush_soon_; });
     if (stopping_) break;
+    flush_soon_ = false;
     lock.unlock();
     if (!fatal_) functions_.ActivityFlushAll(0);
     DecodeFull();

@@ -53,6 +53,9 @@ class Session {
                                                 const SessionOptions& options, OnBatch on_batch);
   ~Session();
 
+  // Asks CUPTI for its completed records now, not only with the next period. Any thread.
+  void FlushSoon();
+
   // Takes in all that CUPTI has, then switches it off. The caller has synchronised its devices:
   // work that still runs is reported without its end. Once.
   void Stop();
@@ -89,9 +92,10 @@ class Session {
   std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0;
   std::atomic<bool> fatal_ = false;
 
-  std::mutex mutex_;  // guards `stopping_`; no CUPTI call is made under it
+  std::mutex mutex_;  // guards the next two; no CUPTI call is made under it
   std::condition_variable wake_;
   bool stopping_ = false;
+  bool flush_soon_ = false;
   std::thread thread_;
 };
 

@@ -1,0 +1,203 @@
+#include "trace/record/gpu/gpu_recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "trace/base/time.h"
+
+namespace shardscope::gpu {
+namespace {
+
+// No thread holds the rows of others back longer than this, as by waiting in an op for ever.
+constexpr int64_t kLongestHoldNs = 5 * kNsPerSecond;
+constexpr auto kPoll = std::chrono::milliseconds(20);
+
+}  // namespace
+
+class GpuRecorder::Impl final : public RowTarget {
+ public:
+  Impl(record::Recorder* recorder, GpuRecorderOptions options)
+      : recorder_(recorder), options_(std::move(options)), rows_(this) {}
+
+  void SetFlush(std::function<void()> flush) {
+    const std::lock_guard lock(mutex_);
+    flush_ = std::move(flush);
+  }
+
+  void OwnStream(cupti::StreamId stream, const StreamOwner& owner) {
+    const std::lock_guard lock(mutex_);
+    joiner_.SetOwner(stream, owner.rank);
+    streams_[stream] = owner;
+  }
+
+  void OwnThread(uint32_t thread, const ThreadOwner& owner) {
+    const std::lock_guard lock(mutex_);
+    threads_[thread] = owner;
+  }
+
+  void OpIssued(const cupti::HostOp& op, int32_t rank) {
+    const std::lock_guard lock(mutex_);
+    joiner_.Add(op, rank);
+    int64_t& issued_ns = issued_until_[op.thread];
+    issued_ns = std::max(issued_ns, op.end_ns);
+  }
+
+  std::vector<cupti::OpWork> TakeOps(uint32_t thread, int64_t until_ns,
+                                     const std::vector<int64_t>& ops, int64_t timeout_ns) {
+    const int64_t deadline_ns = MonotonicNs() + timeout_ns;
+    std::unique_lock lock(mutex_);
+    while (!joiner_.IsComplete(thread, until_ns) && MonotonicNs() < deadline_ns) {
+      const std::function<void()> flush = flush_;
+      lock.unlock();
+      if (flush) flush();
+      lock.lock();
+      came_.wait_for(lock, kPoll);
+    }
+    return joiner_.Peek(ops);
+  }
+
+  void Add(const cupti::Batch& batch, const cupti::Names& names) {
+    cupti::Joined joined;
+    {
+      const std::lock_guard lock(mutex_);
+      joiner_.Add(batch);
+      joined = joiner_.Take(Fence());
+    }
+    came_.notify_all();
+    for (const cupti::StreamInfo& stream : batch.streams) rows_.SetPriority(stream);
+    Write(joined, names);
+  }
+
+  GpuCounts Finish(const cupti::Names& names) {
+    GpuCounts counts;
+    cupti::Joined joined;
+    {
+      const std::lock_guard lock(mutex_);
+      joined = joiner_.Take(cupti::kEnd);
+      counts.joins = joiner_.counts();
+    }
+    Write(joined, names);
+    counts.works = works_;
+    counts.unplaced = rows_.unplaced();
+    const auto count = [this](int64_t number, std::string_view reason) {
+      if (number > 0)
+        recorder_->AddCapability({0, "cupti", "partial", std::string(reason), number});
+    };
+    count(counts.unplaced, "kernels and copies without times and without the call that made them");
+    return counts;
+  }
+
+  record::Recorder& recorder() override { return *recorder_; }
+  int64_t Name(std::string_view text) override { return recorder_->AddString(text); }
+
+  StreamTrack AddStreamTrack(uint32_t device, cupti::StreamId stream) override {
+    schema::TrackRow row;
+    StreamTrack added;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto owner = streams_.find(stream);
+      if (owner != streams_.end()) {
+        row.rank = owner->second.rank;
+        row.name = owner->second.name + " kernels";
+        row.role = owner->second.role;
+        row.position = owner->second.position;
+        added.op_track = owner->second.op_track;
+      } else {
+        row.name =
+            fmt::format("GPU {} context {} stream {}", device, stream.context, stream.stream);
+        row.role = "compute";
+        row.position = kOthersPosition;
+      }
+    }
+    added.track = recorder_->AddTrack(row);
+    return added;
+  }
+
+  int64_t CallTrack(uint32_t thread) override {
+    schema::TrackRow row;
+    row.role = "host";
+    {
+      const std::lock_guard lock(mutex_);
+      const auto owner = threads_.find(thread);
+      row.rank = owner == threads_.end() ? 0 : owner->second.rank;
+      row.name = owner == threads_.end() ? fmt::format("thread {} calls", thread)
+                                         : owner->second.name + " calls";
+      row.position = owner == threads_.end() ? kOthersPosition : owner->second.position;
+    }
+    return recorder_->AddTrack(row);
+  }
+
+  int64_t OverheadTrack() override {
+    schema::TrackRow row;
+    row.name = "tracer overhead";
+    row.role = "host";
+    row.position = kOthersPosition;
+    return recorder_->AddTrack(row);
+  }
+
+  OpIdentity IdentityOf(int64_t op) override { return options_.identity_of(op); }
+  int32_t RankOfDevice(uint32_t device) override {
+    return options_.rank_of_device ? options_.rank_of_device(device) : 0;
+  }
+  bool IsRecorded(int64_t /*start_ns*/) override { return true; }
+
+ private:
+  static constexpr int64_t kOthersPosition = 1000;  // below all that the engine names
+
+  // With mutex_. Ops are told once they are issued: those of a thread are known until its last one.
+  int64_t Fence() const {
+    const int64_t now_ns = MonotonicNs();
+    int64_t fence_ns = now_ns - options_.lag_ns;
+    for (const auto& [thread, until_ns] : issued_until_) fence_ns = std::min(fence_ns, until_ns);
+    return std::max(fence_ns, now_ns - kLongestHoldNs);
+  }
+
+  void Write(const cupti::Joined& joined, const cupti::Names& names) {
+    works_ += static_cast<int64_t>(joined.works.size());
+    rows_.Write(joined, names);
+  }
+
+  record::Recorder* const recorder_;
+  const GpuRecorderOptions options_;
+  GpuRows rows_;       // decode thread
+  int64_t works_ = 0;  // decode thread
+
+  std::mutex
+      mutex_;  // guards the rest; neither CUPTI nor the trace's writer is waited for under it
+  std::condition_variable came_;
+  cupti::Joiner joiner_;
+  std::function<void()> flush_;
+  std::map<cupti::StreamId, StreamOwner> streams_;
+  std::map<uint32_t, ThreadOwner> threads_;
+  std::map<uint32_t, int64_t> issued_until_;  // by thread
+};
+
+GpuRecorder::GpuRecorder(record::Recorder* recorder, GpuRecorderOptions options)
+    : impl_(std::make_unique<Impl>(recorder, std::move(options))) {}
+GpuRecorder::~GpuRecorder() = default;
+
+void GpuRecorder::SetFlush(std::function<void()> flush) { impl_->SetFlush(std::move(flush)); }
+void GpuRecorder::OwnStream(cupti::StreamId stream, const StreamOwner& owner) {
+  impl_->OwnStream(stream, owner);
+}
+void GpuRecorder::OwnThread(uint32_t thread, const ThreadOwner& owner) {
+  impl_->OwnThread(thread, owner);
+}
+void GpuRecorder::OpIssued(const cupti::HostOp& op, int32_t rank) { impl_->OpIssued(op, rank); }
+std::vector<cupti::OpWork> GpuRecorder::TakeOps(uint32_t thread, int64_t until_ns,
+                                                const std::vector<int64_t>& ops,
+                                                int64_t timeout_ns) {
+  return impl_->TakeOps(thread, until_ns, ops, timeout_ns);
+}
+void GpuRecorder::Add(const cupti::Batch& batch, const cupti::Names& names) {
+  impl_->Add(batch, names);
+}
+GpuCounts GpuRecorder::Finish(const cupti::Names& names) { return impl_->Finish(names); }
+
+}  // namespace shardscope::gpu

@@ -1,0 +1,245 @@
+#include "trace/record/gpu/gpu_rows.h"
+
+#include <algorithm>
+
+namespace shardscope::gpu {
+namespace {
+
+// Of work that no op owns, NCCL's kernels are told by name; what their names say beyond that is not
+// true (one kernel stands for many algorithms).
+bool IsNcclKernel(std::string_view name) {
+  return name.starts_with("ncclDevKernel") || name.starts_with("ncclSymk");
+}
+
+// The smallest ring of a recorder has this many places.
+constexpr int64_t kBurst = 1 << 10;
+
+struct CopyNames {
+  std::string_view kind;   // gpu_work.kind
+  std::string_view title;  // for people
+};
+
+CopyNames NamesOf(cupti::CopyKind kind) {
+  switch (kind) {
+    case cupti::CopyKind::kHostToDevice:
+      return {"copy_to_device", "copy host to device"};
+    case cupti::CopyKind::kDeviceToHost:
+      return {"copy_to_host", "copy device to host"};
+    case cupti::CopyKind::kDeviceToDevice:
+      return {"copy_on_device", "copy on device"};
+    case cupti::CopyKind::kPeer:
+      return {"copy_to_peer", "copy to another device"};
+    case cupti::CopyKind::kSet:
+      return {"set", "set memory"};
+    case cupti::CopyKind::kOther:
+      break;
+  }
+  return {"copy", "copy"};
+}
+
+std::string_view TextOf(cupti::ChannelKind kind) {
+  switch (kind) {
+    case cupti::ChannelKind::kCompute:
+      return "compute";
+    case cupti::ChannelKind::kCopy:
+      return "copy";
+    case cupti::ChannelKind::kDecompression:
+      return "decompression";
+    case cupti::ChannelKind::kUnknown:
+      break;
+  }
+  return "";
+}
+
+std::string_view TextOf(cupti::MemoryKind kind) {
+  switch (kind) {
+    case cupti::MemoryKind::kDevice:
+      return "device";
+    case cupti::MemoryKind::kManaged:
+      return "managed";
+    case cupti::MemoryKind::kPinned:
+      return "pinned";
+    case cupti::MemoryKind::kPageable:
+      return "pageable";
+    case cupti::MemoryKind::kOther:
+      break;
+  }
+  return "other";
+}
+
+void FillKernel(const cupti::Kernel& kernel, schema::GpuWorkRow* row) {
+  row->grid_x = kernel.grid[0];
+  row->grid_y = kernel.grid[1];
+  row->grid_z = kernel.grid[2];
+  row->block_x = kernel.block[0];
+  row->block_y = kernel.block[1];
+  row->block_z = kernel.block[2];
+  row->cluster_x = kernel.cluster[0];
+  row->cluster_y = kernel.cluster[1];
+  row->cluster_z = kernel.cluster[2];
+  row->registers = kernel.registers;
+  row->static_shared_bytes = kernel.static_shared_memory;
+  row->dynamic_shared_bytes = kernel.dynamic_shared_memory;
+  row->graph = kernel.graph;
+  row->graph_node = static_cast<int64_t>(kernel.graph_node);
+}
+
+}  // namespace
+
+// Rows come in bursts, and here nobody waits for them: rather than to lose any, the writer is.
+template <typename Row>
+void GpuRows::Record(const Row& row) {
+  target_->recorder().Record(row);
+  if (++unflushed_ < kBurst) return;
+  unflushed_ = 0;
+  (void)target_->recorder().Flush();  // its error is the recorder's, and said by it
+}
+
+void GpuRows::Write(const cupti::Joined& joined, const cupti::Names& names) {
+  for (const cupti::Work& work : joined.works) WriteWork(work, names);
+  for (const cupti::Edge& edge : joined.edges) WriteEdge(edge);
+  for (const cupti::JoinedCall& one : joined.calls) {
+    const cupti::ApiCall& call = one.call;
+    WriteSpan(TrackOfThread(call.thread), call.start_ns, call.end_ns, NameOf(call.name, names),
+              one.waits ? "wait" : "host");
+  }
+  for (const cupti::MemoryOperation& operation : joined.memory) WriteMemory(operation);
+  for (const cupti::Overhead& overhead : joined.overheads) {
+    if (overhead_track_ == 0) overhead_track_ = target_->OverheadTrack();
+    WriteSpan(overhead_track_, overhead.start_ns, overhead.end_ns, NameOf(overhead.name, names),
+              "host");
+  }
+}
+
+int64_t GpuRows::TrackOf(uint32_t device, cupti::StreamId stream) {
+  int64_t& track = tracks_[stream];
+  if (track != 0) return track;
+  const RowTarget::StreamTrack added = target_->AddStreamTrack(device, stream);
+  track = added.track;
+  schema::GpuStreamRow row;
+  row.track = track;
+  row.op_track = added.op_track;
+  row.device = device;
+  row.context = stream.context;
+  row.stream = stream.stream;
+  const auto priority = priorities_.find(stream);
+  row.priority = priority == priorities_.end() ? 0 : priority->second;
+  target_->recorder().AddGpuStream(row);
+  return track;
+}
+
+int64_t GpuRows::TrackOfThread(uint32_t thread) {
+  int64_t& track = thread_tracks_[thread];
+  if (track == 0) track = target_->CallTrack(thread);
+  return track;
+}
+
+const GpuRows::KernelName& GpuRows::NameOfKernel(int32_t name, const cupti::Names& names) {
+  const auto [entry, is_new] = kernel_names_.try_emplace(name);
+  if (is_new) entry->second = {NameOf(name, names), IsNcclKernel(names.Text(name))};
+  return entry->second;
+}
+
+int64_t GpuRows::NameOf(int32_t name, const cupti::Names& names) {
+  int64_t& id = names_[name];
+  if (id == 0) id = target_->Name(names.Text(name));
+  return id;
+}
+
+void GpuRows::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                        std::string_view category) {
+  if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
+  schema::SpanRow row;
+  row.track = track;
+  row.start_ns = start_ns;
+  row.duration_ns = std::max<int64_t>(0, end_ns - start_ns);
+  row.name_string = name;
+  row.category = category;
+  row.op_run = -1;
+  Record(row);
+}
+
+void GpuRows::WriteWork(const cupti::Work& work, const cupti::Names& names) {
+  const bool is_kernel = work.kind == cupti::WorkKind::kKernel;
+  const bool has_call = work.call_start_ns > 0;
+  const bool is_unfinished = work.start_ns > 0 && work.end_ns == 0;
+  const bool is_lost = !work.HasTimes() && !is_unfinished;
+  if (is_lost && !has_call) {
+    ++unplaced_;
+    return;
+  }
+  const int64_t start_ns = is_lost ? work.call_end_ns : work.start_ns;
+  if (!target_->IsRecorded(has_call ? work.call_start_ns : start_ns)) return;
+  const OpIdentity op = work.op == cupti::kNoOp ? OpIdentity() : target_->IdentityOf(work.op);
+  record::GpuWorkRecord record;
+  record.span.track = TrackOf(is_kernel ? work.kernel.device : work.copy.device, work.stream);
+  record.span.start_ns = start_ns;
+  record.span.duration_ns = work.HasTimes() ? work.end_ns - work.start_ns : 0;
+  record.span.op_run = -1;
+  schema::GpuWorkRow& row = record.work;
+  row.times = is_lost ? "lost" : is_unfinished ? "unfinished" : "measured";
+  row.plan_op = op.plan_op;
+  row.step = op.plan_op < 0 ? -1 : op.step;
+  row.launch_track = has_call ? TrackOfThread(work.call_thread) : -1;
+  row.launch_start_ns = has_call ? work.call_start_ns : start_ns;
+  row.launch_duration_ns = has_call ? work.call_end_ns - work.call_start_ns : 0;
+  row.correlation = work.correlation;
+  if (is_kernel) {
+    const KernelName& name = NameOfKernel(work.kernel.name, names);
+    record.span.name_string = name.name;
+    record.span.category = !op.category.empty() ? op.category
+                           : name.communication ? std::string_view("communication")
+                                                : std::string_view("compute");
+    row.kind = "kernel";
+    FillKernel(work.kernel, &row);
+  } else {
+    const CopyNames copy = NamesOf(work.copy.kind);
+    record.span.name_string = target_->Name(copy.title);
+    record.span.category = op.category.empty() ? std::string_view("copy") : op.category;
+    row.kind = copy.kind;
+    row.bytes = work.copy.bytes;
+  }
+  const cupti::Channel channel = is_kernel ? work.kernel.channel : work.copy.channel;
+  row.channel = channel.id;
+  row.channel_kind = TextOf(channel.kind);
+  Record(record);
+}
+
+void GpuRows::WriteEdge(const cupti::Edge& edge) {
+  const auto from = tracks_.find(edge.from);
+  const auto to = tracks_.find(edge.to);
+  // A stream without work has no track, and nothing waited there.
+  if (from == tracks_.end() || to == tracks_.end() || !target_->IsRecorded(edge.waited_ns)) return;
+  const OpIdentity before =
+      edge.from_op == cupti::kNoOp ? OpIdentity() : target_->IdentityOf(edge.from_op);
+  const OpIdentity after =
+      edge.to_op == cupti::kNoOp ? OpIdentity() : target_->IdentityOf(edge.to_op);
+  schema::EventEdgeRow row;
+  row.recording = static_cast<int64_t>(edge.recording);
+  row.from_track = from->second;
+  row.to_track = to->second;
+  row.from_correlation = edge.from_correlation;
+  row.to_correlation = edge.to_correlation;
+  row.recorded_ns = edge.recorded_ns > 0 ? edge.recorded_ns : edge.waited_ns;
+  row.waited_ns = edge.waited_ns;
+  row.from_plan_op = before.plan_op;
+  row.from_step = before.step;
+  row.to_plan_op = after.plan_op;
+  row.to_step = after.step;
+  Record(row);
+}
+
+void GpuRows::WriteMemory(const cupti::MemoryOperation& operation) {
+  if (operation.time_ns <= 0 || !target_->IsRecorded(operation.time_ns)) return;
+  schema::MemorySegmentRow row;
+  row.rank = target_->RankOfDevice(operation.device);
+  row.device = operation.device;
+  row.time_ns = operation.time_ns;
+  row.address = static_cast<int64_t>(operation.address);
+  row.bytes = operation.bytes;
+  row.kind = TextOf(operation.kind);
+  row.correlation = operation.correlation;
+  Record(row);
+}
+
+}  // namespace shardscope::gpu

@@ -1,0 +1,96 @@
+// GpuRows: joined GPU records as rows of the trace: kernels and copies on the tracks of their
+// streams, calls of the CUDA API and the tracer's own overhead on those of the host, waits of
+// streams, and device memory as the driver hands it out.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "trace/record/cupti/joiner.h"
+#include "trace/record/cupti/names.h"
+#include "trace/record/recorder.h"
+
+namespace shardscope::gpu {
+
+// What a trace knows an op run by, and how its work counts.
+struct OpIdentity {
+  int64_t plan_op = -1;
+  int64_t step = -1;
+  std::string_view category;  // of its plan op; empty: as its kernels' names say
+};
+
+// Where the rows of a process go. Asked by one thread at a time.
+class RowTarget {
+ public:
+  virtual ~RowTarget() = default;
+
+  virtual record::Recorder& recorder() = 0;
+  // Of text that is shown.
+  virtual int64_t Name(std::string_view text) = 0;
+
+  struct StreamTrack {
+    int64_t track = 0;
+    int64_t op_track = -1;
+  };
+  // A new track for the work of a stream; asked once a stream.
+  virtual StreamTrack AddStreamTrack(uint32_t device, cupti::StreamId stream) = 0;
+  // The track of a thread's calls; asked once a thread.
+  virtual int64_t CallTrack(uint32_t thread) = 0;
+  // The track of what the tracer itself does; asked once.
+  virtual int64_t OverheadTrack() = 0;
+
+  virtual OpIdentity IdentityOf(int64_t op) = 0;
+  // The rank whose memory the driver hands out on `device`.
+  virtual int32_t RankOfDevice(uint32_t device) = 0;
+  // Whether what begins at this time is recorded.
+  virtual bool IsRecorded(int64_t start_ns) = 0;
+};
+
+// One thread at a time.
+class GpuRows {
+ public:
+  explicit GpuRows(RowTarget* target) : target_(target) {}
+
+  void SetPriority(const cupti::StreamInfo& stream) {
+    priorities_[stream.stream] = stream.priority;
+  }
+  void Write(const cupti::Joined& joined, const cupti::Names& names);
+
+  // Work without times and without a call, whose place in time nobody knows: it has no row.
+  int64_t unplaced() const { return unplaced_; }
+
+ private:
+  struct KernelName {
+    int64_t name = 0;
+    bool communication = false;
+  };
+
+  template <typename Row>
+  void Record(const Row& row);
+  void WriteWork(const cupti::Work& work, const cupti::Names& names);
+  void WriteEdge(const cupti::Edge& edge);
+  void WriteMemory(const cupti::MemoryOperation& operation);
+  void WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                 std::string_view category);
+  int64_t TrackOf(uint32_t device, cupti::StreamId stream);
+  int64_t TrackOfThread(uint32_t thread);
+  const KernelName& NameOfKernel(int32_t name, const cupti::Names& names);
+  int64_t NameOf(int32_t name, const cupti::Names& names);
+
+  RowTarget* const target_;
+  std::map<cupti::StreamId, int64_t> tracks_;
+  std::map<cupti::StreamId, int32_t> priorities_;
+  std::unordered_map<uint32_t, int64_t> thread_tracks_;
+  int64_t overhead_track_ = 0;
+  std::unordered_map<int32_t, KernelName> kernel_names_;  // by the decoder's number
+  std::unordered_map<int32_t, int64_t> names_;            // likewise
+  int64_t unplaced_ = 0;
+  int64_t unflushed_ = 0;
+};
+
+}  // namespace shardscope::gpu
