@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory_timeline.h"
 #include "trace/analysis/test_snapshot.h"
 #include "trace/base/time.h"
 
@@ -371,11 +371,9 @@ int64_t PeakOf(const query::Snapshot& snapshot, int64_t schedule) {
   int64_t peak = 0;
   for (const query::Step& step : snapshot.ranks.front().steps) {
     if (step.schedule != schedule) continue;
-    for (const MemoryTimeline::Point& point : timeline.points()) {
-      if (point.time_ns >= step.start_ns && point.time_ns < step.end_ns) {
-        peak = std::max(peak, point.total);
-      }
-    }
+    const size_t first = timeline.FirstAt(step.start_ns);
+    const size_t last = timeline.FirstAt(step.end_ns, first);
+    if (first < last) peak = timeline.At(timeline.Largest(first, last)).total;
     break;  // the steps of a schedule allocate alike
   }
   return peak;

@@ -1,4 +1,4 @@
-// Memory over time by category, and peaks. Pure functions.
+// Peaks of memory by category. Pure functions.
 #pragma once
 
 #include <array>
@@ -23,38 +23,5 @@ struct MemoryPeak {
 };
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot,
                                     Ledger ledger = Ledger::kExecution);
-
-// Live bytes of one rank over time, at every change, ascending. Append-friendly: Advance() adds
-// events of a newer Snapshot.
-class MemoryTimeline {
- public:
-  MemoryTimeline(int32_t rank, Ledger ledger) : rank_(rank), ledger_(ledger) {}
-
-  // Takes the events that came since the last call. Late events (smaller time) are put in order.
-  void Advance(const query::Snapshot& snapshot);
-
-  struct Point {
-    int64_t time_ns = 0;
-    CategoryBytes bytes{};
-    int64_t total = 0;
-  };
-  const std::vector<Point>& points() const { return points_; }
-
- private:
-  // What a point needs of an event: millions are held.
-  struct Change {
-    int64_t time_ns = 0;
-    int64_t bytes = 0;
-    query::MemoryCategory category = query::MemoryCategory::kOther;
-  };
-  friend std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger);
-  static bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
-  static Change ChangeOf(const query::MemoryEvent& event, Ledger ledger);
-
-  int32_t rank_;
-  Ledger ledger_;
-  std::vector<Change> changes_;  // one a point
-  std::vector<Point> points_;
-};
 
 }  // namespace shardscope::analysis

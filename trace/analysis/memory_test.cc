@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <random>
-
 #include "trace/analysis/test_snapshot.h"
 
 namespace shardscope::analysis {
@@ -42,33 +39,6 @@ TEST(MemoryPeaks, AnAllocationBeforeAFreeOfTheSameTimeCounts) {
   test.Memory(0, MemoryCategory::kUnshardedParameter, 9, 100);
   test.Memory(0, MemoryCategory::kCommunicationBuffer, 9, -100);
   EXPECT_EQ(MemoryPeaks(*test.Build()).front().peak_bytes, 200);
-}
-
-TEST(MemoryTimeline, InOrderWhateverTheOrderOfTheRows) {
-  std::mt19937 random(3);
-  TestSnapshot live(1);
-  MemoryTimeline followed(0, Ledger::kExecution);
-  std::vector<std::pair<int64_t, int64_t>> events;  // time, bytes; distinct times
-  for (int64_t i = 0; i < 300; ++i) events.push_back({i, static_cast<int64_t>(random() % 100)});
-  std::shuffle(events.begin(), events.end(), random);
-  for (size_t i = 0; i < events.size(); ++i) {
-    live.Memory(0, static_cast<MemoryCategory>(i % query::kNumMemoryCategories), events[i].first,
-                events[i].second);
-    if (i % 7 == 0) followed.Advance(*live.Build());
-  }
-  followed.Advance(*live.Build());
-  std::sort(events.begin(), events.end());
-  ASSERT_EQ(followed.points().size(), events.size());
-  int64_t total = 0;
-  for (size_t i = 0; i < events.size(); ++i) {
-    total += events[i].second;
-    const MemoryTimeline::Point& point = followed.points()[i];
-    EXPECT_EQ(point.time_ns, events[i].first);
-    EXPECT_EQ(point.total, total);
-    int64_t sum = 0;
-    for (const int64_t bytes : point.bytes) sum += bytes;
-    EXPECT_EQ(sum, total);
-  }
 }
 
 }  // namespace

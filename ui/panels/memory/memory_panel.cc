@@ -9,6 +9,7 @@
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
+#include "ui/timeline/run_index.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -142,35 +143,16 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
 }
 
 void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t rank) {
-  RankMemory& memory = ranks_.try_emplace(rank, rank).first->second;
-  const query::Snapshot& snapshot = *context.snapshot;
-  const bool same = memory.generation == snapshot.generation && memory.range == axis.range() &&
+  RankMemory& memory = ranks_[rank];
+  const timeline::RankIndex* index = context.index->Find(rank);
+  const bool same = memory.version == context.index->version() && memory.range == axis.range() &&
                     memory.left == axis.left() && memory.width == axis.width();
-  if (same) return;
-  if (const query::RankRows* rows = snapshot.FindRank(rank)) TakeEvents(snapshot, *rows, &memory);
-  memory.stack = MakeStack(memory.timeline.points(), memory.peaks, axis, snapshot.end_ns);
-  memory.generation = snapshot.generation;
+  if (same || index == nullptr) return;
+  memory.stack = MakeStack(index->memory, axis, context.snapshot->end_ns);
+  memory.version = context.index->version();
   memory.range = axis.range();
   memory.left = axis.left();
   memory.width = axis.width();
-}
-
-void MemoryPanel::TakeEvents(const query::Snapshot& snapshot, const query::RankRows& rows,
-                             RankMemory* memory) {
-  if (memory->num_events == rows.memory.size()) return;
-  // A late event changes every point after it.
-  int64_t earliest_ns = INT64_MAX;
-  for (size_t at = memory->num_events; at < rows.memory.size(); ++at) {
-    earliest_ns = std::min(earliest_ns, rows.memory[at].executed_ns);
-  }
-  const PeakIndex::Points& points = memory->timeline.points();
-  const auto first_changed = std::partition_point(
-      points.begin(), points.end(),
-      [earliest_ns](const auto& point) { return point.time_ns < earliest_ns; });
-  const auto unchanged = static_cast<size_t>(first_changed - points.begin());
-  memory->timeline.Advance(snapshot);
-  memory->num_events = rows.memory.size();
-  memory->peaks.Update(memory->timeline.points(), unchanged);
 }
 
 void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Row& row,
@@ -282,12 +264,10 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
   for (const Row& row : rows) {
     if (mouse.y < row.box.y0 || mouse.y > row.box.y1) continue;
     const int64_t at_ns = axis.Ns(mouse.x);
-    const auto& points = ranks_.at(row.rank).timeline.points();
-    const auto after =
-        std::partition_point(points.begin(), points.end(),
-                             [at_ns](const auto& point) { return point.time_ns <= at_ns; });
-    if (after == points.begin() || at_ns > context.snapshot->end_ns) return;
-    const analysis::MemoryTimeline::Point& live = *(after - 1);
+    const timeline::RankIndex* index = context.index->Find(row.rank);
+    const size_t after = index != nullptr ? index->memory.FirstAt(at_ns + 1) : 0;
+    if (after == 0 || at_ns > context.snapshot->end_ns) return;
+    const analysis::MemoryTimeline::Point live = index->memory.At(after - 1);
     std::string detail;
     for (size_t at = kStackOrder.size(); at-- > 0;) {
       const int64_t bytes = live.bytes[static_cast<size_t>(kStackOrder[at])];

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/memory.h"
 #include "ui/commands.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
@@ -21,12 +20,8 @@ class MemoryPanel {
 
  private:
   struct RankMemory {
-    explicit RankMemory(int32_t rank) : timeline(rank, analysis::Ledger::kExecution) {}
-    analysis::MemoryTimeline timeline;
-    PeakIndex peaks;
-    size_t num_events = 0;  // that timeline has taken
     // What stack was made for.
-    uint64_t generation = 0;
+    uint64_t version = 0;  // of the index
     timeline::Range range;
     float left = 0;
     float width = 0;
@@ -38,8 +33,6 @@ class MemoryPanel {
   };
 
   void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
-  static void TakeEvents(const query::Snapshot& snapshot, const query::RankRows& rows,
-                         RankMemory* memory);
   std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
                             const ui::Box& box);
   void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,

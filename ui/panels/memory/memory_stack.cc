@@ -48,61 +48,20 @@ class StackBuilder {
 
 }  // namespace
 
-void PeakIndex::Update(const Points& points, size_t first_changed) {
-  chunks_.resize(std::min(chunks_.size(), first_changed / kChunk));
-  while (chunks_.size() * kChunk < points.size()) {
-    const size_t first = chunks_.size() * kChunk;
-    const size_t last = std::min(first + kChunk, points.size());
-    Chunk chunk{points[first].time_ns, points[first].total, first};
-    for (size_t at = first + 1; at < last; ++at) {
-      if (points[at].total <= chunk.largest_total) continue;
-      chunk.largest_total = points[at].total;
-      chunk.largest = at;
-    }
-    chunks_.push_back(chunk);
-  }
-}
-
-size_t PeakIndex::Largest(const Points& points, size_t first, size_t last) const {
-  size_t largest = first;
-  int64_t largest_total = points[first].total;
-  for (size_t at = first; at < last;) {
-    const bool whole = at % kChunk == 0 && at + kChunk <= last;
-    const int64_t total = whole ? chunks_[at / kChunk].largest_total : points[at].total;
-    if (total > largest_total) {
-      largest_total = total;
-      largest = whole ? chunks_[at / kChunk].largest : at;
-    }
-    at += whole ? kChunk : 1;
-  }
-  return largest;
-}
-
-size_t PeakIndex::FirstAt(const Points& points, int64_t time_ns) const {
-  const auto chunk = std::partition_point(
-      chunks_.begin(), chunks_.end(),
-      [time_ns](const Chunk& candidate) { return candidate.start_ns < time_ns; });
-  if (chunk == chunks_.begin()) return 0;
-  // It is in the chunk before, or is the first point of this one.
-  auto at = static_cast<size_t>(chunk - chunks_.begin() - 1) * kChunk;
-  while (at < points.size() && points[at].time_ns < time_ns) ++at;
-  return at;
-}
-
-MemoryStack MakeStack(const PeakIndex::Points& points, const PeakIndex& peaks,
-                      const timeline::Axis& axis, int64_t end_ns) {
+MemoryStack MakeStack(const analysis::MemoryTimeline& memory, const timeline::Axis& axis,
+                      int64_t end_ns) {
   MemoryStack stack;
   StackBuilder builder(&stack);
   const float right = std::min(axis.right(), axis.X(end_ns));
-  size_t next = peaks.FirstAt(points, axis.range().start_ns);
+  size_t next = memory.FirstAt(axis.range().start_ns);
   for (float x0 = axis.left(); x0 < right; x0 += 1) {
     const size_t first = next;
-    const size_t last = peaks.FirstAt(points, axis.Ns(x0 + 1));
+    const size_t last = memory.FirstAt(axis.Ns(x0 + 1), first);
     next = last;
     if (first < last) {
-      builder.Column(points[peaks.Largest(points, first, last)], x0, std::min(x0 + 1, right));
+      builder.Column(memory.At(memory.Largest(first, last)), x0, std::min(x0 + 1, right));
     } else if (last > 0) {
-      builder.Column(points[last - 1], x0, std::min(x0 + 1, right));
+      builder.Column(memory.At(last - 1), x0, std::min(x0 + 1, right));
     }
   }
   builder.Finish();

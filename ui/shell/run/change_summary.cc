@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/analysis/memory_timeline.h"
+
 namespace shardscope::shell {
 namespace {
 
@@ -55,13 +57,11 @@ int64_t PeakBytes(const query::Snapshot& snapshot, int32_t first, int32_t last) 
     if (from > to) continue;
     analysis::MemoryTimeline timeline(rank.rank, analysis::Ledger::kExecution);
     timeline.Advance(snapshot);
-    int64_t live = 0;
-    for (const analysis::MemoryTimeline::Point& point : timeline.points()) {
-      if (point.time_ns > to) break;
-      if (point.time_ns >= from) peak = std::max({peak, live, point.total});
-      live = point.total;
-    }
-    peak = std::max(peak, live);
+    // With what was live when the first of them began.
+    const size_t inside = timeline.FirstAt(from);
+    const size_t begin = inside > 0 ? inside - 1 : inside;
+    const size_t end = timeline.FirstAt(to + 1, inside);
+    if (begin < end) peak = std::max(peak, timeline.At(timeline.Largest(begin, end)).total);
   }
   return peak;
 }
