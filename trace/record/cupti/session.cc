@@ -6,6 +6,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "trace/base/time.h"
@@ -92,6 +94,10 @@ class FirstError {
 
 Result<std::unique_ptr<Session>> Session::Start(const CuptiFunctions& functions,
                                                 const SessionOptions& options, OnBatch on_batch) {
+  const char* wanted = std::getenv(kSwitchVariable);
+  if (wanted != nullptr && std::string_view(wanted) == "off") {
+    return Status::Error(fmt::format("CUPTI is switched off by {}=off", kSwitchVariable));
+  }
   if (had_session.exchange(true)) {
     return Status::Error("CUPTI: this process has had its one session");
   }

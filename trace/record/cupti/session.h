@@ -24,6 +24,9 @@
 
 namespace shardscope::cupti {
 
+// "off": no session in this process; for those who measure what CUPTI costs, or need it themselves.
+inline constexpr const char* kSwitchVariable = "SHARDSCOPE_CUPTI";
+
 struct SessionOptions {
   size_t buffer_bytes = 2UL << 20;
   size_t max_buffers = 64;

@@ -255,6 +255,17 @@ TEST(SessionDeathTest, TheRealLibraryWithoutADriverGivesAnErrorAndNoCrash) {
   });
 }
 
+TEST(SessionDeathTest, ItCanBeSwitchedOff) {
+  InChild([] {
+    setenv(kSwitchVariable, "off", 1);
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_FALSE(session.ok());
+    EXPECT_THAT(session.status().message(), HasSubstr("SHARDSCOPE_CUPTI=off"));
+    EXPECT_TRUE(fake.calls.empty());
+  });
+}
+
 TEST(SessionDeathTest, AnOlderCuptiIsRefused) {
   InChild([] {
     fake.version = 130000;
