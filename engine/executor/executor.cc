@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/executor/cause.h"
 #include "engine/executor/step_plan.h"
 #include "engine/executor/stream_worker.h"
 #include "trace/base/time.h"
@@ -16,12 +17,6 @@ namespace shardscope::executor {
 namespace {
 
 using plan::OpIndex;
-
-// A wait of the host that really blocked it.
-struct HostWait {
-  OpIndex op = plan::kNone;
-  int64_t end_ns = 0;
-};
 
 // Written before `done` is set (ended_ns) or before the op is put on its queue (the rest); read
 // after.
@@ -79,8 +74,6 @@ class RankExecutor::Impl {
   // On the thread of the op's stream.
   void Execute(OpIndex index);
   OpTimes RunOp(const OpContext& context);
-  void FindCause(OpIndex index, OpTimes* times) const;
-  std::string Located(const OpContext& context, const std::string& what) const;
   void Fail(const std::string& error, Culprit culprit);
 
   OpState& State(OpIndex index) { return states_[static_cast<size_t>(index)]; }
@@ -229,41 +222,11 @@ OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
     times.ended_ns = MonotonicNs();
     times.cpu_ns = ThreadCpuNs() - cpu_from_ns;
   }
-  FindCause(context.index, &times);
+  const auto index = static_cast<size_t>(context.index);
+  FindCause(
+      step_plan_.waits[index], State(context.index).host_wait, step_start_ns_,
+      [this](OpIndex before) { return State(before).ended_ns; }, &times);
   return times;
-}
-
-// Note: the cause of a stall
-// Ready is the later of the issue and the last end among the ops waited for. If one of these ended
-// after the issue, it is the cause. Otherwise the host may be: if it was blocked by a host
-// dependency beyond the moment at which the others were done, the issue itself came late, also for
-// ops issued in the same burst after the one that carries the dependency. A wait for a compute slot
-// is the cause if it was longer than the wait for ops.
-void RankExecutor::Impl::FindCause(OpIndex index, OpTimes* times) const {
-  const OpState& state = State(index);
-  int64_t last_end_ns = step_start_ns_;
-  for (const Wait& wait : step_plan_.waits[static_cast<size_t>(index)]) {
-    const int64_t end_ns = State(wait.op).ended_ns;
-    if (end_ns < last_end_ns) continue;
-    last_end_ns = end_ns;
-    if (end_ns <= state.issued_ns) continue;
-    times->blocking_op = wait.op;
-    times->blocking_kind = wait.kind;
-  }
-  times->ready_ns = std::max(state.issued_ns, last_end_ns);
-  int64_t waited_ns = times->ready_ns - state.issued_ns;
-  if (times->blocking_kind == BlockingKind::kNone && state.host_wait.end_ns > last_end_ns) {
-    times->blocking_op = state.host_wait.op;
-    times->blocking_kind = BlockingKind::kHost;
-    waited_ns = state.issued_ns - last_end_ns;
-  }
-  if (times->slot_wait_ns > waited_ns) times->blocking_kind = BlockingKind::kSlot;
-}
-
-std::string RankExecutor::Impl::Located(const OpContext& context, const std::string& what) const {
-  return "rank " + std::to_string(rank_) + ", step " + std::to_string(context.step) + ", op '" +
-         plan::OpName(*context.schedule, context.op()) + "' (op " + std::to_string(context.index) +
-         "): " + what;
 }
 
 void RankExecutor::Impl::Fail(const std::string& error, Culprit culprit) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 
 #include "engine/plan/schedule.h"
 
@@ -25,6 +26,13 @@ struct OpContext {
     return program->buffers[static_cast<size_t>(id)];
   }
 };
+
+// `what` with the rank, step and op at which it went wrong, as errors reach the user.
+inline std::string Located(const OpContext& context, const std::string& what) {
+  return "rank " + std::to_string(context.rank) + ", step " + std::to_string(context.step) +
+         ", op '" + plan::OpName(*context.schedule, context.op()) + "' (op " +
+         std::to_string(context.index) + "): " + what;
+}
 
 // An op failed because another rank did not do its part. The text names that rank and its op, so
 // that nothing is added to it.

@@ -168,7 +168,7 @@ Status LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
   model::SafetensorsWriter writer;
   writer.Add("step", at::tensor(std::vector<int64_t>{step}, at::kLong));
   const Job& job = ranks_->job();
-  RankBodies& bodies = ranks_->bodies(rank);
+  RankWork& bodies = ranks_->bodies(rank);
   for (size_t index = 0; index < job.description.units.size(); ++index) {
     ShardedUnit& unit = bodies.unit(index);
     for (const ParameterLayout& layout : unit.layout().parameters()) {

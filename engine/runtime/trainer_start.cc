@@ -233,15 +233,15 @@ void LiveTrainer::RecordPersistentMemory() {
 
 // Any rank's host thread, after its step.
 void LiveTrainer::RecordMemory(int rank) {
-  RankBodies& bodies = ranks_->bodies(rank);
+  RankWork& bodies = ranks_->bodies(rank);
   executor::StepMemory memory;
   memory.time_ns = ranks_->executor(rank).last_end_ns();
   if (const int64_t bytes = bodies.EndStep(); bytes != 0) {
     trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "unaccounted", bytes,
                                memory.time_ns);
   }
-  memory.allocated_bytes = bodies.pool().allocated_bytes();
-  memory.reserved_bytes = bodies.pool().reserved_bytes();
+  memory.allocated_bytes = bodies.allocated_bytes();
+  memory.reserved_bytes = bodies.reserved_bytes();
   // Memory that all ranks of the process share is counted at one.
   if (rank == ranks_->first_local()) {
     memory.allocated_bytes += ranks_->shared_tensor_bytes();

@@ -8,89 +8,46 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "engine/config/config.h"
-#include "engine/executor/executor.h"
-#include "engine/executor/op_bodies.h"
 #include "engine/model/data.h"
 #include "engine/model/segments.h"
-#include "engine/model/training_settings.h"
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/memory/rank_memory.h"
+#include "engine/runtime/ranks/device.h"
 #include "engine/runtime/units/sharded_unit.h"
-#include "engine/transport/transport.h"
-#include "trace/base/time.h"
 
 namespace shardscope::runtime {
 
-// What all ranks of a run share and nobody changes.
-struct Job {
-  model::ModelConfig model;
-  model::TrainingSettings training;
-  plan::DType master = plan::DType::kFp32;  // of shards and optimizer state
-  plan::DType reduce = plan::DType::kFp32;  // in which gradients are sent
-  std::shared_ptr<const model::Corpus> corpus;
-  plan::ModelDescription description;
-  int shard_ranks = 1;           // 1 with no_shard
-  std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
-  bool poison = false;           // tests: freed memory is inaccessible
-  bool keep_batches = false;     // for --dump
-  int64_t memory_limit = 0;
-  int64_t timeout_ns = 60 * kNsPerSecond;  // how long a rank may keep the others waiting
-  std::optional<config::Fault> fault;      // debug.fault
-};
-
-// What a step left behind, for its row in the trace and for the progress line.
-struct StepOutcome {
-  double loss = 0;  // mean over this rank's tokens
-  double grad_norm = 0;
-};
-
-class RankBodies : public executor::OpBodies {
+class RankBodies : public RankWork {
  public:
-  // All pointers are borrowed and outlive this. `sink` hears of memory that comes and goes inside
-  // an op; the rest the executor reports.
-  struct Surroundings {
-    const Job* job;
-    const model::Model* model;
-    transport::Transport* transport;
-    executor::ExecutionSink* sink;
-  };
   RankBodies(int rank, const Surroundings& surroundings, model::Sampler sampler);
   ~RankBodies() override;
 
-  // Runs in the control op that starts every step, on the rank's host thread.
-  void set_on_control(std::function<void(int64_t step)> on_control) {
+  void set_on_control(std::function<void(int64_t step)> on_control) override {
     on_control_ = std::move(on_control);
   }
 
-  // Before RunStep, on the host thread.
-  void BeginStep(const plan::Schedule& schedule, double learning_rate);
-
-  // After RunStep, on the host thread. Bytes that the pool handed out and no op accounts for,
-  // beyond those of the last call: 0 unless something holds tensors that it should not.
-  int64_t EndStep();
-  const StepOutcome& outcome() const { return outcome_; }
+  void BeginStep(const plan::Schedule& schedule, double learning_rate) override;
+  int64_t EndStep() override;
+  const StepOutcome& outcome() const override { return outcome_; }
 
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
   void Run(const executor::OpContext& context) override;
   int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override;
 
-  ShardedUnit& unit(size_t index) { return units_[index]; }
+  ShardedUnit& unit(size_t index) override { return units_[index]; }
+  int64_t allocated_bytes() const override { return pool_->allocated_bytes(); }
+  int64_t reserved_bytes() const override { return pool_->reserved_bytes(); }
+  int64_t TakePeakBytes() override { return pool_->TakePeakBytes(); }
   const RankMemory& memory() const { return memory_; }
   const MemoryPool& pool() const { return *pool_; }
-  // Of what the pool handed out, since the last call.
-  int64_t TakePeakBytes() { return pool_->TakePeakBytes(); }
   // For tests: where a buffer lies now; null if it is a tensor or not there.
   const std::byte* BoundMemory(plan::BufferId id) const {
     return bound_[static_cast<size_t>(id)].memory;
   }
 
-  // Token ids of every step so far, [samples_per_step, seq + 1] each; empty without keep_batches.
-  const std::vector<std::vector<int64_t>>& kept_batches() const { return kept_batches_; }
+  const std::vector<std::vector<int64_t>>& kept_batches() const override { return kept_batches_; }
 
  private:
   // One transient buffer of the running Schedule.

@@ -8,17 +8,21 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/executor/executor.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
 
-Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots)
+Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots,
+             Device* device)
     : job_(std::move(job)),
       model_(job_.model),
       transport_(std::move(transport)),
+      device_(device),
       slots_(compute_slots, job_.timeout_ns) {
   transport_->set_describe_rank([this](int rank) {
     // Ranks of other processes are not known here.
@@ -36,7 +40,8 @@ std::vector<int> Ranks::local() const {
 }
 
 Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::Transport> transport,
-                                           executor::ExecutionSink* sink, int compute_slots) {
+                                           executor::ExecutionSink* sink, int compute_slots,
+                                           Device* device) {
   InstallTensorMemory();
   const model::TrainingSettings& training = job.training;
   const auto bytes = static_cast<int64_t>(job.corpus->bytes.size());
@@ -46,21 +51,31 @@ Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::T
                             .samples_per_step = training.batch * training.micro_batches,
                             .seed = training.seed});
   if (!sampler.ok()) return sampler.status();
-  std::unique_ptr<Ranks> ranks(new Ranks(std::move(job), std::move(transport), compute_slots));
+  std::unique_ptr<Ranks> ranks(
+      new Ranks(std::move(job), std::move(transport), compute_slots, device));
   for (const int rank : ranks->local()) ranks->AddRank(rank, *sampler, sink);
   return ranks;
 }
 
 void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink) {
   Rank added;
-  added.bodies = std::make_unique<RankBodies>(
-      rank, RankBodies::Surroundings{&job_, &model_, transport_.get(), sink}, sampler);
+  const Surroundings surroundings{&job_, &model_, transport_.get(), sink};
+  if (device_ != nullptr) {
+    device_->EnterThread(rank);
+    added.bodies = device_->MakeWork(rank, surroundings, sampler);
+  } else {
+    added.bodies = std::make_unique<RankBodies>(rank, surroundings, sampler);
+  }
   executor::OpBodies* bodies = added.bodies.get();
   if (job_.fault && job_.fault->rank == rank) {
     added.faulty = std::make_unique<FaultyBodies>(*job_.fault, bodies);
     bodies = added.faulty.get();
   }
-  added.executor = std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+  if (device_ != nullptr) {
+    added.executor = device_->MakeRunner(rank, bodies, sink);
+  } else {
+    added.executor = std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+  }
   added.executor->set_on_failure(
       [this, rank](executor::Culprit culprit) { NoteFailure(rank, culprit); });
   ranks_.push_back(std::move(added));
@@ -116,6 +131,7 @@ Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
       Status result;
       executor::Culprit culprit = executor::Culprit::kThisRank;
       try {
+        if (device_ != nullptr) device_->EnterThread(rank);
         result = body(rank);
       } catch (const transport::TransportTimeout& error) {
         culprit = executor::Culprit::kOtherRank;

@@ -9,18 +9,20 @@
 #include <string>
 #include <vector>
 
-#include "engine/executor/executor.h"
-#include "engine/runtime/ranks/rank_bodies.h"
+#include "engine/executor/compute_slots.h"
+#include "engine/runtime/ranks/device.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
 
 class Ranks {
  public:
-  // `sink` is borrowed. Error: data too short for one step.
+  // `sink` and `device` are borrowed; without a device the ranks compute on the CPU. Error: data
+  // too short for one step.
   static Result<std::unique_ptr<Ranks>> Make(Job job,
                                              std::unique_ptr<transport::Transport> transport,
-                                             executor::ExecutionSink* sink, int compute_slots);
+                                             executor::ExecutionSink* sink, int compute_slots,
+                                             Device* device = nullptr);
   ~Ranks();
 
   // Of the run.
@@ -36,8 +38,8 @@ class Ranks {
   const Job& job() const { return job_; }
   transport::Transport& transport() { return *transport_; }
   executor::ComputeSlots& slots() { return slots_; }
-  RankBodies& bodies(int rank) { return *At(rank).bodies; }
-  executor::RankExecutor& executor(int rank) { return *At(rank).executor; }
+  RankWork& bodies(int rank) { return *At(rank).bodies; }
+  executor::StepRunner& executor(int rank) { return *At(rank).executor; }
 
   // Calls `body(rank)` on one thread per rank of this process and waits for all. If some fail,
   // returns the error of the rank that failed first, with who waited for it: the others' only say
@@ -58,12 +60,13 @@ class Ranks {
 
  private:
   struct Rank {
-    std::unique_ptr<RankBodies> bodies;
+    std::unique_ptr<RankWork> bodies;
     std::unique_ptr<executor::OpBodies> faulty;  // debug.fault; as a rule null
-    std::unique_ptr<executor::RankExecutor> executor;
+    std::unique_ptr<executor::StepRunner> executor;
   };
 
-  Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots);
+  Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots,
+        Device* device);
   const Rank& At(int rank) const { return ranks_[static_cast<size_t>(rank - first_local())]; }
   void AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink);
 
@@ -89,6 +92,7 @@ class Ranks {
   const Job job_;
   const model::Model model_;
   std::unique_ptr<transport::Transport> transport_;
+  Device* const device_;  // null: the CPU
   executor::ComputeSlots slots_;
   bool is_stuck_ = false;
   mutable std::mutex mutex_;  // guards failure_

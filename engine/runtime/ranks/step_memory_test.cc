@@ -13,6 +13,7 @@
 #include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/test_job.h"
+#include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -61,13 +62,17 @@ class MemorySink : public NullSink {
 
 // Ranks of one job with their Schedule.
 struct Running {
-  Running(const TestRun& run, executor::ExecutionSink* sink) : job(JobOf(run)) {
+  Running(const TestRun& run, executor::ExecutionSink* sink,
+          std::unique_ptr<transport::Transport> transport = nullptr)
+      : job(JobOf(run)) {
     Result<plan::Schedule> built = plan::BuildSchedule(job.description, PolicyOf(run));
     EXPECT_TRUE(built.ok()) << built.message();
     schedule = *std::move(built);
     const int num_ranks = run.training.num_ranks;
-    auto made = Ranks::Make(job, transport::MakeSharedMemoryTransport(num_ranks, kTimeoutNs), sink,
-                            /*compute_slots=*/2);
+    if (transport == nullptr) {
+      transport = transport::MakeSharedMemoryTransport(num_ranks, kTimeoutNs);
+    }
+    auto made = Ranks::Make(job, std::move(transport), sink, /*compute_slots=*/2);
     EXPECT_TRUE(made.ok()) << made.message();
     ranks = std::move(made).value();
   }
@@ -157,7 +162,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     Running running(run, &sink);
     std::array<int64_t, plan::kNumMemoryCategories> before{};
     for (size_t i = 0; i < before.size(); ++i) {
-      before[i] = running.ranks->bodies(0).memory().live_bytes(static_cast<MemoryCategory>(i));
+      before[i] = CpuBodies(*running.ranks, 0).memory().live_bytes(static_cast<MemoryCategory>(i));
     }
     const Status status = running.Step(running.schedule, 0);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -179,7 +184,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
 class OneByOne {
  public:
   OneByOne(Running* running, int rank, MemorySink* sink)
-      : schedule_(running->schedule), bodies_(running->ranks->bodies(rank)), sink_(sink) {
+      : schedule_(running->schedule), bodies_(CpuBodies(*running->ranks, rank)), sink_(sink) {
     context_.schedule = &schedule_;
     context_.program = &schedule_.ProgramOf(rank);
     context_.rank = rank;
@@ -195,6 +200,10 @@ class OneByOne {
     }
     EXPECT_EQ(bodies_.EndStep(), 0);
   }
+  int64_t num_with_temporary(plan::OpKind kind) const {
+    const auto found = with_temporary_.find(kind);
+    return found == with_temporary_.end() ? 0 : found->second;
+  }
 
  private:
   void RunOp() {
@@ -208,6 +217,7 @@ class OneByOne {
       if (event.category != MemoryCategory::kTemporary) continue;
       temporary = std::max(temporary, event.bytes);
     }
+    if (temporary > 0) ++with_temporary_[context_.op().kind];
     if (context_.rank == 0) {
       EXPECT_EQ(bodies_.TakePeakBytes(), taken + temporary)
           << "in " << plan::OpName(schedule_, context_.op());
@@ -219,6 +229,7 @@ class OneByOne {
   RankBodies& bodies_;
   MemorySink* sink_;
   OpContext context_;
+  std::map<plan::OpKind, int64_t> with_temporary_;  // ops
 };
 
 // Every byte that the pool and LibTorch's allocator handed out stands in the ledger, after each op
@@ -248,6 +259,29 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
       }
     }
   }
+}
+
+// What a transport needs during a call is the rank's memory, and counted as the op's temporary.
+TEST(AllocatorTest, CountsWhatGlooNeedsDuringACall) {
+  TestRun run;
+  run.training.num_ranks = 3;
+  MemorySink sink;
+  Running running(run, &sink, transport::MakeGlooTransport(3, kTimeoutNs));
+  int64_t of_reductions = 0;
+  for (const plan::Op& op : running.schedule.ProgramOf(0).ops) {
+    of_reductions += op.kind == plan::OpKind::kReduceScatter ? 1 : 0;
+  }
+  ASSERT_GT(of_reductions, 0);
+  int64_t with_temporary = 0;
+  const Status status = running.ranks->OnAll([&](int rank) {
+    MemorySink of_others;
+    OneByOne one(&running, rank, rank == 0 ? &sink : &of_others);
+    one.Step();
+    if (rank == 0) with_temporary = one.num_with_temporary(plan::OpKind::kReduceScatter);
+    return Status::Ok();
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(with_temporary, of_reductions);
 }
 
 // What resharding frees is not only counted: the process gets smaller.
@@ -283,7 +317,7 @@ TEST(ResidentMemoryTest, FollowsWhatTheScheduleFrees) {
 
 // The address of a unit that the first reshard frees, after that op has run.
 const std::byte* AddressOfAFreedUnit(Running* running) {
-  RankBodies& bodies = running->ranks->bodies(0);
+  RankBodies& bodies = CpuBodies(*running->ranks, 0);
   OpContext context;
   context.schedule = &running->schedule;
   context.program = &running->schedule.ProgramOf(0);

@@ -7,6 +7,7 @@
 
 #include "engine/model/reference_trainer.h"
 #include "engine/plan/policy.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 #include "engine/runtime/ranks/ranks.h"
 
 namespace shardscope::runtime {
@@ -49,5 +50,10 @@ double LargestDifference(const model::ParameterMap& actual, const model::Paramet
 
 // Whether all losses, norms and weights are the same bits.
 bool SameBits(const TestResult& left, const TestResult& right);
+
+// The bodies of a rank of Ranks without a device.
+inline RankBodies& CpuBodies(Ranks& ranks, int rank) {
+  return static_cast<RankBodies&>(ranks.bodies(rank));
+}
 
 }  // namespace shardscope::runtime

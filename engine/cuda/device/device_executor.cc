@@ -1,0 +1,412 @@
+#include "engine/cuda/device/device_executor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cuda/device/device_plan.h"
+#include "engine/cuda/device/event_clock.h"
+#include "engine/cuda/device/event_pool.h"
+#include "engine/executor/cause.h"
+#include "trace/base/time.h"
+#include "trace/record/nvtx.h"
+
+namespace shardscope::cuda {
+namespace {
+
+using executor::Culprit;
+using executor::OpContext;
+using executor::OpTimes;
+using plan::BufferId;
+using plan::OpIndex;
+
+// What the host noted about an op of the running step.
+struct OpState {
+  bool is_issued = false;
+  Event started = nullptr;  // without a DeviceLog only
+  Event ended = nullptr;    // if somebody waits for it, or without a DeviceLog
+  int64_t issued_ns = 0;
+  int64_t issue_end_ns = 0;
+  int64_t cpu_ns = 0;
+  executor::HostWait host_wait;  // the last one before it was issued
+  OpTimes times;                 // once the step is over
+};
+
+// A buffer that was given back, when the host issued that.
+struct Freed {
+  BufferId buffer = plan::kNone;
+  OpIndex op = plan::kNone;  // the op that frees it
+  int64_t bytes = 0;
+  int64_t issued_ns = 0;
+};
+struct Allocated {
+  BufferId buffer = plan::kNone;
+  OpIndex op = plan::kNone;
+  int64_t bytes = 0;
+};
+
+}  // namespace
+
+class DeviceExecutor::Impl {
+ public:
+  explicit Impl(const DeviceExecutorOptions& options)
+      : options_(options),
+        api_(options.api),
+        board_(options.rank),
+        time_events_(api_, kEventBlockingSync),
+        wait_events_(api_, kEventBlockingSync | kEventDisableTiming),
+        clock_(api_) {}
+  ~Impl() {
+    for (const auto& [name, stream] : streams_) api_.StreamDestroy(stream);
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Status RunStep(const plan::Schedule& schedule, int64_t step);
+  executor::Activity activity() const { return board_.Read(); }
+  int64_t clock_uncertainty_ns() const { return has_log() ? 0 : clock_.uncertainty_ns(); }
+
+  executor::OnFailure on_failure;
+  executor::DelayHook delay_hook;
+  int64_t last_end_ns = 0;
+
+ private:
+  bool has_log() const { return options_.log != nullptr; }
+
+  void Begin(const plan::Schedule& schedule);
+  Stream MakeStream(const plan::Stream& stream);
+  void IssueAll();
+  void Issue(const OpContext& context);
+  void WaitOnHost(OpIndex index);
+  void WaitOnStream(OpIndex index, Stream stream);
+  void RunBodies(const OpContext& context);
+  void GiveBack(const std::vector<BufferId>& buffers, int64_t issued_ns);
+  void SynchronizeAll();
+  void LeaveAll();
+  void FindTimes();
+  void FindTimesOf(OpIndex index, const DeviceInterval& interval, int64_t now_ns);
+  void Report();
+
+  OpContext ContextOf(OpIndex index) const;
+  const plan::Op& OpAt(OpIndex index) const {
+    return step_context_.program->ops[static_cast<size_t>(index)];
+  }
+  OpState& State(OpIndex index) { return states_[static_cast<size_t>(index)]; }
+  const OpState& State(OpIndex index) const { return states_[static_cast<size_t>(index)]; }
+  Stream StreamOf(plan::StreamIndex stream) const {
+    return stream_of_[static_cast<size_t>(stream)];
+  }
+  void RecordEvent(Event event, Stream stream) {
+    Check(api_, "cudaEventRecord", api_.EventRecord(event, stream));
+  }
+  // `caught` while the step was at `context`.
+  void Fail(const OpContext& context, const std::exception_ptr& caught);
+
+  const DeviceExecutorOptions options_;
+  const RuntimeApi api_;
+  executor::ActivityBoard board_;
+  EventPool time_events_;
+  EventPool wait_events_;
+  EventClock clock_;
+  // A stream lives as long as the executor: Schedules that change need not make new ones.
+  std::map<std::string, Stream> streams_;  // by the name of the Schedule's stream
+
+  // The step that runs.
+  OpContext step_context_;
+  DevicePlan plan_;
+  std::vector<Stream> stream_of_;  // by StreamIndex
+  std::vector<OpState> states_;
+  std::vector<OpIndex> freed_by_;  // by buffer
+  std::vector<Allocated> allocated_;
+  std::vector<Freed> freed_;
+  int64_t step_start_ns_ = 0;
+  executor::HostWait last_host_wait_;
+  Status status_;
+};
+
+Status DeviceExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t step) {
+  const plan::Program& program = schedule.ProgramOf(options_.rank);
+  Result<DevicePlan> made = MakeDevicePlan(schedule, program, options_.free_late);
+  if (!made.ok()) return made.status();
+  plan_ = std::move(made).value();
+  step_context_ = {.schedule = &schedule, .program = &program, .rank = options_.rank, .step = step};
+  status_ = Status::Ok();
+  board_.Begin(step_context_);
+  try {
+    Begin(schedule);
+  } catch (const std::exception& error) {
+    status_ = Status::Error("rank " + std::to_string(options_.rank) + ", step " +
+                            std::to_string(step) + ": " + error.what());
+    if (on_failure) on_failure(Culprit::kThisRank);
+  }
+  if (status_.ok()) IssueAll();
+  if (status_.ok()) SynchronizeAll();
+  status_.ok() ? Report() : LeaveAll();
+  board_.End();
+  time_events_.TakeAllBack();
+  wait_events_.TakeAllBack();
+  return status_;
+}
+
+void DeviceExecutor::Impl::Begin(const plan::Schedule& schedule) {
+  Check(api_, "cudaSetDevice", api_.SetDevice(options_.device));
+  stream_of_.clear();
+  for (const plan::Stream& stream : schedule.streams) stream_of_.push_back(MakeStream(stream));
+  if (!has_log()) clock_.Anchor();
+  const plan::Program& program = *step_context_.program;
+  states_.assign(program.ops.size(), {});
+  freed_by_.assign(program.buffers.size(), plan::kNone);
+  for (size_t op = 0; op < program.ops.size(); ++op) {
+    for (const BufferId id : program.ops[op].frees) {
+      freed_by_[static_cast<size_t>(id)] = static_cast<OpIndex>(op);
+    }
+  }
+  allocated_.clear();
+  freed_.clear();
+  last_host_wait_ = {};
+  step_start_ns_ = MonotonicNs();
+}
+
+// Communication goes first where both want the multiprocessors: a collective that starts late keeps
+// every rank waiting, a matrix product only its own (FSDP2 gives its streams priority -1).
+Stream DeviceExecutor::Impl::MakeStream(const plan::Stream& stream) {
+  const auto [entry, is_new] = streams_.try_emplace(stream.name, nullptr);
+  if (!is_new && entry->second != nullptr) return entry->second;
+  int least = 0;
+  int greatest = 0;
+  Check(api_, "cudaDeviceGetStreamPriorityRange",
+        api_.DeviceGetStreamPriorityRange(&least, &greatest));
+  const bool is_communication = stream.role == plan::StreamRole::kAllGather ||
+                                stream.role == plan::StreamRole::kReduceScatter ||
+                                stream.role == plan::StreamRole::kAllReduce;
+  const bool is_first = is_communication || stream.role == plan::StreamRole::kCopy;
+  Stream made = nullptr;
+  Check(api_, "cudaStreamCreateWithPriority",
+        api_.StreamCreateWithPriority(&made, kStreamNonBlocking, is_first ? greatest : least));
+  entry->second = made;
+  if (has_log()) options_.log->OnStream(options_.rank, made);
+  return made;
+}
+
+void DeviceExecutor::Impl::IssueAll() {
+  for (OpIndex index = 0; index < static_cast<OpIndex>(states_.size()) && status_.ok(); ++index) {
+    const OpContext before = ContextOf(index);
+    try {
+      WaitOnHost(index);
+      State(index).host_wait = last_host_wait_;
+      Issue(ContextOf(index));
+    } catch (...) {
+      Fail(before, std::current_exception());
+    }
+    board_.Clear(before.op().stream);
+  }
+}
+
+OpContext DeviceExecutor::Impl::ContextOf(OpIndex index) const {
+  OpContext context = step_context_;
+  context.index = index;
+  context.issued_ns = State(index).is_issued ? State(index).issued_ns : MonotonicNs();
+  context.device_stream = StreamOf(OpAt(index).stream);
+  return context;
+}
+
+void DeviceExecutor::Impl::WaitOnHost(OpIndex index) {
+  for (const OpIndex target : plan_.ops[static_cast<size_t>(index)].host_waits) {
+    const Event event = State(target).ended;
+    const Code code = api_.EventQuery(event);
+    if (code == kSuccess) continue;
+    if (code != kErrorNotReady) Check(api_, "cudaEventQuery", code);
+    board_.Set(OpAt(target).stream, target, executor::OpStage::kRunning, MonotonicNs());
+    Check(api_, "cudaEventSynchronize", api_.EventSynchronize(event));
+    board_.Clear(OpAt(target).stream);
+    last_host_wait_ = {target, MonotonicNs()};
+  }
+}
+
+void DeviceExecutor::Impl::Issue(const OpContext& context) {
+  const plan::Op& op = context.op();
+  OpState& state = State(context.index);
+  state.is_issued = true;
+  state.issued_ns = context.issued_ns;
+  board_.Set(op.stream, context.index, executor::OpStage::kRunning, state.issued_ns);
+  if (delay_hook) delay_hook(context);
+  const int64_t cpu_from_ns = ThreadCpuNs();
+  {
+    std::optional<record::NvtxRange> range;
+    if (record::NvtxAttached()) range.emplace(plan::OpName(*context.schedule, op).c_str());
+    WaitOnStream(context.index, context.device_stream);
+    if (!has_log()) {
+      state.started = time_events_.Take();
+      RecordEvent(state.started, context.device_stream);
+    }
+    RunBodies(context);
+    const bool needs_event = plan_.ops[static_cast<size_t>(context.index)].needs_event;
+    if (needs_event || !has_log()) {
+      state.ended = has_log() ? wait_events_.Take() : time_events_.Take();
+      RecordEvent(state.ended, context.device_stream);
+    }
+  }
+  state.issue_end_ns = MonotonicNs();
+  state.cpu_ns = ThreadCpuNs() - cpu_from_ns;
+  if (!has_log()) return;
+  static thread_local const auto thread = static_cast<uint32_t>(gettid());
+  options_.log->OnIssued({.key = OpRunKey(context.rank, context.step, context.index),
+                          .thread = thread,
+                          .start_ns = state.issued_ns,
+                          .end_ns = state.issue_end_ns});
+}
+
+void DeviceExecutor::Impl::WaitOnStream(OpIndex index, Stream stream) {
+  const OpPlan& waits = plan_.ops[static_cast<size_t>(index)];
+  const auto wait = [&](Event event) {
+    Check(api_, "cudaStreamWaitEvent", api_.StreamWaitEvent(stream, event, 0));
+  };
+  if (waits.host_op_before != plan::kNone) wait(State(waits.host_op_before).ended);
+  for (const OpIndex other : waits.event_waits) wait(State(other).ended);
+  for (const plan::StreamIndex other : waits.stream_waits) {
+    const Event event = wait_events_.Take();
+    RecordEvent(event, StreamOf(other));
+    wait(event);
+  }
+}
+
+void DeviceExecutor::Impl::RunBodies(const OpContext& context) {
+  const plan::Op& op = context.op();
+  GiveBack(plan_.ops[static_cast<size_t>(context.index)].frees, context.issued_ns);
+  for (const BufferId id : op.allocates) {
+    allocated_.push_back({id, context.index, options_.bodies->Allocate(context, id)});
+  }
+  options_.bodies->Run(context);
+  if (!options_.free_late) GiveBack(op.frees, context.issued_ns);
+}
+
+void DeviceExecutor::Impl::GiveBack(const std::vector<BufferId>& buffers, int64_t issued_ns) {
+  for (const BufferId id : buffers) {
+    const OpIndex op = freed_by_[static_cast<size_t>(id)];
+    freed_.push_back({id, op, options_.bodies->Free(ContextOf(op), id), issued_ns});
+  }
+}
+
+// In issue order and op by op, where there are events: what the rank waits for is then named by
+// activity(), and an error by the first op that did not end well.
+void DeviceExecutor::Impl::SynchronizeAll() {
+  OpIndex index = 0;
+  try {
+    for (; index < static_cast<OpIndex>(states_.size()); ++index) {
+      const Event event = State(index).ended;
+      if (event == nullptr) continue;
+      board_.Set(OpAt(index).stream, index, executor::OpStage::kRunning, MonotonicNs());
+      Check(api_, "cudaEventSynchronize", api_.EventSynchronize(event));
+      board_.Clear(OpAt(index).stream);
+    }
+    index = static_cast<OpIndex>(states_.size()) - 1;
+    for (const Stream stream : stream_of_) {
+      Check(api_, "cudaStreamSynchronize", api_.StreamSynchronize(stream));
+    }
+    GiveBack(plan_.frees_at_end, MonotonicNs());
+    FindTimes();
+  } catch (...) {
+    Fail(ContextOf(index), std::current_exception());
+    board_.Clear(OpAt(index).stream);
+  }
+}
+
+// The step has failed: nothing of it may still run when the caller takes its memory away. Errors
+// are those of the failure once more.
+void DeviceExecutor::Impl::LeaveAll() {
+  for (const Stream stream : stream_of_) api_.StreamSynchronize(stream);
+  api_.GetLastError();
+}
+
+void DeviceExecutor::Impl::FindTimes() {
+  const int64_t now_ns = MonotonicNs();
+  std::vector<DeviceInterval> intervals(states_.size());
+  if (has_log()) {
+    intervals = options_.log->TakeStep(options_.rank, step_context_.step, states_.size());
+    intervals.resize(states_.size());
+  } else {
+    for (size_t op = 0; op < states_.size(); ++op) {
+      intervals[op] = {clock_.TimeOf(states_[op].started), clock_.TimeOf(states_[op].ended)};
+    }
+  }
+  for (size_t op = 0; op < states_.size(); ++op) {
+    FindTimesOf(static_cast<OpIndex>(op), intervals[op], now_ns);
+  }
+}
+
+// An op for which the GPU did nothing ends when it is ready; the work of a host op is what the host
+// did. The GPU's clock is tied to the host's within some microseconds, so times are put into the
+// order that holds: issued, ready, started, ended, now.
+void DeviceExecutor::Impl::FindTimesOf(OpIndex index, const DeviceInterval& interval,
+                                       int64_t now_ns) {
+  OpState& state = State(index);
+  OpTimes& times = state.times;
+  times.issued_ns = state.issued_ns;
+  times.cpu_ns = state.cpu_ns;
+  executor::FindCause(
+      plan_.step.waits[static_cast<size_t>(index)], state.host_wait, step_start_ns_,
+      [this](OpIndex op) { return State(op).times.ended_ns; }, &times);
+  const bool is_host = OpAt(index).stream == 0;
+  times.started_ns = std::max(times.ready_ns, is_host ? 0 : interval.started_ns);
+  times.ended_ns =
+      std::max({times.started_ns, interval.ended_ns, is_host ? state.issue_end_ns : 0});
+  times.ended_ns = std::max(times.started_ns, std::min(times.ended_ns, now_ns));
+}
+
+void DeviceExecutor::Impl::Report() {
+  for (OpIndex index = 0; index < static_cast<OpIndex>(states_.size()); ++index) {
+    const OpState& state = State(index);
+    options_.sink->OnOpEnd(ContextOf(index), state.times);
+    last_end_ns = std::max(last_end_ns, state.times.ended_ns);
+  }
+  for (const Allocated& one : allocated_) {
+    const OpTimes& times = State(one.op).times;
+    options_.sink->OnMemory(ContextOf(one.op), one.buffer, one.bytes, times.issued_ns,
+                            times.started_ns);
+  }
+  for (const Freed& one : freed_) {
+    options_.sink->OnMemory(ContextOf(one.op), one.buffer, -one.bytes, one.issued_ns,
+                            std::max(one.issued_ns, State(one.op).times.ended_ns));
+  }
+}
+
+void DeviceExecutor::Impl::Fail(const OpContext& context, const std::exception_ptr& caught) {
+  Culprit culprit = Culprit::kThisRank;
+  try {
+    std::rethrow_exception(caught);
+  } catch (const executor::OtherRankError& error) {
+    culprit = Culprit::kOtherRank;
+    status_ = Status::Error(error.what());
+  } catch (const std::exception& error) {
+    status_ = Status::Error(executor::Located(context, error.what()));
+  } catch (...) {
+    status_ =
+        Status::Error(executor::Located(context, "threw something that is not a std::exception"));
+  }
+  if (on_failure) on_failure(culprit);
+}
+
+DeviceExecutor::DeviceExecutor(const DeviceExecutorOptions& options)
+    : impl_(std::make_unique<Impl>(options)) {}
+DeviceExecutor::~DeviceExecutor() = default;
+
+Status DeviceExecutor::RunStep(const plan::Schedule& schedule, int64_t step) {
+  return impl_->RunStep(schedule, step);
+}
+void DeviceExecutor::set_on_failure(executor::OnFailure on_failure) {
+  impl_->on_failure = std::move(on_failure);
+}
+void DeviceExecutor::set_delay_hook(executor::DelayHook hook) {
+  impl_->delay_hook = std::move(hook);
+}
+int64_t DeviceExecutor::last_end_ns() const { return impl_->last_end_ns; }
+executor::Activity DeviceExecutor::activity() const { return impl_->activity(); }
+int64_t DeviceExecutor::clock_uncertainty_ns() const { return impl_->clock_uncertainty_ns(); }
+
+}  // namespace shardscope::cuda
