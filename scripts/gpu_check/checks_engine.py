@@ -1,0 +1,50 @@
+"""What the engine computes on a GPU."""
+
+from .lab import CUDA, CUPTI_OFF, SMALL, Failure
+
+LOCAL = (*CUDA, "run.ranks=2", "transport=local")
+STEPS = 10
+
+# Each group does the same arithmetic in the same order.
+SCHEDULES = {
+    "fsdp2": ("prefetch.backward=pre", "prefetch.backward=none", "prefetch.backward=post prefetch.forward=1",
+              "prefetch.backward_depth=3 prefetch.forward=3", "reshard_after_forward=false", "host.run_ahead=0",
+              "prefetch.limit=1 prefetch.forward=2"),
+    "fsdp1": ("prefetch.backward=pre", "prefetch.backward=none", "prefetch.forward=1 prefetch.limit=2", "host.run_ahead=0"),
+}
+
+
+def numbers(lines):
+    return [[float(word) for word in line.split()[1:]] for line in lines]
+
+
+def largest_difference(ours, theirs):
+    """Relative, over losses and norms of all steps."""
+    if len(ours) != len(theirs) or not ours:
+        raise Failure(f"{len(ours)} steps beside {len(theirs)}")
+    return max(abs(a - b) / max(abs(b), 1e-12) for mine, other in zip(numbers(ours), numbers(theirs)) for a, b in zip(mine, other))
+
+
+def parity_cpu(lab):
+    cpu = lab.losses("parity-cpu", "run.device=cpu", "run.ranks=2", "transport=shared_memory", *SMALL, f"train.steps={STEPS}")
+    gpu = lab.losses("parity-gpu", *LOCAL, *SMALL, f"train.steps={STEPS}")
+    return {"largest_relative_difference": largest_difference(gpu, cpu), "steps": len(gpu)}
+
+
+def schedules_bitwise(lab):
+    different, count = 0, 0
+    for preset, policies in SCHEDULES.items():
+        texts = [lab.losses(f"bits-{preset}-{index}", *LOCAL, *SMALL, "train.steps=5", f"preset={preset}", *policy.split())
+                 for index, policy in enumerate(policies)]
+        count += len(texts)
+        different += sum(text != texts[0] for text in texts)
+    return {"schedules": count, "different": different}
+
+
+def sanitizer(lab):
+    """memcheck; CUPTI is left out, because both want the one place that there is."""
+    tool = lab.tool("compute-sanitizer")
+    command = lab.train_command(lab.folder / "sanitizer", *LOCAL, *SMALL, "model.layers=2", "train.steps=2")
+    output = lab.run_program([tool, "--error-exitcode", "86", *command], lab.environment(CUPTI_OFF), limit_s=200)
+    summary = next(line for line in output.splitlines() if "ERROR SUMMARY" in line)
+    return {"errors": int(summary.split("ERROR SUMMARY:")[1].split()[0])}
