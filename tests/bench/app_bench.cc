@@ -9,7 +9,6 @@
 #include <imgui.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,12 +38,6 @@ constexpr int kWidth = 1920;
 constexpr int kHeight = 1080;
 constexpr int kFramesAView = 60;
 constexpr double kMs = 1e6;
-
-int64_t ThreadCpuNs() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
-}
 
 int64_t ResidentMb(const char* key) {
   std::ifstream file("/proc/self/status");

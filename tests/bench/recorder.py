@@ -57,8 +57,8 @@ def ranks(options, table):
     table.add("Times a rank gave up the CPU inside a call (a lock, a disk)",
               f"{result['waits']} (in the first two seconds, when it makes its rings: {result['first_waits']})", "0: never blocks",
               result["waits"] == 0)
-    table.add("Bursts with a call of 1 ms or more, of these preempted by another thread",
-              f"{result['slow_bursts']}, {result['preempted']}", "only preempted ones", result["slow_bursts"] <= result["preempted"])
+    table.add("Calls of 1 ms or more in which the rank itself was at work; others, in which something else had its core",
+              f"{result['busy_bursts']}; {result['slow_bursts'] - result['busy_bursts']}", "0", result["busy_bursts"] == 0)
     return result
 
 
