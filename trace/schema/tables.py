@@ -237,7 +237,8 @@ TABLES = (
         ref("launch_track", "track", "track.id of the thread that launched it; -1: the call was not recorded."),
         moment("launch_start_ns", "The call that launched it began; the start of the work if the call was not recorded."),
         Column("launch_duration_ns", INT, "Duration of that call.", "ns"),
-        Column("correlation", INT, "CUPTI's id of that call: unique in the process until it has counted through 32 bits."),
+        Column("correlation", INT, "CUPTI's id of that call (of the work, if the call was not recorded): unique in the process until "
+                                   "it has counted through 32 bits."),
         Column("bytes", INT, "What a copy or memset moved; 0 for kernels.", "bytes"),
         Column("grid_x", INT, "Blocks of a kernel along x; 0 for copies, as all that follows but the channel.", "blocks"),
         Column("grid_y", INT, "Along y.", "blocks"),

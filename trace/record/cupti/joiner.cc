@@ -83,11 +83,11 @@ void Joiner::Add(const HostOp& op, int32_t rank) {
 }
 
 void Joiner::AddCall(const ApiCall& call) {
-  const auto [entry, is_new] =
-      calls_.try_emplace(call.correlation, Call{call.start_ns, call.end_ns, call.thread});
+  const auto [entry, is_new] = calls_.try_emplace(
+      call.correlation, Call{call.start_ns, call.end_ns, call.thread, call.correlation});
   // A runtime call and the driver call in it may share the id.
   if (!is_new && call.start_ns < entry->second.start_ns) {
-    entry->second = {call.start_ns, call.end_ns, call.thread};
+    entry->second = {call.start_ns, call.end_ns, call.thread, call.correlation};
   }
   int64_t& latest_ns = latest_call_[call.thread];
   latest_ns = std::max(latest_ns, call.start_ns);
@@ -120,7 +120,7 @@ void Joiner::Add(const Batch& batch) {
   memory_.insert(memory_.end(), batch.memory.begin(), batch.memory.end());
   overheads_.insert(overheads_.end(), batch.overheads.begin(), batch.overheads.end());
   for (const EventRecord& record : batch.event_records) {
-    if (record.recording != kNoRecording) recordings_[record.recording] = {record, last_fence_ns_};
+    if (record.recording != kNoRecording) recordings_[record.recording] = {record, newest_ns_};
   }
 }
 
@@ -172,6 +172,7 @@ Work Joiner::Join(Work work) {
     ++counts_.without_call;
     return work;
   }
+  work.correlation = call->correlation;
   work.call_start_ns = call->start_ns;
   work.call_end_ns = call->end_ns;
   work.call_thread = call->thread;
@@ -239,7 +240,7 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
       new_calls_, calls);
   for (const ApiCall& call : calls) {
     JoinedCall joined_call = {call, kNoOp, kNoRank, host_waits_.contains(call.correlation)};
-    if (const OpenOp* op = FindOp({call.start_ns, call.end_ns, call.thread})) {
+    if (const OpenOp* op = FindOp({call.start_ns, call.end_ns, call.thread, call.correlation})) {
       joined_call.op = op->op.key;
       joined_call.rank = op->rank;
     }
@@ -369,7 +370,6 @@ Joined Joiner::Take(int64_t fence_ns) {
   TakeCalls(fence_ns, joined);
   TakeOps(fence_ns, joined);
   Forget(fence_ns);
-  last_fence_ns_ = fence_ns;
   return joined;
 }
 

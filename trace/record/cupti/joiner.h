@@ -39,7 +39,7 @@ struct Work {
   Kernel kernel;  // if it is one
   Copy copy;      // if it is one
   StreamId stream;
-  uint32_t correlation = 0;
+  uint32_t correlation = 0;  // once joined that of its call, which a copy may know as another
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int64_t op = kNoOp;
@@ -131,6 +131,7 @@ class Joiner {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
     uint32_t thread = 0;
+    uint32_t correlation = 0;
   };
   // What happened on a stream, in the order of its calls.
   struct StreamEvent {
@@ -141,7 +142,7 @@ class Joiner {
 
   struct Recording {
     EventRecord record;
-    int64_t came_ns = 0;  // the fence before it came
+    int64_t came_ns = 0;  // the newest time that was known when it came
   };
   struct OpState {
     OpWork work;
@@ -187,7 +188,6 @@ class Joiner {
   std::unordered_map<uint32_t, int64_t> early_works_;  // their starts
   std::unordered_map<uint32_t, int64_t> latest_call_;  // by thread
   std::map<StreamId, std::vector<StreamEvent>> streams_;
-  int64_t last_fence_ns_ = 0;
   JoinCounts counts_;
 };
 

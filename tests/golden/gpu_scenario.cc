@@ -1,0 +1,428 @@
+#include "tests/golden/gpu_scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "engine/plan/toy_model.h"
+#include "trace/base/check.h"
+
+namespace shardscope::golden {
+namespace {
+
+// Later than any machine has been up: no record is ever old, so nothing depends on the real time.
+constexpr int64_t kBaseNs = 100'000'000'000'000'000;
+
+// One rank in virtual time.
+struct Rank {
+  int64_t host_ns = kBaseNs;
+  int64_t end_ns = kBaseNs;                  // of all its ops so far
+  int64_t step_start_ns = 0;                 // 0: not begun
+  std::vector<int64_t> streams;              // free from then on
+  std::vector<plan::OpIndex> last;           // issued on each stream; kNone
+  std::vector<plan::OpIndex> last_work;      // likewise, of ops with GPU work
+  std::vector<int64_t> ends;                 // of this step's ops
+  std::map<plan::OpIndex, uint64_t> events;  // the recording behind an op
+};
+
+// Where a wait comes from.
+struct Wait {
+  plan::OpIndex op = plan::kNone;
+  executor::BlockingKind kind = executor::BlockingKind::kNone;
+};
+
+class Simulation {
+ public:
+  Simulation(const ScenarioOptions& options, Scenario* scenario)
+      : options_(options), scenario_(*scenario), schedule_(*scenario->schedule) {
+    ranks_.resize(static_cast<size_t>(schedule_.num_ranks));
+    for (Rank& rank : ranks_) rank.streams.assign(schedule_.streams.size(), kBaseNs);
+    FindTargets();
+  }
+
+  void Run() {
+    for (int rank = 0; rank < schedule_.num_ranks; ++rank) AddStart(rank);
+    for (int64_t step = 0; step < options_.steps; ++step) RunStep(step);
+  }
+
+ private:
+  template <typename Record>
+  void Add(const Record& record) {
+    std::vector<uint64_t> words(sizeof(Record) / sizeof(uint64_t));
+    std::memcpy(words.data(), &record, sizeof record);
+    scenario_.records.push_back(std::move(words));
+  }
+
+  // Which ops others wait for with an event, all programs being the same.
+  void FindTargets() {
+    const plan::Program& program = schedule_.programs.front();
+    for (size_t i = 0; i < program.ops.size(); ++i) {
+      for (const Wait& wait : WaitsOf(static_cast<plan::OpIndex>(i))) targets_.insert(wait.op);
+    }
+  }
+
+  // What the op's stream waits for on other streams, or its host. Communicator order is an event.
+  std::vector<Wait> WaitsOf(plan::OpIndex index) const {
+    const plan::Program& program = schedule_.programs.front();
+    const plan::Op& op = program.ops[static_cast<size_t>(index)];
+    std::vector<Wait> waits;
+    for (const plan::Dependency& dependency : op.dependencies) {
+      const plan::OpIndex target = plan::ResolveDependency(program, index, dependency);
+      if (target == plan::kNone) continue;
+      waits.push_back({target, dependency.kind == plan::DependencyKind::kHost
+                                   ? executor::BlockingKind::kHost
+                               : dependency.kind == plan::DependencyKind::kStream
+                                   ? executor::BlockingKind::kStream
+                                   : executor::BlockingKind::kEvent});
+    }
+    if (op.communicator != plan::kNone) {
+      for (plan::OpIndex before = index; before-- > 0;) {
+        const plan::Op& other = program.ops[static_cast<size_t>(before)];
+        if (other.communicator != op.communicator) continue;
+        if (other.stream != op.stream) {
+          waits.push_back({before, executor::BlockingKind::kCommunicatorOrder});
+        }
+        break;
+      }
+    }
+    return waits;
+  }
+
+  // A call of the rank's host: its record, and the host's time. Returns its correlation.
+  uint32_t Call(int rank, CUpti_CallbackId callback, bool driver = false, int64_t until_ns = 0) {
+    Rank& state = ranks_[static_cast<size_t>(rank)];
+    CUpti_ActivityAPI record = {};
+    record.kind = driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
+    record.cbid = callback;
+    record.start = static_cast<uint64_t>(state.host_ns);
+    state.host_ns = std::max(state.host_ns + options_.costs.call_ns, until_ns);
+    record.end = static_cast<uint64_t>(state.host_ns);
+    record.threadId = ThreadOf(rank);
+    record.correlationId = ++correlation_;
+    Add(record);
+    return record.correlationId;
+  }
+
+  // The driver's segments, and what CUPTI took for itself.
+  void AddStart(int rank) {
+    Rank& state = ranks_[static_cast<size_t>(rank)];
+    for (uint64_t i = 0; i < 2; ++i) {
+      CUpti_ActivityMemory4 record = {};
+      record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+      record.memoryOperationType = CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION;
+      record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+      record.address = (1 + i) << 32;
+      record.bytes = (1 + i) << 25;
+      record.deviceId = static_cast<uint32_t>(rank);
+      record.contextId = StreamOf(rank, 0).context;
+      record.timestamp = static_cast<uint64_t>(state.host_ns);
+      record.correlationId = Call(rank, kMalloc);
+      Add(record);
+    }
+    CUpti_ActivityOverhead3 overhead = {};
+    overhead.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+    overhead.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE;
+    overhead.start = static_cast<uint64_t>(state.host_ns);
+    overhead.end = overhead.start + 30'000;
+    Add(overhead);
+  }
+
+  void AddEvent(int rank, plan::StreamIndex stream, plan::OpIndex op, int64_t time_ns) {
+    CUpti_ActivityCudaEvent2 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+    record.correlationId = Call(rank, kEventRecord);
+    record.contextId = StreamOf(rank, stream).context;
+    record.streamId = StreamOf(rank, stream).stream;
+    record.eventId = static_cast<uint32_t>(op);  // used again in every step
+    record.cudaEventSyncId = ++recording_;
+    record.deviceTimestamp = static_cast<uint64_t>(time_ns);
+    Add(record);
+    ranks_[static_cast<size_t>(rank)].events[op] = recording_;
+  }
+
+  void AddStreamWait(int rank, plan::StreamIndex stream, plan::OpIndex target) {
+    Rank& state = ranks_[static_cast<size_t>(rank)];
+    CUpti_ActivitySynchronization2 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+    record.start = record.end = static_cast<uint64_t>(state.host_ns);
+    record.correlationId = Call(rank, kStreamWait);
+    record.contextId = StreamOf(rank, stream).context;
+    record.streamId = StreamOf(rank, stream).stream;
+    record.cudaEventId = static_cast<uint32_t>(target);
+    record.cudaEventSyncId = state.events.at(target);
+    Add(record);
+  }
+
+  void AddHostWait(int rank, plan::StreamIndex stream, int64_t until_ns) {
+    Rank& state = ranks_[static_cast<size_t>(rank)];
+    CUpti_ActivitySynchronization2 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
+    record.start = static_cast<uint64_t>(state.host_ns);
+    record.correlationId = Call(rank, kStreamSynchronize, false, until_ns);
+    record.end = static_cast<uint64_t>(state.host_ns);
+    record.contextId = StreamOf(rank, stream).context;
+    record.streamId = StreamOf(rank, stream).stream;
+    record.cudaEventSyncId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
+    Add(record);
+  }
+
+  void AddKernel(int rank, const plan::Op& op, const std::string& name, int64_t start_ns,
+                 int64_t end_ns, uint32_t correlation) {
+    CUpti_ActivityKernel10 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    record.start = static_cast<uint64_t>(start_ns);
+    record.end = static_cast<uint64_t>(end_ns);
+    record.deviceId = static_cast<uint32_t>(rank);
+    record.contextId = StreamOf(rank, op.stream).context;
+    record.streamId = StreamOf(rank, op.stream).stream;
+    record.correlationId = correlation;
+    record.name = scenario_.names.emplace_back(name).c_str();
+    const bool is_collective = op.communicator != plan::kNone;
+    record.gridX = is_collective ? 16 : 132;
+    record.gridY = is_collective ? 1 : 2;
+    record.gridZ = 1;
+    record.blockX = is_collective ? 512 : 256;
+    record.blockY = record.blockZ = 1;
+    record.registersPerThread = is_collective ? 96 : 168;
+    record.staticSharedMemory = 1024;
+    record.dynamicSharedMemory = is_collective ? 0 : 98'304;
+    record.channelID = 8 + static_cast<uint32_t>(op.stream);
+    record.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
+    Add(record);
+  }
+
+  void AddCopy(int rank, const plan::Op& op, int64_t start_ns, int64_t end_ns,
+               uint32_t correlation) {
+    CUpti_ActivityMemcpy6 record = {};
+    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+    record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
+    record.start = static_cast<uint64_t>(start_ns);
+    record.end = static_cast<uint64_t>(end_ns);
+    record.deviceId = static_cast<uint32_t>(rank);
+    record.contextId = StreamOf(rank, op.stream).context;
+    record.streamId = StreamOf(rank, op.stream).stream;
+    // Its own id is one that no call has: the driver's, of which no record was asked for.
+    record.correlationId = 0x40000000U + correlation;
+    record.runtimeCorrelationId = correlation;
+    record.bytes = 1 << 20;
+    record.channelID = 3;
+    record.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
+    Add(record);
+  }
+
+  int64_t DurationOf(const plan::Op& op) const {
+    const Costs& costs = options_.costs;
+    const bool at_edge =
+        op.segment == 0 || op.segment + 1 == static_cast<int32_t>(schedule_.segments.size());
+    switch (op.kind) {
+      case plan::OpKind::kForward:
+        return costs.forward_ns / (at_edge ? 2 : 1);
+      case plan::OpKind::kBackward:
+        return costs.backward_ns / (at_edge ? 2 : 1);
+      case plan::OpKind::kAllGather:
+        return costs.all_gather_ns;
+      case plan::OpKind::kReduceScatter:
+        return costs.reduce_scatter_ns;
+      case plan::OpKind::kAllReduce:
+        return 10'000;
+      case plan::OpKind::kGradNorm:
+      case plan::OpKind::kOptimizer:
+        return costs.optimizer_ns;
+      case plan::OpKind::kCast:
+      case plan::OpKind::kCopyIn:
+      case plan::OpKind::kCopyOut:
+      case plan::OpKind::kAccumulate:
+        return costs.copy_ns;
+      default:
+        return 0;
+    }
+  }
+
+  static bool HasWork(const plan::Op& op) {
+    return plan::CategoryOf(op.kind) != plan::Category::kHost &&
+           op.kind != plan::OpKind::kReshard && op.kind != plan::OpKind::kRelease;
+  }
+
+  // The launches of an op that starts at `start_ns` or when they have reached the GPU. Returns the
+  // correlations; the host's time goes on.
+  std::vector<uint32_t> Launch(int rank, const plan::Op& op) {
+    if (op.communicator != plan::kNone) return {Call(rank, kDriverLaunch, true)};
+    if (plan::CategoryOf(op.kind) == plan::Category::kCopy) return {Call(rank, kMemcpy)};
+    if (op.segment == plan::kNone) return {Call(rank, kLaunch)};
+    const uint32_t first = Call(rank, kLaunch);
+    return {first, Call(rank, kLaunch)};
+  }
+
+  void AddWork(int rank, const plan::Op& op, const std::vector<uint32_t>& calls, int64_t start_ns,
+               int64_t end_ns) {
+    if (plan::CategoryOf(op.kind) == plan::Category::kCopy) {
+      AddCopy(rank, op, start_ns, end_ns, calls.front());
+      return;
+    }
+    if (op.communicator != plan::kNone) {
+      const bool gathers = op.kind == plan::OpKind::kAllGather;
+      AddKernel(rank, op, gathers ? "ncclDevKernel_AllGather_RING_LL" : "ncclDevKernel_Generic",
+                start_ns, end_ns, calls.front());
+      return;
+    }
+    if (calls.size() == 1) {
+      AddKernel(rank, op, "_Z11fused_adamwPfS_S_S_f", start_ns, end_ns, calls.front());
+      return;
+    }
+    const int64_t middle_ns = start_ns + (end_ns - start_ns) / 4 * 3;
+    AddKernel(rank, op, "sm90_gemm_bf16_128x256x64", start_ns, middle_ns, calls.front());
+    AddKernel(rank, op, "_Z4gelui", middle_ns, end_ns, calls.back());
+  }
+
+  struct Pending {
+    int64_t ready_ns = 0;
+    Wait last;
+    std::vector<uint32_t> calls;
+    int64_t issue_start_ns = 0;
+  };
+
+  // The host's part of an op: waits and launches.
+  Pending Issue(int rank, plan::OpIndex index) {
+    Rank& state = ranks_[static_cast<size_t>(rank)];
+    const plan::Op& op = schedule_.programs.front().ops[static_cast<size_t>(index)];
+    const auto stream = static_cast<size_t>(op.stream);
+    Pending pending;
+    pending.issue_start_ns = state.host_ns;
+    if (state.step_start_ns == 0) state.step_start_ns = state.host_ns;
+    const auto wait_for = [&](int64_t end_ns, const Wait& wait) {
+      if (end_ns <= pending.ready_ns) return;
+      pending.ready_ns = end_ns;
+      pending.last = wait;
+    };
+    for (const Wait& wait : WaitsOf(index)) {
+      const int64_t end_ns = state.ends[static_cast<size_t>(wait.op)];
+      const plan::Op& target = schedule_.programs.front().ops[static_cast<size_t>(wait.op)];
+      if (wait.kind == executor::BlockingKind::kHost || op.stream == 0) {
+        if (target.stream != 0) AddHostWait(rank, target.stream, end_ns);
+        state.host_ns = std::max(state.host_ns, end_ns);
+      } else if (target.stream != 0 && target.stream != op.stream) {
+        AddStreamWait(rank, op.stream, wait.op);
+      }
+      wait_for(end_ns, wait);
+    }
+    if (op.stream != 0) {
+      wait_for(state.streams[stream], {state.last[stream], executor::BlockingKind::kStreamOrder});
+    }
+    if (HasWork(op)) pending.calls = Launch(rank, op);
+    return pending;
+  }
+
+  void Finish(int rank, int64_t step, plan::OpIndex index, const Pending& pending, int64_t start_ns,
+              int64_t end_ns) {
+    Rank& state = ranks_[static_cast<size_t>(rank)];
+    const plan::Op& op = schedule_.programs.front().ops[static_cast<size_t>(index)];
+    if (HasWork(op)) AddWork(rank, op, pending.calls, start_ns, end_ns);
+    OpRun run;
+    run.rank = rank;
+    run.step = step;
+    run.op = index;
+    run.on_gpu = HasWork(op);
+    run.times.issued_ns = state.host_ns;
+    run.times.started_ns = start_ns;
+    run.times.ended_ns = end_ns;
+    run.times.ready_ns =
+        std::clamp(pending.ready_ns, state.host_ns, std::max(state.host_ns, start_ns));
+    run.times.ready_ns = std::min(run.times.ready_ns, start_ns);
+    if (pending.ready_ns > state.host_ns && pending.last.op != plan::kNone) {
+      run.times.blocking_op = pending.last.op;
+      run.times.blocking_kind = pending.last.kind;
+    }
+    if (op.stream == 0) {
+      state.host_ns = end_ns;
+    } else {
+      const auto stream = static_cast<size_t>(op.stream);
+      state.streams[stream] = end_ns;
+      state.last[stream] = index;
+    }
+    state.ends[static_cast<size_t>(index)] = end_ns;
+    state.end_ns = std::max(state.end_ns, end_ns);
+    if (op.stream != 0 && targets_.contains(index)) AddEvent(rank, op.stream, index, end_ns);
+    run.times.issued_ns = std::min(run.times.issued_ns, run.times.ready_ns);
+    scenario_.runs.push_back(run);
+    cupti::HostOp issued;
+    issued.key = KeyOf(rank, step, index);
+    issued.thread = ThreadOf(rank);
+    issued.start_ns = pending.issue_start_ns;
+    issued.end_ns = state.host_ns;
+    scenario_.issued.push_back({issued, rank});
+  }
+
+  // Ranks meet in every collective; each rank's part of an op ends by itself otherwise.
+  void RunOp(int64_t step, plan::OpIndex index) {
+    const plan::Op& op = schedule_.programs.front().ops[static_cast<size_t>(index)];
+    std::vector<Pending> pending;
+    std::vector<int64_t> starts;
+    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+      pending.push_back(Issue(rank, index));
+      const int64_t host_ns = ranks_[static_cast<size_t>(rank)].host_ns;
+      const int64_t launched_ns = HasWork(op) ? host_ns + options_.costs.latency_ns : host_ns;
+      starts.push_back(std::max(launched_ns, pending.back().ready_ns));
+    }
+    const int64_t last_ns = *std::max_element(starts.begin(), starts.end());
+    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+      const int64_t start_ns = starts[static_cast<size_t>(rank)];
+      const int64_t from_ns = op.communicator != plan::kNone ? last_ns : start_ns;
+      Finish(rank, step, index, pending[static_cast<size_t>(rank)], start_ns,
+             from_ns + DurationOf(op));
+    }
+  }
+
+  void RunStep(int64_t step) {
+    const size_t num_ops = schedule_.programs.front().ops.size();
+    for (Rank& state : ranks_) {
+      state.last.assign(schedule_.streams.size(), plan::kNone);
+      state.ends.assign(num_ops, 0);
+      state.events.clear();
+    }
+    for (size_t index = 0; index < num_ops; ++index) RunOp(step, static_cast<plan::OpIndex>(index));
+    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+      Rank& state = ranks_[static_cast<size_t>(rank)];
+      scenario_.steps.push_back({rank, step, state.step_start_ns, state.end_ns});
+      state.step_start_ns = state.end_ns;
+      for (size_t stream = 1; stream < schedule_.streams.size(); ++stream) {
+        AddHostWait(rank, static_cast<plan::StreamIndex>(stream), state.streams[stream]);
+      }
+    }
+  }
+
+  static constexpr CUpti_CallbackId kMalloc = 20, kMemcpy = 41, kStreamSynchronize = 131,
+                                    kEventRecord = 135, kStreamWait = 147, kLaunch = 505,
+                                    kDriverLaunch = 652;
+
+  const ScenarioOptions& options_;
+  Scenario& scenario_;
+  const plan::Schedule& schedule_;
+  std::vector<Rank> ranks_;
+  std::set<plan::OpIndex> targets_;
+  uint32_t correlation_ = 0;
+  uint64_t recording_ = 100;
+};
+
+}  // namespace
+
+int64_t KeyOf(int rank, int64_t step, plan::OpIndex op) {
+  return (step * 100 + rank) * 1'000'000 + op;
+}
+
+Scenario MakeScenario(const ScenarioOptions& options) {
+  Scenario scenario;
+  Result<plan::Schedule> schedule =
+      plan::BuildSchedule(plan::ToyModel(options.blocks, options.root_unit), options.policy);
+  SHARDSCOPE_CHECK(schedule.ok());
+  scenario.schedule = std::make_unique<plan::Schedule>(std::move(schedule).value());
+  SHARDSCOPE_CHECK(scenario.schedule->programs.size() == 1);
+  Simulation(options, &scenario).Run();
+  return scenario;
+}
+
+}  // namespace shardscope::golden
