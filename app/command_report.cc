@@ -28,7 +28,8 @@ Result<std::string> RecordedReport(const ReportArguments& arguments,
   const Result<RecordedRun> run = ReadRecordedRun(arguments.run);
   if (!run.ok()) return run.status();
   if (arguments.json) return AddRecordedJson(*run, analysis::PrintReportJson(report));
-  return PrintRecordedText(*run, report, arguments.all ? 0 : 20);
+  return PrintRecordedText(*run, report, arguments.all ? 0 : 20) +
+         analysis::PrintKernels(report.kernels);
 }
 
 Result<std::string> ReportText(const ReportArguments& arguments, const query::Snapshot& snapshot) {

@@ -39,6 +39,10 @@ struct SelectOp {
   int32_t rank = 0;
   bool add = false;  // Shift-click: besides what is selected, or no longer
 };                   // -1 clears
+struct SelectSpan {  // a kernel, copy or range
+  int64_t span = -1;
+  int32_t rank = 0;
+};
 struct FitSelection {};
 struct SetHover {
   int64_t time_ns = -1;
@@ -76,10 +80,10 @@ struct FocusPanel {
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command =
-    std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp, FitSelection,
-                 SetHover, ToggleRank, SetKnob, RevertPending, DoAction, SetLanguage, SetTheme,
-                 SetScale, ResetLayout, ShowPalette, ShowKeys, FocusPanel, DismissProblems, Quit>;
+using Command = std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp,
+                             SelectSpan, FitSelection, SetHover, ToggleRank, SetKnob, RevertPending,
+                             DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowPalette,
+                             ShowKeys, FocusPanel, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

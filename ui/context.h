@@ -40,6 +40,12 @@ struct Selection {
   int64_t op_run = -1;  // -1: nothing selected
   int32_t rank = 0;
   std::vector<SelectedOp> also;  // Shift-click; never the one above
+  // Instead of an op: the span of a kernel, a copy or a range of `rank`; -1: none.
+  int64_t span = -1;
+
+  bool ContainsSpan(int64_t id, int32_t of_rank) const {
+    return span >= 0 && span == id && rank == of_rank;
+  }
 
   bool Contains(const SelectedOp& op) const {
     return op == SelectedOp{op_run, rank} || std::find(also.begin(), also.end(), op) != also.end();

@@ -117,6 +117,8 @@ inline constexpr float kHostLaneHeight = 14;
 inline constexpr float kComputeLaneHeight = 36;
 inline constexpr float kCommunicationLaneHeight = 26;
 inline constexpr float kExposedLaneHeight = 8;
+inline constexpr float kStreamLaneHeight = 18;
+inline constexpr float kThreadLaneHeight = 14;  // of one level of nested ranges
 inline constexpr float kLaneGap = 3;
 inline constexpr float kFoldedRankHeight = 14;
 

@@ -89,6 +89,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.steps = options.cache == nullptr ? Breakdowns(snapshot) : options.cache->Update(snapshot);
   report.summary = Summarize(report.steps);
   report.memory = MemoryPeaks(snapshot);
+  report.kernels = SummarizeKernels(snapshot);
 
   const StepRange range = DetailRange(report.steps, options.detail_steps);
   StallGroups groups;

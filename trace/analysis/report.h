@@ -9,6 +9,7 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/kernels.h"
 #include "trace/analysis/memory.h"
 #include "trace/query/snapshot.h"
 
@@ -27,6 +28,7 @@ struct Report {
   std::vector<StallGroup> stalls;                  // dearest first, at most 20
   std::string transport;                           // of the run's configuration; may be empty
   std::string link_bandwidth;                      // of an emulated link; may be empty
+  KernelSummary kernels;                           // num_ranks 0: no row of a GPU
   std::vector<query::Marker> markers;
   std::vector<query::Marker> errors;    // of ErrorsOf()
   std::vector<std::string> unfinished;  // of UnfinishedOf()

@@ -111,6 +111,24 @@ Json StallJson(const StallGroup& group) {
   return json;
 }
 
+Json KernelsJson(const KernelSummary& kernels) {
+  Json json;
+  json["ranks"] = kernels.num_ranks;
+  json["kernels"] = kernels.kernels;
+  json["copies"] = kernels.copies;
+  json["joined"] = kernels.joined;
+  json["join_rate"] = kernels.join_rate();
+  json["without_times"] = kernels.without_times;
+  json["compute_ns"] = kernels.compute_ns;
+  json["communication_ns"] = kernels.communication_ns;
+  json["copy_ns"] = kernels.copy_ns;
+  json["overlap_ns"] = kernels.overlap_ns;
+  json["exposed_ns"] = kernels.exposed_ns();
+  json["overlap_ratio"] = kernels.overlap_ratio();
+  json["overlapping_pairs"] = kernels.overlapping_pairs;
+  return json;
+}
+
 Json MarkerJson(const query::Marker& marker) {
   Json json;
   json["step"] = marker.step;
@@ -159,6 +177,7 @@ std::string PrintReportJson(const Report& report) {
   json["predicted_peak_bytes"] = report.predicted_peak_bytes;
   json["collectives"] = ListJson(report.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(report.stalls, &StallJson);
+  if (report.kernels.num_ranks > 0) json["kernels"] = KernelsJson(report.kernels);
   json["markers"] = ListJson(report.markers, &MarkerJson);
   json["errors"] = ListJson(report.errors, &MarkerJson);
   json["unfinished"] = report.unfinished;

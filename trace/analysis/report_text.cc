@@ -268,8 +268,8 @@ std::string DroppedText(const Report& report) {
 
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
-         StallsText(report) + CollectivesText(report) + MemoryText(report) + MarkersText(report) +
-         ClocksText(report) + DroppedText(report);
+         StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
+         MemoryText(report) + MarkersText(report) + ClocksText(report) + DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

@@ -93,7 +93,7 @@ class FinishedTrace final : public LiveTrace {
     builder.Add(tables);
     const Status status = LoadInto(&builder);
     if (stopping_) return;
-    builder.SortOpRuns();
+    builder.SortById();
     // What could be read is shown, with the error.
     SnapshotPtr snapshot = builder.Publish(State());
     {

@@ -24,6 +24,13 @@ constexpr std::array<std::string_view, 9> kOpClasses = {
 constexpr std::array<std::string_view, 4> kClockMethods = {"reference", "collectives",
                                                            "time_of_day", "unknown"};
 
+constexpr std::array<std::string_view, 6> kSpanCategories = {"compute", "communication", "copy",
+                                                             "host",    "optimizer",     "wait"};
+constexpr std::array<std::string_view, 7> kGpuWorkKinds = {
+    "kernel", "copy_to_device", "copy_to_host", "copy_on_device", "copy_to_peer", "copy", "set"};
+constexpr std::array<std::string_view, 3> kGpuTimes = {"measured", "lost", "unfinished"};
+constexpr std::array<std::string_view, 4> kChannelKinds = {"compute", "copy", "decompression", ""};
+
 template <typename Enum, size_t N>
 std::optional<Enum> Parse(const std::array<std::string_view, N>& words, std::string_view text) {
   const auto found = std::find(words.begin(), words.end(), text);
@@ -45,6 +52,19 @@ std::optional<BlockingKind> ParseBlockingKind(std::string_view text) {
 }
 std::optional<MemoryCategory> ParseMemoryCategory(std::string_view text) {
   return Parse<MemoryCategory>(kMemoryCategories, text);
+}
+
+std::optional<SpanCategory> ParseSpanCategory(std::string_view text) {
+  return Parse<SpanCategory>(kSpanCategories, text);
+}
+std::optional<GpuWorkKind> ParseGpuWorkKind(std::string_view text) {
+  return Parse<GpuWorkKind>(kGpuWorkKinds, text);
+}
+std::optional<GpuTimes> ParseGpuTimes(std::string_view text) {
+  return Parse<GpuTimes>(kGpuTimes, text);
+}
+std::optional<ChannelKind> ParseChannelKind(std::string_view text) {
+  return Parse<ChannelKind>(kChannelKinds, text);
 }
 
 OpClass OpClassOf(std::string_view kind, Category category) {
@@ -73,6 +93,7 @@ std::string_view Name(MemoryCategory category) {
   return kMemoryCategories[static_cast<size_t>(category)];
 }
 std::string_view Name(OpClass op_class) { return kOpClasses[static_cast<size_t>(op_class)]; }
+std::string_view Name(GpuWorkKind kind) { return kGpuWorkKinds[static_cast<size_t>(kind)]; }
 std::string_view Name(ClockMethod method) { return kClockMethods[static_cast<size_t>(method)]; }
 
 }  // namespace shardscope::query

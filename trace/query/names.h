@@ -14,6 +14,11 @@ std::optional<Truth> ParseTruth(std::string_view text);
 std::optional<BlockingKind> ParseBlockingKind(std::string_view text);
 std::optional<MemoryCategory> ParseMemoryCategory(std::string_view text);
 
+std::optional<SpanCategory> ParseSpanCategory(std::string_view text);
+std::optional<GpuWorkKind> ParseGpuWorkKind(std::string_view text);
+std::optional<GpuTimes> ParseGpuTimes(std::string_view text);
+std::optional<ChannelKind> ParseChannelKind(std::string_view text);
+
 // What an op of this kind and category is drawn as.
 OpClass OpClassOf(std::string_view kind, Category category);
 
@@ -25,5 +30,6 @@ std::string_view Name(BlockingKind kind);
 std::string_view Name(MemoryCategory category);
 std::string_view Name(OpClass op_class);
 std::string_view Name(ClockMethod method);
+std::string_view Name(GpuWorkKind kind);
 
 }  // namespace shardscope::query

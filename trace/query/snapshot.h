@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/query/gpu.h"
 #include "trace/query/row_list.h"
 
 namespace shardscope::query {
@@ -187,6 +188,10 @@ struct RankRows {
   RowList<Step> steps;
   RowList<Collective> collectives;
   RowList<MemoryEvent> memory;
+  RowList<Span> spans;        // but those of gpu_work and nccl
+  RowList<GpuWork> gpu_work;  // nearly in the order of their starts on each track
+  RowList<NcclOperation> nccl;
+  RowList<MemorySegment> segments;  // of the GPU's own memory
 };
 
 // Of a Snapshot with only some rows: larger than that of any complete one.
@@ -210,6 +215,8 @@ struct Snapshot {
   int64_t end_ns = 0;      // largest time of any row
   std::vector<Track> tracks;
   std::vector<std::string> communicators;
+  std::vector<GpuStream> gpu_streams;
+  RowList<std::string> names;  // of spans, kernels and NCCL's functions
   std::map<int64_t, Schedule> schedules;
   std::map<int64_t, PlanOp> plan_ops;
   std::vector<RankRows> ranks;  // ascending rank

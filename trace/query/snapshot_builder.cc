@@ -24,6 +24,14 @@ bool FitsInt32(int64_t value) {
 
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
 
+template <typename Row>
+void SortRows(RowList<Row>* rows) {
+  std::vector<Row> sorted(rows->begin(), rows->end());
+  std::sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) { return a.id < b.id; });
+  *rows = {};
+  for (const Row& row : sorted) rows->Append(row);
+}
+
 // Differences of times must not overflow: a file may claim anything.
 bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
 
@@ -214,20 +222,23 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddSteps(batch);
   AddCollectives(batch);
   AddMemory(batch);
+  gpu_rows_.Add(batch, &current_, Hooks());
 }
 
 // A file read track by track breaks the order where one track's ops ended in another order than
 // they began.
-void SnapshotBuilder::SortOpRuns() {
-  if (op_runs_sorted_) return;
-  op_runs_sorted_ = true;
+void SnapshotBuilder::SortById() {
   for (RankRows& rows : current_.ranks) {
-    std::vector<OpRun> sorted(rows.op_runs.begin(), rows.op_runs.end());
-    std::sort(sorted.begin(), sorted.end(),
-              [](const OpRun& a, const OpRun& b) { return a.id < b.id; });
-    rows.op_runs = {};
-    for (const OpRun& run : sorted) rows.op_runs.Append(run);
+    if (!op_runs_sorted_) SortRows(&rows.op_runs);
+    SortRows(&rows.spans);
   }
+  op_runs_sorted_ = true;
+}
+
+GpuRows::Hooks SnapshotBuilder::Hooks() {
+  return {[this](int64_t rank) { return RowsOfRank(rank); },
+          [this](std::string_view name) { return Communicator(name); },
+          [this](int64_t from_ns, int64_t to_ns) { Extend(from_ns, to_ns); }, [this] { Refuse(); }};
 }
 
 SnapshotPtr SnapshotBuilder::PublishLoading(store::SourceState state) {
@@ -244,6 +255,7 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
                        ? (finishing ? TraceState::kFinishing : TraceState::kLive)
                    : state == store::SourceState::kCut ? TraceState::kCut
                                                        : TraceState::kFinished;
+  if (state != store::SourceState::kLive) gpu_rows_.End(Hooks());
   auto snapshot = std::make_shared<Snapshot>(current_);
   if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {
     snapshot->capabilities.push_back(*clocks);

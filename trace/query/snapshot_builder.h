@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "trace/query/gpu_rows.h"
 #include "trace/query/snapshot.h"
 #include "trace/store/row_io.h"
 #include "trace/store/source.h"
@@ -24,9 +25,9 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  // Puts every rank's op runs in the order of their ids, which whoever looks for one relies on:
-  // after rows were added in another order. Only before the first Publish().
-  void SortOpRuns();
+  // Puts every rank's op runs and spans in the order of their ids, which whoever looks for one
+  // relies on: after rows were added in another order. Only before the first Publish().
+  void SortById();
 
   // Tells times of rows that are not added.
   void Extend(int64_t from_ns, int64_t to_ns);
@@ -41,12 +42,14 @@ class SnapshotBuilder {
   RankRows* RowsOfRank(int64_t rank);
   int32_t Communicator(std::string_view name);
   void Refuse() { ++refused_; }
+  GpuRows::Hooks Hooks();
 
   Snapshot current_;
   std::map<std::string, int32_t, std::less<>> communicator_index_;
   bool has_time_ = false;
   int64_t refused_ = 0;
   bool op_runs_sorted_ = true;  // every rank's by id
+  GpuRows gpu_rows_;
 };
 
 }  // namespace shardscope::query

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "ui/shell/shell.h"
+#include "ui/timeline/work_facts.h"
 
 namespace shardscope::shell {
 namespace {
@@ -58,16 +59,29 @@ struct Dispatcher {
     }
     selection = {command.op_run, command.rank, {}};
   }
+  void operator()(const ui::SelectSpan& command) const {
+    shell.context_.selection = {-1, command.rank, {}, command.span};
+  }
+  void Fit(int64_t start_ns, int64_t end_ns) const {
+    const int64_t room =
+        std::llround(static_cast<double>(std::max<int64_t>(end_ns - start_ns, 1)) * kFitMargin);
+    (*this)(ui::SetView{start_ns - room, end_ns + room});
+  }
   void operator()(const ui::FitSelection&) const {
     const ui::Selection& selection = shell.context_.selection;
-    if (!shell.context_.snapshot || selection.op_run < 0) return;
+    if (!shell.context_.snapshot) return;
+    if (selection.span >= 0) {
+      const timeline::WorkFacts facts = timeline::WorkFactsOf(
+          *shell.context_.snapshot, *shell.context_.index, selection.rank, selection.span);
+      if (facts.kind != timeline::WorkFacts::Kind::kNothing) Fit(facts.start_ns(), facts.end_ns());
+      return;
+    }
+    if (selection.op_run < 0) return;
     const query::RankRows* rows = shell.context_.snapshot->FindRank(selection.rank);
     if (rows == nullptr) return;
     for (const query::OpRun& run : rows->op_runs) {
       if (run.id != selection.op_run) continue;
-      const int64_t room = std::llround(
-          static_cast<double>(std::max<int64_t>(run.ended_ns - run.started_ns, 1)) * kFitMargin);
-      (*this)(ui::SetView{run.started_ns - room, run.ended_ns + room});
+      Fit(run.started_ns, run.ended_ns);
       return;
     }
   }

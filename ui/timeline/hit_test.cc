@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ui/timeline/geometry.h"
+#include "ui/timeline/lane.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -71,13 +72,19 @@ Hit HitTest(const RunIndex& index, const Layout& layout, const Axis& axis, float
   if (rank == nullptr) return hit;
   hit.rank = lane->rank;
   hit.lane = lane->kind;
+  hit.track = lane->track;
   const int64_t time_ns = axis.Ns(x);
   const auto reach_ns = static_cast<int64_t>(axis.ns_per_pixel() * static_cast<double>(kReach));
   if (lane->kind == LaneKind::kExposed) {
     HitExposed(*rank, time_ns, reach_ns, &hit);
     return hit;
   }
+  if (lane->kind == LaneKind::kStream || lane->kind == LaneKind::kThread) {
+    HitSpan(ColumnOf(*rank, *lane), axis, x, &hit);
+    return hit;
+  }
   const bool folded = lane->kind == LaneKind::kFolded;
+  if (folded && rank->column(LaneKind::kCompute).empty()) return hit;
   if (folded && HitExposed(*rank, time_ns, 0, &hit)) return hit;
   const SpanColumn& column = rank->column(folded ? LaneKind::kCompute : lane->kind);
   const size_t inside = column.Nearest(time_ns, 0);

@@ -14,7 +14,8 @@ struct Hit {
   Kind kind = Kind::kNothing;
   int32_t rank = 0;
   LaneKind lane = LaneKind::kHost;
-  uint32_t row = kNoRow;  // of RankRows::op_runs, for a span
+  uint16_t track = 0;     // Lane::track, for streams and threads
+  uint32_t row = kNoRow;  // of RankRows::op_runs, gpu_work or spans, by the lane; for a span
   uint32_t stall = 0;     // of RankIndex::stalls, for a stall
   uint32_t count = 1;     // spans that share these pixels; > 1: zoom in to tell them apart
   Range range;            // of the span, the stall, the exposed part or all `count` spans

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "ui/timeline/geometry.h"
 
@@ -30,13 +31,16 @@ OpClass ClassOfSlot(LaneKind kind, size_t slot) {
       return OpClass::kCopy;
     case LaneKind::kCompute:
     case LaneKind::kFolded:
+    case LaneKind::kStream:
+    case LaneKind::kThread:
       break;
   }
   return OpClass::kForward;
 }
 
 // One column's look: the class that fills most, and how much of the column is busy.
-DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind kind) {
+DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind kind,
+                  OpClass first_class) {
   size_t dominant = 0;
   float total = exposed;
   for (size_t slot = 0; slot < kNumSlots; ++slot) {
@@ -44,7 +48,7 @@ DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind
     if (busy[slot] > busy[dominant]) dominant = slot;
   }
   DensityRun run;
-  run.op_class = ClassOfSlot(kind, dominant);
+  run.op_class = dominant == 0 ? first_class : ClassOfSlot(kind, dominant);
   run.exposed = kind == LaneKind::kExposed || exposed > busy[dominant];
   const float share = std::min(total / column_ns, 1.0F);
   run.level = share <= 0.002F ? uint8_t{0}
@@ -53,8 +57,9 @@ DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind
   return run;
 }
 
-void MakeRuns(const SpanColumn& column, const SpanColumn* exposed, LaneKind kind, const Axis& axis,
-              std::vector<DensityRun>* runs) {
+// `first_class`: what spans of the first slot are drawn as.
+void MakeRuns(const SpanColumn& column, const SpanColumn* exposed, LaneKind kind,
+              OpClass first_class, const Axis& axis, std::vector<DensityRun>* runs) {
   const auto column_ns = static_cast<float>(axis.ns_per_pixel());
   const int num_columns = static_cast<int>(axis.width());  // WindowAxis() is whole pixels wide
   const std::vector<SlotBusy> busy = column.density().Columns(axis.range(), num_columns);
@@ -67,7 +72,7 @@ void MakeRuns(const SpanColumn& column, const SpanColumn* exposed, LaneKind kind
     const float x1 = x0 + 1;
     const auto at = static_cast<size_t>(pixel);
     const float exposed_ns = exposed == nullptr ? 0 : exposed_busy[at][0];
-    DensityRun run = LookOf(busy[at], exposed_ns, column_ns, kind);
+    DensityRun run = LookOf(busy[at], exposed_ns, column_ns, kind, first_class);
     if (run.level == 0) continue;
     run.x0 = x0;
     run.x1 = x1;
@@ -100,8 +105,16 @@ bool Fold(const SpanBox& box, std::vector<SpanBox>* boxes) {
   return true;
 }
 
-void MakeBoxes(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
-               const SpanColumn& column, const Axis& axis, std::vector<SpanBox>* boxes) {
+bool IsCollective(OpClass op_class) {
+  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
+         op_class == OpClass::kAllReduce;
+}
+
+// Finds truth and waiting part of a span that has a box of its own.
+using WaitOf = std::function<void(const Span&, SpanBox*)>;
+
+void MakeBoxes(const SpanColumn& column, const Axis& axis, const WaitOf& wait_of,
+               std::vector<SpanBox>* boxes) {
   const int64_t from_ns = axis.range().start_ns;
   const size_t last = column.FirstStartingAt(axis.range().end_ns);
   for (size_t at = column.FirstTouching(from_ns - 1); at < last; ++at) {
@@ -116,14 +129,7 @@ void MakeBoxes(const RunIndex& index, const query::RankRows& rows, const RankInd
     box.shade = span.shade;
     box.instant = span.instant;
     if (Fold(box, boxes)) continue;
-    if (const query::Collective* collective =
-            span.instant ? nullptr : index.CollectiveOf(rows, rank, span.row)) {
-      box.truth = collective->truth;
-      const Arrival* arrival = index.ArrivalOf(*collective);
-      if (arrival != nullptr && arrival->last_ns > span.start_ns) {
-        box.wait_x1 = axis.X(std::min(arrival->last_ns, span.end_ns));
-      }
-    }
+    if (!span.instant && wait_of) wait_of(span, &box);
     boxes->push_back(box);
   }
 }
@@ -173,6 +179,41 @@ bool DrawDense(const SpanColumn& column, const Axis& axis, bool was_dense) {
   return pixels_per_span < (was_dense ? kMinRectangle * kHysteresis : kMinRectangle);
 }
 
+const SpanColumn& ColumnOf(const RankIndex& rank, const Lane& lane) {
+  const auto& streams = rank.tracks.streams();
+  const auto& threads = rank.tracks.threads();
+  if (lane.kind == LaneKind::kStream) return streams[lane.track].levels.front();
+  if (lane.kind == LaneKind::kThread) return threads[lane.track].levels[lane.level];
+  if (lane.kind != LaneKind::kFolded) return rank.column(lane.kind);
+  const SpanColumn& compute = rank.column(LaneKind::kCompute);
+  if (!compute.empty() || rank.tracks.empty()) return compute;
+  return streams.empty() ? threads.front().levels.back() : streams.front().levels.front();
+}
+
+LaneDraw PreprocessTrack(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
+                         const Lane& lane, const Axis& axis, bool was_dense) {
+  LaneDraw draw;
+  const SpanColumn& column = ColumnOf(rank, lane);
+  draw.dense = DrawDense(column, axis, was_dense);
+  if (draw.dense) {
+    const auto& lanes =
+        lane.kind == LaneKind::kThread ? rank.tracks.threads() : rank.tracks.streams();
+    const OpClass first_class =
+        lane.track < lanes.size() ? lanes[lane.track].op_class : OpClass::kHost;
+    MakeRuns(column, nullptr, lane.kind, first_class, axis, &draw.runs);
+    return draw;
+  }
+  const WaitOf wait = [&](const Span& span, SpanBox* box) {
+    if (!IsCollective(span.op_class)) return;
+    const Arrival* arrival = index.ArrivalOfWork(rows, rank, span.row);
+    if (arrival != nullptr && arrival->last_ns > span.start_ns) {
+      box->wait_x1 = axis.X(std::min(arrival->last_ns, span.end_ns));
+    }
+  };
+  MakeBoxes(column, axis, lane.kind == LaneKind::kStream ? wait : WaitOf(), &draw.boxes);
+  return draw;
+}
+
 LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
                     LaneKind kind, const Axis& axis, bool was_dense) {
   LaneDraw draw;
@@ -181,13 +222,22 @@ LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const Ra
   const SpanColumn& exposed = rank.column(LaneKind::kExposed);
   draw.dense = DrawDense(column, axis, was_dense);
   if (draw.dense) {
-    MakeRuns(column, folded ? &exposed : nullptr, kind, axis, &draw.runs);
+    MakeRuns(column, folded ? &exposed : nullptr, kind, ClassOfSlot(kind, 0), axis, &draw.runs);
     return draw;
   }
-  if (kind != LaneKind::kExposed) MakeBoxes(index, rows, rank, column, axis, &draw.boxes);
+  const WaitOf wait = [&](const Span& span, SpanBox* box) {
+    const query::Collective* collective = index.CollectiveOf(rows, rank, span.row);
+    if (collective == nullptr) return;
+    box->truth = collective->truth;
+    const Arrival* arrival = index.ArrivalOf(*collective);
+    if (arrival != nullptr && arrival->last_ns > span.start_ns) {
+      box->wait_x1 = axis.X(std::min(arrival->last_ns, span.end_ns));
+    }
+  };
+  if (kind != LaneKind::kExposed) MakeBoxes(column, axis, wait, &draw.boxes);
   if (kind == LaneKind::kAllGather) {
     const SpanColumn& copies = rank.column(LaneKind::kCopy);
-    if (!DrawDense(copies, axis, false)) MakeBoxes(index, rows, rank, copies, axis, &draw.strip);
+    if (!DrawDense(copies, axis, false)) MakeBoxes(copies, axis, wait, &draw.strip);
   }
   if (kind == LaneKind::kCompute) MakeStalls(rank, axis, &draw.gaps);
   if (folded || kind == LaneKind::kExposed) MakeExposed(rank, axis, &draw.gaps);

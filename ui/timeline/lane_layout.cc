@@ -20,6 +20,10 @@ float HeightOf(LaneKind kind) {
       return ui::kCommunicationLaneHeight;
     case LaneKind::kExposed:
       return ui::kExposedLaneHeight;
+    case LaneKind::kStream:
+      return ui::kStreamLaneHeight;
+    case LaneKind::kThread:
+      return ui::kThreadLaneHeight;
     case LaneKind::kCopy:
     case LaneKind::kFolded:
       break;
@@ -27,13 +31,53 @@ float HeightOf(LaneKind kind) {
   return ui::kFoldedRankHeight;
 }
 
-std::vector<LaneKind> KindsOf(const RankLanes& rank, bool folded) {
-  if (folded) return {LaneKind::kFolded};
-  std::vector<LaneKind> kinds = {LaneKind::kHost, LaneKind::kCompute};
-  if (rank.all_gather) kinds.push_back(LaneKind::kAllGather);
-  kinds.push_back(LaneKind::kReduceScatter);
-  kinds.push_back(LaneKind::kExposed);
-  return kinds;
+Lane LaneOfKind(LaneKind kind) {
+  Lane lane;
+  lane.kind = kind;
+  return lane;
+}
+
+void AddOps(const RankLanes& rank, std::vector<Lane>* lanes) {
+  lanes->push_back(LaneOfKind(LaneKind::kHost));
+  lanes->push_back(LaneOfKind(LaneKind::kCompute));
+  if (rank.all_gather) lanes->push_back(LaneOfKind(LaneKind::kAllGather));
+  lanes->push_back(LaneOfKind(LaneKind::kReduceScatter));
+  lanes->push_back(LaneOfKind(LaneKind::kExposed));
+}
+
+void AddStreams(const RankLanes& rank, std::vector<Lane>* lanes) {
+  for (int stream = 0; stream < rank.num_streams; ++stream) {
+    lanes->push_back(LaneOfKind(LaneKind::kStream));
+    lanes->back().track = static_cast<uint16_t>(stream);
+  }
+}
+
+// Outer ranges above the inner ones.
+void AddThreads(const RankLanes& rank, std::vector<Lane>* lanes) {
+  for (size_t thread = 0; thread < rank.thread_levels.size(); ++thread) {
+    for (int level = rank.thread_levels[thread]; level-- > 0;) {
+      lanes->push_back(LaneOfKind(LaneKind::kThread));
+      lanes->back().track = static_cast<uint16_t>(thread);
+      lanes->back().level = static_cast<uint16_t>(level);
+    }
+  }
+}
+
+// From the top. The threads of a recorded program launch what its streams do; under a Schedule the
+// host lane says that, and the ranges of libraries come last.
+std::vector<Lane> LanesOf(const RankLanes& rank, bool folded) {
+  if (folded) return {LaneOfKind(LaneKind::kFolded)};
+  std::vector<Lane> lanes;
+  if (rank.ops) AddOps(rank, &lanes);
+  if (!rank.ops) AddThreads(rank, &lanes);
+  AddStreams(rank, &lanes);
+  if (rank.ops) AddThreads(rank, &lanes);
+  return lanes;
+}
+
+// Levels of one thread nearly touch.
+bool SameThread(const Lane& a, const Lane& b) {
+  return a.kind == LaneKind::kThread && b.kind == LaneKind::kThread && a.track == b.track;
 }
 
 }  // namespace
@@ -66,9 +110,14 @@ Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& 
     block.y = y;
     block.first_lane = layout.lanes.size();
     y += kRankPadding * scale;
-    for (const LaneKind kind : KindsOf(rank, block.folded)) {
-      layout.lanes.push_back({kind, rank.rank, y, HeightOf(kind) * scale});
-      y += (HeightOf(kind) + ui::kLaneGap) * scale;
+    for (Lane lane : LanesOf(rank, block.folded)) {
+      const bool first = layout.lanes.size() == block.first_lane;
+      if (!first && SameThread(layout.lanes.back(), lane)) y -= (ui::kLaneGap - 1) * scale;
+      lane.rank = rank.rank;
+      lane.y = y;
+      lane.height = HeightOf(lane.kind) * scale;
+      layout.lanes.push_back(lane);
+      y += (HeightOf(lane.kind) + ui::kLaneGap) * scale;
     }
     y += (kRankPadding - ui::kLaneGap) * scale;
     block.num_lanes = layout.lanes.size() - block.first_lane;

@@ -19,8 +19,10 @@ enum class LaneKind : uint8_t {
   kReduceScatter,  // and all-reduces: rare beside reduce-scatters, alone without sharding
   kExposed,        // communication that nothing hid
   kFolded,         // a whole rank in one strip: compute and, over it, exposed communication
+  kStream,         // what the GPU did on one stream
+  kThread,         // one level of the nested ranges that a thread marked
 };
-inline constexpr int kNumColumns = 6;  // kinds that have spans of their own: all but kFolded
+inline constexpr int kNumColumns = 6;  // kinds before kFolded: one column of spans each
 
 LaneKind LaneOf(query::TrackRole role);
 
@@ -29,6 +31,8 @@ struct Lane {
   int32_t rank = 0;
   float y = 0;  // of its top, from the top of the first rank
   float height = 0;
+  uint16_t track = 0;  // kStream: of TrackIndex::streams(); kThread: of threads()
+  uint16_t level = 0;  // kThread: of TrackLane::levels
 };
 
 struct RankBlock {
@@ -50,6 +54,9 @@ struct Layout {
 struct RankLanes {
   int32_t rank = 0;
   bool all_gather = true;
+  bool ops = true;  // else only what a recorded program marked and its GPU did
+  int num_streams = 0;
+  std::vector<int> thread_levels{};  // of each thread that marked ranges
 };
 
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "trace/analysis/breakdown.h"
 
@@ -103,7 +104,12 @@ uint32_t FindRow(const query::RankRows& rows, int64_t id) {
 bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
   const bool other_run = snapshot.run_folder != run_folder_ || snapshot.generation < generation_ ||
                          ranks_.size() > snapshot.ranks.size();
-  if (other_run) Reset(snapshot);
+  // A rank that comes late may stand before others.
+  bool moved = false;
+  for (size_t at = 0; !other_run && at < ranks_.size(); ++at) {
+    moved = moved || ranks_[at].rank != snapshot.ranks[at].rank;
+  }
+  if (other_run || moved) Reset(snapshot);
   if (generation_ == snapshot.generation && version_ > 0) return true;
   LearnPlan(snapshot);
   size_t taken = 0;
@@ -111,7 +117,7 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
   for (size_t at = 0; at < snapshot.ranks.size(); ++at) {
     const query::RankRows& rows = snapshot.ranks[at];
     if (at == ranks_.size()) {
-      ranks_.emplace_back().rank = rows.rank;
+      ranks_.emplace_back(rows.rank);
       consumed_.emplace_back();
     }
     Consumed& consumed = consumed_[at];
@@ -123,6 +129,14 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
     }
     complete = complete && consumed.op_runs == rows.op_runs.size();
     TakeCollectives(rows, &ranks_[at], &consumed);
+    taken += ranks_[at].tracks.Advance(snapshot, rows, look_of_plan_op_, max_rows - taken);
+    complete = complete && ranks_[at].tracks.Complete(rows);
+    TakeNccl(snapshot, rows, &ranks_[at], &consumed);
+    analysis::MemoryTimeline& memory = ranks_[at].memory;
+    const size_t num_before = memory.size();
+    if (taken < max_rows) memory.Advance(snapshot, max_rows - taken);
+    taken += memory.size() - num_before;
+    complete = complete && memory.size() == rows.memory.size();
   }
   ++version_;
   if (!complete) return false;
@@ -174,14 +188,90 @@ bool RunIndex::TakeCollective(const query::RankRows& rows, uint32_t row, RankInd
   const uint32_t op_row = FindRow(rows, collective.op_run);
   if (op_row == kNoRow || op_row >= rank->collective_of_row.size()) return false;
   rank->collective_of_row[op_row] = row;
-  Arrival& arrival = arrivals_[ArrivalKey(collective)];
-  const int64_t arrived_ns = rows.op_runs[op_row].started_ns;
+  Arrive(ArrivalKey(collective.communicator, collective.sequence), rows.op_runs[op_row].started_ns,
+         rows.rank);
+  return true;
+}
+
+void RunIndex::Arrive(uint64_t key, int64_t arrived_ns, int32_t rank) {
+  Arrival& arrival = arrivals_[key];
   ++arrival.num_ranks;
   if (arrived_ns > arrival.last_ns) {
     arrival.last_ns = arrived_ns;
-    arrival.last_rank = rows.rank;
+    arrival.last_rank = rank;
   }
-  return true;
+}
+
+// Kernels of a recorded program belong to the NCCL operation whose launch they were launched in.
+bool RunIndex::TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankIndex* rank) {
+  const query::GpuWork& work = rows.gpu_work[row];
+  // Operations come in the order of their launches, but for some of other threads.
+  constexpr ptrdiff_t kOutOfOrder = 64;
+  const auto after = std::partition_point(
+      rows.nccl.begin(), rows.nccl.end(), [&work](const query::NcclOperation& operation) {
+        return operation.launch_start_ns <= work.launch_start_ns;
+      });
+  auto operation = after + std::min<ptrdiff_t>(rows.nccl.end() - after, kOutOfOrder);
+  const auto first = after - std::min<ptrdiff_t>(after - rows.nccl.begin(), kOutOfOrder);
+  while (operation != first) {
+    --operation;
+    if (operation->launch_track != work.launch_track) continue;
+    if (work.launch_start_ns < operation->launch_start_ns ||
+        work.launch_start_ns > operation->launch_end_ns) {
+      continue;
+    }
+    rank->nccl_of_work[row] = static_cast<uint32_t>(operation - rows.nccl.begin());
+    if (operation->sequence >= 0) {
+      Arrive(ArrivalKey(operation->communicator, operation->sequence), work.start_ns, rows.rank);
+    }
+    return true;
+  }
+  return false;
+}
+
+void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
+                        RankIndex* rank, Consumed* consumed) {
+  if (rows.nccl.empty() && snapshot.state == query::TraceState::kFinished) return;
+  std::vector<uint32_t> early = std::exchange(consumed->early_work, {});
+  for (; consumed->gpu_work < rows.gpu_work.size(); ++consumed->gpu_work) {
+    const query::GpuWork& work = rows.gpu_work[consumed->gpu_work];
+    const bool foreign = work.plan_op < 0 && work.category == query::SpanCategory::kCommunication;
+    if (foreign) early.push_back(static_cast<uint32_t>(consumed->gpu_work));
+  }
+  for (const uint32_t row : early) {
+    if (!TakeNcclKernel(rows, row, rank) && query::MayGrow(snapshot.state)) {
+      consumed->early_work.push_back(row);
+    }
+  }
+}
+
+uint32_t RunIndex::OpRunOf(const query::RankRows& rows, const RankIndex& rank,
+                           const query::GpuWork& work) {
+  if (work.plan_op < 0) return kNoRow;
+  for (const SpanColumn& column : rank.columns) {
+    if (&column == &rank.column(LaneKind::kExposed)) continue;  // of no op
+    const size_t last = column.FirstStartingAt(work.end_ns + 1);
+    for (size_t at = column.FirstTouching(work.start_ns - 1); at < last; ++at) {
+      if (column[at].instant) continue;
+      const query::OpRun& run = rows.op_runs[column[at].row];
+      if (run.plan_op == work.plan_op && run.step == work.step) return column[at].row;
+    }
+  }
+  return kNoRow;
+}
+
+const Arrival* RunIndex::ArrivalOfWork(const query::RankRows& rows, const RankIndex& rank,
+                                       uint32_t row) const {
+  const auto nccl = rank.nccl_of_work.find(row);
+  if (nccl != rank.nccl_of_work.end()) {
+    const query::NcclOperation& operation = rows.nccl[nccl->second];
+    const auto found = arrivals_.find(ArrivalKey(operation.communicator, operation.sequence));
+    return found == arrivals_.end() ? nullptr : &found->second;
+  }
+  const uint32_t op_row = OpRunOf(rows, rank, rows.gpu_work[row]);
+  const query::Collective* collective =
+      op_row == kNoRow ? nullptr : CollectiveOf(rows, rank, op_row);
+  return collective == nullptr ? nullptr : ArrivalOf(*collective);
 }
 
 void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed) {
@@ -282,7 +372,16 @@ const RankIndex* RunIndex::Find(int32_t rank) const {
 std::vector<RankLanes> RunIndex::LanesOfRanks() const {
   std::vector<RankLanes> lanes;
   for (const RankIndex& rank : ranks_) {
-    lanes.push_back({rank.rank, rank.has_all_gather || !rank.has_all_reduce});
+    const bool has_ops = std::any_of(rank.columns.begin(), rank.columns.end(),
+                                     [](const SpanColumn& column) { return !column.empty(); });
+    RankLanes& of_rank = lanes.emplace_back();
+    of_rank.rank = rank.rank;
+    of_rank.all_gather = rank.has_all_gather || !rank.has_all_reduce;
+    of_rank.ops = has_ops || rank.tracks.empty();
+    of_rank.num_streams = static_cast<int>(rank.tracks.streams().size());
+    for (const TrackLane& thread : rank.tracks.threads()) {
+      of_rank.thread_levels.push_back(static_cast<int>(thread.levels.size()));
+    }
   }
   return lanes;
 }
@@ -294,7 +393,7 @@ const query::Collective* RunIndex::CollectiveOf(const query::RankRows& rows, con
 }
 
 const Arrival* RunIndex::ArrivalOf(const query::Collective& collective) const {
-  const auto found = arrivals_.find(ArrivalKey(collective));
+  const auto found = arrivals_.find(ArrivalKey(collective.communicator, collective.sequence));
   return found == arrivals_.end() ? nullptr : &found->second;
 }
 

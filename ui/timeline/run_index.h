@@ -1,6 +1,6 @@
 // RunIndex: the rows of a run arranged for drawing: per rank and lane a sorted column of spans,
-// arrivals of collectives across ranks, stalls. Grows with each Snapshot by what is new; no ImGui,
-// one thread.
+// live memory over time; arrivals of collectives across ranks, stalls. Grows with each Snapshot by
+// what is new; no ImGui, one thread.
 #pragma once
 
 #include <array>
@@ -13,9 +13,11 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/memory_timeline.h"
 #include "trace/query/snapshot.h"
 #include "ui/timeline/lane_layout.h"
 #include "ui/timeline/span_column.h"
+#include "ui/timeline/track_index.h"
 
 namespace shardscope::timeline {
 
@@ -29,6 +31,9 @@ struct Arrival {
 };
 
 struct RankIndex {
+  explicit RankIndex(int32_t of_rank)
+      : rank(of_rank), memory(of_rank, analysis::Ledger::kExecution) {}
+
   int32_t rank = 0;
   std::array<SpanColumn, kNumColumns> columns;  // indexed by LaneKind
   std::vector<analysis::Stall> stalls;          // of FindStalls(), ascending start
@@ -36,6 +41,10 @@ struct RankIndex {
   // in the column.
   std::vector<analysis::Interval> exposed_tail;
   std::vector<uint32_t> collective_of_row;  // op run row -> row of RankRows::collectives
+  analysis::MemoryTimeline memory;          // really live
+
+  TrackIndex tracks;  // streams of its GPU, threads that mark ranges
+  std::unordered_map<uint32_t, uint32_t> nccl_of_work;  // row of gpu_work -> row of nccl
 
   bool has_all_gather = false;
   bool has_reduce_scatter = false;
@@ -70,6 +79,14 @@ class RunIndex {
   // nullptr if no rank arrived yet.
   const Arrival* ArrivalOf(const query::Collective& collective) const;
 
+  // The collective that this row of gpu_work is the kernel of: when its last rank arrived. nullptr
+  // if it is none, or none is known.
+  const Arrival* ArrivalOfWork(const query::RankRows& rows, const RankIndex& rank,
+                               uint32_t row) const;
+  // Row of the op run that this work was launched for; kNoRow if that is not known.
+  static uint32_t OpRunOf(const query::RankRows& rows, const RankIndex& rank,
+                          const query::GpuWork& work);
+
   // The stall of this rank that contains `time_ns`; nullptr if none.
   static const analysis::Stall* StallAt(const RankIndex& rank, int64_t time_ns);
 
@@ -78,6 +95,8 @@ class RunIndex {
     size_t op_runs = 0;
     size_t collectives = 0;
     std::vector<uint32_t> early_collectives;  // their op run row has not come yet
+    size_t gpu_work = 0;                      // looked at for NCCL's kernels
+    std::vector<uint32_t> early_work;         // NCCL's row for these has not come yet
     int64_t exposed_until_ns = INT64_MIN;
   };
   // Stalls of kStallBlock steps, of all ranks; good for this generation only if later rows may
@@ -92,14 +111,17 @@ class RunIndex {
   void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank);
   bool TakeCollective(const query::RankRows& rows, uint32_t row, RankIndex* rank);
   void TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed);
+  void TakeNccl(const query::Snapshot& snapshot, const query::RankRows& rows, RankIndex* rank,
+                Consumed* consumed);
+  bool TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankIndex* rank);
+  void Arrive(uint64_t key, int64_t arrived_ns, int32_t rank);
   void UpdateSettled(const query::Snapshot& snapshot);
   void ShowStalls(int32_t first_block, int32_t last_block);
   void UpdateExposed(int64_t settled_until_ns, size_t at);
   void LearnPlan(const query::Snapshot& snapshot);
 
-  static uint64_t ArrivalKey(const query::Collective& collective) {
-    return static_cast<uint64_t>(collective.communicator) << 48 ^
-           static_cast<uint64_t>(collective.sequence);
+  static uint64_t ArrivalKey(int32_t communicator, int64_t sequence) {
+    return static_cast<uint64_t>(communicator) << 48 ^ static_cast<uint64_t>(sequence);
   }
 
   std::string run_folder_;

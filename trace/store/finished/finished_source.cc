@@ -140,6 +140,11 @@ class FinishedSource::Others {
     SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->collectives_));
     SHARDSCOPE_RETURN_IF_ERROR(
         Start("ORDER BY rank, executed_ns, id", &others->reader_, &others->memory_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start("", &others->reader_, &others->work_));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        Start("ORDER BY track, start_ns, id", &others->reader_, &others->spans_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->nccl_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->segments_));
     return others;
   }
 
@@ -149,6 +154,10 @@ class FinishedSource::Others {
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&steps_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&collectives_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&memory_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&spans_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&work_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&nccl_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&segments_, &left, &batch));
     return batch;
   }
 
@@ -181,6 +190,10 @@ class FinishedSource::Others {
   std::unique_ptr<Cursor<schema::StepRow>> steps_;
   std::unique_ptr<Cursor<schema::CollectiveRow>> collectives_;
   std::unique_ptr<Cursor<schema::MemoryEventRow>> memory_;
+  std::unique_ptr<Cursor<schema::GpuWorkRow>> work_;
+  std::unique_ptr<Cursor<schema::SpanRow>> spans_;
+  std::unique_ptr<Cursor<schema::NcclOperationRow>> nccl_;
+  std::unique_ptr<Cursor<schema::MemorySegmentRow>> segments_;
 };
 
 FinishedSource::~FinishedSource() {

@@ -7,6 +7,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/panels/details/work_text.h"
 #include "ui/timeline/run_index.h"
 #include "ui/values.h"
 #include "ui/widgets/labels.h"
@@ -48,9 +49,14 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const Look look = widgets::LookOf(context);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  Update(context);
+  UpdateWork(context);
+  if (work_.kind == timeline::WorkFacts::Kind::kNothing) Update(context);
   UpdateSum(context);
-  if (!facts_.found) {
+  if (work_.kind != timeline::WorkFacts::Kind::kNothing) {
+    DrawWorkHeader(context, log);
+    DrawRows(context, log);
+    if (!meaning_.empty()) DrawMeaning(context, log);
+  } else if (!facts_.found) {
     const char* text = ui::Tr(context.language, ui::Text::kDetailsEmpty);
     log->Text("empty", text, widgets::EmptyState(look, text));
   } else {
@@ -62,6 +68,44 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   if (context.snapshot != nullptr && room.y > look.Px(120)) {
     DrawFooter(context, top.y + room.y - look.Px(14), log);
   }
+}
+
+void DetailsPanel::UpdateWork(const ui::Context& context) {
+  if (context.snapshot == nullptr || context.selection.span < 0) {
+    work_ = {};
+    return;
+  }
+  const query::Snapshot& snapshot = *context.snapshot;
+  const bool same = work_.kind != timeline::WorkFacts::Kind::kNothing &&
+                    run_folder_ == snapshot.run_folder && generation_ == snapshot.generation &&
+                    work_.id() == context.selection.span && work_.rank == context.selection.rank &&
+                    language_ == context.language;
+  if (same) return;
+  facts_ = {};
+  work_ = timeline::WorkFactsOf(snapshot, *context.index, context.selection.rank,
+                                context.selection.span);
+  rows_ = WorkRows(work_, context.language);
+  meaning_ = WorkMeaning(work_, context.language);
+  run_folder_ = snapshot.run_folder;
+  generation_ = snapshot.generation;
+  language_ = context.language;
+}
+
+void DetailsPanel::DrawWorkHeader(const ui::Context& context, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const widgets::TextStyle style{look.fonts.mono, kTitleSize, look.theme.ink.text};
+  const float width = ImGui::GetContentRegionAvail().x;
+  log->Text("title", work_.name,
+            widgets::DrawTextClipped(look, style, at, width, work_.short_name));
+  const std::string kind = WorkKindName(work_, context.language);
+  const ui::Box chip = widgets::DrawChip(look, {at.x, at.y + look.Px(26)}, kind, {});
+  log->Text("work_kind", kind, chip);
+  const std::string place = ui::TrFormat(context.language, ui::Text::kRankN, work_.rank);
+  widgets::ChipStyle plain;
+  plain.bold = false;
+  widgets::DrawChip(look, {chip.x1 + look.Px(6), chip.y0}, place, plain);
+  ImGui::SetCursorScreenPos({at.x, chip.y1 + look.Px(12)});
 }
 
 void DetailsPanel::Update(const ui::Context& context) {

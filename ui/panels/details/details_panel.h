@@ -10,6 +10,7 @@
 #include "ui/draw_log.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/timeline/facts.h"
+#include "ui/timeline/work_facts.h"
 
 namespace shardscope::panels {
 
@@ -21,6 +22,8 @@ class DetailsPanel {
  private:
   void Update(const ui::Context& context);
   void DrawHeader(const ui::Context& context, ui::DrawLog* log) const;
+  void UpdateWork(const ui::Context& context);
+  void DrawWorkHeader(const ui::Context& context, ui::DrawLog* log) const;
   void UpdateSum(const ui::Context& context);
   void DrawSum(const ui::Context& context, ui::DrawLog* log) const;
   void DrawRows(const ui::Context& context, ui::DrawLog* log) const;
@@ -33,6 +36,7 @@ class DetailsPanel {
   ui::Language language_ = ui::Language::kEnglish;
 
   timeline::OpFacts facts_;
+  timeline::WorkFacts work_;  // of the selection, if it is no op
   std::vector<DetailRow> rows_;
   std::string meaning_;
   std::vector<ui::SelectedOp> also_;  // Shift-click: what sum_ns_ has besides facts_

@@ -1,5 +1,6 @@
 #include "ui/panels/timeline/overlay.h"
 
+#include <fmt/format.h>
 #include <imgui.h>
 
 #include <algorithm>
@@ -87,11 +88,74 @@ void TimelineOverlay::Update(const ui::Context& context) {
 
 void TimelineOverlay::Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log) {
   ui::Box taken;
+  if (context.selection.span < 0) {
+    work_ = {};
+  } else {
+    const bool same =
+        work_.kind != timeline::WorkFacts::Kind::kNothing && work_.id() == context.selection.span &&
+        work_.rank == context.selection.rank && run_folder_ == context.snapshot->run_folder &&
+        generation_ == context.snapshot->generation;
+    if (!same) {
+      work_ = timeline::WorkFactsOf(*context.snapshot, frame.index, context.selection.rank,
+                                    context.selection.span);
+      run_folder_ = context.snapshot->run_folder;
+      generation_ = context.snapshot->generation;
+      facts_ = {};
+    }
+    DrawLaunch(context, frame, work_, log);
+  }
   if (context.selection.op_run >= 0) {
     Update(context);
     if (facts_.found && facts_.slack.found) taken = DrawArrow(context, frame, log);
   }
   if (context.headless) DrawStallCallout(context, frame, taken, log);
+}
+
+void TimelineOverlay::DrawLaunchOf(const ui::Context& context, const Frame& frame, int32_t rank,
+                                   uint32_t row, ui::DrawLog* log) const {
+  DrawLaunch(context, frame, timeline::FactsOfWork(*context.snapshot, frame.index, rank, row), log);
+}
+
+void TimelineOverlay::DrawLaunch(const ui::Context& context, const Frame& frame,
+                                 const timeline::WorkFacts& facts, ui::DrawLog* log) const {
+  if (facts.kind != timeline::WorkFacts::Kind::kWork || facts.launched_by.empty()) return;
+  const Look look = widgets::LookOf(context);
+  const timeline::RankIndex* rank = frame.index.Find(facts.rank);
+  if (rank == nullptr) return;
+  const Lane* from = nullptr;  // the thread's outermost ranges, else the host lane
+  const Lane* to = nullptr;
+  for (const Lane& lane : frame.layout.lanes) {
+    if (lane.rank != facts.rank) continue;
+    if (lane.kind == LaneKind::kHost && from == nullptr) from = &lane;
+    if (lane.kind == LaneKind::kThread &&
+        rank->tracks.threads()[lane.track].track == facts.work.launch_track &&
+        (from == nullptr || from->kind == LaneKind::kHost)) {
+      from = &lane;
+    }
+    if (lane.kind == LaneKind::kStream &&
+        rank->tracks.streams()[lane.track].track == facts.work.track) {
+      to = &lane;
+    }
+  }
+  if (from == nullptr || to == nullptr) return;
+  const float launch_x = frame.axis.X(facts.work.launch_start_ns);
+  const float start_x = frame.axis.X(facts.work.start_ns);
+  if (start_x < frame.axis.left() || launch_x > frame.axis.right()) return;
+  const float from_y = frame.origin + from->y + from->height / 2;
+  const float to_y = frame.origin + to->y + to->height / 2;
+  const float pull = std::max((start_x - launch_x) / 2, look.Px(8));
+  DrawCurve(look, {{launch_x, from_y},
+                   {launch_x, from_y + (to_y - from_y) * 0.6F},
+                   {start_x - pull, to_y},
+                   {start_x, to_y}});
+  DrawArrowHead(look, {start_x, to_y});
+  const int64_t delay_ns = facts.work.start_ns - facts.work.launch_start_ns;
+  log->Int(
+      fmt::format("launch:{}:{}", facts.rank, facts.work.id),
+      ui::TrFormat(context.language, ui::Text::kTimelineLaunched, ui::FormatDuration(delay_ns)),
+      delay_ns, "ns",
+      {std::min(launch_x, start_x), std::min(from_y, to_y), std::max(launch_x, start_x),
+       std::max(from_y, to_y)});
 }
 
 ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& frame,

@@ -11,6 +11,7 @@
 #include "ui/timeline/facts.h"
 #include "ui/timeline/lane_layout.h"
 #include "ui/timeline/run_index.h"
+#include "ui/timeline/work_facts.h"
 
 namespace shardscope::panels {
 
@@ -27,7 +28,13 @@ class TimelineOverlay {
   // hovers there.
   void Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log);
 
+  // From the call that launched it to the kernel in this row of gpu_work.
+  void DrawLaunchOf(const ui::Context& context, const Frame& frame, int32_t rank, uint32_t row,
+                    ui::DrawLog* log) const;
+
  private:
+  void DrawLaunch(const ui::Context& context, const Frame& frame, const timeline::WorkFacts& facts,
+                  ui::DrawLog* log) const;
   void Update(const ui::Context& context);
   ui::Box DrawArrow(const ui::Context& context, const Frame& frame, ui::DrawLog* log) const;
   void DrawStallCallout(const ui::Context& context, const Frame& frame, const ui::Box& taken,
@@ -35,7 +42,8 @@ class TimelineOverlay {
 
   std::string run_folder_;
   uint64_t generation_ = 0;
-  timeline::OpFacts facts_;  // of the selection
+  timeline::OpFacts facts_;   // of the selection
+  timeline::WorkFacts work_;  // of the selection, if it is no op
 };
 
 // "stall 28.0 ms before B block1".

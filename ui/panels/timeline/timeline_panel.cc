@@ -1,5 +1,6 @@
 #include "ui/panels/timeline/timeline_panel.h"
 
+#include <fmt/format.h>
 #include <imgui.h>
 
 #include <algorithm>
@@ -38,9 +39,16 @@ const char* NameOf(ui::Language language, LaneKind kind) {
       return ui::Tr(language, ui::Text::kExposed);
     case LaneKind::kCopy:
     case LaneKind::kFolded:
+    case LaneKind::kStream:
+    case LaneKind::kThread:
       break;
   }
   return "";
+}
+
+// That of the op lanes, which need not be what a rank without ops shows.
+const timeline::SpanColumn& OpColumnOf(const timeline::RankIndex& rank, LaneKind kind) {
+  return rank.column(kind == LaneKind::kFolded ? LaneKind::kCompute : kind);
 }
 
 void DrawTriangle(const Look& look, ImVec2 centre, bool folded) {
@@ -96,7 +104,7 @@ void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
 
 const timeline::LaneDraw& TimelinePanel::LaneDrawOf(const ui::Context& context, const Lane& lane,
                                                     const Axis& axis) {
-  CachedLane& cached = lanes_[{lane.rank, lane.kind}];
+  CachedLane& cached = lanes_[{lane.rank, lane.kind, lane.track, lane.level}];
   const LaneKey key{index_->version(), axis.range(), axis.left(), axis.width()};
   if (cached.key == key) return cached.draw;
   cached.key = key;
@@ -105,7 +113,11 @@ const timeline::LaneDraw& TimelinePanel::LaneDrawOf(const ui::Context& context, 
   if (rank == nullptr || rows == nullptr) {
     cached.draw = {};
   } else {
-    cached.draw = timeline::Preprocess(*index_, *rows, *rank, lane.kind, axis, cached.draw.dense);
+    const bool dense = cached.draw.dense;
+    const bool ops = lane.kind != LaneKind::kStream && lane.kind != LaneKind::kThread &&
+                     &timeline::ColumnOf(*rank, lane) == &OpColumnOf(*rank, lane.kind);
+    cached.draw = ops ? timeline::Preprocess(*index_, *rows, *rank, lane.kind, axis, dense)
+                      : timeline::PreprocessTrack(*index_, *rows, *rank, lane, axis, dense);
   }
   return cached.draw;
 }
@@ -135,6 +147,12 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
+  const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&
+                       hovered_.lane == LaneKind::kStream;
+  if (on_work) {
+    overlay_.DrawLaunchOf(context, {*index_, layout_, axis, box, origin}, hovered_.rank,
+                          hovered_.row, log);
+  }
   timeline::DrawCursor(context, axis, box.y0, box.y1);
   list->PopClipRect();
   list->PopClipRect();
@@ -168,15 +186,70 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
     widgets::TextStyle style = widgets::DimOf(look);
     style.size = ui::kSmallTextSize;
     if (lane.kind == LaneKind::kExposed) style.color = theme.op.exposed;
-    const char* name = NameOf(context.language, lane.kind);
-    if (lane.kind == LaneKind::kReduceScatter) {
-      const timeline::RankIndex* rank = index_->Find(lane.rank);
-      const bool only_all_reduce =
-          rank != nullptr && rank->has_all_reduce && !rank->has_reduce_scatter;
-      if (only_all_reduce) name = ui::Tr(context.language, ui::Text::kAllReduce);
-    }
+    const std::string name = LaneName(context, lane);
     const float y = origin + lane.y + (lane.height - look.Px(13)) / 2;
-    widgets::DrawTextRight(look, style, {box.x0 - look.Px(8), y}, name);
+    const ui::Box drawn = widgets::DrawTextRight(look, style, {box.x0 - look.Px(8), y}, name);
+    if (lane.kind == LaneKind::kStream) {
+      DrawChannel(context, lane, {drawn.x0 - look.Px(5), origin + lane.y + lane.height / 2}, log);
+      const timeline::TrackLane& stream = index_->Find(lane.rank)->tracks.streams()[lane.track];
+      log->Int(fmt::format("stream:{}:{}", lane.rank, stream.track), name,
+               static_cast<int64_t>(stream.num_spans), "", drawn);
+    } else if (lane.kind == LaneKind::kThread && !name.empty()) {
+      const timeline::TrackLane& thread = index_->Find(lane.rank)->tracks.threads()[lane.track];
+      log->Int(fmt::format("thread:{}:{}", lane.rank, thread.track), name,
+               static_cast<int64_t>(thread.num_spans), "", drawn);
+    }
+  }
+}
+
+std::string TimelinePanel::LaneName(const ui::Context& context, const Lane& lane) const {
+  const timeline::RankIndex* rank = index_->Find(lane.rank);
+  if (rank == nullptr) return "";
+  if (lane.kind == LaneKind::kStream) return rank->tracks.streams()[lane.track].name;
+  if (lane.kind == LaneKind::kThread) {
+    // Once a thread: at its outermost ranges.
+    const timeline::TrackLane& thread = rank->tracks.threads()[lane.track];
+    return lane.level + size_t{1} == thread.levels.size() ? thread.name : "";
+  }
+  const bool only_all_reduce = rank->has_all_reduce && !rank->has_reduce_scatter;
+  if (lane.kind == LaneKind::kReduceScatter && only_all_reduce) {
+    return ui::Tr(context.language, ui::Text::kAllReduce);
+  }
+  return NameOf(context.language, lane.kind);
+}
+
+// The number of the stream's hardware queue; framed where another stream of the process uses it.
+void TimelinePanel::DrawChannel(const ui::Context& context, const Lane& lane, ImVec2 right_middle,
+                                ui::DrawLog* log) const {
+  const timeline::RankIndex* rank = index_->Find(lane.rank);
+  if (rank == nullptr) return;
+  const timeline::TrackLane& stream = rank->tracks.streams()[lane.track];
+  if (!stream.has_channel) return;
+  const Look look = widgets::LookOf(context);
+  const timeline::TrackLane* other = rank->tracks.SharesChannel(*context.snapshot, stream);
+  const std::string text = stream.several_channels ? "q*" : fmt::format("q{}", stream.channel);
+  widgets::TextStyle style = widgets::FaintOf(look);
+  if (other != nullptr) style.color = look.theme.op.exposed;
+  const ImVec2 size = widgets::TextSize(look, style, text);
+  const ui::Box box{right_middle.x - size.x - look.Px(6), right_middle.y - look.Px(7),
+                    right_middle.x, right_middle.y + look.Px(7)};
+  if (other != nullptr) {
+    ImGui::GetWindowDrawList()->AddRect({box.x0, box.y0}, {box.x1, box.y1}, look.theme.op.exposed,
+                                        look.Px(3), look.Px(1));
+  }
+  widgets::DrawTextCentered(look, style, box, text);
+  const std::string tip =
+      other == nullptr ? ui::TrFormat(context.language, ui::Text::kTimelineChannel, stream.channel)
+                       : ui::TrFormat(context.language, ui::Text::kTimelineChannelShared,
+                                      stream.channel, other->name);
+  log->Int(fmt::format("channel:{}:{}", lane.rank, stream.track), tip, stream.channel,
+           other == nullptr ? "" : "shared", box);
+  if (context.headless) return;
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const bool over = mouse.x >= box.x0 && mouse.x < box.x1 && mouse.y >= box.y0 && mouse.y < box.y1;
+  if (over) {
+    widgets::Tooltip(look, tip, "",
+                     other == nullptr ? look.theme.surface.line : look.theme.op.exposed);
   }
 }
 
@@ -187,6 +260,7 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
   ImGui::InvisibleButton("##lanes", {box.x1 - left, box.y1 - box.y0});
   const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
   hand_.Handle(context, axis, run_ns + run_ns / 5, commands);
+  hovered_ = {};
   if (context.headless || !(ImGui::IsItemHovered() || hand_.clicked())) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const float y = mouse.y - box.y0 + std::round(scroll_);
@@ -200,6 +274,7 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
     return;
   }
   const timeline::Hit hit = timeline::HitTest(*index_, layout_, axis, mouse.x, y);
+  hovered_ = hit;
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) &&
       hit.kind != timeline::Hit::Kind::kNothing) {
     const timeline::Range fit = timeline::FitWithMargin(hit.range);
@@ -229,14 +304,19 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
   const bool add = ImGui::GetIO().KeyShift;
   const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
   const timeline::RankIndex* rank = index_->Find(hit.rank);
-  if (hit.kind == timeline::Hit::Kind::kSpan && hit.count == 1 && rows != nullptr) {
+  const bool one = hit.kind == timeline::Hit::Kind::kSpan && hit.count == 1 && rows != nullptr;
+  if (one && hit.lane == LaneKind::kStream) {
+    commands->push_back(ui::SelectSpan{rows->gpu_work[hit.row].id, hit.rank});
+  } else if (one && hit.lane == LaneKind::kThread) {
+    commands->push_back(ui::SelectSpan{rows->spans[hit.row].id, hit.rank});
+  } else if (one) {
     commands->push_back(ui::SelectOp{rows->op_runs[hit.row].id, hit.rank, add});
   } else if (hit.kind == timeline::Hit::Kind::kStall && rank != nullptr) {
     // What it waited for tells more than what waited.
     const analysis::Stall& stall = rank->stalls[hit.stall];
     const int64_t op = stall.blocking_op_run >= 0 ? stall.blocking_op_run : stall.op_run;
     commands->push_back(ui::SelectOp{op, hit.rank, add});
-  } else if (!add && context.selection.op_run >= 0) {
+  } else if (!add && (context.selection.op_run >= 0 || context.selection.span >= 0)) {
     commands->push_back(ui::SelectOp{-1, 0, false});
   }
 }

@@ -1,9 +1,12 @@
 // Timeline: minimap, step ruler and the lanes of every rank on one time axis.
 #pragma once
 
+#include <imgui.h>
+
 #include <map>
 #include <optional>
-#include <utility>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "ui/commands.h"
@@ -43,6 +46,9 @@ class TimelinePanel {
   void DrawLanes(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
                  ui::DrawLog* log);
   void DrawGutter(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) const;
+  std::string LaneName(const ui::Context& context, const timeline::Lane& lane) const;
+  void DrawChannel(const ui::Context& context, const timeline::Lane& lane, ImVec2 right_middle,
+                   ui::DrawLog* log) const;
   void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
                    ui::Commands* commands);
   void HandleScroll(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box);
@@ -55,7 +61,9 @@ class TimelinePanel {
   timeline::Hand hand_;
   TimelineHeader header_;
   TimelineOverlay overlay_;
-  std::map<std::pair<int32_t, timeline::LaneKind>, CachedLane> lanes_;
+  // By rank, kind, track and level.
+  std::map<std::tuple<int32_t, timeline::LaneKind, uint16_t, uint16_t>, CachedLane> lanes_;
+  timeline::Hit hovered_;  // of this frame
   float scroll_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "trace/base/units.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/text.h"
+#include "ui/timeline/work_facts.h"
 #include "ui/values.h"
 
 namespace shardscope::panels {
@@ -46,6 +47,37 @@ TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, 
   return text;
 }
 
+TooltipText OfWork(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
+  const timeline::WorkFacts facts =
+      timeline::FactsOfWork(*context.snapshot, index, hit.rank, hit.row);
+  if (facts.kind == timeline::WorkFacts::Kind::kNothing) return {};
+  TooltipText text;
+  text.title = Join(facts.short_name, ui::FormatDuration(facts.end_ns() - facts.start_ns()));
+  const std::string delay = ui::FormatDuration(facts.work.start_ns - facts.work.launch_start_ns);
+  if (facts.has_arrival) {
+    text.detail =
+        ui::TrFormat(context.language, ui::Text::kTimelineWaitTransfer,
+                     ui::FormatDuration(facts.wait_ns), ui::FormatDuration(facts.transfer_ns));
+  } else if (!facts.op.empty()) {
+    text.detail = ui::TrFormat(context.language, ui::Text::kTimelineLaunchedFor, facts.op, delay);
+  } else if (!facts.launched_by.empty()) {
+    text.detail = ui::TrFormat(context.language, ui::Text::kTimelineLaunched, delay);
+  }
+  return text;
+}
+
+TooltipText OfRange(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
+  const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
+  const timeline::RankIndex* rank = index.Find(hit.rank);
+  if (rows == nullptr || rank == nullptr || hit.row >= rows->spans.size()) return {};
+  const query::Span& range = rows->spans[hit.row];
+  const std::string& name = context.snapshot->names[static_cast<size_t>(range.name)];
+  return {Join(name, ui::FormatDuration(range.end_ns - range.start_ns)),
+          ui::TrFormat(context.language, ui::Text::kTimelineOnThread,
+                       rank->tracks.threads()[hit.track].name),
+          false};
+}
+
 }  // namespace
 
 TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
@@ -71,6 +103,8 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
     return {ui::TrFormat(context.language, ui::Text::kTimelineFolded, hit.count),
             ui::FormatDuration(length_ns), false};
   }
+  if (hit.lane == timeline::LaneKind::kStream) return OfWork(context, index, hit);
+  if (hit.lane == timeline::LaneKind::kThread) return OfRange(context, index, hit);
   return OfSpan(context, index, hit);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ui/timeline/geometry.h"
+#include "ui/timeline/track_index.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -33,6 +34,10 @@ ui::Box Snap(float x0, float x1, const ui::Box& lane, float gap) {
   return box;
 }
 
+bool HasLabelRoom(const ui::Box& box, float scale) {
+  return box.x1 - box.x0 >= kMinLabel * scale && box.y1 - box.y0 >= kLabelSize * scale;
+}
+
 bool IsCollective(OpClass op_class) {
   return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
          op_class == OpClass::kAllReduce;
@@ -42,11 +47,7 @@ bool IsCollective(OpClass op_class) {
 
 const LabelCache::Entry& LabelCache::Get(const Look& look, const query::Snapshot& snapshot,
                                          int64_t plan_op) {
-  if (scale_ != look.scale || run_folder_ != snapshot.run_folder) {
-    entries_.clear();
-    scale_ = look.scale;
-    run_folder_ = snapshot.run_folder;
-  }
+  ForgetOther(look, snapshot);
   const auto [found, added] = entries_.try_emplace(plan_op);
   if (!added) return found->second;
   const query::PlanOp* op = snapshot.FindPlanOp(plan_op);
@@ -56,6 +57,27 @@ const LabelCache::Entry& LabelCache::Get(const Look& look, const query::Snapshot
   found->second.full_width = widgets::TextSize(look, style, found->second.label.full).x;
   found->second.shorter_width = widgets::TextSize(look, style, found->second.label.shorter).x;
   return found->second;
+}
+
+void LabelCache::ForgetOther(const Look& look, const query::Snapshot& snapshot) {
+  if (scale_ == look.scale && run_folder_ == snapshot.run_folder) return;
+  entries_.clear();
+  names_.clear();
+  scale_ = look.scale;
+  run_folder_ = snapshot.run_folder;
+}
+
+const LabelCache::Entry& LabelCache::GetName(const Look& look, const query::Snapshot& snapshot,
+                                             int32_t name) {
+  ForgetOther(look, snapshot);
+  const auto [found, added] = names_.try_emplace(name);
+  if (!added) return found->second;
+  Entry& entry = found->second;
+  entry.label.full = ShortKernelName(snapshot.names[static_cast<size_t>(name)]);
+  entry.label.shorter = entry.label.full;
+  entry.full_width = widgets::TextSize(look, LabelStyle(look, 0), entry.label.full).x;
+  entry.shorter_width = entry.full_width;
+  return entry;
 }
 
 void DrawHatchLines(const ui::Box& box, float anchor_x, const HatchStyle& style) {
@@ -123,18 +145,49 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
     return;
   }
   DrawBody(span, body);
-  const query::OpRun& run = rows.op_runs[span.row];
   ui::Box transfer = body;
   if (span.wait_x1 > span.x0) {
     transfer.x0 = std::clamp(std::round(span.wait_x1), body.x0, body.x1);
   }
-  DrawLabel(span, transfer, run.plan_op);
-  if (context.selection.Contains({run.id, run.rank})) {
-    ImGui::GetWindowDrawList()->AddRect({body.x0 - 1, body.y0 - 1}, {body.x1 + 1, body.y1 + 1},
-                                        context.theme->ink.text, kBoxRounding * scale,
-                                        1.5F * scale);
+  if (lane.kind == LaneKind::kStream || lane.kind == LaneKind::kThread) {
+    DrawWork(span, lane, body, transfer, rows);
+    return;
   }
+  const query::OpRun& run = rows.op_runs[span.row];
+  if (HasLabelRoom(transfer, scale)) {
+    DrawLabel(span, transfer,
+              labels->Get(widgets::LookOf(context), *context.snapshot, run.plan_op));
+  }
+  if (context.selection.Contains({run.id, run.rank})) DrawOutline(body);
   if (log != nullptr && log->enabled()) LogSpan(run, body);
+}
+
+void LanePainter::DrawOutline(const ui::Box& box) const {
+  ImGui::GetWindowDrawList()->AddRect({box.x0 - 1, box.y0 - 1}, {box.x1 + 1, box.y1 + 1},
+                                      context.theme->ink.text, kBoxRounding * context.scale,
+                                      1.5F * context.scale);
+}
+
+void LanePainter::DrawWork(const SpanBox& span, const Lane& lane, const ui::Box& body,
+                           const ui::Box& transfer, const query::RankRows& rows) const {
+  const bool kernel = lane.kind == LaneKind::kStream;
+  const int32_t name = kernel ? rows.gpu_work[span.row].name : rows.spans[span.row].name;
+  const int64_t id = kernel ? rows.gpu_work[span.row].id : rows.spans[span.row].id;
+  if (HasLabelRoom(transfer, context.scale)) {
+    DrawLabel(span, transfer, labels->GetName(widgets::LookOf(context), *context.snapshot, name));
+  }
+  if (context.selection.ContainsSpan(id, lane.rank)) DrawOutline(body);
+  if (log == nullptr || !log->enabled()) return;
+  const int64_t duration_ns =
+      kernel ? rows.gpu_work[span.row].end_ns - rows.gpu_work[span.row].start_ns
+             : rows.spans[span.row].end_ns - rows.spans[span.row].start_ns;
+  const std::string prefix = kernel ? "work:" : "range:";
+  log->Int(prefix + std::to_string(lane.rank) + ":" + std::to_string(id),
+           context.snapshot->names[static_cast<size_t>(name)], duration_ns, "ns", body);
+  if (kernel && span.wait_x1 > span.x0) {
+    log->Int("wait_of_work:" + std::to_string(lane.rank) + ":" + std::to_string(id), "",
+             std::llround((transfer.x0 - body.x0)), "px", {body.x0, body.y0, transfer.x0, body.y1});
+  }
 }
 
 void LanePainter::DrawBody(const SpanBox& span, const ui::Box& box) const {
@@ -159,12 +212,11 @@ void LanePainter::DrawBody(const SpanBox& span, const ui::Box& box) const {
   }
 }
 
-void LanePainter::DrawLabel(const SpanBox& span, const ui::Box& box, int64_t plan_op) const {
+void LanePainter::DrawLabel(const SpanBox& span, const ui::Box& box,
+                            const LabelCache::Entry& entry) const {
   const float scale = context.scale;
   const float visible = box.x1 - box.x0 - 2 * kLabelPadding * scale;
-  if (box.x1 - box.x0 < kMinLabel * scale || box.y1 - box.y0 < kLabelSize * scale) return;
   const Look look = widgets::LookOf(context);
-  const LabelCache::Entry& entry = labels->Get(look, *context.snapshot, plan_op);
   const LabelFit fit = FitLabel(visible + 2 * kLabelPadding * scale - 4 * scale, entry.full_width,
                                 entry.shorter_width);
   if (fit == LabelFit::kNone) return;

@@ -22,11 +22,16 @@ class LabelCache {
     float shorter_width = 0;
   };
   const Entry& Get(const widgets::Look& look, const query::Snapshot& snapshot, int64_t plan_op);
+  // Of a kernel or a range: index into Snapshot::names.
+  const Entry& GetName(const widgets::Look& look, const query::Snapshot& snapshot, int32_t name);
 
  private:
+  void ForgetOther(const widgets::Look& look, const query::Snapshot& snapshot);
+
   float scale_ = 0;
   std::string run_folder_;
-  std::unordered_map<int64_t, Entry> entries_;
+  std::unordered_map<int64_t, Entry> entries_;  // by plan op
+  std::unordered_map<int32_t, Entry> names_;
 };
 
 // Everything that the lanes of one frame share.
@@ -42,7 +47,11 @@ struct LanePainter {
   void DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box& box,
                 const query::RankRows& rows) const;
   void DrawBody(const SpanBox& span, const ui::Box& box) const;
-  void DrawLabel(const SpanBox& span, const ui::Box& box, int64_t plan_op) const;
+  void DrawLabel(const SpanBox& span, const ui::Box& box, const LabelCache::Entry& entry) const;
+  void DrawOutline(const ui::Box& box) const;
+  // Label and outline of one that is no op.
+  void DrawWork(const SpanBox& span, const Lane& lane, const ui::Box& body, const ui::Box& transfer,
+                const query::RankRows& rows) const;
   void DrawRuns(const LaneDraw& draw, const ui::Box& box) const;
   void DrawGaps(const LaneDraw& draw, const Lane& lane, const ui::Box& box) const;
   void LogSpan(const query::OpRun& run, const ui::Box& box) const;

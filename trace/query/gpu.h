@@ -1,0 +1,95 @@
+// What the GPU did and what programs marked, as rows of a Snapshot: kernels, copies, NVTX ranges,
+// what NCCL put on streams, memory of the driver.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace shardscope::query {
+
+enum class SpanCategory : uint8_t { kCompute, kCommunication, kCopy, kHost, kOptimizer, kWait };
+enum class GpuWorkKind : uint8_t {
+  kKernel,
+  kCopyToDevice,
+  kCopyToHost,
+  kCopyOnDevice,
+  kCopyToPeer,
+  kCopy,
+  kSet
+};
+enum class GpuTimes : uint8_t { kMeasured, kLost, kUnfinished };
+enum class ChannelKind : uint8_t { kCompute, kCopy, kDecompression, kUnknown };
+
+// An interval that is no op and no work of the GPU: an NVTX range, a wait of the host.
+struct Span {
+  int64_t id = 0;
+  int64_t track = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int32_t name = 0;  // index into Snapshot::names
+  SpanCategory category = SpanCategory::kHost;
+};
+
+// A kernel, copy or memset on the track of its stream.
+struct GpuWork {
+  int64_t id = 0;  // of its span
+  int64_t track = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t plan_op = -1;  // that launched it; -1: no op
+  int64_t launch_track = -1;
+  int64_t launch_start_ns = 0;
+  int64_t launch_duration_ns = 0;
+  int64_t correlation = 0;
+  int64_t bytes = 0;
+  int32_t name = 0;   // index into Snapshot::names
+  int32_t step = -1;  // of the op that launched it
+  SpanCategory category = SpanCategory::kCompute;
+  GpuWorkKind kind = GpuWorkKind::kKernel;
+  GpuTimes times = GpuTimes::kMeasured;
+  ChannelKind channel_kind = ChannelKind::kUnknown;
+  int32_t channel = 0;  // hardware queue
+  std::array<int32_t, 3> grid{};
+  std::array<int32_t, 3> block{};
+  std::array<int32_t, 3> cluster{};
+  int32_t registers = 0;
+  int32_t static_shared_bytes = 0;
+  int32_t dynamic_shared_bytes = 0;
+  int64_t graph = 0;  // 0: launched by no graph
+};
+
+struct GpuStream {
+  int32_t rank = 0;
+  int64_t track = 0;
+  int64_t op_track = -1;
+  int64_t process = 0;  // equal for the streams of one process
+  int64_t device = 0;
+  int64_t context = 0;
+  int64_t stream = 0;
+};
+
+// What NCCL put on a stream; the kernels of `launch_track` launched in this time are its own.
+struct NcclOperation {
+  int64_t id = 0;            // of its span
+  int32_t communicator = 0;  // index into Snapshot::communicators
+  int32_t group_size = 0;
+  int64_t sequence = -1;
+  int32_t function = 0;  // indices into Snapshot::names, as the two below
+  int32_t algorithm = 0;
+  int32_t protocol = 0;
+  int32_t channels = 0;
+  int64_t bytes = 0;
+  int64_t launch_track = -1;
+  int64_t launch_start_ns = 0;
+  int64_t launch_end_ns = 0;
+};
+
+// Memory that the driver handed out (positive) or took back.
+struct MemorySegment {
+  int64_t time_ns = 0;
+  int64_t bytes = 0;
+  int32_t device = 0;
+};
+
+}  // namespace shardscope::query

@@ -1,0 +1,220 @@
+#include "trace/query/gpu_rows.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "trace/query/names.h"
+
+namespace shardscope::query {
+namespace {
+
+// Rows of a damaged file may never find their other half.
+constexpr size_t kMostWaiting = size_t{1} << 24;
+
+bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
+
+// Lengths may not make an end overflow.
+bool SaneInterval(int64_t start_ns, int64_t duration_ns) {
+  return SaneTime(start_ns) && SaneTime(duration_ns) && SaneTime(start_ns + duration_ns);
+}
+
+int32_t Clamped(int64_t value) {
+  return static_cast<int32_t>(std::clamp<int64_t>(value, std::numeric_limits<int32_t>::min(),
+                                                  std::numeric_limits<int32_t>::max()));
+}
+
+GpuWork WorkOf(const schema::GpuWorkRow& row, const Span& span) {
+  GpuWork work;
+  work.id = span.id;
+  work.track = span.track;
+  work.start_ns = span.start_ns;
+  work.end_ns = span.end_ns;
+  work.name = span.name;
+  work.category = span.category;
+  work.plan_op = row.plan_op;
+  work.step = Clamped(row.step);
+  work.launch_track = row.launch_track;
+  work.launch_start_ns = row.launch_start_ns;
+  work.launch_duration_ns = row.launch_duration_ns;
+  work.correlation = row.correlation;
+  work.bytes = row.bytes;
+  work.channel = Clamped(row.channel);
+  work.grid = {Clamped(row.grid_x), Clamped(row.grid_y), Clamped(row.grid_z)};
+  work.block = {Clamped(row.block_x), Clamped(row.block_y), Clamped(row.block_z)};
+  work.cluster = {Clamped(row.cluster_x), Clamped(row.cluster_y), Clamped(row.cluster_z)};
+  work.registers = Clamped(row.registers);
+  work.static_shared_bytes = Clamped(row.static_shared_bytes);
+  work.dynamic_shared_bytes = Clamped(row.dynamic_shared_bytes);
+  work.graph = row.graph;
+  return work;
+}
+
+}  // namespace
+
+void GpuRows::Add(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
+  AddNames(batch, snapshot);
+  for (; known_tracks_ < snapshot->tracks.size(); ++known_tracks_) {
+    const Track& track = snapshot->tracks[known_tracks_];
+    rank_of_track_.emplace(track.id, track.rank);
+  }
+  AddStreams(batch, snapshot, hooks);
+  AddSpans(batch, hooks);
+  AddWork(batch, hooks);
+  AddNccl(batch, hooks);
+  AddSegments(batch, hooks);
+}
+
+void GpuRows::AddNames(const store::RowBatch& batch, Snapshot* snapshot) {
+  if (snapshot->names.empty()) snapshot->names.Append("");
+  // Only traces with such rows need names.
+  for (const schema::StringRow& row : batch.Get<schema::StringRow>()) {
+    const auto [entry, is_new] =
+        name_of_text_.try_emplace(row.text, static_cast<int32_t>(snapshot->names.size()));
+    if (is_new) snapshot->names.Append(row.text);
+    name_of_string_.emplace(row.id, entry->second);
+  }
+}
+
+int32_t GpuRows::NameOf(int64_t string) const {
+  const auto found = name_of_string_.find(string);
+  return found == name_of_string_.end() ? 0 : found->second;
+}
+
+RankRows* GpuRows::RowsOfTrack(int64_t track, const Hooks& hooks) const {
+  const auto found = rank_of_track_.find(track);
+  return found == rank_of_track_.end() ? nullptr : hooks.rows_of_rank(found->second);
+}
+
+void GpuRows::AddStreams(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
+  for (const schema::GpuStreamRow& row : batch.Get<schema::GpuStreamRow>()) {
+    const auto rank = rank_of_track_.find(row.track);
+    if (rank == rank_of_track_.end()) {
+      hooks.refuse();
+      continue;
+    }
+    if (!stream_tracks_.insert(row.track).second) continue;
+    snapshot->gpu_streams.push_back({.rank = rank->second,
+                                     .track = row.track,
+                                     .op_track = row.op_track,
+                                     .process = row.track / store::kIdsPerFile,
+                                     .device = row.device,
+                                     .context = row.context,
+                                     .stream = row.stream});
+  }
+}
+
+void GpuRows::AddSpans(const store::RowBatch& batch, const Hooks& hooks) {
+  for (const schema::SpanRow& row : batch.Get<schema::SpanRow>()) {
+    RankRows* rows = RowsOfTrack(row.track, hooks);
+    const std::optional<SpanCategory> category = ParseSpanCategory(row.category);
+    if (rows == nullptr || !category || !SaneInterval(row.start_ns, row.duration_ns)) {
+      hooks.refuse();
+      continue;
+    }
+    const Span span{
+        row.id,   row.track, row.start_ns, row.start_ns + row.duration_ns, NameOf(row.name_string),
+        *category};
+    hooks.extend(span.start_ns, span.end_ns);
+    if (const auto work = waiting_work_.find(row.id); work != waiting_work_.end()) {
+      Join(work->second, span, hooks);
+      waiting_work_.erase(work);
+    } else if (stream_tracks_.contains(row.track) && waiting_spans_.size() < kMostWaiting) {
+      waiting_spans_.emplace(row.id, span);
+    } else {
+      rows->spans.Append(span);
+    }
+  }
+}
+
+void GpuRows::AddWork(const store::RowBatch& batch, const Hooks& hooks) {
+  for (const schema::GpuWorkRow& row : batch.Get<schema::GpuWorkRow>()) {
+    const auto span = waiting_spans_.find(row.id);
+    if (span != waiting_spans_.end()) {
+      Join(row, span->second, hooks);
+      waiting_spans_.erase(span);
+    } else if (waiting_work_.size() < kMostWaiting) {
+      waiting_work_.emplace(row.id, row);
+    } else {
+      hooks.refuse();
+    }
+  }
+}
+
+void GpuRows::Join(const schema::GpuWorkRow& row, const Span& span, const Hooks& hooks) {
+  const std::optional<GpuWorkKind> kind = ParseGpuWorkKind(row.kind);
+  const std::optional<GpuTimes> times = ParseGpuTimes(row.times);
+  const std::optional<ChannelKind> channel_kind = ParseChannelKind(row.channel_kind);
+  RankRows* rows = RowsOfTrack(span.track, hooks);
+  if (!kind || !times || !channel_kind || rows == nullptr ||
+      !SaneInterval(row.launch_start_ns, row.launch_duration_ns)) {
+    hooks.refuse();
+    return;
+  }
+  GpuWork work = WorkOf(row, span);
+  work.kind = *kind;
+  work.times = *times;
+  work.channel_kind = *channel_kind;
+  rows->gpu_work.Append(work);
+}
+
+void GpuRows::AddNccl(const store::RowBatch& batch, const Hooks& hooks) {
+  for (const schema::NcclOperationRow& row : batch.Get<schema::NcclOperationRow>()) {
+    // Without the thread that launched it nothing can be joined to it; its span is shown.
+    if (row.launch_track < 0) continue;
+    RankRows* rows = RowsOfTrack(row.launch_track, hooks);
+    if (rows == nullptr || !SaneInterval(row.launch_start_ns, row.launch_duration_ns)) {
+      hooks.refuse();
+      continue;
+    }
+    const auto name = [this](std::string_view text) {
+      const auto found = name_of_text_.find(text);
+      return found == name_of_text_.end() ? 0 : found->second;
+    };
+    NcclOperation operation;
+    operation.id = row.id;
+    operation.communicator = hooks.communicator(row.communicator);
+    operation.group_size = Clamped(row.group_size);
+    operation.sequence = row.sequence;
+    operation.function = name(row.function);
+    operation.algorithm = name(row.algorithm);
+    operation.protocol = name(row.protocol);
+    operation.channels = Clamped(row.channels);
+    operation.bytes = row.bytes;
+    operation.launch_track = row.launch_track;
+    operation.launch_start_ns = row.launch_start_ns;
+    operation.launch_end_ns = row.launch_start_ns + row.launch_duration_ns;
+    rows->nccl.Append(operation);
+  }
+}
+
+void GpuRows::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
+  constexpr int64_t kMostBytes = int64_t{1} << 48;
+  for (const schema::MemorySegmentRow& row : batch.Get<schema::MemorySegmentRow>()) {
+    RankRows* rows = hooks.rows_of_rank(row.rank);
+    const bool sane = SaneTime(row.time_ns) && row.bytes > -kMostBytes && row.bytes < kMostBytes;
+    if (rows == nullptr || !sane) {
+      hooks.refuse();
+      continue;
+    }
+    if (std::string_view(row.kind) != "device") continue;
+    rows->segments.Append({row.time_ns, row.bytes, Clamped(row.device)});
+    hooks.extend(row.time_ns, row.time_ns);
+  }
+}
+
+void GpuRows::End(const Hooks& hooks) {
+  std::vector<Span> left;
+  left.reserve(waiting_spans_.size());
+  for (const auto& [id, span] : waiting_spans_) left.push_back(span);
+  waiting_spans_.clear();
+  for (size_t half = 0; half < waiting_work_.size(); ++half) hooks.refuse();
+  waiting_work_.clear();
+  std::sort(left.begin(), left.end(), [](const Span& a, const Span& b) { return a.id < b.id; });
+  for (const Span& span : left) {
+    if (RankRows* rows = RowsOfTrack(span.track, hooks)) rows->spans.Append(span);
+  }
+}
+
+}  // namespace shardscope::query

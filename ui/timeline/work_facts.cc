@@ -1,0 +1,108 @@
+#include "ui/timeline/work_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trace/analysis/names.h"
+
+namespace shardscope::timeline {
+namespace {
+
+std::string TrackName(const query::Snapshot& snapshot, int64_t track) {
+  for (const query::Track& row : snapshot.tracks) {
+    if (row.id == track) return row.name.empty() ? "main thread" : row.name;
+  }
+  return "";
+}
+
+const std::string& NameAt(const query::Snapshot& snapshot, int32_t name) {
+  return snapshot.names[static_cast<size_t>(name)];
+}
+
+int64_t StartOfStep(const query::Snapshot& snapshot, const query::RankRows& rows, int32_t step) {
+  for (size_t at = rows.steps.size(); at-- > 0 && rows.steps[at].step >= step - 1;) {
+    if (rows.steps[at].step == step) return rows.steps[at].start_ns;
+    if (rows.steps[at].step == step - 1) return rows.steps[at].end_ns;
+  }
+  return snapshot.start_ns;
+}
+
+std::string NcclText(const query::Snapshot& snapshot, const query::NcclOperation& operation) {
+  std::string text = NameAt(snapshot, operation.function);
+  if (operation.sequence >= 0) text += fmt::format(" #{}", operation.sequence);
+  const std::string& algorithm = NameAt(snapshot, operation.algorithm);
+  if (!algorithm.empty()) {
+    text += fmt::format(", {} {}", algorithm, NameAt(snapshot, operation.protocol));
+  }
+  if (operation.channels > 0) text += fmt::format(", {} channels", operation.channels);
+  return text;
+}
+
+void AddArrival(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
+                uint32_t row, WorkFacts* facts) {
+  const Arrival* arrival = index.ArrivalOfWork(rows, rank, row);
+  if (arrival == nullptr) return;
+  const int64_t last_ns = std::clamp(arrival->last_ns, facts->work.start_ns, facts->work.end_ns);
+  facts->has_arrival = true;
+  facts->wait_ns = last_ns - facts->work.start_ns;
+  facts->transfer_ns = facts->work.end_ns - last_ns;
+  facts->last_rank = arrival->last_rank;
+}
+
+}  // namespace
+
+WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                      uint32_t row) {
+  WorkFacts facts;
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  const RankIndex* of_rank = index.Find(rank);
+  if (rows == nullptr || of_rank == nullptr || row >= rows->gpu_work.size()) return facts;
+  facts.kind = WorkFacts::Kind::kWork;
+  facts.rank = rank;
+  facts.work = rows->gpu_work[row];
+  facts.name = NameAt(snapshot, facts.work.name);
+  facts.short_name = ShortKernelName(facts.name);
+  facts.track = TrackName(snapshot, facts.work.track);
+  facts.launched_by = TrackName(snapshot, facts.work.launch_track);
+  if (const query::PlanOp* op = snapshot.FindPlanOp(facts.work.plan_op)) {
+    facts.op = analysis::ShortName(*op);
+  }
+  facts.step_start_ns =
+      facts.work.step < 0 ? snapshot.start_ns : StartOfStep(snapshot, *rows, facts.work.step);
+  AddArrival(index, *rows, *of_rank, row, &facts);
+  const auto nccl = of_rank->nccl_of_work.find(row);
+  if (nccl != of_rank->nccl_of_work.end())
+    facts.nccl = NcclText(snapshot, rows->nccl[nccl->second]);
+  for (const TrackLane& stream : of_rank->tracks.streams()) {
+    if (stream.track != facts.work.track) continue;
+    const TrackLane* other = of_rank->tracks.SharesChannel(snapshot, stream);
+    if (other != nullptr) facts.shares_channel_with = other->name;
+  }
+  return facts;
+}
+
+WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                      int64_t span) {
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  if (rows == nullptr || span < 0) return {};
+  for (size_t row = 0; row < rows->gpu_work.size(); ++row) {
+    if (rows->gpu_work[row].id == span) {
+      return FactsOfWork(snapshot, index, rank, static_cast<uint32_t>(row));
+    }
+  }
+  for (const query::Span& range : rows->spans) {
+    if (range.id != span) continue;
+    WorkFacts facts;
+    facts.kind = WorkFacts::Kind::kRange;
+    facts.rank = rank;
+    facts.range = range;
+    facts.name = facts.short_name = NameAt(snapshot, range.name);
+    facts.track = TrackName(snapshot, range.track);
+    facts.step_start_ns = snapshot.start_ns;
+    return facts;
+  }
+  return {};
+}
+
+}  // namespace shardscope::timeline

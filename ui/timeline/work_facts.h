@@ -1,0 +1,48 @@
+// What is known about one kernel or copy of the GPU, or one range that a thread marked, for
+// details, tooltips and the launch arrow. No ImGui.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trace/query/snapshot.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::timeline {
+
+struct WorkFacts {
+  enum class Kind : uint8_t { kNothing, kWork, kRange };
+  Kind kind = Kind::kNothing;
+  int32_t rank = 0;
+  query::GpuWork work;  // kWork
+  query::Span range;    // kRange
+  std::string name;     // as recorded
+  std::string short_name;
+  std::string track;        // of its stream or thread
+  std::string launched_by;  // name of the thread; empty: the call was not recorded
+  std::string op;           // "AG block1"; empty: no op launched it
+  int64_t step_start_ns = 0;
+
+  // Of a collective's kernel.
+  bool has_arrival = false;
+  int64_t wait_ns = 0;
+  int64_t transfer_ns = 0;
+  int32_t last_rank = -1;
+  std::string nccl;  // "ReduceScatter #12, RING LL, 2 channels"; empty: NCCL said nothing
+
+  std::string shares_channel_with;  // name of the other stream; empty: none does
+
+  int64_t id() const { return kind == Kind::kRange ? range.id : work.id; }
+  int64_t start_ns() const { return kind == Kind::kRange ? range.start_ns : work.start_ns; }
+  int64_t end_ns() const { return kind == Kind::kRange ? range.end_ns : work.end_ns; }
+};
+
+// `span`: id of the span of a kernel, copy or range.
+WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                      int64_t span);
+
+// The same for a row of gpu_work.
+WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                      uint32_t row);
+
+}  // namespace shardscope::timeline
