@@ -1,0 +1,205 @@
+#include "engine/cuda/runtime/device_model.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/stack.h>
+
+#include "engine/cuda/runtime/attention.h"
+#include "engine/model/kernels.h"
+
+namespace shardscope::cuda {
+
+using model::Saved;
+using model::SegmentKind;
+
+namespace {
+
+// y = x W^T has the weight gradient dy^T x, written where the caller wants it.
+void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
+                    at::Tensor* gradient) {
+  at::mm_out(*gradient, output_gradient.t(), input);
+}
+
+}  // namespace
+
+DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device)
+    : config_(config),
+      type_(model::ScalarTypeOf(config.dtype)),
+      wide_(model::WideType(type_)),
+      rotary_(model::RotaryTable(config.seq, config.head_dim(), wide_).to(device)),
+      vocabulary_(at::arange(model::kVocabulary, at::TensorOptions(at::kLong).device(device))) {}
+
+Saved DeviceModel::Forward(int64_t segment, const std::vector<at::Tensor>& parameters,
+                           const at::Tensor& input, const DeviceTokens& tokens) const {
+  switch (model::KindOf(config_, segment)) {
+    case SegmentKind::kEmbedding: {
+      Saved saved;
+      saved.output = at::index_select(parameters[0], 0, tokens.inputs);
+      return saved;
+    }
+    case SegmentKind::kAttention:
+      return AttentionForward(parameters, input);
+    case SegmentKind::kMlp:
+      return MlpForward(parameters, input);
+    case SegmentKind::kHead:
+      return HeadForward(parameters, input, tokens);
+  }
+  return {};
+}
+
+at::Tensor DeviceModel::Backward(int64_t segment, const BackwardArgs& args,
+                                 std::vector<at::Tensor>* gradients) const {
+  switch (model::KindOf(config_, segment)) {
+    case SegmentKind::kEmbedding: {
+      // A product with the tokens' one-hot rows: scattered additions would come in any order.
+      const at::Tensor one_hot =
+          at::eq(vocabulary_.unsqueeze(1), args.tokens.inputs.unsqueeze(0)).to(type_);
+      at::mm_out((*gradients)[0], one_hot, args.output_gradient);
+      return {};
+    }
+    case SegmentKind::kAttention:
+      return AttentionBackward(args, gradients);
+    case SegmentKind::kMlp:
+      return MlpBackward(args, gradients);
+    case SegmentKind::kHead:
+      return HeadBackward(args, gradients);
+  }
+  return {};
+}
+
+// tensors: scale [T] (wide) = 1 / sqrt(mean(x^2) + epsilon), normed; more follow by segment.
+Saved DeviceModel::Normed(const at::Tensor& input, const at::Tensor& weight) const {
+  const at::Tensor wide = input.to(wide_);
+  const at::Tensor scale = wide.square().mean(1).add_(model::kNormEpsilon).rsqrt_();
+  Saved saved;
+  saved.tensors = {scale, (wide * scale.unsqueeze(1) * weight.to(wide_)).to(type_)};
+  return saved;
+}
+
+// With s = scale, g = gradient * weight: dx = s g - x s^3 mean(x g), plus what passes beside the
+// block; dw = sum over rows of gradient * x * s.
+at::Tensor DeviceModel::NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
+                                     at::Tensor* weight_gradient) const {
+  const at::Tensor scale = args.saved.tensors[0].unsqueeze(1);
+  const at::Tensor x = args.input.to(wide_);
+  const at::Tensor incoming = gradient.to(wide_);
+  weight_gradient->copy_((incoming * x * scale).sum(0));
+  const at::Tensor weighted = incoming * args.parameters[0].to(wide_);
+  const at::Tensor pull = scale.pow(3) * (weighted * x).mean(1, /*keepdim=*/true);
+  at::Tensor result = (weighted * scale).sub_(x * pull);
+  if (args.output_gradient.defined()) result.add_(args.output_gradient);
+  return result.to(type_);
+}
+
+// Queries, keys or values of qkv [T, 3D] as [batch, heads, seq, head_dim].
+at::Tensor DeviceModel::Part(const at::Tensor& qkv, int64_t part) const {
+  return qkv.view({-1, config_.seq, 3, config_.heads, config_.head_dim()})
+      .select(2, part)
+      .transpose(1, 2);
+}
+
+// Turns [batch, seq, n, heads, head_dim] in place by its positions' angles; channel i turns with
+// channel i + head_dim / 2. `direction` -1 is the inverse.
+void DeviceModel::Rotate(const at::Tensor& heads, double direction) const {
+  const int64_t half = config_.head_dim() / 2;
+  const at::Tensor angles = rotary_.view({1, config_.seq, 2, 1, 1, half});
+  const at::Tensor cosine = angles.select(2, 0);
+  const at::Tensor sine = angles.select(2, 1) * direction;
+  const at::Tensor first = heads.narrow(4, 0, half);
+  const at::Tensor second = heads.narrow(4, half, half);
+  const at::Tensor turned_first = first * cosine - second * sine;
+  second.copy_(first * sine + second * cosine);
+  first.copy_(turned_first);
+}
+
+Saved DeviceModel::AttentionForward(const std::vector<at::Tensor>& parameters,
+                                    const at::Tensor& input) const {
+  Saved saved = Normed(input, parameters[0]);
+  const at::Tensor qkv = at::mm(saved.tensors[1], parameters[1].t());
+  Rotate(qkv.view({-1, config_.seq, 3, config_.heads, config_.head_dim()}).narrow(2, 0, 2), 1);
+  const std::vector<at::Tensor> attended =
+      AttendCausally({Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)});
+  const at::Tensor flat = attended[0].transpose(1, 2).reshape({-1, config_.dim});
+  saved.output = at::addmm(input, flat, parameters[2].t());
+  saved.tensors.push_back(qkv);
+  saved.tensors.insert(saved.tensors.end(), attended.begin(), attended.end());
+  return saved;
+}
+
+at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args,
+                                          std::vector<at::Tensor>* gradients) const {
+  const std::vector<at::Tensor>& tensors = args.saved.tensors;
+  const at::Tensor& qkv = tensors[2];
+  const std::vector<at::Tensor> attended(tensors.begin() + 3, tensors.end());
+  const at::Tensor flat = attended[0].transpose(1, 2).reshape({-1, config_.dim});
+  WeightGradient(args.output_gradient, flat, &(*gradients)[2]);
+  const at::Tensor attended_gradient =
+      at::mm(args.output_gradient, args.parameters[2])
+          .view({-1, config_.seq, config_.heads, config_.head_dim()})
+          .transpose(1, 2);
+  const auto [query, key, value] = AttendCausallyBackward(
+      attended_gradient, {Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)}, attended);
+  // [batch, seq, 3, heads, head_dim].
+  const at::Tensor heads =
+      at::stack({query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)}, 2);
+  Rotate(heads.narrow(2, 0, 2), -1);
+  const at::Tensor qkv_gradient = heads.view({-1, 3 * config_.dim});
+  WeightGradient(qkv_gradient, tensors[1], &(*gradients)[1]);
+  return NormBackward(args, at::mm(qkv_gradient, args.parameters[1]), &(*gradients)[0]);
+}
+
+Saved DeviceModel::MlpForward(const std::vector<at::Tensor>& parameters,
+                              const at::Tensor& input) const {
+  Saved saved = Normed(input, parameters[0]);
+  const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
+  const at::Tensor after = at::gelu(before);
+  saved.output = at::addmm(input, after, parameters[2].t());
+  saved.tensors.insert(saved.tensors.end(), {before, after});
+  return saved;
+}
+
+at::Tensor DeviceModel::MlpBackward(const BackwardArgs& args,
+                                    std::vector<at::Tensor>* gradients) const {
+  const std::vector<at::Tensor>& tensors = args.saved.tensors;
+  WeightGradient(args.output_gradient, tensors[3], &(*gradients)[2]);
+  at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
+  // Elementwise: may be written over its own input.
+  at::gelu_backward_out(hidden_gradient, hidden_gradient, tensors[2]);
+  WeightGradient(hidden_gradient, tensors[1], &(*gradients)[1]);
+  return NormBackward(args, at::mm(hidden_gradient, args.parameters[1]), &(*gradients)[0]);
+}
+
+Saved DeviceModel::HeadForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input,
+                               const DeviceTokens& tokens) const {
+  Saved saved = Normed(input, parameters[0]);
+  const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
+  const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
+  // In fp64, as the CPU adds it: the mean of many values of one size.
+  saved.output = log_probabilities.gather(1, tokens.targets.unsqueeze(1))
+                     .to(at::kDouble)
+                     .mean()
+                     .neg()
+                     .to(wide_);
+  saved.tensors.push_back(log_probabilities);
+  return saved;
+}
+
+at::Tensor DeviceModel::HeadBackward(const BackwardArgs& args,
+                                     std::vector<at::Tensor>* gradients) const {
+  const at::Tensor& log_probabilities = args.saved.tensors[2];
+  const at::Tensor hits =
+      at::eq(vocabulary_.unsqueeze(0), args.tokens.targets.unsqueeze(1)).to(wide_);
+  const auto rows = static_cast<double>(log_probabilities.size(0));
+  const at::Tensor logits_gradient = (log_probabilities.exp().sub_(hits)).mul_(1 / rows).to(type_);
+  WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
+  return NormBackward(args, at::mm(logits_gradient, args.parameters[1]), &(*gradients)[0]);
+}
+
+}  // namespace shardscope::cuda

@@ -1,0 +1,101 @@
+// The model made of tensor operations against the CPU's row loops, segment by segment.
+#include "engine/cuda/runtime/device_model.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include "engine/model/initialize.h"
+
+namespace shardscope::cuda {
+namespace {
+
+struct Case {
+  plan::DType dtype;
+  double tolerance;  // relative to the largest value
+};
+
+class DeviceModelTest : public testing::TestWithParam<Case> {
+ protected:
+  static constexpr int64_t kBatch = 3;
+  const model::ModelConfig config_{
+      .layers = 1, .dim = 24, .heads = 3, .seq = 16, .dtype = GetParam().dtype};
+  const at::ScalarType type_ = model::ScalarTypeOf(GetParam().dtype);
+
+  // Normal values, differently for each seed.
+  at::Tensor Random(at::IntArrayRef sizes, uint64_t seed) const {
+    at::Tensor result = at::empty(sizes, at::kDouble);
+    auto* values = result.mutable_data_ptr<double>();
+    for (int64_t i = 0; i < result.numel(); ++i) {
+      const uint64_t bits = model::MixedBits(seed, static_cast<uint64_t>(i));
+      values[i] = static_cast<double>(bits % 2001) / 1000 - 1;
+    }
+    return result.to(type_);
+  }
+
+  void ExpectNear(const at::Tensor& actual, const at::Tensor& expected, const char* what) const {
+    ASSERT_EQ(actual.sizes(), expected.sizes()) << what;
+    ASSERT_EQ(actual.scalar_type(), expected.scalar_type()) << what;
+    const double scale = expected.abs().max().item<double>();
+    EXPECT_LE((actual.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>(),
+              GetParam().tolerance * scale)
+        << what;
+  }
+};
+
+TEST_P(DeviceModelTest, EverySegmentEqualsTheCpusForwardAndBackward) {
+  const c10::InferenceMode no_autograd;
+  const model::Model rows(config_);
+  const DeviceModel tensors(config_, at::kCPU);
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < kBatch * (config_.seq + 1); ++i) {
+    samples.push_back(static_cast<int64_t>(model::MixedBits(5, static_cast<uint64_t>(i)) % 256));
+  }
+  std::vector<int64_t> memory(static_cast<size_t>(2 * kBatch * config_.seq));
+  const model::TokenBatch tokens = model::MakeTokenBatch(samples, config_.seq, memory);
+  const at::Tensor both =
+      at::from_blob(memory.data(), {2, kBatch * config_.seq}, at::TensorOptions(at::kLong));
+  const DeviceTokens device_tokens{both.select(0, 0), both.select(0, 1)};
+  for (int64_t segment = 0; segment < model::NumSegments(config_); ++segment) {
+    SCOPED_TRACE(segment);
+    std::vector<at::Tensor> parameters, row_gradients, tensor_gradients;
+    for (const plan::Parameter& parameter : model::ParametersOf(config_, segment)) {
+      parameters.push_back(
+          Random(parameter.shape, 10 * static_cast<uint64_t>(segment) + parameters.size()));
+      row_gradients.push_back(at::empty(parameter.shape, type_));
+      tensor_gradients.push_back(at::empty(parameter.shape, type_).fill_(7));
+    }
+    const bool is_first = segment == 0;
+    const bool is_last = segment + 1 == model::NumSegments(config_);
+    const at::Tensor input =
+        is_first ? at::Tensor() : Random({kBatch * config_.seq, config_.dim}, 77);
+    const model::Saved expected = rows.Forward(segment, parameters, input, tokens);
+    const model::Saved actual = tensors.Forward(segment, parameters, input, device_tokens);
+    ExpectNear(actual.output, expected.output, "output");
+    EXPECT_EQ(model::SavedBytes(actual), model::SavedBytes(expected));
+    const at::Tensor gradient = is_last ? at::Tensor() : Random(expected.output.sizes(), 78);
+    const at::Tensor expected_gradient =
+        rows.Backward(segment, {parameters, input, expected, gradient, tokens}, &row_gradients);
+    const at::Tensor actual_gradient = tensors.Backward(
+        segment, {parameters, input, actual, gradient, device_tokens}, &tensor_gradients);
+    ASSERT_EQ(actual_gradient.defined(), expected_gradient.defined());
+    if (!is_first) ExpectNear(actual_gradient, expected_gradient, "input gradient");
+    for (size_t i = 0; i < row_gradients.size(); ++i) {
+      ExpectNear(tensor_gradients[i], row_gradients[i], "parameter gradient");
+    }
+  }
+}
+
+// bf16 keeps 8 bits; the two round in different places.
+INSTANTIATE_TEST_SUITE_P(All, DeviceModelTest,
+                         testing::Values(Case{plan::DType::kFp64, 1e-12},
+                                         Case{plan::DType::kFp32, 2e-5},
+                                         Case{plan::DType::kBf16, 3e-2}),
+                         [](const auto& tested) {
+                           return std::string(plan::Name(tested.param.dtype));
+                         });
+
+}  // namespace
+}  // namespace shardscope::cuda

@@ -1,0 +1,197 @@
+// Training with the bodies for a device, on the CPU: against the unsharded reference, against the
+// CPU's own bodies, and schedules against one another.
+#include "engine/cuda/runtime/device_work.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+
+#include "engine/executor/executor.h"
+#include "engine/runtime/ranks/test_job.h"
+#include "trace/base/time.h"
+
+namespace shardscope::cuda {
+namespace {
+
+using plan::BackwardPrefetch;
+using plan::Preset;
+using plan::Strategy;
+using runtime::TestResult;
+using runtime::TestRun;
+
+// The CPU in the place of a GPU.
+class CpuDevice final : public runtime::Device {
+ public:
+  explicit CpuDevice(const model::ModelConfig& config) : model_(config, at::kCPU) {}
+  std::string kind() const override { return "cpu"; }
+  std::string name() const override { return "the CPU"; }
+  std::unique_ptr<transport::Transport> MakeTransport(
+      const config::Config& /*config*/, const std::optional<config::Launch>& /*launch*/) override {
+    return nullptr;
+  }
+  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
+                                              model::Sampler sampler) override {
+    return std::make_unique<DeviceWork>(rank, &model_, at::kCPU, surroundings, std::move(sampler));
+  }
+  std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
+                                                   executor::ExecutionSink* sink) override {
+    return std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+  }
+  void EnterThread(int /*rank*/) override {}
+  void SetRecorder(record::Recorder* /*recorder*/) override {}
+  std::vector<runtime::DeviceCapability> Capabilities() const override { return {}; }
+
+ private:
+  const DeviceModel model_;
+  executor::ComputeSlots slots_{2};
+};
+
+TestResult TrainOnDevice(const TestRun& run,
+                         const std::function<void(runtime::Ranks&)>& at_end = nullptr) {
+  const Result<plan::Schedule> schedule =
+      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+  EXPECT_TRUE(schedule.ok()) << schedule.message();
+  runtime::NullSink sink;
+  CpuDevice device(run.model);
+  auto made = runtime::Ranks::Make(
+      runtime::JobOf(run),
+      transport::MakeSharedMemoryTransport(run.training.num_ranks, 60 * kNsPerSecond), &sink,
+      /*compute_slots=*/2, &device);
+  EXPECT_TRUE(made.ok()) << made.message();
+  runtime::Ranks& ranks = **made;
+  TestResult result;
+  for (int64_t step = 0; step < run.training.steps; ++step) {
+    const Status status = ranks.OnAll([&](int rank) {
+      ranks.bodies(rank).BeginStep(*schedule, run.training.learning_rate);
+      const Status ran = ranks.executor(rank).RunStep(*schedule, step);
+      EXPECT_TRUE(!ran.ok() || ranks.bodies(rank).EndStep() == 0);
+      return ran;
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    if (!status.ok()) return result;
+    double loss = 0;
+    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.bodies(rank).outcome().loss;
+    result.losses.push_back(loss / ranks.size());
+    result.norms.push_back(ranks.bodies(0).outcome().grad_norm);
+  }
+  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
+    result.parameters[parameter.name] = ranks.FullParameter(parameter.name);
+  }
+  if (at_end) at_end(ranks);
+  return result;
+}
+
+struct Case {
+  int ranks;
+  int64_t micro_batches;
+  Preset preset;
+  Strategy strategy;
+};
+
+TestRun RunOf(const Case& tested, plan::DType dtype) {
+  TestRun run;
+  run.model.dtype = dtype;
+  run.training.num_ranks = tested.ranks;
+  run.training.micro_batches = tested.micro_batches;
+  run.policy.preset = tested.preset;
+  run.policy.strategy = tested.strategy;
+  run.policy.reshard_after_forward = tested.strategy == Strategy::kFull;
+  return run;
+}
+
+class DeviceWorkTest : public testing::TestWithParam<Case> {};
+
+TEST_P(DeviceWorkTest, Fp64EqualsTheReference) {
+  const TestRun run = RunOf(GetParam(), plan::DType::kFp64);
+  const TestResult actual = TrainOnDevice(run);
+  const TestResult expected = runtime::TrainReference(run);
+  ASSERT_EQ(actual.losses.size(), expected.losses.size());
+  EXPECT_LE(runtime::LargestDifference(actual.parameters, expected.parameters), 1e-7);
+  for (size_t step = 0; step < expected.losses.size(); ++step) {
+    EXPECT_NEAR(actual.losses[step], expected.losses[step], 1e-8 * expected.losses[step]);
+    EXPECT_NEAR(actual.norms[step], expected.norms[step], 1e-8 * expected.norms[step]);
+  }
+}
+
+TEST_P(DeviceWorkTest, Bf16WithFp32MasterWeightsFollowsTheReference) {
+  TestRun run = RunOf(GetParam(), plan::DType::kBf16);
+  run.training.steps = 10;
+  for (const plan::DType reduce : {plan::DType::kFp32, plan::DType::kBf16}) {
+    run.policy.reduce_dtype = reduce;
+    const TestResult actual = TrainOnDevice(run);
+    const TestResult expected = runtime::TrainReference(run);
+    ASSERT_EQ(actual.losses.size(), expected.losses.size());
+    for (size_t step = 0; step < expected.losses.size(); ++step) {
+      EXPECT_NEAR(actual.losses[step], expected.losses[step], 2e-2 * expected.losses[step]);
+    }
+    EXPECT_LT(actual.losses.back(), 0.9 * actual.losses.front());
+    for (const auto& [name, tensor] : actual.parameters) {
+      ASSERT_EQ(tensor.scalar_type(), at::kFloat) << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DeviceWorkTest,
+                         testing::Values(Case{1, 1, Preset::kFsdp2, Strategy::kFull},
+                                         Case{3, 2, Preset::kFsdp2, Strategy::kFull},
+                                         Case{4, 1, Preset::kFsdp1, Strategy::kGradOp},
+                                         Case{3, 2, Preset::kFsdp2, Strategy::kNoShard}),
+                         [](const auto& tested) {
+                           return "ranks" + std::to_string(tested.param.ranks) + "_" +
+                                  std::to_string(static_cast<int>(tested.param.strategy));
+                         });
+
+TEST(DeviceWorkBits, SchedulesThatOnlyMoveOpsAgree) {
+  TestRun run = RunOf({3, 2, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  run.training.steps = 3;
+  const TestResult expected = TrainOnDevice(run);
+  run.policy.backward_prefetch = BackwardPrefetch::kNone;
+  EXPECT_TRUE(runtime::SameBits(TrainOnDevice(run), expected));
+  run.policy.preset = Preset::kFsdp1;
+  run.policy.forward_prefetch = 2;
+  run.policy.prefetch_limit = 2;
+  EXPECT_TRUE(runtime::SameBits(TrainOnDevice(run), expected));
+}
+
+TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {
+  const TestRun run = RunOf({2, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  TrainOnDevice(run, [](runtime::Ranks& ranks) {
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      runtime::RankWork& work = ranks.bodies(rank);
+      int64_t shard_bytes = 0;
+      for (size_t i = 0; i < ranks.job().description.units.size(); ++i) {
+        shard_bytes += work.unit(i).shard_bytes();
+      }
+      EXPECT_EQ(work.allocated_bytes(), 4 * shard_bytes);  // weights, gradient, two moments
+      EXPECT_GT(work.TakePeakBytes(), 4 * shard_bytes);
+      EXPECT_EQ(work.TakePeakBytes(), 4 * shard_bytes);
+    }
+  });
+}
+
+TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
+  TestRun run = RunOf({2, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  const Result<plan::Schedule> schedule =
+      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+  runtime::NullSink sink;
+  CpuDevice device(run.model);
+  auto made = runtime::Ranks::Make(runtime::JobOf(run),
+                                   transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond),
+                                   &sink, 2, &device);
+  ASSERT_TRUE(made.ok());
+  runtime::Ranks& ranks = **made;
+  ranks.bodies(0).unit(1).parameters().fill_(std::numeric_limits<float>::infinity());
+  const Status status = ranks.OnAll([&](int rank) {
+    ranks.bodies(rank).BeginStep(*schedule, 1e-3);
+    const Status ran = ranks.executor(rank).RunStep(*schedule, 0);
+    ranks.bodies(rank).EndStep();
+    return ran;
+  });
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.message(), testing::HasSubstr("the gradient is not finite"));
+}
+
+}  // namespace
+}  // namespace shardscope::cuda

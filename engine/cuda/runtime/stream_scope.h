@@ -1,0 +1,29 @@
+// StreamScope: makes a stream of ours LibTorch's current one.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+
+#include <optional>
+
+namespace shardscope::cuda {
+
+// While it lives, LibTorch's operations and allocations of this thread go to `stream` (a
+// cudaStream_t) of `device`. Without effect for the CPU, or without a stream. Do not let it pass to
+// another thread.
+//
+// It speaks to LibTorch through the interface all devices share, so that nothing here links
+// libc10_cuda. That a CUDA stream's id is its handle is what getStreamFromExternal() relies on
+// (c10/cuda/CUDAStream.cpp); handles are even, ids of LibTorch's own streams odd.
+class StreamScope {
+ public:
+  StreamScope(c10::Device device, void* stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  std::optional<c10::Stream> before_;
+};
+
+}  // namespace shardscope::cuda

@@ -1,0 +1,46 @@
+// Memory of a unit as tensors and as pieces of collectives, in the forms of unit_layout.h, on any
+// device. No state.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "engine/runtime/units/unit_layout.h"
+#include "engine/transport/transport.h"
+
+namespace shardscope::runtime {
+
+// A unit's memory in one of its forms.
+struct UnitMemory {
+  std::byte* data = nullptr;
+  at::ScalarType type = at::kFloat;
+  at::Device device = at::kCPU;
+
+  int64_t element_bytes() const;
+};
+
+at::Tensor FlatView(const UnitMemory& memory, int64_t first_byte, int64_t elements);
+
+// Parameter `index` without its padding, of the unsharded form; or of a packed shard of one rank
+// alone, which is whole.
+at::Tensor ParameterView(const UnitLayout& layout, size_t index, const UnitMemory& memory,
+                         bool is_packed);
+
+// Padding rows take part in a reduction, and their sum lands in the shards' padding.
+void ZeroPadding(const UnitLayout& layout, const UnitMemory& unsharded);
+
+// The one form into the other, cast on the way.
+void PackRankMajor(const UnitLayout& layout, const UnitMemory& unsharded,
+                   const UnitMemory& rank_major);
+void UnpackRankMajor(const UnitLayout& layout, const UnitMemory& rank_major,
+                     const UnitMemory& unsharded);
+
+// One piece a parameter, without copies: a packed shard into the unsharded form, and back.
+std::vector<transport::GatherPiece> GatherPieces(const UnitLayout& layout, const std::byte* shard,
+                                                 const UnitMemory& unsharded);
+std::vector<transport::ReducePiece> ReducePieces(const UnitLayout& layout,
+                                                 const UnitMemory& unsharded, std::byte* shard);
+
+}  // namespace shardscope::runtime
