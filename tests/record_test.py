@@ -108,6 +108,43 @@ class ProgramsPassThrough(RecordTest):
         self.assertIn("holds a run already", done.stderr)
         self.assertEqual(sorted(p.name for p in run.iterdir()), before)
 
+    def test_output_is_the_same_byte_for_byte(self):
+        script = "import os; [os.write(fd, bytes(range(256)) * 4000) for fd in (1, 2, 1)]"
+        done = subprocess.run([APP, "record", "-o", self.root / "run", "--", sys.executable, "-c", script], capture_output=True,
+                              timeout=TIMEOUT_S)
+        block = bytes(range(256)) * 4000
+        self.assertEqual(done.stdout, 2 * block)
+        self.assertEqual(done.stderr[:len(block)], block)
+        self.assertTrue(done.stderr[len(block):].startswith(b"shardscope record: "))
+
+    def test_it_does_not_wait_for_what_the_program_leaves_behind(self):
+        _, done = self.record("sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!", check=0)
+        left_behind = int(done.stdout)
+        self.assertTrue(pathlib.Path(f"/proc/{left_behind}").exists())
+        os.kill(left_behind, signal.SIGKILL)
+
+    def test_a_killed_launcher_leaves_a_trace_too(self):
+        run, process = self.start("sh", "-c", "echo $$; exec sleep 30")
+        child = int(process.stdout.readline())
+        self.wait_for(lambda: any("started" in note for note in self.notes(run)), "the note of the start")
+        process.kill()
+        process.wait(TIMEOUT_S)
+        os.kill(child, signal.SIGKILL)  # it went on meanwhile
+        self.assertEqual(self.report(run)["state"], "cut")
+        self.assertIn(f"process {child} started", self.notes(run)[0])
+
+    def test_the_duration_of_a_program_that_uses_nothing(self):
+        run, _ = self.record("sh", "-c", "sleep 0.2; exit 5", options=("--duration", "50ms"), check=5)
+        self.assertIn("exit code 5", self.notes(run)[-1])
+
+    def test_pythons_own_start_file_still_runs(self):
+        folder = self.root / "site"
+        folder.mkdir()
+        (folder / "sitecustomize.py").write_text("print('own start file')\n")
+        _, done = self.record(sys.executable, "-c", "import sys; print('sitecustomize' in sys.modules)", check=0,
+                              environment={"PYTHONPATH": str(folder)})
+        self.assertEqual(done.stdout, "own start file\nTrue\n")
+
     def test_input_passes_through(self):
         done = subprocess.run([APP, "record", "-o", self.root / "run", "--", "cat"], input="a\nb\n", capture_output=True,
                               text=True, timeout=TIMEOUT_S)
@@ -352,6 +389,15 @@ class NcclPlugin(RecordTest):
                          [("abcd world rank 3 of 8", 0), ("abcd world rank 3 of 8", 1), ("1234 rank 1 of 4", 0),
                           ("1234 rank 1 of 4", 1), ("abcd world rank 3 of 8", 4), ("abcd world rank 3 of 8", 5)])
         self.assertEqual({row["category"] for row in self.recorded(run)["spans"]}, {"host"})
+        rows = self.sql(run, "SELECT n.*, s.start_ns FROM nccl_operation n JOIN span s ON s.id = n.id ORDER BY n.id")
+        self.assertEqual([(row["communicator"], row["function"], row["sequence"], row["bytes"], row["group_size"], row["protocol"],
+                           row["peer"]) for row in rows if row["communicator"] == "1234"],
+                         [("1234", "AllGather", 0, 2000, 4, "LL128", 0), ("1234", "ReduceScatter", 1, 4000, 4, "LL128", 0),
+                          ("1234", "Send", -1, 308, 4, "", 5), ("1234", "Send", -1, 308, 4, "", 5)])
+        # The collectives of a group share the launch between their starts and stops; a send had none.
+        windows = {(row["launch_track"], row["launch_start_ns"]) for row in rows if row["launch_track"] >= 0}
+        self.assertEqual(len(windows), launches)
+        self.assertEqual(sum(row["launch_track"] >= 0 for row in rows), 2 * launches)
 
     def test_version_5(self):
         self.check_plugin(5, launches=3)
@@ -360,9 +406,11 @@ class NcclPlugin(RecordTest):
         self.check_plugin(4, launches=0)
 
 
-# Its loader forks a worker while the process is being recorded.
+# FSDP2 on the CPU. The loader of rank 0 forks a worker while the process is being recorded.
 TORCH_PROGRAM = """
-import os, torch, torch.distributed as dist
+import os, sys, torch, torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 dist.init_process_group("gloo")
 class Numbers(torch.utils.data.Dataset):
     def __len__(self): return 8
@@ -370,30 +418,46 @@ class Numbers(torch.utils.data.Dataset):
         torch.cuda.nvtx.range_push("in worker"); torch.cuda.nvtx.range_pop()
         return torch.full((4,), float(i))
 torch.cuda.nvtx.range_push("training")
-model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
-for batch in torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1):
+mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+layers = [torch.nn.Linear(4, 4) for _ in range(3)]
+model = torch.nn.Sequential(*layers)
+for layer in layers: fully_shard(layer, mesh=mesh)
+fully_shard(model, mesh=mesh)
+for batch in torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1 if dist.get_rank() == 0 else 0):
     model(batch).sum().backward()
 torch.cuda.nvtx.range_pop()
 total = torch.ones(1)
 dist.all_reduce(total)
-print("rank", dist.get_rank(), "of", int(total), "done")
+sys.stdout.write(f"rank {dist.get_rank()} of {int(total)} done\\n")
+sys.stdout.flush()
+dist.barrier()
 dist.destroy_process_group()
 """
 
 
 @unittest.skipUnless(PYTORCH.exists(), "PyTorch is not installed in the cache folder")
 class PyTorchProgram(RecordTest):
-    def test_a_cpu_job_under_torchrun_runs_unharmed(self):
+    def test_a_cpu_job_under_torchrun_runs_unharmed_and_its_fsdp_ranges_are_seen(self):
         script = self.root / "train.py"
         script.write_text(TORCH_PROGRAM)
-        # One rank: importing PyTorch takes most of the time.
-        run, done = self.record(PYTORCH, "-m", "torch.distributed.run", "--standalone", script,
+        run, done = self.record(PYTORCH, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script,
                                 environment={"OMP_NUM_THREADS": "1"}, check=0)
-        self.assertEqual(done.stdout, "rank 0 of 1 done\n")
-        self.assertEqual([p["state"] for p in self.programs(run)], ["finished"])
+        self.assertEqual(sorted(done.stdout.splitlines()), ["rank 0 of 2 done", "rank 1 of 2 done"])
+        ranks = [p for p in self.programs(run) if "train.py" in p["command"] and "torch.distributed.run" not in p["command"]]
+        self.assertEqual([(p["rank"], p["state"]) for p in ranks], [(0, "finished"), (1, "finished")])
         counts = self.counts(run)
-        self.assertEqual((counts.get("training"), counts.get("in worker")), (1, None))
+        self.assertEqual(counts.get("training"), 2)
+        # Rank 1 has no worker, so it loads its 8 numbers itself; in a forked worker nothing is recorded.
+        self.assertEqual(counts.get("in worker"), 8)
         self.assertEqual(self.sources(run), {"nvtx": "on", "nccl": "off", "cupti": "off"})
+        gathers = self.sql(run, "SELECT t.rank, count(*) AS n FROM span s JOIN track t ON t.id = s.track JOIN string n ON "
+                                "n.id = s.name_string WHERE n.text LIKE 'torch: FSDP::all_gather%' GROUP BY 1 ORDER BY 1")
+        if not (BIN / "libshardscope_torch.so").exists():
+            self.assertEqual(gathers, [])
+            return
+        self.assertEqual([row["rank"] for row in gathers], [0, 1])
+        self.assertGreaterEqual(gathers[0]["n"], 2 * 3)  # forward of every layer, in both steps at least
+        self.assertEqual(gathers[0]["n"], gathers[1]["n"])
 
 
 del RecordTest  # only a base of the classes above

@@ -91,6 +91,12 @@ CUptiResult cuptiGetResultString(CUptiResult /*result*/, const char** text) {
   return CUPTI_SUCCESS;
 }
 
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain /*domain*/, uint32_t callback,
+                                 const char** name) {
+  *name = callback == 505 ? "__cudaLaunchKernel_v13000" : "fake";
+  return CUPTI_SUCCESS;
+}
+
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc /*callback*/,
                               void* /*data*/, CUpti_SubscriberParams* params) {
   if (Behaves("unknown")) return CUPTI_ERROR_UNKNOWN;

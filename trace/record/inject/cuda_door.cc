@@ -21,13 +21,14 @@ Gpu* gpu = nullptr;  // set once, never destroyed: callbacks may come until the 
 // Work that still runs is not waited for: the program decides when it ends.
 void StopCupti() {
   gpu->session->Stop();
+  gpu->spans->Finish();
   const cupti::SessionCounts counts = gpu->session->counts();
   ProcessRecording& recording = *gpu->recording;
   recording.CountLost("cupti", "CUPTI had no room for records", counts.dropped);
   recording.CountLost("cupti", "the rest of a buffer of CUPTI was unreadable",
                       counts.damaged_buffers);
-  recording.CountLost("cupti", "CUPTI lost the times of kernels or copies",
-                      gpu->spans->without_times());
+  recording.CountLost("cupti", "kernels and copies without times and without their calls",
+                      gpu->spans->unplaced());
   if (counts.fatal) recording.State("cupti", "partial", "CUPTI met an error and stopped");
 }
 

@@ -1,47 +1,47 @@
-// GpuRows: decoded CUPTI records as rows: kernels and copies as spans, one track a stream, and
-// device memory as the driver hands it out. A foreign program has no Schedule, so these belong to
-// no op.
+// GpuRows: decoded CUPTI records of a foreign program as rows: kernels, copies, calls, waits
+// between streams, device memory. It has no Schedule, so they belong to no op.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <map>
+#include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 
-#include "trace/record/cupti/activity.h"
+#include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
+#include "trace/record/gpu/gpu_rows.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
 
-// One thread, but for without_times().
-class GpuRows {
+// One thread at a time.
+class GpuRows final : private gpu::RowTarget {
  public:
-  explicit GpuRows(ProcessRecording* recording) : recording_(recording) {}
+  explicit GpuRows(ProcessRecording* recording) : recording_(recording), rows_(this) {}
 
+  // What began a while ago, as records of the same time come in several batches.
   void Add(const cupti::Batch& batch, const cupti::Names& names);
+  // The rest.
+  void Finish();
 
-  int64_t without_times() const { return without_times_; }
+  // Of work without times and without its call there is no row.
+  int64_t unplaced() const { return rows_.unplaced(); }
 
  private:
-  int64_t Track(uint32_t device, cupti::StreamId stream);
-  void AddKernel(const cupti::Kernel& kernel, const cupti::Names& names);
-  void AddCopy(const cupti::Copy& copy);
-  void AddMemory(const cupti::MemoryOperation& operation);
-  void AddSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-               std::string_view category);
+  record::Recorder& recorder() override { return recording_->recorder(); }
+  int64_t Name(std::string_view text) override { return recording_->Name(text); }
+  StreamTrack AddStreamTrack(uint32_t device, cupti::StreamId stream) override;
+  int64_t CallTrack(uint32_t thread) override { return recording_->TrackOf(thread); }
+  int64_t OverheadTrack() override { return recording_->AddTrack("tracer overhead", "host"); }
+  gpu::OpIdentity IdentityOf(int64_t /*op*/) override { return {}; }
+  int32_t RankOfDevice(uint32_t /*device*/) override;
+  bool IsRecorded(int64_t start_ns) override { return recording_->IsRecorded(start_ns); }
 
-  struct KernelName {
-    int64_t name = 0;
-    bool communication = false;
-  };
+  void AddMemory(const cupti::MemoryOperation& operation);
 
   ProcessRecording* const recording_;
-  std::map<std::pair<uint32_t, cupti::StreamId>, int64_t> tracks_;
-  std::unordered_map<int32_t, KernelName> kernel_names_;  // by the decoder's number
-  std::atomic<int64_t> without_times_ = 0;
+  cupti::Joiner joiner_;
+  gpu::GpuRows rows_;
+  const cupti::Names* names_ = nullptr;  // of the last batch; they outlive Finish()
 };
 
 }  // namespace shardscope::inject

@@ -200,11 +200,48 @@ int64_t ProcessRecording::AddTrack(std::string_view name, std::string_view role)
 
 int64_t ProcessRecording::ThreadTrack() {
   if (threads_track.recording != this) {
-    const int64_t thread = syscall(SYS_gettid);
-    threads_track = {this,
-                     AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), "host")};
+    threads_track = {this, TrackOf(static_cast<uint32_t>(syscall(SYS_gettid)))};
   }
   return threads_track.track;
+}
+
+int64_t ProcessRecording::TrackOf(uint32_t thread) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = thread_tracks_.find(thread);
+    if (known != thread_tracks_.end()) return known->second;
+  }
+  const int64_t added = AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), "host");
+  const std::lock_guard lock(mutex_);
+  // Another thread may have asked meanwhile: its track is used, and the other stays empty.
+  return thread_tracks_.try_emplace(thread, added).first->second;
+}
+
+void ProcessRecording::Switch(bool on, int64_t time_ns) {
+  const std::lock_guard lock(mutex_);
+  const size_t count = num_switches_.load();
+  const bool is_on = count % 2 == 0;
+  if (on == is_on) return;  // the program repeats itself
+  if (count == kMaxSwitches) {
+    ++lost_[{"inject", "starts and stops of the profiler: more than are followed"}];
+    return;
+  }
+  switches_[count].store(time_ns);
+  num_switches_.store(count + 1, std::memory_order_release);
+  schema::MarkerRow row;
+  row.time_ns = time_ns;
+  row.step = -1;
+  row.kind = "note";
+  row.new_value = on ? "the program started its profiler: recording goes on"
+                     : "the program stopped its profiler: recording pauses";
+  recorder_->AddMarker(row);
+}
+
+bool ProcessRecording::IsRecorded(int64_t start_ns) const {
+  if (start_ns >= until_ns_) return false;
+  size_t passed = num_switches_.load(std::memory_order_acquire);
+  while (passed > 0 && switches_[passed - 1].load(std::memory_order_relaxed) > start_ns) --passed;
+  return passed % 2 == 0;
 }
 
 int64_t ProcessRecording::Name(std::string_view text) {
@@ -222,7 +259,7 @@ int64_t ProcessRecording::Name(std::string_view text) {
 
 void ProcessRecording::Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
                             std::string_view category) {
-  if (start_ns >= until_ns_) return;
+  if (!IsRecorded(start_ns)) return;
   schema::SpanRow row;
   row.track = track;
   row.start_ns = start_ns;
@@ -234,13 +271,21 @@ void ProcessRecording::Span(int64_t track, int64_t start_ns, int64_t end_ns, int
 }
 
 void ProcessRecording::Counter(int64_t track, int64_t time_ns, int64_t name, double value) {
-  if (time_ns >= until_ns_) return;
+  if (!IsRecorded(time_ns)) return;
   schema::CounterRow row;
   row.track = track;
   row.time_ns = time_ns;
   row.name_string = name;
   row.value = value;
   recorder_->Record(row);
+}
+
+void ProcessRecording::Nccl(record::NcclRecord record, int64_t end_ns) {
+  if (!IsRecorded(record.span.start_ns)) return;
+  record.span.duration_ns = std::max<int64_t>(0, end_ns - record.span.start_ns);
+  record.span.category = "host";
+  record.span.op_run = -1;
+  recorder_->Record(record);
 }
 
 void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t bytes) {

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -68,6 +69,8 @@ class ProcessRecording {
   int64_t AddTrack(std::string_view name, std::string_view role);
   // The calling thread's own.
   int64_t ThreadTrack();
+  // That of a thread of this process (gettid).
+  int64_t TrackOf(uint32_t thread);
   int64_t Name(std::string_view text);
 
   // Ignored if it starts after the recording's end.
@@ -78,6 +81,18 @@ class ProcessRecording {
   void Counter(int64_t track, int64_t time_ns, int64_t name, double value);
   // An allocation, or with negative `bytes` a release.
   void Memory(std::string_view device, int64_t time_ns, int64_t bytes);
+
+  // What NCCL put on a stream, with its span. Ignored as Span() ignores.
+  void Nccl(record::NcclRecord record, int64_t end_ns);
+
+  // The program switches recording on and off (cudaProfilerStart, cudaProfilerStop): what begins
+  // while it is off is not recorded. Any thread.
+  void Switch(bool on, int64_t time_ns);
+  bool IsRecorded(int64_t start_ns) const;
+
+  // For sources that make rows of their own: they ask IsRecorded().
+  record::Recorder& recorder() { return *recorder_; }
+  int64_t rank() const { return rank_; }
 
   // Called once before the file is finished; for a source with a thread of its own.
   using AtEnd = void (*)();
@@ -101,11 +116,18 @@ class ProcessRecording {
   const std::string process_;  // "python3 1234"
   std::atomic<AtEnd> at_end_ = nullptr;
 
+  // Times at which recording went off, on, off, ...; the further ones are not followed, and
+  // counted.
+  static constexpr size_t kMaxSwitches = 1 << 10;
+  std::array<std::atomic<int64_t>, kMaxSwitches> switches_ = {};
+  std::atomic<size_t> num_switches_ = 0;
+
   std::mutex mutex_;  // guards the rest
   std::set<std::string, std::less<>> sources_on_;
   std::map<std::string, int64_t, std::less<>> names_;
   std::map<std::pair<std::string, std::string>, int64_t> lost_;
   int64_t next_position_ = 0;
+  std::map<uint32_t, int64_t> thread_tracks_;
 };
 
 }  // namespace shardscope::inject
