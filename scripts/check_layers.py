@@ -22,10 +22,12 @@ ARROWS = {
     "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
     "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan"},
+    "engine/torch_ranges": set(),
     "engine/runtime": ENGINE, "engine/cuda": ENGINE | {"engine/runtime", "trace/record/cupti", "trace/record/gpu"},
     "trace/base": set(), "trace/schema": set(), "trace/store": {"trace/schema"},
     "trace/record": {"trace/store", "trace/schema"}, "trace/record/cupti": set(),
-    "trace/record/inject": {"trace/record", "trace/record/cupti", "trace/store", "trace/schema"},
+    "trace/record/gpu": {"trace/record", "trace/record/cupti", "trace/schema"},
+    "trace/record/inject": {"trace/record", "trace/record/cupti", "trace/record/gpu", "trace/store", "trace/schema"},
     "trace/query": {"trace/store", "trace/schema"},
     "trace/import": {"trace/store", "trace/schema"}, "trace/export": {"trace/store", "trace/schema"},
     "trace/analysis": {"trace/query"},
@@ -36,10 +38,11 @@ ARROWS = {
 TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")
 NEVER = [("trace", "engine"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
 HEADERS = [
-    ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo")),
+    ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo",
+                                                 "engine/torch_ranges")),
     ("SQLite", r"sqlite3", ("trace/store",)),
     ("Dear ImGui", r"(imgui|implot|GLFW/|GL/|EGL/)", ("ui", "tests")),
-    ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "trace/record", "tests")),
+    ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests")),
 ]
 CODE_FOLDERS = ("app", "engine", "trace", "ui", "tests")
 UNNAMED = {"build", "runs", "__pycache__"}

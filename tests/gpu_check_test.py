@@ -70,7 +70,7 @@ class FakeLab:
                  checks_tracing.SEEN_EDGES: {"seen": 90, "of_the_schedule": 80},
                  checks_tracing.MEMORY: {"step_ends": 12, "unaccounted_bytes": 0},
                  checks_tracing.SEGMENTS: {"bytes": 1 << 30},
-                 checks_tracing.INJECTED: {"kernels": 500, "copies": 4, "nccl_operations": 20, "fsdp_ranges": 0, "cupti_on": 1}}[query]
+                 checks_tracing.INJECTED: {"kernels": 500, "copies": 4, "nccl_operations": 20, "fsdp_ranges": 80, "cupti_on": 1}}[query]
         return [{**right, **{key: value for key, value in self.wrong.items() if key in right}}]
 
     def report(self, run):
@@ -127,7 +127,7 @@ class AcceptanceTest(unittest.TestCase):
                 ("emulated_bandwidth", {"slowness": 1.04}, "largest_deviation"),
                 ("emulated_bandwidth", {"slowness": 0.96}, "largest_deviation"), ("emulated_bandwidth", {"transfers": 0}, "could not be used"),
                 ("nccl_one_rank", {"nccl": off}, "largest_relative_difference"), ("injection", {"recorded_output": "x"}, "same_output"),
-                ("injection", {"kernels": 0}, "kernels"), ("injection", {"cupti_on": 0}, "cupti_on"),
+                ("injection", {"kernels": 0}, "kernels"), ("injection", {"fsdp_ranges": 0}, "fsdp_ranges"), ("injection", {"cupti_on": 0}, "cupti_on"),
                 ("prefetch_overlap", {"shift": 150}, "gained_pairs"), ("overhead_gpu_bound", {"overhead": 1.04}, "ratio"),
                 ("overhead_cpu_bound", {"overhead": 1.4}, "ratio"), ("speed_1b", {"pytorch_step_s": 0.09}, "of_pytorch"),
                 ("sanitizer", {"sanitizer": 2}, "errors"), ("join_rate", {"train": lab.Failure("it ended with 1: why")}, "why")):
@@ -237,7 +237,7 @@ class PackTest(unittest.TestCase):
         self.make()
         size = sum(path.stat().st_size for path in self.packed.rglob("*") if path.is_file())
         self.assertLessEqual(size, pack.MAX_BYTES)
-        for name in ("gpu-check", "bin/shardscope", "bin/shardscope-train", "bin/libshardscope_inject.so", "programs/model.py",
+        for name in ("gpu-check", "bin/shardscope", "bin/shardscope-train", "bin/libshardscope_inject.so", "bin/python/sitecustomize.py", "programs/model.py",
                      "programs/fsdp2_small.py", "programs/fsdp2_speed.py", "gpu_check/table.py", "manifest.json"):
             self.assertTrue((self.packed / name).exists(), name)
         # LibTorch, CUDA and the C library are the machine's own.

@@ -19,6 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "libshardscope_inject.so";
+// Beside it, if PyTorch's own ranges can be recorded: a folder for PYTHONPATH
+// (engine/torch_ranges).
+constexpr const char* kPythonFolder = "python";
 
 struct Door {
   const char* variable;
@@ -42,6 +45,14 @@ void Set(const std::string& name, const std::string& value, std::vector<std::str
 bool IsFile(const std::string& path) {
   struct stat file = {};
   return stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode);
+}
+
+void AddPythonFolder(const std::string& library, std::vector<std::string>* environment) {
+  const std::string folder = (fs::path(library).parent_path() / kPythonFolder).string();
+  if (!IsFile(folder + "/sitecustomize.py")) return;
+  const char* present = std::getenv("PYTHONPATH");
+  const bool is_set = present != nullptr && *present != '\0';
+  Set("PYTHONPATH", is_set ? fmt::format("{}:{}", folder, present) : folder, environment);
 }
 
 }  // namespace
@@ -75,6 +86,7 @@ Launch MakeLaunch(const std::string& library, const std::string& run_folder, int
   if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr) {
     Set("CUDA_DEVICE_MAX_CONNECTIONS", "32", &launch.environment);
   }
+  AddPythonFolder(library, &launch.environment);
   Set("SHARDSCOPE_RECORD_RUN", run_folder, &launch.environment);
   std::erase_if(launch.environment, [](const std::string& entry) {
     return entry.starts_with("SHARDSCOPE_RECORD_UNTIL=");

@@ -12,8 +12,8 @@ MAX_BYTES = 60 << 20
 MAX_FILES_BACK = 8
 MAX_FILE_BACK_BYTES = 16 << 20
 
-PROGRAMS = ("shardscope", "shardscope-train", "libshardscope_inject.so", "libshardscope_cuda.so")
-OPTIONAL = ("libshardscope_torch.so",)
+PROGRAMS = ("shardscope", "shardscope-train", "libshardscope_inject.so", "libshardscope_torch.so", "libshardscope_cuda.so")
+PYTHON = pathlib.Path("python") / "sitecustomize.py"  # has Python load libshardscope_torch.so
 # What every machine with Linux and PyTorch has: the C and C++ libraries, LibTorch and NVIDIA's.
 SYSTEM = re.compile(r"(ld-linux|lib(c|m|dl|rt|pthread|util|gcc_s|stdc\+\+|torch.*|c10.*|gomp|cu[a-z]+|nv[a-zA-Z]+|nccl))[.\-_]")
 
@@ -60,11 +60,13 @@ def make(folder, binaries, root, may_lack_cuda=False):
     for sub in ("bin", "lib", "programs"):
         (folder / sub).mkdir(parents=True, exist_ok=True)
     libraries = set()
-    for name in PROGRAMS + OPTIONAL:
+    for name in PROGRAMS:
         if (binaries / name).exists():
             shutil.copy(binaries / name, folder / "bin" / name)
             libraries |= libraries_of(binaries / name)
             strip(folder / "bin" / name)
+    (folder / "bin" / PYTHON).parent.mkdir()
+    shutil.copy(binaries / PYTHON, folder / "bin" / PYTHON)
     for library in libraries:
         shutil.copy(library.resolve(), folder / "lib" / library.name)
     here = pathlib.Path(__file__).resolve().parent

@@ -1,0 +1,59 @@
+"""Run by every Python that `shardscope record` starts: has libshardscope_torch.so loaded once torch has been imported.
+
+Changes nothing else. Python finds this file because its folder stands first in PYTHONPATH; the sitecustomize that would
+have been found otherwise is run too.
+"""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_LIBRARY = os.path.join(_HERE, os.pardir, "libshardscope_torch.so")
+_VERSION = "2.11."  # of the C++ interface that the library was built for
+
+
+def _attach(torch):
+    if not str(getattr(torch, "__version__", "")).startswith(_VERSION) or not os.path.exists(_LIBRARY):
+        return
+    try:
+        import ctypes
+        ctypes.CDLL(_LIBRARY).ShardscopeTorchStart()
+    except Exception:  # the program goes on; its trace has no ranges of torch then
+        pass
+
+
+class _AfterTorch:
+    """A finder that finds nothing itself: the first import of torch gets one step more at its end."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                _attach(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def _run_hidden():
+    others = [folder for folder in sys.path if os.path.abspath(folder or os.curdir) != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+if "torch" in sys.modules:
+    _attach(sys.modules["torch"])
+else:
+    sys.meta_path.insert(0, _AfterTorch())
+_run_hidden()
