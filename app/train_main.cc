@@ -18,6 +18,8 @@
 #include "app/train_progress.h"
 #include "engine/config/config.h"
 #include "engine/config/launcher/launch.h"
+#include "engine/cuda/plugin/environment.h"
+#include "engine/cuda/plugin/loader.h"
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
@@ -72,7 +74,22 @@ std::string DefaultData() {
   return std::filesystem::is_directory(SHARDSCOPE_SOURCE_DIR, error) ? SHARDSCOPE_SOURCE_DIR : ".";
 }
 
-Result<config::Config> ReadConfig(const Arguments& arguments) {
+// The device that run.device=auto comes to be, and the plugin with it.
+Status SettleDevice(const Arguments& arguments, config::Config* config,
+                    cuda::DeviceChoice* choice) {
+  const std::string wanted = config->Get("run.device");
+  if (arguments.reference) {
+    if (wanted != "cuda") return config->Set("run.device", "cpu");
+    return Status::Error("--reference computes on the CPU: leave run.device=cuda away");
+  }
+  const bool waits_for_ranks = arguments.launch && arguments.launch->num_ranks > 1;
+  Result<cuda::DeviceChoice> chosen = cuda::ChooseDevice(wanted, waits_for_ranks);
+  if (!chosen.ok()) return chosen.status();
+  *choice = *std::move(chosen);
+  return choice->device == wanted ? Status::Ok() : config->Set("run.device", choice->device);
+}
+
+Result<config::Config> ReadConfig(const Arguments& arguments, cuda::DeviceChoice* choice) {
   config::Config config;
   if (!arguments.config.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(arguments.config, &config));
@@ -83,6 +100,7 @@ Result<config::Config> ReadConfig(const Arguments& arguments) {
   if (!arguments.ranks.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config.Set("run.ranks", arguments.ranks));
   }
+  SHARDSCOPE_RETURN_IF_ERROR(SettleDevice(arguments, &config, choice));
   if (arguments.launch) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLaunch(*arguments.launch, &config));
   }
@@ -162,7 +180,26 @@ Status TrainReference(const Arguments& arguments, const config::Config& config,
   std::_Exit(1);
 }
 
-Status TrainSharded(const Arguments& arguments, const config::Config& config, runtime::Job job) {
+// What a run on a GPU says of itself before its first step, for the user and for the trace.
+void DescribeDevice(const cuda::DeviceChoice& choice, const runtime::Device* device,
+                    runtime::TrainerOptions* options) {
+  if (!choice.why_not_cuda.empty()) {
+    options->capabilities.push_back(
+        {"device", "partial", "run.device=auto took cpu: " + choice.why_not_cuda});
+    fmt::print("device: cpu ({})\n", choice.why_not_cuda);
+  }
+  if (device == nullptr) return;
+  options->capabilities.push_back({"device", "on", ""});
+  for (const auto& [name, value] : cuda::CudaEnvironment()) options->meta["env." + name] = value;
+  fmt::print("device: {}\n", device->name());
+  for (const std::string& warning : choice.warnings) {
+    options->capabilities.push_back({"environment", "partial", warning});
+    fmt::print("{}\n", warning);
+  }
+}
+
+Status TrainSharded(const Arguments& arguments, const config::Config& config,
+                    const cuda::DeviceChoice& choice, runtime::Job job) {
   const std::string folder = RunFolderOf(arguments, config);
   const int64_t steps = job.training.steps;
   std::ofstream losses;
@@ -172,8 +209,17 @@ Status TrainSharded(const Arguments& arguments, const config::Config& config, ru
     SHARDSCOPE_RETURN_IF_ERROR(OpenLosses(arguments.losses, &losses));
     PrintData(job);
   }
+  std::unique_ptr<runtime::Device> device;  // outlives the trainer
+  if (choice.plugin != nullptr) {
+    Result<std::unique_ptr<runtime::Device>> opened =
+        choice.plugin->open_device({.config = config, .launch = arguments.launch});
+    if (!opened.ok()) return opened.status();
+    device = std::move(opened).value();
+  }
   TrainProgress progress(stdout);
   runtime::TrainerOptions options;
+  options.device = device.get();
+  if (arguments.is_leader()) DescribeDevice(choice, device.get(), &options);
   options.config = config;
   options.folder = arguments.launch ? std::filesystem::absolute(folder).string() : folder;
   options.launch = arguments.launch;
@@ -209,12 +255,13 @@ Status CheckLaunch(const Arguments& arguments) {
 
 Status Train(const Arguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckLaunch(arguments));
-  const Result<config::Config> config = ReadConfig(arguments);
+  cuda::DeviceChoice choice;
+  const Result<config::Config> config = ReadConfig(arguments, &choice);
   if (!config.ok()) return config.status();
   Result<runtime::Job> job = runtime::JobOf(*config, DefaultData());
   if (!job.ok()) return job.status();
   if (arguments.reference) return TrainReference(arguments, *config, *job);
-  return TrainSharded(arguments, *config, *std::move(job));
+  return TrainSharded(arguments, *config, choice, *std::move(job));
 }
 
 int Main(int argc, char** argv) {

@@ -165,7 +165,7 @@ class BadInputTest(ProgramTest):
         (["=3"], "key=value"),
         (["data.path=/nonexistent/nothing.txt"], "/nonexistent/nothing.txt"),
         (["strategy=grad_op", "reshard_after_forward=true"], "reshard_after_forward"),
-        (["run.device=cuda"], "cuda"),
+        (["transport=nccl"], "run.device=cuda"),
     ]
 
     def assert_refused(self, done, fragment, out):

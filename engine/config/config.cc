@@ -74,7 +74,8 @@ void Config::RefreshDefaults() {
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");
   const bool link_is_stated = IsExplicit("link.bandwidth") || IsExplicit("link.latency");
-  SetDefault("transport", link_is_stated ? "emulated" : "shared_memory");
+  const bool is_cuda = Get("run.device") == "cuda";
+  SetDefault("transport", link_is_stated ? "emulated" : is_cuda ? "local" : "shared_memory");
   ResolveChanges();
 }
 

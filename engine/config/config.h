@@ -67,7 +67,8 @@ struct Change {
 //   reshard_after_forward true with strategy=full, else false
 //   strategy              grad_op if reshard_after_forward=false is set, else full
 //   precision.reduce      fp64 with precision.param=fp64, else fp32
-//   transport             emulated if link.bandwidth or link.latency is set, else shared_memory
+//   transport             emulated if link.bandwidth or link.latency is set, else local with
+//                         run.device=cuda, else shared_memory
 
 class Config {
  public:

@@ -80,7 +80,9 @@ TEST(Keys, TheFixedNamesExist) {
                            "record.steps",
                            "record.on_error",
                            "record.max_bytes",
-                           "comm.timeout"})
+                           "comm.timeout",
+                           "comm.communicators",
+                           "cuda.memory"})
     EXPECT_NE(FindKey(name), nullptr) << name;
 }
 
@@ -165,7 +167,10 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
        {"reshard_after_forward=false", "strategy=full"}},
       {{"precision.param=fp64", "precision.reduce=fp32"},
        {"precision.param=fp64", "precision.reduce=fp32"}},
-      {{"run.device=cuda"}, {"run.device=cuda", "no CUDA plugin", "run.device=cpu"}},
+      {{"transport=nccl"}, {"transport=nccl", "run.device=cpu", "run.device=cuda"}},
+      {{"transport=local"}, {"transport=local", "run.device=cpu"}},
+      {{"run.device=cuda", "transport=gloo"}, {"transport=gloo", "run.device=cuda", "nccl"}},
+      {{"run.device=cuda", "transport=shared_memory"}, {"transport=shared_memory", "local"}},
   };
   for (const BadInput& bad : cases) {
     const std::string error = ErrorOf(bad.settings);
@@ -242,6 +247,9 @@ TEST(Defaults, StrategyAndReshardFollowEachOther) {
 TEST(Defaults, AStatedLinkIsEmulatedAndFp64IsForBoth) {
   EXPECT_EQ(With({}).Get("transport"), "shared_memory");
   EXPECT_EQ(With({"link.bandwidth=auto:0.6"}).Get("transport"), "emulated");
+  EXPECT_EQ(With({"run.device=cuda"}).Get("transport"), "local");
+  EXPECT_EQ(With({"run.device=cuda", "link.latency=1ms"}).Get("transport"), "emulated");
+  EXPECT_EQ(With({"run.device=cuda", "run.device=cpu"}).Get("transport"), "shared_memory");
   EXPECT_EQ(With({"link.latency=1ms", "transport=shared_memory"}).Get("transport"),
             "shared_memory");
   EXPECT_EQ(With({"precision.param=fp64"}).Get("precision.reduce"), "fp64");

@@ -91,9 +91,13 @@ Keys ShardingKeys() {
 
 Keys CommunicationKeys() {
   return {
-      Choice("transport", {"shared_memory", "emulated", "gloo"},
+      Choice("transport", {"shared_memory", "emulated", "gloo", "nccl", "local"},
              "What moves the bytes: this machine's memory at full speed, the same paced to the "
-             "stated link, or Gloo."),
+             "stated link, or Gloo; with run.device=cuda: NCCL, local = virtual ranks on one GPU, "
+             "or emulated."),
+      Int("comm.communicators", 1, 1, 2,
+          "1 = all-gathers and reductions share one communicator and so wait for each other, as "
+          "in PyTorch; 2 = one each."),
       Live(KeyInfo{.name = "link.bandwidth",
                    .type = KeyType::kBandwidth,
                    .default_value = "1GB/s",
@@ -131,7 +135,12 @@ Keys RunKeys() {
   return {
       Text("run.name", "", "Name of the run; empty = the name of its folder."),
       In("ranks", Int("run.ranks", 4, 1, 64, "Number of ranks that train together.")),
-      Choice("run.device", {"cpu", "cuda"}, "What the ranks compute on."),
+      Choice("run.device", {"cpu", "cuda", "auto"},
+             "What the ranks compute on; auto = cuda where there are a GPU, its driver and the "
+             "plugin, else cpu."),
+      Choice("cuda.memory", {"caching", "pool"},
+             "Where buffers of the schedule lie on a GPU: in LibTorch's caching allocator, or in "
+             "one block at places that are chosen before the step."),
       Int("run.seed", 0, 0, 4294967295.0,
           "Seed of the initial weights and of the order of the samples."),
       socket,

@@ -45,9 +45,19 @@ Status CheckPrecision(const Config& config) {
                                    Shown(config, "precision.param")));
 }
 
-Status CheckAvailable(const Config& config) {
-  if (config.Get("run.device") == "cuda")
-    return Status::Error("run.device=cuda: this build has no CUDA plugin; use run.device=cpu");
+// run.device=auto is settled by the trainer before it checks again.
+Status CheckDevice(const Config& config) {
+  const std::string& transport = config.Get("transport");
+  const std::string& device = config.Get("run.device");
+  if (device == "cpu" && (transport == "nccl" || transport == "local"))
+    return Status::Error(fmt::format(
+        "{} moves the memory of GPUs and does not go with {}: set run.device=cuda, or use "
+        "shared_memory, emulated or gloo",
+        Shown(config, "transport"), Shown(config, "run.device")));
+  if (device == "cuda" && (transport == "shared_memory" || transport == "gloo"))
+    return Status::Error(fmt::format(
+        "{} moves the memory of the host and does not go with {}: use nccl, local or emulated",
+        Shown(config, "transport"), Shown(config, "run.device")));
   return Status::Ok();
 }
 
@@ -91,7 +101,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckRecord(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
-  SHARDSCOPE_RETURN_IF_ERROR(CheckAvailable(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckFault(*this));
   return CheckChanges(*this);
 }
@@ -138,6 +148,7 @@ plan::Policy ToPolicy(const Config& config) {
   policy.forward_prefetch = small("prefetch.forward");
   policy.prefetch_limit = small("prefetch.limit");
   policy.run_ahead = small("host.run_ahead");
+  policy.num_communicators = small("comm.communicators");
   policy.num_ranks = small("run.ranks");
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));

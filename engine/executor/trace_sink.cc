@@ -9,7 +9,6 @@ namespace {
 
 // Ranks start a step together, so steps further back than this are over everywhere.
 constexpr size_t kStepsRemembered = 16;
-constexpr const char* kDevice = "cpu";
 constexpr const char* kHostTrack = "host";  // stream 0 of every Schedule
 
 std::string_view Name(BlockingKind kind) {
@@ -171,6 +170,14 @@ const TraceSink::Registered& TraceSink::Find(const plan::Schedule* schedule) con
   return *entry->second;
 }
 
+int64_t TraceSink::PlanOpOf(const OpContext& context) const {
+  return Find(context.schedule).PlanOp(context, context.index);
+}
+
+int64_t TraceSink::TrackOf(const OpContext& context) const {
+  return Find(context.schedule).tracks.at(context.rank)[static_cast<size_t>(context.op().stream)];
+}
+
 void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
   const Registered& registered = Find(context.schedule);
   const plan::Op& op = context.op();
@@ -246,7 +253,7 @@ void TraceSink::OnMemory(const OpContext& context, plan::BufferId buffer, int64_
   const plan::Buffer& what = context.buffer(buffer);
   schema::MemoryEventRow row;
   row.rank = context.rank;
-  row.device = kDevice;
+  row.device = info_.device;
   row.issued_ns = issued_ns;
   row.executed_ns = executed_ns;
   row.bytes = bytes;
@@ -262,7 +269,7 @@ void TraceSink::OnOtherMemory(const OpContext& context, const MemoryChange& chan
   const plan::Op& op = context.op();
   schema::MemoryEventRow row;
   row.rank = context.rank;
-  row.device = kDevice;
+  row.device = info_.device;
   row.issued_ns = context.issued_ns;
   row.executed_ns = change.executed_ns;
   row.bytes = change.bytes;
@@ -278,7 +285,7 @@ void TraceSink::OnMemoryOutsideOps(int rank, plan::MemoryCategory category, cons
                                    int64_t bytes, int64_t time_ns) {
   schema::MemoryEventRow row;
   row.rank = rank;
-  row.device = kDevice;
+  row.device = info_.device;
   row.issued_ns = time_ns;
   row.executed_ns = time_ns;
   row.bytes = bytes;

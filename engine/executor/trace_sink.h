@@ -16,8 +16,9 @@
 namespace shardscope::executor {
 
 struct CollectiveInfo {
-  std::string transport;  // "shared_memory", "emulated"
-  std::string truth;      // "measured", "emulated"
+  std::string transport;       // "shared_memory", "emulated"
+  std::string truth;           // "measured", "emulated"
+  std::string device = "cpu";  // that memory events are of
 };
 
 struct StepMemory {
@@ -38,6 +39,10 @@ class TraceSink : public ExecutionSink {
   // schedule's id. Call on one thread while no step runs. `schedule` outlives this.
   int64_t RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
                            int64_t predicted_peak_bytes);
+
+  // What the trace calls an op, and the track of its stream. Any thread.
+  int64_t PlanOpOf(const OpContext& context) const;
+  int64_t TrackOf(const OpContext& context) const;
 
   void OnOpEnd(const OpContext& context, const OpTimes& times) override;
   void OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes, int64_t issued_ns,

@@ -24,6 +24,7 @@ Status CheckPolicy(const Policy& policy) {
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of micro-batches", policy.micro_batches, 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("backward prefetch depth", policy.backward_depth, 1, 3));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("forward prefetch", policy.forward_prefetch, 0, 3));
+  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of communicators", policy.num_communicators, 1, 2));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("prefetch limit", policy.prefetch_limit, 0, kMany));
   return OutOfRange("host run-ahead", policy.run_ahead, -1, kMany);
 }
@@ -101,6 +102,7 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   Schedule schedule = BuildBase(model, policy);
   schedule.name = ScheduleName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
+  if (policy.num_communicators == 2) schedule.name += " comm2";
   BackwardPrefetchPass(policy.backward_prefetch, policy.backward_depth, &schedule);
   ForwardPrefetchPass(policy.forward_prefetch, &schedule);
   RateLimitPass(policy.prefetch_limit, &schedule);

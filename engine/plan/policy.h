@@ -19,10 +19,11 @@ struct Policy {
   Strategy strategy = Strategy::kFull;
   bool reshard_after_forward = true;  // never for the root unit
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
-  int backward_depth = 1;    // 1-3
-  int forward_prefetch = 0;  // 0-3
-  int prefetch_limit = 0;    // unsharded units in flight; 0 = no limit
-  int run_ahead = -1;        // compute ops that the host may issue ahead; -1 = unlimited
+  int backward_depth = 1;     // 1-3
+  int forward_prefetch = 0;   // 0-3
+  int prefetch_limit = 0;     // unsharded units in flight; 0 = no limit
+  int run_ahead = -1;         // compute ops that the host may issue ahead; -1 = unlimited
+  int num_communicators = 1;  // 1: all-gathers and reductions share one; 2: one each
   int num_ranks = 1;
   int micro_batches = 1;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64

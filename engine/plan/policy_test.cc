@@ -57,6 +57,20 @@ TEST_P(BothPresets, BackwardPostDepth2) {
             "AGr AG1 AG2 AG3 | AG3 AG2 AG1 RS3 RS2 RS1 RSr | AR");
 }
 
+TEST_P(BothPresets, TwoCommunicatorsPartGathersFromReductions) {
+  Policy policy = TwoRanks(GetParam());
+  const Schedule one = Build(policy);
+  policy.num_communicators = 2;
+  const Schedule two = Build(policy);
+  EXPECT_EQ(one.communicators.size(), 1U);
+  EXPECT_EQ(two.communicators.size(), 2U);
+  EXPECT_EQ(CollectiveQueue(one), CollectiveQueue(two));
+  for (const Op& op : two.programs.front().ops) {
+    if (CategoryOf(op.kind) != Category::kCommunication) continue;
+    EXPECT_EQ(op.communicator, op.kind == OpKind::kAllGather ? 0 : 1) << OpName(two, op);
+  }
+}
+
 TEST_P(BothPresets, GradOpGathersInForwardOnly) {
   Policy policy = TwoRanks(GetParam());
   policy.strategy = Strategy::kGradOp;

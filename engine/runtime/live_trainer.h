@@ -29,6 +29,9 @@ struct Regime {
 class LiveTrainer : public Trainer {
  public:
   explicit LiveTrainer(TrainerOptions options) : options_(std::move(options)) {}
+  ~LiveTrainer() override {
+    if (options_.device != nullptr) options_.device->SetRecorder(nullptr);
+  }
 
   // trainer_start.cc. Nothing is created in the file system before all that can be wrong with the
   // input has been found.
@@ -57,6 +60,7 @@ class LiveTrainer : public Trainer {
   Status OpenControl();
   Status OpenFolder();
   Status OpenRecorder();
+  void OpenDeviceTrace();
   Status WriteConfig(config::Config config) const;
   void RecordPersistentMemory();
   void RecordMemory(int rank);

@@ -34,6 +34,7 @@ Result<RunSummary> LiveTrainer::Run() {
         (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
         status.message());
   }
+  if (options_.device != nullptr) options_.device->SetRecorder(nullptr);
   const Status finished = recorder_->Finish();
   control_.reset();
   RunSummary summary = done;

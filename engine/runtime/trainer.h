@@ -6,12 +6,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/config/config.h"
 #include "engine/config/control_server.h"
+#include "engine/runtime/ranks/device.h"
 #include "engine/runtime/run_folder.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/steering.h"
@@ -38,6 +41,11 @@ struct TrainerOptions {
   // Where the ranks are processes: this one's place. The ranks are threads without.
   std::optional<config::Launch> launch;
   std::string dump_path;  // empty: none
+  // What the ranks compute on; borrowed. Null: the CPU.
+  Device* device = nullptr;
+  // Rows of table capability that are known before the run, and of table meta.
+  std::vector<DeviceCapability> capabilities;
+  std::map<std::string, std::string> meta;
   // Called on a rank's host thread, one step at a time; in every process of the run.
   std::function<void(const StepReport&)> on_step;
   // One line for the user: changes, the bandwidth found, ... One at a time; where rank 0 is.

@@ -176,7 +176,8 @@ Status LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
       const int64_t rows = plan::OwnedRows(layout.parameter, job.shard_ranks, place);
       const auto slice = [&](const at::Tensor& shard) {
         return shard.narrow(0, layout.shard_offset, rows * layout.row_elements)
-            .view({rows, layout.row_elements});
+            .view({rows, layout.row_elements})
+            .cpu();
       };
       const std::string& name = layout.parameter.name;
       writer.Add("parameter." + name, slice(unit.parameters()));

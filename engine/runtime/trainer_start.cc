@@ -67,11 +67,13 @@ Status LiveTrainer::CheckFiles() const {
 Status LiveTrainer::Open(Job job) {
   const config::Config& config = options_.config;
   // First of all: an error after it can be told to the other processes.
-  std::unique_ptr<transport::Transport> transport = MakeTransport(config, options_.launch);
+  std::unique_ptr<transport::Transport> transport =
+      options_.device != nullptr ? options_.device->MakeTransport(config, options_.launch)
+                                 : MakeTransport(config, options_.launch);
   job.keep_batches = !options_.dump_path.empty();
   if (options_.launch) job.only_rank = options_.launch->rank;
   Status fits = CheckFiles();
-  if (fits.ok()) fits = CheckMachine(job);
+  if (fits.ok() && options_.device == nullptr) fits = CheckMachine(job);
   if (!fits.ok()) {
     transport->Abort(fits.message());
     return fits;
@@ -79,7 +81,7 @@ Status LiveTrainer::Open(Job job) {
   observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
   Result<std::unique_ptr<Ranks>> ranks =
       Ranks::Make(std::move(job), std::move(transport), observer_.get(),
-                  static_cast<int>(config::GetComputeSlots(config)));
+                  static_cast<int>(config::GetComputeSlots(config)), options_.device);
   if (!ranks.ok()) return ranks.status();
   ranks_ = std::move(ranks).value();
   const Status status = OpenRest();
@@ -185,7 +187,10 @@ Status LiveTrainer::OpenRecorder() {
   const transport::Capabilities& capabilities = ranks_->transport().capabilities();
   const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
   const int ranks_here = options_.launch ? options_.launch->num_local_ranks : ranks_->size();
-  const bool contended = num_cores > 0 && ranks_here > num_cores;
+  Device* const device = options_.device;
+  const bool contended =
+      device != nullptr ? device->is_contended() : num_cores > 0 && ranks_here > num_cores;
+  const std::string kind = device != nullptr ? device->kind() : "cpu";
   record::RecorderOptions options;
   options.run_folder = folder_->path();
   options.meta = {{"run_id", run_id_},
@@ -195,9 +200,10 @@ Status LiveTrainer::OpenRecorder() {
                   {"model", ModelText(job)},
                   {"num_ranks", std::to_string(ranks_->size())},
                   {"num_cores", std::to_string(num_cores)},
-                  {"device", "cpu"},
+                  {"device", kind},
                   {"truth", capabilities.truth},
                   {"contended", contended ? "true" : "false"}};
+  options.meta.insert(options_.meta.begin(), options_.meta.end());
   options.config = options_.config.Values();
   options.max_bytes = options_.config.GetInt("record.max_bytes");
   options.stop_on_error = options_.config.Get("record.on_error") == "stop";
@@ -205,14 +211,32 @@ Status LiveTrainer::OpenRecorder() {
   if (!recorder.ok()) return recorder.status();
   recorder_ = std::move(recorder).value();
   trace_ = std::make_unique<executor::TraceSink>(
-      recorder_.get(), executor::CollectiveInfo{capabilities.name, capabilities.truth});
+      recorder_.get(), executor::CollectiveInfo{capabilities.name, capabilities.truth, kind});
   observer_->set_next(trace_.get());
   for (const int rank : ranks_->local()) {
-    recorder_->AddRank({.rank = rank, .host = HostName(), .pid = getpid(), .device = "cpu"});
+    recorder_->AddRank({.rank = rank,
+                        .host = HostName(),
+                        .pid = getpid(),
+                        .device = device != nullptr ? device->name() : kind});
   }
+  OpenDeviceTrace();
   RecordPersistentMemory();
   if (is_leader()) folder_->Log("run starts: " + ModelText(job));
   return Status::Ok();
+}
+
+void LiveTrainer::OpenDeviceTrace() {
+  const auto add = [this](const DeviceCapability& one) {
+    recorder_->AddCapability({.source = one.source, .status = one.status, .reason = one.reason});
+    if (is_leader() && !one.reason.empty()) folder_->Log(one.source + ": " + one.reason);
+  };
+  for (const DeviceCapability& one : options_.capabilities) add(one);
+  if (options_.device == nullptr) return;
+  options_.device->SetTraceIds(
+      {.plan_op = [this](const auto& context) { return trace_->PlanOpOf(context); },
+       .track = [this](const auto& context) { return trace_->TrackOf(context); }});
+  options_.device->SetRecorder(recorder_.get());
+  for (const DeviceCapability& one : options_.device->Capabilities()) add(one);
 }
 
 void LiveTrainer::RecordPersistentMemory() {

@@ -76,16 +76,17 @@ Status ApplyLaunch(const Launch& launch, Config* config) {
                     config->Get("run.ranks"), launch.num_ranks));
   }
   const std::string& transport = config->Get("transport");
+  const std::string wanted = config->Get("run.device") == "cuda" ? "nccl" : "gloo";
   // Also what a set link.bandwidth implies.
   const bool is_default = !config->IsExplicit("transport") && transport != "emulated";
-  if (!is_default && transport != "gloo") {
+  if (!is_default && transport != wanted) {
     return Status::Error(
         fmt::format("transport={} is for ranks that are threads of one process, and a launcher "
-                    "started one process a rank (RANK={}): use transport=gloo, or start without "
+                    "started one process a rank (RANK={}): use transport={}, or start without "
                     "the launcher",
-                    transport, launch.rank));
+                    transport, launch.rank, wanted));
   }
-  return config->SetAll({{"run.ranks", std::to_string(launch.num_ranks)}, {"transport", "gloo"}});
+  return config->SetAll({{"run.ranks", std::to_string(launch.num_ranks)}, {"transport", wanted}});
 }
 
 }  // namespace shardscope::config

@@ -236,6 +236,7 @@ void DeviceExecutor::Impl::Issue(const OpContext& context) {
   state.issued_ns = context.issued_ns;
   board_.Set(op.stream, context.index, executor::OpStage::kRunning, state.issued_ns);
   if (delay_hook) delay_hook(context);
+  if (has_log()) options_.log->OnBegin(context);
   const int64_t cpu_from_ns = ThreadCpuNs();
   {
     std::optional<record::NvtxRange> range;
@@ -383,6 +384,12 @@ void DeviceExecutor::Impl::Fail(const OpContext& context, const std::exception_p
   } catch (const executor::OtherRankError& error) {
     culprit = Culprit::kOtherRank;
     status_ = Status::Error(error.what());
+  } catch (const RuntimeError& error) {
+    // The GPU works behind the host's back, so the host hears of it later.
+    status_ = Status::Error(
+        executor::Located(context, error.what()) +
+        "; the cause is this op or one that was issued before it and had not ended "
+        "(CUDA_LAUNCH_BLOCKING=1 makes every op wait for itself and so names the right one)");
   } catch (const std::exception& error) {
     status_ = Status::Error(executor::Located(context, error.what()));
   } catch (...) {

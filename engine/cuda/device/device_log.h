@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/cuda/device/runtime_api.h"
+#include "engine/executor/op_bodies.h"
 #include "engine/plan/op.h"
 
 namespace shardscope::cuda {
@@ -42,6 +43,9 @@ class DeviceLog {
 
   // All work on `stream` is `rank`'s. On the thread whose device the stream is on.
   virtual void OnStream(int rank, Stream stream) = 0;
+
+  // An op is about to be issued: what OpRunKey() of it stands for. On the rank's host thread.
+  virtual void OnBegin(const executor::OpContext& /*context*/) {}
 
   virtual void OnIssued(const IssuedOp& op) = 0;
 

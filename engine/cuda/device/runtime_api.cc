@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <stdexcept>
-
 namespace shardscope::cuda {
 namespace {
 
@@ -77,7 +75,7 @@ std::string Describe(const RuntimeApi& api, const char* call, Code code) {
 }
 
 void Check(const RuntimeApi& api, const char* call, Code code) {
-  if (code != kSuccess) throw std::runtime_error(Describe(api, call, code));
+  if (code != kSuccess) throw RuntimeError(Describe(api, call, code));
 }
 
 }  // namespace shardscope::cuda

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <stdexcept>
 #include <string>
 
 #include "trace/base/status.h"
@@ -62,7 +63,13 @@ Result<RuntimeApi> LoadRuntimeApi(const std::string& library = "libcudart.so.13"
 // What a CUDA call says when it fails; it reaches the user with rank and op.
 std::string Describe(const RuntimeApi& api, const char* call, Code code);
 
-// Throws std::runtime_error with that text unless `code` is success. Inside engine/cuda only.
+// What Check() throws.
+class RuntimeError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws RuntimeError with that text unless `code` is success. Inside engine/cuda only.
 void Check(const RuntimeApi& api, const char* call, Code code);
 
 }  // namespace shardscope::cuda

@@ -13,6 +13,7 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
   schedule_.num_micro_batches = policy.micro_batches;
   schedule_.streams = std::move(streams);
   schedule_.communicators = {"shard"};
+  if (policy.num_communicators == 2) schedule_.communicators.push_back("reduce");
   schedule_.segments = model.segments;
   schedule_.units = model.units;
   states_.resize(model.units.size());
@@ -70,7 +71,9 @@ Op StepBuilder::MakeOp(OpKind kind, int32_t unit_index, StreamIndex stream) cons
 Op StepBuilder::MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stream,
                                DType dtype) const {
   Op op = MakeOp(kind, unit_index, stream);
+  // All-gathers on the first, all that reduces on the last.
   op.communicator = kShardCommunicator;
+  if (kind != OpKind::kAllGather) op.communicator += policy_.num_communicators - 1;
   op.dtype = dtype;
   op.payload_bytes = unit_index == kNone ? BytesOf(dtype) : UnshardedBytes(unit_index, dtype);
   op.wire_bytes = WireBytes(kind, op.payload_bytes, policy_.num_ranks);

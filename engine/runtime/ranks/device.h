@@ -70,8 +70,15 @@ struct Surroundings {
 // One row of table capability: what a source could see, and why not.
 struct DeviceCapability {
   std::string source;
-  std::string status;  // "ok", "partial", "missing"
+  std::string status;  // "on", "off" or "partial"
   std::string reason;
+};
+
+// What the trace calls an op run, so that rows of the GPU's work can refer to it. Any thread, for
+// ops of Schedules that are registered with the trace.
+struct TraceIds {
+  std::function<int64_t(const executor::OpContext& context)> plan_op;
+  std::function<int64_t(const executor::OpContext& context)> track;  // of the op's stream
 };
 
 // Threads: on the main thread, or while no step runs, unless a method says otherwise. Errors of the
@@ -94,8 +101,14 @@ class Device {
   // First thing on each thread that works for `rank`, before MakeWork too.
   virtual void EnterThread(int rank) = 0;
 
-  // The trace is open: from here to the device's end, rows go to `recorder` (null: no longer).
+  // Whether several ranks compute on one GPU, so that their times are not those of a GPU each.
+  virtual bool is_contended() const { return false; }
+
+  // The trace is open: rows go to `recorder` until it is null, which is before the file is
+  // finished; null may come twice.
   virtual void SetRecorder(record::Recorder* recorder) = 0;
+  // Before SetRecorder.
+  virtual void SetTraceIds(TraceIds /*ids*/) {}
   virtual std::vector<DeviceCapability> Capabilities() const = 0;
 };
 

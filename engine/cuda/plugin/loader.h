@@ -1,0 +1,32 @@
+// Opens libshardscope_cuda.so and what it needs, or says in one line what is missing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/plugin/plugin.h"
+#include "trace/base/status.h"
+
+namespace shardscope::cuda {
+
+// What run.device asks for and what there is.
+struct DeviceChoice {
+  std::string device = "cpu";         // "cpu" or "cuda"
+  const PluginApi* plugin = nullptr;  // with "cuda"
+  std::string why_not_cuda;           // with auto, where it became cpu: one sentence
+  std::vector<std::string> warnings;  // for the user
+};
+
+// `wanted`: the value of run.device; `waits_for_ranks`: see environment.h. With "cpu" nothing is
+// touched. Sets the environment before it starts the driver, so: before any thread. Error: cuda was
+// asked for and cannot be had; says what is missing and what still works.
+Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_ranks);
+
+// libshardscope_cuda.so beside the running program; SHARDSCOPE_CUDA_PLUGIN names another file.
+std::string PluginPath();
+
+// Error: it is not there, cannot be loaded, or belongs to another build.
+Result<const PluginApi*> LoadPlugin(const std::string& path);
+
+}  // namespace shardscope::cuda
