@@ -21,11 +21,9 @@ struct NamedTarget {
   std::string_view name;  // findings/<name>-*
   Target run;
 };
-constexpr NamedTarget kTargets[] = {{"trace", FuzzTrace},
-                                    {"schedule", FuzzSchedule},
-                                    {"toml", FuzzToml},
-                                    {"control", FuzzControl},
-                                    {"tail", FuzzTail}};
+constexpr NamedTarget kTargets[] = {{"trace", FuzzTrace}, {"schedule", FuzzSchedule},
+                                    {"toml", FuzzToml},   {"control", FuzzControl},
+                                    {"tail", FuzzTail},   {"cupti", FuzzCupti}};
 
 std::vector<uint8_t> ReadBytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -85,13 +83,24 @@ TEST(Fuzz, RandomEditsOfTexts) {
       "[train]\nsteps = 9\nlr = 1e-3\n[link]\nbandwidth = \"1GB/s\"\n";
   constexpr std::string_view kRequest = R"({"id":1,"set":{"prefetch.backward":"none"}})";
   constexpr std::string_view kTail =
-      "{\"shardscope_tail\":1,\"schema\":1,\"run\":\"a\"}\n"
+      "{\"shardscope_tail\":1,\"schema\":2,\"run\":\"a\"}\n"
       "{\"table\":\"meta\",\"rows\":[[\"name\",\"a\"]]}\n{\"state\":\"finished\"}\n";
   for (int round = 0; round < 300; ++round) {
     FuzzSchedule(Mutate(schedule, &random));
     FuzzToml(Mutate({kToml.begin(), kToml.end()}, &random));
     FuzzControl(Mutate({kRequest.begin(), kRequest.end()}, &random));
     FuzzTail(Mutate({kTail.begin(), kTail.end()}, &random));
+  }
+}
+
+TEST(Fuzz, RandomBuffersOfCupti) {
+  std::mt19937 random(22);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<uint8_t> input(random() % 2000);
+    for (uint8_t& byte : input) {
+      byte = static_cast<uint8_t>(random() % 3 == 0 ? random() : random() % 54);
+    }
+    FuzzCupti(input);
   }
 }
 

@@ -30,7 +30,7 @@ CONTROL = [
 ]
 
 TAIL = """\
-{"shardscope_tail":1,"schema":1,"run":"a"}
+{"shardscope_tail":1,"schema":2,"run":"a"}
 {"table":"meta","rows":[["name","a"]]}
 {"table":"op_run","rows":[[1,1,0,0,1,5,5,5,9,0,4,-1,"none"]]}
 {"state":"finished"}
@@ -52,10 +52,24 @@ def schedule_seeds():
     yield (HERE.parent.parent / "docs" / "schedule.md").read_text().split("```")[1].encode()
 
 
+def cupti_seeds():
+    """Records of every kind that is decoded, with plausible small numbers: FuzzCupti's own walker knows their sizes."""
+    chosen = random.Random(2)
+    sizes = {10: 216, 1: 96, 22: 96, 2: 88, 4: 40, 5: 40, 38: 56, 36: 56, 49: 128, 17: 56, 37: 24, 39: 24}
+    for _ in range(8):
+        buffer = bytes([0] * 8)
+        for _ in range(12):
+            kind = chosen.choice(sorted(sizes))
+            words = [kind] + [chosen.choice([0, 1, 2, 7, 100, 1000]) for _ in range(sizes[kind] // 4 - 1)]
+            buffer += b"".join(word.to_bytes(4, "little") for word in words)
+        yield buffer
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     seeds = {"trace": list(trace_seeds()), "schedule": list(schedule_seeds()), "toml": [TOML.encode()],
-             "control": [line.encode() for line in CONTROL], "tail": [TAIL.encode()]}
+             "control": [line.encode() for line in CONTROL], "tail": [TAIL.encode()],
+             "cupti": list(cupti_seeds())}
     for target, inputs in seeds.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number, content in enumerate(inputs):

@@ -22,6 +22,10 @@ void FuzzToml(Input input);
 // A line on the control socket, as trainer and as app.
 void FuzzControl(Input input);
 
+// A buffer of CUPTI of another version, or a damaged one, from the decoder to the rows. The first
+// bytes say how its records are walked.
+void FuzzCupti(Input input);
+
 // A line of `shardscope tail`.
 void FuzzTail(Input input);
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 namespace shardscope::cupti {
@@ -42,16 +43,29 @@ static_assert(offsetof(CUpti_ActivityMemory4, source) == 120);
 static_assert(sizeof(CUpti_ActivityOverhead3) == 56);
 static_assert(sizeof(CUpti_ActivityStream) == 24);
 
+// An enumeration as the number that is there: another CUPTI may have values that the headers that
+// this was built with lack.
+template <typename Enum>
+uint32_t Number(const Enum& value) {
+  static_assert(sizeof(Enum) == sizeof(uint32_t));
+  uint32_t number = 0;
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
+
 template <typename Record>
 const Record& As(const CUpti_Activity* record) {
   return *reinterpret_cast<const Record*>(record);
 }
 
-int64_t Time(uint64_t time) { return static_cast<int64_t>(time); }
+// What no clock shows is no time: differences of what is left do not overflow. Likewise bytes.
+constexpr uint64_t kMost = uint64_t{1} << 62;
+int64_t Time(uint64_t time) { return time < kMost ? static_cast<int64_t>(time) : 0; }
+int64_t Bytes(uint64_t bytes) { return bytes < kMost ? static_cast<int64_t>(bytes) : 0; }
 
 template <typename Record>
 Channel ChannelOf(const Record& record) {
-  switch (record.channelType) {
+  switch (Number(record.channelType)) {
     case CUPTI_CHANNEL_TYPE_COMPUTE:
       return {record.channelID, ChannelKind::kCompute};
     case CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY:
@@ -105,7 +119,7 @@ Copy CommonOfCopy(const Record& record) {
   Copy copy;
   copy.start_ns = Time(record.start);
   copy.end_ns = Time(record.end);
-  copy.bytes = static_cast<int64_t>(record.bytes);
+  copy.bytes = Bytes(record.bytes);
   copy.device = record.deviceId;
   copy.stream = {record.contextId, record.streamId};
   copy.correlation = record.correlationId;
@@ -172,9 +186,9 @@ void AddCall(const CuptiFunctions& functions, const CUpti_ActivityAPI& record, N
              Batch& batch) {
   ApiCall call;
   call.start_ns = Time(record.start);
-  call.end_ns = Time(record.end);
+  call.end_ns = std::max(call.start_ns, Time(record.end));
   call.callback = record.cbid;
-  call.driver = record.kind == CUPTI_ACTIVITY_KIND_DRIVER;
+  call.driver = Number(record.kind) == CUPTI_ACTIVITY_KIND_DRIVER;
   call.thread = record.threadId;
   call.correlation = record.correlationId;
   call.result = record.returnValue;
@@ -189,7 +203,7 @@ uint64_t Recording(uint64_t id) {
   return id == CUPTI_SYNCHRONIZATION_INVALID_VALUE ? kNoRecording : id;
 }
 
-WaitKind KindOfWait(CUpti_ActivitySynchronizationType type) {
+WaitKind KindOfWait(uint32_t type) {
   switch (type) {
     case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
       return WaitKind::kEvent;
@@ -207,7 +221,7 @@ WaitKind KindOfWait(CUpti_ActivitySynchronizationType type) {
 void AddWait(const CUpti_ActivitySynchronization2& record, Batch& batch) {
   batch.waits.push_back({Time(record.start),
                          Time(record.end),
-                         KindOfWait(record.type),
+                         KindOfWait(Number(record.type)),
                          {record.contextId, record.streamId},
                          record.correlationId,
                          Recording(record.cudaEventSyncId)});
@@ -220,7 +234,7 @@ void AddEventRecord(const CUpti_ActivityCudaEvent2& record, Batch& batch) {
                                  Time(record.deviceTimestamp)});
 }
 
-MemoryKind KindOfMemory(CUpti_ActivityMemoryKind kind) {
+MemoryKind KindOfMemory(uint32_t kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE:
       return MemoryKind::kPageable;
@@ -238,14 +252,15 @@ MemoryKind KindOfMemory(CUpti_ActivityMemoryKind kind) {
 }
 
 void AddMemory(const CUpti_ActivityMemory4& record, Batch& batch) {
-  const auto bytes = static_cast<int64_t>(record.bytes);
+  const int64_t bytes = Bytes(record.bytes);
   const bool is_release =
-      record.memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
+      Number(record.memoryOperationType) == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
   batch.memory.push_back({Time(record.timestamp), is_release ? -bytes : bytes, record.address,
-                          KindOfMemory(record.memoryKind), record.deviceId, record.correlationId});
+                          KindOfMemory(Number(record.memoryKind)), record.deviceId,
+                          record.correlationId});
 }
 
-const char* NameOfOverhead(CUpti_ActivityOverheadKind kind) {
+const char* NameOfOverhead(uint32_t kind) {
   switch (kind) {
     case CUPTI_ACTIVITY_OVERHEAD_DRIVER_COMPILER:
       return "driver compiler";
@@ -269,14 +284,46 @@ const char* NameOfOverhead(CUpti_ActivityOverheadKind kind) {
 }
 
 void AddOverhead(const CUpti_ActivityOverhead3& record, Names& names, Batch& batch) {
-  batch.overheads.push_back(
-      {Time(record.start), Time(record.end), names.OfText(NameOfOverhead(record.overheadKind))});
+  batch.overheads.push_back({Time(record.start), Time(record.end),
+                             names.OfText(NameOfOverhead(Number(record.overheadKind)))});
+}
+
+// Bytes of a record that AddRecord() reads; 0: a kind that nothing here uses.
+size_t SizeOf(uint32_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return sizeof(CUpti_ActivitySynchronization2);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return sizeof(CUpti_ActivityCudaEvent2);
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return sizeof(CUpti_ActivityOverhead3);
+    case CUPTI_ACTIVITY_KIND_STREAM:
+      return sizeof(CUpti_ActivityStream);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return sizeof(CUpti_ActivityExternalCorrelation);
+    default:
+      return 0;
+  }
 }
 
 // False: a kind that nothing here uses.
 bool AddRecord(const CuptiFunctions& functions, const CUpti_Activity* record, Names& names,
                Batch& batch) {
-  switch (record->kind) {
+  switch (Number(record->kind)) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       AddKernel(As<CUpti_ActivityKernel10>(record), names, batch);
@@ -329,7 +376,19 @@ DecodeCounts Decode(const CuptiFunctions& functions, uint8_t* buffer, size_t siz
   DecodeCounts counts;
   CUpti_Activity* record = nullptr;
   CUptiResult result = CUPTI_SUCCESS;
+  const uint8_t* at = buffer;
+  const uint8_t* const end = buffer + size;
   while ((result = functions.ActivityGetNextRecord(buffer, size, &record)) == CUPTI_SUCCESS) {
+    // Another CUPTI may have shorter records than the headers that this was built with.
+    const auto* here = reinterpret_cast<const uint8_t*>(record);
+    const bool inside = here >= at && here < end &&
+                        reinterpret_cast<uintptr_t>(here) % alignof(uint64_t) == 0 &&
+                        static_cast<size_t>(end - here) >= sizeof(CUpti_Activity);
+    if (!inside || static_cast<size_t>(end - here) < SizeOf(Number(record->kind))) {
+      counts.damaged = true;
+      return counts;
+    }
+    at = here + sizeof(CUpti_Activity);
     if (AddRecord(functions, record, names, batch)) {
       ++counts.decoded;
     } else {

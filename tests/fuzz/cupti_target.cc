@@ -1,0 +1,158 @@
+// FuzzCupti: the input is four bytes that say how the walker errs, four that are skipped, then the
+// buffer. The walker stands in for CUPTI's own: it knows the sizes of records, but may be of
+// another version (shorter records), step wrongly, or point outside.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/targets.h"
+#include "trace/base/check.h"
+#include "trace/record/cupti/decode.h"
+#include "trace/record/gpu/gpu_rows.h"
+
+namespace shardscope::fuzz {
+namespace {
+
+struct Walk {
+  uint8_t shorten = 0;  // words that each record lacks
+  uint8_t stray = 0;    // after so many records, an arbitrary pointer
+  uint8_t step = 0;     // what it is off by
+  int records = 0;
+};
+thread_local Walk walk;
+
+size_t SizeOf(uint32_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return 216;
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return 96;
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return 88;
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return 40;
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return 56;
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return 128;
+    case CUPTI_ACTIVITY_KIND_STREAM:
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return 24;
+    default:
+      return 8;
+  }
+}
+
+CUptiResult NextRecord(uint8_t* buffer, size_t size, CUpti_Activity** record) {
+  uint8_t* at = reinterpret_cast<uint8_t*>(*record);
+  if (at == nullptr) {
+    at = buffer;
+  } else {
+    uint32_t kind = 0;
+    std::memcpy(&kind, at, sizeof kind);
+    const size_t full = SizeOf(kind);
+    at += full - std::min<size_t>(full - 8, 8 * size_t{walk.shorten});
+  }
+  ++walk.records;
+  if (walk.stray > 0 && walk.records % walk.stray == 0) {
+    at = reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(at) + walk.step - 128);
+  } else if (at + sizeof(uint32_t) > buffer + size) {
+    return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  }
+  *record = reinterpret_cast<CUpti_Activity*>(at);
+  return CUPTI_SUCCESS;
+}
+
+// Takes the rows and looks whether they make sense.
+class CheckingRecorder final : public record::Recorder {
+ public:
+  int64_t AddTrack(schema::TrackRow /*row*/) override { return ++last_id_; }
+  void AddGpuStream(schema::GpuStreamRow /*row*/) override {}
+  void AddRank(schema::RankRow /*row*/) override {}
+  int64_t AddString(std::string_view /*text*/) override { return ++last_id_; }
+  int64_t AddSchedule(schema::ScheduleRow /*row*/) override { return ++last_id_; }
+  int64_t AddPlanOp(schema::PlanOpRow /*row*/) override { return ++last_id_; }
+  void AddPlanEdge(schema::PlanEdgeRow /*row*/) override {}
+  void AddMarker(schema::MarkerRow /*row*/) override {}
+  void AddCapability(schema::CapabilityRow /*row*/) override {}
+  void SetMeta(std::string_view /*key*/, std::string_view /*value*/) override {}
+  void Record(const record::OpRecord& /*record*/) override {}
+  void Record(const schema::StepRow& /*row*/) override {}
+  void Record(const schema::SpanRow& row) override {
+    SHARDSCOPE_CHECK(row.start_ns > 0 && row.duration_ns >= 0 && row.track > 0);
+  }
+  void Record(const schema::MemoryEventRow& /*row*/) override {}
+  void Record(const schema::CounterRow& /*row*/) override {}
+  void Record(const record::GpuWorkRecord& record) override {
+    Record(record.span);
+    SHARDSCOPE_CHECK(record.work.launch_start_ns > 0);
+  }
+  void Record(const record::NcclRecord& /*record*/) override {}
+  void Record(const schema::EventEdgeRow& row) override {
+    SHARDSCOPE_CHECK(row.from_track > 0 && row.to_track > 0 && row.from_track != row.to_track);
+  }
+  void Record(const schema::MemorySegmentRow& row) override { SHARDSCOPE_CHECK(row.time_ns > 0); }
+  void SetWindow(bool /*recording*/) override {}
+  std::map<std::string, int64_t> Dropped() const override { return {}; }
+  Status WriterStatus() const override { return Status::Ok(); }
+  Status Flush() override { return Status::Ok(); }
+  Status Finish() override { return Status::Ok(); }
+  std::string path() const override { return ""; }
+
+ private:
+  int64_t last_id_ = 0;
+};
+
+class Target final : public gpu::RowTarget {
+ public:
+  record::Recorder& recorder() override { return recorder_; }
+  int64_t Name(std::string_view text) override { return recorder_.AddString(text); }
+  StreamTrack AddStreamTrack(uint32_t /*device*/, cupti::StreamId /*stream*/) override {
+    return {recorder_.AddTrack({}), -1};
+  }
+  int64_t CallTrack(uint32_t /*thread*/) override { return recorder_.AddTrack({}); }
+  int64_t OverheadTrack() override { return recorder_.AddTrack({}); }
+  gpu::OpIdentity IdentityOf(int64_t op) override { return {op, 0, "compute"}; }
+  int32_t RankOfDevice(uint32_t /*device*/) override { return 0; }
+  bool IsRecorded(int64_t /*start_ns*/) override { return true; }
+
+ private:
+  CheckingRecorder recorder_;
+};
+
+}  // namespace
+
+void FuzzCupti(Input input) {
+  if (input.size() < 8) return;
+  walk = {static_cast<uint8_t>(input[0] % 8), input[1], input[2], 0};
+  std::vector<uint64_t> words((input.size() - 8) / 8 + 1);
+  std::memcpy(words.data(), input.data() + 8, input.size() - 8);
+  cupti::CuptiFunctions functions;
+  functions.ActivityGetNextRecord = &NextRecord;
+  // Pointers of a damaged buffer lead nowhere; a dump has its names in a table.
+  cupti::Names names([](const char* pointer) {
+    return "kernel" + std::to_string(reinterpret_cast<uintptr_t>(pointer) % 16);
+  });
+  cupti::Joiner joiner;
+  joiner.SetOwner({1, 7}, 0);
+  joiner.Add({1, 7, 0, 1000}, 0);
+  joiner.Add({2, 7, 2, 100}, 1);
+  cupti::Batch batch;
+  cupti::Decode(functions, reinterpret_cast<uint8_t*>(words.data()), input.size() - 8, names,
+                batch);
+  joiner.Add(batch);
+  Target target;
+  gpu::GpuRows rows(&target);
+  for (const int64_t fence_ns : {int64_t{500}, int64_t{5'000'000'000}, cupti::kEnd}) {
+    joiner.Peek({1, 2, 3});
+    (void)joiner.IsComplete(7, fence_ns);
+    rows.Write(joiner.Take(fence_ns), names);
+  }
+}
+
+}  // namespace shardscope::fuzz
