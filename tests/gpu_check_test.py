@@ -21,6 +21,7 @@ SCRIPT = ROOT / "scripts" / "gpu-check"
 # What issue and documentation promise.
 NAMES = ["parity_cpu", "schedules_bitwise", "join_rate", "clock_skew", "edges", "memory", "local_bandwidth", "emulated_bandwidth",
          "nccl_one_rank", "injection", "prefetch_overlap", "overhead_gpu_bound", "overhead_cpu_bound", "speed_1b", "sanitizer"]
+GOLDEN = BIN.parent / "tests" / "golden_gpu_trace"
 GPU = machine.Gpu("NVIDIA H200", "580.1", 1)
 LOSSES = [f"{step} {5 - 0.1 * step:.17g} {1 + 0.01 * step:.17g}" for step in range(10)]
 
@@ -210,6 +211,26 @@ class QueriesTest(ProgramTest):
         run = self.make_trace(kernel_start=700, edge_start=1100)
         self.assertEqual(self.ask(run, checks_tracing.CLOCK_SKEW)["before_launch_us"], 0.2)
         self.assertEqual(self.ask(run, checks_tracing.EDGES), {"checked": 1, "violated": 1})
+
+    @unittest.skipUnless(GOLDEN.exists(), "a build without CUDA's headers has no golden scenario")
+    def test_the_golden_training_passes(self):
+        runs = {}
+        for prefetch in ("pre", "none"):
+            runs[prefetch] = self.root / prefetch
+            self.run_program(GOLDEN, runs[prefetch], 5, 2, prefetch)
+        join = self.ask(runs["pre"], checks_tracing.JOIN_RATE)
+        self.assertGreater(join["kernels"], 100)
+        self.assertEqual(join["joined"], join["kernels"])
+        skew = self.ask(runs["pre"], checks_tracing.CLOCK_SKEW)
+        self.assertEqual(skew["kernels"], join["kernels"])
+        self.assertLess(skew["before_launch_us"], 0)
+        self.assertLessEqual(skew["after_step_us"], 0)
+        edges = self.ask(runs["pre"], checks_tracing.EDGES)
+        self.assertGreater(edges["checked"], 10)
+        self.assertEqual(edges["violated"], 0)
+        self.assertGreater(self.ask(runs["pre"], checks_tracing.SEEN_EDGES)["of_the_schedule"], 0)
+        pairs = {name: checks_transport.overlapping_pairs(self.sql(run, checks_transport.KERNELS)) for name, run in runs.items()}
+        self.assertGreater(pairs["pre"], pairs["none"])
 
     def test_transfers_of_a_paced_link(self):
         run, _ = self.train("paced", "train.steps=4", "transport=emulated", "link.bandwidth=200MB/s", "model.dim=240", "model.layers=1")
