@@ -8,8 +8,8 @@ import shutil
 import subprocess
 import time
 
-# A model small enough that a step takes milliseconds, with sizes that two ranks do not divide evenly.
-SMALL = ("model.layers=4", "model.dim=264", "model.heads=4", "model.seq=64", "train.batch=4", "train.warmup_steps=2")
+# A model small enough that a step takes milliseconds.
+SMALL = ("model.layers=4", "model.dim=264", "model.heads=3", "model.seq=64", "train.batch=4", "train.warmup_steps=2")
 CUDA = ("run.device=cuda",)
 CUPTI_OFF = {"SHARDSCOPE_CUPTI": "off"}
 
