@@ -145,7 +145,7 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
   RecordOps(scenario, &gpu, &sink);
   RecordSteps(scenario, schedule_id, &recorder);
   SHARDSCOPE_RETURN_IF_ERROR(recorder.Flush());
-  gpu.Finish(names);
+  gpu.Finish();
   return recorder.Finish();
 }
 

@@ -70,6 +70,10 @@ constexpr std::array kDriverCalls = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz, CUPTI_DRIVER_TRACE_CBID_cuMemCreate,
     CUPTI_DRIVER_TRACE_CBID_cuMemMap};
 
+// Counted when no buffer comes: enough to see that there are any.
+constexpr std::array kCountedLaunches = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                         CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx};
+
 // Keeps the first of several results that is an error. Without a driver every call gives
 // CUPTI_ERROR_UNKNOWN, so no code is told from another.
 class FirstError {
@@ -116,7 +120,8 @@ Session::Session(const CuptiFunctions& functions, const SessionOptions& options,
     : functions_(functions),
       options_(options),
       on_batch_(std::move(on_batch)),
-      pool_(options.buffer_bytes, options.max_buffers) {
+      pool_(options.buffer_bytes, options.max_buffers),
+      silence_(options.silence_ns) {
   pool_.Refill(kSpareBuffers);
 }
 
@@ -148,7 +153,7 @@ Status Session::Subscribe() {
   params.oldSubscriberName = holder.data();
   params.oldSubscriberSize = holder.size();
   const CUptiResult result =
-      functions_.Subscribe(&subscriber_, &Session::StateChanged, this, &params);
+      functions_.Subscribe(&subscriber_, &Session::OnCallback, this, &params);
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     return Status::Error(
         fmt::format("CUPTI is held by '{}': only one tool at a time can have it; end that one",
@@ -205,6 +210,10 @@ Status Session::Enable() {
   first(functions_.ActivityEnableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
   first(functions_.ActivityEnableEventTimestamps(1),
         "cuptiActivityEnableCudaEventDeviceTimestamps");
+  if (options_.on_profiler && first.status().ok()) {
+    EnableDriverCallback(CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, true);
+    EnableDriverCallback(CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, true);
+  }
   return first.status();
 }
 
@@ -245,7 +254,15 @@ void Session::Stop() {
 }
 
 SessionCounts Session::counts() const {
-  return {decoded_.load(), dropped_.load(), pool_.times_empty(), damaged_.load(), fatal_.load()};
+  SessionCounts counts;
+  counts.decoded = decoded_.load();
+  counts.dropped = dropped_.load();
+  counts.buffers_refused = pool_.times_empty();
+  counts.damaged_buffers = damaged_.load();
+  counts.discarded_buffers = discarded_.load();
+  counts.fatal = fatal_.load();
+  counts.silent = silent_.load();
+  return counts;
 }
 
 void Session::DecodeThread() {
@@ -257,13 +274,21 @@ void Session::DecodeThread() {
     flush_soon_ = false;
     lock.unlock();
     if (!fatal_) functions_.ActivityFlushAll(0);
-    DecodeFull();
+    // Who joins records over time goes on while none come.
+    if (!DecodeFull()) on_batch_({}, names_);
+    WatchSilence();
     lock.lock();
   }
 }
 
-void Session::DecodeFull() {
-  for (const BufferPool::Full& full : pool_.TakeFull()) {
+bool Session::DecodeFull() {
+  const std::vector<BufferPool::Full> buffers = pool_.TakeFull();
+  for (const BufferPool::Full& full : buffers) {
+    if (discard_.load(std::memory_order_relaxed)) {
+      ++discarded_;
+      pool_.Recycle(full);
+      continue;
+    }
     Batch batch;
     if (dump_ != nullptr) dump_->AddBuffer(full.data, full.valid_bytes);
     const DecodeCounts counts = Decode(functions_, full.data, full.valid_bytes, names_, batch);
@@ -277,6 +302,7 @@ void Session::DecodeFull() {
   if (functions_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
     dropped_ += static_cast<int64_t>(dropped);
   }
+  return !buffers.empty();
 }
 
 void Session::BufferRequested(uint8_t** buffer, size_t* size, size_t* max_records) {
@@ -284,19 +310,42 @@ void Session::BufferRequested(uint8_t** buffer, size_t* size, size_t* max_record
   *buffer = session == nullptr ? nullptr : session->pool_.Take();
   *size = *buffer == nullptr ? 0 : session->pool_.buffer_bytes();
   *max_records = 0;  // as many as fit
+  if (session != nullptr) session->buffers_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Session::BufferCompleted(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer,
                               size_t /*size*/, size_t valid_size) {
   Session* session = the_session.load();
-  if (session != nullptr && buffer != nullptr) session->pool_.GiveBack(buffer, valid_size);
+  if (session == nullptr || buffer == nullptr) return;
+  session->pool_.GiveBack(buffer, valid_size);
+  session->buffers_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Session::StateChanged(void* session, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                           const void* /*data*/) {
-  if (domain == CUPTI_CB_DOMAIN_STATE && id == CUPTI_CBID_STATE_FATAL_ERROR) {
-    static_cast<Session*>(session)->fatal_ = true;
+void Session::OnCallback(void* session, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                         const void* data) {
+  auto* self = static_cast<Session*>(session);
+  if (domain == CUPTI_CB_DOMAIN_STATE && id == CUPTI_CBID_STATE_FATAL_ERROR) self->fatal_ = true;
+  if (domain != CUPTI_CB_DOMAIN_DRIVER_API || data == nullptr) return;
+  const bool enters = static_cast<const CUpti_CallbackData*>(data)->callbackSite == CUPTI_API_ENTER;
+  if (id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart) {
+    if (!enters && self->options_.on_profiler) self->options_.on_profiler(true, MonotonicNs());
+  } else if (id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStop) {
+    if (enters && self->options_.on_profiler) self->options_.on_profiler(false, MonotonicNs());
+  } else if (enters) {
+    self->launches_.fetch_add(1, std::memory_order_relaxed);
   }
+}
+
+void Session::EnableDriverCallback(CUpti_CallbackId call, bool on) {
+  functions_.EnableCallback(on ? 1 : 0, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, call);
+}
+
+void Session::WatchSilence() {
+  const bool counted = silence_.counts_launches();
+  silence_.Look(MonotonicNs(), buffers_.load(), launches_.load());
+  if (silence_.is_silent()) silent_ = true;
+  if (silence_.counts_launches() == counted) return;
+  for (const CUpti_CallbackId call : kCountedLaunches) EnableDriverCallback(call, !counted);
 }
 
 }  // namespace shardscope::cupti

@@ -21,6 +21,7 @@
 #include "trace/record/cupti/dump.h"
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/names.h"
+#include "trace/record/cupti/silence_watch.h"
 
 namespace shardscope::cupti {
 
@@ -33,21 +34,28 @@ struct SessionOptions {
   int64_t flush_period_ns = 100'000'000;              // how often completed records are asked for
   std::string dump_path = DumpPathFromEnvironment();  // where raw buffers go too; empty: nowhere
   int64_t dump_max_bytes = 15L << 20;
+  int64_t silence_ns = 2'000'000'000;  // SilenceWatch
+  // The program called cudaProfilerStart (true) or cudaProfilerStop, on its thread; null: not
+  // asked.
+  std::function<void(bool on, int64_t time_ns)> on_profiler;
 };
 
 struct SessionCounts {
-  int64_t decoded = 0;          // records
-  int64_t dropped = 0;          // records that CUPTI could not put anywhere
-  int64_t buffers_refused = 0;  // times that no buffer was free
-  int64_t damaged_buffers = 0;  // whose rest could not be read
-  bool fatal = false;           // CUPTI met an error and switched itself off
+  int64_t decoded = 0;            // records
+  int64_t dropped = 0;            // records that CUPTI could not put anywhere
+  int64_t buffers_refused = 0;    // times that no buffer was free
+  int64_t damaged_buffers = 0;    // whose rest could not be read
+  int64_t discarded_buffers = 0;  // thrown away on request (SetDiscard)
+  bool fatal = false;             // CUPTI met an error and switched itself off
+  bool silent = false;            // once at least: launches went on, but no buffer came
 };
 
 // Owner: the recorder of a process. Threads: Start and Stop on one; batches come on the decode
 // thread, which also asks CUPTI for them.
 class Session {
  public:
-  // Called with each decoded batch, on the decode thread; `names` is theirs and valid in the call.
+  // Called with each decoded batch, on the decode thread; `names` is theirs and lives as long as
+  // the session. An empty batch when none came for a flush period.
   using OnBatch = std::function<void(Batch batch, const Names& names)>;
 
   // Subscribes and enables everything. Error: CUPTI refuses (no driver, another tool holds it: the
@@ -59,6 +67,10 @@ class Session {
   // Asks CUPTI for its completed records now, not only with the next period. Any thread.
   void FlushSoon();
 
+  // From now on buffers are thrown away as they are, or no longer. To pause; and to see what
+  // decoding and writing cost a program, of which CUPTI's own part remains. Any thread.
+  void SetDiscard(bool discard) { discard_.store(discard, std::memory_order_relaxed); }
+
   // Takes in all that CUPTI has, then switches it off. The caller has synchronised its devices:
   // work that still runs is reported without its end. Once.
   void Stop();
@@ -69,8 +81,8 @@ class Session {
   static void BufferRequested(uint8_t** buffer, size_t* size, size_t* max_records);
   static void BufferCompleted(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size,
                               size_t valid_size);
-  static void StateChanged(void* session, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                           const void* data);
+  static void OnCallback(void* session, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                         const void* data);
 
  private:
   Session(const CuptiFunctions& functions, const SessionOptions& options, OnBatch on_batch);
@@ -81,7 +93,11 @@ class Session {
   Status Enable();
   void DecodeThread();
   // Decode thread, or Stop() after it has ended.
-  void DecodeFull();
+  // Whether there was a buffer.
+  bool DecodeFull();
+  // Decode thread.
+  void WatchSilence();
+  void EnableDriverCallback(CUpti_CallbackId call, bool on);
 
   const CuptiFunctions functions_;
   const SessionOptions options_;
@@ -92,8 +108,11 @@ class Session {
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool enabled_ = false;
 
-  std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0;
-  std::atomic<bool> fatal_ = false;
+  std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0, discarded_ = 0;
+  std::atomic<int64_t> buffers_ = 0;   // asked for and given back, both
+  std::atomic<int64_t> launches_ = 0;  // while they are counted
+  std::atomic<bool> fatal_ = false, silent_ = false, discard_ = false;
+  SilenceWatch silence_;  // decode thread
 
   std::mutex mutex_;  // guards the next two; no CUPTI call is made under it
   std::condition_variable wake_;

@@ -1,5 +1,6 @@
 #include "trace/record/cupti/session.h"
 
+#include <cupti_driver_cbid.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -36,6 +37,8 @@ struct Fake {
   std::atomic<int> forced = 0;
   std::set<CUpti_ActivityKind> kinds;
   std::set<CUpti_CallbackId> runtime, driver;
+  std::mutex mutex;                      // guards the next
+  std::set<CUpti_CallbackId> callbacks;  // of the driver's calls
 };
 Fake fake;
 
@@ -59,6 +62,13 @@ CuptiFunctions FakeFunctions() {
     return CUPTI_SUCCESS;
   };
   table.EnableDomain = [](uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain) {
+    return CUPTI_SUCCESS;
+  };
+  table.EnableCallback = [](uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain domain,
+                            CUpti_CallbackId id) {
+    const std::lock_guard lock(fake.mutex);
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && on != 0) fake.callbacks.insert(id);
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && on == 0) fake.callbacks.erase(id);
     return CUPTI_SUCCESS;
   };
   table.SetThreadIdType = [](CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; };
@@ -274,6 +284,98 @@ TEST(SessionDeathTest, AnOlderCuptiIsRefused) {
     ASSERT_FALSE(session.ok());
     EXPECT_THAT(session.status().message(), HasSubstr("130000"));
   });
+}
+
+// A call of the driver as CUPTI tells of it, if it was asked to.
+void CallDriver(CUpti_CallbackId id) {
+  {
+    const std::lock_guard lock(fake.mutex);
+    if (fake.callbacks.count(id) == 0) return;
+  }
+  CUpti_CallbackData data = {};
+  data.callbackSite = CUPTI_API_ENTER;
+  fake.callback(fake.userdata, CUPTI_CB_DOMAIN_DRIVER_API, id, &data);
+  data.callbackSite = CUPTI_API_EXIT;
+  fake.callback(fake.userdata, CUPTI_CB_DOMAIN_DRIVER_API, id, &data);
+}
+
+TEST(SessionDeathTest, TheProgramsProfilerCallsAreTold) {
+  InChild([] {
+    std::vector<bool> switches;
+    Seen seen;
+    SessionOptions options;
+    options.on_profiler = [&](bool on, int64_t time_ns) {
+      switches.push_back(on);
+      EXPECT_GT(time_ns, 0);
+    };
+    auto session = StartSession(&seen, options);
+    ASSERT_TRUE(session.ok());
+    CallDriver(CUPTI_DRIVER_TRACE_CBID_cuProfilerStart);
+    CallDriver(CUPTI_DRIVER_TRACE_CBID_cuProfilerStop);
+    EXPECT_EQ(switches, (std::vector<bool>{true, false}));
+  });
+}
+
+TEST(SessionDeathTest, LaunchesWithoutBuffersAreNoticed) {
+  InChild([] {
+    Seen seen;
+    SessionOptions options;
+    options.flush_period_ns = 1'000'000;
+    options.silence_ns = 20'000'000;
+    auto session = StartSession(&seen, options);
+    ASSERT_TRUE(session.ok());
+    EXPECT_TRUE(FillOneBuffer(1));
+    EXPECT_FALSE((*session)->counts().silent);
+    // Another tool has registered its callbacks: none of ours is called any more.
+    while (!(*session)->counts().silent) {
+      CallDriver(CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel);
+      std::this_thread::yield();
+    }
+    const std::lock_guard lock(fake.mutex);
+    EXPECT_TRUE(fake.callbacks.empty());  // launches are not counted for ever
+  });
+}
+
+TEST(SessionDeathTest, WhatIsDiscardedIsNotDecodedButItsBufferComesBack) {
+  InChild([] {
+    Seen seen;
+    SessionOptions options;
+    options.max_buffers = 2;
+    options.flush_period_ns = 1'000'000;
+    auto session = StartSession(&seen, options);
+    ASSERT_TRUE(session.ok());
+    (*session)->SetDiscard(true);
+    for (int i = 0; i < 10; ++i) {
+      while (!FillOneBuffer(5)) std::this_thread::yield();
+    }
+    while ((*session)->counts().discarded_buffers < 10) std::this_thread::yield();
+    (*session)->SetDiscard(false);
+    while (!FillOneBuffer(5)) std::this_thread::yield();
+    (*session)->Stop();
+    EXPECT_EQ(seen.num_kernels, 5u);
+    EXPECT_EQ((*session)->counts().decoded, 5);
+  });
+}
+
+TEST(SilenceWatch, AnIdleProgramIsNotSilentAndABusyOneWithBuffersIsNotAsked) {
+  SilenceWatch watch(100);
+  int64_t now_ns = 1000, buffers = 0;
+  watch.Look(now_ns, buffers, 0);
+  for (int i = 0; i < 50; ++i) {
+    watch.Look(now_ns += 10, ++buffers, 0);
+    EXPECT_FALSE(watch.counts_launches());
+  }
+  for (int i = 0; i < 50; ++i) watch.Look(now_ns += 10, buffers, 0);
+  EXPECT_TRUE(watch.counts_launches());  // without launches that costs nothing
+  EXPECT_FALSE(watch.is_silent());
+  watch.Look(now_ns += 10, buffers, 1);  // it works again, and its buffer comes with the next flush
+  watch.Look(now_ns += 10, ++buffers, 1);
+  EXPECT_FALSE(watch.counts_launches() || watch.is_silent());
+  int64_t launches = 1;
+  for (int i = 0; i < 25; ++i) watch.Look(now_ns += 10, buffers, ++launches);
+  EXPECT_TRUE(watch.is_silent());
+  watch.Look(now_ns += 10, ++buffers, launches);
+  EXPECT_FALSE(watch.is_silent());
 }
 
 TEST(SessionDeathTest, AProcessHasOneSession) {

@@ -70,11 +70,12 @@ class GpuRecorder::Impl final : public RowTarget {
       joined = joiner_.Take(Fence());
     }
     came_.notify_all();
+    names_ = &names;
     for (const cupti::StreamInfo& stream : batch.streams) rows_.SetPriority(stream);
     Write(joined, names);
   }
 
-  GpuCounts Finish(const cupti::Names& names) {
+  GpuCounts Finish() {
     GpuCounts counts;
     cupti::Joined joined;
     {
@@ -82,7 +83,7 @@ class GpuRecorder::Impl final : public RowTarget {
       joined = joiner_.Take(cupti::kEnd);
       counts.joins = joiner_.counts();
     }
-    Write(joined, names);
+    if (names_ != nullptr) Write(joined, *names_);
     counts.works = works_;
     counts.unplaced = rows_.unplaced();
     const auto count = [this](int64_t number, std::string_view reason) {
@@ -165,8 +166,9 @@ class GpuRecorder::Impl final : public RowTarget {
 
   record::Recorder* const recorder_;
   const GpuRecorderOptions options_;
-  GpuRows rows_;       // decode thread
-  int64_t works_ = 0;  // decode thread
+  GpuRows rows_;                         // decode thread
+  int64_t works_ = 0;                    // decode thread
+  const cupti::Names* names_ = nullptr;  // decode thread
 
   std::mutex
       mutex_;  // guards the rest; neither CUPTI nor the trace's writer is waited for under it
@@ -198,6 +200,6 @@ std::vector<cupti::OpWork> GpuRecorder::TakeOps(uint32_t thread, int64_t until_n
 void GpuRecorder::Add(const cupti::Batch& batch, const cupti::Names& names) {
   impl_->Add(batch, names);
 }
-GpuCounts GpuRecorder::Finish(const cupti::Names& names) { return impl_->Finish(names); }
+GpuCounts GpuRecorder::Finish() { return impl_->Finish(); }
 
 }  // namespace shardscope::gpu

@@ -82,9 +82,9 @@ class GpuRecorder {
   // On the decode thread.
   void Add(const cupti::Batch& batch, const cupti::Names& names);
 
-  // Writes what is left, once CUPTI has stopped, and counts what could not be joined as rows of
-  // table capability.
-  GpuCounts Finish(const cupti::Names& names);
+  // Writes what is left, once CUPTI has stopped and before its session ends, whose names are used;
+  // counts what has no row in table capability.
+  GpuCounts Finish();
 
  private:
   class Impl;

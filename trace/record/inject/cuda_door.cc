@@ -29,6 +29,11 @@ void StopCupti() {
                       counts.damaged_buffers);
   recording.CountLost("cupti", "kernels and copies without times and without their calls",
                       gpu->spans->unplaced());
+  if (counts.silent) {
+    recording.State("cupti", "partial",
+                    "for a time launches went on but CUPTI handed out no records: another tool in "
+                    "the process (torch.profiler) has them");
+  }
   if (counts.fatal) recording.State("cupti", "partial", "CUPTI met an error and stopped");
 }
 
@@ -44,8 +49,10 @@ void AttachCuda() {
   }
   const SignalsBlocked blocked;
   auto spans = std::make_unique<GpuRows>(recording);
+  cupti::SessionOptions options;
+  options.on_profiler = [recording](bool on, int64_t time_ns) { recording->Switch(on, time_ns); };
   auto session = cupti::Session::Start(
-      functions.value(), {},
+      functions.value(), options,
       [to = spans.get()](const cupti::Batch& batch, const cupti::Names& names) {
         to->Add(batch, names);
       });
