@@ -1,0 +1,82 @@
+#include "engine/cuda/recording/cupti_log.h"
+
+#include <dlfcn.h>
+
+#include <utility>
+
+#include "trace/record/cupti/functions.h"
+
+namespace shardscope::cuda {
+namespace {
+
+// The context of the calling thread, from the driver that the process has loaded; null: none.
+CUcontext CurrentContext() {
+  using GetCurrent = int (*)(CUcontext*);
+  static const auto get_current = [] {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return driver == nullptr ? nullptr
+                             : reinterpret_cast<GetCurrent>(dlsym(driver, "cuCtxGetCurrent"));
+  }();
+  CUcontext context = nullptr;
+  if (get_current != nullptr) get_current(&context);
+  return context;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CuptiLog>> CuptiLog::Start(std::function<int32_t(uint32_t)> rank_of_device) {
+  const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti();
+  if (!functions.ok()) return functions.status();
+  std::unique_ptr<CuptiLog> log(new CuptiLog(*functions, std::move(rank_of_device)));
+  CuptiLog* const self = log.get();
+  Result<std::unique_ptr<cupti::Session>> session = cupti::Session::Start(
+      *functions, {}, [self](const cupti::Batch& batch, const cupti::Names& names) {
+        self->log_.Add(batch, names);
+      });
+  if (!session.ok()) return session.status();
+  log->session_ = std::move(session).value();
+  return log;
+}
+
+CuptiLog::CuptiLog(const cupti::CuptiFunctions& functions,
+                   std::function<int32_t(uint32_t)> rank_of_device)
+    : functions_(functions),
+      log_({.id_of_stream = [this](Stream stream) { return IdOf(stream); },
+            .flush = [this] { session_->FlushSoon(); },
+            .rank_of_device = std::move(rank_of_device)}) {}
+
+CuptiLog::~CuptiLog() { Close(); }
+
+cupti::StreamId CuptiLog::IdOf(Stream stream) const {
+  cupti::StreamId id;
+  const CUcontext context = CurrentContext();
+  functions_.GetContextId(context, &id.context);
+  // 0: the code is not built for a default stream of each thread.
+  functions_.GetStreamIdEx(context, static_cast<CUstream>(stream), 0, &id.stream);
+  return id;
+}
+
+void CuptiLog::Open(record::Recorder* recorder, OpIds ids) {
+  recorder_ = recorder;
+  log_.Open(recorder, std::move(ids));
+  recorder->AddCapability({0, "cupti", "on", "", 0});
+}
+
+void CuptiLog::Close() {
+  if (session_ == nullptr) return;
+  session_->Stop();
+  const cupti::SessionCounts counts = session_->counts();
+  log_.Close();
+  const auto lost = [this](int64_t number, const std::string& reason) {
+    if (number > 0) recorder_->AddCapability({0, "cupti", "partial", reason, number});
+  };
+  if (recorder_ != nullptr) {
+    lost(counts.dropped, "records that CUPTI had no buffer for");
+    lost(counts.damaged_buffers, "buffers of CUPTI that could not be read to their end");
+    lost(counts.fatal ? 1 : 0, "CUPTI met an error and switched itself off");
+  }
+  recorder_ = nullptr;
+  session_.reset();
+}
+
+}  // namespace shardscope::cuda

@@ -1,0 +1,146 @@
+#include "engine/cuda/recording/gpu_log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace shardscope::cuda {
+namespace {
+
+plan::OpIndex OpOfKey(int64_t key) { return static_cast<plan::OpIndex>(key & 0xFF'FFFF); }
+int64_t StepOfKey(int64_t key) { return key >> 32; }
+
+}  // namespace
+
+GpuLog::GpuLog(GpuLogOptions options) : options_(std::move(options)) {}
+GpuLog::~GpuLog() = default;
+
+void GpuLog::Open(record::Recorder* recorder, OpIds ids) {
+  gpu::GpuRecorderOptions options;
+  options.identity_of = [this](int64_t key) { return IdentityOf(key); };
+  options.rank_of_device = options_.rank_of_device;
+  const auto gpu = std::make_shared<gpu::GpuRecorder>(recorder, std::move(options));
+  if (options_.flush) gpu->SetFlush(options_.flush);
+  const std::lock_guard lock(mutex_);
+  gpu_ = gpu;
+  ids_ = std::move(ids);
+}
+
+gpu::GpuCounts GpuLog::Close() {
+  const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
+  if (gpu == nullptr) return {};
+  const gpu::GpuCounts counts = gpu->Finish();
+  const std::lock_guard lock(mutex_);
+  gpu_.reset();
+  return counts;
+}
+
+std::shared_ptr<gpu::GpuRecorder> GpuLog::recorder() const {
+  const std::lock_guard lock(mutex_);
+  return gpu_;
+}
+
+void GpuLog::Add(const cupti::Batch& batch, const cupti::Names& names) {
+  if (const auto gpu = recorder()) gpu->Add(batch, names);
+}
+
+void GpuLog::OnBegin(const executor::OpContext& context) {
+  const auto thread = static_cast<uint32_t>(gettid());
+  const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
+  if (gpu == nullptr) return;
+  bool is_new_thread = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Host& host = hosts_[context.rank];
+    is_new_thread = std::exchange(host.thread, thread) != thread;
+    const bool is_new =
+        host.regimes.empty() || host.regimes.rbegin()->second.schedule != context.schedule;
+    if (is_new) EnterRegime(context, &host);
+  }
+  if (is_new_thread) gpu->OwnThread(thread, {.rank = context.rank, .name = "host"});
+  OwnStream(context);
+}
+
+// Which plan ops the keys of this and the following steps stand for. With mutex_.
+void GpuLog::EnterRegime(const executor::OpContext& context, Host* host) {
+  Regime& regime = host->regimes[context.step];
+  regime.schedule = context.schedule;
+  executor::OpContext at = context;
+  for (size_t op = 0; op < context.program->ops.size(); ++op) {
+    at.index = static_cast<plan::OpIndex>(op);
+    regime.ops.push_back(
+        {.plan_op = ids_.plan_op(at), .category = plan::Name(plan::CategoryOf(at.op().kind))});
+  }
+}
+
+void GpuLog::OwnStream(const executor::OpContext& context) {
+  OpIds ids;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!owned_.emplace(context.device_stream, context.rank).second) return;
+    ids = ids_;
+  }
+  const plan::Stream& stream = context.schedule->streams[static_cast<size_t>(context.op().stream)];
+  recorder()->OwnStream(options_.id_of_stream(context.device_stream),
+                        {.rank = context.rank,
+                         .name = stream.name,
+                         .role = std::string(plan::Name(stream.role)),
+                         .position = static_cast<int64_t>(stream.role),
+                         .op_track = ids.track(context)});
+}
+
+void GpuLog::OnIssued(const IssuedOp& op) {
+  const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
+  if (gpu == nullptr) return;
+  const int rank = RankOfKey(op.key);
+  {
+    const std::lock_guard lock(mutex_);
+    Host& host = hosts_[rank];
+    // Another rank's thread may issue for this one.
+    if (host.thread == op.thread) {
+      host.issued_until_ns = std::max(host.issued_until_ns, op.end_ns);
+    }
+  }
+  gpu->OpIssued({.key = op.key, .thread = op.thread, .start_ns = op.start_ns, .end_ns = op.end_ns},
+                rank);
+}
+
+std::vector<DeviceInterval> GpuLog::TakeStep(int rank, int64_t step, size_t num_ops) {
+  std::vector<DeviceInterval> intervals(num_ops);
+  const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
+  if (gpu == nullptr) return intervals;
+  std::vector<int64_t> keys;
+  for (size_t op = 0; op < num_ops; ++op) {
+    keys.push_back(OpRunKey(rank, step, static_cast<plan::OpIndex>(op)));
+  }
+  uint32_t thread = 0;
+  int64_t until_ns = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const Host& host = hosts_[rank];
+    thread = host.thread;
+    until_ns = host.issued_until_ns;
+  }
+  const std::vector<cupti::OpWork> works = gpu->TakeOps(thread, until_ns, keys);
+  for (size_t op = 0; op < std::min(num_ops, works.size()); ++op) {
+    intervals[op] = {works[op].start_ns, works[op].end_ns};
+  }
+  return intervals;
+}
+
+gpu::OpIdentity GpuLog::IdentityOf(int64_t key) const {
+  const std::lock_guard lock(mutex_);
+  const auto host = hosts_.find(RankOfKey(key));
+  if (host == hosts_.end()) return {};
+  const std::map<int64_t, Regime>& regimes = host->second.regimes;
+  const auto after = regimes.upper_bound(StepOfKey(key));
+  if (after == regimes.begin()) return {};
+  gpu::OpIdentity identity = std::prev(after)->second.ops.at(static_cast<size_t>(OpOfKey(key)));
+  identity.step = StepOfKey(key);
+  return identity;
+}
+
+}  // namespace shardscope::cuda

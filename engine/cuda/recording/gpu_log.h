@@ -1,0 +1,80 @@
+// GpuLog: the DeviceLog over CUPTI: tells the recorder which op each call of a rank's host thread
+// belongs to, and asks it when the GPU worked for an op.
+//
+//   rank's host thread   OnBegin, OnIssued for every op, TakeStep at the end of the step
+//   CUPTI's decode thread Add
+//   main thread          Open once the trace is there, Close before it is finished
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "engine/cuda/device/device_log.h"
+#include "trace/record/gpu/gpu_recorder.h"
+
+namespace shardscope::cuda {
+
+struct GpuLogOptions {
+  // What CUPTI calls a stream. On the thread whose device it is on.
+  std::function<cupti::StreamId(Stream stream)> id_of_stream;
+  // Asks CUPTI for its records; may be null.
+  std::function<void()> flush;
+  // The rank whose memory the driver hands out on a device; null: rank 0.
+  std::function<int32_t(uint32_t device)> rank_of_device;
+};
+
+// What the trace calls an op, and the track of its stream.
+struct OpIds {
+  std::function<int64_t(const executor::OpContext& context)> plan_op;
+  std::function<int64_t(const executor::OpContext& context)> track;
+};
+
+class GpuLog : public DeviceLog {
+ public:
+  explicit GpuLog(GpuLogOptions options);
+  ~GpuLog() override;
+
+  // Until Open() and after Close() all that comes is thrown away. Schedules that ops name outlive
+  // Close().
+  void Open(record::Recorder* recorder, OpIds ids);
+  // CUPTI has stopped, and its session has not ended.
+  gpu::GpuCounts Close();
+
+  void Add(const cupti::Batch& batch, const cupti::Names& names);
+
+  void OnStream(int /*rank*/, Stream /*stream*/) override {}  // known by its first op
+  void OnBegin(const executor::OpContext& context) override;
+  void OnIssued(const IssuedOp& op) override;
+  std::vector<DeviceInterval> TakeStep(int rank, int64_t step, size_t num_ops) override;
+
+ private:
+  // A Schedule that a rank runs from a step on.
+  struct Regime {
+    const plan::Schedule* schedule = nullptr;
+    std::vector<gpu::OpIdentity> ops;  // without the step
+  };
+  struct Host {
+    uint32_t thread = 0;
+    int64_t issued_until_ns = 0;
+    std::map<int64_t, Regime> regimes;  // by first step
+  };
+
+  void EnterRegime(const executor::OpContext& context, Host* host);
+  gpu::OpIdentity IdentityOf(int64_t key) const;
+  void OwnStream(const executor::OpContext& context);
+  std::shared_ptr<gpu::GpuRecorder> recorder() const;
+
+  const GpuLogOptions options_;
+  mutable std::mutex mutex_;  // guards all below; the recorder is never called under it
+  std::shared_ptr<gpu::GpuRecorder> gpu_;
+  OpIds ids_;
+  std::map<int, Host> hosts_;  // by rank
+  std::map<Stream, int> owned_;
+};
+
+}  // namespace shardscope::cuda

@@ -1,0 +1,157 @@
+// What GpuLog makes of calls and kernels: times of ops, and rows that name plan op, step and track.
+#include "engine/cuda/recording/gpu_log.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "engine/cuda/recording/cupti_log.h"
+#include "engine/cuda/recording/keeping_recorder_test_util.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/toy_model.h"
+#include "trace/base/time.h"
+
+namespace shardscope::cuda {
+namespace {
+
+using executor::OpContext;
+using plan::OpIndex;
+
+// Stream handles are small numbers, and so are CUPTI's ids of them.
+Stream HandleOf(uint32_t stream) { return reinterpret_cast<Stream>(uintptr_t{stream} + 1); }
+
+class GpuLogTest : public testing::Test {
+ protected:
+  GpuLogTest()
+      : log_({.id_of_stream = [](Stream stream) {
+          return cupti::StreamId{1, static_cast<uint32_t>(reinterpret_cast<uintptr_t>(stream) - 1)};
+        }}) {
+    plan::Policy policy;
+    for (const int depth : {1, 2}) {
+      policy.backward_depth = depth;
+      schedules_.push_back(*plan::BuildSchedule(plan::ToyModel(2, true), policy));
+    }
+  }
+
+  void Open() {
+    log_.Open(
+        &recorder_,
+        {.plan_op =
+             [this](const OpContext& context) {
+               return 1000 * (context.schedule - schedules_.data()) + context.index;
+             },
+         .track = [](const OpContext& context) { return int64_t{50} + context.op().stream; }});
+  }
+
+  // Issues all ops of a step, each with one call and one kernel, and one call more; gives the log
+  // what CUPTI says of it.
+  void RunStep(size_t schedule, int64_t step) {
+    const plan::Program& program = schedules_[schedule].programs[0];
+    cupti::Batch batch;
+    for (size_t op = 0; op < program.ops.size(); ++op) {
+      OpContext context{.schedule = &schedules_[schedule],
+                        .program = &program,
+                        .index = static_cast<OpIndex>(op),
+                        .step = step};
+      const auto stream = static_cast<uint32_t>(program.ops[op].stream);
+      context.device_stream = HandleOf(stream);
+      const int64_t start_ns = MonotonicNs();
+      log_.OnBegin(context);
+      AddCall(start_ns + 1, &batch);
+      batch.kernels.push_back({.start_ns = start_ns + 1000,
+                               .end_ns = start_ns + 3000,
+                               .stream = {1, stream},
+                               .correlation = correlation_,
+                               .name = names_.OfText("kernel")});
+      while (MonotonicNs() < start_ns + 10) {
+      }
+      log_.OnIssued({.key = OpRunKey(0, step, context.index),
+                     .thread = thread_,
+                     .start_ns = start_ns,
+                     .end_ns = MonotonicNs()});
+      starts_ns_.push_back(start_ns);
+    }
+    AddCall(MonotonicNs() + 1, &batch);
+    log_.Add(batch, names_);
+  }
+
+  void AddCall(int64_t start_ns, cupti::Batch* batch) {
+    batch->calls.push_back({.start_ns = start_ns,
+                            .end_ns = start_ns + 2,
+                            .callback = 211,
+                            .thread = thread_,
+                            .correlation = ++correlation_});
+  }
+
+  const uint32_t thread_ = static_cast<uint32_t>(gettid());
+  std::vector<plan::Schedule> schedules_;
+  KeepingRecorder recorder_;
+  cupti::Names names_;
+  GpuLog log_;
+  uint32_t correlation_ = 0;
+  std::vector<int64_t> starts_ns_;
+};
+
+TEST_F(GpuLogTest, AStepHasTheTimesOfItsKernels) {
+  Open();
+  RunStep(0, 3);
+  const size_t num_ops = schedules_[0].programs[0].ops.size();
+  const std::vector<DeviceInterval> intervals = log_.TakeStep(0, 3, num_ops);
+  ASSERT_EQ(intervals.size(), num_ops);
+  for (size_t op = 0; op < num_ops; ++op) {
+    EXPECT_EQ(intervals[op].started_ns, starts_ns_[op] + 1000) << op;
+    EXPECT_EQ(intervals[op].ended_ns, starts_ns_[op] + 3000) << op;
+  }
+}
+
+TEST_F(GpuLogTest, RowsNameThePlanOpOfTheScheduleThatRan) {
+  Open();
+  RunStep(0, 0);
+  RunStep(0, 1);
+  RunStep(1, 2);
+  log_.Close();
+  std::map<int64_t, std::vector<int64_t>> plan_ops;  // by step
+  for (const record::GpuWorkRecord& work : recorder_.works) {
+    plan_ops[work.work.step].push_back(work.work.plan_op);
+  }
+  ASSERT_EQ(plan_ops.size(), 3U);
+  for (auto& [step, ops] : plan_ops) {
+    std::sort(ops.begin(), ops.end());
+    const int64_t base = step == 2 ? 1000 : 0;
+    ASSERT_EQ(ops.size(), schedules_[step == 2 ? 1 : 0].programs[0].ops.size());
+    for (size_t op = 0; op < ops.size(); ++op) EXPECT_EQ(ops[op], base + static_cast<int64_t>(op));
+  }
+}
+
+TEST_F(GpuLogTest, KernelsOfAStreamStandBelowItsOps) {
+  Open();
+  RunStep(0, 0);
+  log_.Close();
+  std::vector<std::string> names;
+  for (const schema::TrackRow& track : recorder_.tracks) names.push_back(track.name);
+  for (const plan::Stream& stream : schedules_[0].streams) {
+    const std::string name = stream.name + " kernels";
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+  }
+}
+
+TEST_F(GpuLogTest, NothingIsKeptBeforeItIsOpenAndAfterItIsClosed) {
+  RunStep(0, 0);
+  EXPECT_EQ(log_.TakeStep(0, 0, 2).size(), 2U);
+  EXPECT_EQ(log_.TakeStep(0, 0, 2)[0].ended_ns, 0);
+  Open();
+  EXPECT_EQ(log_.Close().works, 0);
+  RunStep(0, 1);
+  EXPECT_EQ(log_.Close().works, 0);
+  EXPECT_TRUE(recorder_.works.empty());
+}
+
+TEST(CuptiLog, SaysWhyThereIsNone) {
+  setenv(cupti::kSwitchVariable, "off", 1);
+  const auto log = CuptiLog::Start(nullptr);
+  unsetenv(cupti::kSwitchVariable);
+  ASSERT_FALSE(log.ok());
+  EXPECT_FALSE(log.message().empty());
+}
+
+}  // namespace
+}  // namespace shardscope::cuda
