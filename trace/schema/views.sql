@@ -62,6 +62,51 @@ SELECT e.id, a.rank, a.name AS from_track, b.name AS to_track, coalesce(f.name, 
 FROM v_origin o CROSS JOIN event_edge e JOIN track a ON a.id = e.from_track JOIN track b ON b.id = e.to_track
 LEFT JOIN plan_op f ON f.id = e.from_plan_op LEFT JOIN plan_op t ON t.id = e.to_plan_op;
 
+-- Where the waits between streams that CUPTI saw differ from those of the Schedule: `missing` (planned, and no wait as strong was
+-- seen) or `extra` (seen, and none as strong is planned). No row: none differ. Ops without GPU work stand for the work before
+-- (or after) them on their stream. A wait of a later op of the one stream by an earlier op of the other is as strong. Planned are
+-- event and stream dependencies and the order of a communicator; waits over the end of a step are not compared.
+CREATE VIEW v_edge_check AS
+WITH worked AS MATERIALIZED (
+  SELECT p.* FROM plan_op p WHERE p.id IN (SELECT plan_op FROM gpu_work)),
+planned(predecessor, plan_op) AS (
+  SELECT predecessor, plan_op FROM plan_edge WHERE kind IN ('event', 'stream')
+  UNION
+  SELECT before, id FROM (
+    SELECT id, lag(id) OVER (PARTITION BY schedule, program, communicator ORDER BY op) AS before
+    FROM plan_op WHERE communicator <> '')
+  WHERE before IS NOT NULL),
+expected AS MATERIALIZED (
+  SELECT DISTINCT q.schedule, q.program, p.stream AS from_stream, q.stream AS to_stream,
+    (SELECT max(w.op) FROM worked w WHERE w.schedule = p.schedule AND w.program = p.program AND w.stream = p.stream
+      AND w.op <= p.op) AS from_op,
+    (SELECT min(w.op) FROM worked w WHERE w.schedule = q.schedule AND w.program = q.program AND w.stream = q.stream
+      AND w.op >= q.op) AS to_op
+  FROM planned e JOIN plan_op p ON p.id = e.predecessor JOIN plan_op q ON q.id = e.plan_op WHERE p.stream <> q.stream),
+seen AS MATERIALIZED (
+  SELECT DISTINCT t.rank, e.to_step AS step, q.schedule, q.program, p.stream AS from_stream, q.stream AS to_stream,
+    p.op AS from_op, q.op AS to_op
+  FROM event_edge e JOIN track t ON t.id = e.to_track JOIN plan_op p ON p.id = e.from_plan_op
+  JOIN plan_op q ON q.id = e.to_plan_op
+  WHERE e.from_step = e.to_step AND p.schedule = q.schedule AND p.program = q.program AND p.stream <> q.stream),
+ran AS MATERIALIZED (
+  SELECT DISTINCT t.rank, g.step, p.schedule, p.program
+  FROM gpu_work g JOIN span s ON s.id = g.id JOIN track t ON t.id = s.track JOIN plan_op p ON p.id = g.plan_op),
+differs AS (
+  SELECT r.rank, r.step, r.schedule, r.program, e.from_op, e.to_op, 'missing' AS verdict
+  FROM ran r JOIN expected e ON e.schedule = r.schedule AND e.program = r.program
+  WHERE e.from_op IS NOT NULL AND e.to_op IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM seen s WHERE s.rank = r.rank AND s.step = r.step AND s.schedule = r.schedule AND s.program = r.program
+      AND s.from_stream = e.from_stream AND s.to_stream = e.to_stream AND s.from_op >= e.from_op AND s.to_op <= e.to_op)
+  UNION ALL
+  SELECT s.rank, s.step, s.schedule, s.program, s.from_op, s.to_op, 'extra'
+  FROM seen s WHERE NOT EXISTS (
+    SELECT 1 FROM expected e WHERE e.schedule = s.schedule AND e.program = s.program AND e.from_stream = s.from_stream
+      AND e.to_stream = s.to_stream AND e.from_op >= s.from_op AND e.to_op <= s.to_op))
+SELECT d.rank, d.step, p.name AS from_op, q.name AS to_op, d.verdict
+FROM differs d JOIN plan_op p ON p.schedule = d.schedule AND p.program = d.program AND p.op = d.from_op
+JOIN plan_op q ON q.schedule = d.schedule AND q.program = d.program AND q.op = d.to_op;
+
 -- What NCCL put on streams, and when its kernels ran (empty: not seen; a kernel of a group stands for several operations).
 CREATE VIEW v_nccl AS
 SELECT n.id, t.rank, n.communicator, n.communicator_rank, n.group_size, n.function, n.sequence, n.bytes / 1e6 AS mb, n.dtype,
