@@ -52,11 +52,6 @@ std::string DefaultFolder() {
 // Makes the folder; the result is absolute, as processes may change theirs.
 Result<std::string> MakeRunFolder(const std::string& output) {
   const std::string folder = output.empty() ? DefaultFolder() : output;
-  if (!IsPlainUtf8(folder)) {
-    return Status::Error(
-        "-o: the path has a newline or another character that is no text in it; name another "
-        "folder");
-  }
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return Status::Error(fmt::format("cannot create {}: {}", folder, error.message()));
@@ -171,6 +166,11 @@ Status Record(const RecordArguments& arguments, int* exit_code) {
     *exit_code = kNotFound;
     return Status::Error(
         fmt::format("there is no program '{}': nothing was run", arguments.command.front()));
+  }
+  if (!IsPlainUtf8(arguments.output)) {
+    return Status::Error(
+        "-o: the path has a newline or another character that is no text in it; name another "
+        "folder");
   }
   const Result<std::string> library = FindInjectedLibrary();
   if (!library.ok()) return library.status();
