@@ -68,7 +68,7 @@ class FakeLab:
         right = {checks_tracing.JOIN_RATE: {"kernels": 10_000, "joined": 9_995},
                  checks_tracing.CLOCK_SKEW: {"kernels": 10_000, "before_launch_us": 3.0, "after_step_us": -2.0},
                  checks_tracing.EDGES: {"checked": 400, "violated": 0},
-                 checks_tracing.SEEN_EDGES: {"seen": 90, "of_the_schedule": 80},
+                 checks_tracing.SEEN_EDGES: {"seen_by_cupti": 90, "missing": 0, "extra": 3},
                  checks_tracing.MEMORY: {"step_ends": 12, "unaccounted_bytes": 0},
                  checks_tracing.SEGMENTS: {"bytes": 1 << 30},
                  checks_tracing.INJECTED: {"kernels": 500, "copies": 4, "nccl_operations": 20, "fsdp_ranges": 80, "cupti_on": 1}}[query]
@@ -123,7 +123,7 @@ class AcceptanceTest(unittest.TestCase):
                 ("schedules_bitwise", {"bits-fsdp1-1": off}, "different"), ("join_rate", {"joined": 9_980}, "joined_share"),
                 ("join_rate", {"kernels": 0, "joined": 0}, "kernels"), ("clock_skew", {"before_launch_us": 51.0}, "before_launch_us"),
                 ("clock_skew", {"after_step_us": 60.0}, "after_step_us"), ("edges", {"violated": 1}, "violated"),
-                ("edges", {"seen": 0}, "seen_by_cupti"), ("memory", {"unaccounted_bytes": 1}, "unaccounted_bytes"),
+                ("edges", {"missing": 1}, "missing"), ("edges", {"seen_by_cupti": 0}, "seen_by_cupti"), ("memory", {"unaccounted_bytes": 1}, "unaccounted_bytes"),
                 ("memory", {"unaccounted_bytes": -1, "step_ends": 0}, "step_ends"), ("local_bandwidth", {"transfers": 0}, "collectives"),
                 ("emulated_bandwidth", {"slowness": 1.04}, "largest_deviation"),
                 ("emulated_bandwidth", {"slowness": 0.96}, "largest_deviation"), ("emulated_bandwidth", {"transfers": 0}, "could not be used"),
@@ -199,7 +199,7 @@ class QueriesTest(ProgramTest):
         self.assertEqual((skew["kernels"], skew["before_launch_us"]), (2, -0.1))
         self.assertLess(skew["after_step_us"], 0)
         self.assertEqual(self.ask(run, checks_tracing.EDGES), {"checked": 1, "violated": 0})
-        self.assertEqual(self.ask(run, checks_tracing.SEEN_EDGES), {"seen": 1, "of_the_schedule": 1})
+        self.assertEqual(self.ask(run, checks_tracing.SEEN_EDGES)["seen_by_cupti"], 1)
         self.assertEqual(self.ask(run, checks_tracing.SEGMENTS), {"bytes": 4096})
         memory = self.ask(run, checks_tracing.MEMORY)
         self.assertEqual((memory["step_ends"], memory["unaccounted_bytes"]), (3, 0))
@@ -228,7 +228,9 @@ class QueriesTest(ProgramTest):
         edges = self.ask(runs["pre"], checks_tracing.EDGES)
         self.assertGreater(edges["checked"], 10)
         self.assertEqual(edges["violated"], 0)
-        self.assertGreater(self.ask(runs["pre"], checks_tracing.SEEN_EDGES)["of_the_schedule"], 0)
+        seen = self.ask(runs["pre"], checks_tracing.SEEN_EDGES)
+        self.assertGreater(seen["seen_by_cupti"], 10)
+        self.assertEqual((seen["missing"], seen["extra"]), (0, 0))
         pairs = {name: checks_transport.overlapping_pairs(self.sql(run, checks_transport.KERNELS)) for name, run in runs.items()}
         self.assertGreater(pairs["pre"], pairs["none"])
 

@@ -41,7 +41,7 @@ CHECKS = (
     Check("clock_skew", "kernels before their launch, or after the end of their step", checks_tracing.clock_skew,
           (Limit("before_launch_us", "<=", 50), Limit("after_step_us", "<=", 50), Limit("kernels", ">=", 100))),
     Check("edges", "dependencies of the Schedule in what the GPU did", checks_tracing.edges,
-          (Limit("violated", "==", 0), Limit("checked", ">=", 10), Limit("seen_by_cupti", ">=", 1))),
+          (Limit("violated", "==", 0), Limit("checked", ">=", 10), Limit("missing", "==", 0), Limit("seen_by_cupti", ">=", 10))),
     Check("memory", "memory events beside the allocator, at every step's end", checks_tracing.memory,
           (Limit("unaccounted_bytes", "==", 0), Limit("step_ends", ">=", 4))),
     Check("local_bandwidth", "virtual ranks of one GPU: what a collective moves through its memory", checks_transport.local_bandwidth,
