@@ -18,8 +18,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr int64_t kLateNs = 100 * kNsPerMs;
-
 class Faults : public testing::Test {
  protected:
   // Two steps of three ranks.
@@ -33,6 +31,7 @@ class Faults : public testing::Test {
     auto ranks = Ranks::Make(std::move(job), transport::MakeSharedMemoryTransport(3, timeout_ns_),
                              &sink_, slots);
     EXPECT_TRUE(ranks.ok()) << ranks.message();
+    ranks_ = ranks->get();
     for (int rank = 0; rank < 3; ++rank) (*ranks)->executor(rank).set_delay_hook(hook_);
     Status status;
     for (int64_t step = 0; step < 2 && status.ok(); ++step) {
@@ -46,6 +45,7 @@ class Faults : public testing::Test {
   }
 
   TestRun run_;
+  Ranks* ranks_ = nullptr;  // while Run() runs
   int64_t timeout_ns_ = 60 * kNsPerSecond;
   std::optional<config::Fault> fault_;
   executor::DelayHook hook_;
@@ -60,7 +60,8 @@ TEST_F(Faults, ARankThatThrowsIsNamedWithItsOp) {
 }
 
 TEST_F(Faults, WhoWaitsForTheRankThatThrowsIsNamed) {
-  // The others go on to the collective that rank 1 does not reach, and wait there when it throws.
+  // The others go on to the collective that rank 1 does not reach, and are there when it throws:
+  // what a rank is at is noted before its hook is called.
   Latch all_wait;
   std::atomic<int> arrived = 0;
   hook_ = [&](const OpContext& context) {
@@ -70,7 +71,6 @@ TEST_F(Faults, WhoWaitsForTheRankThatThrowsIsNamed) {
       return;
     }
     ASSERT_TRUE(all_wait.WaitFor(executor::kMustHappenMs));
-    SleepUntilNs(MonotonicNs() + 50 * kNsPerMs);  // from the hook into the collective itself
     throw std::runtime_error("thrown late");
   };
   EXPECT_THAT(Run().message(),
@@ -78,10 +78,14 @@ TEST_F(Faults, WhoWaitsForTheRankThatThrowsIsNamed) {
 }
 
 TEST_F(Faults, ARankThatIsTooLateIsNamedByTheOthersAndStillEnds) {
-  timeout_ns_ = 4 * kLateNs;
+  timeout_ns_ = 400 * kNsPerMs;
+  // Rank 2 goes on once rank 0 has given up and ended its step.
+  Latch begun;
   hook_ = [&](const OpContext& context) {
+    if (context.rank == 0) begun.Open();
     if (context.rank != 2 || context.op().kind != plan::OpKind::kLoadBatch) return;
-    SleepUntilNs(MonotonicNs() + 5 * kLateNs);
+    ASSERT_TRUE(begun.WaitFor(executor::kMustHappenMs));
+    while (ranks_->executor(0).activity().step >= 0) SleepUntilNs(MonotonicNs() + kNsPerMs);
   };
   EXPECT_THAT(Run().message(),
               AllOf(StartsWith("rank 2 hangs in 'F m0 load_batch' (op 1, step 0) for "),
