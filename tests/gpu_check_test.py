@@ -1,5 +1,6 @@
 """scripts/gpu-check without a GPU: its checks over made-up figures and rows, the packed folder, JSON and exit codes."""
 
+import concurrent.futures
 import contextlib
 import io
 import json
@@ -241,6 +242,29 @@ class QueriesTest(ProgramTest):
         self.assertTrue(rows)
         for row in rows:
             self.assertGreaterEqual(row["seconds"], row["wire_bytes"] / 200e6)
+
+
+@unittest.skipIf(machine.no_gpu_reason() is None, "this machine has a GPU: what is asked for would be trained")
+class SettingsTest(ProgramTest):
+    def test_the_trainer_knows_every_key_and_value(self):
+        fake = FakeLab()
+        for name in NAMES:
+            entry_of(name, fake)
+        seen, commands = set(), []
+        for _, settings, _ in fake.commands:
+            if "run.device=cuda" in settings and not set(settings) <= seen:
+                seen |= set(settings)
+                commands.append(settings)
+        self.assertIn("transport=emulated", seen)
+
+        def run(settings):
+            return self.run_program(*self.train_command(self.root / "never", *settings, ranks=2), check=False)
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            for settings, done in zip(commands, pool.map(run, commands)):
+                # All that is wrong is the machine.
+                self.assertEqual(done.returncode, 1, settings)
+                self.assertTrue(done.stderr.startswith("error: run.device=cuda: "), f"{settings}: {done.stderr}")
 
 
 @unittest.skipUnless((BIN / "libshardscope_inject.so").exists(), "a build with sanitizers has nothing to pack")
