@@ -121,6 +121,7 @@ class DeviceToyBodies : public executor::OpBodies {
   std::map<std::pair<plan::BufferKind, int32_t>, uint64_t> persistent_;
   // Numbers that work on the device leaves for other work; kept, as other ranks read them.
   std::deque<uint64_t> slots_;
+  std::deque<std::function<void()>> works_;
   std::vector<Event> events_;
   std::byte* slab_ = nullptr;
   Placement placement_;
@@ -152,14 +153,11 @@ inline void DeviceToyBodies::Fill(const Cell& cell, uint64_t value) {
   for (size_t i = 0; i < cell.size; ++i) cell.words[i] = value;
 }
 
+// Kept until the end: after a fault the device never comes to it.
 inline void DeviceToyBodies::Enqueue(Stream stream, std::function<void()> work) {
-  auto* const held = new std::function<void()>(std::move(work));
-  const auto run = [](void* argument) {
-    const std::unique_ptr<std::function<void()>> mine(
-        static_cast<std::function<void()>*>(argument));
-    (*mine)();
-  };
-  Check(TheFake().api, "launch", TheFake().launch(stream, run, held));
+  works_.push_back(std::move(work));
+  const auto run = [](void* argument) { (*static_cast<std::function<void()>*>(argument))(); };
+  Check(TheFake().api, "launch", TheFake().launch(stream, run, &works_.back()));
 }
 
 inline uint64_t* DeviceToyBodies::Slot() {
