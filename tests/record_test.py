@@ -21,7 +21,7 @@ NCCL = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib" / "l
 
 # What a program may find on the machine where it is recorded: the C library.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
-DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "ncclProfiler_v4", "ncclProfiler_v5"}
+DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "ShardscopeState", "ncclProfiler_v4", "ncclProfiler_v5"}
 
 
 @unittest.skipUnless(LIBRARY.exists(), "a build with sanitizers has no library to inject")
@@ -144,6 +144,19 @@ class ProgramsPassThrough(RecordTest):
         _, done = self.record(sys.executable, "-c", "import sys; print('sitecustomize' in sys.modules)", check=0,
                               environment={"PYTHONPATH": str(folder)})
         self.assertEqual(done.stdout, "own start file\nTrue\n")
+
+    @unittest.skipUnless((BIN / "python").exists(), "built without LibTorch")
+    def test_a_torch_whose_ranges_cannot_be_recorded_is_said(self):
+        for version, said in (("2.9.1", "PyTorch 2.9.1"), ("2.11.0+x", "libtorch_cpu.so")):
+            with self.subTest(version=version):
+                folder = self.root / version
+                (folder / "torch").mkdir(parents=True)
+                (folder / "torch" / "__init__.py").write_text(f"__version__ = '{version}'\n")
+                run, done = self.record(sys.executable, "-c", "import torch, torch; print(torch.__version__)", check=0,
+                                        environment={"PYTHONPATH": str(folder)}, name=f"run-{version}")
+                self.assertEqual(done.stdout, version + "\n")
+                reason, = [row["reason"] for row in self.recorded(run)["sources"] if row["source"] == "torch"]
+                self.assertIn(said, reason)
 
     def test_input_passes_through(self):
         done = subprocess.run([APP, "record", "-o", self.root / "run", "--", "cat"], input="a\nb\n", capture_output=True,

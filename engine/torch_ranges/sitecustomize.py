@@ -11,16 +11,26 @@ import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _LIBRARY = os.path.join(_HERE, os.pardir, "libshardscope_torch.so")
+_RECORDER = os.path.join(_HERE, os.pardir, "libshardscope_inject.so")
 _VERSION = "2.11."  # of the C++ interface that the library was built for
 
 
 def _attach(torch):
-    if not str(getattr(torch, "__version__", "")).startswith(_VERSION) or not os.path.exists(_LIBRARY):
-        return
+    """Whatever goes wrong, the program goes on; its trace says that it has no ranges of torch."""
     try:
         import ctypes
-        ctypes.CDLL(_LIBRARY).ShardscopeTorchStart()
-    except Exception:  # the program goes on; its trace has no ranges of torch then
+        version = str(getattr(torch, "__version__", "of unknown version"))
+        reason = ""
+        if not version.startswith(_VERSION):
+            reason = f"PyTorch {version} has another interface than {_VERSION}x, whose ranges can be recorded"
+        else:
+            try:
+                ctypes.CDLL(_LIBRARY).ShardscopeTorchStart()
+            except (OSError, AttributeError) as error:
+                reason = f"PyTorch's ranges are not recorded: {error}"
+        if reason:
+            ctypes.CDLL(_RECORDER).ShardscopeState(b"torch", b"off", reason.encode())
+    except Exception:
         pass
 
 

@@ -2,6 +2,7 @@
 #include "trace/record/inject/cuda_door.h"
 #include "trace/record/inject/nccl_plugin.h"
 #include "trace/record/inject/nvtx_door.h"
+#include "trace/record/inject/process_recording.h"
 
 #define SHARDSCOPE_DOOR extern "C" __attribute__((visibility("default")))
 
@@ -12,6 +13,14 @@ SHARDSCOPE_DOOR int InitializeInjection() {
 
 SHARDSCOPE_DOOR int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table) {
   return shardscope::inject::AttachNvtx(get_export_table);
+}
+
+// For what is loaded into the process beside this library (engine/torch_ranges): a capability row.
+SHARDSCOPE_DOOR void ShardscopeState(const char* source, const char* status, const char* reason) {
+  using shardscope::inject::ProcessRecording;
+  if (ProcessRecording* recording = ProcessRecording::Open()) {
+    recording->State(source, status, reason);
+  }
 }
 
 SHARDSCOPE_DOOR const shardscope::inject::nccl::PluginV5 ncclProfiler_v5 =
