@@ -339,8 +339,8 @@ class InjectedLibrary(RecordTest):
         if row["status"] == "off":  # else there is a GPU, and CUPTI was free
             self.assertIn("CUPTI", row["reason"])
 
-    def record_gpu(self, how):
-        run, _ = self.record(PROGRAM, "cuda", FAKE_CUPTI, check=0, name=how, environment={"FAKE_CUPTI": how})
+    def record_gpu(self, how, environment=None):
+        run, _ = self.record(PROGRAM, "cuda", FAKE_CUPTI, check=0, name=how, environment={"FAKE_CUPTI": how, **(environment or {})})
         return run, [row for row in self.recorded(run)["sources"] if row["source"] == "cupti"]
 
     def test_kernels_and_copies_of_a_gpu(self):
@@ -353,6 +353,20 @@ class InjectedLibrary(RecordTest):
                           ("ncclDevKernel_AllGather_RING_LL", "communication", 1000)])
         self.assertEqual([row["track"].split("GPU")[1] for row in spans],
                          [" 0 context 1 stream 7", " 0 context 1 stream 7", " 0 context 1 stream 9"])
+
+    def test_raw_buffers_are_dumped_on_request(self):
+        run, sources = self.record_gpu("ok", {"SHARDSCOPE_CUPTI_DUMP": str(self.root)})
+        self.assertEqual([row["status"] for row in sources], ["on"])
+        dump, = self.root.glob("cupti-*.buffers")
+        program, = self.programs(run)
+        self.assertEqual(dump.name, f"cupti-{program['pid']}.buffers")
+        self.assertEqual(dump.read_bytes()[:8], b"SHSCUPTI")
+        self.assertIn(b"ncclDevKernel_AllGather_RING_LL", dump.read_bytes())  # names are in it
+
+    def test_cupti_can_be_left_alone(self):
+        _, sources = self.record_gpu("ok", {"SHARDSCOPE_CUPTI": "off"})
+        self.assertEqual([row["status"] for row in sources], ["off"])
+        self.assertIn("SHARDSCOPE_CUPTI=off", sources[0]["reason"])
 
     def test_lost_records_of_a_gpu_are_counted(self):
         run, sources = self.record_gpu("lossy")
