@@ -82,7 +82,10 @@ Status SettleDevice(const Arguments& arguments, config::Config* config,
     if (wanted != "cuda") return config->Set("run.device", "cpu");
     return Status::Error("--reference computes on the CPU: leave run.device=cuda away");
   }
-  const bool waits_for_ranks = arguments.launch && arguments.launch->num_ranks > 1;
+  const int64_t num_ranks =
+      arguments.launch ? arguments.launch->num_ranks : config->GetInt("run.ranks");
+  const bool waits_for_ranks =
+      num_ranks > 1 && (arguments.launch || config->Get("transport") == "nccl");
   Result<cuda::DeviceChoice> chosen = cuda::ChooseDevice(wanted, waits_for_ranks);
   if (!chosen.ok()) return chosen.status();
   *choice = *std::move(chosen);
@@ -190,7 +193,9 @@ void DescribeDevice(const cuda::DeviceChoice& choice, const runtime::Device* dev
   }
   if (device == nullptr) return;
   options->capabilities.push_back({"device", "on", ""});
-  for (const auto& [name, value] : cuda::CudaEnvironment()) options->meta["env." + name] = value;
+  for (const auto& [name, value] : cuda::CudaEnvironment()) {
+    options->environment["env." + name] = value;
+  }
   fmt::print("device: {}\n", device->name());
   for (const std::string& warning : choice.warnings) {
     options->capabilities.push_back({"environment", "partial", warning});

@@ -43,9 +43,9 @@ struct TrainerOptions {
   std::string dump_path;  // empty: none
   // What the ranks compute on; borrowed. Null: the CPU.
   Device* device = nullptr;
-  // Rows of table capability that are known before the run, and of table meta.
+  // Rows of table capability that are known before the run, and of table config beside the keys.
   std::vector<DeviceCapability> capabilities;
-  std::map<std::string, std::string> meta;
+  std::map<std::string, std::string> environment;
   // Called on a rank's host thread, one step at a time; in every process of the run.
   std::function<void(const StepReport&)> on_step;
   // One line for the user: changes, the bandwidth found, ... One at a time; where rank 0 is.

@@ -203,8 +203,8 @@ Status LiveTrainer::OpenRecorder() {
                   {"device", kind},
                   {"truth", capabilities.truth},
                   {"contended", contended ? "true" : "false"}};
-  options.meta.insert(options_.meta.begin(), options_.meta.end());
   options.config = options_.config.Values();
+  options.config.insert(options_.environment.begin(), options_.environment.end());
   options.max_bytes = options_.config.GetInt("record.max_bytes");
   options.stop_on_error = options_.config.Get("record.on_error") == "stop";
   Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(options);
