@@ -141,7 +141,10 @@ class AcceptanceTest(unittest.TestCase):
     def test_what_cannot_be_checked_is_skipped_with_its_reason(self):
         entry = entry_of("sanitizer", FakeLab(tool=lab.Skip("compute-sanitizer is not on this machine")))
         self.assertEqual((entry["status"], entry["reason"]), ("skipped", "compute-sanitizer is not on this machine"))
-        self.assertEqual(entry_of("memory", FakeLab(left_s=0))["status"], "skipped")
+
+    def test_a_check_for_which_there_was_no_time_has_not_passed(self):
+        entry = entry_of("memory", FakeLab(left_s=0))
+        self.assertEqual((entry["status"], entry["reason"]), ("fail", "no time was left for it"))
 
     def test_on_and_off_alternate_and_differ_only_in_cupti(self):
         fake = FakeLab()
@@ -396,7 +399,7 @@ class LabTest(unittest.TestCase):
         with self.assertRaisesRegex(lab.Failure, "took longer"):
             self.lab.run_program(["sleep", "60"], limit_s=1.1)
         self.lab.deadline = 0
-        with self.assertRaises(lab.Skip):
+        with self.assertRaisesRegex(lab.Failure, "no time"):
             self.lab.run_program(["true"])
 
     def test_a_run_is_made_once_and_its_error_is_everyones(self):

@@ -26,7 +26,7 @@ def parse(arguments):
                         help="folder for gpu-check.json, raw CUPTI buffers and small traces (at most 8 files of 16 MiB)")
     parser.add_argument("--only", nargs="+", metavar="CHECK", choices=[check.name for check in table.CHECKS], help="these checks only")
     parser.add_argument("--list", action="store_true", help="print the checks with their limits, and end")
-    parser.add_argument("--budget", type=float, default=BUDGET_S, metavar="SECONDS", help="what has not begun by then is skipped")
+    parser.add_argument("--budget", type=float, default=BUDGET_S, metavar="SECONDS", help="what is not done by then fails")
     parser.add_argument("--pack", type=pathlib.Path, metavar="DIR", help="make a folder for a machine without compiler and network")
     parser.add_argument("--build", type=pathlib.Path, help="build folder whose programs are checked or packed; default build/release")
     parser.add_argument("--without-cuda", action="store_true", help="with --pack: also from a build without the GPU plugin")

@@ -64,7 +64,7 @@ class Lab:
         """Its standard output; a program that fails, or takes too long, fails the check."""
         limit_s = min(limit_s, self.left_s())
         if limit_s <= 1:
-            raise Skip("no time is left")
+            raise Failure("no time was left for it")
         try:
             done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=limit_s,
                                   env=environment or self.environment())
