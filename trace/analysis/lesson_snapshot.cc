@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/memory_timeline.h"
+#include "trace/analysis/memory/memory_timeline.h"
 #include "trace/analysis/test_snapshot.h"
 #include "trace/base/time.h"
 

@@ -9,8 +9,8 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
-#include "trace/analysis/kernels.h"
-#include "trace/analysis/memory.h"
+#include "trace/analysis/kernels/kernels.h"
+#include "trace/analysis/memory/memory.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {

@@ -125,6 +125,7 @@ Json KernelsJson(const KernelSummary& kernels) {
   json["overlap_ns"] = kernels.overlap_ns;
   json["exposed_ns"] = kernels.exposed_ns();
   json["overlap_ratio"] = kernels.overlap_ratio();
+  json["overhead_ns"] = kernels.overhead_ns;
   json["overlapping_pairs"] = kernels.overlapping_pairs;
   return json;
 }

@@ -92,4 +92,9 @@ struct MemorySegment {
   int32_t device = 0;
 };
 
+struct MemoryCounter {
+  int64_t time_ns = 0;
+  int64_t bytes = 0;
+};
+
 }  // namespace shardscope::query

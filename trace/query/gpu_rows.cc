@@ -1,6 +1,7 @@
 #include "trace/query/gpu_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -12,6 +13,8 @@ namespace {
 
 // Rows of a damaged file may never find their other half.
 constexpr size_t kMostWaiting = size_t{1} << 24;
+
+constexpr int64_t kMostBytes = int64_t{1} << 48;
 
 bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
 
@@ -62,19 +65,26 @@ void GpuRows::Add(const store::RowBatch& batch, Snapshot* snapshot, const Hooks&
   AddStreams(batch, snapshot, hooks);
   AddSpans(batch, hooks);
   AddWork(batch, hooks);
-  AddNccl(batch, hooks);
+  AddNccl(batch, snapshot, hooks);
   AddSegments(batch, hooks);
+  AddCounters(batch, hooks);
 }
 
 void GpuRows::AddNames(const store::RowBatch& batch, Snapshot* snapshot) {
   if (snapshot->names.empty()) snapshot->names.Append("");
   // Only traces with such rows need names.
   for (const schema::StringRow& row : batch.Get<schema::StringRow>()) {
-    const auto [entry, is_new] =
-        name_of_text_.try_emplace(row.text, static_cast<int32_t>(snapshot->names.size()));
-    if (is_new) snapshot->names.Append(row.text);
-    name_of_string_.emplace(row.id, entry->second);
+    name_of_string_.emplace(row.id, NameOfText(row.text, snapshot));
   }
+}
+
+int32_t GpuRows::NameOfText(std::string_view text, Snapshot* snapshot) {
+  const auto known = name_of_text_.find(text);
+  if (known != name_of_text_.end()) return known->second;
+  const auto name = static_cast<int32_t>(snapshot->names.size());
+  snapshot->names.Append(std::string(text));
+  name_of_text_.emplace(text, name);
+  return name;
 }
 
 int32_t GpuRows::NameOf(int64_t string) const {
@@ -159,7 +169,7 @@ void GpuRows::Join(const schema::GpuWorkRow& row, const Span& span, const Hooks&
   rows->gpu_work.Append(work);
 }
 
-void GpuRows::AddNccl(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuRows::AddNccl(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
   for (const schema::NcclOperationRow& row : batch.Get<schema::NcclOperationRow>()) {
     // Without the thread that launched it nothing can be joined to it; its span is shown.
     if (row.launch_track < 0) continue;
@@ -168,18 +178,14 @@ void GpuRows::AddNccl(const store::RowBatch& batch, const Hooks& hooks) {
       hooks.refuse();
       continue;
     }
-    const auto name = [this](std::string_view text) {
-      const auto found = name_of_text_.find(text);
-      return found == name_of_text_.end() ? 0 : found->second;
-    };
     NcclOperation operation;
     operation.id = row.id;
     operation.communicator = hooks.communicator(row.communicator);
     operation.group_size = Clamped(row.group_size);
     operation.sequence = row.sequence;
-    operation.function = name(row.function);
-    operation.algorithm = name(row.algorithm);
-    operation.protocol = name(row.protocol);
+    operation.function = NameOfText(row.function, snapshot);
+    operation.algorithm = NameOfText(row.algorithm, snapshot);
+    operation.protocol = NameOfText(row.protocol, snapshot);
     operation.channels = Clamped(row.channels);
     operation.bytes = row.bytes;
     operation.launch_track = row.launch_track;
@@ -190,7 +196,6 @@ void GpuRows::AddNccl(const store::RowBatch& batch, const Hooks& hooks) {
 }
 
 void GpuRows::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
-  constexpr int64_t kMostBytes = int64_t{1} << 48;
   for (const schema::MemorySegmentRow& row : batch.Get<schema::MemorySegmentRow>()) {
     RankRows* rows = hooks.rows_of_rank(row.rank);
     const bool sane = SaneTime(row.time_ns) && row.bytes > -kMostBytes && row.bytes < kMostBytes;
@@ -201,6 +206,22 @@ void GpuRows::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
     if (std::string_view(row.kind) != "device") continue;
     rows->segments.Append({row.time_ns, row.bytes, Clamped(row.device)});
     hooks.extend(row.time_ns, row.time_ns);
+  }
+}
+
+void GpuRows::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
+  const auto reserved = name_of_text_.find("reserved_bytes");
+  if (reserved == name_of_text_.end()) return;
+  for (const schema::CounterRow& row : batch.Get<schema::CounterRow>()) {
+    if (NameOf(row.name_string) != reserved->second) continue;
+    RankRows* rows = RowsOfTrack(row.track, hooks);
+    // Written as a real number; what is none or absurd is no number of bytes.
+    const bool sane = row.value >= 0 && row.value < static_cast<double>(kMostBytes);
+    if (rows == nullptr || !sane || !SaneTime(row.time_ns)) {
+      hooks.refuse();
+      continue;
+    }
+    rows->reserved.Append({row.time_ns, std::llround(row.value)});
   }
 }
 

@@ -36,11 +36,13 @@ class GpuRows {
   void AddSpans(const store::RowBatch& batch, const Hooks& hooks);
   void AddWork(const store::RowBatch& batch, const Hooks& hooks);
   void Join(const schema::GpuWorkRow& row, const Span& span, const Hooks& hooks);
-  void AddNccl(const store::RowBatch& batch, const Hooks& hooks);
+  void AddNccl(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks);
   void AddSegments(const store::RowBatch& batch, const Hooks& hooks);
+  void AddCounters(const store::RowBatch& batch, const Hooks& hooks);
   RankRows* RowsOfTrack(int64_t track, const Hooks& hooks) const;
   // Index into Snapshot::names of a string of the file; 0, an empty name, if there is none.
   int32_t NameOf(int64_t string) const;
+  int32_t NameOfText(std::string_view text, Snapshot* snapshot);
 
   std::unordered_map<int64_t, int32_t> name_of_string_;
   std::map<std::string, int32_t, std::less<>> name_of_text_;

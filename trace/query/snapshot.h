@@ -192,6 +192,7 @@ struct RankRows {
   RowList<GpuWork> gpu_work;  // nearly in the order of their starts on each track
   RowList<NcclOperation> nccl;
   RowList<MemorySegment> segments;  // of the GPU's own memory
+  RowList<MemoryCounter> reserved;  // what its allocators held, at the end of steps
 };
 
 // Of a Snapshot with only some rows: larger than that of any complete one.

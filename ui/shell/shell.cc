@@ -17,6 +17,7 @@
 #include "ui/shell/run/places.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/timeline/facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::shell {
 namespace {
@@ -98,6 +99,8 @@ void Shell::ShowFirst(const query::Snapshot& snapshot, int32_t step) {
   const timeline::Range range{view_.view().start_ns, view_.view().end_ns};
   if (const auto op_run = timeline::MostInstructiveOp(snapshot, range)) {
     context_.selection = {*op_run, snapshot.ranks.front().rank, {}};
+  } else if (const auto work = timeline::LongestWork(snapshot, range)) {
+    context_.selection = {-1, work->rank, {}, work->id};
   }
 }
 

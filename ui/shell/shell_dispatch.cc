@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "ui/shell/shell.h"
-#include "ui/timeline/work_facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::shell {
 namespace {

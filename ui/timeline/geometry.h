@@ -13,6 +13,7 @@ inline constexpr float kRightMargin = 8;  // from the end of the time axis to th
 inline constexpr float kMinimapHeight = 18;
 inline constexpr float kRulerHeight = 20;
 inline constexpr float kCopyStripHeight = 6;  // at the top of the all-gather lane
+inline constexpr float kRankNameHeight = 18;  // over the lanes of a rank without ops
 inline constexpr float kRankPadding = 8;      // above the first and under the last lane of a rank
 
 inline constexpr float kMinRectangle = 3;  // narrower spans fold

@@ -205,6 +205,10 @@ LaneDraw PreprocessTrack(const RunIndex& index, const query::RankRows& rows, con
   }
   const WaitOf wait = [&](const Span& span, SpanBox* box) {
     if (!IsCollective(span.op_class)) return;
+    const uint32_t op_row = RunIndex::OpRunOf(rows, rank, rows.gpu_work[span.row]);
+    const query::Collective* collective =
+        op_row == kNoRow ? nullptr : index.CollectiveOf(rows, rank, op_row);
+    if (collective != nullptr) box->truth = collective->truth;
     const Arrival* arrival = index.ArrivalOfWork(rows, rank, span.row);
     if (arrival != nullptr && arrival->last_ns > span.start_ns) {
       box->wait_x1 = axis.X(std::min(arrival->last_ns, span.end_ns));

@@ -46,9 +46,9 @@ void AddOps(const RankLanes& rank, std::vector<Lane>* lanes) {
 }
 
 void AddStreams(const RankLanes& rank, std::vector<Lane>* lanes) {
-  for (int stream = 0; stream < rank.num_streams; ++stream) {
+  for (const uint16_t stream : rank.streams) {
     lanes->push_back(LaneOfKind(LaneKind::kStream));
-    lanes->back().track = static_cast<uint16_t>(stream);
+    lanes->back().track = stream;
   }
 }
 
@@ -110,6 +110,8 @@ Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& 
     block.y = y;
     block.first_lane = layout.lanes.size();
     y += kRankPadding * scale;
+    // The name of a thread is as long as the gutter: it stands under the rank's.
+    if (!rank.ops && !block.folded) y += kRankNameHeight * scale;
     for (Lane lane : LanesOf(rank, block.folded)) {
       const bool first = layout.lanes.size() == block.first_lane;
       if (!first && SameThread(layout.lanes.back(), lane)) y -= (ui::kLaneGap - 1) * scale;

@@ -54,8 +54,8 @@ struct Layout {
 struct RankLanes {
   int32_t rank = 0;
   bool all_gather = true;
-  bool ops = true;  // else only what a recorded program marked and its GPU did
-  int num_streams = 0;
+  bool ops = true;                   // else only what a recorded program marked and its GPU did
+  std::vector<uint16_t> streams{};   // of TrackIndex::streams(), from the top
   std::vector<int> thread_levels{};  // of each thread that marked ranges
 };
 

@@ -137,6 +137,13 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
     if (taken < max_rows) memory.Advance(snapshot, max_rows - taken);
     taken += memory.size() - num_before;
     complete = complete && memory.size() == rows.memory.size();
+    if (!rows.gpu_work.empty() || !rows.segments.empty()) {
+      analysis::MemoryTimeline& issued = ranks_[at].issued_memory;
+      const size_t issued_before = issued.size();
+      if (taken < max_rows) issued.Advance(snapshot, max_rows - taken);
+      taken += issued.size() - issued_before;
+      complete = complete && issued.size() == rows.memory.size();
+    }
   }
   ++version_;
   if (!complete) return false;
@@ -231,7 +238,7 @@ bool RunIndex::TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankInd
 
 void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
                         RankIndex* rank, Consumed* consumed) {
-  if (rows.nccl.empty() && snapshot.state == query::TraceState::kFinished) return;
+  if (rows.nccl.empty()) return;
   std::vector<uint32_t> early = std::exchange(consumed->early_work, {});
   for (; consumed->gpu_work < rows.gpu_work.size(); ++consumed->gpu_work) {
     const query::GpuWork& work = rows.gpu_work[consumed->gpu_work];
@@ -243,6 +250,10 @@ void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& 
       consumed->early_work.push_back(row);
     }
   }
+  // NCCL says nothing of some kernels, ever: only the newest are waited for.
+  constexpr size_t kMostWaiting = 4096;
+  std::vector<uint32_t>& waiting = consumed->early_work;
+  if (waiting.size() > kMostWaiting) waiting.erase(waiting.begin(), waiting.end() - kMostWaiting);
 }
 
 uint32_t RunIndex::OpRunOf(const query::RankRows& rows, const RankIndex& rank,
@@ -378,7 +389,7 @@ std::vector<RankLanes> RunIndex::LanesOfRanks() const {
     of_rank.rank = rank.rank;
     of_rank.all_gather = rank.has_all_gather || !rank.has_all_reduce;
     of_rank.ops = has_ops || rank.tracks.empty();
-    of_rank.num_streams = static_cast<int>(rank.tracks.streams().size());
+    of_rank.streams = rank.tracks.StreamsInOrder();
     for (const TrackLane& thread : rank.tracks.threads()) {
       of_rank.thread_levels.push_back(static_cast<int>(thread.levels.size()));
     }

@@ -13,11 +13,11 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
-#include "trace/analysis/memory_timeline.h"
+#include "trace/analysis/memory/memory_timeline.h"
 #include "trace/query/snapshot.h"
 #include "ui/timeline/lane_layout.h"
 #include "ui/timeline/span_column.h"
-#include "ui/timeline/track_index.h"
+#include "ui/timeline/tracks/track_index.h"
 
 namespace shardscope::timeline {
 
@@ -32,7 +32,9 @@ struct Arrival {
 
 struct RankIndex {
   explicit RankIndex(int32_t of_rank)
-      : rank(of_rank), memory(of_rank, analysis::Ledger::kExecution) {}
+      : rank(of_rank),
+        memory(of_rank, analysis::Ledger::kExecution),
+        issued_memory(of_rank, analysis::Ledger::kIssue) {}
 
   int32_t rank = 0;
   std::array<SpanColumn, kNumColumns> columns;  // indexed by LaneKind
@@ -42,6 +44,9 @@ struct RankIndex {
   std::vector<analysis::Interval> exposed_tail;
   std::vector<uint32_t> collective_of_row;  // op run row -> row of RankRows::collectives
   analysis::MemoryTimeline memory;          // really live
+  // What an allocator would report, of ranks with a GPU only: what is freed there stays in use for
+  // a while.
+  analysis::MemoryTimeline issued_memory;
 
   TrackIndex tracks;  // streams of its GPU, threads that mark ranges
   std::unordered_map<uint32_t, uint32_t> nccl_of_work;  // row of gpu_work -> row of nccl

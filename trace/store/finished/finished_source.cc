@@ -145,6 +145,7 @@ class FinishedSource::Others {
         Start("ORDER BY track, start_ns, id", &others->reader_, &others->spans_));
     SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->nccl_));
     SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->segments_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->counters_));
     return others;
   }
 
@@ -158,6 +159,7 @@ class FinishedSource::Others {
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&work_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&nccl_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&segments_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&counters_, &left, &batch));
     return batch;
   }
 
@@ -194,6 +196,7 @@ class FinishedSource::Others {
   std::unique_ptr<Cursor<schema::SpanRow>> spans_;
   std::unique_ptr<Cursor<schema::NcclOperationRow>> nccl_;
   std::unique_ptr<Cursor<schema::MemorySegmentRow>> segments_;
+  std::unique_ptr<Cursor<schema::CounterRow>> counters_;
 };
 
 FinishedSource::~FinishedSource() {

@@ -10,7 +10,7 @@
 #include "ui/draw_log.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/timeline/facts.h"
-#include "ui/timeline/work_facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::panels {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ui/panels/details/details_text.h"
-#include "ui/timeline/work_facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::panels {
 

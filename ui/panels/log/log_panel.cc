@@ -80,6 +80,29 @@ void DrawCapabilities(const widgets::Look& look, const ui::Context& context, ui:
   }
 }
 
+// What is known of the GPU: rows, how many of them an op launched, the recorder's own cost.
+void DrawGpu(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
+  if (context.report == nullptr || context.report->kernels.num_ranks == 0) return;
+  const analysis::KernelSummary& kernels = context.report->kernels;
+  widgets::Gap(look, 8);
+  widgets::FaintHeading(look, Tr(context.language, Text::kLogGpu));
+  const auto row = [&](const char* id, Text label, const std::string& value, int64_t number,
+                       const char* unit) {
+    log->Int(id, value, number, unit,
+             widgets::KeyValueRow(look, Tr(context.language, label), value));
+  };
+  const int64_t work = kernels.kernels + kernels.copies;
+  row("gpu_work", Text::kLogGpuWork, FormatCount(static_cast<double>(work)), work, "");
+  row("gpu_joined", Text::kLogGpuJoined, fmt::format("{:.2f} %", 100 * kernels.join_rate()),
+      kernels.joined, "");
+  row("gpu_overhead", Text::kLogGpuOverhead, ui::FormatDuration(kernels.overhead_ns),
+      kernels.overhead_ns, "ns");
+  if (kernels.without_times > 0) {
+    row("gpu_without_times", Text::kLogGpuWithoutTimes, std::to_string(kernels.without_times),
+        kernels.without_times, "");
+  }
+}
+
 void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
   widgets::Heading(look, Tr(context.language, Text::kLogHealth));
   if (!context.snapshot) {
@@ -103,6 +126,7 @@ void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawL
   widgets::Gap(look, 8);
   widgets::FaintHeading(look, Tr(context.language, Text::kLogSource));
   DrawCapabilities(look, context, log);
+  DrawGpu(look, context, log);
   widgets::Gap(look, 8);
   widgets::FaintHeading(look, Tr(context.language, Text::kLogFolder));
   widgets::Paragraph(look, widgets::MonoOf(look), snapshot.run_folder);

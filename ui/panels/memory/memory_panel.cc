@@ -39,6 +39,37 @@ std::vector<query::MemoryCategory> UsedCategories(const ui::Context& context) {
   return used;
 }
 
+ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind) {
+  const bool reserved = kind == DeviceBand::Kind::kReserved;
+  return ui::Mix(theme.surface.panel, reserved ? theme.ink.dim : theme.op.host,
+                 reserved ? 0.25F : 0.7F);
+}
+
+struct LegendEntry {
+  const char* name;
+  ui::Color color;
+  bool hatched = false;
+};
+
+// What lies over the stack of a GPU's rank, where some rank has rows of it.
+void AddDeviceEntries(const ui::Context& context, std::vector<LegendEntry>* entries) {
+  const bool segments =
+      std::any_of(context.snapshot->ranks.begin(), context.snapshot->ranks.end(),
+                  [](const query::RankRows& rows) { return !rows.segments.empty(); });
+  const bool freed = std::any_of(
+      context.snapshot->ranks.begin(), context.snapshot->ranks.end(),
+      [](const query::RankRows& rows) { return !rows.gpu_work.empty() && !rows.memory.empty(); });
+  const auto tr = [&](ui::Text text) { return ui::Tr(context.language, text); };
+  if (freed) {
+    entries->push_back({tr(ui::Text::kMemoryFreeGap), context.theme->op.wait, true});
+  }
+  if (!segments) return;
+  entries->push_back(
+      {tr(ui::Text::kMemoryReserved), BandColor(*context.theme, DeviceBand::Kind::kReserved)});
+  entries->push_back(
+      {tr(ui::Text::kMemoryOthers), BandColor(*context.theme, DeviceBand::Kind::kOthers)});
+}
+
 void DrawLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
@@ -46,15 +77,19 @@ void DrawLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   // The line of the tabs lies outside the panel's own clip rectangle.
   list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1});
   float x = box.x0;
+  std::vector<LegendEntry> entries;
   for (const query::MemoryCategory category : UsedCategories(context)) {
-    const char* name = ui::MemoryCategoryName(context.language, category);
-    const float width = look.Px(14) + widgets::TextSize(look, style, name).x;
+    entries.push_back({ui::MemoryCategoryName(context.language, category),
+                       ui::MemoryColor(look.theme, category)});
+  }
+  AddDeviceEntries(context, &entries);
+  for (const LegendEntry& entry : entries) {
+    const float width = look.Px(14) + widgets::TextSize(look, style, entry.name).x;
     if (x + width > box.x1) break;
-    widgets::DrawSwatch(look, {x, box.y0 + look.Px(4)}, 9, ui::MemoryColor(look.theme, category),
-                        false);
+    widgets::DrawSwatch(look, {x, box.y0 + look.Px(4)}, 9, entry.color, entry.hatched);
     const ui::Box drawn =
-        widgets::DrawText(look, style, {x + look.Px(14), box.y0 + look.Px(2)}, name);
-    log->Text(std::string("legend:") + name, name, drawn);
+        widgets::DrawText(look, style, {x + look.Px(14), box.y0 + look.Px(2)}, entry.name);
+    log->Text(std::string("legend:") + entry.name, entry.name, drawn);
     x += width + look.Px(16);
   }
   list->PopClipRect();
@@ -102,7 +137,8 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const std::vector<Row> rows = MakeRows(context, axis, box);
   int64_t largest = PredictedPeak(*snapshot);
   for (const Row& row : rows) {
-    largest = std::max(largest, ranks_.at(row.rank).stack.max_bytes);
+    const RankMemory& memory = ranks_.at(row.rank);
+    largest = std::max({largest, memory.stack.max_bytes, memory.device.max_bytes});
   }
   if (context.report != nullptr) {
     // The whole run's peak, so that the axis stays when the view moves.
@@ -149,6 +185,13 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
                     memory.left == axis.left() && memory.width == axis.width();
   if (same || index == nullptr) return;
   memory.stack = MakeStack(index->memory, axis, context.snapshot->end_ns);
+  if (const query::RankRows* rows = context.snapshot->FindRank(rank)) {
+    const MemoryStack issued =
+        index->issued_memory.size() == 0
+            ? MemoryStack()
+            : MakeStack(index->issued_memory, axis, context.snapshot->end_ns);
+    memory.device = MakeDeviceMemory(*rows, memory.stack, issued, axis, context.snapshot->end_ns);
+  }
   memory.version = context.index->version();
   memory.range = axis.range();
   memory.left = axis.left();
@@ -170,9 +213,38 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
     if (y1 <= y0) continue;
     list->AddRectFilled({box.x0, y0}, {box.x1, y1}, ui::MemoryColor(theme, box.category));
   }
+  DrawDevice(context, row, max_bytes, log);
   list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
   DrawRowLabels(context, row, max_bytes, log);
   DrawPredicted(context, axis, row, max_bytes, log);
+}
+
+void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,
+                             ui::DrawLog* log) const {
+  const DeviceMemory& device = ranks_.at(row.rank).device;
+  const Look look = widgets::LookOf(context);
+  const float height = row.box.y1 - row.box.y0;
+  const auto y_of = [&](int64_t bytes) {
+    const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes);
+    return row.box.y1 - std::round(height * static_cast<float>(share));
+  };
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (const DeviceBand& band : device.bands) {
+    const ui::Box box{band.x0, y_of(band.high_bytes), band.x1, y_of(band.low_bytes)};
+    if (box.y1 <= box.y0) continue;
+    if (band.kind == DeviceBand::Kind::kFreeGap) {
+      widgets::DrawHatch(box, look.Px(5), look.Px(1), look.theme.op.hatch);
+    } else {
+      list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, BandColor(look.theme, band.kind));
+    }
+  }
+  const std::string rank = std::to_string(row.rank);
+  const auto note = [&](const std::string& id, int64_t bytes) {
+    if (bytes > 0) log->Int(id + ":" + rank, FormatBytes(bytes), bytes, "B", row.box);
+  };
+  note("driver", device.driver_bytes);
+  note("reserved", device.reserved_bytes);
+  note("free_gap", device.gap_bytes);
 }
 
 void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int64_t max_bytes,

@@ -8,6 +8,7 @@
 #include "ui/commands.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/memory/device_memory.h"
 #include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/draw/hand.h"
 
@@ -26,6 +27,7 @@ class MemoryPanel {
     float left = 0;
     float width = 0;
     MemoryStack stack;
+    DeviceMemory device;
   };
   struct Row {
     int32_t rank = 0;
@@ -37,6 +39,8 @@ class MemoryPanel {
                             const ui::Box& box);
   void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,
                int64_t max_bytes, ui::DrawLog* log) const;
+  void DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,
+                  ui::DrawLog* log) const;
   void DrawRowLabels(const ui::Context& context, const Row& row, int64_t max_bytes,
                      ui::DrawLog* log) const;
   void DrawPredicted(const ui::Context& context, const timeline::Axis& axis, const Row& row,

@@ -151,6 +151,13 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
     log->Int("step:" + std::to_string(step->step), text, step->step, "step", drawn);
     if (stride == 1) DrawTicks(context, axis, *step, drawn.x1 + look.Px(12), box);
   }
+  if (steps.empty()) {
+    // A recorded program has no steps: time since its recording began.
+    query::Step whole;
+    whole.start_ns = context.snapshot->start_ns;
+    whole.end_ns = context.snapshot->end_ns;
+    DrawTicks(context, axis, whole, box.x0, box);
+  }
   list->PopClipRect();
 }
 

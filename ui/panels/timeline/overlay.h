@@ -11,7 +11,7 @@
 #include "ui/timeline/facts.h"
 #include "ui/timeline/lane_layout.h"
 #include "ui/timeline/run_index.h"
-#include "ui/timeline/work_facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::panels {
 

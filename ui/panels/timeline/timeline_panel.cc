@@ -188,7 +188,12 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
     if (lane.kind == LaneKind::kExposed) style.color = theme.op.exposed;
     const std::string name = LaneName(context, lane);
     const float y = origin + lane.y + (lane.height - look.Px(13)) / 2;
-    const ui::Box drawn = widgets::DrawTextRight(look, style, {box.x0 - look.Px(8), y}, name);
+    const float right = box.x0 - look.Px(8);
+    const float room = right - left - look.Px(ui::kGrid);
+    const ui::Box drawn =
+        widgets::TextSize(look, style, name).x > room
+            ? widgets::DrawTextClipped(look, style, {left + look.Px(ui::kGrid), y}, room, name)
+            : widgets::DrawTextRight(look, style, {right, y}, name);
     if (lane.kind == LaneKind::kStream) {
       DrawChannel(context, lane, {drawn.x0 - look.Px(5), origin + lane.y + lane.height / 2}, log);
       const timeline::TrackLane& stream = index_->Find(lane.rank)->tracks.streams()[lane.track];

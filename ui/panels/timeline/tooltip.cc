@@ -6,7 +6,7 @@
 #include "trace/base/units.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/text.h"
-#include "ui/timeline/work_facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 #include "ui/values.h"
 
 namespace shardscope::panels {

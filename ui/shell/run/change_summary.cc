@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trace/analysis/memory_timeline.h"
+#include "trace/analysis/memory/memory_timeline.h"
 
 namespace shardscope::shell {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory/memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "ui/timeline/track_index.h"
+#include "ui/timeline/tracks/track_index.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "ui/timeline/lane.h"
 #include "ui/timeline/run_index.h"
-#include "ui/timeline/work_facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -80,12 +80,12 @@ class TrackIndexTest : public testing::Test {
 };
 
 TEST_F(TrackIndexTest, EveryStreamAndLevelHasItsLane) {
-  AddRange(10, 20);  // as ranges come: when they end
+  AddRange(0, 100);  // in any order
+  AddRange(10, 20);
   AddRange(30, 40);
   AddRange(5, 50);
-  AddRange(60, 70);
   AddRange(55, 80);
-  AddRange(0, 100);
+  AddRange(60, 70);
   Rows(0).gpu_work.Append(Kernel(0, kComputeStream, 10, 30));
   Rows(0).gpu_work.Append(Kernel(0, kNcclStream, 20, 40));
   Rows(0).gpu_work.Append(Kernel(0, kComputeStream, 30, 60));

@@ -23,7 +23,9 @@ struct TrackLane {
   // longest.
   query::OpClass op_class = query::OpClass::kHost;
 
-  // Of a stream: the hardware queue of its kernels.
+  // Of a stream: its GPU and number, and the hardware queue of its kernels.
+  int64_t device = 0;
+  int64_t stream = 0;
   bool has_channel = false;
   bool several_channels = false;
   int32_t channel = 0;
@@ -48,11 +50,14 @@ class TrackIndex {
   size_t Advance(const query::Snapshot& snapshot, const query::RankRows& rows, const Looks& looks,
                  size_t max_rows);
   bool Complete(const query::RankRows& rows) const {
-    return num_work_ == rows.gpu_work.size() && num_spans_ == rows.spans.size();
+    return num_work_ == rows.gpu_work.size() && num_sorted_ == rows.spans.size() &&
+           next_sorted_ == sorted_.size();
   }
 
   const std::vector<TrackLane>& streams() const { return streams_; }
   const std::vector<TrackLane>& threads() const { return threads_; }
+  // Indices of streams() by GPU and number, as a rank's lanes stand.
+  std::vector<uint16_t> StreamsInOrder() const;
   bool empty() const { return streams_.empty() && threads_.empty(); }
 
   // The other stream of this rank's process whose kernels use the same hardware queue; nullptr if
@@ -71,7 +76,12 @@ class TrackIndex {
   static void Insert(const Span& span, size_t level, TrackLane* lane);
 
   size_t num_work_ = 0;
-  size_t num_spans_ = 0;
+  // Rows come in batches, each in the order of starts; ranges are taken in the order of their ends.
+  void SortSpans(const query::RankRows& rows);
+  size_t num_sorted_ = 0;         // of RankRows::spans
+  std::vector<uint32_t> sorted_;  // rows, some of them
+  size_t next_sorted_ = 0;        // of those, not yet taken
+
   std::vector<TrackLane> streams_;
   std::vector<TrackLane> threads_;
   std::unordered_map<int64_t, size_t> stream_of_track_;

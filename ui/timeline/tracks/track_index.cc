@@ -1,7 +1,10 @@
-#include "ui/timeline/track_index.h"
+#include "ui/timeline/tracks/track_index.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace shardscope::timeline {
 namespace {
@@ -94,10 +97,29 @@ size_t TrackIndex::Advance(const query::Snapshot& snapshot, const query::RankRow
   for (; num_work_ < rows.gpu_work.size() && taken < max_rows; ++num_work_, ++taken) {
     TakeWork(snapshot, rows.gpu_work[num_work_], static_cast<uint32_t>(num_work_), looks);
   }
-  for (; num_spans_ < rows.spans.size() && taken < max_rows; ++num_spans_, ++taken) {
-    TakeSpan(snapshot, rows.spans[num_spans_], static_cast<uint32_t>(num_spans_));
+  while (taken < max_rows) {
+    if (next_sorted_ == sorted_.size()) SortSpans(rows);
+    if (sorted_.empty()) break;
+    const uint32_t row = sorted_[next_sorted_++];
+    TakeSpan(snapshot, rows.spans[row], row);
+    ++taken;
   }
   return taken;
+}
+
+void TrackIndex::SortSpans(const query::RankRows& rows) {
+  constexpr size_t kAtATime = 65'536;  // some 6 ms
+  const size_t count = std::min(rows.spans.size() - num_sorted_, kAtATime);
+  sorted_.resize(count);
+  std::iota(sorted_.begin(), sorted_.end(), static_cast<uint32_t>(num_sorted_));
+  std::sort(sorted_.begin(), sorted_.end(), [&rows](uint32_t a, uint32_t b) {
+    const query::Span& left = rows.spans[a];
+    const query::Span& right = rows.spans[b];
+    return std::tuple(left.end_ns, -left.start_ns, a) <
+           std::tuple(right.end_ns, -right.start_ns, b);
+  });
+  num_sorted_ += count;
+  next_sorted_ = 0;
 }
 
 TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, int64_t track,
@@ -109,8 +131,22 @@ TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, int64_t track,
     lane.track = track;
     lane.name = NameOf(snapshot, track);
     lane.levels.resize(1);
+    if (const query::GpuStream* stream = StreamOf(snapshot, track)) {
+      lane.device = stream->device;
+      lane.stream = stream->stream;
+    }
   }
   return (*lanes)[place->second];
+}
+
+std::vector<uint16_t> TrackIndex::StreamsInOrder() const {
+  std::vector<uint16_t> order(std::min<size_t>(streams_.size(), UINT16_MAX));
+  std::iota(order.begin(), order.end(), uint16_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
+    return std::pair(streams_[a].device, streams_[a].stream) <
+           std::pair(streams_[b].device, streams_[b].stream);
+  });
+  return order;
 }
 
 void TrackIndex::Insert(const Span& span, size_t level, TrackLane* lane) {
@@ -148,8 +184,8 @@ void TrackIndex::TakeWork(const query::Snapshot& snapshot, const query::GpuWork&
   lane.channel_kind = work.channel_kind;
 }
 
-// Ranges come when they end, so inner ones before outer ones: each goes to the level above all that
-// it contains.
+// Ranges are taken in the order of their ends, so inner ones before outer ones: each goes to the
+// level above all that it contains.
 void TrackIndex::TakeSpan(const query::Snapshot& snapshot, const query::Span& row_span,
                           uint32_t row) {
   if (stream_of_track_.contains(row_span.track)) return;  // the kernel's own row says more

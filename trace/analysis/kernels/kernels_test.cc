@@ -1,4 +1,4 @@
-#include "trace/analysis/kernels.h"
+#include "trace/analysis/kernels/kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -37,7 +37,16 @@ TEST(KernelsTest, UnionsAndPairsOfEachRankAreAddedUp) {
   snapshot.ranks[0].gpu_work.Append(lost);
   snapshot.ranks[2].rank = 2;
 
+  snapshot.tracks.push_back({7, 0, "tracer overhead", query::TrackRole::kHost, 9});
+  query::Span overhead;
+  overhead.track = 7;
+  overhead.end_ns = 25;
+  snapshot.ranks[0].spans.Append(overhead);
+  overhead.track = 8;  // of another name
+  snapshot.ranks[0].spans.Append(overhead);
+
   const KernelSummary summary = SummarizeKernels(snapshot);
+  EXPECT_EQ(summary.overhead_ns, 25);
   EXPECT_EQ(summary.num_ranks, 2);
   EXPECT_EQ(summary.kernels, 11);
   EXPECT_EQ(summary.copies, 2);

@@ -22,7 +22,8 @@ struct KernelSummary {
   int64_t overlap_ns = 0;  // communication and compute at once
   // Pairs of a communication and a compute kernel that ran at the same time.
   int64_t overlapping_pairs = 0;
-  int num_ranks = 0;  // with such rows
+  int64_t overhead_ns = 0;  // the tracer's own, as CUPTI tells it; union per rank
+  int num_ranks = 0;        // with such rows
 
   int64_t exposed_ns() const { return communication_ns - overlap_ns; }
   double overlap_ratio() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "trace/query/snapshot.h"
@@ -44,5 +45,13 @@ WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, in
 // The same for a row of gpu_work.
 WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
                       uint32_t row);
+
+// The longest communication kernel in `range`, else the longest kernel; nullopt without a GPU or
+// where it is too much to look at.
+struct WorkId {
+  int64_t id = 0;
+  int32_t rank = 0;
+};
+std::optional<WorkId> LongestWork(const query::Snapshot& snapshot, Range range);
 
 }  // namespace shardscope::timeline

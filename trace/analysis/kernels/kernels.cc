@@ -1,8 +1,10 @@
-#include "trace/analysis/kernels.h"
+#include "trace/analysis/kernels/kernels.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "trace/analysis/breakdown.h"
@@ -15,6 +17,9 @@ using query::GpuTimes;
 using query::GpuWork;
 using query::GpuWorkKind;
 using query::SpanCategory;
+
+// As trace/record/gpu names it.
+constexpr std::string_view kOverheadTrack = "tracer overhead";
 
 int64_t Length(const std::vector<Interval>& intervals) {
   int64_t total_ns = 0;
@@ -96,10 +101,20 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, Kerne
 
 KernelSummary SummarizeKernels(const query::Snapshot& snapshot) {
   KernelSummary summary;
+  std::set<int64_t> overhead_tracks;
+  for (const query::Track& track : snapshot.tracks) {
+    if (track.name == kOverheadTrack) overhead_tracks.insert(track.id);
+  }
   for (const query::RankRows& rows : snapshot.ranks) {
     if (rows.gpu_work.empty()) continue;
     ++summary.num_ranks;
     AddRank(snapshot, rows, &summary);
+    if (overhead_tracks.empty()) continue;
+    std::vector<Interval> overhead;
+    for (const query::Span& span : rows.spans) {
+      if (overhead_tracks.contains(span.track)) overhead.push_back({span.start_ns, span.end_ns});
+    }
+    summary.overhead_ns += Length(Union(std::move(overhead)));
   }
   return summary;
 }
@@ -120,6 +135,10 @@ std::string PrintKernels(const KernelSummary& summary) {
         "kernel at once\n",
         FormatPercent(summary.overlap_ratio()), FormatDuration(summary.exposed_ns()),
         summary.overlapping_pairs);
+  }
+  if (summary.overhead_ns > 0) {
+    text += fmt::format("  the tracer itself took {} as CUPTI tells it\n",
+                        FormatDuration(summary.overhead_ns));
   }
   if (summary.without_times > 0) {
     text += fmt::format("  {} have no times: not in the sums\n", summary.without_times);

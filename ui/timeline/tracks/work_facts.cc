@@ -1,8 +1,9 @@
-#include "ui/timeline/work_facts.h"
+#include "ui/timeline/tracks/work_facts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trace/analysis/names.h"
 
@@ -103,6 +104,25 @@ WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, in
     return facts;
   }
   return {};
+}
+
+std::optional<WorkId> LongestWork(const query::Snapshot& snapshot, Range range) {
+  constexpr size_t kMost = 1'000'000;  // rows that are looked at, when a run is opened
+  std::optional<WorkId> longest;
+  std::pair<bool, int64_t> best{false, -1};  // communication, ns
+  size_t looked_at = 0;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::GpuWork& work : rows.gpu_work) {
+      if (++looked_at > kMost) return longest;
+      const bool inside = work.start_ns >= range.start_ns && work.end_ns <= range.end_ns;
+      const std::pair<bool, int64_t> rating{work.category == query::SpanCategory::kCommunication,
+                                            work.end_ns - work.start_ns};
+      if (!inside || work.kind != query::GpuWorkKind::kKernel || rating <= best) continue;
+      best = rating;
+      longest = WorkId{work.id, rows.rank};
+    }
+  }
+  return longest;
 }
 
 }  // namespace shardscope::timeline

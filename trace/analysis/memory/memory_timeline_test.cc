@@ -1,4 +1,4 @@
-#include "trace/analysis/memory_timeline.h"
+#include "trace/analysis/memory/memory_timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,371 @@
+// What the GPU did, on screen: the golden scenario of a training, and a program that nobody
+// changed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "tests/golden/gpu_scenario.h"
+#include "tests/ui/harness.h"
+#include "trace/analysis/report.h"
+#include "trace/query/live_trace.h"
+#include "trace/query/trace_test_util.h"
+#include "ui/shell/shot.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+void Keep(const shell::Shot& shot, const std::string& name) {
+  const char* folder = std::getenv("SHARDSCOPE_PICTURES");
+  if (folder == nullptr) return;
+  const Status status = shell::WritePng(shot.image, std::string(folder) + "/" + name + ".png");
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+query::SnapshotPtr Read(const std::string& folder) {
+  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(folder);
+  SHARDSCOPE_CHECK(snapshot.ok());
+  return snapshot.value();
+}
+
+query::SnapshotPtr Golden() {
+  static const query::SnapshotPtr kGolden = [] {
+    const query::TestFolder folder;
+    const auto cupti = cupti::LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
+    SHARDSCOPE_CHECK(cupti.ok());
+    golden::ScenarioOptions options;
+    options.policy.num_ranks = 2;
+    const Status written =
+        golden::WriteTrace(golden::MakeScenario(options), cupti.value(), folder.path());
+    SHARDSCOPE_CHECK(written.ok());
+    return Read(folder.path());
+  }();
+  return kGolden;
+}
+
+// Items of `panel` whose id begins with `prefix`.
+std::vector<ui::DrawnItem> Items(const ui::DrawLog& log, const char* panel,
+                                 const std::string& prefix) {
+  std::vector<ui::DrawnItem> items;
+  for (const ui::DrawnItem& item : log.items()) {
+    if (item.panel == panel && item.id.starts_with(prefix)) items.push_back(item);
+  }
+  return items;
+}
+
+TEST(GoldenGpu, EveryStreamHasALaneWithTheKernelsOfTheTrace) {
+  const auto shot = shell::TakeShot(Golden(), {.height = 1400, .step = 1});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-golden");
+  std::map<std::string, const query::GpuWork*> work_of_id;
+  for (const query::RankRows& rows : Golden()->ranks) {
+    std::map<int64_t, int64_t> work_of_track;
+    for (const query::GpuWork& work : rows.gpu_work) {
+      ++work_of_track[work.track];
+      work_of_id[fmt::format("work:{}:{}", rows.rank, work.id)] = &work;
+    }
+    ASSERT_GE(work_of_track.size(), 3u);
+    for (const auto& [track, count] : work_of_track) {
+      const ui::DrawnItem* lane =
+          shot->log.Find("timeline", fmt::format("stream:{}:{}", rows.rank, track));
+      ASSERT_NE(lane, nullptr) << rows.rank << " " << track;
+      EXPECT_EQ(std::get<int64_t>(lane->value), count);
+    }
+  }
+  const std::vector<ui::DrawnItem> drawn = Items(shot->log, "timeline", "work:");
+  EXPECT_GT(drawn.size(), 50u);
+  for (const ui::DrawnItem& item : drawn) {
+    const auto work = work_of_id.find(item.id);
+    ASSERT_NE(work, work_of_id.end()) << item.id;
+    EXPECT_EQ(std::get<int64_t>(item.value), work->second->end_ns - work->second->start_ns);
+    EXPECT_EQ(item.text, Golden()->names[static_cast<size_t>(work->second->name)]);
+  }
+}
+
+TEST(GoldenGpu, HealthAndReportSayTheSame) {
+  const auto shot = shell::TakeShot(Golden(), {.height = 1200, .panel = "log"});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-health");
+  const analysis::Report report = analysis::MakeReport(*Golden());
+  ASSERT_GT(report.kernels.kernels, 0);
+  EXPECT_DOUBLE_EQ(report.kernels.join_rate(), 1);
+  const auto value = [&](const char* id) {
+    const ui::DrawnItem* item = shot->log.Find("log", id);
+    return item == nullptr ? -1 : std::get<int64_t>(item->value);
+  };
+  EXPECT_EQ(value("gpu_work"), report.kernels.kernels + report.kernels.copies);
+  EXPECT_EQ(value("gpu_joined"), report.kernels.joined);
+  EXPECT_EQ(value("gpu_overhead"), report.kernels.overhead_ns);
+  EXPECT_GT(report.kernels.overhead_ns, 0);
+  // Kernels and ops are of one virtual clock.
+  int64_t exposed_ns = 0;
+  for (const analysis::StepBreakdown& step : report.steps) exposed_ns += step.exposed_ns;
+  EXPECT_NEAR(static_cast<double>(report.kernels.exposed_ns()), static_cast<double>(exposed_ns),
+              static_cast<double>(exposed_ns) / 1000);
+}
+
+TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
+  Harness harness;
+  harness.shell().OpenSnapshot(Golden());
+  harness.Frames(8);
+  const query::RankRows& rows = Golden()->ranks[0];
+  const ui::DrawnItem* item = nullptr;
+  const query::GpuWork* work = nullptr;
+  const std::vector<ui::DrawnItem> drawn = Items(harness.log(), "timeline", "work:0:");
+  for (const ui::DrawnItem& candidate : drawn) {
+    for (const query::GpuWork& row : rows.gpu_work) {
+      const bool same = candidate.id == "work:0:" + std::to_string(row.id);
+      if (!same || row.kind != query::GpuWorkKind::kKernel) continue;
+      if (candidate.box.x1 - candidate.box.x0 < 10) continue;
+      item = &candidate;
+      work = &row;
+    }
+  }
+  ASSERT_NE(item, nullptr);
+  const std::string arrow = "launch:0:" + std::to_string(work->id);
+  EXPECT_EQ(harness.log().Find("timeline", arrow), nullptr);
+  const ImVec2 middle((item->box.x0 + item->box.x1) / 2, (item->box.y0 + item->box.y1) / 2);
+  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(middle);
+    test->Yield(2);
+    IM_CHECK(harness.log().Find("timeline", arrow) != nullptr);  // hover shows it
+    test->MouseClick();
+  }));
+  EXPECT_EQ(harness.context().selection.span, work->id);
+  EXPECT_EQ(harness.context().selection.op_run, -1);
+  const auto detail = [&](const char* id) { return harness.log().Find("details", id); };
+  for (const char* id : {"grid", "block", "registers", "shared_bytes", "channel", "op", "stream"}) {
+    EXPECT_NE(detail(id), nullptr) << id;
+  }
+  ASSERT_NE(detail("launch_delay"), nullptr);
+  EXPECT_EQ(std::get<int64_t>(detail("launch_delay")->value),
+            work->start_ns - work->launch_start_ns);
+  EXPECT_EQ(std::get<int64_t>(detail("registers")->value), work->registers);
+  const ui::DrawnItem* launch = harness.log().Find("timeline", arrow);
+  ASSERT_NE(launch, nullptr);
+  EXPECT_EQ(std::get<int64_t>(launch->value), work->start_ns - work->launch_start_ns);
+  const int64_t before = harness.context().view.end_ns - harness.context().view.start_ns;
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_F);
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_LT(harness.context().view.end_ns - harness.context().view.start_ns, before / 2);
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
+  EXPECT_EQ(harness.context().selection.span, -1);
+}
+
+// Two processes of one program: nested ranges, a compute and a communication stream that share a
+// hardware queue, NCCL's own rows; rank 1 is late. Reserved memory, and what the driver handed out.
+class RecordedProgram {
+ public:
+  RecordedProgram() {
+    auto recorder = query::OpenRecorder(folder_.path());
+    recorder->SetMeta("recorded", "process");
+    for (int64_t rank = 0; rank < 2; ++rank) AddRank(rank, recorder.get());
+    SHARDSCOPE_CHECK(recorder->Finish().ok());
+    snapshot_ = Read(folder_.path());
+  }
+  const query::SnapshotPtr& snapshot() const { return snapshot_; }
+  int64_t thread(size_t rank) const { return threads_[rank]; }
+  int64_t nccl_stream(size_t rank) const { return nccl_streams_[rank]; }
+
+ private:
+  static int64_t Track(record::Recorder* recorder, int64_t rank, const std::string& name,
+                       const std::string& role, int64_t position) {
+    schema::TrackRow row;
+    row.rank = rank;
+    row.name = name;
+    row.role = role;
+    row.position = position;
+    return recorder->AddTrack(row);
+  }
+  static schema::SpanRow Span(record::Recorder* recorder, int64_t track, const std::string& name,
+                              const char* category, int64_t start_ns, int64_t end_ns) {
+    schema::SpanRow row;
+    row.track = track;
+    row.start_ns = start_ns;
+    row.duration_ns = end_ns - start_ns;
+    row.name_string = recorder->AddString(name);
+    row.category = category;
+    row.op_run = -1;
+    return row;
+  }
+  static void AddStream(record::Recorder* recorder, int64_t track, int64_t stream) {
+    schema::GpuStreamRow row;
+    row.track = track;
+    row.op_track = -1;
+    row.context = 1;
+    row.stream = stream;
+    recorder->AddGpuStream(row);
+  }
+  void AddRank(int64_t rank, record::Recorder* recorder) {
+    schema::RankRow row;
+    row.rank = rank;
+    recorder->AddRank(row);
+    const int64_t thread = Track(recorder, rank, "thread 4711", "host", 0);
+    const int64_t compute = Track(recorder, rank, "GPU 0 context 1 stream 7", "compute", 1);
+    const int64_t nccl = Track(recorder, rank, "GPU 0 context 1 stream 13", "compute", 2);
+    const int64_t communicator = Track(recorder, rank, "NCCL abc", "host", 3);
+    threads_.push_back(thread);
+    nccl_streams_.push_back(nccl);
+    AddStream(recorder, compute, 7);
+    AddStream(recorder, nccl, 13);
+    for (int64_t step = 0; step < 5; ++step) {
+      const int64_t start_ns = (1000 + 40 * step) * kMs;
+      const auto range = [&](const char* name, int64_t from_ms, int64_t to_ms) {
+        recorder->Record(
+            Span(recorder, thread, name, "host", start_ns + from_ms * kMs, start_ns + to_ms * kMs));
+      };
+      range("FSDP::all_gather", 1, 3);
+      range("forward", 0, 18);
+      range("backward", 19, 36);
+      range("train_step", 0, 38);
+      AddKernel(recorder, thread, compute,
+                Span(recorder, compute, "void at::native::gemm<float>(float*)", "compute",
+                     start_ns + 5 * kMs, start_ns + 17 * kMs));
+      AddGather(recorder, thread, nccl, communicator, start_ns + (6 + 4 * rank) * kMs,
+                start_ns + 16 * kMs, step);
+    }
+    AddMemory(recorder, rank, thread);
+  }
+  static void AddKernel(record::Recorder* recorder, int64_t thread, int64_t, schema::SpanRow span) {
+    record::GpuWorkRecord record;
+    record.span = span;
+    record.work.kind = "kernel";
+    record.work.times = "measured";
+    record.work.plan_op = -1;
+    record.work.step = -1;
+    record.work.launch_track = thread;
+    record.work.launch_start_ns = span.start_ns - 2 * kMs;
+    record.work.launch_duration_ns = 10'000;
+    record.work.grid_x = 132;
+    record.work.block_x = 256;
+    record.work.grid_y = record.work.grid_z = record.work.block_y = record.work.block_z = 1;
+    record.work.registers = 64;
+    record.work.channel = 9;
+    record.work.channel_kind = "compute";
+    recorder->Record(record);
+  }
+  static void AddGather(record::Recorder* recorder, int64_t thread, int64_t stream,
+                        int64_t communicator, int64_t start_ns, int64_t end_ns, int64_t sequence) {
+    AddKernel(recorder, thread, stream,
+              Span(recorder, stream, "ncclDevKernel_AllGather_RING_LL(ncclDevComm*)",
+                   "communication", start_ns, end_ns));
+    record::NcclRecord record;
+    record.span = Span(recorder, communicator, "AllGather", "communication", start_ns - 3 * kMs,
+                       start_ns - 2 * kMs + 50'000);
+    record.operation.communicator = "abc";
+    record.operation.group_size = 2;
+    record.operation.function = "AllGather";
+    record.operation.sequence = sequence;
+    record.operation.launch_track = thread;
+    record.operation.launch_start_ns = start_ns - 3 * kMs;
+    record.operation.launch_duration_ns = kMs + 50'000;
+    recorder->Record(record);
+  }
+  static void AddMemory(record::Recorder* recorder, int64_t rank, int64_t thread) {
+    schema::MemoryEventRow event;
+    event.rank = rank;
+    event.device = "GPU 0";
+    event.category = "other";
+    event.plan_op = event.step = -1;
+    event.bytes = 300'000'000;
+    event.issued_ns = event.executed_ns = 1000 * kMs;
+    recorder->Record(event);
+    event.bytes = -100'000'000;  // asked for 20 ms before the last kernel has used it
+    event.issued_ns = 1100 * kMs;
+    event.executed_ns = 1120 * kMs;
+    recorder->Record(event);
+    schema::CounterRow counter;
+    counter.track = thread;
+    counter.time_ns = 1000 * kMs;
+    counter.name_string = recorder->AddString("reserved_bytes");
+    counter.value = 400e6;
+    recorder->Record(counter);
+    schema::MemorySegmentRow segment;
+    segment.rank = rank;
+    segment.time_ns = 1000 * kMs;
+    segment.bytes = 600'000'000;
+    segment.kind = "device";
+    recorder->Record(segment);
+  }
+
+  query::TestFolder folder_;
+  std::vector<int64_t> threads_;
+  std::vector<int64_t> nccl_streams_;
+  query::SnapshotPtr snapshot_;
+};
+
+TEST(RecordedGpu, ShowsThreadsStreamsWaitsAndSharedQueuesWithoutOpLanes) {
+  const RecordedProgram program;
+  const auto shot = shell::TakeShot(program.snapshot(), {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-recorded");
+  EXPECT_TRUE(Items(shot->log, "timeline", "op_run:").empty());
+  const ui::DrawnItem* thread =
+      shot->log.Find("timeline", fmt::format("thread:0:{}", program.thread(0)));
+  ASSERT_NE(thread, nullptr);
+  EXPECT_EQ(std::get<int64_t>(thread->value), 20);
+  // Ranges stand over what they contain.
+  std::map<std::string, float> y_of;
+  for (const ui::DrawnItem& item : Items(shot->log, "timeline", "range:0:")) {
+    y_of.emplace(item.text, item.box.y0);
+  }
+  ASSERT_EQ(y_of.count("train_step") + y_of.count("forward") + y_of.count("FSDP::all_gather"), 3u);
+  EXPECT_LT(y_of["train_step"], y_of["forward"]);
+  EXPECT_LT(y_of["forward"], y_of["FSDP::all_gather"]);
+  EXPECT_GE(y_of["FSDP::all_gather"], y_of["backward"]);
+  // Rank 0 waits for rank 1 in its gathers: 4 ms of 10.
+  const std::vector<ui::DrawnItem> waits = Items(shot->log, "timeline", "wait_of_work:0:");
+  ASSERT_EQ(waits.size(), 5u);
+  EXPECT_TRUE(Items(shot->log, "timeline", "wait_of_work:1:").empty());
+  const std::string id = waits[0].id.substr(waits[0].id.rfind(':'));
+  const ui::DrawnItem* gather = shot->log.Find("timeline", "work:0" + id);
+  ASSERT_NE(gather, nullptr);
+  EXPECT_NEAR(waits[0].box.x1 - waits[0].box.x0, 0.4F * (gather->box.x1 - gather->box.x0), 2);
+  for (const ui::DrawnItem& channel : Items(shot->log, "timeline", "channel:")) {
+    EXPECT_EQ(channel.unit, "shared") << channel.id;
+    EXPECT_EQ(std::get<int64_t>(channel.value), 9);
+  }
+  EXPECT_EQ(Items(shot->log, "timeline", "channel:").size(), 4u);
+  // The longest collective is selected, with the arrow from its launch.
+  ASSERT_NE(shot->log.Find("details", "title"), nullptr);
+  EXPECT_THAT(shot->log.Find("details", "title")->text, testing::HasSubstr("AllGather"));
+  EXPECT_THAT(shot->log.Find("details", "nccl")->text, testing::HasSubstr("AllGather #"));
+  EXPECT_EQ(Items(shot->log, "timeline", "launch:0:").size(), 1u);
+}
+
+TEST(RecordedGpu, MemoryShowsWhatIsReservedTakenByOthersAndFreedButInUse) {
+  const RecordedProgram program;
+  const auto shot = shell::TakeShot(program.snapshot(), {.language = ui::Language::kChinese});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-recorded-zh");
+  for (const char* rank : {"0", "1"}) {
+    const auto bytes = [&](const std::string& id) -> int64_t {
+      const ui::DrawnItem* item = shot->log.Find("memory", id + ":" + rank);
+      return item == nullptr ? -1 : std::get<int64_t>(item->value);
+    };
+    EXPECT_EQ(bytes("driver"), 600'000'000);
+    EXPECT_EQ(bytes("reserved"), 400'000'000);
+    EXPECT_EQ(bytes("free_gap"), 100'000'000);
+    EXPECT_GE(bytes("axis_max"), 600'000'000);
+  }
+}
+
+TEST(RecordedGpu, ReportCountsOverlapByKernels) {
+  const RecordedProgram program;
+  const analysis::KernelSummary kernels = analysis::MakeReport(*program.snapshot()).kernels;
+  EXPECT_EQ(kernels.kernels, 20);
+  EXPECT_EQ(kernels.joined, 0);
+  EXPECT_EQ(kernels.compute_ns, 10 * 12 * kMs);
+  EXPECT_EQ(kernels.communication_ns, 5 * (10 + 6) * kMs);
+  EXPECT_EQ(kernels.exposed_ns(), 0);
+  EXPECT_EQ(kernels.overlapping_pairs, 10);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test

@@ -1,0 +1,81 @@
+#include "ui/panels/memory/device_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace shardscope::panels {
+namespace {
+
+using Kind = DeviceBand::Kind;
+
+// 100 columns of 10 ns.
+timeline::Axis TestAxis() { return {{0, 1000}, 50, 100}; }
+
+MemoryStack Stack(std::vector<StackBox> boxes) {
+  MemoryStack stack;
+  stack.boxes = std::move(boxes);
+  return stack;
+}
+
+std::vector<DeviceBand> Of(const DeviceMemory& device, Kind kind) {
+  std::vector<DeviceBand> bands;
+  std::copy_if(device.bands.begin(), device.bands.end(), std::back_inserter(bands),
+               [kind](const DeviceBand& band) { return band.kind == kind; });
+  return bands;
+}
+
+TEST(DeviceMemoryTest, BandsTileFromTheStackToWhatTheDriverHandedOut) {
+  query::RankRows rows;
+  rows.segments.Append({0, 1000, 0});
+  rows.segments.Append({500, 400, 0});
+  rows.segments.Append({700, -400, 0});
+  rows.reserved.Append({0, 800});
+  const MemoryStack live = Stack({{50, 150, 0, 300, query::MemoryCategory::kOther},
+                                  {70, 90, 300, 700, query::MemoryCategory::kActivation}});
+  const DeviceMemory device = MakeDeviceMemory(rows, live, {}, TestAxis(), 1000);
+  EXPECT_EQ(device.driver_bytes, 1400);
+  EXPECT_EQ(device.reserved_bytes, 800);
+  EXPECT_EQ(device.max_bytes, 1400);
+  EXPECT_EQ(device.gap_bytes, 0);
+  const std::vector<DeviceBand> reserved = Of(device, Kind::kReserved);
+  ASSERT_EQ(reserved.size(), 3U);
+  EXPECT_EQ(reserved[0].low_bytes, 300);
+  EXPECT_EQ(reserved[0].high_bytes, 800);
+  EXPECT_FLOAT_EQ(reserved[1].x0, 70);
+  EXPECT_FLOAT_EQ(reserved[1].x1, 90);
+  EXPECT_EQ(reserved[1].low_bytes, 700);
+  const std::vector<DeviceBand> others = Of(device, Kind::kOthers);
+  ASSERT_EQ(others.size(), 3U);
+  for (const DeviceBand& band : others) EXPECT_EQ(band.low_bytes, 800);
+  EXPECT_EQ(others[0].high_bytes, 1000);
+  EXPECT_EQ(others[1].high_bytes, 1400);
+  EXPECT_FLOAT_EQ(others[1].x0, 100);
+  EXPECT_EQ(others[2].high_bytes, 1000);
+  EXPECT_FLOAT_EQ(others[2].x1, 150);
+}
+
+TEST(DeviceMemoryTest, WhatIsFreedButInUseIsTheGapBetweenTheLedgers) {
+  const MemoryStack live = Stack({{50, 150, 0, 500, query::MemoryCategory::kOther}});
+  const MemoryStack issued = Stack({{50, 110, 0, 500, query::MemoryCategory::kOther},
+                                    {110, 150, 0, 200, query::MemoryCategory::kOther}});
+  const DeviceMemory device = MakeDeviceMemory({}, live, issued, TestAxis(), 800);
+  EXPECT_EQ(device.gap_bytes, 300);
+  ASSERT_EQ(device.bands.size(), 1U);
+  EXPECT_EQ(device.bands[0].kind, Kind::kFreeGap);
+  EXPECT_FLOAT_EQ(device.bands[0].x0, 110);
+  EXPECT_FLOAT_EQ(device.bands[0].x1, 130);  // where what is known ends
+  EXPECT_EQ(device.bands[0].low_bytes, 200);
+  EXPECT_EQ(device.bands[0].high_bytes, 500);
+  EXPECT_EQ(device.driver_bytes, 0);
+}
+
+TEST(DeviceMemoryTest, WithoutRowsOfADeviceThereIsNothing) {
+  const MemoryStack live = Stack({{50, 150, 0, 500, query::MemoryCategory::kOther}});
+  query::RankRows rows;
+  rows.reserved.Append({0, 800});  // runs on a CPU have these too
+  EXPECT_TRUE(MakeDeviceMemory(rows, live, {}, TestAxis(), 1000).bands.empty());
+}
+
+}  // namespace
+}  // namespace shardscope::panels
