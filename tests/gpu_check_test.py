@@ -253,12 +253,16 @@ class SettingsTest(ProgramTest):
         fake = FakeLab()
         for name in NAMES:
             entry_of(name, fake)
-        seen, commands = set(), []
-        for _, settings, _ in fake.commands:
-            if "run.device=cuda" in settings and not set(settings) <= seen:
-                seen |= set(settings)
-                commands.append(settings)
-        self.assertIn("transport=emulated", seen)
+        pairs = {tuple(setting.split("=", 1)) for _, settings, _ in fake.commands if "run.device=cuda" in settings
+                 for setting in settings}
+        # As few commands as give every key each of its words, and one of its numbers.
+        values = {}
+        for key, value in sorted(pairs):
+            if not value.isdigit() or key not in values:
+                values.setdefault(key, []).append(value)
+        self.assertEqual(values["transport"], ["emulated", "local", "nccl"])
+        commands = [[f"{key}={of_key[index % len(of_key)]}" for key, of_key in values.items()]
+                    for index in range(max(map(len, values.values())))]
 
         def run(settings):
             return self.run_program(*self.train_command(self.root / "never", *settings, ranks=2), check=False)
