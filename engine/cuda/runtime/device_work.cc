@@ -61,30 +61,29 @@ std::vector<std::vector<size_t>> MapParameters(const runtime::Job& job) {
 
 }  // namespace
 
-DeviceWork::DeviceWork(int rank, const DeviceModel* model, at::Device device,
+DeviceWork::DeviceWork(int rank, const DevicePlace& place,
                        const runtime::Surroundings& surroundings, model::Sampler sampler)
     : rank_(rank),
-      model_(model),
-      device_(device),
+      place_(place),
       surroundings_(surroundings),
       job_(surroundings.job),
       type_(model::ScalarTypeOf(job_->model.dtype)),
       sampler_(std::move(sampler)),
       segment_parameters_(MapParameters(*job_)) {
-  const ShardedUnit::Place place{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
+  const ShardedUnit::Place shard{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
   for (const plan::Unit& unit : job_->description.units) {
     // Drawn on the host, so that every device starts from the same bits.
     ShardedUnit& made =
-        units_.emplace_back(job_->model, unit, place, job_->master, job_->training.seed);
+        units_.emplace_back(job_->model, unit, shard, job_->master, job_->training.seed);
     for (at::Tensor* tensor :
          {&made.parameters(), &made.gradient(), &made.first_moment(), &made.second_moment()}) {
-      *tensor = tensor->to(device_);
+      *tensor = tensor->to(place_.device);
     }
     CountMemory(MemoryCategory::kParameterShard, made.shard_bytes());
     CountMemory(MemoryCategory::kGradientShard, made.shard_bytes());
     CountMemory(MemoryCategory::kOptimizer, 2 * made.shard_bytes());
   }
-  loss_ = at::zeros({}, at::TensorOptions(at::kDouble).device(device_));
+  loss_ = at::zeros({}, at::TensorOptions(at::kDouble).device(place_.device));
   norm_ = at::zeros({1}, loss_.options());
 }
 
@@ -93,10 +92,19 @@ DeviceWork::~DeviceWork() = default;
 
 void DeviceWork::BeginStep(const plan::Schedule& schedule, double learning_rate) {
   if (schedule_ != &schedule) {
+    // The last step has ended: what it used may go to any stream.
     for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
     schedule_ = &schedule;
     bound_.clear();
     bound_.resize(schedule.ProgramOf(rank_).buffers.size());
+    if (place_.uses_pool) {
+      placement_ = PlaceBuffers(schedule, schedule.ProgramOf(rank_), [this](const auto& buffer) {
+        return IsBlock(buffer.kind) && !buffer.persistent ? buffer.bytes + GapBytes(buffer) : 0;
+      });
+      pool_.clear();  // before the new one is taken
+      pool_ =
+          c10::GetAllocator(place_.device.type())->allocate(static_cast<size_t>(placement_.bytes));
+    }
   }
   learning_rate_ = learning_rate;
   outcome_ = runtime::StepOutcome();
@@ -112,8 +120,9 @@ int64_t DeviceWork::EndStep() {
 
 int64_t DeviceWork::reserved_bytes() const {
   // The allocator's cache is the device's, not a rank's: the first rank reports it.
-  if (device_.is_cpu() || rank_ != job_->only_rank.value_or(0)) return memory_.live_bytes();
-  const auto stats = c10::getDeviceAllocator(device_.type())->getDeviceStats(device_.index());
+  if (place_.device.is_cpu() || rank_ != job_->only_rank.value_or(0)) return memory_.live_bytes();
+  const auto stats =
+      c10::getDeviceAllocator(place_.device.type())->getDeviceStats(place_.device.index());
   const auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   return stats.reserved_bytes[all].current;
 }
@@ -140,15 +149,23 @@ int64_t DeviceWork::GapBytes(const plan::Buffer& buffer) const {
   return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
 }
 
+c10::DataPtr DeviceWork::NewBlock(BufferId id, int64_t bytes) {
+  if (!place_.uses_pool) {
+    return c10::GetAllocator(place_.device.type())->allocate(static_cast<size_t>(bytes));
+  }
+  const int64_t offset = placement_.offsets[static_cast<size_t>(id)];
+  SHARDSCOPE_CHECK(offset != kNotPlaced);
+  return {static_cast<std::byte*>(pool_.get()) + offset, place_.device};
+}
+
 int64_t DeviceWork::Allocate(const OpContext& context, BufferId id) {
   const c10::InferenceMode no_autograd;
-  const StreamScope scope(device_, context.device_stream);
+  const StreamScope scope(place_.device, context.device_stream);
   const plan::Buffer& buffer = context.buffer(id);
   Bound& bound = At(id);
   if (IsBlock(buffer.kind)) {
     bound.gap_bytes = GapBytes(buffer);
-    bound.memory = c10::GetAllocator(device_.type())
-                       ->allocate(static_cast<size_t>(buffer.bytes + bound.gap_bytes));
+    bound.memory = NewBlock(id, buffer.bytes + bound.gap_bytes);
     ReportOther(context, bound.gap_bytes);
   }
   bound.bytes = buffer.bytes;
@@ -178,7 +195,7 @@ std::byte* DeviceWork::MemoryOf(const OpContext& context, BufferId id) {
 
 runtime::UnitMemory DeviceWork::UnitMemoryOf(const OpContext& context, BufferId id,
                                              plan::DType dtype) {
-  return {MemoryOf(context, id), model::ScalarTypeOf(dtype), device_};
+  return {MemoryOf(context, id), model::ScalarTypeOf(dtype), place_.device};
 }
 
 void DeviceWork::LoadBatch(const OpContext& context) {
@@ -198,7 +215,7 @@ void DeviceWork::LoadBatch(const OpContext& context) {
   model::MakeTokenBatch(ids, job_->model.seq, ordered);
   const auto count = static_cast<int64_t>(ordered.size());
   const at::Tensor all = at::from_blob(bound.memory.get(), {2, count / 2},
-                                       at::TensorOptions(at::kLong).device(device_));
+                                       at::TensorOptions(at::kLong).device(place_.device));
   // Pageable memory: LibTorch waits for this copy, on a stream that has nothing else to do.
   all.copy_(at::from_blob(ordered.data(), {2, count / 2}, at::TensorOptions(at::kLong)));
   bound.tokens = {all.select(0, 0), all.select(0, 1)};
@@ -207,7 +224,7 @@ void DeviceWork::LoadBatch(const OpContext& context) {
 void DeviceWork::Run(const OpContext& context) {
   runtime::ComputeOnOneThread();
   const c10::InferenceMode no_autograd;
-  const StreamScope scope(device_, context.device_stream);
+  const StreamScope scope(place_.device, context.device_stream);
   const Range range(plan::OpName(*context.schedule, context.op()));
   try {
     RunKind(context);

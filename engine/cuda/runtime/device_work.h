@@ -2,9 +2,10 @@
 // runtime::RankBodies, which computes on the CPU: every op only puts work on its stream, the host
 // waits for nothing, and what the host wants to know of a step it reads when the step has ended.
 //
-// Memory: buffers come from LibTorch's allocator of the device. A buffer belongs to the stream that
-// was current when it was allocated, and is given back when the executor says so
-// (engine/cuda/device/reuse.h); nothing uses record_stream.
+// Memory: buffers come from LibTorch's allocator of the device, or lie in one block at the places
+// that PlaceBuffers() chose. A buffer of the allocator belongs to the stream that was current when
+// it was allocated, and is given back when the executor says so (engine/cuda/device/reuse.h);
+// nothing uses record_stream.
 //
 // Threads: as OpBodies says. On the CPU's executor (in tests) ops of different streams run at once.
 #pragma once
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/cuda/device/reuse.h"
 #include "engine/cuda/runtime/device_model.h"
 #include "engine/model/data.h"
 #include "engine/runtime/memory/rank_memory.h"
@@ -24,11 +26,17 @@
 
 namespace shardscope::cuda {
 
+// What a rank computes on.
+struct DevicePlace {
+  const DeviceModel* model = nullptr;  // shared by the ranks of a device; outlives them
+  at::Device device = at::kCPU;
+  bool uses_pool = false;  // buffers in one block
+};
+
 class DeviceWork : public runtime::RankWork {
  public:
-  // `model` is shared by the ranks of a device and outlives this.
-  DeviceWork(int rank, const DeviceModel* model, at::Device device,
-             const runtime::Surroundings& surroundings, model::Sampler sampler);
+  DeviceWork(int rank, const DevicePlace& place, const runtime::Surroundings& surroundings,
+             model::Sampler sampler);
   ~DeviceWork() override;
 
   void set_on_control(std::function<void(int64_t step)> on_control) override {
@@ -66,6 +74,7 @@ class DeviceWork : public runtime::RankWork {
     return units_[static_cast<size_t>(unit)].layout();
   }
   int64_t GapBytes(const plan::Buffer& buffer) const;
+  c10::DataPtr NewBlock(plan::BufferId buffer, int64_t bytes);
   void CountMemory(plan::MemoryCategory category, int64_t bytes);
   void ReportOther(const executor::OpContext& context, int64_t bytes);
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
@@ -94,8 +103,7 @@ class DeviceWork : public runtime::RankWork {
   void AllReduce(const executor::OpContext& context);
 
   const int rank_;
-  const DeviceModel* const model_;
-  const at::Device device_;
+  const DevicePlace place_;
   const runtime::Surroundings surroundings_;
   const runtime::Job* const job_;
   const at::ScalarType type_;  // in which it computes
@@ -112,6 +120,8 @@ class DeviceWork : public runtime::RankWork {
   // The running step.
   const plan::Schedule* schedule_ = nullptr;
   std::vector<Bound> bound_;  // by BufferId
+  Placement placement_;       // with uses_pool
+  c10::DataPtr pool_;
   double learning_rate_ = 0;
   runtime::StepOutcome outcome_;
   std::vector<std::vector<int64_t>> kept_batches_;

@@ -75,9 +75,9 @@ void DeviceWork::Forward(const OpContext& context) {
   const BufferId before = ActivationOf(context, segment - 1);
   const BufferId batch = Find(context, context.op().reads, BufferKind::kBatch);
   Bound& result = At(context.op().writes.front());
-  result.saved = model_->Forward(segment, ParameterViews(context, segment),
-                                 before == plan::kNone ? kNoTensor : At(before).saved.output,
-                                 batch == plan::kNone ? kNoTokens : At(batch).tokens);
+  result.saved = place_.model->Forward(segment, ParameterViews(context, segment),
+                                       before == plan::kNone ? kNoTensor : At(before).saved.output,
+                                       batch == plan::kNone ? kNoTokens : At(batch).tokens);
   result.gap_bytes = model::SavedBytes(result.saved) - result.bytes;
   ReportOther(context, result.gap_bytes);
   if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size()) {
@@ -101,7 +101,7 @@ void DeviceWork::Backward(const OpContext& context) {
   const BufferId outgoing = Find(context, context.op().writes, BufferKind::kActivationGradient);
   const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
   std::vector<at::Tensor> gradients = GradientViews(context, segment);
-  at::Tensor input_gradient = model_->Backward(
+  at::Tensor input_gradient = place_.model->Backward(
       segment,
       {.parameters = parameters,
        .input = before == plan::kNone ? kNoTensor : At(before).saved.output,
@@ -113,7 +113,7 @@ void DeviceWork::Backward(const OpContext& context) {
 }
 
 void DeviceWork::GradNorm(const OpContext& context) {
-  const UnitMemory norm{MemoryOf(context, context.op().writes.front()), at::kDouble, device_};
+  const UnitMemory norm{MemoryOf(context, context.op().writes.front()), at::kDouble, place_.device};
   runtime::FlatView(norm, 0, 1).copy_(GradientSquares(units_));
 }
 
@@ -121,7 +121,7 @@ void DeviceWork::Optimizer(const OpContext& context) {
   const model::TrainingSettings& training = job_->training;
   const BufferId squares = Find(context, context.op().reads, BufferKind::kNorm);
   const DeviceUpdate update{
-      .squares = runtime::FlatView({MemoryOf(context, squares), at::kDouble, device_}, 0, 1),
+      .squares = runtime::FlatView({MemoryOf(context, squares), at::kDouble, place_.device}, 0, 1),
       .learning_rate = model::LearningRateAt(learning_rate_, training.warmup_steps, context.step),
       .clip = training.clip,
       .step = context.step};

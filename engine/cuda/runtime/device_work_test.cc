@@ -24,7 +24,8 @@ using runtime::TestRun;
 // The CPU in the place of a GPU.
 class CpuDevice final : public runtime::Device {
  public:
-  explicit CpuDevice(const model::ModelConfig& config) : model_(config, at::kCPU) {}
+  explicit CpuDevice(const model::ModelConfig& config, bool uses_pool = false)
+      : place_{.model = &model_, .uses_pool = uses_pool}, model_(config, at::kCPU) {}
   std::string kind() const override { return "cpu"; }
   std::string name() const override { return "the CPU"; }
   std::unique_ptr<transport::Transport> MakeTransport(
@@ -33,7 +34,7 @@ class CpuDevice final : public runtime::Device {
   }
   std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
                                               model::Sampler sampler) override {
-    return std::make_unique<DeviceWork>(rank, &model_, at::kCPU, surroundings, std::move(sampler));
+    return std::make_unique<DeviceWork>(rank, place_, surroundings, std::move(sampler));
   }
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override {
@@ -44,23 +45,31 @@ class CpuDevice final : public runtime::Device {
   std::vector<runtime::DeviceCapability> Capabilities() const override { return {}; }
 
  private:
+  const DevicePlace place_;
   const DeviceModel model_;
   executor::ComputeSlots slots_{2};
 };
 
 TestResult TrainOnDevice(const TestRun& run,
-                         const std::function<void(runtime::Ranks&)>& at_end = nullptr) {
+                         const std::function<void(runtime::Ranks&)>& at_end = nullptr,
+                         bool uses_pool = false) {
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   runtime::NullSink sink;
-  CpuDevice device(run.model);
+  CpuDevice device(run.model, uses_pool);
   auto made = runtime::Ranks::Make(
       runtime::JobOf(run),
       transport::MakeSharedMemoryTransport(run.training.num_ranks, 60 * kNsPerSecond), &sink,
       /*compute_slots=*/2, &device);
   EXPECT_TRUE(made.ok()) << made.message();
   runtime::Ranks& ranks = **made;
+  for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
+    ranks.executor(rank).set_delay_hook([](const executor::OpContext& context) {
+      const int64_t delay_us = (context.index * 7919 + context.rank * 104729 + context.step) % 300;
+      SleepUntilNs(MonotonicNs() + delay_us * kNsPerUs);
+    });
+  }
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
@@ -153,6 +162,15 @@ TEST(DeviceWorkBits, SchedulesThatOnlyMoveOpsAgree) {
   run.policy.forward_prefetch = 2;
   run.policy.prefetch_limit = 2;
   EXPECT_TRUE(runtime::SameBits(TrainOnDevice(run), expected));
+}
+
+// Buffers share places whenever the Schedule orders one's end before the other's start.
+TEST(DeviceWorkBits, APoolChangesNothing) {
+  TestRun run = RunOf({3, 2, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  run.training.steps = 3;
+  run.jitter = true;
+  EXPECT_TRUE(runtime::SameBits(TrainOnDevice(run, nullptr, /*uses_pool=*/true),
+                                TrainOnDevice(run, nullptr, /*uses_pool=*/false)));
 }
 
 TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {

@@ -33,8 +33,7 @@ struct Node {
                                    .look_every_ns = 2'000'000,
                                    .api = gpu.Api(),
                                    .nccl = nccl.Api(),
-                                   .kernels = std::make_shared<FakeKernels>(&gpu),
-                                   .progress = std::make_shared<ProgressInProcess>()},
+                                   .kernels = std::make_shared<FakeKernels>(&gpu)},
                                   transport::MakeSharedMemoryTransport(ranks, kPatienceNs));
     for (int i = 0; i < 2 * ranks; ++i) streams.push_back(gpu.NewStream());
   }
@@ -219,8 +218,7 @@ TEST(RealNccl, WithoutAGpuTheMessageIsClean) {
                                             .timeout_ns = kPatienceNs,
                                             .api = gpu.Api(),
                                             .nccl = *api,
-                                            .kernels = std::make_shared<FakeKernels>(&gpu),
-                                            .progress = std::make_shared<ProgressInProcess>()},
+                                            .kernels = std::make_shared<FakeKernels>(&gpu)},
                                            transport::MakeSharedMemoryTransport(1, kPatienceNs));
   std::byte memory[16] = {};
   const GatherPiece piece = {memory, memory + 8, 8};

@@ -59,10 +59,11 @@ struct Channel {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
 
+  std::atomic<int64_t> num_issued = 0;  // collectives
+
   std::mutex mutex;           // guards all below
   ncclComm_t comm = nullptr;  // null before it is made and after an abort
-  int64_t num_issued = 0;
-  int64_t last_end_ns = 0;  // when the watchdog saw a collective end
+  int64_t last_end_ns = 0;    // when the watchdog saw a collective end
   std::deque<Pending> pending;
   std::vector<Event> free_events;
 };
@@ -223,7 +224,6 @@ void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
                     .issued_ns = MonotonicNs(),
                     .op_name = std::string(call.op_name),
                     .op = call.op};
-    options_.progress->Set(call.rank, call.communicator, pending.number);
     const std::string what = "'" + pending.op_name + "' failed on communicator";
     Settle(&channel, what, options_.nccl.GroupStart());
     const ncclResult_t result = enqueue(channel.comm);
@@ -358,13 +358,20 @@ Failure NcclTransport::Timeout(const Channel& channel, const Pending& pending) {
                      std::to_string(channel.communicator) + ") for " +
                      FormatDuration(options_.timeout_ns);
   bool is_anyone_late = false;
+  const std::lock_guard lock(mutex_);
   for (int rank = 0; rank < options_.num_ranks; ++rank) {
-    const int64_t issued = options_.progress->Get(rank, channel.communicator);
+    if (options_.only_rank && rank != *options_.only_rank) continue;
+    const auto found = channels_.find({rank, channel.communicator});
+    const int64_t issued = found == channels_.end() ? 0 : found->second->num_issued.load();
     if (issued >= pending.number) continue;
     is_anyone_late = true;
     text += "; " + Described(rank) + ", it has issued " + std::to_string(issued);
   }
-  if (!is_anyone_late) text += "; all ranks have issued it: a GPU or the link between them hangs";
+  if (options_.only_rank) {
+    text += "; the other processes say where they wait, the rank that is late does not";
+  } else if (!is_anyone_late) {
+    text += "; all ranks have issued it: a GPU or the link between them hangs";
+  }
   return {text, /*is_timeout=*/true};
 }
 

@@ -10,17 +10,17 @@
 //
 // A thread of its own watches all communicators: it finds NCCL's asynchronous errors, and
 // collectives that do not end in time. Both abort all communicators of this process, which ends
-// their kernels, so that nobody waits for ever; the next call throws the reason.
+// their kernels, so that nobody waits for ever; the next call throws the reason. Which rank is late
+// is known of the ranks of this process; other processes say of themselves where they wait.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <optional>
 
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/kernels.h"
 #include "engine/cuda/transport/nccl_api.h"
-#include "engine/cuda/transport/progress.h"
 #include "engine/transport/transport.h"
 
 namespace shardscope::cuda {
@@ -32,7 +32,7 @@ struct NcclTransportOptions {
   RuntimeApi api;
   NcclApi nccl;
   std::shared_ptr<Kernels> kernels;
-  std::shared_ptr<Progress> progress;
+  std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
 };
 
 // `host` carries unique ids, broadcasts and host memory among the same ranks.

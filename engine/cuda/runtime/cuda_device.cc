@@ -1,0 +1,210 @@
+#include "engine/cuda/runtime/cuda_device.h"
+
+#include <ATen/Context.h>
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "engine/cuda/device/device_executor.h"
+#include "engine/cuda/recording/cupti_log.h"
+#include "engine/cuda/runtime/device_work.h"
+#include "engine/cuda/runtime/torch_cuda.h"
+#include "engine/cuda/transport/local_transport.h"
+#include "engine/cuda/transport/nccl_transport.h"
+#include "engine/runtime/setup.h"
+#include "engine/transport/gloo/gloo_transport.h"
+#include "trace/base/units.h"
+
+namespace shardscope::cuda {
+namespace {
+
+using transport::TransportError;
+
+std::string NameOfGpu(int device) {
+  cudaDeviceProp properties = {};
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return "an unknown GPU";
+  return std::string(properties.name) + ", " +
+         FormatBytes(static_cast<int64_t>(properties.totalGlobalMem));
+}
+
+class CudaDevice final : public runtime::Device {
+ public:
+  // `log` is on since before the first CUDA context.
+  CudaDevice(const DeviceOptions& options, RuntimeApi api, int num_gpus,
+             Result<std::unique_ptr<CuptiLog>> log)
+      : options_(options), api_(std::move(api)), num_gpus_(num_gpus), log_(std::move(log)) {
+    at::globalContext().setAllowTF32CuBLAS(false);
+    Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(first_rank())));
+    clock_step_ns_ = kernels_->MeasureClockStepNs();
+  }
+
+  std::string kind() const override { return "cuda"; }
+  std::string name() const override {
+    const int device = GpuOf(first_rank());
+    return "cuda:" + std::to_string(device) + ", " + NameOfGpu(device);
+  }
+
+  std::unique_ptr<transport::Transport> MakeTransport(
+      const config::Config& config, const std::optional<config::Launch>& launch) override;
+  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
+                                              model::Sampler sampler) override {
+    const int gpu = GpuOf(rank);
+    const DevicePlace place{.model = &ModelOn(gpu, surroundings.job->model),
+                            .device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)),
+                            .uses_pool = UsesPool()};
+    return std::make_unique<DeviceWork>(rank, place, surroundings, std::move(sampler));
+  }
+  std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
+                                                   executor::ExecutionSink* sink) override {
+    return std::make_unique<DeviceExecutor>(DeviceExecutorOptions{.rank = rank,
+                                                                  .device = GpuOf(rank),
+                                                                  .api = api_,
+                                                                  .bodies = bodies,
+                                                                  .sink = sink,
+                                                                  .log = log(),
+                                                                  .free_late = !UsesPool()});
+  }
+  void EnterThread(int rank) override { Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(rank))); }
+
+  bool is_contended() const override {
+    return !has_gpu_each() && options_.config.GetInt("run.ranks") > 1;
+  }
+  void SetTraceIds(runtime::TraceIds ids) override { ids_ = std::move(ids); }
+  void SetRecorder(record::Recorder* recorder) override {
+    if (!log_.ok()) return;
+    if (recorder != nullptr) {
+      (*log_)->Open(recorder, {ids_.plan_op, ids_.track});
+    } else {
+      (*log_)->Close();
+    }
+  }
+  std::vector<runtime::DeviceCapability> Capabilities() const override;
+
+ private:
+  bool UsesPool() const { return options_.config.Get("cuda.memory") == "pool"; }
+  bool has_gpu_each() const {
+    return options_.launch.has_value() || options_.config.Get("transport") == "nccl";
+  }
+  int first_rank() const { return options_.launch ? options_.launch->rank : 0; }
+  DeviceLog* log() const { return log_.ok() ? (*log_)->log() : nullptr; }
+  int GpuOf(int rank) const {
+    if (!has_gpu_each()) return 0;
+    return rank % (options_.launch ? options_.launch->num_local_ranks : num_gpus_);
+  }
+  const DeviceModel& ModelOn(int gpu, const model::ModelConfig& config) {
+    const std::lock_guard lock(mutex_);
+    const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
+    return models_.try_emplace(gpu, config, device).first->second;
+  }
+
+  const DeviceOptions options_;
+  const RuntimeApi api_;
+  const int num_gpus_;
+  const Result<std::unique_ptr<CuptiLog>> log_;
+  runtime::TraceIds ids_;
+  const std::shared_ptr<Kernels> kernels_ = MakeKernels();
+  int64_t clock_step_ns_ = 0;
+
+  std::mutex mutex_;                   // guards models_
+  std::map<int, DeviceModel> models_;  // by GPU; addresses are stable
+};
+
+std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
+    const config::Config& config, const std::optional<config::Launch>& launch) {
+  const auto num_ranks = static_cast<int>(config.GetInt("run.ranks"));
+  const int64_t timeout_ns = config.GetInt("comm.timeout");
+  const std::string& wanted = config.Get("transport");
+  if (wanted != "nccl") {
+    if (launch) {
+      throw TransportError("transport=" + wanted +
+                           " is for ranks that are threads on one GPU; processes need nccl");
+    }
+    const LocalTransportOptions options{
+        .num_ranks = num_ranks, .timeout_ns = timeout_ns, .api = api_, .kernels = kernels_};
+    if (wanted == "local") return MakeLocalTransport(options);
+    return MakeEmulatedDeviceTransport(options, runtime::StartBandwidth(config),
+                                       config.GetInt("link.latency"));
+  }
+  const int num_here = launch ? launch->num_local_ranks : num_ranks;
+  if (num_here > num_gpus_) {
+    throw TransportError("transport=nccl wants a GPU for each rank: " + std::to_string(num_here) +
+                         " ranks, " + std::to_string(num_gpus_) +
+                         (num_gpus_ == 1 ? " GPU" : " GPUs") +
+                         " on this machine; lower run.ranks, or use transport=local");
+  }
+  Result<NcclApi> nccl = LoadNcclApi();
+  if (!nccl.ok()) throw TransportError(nccl.message());
+  NcclTransportOptions options{.num_ranks = num_ranks,
+                               .timeout_ns = timeout_ns,
+                               .api = api_,
+                               .nccl = *nccl,
+                               .kernels = kernels_};
+  if (!launch) {
+    return MakeNcclTransport(options, transport::MakeSharedMemoryTransport(num_ranks, timeout_ns));
+  }
+  options.only_rank = launch->rank;
+  return MakeNcclTransport(
+      options, transport::MakeGlooTransport({.rank = launch->rank,
+                                             .num_ranks = launch->num_ranks,
+                                             .master_address = launch->master_address,
+                                             .master_port = launch->master_port,
+                                             .has_launcher_store = launch->has_launcher_store,
+                                             .attempt = launch->attempt},
+                                            timeout_ns));
+}
+
+std::vector<runtime::DeviceCapability> CudaDevice::Capabilities() const {
+  std::vector<runtime::DeviceCapability> capabilities = {
+      {"tf32", "off", "fp32 products are computed in fp32, not in TF32"},
+      {"gpu_clock", "on",
+       "the GPU's clock advances in steps of " + FormatDuration(clock_step_ns_) +
+           ": how finely an emulated link is paced"}};
+  if (!log_.ok()) {
+    capabilities.push_back({"cupti", "off",
+                            log_.message() + "; times of ops come from CUDA events, the GPU's "
+                                             "single kernels are not recorded"});
+  }
+  return capabilities;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<runtime::Device>> OpenCudaDevice(const DeviceOptions& options) {
+  try {
+    Result<RuntimeApi> api = LoadRuntimeApi();
+    if (!api.ok()) return api.status();
+    int num_gpus = 0;
+    const Code code = api->GetDeviceCount(&num_gpus);
+    if (code != kSuccess || num_gpus == 0) {
+      return Status::Error("no GPU can be used: " +
+                           (code == kSuccess ? std::string("there is none")
+                                             : Describe(*api, "cudaGetDeviceCount", code)));
+    }
+    if (options.config.Get("precision.param") == "fp64") {
+      return Status::Error("precision.param=fp64 is for tests on the CPU; use fp32 or bf16");
+    }
+    const int64_t head_dim =
+        options.config.GetInt("model.dim") / options.config.GetInt("model.heads");
+    if (head_dim % 8 != 0) {
+      return Status::Error("model.dim/model.heads is " + std::to_string(head_dim) +
+                           ": attention on a GPU wants a multiple of 8");
+    }
+    const bool is_one_rank = options.launch.has_value();
+    const bool has_gpu_each = options.config.Get("transport") == "nccl";
+    // Before LibTorch makes a context: joining later is slow, and misses its first records.
+    auto log = CuptiLog::Start([=, rank = is_one_rank ? options.launch->rank : 0](uint32_t device) {
+      return is_one_rank ? rank : (has_gpu_each ? static_cast<int32_t>(device) : 0);
+    });
+    SHARDSCOPE_RETURN_IF_ERROR(LoadTorchCuda());
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    return std::unique_ptr<runtime::Device>(
+        std::make_unique<CudaDevice>(options, *std::move(api), num_gpus, std::move(log)));
+  } catch (const std::exception& error) {
+    return Status::Error(error.what());
+  }
+}
+
+}  // namespace shardscope::cuda
