@@ -11,7 +11,7 @@
 #include <system_error>
 #include <thread>
 
-#include "trace/query/folder_bytes_test_util.h"
+#include "trace/base/folder_bytes_test_util.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/run_database.h"

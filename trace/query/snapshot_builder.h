@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "trace/query/gpu_rows.h"
+#include "trace/query/gpu/gpu_rows.h"
 #include "trace/query/snapshot.h"
 #include "trace/store/row_io.h"
 #include "trace/store/source.h"

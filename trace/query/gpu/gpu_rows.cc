@@ -1,4 +1,4 @@
-#include "trace/query/gpu_rows.h"
+#include "trace/query/gpu/gpu_rows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,159 @@
+// A kernel and its span are two rows: whichever comes first, one row of the Snapshot comes of them.
+#include "trace/query/gpu/gpu_rows.h"
+
+#include <gtest/gtest.h>
+
+#include "trace/query/snapshot_builder.h"
+
+namespace shardscope::query {
+namespace {
+
+constexpr int64_t kThread = 1;
+constexpr int64_t kStream = 2;
+
+schema::SpanRow SpanRow(int64_t id, int64_t track, int64_t start_ns) {
+  schema::SpanRow row;
+  row.id = id;
+  row.track = track;
+  row.start_ns = start_ns;
+  row.duration_ns = 10;
+  row.name_string = 5;
+  row.category = "compute";
+  row.op_run = -1;
+  return row;
+}
+
+schema::GpuWorkRow WorkRow(int64_t id) {
+  schema::GpuWorkRow row;
+  row.id = id;
+  row.kind = "kernel";
+  row.times = "measured";
+  row.plan_op = -1;
+  row.step = -1;
+  row.launch_track = kThread;
+  row.launch_start_ns = 90;
+  row.channel_kind = "compute";
+  row.grid_x = 7;
+  return row;
+}
+
+store::RowBatch Tables() {
+  store::RowBatch batch;
+  for (const int64_t id : {kThread, kStream}) {
+    schema::TrackRow track;
+    track.id = id;
+    track.role = "host";
+    batch.Get<schema::TrackRow>().push_back(track);
+  }
+  schema::GpuStreamRow stream;
+  stream.track = kStream;
+  stream.op_track = -1;
+  stream.stream = 7;
+  batch.Get<schema::GpuStreamRow>().push_back(stream);
+  schema::StringRow name;
+  name.id = 5;
+  name.text = "gemm";
+  batch.Get<schema::StringRow>().push_back(name);
+  return batch;
+}
+
+int64_t Refused(const Snapshot& snapshot) {
+  for (const Capability& row : snapshot.capabilities) {
+    if (row.source == "reader") return row.dropped;
+  }
+  return 0;
+}
+
+TEST(GpuRowsTest, BothHalvesMakeOneRowInEitherOrder) {
+  SnapshotBuilder builder("run", "run");
+  builder.Add(Tables());
+  store::RowBatch first;
+  first.Get<schema::SpanRow>() = {SpanRow(1, kStream, 100), SpanRow(2, kThread, 50)};
+  first.Get<schema::GpuWorkRow>() = {WorkRow(3)};
+  builder.Add(first);
+  store::RowBatch second;
+  second.Get<schema::SpanRow>() = {SpanRow(3, kStream, 200)};
+  second.Get<schema::GpuWorkRow>() = {WorkRow(1)};
+  builder.Add(second);
+  const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
+  EXPECT_EQ(Refused(*snapshot), 0);
+  const RankRows& rows = snapshot->ranks.at(0);
+  ASSERT_EQ(rows.gpu_work.size(), 2u);
+  EXPECT_EQ(rows.gpu_work[0].id, 3);
+  EXPECT_EQ(rows.gpu_work[0].start_ns, 200);
+  EXPECT_EQ(rows.gpu_work[1].id, 1);
+  EXPECT_EQ(rows.gpu_work[1].end_ns, 110);
+  EXPECT_EQ(rows.gpu_work[1].grid[0], 7);
+  EXPECT_EQ(snapshot->names[static_cast<size_t>(rows.gpu_work[1].name)], "gemm");
+  ASSERT_EQ(rows.spans.size(), 1u);  // that of the thread
+  EXPECT_EQ(rows.spans[0].id, 2);
+  ASSERT_EQ(snapshot->gpu_streams.size(), 1u);
+  EXPECT_EQ(snapshot->gpu_streams[0].stream, 7);
+  EXPECT_EQ(snapshot->start_ns, 50);
+  EXPECT_EQ(snapshot->end_ns, 210);
+}
+
+TEST(GpuRowsTest, HalvesThatStayAloneAreSpansOrCountedAsLost) {
+  SnapshotBuilder builder("run", "run");
+  builder.Add(Tables());
+  store::RowBatch batch;
+  batch.Get<schema::SpanRow>() = {SpanRow(1, kStream, 100)};
+  batch.Get<schema::GpuWorkRow>() = {WorkRow(9)};
+  builder.Add(batch);
+  EXPECT_EQ(builder.Publish(store::SourceState::kLive)->ranks.at(0).spans.size(), 0u);
+  const SnapshotPtr end = builder.Publish(store::SourceState::kCut);
+  ASSERT_EQ(end->ranks.at(0).spans.size(), 1u);
+  EXPECT_EQ(end->ranks.at(0).spans[0].id, 1);
+  EXPECT_TRUE(end->ranks.at(0).gpu_work.empty());
+  EXPECT_EQ(Refused(*end), 1);
+}
+
+TEST(GpuRowsTest, RowsThatCannotBeAreCounted) {
+  SnapshotBuilder builder("run", "run");
+  builder.Add(Tables());
+  store::RowBatch batch;
+  schema::SpanRow elsewhere = SpanRow(1, 77, 100);
+  schema::SpanRow endless = SpanRow(2, kThread, 100);
+  endless.duration_ns = INT64_MAX;
+  schema::SpanRow unknown = SpanRow(3, kThread, 100);
+  unknown.category = "magic";
+  batch.Get<schema::SpanRow>() = {elsewhere, endless, unknown, SpanRow(4, kStream, 100)};
+  schema::GpuWorkRow strange = WorkRow(4);
+  strange.kind = "magic";
+  batch.Get<schema::GpuWorkRow>() = {strange};
+  schema::MemorySegmentRow segment;
+  segment.bytes = INT64_MAX;
+  segment.kind = "device";
+  batch.Get<schema::MemorySegmentRow>() = {segment};
+  builder.Add(batch);
+  const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
+  EXPECT_EQ(Refused(*snapshot), 5);
+  EXPECT_TRUE(snapshot->ranks.at(0).spans.empty());
+  EXPECT_TRUE(snapshot->ranks.at(0).gpu_work.empty());
+  EXPECT_TRUE(snapshot->ranks.at(0).segments.empty());
+}
+
+TEST(GpuRowsTest, ANameThatIsNotInTheFileIsEmpty) {
+  SnapshotBuilder builder("run", "run");
+  builder.Add(Tables());
+  store::RowBatch batch;
+  schema::SpanRow nameless = SpanRow(1, kThread, 100);
+  nameless.name_string = 1234;
+  batch.Get<schema::SpanRow>() = {nameless};
+  schema::NcclOperationRow nccl;
+  nccl.id = 8;
+  nccl.communicator = "abc";
+  nccl.function = "AllGather";
+  nccl.launch_track = kThread;
+  batch.Get<schema::NcclOperationRow>() = {nccl};
+  builder.Add(batch);
+  const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
+  const RankRows& rows = snapshot->ranks.at(0);
+  EXPECT_EQ(snapshot->names[static_cast<size_t>(rows.spans[0].name)], "");
+  ASSERT_EQ(rows.nccl.size(), 1u);
+  EXPECT_EQ(snapshot->names[static_cast<size_t>(rows.nccl[0].function)], "AllGather");
+  EXPECT_EQ(snapshot->communicators.at(static_cast<size_t>(rows.nccl[0].communicator)), "abc");
+}
+
+}  // namespace
+}  // namespace shardscope::query
