@@ -412,16 +412,20 @@ void LocalTransport::EnqueueChunkCopies(Announced announced, int rank, const Pac
   }
 }
 
+// Without mutex_ while it calls: the rank that enqueues takes mutex_ inside its rendezvous.
 void LocalTransport::AbortAll(const std::string& reason, bool is_timeout) {
-  const std::lock_guard lock(mutex_);
-  if (abort_reason_.empty()) {
-    abort_reason_ = reason.empty() ? "no reason given" : reason;
-    is_timeout_ = is_timeout;
+  std::vector<Rendezvous*> rendezvous;  // they live as long as this
+  {
+    const std::lock_guard lock(mutex_);
+    if (abort_reason_.empty()) {
+      abort_reason_ = reason.empty() ? "no reason given" : reason;
+      is_timeout_ = is_timeout;
+    }
+    for (auto& [communicator, one] : communicators_) rendezvous.push_back(&one);
   }
+  // Both are set once.
   host_->Abort(abort_reason_);
-  for (auto& [communicator, rendezvous] : communicators_) {
-    rendezvous.Abort(abort_reason_, is_timeout_);
-  }
+  for (Rendezvous* one : rendezvous) one->Abort(abort_reason_, is_timeout_);
 }
 
 }  // namespace
