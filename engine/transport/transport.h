@@ -66,8 +66,8 @@ struct Call {
   plan::OpIndex op = plan::kNone;  // for messages
   // Whose memory the call may use, and who counts it. Null: the transport's own, for few bytes.
   ScratchMemory* scratch = nullptr;
-  // For transports of a GPU: the queue on which the collective is put (a cudaStream_t), and in which
-  // step. Null: the pieces are host memory.
+  // For transports of a GPU: the queue on which the collective is put (a cudaStream_t), and in
+  // which step. Null: the pieces are host memory.
   void* device_stream = nullptr;
   int64_t step = 0;
 };

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "trace/base/check.h"
+#include "trace/base/folder_bytes_test_util.h"
 #include "trace/base/time.h"
-#include "trace/query/folder_bytes_test_util.h"
 #include "trace/record/recorder.h"
 #include "trace/store/writer.h"
 
@@ -276,7 +276,7 @@ int Bound(int64_t max_bytes, int64_t seconds, const std::string& folder) {
   int64_t samples = 0;
   std::thread watch([&] {
     for (; !stopping; ++samples) {
-      largest = std::max(largest, query::FolderBytes(folder));
+      largest = std::max(largest, FolderBytes(folder));
       SleepUntilNs(MonotonicNs() + kNsPerMs / 2);
     }
   });
