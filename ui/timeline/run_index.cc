@@ -190,14 +190,12 @@ void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank)
   }
 }
 
-bool RunIndex::TakeCollective(const query::RankRows& rows, uint32_t row, RankIndex* rank) {
+void RunIndex::TakeCollective(const query::RankRows& rows, uint32_t row, uint32_t op_row,
+                              RankIndex* rank) {
   const query::Collective& collective = rows.collectives[row];
-  const uint32_t op_row = FindRow(rows, collective.op_run);
-  if (op_row == kNoRow || op_row >= rank->collective_of_row.size()) return false;
   rank->collective_of_row[op_row] = row;
   Arrive(ArrivalKey(collective.communicator, collective.sequence), rows.op_runs[op_row].started_ns,
          rows.rank);
-  return true;
 }
 
 void RunIndex::Arrive(uint64_t key, int64_t arrived_ns, int32_t rank) {
@@ -286,13 +284,26 @@ const Arrival* RunIndex::ArrivalOfWork(const query::RankRows& rows, const RankIn
 }
 
 void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed) {
-  std::vector<uint32_t> early = std::move(consumed->early_collectives);
-  consumed->early_collectives.clear();
-  for (; consumed->collectives < rows.collectives.size(); ++consumed->collectives) {
-    early.push_back(static_cast<uint32_t>(consumed->collectives));
-  }
+  const auto row_of = [&](uint32_t row) { return FindRow(rows, rows.collectives[row].op_run); };
+  const std::vector<uint32_t> early = std::exchange(consumed->early_collectives, {});
   for (const uint32_t row : early) {
-    if (!TakeCollective(rows, row, rank)) consumed->early_collectives.push_back(row);
+    const uint32_t op_row = row_of(row);
+    if (op_row < rank->collective_of_row.size()) {
+      TakeCollective(rows, row, op_row, rank);
+    } else {
+      consumed->early_collectives.push_back(row);
+    }
+  }
+  for (; consumed->collectives < rows.collectives.size(); ++consumed->collectives) {
+    const auto row = static_cast<uint32_t>(consumed->collectives);
+    const uint32_t op_row = row_of(row);
+    if (op_row == kNoRow) {
+      consumed->early_collectives.push_back(row);
+      continue;
+    }
+    // Its op run is there and will be taken by a later call; so will those of most that follow.
+    if (op_row >= rank->collective_of_row.size()) break;
+    TakeCollective(rows, row, op_row, rank);
   }
 }
 

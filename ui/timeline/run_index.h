@@ -114,7 +114,7 @@ class RunIndex {
 
   void Reset(const query::Snapshot& snapshot);
   void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank);
-  bool TakeCollective(const query::RankRows& rows, uint32_t row, RankIndex* rank);
+  void TakeCollective(const query::RankRows& rows, uint32_t row, uint32_t op_row, RankIndex* rank);
   void TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed);
   void TakeNccl(const query::Snapshot& snapshot, const query::RankRows& rows, RankIndex* rank,
                 Consumed* consumed);
