@@ -18,6 +18,14 @@ struct TrainingSettings {
   uint64_t seed = 0;
 };
 
+// Factor on the sum of all ranks' gradients. Every micro-batch's loss is a mean over its own
+// tokens; the step's is the mean over all tokens of all ranks, and all micro-batches are of one
+// size.
+inline double GradientScale(const TrainingSettings& training) {
+  return 1.0 /
+         (static_cast<double>(training.num_ranks) * static_cast<double>(training.micro_batches));
+}
+
 // AdamW (Loshchilov & Hutter 2019) with the settings usual for language models; decay acts on every
 // parameter, as torch.optim.AdamW does by default.
 inline constexpr double kBeta1 = 0.9;

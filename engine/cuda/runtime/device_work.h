@@ -97,7 +97,6 @@ class DeviceWork : public runtime::RankWork {
 
   // device_work_collectives.cc
   transport::Call CallOf(const executor::OpContext& context, const std::string& name) const;
-  double GradientScale() const;
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);
   void AllReduce(const executor::OpContext& context);

@@ -18,13 +18,6 @@ transport::Call DeviceWork::CallOf(const OpContext& context, const std::string& 
           .step = context.step};
 }
 
-// Every micro-batch's loss is a mean over its own tokens; the step's is the mean over all tokens of
-// all ranks, and all micro-batches are of one size.
-double DeviceWork::GradientScale() const {
-  return 1.0 / (static_cast<double>(job_->training.num_ranks) *
-                static_cast<double>(job_->training.micro_batches));
-}
-
 void DeviceWork::AllGather(const OpContext& context) {
   const plan::Op& op = context.op();
   const runtime::UnitLayout& layout = LayoutOf(op.unit);
@@ -60,7 +53,7 @@ void DeviceWork::ReduceScatter(const OpContext& context) {
   }
   const std::string name = plan::OpName(*context.schedule, op);
   surroundings_.transport->ReduceScatter(CallOf(context, name), pieces,
-                                         {op.dtype, GradientScale()});
+                                         {op.dtype, model::GradientScale(job_->training)});
 }
 
 void DeviceWork::AllReduce(const OpContext& context) {
@@ -68,7 +61,7 @@ void DeviceWork::AllReduce(const OpContext& context) {
   const BufferId buffer = op.writes.front();
   const runtime::UnitMemory memory = UnitMemoryOf(context, buffer, op.dtype);
   std::vector<transport::AllReducePiece> pieces;
-  double scale = GradientScale();
+  double scale = model::GradientScale(job_->training);
   switch (context.buffer(buffer).kind) {
     case BufferKind::kNorm:
       pieces.push_back({memory.data, 1});
@@ -77,14 +70,9 @@ void DeviceWork::AllReduce(const OpContext& context) {
     case BufferKind::kReduceScatterInput:
       pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
       break;
-    default: {
+    default:
       SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
-      const runtime::UnitLayout& layout = LayoutOf(op.unit);
-      for (size_t index = 0; index < layout.parameters().size(); ++index) {
-        pieces.push_back({memory.data + layout.UnshardedOffset(index, memory.element_bytes()),
-                          static_cast<size_t>(layout.parameters()[index].shard_elements())});
-      }
-    }
+      pieces = runtime::AllReducePieces(LayoutOf(op.unit), memory);
   }
   const std::string name = plan::OpName(*context.schedule, op);
   surroundings_.transport->AllReduce(CallOf(context, name), pieces, {op.dtype, scale});

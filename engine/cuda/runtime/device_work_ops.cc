@@ -164,30 +164,13 @@ void DeviceWork::CopyOut(const OpContext& context) {
 // The reduced gradient into the gradient shard: overwrites in the first micro-batch, adds after.
 void DeviceWork::Accumulate(const OpContext& context) {
   const plan::Op& op = context.op();
-  runtime::ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];
-  const runtime::UnitLayout& layout = unit.layout();
-  const bool adds = Find(context, op.reads, BufferKind::kGradientShard) != plan::kNone;
-  const auto put = [&](const at::Tensor& shard, const at::Tensor& reduced) {
-    if (adds) {
-      shard.add_(reduced);
-    } else {
-      shard.copy_(reduced);
-    }
-  };
   const BufferId source = op.reads.front();
-  if (context.buffer(source).kind != BufferKind::kGradient) {
-    put(unit.gradient(),
-        runtime::FlatView(UnitMemoryOf(context, source, job_->reduce), 0, layout.shard_elements()));
-    return;
-  }
   // no_shard without another reduce dtype: the gradient itself was all-reduced.
-  const UnitMemory memory = UnitMemoryOf(context, source, job_->model.dtype);
-  for (size_t index = 0; index < layout.parameters().size(); ++index) {
-    const runtime::ParameterLayout& parameter = layout.parameters()[index];
-    put(unit.gradient().narrow(0, parameter.shard_offset, parameter.shard_elements()),
-        runtime::FlatView(memory, layout.UnshardedOffset(index, memory.element_bytes()),
-                          parameter.shard_elements()));
-  }
+  const bool is_packed = context.buffer(source).kind != BufferKind::kGradient;
+  runtime::TakeReduced(UnitMemoryOf(context, source, is_packed ? job_->reduce : job_->model.dtype),
+                       is_packed,
+                       Find(context, op.reads, BufferKind::kGradientShard) != plan::kNone,
+                       &units_[static_cast<size_t>(op.unit)]);
 }
 
 }  // namespace shardscope::cuda

@@ -16,6 +16,7 @@
 #include "engine/runtime/memory/rank_memory.h"
 #include "engine/runtime/ranks/device.h"
 #include "engine/runtime/units/sharded_unit.h"
+#include "engine/runtime/units/unit_views.h"
 
 namespace shardscope::runtime {
 
@@ -68,6 +69,10 @@ class RankBodies : public RankWork {
   static plan::BufferId Find(const executor::OpContext& context,
                              const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
+  // Of a buffer that has a block of its own.
+  UnitMemory UnitMemoryOf(plan::BufferId buffer, plan::DType dtype) {
+    return {At(buffer).memory, model::ScalarTypeOf(dtype), at::kCPU};
+  }
   void RunKind(const executor::OpContext& context);
   void LoadBatch(const executor::OpContext& context);
 
@@ -94,7 +99,6 @@ class RankBodies : public RankWork {
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);
   void AllReduce(const executor::OpContext& context);
-  double GradientScale() const;
 
   const int rank_;
   const Job* job_;

@@ -52,34 +52,20 @@ void RankBodies::Communicate(const OpContext& context, const Collective& collect
   ReportTemporaries(context, scratch.peak_bytes(), start_ns);
 }
 
-// Every micro-batch's loss is a mean over its own tokens; the step's is the mean over all tokens of
-// all ranks, and all micro-batches are of one size.
-double RankBodies::GradientScale() const {
-  return 1.0 / (static_cast<double>(job_->training.num_ranks) *
-                static_cast<double>(job_->training.micro_batches));
-}
-
 void RankBodies::AllGather(const OpContext& context) {
   const plan::Op& op = context.op();
-  ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];
-  const UnitLayout& layout = unit.layout();
-  const int64_t element_bytes = plan::BytesOf(op.dtype);
+  const UnitLayout& layout = units_[static_cast<size_t>(op.unit)].layout();
   const BufferId target = op.writes.front();
-  std::byte* to = At(target).memory;
+  const UnitMemory to = UnitMemoryOf(target, op.dtype);
   std::vector<transport::GatherPiece> pieces;
   if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
-    const int64_t bytes = layout.shard_elements() * element_bytes;
-    pieces.push_back({to + bytes * rank_, to, static_cast<size_t>(bytes)});
+    const int64_t bytes = layout.shard_elements() * to.element_bytes();
+    pieces.push_back({to.data + bytes * rank_, to.data, static_cast<size_t>(bytes)});
   } else {
     const BufferId cast = Find(context, op.reads, BufferKind::kCastShard);
-    const std::byte* from = MemoryOf(context, cast == plan::kNone ? op.reads.front() : cast);
-    for (size_t index = 0; index < layout.parameters().size(); ++index) {
-      const ParameterLayout& parameter = layout.parameters()[index];
-      pieces.push_back({from + parameter.shard_offset * element_bytes,
-                        to + layout.UnshardedOffset(index, element_bytes),
-                        static_cast<size_t>(parameter.shard_elements() * element_bytes)});
-    }
+    pieces =
+        GatherPieces(layout, MemoryOf(context, cast == plan::kNone ? op.reads.front() : cast), to);
   }
   Communicate(context, [&](const auto& call) { transport_->AllGather(call, pieces); });
 }
@@ -87,51 +73,39 @@ void RankBodies::AllGather(const OpContext& context) {
 void RankBodies::ReduceScatter(const OpContext& context) {
   const plan::Op& op = context.op();
   const UnitLayout& layout = units_[static_cast<size_t>(op.unit)].layout();
-  const int64_t element_bytes = plan::BytesOf(op.dtype);
   const BufferId source = op.reads.front();
-  const std::byte* from = At(source).memory;
+  const UnitMemory from = UnitMemoryOf(source, op.dtype);
   std::byte* to = MemoryOf(context, op.writes.front());
   std::vector<transport::ReducePiece> pieces;
   if (context.buffer(source).kind == BufferKind::kReduceScatterInput) {
-    pieces.push_back({from, to, static_cast<size_t>(layout.shard_elements())});
+    pieces.push_back({from.data, to, static_cast<size_t>(layout.shard_elements())});
   } else {
-    for (size_t index = 0; index < layout.parameters().size(); ++index) {
-      const ParameterLayout& parameter = layout.parameters()[index];
-      pieces.push_back({from + layout.UnshardedOffset(index, element_bytes),
-                        to + parameter.shard_offset * element_bytes,
-                        static_cast<size_t>(parameter.shard_elements())});
-    }
+    pieces = ReducePieces(layout, from, to);
   }
   Communicate(context, [&](const auto& call) {
-    transport_->ReduceScatter(call, pieces, {op.dtype, GradientScale()});
+    transport_->ReduceScatter(call, pieces, {op.dtype, model::GradientScale(job_->training)});
   });
 }
 
 void RankBodies::AllReduce(const OpContext& context) {
   const plan::Op& op = context.op();
   const BufferId buffer = op.writes.front();
-  std::byte* memory = At(buffer).memory;
   std::vector<transport::AllReducePiece> pieces;
-  double scale = GradientScale();
+  double scale = model::GradientScale(job_->training);
   switch (context.buffer(buffer).kind) {
     case BufferKind::kNorm:
-      pieces.push_back({memory, 1});
+      pieces.push_back({At(buffer).memory, 1});
       scale = 1;
       break;
     case BufferKind::kReduceScatterInput: {
       const UnitLayout& layout = units_[static_cast<size_t>(op.unit)].layout();
-      pieces.push_back({memory, static_cast<size_t>(layout.shard_elements())});
+      pieces.push_back({At(buffer).memory, static_cast<size_t>(layout.shard_elements())});
       break;
     }
-    default: {
+    default:
       SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
-      const UnitLayout& layout = units_[static_cast<size_t>(op.unit)].layout();
-      for (size_t index = 0; index < layout.parameters().size(); ++index) {
-        const ParameterLayout& parameter = layout.parameters()[index];
-        pieces.push_back({memory + layout.UnshardedOffset(index, plan::BytesOf(op.dtype)),
-                          static_cast<size_t>(parameter.shard_elements())});
-      }
-    }
+      pieces = AllReducePieces(units_[static_cast<size_t>(op.unit)].layout(),
+                               UnitMemoryOf(buffer, op.dtype));
   }
   Communicate(context, [&](const auto& call) {
     transport_->AllReduce(call, pieces, {op.dtype, scale});

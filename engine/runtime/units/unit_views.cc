@@ -96,4 +96,35 @@ std::vector<transport::ReducePiece> ReducePieces(const UnitLayout& layout,
   return pieces;
 }
 
+std::vector<transport::AllReducePiece> AllReducePieces(const UnitLayout& layout,
+                                                       const UnitMemory& unsharded) {
+  std::vector<transport::AllReducePiece> pieces;
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    pieces.push_back({unsharded.data + layout.UnshardedOffset(index, unsharded.element_bytes()),
+                      static_cast<size_t>(layout.parameters()[index].shard_elements())});
+  }
+  return pieces;
+}
+
+void TakeReduced(const UnitMemory& reduced, bool is_packed, bool adds, ShardedUnit* unit) {
+  const auto put = [adds](const at::Tensor& shard, const at::Tensor& from) {
+    if (adds) {
+      shard.add_(from);
+    } else {
+      shard.copy_(from);
+    }
+  };
+  const UnitLayout& layout = unit->layout();
+  if (is_packed) {
+    put(unit->gradient(), FlatView(reduced, 0, layout.shard_elements()));
+    return;
+  }
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    const ParameterLayout& parameter = layout.parameters()[index];
+    put(unit->gradient().narrow(0, parameter.shard_offset, parameter.shard_elements()),
+        FlatView(reduced, layout.UnshardedOffset(index, reduced.element_bytes()),
+                 parameter.shard_elements()));
+  }
+}
+
 }  // namespace shardscope::runtime

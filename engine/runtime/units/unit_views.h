@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine/runtime/units/sharded_unit.h"
 #include "engine/runtime/units/unit_layout.h"
 #include "engine/transport/transport.h"
 
@@ -42,5 +43,12 @@ std::vector<transport::GatherPiece> GatherPieces(const UnitLayout& layout, const
                                                  const UnitMemory& unsharded);
 std::vector<transport::ReducePiece> ReducePieces(const UnitLayout& layout,
                                                  const UnitMemory& unsharded, std::byte* shard);
+// Without shards (no_shard): the unit's gradient in place.
+std::vector<transport::AllReducePiece> AllReducePieces(const UnitLayout& layout,
+                                                       const UnitMemory& unsharded);
+
+// A reduced gradient into the unit's gradient shard: overwrites it, or adds to it. `is_packed`: it
+// has the form of a shard; else that of an unsharded unit of one rank, its padding left out.
+void TakeReduced(const UnitMemory& reduced, bool is_packed, bool adds, ShardedUnit* unit);
 
 }  // namespace shardscope::runtime
