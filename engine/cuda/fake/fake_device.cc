@@ -46,6 +46,11 @@ FakeDevice& FakeDevice::Instance() {
   return device;
 }
 
+// What a failed step left behind; tests that must not leave any look at the blocks themselves.
+FakeDevice::~FakeDevice() {
+  for (const auto& [address, block] : blocks_) std::free(reinterpret_cast<void*>(address));
+}
+
 void FakeDevice::Reset(const FakeOptions& options) {
   options_ = options;
   num_calls_.clear();

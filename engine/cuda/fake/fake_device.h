@@ -51,6 +51,7 @@ struct FakeStream {
 class FakeDevice {
  public:
   static FakeDevice& Instance();
+  ~FakeDevice();
 
   std::mutex mutex;
 

@@ -37,6 +37,10 @@ class CudaDevice final : public runtime::Device {
              Result<std::unique_ptr<CuptiLog>> log)
       : options_(options), api_(std::move(api)), num_gpus_(num_gpus), log_(std::move(log)) {
     at::globalContext().setAllowTF32CuBLAS(false);
+    // The backward of both fused attentions adds in the order in which blocks happen to end, unless
+    // it is told not to; nothing else here has such a form. Memory is not filled for that.
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
     Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(first_rank())));
     clock_step_ns_ = kernels_->MeasureClockStepNs();
   }
@@ -122,8 +126,12 @@ std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
       throw TransportError("transport=" + wanted +
                            " is for ranks that are threads on one GPU; processes need nccl");
     }
-    const LocalTransportOptions options{
-        .num_ranks = num_ranks, .timeout_ns = timeout_ns, .api = api_, .kernels = kernels_};
+    // The last rank enqueues for all: without the log that work would all be its own.
+    const LocalTransportOptions options{.num_ranks = num_ranks,
+                                        .timeout_ns = timeout_ns,
+                                        .api = api_,
+                                        .kernels = kernels_,
+                                        .log = log()};
     if (wanted == "local") return MakeLocalTransport(options);
     return MakeEmulatedDeviceTransport(options, runtime::StartBandwidth(config),
                                        config.GetInt("link.latency"));
@@ -141,7 +149,8 @@ std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
                                .timeout_ns = timeout_ns,
                                .api = api_,
                                .nccl = *nccl,
-                               .kernels = kernels_};
+                               .kernels = kernels_,
+                               .device_of_rank = [this](int rank) { return GpuOf(rank); }};
   if (!launch) {
     return MakeNcclTransport(options, transport::MakeSharedMemoryTransport(num_ranks, timeout_ns));
   }

@@ -34,7 +34,8 @@ DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device)
       type_(model::ScalarTypeOf(config.dtype)),
       wide_(model::WideType(type_)),
       rotary_(model::RotaryTable(config.seq, config.head_dim(), wide_).to(device)),
-      vocabulary_(at::arange(model::kVocabulary, at::TensorOptions(at::kLong).device(device))) {}
+      // Copied, as the table: the host then waits for it, and so no stream has to.
+      vocabulary_(at::arange(model::kVocabulary, at::kLong).to(device)) {}
 
 Saved DeviceModel::Forward(int64_t segment, const std::vector<at::Tensor>& parameters,
                            const at::Tensor& input, const DeviceTokens& tokens) const {

@@ -6,9 +6,9 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
-#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <stdexcept>
 
@@ -27,16 +27,6 @@ using plan::OpKind;
 using runtime::ShardedUnit;
 
 namespace {
-
-// An op's name around what the host does for it: Nsight Systems shows it, and our own handler
-// records it.
-class Range {
- public:
-  explicit Range(const std::string& name) { nvtxRangePushA(name.c_str()); }
-  ~Range() { nvtxRangePop(); }
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
-};
 
 bool IsBlock(BufferKind kind) {
   return kind != BufferKind::kActivation && kind != BufferKind::kActivationGradient;
@@ -83,8 +73,9 @@ DeviceWork::DeviceWork(int rank, const DevicePlace& place,
     CountMemory(MemoryCategory::kGradientShard, made.shard_bytes());
     CountMemory(MemoryCategory::kOptimizer, 2 * made.shard_bytes());
   }
-  loss_ = at::zeros({}, at::TensorOptions(at::kDouble).device(place_.device));
-  norm_ = at::zeros({1}, loss_.options());
+  // Copied: zeroing on the device would be work of a stream that the Schedule's do not wait for.
+  loss_ = at::zeros({}, at::kDouble).to(place_.device);
+  norm_ = at::zeros({1}, at::kDouble).to(place_.device);
 }
 
 // Buffers that a failed step left bound go back by themselves.
@@ -225,7 +216,6 @@ void DeviceWork::Run(const OpContext& context) {
   runtime::ComputeOnOneThread();
   const c10::InferenceMode no_autograd;
   const StreamScope scope(place_.device, context.device_stream);
-  const Range range(plan::OpName(*context.schedule, context.op()));
   try {
     RunKind(context);
   } catch (const c10::Error& error) {

@@ -150,6 +150,7 @@ class LocalTransport final : public transport::Transport {
   std::mutex mutex_;  // guards all below
   Wire wire_;
   uint64_t* free_from_ns_ = nullptr;             // on the device: the wire of all communicators
+  Event wire_is_zero_ = nullptr;                 // after its zeroing
   std::map<int32_t, Rendezvous> communicators_;  // made at first use; addresses are stable
   std::map<int32_t, Meeting> meetings_;          // likewise
   std::string abort_reason_;
@@ -166,6 +167,7 @@ LocalTransport::~LocalTransport() {
     static_cast<void>(options_.api.Free(meeting.window));
   }
   static_cast<void>(options_.api.Free(free_from_ns_));
+  if (wire_is_zero_ != nullptr) static_cast<void>(options_.api.EventDestroy(wire_is_zero_));
 }
 
 Rendezvous& LocalTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
@@ -274,7 +276,12 @@ Pace LocalTransport::ReserveWire(Announced announced, Meeting* meeting) {
   for (const Announcement& one : announced) wire_bytes = std::max(wire_bytes, one.call.wire_bytes);
   const std::lock_guard lock(mutex_);
   if (meeting->window == nullptr) meeting->window = NewOnDevice<LinkWindow>(lead);
-  if (free_from_ns_ == nullptr) free_from_ns_ = NewOnDevice<uint64_t>(lead);
+  if (free_from_ns_ == nullptr) {
+    free_from_ns_ = NewOnDevice<uint64_t>(lead);
+    wire_is_zero_ = NewEvent();
+    RecordOn(lead, wire_is_zero_);
+  }
+  WaitOn(lead, wire_is_zero_);  // another communicator may have made the wire on its own stream
   const double seconds = static_cast<double>(wire_bytes) / wire_.bytes_per_second;
   const LinkRequest request{static_cast<uint64_t>(wire_.latency_ns),
                             static_cast<uint64_t>(std::ceil(seconds * kNsPerSecond))};

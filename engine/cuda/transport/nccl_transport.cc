@@ -58,6 +58,7 @@ struct Pending {
 struct Channel {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
+  std::string name;  // what NCCL calls it; as long as the communicator lives
 
   std::atomic<int64_t> num_issued = 0;  // collectives
 
@@ -169,8 +170,8 @@ void NcclTransport::Connect(Channel* channel) {
   std::memcpy(id.internal, text.data(), sizeof(id.internal));
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const std::string name = "shardscope" + std::to_string(channel->communicator);
-  config.commName = name.c_str();
+  channel->name = "shardscope" + std::to_string(channel->communicator);
+  config.commName = channel->name.c_str();
   ncclComm_t comm = nullptr;
   const ncclResult_t result =
       options_.nccl.CommInitRankConfig(&comm, options_.num_ranks, id, channel->rank, &config);
@@ -330,6 +331,11 @@ void NcclTransport::Watch() {
 // What is wrong with a channel, with its mutex held.
 std::optional<Failure> NcclTransport::Look(Channel* channel) {
   const int64_t now_ns = MonotonicNs();
+  // Asking for an event on a thread without a device would make a context on the first GPU.
+  if (options_.device_of_rank) {
+    const Code code = options_.api.SetDevice(options_.device_of_rank(channel->rank));
+    if (code != kSuccess) return Failure{Describe(options_.api, "cudaSetDevice", code)};
+  }
   ncclResult_t state = ncclSuccess;
   const ncclResult_t asked = options_.nccl.CommGetAsyncError(channel->comm, &state);
   const ncclResult_t result = asked != ncclSuccess ? asked : state;

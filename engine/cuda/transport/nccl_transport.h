@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -32,6 +33,7 @@ struct NcclTransportOptions {
   RuntimeApi api;
   NcclApi nccl;
   std::shared_ptr<Kernels> kernels;
+  std::function<int(int rank)> device_of_rank;  // null: all ranks' is the first one
   std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
 };
 

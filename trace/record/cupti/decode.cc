@@ -45,11 +45,13 @@ static_assert(sizeof(CUpti_ActivityStream) == 24);
 
 // An enumeration as the number that is there: another CUPTI may have values that the headers that
 // this was built with lack.
-template <typename Enum>
-uint32_t Number(const Enum& value) {
+template <typename Record, typename Enum>
+uint32_t Number(const Record& record, Enum Record::*field) {
   static_assert(sizeof(Enum) == sizeof(uint32_t));
   uint32_t number = 0;
-  std::memcpy(&number, &value, sizeof number);
+  // Not through a reference to the member: of a packed record that would be a copy, read as the
+  // enumeration.
+  std::memcpy(&number, &(record.*field), sizeof number);
   return number;
 }
 
@@ -65,7 +67,7 @@ int64_t Bytes(uint64_t bytes) { return bytes < kMost ? static_cast<int64_t>(byte
 
 template <typename Record>
 Channel ChannelOf(const Record& record) {
-  switch (Number(record.channelType)) {
+  switch (Number(record, &Record::channelType)) {
     case CUPTI_CHANNEL_TYPE_COMPUTE:
       return {record.channelID, ChannelKind::kCompute};
     case CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY:
@@ -188,7 +190,7 @@ void AddCall(const CuptiFunctions& functions, const CUpti_ActivityAPI& record, N
   call.start_ns = Time(record.start);
   call.end_ns = std::max(call.start_ns, Time(record.end));
   call.callback = record.cbid;
-  call.driver = Number(record.kind) == CUPTI_ACTIVITY_KIND_DRIVER;
+  call.driver = Number(record, &CUpti_ActivityAPI::kind) == CUPTI_ACTIVITY_KIND_DRIVER;
   call.thread = record.threadId;
   call.correlation = record.correlationId;
   call.result = record.returnValue;
@@ -221,7 +223,7 @@ WaitKind KindOfWait(uint32_t type) {
 void AddWait(const CUpti_ActivitySynchronization2& record, Batch& batch) {
   batch.waits.push_back({Time(record.start),
                          Time(record.end),
-                         KindOfWait(Number(record.type)),
+                         KindOfWait(Number(record, &CUpti_ActivitySynchronization2::type)),
                          {record.contextId, record.streamId},
                          record.correlationId,
                          Recording(record.cudaEventSyncId)});
@@ -253,11 +255,11 @@ MemoryKind KindOfMemory(uint32_t kind) {
 
 void AddMemory(const CUpti_ActivityMemory4& record, Batch& batch) {
   const int64_t bytes = Bytes(record.bytes);
-  const bool is_release =
-      Number(record.memoryOperationType) == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
+  const bool is_release = Number(record, &CUpti_ActivityMemory4::memoryOperationType) ==
+                          CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
   batch.memory.push_back({Time(record.timestamp), is_release ? -bytes : bytes, record.address,
-                          KindOfMemory(Number(record.memoryKind)), record.deviceId,
-                          record.correlationId});
+                          KindOfMemory(Number(record, &CUpti_ActivityMemory4::memoryKind)),
+                          record.deviceId, record.correlationId});
 }
 
 const char* NameOfOverhead(uint32_t kind) {
@@ -284,8 +286,9 @@ const char* NameOfOverhead(uint32_t kind) {
 }
 
 void AddOverhead(const CUpti_ActivityOverhead3& record, Names& names, Batch& batch) {
-  batch.overheads.push_back({Time(record.start), Time(record.end),
-                             names.OfText(NameOfOverhead(Number(record.overheadKind)))});
+  batch.overheads.push_back(
+      {Time(record.start), Time(record.end),
+       names.OfText(NameOfOverhead(Number(record, &CUpti_ActivityOverhead3::overheadKind)))});
 }
 
 // Bytes of a record that AddRecord() reads; 0: a kind that nothing here uses.
@@ -323,7 +326,7 @@ size_t SizeOf(uint32_t kind) {
 // False: a kind that nothing here uses.
 bool AddRecord(const CuptiFunctions& functions, const CUpti_Activity* record, Names& names,
                Batch& batch) {
-  switch (Number(record->kind)) {
+  switch (Number(*record, &CUpti_Activity::kind)) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       AddKernel(As<CUpti_ActivityKernel10>(record), names, batch);
@@ -384,7 +387,8 @@ DecodeCounts Decode(const CuptiFunctions& functions, uint8_t* buffer, size_t siz
     const bool inside = here >= at && here < end &&
                         reinterpret_cast<uintptr_t>(here) % alignof(uint64_t) == 0 &&
                         static_cast<size_t>(end - here) >= sizeof(CUpti_Activity);
-    if (!inside || static_cast<size_t>(end - here) < SizeOf(Number(record->kind))) {
+    if (!inside ||
+        static_cast<size_t>(end - here) < SizeOf(Number(*record, &CUpti_Activity::kind))) {
       counts.damaged = true;
       return counts;
     }

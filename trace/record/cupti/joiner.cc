@@ -79,20 +79,26 @@ void Joiner::Add(const HostOp& op, int32_t rank) {
   OpState& state = op_works_[op.key];
   state.work.op = op.key;
   state.ended_ns = std::max(state.ended_ns, op.end_ns);
+  if (state.issuer == 0) state.issuer = op.thread;
+  if (state.issuer == op.thread) {
+    state.issued_until_ns = std::max(state.issued_until_ns, op.end_ns);
+  }
   sorted_ = false;
 }
 
 void Joiner::AddCall(const ApiCall& call) {
   const auto [entry, is_new] = calls_.try_emplace(
       call.correlation, Call{call.start_ns, call.end_ns, call.thread, call.correlation});
-  // A runtime call and the driver call in it may share the id.
+  // A runtime call and the driver call in it may share the id, and one kernel.
+  const bool is_launch_known = entry->second.launches;
   if (!is_new && call.start_ns < entry->second.start_ns) {
     entry->second = {call.start_ns, call.end_ns, call.thread, call.correlation};
   }
+  entry->second.launches = is_launch_known || call.launches;
   int64_t& latest_ns = latest_call_[call.thread];
   latest_ns = std::max(latest_ns, call.start_ns);
   newest_ns_ = std::max(newest_ns_, call.start_ns);
-  if (call.launches && early_works_.erase(call.correlation) == 0) {
+  if (call.launches && !is_launch_known && early_works_.erase(call.correlation) == 0) {
     launches_[call.correlation] = {call.thread, call.start_ns};
   }
 }
@@ -335,6 +341,18 @@ bool Joiner::IsComplete(uint32_t thread, int64_t until_ns) const {
   return std::none_of(launches_.begin(), launches_.end(), [&](const auto& entry) {
     return entry.second.thread == thread && entry.second.start_ns < until_ns;
   });
+}
+
+bool Joiner::AreComplete(const std::vector<int64_t>& ops) const {
+  std::map<uint32_t, int64_t> until;  // by thread
+  for (const int64_t op : ops) {
+    const auto state = op_works_.find(op);
+    if (state == op_works_.end()) continue;
+    int64_t& until_ns = until[state->second.issuer];
+    until_ns = std::max(until_ns, state->second.issued_until_ns);
+  }
+  return std::all_of(until.begin(), until.end(),
+                     [this](const auto& one) { return IsComplete(one.first, one.second); });
 }
 
 std::vector<OpWork> Joiner::Peek(const std::vector<int64_t>& ops) {

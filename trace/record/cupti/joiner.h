@@ -116,6 +116,8 @@ class Joiner {
   // Whether all that `thread` issued before `until_ns` is here: a later call of it has come, and
   // every launch before has its kernel.
   bool IsComplete(uint32_t thread, int64_t until_ns) const;
+  // The same of each of these ops, on the thread that issued it (for its rank, or for another).
+  bool AreComplete(const std::vector<int64_t>& ops) const;
   // What is known of these ops now, in their order; of what was taken lately too.
   std::vector<OpWork> Peek(const std::vector<int64_t>& ops);
 
@@ -132,6 +134,7 @@ class Joiner {
     int64_t end_ns = 0;
     uint32_t thread = 0;
     uint32_t correlation = 0;
+    bool launches = false;  // or a call that shares the id does
   };
   // What happened on a stream, in the order of its calls.
   struct StreamEvent {
@@ -148,6 +151,8 @@ class Joiner {
     OpWork work;
     bool taken = false;
     int64_t ended_ns = 0;  // of its issue
+    uint32_t issuer = 0;   // thread that told it first: of nested ones the inner, which issued
+    int64_t issued_until_ns = 0;  // by the issuer
   };
   struct HeldWork {
     Work work;

@@ -52,7 +52,11 @@ class GpuRecorder::Impl final : public RowTarget {
                                      const std::vector<int64_t>& ops, int64_t timeout_ns) {
     const int64_t deadline_ns = MonotonicNs() + timeout_ns;
     std::unique_lock lock(mutex_);
-    while (!joiner_.IsComplete(thread, until_ns) && MonotonicNs() < deadline_ns) {
+    // Another rank's thread may have issued some of them, and its records come by themselves.
+    const auto is_here = [&] {
+      return joiner_.IsComplete(thread, until_ns) && joiner_.AreComplete(ops);
+    };
+    while (!is_here() && MonotonicNs() < deadline_ns) {
       const std::function<void()> flush = flush_;
       lock.unlock();
       if (flush) flush();
