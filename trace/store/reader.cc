@@ -176,6 +176,11 @@ bool TraceReader::FileHas(size_t bytes) {
     const auto size = std::filesystem::file_size(database_.path() + part, error);
     if (!error) file_bytes_ += size;
   }
+  if (file_bytes_ > 0) return bytes <= file_bytes_;
+  // record.max_bytes has removed this segment meanwhile; what was open stays readable.
+  const Result<int64_t> size = database_.QueryInteger(
+      "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size");
+  if (size.ok()) file_bytes_ = static_cast<size_t>(*size);
   return bytes <= file_bytes_;
 }
 

@@ -183,6 +183,19 @@ TEST_F(Hostile, NothingCanBeWritten) {
   }
 }
 
+// record.max_bytes removes the oldest segment, whoever reads it.
+TEST_F(Hostile, ARemovedFileIsReadToItsEnd) {
+  const std::string path = GoodTraceWith("INSERT INTO meta (key, value) VALUES ('name', 'here')");
+  Result<TraceReader> reader = TraceReader::Open(path);
+  ASSERT_TRUE(reader.ok()) << reader.message();
+  ASSERT_TRUE(std::filesystem::remove(path));
+  bool is_there = false;
+  const auto look = [&](const schema::MetaRow& row) { is_there |= row.value == "here"; };
+  const Result<size_t> count = reader->ReadAll<schema::MetaRow>(look);
+  EXPECT_TRUE(count.ok()) << count.message();
+  EXPECT_TRUE(is_there);
+}
+
 TEST_F(Hostile, ReaderWaitsForAWriterThatIsJustStarting) {
   const TraceFile file = NewTraceFile(folder_);
   {
