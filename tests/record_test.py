@@ -39,7 +39,9 @@ class RecordTest(ProgramTest):
     def start(self, *command, options=(), name="run"):
         run = self.root / name
         process = subprocess.Popen([str(a) for a in (APP, "record", "-o", run, *options, "--", *command)],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   # As a shell starts it: a group without a parent outside it is never stopped by SIGTSTP.
+                                   process_group=0)
 
         def stop():
             if process.poll() is None:
