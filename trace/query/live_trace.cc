@@ -18,6 +18,9 @@ namespace {
 
 // New rows are on screen within 100 ms of their commit.
 constexpr auto kPollTime = std::chrono::milliseconds(40);
+// Also after a pause, but a run that rests is asked half as often.
+constexpr auto kRestingPollTime = std::chrono::milliseconds(80);
+constexpr int kPollsUntilRest = 50;
 
 // Whether there is anything new to show. The clock's row of each second alone changes no picture,
 // and with each row the tables without ids come again: a paused run's app shall rest.
@@ -101,10 +104,13 @@ class Follower final : public LiveTrace {
 
   void Follow() {
     bool done = false;
+    int polls_without_news = 0;
     while (!done) {
       const Result<bool> more = ReadOnce(&done);
+      ++polls_without_news;
       if (changed_ || !more.ok()) {
         changed_ = false;
+        polls_without_news = 0;
         if (!more.ok()) {
           const std::lock_guard lock(mutex_);
           status_ = more.status();
@@ -113,7 +119,8 @@ class Follower final : public LiveTrace {
       }
       if (!more.ok()) return;
       std::unique_lock lock(mutex_);
-      if (!more.value()) wake_.wait_for(lock, kPollTime, [this] { return stopping_; });
+      const auto wait = polls_without_news < kPollsUntilRest ? kPollTime : kRestingPollTime;
+      if (!more.value()) wake_.wait_for(lock, wait, [this] { return stopping_; });
       if (stopping_) return;
     }
   }

@@ -69,7 +69,8 @@ class GpuRecorder {
   void OwnThread(uint32_t thread, const ThreadOwner& owner);
 
   // Issuing an op is over: calls of op.thread within its times belong to it. Ops of a thread may
-  // nest, not cross. op.key >= 0 is the caller's name for the op run; intervals inside it repeat it.
+  // nest, not cross. op.key >= 0 is the caller's name for the op run; intervals inside it repeat
+  // it.
   void OpIssued(const cupti::HostOp& op, int32_t rank);
 
   // When the GPU worked for these ops, in their order. `thread` issued them all before `until_ns`,
