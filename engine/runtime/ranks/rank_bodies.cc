@@ -109,7 +109,10 @@ int64_t RankBodies::Allocate(const OpContext& context, BufferId id) {
   }
   bound.bytes = buffer.bytes;
   memory_.Add(plan::MemoryCategoryOf(buffer.kind), bound.bytes);
-  if (buffer.kind == BufferKind::kGradient) ZeroPadding(buffer.unit, bound.memory);
+  if (buffer.kind == BufferKind::kGradient) {
+    ZeroPadding(units_[static_cast<size_t>(buffer.unit)].layout(),
+                {bound.memory, model::ScalarTypeOf(job_->model.dtype), at::kCPU});
+  }
   return bound.bytes;
 }
 

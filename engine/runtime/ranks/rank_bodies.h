@@ -69,9 +69,9 @@ class RankBodies : public RankWork {
   static plan::BufferId Find(const executor::OpContext& context,
                              const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
-  // Of a buffer that has a block of its own.
-  UnitMemory UnitMemoryOf(plan::BufferId buffer, plan::DType dtype) {
-    return {At(buffer).memory, model::ScalarTypeOf(dtype), at::kCPU};
+  UnitMemory UnitMemoryOf(const executor::OpContext& context, plan::BufferId buffer,
+                          plan::DType dtype) {
+    return {MemoryOf(context, buffer), model::ScalarTypeOf(dtype), at::kCPU};
   }
   void RunKind(const executor::OpContext& context);
   void LoadBatch(const executor::OpContext& context);
@@ -79,7 +79,6 @@ class RankBodies : public RankWork {
   // rank_compute.cc
   std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
-  void ZeroPadding(int32_t unit, std::byte* gradient);
   // Reports what an op took for itself since `start_ns` and gave back.
   void ReportTemporaries(const executor::OpContext& context, int64_t bytes, int64_t start_ns);
   void Forward(const executor::OpContext& context);

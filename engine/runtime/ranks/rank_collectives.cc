@@ -56,7 +56,7 @@ void RankBodies::AllGather(const OpContext& context) {
   const plan::Op& op = context.op();
   const UnitLayout& layout = units_[static_cast<size_t>(op.unit)].layout();
   const BufferId target = op.writes.front();
-  const UnitMemory to = UnitMemoryOf(target, op.dtype);
+  const UnitMemory to = UnitMemoryOf(context, target, op.dtype);
   std::vector<transport::GatherPiece> pieces;
   if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
@@ -74,7 +74,7 @@ void RankBodies::ReduceScatter(const OpContext& context) {
   const plan::Op& op = context.op();
   const UnitLayout& layout = units_[static_cast<size_t>(op.unit)].layout();
   const BufferId source = op.reads.front();
-  const UnitMemory from = UnitMemoryOf(source, op.dtype);
+  const UnitMemory from = UnitMemoryOf(context, source, op.dtype);
   std::byte* to = MemoryOf(context, op.writes.front());
   std::vector<transport::ReducePiece> pieces;
   if (context.buffer(source).kind == BufferKind::kReduceScatterInput) {
@@ -105,7 +105,7 @@ void RankBodies::AllReduce(const OpContext& context) {
     default:
       SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
       pieces = AllReducePieces(units_[static_cast<size_t>(op.unit)].layout(),
-                               UnitMemoryOf(buffer, op.dtype));
+                               UnitMemoryOf(context, buffer, op.dtype));
   }
   Communicate(context, [&](const auto& call) {
     transport_->AllReduce(call, pieces, {op.dtype, scale});

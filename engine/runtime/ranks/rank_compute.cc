@@ -1,6 +1,4 @@
 // Compute ops of RankBodies: forward, backward, gradient norm, optimizer.
-#include <ATen/ops/from_blob.h>
-
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -18,10 +16,6 @@ using plan::BufferKind;
 
 namespace {
 
-at::Tensor ViewOf(const ParameterLayout& layout, std::byte* memory, at::ScalarType type) {
-  return at::from_blob(memory, layout.parameter.shape, type);
-}
-
 // The activation of `segment` among the buffers that an op reads.
 BufferId ActivationOf(const OpContext& context, int32_t segment) {
   for (const BufferId id : context.op().reads) {
@@ -38,21 +32,15 @@ BufferId ActivationOf(const OpContext& context, int32_t segment) {
 std::vector<at::Tensor> RankBodies::ParameterViews(const OpContext& context, int32_t segment) {
   const auto unit =
       static_cast<size_t>(context.schedule->segments[static_cast<size_t>(segment)].unit);
-  const UnitLayout& layout = units_[unit].layout();
-  const at::ScalarType type = model::ScalarTypeOf(job_->model.dtype);
-  const int64_t element_bytes = plan::BytesOf(job_->model.dtype);
   BufferId id = Find(context, context.op().reads, BufferKind::kUnsharded);
   const bool is_packed = id == plan::kNone;
   if (is_packed) id = Find(context, context.op().reads, BufferKind::kCastShard);
   if (id == plan::kNone) id = Find(context, context.op().reads, BufferKind::kParameterShard);
   SHARDSCOPE_CHECK(id != plan::kNone);
-  std::byte* memory = MemoryOf(context, id);
+  const UnitMemory memory = UnitMemoryOf(context, id, job_->model.dtype);
   std::vector<at::Tensor> views;
   for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
-    const ParameterLayout& parameter = layout.parameters()[index];
-    const int64_t offset = is_packed ? parameter.shard_offset * element_bytes
-                                     : layout.UnshardedOffset(index, element_bytes);
-    views.push_back(ViewOf(parameter, memory + offset, type));
+    views.push_back(ParameterView(units_[unit].layout(), index, memory, is_packed));
   }
   return views;
 }
@@ -60,29 +48,13 @@ std::vector<at::Tensor> RankBodies::ParameterViews(const OpContext& context, int
 std::vector<at::Tensor> RankBodies::GradientViews(const OpContext& context, int32_t segment) {
   const auto unit =
       static_cast<size_t>(context.schedule->segments[static_cast<size_t>(segment)].unit);
-  const UnitLayout& layout = units_[unit].layout();
-  std::byte* memory = MemoryOf(context, Find(context, context.op().writes, BufferKind::kGradient));
+  const UnitMemory memory = UnitMemoryOf(
+      context, Find(context, context.op().writes, BufferKind::kGradient), job_->model.dtype);
   std::vector<at::Tensor> views;
   for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
-    const int64_t offset = layout.UnshardedOffset(index, plan::BytesOf(job_->model.dtype));
-    views.push_back(ViewOf(layout.parameters()[index], memory + offset,
-                           model::ScalarTypeOf(job_->model.dtype)));
+    views.push_back(ParameterView(units_[unit].layout(), index, memory, /*is_packed=*/false));
   }
   return views;
-}
-
-// Padding rows take part in the reduction, and their sum lands in the shards' padding.
-void RankBodies::ZeroPadding(int32_t unit, std::byte* gradient) {
-  const UnitLayout& layout = units_[static_cast<size_t>(unit)].layout();
-  const int64_t element_bytes = plan::BytesOf(job_->model.dtype);
-  for (size_t index = 0; index < layout.parameters().size(); ++index) {
-    const ParameterLayout& parameter = layout.parameters()[index];
-    const int64_t begin = layout.UnshardedOffset(index, element_bytes) +
-                          parameter.rows * parameter.row_elements * element_bytes;
-    const int64_t end = layout.UnshardedOffset(index, element_bytes) +
-                        layout.num_ranks() * parameter.shard_elements() * element_bytes;
-    std::memset(gradient + begin, 0, static_cast<size_t>(end - begin));
-  }
 }
 
 void RankBodies::ReportTemporaries(const OpContext& context, int64_t bytes, int64_t start_ns) {
