@@ -26,9 +26,9 @@ namespace {
 
 struct PlanArguments {
   std::string preset = "fsdp2";
-  int units = 3;
-  int ranks = 2;
-  int micro_batches = 1;
+  std::string units = "3";  // as text: the keys say what is allowed
+  std::string ranks = "2";
+  std::string micro_batches = "1";
   std::vector<std::string> settings;
   std::string check;  // file; empty: print a schedule
 };
@@ -54,9 +54,9 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   };
   const std::vector<Option> options = {
       {"--preset", "preset", arguments.preset},
-      {"--units", "model.layers", std::to_string(arguments.units)},
-      {"--ranks", "run.ranks", std::to_string(arguments.ranks)},
-      {"--micro-batches", "train.micro_batches", std::to_string(arguments.micro_batches)},
+      {"--units", "model.layers", arguments.units},
+      {"--ranks", "run.ranks", arguments.ranks},
+      {"--micro-batches", "train.micro_batches", arguments.micro_batches},
       {"unit.root", "unit.root", "true"}};
   for (const Option& option : options) {
     if (config.Set(option.key, option.value).ok()) continue;
@@ -124,13 +124,18 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command =
       app.add_subcommand("plan", "Print the schedule of a small model, or check one");
-  command->add_option("--preset", arguments->preset, "Whose schedule: fsdp2 or fsdp1")
+  command
+      ->add_option("--preset", arguments->preset,
+                   "Whose schedule: that of PyTorch's fsdp2 or fsdp1")
       ->capture_default_str();
   command->add_option("--units", arguments->units, "Blocks besides the root unit")
+      ->type_name("N")
       ->capture_default_str();
   command->add_option("--ranks", arguments->ranks, "Ranks that share the parameters")
+      ->type_name("N")
       ->capture_default_str();
   command->add_option("--micro-batches", arguments->micro_batches, "Micro-batches of a step")
+      ->type_name("N")
       ->capture_default_str();
   command
       ->add_option("--set", arguments->settings,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trace/query/live_trace.h"
+#include "ui/shell/settings.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::app {
@@ -22,6 +23,8 @@ struct ShotArguments {
   std::string size = "1600x900";
   std::string language = "en";
   std::string theme = "dark";
+  std::string panel;
+  float scale = 1;
   int step = -1;
   bool json = false;
 };
@@ -39,12 +42,24 @@ Status ParseSize(const std::string& text, shell::ShotOptions* options) {
   return Status::Ok();
 }
 
+// Empty: `text` is the number of a step.
+std::string StepError(const std::string& text) {
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && text.size() < 10 ? "" : "give the number of a step, from 0";
+}
+
 Status TakeShot(const ShotArguments& arguments) {
   if (arguments.output.empty() && !arguments.json) {
     return Status::Error("say where the picture goes with -o FILE.png, or ask for --json");
   }
   shell::ShotOptions options;
   SHARDSCOPE_RETURN_IF_ERROR(ParseSize(arguments.size, &options));
+  if (!(arguments.scale >= shell::kMinimumScale && arguments.scale <= shell::kMaximumScale)) {
+    return Status::Error(fmt::format("--scale {}: give a number from {} to {}", arguments.scale,
+                                     shell::kMinimumScale, shell::kMaximumScale));
+  }
+  options.scale = arguments.scale;
+  options.panel = arguments.panel;
   options.step = arguments.step;
   if (arguments.language == "zh") options.language = ui::Language::kChinese;
   if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
@@ -76,14 +91,23 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   command->add_option("--size", arguments->size, "Width x height in pixels, default 1600x900")
       ->type_name("WxH");
   command
+      ->add_option("--scale", arguments->scale,
+                   "Size of text and lines, default 1; 2 with twice the --size is as sharp as a "
+                   "high-resolution screen")
+      ->type_name("X");
+  command
+      ->add_option("--panel", arguments->panel,
+                   "The tab in the middle: timeline or log, default timeline")
+      ->check(CLI::IsMember({"timeline", "log"}));
+  command
       ->add_option("--step", arguments->step,
                    "Show steps K-1 to K+1 (default: around the newest change of a knob, else "
                    "the last steps)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Validator(StepError, ""))
       ->type_name("K");
-  command->add_option("--language", arguments->language, "en or zh")
+  command->add_option("--language", arguments->language, "en or zh, default en")
       ->check(CLI::IsMember({"en", "zh"}));
-  command->add_option("--theme", arguments->theme, "dark or light")
+  command->add_option("--theme", arguments->theme, "dark or light, default dark")
       ->check(CLI::IsMember({"dark", "light"}));
   command->add_flag("--json", arguments->json,
                     "Print what was drawn: items, texts, values, boxes in pixels");

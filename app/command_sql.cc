@@ -95,6 +95,7 @@ class Output {
     std::vector<std::string> cells;
     for (int i = 0; i < statement.NumColumns(); ++i) {
       cells.push_back(CellText(statement, i, csv_));
+      if (!csv_) cells.back() = Printable(cells.back(), "\n\t");
       const Statement::Type type = statement.ColumnType(i);
       if (type == Statement::Type::kText) text_column_.insert(i);
     }
@@ -119,9 +120,10 @@ class Output {
 
   void PrintTable() const {
     std::vector<size_t> widths;
-    for (const std::string& name : names_) widths.push_back(name.size());
+    for (const std::string& name : names_) widths.push_back(TerminalWidth(name));
     for (const std::vector<std::string>& row : rows_) {
-      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+      for (size_t i = 0; i < row.size(); ++i)
+        widths[i] = std::max(widths[i], TerminalWidth(row[i]));
     }
     PrintRow(names_, widths);
     for (const std::vector<std::string>& row : rows_) PrintRow(row, widths);
@@ -132,8 +134,8 @@ class Output {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       if (i > 0) line += "  ";
-      line += text_column_.contains(static_cast<int>(i)) ? fmt::format("{:<{}}", row[i], widths[i])
-                                                         : fmt::format("{:>{}}", row[i], widths[i]);
+      const std::string padding(widths[i] - TerminalWidth(row[i]), ' ');
+      line += text_column_.contains(static_cast<int>(i)) ? row[i] + padding : padding + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
     fmt::print("{}\n", line);
@@ -181,9 +183,12 @@ Status RunSql(const SqlArguments& arguments) {
 void AddSqlCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("sql", "Query a run's trace in SQL, live or finished");
   const auto arguments = std::make_shared<SqlArguments>();
-  command->add_option("run", arguments->run, "Run folder or trace file")->required();
+  command->add_option("run", arguments->run, "Run folder or trace file")
+      ->required()
+      ->type_name("RUN");
   command->add_option("query", arguments->query, "One SELECT; docs/trace.md lists tables and views")
-      ->required();
+      ->required()
+      ->type_name("SELECT");
   CLI::Option* json = command->add_flag("--json", arguments->json, "An array of objects");
   command->add_flag("--csv", arguments->csv, "Comma-separated values with a header")
       ->excludes(json);

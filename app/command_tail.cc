@@ -75,7 +75,9 @@ Status RunTail(const TailArguments& arguments) {
 void AddTailCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("tail", "Follow a run until it ends");
   const auto arguments = std::make_shared<TailArguments>();
-  command->add_option("run", arguments->run, "Run folder or trace file")->required();
+  command->add_option("run", arguments->run, "Run folder or trace file; it may still be running")
+      ->required()
+      ->type_name("RUN");
   command->add_flag("--stdio", arguments->stdio,
                     "All rows as lines of JSON, for another machine (through ssh)");
   command->callback([arguments, exit_code] {

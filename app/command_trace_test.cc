@@ -57,6 +57,16 @@ TEST(SqlCommand, AnswersLiveAndFinished) {
   EXPECT_EQ(RunProgram(query).exit_code, 0);
 }
 
+TEST(SqlCommand, ChineseAlignsAndNothingSteersTheTerminal) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  ASSERT_TRUE(recorder->Finish().ok());
+  const std::string query =
+      "sql " + folder.path() +
+      " \"SELECT '\u524d\u5411' AS a, 1 AS b UNION SELECT char(27) || 'x', 2\"";
+  EXPECT_EQ(RunProgram(query).output, "a     b\n x    2\n\u524d\u5411  1\n");
+}
+
 TEST(SqlCommand, NeverWritesAndSaysWhatIsWrong) {
   TestFolder folder;
   auto recorder = query::OpenRecorder(folder.path());

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "app/command_line.h"
 #ifdef SHARDSCOPE_UI
 #include "app/command_open.h"
 #include "app/command_shot.h"
@@ -11,9 +12,11 @@
 #include "app/command_sql.h"
 #include "app/command_tail.h"
 #include "app/record/command_record.h"
+#include "trace/base/version.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Shows how sharded training overlaps communication with computation", "shardscope");
+  app.set_version_flag("--version", std::string("shardscope ") + shardscope::kVersion);
   int exit_code = 0;
 #ifdef SHARDSCOPE_UI
   app.require_subcommand(0, 1);  // none: the window
@@ -23,17 +26,18 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 #endif
   shardscope::app::AddPlanCommand(app, &exit_code);
-  shardscope::app::AddRecordCommand(app, &exit_code);
+  const shardscope::app::RecordedWords recorded = shardscope::app::SplitRecordedCommand(argc, argv);
+  shardscope::app::AddRecordCommand(app, recorded.command, &exit_code);
   shardscope::app::AddReportCommand(app, &exit_code);
   shardscope::app::AddSqlCommand(app, &exit_code);
   shardscope::app::AddTailCommand(app, &exit_code);
   try {
-    app.parse(argc, argv);
+    app.parse(recorded.argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "shardscope: %s (see --help)\n", error.what());
-    return 1;
+    std::fprintf(stderr, "%s\n", shardscope::app::ParseErrorText(app, error).c_str());
+    return shardscope::app::ParseErrorCode(app);
   }
 #ifdef SHARDSCOPE_UI
   if (app.get_subcommands().empty()) return shardscope::app::OpenWindow("");

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -312,9 +313,22 @@ class PackTest(unittest.TestCase):
         self.assertIn("damaged", done.stderr)
         (self.packed / "programs" / "model.py").unlink()
         self.assertIn("missing", self.run_script(self.packed / "gpu-check").stderr)
+        for damaged in ("{", "{}", "[]"):
+            (self.packed / "manifest.json").write_text(damaged)
+            done = self.run_script(self.packed / "gpu-check")
+            self.assertEqual(done.returncode, cli.CANNOT_RUN)
+            line, = done.stderr.splitlines()
+            self.assertIn("manifest.json is damaged", line)
         again = self.run_script(SCRIPT, "--pack", self.packed, "--build", BIN.parent)
         self.assertEqual(again.returncode, cli.CANNOT_RUN)
         self.assertIn("not empty", again.stderr)
+
+    def test_a_place_that_cannot_be_packed_into(self):
+        self.packed.write_text("a file")
+        done = self.run_script(SCRIPT, "--pack", self.packed, "--build", BIN.parent, "--without-cuda")
+        self.assertEqual(done.returncode, cli.CANNOT_RUN)
+        line, = done.stderr.splitlines()
+        self.assertIn(str(self.packed), line)
 
     @unittest.skipIf(machine.no_gpu_reason() is None, "this machine has a GPU")
     def test_without_a_gpu_it_says_so_in_one_line(self):
@@ -402,6 +416,21 @@ class LabTest(unittest.TestCase):
             self.lab.run_program(["sh", "-c", "echo why >&2; exit 3"])
         with self.assertRaisesRegex(lab.Failure, "took longer"):
             self.lab.run_program(["sleep", "60"], limit_s=1.1)
+        started = self.folder / "started"
+        with self.assertRaisesRegex(lab.Failure, "took longer"):
+            self.lab.run_program(["sh", "-c", f"sleep 60 & echo $! > {started}; wait"], limit_s=1.1)
+        state = pathlib.Path(f"/proc/{started.read_text().strip()}/stat")
+
+        def is_over():  # ended, or ended and not yet collected
+            try:
+                return state.read_text().rpartition(")")[2].split()[0] == "Z"
+            except OSError:
+                return True
+
+        give_up = time.monotonic() + 20
+        while not is_over() and time.monotonic() < give_up:
+            time.sleep(0.01)
+        self.assertTrue(is_over())
         self.lab.deadline = 0
         with self.assertRaisesRegex(lab.Failure, "no time"):
             self.lab.run_program(["true"])

@@ -87,6 +87,54 @@ class ProgramsPassThrough(RecordTest):
                 self.assertIn(" ".join(command), text)
                 self.assertIn("no process used NVTX", text)
 
+    def test_arguments_are_passed_on_as_they_are(self):
+        odd = ["[1,2]", "[]", "", "--", "-h", "-o", "report", "{}", "a b"]
+        script = "import json, sys; print(json.dumps(sys.argv[1:]))"
+        _, done = self.record(sys.executable, "-c", script, *odd, check=0)
+        self.assertEqual(json.loads(done.stdout), odd)
+
+    def test_nothing_to_record(self):
+        done = subprocess.run([APP, "record", "-o", self.root / "run"], capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("shardscope record -- COMMAND", done.stderr)
+
+    def test_the_exit_code_is_the_programs_where_nothing_can_be_said(self):
+        for redirection in ("2>/dev/full", "2>&-", "2>&1 | true"):
+            with self.subTest(redirection):
+                run = self.root / redirection.replace("/", "_")
+                command = f"set -o pipefail; '{APP}' record -o '{run}' -- sh -c 'sleep 0.1; exit 3' {redirection}"
+                self.assertEqual(subprocess.run(["bash", "-c", command], timeout=TIMEOUT_S).returncode, 3)
+
+    def test_a_script_without_a_first_line(self):
+        script = self.root / "my script"
+        script.write_text("echo \"$0\" \"$1\"\n")
+        script.chmod(0o755)
+        _, done = self.record(script, "a b", check=0)
+        self.assertEqual(done.stdout, f"{script} a b\n")
+
+    def test_a_terminal_that_is_gone_ends_the_program(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(APP, [str(APP), "record", "-o", str(self.root / "run"), "--", "sh", "-c", "echo ready; exec sleep 60"])
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(terminal, 1000)
+        os.close(terminal)
+        ended, status = 0, 0
+
+        def has_ended():
+            nonlocal ended, status
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            return ended == pid
+
+        try:
+            self.wait_for(has_ended, "the launcher to end")
+        finally:
+            if ended != pid:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), -signal.SIGHUP)
+
     def test_a_program_that_is_not_there(self):
         run, done = self.record("nonexistent", "-x", check=127)
         self.assertEqual(done.stderr, "shardscope record: there is no program 'nonexistent': nothing was run\n")
@@ -154,7 +202,8 @@ class ProgramsPassThrough(RecordTest):
                 folder = self.root / version
                 (folder / "torch").mkdir(parents=True)
                 (folder / "torch" / "__init__.py").write_text(f"__version__ = '{version}'\n")
-                run, done = self.record(sys.executable, "-c", "import torch, torch; print(torch.__version__)", check=0,
+                run, done = self.record(sys.executable, "-c", "from importlib.util import find_spec; find_spec('torch'); "
+                                        "import torch, torch; print(torch.__version__)", check=0,
                                         environment={"PYTHONPATH": str(folder)}, name=f"run-{version}")
                 self.assertEqual(done.stdout, version + "\n")
                 reason, = [row["reason"] for row in self.recorded(run)["sources"] if row["source"] == "torch"]

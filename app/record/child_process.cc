@@ -53,6 +53,13 @@ Status ChildProcess::Start(const std::vector<std::string>& command,
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   start_error_ = posix_spawnp(&pid_, arguments.front().c_str(), nullptr, &attributes,
                               Pointers(arguments).data(), Pointers(environment).data());
+  if (start_error_ == ENOEXEC) {
+    // A script without a first line that names its interpreter: shells, env and nohup have sh run
+    // it.
+    arguments.insert(arguments.begin(), "sh");
+    start_error_ = posix_spawn(&pid_, "/bin/sh", nullptr, &attributes, Pointers(arguments).data(),
+                               Pointers(environment).data());
+  }
   posix_spawnattr_destroy(&attributes);
   if (start_error_ == 0) return Status::Ok();
   return Status::Error(
@@ -79,8 +86,10 @@ int ChildProcess::Wait() {
 
 void ChildProcess::PassOn(const siginfo_t& signal) {
   // What the terminal sends (Ctrl-C, Ctrl-Z, a new size) it sends to the whole foreground group:
-  // the child has it already.
-  if (signal.si_code == SI_KERNEL) return;
+  // the child has it already. Only that it is gone it tells the leader of the session alone, which
+  // we are under `ssh -t HOST shardscope record`.
+  const bool is_hangup = signal.si_signo == SIGHUP && getsid(0) == getpid();
+  if (signal.si_code == SI_KERNEL && !is_hangup) return;
   kill(pid_, signal.si_signo);
 }
 

@@ -117,11 +117,14 @@ bool HasDriver() {
   return driver != nullptr;
 }
 
-// What no process said anything about was not used.
-void AddUnusedSources(const RecordedRun& run, LauncherTrace* trace) {
+// What no process said anything about was not used; what the user has set himself (`taken`) is
+// said.
+void AddUnusedSources(const RecordedRun& run, const std::vector<schema::CapabilityRow>& taken,
+                      LauncherTrace* trace) {
   const auto add = [&](const char* source, const char* reason) {
-    const bool known = std::any_of(run.sources.begin(), run.sources.end(),
-                                   [&](const auto& row) { return row.source == source; });
+    const auto is_source = [&](const auto& row) { return row.source == source; };
+    const bool known = std::any_of(run.sources.begin(), run.sources.end(), is_source) ||
+                       std::any_of(taken.begin(), taken.end(), is_source);
     if (!known) trace->Capability({0, source, "off", reason, 0});
   };
   add("nvtx", "no process used NVTX");
@@ -135,18 +138,37 @@ int64_t NumPrograms(const RecordedRun& run) {
                        [](const RecordedProcess& process) { return !process.launcher; });
 }
 
-// Where the trace is, in one line; on stderr, which the program's output does not pass through.
+// A line on stderr, which the program's output does not pass through. Where nothing can be written
+// (closed, full, nobody reads) the exit code must be the program's all the same.
+void Say(const std::string& text) {
+  std::fputs(fmt::format("shardscope record: {}\n", text).c_str(), stderr);
+}
+
+// As a word of a shell.
+std::string Quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char character : text) {
+    if (character == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += character;
+    }
+  }
+  return quoted + "'";
+}
+
+// Where the trace is.
 void SayWhere(const std::string& folder, const RecordedRun& run, const Status& finished) {
-  if (!finished.ok()) fmt::print(stderr, "shardscope record: {}\n", finished.message());
+  if (!finished.ok()) Say(finished.message());
   std::error_code error;
   const std::string relative = fs::proximate(folder, error).string();
   const std::string& shown = error || relative.starts_with("..") ? folder : relative;
   const int64_t programs = NumPrograms(run);
-  fmt::print(stderr, "shardscope record: {} in {}; see it with: shardscope report '{}'\n",
-             programs == 0
-                 ? std::string("no process used CUDA, NVTX or NCCL; its start and end are")
-                 : fmt::format("{} process{}", programs, programs == 1 ? "" : "es"),
-             shown, shown);
+  Say(fmt::format("{} in {}; see it with: shardscope report {}",
+                  programs == 0
+                      ? std::string("no process used CUDA, NVTX or NCCL; its start and end are")
+                      : fmt::format("{} process{}", programs, programs == 1 ? "" : "es"),
+                  shown, Quoted(shown)));
 }
 
 Result<int64_t> DeadlineNs(const std::string& duration) {
@@ -199,15 +221,29 @@ Status Record(const RecordArguments& arguments, int* exit_code) {
                           FormatDuration(MonotonicNs() - start_ns), EndText(status)));
   const Result<RecordedRun> run = ReadRecordedRun(folder.value());
   const RecordedRun recorded = run.ok() ? run.value() : RecordedRun();
-  AddUnusedSources(recorded, &*trace);
+  AddUnusedSources(recorded, launch.taken, &*trace);
   SayWhere(folder.value(), recorded, trace->Finish());
   EndLike(status);
 }
 
 }  // namespace
 
-void AddRecordCommand(CLI::App& app, int* exit_code) {
+RecordedWords SplitRecordedCommand(int argc, const char* const* argv) {
+  const std::vector<std::string> words(argv, argv + argc);
+  if (argc < 2 || words[1] != "record") return {argc, {}};
+  int end = 2;
+  while (end < argc && words[end] != "--" && words[end].size() > 1 && words[end][0] == '-') {
+    const bool takes_next =
+        words[end] == "-o" || words[end] == "--output" || words[end] == "--duration";
+    end = std::min(argc, end + (takes_next ? 2 : 1));
+  }
+  const bool is_marked = end < argc && words[end] == "--";
+  return {end, {words.begin() + end + (is_marked ? 1 : 0), words.end()}};
+}
+
+void AddRecordCommand(CLI::App& app, std::vector<std::string> recorded, int* exit_code) {
   auto arguments = std::make_shared<RecordArguments>();
+  arguments->command = std::move(recorded);
   CLI::App* command = app.add_subcommand(
       "record", "Run a program and record its CUDA, NVTX and NCCL work: record -- COMMAND...");
   command
@@ -218,12 +254,15 @@ void AddRecordCommand(CLI::App& app, int* exit_code) {
       ->add_option("--duration", arguments->duration,
                    "Stop recording after this time (30s); the program goes on")
       ->type_name("TIME");
-  command->add_option("command", arguments->command, "The program and its arguments, after --")
-      ->required()
-      ->type_name("COMMAND");
+  command->footer(
+      "COMMAND...  the program and its arguments, passed on as they are; best after --");
   command->callback([arguments, exit_code] {
+    if (arguments->command.empty()) {
+      throw CLI::ParseError("there is no program to record: shardscope record -- COMMAND...",
+                            kRecordFailed);
+    }
     const Status status = Record(*arguments, exit_code);
-    if (!status.ok()) fmt::print(stderr, "shardscope record: {}\n", status.message());
+    if (!status.ok()) Say(status.message());
   });
 }
 

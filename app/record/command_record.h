@@ -2,6 +2,9 @@
 // changed.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }
@@ -14,6 +17,13 @@ inline constexpr int kRecordFailed = 125;
 inline constexpr int kCannotStart = 126;
 inline constexpr int kNotFound = 127;
 
-void AddRecordCommand(CLI::App& app, int* exit_code);
+// COMMAND is the program's, unread: a parser of options would take '[1,2]' apart and drop ''.
+struct RecordedWords {
+  int argc;                          // the words before it, which are ours to parse
+  std::vector<std::string> command;  // empty: none, or not `record`
+};
+RecordedWords SplitRecordedCommand(int argc, const char* const* argv);
+
+void AddRecordCommand(CLI::App& app, std::vector<std::string> recorded, int* exit_code);
 
 }  // namespace shardscope::app

@@ -76,16 +76,8 @@ Status ReadSources(Database& database, std::map<SourceKey, int64_t>* sources) {
 }
 
 // Text of a foreign program on one line of a terminal.
-std::string OneLine(std::string text) {
-  for (char& byte : text) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code < 0x20 || code == 0x7F) byte = ' ';
-  }
-  return text;
-}
-
-std::string Shortened(const std::string& text, size_t bytes) {
-  return OneLine(text.size() <= bytes ? text : text.substr(0, bytes - 3) + "...");
+std::string Line(const std::string& text, size_t columns) {
+  return Shortened(Printable(text), columns);
 }
 
 std::string ProcessesText(const RecordedRun& run) {
@@ -93,9 +85,9 @@ std::string ProcessesText(const RecordedRun& run) {
                                  "host", "rank", "spans", "state", "command");
   for (const RecordedProcess& process : run.processes) {
     text += fmt::format(
-        "  {:<10} {:<16} {:>5} {:>9}  {:<9} {}\n", process.pid, Shortened(process.host, 16),
+        "  {:<10} {:<16} {:>5} {:>9}  {:<9} {}\n", process.pid, Line(process.host, 16),
         process.launcher ? "-" : std::to_string(process.rank), process.num_spans, process.state,
-        (process.launcher ? "shardscope record -- " : "") + Shortened(process.command, 80));
+        (process.launcher ? "shardscope record -- " : "") + Line(process.command, 80));
   }
   return text;
 }
@@ -106,7 +98,7 @@ std::string SourcesText(const RecordedRun& run) {
     text += fmt::format("  {:<8} {:<8} {}\n", source.source, source.status,
                         source.reason.empty() ? fmt::format("in {} process{}", source.processes,
                                                             source.processes == 1 ? "" : "es")
-                                              : OneLine(source.reason));
+                                              : Printable(source.reason));
   }
   return text;
 }
@@ -125,7 +117,7 @@ std::string SpansText(const RecordedRun& run, size_t num_spans) {
     text += fmt::format("  {:<14} {:>9} {:>9} {:>9} {:>9}  {}\n", group.category, group.count,
                         FormatDuration(group.total_ns),
                         FormatDuration(group.total_ns / std::max<int64_t>(1, group.count)),
-                        FormatDuration(group.longest_ns), Shortened(group.name, 80));
+                        FormatDuration(group.longest_ns), Line(group.name, 80));
   }
   return text;
 }
@@ -178,7 +170,7 @@ std::string PrintRecordedText(const RecordedRun& run, const analysis::Report& re
   text += ProcessesText(run) + SourcesText(run) + SpansText(run, num_spans);
   if (!report.markers.empty()) text += "\nNotes\n";
   for (const query::Marker& marker : report.markers)
-    text += "  " + Shortened(marker.new_value, 160) + "\n";
+    text += "  " + Line(marker.new_value, 160) + "\n";
   int64_t dropped = 0;
   for (const auto& [source, count] : report.dropped) dropped += count;
   text +=

@@ -14,11 +14,10 @@
 #include "trace/base/host.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/base/version.h"
 
 namespace shardscope::runtime {
 namespace {
-
-constexpr const char* kToolVersion = "0.1.0";
 
 std::string ModelText(const Job& job) {
   int64_t elements = 0;
@@ -195,7 +194,7 @@ Status LiveTrainer::OpenRecorder() {
   options.run_folder = folder_->path();
   options.meta = {{"run_id", run_id_},
                   {"name", folder_->name()},
-                  {"tool_version", kToolVersion},
+                  {"tool_version", kVersion},
                   {"host", HostName()},
                   {"model", ModelText(job)},
                   {"num_ranks", std::to_string(ranks_->size())},

@@ -35,21 +35,36 @@ def _attach(torch):
 
 
 class _AfterTorch:
-    """A finder that finds nothing itself: the first import of torch gets one step more at its end."""
+    """A finder that finds nothing itself: the import of torch gets one step more at its end.
+
+    It stays until torch has been executed: many programs ask for its spec first, only to see whether it is there.
+    """
+
+    def __init__(self):
+        self._asking = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != "torch" or self._asking:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking = False
+        execute = getattr(getattr(spec, "loader", None), "exec_module", None)
+        if execute is None:
+            return spec
 
-            def exec_module(module):
-                execute(module)
+        def exec_module(module):
+            execute(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
                 _attach(module)
 
+        try:
             spec.loader.exec_module = exec_module
+        except AttributeError:
+            pass  # a loader that cannot be changed: the program goes on without its ranges
         return spec
 
 

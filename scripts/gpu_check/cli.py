@@ -102,6 +102,6 @@ def main(arguments, script, no_gpu_reason=machine.no_gpu_reason):
         places = (Places(folder / "bin", [folder / "programs"], folder / "lib") if is_packed else
                   Places(build / "bin", [folder / "gpu_check" / "programs", root / "tests" / "parity"]))
         return check_machine(options, places, commit)
-    except (machine.MachineError, pack.PackError) as error:
+    except (machine.MachineError, pack.PackError, OSError) as error:
         print(f"gpu-check: {error}", file=sys.stderr)
         return CANNOT_RUN

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import time
 
@@ -65,15 +66,20 @@ class Lab:
         limit_s = min(limit_s, self.left_s())
         if limit_s <= 1:
             raise Failure("no time was left for it")
-        try:
-            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=limit_s,
-                                  env=environment or self.environment())
-        except subprocess.TimeoutExpired:
-            raise Failure(f"{pathlib.Path(str(command[0])).name} took longer than {limit_s:.0f} s") from None
-        if done.returncode != 0:
-            said = (done.stderr.strip() or done.stdout.strip())[-500:]
-            raise Failure(f"{pathlib.Path(str(command[0])).name} ended with {done.returncode}: {said}")
-        return done.stdout
+        name = pathlib.Path(str(command[0])).name
+        # A group of its own: what it started in turn must not keep the GPU when it is ended.
+        with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=environment or self.environment(), start_new_session=True) as process:
+            try:
+                out, errors = process.communicate(timeout=limit_s)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise Failure(f"{name} took longer than {limit_s:.0f} s") from None
+                raise
+        if process.returncode != 0:
+            raise Failure(f"{name} ended with {process.returncode}: {(errors.strip() or out.strip())[-500:]}")
+        return out
 
     def once(self, name, make):
         """What several checks need is made once; an error is the error of each."""

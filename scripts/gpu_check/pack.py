@@ -85,7 +85,11 @@ def make(folder, binaries, root, may_lack_cuda=False):
 
 def verify(folder):
     """The manifest of a packed folder; PackError if a file is missing or damaged on the way."""
-    manifest = json.loads((folder / "manifest.json").read_text())
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["commit"], manifest["files"].items()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise PackError(f"{folder / 'manifest.json'} is damaged: pack again and copy the whole folder") from None
     for name, wanted in manifest["files"].items():
         path = folder / name
         if not path.exists() or digest(path) != wanted:

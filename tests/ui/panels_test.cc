@@ -46,6 +46,17 @@ TEST_F(PanelsTest, WithoutARunEveryPanelSaysWhatToDo) {
   EXPECT_NE(harness_.log().Find("run_control", "notice"), nullptr);
 }
 
+TEST_F(PanelsTest, WhatCannotBeOpenedIsSaidWhereverItCameFrom) {
+  OpenLesson();
+  ASSERT_EQ(harness_.log().Find("runs", "error"), nullptr);
+  harness_.shell().Post(ui::OpenRun{"/no/such/run"});  // as a drop on the window does
+  harness_.Frames(4);
+  const ui::DrawnItem* error = harness_.log().Find("runs", "error");
+  ASSERT_NE(error, nullptr);
+  EXPECT_THAT(error->text, testing::HasSubstr("/no/such/run does not exist"));
+  EXPECT_NE(harness_.context().snapshot, nullptr);  // what was open stays
+}
+
 TEST_F(PanelsTest, WheelZoomsAtTheCursorAndBackspaceUndoes) {
   OpenLesson();
   const auto op = WideOp(0);

@@ -119,7 +119,21 @@ TEST(Shot, SmallAndLargeWindowsDraw) {
     const auto shot = TakeShot(Lesson(), {.width = width, .height = height});
     ASSERT_TRUE(shot.ok()) << shot.message();
     Keep(*shot, "size-" + std::to_string(width));
+    for (const ui::DrawnItem& item : shot->log.items()) {
+      if (item.panel != "top_bar") continue;
+      EXPECT_LT(item.box.x1, width - 120) << item.id;  // the buttons
+    }
   }
+}
+
+TEST(Shot, ScaleEnlargesTextAndLines) {
+  const auto height = [](float scale) {
+    const auto shot = TakeShot(Lesson(), {.width = 3200, .height = 1800, .scale = scale});
+    EXPECT_TRUE(shot.ok()) << shot.message();
+    const ui::Box box = shot->log.Find("top_bar", "step_ns_p50")->box;
+    return box.y1 - box.y0;
+  };
+  EXPECT_NEAR(height(2) / height(1), 2, 0.1);
 }
 
 TEST(Shot, OtherTabsDrawInBothLanguages) {

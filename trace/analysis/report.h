@@ -35,6 +35,7 @@ struct Report {
   std::vector<query::Clock> clocks;  // of a run of several files, the common one first; else none
   std::map<std::string, int64_t> dropped;  // source -> records
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
+  std::vector<query::Capability> sources;  // what each could do and why not more, once each
   int64_t predicted_peak_bytes = 0;        // of the schedule in force; 0 if unknown
 };
 

@@ -161,6 +161,10 @@ Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
   return list;
 }
 
+Json SourceJson(const query::Capability& source) {
+  return {{"source", source.source}, {"status", source.status}, {"reason", source.reason}};
+}
+
 }  // namespace
 
 std::string PrintReportJson(const Report& report) {
@@ -183,6 +187,7 @@ std::string PrintReportJson(const Report& report) {
   json["errors"] = ListJson(report.errors, &MarkerJson);
   json["unfinished"] = report.unfinished;
   json["clocks"] = ListJson(report.clocks, &ClockJson);
+  json["sources"] = ListJson(report.sources, &SourceJson);
   json["dropped"] = Json::object();
   for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
   json["losses"] = report.losses;

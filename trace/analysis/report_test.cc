@@ -121,6 +121,20 @@ TEST(ReportText, LastTenStepsUnlessAllAreAsked) {
   EXPECT_THAT(PrintReportText(report, 0), HasSubstr("\n    19     0 "));
 }
 
+TEST(ReportText, SaysWhatEachSourceCouldDo) {
+  TestSnapshot test(1);
+  test.snapshot().capabilities = {{"engine", "on", "", 0},
+                                  {"memory", "on", "", 0},
+                                  {"cupti", "off", "another tool holds it", 0},
+                                  {"engine", "on", "", 0},
+                                  {"engine", "partial", "the ring was full", 7}};
+  test.Step(0, 0, 0, 1000);
+  const Report report = MakeReport(*test.Build());
+  EXPECT_THAT(PrintReportText(report), HasSubstr("Sources of this trace\n  engine, memory on\n"
+                                                 "  cupti off: another tool holds it\n"));
+  EXPECT_EQ(report.sources.size(), 3u);  // one of each; what was lost is told with its count
+}
+
 TEST(ReportText, SaysWhatIsEmulatedAndWhatIsLost) {
   TestSnapshot test(1);
   test.snapshot().truth = query::Truth::kEmulated;

@@ -248,6 +248,23 @@ std::string ClocksText(const Report& report) {
   return "\nClocks, and within what the ends of one collective agree (residual)\n" + table.Print();
 }
 
+// Last, but always there: what is not in a trace cannot be missed by looking at it.
+std::string SourcesText(const Report& report) {
+  if (report.sources.empty()) return "";
+  std::vector<std::string> on;
+  std::string others;
+  for (const query::Capability& source : report.sources) {
+    if (source.status == "on" && source.reason.empty()) {
+      on.push_back(source.source);
+      continue;
+    }
+    const std::string why = source.reason.empty() ? "" : ": " + Printable(source.reason);
+    others += fmt::format("  {} {}{}\n", source.source, source.status, why);
+  }
+  return fmt::format("\nSources of this trace\n{}{}",
+                     on.empty() ? "" : fmt::format("  {} on\n", Join(on, ", ")), others);
+}
+
 std::string DroppedText(const Report& report) {
   int64_t total = 0;
   std::vector<std::string> parts;
@@ -269,7 +286,8 @@ std::string DroppedText(const Report& report) {
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
          StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
-         MemoryText(report) + MarkersText(report) + ClocksText(report) + DroppedText(report);
+         MemoryText(report) + MarkersText(report) + ClocksText(report) + SourcesText(report) +
+         DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

@@ -50,6 +50,27 @@ TEST(Utf8, PlainTextOnly) {
     EXPECT_FALSE(IsPlainUtf8(text)) << text;
 }
 
+TEST(Terminal, ChineseTakesTwoColumns) {
+  EXPECT_EQ(TerminalWidth(""), 0u);
+  EXPECT_EQ(TerminalWidth("all-gather"), 10u);
+  EXPECT_EQ(TerminalWidth("\u524d\u5411 1"), 6u);
+  EXPECT_EQ(TerminalWidth("\u00b5s \u2192"), 4u);
+}
+
+TEST(Terminal, WhatWouldSteerItIsNotPrinted) {
+  EXPECT_EQ(Printable("a\x1b[31mb\nc\xff"), "a [31mb c?");
+  EXPECT_EQ(Printable("a\x1b\nb\tc", "\n\t"), "a \nb\tc");
+  EXPECT_EQ(Printable("\u524d\u5411"), "\u524d\u5411");
+}
+
+TEST(Terminal, ShorteningCutsNoCharacter) {
+  EXPECT_EQ(Shortened("abcdefgh", 8), "abcdefgh");
+  EXPECT_EQ(Shortened("abcdefghi", 8), "abcde...");
+  // Four characters are eight columns: one fits before the dots, and half of the next does not.
+  EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 8), "\u524d\u5411\u8ba1\u7b97");
+  EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 6), "\u524d...");
+}
+
 TEST(Utf8, CodePointsAreTakenOneByOne) {
   std::string_view text = "a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x99\x82\xc3";
   for (const char32_t point : {U'a', U'\u00e9', U'\u4e2d', U'\U0001F642'}) {

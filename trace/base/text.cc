@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 
 namespace shardscope {
 namespace {
@@ -28,6 +30,27 @@ size_t SequenceLength(unsigned char lead) {
   if (lead >= 0xe0 && lead < 0xf0) return 3;
   if (lead >= 0xf0 && lead < 0xf5) return 4;
   return 0;
+}
+
+// East Asian Wide and Fullwidth (Unicode annex 11) as ranges that include unassigned neighbours.
+bool IsWide(char32_t point) {
+  constexpr std::pair<char32_t, char32_t> kWide[] = {
+      {0x1100, 0x115f}, {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xa960, 0xa97c},
+      {0xac00, 0xd7a3}, {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff01, 0xff60},
+      {0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
+  return std::any_of(std::begin(kWide), std::end(kWide), [point](const auto& range) {
+    return point >= range.first && point <= range.second;
+  });
+}
+
+bool IsControl(char32_t point) { return point < 0x20 || (point >= 0x7f && point < 0xa0); }
+
+// Removes the first character of `text`, or the first byte if none stands there, and returns its
+// columns.
+size_t TakeColumns(std::string_view* text) {
+  const std::optional<char32_t> point = TakeCodePoint(text);
+  if (!point) text->remove_prefix(1);
+  return point && IsWide(*point) ? 2 : 1;
 }
 
 }  // namespace
@@ -82,10 +105,46 @@ std::optional<char32_t> TakeCodePoint(std::string_view* text) {
 bool IsPlainUtf8(std::string_view text) {
   while (!text.empty()) {
     const std::optional<char32_t> point = TakeCodePoint(&text);
-    const bool is_control = point && (*point < 0x20 || (*point >= 0x7f && *point < 0xa0));
-    if (!point || is_control) return false;
+    if (!point || IsControl(*point)) return false;
   }
   return true;
+}
+
+size_t TerminalWidth(std::string_view text) {
+  size_t columns = 0;
+  while (!text.empty()) columns += TakeColumns(&text);
+  return columns;
+}
+
+std::string Printable(std::string_view text, std::string_view kept) {
+  std::string printable;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const std::optional<char32_t> point = TakeCodePoint(&text);
+    if (!point) {
+      printable += '?';
+      text.remove_prefix(1);
+    } else if (IsControl(*point) && kept.find(before.front()) == std::string_view::npos) {
+      printable += ' ';
+    } else {
+      printable += before.substr(0, before.size() - text.size());
+    }
+  }
+  return printable;
+}
+
+std::string Shortened(std::string_view text, size_t columns) {
+  constexpr std::string_view kMore = "...";
+  if (TerminalWidth(text) <= columns) return std::string(text);
+  std::string_view rest = text;
+  size_t kept = 0;
+  size_t width = kMore.size();
+  while (!rest.empty()) {
+    width += TakeColumns(&rest);
+    if (width > columns) break;
+    kept = text.size() - rest.size();
+  }
+  return std::string(text.substr(0, kept)) += kMore;
 }
 
 std::optional<std::string> NearestName(std::string_view word,

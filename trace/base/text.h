@@ -19,6 +19,16 @@ std::optional<char32_t> TakeCodePoint(std::string_view* text);
 // Valid UTF-8 without control characters: the one check on names, paths and messages from outside.
 bool IsPlainUtf8(std::string_view text);
 
+// Columns that `text` takes in a terminal: two for each Chinese, Japanese or Korean character.
+size_t TerminalWidth(std::string_view text);
+
+// Text of unknown origin for a terminal: control characters become spaces, but those in `kept`
+// stay; bytes that are no UTF-8 become '?'.
+std::string Printable(std::string_view text, std::string_view kept = {});
+
+// `text` in at most `columns` columns; what was too long ends in "...", and no character is cut.
+std::string Shortened(std::string_view text, size_t columns);
+
 // The candidate with the smallest edit distance to `word`, if that distance is at most a third of
 // its length (at least 2); for "did you mean".
 std::optional<std::string> NearestName(std::string_view word,

@@ -21,8 +21,8 @@ struct Dispatcher {
 
   void operator()(const ui::OpenRun& command) const {
     shell.context_.error.clear();
-    const Status ignored = shell.Open(command.path);  // shown through Context::error
-    (void)ignored;
+    // What is wrong is said there, wherever the path came from (a drop, for one).
+    if (!shell.Open(command.path).ok()) shell.focus_ = "runs";
   }
   void operator()(const ui::CloseRun&) const { CloseSession(&shell); }
   void operator()(const ui::StartRun& command) const {

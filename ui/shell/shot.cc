@@ -50,6 +50,7 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   ShellOptions shell_options;
   shell_options.settings.language = options.language;
   shell_options.settings.theme = options.theme;
+  shell_options.settings.scale = options.scale;
   shell_options.headless = true;
   shell_options.log_drawing = true;
   Shell shell(std::move(shell_options), gui.fonts().fonts);

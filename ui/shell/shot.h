@@ -18,6 +18,7 @@ struct ShotOptions {
   int32_t step = -1;  // -1: around the newest change, else the last steps
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
+  float scale = 1;    // of text, lines and columns, as the window's Larger and Smaller
   std::string panel;  // brought to the front of its tabs; empty: the timeline
 };
 

@@ -33,6 +33,7 @@ struct Line {
   ImVec2 origin;
   float height;
   float x;
+  float room_end;  // where the buttons begin: what does not fit before them is left out
 
   ImVec2 At(float text_height) const { return {x, origin.y + (height - text_height) / 2}; }
   void Skip(float pixels) { x += look.Px(pixels); }
@@ -95,16 +96,21 @@ struct Number {
   Text tip = Text::kNoRunTitle;  // kNoRunTitle: none
 };
 
-// Returns the value's box. The label's own width is constant in a language, so values never move.
-ui::Box DrawNumber(Line* line, const Number& number) {
+// Returns the value's box; none where there is no room. The label's own width is constant in a
+// language, so values never move.
+std::optional<ui::Box> DrawNumber(Line* line, const Number& number) {
   const widgets::Look& look = line->look;
   const char* label = Tr(line->context.language, number.label);
   const float label_width =
       widgets::TextSize(look, widgets::FaintOf(look), label).x / look.scale + kLabelGap;
+  const float width = label_width + number.value_width;
+  if (line->x + look.Px(width) > line->room_end) {
+    line->x = line->room_end;  // nor anything after it
+    return std::nullopt;
+  }
   const ImVec2 at = line->At(look.Px(ui::kKeyNumberSize) * 1.17f);
   const ui::Box box =
       widgets::DrawNumberSlot(look, at, {label, number.value, label_width, number.color});
-  const float width = label_width + number.value_width;
   if (number.tip != Text::kNoRunTitle) {
     ImGui::SetCursorScreenPos({at.x, line->origin.y});
     ImGui::PushID(static_cast<int>(number.label));
@@ -133,12 +139,14 @@ void DrawNumbers(Line* line) {
   const analysis::Summary& summary = context.report->summary;
   const ui::StateColors& colors = line->look.theme.state;
   const auto real = [line](const char* id, const std::string& text, double value, const char* unit,
-                           const ui::Box& box) { line->log->Real(id, text, value, unit, box); };
+                           const std::optional<ui::Box>& box) {
+    if (box) line->log->Real(id, text, value, unit, *box);
+  };
 
   const int64_t step = NewestStep(context);
   const std::string step_text = step >= 0 ? std::to_string(step) : "–";
-  ui::Box box = DrawNumber(line, {Text::kStep, 36, step_text});
-  line->log->Int("step", step_text, step, "step", box);
+  std::optional<ui::Box> box = DrawNumber(line, {Text::kStep, 36, step_text});
+  if (box) line->log->Int("step", step_text, step, "step", *box);
 
   const std::string ms = ui::FormatMs(summary.step_ns.p50);
   box = DrawNumber(line, {Text::kMsP50, 34, ms, std::nullopt, Text::kTipStepMs});
@@ -161,7 +169,7 @@ void DrawNumbers(Line* line) {
   const int64_t peak = PeakBytes(*context.report);
   const std::string bytes = FormatBytes(peak);
   box = DrawNumber(line, {Text::kPeak, 64, bytes, std::nullopt, Text::kTipPeak});
-  line->log->Int("peak_bytes", bytes, peak, "B", box);
+  if (box) line->log->Int("peak_bytes", bytes, peak, "B", *box);
 }
 
 std::string ContentionText(const ui::Context& context) {
@@ -179,13 +187,13 @@ std::string ContentionText(const ui::Context& context) {
 }
 
 // What the numbers are built on: an emulated link, projected times, ranks that share cores.
-void DrawTruth(Line* line, float room_end) {
+void DrawTruth(Line* line) {
   const ui::Context& context = line->context;
   if (!context.snapshot) return;
-  const auto chip = [line, room_end](const char* id, const std::string& text,
-                                     const widgets::ChipStyle& style) {
+  const auto chip = [line](const char* id, const std::string& text,
+                           const widgets::ChipStyle& style) {
     const float width = widgets::ChipWidth(line->look, text, style);
-    if (line->x + width > room_end) return;
+    if (line->x + width > line->room_end) return;
     line->log->Text(id, text,
                     widgets::DrawChip(line->look, line->At(line->look.Px(20)), text, style));
     line->x += width + line->look.Px(8);
@@ -236,12 +244,13 @@ void DrawTopBar(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
   const widgets::Look look = widgets::LookOf(context);
   const ImVec2 origin = ImGui::GetWindowPos();
   const ImVec2 size = ImGui::GetWindowSize();
-  Line line{context, look, log, origin, size.y, origin.x + look.Px(16)};
   const float right = origin.x + size.x - look.Px(ui::kPanelPadding);
+  const float buttons = right - look.Px(3 * (kButtonSize + kButtonGap));
+  Line line{context, look, log, origin, size.y, origin.x + look.Px(16), buttons};
   DrawNames(&line);
   DrawState(&line);
   DrawNumbers(&line);
-  DrawTruth(&line, right - look.Px(3 * (kButtonSize + kButtonGap)));
+  DrawTruth(&line);
   DrawActions(&line, right, commands);
   ImGui::GetWindowDrawList()->AddRectFilled({origin.x, origin.y + size.y - look.Px(1)},
                                             {origin.x + size.x, origin.y + size.y},

@@ -36,12 +36,23 @@ ui::RunEntry EntryOf(const fs::path& path) {
   return {path.string(), name, HasLiveTrace(path)};
 }
 
+// What was there when the run began: its configuration; of a recorded program its trace.
+fs::path FirstFile(const fs::path& folder) {
+  if (IsFile(folder / "run.toml")) return folder / "run.toml";
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("trace-") && name.ends_with(".db")) return entry.path();
+  }
+  return {};
+}
+
 std::vector<fs::path> RunsHere() {
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   for (const fs::directory_entry& entry : fs::directory_iterator("runs", ignored)) {
-    const fs::path config = entry.path() / "run.toml";
-    if (IsFile(config)) found.emplace_back(fs::last_write_time(config, ignored), entry.path());
+    const fs::path first = FirstFile(entry.path());
+    if (!first.empty()) found.emplace_back(fs::last_write_time(first, ignored), entry.path());
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a > b; });
   std::vector<fs::path> paths;

@@ -1,0 +1,60 @@
+#include "app/command_line.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "app/record/command_record.h"
+#include "trace/base/text.h"
+
+namespace shardscope::app {
+namespace {
+
+const CLI::App* Subcommand(const CLI::App& app) {
+  const std::vector<CLI::App*> read = app.get_subcommands();
+  return read.empty() ? nullptr : read.front();
+}
+
+std::vector<std::string> Names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+// `word` stands where a subcommand belongs.
+std::string NoSuchCommand(const CLI::App& app, const std::string& word) {
+  const std::string no = fmt::format("{}: there is no command '{}'", app.get_name(), word);
+  std::error_code ignored;
+  if (std::filesystem::exists(word, ignored)) {
+    return fmt::format("{}; for a run it is: {} open {}", no, app.get_name(), word);
+  }
+  const std::vector<std::string> names = Names(app);
+  const std::optional<std::string> near = NearestName(word, names);
+  if (near) return fmt::format("{}; did you mean {}?", no, *near);
+  return fmt::format("{}; there are {}", no, Join(names, ", "));
+}
+
+}  // namespace
+
+std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* command = Subcommand(app);
+  if (command == nullptr) {
+    const std::vector<std::string> rest = app.remaining();
+    if (!rest.empty() && !rest.front().starts_with('-')) return NoSuchCommand(app, rest.front());
+    return fmt::format("{}: {} (see {} --help)", app.get_name(), error.what(), app.get_name());
+  }
+  const std::string name = fmt::format("{} {}", app.get_name(), command->get_name());
+  return fmt::format("{}: {} (see {} --help)", name, error.what(), name);
+}
+
+int ParseErrorCode(const CLI::App& app) {
+  const CLI::App* command = Subcommand(app);
+  return command != nullptr && command->get_name() == "record" ? kRecordFailed : 1;
+}
+
+}  // namespace shardscope::app
