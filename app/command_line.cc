@@ -36,7 +36,7 @@ std::string NoSuchCommand(const CLI::App& app, const std::string& word) {
   const std::vector<std::string> names = Names(app);
   const std::optional<std::string> near = NearestName(word, names);
   if (near) return fmt::format("{}; did you mean {}?", no, *near);
-  return fmt::format("{}; there are {}", no, Join(names, ", "));
+  return fmt::format("{}; there are {} (see {} --help)", no, Join(names, ", "), app.get_name());
 }
 
 }  // namespace

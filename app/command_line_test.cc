@@ -38,7 +38,8 @@ TEST(CommandLine, AnUnknownCommandIsNamedWithTheNearestOne) {
   EXPECT_EQ(Refuse("repot x").text,
             "shardscope: there is no command 'repot'; did you mean report?");
   EXPECT_EQ(Refuse("frobnicate").text,
-            "shardscope: there is no command 'frobnicate'; there are plan, record, report");
+            "shardscope: there is no command 'frobnicate'; there are plan, record, report "
+            "(see shardscope --help)");
   EXPECT_EQ(Refuse("frobnicate").code, 1);
 }
 

@@ -199,9 +199,10 @@ class BadInputTest(ProgramTest):
                 self.assert_refused(self.run_program(*command, check=False), option, out)
 
     def test_bad_usage_of_the_app_is_one_line(self):
-        for arguments in (["report"], ["nonsense"], ["plan", "--ranks", "abc"], ["plan", "--help-me"]):
+        for arguments, remedy in ((["report"], "--help"), (["nonsense"], "--help"), (["plan", "--help-me"], "--help"),
+                                  (["plan", "--ranks", "abc"], "from 1 to 64")):
             with self.subTest(arguments=arguments):
-                self.assert_refused(self.run_program(APP, *arguments, check=False), "--help", self.root / "never")
+                self.assert_refused(self.run_program(APP, *arguments, check=False), remedy, self.root / "never")
 
     def test_what_may_not_be_read_is_not_called_missing_or_foreign(self):
         locked = self.root / "locked"
