@@ -117,6 +117,10 @@ class Transport {
   // Makes all present and future calls throw, with `reason`. Any thread.
   virtual void Abort(const std::string& reason) = 0;
 
+  // Throws what calls throw after an abort. For transports whose calls only put work on a GPU's
+  // queue: one that was aborted while the work ran leaves no other sign.
+  virtual void ThrowIfAborted() const {}
+
   // Live knobs of an emulated link; ignored without has_link. Any thread.
   virtual void SetLink(double bytes_per_second, int64_t latency_ns) = 0;
 

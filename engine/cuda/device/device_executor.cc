@@ -219,7 +219,7 @@ OpContext DeviceExecutor::Impl::ContextOf(OpIndex index) const {
 void DeviceExecutor::Impl::WaitOnHost(OpIndex index) {
   for (const OpIndex target : plan_.ops[static_cast<size_t>(index)].host_waits) {
     const Event event = State(target).ended;
-    const Code code = api_.EventQuery(event);
+    const Code code = QueryEvent(api_, event);
     if (code == kSuccess) continue;
     if (code != kErrorNotReady) Check(api_, "cudaEventQuery", code);
     board_.Set(OpAt(target).stream, target, executor::OpStage::kRunning, MonotonicNs());

@@ -74,6 +74,12 @@ std::string Describe(const RuntimeApi& api, const char* call, Code code) {
          std::to_string(code) + ")";
 }
 
+Code QueryEvent(const RuntimeApi& api, Event event) {
+  const Code code = api.EventQuery(event);
+  if (code == kErrorNotReady) static_cast<void>(api.GetLastError());
+  return code;
+}
+
 void Check(const RuntimeApi& api, const char* call, Code code) {
   if (code != kSuccess) throw RuntimeError(Describe(api, call, code));
 }

@@ -69,6 +69,10 @@ class RuntimeError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// cudaEventQuery. "Not yet" is no error, but the runtime remembers it as the thread's last one, and
+// whoever looks for that after its next launch would take it for its own: it is cleared here.
+Code QueryEvent(const RuntimeApi& api, Event event);
+
 // Throws RuntimeError with that text unless `code` is success. Inside engine/cuda only.
 void Check(const RuntimeApi& api, const char* call, Code code);
 

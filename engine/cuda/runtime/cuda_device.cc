@@ -13,7 +13,7 @@
 #include "engine/cuda/runtime/device_work.h"
 #include "engine/cuda/runtime/torch_cuda.h"
 #include "engine/cuda/transport/local_transport.h"
-#include "engine/cuda/transport/nccl_transport.h"
+#include "engine/cuda/transport/nccl/nccl_transport.h"
 #include "engine/runtime/setup.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/units.h"

@@ -170,6 +170,7 @@ inline RuntimeApi FakeGpu::Api() {
                     }});
     return kSuccess;
   };
+  api.GetLastError = [] { return kSuccess; };
   api.GetErrorString = [](Code code) { return code == 2 ? "out of memory" : "an error"; };
   return api;
 }

@@ -1,4 +1,4 @@
-#include "engine/cuda/transport/nccl_api.h"
+#include "engine/cuda/transport/nccl/nccl_api.h"
 
 #include <dlfcn.h>
 

@@ -1,6 +1,7 @@
-// For tests: an NCCL in one object, whose collectives run on the fake GPU. Its initialisation and
-// groups are "in progress" for a few polls, as with blocking=0; errors come when a test asks for
-// them.
+// For tests: an NCCL in one object, whose collectives run on the fake GPU. Making a communicator
+// blocks until all ranks are there, or it is aborted; errors and hangs come when a test asks for
+// them. An abort in a group only tells the communicator to stop, the end of the group frees it, as
+// the real one's; freeing counts what would have been a deadlock or a use after the free.
 #pragma once
 
 #include <atomic>
@@ -8,11 +9,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/cuda/transport/fake_gpu_test_util.h"
-#include "engine/cuda/transport/nccl_api.h"
+#include "engine/cuda/transport/nccl/nccl_api.h"
 #include "engine/transport/reduce.h"
 
 namespace shardscope::cuda {
@@ -21,16 +25,25 @@ class FakeNccl {
  public:
   // One at a time: the table's functions find it here.
   explicit FakeNccl(FakeGpu* gpu) : gpu_(gpu) { current() = this; }
-  ~FakeNccl() { current() = nullptr; }
+  ~FakeNccl() {
+    for (Comm* comm : live_) delete comm;
+    current() = nullptr;
+  }
 
   NcclApi Api();
 
-  ncclResult_t init_result = ncclInProgress;            // what CommInitRankConfig returns
   std::atomic<ncclResult_t> async_error = ncclSuccess;  // what GetAsyncError says when settled
   std::atomic<ncclResult_t> collective_result = ncclSuccess;
+  bool does_not_block = false;           // as with NCCL_COMM_BLOCKING=0
+  std::atomic<bool> init_hangs = false;  // until it is aborted
+  std::atomic<bool> calls_hang = false;  // likewise
   std::atomic<int> num_aborts = 0;
-  std::atomic<int> num_groups = 0;
-  std::atomic<int> num_live = 0;  // communicators
+  std::atomic<int> num_groups = 0;  // of collectives
+  std::atomic<int> num_live = 0;    // communicators
+  // What would have gone wrong: memory freed while another communicator's kernel runs that was not
+  // told to stop, and while a thread is in a call with it.
+  std::atomic<int> num_deadlocks = 0;
+  std::atomic<int> num_freed_in_use = 0;
 
  private:
   // One collective of one clique: what each rank brought.
@@ -41,14 +54,32 @@ class FakeNccl {
   };
   struct Clique {
     int num_ranks = 0;
+    int num_present = 0;
     std::map<int64_t, std::shared_ptr<Work>> works;  // by number
+  };
+  // What kernels know of their communicator; outlives it.
+  struct State {
+    std::atomic<bool> is_told = false;  // to stop
+    std::atomic<int> num_running = 0;   // collectives
   };
   struct Comm {
     std::shared_ptr<Clique> clique;
+    std::shared_ptr<State> state = std::make_shared<State>();
     int rank = 0;
     int64_t num_called = 0;
     int polls_left = 3;
+    std::atomic<int> num_callers = 0;  // threads in a call with it
   };
+  // The calling thread's group.
+  struct Group {
+    int depth = 0;
+    Comm* last = nullptr;  // that a collective was called with
+    std::vector<Comm*> aborted;
+  };
+  static Group& ThisGroup() {
+    thread_local Group group;
+    return group;
+  }
   static FakeNccl*& current() {
     static FakeNccl* nccl = nullptr;
     return nccl;
@@ -61,6 +92,9 @@ class FakeNccl {
     if (collective_result != ncclSuccess) return collective_result;
     const std::lock_guard lock(mutex_);
     Comm* comm = CommOf(handle);
+    ThisGroup().last = comm;
+    const std::shared_ptr<State> state = comm->state;
+    ++state->num_running;
     std::shared_ptr<Work>& work = comm->clique->works[comm->num_called++];
     if (work == nullptr) work = std::make_shared<Work>();
     const int num_ranks = comm->clique->num_ranks;
@@ -70,14 +104,37 @@ class FakeNccl {
     gpu_->Launch(stream, [work] { ++work->num_arrived; });
     gpu_->Launch(
         stream,
-        [work, body, rank] {
-          body(work->sends, rank);
+        [work, body, rank, state] {
+          if (!state->is_told) body(work->sends, rank);
           ++work->num_done;
         },
-        [work, num_ranks] { return work->num_arrived == num_ranks; });
+        [work, num_ranks, state] { return work->num_arrived == num_ranks || state->is_told; });
     gpu_->Launch(
-        stream, [] {}, [work, num_ranks] { return work->num_done == num_ranks; });
+        stream, [state] { --state->num_running; },
+        [work, num_ranks, state] { return work->num_done == num_ranks || state->is_told; });
     return ncclSuccess;
+  }
+  void Free(Comm* comm) {
+    const std::lock_guard lock(mutex_);
+    for (const Comm* other : live_) {
+      if (!other->state->is_told && other->state->num_running > 0) ++num_deadlocks;
+    }
+    if (comm->num_callers > 0) ++num_freed_in_use;
+    live_.erase(comm);
+    --num_live;
+    delete comm;
+  }
+  ncclResult_t Connect(Comm* comm) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++comm->clique->num_present;
+    }
+    while (!comm->state->is_told) {
+      std::this_thread::yield();
+      const std::lock_guard lock(mutex_);
+      if (!init_hangs && comm->clique->num_present == comm->clique->num_ranks) return ncclSuccess;
+    }
+    return ncclInternalError;
   }
   static plan::DType DTypeOf(ncclDataType_t type) {
     return type == ncclFloat32 ? plan::DType::kFp32
@@ -96,6 +153,7 @@ class FakeNccl {
   FakeGpu* const gpu_;
   std::mutex mutex_;                                        // guards all below
   std::map<std::string, std::shared_ptr<Clique>> cliques_;  // by unique id
+  std::set<Comm*> live_;
   int num_ids_ = 0;
 };
 
@@ -115,18 +173,25 @@ inline NcclApi FakeNccl::Api() {
   api.CommInitRankConfig = [](ncclComm_t* comm, int num_ranks, ncclUniqueId id, int rank,
                               ncclConfig_t* config) {
     FakeNccl* nccl = current();
-    if (config->blocking != 0) return ncclInvalidUsage;
-    if (nccl->init_result != ncclInProgress) return nccl->init_result;
-    const std::lock_guard lock(nccl->mutex_);
-    std::shared_ptr<Clique>& clique = nccl->cliques_[std::string(id.internal, sizeof(id.internal))];
-    if (clique == nullptr) clique = std::make_shared<Clique>();
-    clique->num_ranks = num_ranks;
+    if (config->blocking != 1) return ncclInvalidUsage;
     auto* made = new Comm;
-    made->clique = clique;
-    made->rank = rank;
+    {
+      const std::lock_guard lock(nccl->mutex_);
+      std::shared_ptr<Clique>& clique =
+          nccl->cliques_[std::string(id.internal, sizeof(id.internal))];
+      if (clique == nullptr) clique = std::make_shared<Clique>();
+      clique->num_ranks = num_ranks;
+      made->clique = clique;
+      made->rank = rank;
+      nccl->live_.insert(made);
+      ++made->num_callers;
+    }
     ++nccl->num_live;
-    *comm = reinterpret_cast<ncclComm_t>(made);
-    return ncclInProgress;
+    // Before it connects, as the real one.
+    __atomic_store_n(comm, reinterpret_cast<ncclComm_t>(made), __ATOMIC_SEQ_CST);
+    const ncclResult_t result = nccl->does_not_block ? ncclInProgress : nccl->Connect(made);
+    --made->num_callers;
+    return result;
   };
   api.CommGetAsyncError = [](ncclComm_t comm, ncclResult_t* state) {
     const bool is_busy = CommOf(comm)->polls_left > 0;
@@ -136,15 +201,31 @@ inline NcclApi FakeNccl::Api() {
   };
   api.CommAbort = [](ncclComm_t comm) {
     ++current()->num_aborts;
-    --current()->num_live;
-    delete CommOf(comm);
+    CommOf(comm)->state->is_told = true;
+    if (ThisGroup().depth > 0) {
+      ThisGroup().aborted.push_back(CommOf(comm));
+    } else {
+      current()->Free(CommOf(comm));
+    }
     return ncclSuccess;
   };
   api.GroupStart = [] {
-    ++current()->num_groups;
+    ++ThisGroup().depth;
     return ncclSuccess;
   };
-  api.GroupEnd = [] { return current()->collective_result.load(); };
+  api.GroupEnd = [] {
+    Group& group = ThisGroup();
+    if (--group.depth > 0) return ncclSuccess;
+    for (Comm* comm : std::exchange(group.aborted, {})) current()->Free(comm);
+    Comm* const comm = std::exchange(group.last, nullptr);
+    if (comm == nullptr) return current()->collective_result.load();
+    ++current()->num_groups;
+    ++comm->num_callers;
+    while (current()->calls_hang && !comm->state->is_told) std::this_thread::yield();
+    const bool is_told = comm->state->is_told;
+    --comm->num_callers;
+    return is_told ? ncclInternalError : current()->collective_result.load();
+  };
   api.AllGather = [](const void* send, void* receive, size_t count, ncclDataType_t type,
                      ncclComm_t comm, cudaStream_t stream) {
     if (type != ncclChar) return ncclInvalidArgument;

@@ -9,8 +9,9 @@
 // scale is multiplied once at the end, as everywhere.
 //
 // A thread of its own watches all communicators: it finds NCCL's asynchronous errors, and
-// collectives that do not end in time. Both abort all communicators of this process, which ends
-// their kernels, so that nobody waits for ever; the next call throws the reason. Which rank is late
+// collectives and calls of NCCL that do not end in time. Both abort all communicators of this
+// process, which ends their kernels, so that nobody waits for ever; the next call, and
+// ThrowIfAborted(), throw the reason. Which rank is late
 // is known of the ranks of this process; other processes say of themselves where they wait.
 #pragma once
 
@@ -21,7 +22,7 @@
 
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/kernels.h"
-#include "engine/cuda/transport/nccl_api.h"
+#include "engine/cuda/transport/nccl/nccl_api.h"
 #include "engine/transport/transport.h"
 
 namespace shardscope::cuda {
@@ -30,6 +31,7 @@ struct NcclTransportOptions {
   int num_ranks = 1;
   int64_t timeout_ns = 0;  // since the last collective of a communicator ended; 0: for ever
   int64_t look_every_ns = 50'000'000;
+  int64_t abort_patience_ns = 5'000'000'000;  // for threads that an abort finds inside NCCL
   RuntimeApi api;
   NcclApi nccl;
   std::shared_ptr<Kernels> kernels;

@@ -6,8 +6,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "engine/cuda/transport/fake_nccl_test_util.h"
-#include "engine/cuda/transport/nccl_transport.h"
+#include "engine/cuda/transport/nccl/fake_nccl_test_util.h"
+#include "engine/cuda/transport/nccl/nccl_channels.h"
+#include "engine/cuda/transport/nccl/nccl_transport.h"
 #include "engine/transport/test_ranks.h"
 #include "trace/base/time.h"
 
@@ -27,10 +28,13 @@ using transport::TransportTimeout;
 constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
 
 struct Node {
-  explicit Node(int ranks, int64_t timeout_ns = kPatienceNs) : num_ranks(ranks) {
+  explicit Node(int ranks, int64_t timeout_ns = kPatienceNs,
+                int64_t abort_patience_ns = kPatienceNs)
+      : num_ranks(ranks) {
     transport = MakeNcclTransport({.num_ranks = ranks,
                                    .timeout_ns = timeout_ns,
                                    .look_every_ns = 2'000'000,
+                                   .abort_patience_ns = abort_patience_ns,
                                    .api = gpu.Api(),
                                    .nccl = nccl.Api(),
                                    .kernels = std::make_shared<FakeKernels>(&gpu)},
@@ -174,22 +178,123 @@ TEST(NcclTransport, AFailedCallNamesTheOpAndAbortsAll) {
 }
 
 TEST(NcclTransport, AnAbortFromOutsideEndsTheWaitForACommunicator) {
-  Node node(2);
-  node.nccl.async_error = ncclInProgress;  // it never gets ready
-  std::thread other([&] { EXPECT_THROW(node.Gather(1), TransportError); });
-  std::thread late([&] {
-    while (node.nccl.num_live < 2) std::this_thread::yield();
-    node.transport->Abort("rank 5 failed");
-  });
-  try {
-    node.Gather(0);
-    ADD_FAILURE();
-  } catch (const TransportError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("rank 5 failed"));
+  for (const bool does_not_block : {false, true}) {
+    Node node(2);
+    node.nccl.does_not_block = does_not_block;
+    node.nccl.init_hangs = true;
+    node.nccl.async_error = ncclInProgress;
+    std::thread other([&] { EXPECT_THROW(node.Gather(1), TransportError); });
+    std::thread late([&] {
+      while (node.nccl.num_live < 2) std::this_thread::yield();
+      node.transport->Abort("rank 5 failed");
+    });
+    try {
+      node.Gather(0);
+      ADD_FAILURE();
+    } catch (const TransportError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 5 failed"));
+    }
+    other.join();
+    late.join();
+    EXPECT_EQ(node.nccl.num_live, 0);
+    EXPECT_EQ(node.nccl.num_freed_in_use, 0);
   }
-  other.join();
-  late.join();
+}
+
+TEST(NcclTransport, SettingsThatForbidBlockingWorkAsWell) {
+  Node node(2);
+  node.nccl.does_not_block = true;
+  OnRanks(2, [&](int rank) { node.Gather(rank); });
+  node.gpu.Run(1);
+  EXPECT_EQ(node.nccl.num_groups, 2);
+}
+
+// One after the other, the memory of the first would wait for the kernels of the second.
+TEST(NcclTransport, AllCommunicatorsAreToldBeforeOneIsFreed) {
+  Node node(2);
+  OnRanks(2, [&](int rank) {
+    for (const int communicator : {0, 1}) node.Gather(rank, communicator);
+  });
+  ASSERT_EQ(node.nccl.num_live, 4);
+  node.transport->Abort("rank 1 failed");
   EXPECT_EQ(node.nccl.num_live, 0);
+  EXPECT_EQ(node.nccl.num_deadlocks, 0);
+  node.gpu.Run(1);  // told kernels end
+  EXPECT_THROW(node.transport->ThrowIfAborted(), TransportError);
+}
+
+TEST(NcclTransport, AtTheEndNoCommunicatorWaitsForAnother) {
+  Node node(2);
+  OnRanks(2, [&](int rank) {
+    for (const int communicator : {0, 1}) node.Gather(rank, communicator);
+  });
+  node.transport.reset();
+  EXPECT_EQ(node.nccl.num_live, 0);
+  EXPECT_EQ(node.nccl.num_deadlocks, 0);
+}
+
+TEST(NcclTransport, ACommunicatorThatIsNeverMadeIsATimeout) {
+  Node node(2, 50'000'000);
+  node.nccl.init_hangs = true;
+  OnRanks(2, [&](int rank) {
+    try {
+      node.Gather(rank);
+      ADD_FAILURE();
+    } catch (const TransportTimeout& error) {
+      EXPECT_THAT(error.what(), HasSubstr("is in NCCL's call for 'F m0 block1 all_gather'"));
+      EXPECT_THAT(error.what(), HasSubstr("number 1 of communicator 0"));
+    }
+  });
+  EXPECT_EQ(node.nccl.num_live, 0);
+  EXPECT_EQ(node.nccl.num_freed_in_use, 0);
+}
+
+TEST(NcclTransport, ACallThatDoesNotReturnIsATimeoutAndItsMemoryIsFreedAfterIt) {
+  Node node(2, 50'000'000);
+  OnRanks(2, [&](int rank) { node.Gather(rank); });
+  node.gpu.Run(1);
+  node.nccl.calls_hang = true;
+  try {
+    node.Gather(1);
+    FAIL();
+  } catch (const TransportTimeout& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 is in NCCL's call for"));
+    EXPECT_THAT(error.what(), HasSubstr("rank 0 has not come, it has issued 1"));
+  }
+  while (node.nccl.num_live > 0) std::this_thread::yield();
+  EXPECT_EQ(node.nccl.num_freed_in_use, 0);
+  EXPECT_EQ(node.nccl.num_deadlocks, 0);
+}
+
+// As a thread that waits in the driver: the process ends without it, and nothing is freed under it.
+TEST(NcclTransport, AThreadThatNeverLeavesKeepsItsMemory) {
+  FakeGpu gpu;
+  FakeNccl nccl{&gpu};
+  std::atomic<bool> may_leave = false;
+  {
+    NcclChannels channels(gpu.Api(), nccl.Api(), /*abort_patience_ns=*/5'000'000);
+    NcclChannel& channel = channels.Of(0, 0);
+    auto* const comm = reinterpret_cast<ncclComm_t*>(&channel.comm);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 1;
+    ncclUniqueId id = {};
+    ASSERT_EQ(nccl.Api().CommInitRankConfig(comm, 1, id, 0, &config), ncclSuccess);
+    std::thread stuck([&] {
+      const std::lock_guard lock(channel.mutex);
+      while (!may_leave) std::this_thread::yield();
+    });
+    while (channel.mutex.try_lock()) {
+      channel.mutex.unlock();
+      std::this_thread::yield();
+    }
+    // On a thread of its own: its group stays open.
+    std::thread([&] { channels.AbortAll(); }).join();
+    EXPECT_EQ(nccl.num_aborts, 1);
+    EXPECT_EQ(nccl.num_live, 1);
+    may_leave = true;
+    stuck.join();
+  }
+  EXPECT_EQ(nccl.num_live, 1);
 }
 
 TEST(NcclApi, AMissingLibraryIsNamedWithTheRemedy) {

@@ -1,0 +1,101 @@
+// NcclChannels: the communicators of NCCL that the ranks of this process have, what is on its way
+// on them, and how all of them are aborted.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cuda/device/runtime_api.h"
+#include "engine/cuda/transport/nccl/nccl_api.h"
+#include "engine/plan/op.h"
+
+namespace shardscope::cuda {
+
+// A collective on its way.
+struct Pending {
+  Event ended = nullptr;
+  int64_t number = 0;  // from 1
+  int64_t issued_ns = 0;
+  std::string op_name;
+  plan::OpIndex op = plan::kNone;
+};
+
+// One rank's end of one communicator.
+struct NcclChannel {
+  int rank = 0;
+  plan::CommunicatorIndex communicator = 0;
+  std::string name;  // what NCCL calls it; as long as the communicator lives
+
+  std::atomic<int64_t> num_issued = 0;  // collectives, the one that is being issued too
+  // NCCL writes it before it connects to the other ranks; whoever aborts takes it away.
+  std::atomic<ncclComm_t> comm = nullptr;
+
+  std::mutex mutex;         // held through every call of NCCL with `comm`; guards the next
+  int64_t last_end_ns = 0;  // when the watchdog saw a collective end
+  std::deque<Pending> pending;
+  std::vector<Event> free_events;
+
+  std::mutex calling_mutex;        // guards the next
+  std::optional<Pending> calling;  // what the rank's thread calls NCCL for at this moment
+};
+
+// Says what the rank's thread calls NCCL for while it lives.
+class NcclCalling {
+ public:
+  NcclCalling(NcclChannel* channel, const Pending& pending) : channel_(channel) { Set(pending); }
+  ~NcclCalling() { Set(std::nullopt); }
+  NcclCalling(const NcclCalling&) = delete;
+  NcclCalling& operator=(const NcclCalling&) = delete;
+
+ private:
+  void Set(std::optional<Pending> pending) {
+    const std::lock_guard lock(channel_->calling_mutex);
+    channel_->calling = std::move(pending);
+  }
+  NcclChannel* const channel_;
+};
+
+// Threads: any.
+class NcclChannels {
+ public:
+  // So long an abort waits for threads that are in a call of NCCL.
+  NcclChannels(const RuntimeApi& api, const NcclApi& nccl, int64_t abort_patience_ns)
+      : api_(api), nccl_(nccl), abort_patience_ns_(abort_patience_ns) {}
+  // Aborts what is left: no thread may use it any more. Not ncclCommDestroy, which waits for other
+  // ranks that may have gone.
+  ~NcclChannels();
+
+  // Made at its first use; lives as long as this.
+  NcclChannel& Of(int rank, plan::CommunicatorIndex communicator);
+  std::vector<NcclChannel*> All() const;  // in the order of ranks
+  int64_t NumIssued(int rank, plan::CommunicatorIndex communicator) const;
+
+  // Ends all kernels and calls on all communicators, then frees these. Once it was called nobody
+  // may begin another call of NCCL. May come again, for communicators that were being made.
+  void AbortAll();
+
+  // "nccl: rank 1: <what> 0: <NCCL's words>".
+  std::string ErrorText(const NcclChannel& channel, const std::string& what,
+                        ncclResult_t result) const;
+
+ private:
+  void TellAll(const std::vector<NcclChannel*>& channels);
+
+  const RuntimeApi api_;
+  const NcclApi nccl_;
+  const int64_t abort_patience_ns_;
+  std::mutex abort_mutex_;  // one abort at a time
+
+  mutable std::mutex mutex_;                                              // guards the next
+  std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;  // by rank, communicator
+};
+
+}  // namespace shardscope::cuda

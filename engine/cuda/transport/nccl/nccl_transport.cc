@@ -1,0 +1,283 @@
+#include "engine/cuda/transport/nccl/nccl_transport.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/cuda/transport/nccl/nccl_channels.h"
+#include "engine/cuda/transport/nccl/nccl_watchdog.h"
+#include "engine/transport/between_steps.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+
+namespace shardscope::cuda {
+namespace {
+
+using transport::AllReducePiece;
+using transport::Call;
+using transport::GatherPiece;
+using transport::ReducePiece;
+using transport::Reduction;
+using transport::TransportError;
+using transport::TransportTimeout;
+
+// Between two looks at a call that NCCL has not finished yet.
+constexpr std::chrono::microseconds kPollEvery(50);
+
+ncclDataType_t TypeOf(plan::DType dtype) {
+  switch (dtype) {
+    case plan::DType::kFp32:
+      return ncclFloat32;
+    case plan::DType::kBf16:
+      return ncclBfloat16;
+    case plan::DType::kFp64:
+      return ncclFloat64;
+  }
+  return ncclFloat32;
+}
+
+cudaStream_t StreamOf(const Call& call) { return static_cast<cudaStream_t>(call.device_stream); }
+
+class NcclTransport final : public transport::Transport {
+ public:
+  NcclTransport(const NcclTransportOptions& options, std::unique_ptr<transport::Transport> host)
+      : options_(options),
+        host_(std::move(host)),
+        channels_(options.api, options.nccl, options.abort_patience_ns),
+        watchdog_(options, &channels_,
+                  {.describe_rank = [this](int rank) { return Described(rank); },
+                   .on_failure = [this](const NcclFailure& failure) { Fail(failure); }}) {
+    host_->set_describe_rank([this](int rank) { return Described(rank); });
+  }
+
+  const transport::Capabilities& capabilities() const override { return capabilities_; }
+  void AllGather(const Call& call, std::span<const GatherPiece> pieces) override;
+  void ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
+                     const Reduction& reduction) override;
+  void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
+                 const Reduction& reduction) override;
+  int64_t Broadcast(int rank, int64_t value) override { return host_->Broadcast(rank, value); }
+  void Abort(const std::string& reason) override {
+    Fail({reason.empty() ? "no reason given" : reason, /*is_timeout=*/false});
+  }
+  void ThrowIfAborted() const override {
+    if (is_aborted_) ThrowAborted();
+  }
+  void SetLink(double /*bytes_per_second*/, int64_t /*latency_ns*/) override {}
+
+ private:
+  template <typename Enqueue>
+  void Collective(const Call& call, const Enqueue& enqueue);
+  void Connect(NcclChannel* channel, const Pending& pending);
+  void Scale(void* data, size_t elements, const Reduction& reduction, Stream stream);
+
+  // With channel->mutex held: `result` of a call to NCCL; waits until it is not in progress.
+  void Settle(const NcclChannel& channel, const std::string& what, ncclResult_t result) const;
+  Event TakeEvent(NcclChannel* channel) const;
+  [[noreturn]] void ThrowAborted() const;
+  void Fail(const NcclFailure& failure);
+
+  const NcclTransportOptions options_;
+  const transport::Capabilities capabilities_{"nccl", "measured", false};
+  const std::unique_ptr<transport::Transport> host_;
+
+  mutable std::mutex mutex_;  // guards the next
+  std::optional<NcclFailure> failure_;
+  std::atomic<bool> is_aborted_{false};  // as failure_, for loops that may not take mutex_
+
+  NcclChannels channels_;
+  NcclWatchdog watchdog_;  // last: its thread uses all of the above
+};
+
+// All ranks do so at the same place of their programs. On the rank's host thread, whose device is
+// the rank's.
+void NcclTransport::Connect(NcclChannel* channel, const Pending& pending) {
+  ncclUniqueId id = {};
+  if (channel->rank == 0) {
+    const ncclResult_t result = options_.nccl.GetUniqueId(&id);
+    if (result != ncclSuccess) {
+      throw TransportError(channels_.ErrorText(*channel, "no unique id for communicator", result));
+    }
+  }
+  const std::string text = transport::BroadcastText(host_.get(), options_.num_ranks, channel->rank,
+                                                    std::string(id.internal, sizeof(id.internal)));
+  std::memcpy(id.internal, text.data(), sizeof(id.internal));
+  // Note: blocking communicators
+  // A group of a non-blocking communicator is launched by a thread that NCCL starts for it: CUPTI
+  // would see the kernel come from a thread that belongs to no rank and no op. So calls may block,
+  // as PyTorch's do; what ends one that blocks for ever is AbortAll() on the watchdog's thread.
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  channel->name = "shardscope" + std::to_string(channel->communicator);
+  config.commName = channel->name.c_str();
+  const std::lock_guard lock(channel->mutex);
+  const NcclCalling calling(channel, pending);
+  // Before it connects NCCL writes the handle, so that others can abort it: a plain store of a
+  // pointer, which an atomic one of this size is.
+  static_assert(sizeof(channel->comm) == sizeof(ncclComm_t) &&
+                std::atomic<ncclComm_t>::is_always_lock_free);
+  auto* const comm = reinterpret_cast<ncclComm_t*>(&channel->comm);
+  Settle(*channel, "cannot make communicator",
+         options_.nccl.CommInitRankConfig(comm, options_.num_ranks, id, channel->rank, &config));
+}
+
+// In progress are only calls that NCCL_COMM_BLOCKING=0 forbids to block.
+void NcclTransport::Settle(const NcclChannel& channel, const std::string& what,
+                           ncclResult_t result) const {
+  const int64_t begin_ns = MonotonicNs();
+  while (result == ncclInProgress) {
+    const ncclComm_t comm = channel.comm;
+    if (is_aborted_ || comm == nullptr) ThrowAborted();
+    if (options_.timeout_ns > 0 && MonotonicNs() - begin_ns > options_.timeout_ns) {
+      throw TransportTimeout(channels_.ErrorText(channel, what, result) + "; not done after " +
+                             FormatDuration(options_.timeout_ns));
+    }
+    std::this_thread::sleep_for(kPollEvery);
+    const ncclResult_t asked = options_.nccl.CommGetAsyncError(comm, &result);
+    if (asked != ncclSuccess) result = asked;
+  }
+  // A call that was ended by an abort fails, but that is not why.
+  if (is_aborted_) ThrowAborted();
+  if (result != ncclSuccess) throw TransportError(channels_.ErrorText(channel, what, result));
+}
+
+void NcclTransport::ThrowAborted() const {
+  const std::lock_guard lock(mutex_);
+  const NcclFailure failure = failure_.value_or(NcclFailure{"aborted"});
+  if (failure.is_timeout) throw TransportTimeout(failure.reason);
+  throw TransportError("aborted: " + failure.reason);
+}
+
+Event NcclTransport::TakeEvent(NcclChannel* channel) const {
+  Event event = nullptr;
+  if (channel->free_events.empty()) {
+    Check(options_.api, "cudaEventCreateWithFlags",
+          options_.api.EventCreateWithFlags(&event, kEventDisableTiming));
+  } else {
+    event = channel->free_events.back();
+    channel->free_events.pop_back();
+  }
+  return event;
+}
+
+// Calls enqueue(comm) between the start and the end of a group: one kernel for all pieces.
+template <typename Enqueue>
+void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
+  if (is_aborted_) ThrowAborted();
+  NcclChannel& channel = channels_.Of(call.rank, call.communicator);
+  Pending pending{.number = ++channel.num_issued,
+                  .issued_ns = MonotonicNs(),
+                  .op_name = std::string(call.op_name),
+                  .op = call.op};
+  try {
+    if (pending.number == 1) Connect(&channel, pending);
+    const std::lock_guard lock(channel.mutex);
+    const ncclComm_t comm = channel.comm;
+    if (comm == nullptr) ThrowAborted();
+    {
+      const NcclCalling calling(&channel, pending);
+      const std::string what = "'" + pending.op_name + "' failed on communicator";
+      Settle(channel, what, options_.nccl.GroupStart());
+      const ncclResult_t result = enqueue(comm);
+      const ncclResult_t ended = options_.nccl.GroupEnd();
+      const bool has_failed = result != ncclSuccess && result != ncclInProgress;
+      Settle(channel, what, has_failed ? result : ended);
+    }
+    pending.ended = TakeEvent(&channel);
+    const Event ended = pending.ended;
+    channel.pending.push_back(std::move(pending));
+    Check(options_.api, "cudaEventRecord", options_.api.EventRecord(ended, call.device_stream));
+  } catch (const TransportTimeout& error) {
+    Fail({error.what(), /*is_timeout=*/true});
+    throw;
+  } catch (const std::exception& error) {
+    Fail({error.what(), /*is_timeout=*/false});
+    throw;
+  }
+}
+
+void NcclTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
+  if (call.device_stream == nullptr) return host_->AllGather(call, pieces);
+  Collective(call, [&](ncclComm_t comm) {
+    ncclResult_t result = ncclSuccess;
+    for (const GatherPiece& piece : pieces) {
+      if (piece.bytes == 0 || (result != ncclSuccess && result != ncclInProgress)) continue;
+      result = options_.nccl.AllGather(piece.send, piece.receive, piece.bytes, ncclChar, comm,
+                                       StreamOf(call));
+    }
+    return result;
+  });
+}
+
+void NcclTransport::ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
+                                  const Reduction& reduction) {
+  if (call.device_stream == nullptr) return host_->ReduceScatter(call, pieces, reduction);
+  Collective(call, [&](ncclComm_t comm) {
+    ncclResult_t result = ncclSuccess;
+    for (const ReducePiece& piece : pieces) {
+      if (piece.elements == 0 || (result != ncclSuccess && result != ncclInProgress)) continue;
+      result = options_.nccl.ReduceScatter(piece.send, piece.receive, piece.elements,
+                                           TypeOf(reduction.dtype), ncclSum, comm, StreamOf(call));
+    }
+    return result;
+  });
+  for (const ReducePiece& piece : pieces) {
+    Scale(piece.receive, piece.elements, reduction, call.device_stream);
+  }
+}
+
+void NcclTransport::AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
+                              const Reduction& reduction) {
+  if (call.device_stream == nullptr) return host_->AllReduce(call, pieces, reduction);
+  Collective(call, [&](ncclComm_t comm) {
+    ncclResult_t result = ncclSuccess;
+    for (const AllReducePiece& piece : pieces) {
+      if (piece.elements == 0 || (result != ncclSuccess && result != ncclInProgress)) continue;
+      result = options_.nccl.AllReduce(piece.data, piece.data, piece.elements,
+                                       TypeOf(reduction.dtype), ncclSum, comm, StreamOf(call));
+    }
+    return result;
+  });
+  for (const AllReducePiece& piece : pieces) {
+    Scale(piece.data, piece.elements, reduction, call.device_stream);
+  }
+}
+
+void NcclTransport::Scale(void* data, size_t elements, const Reduction& reduction, Stream stream) {
+  if (elements == 0 || reduction.scale == 1) return;
+  options_.kernels->Sum({.inputs = {data},
+                         .num_inputs = 1,
+                         .output = data,
+                         .elements = elements,
+                         .dtype = reduction.dtype,
+                         .scale = reduction.scale},
+                        {}, stream);
+}
+
+// No lock is held. The first reason stays.
+void NcclTransport::Fail(const NcclFailure& failure) {
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_first = !failure_.has_value();
+    if (is_first) failure_ = failure;
+    is_aborted_ = true;
+  }
+  if (is_first) host_->Abort(failure.reason);
+  // The others too: each takes away the communicator that it has just made.
+  channels_.AbortAll();
+}
+
+}  // namespace
+
+std::unique_ptr<transport::Transport> MakeNcclTransport(
+    const NcclTransportOptions& options, std::unique_ptr<transport::Transport> host) {
+  return std::make_unique<NcclTransport>(options, std::move(host));
+}
+
+}  // namespace shardscope::cuda

@@ -1,0 +1,53 @@
+// NcclWatchdog: a thread that looks at all channels from time to time and finds NCCL's asynchronous
+// errors, and collectives that do not end in time.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "engine/cuda/transport/nccl/nccl_channels.h"
+#include "engine/cuda/transport/nccl/nccl_transport.h"
+
+namespace shardscope::cuda {
+
+// Why everything stops.
+struct NcclFailure {
+  std::string reason;
+  bool is_timeout = false;
+};
+
+// Owner: the transport. Starts with its construction, ends with its destruction.
+class NcclWatchdog {
+ public:
+  struct Calls {
+    transport::DescribeRank describe_rank;
+    // Everything has to stop; after it no more is looked at. On the watchdog's thread.
+    std::function<void(const NcclFailure& failure)> on_failure;
+  };
+
+  // `channels` is borrowed.
+  NcclWatchdog(const NcclTransportOptions& options, NcclChannels* channels, Calls calls);
+  ~NcclWatchdog();
+
+ private:
+  void Watch();
+  std::optional<NcclFailure> LookAtAll();
+  std::optional<NcclFailure> Look(NcclChannel* channel);
+  std::optional<NcclFailure> LookAtCall(NcclChannel* channel);
+  NcclFailure Timeout(const NcclChannel& channel, const Pending& pending, const char* does) const;
+
+  const NcclTransportOptions options_;
+  NcclChannels* const channels_;
+  const Calls calls_;
+
+  std::mutex mutex_;  // guards the next
+  bool is_closing_ = false;
+  std::condition_variable changed_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace shardscope::cuda
