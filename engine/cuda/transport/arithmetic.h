@@ -47,19 +47,6 @@ struct Bf16Format {
   }
 };
 
-// Element `index` of (inputs[0] + inputs[1] + ...) * scale, added in this order.
-template <typename Format>
-SHARDSCOPE_HOST_DEVICE typename Format::Stored SumAt(const void* const* inputs, int num_inputs,
-                                                     size_t index, typename Format::Sum scale) {
-  using Stored = typename Format::Stored;
-  // The first input starts the sum: adding it to zero would turn -0 into +0.
-  typename Format::Sum sum = Format::Load(static_cast<const Stored*>(inputs[0])[index]);
-  for (int i = 1; i < num_inputs; ++i) {
-    sum += Format::Load(static_cast<const Stored*>(inputs[i])[index]);
-  }
-  return Format::Store(sum * scale);
-}
-
 // When a paced collective moves its bytes, on the GPU's globaltimer: the first at `start_ns`, the
 // last at `end_ns`. In between the wire fills evenly, as a token bucket of the link's rate does.
 struct LinkWindow {

@@ -29,48 +29,6 @@ TEST(Bf16Format, EqualsTheCpusForEveryValueAndManyRoundings) {
   }
 }
 
-// Random bits: infinities, NaNs and subnormal numbers among them.
-template <typename Format>
-void ExpectSumsEqual(plan::DType dtype) {
-  using Stored = typename Format::Stored;
-  constexpr size_t kElements = 5000;
-  std::mt19937_64 random(7);
-  for (int num_inputs = 1; num_inputs <= kMaxLocalRanks; num_inputs += 3) {
-    std::vector<std::vector<Stored>> inputs(static_cast<size_t>(num_inputs));
-    std::vector<const void*> pointers;
-    std::vector<const std::byte*> bytes;
-    for (auto& input : inputs) {
-      for (size_t i = 0; i < kElements; ++i) {
-        const uint64_t bits = random();
-        Stored value;
-        std::memcpy(&value, &bits, sizeof(value));
-        input.push_back(value);
-      }
-      pointers.push_back(input.data());
-      bytes.push_back(reinterpret_cast<const std::byte*>(input.data()));
-    }
-    std::vector<Stored> expected(kElements);
-    transport::SumInOrder(bytes, kElements, dtype, 1.0 / 3,
-                          reinterpret_cast<std::byte*>(expected.data()));
-    const auto scale = static_cast<typename Format::Sum>(1.0 / 3);
-    for (size_t i = 0; i < kElements; ++i) {
-      const Stored sum = SumAt<Format>(pointers.data(), num_inputs, i, scale);
-      if (Format::Load(sum) != Format::Load(sum)) {
-        // Which NaN an operation gives when both sides are one is the processor's choice.
-        ASSERT_NE(Format::Load(expected[i]), Format::Load(expected[i]));
-      } else {
-        ASSERT_EQ(std::memcmp(&sum, &expected[i], sizeof(sum)), 0) << i << " of " << num_inputs;
-      }
-    }
-  }
-}
-
-TEST(SumAt, EqualsTheCpusSumBitForBit) {
-  ExpectSumsEqual<Fp32Format>(plan::DType::kFp32);
-  ExpectSumsEqual<Fp64Format>(plan::DType::kFp64);
-  ExpectSumsEqual<Bf16Format>(plan::DType::kBf16);
-}
-
 TEST(ReserveWindow, IsTheCpusLink) {
   std::mt19937_64 random(3);
   transport::Link link(2e9, 5000);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/cuda/device/runtime_api.h"
+#include "engine/cuda/transport/block_work.h"
 #include "engine/cuda/transport/kernels.h"
 
 namespace shardscope::cuda {
@@ -184,7 +185,10 @@ class FakeKernels final : public Kernels {
     gpu_->Launch(stream, [this, task, pace] {
       for (int i = 0; i < task.num_inputs; ++i) {
         char* to = static_cast<char*>(task.output) + static_cast<size_t>(i) * task.bytes;
-        if (to != task.inputs[i]) std::memcpy(to, task.inputs[i], task.bytes);
+        if (to == task.inputs[i]) continue;
+        for (uint32_t thread = 0; thread < kThreads; ++thread) {
+          CopyBytes(to, static_cast<const char*>(task.inputs[i]), task.bytes, {thread, kThreads});
+        }
       }
       Wait(pace);
     });
@@ -219,12 +223,12 @@ class FakeKernels final : public Kernels {
   std::vector<uint64_t> paced_ends_ns;  // when each paced kernel ended
 
  private:
+  static constexpr uint32_t kThreads = 3;  // of a block
+
   template <typename Format>
   static void SumAll(const SumTask& task) {
-    auto* output = static_cast<typename Format::Stored*>(task.output);
-    const auto scale = static_cast<typename Format::Sum>(task.scale);
-    for (uint64_t i = 0; i < task.elements; ++i) {
-      output[i] = SumAt<Format>(task.inputs, task.num_inputs, i, scale);
+    for (uint32_t thread = 0; thread < kThreads; ++thread) {
+      SumElements<Format>(task, 0, task.elements, {thread, kThreads});
     }
   }
   void Wait(const Pace& pace) {

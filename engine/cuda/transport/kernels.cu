@@ -1,10 +1,11 @@
-// The kernels, and their launches. The arithmetic is arithmetic.h's.
+// The kernels, and their launches. What a thread does is in block_work.h and arithmetic.h.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
+#include "engine/cuda/transport/block_work.h"
 #include "engine/cuda/transport/kernels.h"
 
 namespace shardscope::cuda {
@@ -37,18 +38,12 @@ __device__ void KeepPace(const Pace& pace, double part) {
   __syncthreads();
 }
 
-// [from, to) of one input by the whole block, 16 bytes a thread where both sides allow it.
-__device__ void CopyBytes(char* to, const char* from, uint64_t bytes) {
-  const auto misaligned =
-      (reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) & 15;
-  const uint64_t wide = misaligned == 0 ? bytes / 16 : 0;
-  for (uint64_t i = threadIdx.x; i < wide; i += blockDim.x) {
-    reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
-  }
-  for (uint64_t i = wide * 16 + threadIdx.x; i < bytes; i += blockDim.x) to[i] = from[i];
-}
+__device__ BlockThread ThisThread() { return {threadIdx.x, blockDim.x}; }
 
-__global__ void CopyKernel(CopyTask task, Pace pace) {
+// Arguments are read where the launch put them: taking the address of a copy would put that into
+// every thread's own memory.
+__global__ void __launch_bounds__(kThreads)
+    CopyKernel(const __grid_constant__ CopyTask task, const __grid_constant__ Pace pace) {
   const uint64_t chunks = (task.bytes + kChunkBytes - 1) / kChunkBytes;  // of an input
   const uint64_t all = chunks * static_cast<uint64_t>(task.num_inputs);
   for (uint64_t chunk = blockIdx.x; chunk < all; chunk += gridDim.x) {
@@ -57,23 +52,20 @@ __global__ void CopyKernel(CopyTask task, Pace pace) {
     const char* from = static_cast<const char*>(task.inputs[input]) + begin;
     char* to = static_cast<char*>(task.output) + input * task.bytes + begin;
     const uint64_t left = task.bytes - begin;
-    if (to != from) CopyBytes(to, from, left < kChunkBytes ? left : kChunkBytes);
+    if (to != from) CopyBytes(to, from, left < kChunkBytes ? left : kChunkBytes, ThisThread());
     KeepPace(pace, static_cast<double>(chunk + 1) / static_cast<double>(all));
   }
 }
 
 template <typename Format>
-__global__ void SumKernel(SumTask task, Pace pace) {
+__global__ void __launch_bounds__(kThreads)
+    SumKernel(const __grid_constant__ SumTask task, const __grid_constant__ Pace pace) {
   constexpr uint64_t kChunk = kChunkBytes / sizeof(typename Format::Stored);
-  const auto scale = static_cast<typename Format::Sum>(task.scale);
-  auto* output = static_cast<typename Format::Stored*>(task.output);
   const uint64_t chunks = (task.elements + kChunk - 1) / kChunk;
   for (uint64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     const uint64_t begin = chunk * kChunk;
     const uint64_t end = begin + kChunk < task.elements ? begin + kChunk : task.elements;
-    for (uint64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-      output[i] = SumAt<Format>(task.inputs, task.num_inputs, i, scale);
-    }
+    SumElements<Format>(task, begin, end, ThisThread());
     KeepPace(pace, static_cast<double>(chunk + 1) / static_cast<double>(chunks));
   }
 }
@@ -102,7 +94,7 @@ __global__ void ClockKernel(uint64_t* step_ns) {
     if (now > last && now - last < smallest) smallest = now - last;
     last = now;
   }
-  *step_ns = smallest;
+  *step_ns = smallest == ~uint64_t{0} ? 0 : smallest;
 }
 
 void CheckCuda(cudaError_t code, const char* what) {

@@ -52,6 +52,7 @@ class Kernels {
                        Stream stream) = 0;
 
   // The smallest step in which the GPU's clock was seen to advance: how finely a link can be paced.
+  // 0: it stood still.
   // Blocks.
   virtual int64_t MeasureClockStepNs() = 0;
 };
