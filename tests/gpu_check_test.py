@@ -69,6 +69,7 @@ class FakeLab:
                     {"rank": 0, "category": "communication", "start_ns": self.answer("shift", 50) + shift, "end_ns": 300}]
         right = {checks_tracing.JOIN_RATE: {"kernels": 10_000, "joined": 9_995},
                  checks_tracing.CLOCK_SKEW: {"kernels": 10_000, "before_launch_us": 3.0, "after_step_us": -2.0},
+                 checks_tracing.GPU_CLOCK: {"gpu_clocks": 1, "uncertainty_us": 9.0, "low_us": -4.0, "high_us": 9.0},
                  checks_tracing.EDGES: {"checked": 400, "violated": 0},
                  checks_tracing.SEEN_EDGES: {"seen_by_cupti": 90, "missing": 0, "extra": 3},
                  checks_tracing.MEMORY: {"step_ends": 12, "unaccounted_bytes": 0},
@@ -124,7 +125,9 @@ class AcceptanceTest(unittest.TestCase):
                 ("parity_cpu", {"parity-gpu": off}, "largest_relative_difference"), ("parity_cpu", {"parity-gpu": []}, "0 steps"),
                 ("schedules_bitwise", {"bits-fsdp1-1": off}, "different"), ("join_rate", {"joined": 9_980}, "joined_share"),
                 ("join_rate", {"kernels": 0, "joined": 0}, "kernels"), ("clock_skew", {"before_launch_us": 51.0}, "before_launch_us"),
-                ("clock_skew", {"after_step_us": 60.0}, "after_step_us"), ("edges", {"violated": 1}, "violated"),
+                ("clock_skew", {"after_step_us": 60.0}, "after_step_us"),
+                ("clock_skew", {"gpu_clocks": 0}, "gpu_clocks"), ("clock_skew", {"low_us": 51.0}, "low_us"),
+                ("clock_skew", {"high_us": -51.0}, "high_us"), ("edges", {"violated": 1}, "violated"),
                 ("edges", {"missing": 1}, "missing"), ("edges", {"seen_by_cupti": 0}, "seen_by_cupti"), ("memory", {"unaccounted_bytes": 1}, "unaccounted_bytes"),
                 ("memory", {"unaccounted_bytes": -1, "step_ends": 0}, "step_ends"), ("local_bandwidth", {"transfers": 0}, "collectives"),
                 ("emulated_bandwidth", {"slowness": 1.04}, "largest_deviation"),
@@ -230,6 +233,10 @@ class QueriesTest(ProgramTest):
         self.assertEqual(skew["kernels"], join["kernels"])
         self.assertLess(skew["before_launch_us"], 0)
         self.assertLessEqual(skew["after_step_us"], 0)
+        clock = self.ask(runs["pre"], checks_tracing.GPU_CLOCK)
+        self.assertEqual(clock["gpu_clocks"], 2)
+        self.assertLess(clock["low_us"], 0)
+        self.assertGreaterEqual(clock["high_us"], 0)
         edges = self.ask(runs["pre"], checks_tracing.EDGES)
         self.assertGreater(edges["checked"], 10)
         self.assertEqual(edges["violated"], 0)

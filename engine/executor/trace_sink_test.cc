@@ -10,13 +10,15 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/plan/toy_model.h"
+#include "trace/record/null_recorder_test_util.h"
 
 namespace shardscope::executor {
 namespace {
 
 // Keeps the rows that the sink writes.
-class KeepingRecorder : public record::Recorder {
+class KeepingRecorder : public record::NullRecorder {
  public:
+  using NullRecorder::Record;
   int64_t AddTrack(schema::TrackRow row) override { return Keep(&tracks, std::move(row)); }
   int64_t AddSchedule(schema::ScheduleRow row) override { return Keep(&schedules, std::move(row)); }
   int64_t AddPlanOp(schema::PlanOpRow row) override { return Keep(&plan_ops, std::move(row)); }
@@ -35,25 +37,6 @@ class KeepingRecorder : public record::Recorder {
     strings.emplace_back(text);
     return static_cast<int64_t>(strings.size()) - 1;
   }
-
-  // Not used by the sink.
-  void AddRank(schema::RankRow /*row*/) override {}
-  void AddGpuStream(schema::GpuStreamRow /*row*/) override {}
-  void AddMarker(schema::MarkerRow /*row*/) override {}
-  void AddCapability(schema::CapabilityRow /*row*/) override {}
-  void SetMeta(std::string_view /*key*/, std::string_view /*value*/) override {}
-  void Record(const schema::StepRow& /*row*/) override {}
-  void Record(const schema::SpanRow& /*row*/) override {}
-  void Record(const record::GpuWorkRecord& /*record*/) override {}
-  void Record(const record::NcclRecord& /*record*/) override {}
-  void Record(const schema::EventEdgeRow& /*row*/) override {}
-  void Record(const schema::MemorySegmentRow& /*row*/) override {}
-  void SetWindow(bool /*recording*/) override {}
-  std::map<std::string, int64_t> Dropped() const override { return {}; }
-  Status WriterStatus() const override { return Status::Ok(); }
-  Status Flush() override { return Status::Ok(); }
-  Status Finish() override { return Status::Ok(); }
-  std::string path() const override { return ""; }
 
   const schema::PlanOpRow& PlanOp(int64_t id) const {
     return plan_ops[static_cast<size_t>(id - kFirstId)];

@@ -17,6 +17,11 @@ FROM gpu_work g JOIN span s ON s.id = g.id JOIN track t ON t.id = s.track
 JOIN step e ON e.rank = t.rank AND e.step = g.step
 WHERE g.kind = 'kernel' AND g.times = 'measured' AND g.launch_track >= 0 AND g.plan_op >= 0
 """
+# Cause and effect bound what the GPU's times can be off by; worst of all GPUs. No row: nothing is known.
+GPU_CLOCK = """
+SELECT count(*) AS gpu_clocks, coalesce(max(uncertainty_us), -1) AS uncertainty_us, coalesce(max(low_us), 0) AS low_us,
+  coalesce(min(high_us), 0) AS high_us FROM v_gpu_clock
+"""
 # An op waits for another one's event: its work begins after the other's has ended. Both on the clock of the GPU.
 EDGES = """
 WITH work AS (
@@ -62,7 +67,7 @@ def join_rate(lab):
 
 
 def clock_skew(lab):
-    return first_row(lab, base(lab), CLOCK_SKEW)
+    return {**first_row(lab, base(lab), CLOCK_SKEW), **first_row(lab, base(lab), GPU_CLOCK)}
 
 
 def edges(lab):

@@ -110,6 +110,17 @@ int64_t ExposedWithPrefetchNs(const Costs& costs) {
          costs.reduce_scatter_ns + all_reduce_ns;
 }
 
+// Launches take 3 us to arrive in virtual time and the host returns when the work ends: nothing is
+// off.
+TEST(Golden, TheGpusClockIsBoundByCauseAndEffect) {
+  Trace trace(Options(plan::BackwardPrefetch::kPre, -1));
+  EXPECT_EQ(trace.Integer("SELECT count(*) FROM v_gpu_clock"), 2);
+  EXPECT_EQ(
+      trace.Integer("SELECT count(*) FROM gpu_clock WHERE works > 0 AND waits > 0 AND low_ns < 0 "
+                    "AND high_ns >= 0"),
+      trace.Integer("SELECT count(*) FROM gpu_clock"));
+}
+
 TEST(Golden, BackwardPrefetchExposesOnlyTheFirstAndTheLast) {
   const ScenarioOptions options = Options(plan::BackwardPrefetch::kPre, -1);
   Trace trace(options);

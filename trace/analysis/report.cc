@@ -123,6 +123,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.errors = ErrorsOf(snapshot);
   report.unfinished = UnfinishedOf(snapshot);
   report.clocks = snapshot.clocks;
+  report.gpu_clocks = BoundGpuClocks(snapshot);
   for (const query::Capability& capability : snapshot.capabilities) {
     if (capability.source == kFinisher) continue;
     report.dropped[capability.source] += capability.dropped;

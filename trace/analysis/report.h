@@ -9,6 +9,7 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/kernels/gpu_clock.h"
 #include "trace/analysis/kernels/kernels.h"
 #include "trace/analysis/memory/memory.h"
 #include "trace/query/snapshot.h"
@@ -36,6 +37,7 @@ struct Report {
   std::map<std::string, int64_t> dropped;  // source -> records
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
   std::vector<query::Capability> sources;  // what each could do and why not more, once each
+  std::vector<GpuClockBounds> gpu_clocks;  // within what the times of GPUs are right
   int64_t predicted_peak_bytes = 0;        // of the schedule in force; 0 if unknown
 };
 

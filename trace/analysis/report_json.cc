@@ -154,6 +154,19 @@ Json ClockJson(const query::Clock& clock) {
   return json;
 }
 
+Json GpuClockJson(const GpuClockBounds& bounds) {
+  Json json;
+  json["rank"] = bounds.rank;
+  json["device"] = bounds.device;
+  json["method"] = bounds.method;
+  json["low_ns"] = bounds.low_ns;
+  json["high_ns"] = bounds.high_ns;
+  json["uncertainty_ns"] = bounds.uncertainty_ns();
+  json["drifts"] = bounds.drifts();
+  json["readings"] = bounds.readings;
+  return json;
+}
+
 template <typename Row>
 Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
   Json list = Json::array();
@@ -188,6 +201,7 @@ std::string PrintReportJson(const Report& report) {
   json["unfinished"] = report.unfinished;
   json["clocks"] = ListJson(report.clocks, &ClockJson);
   json["sources"] = ListJson(report.sources, &SourceJson);
+  json["gpu_clocks"] = ListJson(report.gpu_clocks, &GpuClockJson);
   json["dropped"] = Json::object();
   for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
   json["losses"] = report.losses;

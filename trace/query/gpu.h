@@ -92,6 +92,16 @@ struct MemorySegment {
   int32_t device = 0;
 };
 
+// For a second or so: what has to be added to the times of a GPU lies between the two.
+struct GpuClock {
+  int32_t rank = 0;
+  int64_t device = 0;
+  std::string method;  // "cupti"
+  int64_t time_ns = 0;
+  int64_t low_ns = 0;
+  int64_t high_ns = 0;
+};
+
 struct MemoryCounter {
   int64_t time_ns = 0;
   int64_t bytes = 0;

@@ -11,7 +11,10 @@
 #include <set>
 #include <thread>
 
+#include "trace/base/time.h"
 #include "trace/query/trace_test_util.h"
+#include "trace/store/run_database.h"
+#include "trace/store/run_folder.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {
@@ -222,6 +225,31 @@ TEST(Recorder, WindowLeavesOutWithoutLoss) {
   ASSERT_EQ(snapshot.value()->ranks.at(0).op_runs.size(), 1u);
   EXPECT_EQ(snapshot.value()->ranks[0].op_runs[0].step, 1);
   EXPECT_EQ(recorder->Dropped().at("engine"), 0);
+}
+
+TEST(Recorder, WhatComesLateIsAskedForByItsTime) {
+  TestFolder folder;
+  auto recorder = OpenRecorder(folder.path());
+  const int64_t before_ns = MonotonicNs();
+  recorder->SetWindow(false);
+  recorder->SetWindow(false);
+  const int64_t while_off_ns = MonotonicNs();
+  record::GpuWorkRecord work;
+  work.span.track = 1;
+  work.span.start_ns = before_ns;
+  recorder->Record(work);  // of a time when recording was on
+  recorder->SetWindow(true);
+  EXPECT_TRUE(recorder->WasRecording(before_ns));
+  EXPECT_FALSE(recorder->WasRecording(while_off_ns));
+  EXPECT_TRUE(recorder->WasRecording(MonotonicNs()));
+  ASSERT_TRUE(recorder->Finish().ok());
+  recorder->Record(work);  // too late
+  EXPECT_EQ(recorder->Dropped().at("engine"), 0);
+  const Result<store::RunFolder> run = store::FindRun(folder.path());
+  ASSERT_TRUE(run.ok());
+  Result<store::Database> database = store::OpenRunDatabase(run.value());
+  ASSERT_TRUE(database.ok());
+  EXPECT_EQ(*database->QueryInteger("SELECT count(*) FROM gpu_work"), 1);
 }
 
 }  // namespace

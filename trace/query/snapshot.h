@@ -223,7 +223,8 @@ struct Snapshot {
   std::vector<RankRows> ranks;  // ascending rank
   std::vector<Marker> markers;
   std::vector<Capability> capabilities;
-  std::vector<Clock> clocks;  // of a run of several files, the common one first; else none
+  std::vector<Clock> clocks;         // of a run of several files, the common one first; else none
+  std::vector<GpuClock> gpu_clocks;  // within what the times of GPUs are right
 
   // nullptr if there is none.
   const PlanOp* FindPlanOp(int64_t id) const {

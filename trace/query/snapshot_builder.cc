@@ -105,6 +105,15 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
     const int64_t dropped = std::clamp<int64_t>(row.dropped, 0, kMaxCount);
     current_.capabilities.push_back({row.source, row.status, row.reason, dropped});
   }
+  for (const schema::GpuClockRow& row : batch.Get<schema::GpuClockRow>()) {
+    if (row.rank < 0 || row.rank > kMaxRank || !SaneTime(row.time_ns) || !SaneCount(row.low_ns) ||
+        !SaneCount(row.high_ns)) {
+      Refuse();
+      continue;
+    }
+    current_.gpu_clocks.push_back(
+        {Int32(row.rank), row.device, row.method, row.time_ns, row.low_ns, row.high_ns});
+  }
 }
 
 void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {

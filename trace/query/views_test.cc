@@ -146,6 +146,19 @@ TEST_F(Views, LiveFinishedAndMergedAgree) {
   EXPECT_EQ(Query(folder_.path(), "SELECT count(*) FROM plan_op"), (Rows{{"6"}}));
 }
 
+TEST_F(Views, BoundsOfAGpusClockAreTheTightestOfAllReadings) {
+  auto recorder = OpenRecorder(folder_.path());
+  recorder->AddGpuClock(
+      {.method = "cupti", .low_ns = -5000, .high_ns = 9000, .works = 3, .waits = 1});
+  recorder->AddGpuClock(
+      {.method = "cupti", .low_ns = -4000, .high_ns = 12000, .works = 2, .waits = 2});
+  recorder->AddGpuClock({.device = 1, .method = "cupti", .low_ns = 2000, .high_ns = 1000});
+  ASSERT_TRUE(recorder->Finish().ok());
+  EXPECT_EQ(Query(folder_.path(), "SELECT * FROM v_gpu_clock ORDER BY device"),
+            (Rows{{"0", "0", "cupti", "-4.0", "9.0", "9.0", "2", "5", "3"},
+                  {"0", "1", "cupti", "2.0", "1.0", "2.0", "1", "0", "0"}}));
+}
+
 TEST_F(Views, DivergedLossIsKept) {
   auto recorder = OpenRecorder(folder_.path());
   schema::StepRow step;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "trace/base/time.h"
@@ -86,9 +87,24 @@ ThreadRings& LiveRecorder::MyRings() {
   return *rings;
 }
 
+void LiveRecorder::SetWindow(bool recording) {
+  const std::lock_guard lock(window_mutex_);
+  const bool is_on = switches_.size() % 2 == 0;
+  if (recording != is_on) switches_.push_back(MonotonicNs());
+  recording_.store(recording);
+}
+
+bool LiveRecorder::WasRecording(int64_t time_ns) const {
+  const std::lock_guard lock(window_mutex_);
+  const auto after = std::upper_bound(switches_.begin(), switches_.end(), time_ns);
+  return (after - switches_.begin()) % 2 == 0;
+}
+
 template <typename T>
 void LiveRecorder::Push(const T& record) {
-  if (!recording_.load(std::memory_order_relaxed)) return;
+  const bool wanted = kComesLate<T> ? !finished_.load(std::memory_order_relaxed)
+                                    : recording_.load(std::memory_order_relaxed);
+  if (!wanted) return;
   ThreadRings& mine = MyRings();
   SpscRing<T>& ring = std::get<LazyRing<T>>(mine.rings).Make(ring_records_);
   if (!ring.TryPush(record)) {
@@ -217,6 +233,7 @@ Status LiveRecorder::Flush() {
 }
 
 Status LiveRecorder::Finish() {
+  finished_.store(true);
   recording_.store(false);
   StopThread();
   // What the last drain itself lost.

@@ -1,7 +1,8 @@
 // LiveRecorder: the Recorder that writes a live trace file.
 //
 // Locks: threads_mutex_ guards the list of rings (taken once a thread), wake_mutex_ only pairs with
-// the condition variables. Recording takes neither.
+// the condition variables, window_mutex_ is for switching and for rows that come late. Recording
+// takes none of them.
 #pragma once
 
 #include <atomic>
@@ -38,6 +39,7 @@ class LiveRecorder final : public Recorder {
   void AddPlanEdge(schema::PlanEdgeRow row) override { rare_.AddWithId(std::move(row)); }
   void AddMarker(schema::MarkerRow row) override { rare_.AddWithId(std::move(row)); }
   void AddCapability(schema::CapabilityRow row) override { rare_.AddWithId(std::move(row)); }
+  void AddGpuClock(schema::GpuClockRow row) override { rare_.AddWithId(std::move(row)); }
   void SetMeta(std::string_view key, std::string_view value) override;
 
   void Record(const OpRecord& record) override { Push(record); }
@@ -50,7 +52,8 @@ class LiveRecorder final : public Recorder {
   void Record(const schema::EventEdgeRow& row) override { Push(row); }
   void Record(const schema::MemorySegmentRow& row) override { Push(row); }
 
-  void SetWindow(bool recording) override { recording_.store(recording); }
+  void SetWindow(bool recording) override;
+  bool WasRecording(int64_t time_ns) const override;
   std::map<std::string, int64_t> Dropped() const override;
   Status WriterStatus() const override;
   Status Flush() override;
@@ -82,6 +85,10 @@ class LiveRecorder final : public Recorder {
   const std::unique_ptr<BatchWriter> batches_;  // writer thread
   bool last_failed_ = false;                    // the last batch; writer thread
   std::atomic<bool> recording_ = true;
+  std::atomic<bool> finished_ = false;
+
+  mutable std::mutex window_mutex_;  // guards the next
+  std::vector<int64_t> switches_;    // when recording went off, on, off, ...
 
   mutable std::mutex threads_mutex_;
   std::map<std::thread::id, std::unique_ptr<ThreadRings>> threads_;

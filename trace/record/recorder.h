@@ -64,6 +64,7 @@ class Recorder {
   virtual void AddPlanEdge(schema::PlanEdgeRow row) = 0;
   virtual void AddMarker(schema::MarkerRow row) = 0;
   virtual void AddCapability(schema::CapabilityRow row) = 0;
+  virtual void AddGpuClock(schema::GpuClockRow row) = 0;
   virtual void SetMeta(std::string_view key, std::string_view value) = 0;
 
   // Hot rows: never block, never allocate beyond the row's own strings. Any thread.
@@ -77,9 +78,12 @@ class Recorder {
   virtual void Record(const schema::EventEdgeRow& row) = 0;
   virtual void Record(const schema::MemorySegmentRow& row) = 0;
 
-  // Whether recording is switched off (record.steps window): hot rows are ignored then, without
-  // being counted as lost.
+  // Whether recording is switched off (record.steps window): hot rows are ignored then,
+  // without being counted as lost. But rows of spans, of what a GPU did and of NCCL come late and
+  // are always taken: who makes them asks WasRecording().
   virtual void SetWindow(bool recording) = 0;
+  // Whether what happened then is recorded. Any thread; may take a lock.
+  virtual bool WasRecording(int64_t time_ns) const = 0;
 
   // Records lost so far, by source.
   virtual std::map<std::string, int64_t> Dropped() const = 0;

@@ -48,6 +48,14 @@ inline constexpr HotKind kKindOf<schema::EventEdgeRow> = HotKind::kEventEdge;
 template <>
 inline constexpr HotKind kKindOf<schema::MemorySegmentRow> = HotKind::kMemorySegment;
 
+// Made some time after what they tell of, perhaps on another thread: the window that is in force
+// then is not theirs.
+template <typename T>
+inline constexpr bool kComesLate =
+    kKindOf<T> == HotKind::kSpan || kKindOf<T> == HotKind::kGpuWork ||
+    kKindOf<T> == HotKind::kNccl || kKindOf<T> == HotKind::kEventEdge ||
+    kKindOf<T> == HotKind::kMemorySegment;
+
 // One ring that its thread makes on first use and the writer sees from then on.
 template <typename T>
 class LazyRing {

@@ -8,7 +8,7 @@ import dataclasses
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -303,4 +303,17 @@ TABLES = (
         moment("launch_start_ns", "NCCL began to launch its kernel; the start of the span if not told."),
         Column("launch_duration_ns", INT, "How long that took.", "ns"),
     ), stream=True, hot=True, indexes=(("communicator", "sequence"),), since=2),
+    Table("gpu_clock", "How far the times of a GPU can be off against the host's, at most once a second. No work begins before the host "
+                       "asked for it, and none ends after the host saw it done: what has to be added to the GPU's times lies between "
+                       "low_ns and high_ns. As long as 0 lies between them nothing contradicts the times as they are.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("device", INT, "Number of the GPU."),
+        Column("method", TEXT, "cupti: its times, bound by launches and waits of the host."),
+        moment("time_ns", "The last of the waits."),
+        Column("low_ns", INT, "At least this much has to be added.", "ns"),
+        Column("high_ns", INT, "At most this much.", "ns"),
+        Column("works", INT, "Kernels and copies looked at."),
+        Column("waits", INT, "Waits of the host for a stream."),
+    ), since=3),
 )

@@ -1,4 +1,4 @@
--- Views of every trace. generate.py copies them into the files and, with the comments, into docs/trace.md.
+-- Views of every trace. generate.py copies them into the files and, with the comments, into docs/trace.md. @sweep@ stands for sweep.sql.
 
 -- One row: when the first op was issued, which all other `_ms` columns count from; without ops, when the first span began.
 CREATE VIEW v_origin AS
@@ -123,24 +123,7 @@ CREATE VIEW v_step_gpu AS
 WITH work(rank, start_ns, end_ns, category) AS (
   SELECT t.rank, s.start_ns, s.start_ns + s.duration_ns, s.category
   FROM gpu_work g JOIN span s ON s.id = g.id JOIN track t ON t.id = s.track WHERE s.duration_ns > 0),
-event(rank, time_ns, compute, communication, copy, inside, step) AS (
-    SELECT rank, start_ns, category IN ('compute', 'optimizer'), category = 'communication', category = 'copy', 0, NULL FROM work
-  UNION ALL
-    SELECT rank, end_ns, -(category IN ('compute', 'optimizer')), -(category = 'communication'), -(category = 'copy'), 0, NULL
-    FROM work
-  UNION ALL SELECT rank, start_ns, 0, 0, 0, 1, step FROM step
-  UNION ALL SELECT rank, end_ns, 0, 0, 0, -1, NULL FROM step),
-piece AS (
-  SELECT rank, lead(time_ns, 1, time_ns) OVER ordered - time_ns AS length_ns,
-    sum(compute) OVER ordered > 0 AS compute, sum(communication) OVER ordered > 0 AS communication,
-    sum(copy) OVER ordered > 0 AS copy, sum(inside) OVER ordered > 0 AS inside, max(step) OVER ordered AS step
-  FROM event
-  WINDOW ordered AS (PARTITION BY rank ORDER BY time_ns ROWS UNBOUNDED PRECEDING)),
-part AS (
-  SELECT rank, step, sum(length_ns * compute) AS compute, sum(length_ns * communication) AS communication,
-    sum(length_ns * copy) AS copy, sum(length_ns * (compute AND communication)) AS overlap,
-    sum(length_ns * (copy AND NOT compute AND NOT communication)) AS exposed_copy
-  FROM piece WHERE inside AND length_ns > 0 GROUP BY rank, step)
+@sweep@
 SELECT s.rank, s.step, (s.end_ns - s.start_ns) / 1e6 AS step_ms, p.compute / 1e6 AS compute_ms,
   p.communication / 1e6 AS communication_ms, p.copy / 1e6 AS copy_ms, p.overlap / 1e6 AS overlap_ms,
   (p.communication - p.overlap) / 1e6 AS exposed_ms, p.exposed_copy / 1e6 AS exposed_copy_ms,
@@ -153,30 +136,12 @@ WHERE p.compute + p.communication + p.copy > 0;
 -- `copy_ms`; `overlap_ms` is communication under compute, `exposed_ms` communication that is not, `exposed_copy_ms`
 -- copies outside both, `idle_ms` the rest, so compute + exposed + exposed_copy + idle = step. Waiting for a compute
 -- slot (`slot_wait_ms`) is part of the rest, not a further part of the sum. Ops of category host count for nothing.
--- How: every start and end is an event; running sums over the events of a rank say what is running between one event and
--- the next.
+-- Steps that were not recorded (record.steps) have no row.
 CREATE VIEW v_step AS
-WITH event(rank, time_ns, compute, communication, copy, inside, step) AS (
-    SELECT r.rank, r.started_ns, p.category IN ('compute', 'optimizer'), p.category = 'communication',
-      p.category = 'copy', 0, NULL
-    FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns
-  UNION ALL
-    SELECT r.rank, r.ended_ns, -(p.category IN ('compute', 'optimizer')), -(p.category = 'communication'),
-      -(p.category = 'copy'), 0, NULL
-    FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns
-  UNION ALL SELECT rank, start_ns, 0, 0, 0, 1, step FROM step
-  UNION ALL SELECT rank, end_ns, 0, 0, 0, -1, NULL FROM step),
-piece AS (
-  SELECT rank, lead(time_ns, 1, time_ns) OVER ordered - time_ns AS length_ns,
-    sum(compute) OVER ordered > 0 AS compute, sum(communication) OVER ordered > 0 AS communication,
-    sum(copy) OVER ordered > 0 AS copy, sum(inside) OVER ordered > 0 AS inside, max(step) OVER ordered AS step
-  FROM event
-  WINDOW ordered AS (PARTITION BY rank ORDER BY time_ns ROWS UNBOUNDED PRECEDING)),
-part AS (
-  SELECT rank, step, sum(length_ns * compute) AS compute, sum(length_ns * communication) AS communication,
-    sum(length_ns * copy) AS copy, sum(length_ns * (compute AND communication)) AS overlap,
-    sum(length_ns * (copy AND NOT compute AND NOT communication)) AS exposed_copy
-  FROM piece WHERE inside AND length_ns > 0 GROUP BY rank, step),
+WITH work(rank, start_ns, end_ns, category) AS (
+  SELECT r.rank, r.started_ns, r.ended_ns, p.category
+  FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns),
+@sweep@,
 waited AS (SELECT rank, step, sum(slot_wait_ns) AS slot_wait FROM op_run GROUP BY rank, step)
 SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns - s.start_ns) / 1e6 AS step_ms,
   coalesce(p.compute, 0) / 1e6 AS compute_ms, coalesce(p.communication, 0) / 1e6 AS communication_ms,
@@ -294,3 +259,11 @@ UNION ALL
 SELECT substr(m.key, 9), 'steps to ' || s.value || ' were removed to keep record.max_bytes', CAST(m.value AS INTEGER)
 FROM meta m JOIN meta s ON s.key = 'dropped_through_step'
 WHERE m.key IN ('dropped_engine', 'dropped_memory') AND CAST(m.value AS INTEGER) > 0;
+
+-- How far the times of each GPU can be off against the host's clock, over the whole run: what would have to be added to them lies
+-- between `low_us` and `high_us`, so they are right within `uncertainty_us`. `low_us` above 0: work seems to begin before its launch;
+-- `high_us` below 0: work seems to end after the host saw it done; `low_us` above `high_us`: the clocks drift against each other.
+CREATE VIEW v_gpu_clock AS
+SELECT rank, device, method, max(low_ns) / 1e3 AS low_us, min(high_ns) / 1e3 AS high_us,
+  max(abs(max(low_ns)), abs(min(high_ns))) / 1e3 AS uncertainty_us, count(*) AS readings, sum(works) AS works, sum(waits) AS waits
+FROM gpu_clock GROUP BY rank, device, method;

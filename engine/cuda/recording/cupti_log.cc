@@ -59,6 +59,12 @@ cupti::StreamId CuptiLog::IdOf(Stream stream) const {
 void CuptiLog::Open(record::Recorder* recorder, OpIds ids) {
   recorder_ = recorder;
   log_.Open(recorder, std::move(ids));
+  if (session_ != nullptr && !session_->missing().empty()) {
+    for (const std::string& reason : session_->missing()) {
+      recorder->AddCapability({0, "cupti", "partial", reason, 0});
+    }
+    return;
+  }
   recorder->AddCapability({0, "cupti", "on", "", 0});
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "trace/record/cupti/activity.h"
 #include "trace/record/cupti/functions.h"
@@ -10,16 +11,19 @@
 
 namespace shardscope::cupti {
 
-struct DecodeCounts {
+struct DecodeResult {
   int64_t decoded = 0;
   int64_t ignored = 0;   // of kinds that nothing here uses
   bool damaged = false;  // the walk ended before the buffer did: the rest of it is lost
+  // What records of overhead point to, which CUPTI hands over with them: whoever had the buffer
+  // from CUPTI itself calls free() on each. In a dump they are pointers of another process.
+  std::vector<void*> overhead_data;
 };
 
 // Appends the records of one completed buffer (`size` valid bytes, 8-aligned) to `batch`. The
 // walker of `functions` steps from record to record; a damaged one ends the walk and is said, never
 // followed. One thread (that of `names`).
-DecodeCounts Decode(const CuptiFunctions& functions, uint8_t* buffer, size_t size, Names& names,
+DecodeResult Decode(const CuptiFunctions& functions, uint8_t* buffer, size_t size, Names& names,
                     Batch& batch);
 
 }  // namespace shardscope::cupti

@@ -62,7 +62,7 @@ TEST(Decode, EveryKindBecomesItsPlainValue) {
 
   Names names;
   Batch batch;
-  const DecodeCounts counts = Decode(Real(), buffer.data(), buffer.size(), names, batch);
+  const DecodeResult counts = Decode(Real(), buffer.data(), buffer.size(), names, batch);
   EXPECT_EQ(counts.decoded, 10);
   EXPECT_EQ(counts.ignored, 0);
   EXPECT_FALSE(counts.damaged);
@@ -137,7 +137,7 @@ TEST(Decode, ATruncatedRecordIsNotRead) {
   Names names;
   for (size_t size = 0; size < buffer.size(); size += 8) {
     Batch batch;
-    const DecodeCounts counts = Decode(Real(), buffer.data(), size, names, batch);
+    const DecodeResult counts = Decode(Real(), buffer.data(), size, names, batch);
     EXPECT_EQ(counts.decoded, size < sizeof(CUpti_ActivityKernel10) ? 0 : 1) << size;
   }
 }
@@ -150,9 +150,25 @@ TEST(Decode, AnUnknownKindEndsTheWalkAndIsSaid) {
   buffer.Append(broken);
   Names names;
   Batch batch;
-  const DecodeCounts counts = Decode(Real(), buffer.data(), buffer.size(), names, batch);
+  const DecodeResult counts = Decode(Real(), buffer.data(), buffer.size(), names, batch);
   EXPECT_EQ(counts.decoded, 1);
   EXPECT_TRUE(counts.damaged);
+}
+
+TEST(Decode, TellsWhatTheCallerHasToFree) {
+  SyntheticBuffer buffer;
+  CUpti_ActivityOverhead3 overhead = {};
+  overhead.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  overhead.start = overhead.end = 7;
+  buffer.Append(overhead);
+  int data = 0;
+  overhead.overheadData = &data;
+  buffer.Append(overhead);
+  Names names;
+  Batch batch;
+  const DecodeResult done = Decode(Real(), buffer.data(), buffer.size(), names, batch);
+  EXPECT_EQ(done.decoded, 2);
+  EXPECT_EQ(done.overhead_data, std::vector<void*>{&data});
 }
 
 TEST(Demangle, LeavesWhatIsNotMangled) {

@@ -97,7 +97,7 @@ TEST_F(Dump, ReadBackItDecodesToTheSame) {
   std::string after;
   for (LoadedDump::Buffer& buffer : loaded->buffers) {
     Batch batch;
-    const DecodeCounts counts = Decode(Real(), buffer.data(), buffer.size, names, batch);
+    const DecodeResult counts = Decode(Real(), buffer.data(), buffer.size, names, batch);
     EXPECT_FALSE(counts.damaged);
     after += Printed(batch, names);
   }

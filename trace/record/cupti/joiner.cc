@@ -120,6 +120,8 @@ void Joiner::Add(const Batch& batch) {
       if (wait.recording != kNoRecording) waits_.push_back(wait);
     } else {
       host_waits_[wait.correlation] = wait.start_ns;
+      if (wait.kind != WaitKind::kOther && wait.kind != WaitKind::kEvent)
+        new_waits_.push_back(wait);
     }
   }
   new_calls_.insert(new_calls_.end(), batch.calls.begin(), batch.calls.end());
@@ -252,6 +254,12 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
     }
     joined.calls.push_back(joined_call);
   }
+  TakeBefore(
+      fence_ns,
+      [](const Wait& wait) {
+        return std::tuple(wait.start_ns, wait.end_ns, wait.kind, wait.stream, wait.correlation);
+      },
+      new_waits_, joined.host_waits);
   TakeBefore(
       fence_ns,
       [](const MemoryOperation& operation) {

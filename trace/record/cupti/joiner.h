@@ -86,6 +86,7 @@ struct Joined {
   std::vector<OpWork> ops;        // in the order of their issue
   std::vector<Edge> edges;        // by time; those within one stream are left out
   std::vector<JoinedCall> calls;  // by time, as what follows
+  std::vector<Wait> host_waits;   // of the host for a stream or a context
   std::vector<MemoryOperation> memory;
   std::vector<Overhead> overheads;
 };
@@ -183,7 +184,8 @@ class Joiner {
   int64_t newest_ns_ = 0;                             // of all records
   std::vector<Wait> waits_;                           // of streams
   std::unordered_map<uint32_t, int64_t> host_waits_;  // start by correlation
-  std::vector<ApiCall> new_calls_;                    // not taken, as the next two
+  std::vector<ApiCall> new_calls_;                    // not taken, as the next three
+  std::vector<Wait> new_waits_;                       // of the host, for all of a stream or context
   std::vector<MemoryOperation> memory_;
   std::vector<Overhead> overheads_;
   std::map<uint64_t, Recording> recordings_;

@@ -1,7 +1,6 @@
 #include "trace/record/cupti/session.h"
 
 #include <cupti_driver_cbid.h>
-#include <cupti_runtime_cbid.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -26,73 +25,9 @@ std::atomic<bool> had_session = false;
 
 uint64_t Timestamp() { return static_cast<uint64_t>(MonotonicNs()); }
 
-// CONCURRENT_KERNEL, never KERNEL, which would make kernels wait for each other.
-constexpr std::array kKinds = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,   CUPTI_ACTIVITY_KIND_CUDA_EVENT,
-    CUPTI_ACTIVITY_KIND_MEMORY2,           CUPTI_ACTIVITY_KIND_OVERHEAD,
-};
-// Those that existed before are told as well.
-constexpr std::array kDumpedKinds = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT,
-                                     CUPTI_ACTIVITY_KIND_STREAM};
-
-// Calls that put work on a stream, order streams or wait. The whole kinds would also record every
-// cudaGetDevice. nvcc 13 compiles <<<>>> to __cudaLaunchKernel, which older lists lack.
-constexpr std::array kRuntimeCalls = {
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
-    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
-    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyBatchAsync_v13000,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaMallocAsync_v11020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaFreeAsync_v11020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaEventRecordWithFlags_v11010,
-    CUPTI_RUNTIME_TRACE_CBID_cudaEventSynchronize_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaStreamWaitEvent_v3020,
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020,
-};
-// NCCL launches with the driver's cuLaunchKernelEx.
-constexpr std::array kDriverCalls = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz, CUPTI_DRIVER_TRACE_CBID_cuMemCreate,
-    CUPTI_DRIVER_TRACE_CBID_cuMemMap};
-
 // Counted when no buffer comes: enough to see that there are any.
 constexpr std::array kCountedLaunches = {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx};
-
-// Keeps the first of several results that is an error. Without a driver every call gives
-// CUPTI_ERROR_UNKNOWN, so no code is told from another.
-class FirstError {
- public:
-  explicit FirstError(const CuptiFunctions& functions) : functions_(functions) {}
-
-  void operator()(CUptiResult result, const char* call) {
-    if (result == CUPTI_SUCCESS || !status_.ok()) return;
-    const char* text = nullptr;
-    functions_.GetResultString(result, &text);
-    status_ = Status::Error(fmt::format("CUPTI is not to be had: {} gave {} ({})", call,
-                                        static_cast<int>(result), text == nullptr ? "?" : text));
-  }
-  const Status& status() const { return status_; }
-
- private:
-  const CuptiFunctions& functions_;
-  Status status_;
-};
 
 }  // namespace
 
@@ -121,6 +56,7 @@ Session::Session(const CuptiFunctions& functions, const SessionOptions& options,
       options_(options),
       on_batch_(std::move(on_batch)),
       pool_(options.buffer_bytes, options.max_buffers),
+      sources_(functions_),
       silence_(options.silence_ns) {
   pool_.Refill(kSpareBuffers);
 }
@@ -159,9 +95,18 @@ Status Session::Subscribe() {
         fmt::format("CUPTI is held by '{}': only one tool at a time can have it; end that one",
                     holder[0] == '\0' ? "another tool" : holder.data()));
   }
-  FirstError first(functions_);
-  first(result, "cuptiSubscribe");
-  return first.status();
+  return Needed(result, "cuptiSubscribe");
+}
+
+// Without a driver every call gives CUPTI_ERROR_UNKNOWN, so no code is told from another.
+Status Session::Needed(CUptiResult result, const char* call) const {
+  if (result == CUPTI_SUCCESS) return Status::Ok();
+  return Status::Error("CUPTI is not to be had: " + Refusal(functions_, call, result));
+}
+
+void Session::Wanted(CUptiResult result, const char* what, const char* call) {
+  if (result == CUPTI_SUCCESS) return;
+  missing_.push_back(fmt::format("{}: {}", what, Refusal(functions_, call, result)));
 }
 
 Status Session::Configure() {
@@ -173,48 +118,33 @@ Status Session::Configure() {
                     "nvidia-cuda-cupti 13.0.85",
                     version, kFirstGoodVersion));
   }
-  FirstError first(functions_);
-  // The only notice of CUPTI switching itself off.
-  first(functions_.EnableDomain(1, subscriber_, CUPTI_CB_DOMAIN_STATE), "cuptiEnableDomain");
-  first(functions_.SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM), "cuptiSetThreadIdType");
+  Wanted(functions_.EnableDomain(1, subscriber_, CUPTI_CB_DOMAIN_STATE),
+         "CUPTI would not say if it switched itself off", "cuptiEnableDomain(STATE)");
+  SHARDSCOPE_RETURN_IF_ERROR(Needed(
+      functions_.SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM), "cuptiSetThreadIdType"));
   // CUPTI's own clock is CLOCK_REALTIME, which may be stepped.
-  first(functions_.ActivityRegisterTimestampCallback(&Timestamp),
-        "cuptiActivityRegisterTimestampCallback");
-  // Else CUPTI zeroes each buffer on the traced program's thread.
+  SHARDSCOPE_RETURN_IF_ERROR(Needed(functions_.ActivityRegisterTimestampCallback(&Timestamp),
+                                    "cuptiActivityRegisterTimestampCallback"));
   uint8_t zeroed = 1;
   size_t size = sizeof zeroed;
-  first(functions_.ActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size,
-                                        &zeroed),
-        "cuptiActivitySetAttribute");
-  first(functions_.ActivityRegisterCallbacks(&Session::BufferRequested, &Session::BufferCompleted),
-        "cuptiActivityRegisterCallbacks");
-  return first.status();
+  Wanted(functions_.ActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size,
+                                         &zeroed),
+         "CUPTI zeroes its buffers itself, on the program's threads",
+         "cuptiActivitySetAttribute(ZEROED_OUT_ACTIVITY_BUFFER)");
+  return Needed(
+      functions_.ActivityRegisterCallbacks(&Session::BufferRequested, &Session::BufferCompleted),
+      "cuptiActivityRegisterCallbacks");
 }
 
 Status Session::Enable() {
-  FirstError first(functions_);
   enabled_ = true;
-  for (const CUpti_CallbackId call : kRuntimeCalls) {
-    first(functions_.ActivityEnableRuntimeApi(call, 1), "cuptiActivityEnableRuntimeApi");
-  }
-  for (const CUpti_CallbackId call : kDriverCalls) {
-    first(functions_.ActivityEnableDriverApi(call, 1), "cuptiActivityEnableDriverApi");
-  }
-  for (const CUpti_ActivityKind kind : kKinds) {
-    first(functions_.ActivityEnable(kind), "cuptiActivityEnable");
-  }
-  for (const CUpti_ActivityKind kind : kDumpedKinds) {
-    first(functions_.ActivityEnableAndDump(kind), "cuptiActivityEnableAndDump");
-  }
-  // Else every poll of an event that is not done yet makes a record, and caching allocators poll.
-  first(functions_.ActivityEnableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
-  first(functions_.ActivityEnableEventTimestamps(1),
-        "cuptiActivityEnableCudaEventDeviceTimestamps");
-  if (options_.on_profiler && first.status().ok()) {
+  SHARDSCOPE_RETURN_IF_ERROR(sources_.Enable());
+  missing_.insert(missing_.end(), sources_.missing().begin(), sources_.missing().end());
+  if (options_.on_profiler) {
     EnableDriverCallback(CUPTI_DRIVER_TRACE_CBID_cuProfilerStart, true);
     EnableDriverCallback(CUPTI_DRIVER_TRACE_CBID_cuProfilerStop, true);
   }
-  return first.status();
+  return Status::Ok();
 }
 
 void Session::FlushSoon() {
@@ -234,13 +164,14 @@ void Session::Stop() {
     wake_.notify_all();
     thread_.join();
   }
+  if (enabled_ && fatal_) {
+    DecodeFull();  // CUPTI has finalised itself: only what it handed out before
+    enabled_ = false;
+  }
   if (enabled_) {
     functions_.ActivityFlushAll(0);
     DecodeFull();
-    for (const CUpti_ActivityKind kind : kKinds) functions_.ActivityDisable(kind);
-    for (const CUpti_ActivityKind kind : kDumpedKinds) functions_.ActivityDisable(kind);
-    for (const CUpti_CallbackId call : kRuntimeCalls) functions_.ActivityEnableRuntimeApi(call, 0);
-    for (const CUpti_CallbackId call : kDriverCalls) functions_.ActivityEnableDriverApi(call, 0);
+    sources_.Disable();
     // Forced once, at the end: it also hands out what still runs, which then never comes again.
     functions_.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     DecodeFull();
@@ -259,7 +190,6 @@ SessionCounts Session::counts() const {
   counts.dropped = dropped_.load();
   counts.buffers_refused = pool_.times_empty();
   counts.damaged_buffers = damaged_.load();
-  counts.discarded_buffers = discarded_.load();
   counts.fatal = fatal_.load();
   counts.silent = silent_.load();
   return counts;
@@ -284,22 +214,18 @@ void Session::DecodeThread() {
 bool Session::DecodeFull() {
   const std::vector<BufferPool::Full> buffers = pool_.TakeFull();
   for (const BufferPool::Full& full : buffers) {
-    if (discard_.load(std::memory_order_relaxed)) {
-      ++discarded_;
-      pool_.Recycle(full);
-      continue;
-    }
     Batch batch;
     if (dump_ != nullptr) dump_->AddBuffer(full.data, full.valid_bytes);
-    const DecodeCounts counts = Decode(functions_, full.data, full.valid_bytes, names_, batch);
-    decoded_ += counts.decoded;
-    damaged_ += counts.damaged ? 1 : 0;
+    const DecodeResult done = Decode(functions_, full.data, full.valid_bytes, names_, batch);
+    decoded_ += done.decoded;
+    damaged_ += done.damaged ? 1 : 0;
+    for (void* const data : done.overhead_data) std::free(data);
     pool_.Recycle(full);
     on_batch_(std::move(batch), names_);
   }
   pool_.Refill(kSpareBuffers);
   size_t dropped = 0;
-  if (functions_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
+  if (!fatal_ && functions_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
     dropped_ += static_cast<int64_t>(dropped);
   }
   return !buffers.empty();

@@ -17,11 +17,12 @@
 
 #include "trace/base/status.h"
 #include "trace/record/cupti/activity.h"
-#include "trace/record/cupti/buffer_pool.h"
+#include "trace/record/cupti/buffers/buffer_pool.h"
 #include "trace/record/cupti/dump.h"
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/names.h"
 #include "trace/record/cupti/silence_watch.h"
+#include "trace/record/cupti/sources.h"
 
 namespace shardscope::cupti {
 
@@ -41,13 +42,12 @@ struct SessionOptions {
 };
 
 struct SessionCounts {
-  int64_t decoded = 0;            // records
-  int64_t dropped = 0;            // records that CUPTI could not put anywhere
-  int64_t buffers_refused = 0;    // times that no buffer was free
-  int64_t damaged_buffers = 0;    // whose rest could not be read
-  int64_t discarded_buffers = 0;  // thrown away on request (SetDiscard)
-  bool fatal = false;             // CUPTI met an error and switched itself off
-  bool silent = false;            // once at least: launches went on, but no buffer came
+  int64_t decoded = 0;          // records
+  int64_t dropped = 0;          // records that CUPTI could not put anywhere
+  int64_t buffers_refused = 0;  // times that no buffer was free
+  int64_t damaged_buffers = 0;  // whose rest could not be read
+  bool fatal = false;           // CUPTI met an error and switched itself off
+  bool silent = false;          // once at least: launches went on, but no buffer came
 };
 
 // Owner: the recorder of a process. Threads: Start and Stop on one; batches come on the decode
@@ -58,8 +58,8 @@ class Session {
   // the session. An empty batch when none came for a flush period.
   using OnBatch = std::function<void(Batch batch, const Names& names)>;
 
-  // Subscribes and enables everything. Error: CUPTI refuses (no driver, another tool holds it: the
-  // message names it, no privilege, ...), or this process has had its session.
+  // Subscribes and enables everything. Error: CUPTI refuses what is needed (no driver, another tool
+  // holds it: the message names it, no privilege, ...), or this process has had its session.
   static Result<std::unique_ptr<Session>> Start(const CuptiFunctions& functions,
                                                 const SessionOptions& options, OnBatch on_batch);
   ~Session();
@@ -67,9 +67,8 @@ class Session {
   // Asks CUPTI for its completed records now, not only with the next period. Any thread.
   void FlushSoon();
 
-  // From now on buffers are thrown away as they are, or no longer. To pause; and to see what
-  // decoding and writing cost a program, of which CUPTI's own part remains. Any thread.
-  void SetDiscard(bool discard) { discard_.store(discard, std::memory_order_relaxed); }
+  // What this driver or CUPTI refuses, one sentence each: the rest is recorded.
+  const std::vector<std::string>& missing() const { return missing_; }
 
   // Takes in all that CUPTI has, then switches it off. The caller has synchronised its devices:
   // work that still runs is reported without its end. Once.
@@ -89,6 +88,8 @@ class Session {
 
   Status OpenDump();
   Status Subscribe();
+  Status Needed(CUptiResult result, const char* call) const;
+  void Wanted(CUptiResult result, const char* what, const char* call);
   Status Configure();
   Status Enable();
   void DecodeThread();
@@ -107,11 +108,14 @@ class Session {
   Names names_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool enabled_ = false;
+  std::vector<std::string> missing_;  // constant once started
 
-  std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0, discarded_ = 0;
+  Sources sources_;
+
+  std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0;
   std::atomic<int64_t> buffers_ = 0;   // asked for and given back, both
   std::atomic<int64_t> launches_ = 0;  // while they are counted
-  std::atomic<bool> fatal_ = false, silent_ = false, discard_ = false;
+  std::atomic<bool> fatal_ = false, silent_ = false;
   SilenceWatch silence_;  // decode thread
 
   std::mutex mutex_;  // guards the next two; no CUPTI call is made under it

@@ -88,6 +88,7 @@ class GpuRecorder::Impl final : public RowTarget {
       counts.joins = joiner_.counts();
     }
     if (names_ != nullptr) Write(joined, *names_);
+    rows_.Finish();
     counts.works = works_;
     counts.unplaced = rows_.unplaced();
     const auto count = [this](int64_t number, std::string_view reason) {
@@ -150,7 +151,8 @@ class GpuRecorder::Impl final : public RowTarget {
   int32_t RankOfDevice(uint32_t device) override {
     return options_.rank_of_device ? options_.rank_of_device(device) : 0;
   }
-  bool IsRecorded(int64_t /*start_ns*/) override { return true; }
+  bool IsRecorded(int64_t start_ns) override { return recorder_->WasRecording(start_ns); }
+  bool IsMemoryRecorded(int64_t /*time_ns*/) override { return true; }
 
  private:
   static constexpr int64_t kOthersPosition = 1000;  // below all that the engine names

@@ -109,6 +109,23 @@ void GpuRows::Write(const cupti::Joined& joined, const cupti::Names& names) {
     WriteSpan(overhead_track_, overhead.start_ns, overhead.end_ns, NameOf(overhead.name, names),
               "host");
   }
+  clocks_.Add(joined);
+  WriteClocks(/*all=*/false);
+}
+
+void GpuRows::WriteClocks(bool all) {
+  for (const ClockReading& reading : clocks_.Take(all)) {
+    schema::GpuClockRow row;
+    row.rank = target_->RankOfDevice(reading.device);
+    row.device = reading.device;
+    row.method = "cupti";
+    row.time_ns = reading.time_ns;
+    row.low_ns = reading.low_ns;
+    row.high_ns = reading.high_ns;
+    row.works = reading.works;
+    row.waits = reading.waits;
+    target_->recorder().AddGpuClock(row);
+  }
 }
 
 int64_t GpuRows::TrackOf(uint32_t device, cupti::StreamId stream) {
@@ -230,7 +247,7 @@ void GpuRows::WriteEdge(const cupti::Edge& edge) {
 }
 
 void GpuRows::WriteMemory(const cupti::MemoryOperation& operation) {
-  if (operation.time_ns <= 0 || !target_->IsRecorded(operation.time_ns)) return;
+  if (operation.time_ns <= 0 || !target_->IsMemoryRecorded(operation.time_ns)) return;
   schema::MemorySegmentRow row;
   row.rank = target_->RankOfDevice(operation.device);
   row.device = operation.device;

@@ -13,6 +13,7 @@
 
 #include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
+#include "trace/record/gpu/clock_bounds.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::gpu {
@@ -49,6 +50,8 @@ class RowTarget {
   virtual int32_t RankOfDevice(uint32_t device) = 0;
   // Whether what begins at this time is recorded.
   virtual bool IsRecorded(int64_t start_ns) = 0;
+  // The same of memory, which stays there when recording goes on.
+  virtual bool IsMemoryRecorded(int64_t time_ns) { return IsRecorded(time_ns); }
 };
 
 // One thread at a time.
@@ -60,6 +63,8 @@ class GpuRows {
     priorities_[stream.stream] = stream.priority;
   }
   void Write(const cupti::Joined& joined, const cupti::Names& names);
+  // What is said of a while once it is over. After the last Write().
+  void Finish() { WriteClocks(/*all=*/true); }
 
   // Work without times and without a call, whose place in time nobody knows: it has no row.
   int64_t unplaced() const { return unplaced_; }
@@ -75,6 +80,7 @@ class GpuRows {
   void WriteWork(const cupti::Work& work, const cupti::Names& names);
   void WriteEdge(const cupti::Edge& edge);
   void WriteMemory(const cupti::MemoryOperation& operation);
+  void WriteClocks(bool all);
   void WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
                  std::string_view category);
   int64_t TrackOf(uint32_t device, cupti::StreamId stream);
@@ -83,6 +89,7 @@ class GpuRows {
   int64_t NameOf(int32_t name, const cupti::Names& names);
 
   RowTarget* const target_;
+  ClockBounds clocks_;
   std::map<cupti::StreamId, int64_t> tracks_;
   std::map<cupti::StreamId, int32_t> priorities_;
   std::unordered_map<uint32_t, int64_t> thread_tracks_;

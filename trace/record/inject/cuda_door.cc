@@ -1,7 +1,9 @@
 #include "trace/record/inject/cuda_door.h"
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/session.h"
@@ -62,7 +64,9 @@ void AttachCuda() {
   }
   gpu = new Gpu{recording, std::move(spans), std::move(session).value()};
   recording->SetAtEnd(&StopCupti);
-  recording->SourceOn("cupti");
+  const std::vector<std::string>& missing = gpu->session->missing();
+  for (const std::string& reason : missing) recording->State("cupti", "partial", reason);
+  if (missing.empty()) recording->SourceOn("cupti");
 }
 
 }  // namespace shardscope::inject

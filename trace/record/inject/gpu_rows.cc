@@ -21,6 +21,7 @@ void GpuRows::Add(const cupti::Batch& batch, const cupti::Names& names) {
 
 void GpuRows::Finish() {
   if (names_ != nullptr) rows_.Write(joiner_.Take(cupti::kEnd), *names_);
+  rows_.Finish();
 }
 
 gpu::RowTarget::StreamTrack GpuRows::AddStreamTrack(uint32_t device, cupti::StreamId stream) {

@@ -1,4 +1,4 @@
-#include "trace/record/cupti/buffer_pool.h"
+#include "trace/record/cupti/buffers/buffer_pool.h"
 
 #include <algorithm>
 #include <cstring>
@@ -46,8 +46,11 @@ std::vector<BufferPool::Full> BufferPool::TakeFull() {
   return taken;
 }
 
+// All of it: CUPTI was promised zeroes, and what it wrote and then did not count as valid (a record
+// that had not ended) would otherwise be part of the next one. 2 MiB take 0.1 ms, here and not on a
+// thread of the program.
 void BufferPool::Recycle(const Full& full) {
-  std::memset(full.data, 0, full.valid_bytes);
+  std::memset(full.data, 0, buffer_bytes_);
   const auto index = static_cast<size_t>(OwnerOf(full.data) - buffers_.data());
   free_[index].store(full.data, std::memory_order_release);
 }
