@@ -22,7 +22,7 @@ ARROWS = {
     "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
     "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan"},
-    "engine/torch_ranges": set(),
+    "engine/torch_ranges": {"trace/record/inject"},  # the events that it hands over
     "engine/runtime": ENGINE, "engine/cuda": ENGINE | {"engine/runtime", "trace/record/cupti", "trace/record/gpu"},
     "trace/base": set(), "trace/schema": set(), "trace/store": {"trace/schema"},
     "trace/record": {"trace/store", "trace/schema"}, "trace/record/cupti": set(),

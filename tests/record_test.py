@@ -21,7 +21,8 @@ NCCL = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib" / "l
 
 # What a program may find on the machine where it is recorded: the C library.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
-DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "ShardscopeState", "ncclProfiler_v4", "ncclProfiler_v5"}
+DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "ShardscopeAllocator", "ShardscopeState", "ShardscopeStateIfRecorded",
+         "ncclProfiler_v4", "ncclProfiler_v5"}
 
 
 @unittest.skipUnless(LIBRARY.exists(), "a build with sanitizers has no library to inject")
@@ -513,6 +514,48 @@ dist.destroy_process_group()
 """
 
 
+# Events of an allocator, as engine/torch_ranges hands them over: trace/record/inject/allocator_event.h.
+ALLOCATOR_PROGRAM = """
+import ctypes, sys, time
+class Event(ctypes.Structure):
+    _fields_ = [("time_ns", ctypes.c_int64), ("action", ctypes.c_int32), ("device", ctypes.c_int32), ("address", ctypes.c_uint64),
+                ("stream", ctypes.c_uint64), ("bytes", ctypes.c_int64), ("active_bytes", ctypes.c_int64),
+                ("reserved_bytes", ctypes.c_int64), ("range", ctypes.c_char_p), ("unit", ctypes.c_char_p),
+                ("phase", ctypes.c_char_p), ("category", ctypes.c_char_p)]
+library = ctypes.CDLL(sys.argv[1])
+def tell(action, address=0, size=0, active=0, owner=(None,) * 4):
+    library.ShardscopeAllocator(ctypes.byref(Event(time.monotonic_ns(), action, 0, address, 7, size, active, 2048, *owner)))
+ATTACHED, ALLOC, FREE_REQUESTED, FREE_COMPLETED, GAINED = range(5)
+tell(ATTACHED)
+tell(GAINED, 4096, 2048)
+tell(ALLOC, 4096, 1000, 0, (b"FSDP::all_gather (layers.0)", b"layers.0", b"forward", b"communication_buffer"))
+tell(ALLOC, 5120, 100, 1024, (None, b"layers.0", b"forward", b"activation"))
+tell(FREE_REQUESTED, 4096, 1000, 1536)
+time.sleep(0.002)
+tell(FREE_COMPLETED, 4096, 1000, 1536)
+tell(FREE_REQUESTED, 0, 0, 512)
+"""
+
+
+class AllocatorOfAProgram(RecordTest):
+    def test_blocks_become_rows_that_add_up(self):
+        run, _ = self.record(sys.executable, "-c", ALLOCATOR_PROGRAM, LIBRARY, check=0, environment={"RANK": "2"})
+        blocks = self.sql(run, "SELECT a.rank, a.stream, a.requested_bytes, a.block_bytes, a.state, a.unit, a.phase, a.category, "
+                               "s.text AS range, a.free_completed_ns - a.free_requested_ns > 1000000 AS waited "
+                               "FROM allocation a LEFT JOIN string s ON s.id = a.range_string ORDER BY a.allocated_ns")
+        gather = {"rank": 2, "stream": 7, "requested_bytes": 1000, "block_bytes": 1024, "state": "freed", "unit": "layers.0",
+                  "phase": "forward", "category": "communication_buffer", "range": "FSDP::all_gather (layers.0)", "waited": 1}
+        activation = {**gather, "requested_bytes": 100, "block_bytes": 512, "state": "held", "category": "activation",
+                      "range": None, "waited": 0}
+        self.assertEqual(blocks, [gather, activation])
+        live = self.sql(run, "SELECT device, category, unit, sum(bytes) AS bytes FROM memory_event GROUP BY 1, 2, 3 ORDER BY 2")
+        self.assertEqual(live, [{"device": "GPU 0", "category": "activation", "unit": "layers.0", "bytes": 512},
+                                {"device": "GPU 0", "category": "communication_buffer", "unit": "layers.0", "bytes": 0}])
+        reserved = self.sql(run, "SELECT c.value FROM counter c JOIN string s ON s.id = c.name_string WHERE s.text = 'reserved_bytes'")
+        self.assertEqual([row["value"] for row in reserved], [2048])
+        self.assertEqual([row for row in self.recorded(run)["sources"] if row["source"] == "memory"], [])
+
+
 @unittest.skipUnless(PYTORCH.exists(), "PyTorch is not installed in the cache folder")
 class PyTorchProgram(RecordTest):
     def test_a_cpu_job_under_torchrun_runs_unharmed_and_its_fsdp_ranges_are_seen(self):
@@ -527,12 +570,15 @@ class PyTorchProgram(RecordTest):
         self.assertEqual(counts.get("training"), 2)
         # Rank 1 has no worker, so it loads its 8 numbers itself; in a forked worker nothing is recorded.
         self.assertEqual(counts.get("in worker"), 8)
-        self.assertEqual(self.sources(run), {"nvtx": "on", "nccl": "off", "cupti": "off"})
+        has_module = (BIN / "libshardscope_torch.so").exists()
+        self.assertEqual(self.sources(run), {"nvtx": "on", "nccl": "off", "cupti": "off", **({"memory": "off"} if has_module else {})})
         gathers = self.sql(run, "SELECT t.rank, count(*) AS n FROM span s JOIN track t ON t.id = s.track JOIN string n ON "
                                 "n.id = s.name_string WHERE n.text LIKE 'torch: FSDP::all_gather%' GROUP BY 1 ORDER BY 1")
-        if not (BIN / "libshardscope_torch.so").exists():
+        if not has_module:
             self.assertEqual(gathers, [])
             return
+        reasons = {row["reason"] for row in self.recorded(run)["sources"] if row["source"] == "memory"}
+        self.assertEqual(reasons, {"PyTorch has not used CUDA; tensors of the CPU are not recorded"})
         self.assertEqual([row["rank"] for row in gathers], [0, 1])
         self.assertGreaterEqual(gathers[0]["n"], 2 * 3)  # forward of every layer, in both steps at least
         self.assertEqual(gathers[0]["n"], gathers[1]["n"])

@@ -1,4 +1,5 @@
-"""Run by every Python that `shardscope record` starts: has libshardscope_torch.so loaded once torch has been imported.
+"""Run by every Python that `shardscope record` starts: has libshardscope_torch.so loaded once torch has been imported, and
+attached to its CUDA allocator once torch has initialised CUDA.
 
 Changes nothing else. Python finds this file because its folder stands first in PYTHONPATH; the sitecustomize that would
 have been found otherwise is run too.
@@ -16,7 +17,7 @@ _VERSION = "2.11."  # of the C++ interface that the library was built for
 
 
 def _attach(torch):
-    """Whatever goes wrong, the program goes on; its trace says that it has no ranges of torch."""
+    """Whatever goes wrong, the program goes on; its trace says what it lacks of torch."""
     try:
         import ctypes
         version = str(getattr(torch, "__version__", "of unknown version"))
@@ -25,13 +26,40 @@ def _attach(torch):
             reason = f"PyTorch {version} has another interface than {_VERSION}x, whose ranges can be recorded"
         else:
             try:
-                ctypes.CDLL(_LIBRARY).ShardscopeTorchStart()
+                library = ctypes.CDLL(_LIBRARY)
+                library.ShardscopeTorchStart()
             except (OSError, AttributeError) as error:
                 reason = f"PyTorch's ranges are not recorded: {error}"
+        recorder = ctypes.CDLL(_RECORDER)
         if reason:
-            ctypes.CDLL(_RECORDER).ShardscopeState(b"torch", b"off", reason.encode())
+            recorder.ShardscopeState(b"torch", b"off", reason.encode())
+        else:
+            _attach_to_allocator(torch, library, recorder)
     except Exception:
         pass
+
+
+def _attach_to_allocator(torch, library, recorder):
+    """The allocator takes nobody before torch has initialised CUDA, which a program does when it first uses it, if ever."""
+    import ctypes
+
+    def say(status, reason):
+        recorder.ShardscopeStateIfRecorded(b"memory", status, reason.encode())
+
+    def attach():
+        try:
+            library.ShardscopeTorchAllocator.restype = ctypes.c_char_p
+            sink = ctypes.cast(recorder.ShardscopeAllocator, ctypes.c_void_p)
+            reason = library.ShardscopeTorchAllocator(sink).decode(errors="replace")
+            say(b"off" if reason else b"on", reason and f"events of PyTorch's CUDA allocator are not recorded: {reason}")
+        except Exception:
+            pass
+
+    if torch.version.cuda is None:
+        say(b"off", "this PyTorch has no CUDA allocator; tensors of the CPU are not recorded")
+    else:
+        say(b"off", "PyTorch has not used CUDA; tensors of the CPU are not recorded")
+        torch.cuda._lazy_call(attach)
 
 
 class _AfterTorch:

@@ -1,7 +1,8 @@
 // libshardscope_torch.so: PyTorch's own ranges (record_function, among them FSDP's "FSDP::...") as
-// NVTX ranges, in the domain "torch". `shardscope record` has every Python that imports torch 2.11
-// load it (sitecustomize.py); the injected library then records them like any other range, and so
-// does any other tool that takes NVTX.
+// NVTX ranges, in the domain "torch", and the events of its CUDA caching allocator. `shardscope
+// record` has every Python that imports torch 2.11 load it (sitecustomize.py); the injected library
+// then records the ranges like any other, as does any other tool that takes NVTX, and is given the
+// events.
 //
 // It talks C++ to a LibTorch that it did not come with, hence a library of its own, pinned to one
 // version, and nothing else of Shardscope in it.
@@ -9,13 +10,25 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <memory>
+#include <string>
+
+#include "engine/torch_ranges/allocator_tracker.h"
+#include "engine/torch_ranges/thread_ranges.h"
 
 namespace shardscope::torch_ranges {
+
+OpenRanges& MyRanges() {
+  static thread_local auto* const ranges = new OpenRanges;
+  return *ranges;
+}
+
 namespace {
 
 // Ranges begin and end in any order, so they have ids instead of a stack.
 struct Range : at::ObserverContext {
   nvtxRangeId_t id = 0;
+  OpenRanges* thread = nullptr;  // where it began
+  std::shared_ptr<OpenRanges::Range> open;
 };
 
 nvtxDomainHandle_t Domain() {
@@ -32,21 +45,39 @@ std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& function)
   event.message.ascii = function.name();
   auto range = std::make_unique<Range>();
   range->id = nvtxDomainRangeStartEx(Domain(), &event);
+  range->thread = &MyRanges();
+  range->open = range->thread->Begin(function.name());
   return range;
 }
 
 void OnEnd(const at::RecordFunction& /*function*/, at::ObserverContext* context) {
-  if (context != nullptr) nvtxDomainRangeEnd(Domain(), static_cast<Range*>(context)->id);
+  if (context == nullptr) return;
+  const auto* const range = static_cast<Range*>(context);
+  nvtxDomainRangeEnd(Domain(), range->id);
+  if (range->thread == &MyRanges()) {
+    range->thread->End(range->open.get());
+  } else {
+    OpenRanges::EndElsewhere(range->open.get());
+  }
 }
 
 }  // namespace
 }  // namespace shardscope::torch_ranges
 
+#define SHARDSCOPE_EXPORT extern "C" __attribute__((visibility("default")))
+
 // Once, before the program has threads of its own that run PyTorch: callbacks may not be added
 // beside them. Only ranges that somebody wrote: one for every operator would cost a microsecond
 // each.
-extern "C" __attribute__((visibility("default"))) void ShardscopeTorchStart() {
+SHARDSCOPE_EXPORT void ShardscopeTorchStart() {
   namespace ranges = shardscope::torch_ranges;
   at::addGlobalCallback(at::RecordFunctionCallback(&ranges::OnStart, &ranges::OnEnd)
                             .scopes({at::RecordScope::USER_SCOPE}));
+}
+
+// Once, when PyTorch has initialised CUDA. Empty: events go to `sink` from now on; else why not.
+SHARDSCOPE_EXPORT const char* ShardscopeTorchAllocator(ShardscopeAllocatorSink sink) {
+  static const auto* const reason =
+      new std::string(shardscope::torch_ranges::AttachToAllocator(sink));
+  return reason->c_str();
 }

@@ -44,7 +44,7 @@ class CommitCounter:
     def read(self):
         """Batches committed, batches begun, and the rows that a trace may have now."""
         words = struct.unpack("<20q", self.path.read_bytes()[:160])
-        rows = {batch: words[2 + 9 * (batch % 2):][:len(COUNTED)] for batch in words[:2]}
+        rows = {batch: words[2 + 10 * (batch % 2):][:len(COUNTED)] for batch in words[:2]}
         return words[0], words[1], rows
 
 

@@ -51,6 +51,7 @@ std::optional<BlockingKind> ParseBlockingKind(std::string_view text) {
   return Parse<BlockingKind>(kBlockingKinds, text);
 }
 std::optional<MemoryCategory> ParseMemoryCategory(std::string_view text) {
+  if (text == "unattributed") return MemoryCategory::kOther;
   return Parse<MemoryCategory>(kMemoryCategories, text);
 }
 

@@ -20,6 +20,7 @@ int64_t TimeOf(const GpuWorkRecord& record) { return record.span.start_ns; }
 int64_t TimeOf(const NcclRecord& record) { return record.span.start_ns; }
 int64_t TimeOf(const schema::EventEdgeRow& row) { return row.waited_ns; }
 int64_t TimeOf(const schema::MemorySegmentRow& row) { return row.time_ns; }
+int64_t TimeOf(const schema::AllocationRow& row) { return row.free_completed_ns; }
 
 // Calls visit(time) for the rows that wait in a ring, oldest first, until it returns false. Returns
 // how many it took. A row counts as no older than those before it: rings are emptied from the
@@ -162,7 +163,8 @@ Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* 
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<GpuWorkRecord>(rings, last_ns, more));
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<NcclRecord>(rings, last_ns, more));
   SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::EventEdgeRow>(rings, last_ns, more));
-  return WriteKind<schema::MemorySegmentRow>(rings, last_ns, more);
+  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemorySegmentRow>(rings, last_ns, more));
+  return WriteKind<schema::AllocationRow>(rings, last_ns, more);
 }
 
 // A hot row may refer to a rare row that was added just before it. Both end in one transaction, so

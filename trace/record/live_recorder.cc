@@ -60,7 +60,8 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
 }
 
 std::string_view LiveRecorder::SourceOf(HotKind kind) const {
-  return kind == HotKind::kMemory ? std::string_view("memory") : std::string_view(source_);
+  const bool is_memory = kind == HotKind::kMemory || kind == HotKind::kAllocation;
+  return is_memory ? std::string_view("memory") : std::string_view(source_);
 }
 
 void LiveRecorder::AddEngineSources() {

@@ -51,6 +51,7 @@ class LiveRecorder final : public Recorder {
   void Record(const NcclRecord& record) override { Push(record); }
   void Record(const schema::EventEdgeRow& row) override { Push(row); }
   void Record(const schema::MemorySegmentRow& row) override { Push(row); }
+  void Record(const schema::AllocationRow& row) override { Push(row); }
 
   void SetWindow(bool recording) override;
   bool WasRecording(int64_t time_ns) const override;

@@ -31,6 +31,7 @@ class NullRecorder : public Recorder {
   void Record(const NcclRecord& /*record*/) override {}
   void Record(const schema::EventEdgeRow& /*row*/) override {}
   void Record(const schema::MemorySegmentRow& /*row*/) override {}
+  void Record(const schema::AllocationRow& /*row*/) override {}
   void SetWindow(bool /*recording*/) override {}
   bool WasRecording(int64_t /*time_ns*/) const override { return true; }
   std::map<std::string, int64_t> Dropped() const override { return {}; }

@@ -77,6 +77,7 @@ class Recorder {
   virtual void Record(const NcclRecord& record) = 0;
   virtual void Record(const schema::EventEdgeRow& row) = 0;
   virtual void Record(const schema::MemorySegmentRow& row) = 0;
+  virtual void Record(const schema::AllocationRow& row) = 0;
 
   // Whether recording is switched off (record.steps window): hot rows are ignored then,
   // without being counted as lost. But rows of spans, of what a GPU did and of NCCL come late and

@@ -24,9 +24,10 @@ enum class HotKind : uint8_t {
   kGpuWork,
   kNccl,
   kEventEdge,
-  kMemorySegment
+  kMemorySegment,
+  kAllocation
 };
-inline constexpr size_t kNumHotKinds = 9;
+inline constexpr size_t kNumHotKinds = 10;
 using HotCounts = std::array<int64_t, kNumHotKinds>;
 
 template <typename T>
@@ -47,6 +48,8 @@ template <>
 inline constexpr HotKind kKindOf<schema::EventEdgeRow> = HotKind::kEventEdge;
 template <>
 inline constexpr HotKind kKindOf<schema::MemorySegmentRow> = HotKind::kMemorySegment;
+template <>
+inline constexpr HotKind kKindOf<schema::AllocationRow> = HotKind::kAllocation;
 
 // Made some time after what they tell of, perhaps on another thread: the window that is in force
 // then is not theirs.
@@ -54,7 +57,7 @@ template <typename T>
 inline constexpr bool kComesLate =
     kKindOf<T> == HotKind::kSpan || kKindOf<T> == HotKind::kGpuWork ||
     kKindOf<T> == HotKind::kNccl || kKindOf<T> == HotKind::kEventEdge ||
-    kKindOf<T> == HotKind::kMemorySegment;
+    kKindOf<T> == HotKind::kMemorySegment || kKindOf<T> == HotKind::kAllocation;
 
 // One ring that its thread makes on first use and the writer sees from then on.
 template <typename T>
@@ -80,7 +83,7 @@ struct ThreadRings {
   std::tuple<LazyRing<OpRecord>, LazyRing<schema::StepRow>, LazyRing<schema::SpanRow>,
              LazyRing<schema::MemoryEventRow>, LazyRing<schema::CounterRow>,
              LazyRing<GpuWorkRecord>, LazyRing<NcclRecord>, LazyRing<schema::EventEdgeRow>,
-             LazyRing<schema::MemorySegmentRow>>
+             LazyRing<schema::MemorySegmentRow>, LazyRing<schema::AllocationRow>>
       rings;
   // Records that this thread lost because a ring was full.
   std::array<std::atomic<int64_t>, kNumHotKinds> dropped = {};

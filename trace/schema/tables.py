@@ -186,7 +186,8 @@ TABLES = (
     ), stream=True),
     Table("counter", "Values over time that are not memory of a category. At the end of every step, on the rank's host track: "
                      "allocated_bytes (what its allocators handed out; the sum of its memory events up to then), reserved_bytes (what "
-                     "they hold from the system) and, once a process, resident_bytes.", (
+                     "they hold from the system) and, once a process, resident_bytes. In a recorded program: reserved_bytes of PyTorch's "
+                     "caching allocator, whenever it changes.", (
         key("Commit order."),
         ref("track", "track"),
         moment("time_ns", "When it was read."),
@@ -202,8 +203,8 @@ TABLES = (
         Column("bytes", INT, "Signed.", "bytes"),
         Column("category", TEXT, "parameter_shard, unsharded_parameter, gradient, gradient_shard, communication_buffer, "
                                  "optimizer, activation, temporary (what an op takes for itself and gives back before it ends: its "
-                                 "highest point, for the length of the op) or other (token batches, gaps that align parameters, tables that "
-                                 "the ranks of a process share, at its first rank)."),
+                                 "highest point, for the length of the op), other (token batches, gaps that align parameters, tables that "
+                                 "the ranks of a process share, at its first rank) or, in a recorded program, unattributed."),
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "step.step; -1 outside steps."),
@@ -316,4 +317,25 @@ TABLES = (
         Column("works", INT, "Kernels and copies looked at."),
         Column("waits", INT, "Waits of the host for a stream."),
     ), since=3),
+    Table("allocation", "One row a block that PyTorch's caching allocator handed out in a recorded program, written once it was back or "
+                        "recording ended. Its memory_event rows have the same times: from allocated_ns to free_requested_ns by the host's "
+                        "order, to free_completed_ns as it was.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("device", INT, "Number of the GPU."),
+        Column("stream", INT, "The CUDA stream that it was allocated for, as the process knows it (cudaStream_t); 0: the default one."),
+        Column("address", INT, "Where it begins."),
+        Column("requested_bytes", INT, "What the program asked for.", "bytes"),
+        Column("block_bytes", INT, "What the allocator gave: rounded up, or a larger block that was not worth splitting.", "bytes"),
+        moment("allocated_ns", "Handed out."),
+        moment("free_requested_ns", "Given back by the program; the end of recording if it was not."),
+        moment("free_completed_ns", "No stream used it any more (record_stream), and it could be handed out again; the end of recording if "
+                                    "that was later. What lies between the two is held for streams only."),
+        Column("state", TEXT, "freed; in use (given back, and still used by a stream when recording ended) or held (not given back)."),
+        ref("track", "track", "track.id of the thread that asked for it"),
+        ref("range_string", "string", "The innermost range of PyTorch that was open on that thread: string.id; -1: none."),
+        Column("unit", TEXT, "Unit of FSDP whose range, forward or backward it was; empty: none, or the root."),
+        Column("phase", TEXT, "forward, backward or optimizer; empty: not known."),
+        Column("category", TEXT, "As memory_event.category, or unattributed."),
+    ), stream=True, hot=True, since=3),
 )

@@ -63,7 +63,7 @@ void AttachCuda() {
     return;
   }
   gpu = new Gpu{recording, std::move(spans), std::move(session).value()};
-  recording->SetAtEnd(&StopCupti);
+  recording->AddAtEnd(&StopCupti);
   const std::vector<std::string>& missing = gpu->session->missing();
   for (const std::string& reason : missing) recording->State("cupti", "partial", reason);
   if (missing.empty()) recording->SourceOn("cupti");

@@ -1,4 +1,5 @@
 // The names by which CUDA, NVTX and NCCL find this library; all that it exports.
+#include "trace/record/inject/allocator_door.h"
 #include "trace/record/inject/cuda_door.h"
 #include "trace/record/inject/nccl_plugin.h"
 #include "trace/record/inject/nvtx_door.h"
@@ -21,6 +22,17 @@ SHARDSCOPE_DOOR void ShardscopeState(const char* source, const char* status, con
   if (ProcessRecording* recording = ProcessRecording::Open()) {
     recording->State(source, status, reason);
   }
+}
+
+// The same without a recording of a process that has nothing else to tell.
+SHARDSCOPE_DOOR void ShardscopeStateIfRecorded(const char* source, const char* status,
+                                               const char* reason) {
+  shardscope::inject::ProcessRecording::StateIfRecorded(source, status, reason);
+}
+
+// Likewise: an event of a caching allocator.
+SHARDSCOPE_DOOR void ShardscopeAllocator(const ShardscopeAllocatorEvent* event) {
+  shardscope::inject::AddAllocatorEvent(*event);
 }
 
 SHARDSCOPE_DOOR const shardscope::inject::nccl::PluginV5 ncclProfiler_v5 =

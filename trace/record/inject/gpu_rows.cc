@@ -35,10 +35,17 @@ int32_t GpuRows::RankOfDevice(uint32_t /*device*/) {
   return static_cast<int32_t>(recording_->rank());
 }
 
-// In a foreign program the driver is the one allocator that is seen; what a caching allocator does
-// inside its segments is not.
+// Where no caching allocator tells of itself, the driver is the one allocator that is seen. Where
+// one does, its blocks are the memory; what the driver hands out is in table memory_segment anyway.
 void GpuRows::AddMemory(const cupti::MemoryOperation& operation) {
   if (operation.kind != cupti::MemoryKind::kDevice || operation.time_ns <= 0) return;
+  const std::pair segment(operation.device, operation.address);
+  if (operation.bytes > 0) {
+    if (operation.time_ns >= recording_->allocator_since_ns()) return;
+    segments_.insert(segment);
+  } else if (segments_.erase(segment) == 0) {
+    return;
+  }
   recording_->Memory(fmt::format("GPU {}", operation.device), operation.time_ns, operation.bytes);
 }
 

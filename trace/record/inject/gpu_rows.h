@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
@@ -41,7 +43,8 @@ class GpuRows final : private gpu::RowTarget {
   ProcessRecording* const recording_;
   cupti::Joiner joiner_;
   gpu::GpuRows rows_;
-  const cupti::Names* names_ = nullptr;  // of the last batch; they outlive Finish()
+  const cupti::Names* names_ = nullptr;               // of the last batch; they outlive Finish()
+  std::set<std::pair<uint32_t, uint64_t>> segments_;  // with rows of memory: device, address
 };
 
 }  // namespace shardscope::inject

@@ -102,6 +102,17 @@ struct ThreadsTrack {
 };
 thread_local ThreadsTrack threads_track;
 
+// States of sources that wait for a recording.
+struct WaitingStates {
+  std::mutex mutex;  // guards the rest
+  bool has_opened = false;
+  std::vector<schema::CapabilityRow> rows;
+};
+WaitingStates& Waiting() {
+  static auto* const waiting = new WaitingStates;  // never destroyed, as the recording
+  return *waiting;
+}
+
 }  // namespace
 
 SignalsBlocked::SignalsBlocked() {
@@ -152,7 +163,29 @@ ProcessRecording* ProcessRecording::OpenOnce() {
   });
   std::atexit(&ProcessRecording::Finish);
   active_.store(recording, std::memory_order_release);
+  WaitingStates& waiting = Waiting();
+  const std::lock_guard guard(waiting.mutex);
+  waiting.has_opened = true;
+  for (const schema::CapabilityRow& row : waiting.rows) recording->recorder_->AddCapability(row);
   return recording;
+}
+
+void ProcessRecording::StateIfRecorded(std::string_view source, std::string_view status,
+                                       std::string_view reason) {
+  WaitingStates& waiting = Waiting();
+  {
+    const std::lock_guard lock(waiting.mutex);
+    if (!waiting.has_opened) {
+      waiting.rows.push_back({0, std::string(source), std::string(status), std::string(reason), 0});
+      return;
+    }
+  }
+  if (ProcessRecording* recording = Active()) recording->State(source, status, reason);
+}
+
+void ProcessRecording::AddAtEnd(AtEnd at_end) {
+  const std::lock_guard lock(mutex_);
+  at_end_.push_back(at_end);
 }
 
 ProcessRecording::ProcessRecording(std::unique_ptr<record::Recorder> recorder, int64_t until_ns)
@@ -305,7 +338,12 @@ void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t 
 void ProcessRecording::Finish() {
   ProcessRecording* recording = active_.exchange(nullptr);
   if (recording == nullptr || recording->owner_ != getpid()) return;
-  if (const AtEnd at_end = recording->at_end_.load()) at_end();
+  std::vector<AtEnd> at_end;
+  {
+    const std::lock_guard lock(recording->mutex_);
+    at_end.swap(recording->at_end_);
+  }
+  for (const AtEnd call : at_end) call();
   const int64_t end_ns = std::min(MonotonicNs(), recording->until_ns_);
   recording->Span(recording->AddTrack("process", "host"), recording->opened_ns_, end_ns,
                   recording->recorder_->AddString("process"), "host");

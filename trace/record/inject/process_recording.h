@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trace/base/status.h"
 #include "trace/record/recorder.h"
@@ -62,6 +63,9 @@ class ProcessRecording {
   void SourceOn(std::string_view source);
   // A capability row: on, off or partial, and why. On disk when this returns.
   void State(std::string_view source, std::string_view status, std::string_view reason);
+  // As State(), if this process is recorded, now or later: this opens no recording.
+  static void StateIfRecorded(std::string_view source, std::string_view status,
+                              std::string_view reason);
   // Records that a source itself lost; told with the end of the process.
   void CountLost(std::string_view source, std::string_view reason, int64_t records);
 
@@ -93,10 +97,16 @@ class ProcessRecording {
   // For sources that make rows of their own: they ask IsRecorded().
   record::Recorder& recorder() { return *recorder_; }
   int64_t rank() const { return rank_; }
+  int64_t until_ns() const { return until_ns_; }
 
-  // Called once before the file is finished; for a source with a thread of its own.
+  // From when on a caching allocator tells of itself (allocator_door.h): what the driver hands out
+  // for it is no memory of its own any more. INT64_MAX: never.
+  void SetAllocatorSince(int64_t time_ns) { allocator_since_ns_ = time_ns; }
+  int64_t allocator_since_ns() const { return allocator_since_ns_; }
+
+  // Called once before the file is finished; for a source with a thread or rows of its own.
   using AtEnd = void (*)();
-  void SetAtEnd(AtEnd at_end) { at_end_ = at_end; }
+  void AddAtEnd(AtEnd at_end);
 
   // Ends the recording and finishes the file. The process calls it at exit; nothing can be recorded
   // afterwards.
@@ -114,7 +124,7 @@ class ProcessRecording {
   const int64_t owner_;  // process id
   const int64_t rank_;
   const std::string process_;  // "python3 1234"
-  std::atomic<AtEnd> at_end_ = nullptr;
+  std::atomic<int64_t> allocator_since_ns_ = INT64_MAX;
 
   // Times at which recording went off, on, off, ...; the further ones are not followed, and
   // counted.
@@ -123,6 +133,7 @@ class ProcessRecording {
   std::atomic<size_t> num_switches_ = 0;
 
   std::mutex mutex_;  // guards the rest
+  std::vector<AtEnd> at_end_;
   std::set<std::string, std::less<>> sources_on_;
   std::map<std::string, int64_t, std::less<>> names_;
   std::map<std::pair<std::string, std::string>, int64_t> lost_;

@@ -1,0 +1,100 @@
+#include "engine/torch_ranges/open_ranges.h"
+
+#include <algorithm>
+
+namespace shardscope::torch_ranges {
+namespace {
+
+constexpr std::string_view kFsdp = "FSDP::";
+constexpr size_t kMaxInside = 1 << 10;  // a program that leaves forwards by exceptions
+
+struct FsdpName {
+  std::string_view what;  // "all_gather" of "FSDP::all_gather (layers.0)"; empty: none of FSDP's
+  std::string_view unit;
+};
+
+FsdpName ParseFsdp(std::string_view name) {
+  if (!name.starts_with(kFsdp)) return {};
+  name.remove_prefix(kFsdp.size());
+  const size_t space = name.find(" (");
+  if (space == std::string_view::npos || !name.ends_with(')')) return {name, {}};
+  return {name.substr(0, space), name.substr(space + 2, name.size() - space - 3)};
+}
+
+// What is allocated in a range that allocates one thing only. Reduce-scatter's output is the
+// gradient's shard from then on, but nothing tells it from the input.
+std::string_view CategoryOf(std::string_view name) {
+  if (name.starts_with("Optimizer.step#")) return "optimizer";
+  const std::string_view what = ParseFsdp(name).what;
+  if (what == "all_gather" || what == "post_backward_reduce") return "communication_buffer";
+  if (what == "all_gather_copy_out") return "unsharded_parameter";
+  if (what == "post_backward_accumulate") return "gradient";
+  return {};
+}
+
+std::string_view PhaseOf(std::string_view name) {
+  if (name.starts_with("Optimizer.")) return "optimizer";
+  const std::string_view what = ParseFsdp(name).what;
+  if (what.find("backward") != std::string_view::npos) return "backward";
+  return what.find("forward") != std::string_view::npos ? "forward" : std::string_view();
+}
+
+}  // namespace
+
+std::shared_ptr<OpenRanges::Range> OpenRanges::Begin(std::string_view name) {
+  while (!open_.empty() && open_.back()->has_ended) open_.pop_back();
+  const FsdpName fsdp = ParseFsdp(name);
+  if (fsdp.what == "root_pre_forward") inside_.clear();
+  if (fsdp.what == "post_forward") Leave(fsdp.unit, /*is_backward=*/false);
+  if (fsdp.what.starts_with("post_backward")) Leave(fsdp.unit, /*is_backward=*/true);
+  if (fsdp.what == "root_post_backward_callback") inside_.clear();
+  open_.push_back(std::make_shared<Range>(name));
+  return open_.back();
+}
+
+void OpenRanges::End(Range* range) {
+  range->has_ended = true;
+  const auto found =
+      std::find_if(open_.begin(), open_.end(), [&](const auto& one) { return one.get() == range; });
+  if (found == open_.end()) return;
+  const std::shared_ptr<Range> kept = *found;
+  open_.erase(found);
+  const FsdpName fsdp = ParseFsdp(kept->name);
+  const bool is_backward = fsdp.what == "pre_backward";
+  if (fsdp.what != "pre_forward" && !is_backward) return;
+  if (inside_.size() < kMaxInside) inside_.push_back({std::string(fsdp.unit), is_backward});
+}
+
+// Of units that are inside one another, what began later has ended too, if not by its own range.
+void OpenRanges::Leave(std::string_view unit, bool is_backward) {
+  const auto last = std::find_if(inside_.rbegin(), inside_.rend(), [&](const Inside& one) {
+    return one.unit == unit && one.is_backward == is_backward;
+  });
+  if (last != inside_.rend()) inside_.erase(std::next(last).base(), inside_.end());
+}
+
+Owner OpenRanges::owner() const {
+  Owner owner;
+  bool is_in_fsdp = false;
+  for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
+    const std::string_view name = (*open)->name;
+    if ((*open)->has_ended) continue;
+    const FsdpName fsdp = ParseFsdp(name);
+    is_in_fsdp = is_in_fsdp || !fsdp.what.empty();
+    if (owner.range.empty()) owner.range = name;
+    if (owner.phase.empty()) owner.phase = PhaseOf(name);
+    if (owner.unit.empty()) owner.unit = fsdp.unit;
+    if (owner.category.empty()) owner.category = CategoryOf(name);
+  }
+  if (!inside_.empty() && owner.phase != "optimizer") {
+    const Inside& inside = inside_.back();
+    // What a unit's own forward allocates: none of FSDP's ranges is open meanwhile.
+    if (!is_in_fsdp && !inside.is_backward) owner.category = "activation";
+    if (!is_in_fsdp) owner.unit = inside.unit;
+    if (owner.phase.empty()) owner.phase = inside.is_backward ? "backward" : "forward";
+  }
+  if (owner.category.empty()) owner.category = kUnattributed;
+  return owner;
+}
+
+}  // namespace shardscope::torch_ranges
