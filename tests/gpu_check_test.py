@@ -22,9 +22,9 @@ from gpu_check import checks_speed, checks_tracing, checks_transport, cli, lab, 
 SCRIPT = ROOT / "scripts" / "gpu-check"
 # What issue and documentation promise.
 NAMES = ["parity_cpu", "schedules_bitwise", "join_rate", "clock_skew", "edges", "memory", "local_bandwidth", "emulated_bandwidth",
-         "nccl_one_rank", "injection", "prefetch_overlap", "overhead_gpu_bound", "overhead_cpu_bound", "speed_1b", "sanitizer"]
+         "nccl_one_rank", "nccl_multi_gpu", "injection", "prefetch_overlap", "overhead_gpu_bound", "overhead_cpu_bound", "speed_1b", "sanitizer"]
 GOLDEN = BIN.parent / "tests" / "golden_gpu_trace"
-GPU = machine.Gpu("NVIDIA H200", "580.1", 1)
+GPU = machine.Gpu("NVIDIA H200", "580.1", 2)
 LOSSES = [f"{step} {5 - 0.1 * step:.17g} {1 + 0.01 * step:.17g}" for step in range(10)]
 
 
@@ -33,7 +33,7 @@ class FakeLab:
 
     def __init__(self, **wrong):
         self.wrong = wrong
-        self.gpu = GPU
+        self.gpu = self.answer("gpu", GPU)
         self.folder = pathlib.Path("/work")
         self.places = lab.Places("/bin", [])
         self.commands = []
@@ -132,7 +132,8 @@ class AcceptanceTest(unittest.TestCase):
                 ("memory", {"unaccounted_bytes": -1, "step_ends": 0}, "step_ends"), ("local_bandwidth", {"transfers": 0}, "collectives"),
                 ("emulated_bandwidth", {"slowness": 1.04}, "largest_deviation"),
                 ("emulated_bandwidth", {"slowness": 0.96}, "largest_deviation"), ("emulated_bandwidth", {"transfers": 0}, "could not be used"),
-                ("nccl_one_rank", {"nccl": off}, "largest_relative_difference"), ("injection", {"recorded_output": "x"}, "same_output"),
+                ("nccl_one_rank", {"nccl": off}, "largest_relative_difference"), ("nccl_multi_gpu", {"nccl-two": off}, "largest_relative_difference"), ("nccl_multi_gpu", {"joined": 9_980}, "joined_share"),
+                ("injection", {"recorded_output": "x"}, "same_output"),
                 ("injection", {"kernels": 0}, "kernels"), ("injection", {"fsdp_ranges": 0}, "fsdp_ranges"), ("injection", {"cupti_on": 0}, "cupti_on"),
                 ("prefetch_overlap", {"shift": 150}, "gained_pairs"), ("overhead_gpu_bound", {"overhead": 1.04}, "ratio"),
                 ("overhead_cpu_bound", {"overhead": 1.4}, "ratio"), ("speed_1b", {"pytorch_step_s": 0.09}, "of_pytorch"),
@@ -145,6 +146,11 @@ class AcceptanceTest(unittest.TestCase):
     def test_what_cannot_be_checked_is_skipped_with_its_reason(self):
         entry = entry_of("sanitizer", FakeLab(tool=lab.Skip("compute-sanitizer is not on this machine")))
         self.assertEqual((entry["status"], entry["reason"]), ("skipped", "compute-sanitizer is not on this machine"))
+
+    def test_several_gpus_are_checked_only_where_there_are_several(self):
+        entry = entry_of("nccl_multi_gpu", FakeLab(gpu=machine.Gpu("NVIDIA H200", "580.1", 1)))
+        self.assertEqual((entry["status"], entry["reason"]), ("skipped", "not run: 1 device"))
+        self.assertEqual(cli.summary([entry]), {"passed": 0, "failed": 0, "skipped": 1})
 
     def test_a_check_for_which_there_was_no_time_has_not_passed(self):
         entry = entry_of("memory", FakeLab(left_s=0))
@@ -390,9 +396,9 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(len(said.splitlines()), len(NAMES) + 2)
 
     def test_a_failure_is_exit_1_and_a_skip_is_none(self):
-        code, result, said = self.run_main(FakeLab(joined=1))
+        code, result, said = self.run_main(FakeLab(violated=1))
         self.assertEqual((code, result["failed"]), (cli.FAILED, 1))
-        self.assertIn("joined_share >= 0.999", said)
+        self.assertIn("violated == 0", said)
         code, result, _ = self.run_main(FakeLab(tool=lab.Skip("not there")))
         self.assertEqual((code, result["skipped"]), (cli.PASSED, 1))
 

@@ -3,7 +3,8 @@
 import statistics
 
 from .checks_engine import LOCAL, largest_difference
-from .lab import CUDA, SMALL
+from .checks_tracing import JOIN_RATE
+from .lab import CUDA, SMALL, Skip
 
 # Pieces of some 10 MB: latencies and launches do not matter beside them.
 LARGE = ("model.layers=4", "model.dim=1024", "model.heads=8", "model.seq=64", "train.batch=1", "train.warmup_steps=2")
@@ -50,6 +51,18 @@ def nccl_one_rank(lab):
     nccl = lab.losses("nccl", *CUDA, "transport=nccl", *settings)
     local = lab.losses("one-rank", *CUDA, "transport=local", *settings)
     return {"steps": len(nccl), "largest_relative_difference": largest_difference(nccl, local)}
+
+
+def nccl_multi_gpu(lab):
+    """A thread a GPU: both communicators, losses as those of virtual ranks on one GPU, kernels that belong to ops."""
+    if lab.gpu.count < 2:
+        raise Skip(f"not run: {lab.gpu.count} device")
+    settings = (*SMALL, "run.ranks=2", "train.steps=6")
+    nccl = lab.losses("nccl-two", *CUDA, "transport=nccl", "comm.communicators=2", *settings)
+    local = lab.losses("local-two", *CUDA, "transport=local", *settings)
+    joined = lab.sql(lab.folder / "nccl-two", JOIN_RATE)[0]
+    return {"gpus": 2, "steps": len(nccl), "largest_relative_difference": largest_difference(nccl, local),
+            "joined_share": joined["joined"] / max(joined["kernels"], 1)}
 
 
 def overlapping_pairs(rows):

@@ -16,6 +16,17 @@ class MachineError(Exception):
     """One line for the user: what is missing, and the remedy."""
 
 
+def visible_gpus():
+    """How many GPUs a program that is started from here can use (CUDA_VISIBLE_DEVICES may hide some)."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    driver.cuInit(0)
+    return count.value if driver.cuDeviceGetCount(ctypes.byref(count)) == 0 else 0
+
+
 def no_gpu_reason():
     """Why nothing can be checked here; None if there is a GPU."""
     try:
@@ -35,7 +46,7 @@ def no_gpu_reason():
 class Gpu:
     name: str
     driver: str
-    count: int
+    count: int  # visible ones
 
 
 def describe_gpu():
@@ -43,10 +54,11 @@ def describe_gpu():
     try:
         done = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True,
                               text=True, timeout=30)
-        lines = [line.split(", ") for line in done.stdout.splitlines() if ", " in line]
+        lines = [line.rsplit(", ", 1) for line in done.stdout.splitlines() if ", " in line]
     except (OSError, subprocess.TimeoutExpired):
         lines = []
-    return Gpu(lines[0][0], lines[0][1], len(lines)) if lines else Gpu("unknown", "unknown", 1)
+    name, driver = lines[0] if lines else ("unknown", "unknown")
+    return Gpu(name, driver, visible_gpus())
 
 
 @dataclasses.dataclass
