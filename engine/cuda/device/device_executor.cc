@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/cuda/device/device_plan.h"
+#include "engine/cuda/device/device_streams.h"
 #include "engine/cuda/device/event_clock.h"
 #include "engine/cuda/device/event_pool.h"
 #include "engine/executor/cause.h"
@@ -61,10 +61,8 @@ class DeviceExecutor::Impl {
         board_(options.rank),
         time_events_(api_, kEventBlockingSync),
         wait_events_(api_, kEventBlockingSync | kEventDisableTiming),
-        clock_(api_) {}
-  ~Impl() {
-    for (const auto& [name, stream] : streams_) api_.StreamDestroy(stream);
-  }
+        clock_(api_),
+        streams_(api_, options.rank, options.log) {}
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -80,7 +78,6 @@ class DeviceExecutor::Impl {
   bool has_log() const { return options_.log != nullptr; }
 
   void Begin(const plan::Schedule& schedule);
-  Stream MakeStream(const plan::Stream& stream);
   void IssueAll();
   void Issue(const OpContext& context);
   void WaitOnHost(OpIndex index);
@@ -114,8 +111,7 @@ class DeviceExecutor::Impl {
   EventPool time_events_;
   EventPool wait_events_;
   EventClock clock_;
-  // A stream lives as long as the executor: Schedules that change need not make new ones.
-  std::map<std::string, Stream> streams_;  // by the name of the Schedule's stream
+  DeviceStreams streams_;
 
   // The step that runs.
   OpContext step_context_;
@@ -156,8 +152,7 @@ Status DeviceExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t ste
 
 void DeviceExecutor::Impl::Begin(const plan::Schedule& schedule) {
   Check(api_, "cudaSetDevice", api_.SetDevice(options_.device));
-  stream_of_.clear();
-  for (const plan::Stream& stream : schedule.streams) stream_of_.push_back(MakeStream(stream));
+  stream_of_ = streams_.Of(schedule);
   if (!has_log()) clock_.Anchor();
   const plan::Program& program = *step_context_.program;
   states_.assign(program.ops.size(), {});
@@ -171,27 +166,6 @@ void DeviceExecutor::Impl::Begin(const plan::Schedule& schedule) {
   freed_.clear();
   last_host_wait_ = {};
   step_start_ns_ = MonotonicNs();
-}
-
-// Communication goes first where both want the multiprocessors: a collective that starts late keeps
-// every rank waiting, a matrix product only its own (FSDP2 gives its streams priority -1).
-Stream DeviceExecutor::Impl::MakeStream(const plan::Stream& stream) {
-  const auto [entry, is_new] = streams_.try_emplace(stream.name, nullptr);
-  if (!is_new && entry->second != nullptr) return entry->second;
-  int least = 0;
-  int greatest = 0;
-  Check(api_, "cudaDeviceGetStreamPriorityRange",
-        api_.DeviceGetStreamPriorityRange(&least, &greatest));
-  const bool is_communication = stream.role == plan::StreamRole::kAllGather ||
-                                stream.role == plan::StreamRole::kReduceScatter ||
-                                stream.role == plan::StreamRole::kAllReduce;
-  const bool is_first = is_communication || stream.role == plan::StreamRole::kCopy;
-  Stream made = nullptr;
-  Check(api_, "cudaStreamCreateWithPriority",
-        api_.StreamCreateWithPriority(&made, kStreamNonBlocking, is_first ? greatest : least));
-  entry->second = made;
-  if (has_log()) options_.log->OnStream(options_.rank, made);
-  return made;
 }
 
 void DeviceExecutor::Impl::IssueAll() {

@@ -78,6 +78,10 @@ int FakeDevice::Enter(const char* call) {
   return is_chosen && num_calls_[call]++ == options_.fail_at ? options_.fail_code : 0;
 }
 
+int FakeDevice::TakeLastCode() {
+  return sticky_code_ != 0 ? sticky_code_ : std::exchange(ThisThread().last_code, 0);
+}
+
 FakeStream* FakeDevice::MakeStream(int priority) {
   FakeThread& thread = ThisThread();
   auto stream = std::make_unique<FakeStream>();

@@ -58,6 +58,8 @@ class FakeDevice {
   void Reset(const FakeOptions& options);
   // What every call does first: 0, or the code that it has to return at once.
   int Enter(const char* call);
+  // cudaGetLastError: clears what it says, unless that is a fault.
+  int TakeLastCode();
 
   FakeStream* MakeStream(int priority);
   int DestroyStream(FakeStream* stream);
@@ -114,6 +116,7 @@ class FakeDevice {
 struct FakeThread {
   int name = 0;
   int num_streams = 0;
+  int last_code = 0;  // what cudaGetLastError says: of the last call that did not succeed
 };
 FakeThread& ThisThread();
 

@@ -27,8 +27,11 @@ template <typename Body>
 Code Call(const char* name, const Body& body) {
   FakeDevice& device = FakeDevice::Instance();
   const std::lock_guard lock(device.mutex);
-  const int code = device.Enter(name);
-  return code != 0 ? code : body(device);
+  int code = device.Enter(name);
+  if (code == 0) code = body(device);
+  // "Not ready" too: that is no error, and yet the runtime keeps it as one.
+  if (code != 0) shardscope::cuda::ThisThread().last_code = code;
+  return code;
 }
 
 thread_local std::string g_lines;
@@ -51,10 +54,7 @@ const FakeControl* FakeCudaControl() {
             const std::lock_guard lock(FakeDevice::Instance().mutex);
             FakeDevice::Instance().Reset(*options);
           },
-      .name_thread =
-          [](int name) {
-            shardscope::cuda::ThisThread() = {name, 0};
-          },
+      .name_thread = [](int name) { shardscope::cuda::ThisThread() = {.name = name}; },
       .counts =
           [] {
             const std::lock_guard lock(FakeDevice::Instance().mutex);
@@ -128,6 +128,10 @@ Code cudaMemsetAsync(void* memory, int value, size_t bytes, Stream stream) {
 // Work on the device. May not call CUDA, and runs under the fake's lock.
 Code cudaLaunchHostFunc(Stream stream, void (*work)(void*), void* argument) {
   return Call("cudaLaunchHostFunc", [&](FakeDevice& device) {
+    // Who launches a kernel asks for the last error to learn of its own.
+    if (shardscope::cuda::ThisThread().last_code != 0) {
+      device.Violate("a launch finds the error of an earlier call");
+    }
     return device.Launch(AsStream(stream), [=] { work(argument); });
   });
 }
@@ -194,7 +198,11 @@ Code cudaEventElapsedTime(float* milliseconds, Event start, Event end) {
   });
 }
 
-Code cudaGetLastError() { return 0; }
+Code cudaGetLastError() {
+  FakeDevice& device = FakeDevice::Instance();
+  const std::lock_guard lock(device.mutex);
+  return device.TakeLastCode();
+}
 
 const char* cudaGetErrorString(Code code) {
   if (code == 700) return "an illegal memory access was encountered";

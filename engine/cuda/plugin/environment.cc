@@ -24,8 +24,13 @@ std::vector<std::string> SetCudaEnvironment(bool waits_for_ranks) {
   // The same workspace for every matrix product of a stream: results repeat bit for bit.
   SetUnlessSet("CUBLAS_WORKSPACE_CONFIG", ":4096:8");
   // LibTorch's allocator takes plain blocks from the driver, whose sizes the trace can be checked
-  // against.
-  SetUnlessSet("PYTORCH_ALLOC_CONF", "expandable_segments:False");
+  // against. Under either name: the new one would hide what the user set by the old one.
+  if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr) {
+    SetUnlessSet("PYTORCH_ALLOC_CONF", "expandable_segments:False");
+  }
+  // With two communicators (comm.communicators=2) NCCL keeps the order in which the host issues
+  // their kernels: else two GPUs may begin with different ones and wait for each other.
+  if (waits_for_ranks) SetUnlessSet("NCCL_LAUNCH_ORDER_IMPLICIT", "1");
   std::vector<std::string> warnings;
   if (std::string_view(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")) == "1") {
     warnings.push_back(

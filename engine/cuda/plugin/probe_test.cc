@@ -85,8 +85,24 @@ TEST(Environment, IsSetUnlessTheUserDid) {
 
 TEST(Environment, LoadsAllKernelsFirstWhereRanksWaitForEachOther) {
   const Variable loading("CUDA_MODULE_LOADING", nullptr);
+  const Variable order("NCCL_LAUNCH_ORDER_IMPLICIT", nullptr);
+  SetCudaEnvironment(false);
+  EXPECT_EQ(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT"), nullptr);
+  unsetenv("CUDA_MODULE_LOADING");
   SetCudaEnvironment(true);
   EXPECT_STREQ(std::getenv("CUDA_MODULE_LOADING"), "EAGER");
+  EXPECT_STREQ(std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT"), "1");
+}
+
+TEST(Environment, AllocatorSettingsUnderTheirOldNameStay) {
+  const Variable now("PYTORCH_ALLOC_CONF", nullptr);
+  {
+    const Variable before("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:64");
+    SetCudaEnvironment(false);
+    EXPECT_EQ(std::getenv("PYTORCH_ALLOC_CONF"), nullptr);
+  }
+  SetCudaEnvironment(false);
+  EXPECT_STREQ(std::getenv("PYTORCH_ALLOC_CONF"), "expandable_segments:False");
 }
 
 TEST(Environment, IsKeptByPrefix) {

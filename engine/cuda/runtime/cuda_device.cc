@@ -3,13 +3,14 @@
 #include <ATen/Context.h>
 #include <cuda_runtime_api.h>
 
-#include <atomic>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "engine/cuda/device/device_executor.h"
 #include "engine/cuda/recording/cupti_log.h"
+#include "engine/cuda/runtime/device_limits.h"
 #include "engine/cuda/runtime/device_work.h"
 #include "engine/cuda/runtime/torch_cuda.h"
 #include "engine/cuda/transport/local_transport.h"
@@ -94,8 +95,13 @@ class CudaDevice final : public runtime::Device {
   }
   int first_rank() const { return options_.launch ? options_.launch->rank : 0; }
   DeviceLog* log() const { return log_.ok() ? (*log_)->log() : nullptr; }
+  // A launcher such as srun --gpus-per-task shows each process its own GPU, under number 0. If it
+  // is one GPU for all NCCL says so.
+  bool has_bound_gpu() const {
+    return options_.launch && num_gpus_ == 1 && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;
+  }
   int GpuOf(int rank) const {
-    if (!has_gpu_each()) return 0;
+    if (!has_gpu_each() || has_bound_gpu()) return 0;
     return rank % (options_.launch ? options_.launch->num_local_ranks : num_gpus_);
   }
   const DeviceModel& ModelOn(int gpu, const model::ModelConfig& config) {
@@ -137,7 +143,7 @@ std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
                                        config.GetInt("link.latency"));
   }
   const int num_here = launch ? launch->num_local_ranks : num_ranks;
-  if (num_here > num_gpus_) {
+  if (num_here > num_gpus_ && !has_bound_gpu()) {
     throw TransportError("transport=nccl wants a GPU for each rank: " + std::to_string(num_here) +
                          " ranks, " + std::to_string(num_gpus_) +
                          (num_gpus_ == 1 ? " GPU" : " GPUs") +
@@ -192,15 +198,7 @@ Result<std::unique_ptr<runtime::Device>> OpenCudaDevice(const DeviceOptions& opt
                            (code == kSuccess ? std::string("there is none")
                                              : Describe(*api, "cudaGetDeviceCount", code)));
     }
-    if (options.config.Get("precision.param") == "fp64") {
-      return Status::Error("precision.param=fp64 is for tests on the CPU; use fp32 or bf16");
-    }
-    const int64_t head_dim =
-        options.config.GetInt("model.dim") / options.config.GetInt("model.heads");
-    if (head_dim % 8 != 0) {
-      return Status::Error("model.dim/model.heads is " + std::to_string(head_dim) +
-                           ": attention on a GPU wants a multiple of 8");
-    }
+    SHARDSCOPE_RETURN_IF_ERROR(CheckDeviceLimits(options.config));
     const bool is_one_rank = options.launch.has_value();
     const bool has_gpu_each = options.config.Get("transport") == "nccl";
     // Before LibTorch makes a context: joining later is slow, and misses its first records.

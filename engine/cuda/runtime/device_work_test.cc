@@ -2,6 +2,7 @@
 // CPU's own bodies, and schedules against one another.
 #include "engine/cuda/runtime/device_work.h"
 
+#include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -209,6 +210,80 @@ TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   });
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.message(), testing::HasSubstr("the gradient is not finite"));
+}
+
+// A broken device, as LibTorch tells it: one line that names rank, step and op.
+TEST(DeviceWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
+  const TestRun run = RunOf({2, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  const Result<plan::Schedule> schedule =
+      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+  runtime::NullSink sink;
+  CpuDevice device(run.model);
+  auto made = runtime::Ranks::Make(runtime::JobOf(run),
+                                   transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond),
+                                   &sink, 2, &device);
+  ASSERT_TRUE(made.ok());
+  runtime::Ranks& ranks = **made;
+  ranks.bodies(1).set_on_control([](int64_t /*step*/) {
+    throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700,
+                                "CUDA error: an illegal memory access was encountered\n"
+                                "Compile with `TORCH_USE_CUDA_DSA` to enable assertions");
+  });
+  const Status status = ranks.OnAll([&](int rank) {
+    ranks.bodies(rank).BeginStep(*schedule, 1e-3);
+    return ranks.executor(rank).RunStep(*schedule, 0);
+  });
+  EXPECT_THAT(status.message(), testing::HasSubstr("rank 1, step 0, op 'control"));
+  EXPECT_THAT(status.message(), testing::HasSubstr("an illegal memory access was encountered"));
+  EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
+  EXPECT_EQ(status.message().find("DSA"), std::string::npos);
+}
+
+// A transport whose collective was ended in its middle: the streams are done, and nothing is right.
+TEST(DeviceWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
+  class Aborted final : public transport::Transport {
+   public:
+    explicit Aborted(std::unique_ptr<transport::Transport> next) : next_(std::move(next)) {}
+    const transport::Capabilities& capabilities() const override { return next_->capabilities(); }
+    void AllGather(const transport::Call& call,
+                   std::span<const transport::GatherPiece> pieces) override {
+      next_->AllGather(call, pieces);
+    }
+    void ReduceScatter(const transport::Call& call, std::span<const transport::ReducePiece> pieces,
+                       const transport::Reduction& reduction) override {
+      next_->ReduceScatter(call, pieces, reduction);
+    }
+    void AllReduce(const transport::Call& call, std::span<const transport::AllReducePiece> pieces,
+                   const transport::Reduction& reduction) override {
+      next_->AllReduce(call, pieces, reduction);
+    }
+    int64_t Broadcast(int rank, int64_t value) override { return next_->Broadcast(rank, value); }
+    void Abort(const std::string& reason) override { next_->Abort(reason); }
+    void ThrowIfAborted() const override { throw transport::TransportTimeout("rank 7 is late"); }
+    void SetLink(double /*bytes_per_second*/, int64_t /*latency_ns*/) override {}
+
+   private:
+    const std::unique_ptr<transport::Transport> next_;
+  };
+  const TestRun run = RunOf({1, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  const Result<plan::Schedule> schedule =
+      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+  runtime::NullSink sink;
+  CpuDevice device(run.model);
+  auto made = runtime::Ranks::Make(
+      runtime::JobOf(run),
+      std::make_unique<Aborted>(transport::MakeSharedMemoryTransport(1, 60 * kNsPerSecond)), &sink,
+      2, &device);
+  ASSERT_TRUE(made.ok());
+  runtime::Ranks& ranks = **made;
+  const Status status = ranks.OnAll([&](int rank) {
+    ranks.bodies(rank).BeginStep(*schedule, 1e-3);
+    const Status ran = ranks.executor(rank).RunStep(*schedule, 0);
+    EXPECT_TRUE(ran.ok()) << ran.message();
+    ranks.bodies(rank).EndStep();
+    return ran;
+  });
+  EXPECT_THAT(status.message(), testing::HasSubstr("rank 7 is late"));
 }
 
 }  // namespace

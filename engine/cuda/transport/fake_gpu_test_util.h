@@ -1,4 +1,10 @@
-// For tests: a GPU in one object. Streams are queues, events count their recordings, memory is the
+// For tests: a GPU in one object, for transports. Why there are two fakes: that of engine/cuda/fake
+// is a shared object with the runtime's own symbols, one a process, whose streams run when somebody
+// waits for them: what the executor does, mistakes in calls included. Here each test has its own,
+// work may wait for other work (NCCL's kernels for one another's) or for a clock (a paced link),
+// and all orders that CUDA allows are tried.
+//
+// Streams are queues, events count their recordings, memory is the
 // host's. Nothing runs until Run(): then the queues' heads run one by one in an order that a seed
 // chooses among all that CUDA allows, so that a missing wait shows.
 #pragma once

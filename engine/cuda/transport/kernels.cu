@@ -2,7 +2,6 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include "engine/cuda/transport/block_work.h"
@@ -99,7 +98,8 @@ __global__ void ClockKernel(uint64_t* step_ns) {
 
 void CheckCuda(cudaError_t code, const char* what) {
   if (code == cudaSuccess) return;
-  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code));
+  throw RuntimeError(std::string(what) + ": " + cudaGetErrorString(code) + " (CUDA error " +
+                     std::to_string(static_cast<int>(code)) + ")");
 }
 
 unsigned BlocksFor(uint64_t bytes, const Pace& pace) {

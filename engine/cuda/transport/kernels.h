@@ -39,7 +39,7 @@ struct SumTask {
   double scale = 1;
 };
 
-// Threads: any. Nothing blocks. Throws std::runtime_error if a launch fails.
+// Threads: any. Nothing blocks. Throws RuntimeError if a launch fails.
 class Kernels {
  public:
   virtual ~Kernels() = default;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/cuda/transport/local_shares.h"
 #include "engine/transport/rendezvous.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
@@ -31,14 +32,6 @@ using transport::TransportTimeout;
 // no more than a handful of collectives can be ahead of one on the wire.
 constexpr uint64_t kSpinSlackNs = 1'000'000'000;
 constexpr uint64_t kTransfersAhead = 4;
-
-// Elements [first, second) of a piece that `rank` sums for all.
-std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
-  const auto at = [&](int r) {
-    return elements * static_cast<size_t>(r) / static_cast<size_t>(num_ranks);
-  };
-  return {at(rank), at(rank + 1)};
-}
 
 // The emulated wire as the host knows it.
 struct Wire {
@@ -64,6 +57,7 @@ class LocalTransport final : public transport::Transport {
         has_link_(has_link),
         capabilities_{has_link ? "emulated" : "local", has_link ? "emulated" : "measured",
                       has_link},
+        shares_(options),
         host_(transport::MakeSharedMemoryTransport(options.num_ranks, options.timeout_ns)) {
     if (options.num_ranks > kMaxLocalRanks) {
       throw TransportError("transport " + capabilities_.name + ": " +
@@ -100,7 +94,6 @@ class LocalTransport final : public transport::Transport {
   }
 
  private:
-  using Announced = std::span<const Announcement>;
   static Stream StreamOf(const Announcement& one) { return one.call.device_stream; }
   static size_t Index(int rank) { return static_cast<size_t>(rank); }
 
@@ -112,11 +105,6 @@ class LocalTransport final : public transport::Transport {
   // By the rank that comes last, while all others wait.
   void EnqueueForAll(Announced announced);
   Pace ReserveWire(Announced announced, Meeting* meeting);
-  void EnqueueShare(Announced announced, int rank, const Pace& pace);
-  void EnqueueGather(Announced announced, int rank, const Pace& pace);
-  void EnqueueReduce(Announced announced, int rank, const Pace& pace);
-  void EnqueueChunkSums(Announced announced, int rank, const Pace& pace);
-  void EnqueueChunkCopies(Announced announced, int rank, const Pace& pace);
   void Join(Announced announced, const std::vector<Event>& events, Event together);
   template <typename Work>
   void EachRank(Announced announced, const Work& work);
@@ -145,6 +133,7 @@ class LocalTransport final : public transport::Transport {
   const LocalTransportOptions options_;
   const bool has_link_;
   const transport::Capabilities capabilities_;
+  const LocalShares shares_;
   const std::unique_ptr<transport::Transport> host_;
 
   std::mutex mutex_;  // guards all below
@@ -242,25 +231,26 @@ void LocalTransport::EnqueueForAll(Announced announced) {
   RecordOn(lead, meeting.all_arrived);
   for (const Announcement& one : announced.subspan(1)) WaitOn(StreamOf(one), meeting.all_arrived);
 
-  const bool is_all_reduce =
-      std::holds_alternative<std::span<const AllReducePiece>>(announced.front().pieces);
+  const transport::Pieces& pieces = announced.front().pieces;
+  const bool is_gather = std::holds_alternative<std::span<const GatherPiece>>(pieces);
+  const bool is_all_reduce = std::holds_alternative<std::span<const AllReducePiece>>(pieces);
   if (is_all_reduce) {
     // Nobody may fetch a chunk before it is summed.
     const auto part = [&](double from, double to) {
       return Pace{pace.window, from, to, pace.limit_ns};
     };
     EachRank(announced, [&](int rank) {
-      EnqueueChunkSums(announced, rank, part(0, 0.5));
+      shares_.ChunkSums(announced, rank, part(0, 0.5));
       RecordOn(StreamOf(announced[Index(rank)]), meeting.done[Index(rank)]);
     });
     Join(announced, meeting.done, meeting.all_done);
     EachRank(announced, [&](int rank) {
-      EnqueueChunkCopies(announced, rank, part(0.5, 1));
+      shares_.ChunkCopies(announced, rank, part(0.5, 1));
       RecordOn(StreamOf(announced[Index(rank)]), meeting.done[Index(rank)]);
     });
   } else {
     EachRank(announced, [&](int rank) {
-      EnqueueShare(announced, rank, pace);
+      is_gather ? shares_.Gather(announced, rank, pace) : shares_.Reduce(announced, rank, pace);
       RecordOn(StreamOf(announced[Index(rank)]), meeting.done[Index(rank)]);
     });
   }
@@ -288,135 +278,6 @@ Pace LocalTransport::ReserveWire(Announced announced, Meeting* meeting) {
   wire_.longest_ns = std::max(wire_.longest_ns, request.latency_ns + request.transfer_ns);
   options_.kernels->Reserve(free_from_ns_, meeting->window, request, lead);
   return {meeting->window, 0, 1, kSpinSlackNs + kTransfersAhead * wire_.longest_ns};
-}
-
-void LocalTransport::EnqueueShare(Announced announced, int rank, const Pace& pace) {
-  if (std::holds_alternative<std::span<const GatherPiece>>(announced.front().pieces)) {
-    EnqueueGather(announced, rank, pace);
-  } else {
-    EnqueueReduce(announced, rank, pace);
-  }
-}
-
-// Splits a collective's time among its pieces by their sizes.
-class PaceOfPieces {
- public:
-  PaceOfPieces(const Pace& pace, size_t all) : pace_(pace), all_(std::max<size_t>(all, 1)) {}
-  Pace Next(size_t size) {
-    const double from = At(before_);
-    before_ += size;
-    return {pace_.window, from, At(before_), pace_.limit_ns};
-  }
-
- private:
-  double At(size_t sum) const {
-    return pace_.from +
-           (pace_.to - pace_.from) * static_cast<double>(sum) / static_cast<double>(all_);
-  }
-  const Pace pace_;
-  const size_t all_;
-  size_t before_ = 0;
-};
-
-template <typename Piece>
-std::span<const Piece> PiecesOf(const Announcement& one) {
-  return std::get<std::span<const Piece>>(one.pieces);
-}
-
-void LocalTransport::EnqueueGather(Announced announced, int rank, const Pace& pace) {
-  const std::span<const GatherPiece> own = PiecesOf<GatherPiece>(announced[Index(rank)]);
-  const Stream stream = StreamOf(announced[Index(rank)]);
-  size_t all = 0;
-  for (const GatherPiece& piece : own) all += piece.bytes;
-  PaceOfPieces paces(pace, all);
-  for (size_t index = 0; index < own.size(); ++index) {
-    CopyTask task{
-        .num_inputs = options_.num_ranks, .output = own[index].receive, .bytes = own[index].bytes};
-    for (int from = 0; from < options_.num_ranks; ++from) {
-      task.inputs[from] = PiecesOf<GatherPiece>(announced[Index(from)])[index].send;
-    }
-    if (task.bytes == 0) continue;
-    if (pace.window != nullptr) {
-      options_.kernels->Copy(task, paces.Next(own[index].bytes), stream);
-      continue;
-    }
-    for (int from = 0; from < options_.num_ranks; ++from) {
-      std::byte* to = own[index].receive + Index(from) * task.bytes;
-      if (to == task.inputs[from]) continue;
-      Check(options_.api, "cudaMemcpyAsync",
-            options_.api.MemcpyAsync(to, task.inputs[from], task.bytes, kCopyDefault, stream));
-    }
-  }
-}
-
-void LocalTransport::EnqueueReduce(Announced announced, int rank, const Pace& pace) {
-  const Announcement& mine = announced[Index(rank)];
-  const std::span<const ReducePiece> own = PiecesOf<ReducePiece>(mine);
-  const auto element_bytes = static_cast<size_t>(plan::BytesOf(mine.reduction.dtype));
-  size_t all = 0;
-  for (const ReducePiece& piece : own) all += piece.elements;
-  PaceOfPieces paces(pace, all);
-  for (size_t index = 0; index < own.size(); ++index) {
-    SumTask task{.num_inputs = options_.num_ranks,
-                 .output = own[index].receive,
-                 .elements = own[index].elements,
-                 .dtype = mine.reduction.dtype,
-                 .scale = mine.reduction.scale};
-    for (int from = 0; from < options_.num_ranks; ++from) {
-      task.inputs[from] = PiecesOf<ReducePiece>(announced[Index(from)])[index].send +
-                          Index(rank) * task.elements * element_bytes;
-    }
-    if (task.elements == 0) continue;
-    options_.kernels->Sum(task, paces.Next(own[index].elements), StreamOf(mine));
-  }
-}
-
-// Every rank sums its chunk of all ranks' data into its own: nobody else reads that chunk there.
-void LocalTransport::EnqueueChunkSums(Announced announced, int rank, const Pace& pace) {
-  const Announcement& mine = announced[Index(rank)];
-  const std::span<const AllReducePiece> own = PiecesOf<AllReducePiece>(mine);
-  const auto element_bytes = static_cast<size_t>(plan::BytesOf(mine.reduction.dtype));
-  size_t all = 0;
-  for (const AllReducePiece& piece : own) all += piece.elements;
-  PaceOfPieces paces(pace, all);
-  for (size_t index = 0; index < own.size(); ++index) {
-    const auto [begin, end] = ChunkOf(own[index].elements, rank, options_.num_ranks);
-    const Pace piece_pace = paces.Next(own[index].elements);
-    SumTask task{.num_inputs = options_.num_ranks,
-                 .output = own[index].data + begin * element_bytes,
-                 .elements = end - begin,
-                 .dtype = mine.reduction.dtype,
-                 .scale = mine.reduction.scale};
-    for (int from = 0; from < options_.num_ranks; ++from) {
-      task.inputs[from] =
-          PiecesOf<AllReducePiece>(announced[Index(from)])[index].data + begin * element_bytes;
-    }
-    if (task.elements > 0) options_.kernels->Sum(task, piece_pace, StreamOf(mine));
-  }
-}
-
-void LocalTransport::EnqueueChunkCopies(Announced announced, int rank, const Pace& pace) {
-  const Announcement& mine = announced[Index(rank)];
-  const std::span<const AllReducePiece> own = PiecesOf<AllReducePiece>(mine);
-  const auto element_bytes = static_cast<size_t>(plan::BytesOf(mine.reduction.dtype));
-  size_t all = 0;
-  for (const AllReducePiece& piece : own) {
-    const auto [begin, end] = ChunkOf(piece.elements, rank, options_.num_ranks);
-    all += piece.elements - (end - begin);
-  }
-  PaceOfPieces paces(pace, all);
-  for (size_t index = 0; index < own.size(); ++index) {
-    for (int from = 0; from < options_.num_ranks; ++from) {
-      const auto [begin, end] = ChunkOf(own[index].elements, from, options_.num_ranks);
-      if (from == rank || begin == end) continue;
-      const std::byte* source = PiecesOf<AllReducePiece>(announced[Index(from)])[index].data;
-      const CopyTask task{.inputs = {source + begin * element_bytes},
-                          .num_inputs = 1,
-                          .output = own[index].data + begin * element_bytes,
-                          .bytes = (end - begin) * element_bytes};
-      options_.kernels->Copy(task, paces.Next(end - begin), StreamOf(mine));
-    }
-  }
 }
 
 // Without mutex_ while it calls: the rank that enqueues takes mutex_ inside its rendezvous.

@@ -6,8 +6,12 @@
 namespace shardscope::runtime {
 namespace {
 
+// Told where it lies, LibTorch does not ask the driver, which it would do for every view.
 at::Tensor View(void* data, at::IntArrayRef sizes, const UnitMemory& memory) {
-  return at::from_blob(data, sizes, at::TensorOptions(memory.type).device(memory.device));
+  return at::for_blob(data, sizes)
+      .options(at::TensorOptions(memory.type).device(memory.device))
+      .target_device(memory.device)
+      .make_tensor();
 }
 
 // All ranks' rows of parameter `index`, [num_ranks, shard_elements].

@@ -1,0 +1,55 @@
+#include "engine/cuda/runtime/device_limits.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace shardscope::cuda {
+namespace {
+
+constexpr int64_t kChannelStep = 8;         // of both fused attentions
+constexpr int64_t kMostBf16Channels = 256;  // of FlashAttention, which bf16 goes to
+constexpr int64_t kMostHeads = 128;         // model.heads
+
+// The fewest heads, `at_least` or more, with which attention works; empty: there are none.
+std::string Remedy(int64_t dim, int64_t at_least, int64_t most_channels) {
+  for (int64_t heads = at_least; heads <= kMostHeads; ++heads) {
+    if (dim % heads != 0) continue;
+    const int64_t channels = dim / heads;
+    if (channels % kChannelStep == 0 && channels <= most_channels) {
+      return fmt::format("model.heads={}", heads);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+Status CheckDeviceLimits(const config::Config& config) {
+  if (config.Get("precision.param") == "fp64") {
+    return Status::Error("precision.param=fp64 is for tests on the CPU; use fp32 or bf16");
+  }
+  const int64_t dim = config.GetInt("model.dim");
+  const int64_t heads = config.GetInt("model.heads");
+  const int64_t channels = dim / heads;
+  const bool is_bf16 = config.Get("precision.param") == "bf16";
+  if (channels % kChannelStep != 0) {
+    const int64_t most = is_bf16 ? kMostBf16Channels : dim;
+    std::string remedy = Remedy(dim, heads + 1, most);
+    if (remedy.empty()) remedy = Remedy(dim, 1, most);
+    return Status::Error(fmt::format(
+        "model.dim={} over model.heads={} gives {} channels a head, and attention on a "
+        "GPU wants a multiple of {}: use {}",
+        dim, heads, channels, kChannelStep, remedy.empty() ? "a model.dim of such heads" : remedy));
+  }
+  if (is_bf16 && channels > kMostBf16Channels) {
+    const std::string remedy = Remedy(dim, heads + 1, kMostBf16Channels);
+    return Status::Error(fmt::format(
+        "model.dim={} over model.heads={} gives {} channels a head, and attention in "
+        "bf16 takes at most {} on a GPU: use {}precision.param=fp32",
+        dim, heads, channels, kMostBf16Channels, remedy.empty() ? "" : remedy + " or more, or "));
+  }
+  return Status::Ok();
+}
+
+}  // namespace shardscope::cuda

@@ -1,0 +1,152 @@
+// RankOps: what the ops of one rank do that is the same on every device: which op does what, which
+// memory it reads and writes, batches, casts, copies, and what collectives send. RankBodies
+// computes on the CPU, DeviceWork (engine/cuda/runtime) on a GPU.
+//
+// Threads: as OpBodies says. Entries of the buffer tables are written by one op and read by ops
+// that the Schedule orders after it, so they need no lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/model/data.h"
+#include "engine/model/segments.h"
+#include "engine/runtime/ranks/device.h"
+#include "engine/runtime/units/sharded_unit.h"
+#include "engine/runtime/units/unit_views.h"
+
+namespace shardscope::runtime {
+
+class RankOps : public RankWork {
+ public:
+  void set_on_control(std::function<void(int64_t step)> on_control) override {
+    on_control_ = std::move(on_control);
+  }
+  void BeginStep(const plan::Schedule& schedule, double learning_rate) override;
+  const StepOutcome& outcome() const override { return outcome_; }
+
+  int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
+  int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override;
+
+  ShardedUnit& unit(size_t index) override { return units_[index]; }
+  const std::vector<std::vector<int64_t>>& kept_batches() const override { return kept_batches_; }
+
+ protected:
+  // One transient buffer of the running Schedule. What lies in plain memory lies where the device
+  // put it.
+  struct Bound {
+    int64_t bytes = 0;
+    int64_t gap_bytes = 0;  // beside `bytes`: alignment, or what a kernel keeps for its backward
+    model::Saved saved;     // kActivation
+    at::Tensor gradient;    // kActivationGradient
+  };
+
+  // What the backward of a segment takes; `batch` is kNone where it takes no tokens.
+  struct BackwardInputs {
+    const std::vector<at::Tensor>& parameters;
+    const at::Tensor& input;
+    const model::Saved& saved;
+    const at::Tensor& output_gradient;
+    plan::BufferId batch = plan::kNone;
+  };
+
+  // `device`: where shards and buffers lie. The shards are the subclass's to make.
+  RankOps(int rank, at::Device device, const Surroundings& surroundings, model::Sampler sampler);
+
+  // Calls `work`, with errors as the executor wants them: what LibTorch says without its backtrace,
+  // a late rank as the other rank's fault. Errors of an accelerator pass: their device words them.
+  static void Guarded(const std::function<void()>& work);
+  // The op, inside whatever scope the device needs. May throw anything.
+  void Dispatch(const executor::OpContext& context);
+
+  // Whether a buffer lies in plain memory; the others are tensors.
+  static bool IsBlock(plan::BufferKind kind) {
+    return kind != plan::BufferKind::kActivation && kind != plan::BufferKind::kActivationGradient;
+  }
+  Bound& At(plan::BufferId buffer) { return bound_[static_cast<size_t>(buffer)]; }
+  const std::vector<Bound>& bound() const { return bound_; }
+  const UnitLayout& LayoutOf(int32_t unit) const {
+    return units_[static_cast<size_t>(unit)].layout();
+  }
+  // Compute wants every parameter aligned; the Schedule's figure is without these gaps.
+  int64_t GapBytes(const plan::Buffer& buffer) const;
+  UnitMemory UnitMemoryOf(const executor::OpContext& context, plan::BufferId buffer,
+                          plan::DType dtype);
+  // The first buffer of `kind` among `ids`, or kNone.
+  static plan::BufferId Find(const executor::OpContext& context,
+                             const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
+  void ReportOther(const executor::OpContext& context, int64_t bytes);
+  double GradientScale() const { return model::GradientScale(job_->training); }
+  double LearningRate(int64_t step) const {
+    return model::LearningRateAt(learning_rate_, job_->training.warmup_steps, step);
+  }
+
+  // Another Schedule takes the place of the last one, of which nothing is left.
+  virtual void OnSchedule(const plan::Schedule& schedule) = 0;
+  // Memory of a transient buffer.
+  virtual void TakeBlock(plan::BufferId buffer, int64_t bytes) = 0;
+  virtual void GiveBlock(plan::BufferId buffer, int64_t bytes) = 0;
+  virtual std::byte* BlockOf(plan::BufferId buffer) = 0;
+  virtual void CountMemory(plan::MemoryCategory category, int64_t bytes) = 0;
+  // The batch's samples, [batch, seq + 1], into the buffer that the op writes.
+  virtual void StoreBatch(const executor::OpContext& context,
+                          const std::vector<int64_t>& samples) = 0;
+
+  virtual model::Saved ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
+                                 const at::Tensor& input, plan::BufferId batch) = 0;
+  // Overwrites `gradients`; returns the input's gradient (undefined for the embedding).
+  virtual at::Tensor BackwardOf(int32_t segment, const BackwardInputs& inputs,
+                                std::vector<at::Tensor>* gradients) = 0;
+  // A micro-batch's mean loss, one wide scalar.
+  virtual void AddLoss(const executor::OpContext& context, const at::Tensor& loss) = 0;
+  virtual void GradNorm(const executor::OpContext& context) = 0;
+  virtual void Optimizer(const executor::OpContext& context) = 0;
+
+  // Calls collective(call).
+  using Collective = std::function<void(const transport::Call& call)>;
+  virtual void Communicate(const executor::OpContext& context, const Collective& collective) = 0;
+  transport::Call CallOf(const executor::OpContext& context, const std::string& name) const;
+
+  // For devices that account for what an op takes for itself.
+  virtual void Forward(const executor::OpContext& context);
+  virtual void Backward(const executor::OpContext& context);
+
+  const int rank_;
+  const at::Device device_;
+  const Surroundings surroundings_;
+  const Job* const job_;
+  std::vector<ShardedUnit> units_;
+  StepOutcome outcome_;
+
+ private:
+  // rank_ops.cc
+  std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
+  void LoadBatch(const executor::OpContext& context);
+  void Cast(const executor::OpContext& context);
+  void CopyIn(const executor::OpContext& context);
+  void CopyOut(const executor::OpContext& context);
+  void Accumulate(const executor::OpContext& context);
+
+  // rank_ops_compute.cc
+  std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
+  std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
+
+  // rank_ops_collectives.cc
+  void AllGather(const executor::OpContext& context);
+  void ReduceScatter(const executor::OpContext& context);
+  void AllReduce(const executor::OpContext& context);
+
+  model::Sampler sampler_;
+  const std::vector<std::vector<size_t>> segment_parameters_;  // segment -> indices in its unit
+  std::function<void(int64_t step)> on_control_;
+
+  // The running step.
+  const plan::Schedule* schedule_ = nullptr;
+  std::vector<Bound> bound_;  // by BufferId
+  double learning_rate_ = 0;
+  std::vector<std::vector<int64_t>> kept_batches_;
+};
+
+}  // namespace shardscope::runtime
