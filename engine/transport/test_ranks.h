@@ -2,15 +2,19 @@
 #pragma once
 
 #include <functional>
-#include <thread>
+#include <future>
 #include <vector>
 
 namespace shardscope::transport {
 
+// Waits for all ranks; an exception of the lowest rank that threw one is thrown again.
 inline void OnRanks(int num_ranks, const std::function<void(int rank)>& body) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < num_ranks; ++rank) threads.emplace_back(body, rank);
-  for (std::thread& thread : threads) thread.join();
+  std::vector<std::future<void>> ranks;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    ranks.push_back(std::async(std::launch::async, body, rank));
+  }
+  for (std::future<void>& rank : ranks) rank.wait();
+  for (std::future<void>& rank : ranks) rank.get();
 }
 
 }  // namespace shardscope::transport
