@@ -99,6 +99,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.summary = Summarize(report.steps);
   report.memory = MemoryPeaks(snapshot);
   report.kernels = SummarizeKernels(snapshot);
+  report.edges = CheckEdges(snapshot);
 
   const StepRange range = DetailRange(report.steps, options.detail_steps);
   StallGroups groups;

@@ -9,6 +9,7 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/kernels/edge_check.h"
 #include "trace/analysis/kernels/gpu_clock.h"
 #include "trace/analysis/kernels/kernels.h"
 #include "trace/analysis/memory/memory.h"
@@ -30,6 +31,7 @@ struct Report {
   std::string transport;                           // of the run's configuration; may be empty
   std::string link_bandwidth;                      // of an emulated link; may be empty
   KernelSummary kernels;                           // num_ranks 0: no row of a GPU
+  EdgeCheck edges;                                 // waits between streams of a GPU
   std::vector<query::Marker> markers;
   std::vector<query::Marker> errors;    // of ErrorsOf()
   std::vector<std::string> unfinished;  // of UnfinishedOf()

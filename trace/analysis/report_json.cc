@@ -130,6 +130,17 @@ Json KernelsJson(const KernelSummary& kernels) {
   return json;
 }
 
+Json EdgeGroupJson(const EdgeGroup& group) {
+  Json json;
+  json["from"] = group.from;
+  json["to"] = group.to;
+  json["verdict"] = group.missing ? "missing" : "extra";
+  json["count"] = group.count;
+  json["first_rank"] = group.first.rank;
+  json["first_step"] = group.first.step;
+  return json;
+}
+
 Json MarkerJson(const query::Marker& marker) {
   Json json;
   json["step"] = marker.step;
@@ -195,7 +206,15 @@ std::string PrintReportJson(const Report& report) {
   json["predicted_peak_bytes"] = report.predicted_peak_bytes;
   json["collectives"] = ListJson(report.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(report.stalls, &StallJson);
-  if (report.kernels.num_ranks > 0) json["kernels"] = KernelsJson(report.kernels);
+  if (report.kernels.num_ranks > 0) {
+    json["kernels"] = KernelsJson(report.kernels);
+    Json& waits = json["stream_waits"];
+    waits["seen"] = report.edges.seen;
+    waits["planned"] = report.edges.planned;
+    waits["missing"] = report.edges.missing;
+    waits["extra"] = report.edges.extra;
+    waits["differences"] = ListJson(report.edges.groups, &EdgeGroupJson);
+  }
   json["markers"] = ListJson(report.markers, &MarkerJson);
   json["errors"] = ListJson(report.errors, &MarkerJson);
   json["unfinished"] = report.unfinished;

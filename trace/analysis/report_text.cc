@@ -286,7 +286,7 @@ std::string DroppedText(const Report& report) {
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
          StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
-         MemoryText(report) + MarkersText(report) + ClocksText(report) +
+         PrintEdges(report.edges) + MemoryText(report) + MarkersText(report) + ClocksText(report) +
          PrintGpuClocks(report.gpu_clocks) + SourcesText(report) + DroppedText(report);
 }
 

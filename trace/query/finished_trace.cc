@@ -15,20 +15,48 @@ namespace {
 // Steps that are read at once: what the app shows first, and some to move in.
 constexpr int64_t kStepsBefore = 4;
 constexpr int64_t kStepsAtOnce = 16;
+// Of them the app shows these first: the last ones, or up to the step of the newest change.
+constexpr int64_t kStepsInView = 3;
+// Kernels and ranges that are read at once: some 0.2 s. Of fewer steps where they are more.
+constexpr size_t kSpansAtOnce = 100'000;
 
 bool IsKnobChange(const schema::MarkerRow& marker) {
   return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
          !marker.old_value.starts_with("auto:");
 }
 
-// First of the steps that are read at once.
-int64_t FirstStepOf(const store::StepBounds& bounds, const store::RowBatch& tables) {
-  int64_t first = bounds.last_step - kStepsAtOnce + 1;
+// What is read at once.
+struct FirstSteps {
+  int64_t first = 0;
+  int64_t last_in_view = 0;
+};
+
+FirstSteps FirstStepsOf(const store::StepBounds& bounds, const store::RowBatch& tables) {
+  FirstSteps steps{bounds.last_step - kStepsAtOnce + 1, bounds.last_step};
   for (const schema::MarkerRow& marker : tables.Get<schema::MarkerRow>()) {
     const bool inside = marker.step > bounds.first_step && marker.step <= bounds.last_step;
-    if (IsKnobChange(marker) && inside) first = marker.step - kStepsBefore;
+    if (IsKnobChange(marker) && inside) steps = {marker.step - kStepsBefore, marker.step};
   }
-  return std::max(first, bounds.first_step);
+  steps.first = std::max(steps.first, bounds.first_step);
+  return steps;
+}
+
+// Spans and GPU work of all steps in `batch`, or else of those in view, or of the last of them.
+Status ReadSpansOf(const FirstSteps& steps, store::FinishedSource* source, store::RowBatch* batch) {
+  for (const int64_t first :
+       {steps.first, steps.last_in_view - kStepsInView + 1, steps.last_in_view}) {
+    const int64_t last = first == steps.first ? INT64_MAX : steps.last_in_view;
+    int64_t from_ns = INT64_MAX;
+    int64_t to_ns = INT64_MIN;
+    for (const schema::StepRow& step : batch->Get<schema::StepRow>()) {
+      if (step.step < first || step.step > last) continue;
+      from_ns = std::min(from_ns, step.start_ns);
+      to_ns = std::max(to_ns, step.end_ns);
+    }
+    const Result<bool> read = source->ReadSpans(from_ns, to_ns, kSpansAtOnce, batch);
+    if (!read.ok() || read.value()) return read.status();
+  }
+  return Status::Ok();
 }
 
 // Locks: mutex_ guards latest_ and status_; it is never held while reading the file.
@@ -52,8 +80,10 @@ class FinishedTrace final : public LiveTrace {
     const Result<store::StepBounds> bounds = source_->Bounds();
     if (!bounds.ok()) return bounds.status();
     store::RowBatch steps;
-    const int64_t first = FirstStepOf(bounds.value(), tables);
-    SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSteps(first, first + kStepsAtOnce - 1, &steps));
+    const FirstSteps first = FirstStepsOf(bounds.value(), tables);
+    SHARDSCOPE_RETURN_IF_ERROR(
+        source_->ReadSteps(first.first, first.first + kStepsAtOnce - 1, &steps));
+    SHARDSCOPE_RETURN_IF_ERROR(ReadSpansOf(first, source_.get(), &steps));
     SnapshotBuilder builder(folder_, name_);
     builder.Add(tables);
     builder.Add(steps);

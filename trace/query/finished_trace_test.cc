@@ -19,17 +19,71 @@ constexpr int kSteps = 60;
 constexpr int kOpsAStep = 6;
 constexpr int64_t kStepNs = 10'000;
 
-// Two ranks with two tracks each; rank 1's second track ends its ops in another order than they
-// began. Returns the path of the finished file.
+// What a rank's GPU did in a step: kernels on its stream, a wait of the stream, a range of its
+// host.
+constexpr int kKernelsAStep = 3;
+struct GpuTracks {
+  int64_t host = 0;
+  int64_t stream = 0;
+};
+
+GpuTracks AddGpu(record::Recorder* recorder, int64_t rank) {
+  GpuTracks tracks;
+  tracks.host = recorder->AddTrack({0, rank, "thread 1", "host", 0});
+  tracks.stream = recorder->AddTrack({0, rank, "GPU 0 context 1 stream 7", "compute", 1});
+  schema::GpuStreamRow stream;
+  stream.track = tracks.stream;
+  stream.op_track = -1;
+  stream.stream = 7;
+  recorder->AddGpuStream(stream);
+  return tracks;
+}
+
+void RecordGpu(record::Recorder* recorder, const GpuTracks& tracks, int64_t step, int64_t from_ns) {
+  record::GpuWorkRecord record;
+  record.span.track = tracks.stream;
+  record.span.duration_ns = 500;
+  record.span.name_string = recorder->AddString("gemm");
+  record.span.category = "compute";
+  record.span.op_run = -1;
+  record.work.kind = "kernel";
+  record.work.times = "measured";
+  record.work.plan_op = -1;
+  record.work.step = step;
+  record.work.launch_track = tracks.host;
+  record.work.launch_start_ns = from_ns;
+  for (int64_t at = 0; at < kKernelsAStep; ++at) {
+    record.span.start_ns = from_ns + at * 1'000;
+    record.work.correlation = step * kKernelsAStep + at;
+    recorder->Record(record);
+  }
+  schema::SpanRow range = record.span;
+  range.track = tracks.host;
+  range.start_ns = from_ns;
+  range.category = "host";
+  recorder->Record(range);
+  schema::EventEdgeRow edge;
+  edge.from_track = edge.to_track = tracks.stream;
+  edge.recorded_ns = edge.waited_ns = from_ns;
+  edge.to_correlation = step * kKernelsAStep;
+  edge.from_plan_op = edge.to_plan_op = edge.from_step = edge.from_correlation = -1;
+  edge.to_step = step;
+  recorder->Record(edge);
+}
+
+// Two ranks with two tracks each and a GPU; rank 1's second track ends its ops in another order
+// than they began. Returns the path of the finished file.
 std::string RecordTrace(const std::string& folder) {
   auto recorder = OpenRecorder(folder);
   const int64_t op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   const int64_t gather = AddPlanOp(recorder.get(), "AG block0", "all_gather", "communication");
   std::map<std::pair<int, int>, int64_t> tracks;
+  std::map<int64_t, GpuTracks> gpus;
   for (int rank = 0; rank < kRanks; ++rank) {
     recorder->AddRank({rank, "host", 1, "cpu"});
     tracks[{rank, 0}] = recorder->AddTrack({0, rank, "compute", "compute", 1});
     tracks[{rank, 1}] = recorder->AddTrack({0, rank, "all_gather", "all_gather", 2});
+    gpus[rank] = AddGpu(recorder.get(), rank);
   }
   for (int64_t step = 0; step < kSteps; ++step) {
     for (int64_t rank = 0; rank < kRanks; ++rank) {
@@ -61,6 +115,7 @@ std::string RecordTrace(const std::string& folder) {
                                                 at % 2 == 0 ? 64 : -64, "activation", "", op,
                                                 step});
       }
+      RecordGpu(recorder.get(), gpus.at(rank), step, from_ns);
       recorder->Record(schema::StepRow{0, rank, step, 1, from_ns, from_ns + kStepNs, 10, 2.5, 1.0});
     }
     EXPECT_TRUE(recorder->Flush().ok());
@@ -125,6 +180,36 @@ TEST_F(FinishedTraceTest, LoadingSnapshotHasTheNewestStepsAndTheWholeExtent) {
   EXPECT_EQ(first->end_ns, whole->end_ns);
   EXPECT_EQ(first->ranks[0].steps.back().step, kSteps - 1);
   EXPECT_LT(first->ranks[0].op_runs.size(), whole->ranks[0].op_runs.size());
+  for (const RankRows& rows : first->ranks) {
+    EXPECT_EQ(rows.gpu_work.size(), rows.steps.size() * kKernelsAStep);
+    EXPECT_EQ(rows.spans.size(), rows.steps.size());
+    EXPECT_EQ(first->names[static_cast<size_t>(rows.gpu_work[0].name)], "gemm");
+    for (const GpuWork& work : rows.gpu_work) {
+      EXPECT_GE(work.start_ns, rows.steps[0].start_ns);
+    }
+  }
+}
+
+TEST_F(FinishedTraceTest, SpansOfARangeComeWithTheirGpuWorkOrNotAtAll) {
+  auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);
+  ASSERT_TRUE(source.ok());
+  const int64_t from_ns = 1'000'000 + 50 * kStepNs;
+  const int64_t to_ns = from_ns + 2 * kStepNs - 1;
+  constexpr size_t kSpans = size_t{kRanks} * 2 * (kKernelsAStep + 1);
+  store::RowBatch none;
+  const Result<bool> too_many = source.value()->ReadSpans(from_ns, to_ns, kSpans - 1, &none);
+  ASSERT_TRUE(too_many.ok()) << too_many.message();
+  EXPECT_FALSE(too_many.value());
+  EXPECT_TRUE(store::IsEmpty(none));
+  store::RowBatch some;
+  const Result<bool> read = source.value()->ReadSpans(from_ns, to_ns, kSpans, &some);
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_TRUE(read.value());
+  EXPECT_EQ(some.Get<schema::SpanRow>().size(), kSpans);
+  ASSERT_EQ(some.Get<schema::GpuWorkRow>().size(), size_t{kRanks} * 2 * kKernelsAStep);
+  for (const schema::GpuWorkRow& work : some.Get<schema::GpuWorkRow>()) {
+    EXPECT_TRUE(work.step == 50 || work.step == 51) << work.step;
+  }
 }
 
 TEST_F(FinishedTraceTest, RowsAreThoseOfTheCommonWay) {
@@ -152,6 +237,17 @@ TEST_F(FinishedTraceTest, RowsAreThoseOfTheCommonWay) {
     ASSERT_EQ(a.collectives.size(), b.collectives.size());
     EXPECT_EQ(a.collectives.back().op_run, b.collectives.back().op_run);
     ASSERT_EQ(a.memory.size(), b.memory.size());
+    ASSERT_EQ(a.gpu_work.size(), size_t{kSteps * kKernelsAStep});
+    ASSERT_EQ(a.gpu_work.size(), b.gpu_work.size());
+    for (size_t at = 0; at < a.gpu_work.size(); ++at) {
+      EXPECT_EQ(a.gpu_work[at].id, b.gpu_work[at].id);
+      EXPECT_EQ(a.gpu_work[at].start_ns, b.gpu_work[at].start_ns);
+    }
+    EXPECT_EQ(a.spans.size(), size_t{kSteps});
+    ASSERT_EQ(a.event_edges.size(), size_t{kSteps});
+    ASSERT_EQ(a.event_edges.size(), b.event_edges.size());
+    EXPECT_EQ(a.event_edges.back().step, kSteps - 1);
+    EXPECT_EQ(a.event_edges.back().to_correlation, (kSteps - 1) * kKernelsAStep);
     int64_t live = 0;
     for (const MemoryEvent& event : a.memory) live += event.bytes;
     EXPECT_EQ(live, 0);

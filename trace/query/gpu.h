@@ -69,6 +69,20 @@ struct GpuStream {
   int64_t stream = 0;
 };
 
+// A stream waited for an event of another one. Work is told by its track and GpuWork::correlation.
+struct EventEdge {
+  int64_t from_track = -1;        // of the stream that recorded the event
+  int64_t to_track = -1;          // of the stream that waited
+  int64_t from_correlation = -1;  // of the last work before the recording; -1: none
+  int64_t to_correlation = -1;    // of the first work after the wait; -1: none
+  int64_t recorded_ns = 0;        // waited_ns if it is not known
+  int64_t waited_ns = 0;          // of the host's call
+  int64_t from_plan_op = -1;      // of those works; -1: no op
+  int64_t to_plan_op = -1;
+  int32_t from_step = -1;
+  int32_t step = -1;  // of the work that waited
+};
+
 // What NCCL put on a stream; the kernels of `launch_track` launched in this time are its own.
 struct NcclOperation {
   int64_t id = 0;            // of its span

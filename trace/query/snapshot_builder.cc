@@ -154,6 +154,7 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
       continue;
     }
     waiting->second.predecessors.push_back(row.predecessor);
+    if (row.kind == "host") waiting->second.host_predecessors.push_back(row.predecessor);
     predecessor->second.successors.push_back(row.plan_op);
   }
 }

@@ -10,9 +10,8 @@
 namespace shardscope::analysis {
 namespace {
 
-bool IsWork(const query::PlanOp& op) {
-  return op.category == query::Category::kCompute || op.category == query::Category::kOptimizer;
-}
+// Ops that read gathered parameters; the optimizer reads shards.
+bool ReadsParameters(const query::PlanOp& op) { return op.category == query::Category::kCompute; }
 
 bool BelongsTo(const query::PlanOp& op, const std::string& unit) {
   return op.unit == unit || op.segment == unit || op.segment.starts_with(unit + ".");
@@ -38,9 +37,12 @@ std::vector<const query::PlanOp*> ProgramFrom(const query::Snapshot& snapshot,
 }
 
 // The first compute op that has to run after `gather`, by listed edges and stream order. A wait for
-// a whole stream reaches ops of other units too, so one of the gathered unit is preferred.
+// a whole stream reaches ops of other units too, so one of the gathered unit is preferred: it is
+// named after the unit, or stands behind the unit's own copy-out or wait (the segments of a root
+// unit have names of their own).
 FirstUse FindFirstUse(const query::Snapshot& snapshot, const query::PlanOp& gather) {
   std::set<int64_t> reached = {gather.id};
+  std::set<std::string> unsharded;  // streams on which the unit's copy-out or wait was reached
   std::map<std::string, int64_t> last_of_stream;
   std::map<std::string, const query::PlanOp*> first_reached;  // by stream
   FirstUse first;
@@ -52,8 +54,11 @@ FirstUse FindFirstUse(const query::Snapshot& snapshot, const query::PlanOp& gath
     if (!after) continue;
     reached.insert(op->id);
     first_reached.emplace(op->stream, op);
-    if (!IsWork(*op)) continue;
-    const bool of_unit = BelongsTo(*op, gather.unit);
+    if (!ReadsParameters(*op)) {
+      if (op->unit == gather.unit) unsharded.insert(op->stream);
+      continue;
+    }
+    const bool of_unit = BelongsTo(*op, gather.unit) || unsharded.contains(op->stream);
     if (first.op == nullptr || of_unit) first = {op, first_reached[op->stream]};
     if (of_unit) break;
   }

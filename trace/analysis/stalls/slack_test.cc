@@ -62,6 +62,48 @@ TEST_F(SlackTest, AWaitForTheWholeStreamPrefersTheUnitsOwnOp) {
   EXPECT_EQ(SlackOf(*snapshot, run_b2, 0).first_use_name, "B m0 block2.mlp backward");
 }
 
+// The root's segments (embedding, head) are not named after it, its optimizer op is.
+class RootSlackTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RootSlackTest, FirstUseIsTheSegmentBehindItsUnshard) {
+  TestSnapshot test(1);
+  const int64_t gather = test.Plan("all_gather", "forward", "root");
+  const int64_t unshard = test.Plan(GetParam(), "forward", "root", "", {gather});
+  const int64_t embedding = test.Plan("forward", "forward", "", "embedding");
+  const int64_t gather_b0 = test.Plan("all_gather", "forward", "block0");
+  const int64_t unshard_b0 = test.Plan(GetParam(), "forward", "block0", "", {gather_b0});
+  const int64_t block0 = test.Plan("forward", "forward", "", "block0.mlp");
+  const int64_t head = test.Plan("forward", "forward", "", "head");
+  const int64_t optimizer = test.Plan("optimizer", "optimizer", "root");
+  const int64_t run = test.Run(0, 0, gather, 0, 10).id;
+  const int64_t run_b0 = test.Run(0, 0, gather_b0, 10, 20).id;
+  test.Run(0, 0, unshard, 10, 11);
+  const int64_t use = test.Run(0, 0, embedding, 11, 30).id;
+  test.Run(0, 0, unshard_b0, 30, 31);
+  test.Run(0, 0, block0, 31, 60);
+  test.Run(0, 0, head, 60, 80);
+  test.Run(0, 0, optimizer, 80, 90);
+  const query::SnapshotPtr snapshot = test.Build();
+  const PrefetchSlack slack = SlackOf(*snapshot, run, 0);
+  ASSERT_TRUE(slack.found);
+  EXPECT_EQ(slack.first_use_op_run, use);
+  EXPECT_EQ(slack.first_use_name, "F m0 embedding forward");
+  EXPECT_EQ(slack.first_use_ns, 11);
+  EXPECT_EQ(SlackOf(*snapshot, run_b0, 0).first_use_name, "F m0 block0.mlp forward");
+}
+
+// FSDP2 copies out; FSDP1 only waits.
+INSTANTIATE_TEST_SUITE_P(Unshard, RootSlackTest, ::testing::Values("copy_out", "release"));
+
+TEST_F(SlackTest, TheOptimizerUsesNoGatheredParameters) {
+  TestSnapshot test(1);
+  const int64_t gather = test.Plan("all_gather", "forward", "root");
+  const int64_t optimizer = test.Plan("optimizer", "optimizer", "root", "", {gather});
+  const int64_t run = test.Run(0, 0, gather, 0, 10).id;
+  test.Run(0, 0, optimizer, 10, 20);
+  EXPECT_FALSE(SlackOf(*test.Build(), run, 0).found);
+}
+
 TEST_F(SlackTest, NothingToSay) {
   const int64_t gather = test_.Run(0, 0, gather_, 0, 40).id;
   const int64_t compute = test_.Run(0, 0, compute_b2_, 0, 90).id;

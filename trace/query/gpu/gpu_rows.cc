@@ -66,6 +66,7 @@ void GpuRows::Add(const store::RowBatch& batch, Snapshot* snapshot, const Hooks&
   AddSpans(batch, hooks);
   AddWork(batch, hooks);
   AddNccl(batch, snapshot, hooks);
+  AddEdges(batch, hooks);
   AddSegments(batch, hooks);
   AddCounters(batch, hooks);
 }
@@ -192,6 +193,20 @@ void GpuRows::AddNccl(const store::RowBatch& batch, Snapshot* snapshot, const Ho
     operation.launch_start_ns = row.launch_start_ns;
     operation.launch_end_ns = row.launch_start_ns + row.launch_duration_ns;
     rows->nccl.Append(operation);
+  }
+}
+
+void GpuRows::AddEdges(const store::RowBatch& batch, const Hooks& hooks) {
+  for (const schema::EventEdgeRow& row : batch.Get<schema::EventEdgeRow>()) {
+    RankRows* rows = RowsOfTrack(row.to_track, hooks);
+    const bool known = rows != nullptr && rank_of_track_.contains(row.from_track);
+    if (!known || !SaneTime(row.recorded_ns) || !SaneTime(row.waited_ns)) {
+      hooks.refuse();
+      continue;
+    }
+    rows->event_edges.Append({row.from_track, row.to_track, row.from_correlation,
+                              row.to_correlation, row.recorded_ns, row.waited_ns, row.from_plan_op,
+                              row.to_plan_op, Clamped(row.from_step), Clamped(row.to_step)});
   }
 }
 

@@ -37,6 +37,7 @@ class GpuRows {
   void AddWork(const store::RowBatch& batch, const Hooks& hooks);
   void Join(const schema::GpuWorkRow& row, const Span& span, const Hooks& hooks);
   void AddNccl(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks);
+  void AddEdges(const store::RowBatch& batch, const Hooks& hooks);
   void AddSegments(const store::RowBatch& batch, const Hooks& hooks);
   void AddCounters(const store::RowBatch& batch, const Hooks& hooks);
   RankRows* RowsOfTrack(int64_t track, const Hooks& hooks) const;

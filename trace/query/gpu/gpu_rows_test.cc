@@ -133,6 +133,36 @@ TEST(GpuRowsTest, RowsThatCannotBeAreCounted) {
   EXPECT_TRUE(snapshot->ranks.at(0).segments.empty());
 }
 
+TEST(GpuRowsTest, WaitsBelongToTheRankOfTheStreamThatWaits) {
+  SnapshotBuilder builder("run", "run");
+  builder.Add(Tables());
+  store::RowBatch batch;
+  schema::EventEdgeRow edge;
+  edge.from_track = edge.to_track = kStream;
+  edge.from_correlation = 4;
+  edge.to_correlation = 9;
+  edge.recorded_ns = 70;
+  edge.waited_ns = 60;
+  edge.from_step = 2;
+  edge.to_step = 3;
+  schema::EventEdgeRow elsewhere = edge;
+  elsewhere.from_track = 77;
+  schema::EventEdgeRow endless = edge;
+  endless.recorded_ns = -1;
+  batch.Get<schema::EventEdgeRow>() = {edge, elsewhere, endless};
+  builder.Add(batch);
+  const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
+  EXPECT_EQ(Refused(*snapshot), 2);
+  ASSERT_EQ(snapshot->ranks.at(0).event_edges.size(), 1u);
+  const EventEdge& row = snapshot->ranks.at(0).event_edges[0];
+  EXPECT_EQ(row.from_correlation, 4);
+  EXPECT_EQ(row.to_correlation, 9);
+  EXPECT_EQ(row.recorded_ns, 70);
+  EXPECT_EQ(row.waited_ns, 60);
+  EXPECT_EQ(row.from_step, 2);
+  EXPECT_EQ(row.step, 3);
+}
+
 TEST(GpuRowsTest, ANameThatIsNotInTheFileIsEmpty) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());

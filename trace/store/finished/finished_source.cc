@@ -144,6 +144,7 @@ class FinishedSource::Others {
     SHARDSCOPE_RETURN_IF_ERROR(
         Start("ORDER BY track, start_ns, id", &others->reader_, &others->spans_));
     SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->nccl_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->edges_));
     SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->segments_));
     SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->counters_));
     return others;
@@ -158,6 +159,7 @@ class FinishedSource::Others {
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&spans_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&work_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&nccl_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&edges_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&segments_, &left, &batch));
     SHARDSCOPE_RETURN_IF_ERROR(Drain(&counters_, &left, &batch));
     return batch;
@@ -195,6 +197,7 @@ class FinishedSource::Others {
   std::unique_ptr<Cursor<schema::GpuWorkRow>> work_;
   std::unique_ptr<Cursor<schema::SpanRow>> spans_;
   std::unique_ptr<Cursor<schema::NcclOperationRow>> nccl_;
+  std::unique_ptr<Cursor<schema::EventEdgeRow>> edges_;
   std::unique_ptr<Cursor<schema::MemorySegmentRow>> segments_;
   std::unique_ptr<Cursor<schema::CounterRow>> counters_;
 };
@@ -248,9 +251,9 @@ Status FinishedSource::ReadSmallTables(RowBatch* batch) {
 }
 
 // One search a track: an index on nothing but the track's own order.
-Result<std::vector<int64_t>> FinishedSource::Tracks() {
-  Result<Statement> next =
-      reader_.database().Prepare("SELECT track FROM op_run WHERE track > ? ORDER BY track LIMIT 1");
+Result<std::vector<int64_t>> FinishedSource::TracksOf(const char* table) {
+  Result<Statement> next = reader_.database().Prepare(
+      fmt::format("SELECT track FROM {} WHERE track > ? ORDER BY track LIMIT 1", table));
   if (!next.ok()) return next.status();
   std::vector<int64_t> tracks;
   while (true) {
@@ -258,14 +261,14 @@ Result<std::vector<int64_t>> FinishedSource::Tracks() {
     const Result<bool> row = next->Step();
     if (!row.ok()) return row.status();
     if (!row.value()) return tracks;
-    if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), "op_run");
+    if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), table);
     tracks.push_back(next->Integer(0));
     next->Reset();
   }
 }
 
 Status FinishedSource::ReadOpRuns(int64_t from_ns, int64_t to_ns, RowBatch* batch) {
-  const Result<std::vector<int64_t>> tracks = Tracks();
+  const Result<std::vector<int64_t>> tracks = TracksOf("op_run");
   if (!tracks.ok()) return tracks.status();
   for (const int64_t track : tracks.value()) {
     auto cursor = Cursor<schema::OpRunRow>::Open(
@@ -305,9 +308,60 @@ Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch
   return Status::Ok();
 }
 
+// Whether at most `most_rows` spans of these tracks begin in the range.
+Result<bool> FinishedSource::AreFewSpans(const std::vector<int64_t>& tracks, int64_t from_ns,
+                                         int64_t to_ns, size_t most_rows) {
+  Result<Statement> count = reader_.database().Prepare(
+      "SELECT count(*) FROM (SELECT 1 FROM span WHERE track = ? AND start_ns BETWEEN ? AND ? LIMIT "
+      "?)");
+  if (!count.ok()) return count.status();
+  auto left = static_cast<int64_t>(most_rows);
+  for (const int64_t track : tracks) {
+    count->Bind(1, track);
+    count->Bind(2, from_ns);
+    count->Bind(3, to_ns);
+    count->Bind(4, left + 1);
+    const Result<bool> row = count->Step();
+    if (!row.ok()) return row.status();
+    left -= count->Integer(0);
+    if (left < 0) return false;
+    count->Reset();
+  }
+  return true;
+}
+
+Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t most_rows,
+                                       RowBatch* batch) {
+  const Result<std::vector<int64_t>> tracks = TracksOf("span");
+  if (!tracks.ok()) return tracks.status();
+  const Result<bool> few = AreFewSpans(*tracks, from_ns, to_ns, most_rows);
+  if (!few.ok() || !few.value()) return few;
+  auto spans = Cursor<schema::SpanRow>::Open(
+      &reader_, "WHERE track = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns, id");
+  if (!spans.ok()) return spans.status();
+  for (const int64_t track : *tracks) {
+    spans->statement().Bind(1, track);
+    spans->statement().Bind(2, from_ns);
+    spans->statement().Bind(3, to_ns);
+    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&spans.value(), batch));
+    spans->statement().Reset();
+  }
+  std::vector<schema::SpanRow>& rows = batch->Get<schema::SpanRow>();
+  std::sort(rows.begin(), rows.end(),
+            [](const schema::SpanRow& a, const schema::SpanRow& b) { return a.id < b.id; });
+  auto work = Cursor<schema::GpuWorkRow>::Open(&reader_, "WHERE id = ?");
+  if (!work.ok()) return work.status();
+  for (const schema::SpanRow& span : rows) {
+    work->statement().Bind(1, span.id);
+    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&work.value(), batch));
+    work->statement().Reset();
+  }
+  return true;
+}
+
 Result<RowBatch> FinishedSource::ReadNext() {
   if (op_runs_ == nullptr) {
-    const Result<std::vector<int64_t>> tracks = Tracks();
+    const Result<std::vector<int64_t>> tracks = TracksOf("op_run");
     if (!tracks.ok()) return tracks.status();
     auto op_runs = OpRuns::Open(reader_.database().path(), tracks.value());
     if (!op_runs.ok()) return op_runs.status();

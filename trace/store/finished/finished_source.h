@@ -3,8 +3,8 @@
 //
 // A Source (source.h) gives rows in the order of their ids, which for a clustered table means one
 // search a row. Here op runs come from one cursor a track, each in the order of the file, merged by
-// id; memory events come in the order of the file: by rank, then time. Rows of spans, counters and
-// flows are left out: Snapshots have none.
+// id; memory events and spans come in the order of the file: by rank or track, then time. Flows are
+// left out: Snapshots have none.
 //
 // Used by one thread at a time.
 #pragma once
@@ -46,6 +46,10 @@ class FinishedSource {
   // Step rows, op runs and collectives of the steps [first_step, last_step].
   Status ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch);
 
+  // Spans that begin in [from_ns, to_ns], and the rows of kernels and copies among them. false, and
+  // nothing, if they are more than `most_rows`.
+  Result<bool> ReadSpans(int64_t from_ns, int64_t to_ns, size_t most_rows, RowBatch* batch);
+
   // The next part of the large tables; empty at the end. Reads ahead on two threads.
   Result<RowBatch> ReadNext();
 
@@ -55,7 +59,9 @@ class FinishedSource {
 
   FinishedSource() = default;
   Status ReadOpRuns(int64_t from_ns, int64_t to_ns, RowBatch* batch);
-  Result<std::vector<int64_t>> Tracks();
+  Result<std::vector<int64_t>> TracksOf(const char* table);
+  Result<bool> AreFewSpans(const std::vector<int64_t>& tracks, int64_t from_ns, int64_t to_ns,
+                           size_t most_rows);
 
   TraceReader reader_;  // of the calling thread
   bool cut_ = false;

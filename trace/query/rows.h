@@ -1,0 +1,176 @@
+// What a Snapshot's rows are: the words of the trace as enums, and a struct a table. Those of the
+// GPU stand in trace/query/gpu.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardscope::query {
+
+enum class TraceState : uint8_t {
+  kLive,
+  kFinished,
+  kCut,       // its process was killed
+  kFinishing  // recording ended; its file is being closed
+};
+// Rows may still come: what was recorded last may not have been read yet.
+inline bool MayGrow(TraceState state) {
+  return state == TraceState::kLive || state == TraceState::kFinishing;
+}
+enum class Category : uint8_t { kCompute, kCommunication, kCopy, kHost, kOptimizer };
+enum class TrackRole : uint8_t { kHost, kCompute, kCopy, kAllGather, kReduceScatter, kAllReduce };
+enum class OpClass : uint8_t {  // what a span is drawn and listed as
+  kForward,
+  kBackward,
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kOptimizer,
+  kCopy,
+  kHost,
+  kBookkeeping
+};
+enum class Truth : uint8_t { kMeasured, kEmulated, kProjected };
+enum class BlockingKind : uint8_t {
+  kNone,
+  kEvent,
+  kStream,
+  kHost,
+  kStreamOrder,
+  kCommunicatorOrder,
+  kSlot
+};
+enum class MemoryCategory : uint8_t {
+  kParameterShard,
+  kUnshardedParameter,
+  kGradient,
+  kGradientShard,
+  kCommunicationBuffer,
+  kOptimizer,
+  kActivation,
+  kTemporary,
+  kOther
+};
+inline constexpr int kNumMemoryCategories = 9;
+
+struct Track {
+  int64_t id = 0;
+  int32_t rank = 0;
+  std::string name;
+  TrackRole role = TrackRole::kHost;
+  int32_t position = 0;
+};
+
+struct PlanOp {
+  int64_t id = 0;
+  int64_t schedule = 0;
+  int32_t program = 0;
+  int32_t op = 0;  // index in host order
+  std::string name;
+  std::string kind;
+  OpClass op_class = OpClass::kHost;
+  Category category = Category::kHost;
+  std::string phase;
+  int32_t micro_batch = -1;
+  std::string unit;
+  std::string segment;
+  std::string stream;
+  std::string communicator;
+  std::string dtype;
+  int64_t payload_bytes = 0;
+  int64_t wire_bytes = 0;
+  std::vector<int64_t> predecessors;       // plan_op ids of explicit dependencies
+  std::vector<int64_t> host_predecessors;  // those of them that the host waits for, no stream
+  std::vector<int64_t> successors;         // the reverse
+};
+
+struct Schedule {
+  int64_t id = 0;
+  std::string name;
+  std::string text;
+  int64_t predicted_peak_bytes = 0;
+};
+
+struct OpRun {
+  int64_t id = 0;
+  int64_t plan_op = 0;  // key into Snapshot::plan_ops
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t track = 0;
+  int64_t issued_ns = 0;
+  int64_t ready_ns = 0;
+  int64_t started_ns = 0;
+  int64_t ended_ns = 0;
+  int64_t slot_wait_ns = 0;
+  int64_t cpu_ns = 0;
+  int64_t blocking_plan_op = -1;
+  BlockingKind blocking_kind = BlockingKind::kNone;
+};
+
+struct Step {
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t schedule = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t tokens = 0;
+  double loss = 0;
+  double grad_norm = 0;
+};
+
+struct Collective {
+  int64_t op_run = 0;
+  int32_t rank = 0;
+  int32_t step = 0;
+  int32_t communicator = 0;  // index into Snapshot::communicators
+  int64_t sequence = 0;
+  OpClass kind = OpClass::kAllGather;
+  int64_t payload_bytes = 0;
+  int64_t wire_bytes = 0;
+  int32_t group_size = 0;
+  Truth truth = Truth::kMeasured;
+};
+
+struct MemoryEvent {
+  int32_t rank = 0;
+  int32_t step = -1;
+  MemoryCategory category = MemoryCategory::kOther;
+  int64_t issued_ns = 0;
+  int64_t executed_ns = 0;
+  int64_t bytes = 0;  // signed
+  int64_t plan_op = -1;
+};
+
+struct Marker {
+  int64_t time_ns = 0;
+  int32_t step = 0;
+  std::string kind;
+  std::string key;
+  std::string old_value;
+  std::string new_value;
+};
+
+struct Capability {
+  std::string source;
+  std::string status;
+  std::string reason;
+  int64_t dropped = 0;
+};
+
+// How a clock of a run of several processes was placed on the first one's (trace/store/merge/).
+enum class ClockMethod : uint8_t { kReference, kCollectives, kTimeOfDay, kUnknown };
+
+struct Clock {
+  ClockMethod method = ClockMethod::kReference;
+  std::string processes;    // "host/pid host/pid": all that share it
+  int64_t offset_ns = 0;    // added to its newest times
+  int64_t drift_ppb = 0;    // by which it is slow
+  int64_t collectives = 0;  // compared with other clocks
+  // How far apart the ends of one collective lie after that.
+  int64_t residual_p50_ns = 0;
+  int64_t residual_p95_ns = 0;
+  int64_t residual_max_ns = 0;
+};
+
+}  // namespace shardscope::query
