@@ -323,6 +323,40 @@ class InjectedLibrary(RecordTest):
         self.assertEqual(done.returncode, 0)
         self.assertIn("is not recorded", done.stderr)
 
+    def test_nothing_that_fails_reaches_the_program(self):
+        environment = {**os.environ, "NVTX_INJECTION64_PATH": str(LIBRARY), "SHARDSCOPE_RECORD_RUN": "/nowhere/at/all"}
+        for redirection in ("2>/dev/full", "2>&-", "2>&1 >&3 | true"):
+            with self.subTest(redirection):
+                command = f"set -o pipefail; exec 3>&1; ('{PROGRAM}' fork; echo \"code $?\" >&3) {redirection}"
+                done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+                self.assertEqual(done.stdout, "code 0\n")
+
+    def test_a_program_without_threads_for_us(self):
+        preload = {"LD_PRELOAD": str(PROGRAM.parent / "libno_threads.so")}
+        for after, command, source, said in ((0, (PROGRAM, "fork"), "inject", "the recorder cannot start its thread"),
+                                             (1, (PROGRAM, "cuda", FAKE_CUPTI), "cupti", "CUPTI's records cannot be taken")):
+            with self.subTest(after=after):
+                variables = [f"{key}={value}" for key, value in {**preload, "NO_THREADS_AFTER": after}.items()]
+                run, _ = self.record("env", *variables, *command, check=0, name=f"run{after}", environment={"FAKE_CUPTI": "ok"})
+                reason, = [row["reason"] for row in self.recorded(run)["sources"] if (row["source"], row["status"]) == (source, "off")]
+                self.assertIn(said, reason)
+                self.assertIn("Resource temporarily unavailable", reason)
+
+    def test_a_thread_that_is_cancelled_ends_as_it_would_alone(self):
+        run, _ = self.record(PROGRAM, "cancelled", check=0)
+        self.assertEqual({name: n for name, n in self.counts(run).items() if name in ("before the end", "after")},
+                         {"before the end": 2, "after": 1})
+
+    def test_files_that_may_not_grow(self):
+        run, done = self.record("bash", "-c", f"ulimit -f 4; exec '{PROGRAM}' fork", check=0)
+        self.assertIn("is not recorded", done.stderr)
+
+    def test_a_program_without_memory_for_us(self):
+        run, done = self.record(PROGRAM, "no_memory", check=0)
+        self.assertEqual(done.stdout, "done\n")
+        self.assertEqual(self.counts(run).get("first"), 1)
+        self.assertIn("partial", [row["status"] for row in self.recorded(run)["sources"] if row["source"] == "inject"])
+
     def test_a_forked_child_is_not_recorded(self):
         run, _ = self.record(PROGRAM, "fork", check=0)
         program, = self.programs(run)

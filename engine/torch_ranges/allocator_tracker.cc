@@ -64,7 +64,7 @@ class Text {
 
 // Under the lock of the device's allocator, which its own thread may take again: the sums are those
 // of this moment. `time_` of an entry is the processor's own count; ours is that of all other rows.
-void OnEntry(const TraceEntry& entry) {
+void Tell(const TraceEntry& entry) {
   const int32_t action = ActionOf(entry.action_);
   const auto device = static_cast<size_t>(entry.device_);
   if (action < 0 || device >= kMaxDevices) return;
@@ -95,6 +95,15 @@ void OnEntry(const TraceEntry& entry) {
   event.phase = phase.get();
   event.category = category.get();
   g_sink(&event);
+}
+
+// What fails here must not fail an allocation of the program: its event is missing then, which the
+// allocator's own sums show.
+void OnEntry(const TraceEntry& entry) {
+  try {
+    Tell(entry);
+  } catch (const std::exception&) {
+  }
 }
 
 // The allocator in use, which PyTorch keeps in a variable of libc10_cuda; null: there is none.

@@ -27,7 +27,9 @@ def _attach(torch):
         else:
             try:
                 library = ctypes.CDLL(_LIBRARY)
-                library.ShardscopeTorchStart()
+                library.ShardscopeTorchStart.restype = ctypes.c_char_p
+                said = library.ShardscopeTorchStart().decode(errors="replace")
+                reason = said and f"PyTorch's ranges are not recorded: {said}"
             except (OSError, AttributeError) as error:
                 reason = f"PyTorch's ranges are not recorded: {error}"
         recorder = ctypes.CDLL(_RECORDER)

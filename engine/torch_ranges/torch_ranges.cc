@@ -9,6 +9,7 @@
 #include <ATen/record_function.h>
 #include <nvtx3/nvToolsExt.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 
@@ -68,11 +69,17 @@ void OnEnd(const at::RecordFunction& /*function*/, at::ObserverContext* context)
 
 // Once, before the program has threads of its own that run PyTorch: callbacks may not be added
 // beside them. Only ranges that somebody wrote: one for every operator would cost a microsecond
-// each.
-SHARDSCOPE_EXPORT void ShardscopeTorchStart() {
+// each. Empty: done; else why not.
+SHARDSCOPE_EXPORT const char* ShardscopeTorchStart() {
   namespace ranges = shardscope::torch_ranges;
-  at::addGlobalCallback(at::RecordFunctionCallback(&ranges::OnStart, &ranges::OnEnd)
-                            .scopes({at::RecordScope::USER_SCOPE}));
+  try {
+    at::addGlobalCallback(at::RecordFunctionCallback(&ranges::OnStart, &ranges::OnEnd)
+                              .scopes({at::RecordScope::USER_SCOPE}));
+    return "";
+  } catch (const std::exception& error) {
+    static const auto* const reason = new std::string(error.what());
+    return reason->c_str();
+  }
 }
 
 // Once, when PyTorch has initialised CUDA. Empty: events go to `sink` from now on; else why not.

@@ -1,7 +1,9 @@
 // What record_test.py records: `recorded_program MODE`. Every mode says on stdout what it did.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,6 +140,53 @@ int Threads() {
   return 0;
 }
 
+// Threads that are cancelled while they use NVTX for the first time end, and the program goes on.
+int Cancelled() {
+  for (int i = 0; i < 2; ++i) {
+    pthread_t thread = 0;
+    void* result = nullptr;
+    pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          pthread_cancel(pthread_self());
+          Range("before the end");
+          pthread_testcancel();
+          return nullptr;
+        },
+        nullptr);
+    pthread_join(thread, &result);
+    if (result != PTHREAD_CANCELED) return 1;
+  }
+  Range("after");
+  return 0;
+}
+
+// Memory runs out while ranges of ever new names come.
+int NoMemory() {
+  Range("first");
+  usleep(200000);
+  rlimit before = {};
+  getrlimit(RLIMIT_AS, &before);
+  long pages = 0;
+  if (std::FILE* status = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(status, "%ld", &pages) != 1) return 1;
+    std::fclose(status);
+  }
+  rlimit now = before;
+  now.rlim_cur = static_cast<rlim_t>(pages * getpagesize() + (8 << 20));
+  setrlimit(RLIMIT_AS, &now);
+  static char name[1000];
+  std::memset(name, 'x', sizeof name - 1);
+  for (int i = 0; i < 60000; ++i) {
+    std::snprintf(name, sizeof name, "%06d", i);
+    name[6] = 'x';
+    Range(name);
+  }
+  setrlimit(RLIMIT_AS, &before);
+  std::printf("done\n");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,6 +199,8 @@ int main(int argc, char** argv) {
   if (mode == "quick_exit") return QuickExit();
   if (mode == "cuda") return Cuda(argc > 2 ? argv[2] : nullptr);
   if (mode == "signals") return Threads();
+  if (mode == "cancelled") return Cancelled();
+  if (mode == "no_memory") return NoMemory();
   if (mode == "nccl5") return DrivePlugin(5) ? 0 : 1;
   if (mode == "nccl4") return DrivePlugin(4) ? 0 : 1;
   std::fprintf(stderr, "recorded_program: no mode '%s'\n", argc > 1 ? argv[1] : "");

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <system_error>
 
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
@@ -14,6 +16,7 @@ namespace shardscope::record {
 namespace {
 
 constexpr auto kBatchTime = std::chrono::milliseconds(50);
+constexpr uint64_t kAllFlushes = ~uint64_t{0};
 
 uint64_t NextKey() {
   static std::atomic<uint64_t> last = 0;
@@ -55,8 +58,20 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
   AddClockPair();
   Drain();  // the rows of the start are there when Open returns
   SHARDSCOPE_RETURN_IF_ERROR(WriterStatus());
-  thread_ = std::thread([this] { WriterThread(); });
+  try {
+    thread_ = std::thread([this] { WriterThread(); });
+  } catch (const std::system_error& error) {
+    return GiveUp(fmt::format("the recorder cannot start its thread: {}", error.code().message()));
+  }
   return Status::Ok();
+}
+
+// The trace says why it holds nothing else.
+Status LiveRecorder::GiveUp(const std::string& reason) {
+  AddCapability({0, source_, "off", reason, 0});
+  Drain();
+  (void)batches_->trace().Finish();
+  return Status::Error(reason);
 }
 
 std::string_view LiveRecorder::SourceOf(HotKind kind) const {
@@ -183,8 +198,25 @@ void LiveRecorder::AddClockPair() {
   rare_.AddWithId(row);
 }
 
+// Where the thread ends by an error nobody waits for it any more, and nothing more is taken.
 void LiveRecorder::WriterThread() {
   pthread_setname_np(pthread_self(), "recorder");  // as top and debuggers show it
+  try {
+    WriteUntilStopped();
+    return;
+  } catch (const std::exception& error) {
+    finished_.store(true);
+    recording_.store(false);
+    SetError(Status::Error(error.what()));
+  }
+  {
+    const std::lock_guard lock(wake_mutex_);
+    flushes_done_ = kAllFlushes;
+  }
+  flushed_.notify_all();
+}
+
+void LiveRecorder::WriteUntilStopped() {
   int64_t next_clock_ns = MonotonicNs() + kNsPerSecond;
   while (true) {
     uint64_t wanted = 0;

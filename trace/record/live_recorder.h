@@ -67,7 +67,9 @@ class LiveRecorder final : public Recorder {
   ThreadRings& MyRings();
   std::vector<ThreadRings*> AllRings() const;
 
+  Status GiveUp(const std::string& reason);
   void WriterThread();
+  void WriteUntilStopped();
   void StopThread();
   // Writer thread only: drains what is there when it is called.
   void Drain();

@@ -6,7 +6,9 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "trace/base/time.h"
@@ -47,7 +49,13 @@ Result<std::unique_ptr<Session>> Session::Start(const CuptiFunctions& functions,
   if (status.ok()) status = session->Configure();
   if (status.ok()) status = session->Enable();
   if (!status.ok()) return status;  // the destructor takes back what was switched on
-  session->thread_ = std::thread([raw = session.get()] { raw->DecodeThread(); });
+  try {
+    session->thread_ = std::thread([raw = session.get()] { raw->DecodeThread(); });
+  } catch (const std::system_error& error) {
+    return Status::Error(
+        fmt::format("CUPTI's records cannot be taken: there is no thread for them: {}",
+                    error.code().message()));
+  }
   return session;
 }
 
@@ -191,11 +199,20 @@ SessionCounts Session::counts() const {
   counts.buffers_refused = pool_.times_empty();
   counts.damaged_buffers = damaged_.load();
   counts.fatal = fatal_.load();
+  counts.failed = failed_.load();
   counts.silent = silent_.load();
   return counts;
 }
 
 void Session::DecodeThread() {
+  try {
+    DecodeUntilStopped();
+  } catch (const std::exception&) {
+    failed_ = true;  // out of memory: CUPTI drops what comes once its buffers are full
+  }
+}
+
+void Session::DecodeUntilStopped() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, std::chrono::nanoseconds(options_.flush_period_ns),

@@ -47,6 +47,7 @@ struct SessionCounts {
   int64_t buffers_refused = 0;  // times that no buffer was free
   int64_t damaged_buffers = 0;  // whose rest could not be read
   bool fatal = false;           // CUPTI met an error and switched itself off
+  bool failed = false;          // an error of ours: what came afterwards is lost
   bool silent = false;          // once at least: launches went on, but no buffer came
 };
 
@@ -93,6 +94,7 @@ class Session {
   Status Configure();
   Status Enable();
   void DecodeThread();
+  void DecodeUntilStopped();
   // Decode thread, or Stop() after it has ended.
   // Whether there was a buffer.
   bool DecodeFull();
@@ -115,7 +117,7 @@ class Session {
   std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0;
   std::atomic<int64_t> buffers_ = 0;   // asked for and given back, both
   std::atomic<int64_t> launches_ = 0;  // while they are counted
-  std::atomic<bool> fatal_ = false, silent_ = false;
+  std::atomic<bool> fatal_ = false, failed_ = false, silent_ = false;
   SilenceWatch silence_;  // decode thread
 
   std::mutex mutex_;  // guards the next two; no CUPTI call is made under it

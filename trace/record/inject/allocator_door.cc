@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 
 #include "trace/base/time.h"
@@ -35,6 +36,7 @@ std::atomic<Allocator*> allocator = nullptr;
 
 void FinishRows() {
   Allocator* const one = allocator.load();
+  if (one == nullptr) return;  // the process ends just as the first event comes
   one->rows.Finish(std::min(MonotonicNs(), one->recording->until_ns()));
   one->recording->CountLost("memory", "changes of PyTorch's allocator without an event of it",
                             one->rows.unexplained());
@@ -43,21 +45,20 @@ void FinishRows() {
 }  // namespace
 
 void AddAllocatorEvent(const ShardscopeAllocatorEvent& event) {
+  // Null: this is a forked child, or the process ends.
+  ProcessRecording* const recording = ProcessRecording::Open();
+  if (recording == nullptr || event.time_ns >= recording->until_ns()) return;
   Allocator* to = allocator.load(std::memory_order_acquire);
   if (to == nullptr) {
     static std::once_flag once;
     std::call_once(once, [&] {
-      ProcessRecording* const recording = ProcessRecording::Open();
-      if (recording == nullptr) return;
-      recording->SetAllocatorSince(event.time_ns);
+      auto added = std::make_unique<Allocator>(recording);
       recording->AddAtEnd(&FinishRows);
-      allocator.store(new Allocator(recording), std::memory_order_release);
+      recording->SetAllocatorSince(event.time_ns);
+      allocator.store(added.release(), std::memory_order_release);
     });
     to = allocator.load(std::memory_order_acquire);
   }
-  // Null: this is a forked child, or the process ends.
-  if (to == nullptr || ProcessRecording::Active() == nullptr) return;
-  if (event.time_ns >= to->recording->until_ns()) return;
   to->rows.Add(event);
 }
 

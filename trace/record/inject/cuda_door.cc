@@ -8,6 +8,7 @@
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/session.h"
 #include "trace/record/inject/gpu_rows.h"
+#include "trace/record/inject/guest.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
@@ -36,6 +37,9 @@ void StopCupti() {
                     "for a time launches went on but CUPTI handed out no records: another tool in "
                     "the process (torch.profiler) has them");
   }
+  if (counts.failed) {
+    recording.State("cupti", "partial", "an error of the recorder: what came later is lost");
+  }
   if (counts.fatal) recording.State("cupti", "partial", "CUPTI met an error and stopped");
 }
 
@@ -49,14 +53,16 @@ void AttachCuda() {
     recording->State("cupti", "off", functions.message());
     return;
   }
-  const SignalsBlocked blocked;
+  const Undisturbed undisturbed;
   auto spans = std::make_unique<GpuRows>(recording);
   cupti::SessionOptions options;
-  options.on_profiler = [recording](bool on, int64_t time_ns) { recording->Switch(on, time_ns); };
+  options.on_profiler = [recording](bool on, int64_t time_ns) {
+    Guarded([&] { recording->Switch(on, time_ns); });
+  };
   auto session = cupti::Session::Start(
       functions.value(), options,
       [to = spans.get()](const cupti::Batch& batch, const cupti::Names& names) {
-        to->Add(batch, names);
+        Guarded([&] { to->Add(batch, names); });
       });
   if (!session.ok()) {
     recording->State("cupti", "off", session.message());

@@ -1,38 +1,43 @@
 // The names by which CUDA, NVTX and NCCL find this library; all that it exports.
 #include "trace/record/inject/allocator_door.h"
 #include "trace/record/inject/cuda_door.h"
+#include "trace/record/inject/guest.h"
 #include "trace/record/inject/nccl_plugin.h"
-#include "trace/record/inject/nvtx_door.h"
+#include "trace/record/inject/nvtx/nvtx_door.h"
 #include "trace/record/inject/process_recording.h"
 
 #define SHARDSCOPE_DOOR extern "C" __attribute__((visibility("default")))
 
+using shardscope::inject::Guarded;
+using shardscope::inject::ProcessRecording;
+
 SHARDSCOPE_DOOR int InitializeInjection() {
-  shardscope::inject::AttachCuda();
+  Guarded([] { shardscope::inject::AttachCuda(); });
   return 1;
 }
 
 SHARDSCOPE_DOOR int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export_table) {
-  return shardscope::inject::AttachNvtx(get_export_table);
+  return Guarded([&] { return shardscope::inject::AttachNvtx(get_export_table); });
 }
 
 // For what is loaded into the process beside this library (engine/torch_ranges): a capability row.
 SHARDSCOPE_DOOR void ShardscopeState(const char* source, const char* status, const char* reason) {
-  using shardscope::inject::ProcessRecording;
-  if (ProcessRecording* recording = ProcessRecording::Open()) {
-    recording->State(source, status, reason);
-  }
+  Guarded([&] {
+    if (ProcessRecording* recording = ProcessRecording::Open()) {
+      recording->State(source, status, reason);
+    }
+  });
 }
 
 // The same without a recording of a process that has nothing else to tell.
 SHARDSCOPE_DOOR void ShardscopeStateIfRecorded(const char* source, const char* status,
                                                const char* reason) {
-  shardscope::inject::ProcessRecording::StateIfRecorded(source, status, reason);
+  Guarded([&] { ProcessRecording::StateIfRecorded(source, status, reason); });
 }
 
 // Likewise: an event of a caching allocator.
 SHARDSCOPE_DOOR void ShardscopeAllocator(const ShardscopeAllocatorEvent* event) {
-  shardscope::inject::AddAllocatorEvent(*event);
+  Guarded([&] { shardscope::inject::AddAllocatorEvent(*event); });
 }
 
 SHARDSCOPE_DOOR const shardscope::inject::nccl::PluginV5 ncclProfiler_v5 =

@@ -4,15 +4,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "trace/record/inject/gpu_rows.h"
-#include "trace/record/inject/nvtx_ranges.h"
+#include "trace/record/inject/nvtx/nvtx_ranges.h"
 #include "trace/record/inject/process_recording.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
@@ -119,6 +121,32 @@ void ForkAndRecord() {
   EXPECT_EQ(status, 0);
 }
 
+// Nothing in a child waits for a lock that a thread of its parent held at the fork.
+void ForkWhileAThreadAddsNames() {
+  NvtxRanges ranges;
+  std::atomic<bool> is_done = false;
+  std::thread other([&] {
+    for (int i = 0; !is_done; ++i) ranges.Domain(std::to_string(i % 1000));
+  });
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      ranges.Domain("in child");
+      ranges.Register("in child");
+      ranges.Push(ranges.Domain("in child"), "in child");
+      ranges.Start(nullptr, "in child");
+      ProcessRecording::StateIfRecorded("test", "off", "in child");
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0) << "child " << i;
+  }
+  is_done = true;
+  other.join();
+}
+
 // One test: a process has one recording in its life.
 TEST(Inject, OneRecordingOfThisProcess) {
   std::string folder = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
@@ -134,6 +162,7 @@ TEST(Inject, OneRecordingOfThisProcess) {
   RecordRanges();
   RecordGpu(recording);
   ForkAndRecord();
+  ForkWhileAThreadAddsNames();
   const int64_t name = recording->Name("same");
   EXPECT_EQ(recording->Name("same"), name);
   for (size_t i = 0; i < kMaxNames; ++i) recording->Name(std::to_string(i));

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "trace/base/time.h"
+#include "trace/record/inject/guest.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
@@ -242,7 +244,7 @@ nccl::Result Init(void** context, uint64_t id, int* mask, const char* name, int 
   recording->SourceOn("nccl");
   std::string title = fmt::format("NCCL {:x}", id);
   if (name != nullptr && *name != '\0') title += fmt::format(" {}", name);
-  auto* communicator = new Communicator;
+  auto communicator = std::make_unique<Communicator>();
   communicator->hash = fmt::format("{:x}", id);
   communicator->rank = rank;
   communicator->num_ranks = num_ranks;
@@ -250,7 +252,7 @@ nccl::Result Init(void** context, uint64_t id, int* mask, const char* name, int 
       recording->AddTrack(fmt::format("{} rank {} of {}", title, rank, num_ranks), "host");
   communicator->sequence_name = recording->Name("sequence");
   communicator->mask = mask;
-  *context = communicator;
+  *context = communicator.release();
   __atomic_fetch_or(mask, static_cast<int>(wanted), __ATOMIC_RELAXED);
   return kSuccess;
 }
@@ -268,9 +270,11 @@ nccl::Result InitV4(void** context, int* mask, const char* name, uint64_t id, in
 
 }  // namespace
 
-const nccl::PluginV5 kNcclPluginV5 = {"shardscope", &InitV5,      &StartV5,
-                                      &Stop,        &IgnoreState, &Finalize};
-const nccl::PluginV4 kNcclPluginV4 = {"shardscope", &InitV4,      &StartV4,
-                                      &Stop,        &IgnoreState, &Finalize};
+const nccl::PluginV5 kNcclPluginV5 = {"shardscope",          &Door<&InitV5>::Call,
+                                      &Door<&StartV5>::Call, &Door<&Stop>::Call,
+                                      &IgnoreState,          &Door<&Finalize>::Call};
+const nccl::PluginV4 kNcclPluginV4 = {"shardscope",          &Door<&InitV4>::Call,
+                                      &Door<&StartV4>::Call, &Door<&Stop>::Call,
+                                      &IgnoreState,          &Door<&Finalize>::Call};
 
 }  // namespace shardscope::inject

@@ -7,64 +7,24 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
+#include <thread>
 
 #include "trace/base/host.h"
-#include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/record/inject/guest.h"
+#include "trace/record/inject/process_facts.h"
 #include "trace/store/trace_file.h"
-
-extern char** environ;
 
 namespace shardscope::inject {
 namespace {
 
 // Records of one thread and kind that wait for a batch: 300,000 ranges a second fit.
 constexpr size_t kRingRecords = 1 << 14;
-
-std::string ReadFile(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-std::string ProgramName() { return std::string(Trim(ReadFile("/proc/self/comm"))); }
-
-// The arguments, separated by spaces.
-std::string CommandLine() {
-  std::string text = ReadFile("/proc/self/cmdline");
-  std::replace(text.begin(), text.end(), '\0', ' ');
-  return std::string(Trim(text)).substr(0, 1000);
-}
-
-int64_t NumberFrom(const char* variable, int64_t otherwise) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr) return otherwise;
-  const std::string_view text = value;
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
-}
-
-// Settings that decide how GPU work overlaps.
-std::map<std::string, std::string> Settings() {
-  std::map<std::string, std::string> settings;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    if (!text.starts_with("NCCL_") && !text.starts_with("CUDA_") && !text.starts_with("TORCH_")) {
-      continue;
-    }
-    settings.emplace("env." + std::string(text.substr(0, equals)), text.substr(equals + 1));
-  }
-  return settings;
-}
 
 // The descriptor by which the writer holds the trace's lock; -1: none.
 struct HeldLock {
@@ -102,6 +62,9 @@ struct ThreadsTrack {
 };
 thread_local ThreadsTrack threads_track;
 
+// Of a process that was being recorded.
+std::atomic<bool> is_forked_child = false;
+
 // States of sources that wait for a recording.
 struct WaitingStates {
   std::mutex mutex;  // guards the rest
@@ -115,28 +78,46 @@ WaitingStates& Waiting() {
 
 }  // namespace
 
-SignalsBlocked::SignalsBlocked() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
-}
-
-SignalsBlocked::~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
 std::atomic<ProcessRecording*> ProcessRecording::active_ = nullptr;
+std::atomic<ProcessRecording*> ProcessRecording::opened_ = nullptr;
 
+// Never opened twice: after the end of the process's recording, or in a forked child, Active() is
+// null. No lock and no static that is initialised once: a child that is forked meanwhile would wait
+// for a thread that it does not have.
 ProcessRecording* ProcessRecording::Open() {
-  // Never destroyed and never opened twice: after the end of the process's recording, or in a
-  // forked child, this stays as it is and Active() is null.
-  static ProcessRecording* const opened = OpenOnce();
-  return opened == nullptr ? nullptr : Active();
+  constexpr pid_t kFresh = 0;
+  constexpr pid_t kDone = -1;
+  static std::atomic<pid_t> state = kFresh;  // between: the process whose thread opens it
+  pid_t seen = kFresh;
+  if (state.compare_exchange_strong(seen, getpid())) {
+    OpenOnce();
+    state.store(kDone);
+  }
+  while ((seen = state.load()) > 0) {
+    if (seen != getpid()) return nullptr;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return Active();
 }
 
-ProcessRecording* ProcessRecording::OpenOnce() {
+void ProcessRecording::OpenOnce() {
+  const Undisturbed undisturbed;
+  try {
+    const Status opened = Create();
+    if (!opened.ok()) {
+      Say(fmt::format("process {} is not recorded: {}", getpid(), opened.message()));
+    }
+  } catch (const std::exception& error) {
+    Say("a process is not recorded:");
+    Say(error.what());
+  }
+}
+
+// Ok without a recording: nobody asked for one.
+Status ProcessRecording::Create() {
   const char* folder = std::getenv(kRunVariable);
   const int64_t until_ns = NumberFrom(kUntilVariable, INT64_MAX);
-  if (folder == nullptr || *folder == '\0' || MonotonicNs() >= until_ns) return nullptr;
-  const SignalsBlocked blocked;
+  if (folder == nullptr || *folder == '\0' || MonotonicNs() >= until_ns) return Status::Ok();
   record::RecorderOptions options;
   options.run_folder = folder;
   options.source = "inject";
@@ -148,30 +129,52 @@ ProcessRecording* ProcessRecording::OpenOnce() {
                   {"command", CommandLine()},
                   {"world_size", std::to_string(NumberFrom("WORLD_SIZE", 1))}};
   Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(options);
-  if (!recorder.ok()) {
-    fmt::print(stderr, "shardscope record: process {} is not recorded: {}\n", getpid(),
-               recorder.message());
-    return nullptr;
-  }
-  auto* recording = new ProcessRecording(std::move(recorder).value(), until_ns);
+  if (!recorder.ok()) return recorder.status();
+  std::unique_ptr<ProcessRecording> recording(
+      new ProcessRecording(std::move(recorder).value(), until_ns));
   recording->recorder_->AddRank({recording->rank_, HostName(), getpid(), "unknown"});
   static const auto* const lock =
       new HeldLock(FindLock(store::TraceFileOf(recording->recorder_->path()).LockPath()));
-  pthread_atfork(nullptr, nullptr, [] {
+  const auto in_child = [] {
     active_.store(nullptr);
+    opened_.store(nullptr);
+    is_forked_child.store(true);
     LetGoInChild(*lock);
-  });
-  std::atexit(&ProcessRecording::Finish);
-  active_.store(recording, std::memory_order_release);
-  WaitingStates& waiting = Waiting();
-  const std::lock_guard guard(waiting.mutex);
-  waiting.has_opened = true;
-  for (const schema::CapabilityRow& row : waiting.rows) recording->recorder_->AddCapability(row);
-  return recording;
+  };
+  if (pthread_atfork(nullptr, nullptr, in_child) != 0) {
+    return Status::Error("there is no memory for a handler of forks");
+  }
+  std::atexit(&ProcessRecording::Finish);  // if it fails the file is finished by who opens it
+  {
+    WaitingStates& waiting = Waiting();
+    const std::lock_guard guard(waiting.mutex);
+    waiting.has_opened = true;
+    for (const schema::CapabilityRow& row : waiting.rows) recording->recorder_->AddCapability(row);
+  }
+  opened_.store(recording.get(), std::memory_order_release);
+  // Never destroyed: threads may come until the process is gone.
+  active_.store(recording.release(), std::memory_order_release);
+  return Status::Ok();
+}
+
+void ProcessRecording::Fail(std::string_view reason) noexcept {
+  ProcessRecording* const recording = active_.exchange(nullptr);
+  if (recording != nullptr)
+    recording->SayFailed("an error of the recorder, nothing more is recorded of this process",
+                         reason);
+}
+
+void ProcessRecording::SayFailed(std::string_view what, std::string_view reason) noexcept {
+  try {
+    recorder_->AddCapability({0, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
+  } catch (const std::exception&) {
+    // What cannot be written cannot be said.
+  }
 }
 
 void ProcessRecording::StateIfRecorded(std::string_view source, std::string_view status,
                                        std::string_view reason) {
+  if (is_forked_child) return;  // the lock may be held for ever
   WaitingStates& waiting = Waiting();
   {
     const std::lock_guard lock(waiting.mutex);
@@ -208,6 +211,7 @@ void ProcessRecording::SourceOn(std::string_view source) {
 
 void ProcessRecording::State(std::string_view source, std::string_view status,
                              std::string_view reason) {
+  const Undisturbed undisturbed;
   recorder_->AddCapability({0, std::string(source), std::string(status), std::string(reason), 0});
   (void)recorder_->Flush();  // however short the program is
 }
@@ -336,27 +340,38 @@ void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t 
 }
 
 void ProcessRecording::Finish() {
-  ProcessRecording* recording = active_.exchange(nullptr);
+  active_.store(nullptr);
+  ProcessRecording* const recording = opened_.exchange(nullptr);
   if (recording == nullptr || recording->owner_ != getpid()) return;
+  const Undisturbed undisturbed;
+  try {
+    recording->WriteEnd();
+  } catch (const std::exception& error) {
+    recording->SayFailed("the end of the recording is incomplete", error.what());
+  }
+  try {
+    const Status finished = recording->recorder_->Finish();
+    if (!finished.ok()) {
+      Say(fmt::format("process {}: {}", recording->owner_, finished.message()));
+    }
+  } catch (const std::exception& error) {
+    Say("the trace of a process is not finished:");
+    Say(error.what());
+  }
+}
+
+void ProcessRecording::WriteEnd() {
   std::vector<AtEnd> at_end;
   {
-    const std::lock_guard lock(recording->mutex_);
-    at_end.swap(recording->at_end_);
+    const std::lock_guard lock(mutex_);
+    at_end.swap(at_end_);
   }
   for (const AtEnd call : at_end) call();
-  const int64_t end_ns = std::min(MonotonicNs(), recording->until_ns_);
-  recording->Span(recording->AddTrack("process", "host"), recording->opened_ns_, end_ns,
-                  recording->recorder_->AddString("process"), "host");
-  {
-    const std::lock_guard lock(recording->mutex_);
-    for (const auto& [what, records] : recording->lost_) {
-      recording->recorder_->AddCapability({0, what.first, "partial", what.second, records});
-    }
-  }
-  const Status finished = recording->recorder_->Finish();
-  if (!finished.ok()) {
-    fmt::print(stderr, "shardscope record: process {}: {}\n", recording->owner_,
-               finished.message());
+  const int64_t end_ns = std::min(MonotonicNs(), until_ns_);
+  Span(AddTrack("process", "host"), opened_ns_, end_ns, recorder_->AddString("process"), "host");
+  const std::lock_guard lock(mutex_);
+  for (const auto& [what, records] : lost_) {
+    recorder_->AddCapability({0, what.first, "partial", what.second, records});
   }
 }
 

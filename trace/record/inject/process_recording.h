@@ -2,12 +2,10 @@
 // one trace file, the tracks of its threads, the names of its spans, its end.
 //
 // It lives in a program that nobody wrote for it, so it changes nothing there: no signal handler,
-// no thread that takes signals, no descriptor that survives exec. A forked child is never recorded:
-// it shares the parent's memory, but not its writer thread. A killed process loses what came within
-// the last batch (50 ms); whoever opens the file finishes it.
+// no thread that takes signals, no descriptor that survives exec, no exception (guest.h). A forked
+// child is never recorded: it shares the parent's memory, but not its writer thread. A killed
+// process loses what came within the last batch (50 ms); whoever opens the file finishes it.
 #pragma once
-
-#include <signal.h>
 
 #include <array>
 #include <atomic>
@@ -25,18 +23,6 @@
 
 namespace shardscope::inject {
 
-// Threads that are started meanwhile take no signals: those of the program go to its own threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked();
-  ~SignalsBlocked();
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 // What the launcher tells in the environment.
 inline constexpr const char* kRunVariable = "SHARDSCOPE_RECORD_RUN";      // absolute folder
 inline constexpr const char* kUntilVariable = "SHARDSCOPE_RECORD_UNTIL";  // CLOCK_MONOTONIC ns
@@ -48,8 +34,8 @@ inline constexpr std::string_view kOtherNames = "(further names)";
 
 class ProcessRecording {
  public:
-  // Null: nothing was opened, this is a forked child, or the process is ending. Any thread, any
-  // time: one load.
+  // Null: nothing was opened, this is a forked child, the process is ending, or its recording
+  // failed. Any thread, any time: one load.
   static ProcessRecording* Active() { return active_.load(std::memory_order_acquire); }
 
   // The recording of this process, opened by the first caller. Null: nobody asked for one
@@ -112,11 +98,19 @@ class ProcessRecording {
   // afterwards.
   static void Finish();
 
+  // Nothing more is recorded of this process, and its trace says why, if that can be written.
+  static void Fail(std::string_view reason) noexcept;
+
  private:
   ProcessRecording(std::unique_ptr<record::Recorder> recorder, int64_t until_ns);
-  static ProcessRecording* OpenOnce();
+  static void OpenOnce();
+  static Status Create();
+  void WriteEnd();
+  void SayFailed(std::string_view what, std::string_view reason) noexcept;
 
   static std::atomic<ProcessRecording*> active_;
+  // As active_, but not null after a failure: the file is still to be finished.
+  static std::atomic<ProcessRecording*> opened_;
 
   const std::unique_ptr<record::Recorder> recorder_;
   const int64_t until_ns_;

@@ -27,7 +27,8 @@ class NvtxRanges {
  public:
   NvtxRanges() = default;
 
-  // Both are kept for the life of the process: their number is bounded by distinct texts.
+  // Both are kept for the life of the process: their number is bounded by distinct texts. Where
+  // nothing is recorded any more all are the same.
   NvtxDomain* Domain(std::string_view name);
   NvtxString* Register(std::string_view text);
 
@@ -49,6 +50,7 @@ class NvtxRanges {
   NvtxDomain* OrDefault(NvtxDomain* domain) { return domain == nullptr ? &default_ : domain; }
 
   NvtxDomain default_;
+  NvtxString unrecorded_;
   std::mutex mutex_;  // guards the rest
   std::map<std::string, NvtxDomain, std::less<>> domains_;
   std::map<std::string, NvtxString, std::less<>> strings_;

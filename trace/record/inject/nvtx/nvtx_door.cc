@@ -1,4 +1,4 @@
-#include "trace/record/inject/nvtx_door.h"
+#include "trace/record/inject/nvtx/nvtx_door.h"
 
 #include <array>
 #include <atomic>
@@ -6,7 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "trace/record/inject/nvtx_ranges.h"
+#include "trace/record/inject/guest.h"
+#include "trace/record/inject/nvtx/nvtx_ranges.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
@@ -124,10 +125,10 @@ class Slots {
   Slots(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module) {
     if (callbacks.GetModuleFunctionTable(module, &table_, &size_) != 1) size_ = 0;
   }
-  template <typename Function>
-  void Set(unsigned id, Function function) {
+  template <auto kFunction>
+  void Set(unsigned id) {
     if (id >= size_ || table_ == nullptr || table_[id] == nullptr) return;
-    *table_[id] = reinterpret_cast<NvtxFunctionPointer>(function);
+    *table_[id] = reinterpret_cast<NvtxFunctionPointer>(&Door<kFunction>::Call);
   }
 
  private:
@@ -140,27 +141,27 @@ template <size_t kCopy>
 void Install(const NvtxExportTableCallbacks& callbacks) {
   using H = Handlers<kCopy>;
   Slots core(callbacks, NVTX_CB_MODULE_CORE);
-  core.Set(NVTX_CBID_CORE_MarkEx, &H::MarkEx);
-  core.Set(NVTX_CBID_CORE_MarkA, &H::MarkA);
-  core.Set(NVTX_CBID_CORE_MarkW, &H::MarkW);
-  core.Set(NVTX_CBID_CORE_RangeStartEx, &H::RangeStartEx);
-  core.Set(NVTX_CBID_CORE_RangeStartA, &H::RangeStartA);
-  core.Set(NVTX_CBID_CORE_RangeStartW, &H::RangeStartW);
-  core.Set(NVTX_CBID_CORE_RangeEnd, &H::RangeEnd);
-  core.Set(NVTX_CBID_CORE_RangePushEx, &H::RangePushEx);
-  core.Set(NVTX_CBID_CORE_RangePushA, &H::RangePushA);
-  core.Set(NVTX_CBID_CORE_RangePushW, &H::RangePushW);
-  core.Set(NVTX_CBID_CORE_RangePop, &H::RangePop);
+  core.Set<&H::MarkEx>(NVTX_CBID_CORE_MarkEx);
+  core.Set<&H::MarkA>(NVTX_CBID_CORE_MarkA);
+  core.Set<&H::MarkW>(NVTX_CBID_CORE_MarkW);
+  core.Set<&H::RangeStartEx>(NVTX_CBID_CORE_RangeStartEx);
+  core.Set<&H::RangeStartA>(NVTX_CBID_CORE_RangeStartA);
+  core.Set<&H::RangeStartW>(NVTX_CBID_CORE_RangeStartW);
+  core.Set<&H::RangeEnd>(NVTX_CBID_CORE_RangeEnd);
+  core.Set<&H::RangePushEx>(NVTX_CBID_CORE_RangePushEx);
+  core.Set<&H::RangePushA>(NVTX_CBID_CORE_RangePushA);
+  core.Set<&H::RangePushW>(NVTX_CBID_CORE_RangePushW);
+  core.Set<&H::RangePop>(NVTX_CBID_CORE_RangePop);
   Slots core2(callbacks, NVTX_CB_MODULE_CORE2);
-  core2.Set(NVTX_CBID_CORE2_DomainMarkEx, &H::DomainMarkEx);
-  core2.Set(NVTX_CBID_CORE2_DomainRangeStartEx, &H::DomainRangeStartEx);
-  core2.Set(NVTX_CBID_CORE2_DomainRangeEnd, &H::DomainRangeEnd);
-  core2.Set(NVTX_CBID_CORE2_DomainRangePushEx, &H::DomainRangePushEx);
-  core2.Set(NVTX_CBID_CORE2_DomainRangePop, &H::DomainRangePop);
-  core2.Set(NVTX_CBID_CORE2_DomainRegisterStringA, &H::RegisterStringA);
-  core2.Set(NVTX_CBID_CORE2_DomainRegisterStringW, &H::RegisterStringW);
-  core2.Set(NVTX_CBID_CORE2_DomainCreateA, &H::DomainCreateA);
-  core2.Set(NVTX_CBID_CORE2_DomainCreateW, &H::DomainCreateW);
+  core2.Set<&H::DomainMarkEx>(NVTX_CBID_CORE2_DomainMarkEx);
+  core2.Set<&H::DomainRangeStartEx>(NVTX_CBID_CORE2_DomainRangeStartEx);
+  core2.Set<&H::DomainRangeEnd>(NVTX_CBID_CORE2_DomainRangeEnd);
+  core2.Set<&H::DomainRangePushEx>(NVTX_CBID_CORE2_DomainRangePushEx);
+  core2.Set<&H::DomainRangePop>(NVTX_CBID_CORE2_DomainRangePop);
+  core2.Set<&H::RegisterStringA>(NVTX_CBID_CORE2_DomainRegisterStringA);
+  core2.Set<&H::RegisterStringW>(NVTX_CBID_CORE2_DomainRegisterStringW);
+  core2.Set<&H::DomainCreateA>(NVTX_CBID_CORE2_DomainCreateA);
+  core2.Set<&H::DomainCreateW>(NVTX_CBID_CORE2_DomainCreateW);
 }
 
 template <size_t... kCopies>
@@ -180,6 +181,7 @@ int AttachNvtx(NvtxGetExportTableFunc_t get_export_table) {
   if (recording == nullptr) return 0;
   static std::atomic<size_t> num_copies = 0;
   const size_t copy = std::min(num_copies.fetch_add(1), kMaxCopies - 1);
+  RangesOf(copy);  // made before a handler needs it
   InstallCopy(copy, *callbacks, std::make_index_sequence<kMaxCopies>());
   recording->SourceOn("nvtx");
   return 1;

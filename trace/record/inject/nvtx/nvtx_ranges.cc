@@ -1,8 +1,9 @@
-#include "trace/record/inject/nvtx_ranges.h"
+#include "trace/record/inject/nvtx/nvtx_ranges.h"
 
 #include <pthread.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "trace/base/time.h"
@@ -35,20 +36,21 @@ struct ThreadState {
 };
 thread_local ThreadState* thread_state = nullptr;
 
-pthread_key_t MakeKey() {
+// None: the program has used up all keys; then the state of a thread that ends stays.
+std::optional<pthread_key_t> MakeKey() {
   pthread_key_t key = 0;
-  pthread_key_create(&key, [](void* state) {
+  const int failed = pthread_key_create(&key, [](void* state) {
     thread_state = nullptr;
     delete static_cast<ThreadState*>(state);
   });
-  return key;
+  return failed != 0 ? std::optional<pthread_key_t>() : key;
 }
 
 ThreadState& MyState() {
   if (thread_state == nullptr) {
-    static const pthread_key_t key = MakeKey();
+    static const std::optional<pthread_key_t> key = MakeKey();
     thread_state = new ThreadState;
-    pthread_setspecific(key, thread_state);
+    if (key) pthread_setspecific(*key, thread_state);
   }
   return *thread_state;
 }
@@ -82,12 +84,16 @@ void CountUnrecorded(ProcessRecording& recording) {
 
 }  // namespace
 
+// A forked child has no thread that could give back a lock which was held at the fork: here, and
+// wherever else a lock is taken, it does not come so far.
 NvtxDomain* NvtxRanges::Domain(std::string_view name) {
+  if (ProcessRecording::Active() == nullptr) return &default_;
   const std::lock_guard lock(mutex_);
   return &domains_.try_emplace(std::string(name), NvtxDomain{std::string(name)}).first->second;
 }
 
 NvtxString* NvtxRanges::Register(std::string_view text) {
+  if (ProcessRecording::Active() == nullptr) return &unrecorded_;
   const std::lock_guard lock(mutex_);
   return &strings_.try_emplace(std::string(text), NvtxString{std::string(text)}).first->second;
 }
