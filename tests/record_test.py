@@ -419,6 +419,24 @@ class InjectedLibrary(RecordTest):
         run, _ = self.record("sh", "-c", f"sleep 0.2; '{PROGRAM}' ranges", options=("--duration", "100ms"), check=0, name="over")
         self.assertEqual(self.programs(run), [])
 
+    def test_ranges_that_nobody_ends_last_until_their_thread_ends(self):
+        run, _ = self.record(PROGRAM, "left_open", check=0)
+        lengths = {row["name"]: row["total_ns"] for row in self.recorded(run)["spans"] if row["name"] != "process"}
+        self.assertEqual({name for name in lengths if "left_open" not in name},  # the launcher's span has the command's name
+                         {f"{name} (not ended)" for name in ("outer", "inner", "crossing", "of a thread", "of a sleeper")})
+        for name in ("outer", "inner", "crossing"):
+            self.assertGreaterEqual(lengths[f"{name} (not ended)"], 100e6)
+        self.assertLess(lengths["of a thread (not ended)"], lengths["of a sleeper (not ended)"])
+        self.assertEqual(self.report(run)["dropped"].get("nvtx", 0), 0)
+
+    def test_a_range_that_lasts_longer_than_the_recording_ends_with_it(self):
+        run, done = self.record(PROGRAM, "held", options=("--duration", "400ms"), check=0)
+        self.assertEqual(done.stdout, "0 -2\n")  # as NVTX answers where no tool listens
+        self.assertEqual(set(self.counts(run)) & {"held", "held (not ended)", "too late", "too late (not ended)"}, {"held (not ended)"})
+        ends = self.sql(run, "SELECT max(start_ns + duration_ns) AS end_ns FROM span GROUP BY name_string HAVING name_string IN "
+                             "(SELECT id FROM string WHERE text IN ('process', 'held (not ended)'))")
+        self.assertEqual(len({row["end_ns"] for row in ends}), 1)
+
     def test_cuda_without_a_driver_says_why_nothing_was_seen(self):
         run, _ = self.record(PROGRAM, "cuda", check=0)
         row, = [row for row in self.recorded(run)["sources"] if row["source"] == "cupti"]

@@ -140,6 +140,34 @@ int Threads() {
   return 0;
 }
 
+// Ranges that nobody ends.
+int LeaveOpen() {
+  nvtxRangePushA("outer");
+  nvtxRangePushA("inner");
+  nvtxRangeStartA("crossing");
+  std::thread([] { nvtxRangePushA("of a thread"); }).join();
+  std::thread sleeper([] {
+    nvtxRangePushA("of a sleeper");
+    usleep(100000000);
+  });
+  sleeper.detach();
+  usleep(100000);
+  return 0;
+}
+
+// A range that lasts longer than the recording.
+int Held() {
+  const int before = nvtxRangePushA("held");
+  usleep(600000);
+  nvtxRangePushA("too late");
+  const int after = nvtxRangePushA("too late");
+  nvtxRangePop();
+  nvtxRangePop();
+  nvtxRangePop();
+  std::printf("%d %d\n", before, after);
+  return 0;
+}
+
 // Threads that are cancelled while they use NVTX for the first time end, and the program goes on.
 int Cancelled() {
   for (int i = 0; i < 2; ++i) {
@@ -199,6 +227,8 @@ int main(int argc, char** argv) {
   if (mode == "quick_exit") return QuickExit();
   if (mode == "cuda") return Cuda(argc > 2 ? argv[2] : nullptr);
   if (mode == "signals") return Threads();
+  if (mode == "left_open") return LeaveOpen();
+  if (mode == "held") return Held();
   if (mode == "cancelled") return Cancelled();
   if (mode == "no_memory") return NoMemory();
   if (mode == "nccl5") return DrivePlugin(5) ? 0 : 1;

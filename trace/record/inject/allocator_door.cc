@@ -1,11 +1,9 @@
 #include "trace/record/inject/allocator_door.h"
 
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
 
-#include "trace/base/time.h"
 #include "trace/record/inject/allocator_rows.h"
 #include "trace/record/inject/process_recording.h"
 
@@ -26,20 +24,19 @@ class Target final : public AllocatorTarget {
 };
 
 struct Allocator {
-  explicit Allocator(ProcessRecording* to) : recording(to), target(to), rows(&target) {}
-  ProcessRecording* recording;
+  explicit Allocator(ProcessRecording* to) : target(to), rows(&target) {}
   Target target;
   AllocatorRows rows;
 };
 // Set once, never destroyed: events may come until the process is gone.
 std::atomic<Allocator*> allocator = nullptr;
 
-void FinishRows() {
+void FinishRows(ProcessRecording& recording) {
   Allocator* const one = allocator.load();
   if (one == nullptr) return;  // the process ends just as the first event comes
-  one->rows.Finish(std::min(MonotonicNs(), one->recording->until_ns()));
-  one->recording->CountLost("memory", "changes of PyTorch's allocator without an event of it",
-                            one->rows.unexplained());
+  one->rows.Finish(recording.EndNs());
+  recording.CountLost("memory", "changes of PyTorch's allocator without an event of it",
+                      one->rows.unexplained());
 }
 
 }  // namespace

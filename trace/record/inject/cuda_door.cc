@@ -15,18 +15,16 @@ namespace shardscope::inject {
 namespace {
 
 struct Gpu {
-  ProcessRecording* recording = nullptr;
   std::unique_ptr<GpuRows> spans;
   std::unique_ptr<cupti::Session> session;
 };
 Gpu* gpu = nullptr;  // set once, never destroyed: callbacks may come until the process is gone
 
 // Work that still runs is not waited for: the program decides when it ends.
-void StopCupti() {
+void StopCupti(ProcessRecording& recording) {
   gpu->session->Stop();
   gpu->spans->Finish();
   const cupti::SessionCounts counts = gpu->session->counts();
-  ProcessRecording& recording = *gpu->recording;
   recording.CountLost("cupti", "CUPTI had no room for records", counts.dropped);
   recording.CountLost("cupti", "the rest of a buffer of CUPTI was unreadable",
                       counts.damaged_buffers);
@@ -68,7 +66,7 @@ void AttachCuda() {
     recording->State("cupti", "off", session.message());
     return;
   }
-  gpu = new Gpu{recording, std::move(spans), std::move(session).value()};
+  gpu = new Gpu{std::move(spans), std::move(session).value()};
   recording->AddAtEnd(&StopCupti);
   const std::vector<std::string>& missing = gpu->session->missing();
   for (const std::string& reason : missing) recording->State("cupti", "partial", reason);

@@ -37,6 +37,8 @@ class GpuRows final : private gpu::RowTarget {
   gpu::OpIdentity IdentityOf(int64_t /*op*/) override { return {}; }
   int32_t RankOfDevice(uint32_t /*device*/) override;
   bool IsRecorded(int64_t start_ns) override { return recording_->IsRecorded(start_ns); }
+  // A ledger with a gap is wrong for ever: a pause of the program's profiler does not count.
+  bool IsMemoryRecorded(int64_t time_ns) override { return time_ns < recording_->until_ns(); }
 
   void AddMemory(const cupti::MemoryOperation& operation);
 

@@ -74,6 +74,9 @@ void RecordGpu(ProcessRecording* recording) {
   cupti::MemoryOperation pinned = allocation;
   pinned.kind = cupti::MemoryKind::kPinned;
   batch.memory = {allocation, release, pinned};
+  // While the allocation and the release are made, the program has its profiler stopped.
+  recording->Switch(false, 3500);
+  recording->Switch(true, 6000);
   GpuRows spans(recording);
   spans.Add(batch, names);
   spans.Finish();
@@ -190,6 +193,10 @@ TEST(Inject, OneRecordingOfThisProcess) {
   const Rows memory = {{"5", "GPU 1", "1048576"}, {"5", "GPU 1", "-1048576"}};
   EXPECT_EQ(Query(folder, "SELECT rank, device, bytes FROM memory_event ORDER BY executed_ns"),
             memory);
+  EXPECT_EQ(Query(folder,
+                  "SELECT time_ns, bytes FROM memory_segment WHERE kind = 'device' "
+                  "ORDER BY time_ns"),
+            (Rows{{"4000", "1048576"}, {"5000", "-1048576"}}));
   const Rows capabilities =
       Query(folder, "SELECT source, status, dropped > 0 FROM capability ORDER BY 1, 2");
   const Rows told = {{"cupti", "partial", "1"}, {"inject", "partial", "1"}, {"nvtx", "on", "0"}};

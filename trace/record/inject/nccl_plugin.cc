@@ -170,9 +170,9 @@ nccl::Result Start(void* context, void** event, uint64_t type,
                    const nccl::EventDescription& description) {
   *event = nullptr;
   const auto* communicator = static_cast<const Communicator*>(context);
-  ProcessRecording* recording = ProcessRecording::Active();
+  ProcessRecording* recording = ProcessRecording::Taking();
   if (communicator == nullptr) return kSuccess;
-  if (recording == nullptr || recording->IsOver()) {
+  if (recording == nullptr || !recording->TakesAt(MonotonicNs())) {
     __atomic_store_n(communicator->mask, 0, __ATOMIC_RELAXED);  // NCCL asks no more
     return kSuccess;
   }
@@ -240,7 +240,7 @@ nccl::Result Init(void** context, uint64_t id, int* mask, const char* name, int 
                   uint64_t wanted) {
   *context = nullptr;
   ProcessRecording* recording = ProcessRecording::Open();
-  if (recording == nullptr || recording->IsOver()) return kSuccess;
+  if (recording == nullptr || !recording->TakesAt(MonotonicNs())) return kSuccess;
   recording->SourceOn("nccl");
   std::string title = fmt::format("NCCL {:x}", id);
   if (name != nullptr && *name != '\0') title += fmt::format(" {}", name);

@@ -79,6 +79,7 @@ WaitingStates& Waiting() {
 }  // namespace
 
 std::atomic<ProcessRecording*> ProcessRecording::active_ = nullptr;
+std::atomic<ProcessRecording*> ProcessRecording::taking_ = nullptr;
 std::atomic<ProcessRecording*> ProcessRecording::opened_ = nullptr;
 
 // Never opened twice: after the end of the process's recording, or in a forked child, Active() is
@@ -136,6 +137,7 @@ Status ProcessRecording::Create() {
   static const auto* const lock =
       new HeldLock(FindLock(store::TraceFileOf(recording->recorder_->path()).LockPath()));
   const auto in_child = [] {
+    taking_.store(nullptr);
     active_.store(nullptr);
     opened_.store(nullptr);
     is_forked_child.store(true);
@@ -152,12 +154,14 @@ Status ProcessRecording::Create() {
     for (const schema::CapabilityRow& row : waiting.rows) recording->recorder_->AddCapability(row);
   }
   opened_.store(recording.get(), std::memory_order_release);
+  taking_.store(recording.get(), std::memory_order_release);
   // Never destroyed: threads may come until the process is gone.
   active_.store(recording.release(), std::memory_order_release);
   return Status::Ok();
 }
 
 void ProcessRecording::Fail(std::string_view reason) noexcept {
+  taking_.store(nullptr);
   ProcessRecording* const recording = active_.exchange(nullptr);
   if (recording != nullptr)
     recording->SayFailed("an error of the recorder, nothing more is recorded of this process",
@@ -199,7 +203,7 @@ ProcessRecording::ProcessRecording(std::unique_ptr<record::Recorder> recorder, i
       rank_(std::max<int64_t>(0, NumberFrom("RANK", 0))),
       process_(fmt::format("{} {}", ProgramName(), getpid())) {}
 
-bool ProcessRecording::IsOver() const { return MonotonicNs() >= until_ns_; }
+int64_t ProcessRecording::EndNs() const { return std::min(MonotonicNs(), until_ns_); }
 
 void ProcessRecording::SourceOn(std::string_view source) {
   {
@@ -307,6 +311,18 @@ void ProcessRecording::Span(int64_t track, int64_t start_ns, int64_t end_ns, int
   recorder_->Record(row);
 }
 
+void ProcessRecording::SpanNotEnded(int64_t track, int64_t start_ns, int64_t until_ns, int64_t name,
+                                    std::string_view category) {
+  std::string text(kOtherNames);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(names_.begin(), names_.end(),
+                                    [&](const auto& entry) { return entry.second == name; });
+    if (known != names_.end()) text = known->first;
+  }
+  Span(track, start_ns, until_ns, Name(text + " (not ended)"), category);
+}
+
 void ProcessRecording::Counter(int64_t track, int64_t time_ns, int64_t name, double value) {
   if (!IsRecorded(time_ns)) return;
   schema::CounterRow row;
@@ -340,6 +356,7 @@ void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t 
 }
 
 void ProcessRecording::Finish() {
+  taking_.store(nullptr);
   active_.store(nullptr);
   ProcessRecording* const recording = opened_.exchange(nullptr);
   if (recording == nullptr || recording->owner_ != getpid()) return;
@@ -366,9 +383,8 @@ void ProcessRecording::WriteEnd() {
     const std::lock_guard lock(mutex_);
     at_end.swap(at_end_);
   }
-  for (const AtEnd call : at_end) call();
-  const int64_t end_ns = std::min(MonotonicNs(), until_ns_);
-  Span(AddTrack("process", "host"), opened_ns_, end_ns, recorder_->AddString("process"), "host");
+  for (const AtEnd call : at_end) call(*this);
+  Span(AddTrack("process", "host"), opened_ns_, EndNs(), recorder_->AddString("process"), "host");
   const std::lock_guard lock(mutex_);
   for (const auto& [what, records] : lost_) {
     recorder_->AddCapability({0, what.first, "partial", what.second, records});

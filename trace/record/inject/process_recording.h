@@ -38,12 +38,21 @@ class ProcessRecording {
   // failed. Any thread, any time: one load.
   static ProcessRecording* Active() { return active_.load(std::memory_order_acquire); }
 
+  // Likewise null once the time to record is over, if it was limited, as TakesAt() has noticed.
+  static ProcessRecording* Taking() { return taking_.load(std::memory_order_acquire); }
+  // Whether there is a file to be finished, also one that takes nothing more.
+  static bool IsOpen() { return opened_.load(std::memory_order_acquire) != nullptr; }
+
   // The recording of this process, opened by the first caller. Null: nobody asked for one
   // (kRunVariable), its time is over, or it cannot be written; then it is not tried again.
   static ProcessRecording* Open();
 
-  // The time to record, if it was limited, is over.
-  bool IsOver() const;
+  // Whether the time to record lasts at `now_ns`; if not Taking() is null from now on.
+  bool TakesAt(int64_t now_ns) {
+    if (now_ns < until_ns_) return true;
+    taking_.store(nullptr);
+    return false;
+  }
 
   // A source began: its capability row says so, once.
   void SourceOn(std::string_view source);
@@ -67,6 +76,10 @@ class ProcessRecording {
   void Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
             std::string_view category);
 
+  // The same of a range whose end was not seen: its name says so.
+  void SpanNotEnded(int64_t track, int64_t start_ns, int64_t until_ns, int64_t name,
+                    std::string_view category);
+
   // Ignored as Span() ignores.
   void Counter(int64_t track, int64_t time_ns, int64_t name, double value);
   // An allocation, or with negative `bytes` a release.
@@ -84,6 +97,8 @@ class ProcessRecording {
   record::Recorder& recorder() { return *recorder_; }
   int64_t rank() const { return rank_; }
   int64_t until_ns() const { return until_ns_; }
+  // When the recording ends, if it does so now.
+  int64_t EndNs() const;
 
   // From when on a caching allocator tells of itself (allocator_door.h): what the driver hands out
   // for it is no memory of its own any more. INT64_MAX: never.
@@ -91,7 +106,7 @@ class ProcessRecording {
   int64_t allocator_since_ns() const { return allocator_since_ns_; }
 
   // Called once before the file is finished; for a source with a thread or rows of its own.
-  using AtEnd = void (*)();
+  using AtEnd = void (*)(ProcessRecording& recording);
   void AddAtEnd(AtEnd at_end);
 
   // Ends the recording and finishes the file. The process calls it at exit; nothing can be recorded
@@ -108,7 +123,7 @@ class ProcessRecording {
   void WriteEnd();
   void SayFailed(std::string_view what, std::string_view reason) noexcept;
 
-  static std::atomic<ProcessRecording*> active_;
+  static std::atomic<ProcessRecording*> active_, taking_;
   // As active_, but not null after a failure: the file is still to be finished.
   static std::atomic<ProcessRecording*> opened_;
 

@@ -8,6 +8,7 @@
 
 #include "trace/record/inject/guest.h"
 #include "trace/record/inject/nvtx/nvtx_ranges.h"
+#include "trace/record/inject/nvtx/thread_ranges.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
@@ -20,6 +21,12 @@ NvtxRanges& RangesOf(size_t copy) {
   // Never destroyed: other threads may still report while the process ends.
   static auto* const ranges = new std::array<NvtxRanges, kMaxCopies>;
   return (*ranges)[copy];
+}
+
+void WriteOpenRanges(ProcessRecording& recording) {
+  const int64_t end_ns = recording.EndNs();
+  ThreadRanges::WriteOpenOfAll(recording, end_ns);
+  for (size_t copy = 0; copy < kMaxCopies; ++copy) RangesOf(copy).WriteOpen(recording, end_ns);
 }
 
 std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
@@ -183,6 +190,7 @@ int AttachNvtx(NvtxGetExportTableFunc_t get_export_table) {
   const size_t copy = std::min(num_copies.fetch_add(1), kMaxCopies - 1);
   RangesOf(copy);  // made before a handler needs it
   InstallCopy(copy, *callbacks, std::make_index_sequence<kMaxCopies>());
+  if (copy == 0) recording->AddAtEnd(&WriteOpenRanges);
   recording->SourceOn("nvtx");
   return 1;
 }

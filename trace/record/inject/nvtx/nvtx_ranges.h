@@ -14,6 +14,12 @@
 
 namespace shardscope::inject {
 
+class ProcessRecording;
+
+// Of NCCL's ranges too: a range is the time of the call on the host, not of what it puts on the
+// GPU.
+inline constexpr std::string_view kNvtxCategory = "host";
+
 struct NvtxDomain {
   std::string name;  // empty: the default domain
 };
@@ -32,6 +38,9 @@ class NvtxRanges {
   NvtxDomain* Domain(std::string_view name);
   NvtxString* Register(std::string_view text);
 
+  // What NVTX itself says where no tool listens (NVTX_NO_PUSH_POP_TRACKING).
+  static constexpr int kNotTracked = -2;
+
   // The level of the range, from 0. `domain` null: the default one.
   int Push(NvtxDomain* domain, std::string_view text);
   // The level of the range that ended; negative: there was none.
@@ -40,6 +49,10 @@ class NvtxRanges {
   uint64_t Start(NvtxDomain* domain, std::string_view text);
   void End(uint64_t id);
   void Mark(NvtxDomain* domain, std::string_view text);
+
+  // At the end of the process: of ranges from Start() those that are open are written up to
+  // `end_ns`.
+  void WriteOpen(ProcessRecording& recording, int64_t end_ns);
 
  private:
   struct Crossing {
