@@ -47,6 +47,7 @@ constexpr Action kActions[] = {
     {Text::kCommandCheckpoint, 0, "",
      [](const Context& context) { return Do(context, config::Action::kCheckpoint); }},
     {Text::kCommandFit, ImGuiKey_F, "F", [](const Context&) { return Commands{FitSelection{}}; }},
+    {Text::kCommandJump, ImGuiKey_O, "O", [](const Context&) { return Commands{JumpToOp{}}; }},
     {Text::kCommandFitAll, ImGuiKey_Home, "Home", FitAll},
     {Text::kCommandUndoView, ImGuiKey_Backspace, "Backspace",
      [](const Context&) { return Commands{UndoView{}}; }},

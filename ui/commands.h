@@ -44,6 +44,7 @@ struct SelectSpan {  // a kernel, copy or range
   int32_t rank = 0;
 };
 struct FitSelection {};
+struct JumpToOp {};  // from the selected kernel to its op, from an op to its first kernel
 struct SetHover {
   int64_t time_ns = -1;
 };  // the cursor that runs through timeline and memory; -1 = none
@@ -81,9 +82,9 @@ struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
 using Command = std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp,
-                             SelectSpan, FitSelection, SetHover, ToggleRank, SetKnob, RevertPending,
-                             DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowPalette,
-                             ShowKeys, FocusPanel, DismissProblems, Quit>;
+                             SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank, SetKnob,
+                             RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout,
+                             ShowPalette, ShowKeys, FocusPanel, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -85,6 +85,20 @@ struct Dispatcher {
       return;
     }
   }
+  void operator()(const ui::JumpToOp&) const {
+    ui::Selection& selection = shell.context_.selection;
+    if (!shell.context_.snapshot || !shell.context_.index) return;
+    const query::Snapshot& snapshot = *shell.context_.snapshot;
+    const timeline::RunIndex& index = *shell.context_.index;
+    if (selection.span >= 0) {
+      const int64_t op_run =
+          timeline::WorkFactsOf(snapshot, index, selection.rank, selection.span).op_run;
+      if (op_run >= 0) selection = {op_run, selection.rank, {}};
+    } else if (selection.op_run >= 0) {
+      const int64_t span = timeline::FirstWorkOf(snapshot, index, selection.rank, selection.op_run);
+      if (span >= 0) selection = {-1, selection.rank, {}, span};
+    }
+  }
   void operator()(const ui::SetHover& command) const {
     shell.context_.hover_ns = shell.options_.headless ? -1 : command.time_ns;
   }

@@ -7,6 +7,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/panels/details/wait_text.h"
 #include "ui/panels/details/work_text.h"
 #include "ui/timeline/run_index.h"
 #include "ui/values.h"
@@ -41,10 +42,32 @@ int64_t DroppedRecords(const query::Snapshot& snapshot) {
   return dropped;
 }
 
+// One that leads somewhere is underlined, in the colour of links under the mouse.
+ui::Box DrawValue(const Look& look, widgets::TextStyle style, ImVec2 right_top,
+                  const DetailRow& row, ui::Commands* commands) {
+  if (!row.link) return widgets::DrawTextRight(look, style, right_top, row.value);
+  const ImVec2 size = widgets::TextSize(look, style, row.value);
+  const ImVec2 before = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({right_top.x - size.x, right_top.y});
+  ImGui::PushID((row.id + row.value).c_str());
+  if (ImGui::InvisibleButton("##link", {std::max(size.x, 1.0F), size.y})) {
+    commands->push_back(*row.link);
+  }
+  ImGui::PopID();
+  if (ImGui::IsItemHovered()) {
+    style.color = look.theme.state.accent;
+    ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  }
+  ImGui::SetCursorScreenPos(before);
+  const ui::Box drawn = widgets::DrawTextRight(look, style, right_top, row.value);
+  ImGui::GetWindowDrawList()->AddRectFilled({drawn.x0, drawn.y1}, {drawn.x1, drawn.y1 + look.Px(1)},
+                                            ui::WithAlpha(style.color, 0.5F));
+  return drawn;
+}
+
 }  // namespace
 
 void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  static_cast<void>(commands);  // nothing to ask for yet; all panels have one signature
   log->SetPanel("details");
   const Look look = widgets::LookOf(context);
   const ImVec2 top = ImGui::GetCursorScreenPos();
@@ -54,7 +77,7 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   UpdateSum(context);
   if (work_.kind != timeline::WorkFacts::Kind::kNothing) {
     DrawWorkHeader(context, log);
-    DrawRows(context, log);
+    DrawRows(context, log, commands);
     if (!meaning_.empty()) DrawMeaning(context, log);
   } else if (!facts_.found) {
     const char* text = ui::Tr(context.language, ui::Text::kDetailsEmpty);
@@ -62,7 +85,7 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   } else {
     DrawHeader(context, log);
     DrawSum(context, log);
-    DrawRows(context, log);
+    DrawRows(context, log, commands);
     DrawMeaning(context, log);
   }
   if (context.snapshot != nullptr && room.y > look.Px(120)) {
@@ -78,14 +101,15 @@ void DetailsPanel::UpdateWork(const ui::Context& context) {
   const query::Snapshot& snapshot = *context.snapshot;
   const bool same = work_.kind != timeline::WorkFacts::Kind::kNothing &&
                     run_folder_ == snapshot.run_folder && generation_ == snapshot.generation &&
-                    work_.id() == context.selection.span && work_.rank == context.selection.rank &&
-                    language_ == context.language;
+                    report_ == context.report && work_.id() == context.selection.span &&
+                    work_.rank == context.selection.rank && language_ == context.language;
   if (same) return;
   facts_ = {};
   work_ = timeline::WorkFactsOf(snapshot, *context.index, context.selection.rank,
                                 context.selection.span);
   rows_ = WorkRows(work_, context.language);
   meaning_ = WorkMeaning(work_, context.language);
+  AddWaits(context);
   run_folder_ = snapshot.run_folder;
   generation_ = snapshot.generation;
   language_ = context.language;
@@ -122,13 +146,33 @@ void DetailsPanel::Update(const ui::Context& context) {
   const bool settled = same_op && rows != nullptr && !rows->steps.empty() &&
                        rows->steps.back().step > facts_.run.step;
   const bool same_rows = settled || generation_ == snapshot.generation;
-  if (same_op && same_rows && language_ == context.language) return;
+  const bool same_report = report_ == context.report;
+  if (same_op && same_rows && same_report && language_ == context.language) return;
   facts_ = timeline::FactsOf(snapshot, context.selection.rank, context.selection.op_run);
   rows_ = facts_.found ? DetailRows(facts_, context.language) : std::vector<DetailRow>();
   meaning_ = DetailMeaning(facts_, context.language);
+  AddWaits(context);
   run_folder_ = snapshot.run_folder;
   generation_ = snapshot.generation;
   language_ = context.language;
+}
+
+void DetailsPanel::AddWaits(const ui::Context& context) {
+  report_ = context.report;
+  const query::Snapshot& snapshot = *context.snapshot;
+  const analysis::EdgeCheck* check = report_ == nullptr ? nullptr : &report_->edges;
+  std::vector<timeline::StreamWait> waits;
+  if (work_.kind == timeline::WorkFacts::Kind::kWork) {
+    const query::RankRows* rows = snapshot.FindRank(work_.rank);
+    const uint32_t row =
+        rows == nullptr ? timeline::kNoRow : timeline::FindWorkRow(*rows, work_.id());
+    waits = timeline::WaitsOfWork(snapshot, *context.index, check, work_.rank, row);
+  } else if (facts_.found) {
+    waits = timeline::WaitsOfOp(snapshot, check, facts_.run.rank, facts_.run);
+  }
+  for (DetailRow& row : WaitRows(waits, context.language)) rows_.push_back(std::move(row));
+  const std::string meaning = WaitMeaning(waits, context.language);
+  if (!meaning.empty()) meaning_ = meaning;
 }
 
 void DetailsPanel::UpdateSum(const ui::Context& context) {
@@ -183,7 +227,8 @@ void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) cons
   ImGui::SetCursorScreenPos({at.x, drawn.y1 + look.Px(12)});
 }
 
-void DetailsPanel::DrawRows(const ui::Context& context, ui::DrawLog* log) const {
+void DetailsPanel::DrawRows(const ui::Context& context, ui::DrawLog* log,
+                            ui::Commands* commands) const {
   const Look look = widgets::LookOf(context);
   ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -196,7 +241,7 @@ void DetailsPanel::DrawRows(const ui::Context& context, ui::DrawLog* log) const 
     widgets::TextStyle style = widgets::BoldOf(look);
     if (row.tone == DetailRow::Tone::kGood) style.color = look.theme.state.good;
     if (row.tone == DetailRow::Tone::kBad) style.color = look.theme.state.bad;
-    const ui::Box drawn = widgets::DrawTextRight(look, style, {at.x + room.x, at.y}, row.value);
+    const ui::Box drawn = DrawValue(look, style, {at.x + room.x, at.y}, row, commands);
     if (const int64_t* whole = std::get_if<int64_t>(&row.number)) {
       log->Int(row.id, row.value, *whole, row.unit, drawn);
     } else if (const double* real = std::get_if<double>(&row.number)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,15 @@ class DetailsPanel {
   void DrawWorkHeader(const ui::Context& context, ui::DrawLog* log) const;
   void UpdateSum(const ui::Context& context);
   void DrawSum(const ui::Context& context, ui::DrawLog* log) const;
-  void DrawRows(const ui::Context& context, ui::DrawLog* log) const;
+  void DrawRows(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) const;
+  void AddWaits(const ui::Context& context);
   void DrawMeaning(const ui::Context& context, ui::DrawLog* log) const;
   void DrawFooter(const ui::Context& context, float y, ui::DrawLog* log) const;
 
   // What facts_ are of.
   std::string run_folder_;
   uint64_t generation_ = 0;
+  std::shared_ptr<const analysis::Report> report_;
   ui::Language language_ = ui::Language::kEnglish;
 
   timeline::OpFacts facts_;

@@ -1,10 +1,12 @@
 // What the details panel says of an op: its rows and the sentence under them. No ImGui.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "ui/commands.h"
 #include "ui/text.h"
 #include "ui/timeline/facts.h"
 
@@ -17,6 +19,7 @@ struct DetailRow {
   std::variant<std::monostate, int64_t, double> number;  // unrounded
   std::string unit;                                      // of number
   enum class Tone : uint8_t { kPlain, kGood, kBad } tone = Tone::kPlain;
+  std::optional<ui::Command> link{};  // what a click on the value does
 };
 std::vector<DetailRow> DetailRows(const timeline::OpFacts& facts, ui::Language language);
 

@@ -54,7 +54,10 @@ void AddShape(const WorkFacts& facts, std::vector<DetailRow>* rows) {
 
 void AddWork(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   const query::GpuWork& work = facts.work;
-  if (!facts.op.empty()) rows->push_back(Plain("op", Text::kWorkOp, facts.op));
+  if (!facts.op.empty()) {
+    rows->push_back(Plain("op", Text::kWorkOp, facts.op));
+    if (facts.op_run >= 0) rows->back().link = ui::SelectOp{facts.op_run, facts.rank};
+  }
   if (!facts.launched_by.empty()) {
     rows->push_back(Moment(facts, "launched", Text::kWorkLaunched, work.launch_start_ns));
     rows->push_back(Plain("launched_by", Text::kWorkLaunchedBy, facts.launched_by));

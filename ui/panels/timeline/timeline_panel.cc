@@ -146,6 +146,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
+  wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&
                        hovered_.lane == LaneKind::kStream;

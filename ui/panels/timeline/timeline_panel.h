@@ -14,6 +14,7 @@
 #include "ui/draw_log.h"
 #include "ui/panels/timeline/header.h"
 #include "ui/panels/timeline/overlay.h"
+#include "ui/panels/timeline/wait_lines.h"
 #include "ui/timeline/draw/draw_lane.h"
 #include "ui/timeline/draw/hand.h"
 #include "ui/timeline/hit_test.h"
@@ -61,6 +62,7 @@ class TimelinePanel {
   timeline::Hand hand_;
   TimelineHeader header_;
   TimelineOverlay overlay_;
+  WaitLines wait_lines_;
   // By rank, kind, track and level.
   std::map<std::tuple<int32_t, timeline::LaneKind, uint16_t, uint16_t>, CachedLane> lanes_;
   timeline::Hit hovered_;  // of this frame

@@ -40,6 +40,16 @@ std::string NcclText(const query::Snapshot& snapshot, const query::NcclOperation
   return text;
 }
 
+// Where rows are not in the order of their ids, all are looked at.
+template <typename Row>
+uint32_t FindById(const query::RowList<Row>& rows, int64_t id) {
+  const auto of_id = [id](const Row& row) { return row.id == id; };
+  auto found = std::lower_bound(rows.begin(), rows.end(), id,
+                                [](const Row& row, int64_t wanted) { return row.id < wanted; });
+  if (found == rows.end() || !of_id(*found)) found = std::find_if(rows.begin(), rows.end(), of_id);
+  return found == rows.end() ? kNoRow : static_cast<uint32_t>(found - rows.begin());
+}
+
 void AddArrival(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
                 uint32_t row, WorkFacts* facts) {
   const Arrival* arrival = index.ArrivalOfWork(rows, rank, row);
@@ -68,6 +78,8 @@ WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, in
   facts.launched_by = TrackName(snapshot, facts.work.launch_track);
   if (const query::PlanOp* op = snapshot.FindPlanOp(facts.work.plan_op)) {
     facts.op = analysis::ShortName(*op);
+    const uint32_t op_row = RunIndex::OpRunOf(*rows, *of_rank, facts.work);
+    if (op_row != kNoRow) facts.op_run = rows->op_runs[op_row].id;
   }
   facts.step_start_ns =
       facts.work.step < 0 ? snapshot.start_ns : StartOfStep(snapshot, *rows, facts.work.step);
@@ -83,27 +95,48 @@ WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, in
   return facts;
 }
 
+uint32_t FindWorkRow(const query::RankRows& rows, int64_t span) {
+  return FindById(rows.gpu_work, span);
+}
+
 WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
                       int64_t span) {
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (rows == nullptr || span < 0) return {};
-  for (size_t row = 0; row < rows->gpu_work.size(); ++row) {
-    if (rows->gpu_work[row].id == span) {
-      return FactsOfWork(snapshot, index, rank, static_cast<uint32_t>(row));
+  const uint32_t row = FindWorkRow(*rows, span);
+  if (row != kNoRow) return FactsOfWork(snapshot, index, rank, row);
+  const uint32_t range_row = FindById(rows->spans, span);
+  if (range_row == kNoRow) return {};
+  const query::Span& range = rows->spans[range_row];
+  WorkFacts facts;
+  facts.kind = WorkFacts::Kind::kRange;
+  facts.rank = rank;
+  facts.range = range;
+  facts.name = facts.short_name = NameAt(snapshot, range.name);
+  facts.track = TrackName(snapshot, range.track);
+  facts.step_start_ns = snapshot.start_ns;
+  return facts;
+}
+
+int64_t FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                    int64_t op_run) {
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  const RankIndex* of_rank = index.Find(rank);
+  const uint32_t row = rows == nullptr ? kNoRow : FindRow(*rows, op_run);
+  if (row == kNoRow || of_rank == nullptr) return -1;
+  const query::OpRun& run = rows->op_runs[row];
+  const query::GpuWork* first = nullptr;
+  for (const TrackLane& stream : of_rank->tracks.streams()) {
+    const SpanColumn& column = stream.levels.front();
+    const size_t last = column.FirstStartingAt(run.ended_ns + 1);
+    for (size_t at = column.FirstStartingAt(run.started_ns); at < last; ++at) {
+      const query::GpuWork& work = rows->gpu_work[column[at].row];
+      if (work.plan_op != run.plan_op || work.step != run.step) continue;
+      if (first == nullptr || work.start_ns < first->start_ns) first = &work;
+      break;
     }
   }
-  for (const query::Span& range : rows->spans) {
-    if (range.id != span) continue;
-    WorkFacts facts;
-    facts.kind = WorkFacts::Kind::kRange;
-    facts.rank = rank;
-    facts.range = range;
-    facts.name = facts.short_name = NameAt(snapshot, range.name);
-    facts.track = TrackName(snapshot, range.track);
-    facts.step_start_ns = snapshot.start_ns;
-    return facts;
-  }
-  return {};
+  return first == nullptr ? -1 : first->id;
 }
 
 std::optional<WorkId> LongestWork(const query::Snapshot& snapshot, Range range) {

@@ -22,6 +22,7 @@ struct WorkFacts {
   std::string track;        // of its stream or thread
   std::string launched_by;  // name of the thread; empty: the call was not recorded
   std::string op;           // "AG block1"; empty: no op launched it
+  int64_t op_run = -1;      // of that op; -1: it is not known
   int64_t step_start_ns = 0;
 
   // Of a collective's kernel.
@@ -38,6 +39,10 @@ struct WorkFacts {
   int64_t end_ns() const { return kind == Kind::kRange ? range.end_ns : work.end_ns; }
 };
 
+// The row of gpu_work whose span this is; kNoRow if there is none. Rows come nearly in the order of
+// their ids, so this looks at few of them.
+uint32_t FindWorkRow(const query::RankRows& rows, int64_t span);
+
 // `span`: id of the span of a kernel, copy or range.
 WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
                       int64_t span);
@@ -45,6 +50,10 @@ WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, in
 // The same for a row of gpu_work.
 WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
                       uint32_t row);
+
+// Span of the first kernel or copy that this op run launched; -1: none is known.
+int64_t FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                    int64_t op_run);
 
 // The longest communication kernel in `range`, else the longest kernel; nullopt without a GPU or
 // where it is too much to look at.
