@@ -58,15 +58,6 @@ StepRange DetailRange(const std::vector<StepBreakdown>& steps, int detail_steps)
 // As trace/store names who finishes the files of killed runs.
 constexpr std::string_view kFinisher = "finisher";
 
-// Every process of a run says the same of most sources.
-void AddSource(const query::Capability& capability, std::vector<query::Capability>* sources) {
-  const bool known = std::any_of(sources->begin(), sources->end(), [&](const auto& other) {
-    return other.source == capability.source && other.status == capability.status &&
-           other.reason == capability.reason;
-  });
-  if (!known) sources->push_back(capability);
-}
-
 }  // namespace
 
 std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot) {
@@ -125,13 +116,12 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.unfinished = UnfinishedOf(snapshot);
   report.clocks = snapshot.clocks;
   report.gpu_clocks = BoundGpuClocks(snapshot);
+  report.sources = SourcesOf(snapshot);
   for (const query::Capability& capability : snapshot.capabilities) {
     if (capability.source == kFinisher) continue;
     report.dropped[capability.source] += capability.dropped;
     if (capability.dropped > 0) {
       report.losses[capability.source + ": " + capability.reason] += capability.dropped;
-    } else {
-      AddSource(capability, &report.sources);
     }
   }
   report.predicted_peak_bytes = PredictedPeak(snapshot);

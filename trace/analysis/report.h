@@ -14,6 +14,7 @@
 #include "trace/analysis/kernels/kernels.h"
 #include "trace/analysis/memory/memory.h"
 #include "trace/query/snapshot.h"
+#include "trace/analysis/sources.h"
 
 namespace shardscope::analysis {
 
@@ -38,7 +39,7 @@ struct Report {
   std::vector<query::Clock> clocks;  // of a run of several files, the common one first; else none
   std::map<std::string, int64_t> dropped;  // source -> records
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
-  std::vector<query::Capability> sources;  // what each could do and why not more, once each
+  std::vector<SourceState> sources;        // what each could do and why not more, and where
   std::vector<GpuClockBounds> gpu_clocks;  // within what the times of GPUs are right
   int64_t predicted_peak_bytes = 0;        // of the schedule in force; 0 if unknown
 };

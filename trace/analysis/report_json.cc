@@ -185,8 +185,9 @@ Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
   return list;
 }
 
-Json SourceJson(const query::Capability& source) {
-  return {{"source", source.source}, {"status", source.status}, {"reason", source.reason}};
+Json SourceJson(const SourceState& state) {
+  return {{"source", state.source},   {"status", state.status}, {"reason", state.reason},
+          {"dropped", state.dropped}, {"ranks", state.ranks},   {"processes", state.processes}};
 }
 
 }  // namespace

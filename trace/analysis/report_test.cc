@@ -132,7 +132,9 @@ TEST(ReportText, SaysWhatEachSourceCouldDo) {
   const Report report = MakeReport(*test.Build());
   EXPECT_THAT(PrintReportText(report), HasSubstr("Sources of this trace\n  engine, memory on\n"
                                                  "  cupti off: another tool holds it\n"));
-  EXPECT_EQ(report.sources.size(), 3u);  // one of each; what was lost is told with its count
+  ASSERT_EQ(report.sources.size(), 4u);  // one of each; what was lost is told with its count
+  EXPECT_EQ(report.sources[1].source, "engine");
+  EXPECT_EQ(report.sources[1].dropped, 7);
 }
 
 TEST(ReportText, SaysWhatIsEmulatedAndWhatIsLost) {

@@ -249,22 +249,6 @@ std::string ClocksText(const Report& report) {
 }
 
 // Last, but always there: what is not in a trace cannot be missed by looking at it.
-std::string SourcesText(const Report& report) {
-  if (report.sources.empty()) return "";
-  std::vector<std::string> on;
-  std::string others;
-  for (const query::Capability& source : report.sources) {
-    if (source.status == "on" && source.reason.empty()) {
-      on.push_back(source.source);
-      continue;
-    }
-    const std::string why = source.reason.empty() ? "" : ": " + Printable(source.reason);
-    others += fmt::format("  {} {}{}\n", source.source, source.status, why);
-  }
-  return fmt::format("\nSources of this trace\n{}{}",
-                     on.empty() ? "" : fmt::format("  {} on\n", Join(on, ", ")), others);
-}
-
 std::string DroppedText(const Report& report) {
   int64_t total = 0;
   std::vector<std::string> parts;
@@ -287,7 +271,7 @@ std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
          StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
          PrintEdges(report.edges) + MemoryText(report) + MarkersText(report) + ClocksText(report) +
-         PrintGpuClocks(report.gpu_clocks) + SourcesText(report) + DroppedText(report);
+         PrintGpuClocks(report.gpu_clocks) + PrintSources(report.sources) + DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

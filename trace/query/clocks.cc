@@ -6,6 +6,7 @@
 
 #include "trace/base/units.h"
 #include "trace/store/merge/clock_facts.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::query {
 namespace {
@@ -38,6 +39,15 @@ void TakeClock(const std::string& key, const std::string& value, std::vector<Clo
   (*clocks)[index] = {MethodOf(facts->method), facts->processes,      facts->offset_ns,
                       facts->drift_ppb,        facts->collectives,    facts->residual_p50_ns,
                       facts->residual_p95_ns,  facts->residual_max_ns};
+}
+
+void TakeProcess(const std::string& key, const std::string& value,
+                 std::map<int64_t, Process>* processes) {
+  const std::string_view prefix = store::kProcessPrefix;
+  if (!key.starts_with(prefix)) return;
+  int64_t process = -1;
+  std::from_chars(key.data() + prefix.size(), key.data() + key.size(), process);
+  if (process >= 0 && process < kMostProcesses) (*processes)[process].name = value;
 }
 
 std::optional<Capability> ClockCapability(const std::vector<Clock>& clocks) {

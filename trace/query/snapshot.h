@@ -61,6 +61,7 @@ struct Snapshot {
   std::vector<RankRows> ranks;  // ascending rank
   std::vector<Marker> markers;
   std::vector<Capability> capabilities;
+  std::map<int64_t, Process> processes;
   std::vector<Clock> clocks;         // of a run of several files, the common one first; else none
   std::vector<GpuClock> gpu_clocks;  // within what the times of GPUs are right
 

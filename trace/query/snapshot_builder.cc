@@ -61,6 +61,13 @@ RankRows* SnapshotBuilder::RowsOfRank(int64_t rank) {
   return &*place;
 }
 
+void SnapshotBuilder::AddRankOfProcess(int64_t process, int32_t rank) {
+  if (process < 0 || process >= kMostProcesses) return;
+  std::vector<int32_t>& ranks = current_.processes[process].ranks;
+  const auto place = std::lower_bound(ranks.begin(), ranks.end(), rank);
+  if (place == ranks.end() || *place != rank) ranks.insert(place, rank);
+}
+
 int32_t SnapshotBuilder::Communicator(std::string_view name) {
   const auto known = communicator_index_.find(name);
   if (known != communicator_index_.end()) return known->second;
@@ -74,6 +81,7 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
   for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) {
     current_.meta[row.key] = row.value;
     TakeClock(row.key, row.value, &current_.clocks);
+    TakeProcess(row.key, row.value, &current_.processes);
     if (row.key == "name" && !row.value.empty()) current_.name = row.value;
     if (row.key == "truth") current_.truth = ParseTruth(row.value).value_or(Truth::kMeasured);
     if (row.key == "contended") current_.contended = row.value == "1" || row.value == "true";
@@ -91,6 +99,7 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
       continue;
     }
     current_.tracks.push_back({row.id, Int32(row.rank), row.name, *role, Int32(row.position)});
+    AddRankOfProcess(row.id / store::kIdsPerFile, Int32(row.rank));
   }
   for (const schema::MarkerRow& row : batch.Get<schema::MarkerRow>()) {
     if (!SaneTime(row.time_ns) || !FitsInt32(row.step)) {
@@ -103,7 +112,8 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
   }
   for (const schema::CapabilityRow& row : batch.Get<schema::CapabilityRow>()) {
     const int64_t dropped = std::clamp<int64_t>(row.dropped, 0, kMaxCount);
-    current_.capabilities.push_back({row.source, row.status, row.reason, dropped});
+    current_.capabilities.push_back(
+        {row.source, row.status, row.reason, dropped, row.id / store::kIdsPerFile});
   }
   for (const schema::GpuClockRow& row : batch.Get<schema::GpuClockRow>()) {
     if (row.rank < 0 || row.rank > kMaxRank || !SaneTime(row.time_ns) || !SaneCount(row.low_ns) ||

@@ -40,6 +40,7 @@ class SnapshotBuilder {
   void AddCollectives(const store::RowBatch& batch);
   void AddMemory(const store::RowBatch& batch);
   RankRows* RowsOfRank(int64_t rank);
+  void AddRankOfProcess(int64_t process, int32_t rank);
   int32_t Communicator(std::string_view name);
   void Refuse() { ++refused_; }
   GpuRows::Hooks Hooks();

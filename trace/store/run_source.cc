@@ -1,6 +1,9 @@
 #include "trace/store/run_source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "trace/base/time.h"
 #include "trace/store/file_source.h"
@@ -12,6 +15,16 @@ void ShiftAll(int64_t shift, RowBatch* batch) {
   schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
     for (Row& row : batch->Get<Row>()) ShiftIds(shift, &row);
   });
+}
+
+// "host/pid" of ".../trace-host-pid"; a host's name may have hyphens itself.
+std::string ProcessOf(const std::string& stem) {
+  std::string name = std::filesystem::path(stem).filename().string();
+  constexpr std::string_view kTrace = "trace-";
+  if (name.starts_with(kTrace)) name.erase(0, kTrace.size());
+  const size_t pid = name.rfind('-');
+  if (pid != std::string::npos) name[pid] = '/';
+  return name;
 }
 
 }  // namespace
@@ -42,12 +55,21 @@ void RunSource::AddNewFiles() {
   }
 }
 
+void RunSource::NameProcesses(RowBatch* batch) {
+  if (stems_.size() < 2) return;
+  for (; named_processes_ < stems_.size(); ++named_processes_) {
+    batch->Get<schema::MetaRow>().push_back({fmt::format("{}{}", kProcessPrefix, named_processes_),
+                                             ProcessOf(stems_[named_processes_])});
+  }
+}
+
 Result<bool> RunSource::Read(RowBatch* batch) {
   AddNewFiles();
   if (!run_.unfinished.empty() && !said_unfinished_) {
     said_unfinished_ = true;
     batch->Get<schema::CapabilityRow>().push_back(UnfinishedRow(run_.unfinished));
   }
+  NameProcesses(batch);
   bool more = false;
   for (size_t i = 0; i < sources_.size(); ++i) {
     RowBatch rows;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/store/merge/clock_merger.h"
@@ -12,6 +13,10 @@
 #include "trace/store/source.h"
 
 namespace shardscope::store {
+
+// Of a run of several files meta rows "process.<index of the file>" name the process of each:
+// "host/pid".
+inline constexpr std::string_view kProcessPrefix = "process.";
 
 class RunSource final : public Source {
  public:
@@ -30,6 +35,7 @@ class RunSource final : public Source {
 
   Status AddFile(const TraceFile& file);
   void AddNewFiles();
+  void NameProcesses(RowBatch* batch);
 
   RunFolder run_;
   const Purpose purpose_;
@@ -37,6 +43,7 @@ class RunSource final : public Source {
   bool said_unfinished_ = false;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<std::string> stems_;
+  size_t named_processes_ = 0;
   ClockMerger merger_;
   int64_t next_look_ns_ = 0;
 };

@@ -1,0 +1,99 @@
+#include "trace/analysis/sources.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "trace/base/text.h"
+
+namespace shardscope::analysis {
+namespace {
+
+// As trace/store names who finishes the files of killed runs.
+constexpr std::string_view kFinisher = "finisher";
+
+using Processes = std::set<int64_t>;
+
+void SayWhere(const query::Snapshot& snapshot, const Processes& where, SourceState* state) {
+  std::set<int32_t> ranks;
+  for (const int64_t process : where) {
+    const auto known = snapshot.processes.find(process);
+    if (known == snapshot.processes.end()) continue;
+    ranks.insert(known->second.ranks.begin(), known->second.ranks.end());
+    if (known->second.ranks.empty() && !known->second.name.empty()) {
+      state->processes.push_back(known->second.name);
+    }
+  }
+  state->ranks.assign(ranks.begin(), ranks.end());
+}
+
+}  // namespace
+
+std::vector<SourceState> SourcesOf(const query::Snapshot& snapshot) {
+  std::vector<SourceState> states;
+  std::vector<Processes> where;                // of each of `states`
+  std::map<std::string, Processes> of_source;  // that say anything of it
+  for (const query::Capability& row : snapshot.capabilities) {
+    if (row.source == kFinisher) continue;
+    size_t at = 0;
+    size_t behind = states.size();  // the last row of this source
+    for (; at < states.size(); ++at) {
+      const SourceState& known = states[at];
+      if (known.source != row.source) continue;
+      if (known.status == row.status && known.reason == row.reason) break;
+      behind = at + 1;
+    }
+    if (at == states.size()) {
+      at = behind;
+      const auto place = static_cast<ptrdiff_t>(at);
+      states.insert(states.begin() + place, {row.source, row.status, row.reason});
+      where.insert(where.begin() + place, Processes());
+    }
+    states[at].dropped += row.dropped;
+    where[at].insert(row.process);
+    of_source[row.source].insert(row.process);
+  }
+  for (size_t at = 0; at < states.size(); ++at) {
+    if (where[at] != of_source[states[at].source]) SayWhere(snapshot, where[at], &states[at]);
+  }
+  return states;
+}
+
+std::string PlacesOf(const SourceState& state) {
+  std::string text;
+  const std::vector<int32_t>& ranks = state.ranks;
+  for (size_t first = 0; first < ranks.size();) {
+    size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += text.empty() ? (ranks.size() == 1 ? "rank " : "ranks ") : ", ";
+    text += std::to_string(ranks[first]);
+    if (last > first) text += (last == first + 1 ? ", " : "-") + std::to_string(ranks[last]);
+    first = last + 1;
+  }
+  for (const std::string& process : state.processes) {
+    text += (text.empty() ? "" : ", ") + Printable(process);
+  }
+  return text;
+}
+
+std::string PrintSources(const std::vector<SourceState>& sources) {
+  std::string on;
+  std::string others;
+  for (const SourceState& state : sources) {
+    if (state.dropped > 0) continue;  // told where losses are
+    const std::string places = PlacesOf(state);
+    if (state.status == "on" && state.reason.empty() && places.empty()) {
+      on += (on.empty() ? "" : ", ") + Printable(state.source);
+      continue;
+    }
+    others += fmt::format("  {} {}{}{}\n", Printable(state.source), Printable(state.status),
+                          places.empty() ? "" : " (" + places + ")",
+                          state.reason.empty() ? "" : ": " + Printable(state.reason));
+  }
+  if (on.empty() && others.empty()) return "";
+  return "\nSources of this trace\n" + (on.empty() ? "" : "  " + on + " on\n") + others;
+}
+
+}  // namespace shardscope::analysis
