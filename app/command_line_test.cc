@@ -24,7 +24,8 @@ Refusal Refuse(const std::string& arguments) {
   CLI::App app("", "shardscope");
   app.require_subcommand(0, 1);
   AddPlanCommand(app, &exit_code);
-  AddRecordCommand(app, {}, &exit_code);
+  const std::vector<std::string> nothing;
+  AddRecordCommand(app, &nothing, &exit_code);
   AddReportCommand(app, &exit_code);
   try {
     app.parse(arguments);
@@ -62,15 +63,21 @@ TEST(CommandLine, RecordsOwnRefusalsAreNotTakenForTheProgramsCode) {
 }
 
 TEST(CommandLine, WhatIsRecordedIsNotRead) {
-  const auto split = [](std::vector<const char*> words) {
+  int exit_code = 0;
+  const std::vector<std::string> nothing;
+  CLI::App app("", "shardscope");
+  AddRecordCommand(app, &nothing, &exit_code);
+  const auto split = [&app](std::vector<const char*> words) {
     words.insert(words.begin(), "shardscope");
-    return SplitRecordedCommand(static_cast<int>(words.size()), words.data());
+    return SplitRecordedCommand(app, static_cast<int>(words.size()), words.data());
   };
   using Words = std::vector<std::string>;
   EXPECT_EQ(split({"record", "-o", "--", "--", "[1,2]", "", "--", "-o"}).command,
             (Words{"[1,2]", "", "--", "-o"}));
   EXPECT_EQ(split({"record", "--duration", "3s", "python3", "-c", "-o"}).argc, 4);
   EXPECT_EQ(split({"record", "--duration=3s", "python3", "-c"}).command, (Words{"python3", "-c"}));
+  EXPECT_EQ(split({"record", "--output", "a", "-ob", "sh", "-o"}).argc, 5);
+  EXPECT_EQ(split({"record", "-h", "sh"}).argc, 3);  // takes no value
   EXPECT_EQ(split({"record", "-o"}).argc, 3);
   EXPECT_TRUE(split({"record", "-o"}).command.empty());
   EXPECT_TRUE(split({"record", "--"}).command.empty());

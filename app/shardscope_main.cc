@@ -26,8 +26,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
 #endif
   shardscope::app::AddPlanCommand(app, &exit_code);
-  const shardscope::app::RecordedWords recorded = shardscope::app::SplitRecordedCommand(argc, argv);
-  shardscope::app::AddRecordCommand(app, recorded.command, &exit_code);
+  shardscope::app::RecordedWords recorded;
+  shardscope::app::AddRecordCommand(app, &recorded.command, &exit_code);
+  recorded = shardscope::app::SplitRecordedCommand(app, argc, argv);
   shardscope::app::AddReportCommand(app, &exit_code);
   shardscope::app::AddSqlCommand(app, &exit_code);
   shardscope::app::AddTailCommand(app, &exit_code);

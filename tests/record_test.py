@@ -59,7 +59,7 @@ class RecordTest(ProgramTest):
         return [p for p in self.recorded(run)["processes"] if not p["launcher"]]
 
     def sources(self, run):
-        return {row["source"]: row["status"] for row in self.recorded(run)["sources"]}
+        return {row["source"]: row["status"] for row in self.report(run)["sources"]}
 
     def counts(self, run):
         return {row["name"]: row["count"] for row in self.recorded(run)["spans"]}
@@ -184,6 +184,31 @@ class ProgramsPassThrough(RecordTest):
         self.assertEqual(self.report(run)["state"], "cut")
         self.assertIn(f"process {child} started", self.notes(run)[0])
 
+    def test_options_without_a_value_are_refused(self):
+        for option, said in ((("--duration", ""), "--duration ''"), (("-o", ""), "-o ''"), (("--duration=",), "--duration")):
+            with self.subTest(option=option):
+                done = subprocess.run([APP, "record", *option, "--", "true"], capture_output=True, text=True, timeout=TIMEOUT_S,
+                                      cwd=self.root)
+                self.assertEqual(done.returncode, 125)
+                self.assertIn(said, done.stderr)
+        self.assertEqual([p.name for p in self.root.iterdir()], ["data.txt"])
+
+    def test_a_record_inside_takes_the_records_and_the_outer_run_says_so(self):
+        inner = self.root / "inner"
+        outer, _ = self.record(APP, "record", "-o", inner, "--", PROGRAM, "ranges", check=0, name="outer")
+        self.assertEqual(self.counts(inner).get("step"), 3)
+        self.assertEqual(self.programs(outer), [])
+        rows = self.report(outer)["sources"]
+        self.assertEqual({row["source"] for row in rows}, {"nvtx", "cupti", "nccl"})
+        self.assertEqual({row["reason"] for row in rows},
+                         {f"another `shardscope record` inside took the records; its run is {inner}"})
+
+    def test_a_file_that_cannot_be_read_is_named(self):
+        script = f"'{PROGRAM}' ranges; echo garbage > '{self.root}/run/trace-host-1.db'"
+        run, done = self.record("sh", "-c", script, check=0)
+        self.assertIn("1 process in", done.stderr)
+        self.assertIn("trace-host-1.db", done.stderr)
+
     def test_the_duration_of_a_program_that_uses_nothing(self):
         run, _ = self.record("sh", "-c", "sleep 0.2; exit 5", options=("--duration", "50ms"), check=5)
         self.assertIn("exit code 5", self.notes(run)[-1])
@@ -207,7 +232,7 @@ class ProgramsPassThrough(RecordTest):
                                         "import torch, torch; print(torch.__version__)", check=0,
                                         environment={"PYTHONPATH": str(folder)}, name=f"run-{version}")
                 self.assertEqual(done.stdout, version + "\n")
-                reason, = [row["reason"] for row in self.recorded(run)["sources"] if row["source"] == "torch"]
+                reason, = [row["reason"] for row in self.report(run)["sources"] if row["source"] == "torch"]
                 self.assertIn(said, reason)
 
     def test_input_passes_through(self):
@@ -338,7 +363,7 @@ class InjectedLibrary(RecordTest):
             with self.subTest(after=after):
                 variables = [f"{key}={value}" for key, value in {**preload, "NO_THREADS_AFTER": after}.items()]
                 run, _ = self.record("env", *variables, *command, check=0, name=f"run{after}", environment={"FAKE_CUPTI": "ok"})
-                reason, = [row["reason"] for row in self.recorded(run)["sources"] if (row["source"], row["status"]) == (source, "off")]
+                reason, = [row["reason"] for row in self.report(run)["sources"] if (row["source"], row["status"]) == (source, "off")]
                 self.assertIn(said, reason)
                 self.assertIn("Resource temporarily unavailable", reason)
 
@@ -355,7 +380,7 @@ class InjectedLibrary(RecordTest):
         run, done = self.record(PROGRAM, "no_memory", check=0)
         self.assertEqual(done.stdout, "done\n")
         self.assertEqual(self.counts(run).get("first"), 1)
-        self.assertIn("partial", [row["status"] for row in self.recorded(run)["sources"] if row["source"] == "inject"])
+        self.assertIn("partial", [row["status"] for row in self.report(run)["sources"] if row["source"] == "inject"])
 
     def test_a_forked_child_is_not_recorded(self):
         run, _ = self.record(PROGRAM, "fork", check=0)
@@ -439,13 +464,13 @@ class InjectedLibrary(RecordTest):
 
     def test_cuda_without_a_driver_says_why_nothing_was_seen(self):
         run, _ = self.record(PROGRAM, "cuda", check=0)
-        row, = [row for row in self.recorded(run)["sources"] if row["source"] == "cupti"]
+        row, = [row for row in self.report(run)["sources"] if row["source"] == "cupti"]
         if row["status"] == "off":  # else there is a GPU, and CUPTI was free
             self.assertIn("CUPTI", row["reason"])
 
     def record_gpu(self, how, environment=None):
         run, _ = self.record(PROGRAM, "cuda", FAKE_CUPTI, check=0, name=how, environment={"FAKE_CUPTI": how, **(environment or {})})
-        return run, [row for row in self.recorded(run)["sources"] if row["source"] == "cupti"]
+        return run, [row for row in self.report(run)["sources"] if row["source"] == "cupti"]
 
     def test_kernels_and_copies_of_a_gpu(self):
         run, sources = self.record_gpu("ok")
@@ -605,7 +630,7 @@ class AllocatorOfAProgram(RecordTest):
                                 {"device": "GPU 0", "category": "communication_buffer", "unit": "layers.0", "bytes": 0}])
         reserved = self.sql(run, "SELECT c.value FROM counter c JOIN string s ON s.id = c.name_string WHERE s.text = 'reserved_bytes'")
         self.assertEqual([row["value"] for row in reserved], [2048])
-        self.assertEqual([row for row in self.recorded(run)["sources"] if row["source"] == "memory"], [])
+        self.assertEqual([row for row in self.report(run)["sources"] if row["source"] == "memory"], [])
 
 
 @unittest.skipUnless(PYTORCH.exists(), "PyTorch is not installed in the cache folder")
@@ -629,7 +654,7 @@ class PyTorchProgram(RecordTest):
         if not has_module:
             self.assertEqual(gathers, [])
             return
-        reasons = {row["reason"] for row in self.recorded(run)["sources"] if row["source"] == "memory"}
+        reasons = {row["reason"] for row in self.report(run)["sources"] if row["source"] == "memory"}
         self.assertEqual(reasons, {"PyTorch has not used CUDA; tensors of the CPU are not recorded"})
         self.assertEqual([row["rank"] for row in gathers], [0, 1])
         self.assertGreaterEqual(gathers[0]["n"], 2 * 3)  # forward of every layer, in both steps at least

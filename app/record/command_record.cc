@@ -11,8 +11,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -31,9 +34,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kCommand = "record";
+
 struct RecordArguments {
-  std::string output;
-  std::string duration;
+  std::optional<std::string> output;
+  std::optional<std::string> duration;
   std::vector<std::string> command;
 };
 
@@ -50,8 +55,8 @@ std::string DefaultFolder() {
 }
 
 // Makes the folder; the result is absolute, as processes may change theirs.
-Result<std::string> MakeRunFolder(const std::string& output) {
-  const std::string folder = output.empty() ? DefaultFolder() : output;
+Result<std::string> MakeRunFolder(const std::optional<std::string>& output) {
+  const std::string folder = output ? *output : DefaultFolder();
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) return Status::Error(fmt::format("cannot create {}: {}", folder, error.message()));
@@ -80,7 +85,7 @@ class LauncherTrace {
                     {"truth", "measured"},
                     {"recorded", "command"},
                     {"command", Join(arguments.command, " ")}};
-    if (!arguments.duration.empty()) options.config["record.duration"] = arguments.duration;
+    if (arguments.duration) options.config["record.duration"] = *arguments.duration;
     Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(options);
     if (!recorder.ok()) return recorder.status();
     return LauncherTrace(std::move(recorder).value());
@@ -121,16 +126,34 @@ bool HasDriver() {
 // said.
 void AddUnusedSources(const RecordedRun& run, const std::vector<schema::CapabilityRow>& taken,
                       LauncherTrace* trace) {
+  std::set<std::string> spoken;
+  for (const RecordedProcess& process : run.processes) {
+    spoken.insert(process.sources_spoken.begin(), process.sources_spoken.end());
+  }
+  for (const schema::CapabilityRow& row : taken) spoken.insert(row.source);
   const auto add = [&](const char* source, const char* reason) {
-    const auto is_source = [&](const auto& row) { return row.source == source; };
-    const bool known = std::any_of(run.sources.begin(), run.sources.end(), is_source) ||
-                       std::any_of(taken.begin(), taken.end(), is_source);
-    if (!known) trace->Capability({0, source, "off", reason, 0});
+    if (!spoken.contains(source)) trace->Capability({0, source, "off", reason, 0});
   };
   add("nvtx", "no process used NVTX");
   add("nccl", "no process made an NCCL communicator");
   add("cupti", HasDriver() ? "no process started CUDA"
                            : "no NVIDIA driver on this machine (libcuda.so.1 is not there)");
+}
+
+// The run of the `shardscope record` that this one runs in says where its records went. If it
+// cannot, that is no reason not to record.
+void TellOuterRun(const RecordArguments& arguments, const Launch& launch,
+                  const std::string& folder) {
+  if (launch.outer_run.empty()) return;
+  Result<LauncherTrace> outer = LauncherTrace::Open(launch.outer_run, arguments);
+  if (!outer.ok()) return;
+  for (const std::string& source : launch.sources) {
+    outer->Capability(
+        {0, source, "off",
+         fmt::format("another `shardscope record` inside took the records; its run is {}", folder),
+         0});
+  }
+  (void)outer->Finish();
 }
 
 int64_t NumPrograms(const RecordedRun& run) {
@@ -157,9 +180,15 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-// Where the trace is.
-void SayWhere(const std::string& folder, const RecordedRun& run, const Status& finished) {
+// Where the trace is, and what of it cannot be read.
+void SayEnd(const std::string& folder, const Launch& launch, LauncherTrace* trace) {
+  const Result<RecordedRun> read = ReadRecordedProcesses(folder);
+  const RecordedRun run = read.ok() ? read.value() : RecordedRun();
+  AddUnusedSources(run, launch.taken, trace);
+  const Status finished = trace->Finish();
   if (!finished.ok()) Say(finished.message());
+  if (!read.ok()) Say(read.message());
+  for (const std::string& reason : run.unreadable) Say(reason);
   std::error_code error;
   const std::string relative = fs::proximate(folder, error).string();
   const std::string& shown = error || relative.starts_with("..") ? folder : relative;
@@ -171,25 +200,28 @@ void SayWhere(const std::string& folder, const RecordedRun& run, const Status& f
                   shown, Quoted(shown)));
 }
 
-Result<int64_t> DeadlineNs(const std::string& duration) {
-  if (duration.empty()) return 0;
-  const std::optional<int64_t> duration_ns = ParseDuration(duration);
+Result<int64_t> DeadlineNs(const std::optional<std::string>& duration) {
+  if (!duration) return 0;
+  const std::optional<int64_t> duration_ns = ParseDuration(*duration);
   constexpr int64_t kLongest = 365 * 24 * 3600 * kNsPerSecond;
   if (!duration_ns || *duration_ns <= 0 || *duration_ns > kLongest) {
-    return Status::Error(fmt::format("--duration {}: give a time such as 30s or 500ms", duration));
+    return Status::Error(
+        fmt::format("--duration {}: give a time such as 30s or 500ms", Quoted(*duration)));
   }
   return MonotonicNs() + *duration_ns;
 }
 
 Status Record(const RecordArguments& arguments, int* exit_code) {
-  *exit_code = kRecordFailed;
   const std::string command = Join(arguments.command, " ");
   if (!ProgramExists(arguments.command.front())) {
     *exit_code = kNotFound;
     return Status::Error(
         fmt::format("there is no program '{}': nothing was run", arguments.command.front()));
   }
-  if (!IsPlainUtf8(arguments.output)) {
+  if (arguments.output && arguments.output->empty()) {
+    return Status::Error("-o '': name a folder, or leave -o out");
+  }
+  if (arguments.output && !IsPlainUtf8(*arguments.output)) {
     return Status::Error(
         "-o: the path has a newline or another character that is no text in it; name another "
         "folder");
@@ -215,54 +247,65 @@ Status Record(const RecordArguments& arguments, int* exit_code) {
     return started;
   }
   trace->Note(fmt::format("process {} started: {}", child.pid(), command));
+  TellOuterRun(arguments, launch, folder.value());
   const int status = child.Wait();
-  trace->AddCommand(command, start_ns);
-  trace->Note(fmt::format("process {} ended after {}: {}", child.pid(),
-                          FormatDuration(MonotonicNs() - start_ns), EndText(status)));
-  const Result<RecordedRun> run = ReadRecordedRun(folder.value());
-  const RecordedRun recorded = run.ok() ? run.value() : RecordedRun();
-  AddUnusedSources(recorded, launch.taken, &*trace);
-  SayWhere(folder.value(), recorded, trace->Finish());
+  try {
+    trace->AddCommand(command, start_ns);
+    trace->Note(fmt::format("process {} ended after {}: {}", child.pid(),
+                            FormatDuration(MonotonicNs() - start_ns), EndText(status)));
+    SayEnd(folder.value(), launch, &*trace);
+  } catch (const std::exception& error) {
+    std::fputs(error.what(), stderr);  // the program's exit code counts, whatever is left unsaid
+  }
   EndLike(status);
 }
 
 }  // namespace
 
-RecordedWords SplitRecordedCommand(int argc, const char* const* argv) {
+RecordedWords SplitRecordedCommand(const CLI::App& app, int argc, const char* const* argv) {
   const std::vector<std::string> words(argv, argv + argc);
-  if (argc < 2 || words[1] != "record") return {argc, {}};
+  if (argc < 2 || words[1] != kCommand) return {argc, {}};
+  const CLI::App* const command = app.get_subcommand(kCommand);
   int end = 2;
   while (end < argc && words[end] != "--" && words[end].size() > 1 && words[end][0] == '-') {
-    const bool takes_next =
-        words[end] == "-o" || words[end] == "--output" || words[end] == "--duration";
+    // Of a value that is written behind it (-oRUN, --output=RUN) the word is no option's name.
+    const CLI::Option* const option = command->get_option_no_throw(words[end]);
+    const bool takes_next = option != nullptr && option->get_items_expected_max() > 0;
     end = std::min(argc, end + (takes_next ? 2 : 1));
   }
   const bool is_marked = end < argc && words[end] == "--";
   return {end, {words.begin() + end + (is_marked ? 1 : 0), words.end()}};
 }
 
-void AddRecordCommand(CLI::App& app, std::vector<std::string> recorded, int* exit_code) {
+void AddRecordCommand(CLI::App& app, const std::vector<std::string>* recorded, int* exit_code) {
   auto arguments = std::make_shared<RecordArguments>();
-  arguments->command = std::move(recorded);
   CLI::App* command = app.add_subcommand(
-      "record", "Run a program and record its CUDA, NVTX and NCCL work: record -- COMMAND...");
+      kCommand, "Run a program and record its CUDA, NVTX and NCCL work: record -- COMMAND...");
   command
-      ->add_option("-o,--output", arguments->output,
-                   "Folder of the run; default runs/record-<time>")
+      ->add_option_function<std::string>(
+          "-o,--output", [arguments](const std::string& value) { arguments->output = value; },
+          "Folder of the run; default runs/record-<time>")
       ->type_name("RUN");
   command
-      ->add_option("--duration", arguments->duration,
-                   "Stop recording after this time (30s); the program goes on")
+      ->add_option_function<std::string>(
+          "--duration", [arguments](const std::string& value) { arguments->duration = value; },
+          "Stop recording after this time (30s); the program goes on")
       ->type_name("TIME");
   command->footer(
       "COMMAND...  the program and its arguments, passed on as they are; best after --");
-  command->callback([arguments, exit_code] {
-    if (arguments->command.empty()) {
+  command->callback([arguments, recorded, exit_code] {
+    *exit_code = kRecordFailed;
+    if (recorded->empty()) {
       throw CLI::ParseError("there is no program to record: shardscope record -- COMMAND...",
                             kRecordFailed);
     }
-    const Status status = Record(*arguments, exit_code);
-    if (!status.ok()) Say(status.message());
+    arguments->command = *recorded;
+    try {
+      const Status status = Record(*arguments, exit_code);
+      if (!status.ok()) Say(status.message());
+    } catch (const std::exception& error) {
+      Say(error.what());
+    }
   });
 }
 

@@ -19,11 +19,13 @@ inline constexpr int kNotFound = 127;
 
 // COMMAND is the program's, unread: a parser of options would take '[1,2]' apart and drop ''.
 struct RecordedWords {
-  int argc;                          // the words before it, which are ours to parse
+  int argc = 0;                      // the words before it, which are ours to parse
   std::vector<std::string> command;  // empty: none, or not `record`
 };
-RecordedWords SplitRecordedCommand(int argc, const char* const* argv);
+// `app` has the command `record`, whose options say which of the words are theirs.
+RecordedWords SplitRecordedCommand(const CLI::App& app, int argc, const char* const* argv);
 
-void AddRecordCommand(CLI::App& app, std::vector<std::string> recorded, int* exit_code);
+// `recorded` is borrowed, and filled before the command line is parsed.
+void AddRecordCommand(CLI::App& app, const std::vector<std::string>* recorded, int* exit_code);
 
 }  // namespace shardscope::app

@@ -80,6 +80,7 @@ Launch MakeLaunch(const std::string& library, const std::string& run_folder, int
                               0});
       continue;
     }
+    launch.sources.emplace_back(door.source);
     Set(door.variable, library, &launch.environment);
   }
   // More hardware queues than the default 8: with few, streams wait for each other.
@@ -87,6 +88,8 @@ Launch MakeLaunch(const std::string& library, const std::string& run_folder, int
     Set("CUDA_DEVICE_MAX_CONNECTIONS", "32", &launch.environment);
   }
   AddPythonFolder(library, &launch.environment);
+  const char* outer_run = std::getenv("SHARDSCOPE_RECORD_RUN");
+  if (outer_run != nullptr && outer_run != run_folder) launch.outer_run = outer_run;
   Set("SHARDSCOPE_RECORD_RUN", run_folder, &launch.environment);
   std::erase_if(launch.environment, [](const std::string& entry) {
     return entry.starts_with("SHARDSCOPE_RECORD_UNTIL=");

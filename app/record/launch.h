@@ -14,6 +14,11 @@ struct Launch {
   std::vector<std::string> environment;  // NAME=value
   // Sources that another tool has already, as its variables say.
   std::vector<schema::CapabilityRow> taken;
+  // The others, whose records come to us.
+  std::vector<std::string> sources;
+  // The run of a `shardscope record` around this one, which gets none of them; empty: there is
+  // none.
+  std::string outer_run;
 };
 
 // libshardscope_inject.so beside this program.

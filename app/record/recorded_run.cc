@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trace/analysis/sources.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/store/run_database.h"
@@ -19,7 +20,6 @@ namespace {
 using store::Database;
 using store::Statement;
 using SpanKey = std::pair<std::string, std::string>;  // name, category
-using SourceKey = std::tuple<std::string, std::string, std::string>;
 
 // Calls `take` with each row.
 template <typename Take>
@@ -48,11 +48,16 @@ Status ReadProcess(Database& database, RecordedProcess* process) {
   SHARDSCOPE_RETURN_IF_ERROR(
       ForEachRow(database, "SELECT rank FROM rank LIMIT 1",
                  [&](const Statement& row) { process->rank = row.Integer(0); }));
-  return ForEachRow(database, "SELECT count(*) FROM span",
-                    [&](const Statement& row) { process->num_spans = row.Integer(0); });
+  return ForEachRow(database,
+                    "SELECT source, max(status = 'on') FROM capability GROUP BY source ORDER BY 1",
+                    [&](const Statement& row) {
+                      process->sources_spoken.emplace_back(row.Text(0));
+                      if (row.Integer(1) != 0) process->sources_on.emplace_back(row.Text(0));
+                    });
 }
 
-Status ReadSpans(Database& database, std::map<SpanKey, SpanGroup>* groups) {
+Status ReadSpans(Database& database, RecordedProcess* process,
+                 std::map<SpanKey, SpanGroup>* groups) {
   return ForEachRow(
       database,
       "SELECT n.text, s.category, count(*), sum(s.duration_ns), max(s.duration_ns) "
@@ -62,17 +67,10 @@ Status ReadSpans(Database& database, std::map<SpanKey, SpanGroup>* groups) {
         group.name = row.Text(0);
         group.category = row.Text(1);
         group.count += row.Integer(2);
+        process->num_spans += row.Integer(2);
         group.total_ns += row.Integer(3);
         group.longest_ns = std::max(group.longest_ns, row.Integer(4));
       });
-}
-
-Status ReadSources(Database& database, std::map<SourceKey, int64_t>* sources) {
-  return ForEachRow(database, "SELECT DISTINCT source, status, reason FROM capability",
-                    [&](const Statement& row) {
-                      ++(*sources)[{std::string(row.Text(0)), std::string(row.Text(1)),
-                                    std::string(row.Text(2))}];
-                    });
 }
 
 // Text of a foreign program on one line of a terminal.
@@ -81,25 +79,22 @@ std::string Line(const std::string& text, size_t columns) {
 }
 
 std::string ProcessesText(const RecordedRun& run) {
-  std::string text = fmt::format("\nProcesses\n  {:<10} {:<16} {:>5} {:>9}  {:<9} {}\n", "pid",
-                                 "host", "rank", "spans", "state", "command");
+  std::string text = fmt::format("\nProcesses\n  {:<10} {:<16} {:>5} {:>9}  {:<9} {:<12} {}\n",
+                                 "pid", "host", "rank", "spans", "state", "sources", "command");
   for (const RecordedProcess& process : run.processes) {
     text += fmt::format(
-        "  {:<10} {:<16} {:>5} {:>9}  {:<9} {}\n", process.pid, Line(process.host, 16),
+        "  {:<10} {:<16} {:>5} {:>9}  {:<9} {:<12} {}\n", process.pid, Line(process.host, 16),
         process.launcher ? "-" : std::to_string(process.rank), process.num_spans, process.state,
+        process.sources_on.empty() ? "-" : Line(Join(process.sources_on, " "), 40),
         (process.launcher ? "shardscope record -- " : "") + Line(process.command, 80));
   }
   return text;
 }
 
-std::string SourcesText(const RecordedRun& run) {
-  std::string text = "\nSources\n";
-  for (const RecordedSource& source : run.sources) {
-    text += fmt::format("  {:<8} {:<8} {}\n", source.source, source.status,
-                        source.reason.empty() ? fmt::format("in {} process{}", source.processes,
-                                                            source.processes == 1 ? "" : "es")
-                                              : Printable(source.reason));
-  }
+std::string UnreadableText(const RecordedRun& run) {
+  if (run.unreadable.empty()) return "";
+  std::string text = "\nNot read\n";
+  for (const std::string& file : run.unreadable) text += "  " + Line(file, 160) + "\n";
   return text;
 }
 
@@ -122,37 +117,50 @@ std::string SpansText(const RecordedRun& run, size_t num_spans) {
   return text;
 }
 
+// Calls `read_more` with each file that could be opened.
+template <typename ReadMore>
+Result<RecordedRun> Read(const std::string& path, const ReadMore& read_more) {
+  const Result<store::RunFolder> folder = store::FindRun(path);
+  if (!folder.ok()) return folder.status();
+  RecordedRun run;
+  for (const store::TraceFile& trace : folder->traces) {
+    store::RunFolder one = folder.value();
+    one.traces = {trace};
+    Result<Database> database = store::OpenRunDatabase(one);
+    RecordedProcess process;
+    Status status = database.status();
+    if (status.ok()) status = ReadProcess(database.value(), &process);
+    if (status.ok()) status = read_more(database.value(), &process);
+    if (status.ok()) {
+      run.processes.push_back(process);
+    } else {
+      run.unreadable.push_back(status.message());
+    }
+  }
+  std::stable_sort(run.processes.begin(), run.processes.end(), [](const auto& a, const auto& b) {
+    return std::tuple(!a.launcher, a.rank) < std::tuple(!b.launcher, b.rank);
+  });
+  return run;
+}
+
 }  // namespace
 
 bool IsRecordedRun(const std::map<std::string, std::string>& meta) {
   return meta.contains("recorded");
 }
 
+Result<RecordedRun> ReadRecordedProcesses(const std::string& path) {
+  return Read(path, [](Database&, RecordedProcess*) { return Status::Ok(); });
+}
+
 Result<RecordedRun> ReadRecordedRun(const std::string& path) {
-  const Result<store::RunFolder> folder = store::FindRun(path);
-  if (!folder.ok()) return folder.status();
-  RecordedRun run;
   std::map<SpanKey, SpanGroup> spans;
-  std::map<SourceKey, int64_t> sources;
-  for (const store::TraceFile& trace : folder->traces) {
-    store::RunFolder one = folder.value();
-    one.traces = {trace};
-    Result<Database> database = store::OpenRunDatabase(one);
-    if (!database.ok()) continue;
-    RecordedProcess process;
-    SHARDSCOPE_RETURN_IF_ERROR(ReadProcess(database.value(), &process));
-    SHARDSCOPE_RETURN_IF_ERROR(ReadSpans(database.value(), &spans));
-    SHARDSCOPE_RETURN_IF_ERROR(ReadSources(database.value(), &sources));
-    run.processes.push_back(process);
-  }
-  std::stable_sort(run.processes.begin(), run.processes.end(), [](const auto& a, const auto& b) {
-    return std::tuple(!a.launcher, a.rank) < std::tuple(!b.launcher, b.rank);
+  Result<RecordedRun> run = Read(path, [&](Database& database, RecordedProcess* process) {
+    return ReadSpans(database, process, &spans);
   });
-  for (const auto& [key, processes] : sources) {
-    run.sources.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), processes});
-  }
-  for (const auto& [key, group] : spans) run.spans.push_back(group);
-  std::stable_sort(run.spans.begin(), run.spans.end(),
+  if (!run.ok()) return run;
+  for (const auto& [key, group] : spans) run->spans.push_back(group);
+  std::stable_sort(run->spans.begin(), run->spans.end(),
                    [](const auto& a, const auto& b) { return a.total_ns > b.total_ns; });
   return run;
 }
@@ -167,15 +175,11 @@ std::string PrintRecordedText(const RecordedRun& run, const analysis::Report& re
       "{}: {}, a recorded program, {} process{} with records, no schedule and no steps\n",
       report.name, Join({states.begin(), states.end()}, " and "), num_programs,
       num_programs == 1 ? "" : "es");
-  text += ProcessesText(run) + SourcesText(run) + SpansText(run, num_spans);
+  text += ProcessesText(run) + UnreadableText(run) + SpansText(run, num_spans);
   if (!report.markers.empty()) text += "\nNotes\n";
   for (const query::Marker& marker : report.markers)
     text += "  " + Line(marker.new_value, 160) + "\n";
-  int64_t dropped = 0;
-  for (const auto& [source, count] : report.dropped) dropped += count;
-  text +=
-      fmt::format("\n{} records dropped{}\n", dropped, dropped == 0 ? "" : ": the trace has holes");
-  for (const auto& [reason, count] : report.losses) text += fmt::format("  {} {}\n", count, reason);
+  text += analysis::PrintSources(report.sources) + analysis::PrintDropped(report);
   return text;
 }
 
@@ -190,16 +194,11 @@ std::string AddRecordedJson(const RecordedRun& run, const std::string& report_js
                                      {"rank", process.rank},
                                      {"launcher", process.launcher},
                                      {"state", process.state},
+                                     {"sources", process.sources_on},
                                      {"spans", process.num_spans},
                                      {"command", process.command}});
   }
-  recorded["sources"] = Json::array();
-  for (const RecordedSource& source : run.sources) {
-    recorded["sources"].push_back({{"source", source.source},
-                                   {"status", source.status},
-                                   {"reason", source.reason},
-                                   {"processes", source.processes}});
-  }
+  recorded["unreadable"] = run.unreadable;
   recorded["spans"] = Json::array();
   for (const SpanGroup& group : run.spans) {
     recorded["spans"].push_back({{"name", group.name},

@@ -60,5 +60,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options 
 // `num_steps`: how many of the newest steps to list; 0 = all.
 std::string PrintReportText(const Report& report, int num_steps = 10);
 std::string PrintReportJson(const Report& report);
+// The last part of the text: what was lost.
+std::string PrintDropped(const Report& report);
 
 }  // namespace shardscope::analysis

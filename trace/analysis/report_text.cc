@@ -267,6 +267,8 @@ std::string DroppedText(const Report& report) {
 
 }  // namespace
 
+std::string PrintDropped(const Report& report) { return DroppedText(report); }
+
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
          StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
