@@ -78,9 +78,10 @@ class FakeLab:
         return [{**right, **{key: value for key, value in self.wrong.items() if key in right}}]
 
     def report(self, run):
-        slow = self.answer("overhead", 1.01) if "-on-" in str(run) else 1
-        return {"steps": [{"step": step, "rank": rank, "step_ns": 1e8 * slow * (10 if step < 3 else 1)} for step in range(12)
-                          for rank in range(2)]}
+        ratio = self.answer("overhead", 1.01)
+        return {"steps": [{"step": step, "rank": rank, "step_ns": 1e8 * (10 if step < 3 else 1)} for step in range(12) for rank in range(2)],
+                "overhead": ratio and {"ratio": ratio, "lowest": ratio - 0.02, "highest": ratio + 0.02, "unrecorded_ns": 1e8,
+                                       "rounds": self.answer("rounds", checks_speed.ROUNDS)}}
 
     def pytorch(self, program, *arguments, prefix=(), environment=None, limit_s=0):
         if program == "fsdp2_small.py":
@@ -136,7 +137,8 @@ class AcceptanceTest(unittest.TestCase):
                 ("injection", {"recorded_output": "x"}, "same_output"),
                 ("injection", {"kernels": 0}, "kernels"), ("injection", {"fsdp_ranges": 0}, "fsdp_ranges"), ("injection", {"cupti_on": 0}, "cupti_on"),
                 ("prefetch_overlap", {"shift": 150}, "gained_pairs"), ("overhead_gpu_bound", {"overhead": 1.04}, "ratio"),
-                ("overhead_cpu_bound", {"overhead": 1.4}, "ratio"), ("speed_1b", {"pytorch_step_s": 0.09}, "of_pytorch"),
+                ("overhead_cpu_bound", {"overhead": 1.4}, "ratio"), ("overhead_cpu_bound", {"rounds": 3}, "rounds"),
+                ("overhead_gpu_bound", {"overhead": None}, "measured nothing"), ("speed_1b", {"pytorch_step_s": 0.09}, "of_pytorch"),
                 ("sanitizer", {"sanitizer": 2}, "errors"), ("join_rate", {"train": lab.Failure("it ended with 1: why")}, "why")):
             with self.subTest(name=name, wrong=wrong):
                 entry = entry_of(name, FakeLab(**wrong))
@@ -156,11 +158,12 @@ class AcceptanceTest(unittest.TestCase):
         entry = entry_of("memory", FakeLab(left_s=0))
         self.assertEqual((entry["status"], entry["reason"]), ("fail", "no time was left for it"))
 
-    def test_on_and_off_alternate_and_differ_only_in_cupti(self):
+    def test_overhead_is_what_the_run_itself_measures(self):
         fake = FakeLab()
         entry_of("overhead_gpu_bound", fake)
-        self.assertEqual([environment for _, _, environment in fake.commands], [None, lab.CUPTI_OFF] * checks_speed.PAIRS)
-        self.assertEqual(len({settings for _, settings, _ in fake.commands}), 1)
+        (_, settings, environment), = fake.commands
+        self.assertIsNone(environment)  # CUPTI is on, but for the steps that the run leaves out
+        self.assertIn(f"record.measure_overhead={checks_speed.ROUNDS}", settings)
 
     def test_pairs_of_kernels_that_ran_at_once(self):
         rows = [("compute", 0, 10), ("communication", 5, 20), ("compute", 10, 15), ("compute", 20, 30)]

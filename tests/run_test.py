@@ -72,6 +72,25 @@ class ReportTest(ProgramTest):
         self.assertEqual({row["rank"]: round(row["peak_mb"] * 1e6) for row in peaks if row["category"] == "total"},
                          {row["rank"]: row["peak_bytes"] for row in report["memory"]})
 
+    def test_a_run_measures_what_recording_costs_and_says_which_steps_are_missing(self):
+        run, _ = self.train("a", "train.steps=14", "record.measure_overhead=2", ranks=2)
+        report = self.report(run)
+        self.assertEqual(report["overhead"]["left_out_steps"], [4, 9])
+        self.assertEqual(report["overhead"]["rounds"], 2)
+        self.assertEqual({row["step"] for row in report["steps"]}, set(range(14)) - {4, 9})
+        self.assert_tiles(report)
+        left_out = [marker["step"] for marker in report["markers"] if "is not recorded" in marker["new_value"]]
+        self.assertEqual(left_out, [4, 9])
+        overhead, = self.sql(run, "SELECT * FROM v_overhead")
+        self.assertAlmostEqual(overhead["ratio"], report["overhead"]["ratio"])
+        self.assertAlmostEqual(overhead["not_recorded_ms"], report["overhead"]["unrecorded_ns"] / 1e6, places=5)
+        self.assertLessEqual(overhead["lowest"], overhead["highest"])
+        for table in ("op_run", "memory_event", "collective"):
+            join = "JOIN op_run r ON r.id = t.op_run" if table == "collective" else ""
+            rows = self.sql(run, f"SELECT DISTINCT t.step AS step FROM {table} t {join} WHERE t.step >= 0")
+            self.assertEqual({row["step"] for row in rows}, set(range(14)) - {4, 9}, table)
+        self.assertIn("not recorded for that: steps 4, 9\n", self.run_program(APP, "report", run).stdout)
+
     def test_the_trace_says_how_many_cores_the_ranks_share(self):
         cores = len(os.sched_getaffinity(0))
         for name, ranks in (("few", 1), ("many", min(cores + 1, 64))):

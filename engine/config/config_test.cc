@@ -79,6 +79,7 @@ TEST(Keys, TheFixedNamesExist) {
                            "engine.memory_limit",
                            "record.steps",
                            "record.on_error",
+                           "record.measure_overhead",
                            "record.max_bytes",
                            "comm.timeout",
                            "comm.communicators",

@@ -202,6 +202,11 @@ Keys EngineKeys() {
       Choice("record.on_error", {"continue", "stop"},
              "What to do when the trace cannot be written, as on a full disk: train on without it, "
              "or stop."),
+      In("times",
+         Int("record.measure_overhead", -1, -1, 1000,
+             "How often the run measures what recording costs, each time by a step that "
+             "is not recorded, between others that are; those steps are marked. -1 = 3 to 5 "
+             "times in a run of 45 steps or more on a GPU, else never; 0 = never.")),
       KeyInfo{.name = "record.max_bytes",
               .type = KeyType::kBytes,
               .default_value = "0",

@@ -11,6 +11,7 @@
 #include "engine/executor/trace_sink.h"
 #include "engine/model/safetensors.h"
 #include "engine/runtime/auto_bandwidth.h"
+#include "engine/runtime/measure/cost_meter.h"
 #include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
@@ -116,6 +117,7 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<StepObserver> observer_;
   std::unique_ptr<Ranks> ranks_;
   std::unique_ptr<Steering> steering_;
+  std::unique_ptr<CostMeter> costs_;
   std::unique_ptr<config::ControlServer> control_;  // uses steering_
   model::SafetensorsWriter dump_;
 

@@ -13,6 +13,12 @@
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
+namespace {
+
+constexpr const char* kLeftOutNote =
+    "this step is not recorded, to measure what recording costs (record.measure_overhead)";
+
+}  // namespace
 
 Result<RunSummary> LiveTrainer::Run() {
   if (!options_.dump_path.empty()) AddParameters("init.", &dump_);
@@ -108,22 +114,34 @@ std::shared_ptr<const Regime> LiveTrainer::RegimeAt(int64_t number) const {
 // The control op: all ranks have finished the previous step, and learn what the next one is.
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
+  const int64_t regime = entered_[index]->number;
+  if (const auto row = costs_->End(rank, {step, regime, MonotonicNs()})) {
+    recorder_->AddOverheadStep(*row);
+  }
   if (step + 1 < ranks_->job().training.steps) {
     next_regime_[index] = Agree(rank, step + 1)->number;
   } else {
     ranks_->transport().Broadcast(rank, 0);
   }
   SetWindow(rank, step);
+  costs_->Begin(rank, {step, regime, MonotonicNs()}, is_recording_[index] == 1);
 }
 
-// record.steps. Only here, where no rank has an op of this or another step to record.
+// record.steps, and the steps that record.measure_overhead leaves out. Only here, where no rank has
+// an op of this or another step to record.
 void LiveTrainer::SetWindow(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
   const config::StepWindow window = config::GetRecordSteps(entered_[index]->config);
-  const char wanted = step >= window.begin && step < window.end ? 1 : 0;
+  const bool is_in_window = step >= window.begin && step < window.end;
+  const bool is_left_out = is_in_window && costs_->steps().IsLeftOut(step);
+  const char wanted = is_in_window && !is_left_out ? 1 : 0;
   if (wanted == is_recording_[index]) return;
   is_recording_[index] = wanted;
-  if (rank == ranks_->first_local()) recorder_->SetWindow(wanted == 1);
+  if (rank == ranks_->first_local()) {
+    if (options_.device != nullptr) options_.device->SetRecording(!is_left_out);
+    recorder_->SetWindow(wanted == 1);
+    if (is_left_out) Mark(step, "note", {.new_value = kLeftOutNote});
+  }
   ranks_->transport().Broadcast(rank, 0);
 }
 
@@ -164,7 +182,8 @@ Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
   row.grad_norm = outcome.grad_norm;
   recorder_->Record(row);
 
-  MeasureBandwidth(step, times);
+  // On a GPU the ops of such a step have no times.
+  if (!costs_->steps().IsLeftOut(step)) MeasureBandwidth(step, times);
   ShareStep(rank, {.step = step,
                    .steps = training.steps,
                    .loss = outcome.loss,

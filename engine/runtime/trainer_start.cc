@@ -90,6 +90,8 @@ Status LiveTrainer::Open(Job job) {
 
 Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
+  SHARDSCOPE_RETURN_IF_ERROR(config::CheckCostSteps(options_.config));
+  costs_ = std::make_unique<CostMeter>(config::CostSteps(options_.config), ranks_->size());
   const auto num_ranks = static_cast<size_t>(ranks_->size());
   next_regime_.resize(num_ranks);
   last_end_ns_.resize(num_ranks);

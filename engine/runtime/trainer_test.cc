@@ -8,8 +8,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/executor/executor.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
+#include "engine/runtime/ranks/rank_bodies.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -44,6 +46,7 @@ class TrainerTest : public testing::Test {
     if (!job.ok()) return job.status();
     TrainerOptions options;
     options.config = config_;
+    options.device = device_;
     options.folder = (root_ / name).string();
     options.dump_path = (root_ / (name + ".safetensors")).string();
     options.on_step = [this](const StepReport& report) { losses_.push_back(report.loss); };
@@ -72,6 +75,7 @@ class TrainerTest : public testing::Test {
   config::Config config_;
   std::vector<double> losses_;
   std::vector<std::string> messages_;
+  Device* device_ = nullptr;
 };
 
 TEST_F(TrainerTest, LeavesTheFolderOfTheDesign) {
@@ -123,6 +127,58 @@ TEST_F(TrainerTest, AutoBandwidthIsFoundAndWritten) {
   ASSERT_TRUE(written.ok());
   EXPECT_FALSE(config::GetLinkBandwidth(*written).is_auto);
   EXPECT_EQ(messages_.size(), 2u);  // what was found, and the change
+}
+
+// The CPU, which hears when it is to leave times and rows.
+class SwitchedDevice final : public Device {
+ public:
+  std::string kind() const override { return "cpu"; }
+  std::string name() const override { return "the CPU"; }
+  std::unique_ptr<transport::Transport> MakeTransport(
+      const config::Config& config, const std::optional<config::Launch>& launch) override {
+    return runtime::MakeTransport(config, launch);
+  }
+  std::unique_ptr<RankWork> MakeWork(int rank, const Surroundings& surroundings,
+                                     model::Sampler sampler) override {
+    return std::make_unique<RankBodies>(rank, surroundings, std::move(sampler));
+  }
+  std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
+                                                   executor::ExecutionSink* sink) override {
+    return std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+  }
+  void EnterThread(int /*rank*/) override {}
+  void SetRecorder(record::Recorder* /*recorder*/) override {}
+  void SetRecording(bool is_recording) override { switches.push_back(is_recording); }
+  std::vector<DeviceCapability> Capabilities() const override { return {}; }
+
+  std::vector<bool> switches;
+
+ private:
+  executor::ComputeSlots slots_{2};
+};
+
+TEST_F(TrainerTest, StepsThatMeasureWhatRecordingCostsChangeNoArithmetic) {
+  Set({{"train.steps", "14"}});
+  Train("a");
+  Set({{"record.measure_overhead", "2"}});
+  SwitchedDevice device;
+  device_ = &device;
+  Train("b");
+  EXPECT_EQ(Read("b.safetensors"), Read("a.safetensors"));
+  EXPECT_EQ(device.switches, (std::vector<bool>{false, true, false, true}));
+  // In a window of steps beside it nothing is switched.
+  device.switches.clear();
+  Set({{"record.steps", "2:14"}, {"record.measure_overhead", "0"}});
+  Train("c");
+  EXPECT_EQ(device.switches, (std::vector<bool>{true, true}));
+}
+
+TEST_F(TrainerTest, MoreMeasuringThanThereAreStepsForIsRefused) {
+  Set({{"record.measure_overhead", "2"}});
+  const auto refused = Start("a");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.message().find("train longer"), std::string::npos) << refused.message();
+  EXPECT_FALSE(fs::exists(root_ / "a"));
 }
 
 TEST_F(TrainerTest, StoppingEndsBeforeTheNextStep) {

@@ -116,6 +116,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.unfinished = UnfinishedOf(snapshot);
   report.clocks = snapshot.clocks;
   report.gpu_clocks = BoundGpuClocks(snapshot);
+  report.overhead = MeasureOverhead(snapshot);
   report.sources = SourcesOf(snapshot);
   for (const query::Capability& capability : snapshot.capabilities) {
     if (capability.source == kFinisher) continue;

@@ -12,6 +12,7 @@
 #include "trace/analysis/kernels/edge_check.h"
 #include "trace/analysis/kernels/gpu_clock.h"
 #include "trace/analysis/kernels/kernels.h"
+#include "trace/analysis/kernels/overhead.h"
 #include "trace/analysis/memory/memory.h"
 #include "trace/query/snapshot.h"
 #include "trace/analysis/sources.h"
@@ -41,6 +42,7 @@ struct Report {
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
   std::vector<SourceState> sources;        // what each could do and why not more, and where
   std::vector<GpuClockBounds> gpu_clocks;  // within what the times of GPUs are right
+  Overhead overhead;                       // what recording costs, if the run measured it
   int64_t predicted_peak_bytes = 0;        // of the schedule in force; 0 if unknown
 };
 

@@ -178,6 +178,19 @@ Json GpuClockJson(const GpuClockBounds& bounds) {
   return json;
 }
 
+Json OverheadJson(const Overhead& overhead) {
+  if (overhead.left_out.empty()) return nullptr;
+  Json json;
+  json["rounds"] = overhead.rounds;
+  json["ratio"] = overhead.ratio;
+  json["lowest"] = overhead.lowest;
+  json["highest"] = overhead.highest;
+  json["recorded_ns"] = overhead.recorded_ns;
+  json["unrecorded_ns"] = overhead.unrecorded_ns;
+  json["left_out_steps"] = overhead.left_out;
+  return json;
+}
+
 template <typename Row>
 Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
   Json list = Json::array();
@@ -222,6 +235,7 @@ std::string PrintReportJson(const Report& report) {
   json["clocks"] = ListJson(report.clocks, &ClockJson);
   json["sources"] = ListJson(report.sources, &SourceJson);
   json["gpu_clocks"] = ListJson(report.gpu_clocks, &GpuClockJson);
+  json["overhead"] = OverheadJson(report.overhead);
   json["dropped"] = Json::object();
   for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
   json["losses"] = report.losses;

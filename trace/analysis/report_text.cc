@@ -273,7 +273,8 @@ std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
          StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
          PrintEdges(report.edges) + MemoryText(report) + MarkersText(report) + ClocksText(report) +
-         PrintGpuClocks(report.gpu_clocks) + PrintSources(report.sources) + DroppedText(report);
+         PrintGpuClocks(report.gpu_clocks) + PrintOverhead(report.overhead) +
+         PrintSources(report.sources) + DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

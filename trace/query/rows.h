@@ -151,6 +151,16 @@ struct Marker {
   std::string new_value;
 };
 
+// One rank's time of a step by which the run measured what recording costs. Its rounds compare a
+// step that was not recorded with those beside it.
+struct OverheadStep {
+  int32_t round = 0;
+  int32_t rank = 0;
+  int32_t step = 0;
+  bool is_recorded = false;
+  int64_t duration_ns = 0;
+};
+
 struct Capability {
   std::string source;
   std::string status;

@@ -64,6 +64,7 @@ struct Snapshot {
   std::map<int64_t, Process> processes;
   std::vector<Clock> clocks;         // of a run of several files, the common one first; else none
   std::vector<GpuClock> gpu_clocks;  // within what the times of GPUs are right
+  std::vector<OverheadStep> overhead_steps;
 
   // nullptr if there is none.
   const PlanOp* FindPlanOp(int64_t id) const {

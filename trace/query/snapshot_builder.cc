@@ -124,6 +124,15 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
     current_.gpu_clocks.push_back(
         {Int32(row.rank), row.device, row.method, row.time_ns, row.low_ns, row.high_ns});
   }
+  for (const schema::OverheadStepRow& row : batch.Get<schema::OverheadStepRow>()) {
+    if (!FitsInt32(row.round) || row.rank < 0 || row.rank > kMaxRank || !FitsInt32(row.step) ||
+        row.duration_ns <= 0 || !SaneCount(row.duration_ns)) {
+      Refuse();
+      continue;
+    }
+    current_.overhead_steps.push_back(
+        {Int32(row.round), Int32(row.rank), Int32(row.step), row.recorded != 0, row.duration_ns});
+  }
 }
 
 void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {

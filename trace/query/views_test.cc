@@ -159,6 +159,31 @@ TEST_F(Views, BoundsOfAGpusClockAreTheTightestOfAllReadings) {
                   {"0", "1", "cupti", "2.0", "1.0", "2.0", "1", "0", "0"}}));
 }
 
+TEST_F(Views, OverheadIsTheMedianOfRoundsAndOfTheSlowestRank) {
+  auto recorder = OpenRecorder(folder_.path());
+  const auto add = [&](int64_t round, int64_t step, int64_t recorded, int64_t duration_ms) {
+    for (const int64_t rank : {0, 1}) {
+      recorder->AddOverheadStep({.round = round,
+                                 .rank = rank,
+                                 .step = step,
+                                 .recorded = recorded,
+                                 .duration_ns = (duration_ms - rank) * 1'000'000});
+    }
+  };
+  ASSERT_TRUE(recorder->Flush().ok());
+  EXPECT_EQ(Query(folder_.path(), "SELECT * FROM v_overhead"), Rows{});
+  const int64_t without_ms[] = {100, 80, 200};
+  for (int64_t round = 0; round < 3; ++round) {
+    add(round, 8 * round, 1, 110);
+    add(round, 8 * round + 1, 0, without_ms[round]);
+    add(round, 8 * round + 3, 1, 130);
+  }
+  add(3, 40, 1, 1);  // a round without its other side
+  ASSERT_TRUE(recorder->Finish().ok());
+  EXPECT_EQ(Query(folder_.path(), "SELECT * FROM v_overhead"),
+            (Rows{{"1.2", "0.6", "1.5", "3", "120.0", "100.0"}}));
+}
+
 TEST_F(Views, DivergedLossIsKept) {
   auto recorder = OpenRecorder(folder_.path());
   schema::StepRow step;

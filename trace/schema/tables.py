@@ -317,6 +317,17 @@ TABLES = (
         Column("works", INT, "Kernels and copies looked at."),
         Column("waits", INT, "Waits of the host for a stream."),
     ), since=3),
+    Table("overhead_step", "What recording costs, measured by the run itself (record.measure_overhead): now and then a step is not recorded, "
+                           "and is timed beside recorded ones. Only steps that were timed have rows; of those that were not recorded "
+                           "there is nothing else in the trace. v_overhead has the result.", (
+        key("Commit order."),
+        Column("round", INT, "Steps that are compared with each other: one without recording between two with it."),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "step.step"),
+        Column("recorded", INT, "1: recorded as every other step; 0: not recorded."),
+        moment("start_ns", "All ranks had begun the step, and recording was on or off."),
+        Column("duration_ns", INT, "From then to the begin of the next step.", "ns"),
+    ), since=3),
     Table("allocation", "One row a block that PyTorch's caching allocator handed out in a recorded program, written once it was back or "
                         "recording ended. Its memory_event rows have the same times: from allocated_ns to free_requested_ns by the host's "
                         "order, to free_completed_ns as it was.", (

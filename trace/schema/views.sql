@@ -267,3 +267,20 @@ CREATE VIEW v_gpu_clock AS
 SELECT rank, device, method, max(low_ns) / 1e3 AS low_us, min(high_ns) / 1e3 AS high_us,
   max(abs(max(low_ns)), abs(min(high_ns))) / 1e3 AS uncertainty_us, count(*) AS readings, sum(works) AS works, sum(waits) AS waits
 FROM gpu_clock GROUP BY rank, device, method;
+
+-- What recording costs, as the run measured it (table overhead_step): `ratio` is the time of a recorded step over that of one that was
+-- not recorded, the median of `rounds` comparisons, of which the lowest was `lowest` and the highest `highest`. Each compares the step
+-- that was not recorded with the mean of those beside it; a step takes as long as its slowest rank. No row: nothing was measured.
+CREATE VIEW v_overhead AS
+WITH one AS (SELECT round, step, recorded, max(duration_ns) AS ns FROM overhead_step WHERE duration_ns > 0 GROUP BY round, step, recorded),
+compared AS (
+  SELECT round, avg(ns) FILTER (WHERE recorded = 1) AS with_ns, avg(ns) FILTER (WHERE recorded = 0) AS without_ns FROM one GROUP BY round),
+ranked AS (
+  SELECT with_ns / without_ns AS ratio, with_ns, without_ns, count(*) OVER () AS rounds,
+    row_number() OVER (ORDER BY with_ns / without_ns) AS by_ratio, row_number() OVER (ORDER BY with_ns) AS by_with,
+    row_number() OVER (ORDER BY without_ns) AS by_without
+  FROM compared WHERE with_ns IS NOT NULL AND without_ns IS NOT NULL)
+SELECT avg(ratio) FILTER (WHERE by_ratio IN ((rounds + 1) / 2, rounds / 2 + 1)) AS ratio, min(ratio) AS lowest, max(ratio) AS highest, rounds,
+  avg(with_ns) FILTER (WHERE by_with IN ((rounds + 1) / 2, rounds / 2 + 1)) / 1e6 AS recorded_ms,
+  avg(without_ns) FILTER (WHERE by_without IN ((rounds + 1) / 2, rounds / 2 + 1)) / 1e6 AS not_recorded_ms
+FROM ranked GROUP BY rounds;

@@ -76,6 +76,7 @@ class DeviceExecutor::Impl {
 
  private:
   bool has_log() const { return options_.log != nullptr; }
+  bool is_recording() const { return options_.is_recording == nullptr || *options_.is_recording; }
 
   void Begin(const plan::Schedule& schedule);
   void IssueAll();
@@ -210,26 +211,28 @@ void DeviceExecutor::Impl::Issue(const OpContext& context) {
   state.issued_ns = context.issued_ns;
   board_.Set(op.stream, context.index, executor::OpStage::kRunning, state.issued_ns);
   if (delay_hook) delay_hook(context);
-  if (has_log()) options_.log->OnBegin(context);
+  const bool is_recorded = is_recording();
+  const bool takes_times = is_recorded && !has_log();
+  if (has_log() && is_recorded) options_.log->OnBegin(context);
   const int64_t cpu_from_ns = ThreadCpuNs();
   {
     std::optional<record::NvtxRange> range;
     if (record::NvtxAttached()) range.emplace(plan::OpName(*context.schedule, op).c_str());
     WaitOnStream(context.index, context.device_stream);
-    if (!has_log()) {
+    if (takes_times) {
       state.started = time_events_.Take();
       RecordEvent(state.started, context.device_stream);
     }
     RunBodies(context);
     const bool needs_event = plan_.ops[static_cast<size_t>(context.index)].needs_event;
-    if (needs_event || !has_log()) {
-      state.ended = has_log() ? wait_events_.Take() : time_events_.Take();
+    if (needs_event || takes_times) {
+      state.ended = takes_times ? time_events_.Take() : wait_events_.Take();
       RecordEvent(state.ended, context.device_stream);
     }
   }
   state.issue_end_ns = MonotonicNs();
   state.cpu_ns = ThreadCpuNs() - cpu_from_ns;
-  if (!has_log()) return;
+  if (!has_log() || !is_recorded) return;
   static thread_local const auto thread = static_cast<uint32_t>(gettid());
   options_.log->OnIssued({.key = OpRunKey(context.rank, context.step, context.index),
                           .thread = thread,
@@ -301,12 +304,15 @@ void DeviceExecutor::Impl::LeaveAll() {
 
 void DeviceExecutor::Impl::FindTimes() {
   const int64_t now_ns = MonotonicNs();
+  // Without times of the GPU's work nothing else says when it ended.
+  if (!is_recording()) last_end_ns = now_ns;
   std::vector<DeviceInterval> intervals(states_.size());
-  if (has_log()) {
+  if (has_log() && is_recording()) {
     intervals = options_.log->TakeStep(options_.rank, step_context_.step, states_.size());
     intervals.resize(states_.size());
   } else {
     for (size_t op = 0; op < states_.size(); ++op) {
+      if (states_[op].started == nullptr) continue;  // it was not timed
       intervals[op] = {clock_.TimeOf(states_[op].started), clock_.TimeOf(states_[op].ended)};
     }
   }

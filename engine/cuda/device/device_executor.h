@@ -10,6 +10,7 @@
 //                                         to a stream of their own, which others wait for
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -27,6 +28,9 @@ struct DeviceExecutorOptions {
   executor::OpBodies* bodies = nullptr;
   executor::ExecutionSink* sink = nullptr;
   DeviceLog* log = nullptr;  // null: times of ops come from CUDA events
+  // While it is false ops are neither logged nor timed: theirs are the host's times. Changes only
+  // where no rank has an op under way, as in the op that starts a step. Null: true.
+  const std::atomic<bool>* is_recording = nullptr;
   // Bodies free when the stream that allocated may reuse the memory (FreesByOp), as LibTorch's
   // caching allocator wants it; false: when the op that frees is issued (a static pool).
   bool free_late = true;

@@ -68,6 +68,11 @@ void CuptiLog::Open(record::Recorder* recorder, OpIds ids) {
   recorder->AddCapability({0, "cupti", "on", "", 0});
 }
 
+void CuptiLog::SetRecording(bool is_recording) {
+  log_.SetRecording(is_recording);
+  if (session_ != nullptr) session_->SetRecording(is_recording);
+}
+
 void CuptiLog::Close() {
   if (session_ == nullptr) return;
   session_->Stop();

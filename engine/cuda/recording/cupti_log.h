@@ -22,6 +22,9 @@ class CuptiLog {
 
   // The trace is open: rows go to `recorder`.
   void Open(record::Recorder* recorder, OpIds ids);
+  // Between steps: whether CUPTI makes records and ops get times. Memory of the driver is told
+  // always. Before Close().
+  void SetRecording(bool is_recording);
   // Before the trace is finished: takes in what CUPTI still has and stops it, for good. All streams
   // are done. What was lost becomes rows of table capability. May come twice.
   void Close();

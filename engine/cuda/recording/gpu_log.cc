@@ -48,6 +48,7 @@ void GpuLog::Add(const cupti::Batch& batch, const cupti::Names& names) {
 }
 
 void GpuLog::OnBegin(const executor::OpContext& context) {
+  if (!is_recording_) return;
   const auto thread = static_cast<uint32_t>(gettid());
   const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
   if (gpu == nullptr) return;
@@ -93,6 +94,7 @@ void GpuLog::OwnStream(const executor::OpContext& context) {
 }
 
 void GpuLog::OnIssued(const IssuedOp& op) {
+  if (!is_recording_) return;
   const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
   if (gpu == nullptr) return;
   const int rank = RankOfKey(op.key);
@@ -111,7 +113,7 @@ void GpuLog::OnIssued(const IssuedOp& op) {
 std::vector<DeviceInterval> GpuLog::TakeStep(int rank, int64_t step, size_t num_ops) {
   std::vector<DeviceInterval> intervals(num_ops);
   const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
-  if (gpu == nullptr) return intervals;
+  if (gpu == nullptr || !is_recording_) return intervals;
   std::vector<int64_t> keys;
   for (size_t op = 0; op < num_ops; ++op) {
     keys.push_back(OpRunKey(rank, step, static_cast<plan::OpIndex>(op)));

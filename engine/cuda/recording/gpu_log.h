@@ -6,6 +6,7 @@
 //   main thread          Open once the trace is there, Close before it is finished
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,6 +46,9 @@ class GpuLog : public DeviceLog {
   // CUPTI has stopped, and its session has not ended.
   gpu::GpuCounts Close();
 
+  // Between steps: whether what is issued from now on is joined and recorded.
+  void SetRecording(bool is_recording) { is_recording_ = is_recording; }
+
   void Add(const cupti::Batch& batch, const cupti::Names& names);
 
   void OnStream(int /*rank*/, Stream /*stream*/) override {}  // known by its first op
@@ -70,6 +74,7 @@ class GpuLog : public DeviceLog {
   std::shared_ptr<gpu::GpuRecorder> recorder() const;
 
   const GpuLogOptions options_;
+  std::atomic<bool> is_recording_ = true;
   mutable std::mutex mutex_;  // guards all below; the recorder is never called under it
   std::shared_ptr<gpu::GpuRecorder> gpu_;
   OpIds ids_;

@@ -134,6 +134,26 @@ TEST_F(GpuLogTest, KernelsOfAStreamStandBelowItsOps) {
   }
 }
 
+TEST_F(GpuLogTest, AStepThatIsNotRecordedBelongsToNoOpAndKeepsNobodyWaiting) {
+  Open();
+  RunStep(0, 0);
+  log_.SetRecording(false);
+  RunStep(0, 1);
+  const int64_t before_ns = MonotonicNs();
+  const std::vector<DeviceInterval> intervals =
+      log_.TakeStep(0, 1, schedules_[0].programs[0].ops.size());
+  EXPECT_LT(MonotonicNs() - before_ns, 400'000'000);  // it does not wait for records
+  for (const DeviceInterval& interval : intervals) EXPECT_EQ(interval.ended_ns, 0);
+  log_.SetRecording(true);
+  RunStep(0, 2);
+  EXPECT_GT(log_.TakeStep(0, 2, 1)[0].ended_ns, 0);
+  log_.Close();
+  std::map<int64_t, int64_t> works;  // by step; what no op launched is -1
+  for (const record::GpuWorkRecord& work : recorder_.works) ++works[work.work.step];
+  EXPECT_EQ(works[0], works[2]);
+  EXPECT_EQ(works.count(1), 0U);
+}
+
 TEST_F(GpuLogTest, NothingIsKeptBeforeItIsOpenAndAfterItIsClosed) {
   RunStep(0, 0);
   EXPECT_EQ(log_.TakeStep(0, 0, 2).size(), 2U);

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -70,12 +71,17 @@ class CudaDevice final : public runtime::Device {
                                                                   .bodies = bodies,
                                                                   .sink = sink,
                                                                   .log = log(),
+                                                                  .is_recording = &is_recording_,
                                                                   .free_late = !UsesPool()});
   }
   void EnterThread(int rank) override { Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(rank))); }
 
   bool is_contended() const override {
     return !has_gpu_each() && options_.config.GetInt("run.ranks") > 1;
+  }
+  void SetRecording(bool is_recording) override {
+    is_recording_ = is_recording;
+    if (log_.ok()) (*log_)->SetRecording(is_recording);
   }
   void SetTraceIds(runtime::TraceIds ids) override { ids_ = std::move(ids); }
   void SetRecorder(record::Recorder* recorder) override {
@@ -115,6 +121,7 @@ class CudaDevice final : public runtime::Device {
   const int num_gpus_;
   const Result<std::unique_ptr<CuptiLog>> log_;
   runtime::TraceIds ids_;
+  std::atomic<bool> is_recording_ = true;
   const std::shared_ptr<Kernels> kernels_ = MakeKernels();
   int64_t clock_step_ns_ = 0;
 

@@ -104,6 +104,10 @@ class Device {
   // Whether several ranks compute on one GPU, so that their times are not those of a GPU each.
   virtual bool is_contended() const { return false; }
 
+  // Between two steps, on one thread, while no rank works: whether the next steps leave times and
+  // rows of the device. At the start they do. Memory that the driver hands out is recorded always.
+  virtual void SetRecording(bool /*is_recording*/) {}
+
   // The trace is open: rows go to `recorder` until it is null, which is before the file is
   // finished; null may come twice.
   virtual void SetRecorder(record::Recorder* recorder) = 0;

@@ -163,6 +163,11 @@ void Session::FlushSoon() {
   wake_.notify_all();
 }
 
+void Session::SetRecording(bool on) {
+  if (fatal_ || recording_.exchange(on) == on) return;
+  on ? sources_.Resume() : sources_.Pause();
+}
+
 void Session::Stop() {
   if (thread_.joinable()) {
     {
@@ -284,6 +289,7 @@ void Session::EnableDriverCallback(CUpti_CallbackId call, bool on) {
 }
 
 void Session::WatchSilence() {
+  if (!recording_) return;  // no buffer is wanted
   const bool counted = silence_.counts_launches();
   silence_.Look(MonotonicNs(), buffers_.load(), launches_.load());
   if (silence_.is_silent()) silent_ = true;

@@ -1,8 +1,7 @@
 // Session: CUPTI switched on for this process, from before the first CUDA context to the end.
 //
 // There is one a process and it is never started twice: CUPTI 13.0 confuses correlation ids in a
-// second session, and its buffer callbacks carry no pointer to their owner. To pause, the owner
-// throws batches away.
+// second session, and its buffer callbacks carry no pointer to their owner. It can pause.
 #pragma once
 
 #include <atomic>
@@ -68,6 +67,11 @@ class Session {
   // Asks CUPTI for its completed records now, not only with the next period. Any thread.
   void FlushSoon();
 
+  // Switches records of the GPU's work and of calls off or on; memory of the driver is told
+  // throughout. To be called where nothing is under way: the devices are synchronised and no thread
+  // calls CUDA, in no process that this one's collectives wait for.
+  void SetRecording(bool on);
+
   // What this driver or CUPTI refuses, one sentence each: the rest is recorded.
   const std::vector<std::string>& missing() const { return missing_; }
 
@@ -118,7 +122,8 @@ class Session {
   std::atomic<int64_t> buffers_ = 0;   // asked for and given back, both
   std::atomic<int64_t> launches_ = 0;  // while they are counted
   std::atomic<bool> fatal_ = false, failed_ = false, silent_ = false;
-  SilenceWatch silence_;  // decode thread
+  SilenceWatch silence_;                // decode thread
+  std::atomic<bool> recording_ = true;  // not paused
 
   std::mutex mutex_;  // guards the next two; no CUPTI call is made under it
   std::condition_variable wake_;

@@ -103,12 +103,12 @@ CuptiFunctions FakeFunctions() {
   };
   table.ActivityEnableRuntimeApi = [](CUpti_CallbackId id, uint8_t on) {
     if (on != 0 && fake.refused_runtime.contains(id)) return CUPTI_ERROR_INVALID_PARAMETER;
-    if (on != 0) fake.runtime.insert(id);
+    on != 0 ? void(fake.runtime.insert(id)) : void(fake.runtime.erase(id));
     return CUPTI_SUCCESS;
   };
   table.ActivityEnableDriverApi = [](CUpti_CallbackId id, uint8_t on) {
     if (on != 0 && fake.refused_driver.contains(id)) return CUPTI_ERROR_INVALID_PARAMETER;
-    if (on != 0) fake.driver.insert(id);
+    on != 0 ? void(fake.driver.insert(id)) : void(fake.driver.erase(id));
     return CUPTI_SUCCESS;
   };
   table.ActivityEnableAllSyncRecords = [](uint8_t) { return CUPTI_SUCCESS; };
@@ -389,6 +389,49 @@ TEST(SessionDeathTest, LaunchesWithoutBuffersAreNoticed) {
       return !fake.callbacks.empty();
     };
     while (is_counting()) std::this_thread::yield();
+  });
+}
+
+TEST(SessionDeathTest, APauseEndsWorkAndCallsButNotTheLedgerOfMemory) {
+  InChild([] {
+    fake.refused_kinds[CUPTI_ACTIVITY_KIND_MEMSET] = CUPTI_ERROR_NOT_COMPATIBLE;
+    Seen seen;
+    auto session = StartSession(&seen);
+    ASSERT_TRUE(session.ok());
+    const auto kinds = fake.kinds;
+    const auto runtime = fake.runtime, driver = fake.driver;
+    (*session)->SetRecording(false);
+    EXPECT_TRUE(fake.runtime.empty());
+    EXPECT_TRUE(fake.driver.empty());
+    EXPECT_EQ(fake.kinds, (std::set<CUpti_ActivityKind>{CUPTI_ACTIVITY_KIND_MEMORY2,
+                                                        CUPTI_ACTIVITY_KIND_OVERHEAD}));
+    (*session)->SetRecording(true);
+    EXPECT_EQ(fake.kinds, kinds);  // what was refused is not asked for again
+    EXPECT_EQ(fake.runtime, runtime);
+    EXPECT_EQ(fake.driver, driver);
+    EXPECT_EQ(fake.forced, 0);
+    const size_t num_calls = fake.calls.size();
+    (*session)->SetRecording(true);  // it is on
+    EXPECT_EQ(fake.calls.size(), num_calls);
+    (*session)->SetRecording(false);
+    (*session)->Stop();
+    EXPECT_TRUE(fake.kinds.empty());
+  });
+}
+
+TEST(SessionDeathTest, APauseIsNoSilence) {
+  InChild([] {
+    Seen seen;
+    SessionOptions options;
+    options.flush_period_ns = 1'000'000;
+    options.silence_ns = 1;
+    auto session = StartSession(&seen, options);
+    ASSERT_TRUE(session.ok());
+    (*session)->SetRecording(false);
+    const int before = fake.flushes;
+    while (fake.flushes < before + 5) std::this_thread::yield();
+    const std::lock_guard lock(fake.mutex);
+    EXPECT_TRUE(fake.callbacks.empty());  // launches are not counted
   });
 }
 

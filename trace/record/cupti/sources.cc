@@ -118,18 +118,18 @@ Status Sources::Enable() {
       return Status::Error(fmt::format("CUPTI is not to be had: no {}: {}", kind.what,
                                        Refusal(functions_, call, result)));
     }
-    if (Check(result, fmt::format("no {}", kind.what), call)) kinds_.push_back(kind.kind);
+    if (Check(result, fmt::format("no {}", kind.what), call)) work_kinds_.push_back(kind.kind);
   }
   for (const Kind& kind : kLastingKinds) {
     if (Check(functions_.ActivityEnable(kind.kind), fmt::format("no {}", kind.what),
               fmt::format("cuptiActivityEnable({})", kind.name))) {
-      kinds_.push_back(kind.kind);
+      lasting_kinds_.push_back(kind.kind);
     }
   }
   for (const Kind& kind : kDumpedKinds) {
     if (Check(functions_.ActivityEnableAndDump(kind.kind), fmt::format("no {}", kind.what),
               fmt::format("cuptiActivityEnableAndDump({})", kind.name))) {
-      kinds_.push_back(kind.kind);
+      lasting_kinds_.push_back(kind.kind);
     }
   }
   EnableOptions();
@@ -175,10 +175,25 @@ void Sources::EnableOptions() {
 }
 
 void Sources::Disable() {
-  for (const CUpti_ActivityKind kind : kinds_) functions_.ActivityDisable(kind);
+  for (const CUpti_ActivityKind kind : lasting_kinds_) functions_.ActivityDisable(kind);
+  Pause();
+}
+
+void Sources::Pause() {
+  for (const CUpti_ActivityKind kind : work_kinds_) functions_.ActivityDisable(kind);
+  SwitchCalls(false);
+}
+
+// As Enable(): calls before kinds.
+void Sources::Resume() {
+  SwitchCalls(true);
+  for (const CUpti_ActivityKind kind : work_kinds_) functions_.ActivityEnable(kind);
+}
+
+void Sources::SwitchCalls(bool on) {
   for (const auto& [domain, call] : calls_) {
-    domain == CUPTI_CB_DOMAIN_DRIVER_API ? functions_.ActivityEnableDriverApi(call, 0)
-                                         : functions_.ActivityEnableRuntimeApi(call, 0);
+    domain == CUPTI_CB_DOMAIN_DRIVER_API ? functions_.ActivityEnableDriverApi(call, on ? 1 : 0)
+                                         : functions_.ActivityEnableRuntimeApi(call, on ? 1 : 0);
   }
 }
 

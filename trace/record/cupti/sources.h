@@ -26,6 +26,12 @@ class Sources {
   Status Enable();
   void Disable();
 
+  // After Enable(): switches off what makes records of the GPU's work and of calls, and on again.
+  // What the driver hands out and what CUPTI itself takes are told throughout: who has seen only a
+  // part of the allocations knows nothing of the rest.
+  void Pause();
+  void Resume();
+
   // What was refused, one sentence each.
   const std::vector<std::string>& missing() const { return missing_; }
 
@@ -34,10 +40,12 @@ class Sources {
   void EnableOptions();
   // Notes a refusal, or whether there was none.
   bool Check(CUptiResult result, const std::string& what, const std::string& call);
+  void SwitchCalls(bool on);
   std::string NameOf(CUpti_CallbackDomain domain, CUpti_CallbackId call) const;
 
   const CuptiFunctions& functions_;
-  std::vector<CUpti_ActivityKind> kinds_;  // that are given, as the next
+  std::vector<CUpti_ActivityKind> work_kinds_;  // that are given, as the next two
+  std::vector<CUpti_ActivityKind> lasting_kinds_;
   std::vector<std::pair<CUpti_CallbackDomain, CUpti_CallbackId>> calls_;
   std::vector<std::string> missing_;
 };
