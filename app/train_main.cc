@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
-#include <CLI/CLI.hpp>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -13,9 +13,9 @@
 #include <iostream>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "app/train_progress.h"
+#include "app/train/arguments.h"
+#include "app/train/progress.h"
 #include "engine/config/config.h"
 #include "engine/config/launcher/launch.h"
 #include "engine/cuda/plugin/environment.h"
@@ -27,20 +27,6 @@
 
 namespace shardscope::app {
 namespace {
-
-struct Arguments {
-  std::string ranks;
-  std::string out;
-  std::string config;
-  std::vector<std::string> settings;
-  std::string dump;
-  std::string losses;
-  bool reference = false;
-  std::optional<config::Launch> launch;  // from the environment
-
-  // Prints, and writes what there is one of.
-  bool is_leader() const { return !launch || launch->rank == 0; }
-};
 
 std::atomic<bool> g_interrupted{false};
 std::atomic<runtime::Steering*> g_steering{nullptr};
@@ -93,16 +79,9 @@ Status SettleDevice(const Arguments& arguments, config::Config* config,
 }
 
 Result<config::Config> ReadConfig(const Arguments& arguments, cuda::DeviceChoice* choice) {
-  config::Config config;
-  if (!arguments.config.empty()) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(arguments.config, &config));
-  }
-  for (const std::string& setting : arguments.settings) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
-  }
-  if (!arguments.ranks.empty()) {
-    SHARDSCOPE_RETURN_IF_ERROR(config.Set("run.ranks", arguments.ranks));
-  }
+  Result<config::Config> settings = ReadSettings(arguments);
+  if (!settings.ok()) return settings.status();
+  config::Config config = std::move(settings).value();
   SHARDSCOPE_RETURN_IF_ERROR(SettleDevice(arguments, &config, choice));
   if (arguments.launch) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLaunch(*arguments.launch, &config));
@@ -270,33 +249,13 @@ Status Train(const Arguments& arguments) {
 }
 
 int Main(int argc, char** argv) {
-  Arguments arguments;
-  CLI::App app("Trains a byte-level decoder with FSDP on this machine and records every op.",
-               "shardscope-train");
-  // Empty ones come from unset shell variables: an error, not the default.
-  const CLI::Validator given([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
-  app.add_option("--ranks", arguments.ranks, "Number of ranks (key run.ranks)")->check(given);
-  app.add_option("--out", arguments.out, "Folder of the run; default runs/<name or time>")
-      ->check(given);
-  app.add_option("--config", arguments.config, "A run.toml to start from")->check(given);
-  app.add_option("--set", arguments.settings, "key=value ...; later ones win; over --config");
-  app.add_option("--dump", arguments.dump,
-                 "At the end write initial and final weights and all batches (safetensors)")
-      ->check(given);
-  app.add_option("--losses", arguments.losses, "Write 'step loss grad_norm' lines to this file")
-      ->check(given);
-  app.add_flag("--reference", arguments.reference,
-               "Train the unsharded reference on the global batch instead; prints its losses, and "
-               "leaves a run only with --out");
-  app.footer("\n" + config::KeyHelp());
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "error: {} (see --help)\n", error.what());
+  Result<std::optional<Arguments>> parsed = ParseArguments(argc, argv);
+  if (!parsed.ok()) {
+    fmt::print(stderr, "error: {}\n", parsed.message());
     return 1;
   }
+  if (!*parsed) return 0;  // the help was asked for
+  Arguments arguments = std::move(**parsed);
   KeepFreedPages();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
   if (launch.ok()) arguments.launch = *launch;

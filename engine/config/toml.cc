@@ -70,8 +70,11 @@ Status Flatten(const toml::table& table, const std::string& prefix, std::vector<
     } else if (auto text = ScalarText(node)) {
       entries->push_back({name, std::move(*text), LineOf(node)});
     } else {
-      return ErrorAt(LineOf(node),
-                     fmt::format("{}: must be one text, number, true or false", name));
+      const KeyInfo* known = FindKey(name);
+      return ErrorAt(
+          LineOf(node),
+          fmt::format("{}: must be {}", name,
+                      known != nullptr ? Allowed(*known) : "one text, number, true or false"));
     }
   }
   return Status::Ok();

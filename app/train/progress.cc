@@ -1,4 +1,4 @@
-#include "app/train_progress.h"
+#include "app/train/progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

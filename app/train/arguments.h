@@ -1,0 +1,35 @@
+// Arguments: the command line of shardscope-train, and the keys that it and its file set. No
+// LibTorch.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/config/launcher/launch.h"
+#include "trace/base/status.h"
+
+namespace shardscope::app {
+
+struct Arguments {
+  std::string ranks;
+  std::string out;
+  std::string config;
+  std::vector<std::string> settings;
+  std::string dump;
+  std::string losses;
+  bool reference = false;
+  std::optional<config::Launch> launch;  // from the environment
+
+  // Prints, and writes what there is one of.
+  bool is_leader() const { return !launch || launch->rank == 0; }
+};
+
+// All but `launch`. Prints the help where it is asked for: then none.
+Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* argv);
+
+// The defaults, over them the file, the settings in their order and the number of ranks.
+Result<config::Config> ReadSettings(const Arguments& arguments);
+
+}  // namespace shardscope::app
