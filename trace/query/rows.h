@@ -166,6 +166,13 @@ struct Capability {
   std::string status;
   std::string reason;
   int64_t dropped = 0;
+  int64_t process = 0;  // that says so: key into Snapshot::processes
+};
+
+// Whose rows one file of the run has.
+struct Process {
+  std::string name;            // "host/pid"; empty in a run of one file
+  std::vector<int32_t> ranks;  // that it has tracks of; ascending
 };
 
 // How a clock of a run of several processes was placed on the first one's (trace/store/merge/).
@@ -176,13 +183,6 @@ struct Clock {
   std::string processes;    // "host/pid host/pid": all that share it
   int64_t offset_ns = 0;    // added to its newest times
   int64_t drift_ppb = 0;    // by which it is slow
-  int64_t process = 0;  // that says so: key into Snapshot::processes
-};
-
-// Whose rows one file of the run has.
-struct Process {
-  std::string name;            // "host/pid"; empty in a run of one file
-  std::vector<int32_t> ranks;  // that it has tracks of; ascending
   int64_t collectives = 0;  // compared with other clocks
   // How far apart the ends of one collective lie after that.
   int64_t residual_p50_ns = 0;
