@@ -1,5 +1,6 @@
 """Wrong configurations through the programs: one clear error, nothing created. The keys come from --help, so that new ones are
-tested too. Every key with every kind of wrong value by every way in is engine/config/wrong_values_test.cc."""
+tested too. Every key with every kind of wrong value by every way in: engine/config/wrong_values_test.cc, and as the program reads
+them app/train/arguments_test.cc."""
 
 import concurrent.futures
 import os

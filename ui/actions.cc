@@ -67,6 +67,8 @@ constexpr Action kActions[] = {
      [](const Context& context) { return Commands{SetScale{context.scale * kScaleStep}}; }},
     {Text::kCommandSmaller, ImGuiMod_Ctrl | ImGuiKey_Minus, "Ctrl+-",
      [](const Context& context) { return Commands{SetScale{context.scale / kScaleStep}}; }},
+    {Text::kCommandDefaultSize, ImGuiMod_Ctrl | ImGuiKey_0, "Ctrl+0",
+     [](const Context&) { return Commands{SetScale{0}}; }},
     {Text::kCommandResetLayout, 0, "", [](const Context&) { return Commands{ResetLayout{}}; }},
     {Text::kCommandKeys, ImGuiMod_Shift | ImGuiKey_Slash, "?",
      [](const Context& context) { return Commands{ShowKeys{!context.show_keys}}; }},

@@ -66,7 +66,7 @@ struct SetTheme {
   ThemeName theme = ThemeName::kDark;
 };
 struct SetScale {
-  float scale = 1;
+  float scale = 0;  // 0: the default one
 };
 struct ResetLayout {};
 struct ShowPalette {

@@ -39,6 +39,10 @@ std::optional<std::string> PendingValue(const Context& context, std::string_view
   return Lookup(context.control.status.pending, key);
 }
 
+bool IsRecordedProgram(const Context& context) {
+  return context.snapshot && context.snapshot->meta.contains("recorded");
+}
+
 bool CanSteer(const Context& context) {
   return context.control.connection == ConnectionState::kConnected;
 }

@@ -17,6 +17,9 @@ std::string ValueInForce(const Context& context, std::string_view key);
 // The value asked for and not yet in force; nullopt if there is none.
 std::optional<std::string> PendingValue(const Context& context, std::string_view key);
 
+// Of `shardscope record`: spans of a program that knows no steps, keys and knobs.
+bool IsRecordedProgram(const Context& context);
+
 // Whether a training answers, so that knobs can be turned.
 bool CanSteer(const Context& context);
 

@@ -50,6 +50,20 @@ TEST(Shot, LanguageAndThemeChangeThePicture) {
   EXPECT_EQ(chinese->log.Find("top_bar", "state")->text, "已结束");
 }
 
+TEST(Shot, ANarrowWindowStillSaysThatTheLinkIsEmulated) {
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    const auto wide = TakeShot(Lesson(), {.language = language});
+    const auto narrow = TakeShot(Lesson(), {.width = 1024, .height = 640, .language = language});
+    ASSERT_TRUE(wide.ok() && narrow.ok());
+    Keep(*narrow, language == ui::Language::kChinese ? "narrow-zh" : "narrow-en");
+    for (const char* id : {"state", "step_ns_p50", "exposed_share", "overlap_ratio",
+                           "tokens_per_second", "peak_bytes", "truth"}) {
+      EXPECT_NE(narrow->log.Find("top_bar", id), nullptr) << id;
+      EXPECT_NE(wide->log.Find("top_bar", id), nullptr) << id;
+    }
+  }
+}
+
 TEST(Shot, NumbersAreThoseOfTheReport) {
   const auto shot = TakeShot(Lesson(), {});
   ASSERT_TRUE(shot.ok()) << shot.message();

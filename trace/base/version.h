@@ -1,4 +1,5 @@
-// The version of Shardscope, as in CMakeLists.txt: what --version prints and traces carry.
+// The version of Shardscope: what --version prints and traces carry, and CMakeLists.txt reads from
+// here.
 #pragma once
 
 namespace shardscope {

@@ -34,7 +34,9 @@ Settings LoadSettings(const std::string& folder) {
       settings.language = ui::Language::kChinese;
     }
     if (table["theme"].value_or(std::string()) == "light") settings.theme = ui::ThemeName::kLight;
-    settings.scale = std::clamp(table["scale"].value_or(1.0f), kMinimumScale, kMaximumScale);
+    if (const auto scale = table["scale"].value<float>()) {
+      settings.scale = std::clamp(*scale, kMinimumScale, kMaximumScale);
+    }
     if (const toml::array* recent = table["recent"].as_array()) {
       for (const toml::node& node : *recent) {
         if (const auto path = node.value<std::string>()) settings.recent.push_back(*path);
@@ -52,10 +54,10 @@ void SaveSettings(const Settings& settings, const std::string& folder) {
   std::filesystem::create_directories(folder, ignored);
   toml::array recent;
   for (const std::string& path : settings.recent) recent.push_back(path);
-  const toml::table table{{"language", settings.language == ui::Language::kChinese ? "zh" : "en"},
-                          {"theme", settings.theme == ui::ThemeName::kLight ? "light" : "dark"},
-                          {"scale", settings.scale},
-                          {"recent", recent}};
+  toml::table table{{"language", settings.language == ui::Language::kChinese ? "zh" : "en"},
+                    {"theme", settings.theme == ui::ThemeName::kLight ? "light" : "dark"},
+                    {"recent", recent}};
+  if (settings.scale != 0) table.insert("scale", settings.scale);
   // Written beside and renamed, so that two apps never leave half a file.
   const std::filesystem::path path = std::filesystem::path(folder) / kFile;
   const std::filesystem::path next = path.string() + ".next";

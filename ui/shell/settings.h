@@ -11,7 +11,7 @@ namespace shardscope::shell {
 struct Settings {
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
-  float scale = 1;
+  float scale = 0;                  // 0: not chosen, what suits the screen
   std::vector<std::string> recent;  // newest first
 };
 

@@ -38,7 +38,7 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
   context_.fonts = fonts;
   context_.language = options_.settings.language;
   context_.theme_name = options_.settings.theme;
-  context_.scale = options_.settings.scale;
+  context_.scale = options_.settings.scale == 0 ? options_.default_scale : options_.settings.scale;
   context_.headless = options_.headless;
   if (!options_.settings_folder.empty()) {
     std::error_code ignored;

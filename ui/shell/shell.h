@@ -28,6 +28,7 @@ struct ShellOptions {
   Settings settings;
   std::string settings_folder;  // empty: nothing is remembered
   std::string program_folder;   // where shardscope-train is; empty: beside this program
+  float default_scale = 1;      // where the settings name none
   bool headless = false;        // no animation, no hover, no clock
   bool log_drawing = false;     // fill draw_log()
   std::function<void()> wake;   // called on any thread when there is something new to draw

@@ -126,8 +126,10 @@ struct Dispatcher {
     Remember();
   }
   void operator()(const ui::SetScale& command) const {
-    const float scale = std::clamp(command.scale, kMinimumScale, kMaximumScale);
-    shell.context_.scale = shell.options_.settings.scale = scale;
+    const float scale =
+        command.scale == 0 ? 0 : std::clamp(command.scale, kMinimumScale, kMaximumScale);
+    shell.options_.settings.scale = scale;
+    shell.context_.scale = scale == 0 ? shell.options_.default_scale : scale;
     Remember();
   }
   void operator()(const ui::ResetLayout&) const { shell.reset_layout_ = true; }

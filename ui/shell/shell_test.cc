@@ -150,7 +150,7 @@ TEST(Settings, BrokenFileGivesTheDefaults) {
   const std::string folder = testing::TempDir() + "/shardscope_broken_settings";
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/settings.toml") << "this is = = no toml";
-  EXPECT_EQ(LoadSettings(folder).scale, 1);
+  EXPECT_EQ(LoadSettings(folder).scale, 0);
   Settings settings;
   for (int i = 0; i < 30; ++i) AddRecent("run" + std::to_string(i), &settings);
   AddRecent("run5", &settings);
@@ -158,6 +158,10 @@ TEST(Settings, BrokenFileGivesTheDefaults) {
   EXPECT_EQ(settings.recent.size(), 20u);
   SaveSettings(settings, folder);
   EXPECT_EQ(LoadSettings(folder).recent, settings.recent);
+  EXPECT_EQ(LoadSettings(folder).scale, 0);  // not chosen stays not chosen
+  settings.scale = 1.5f;
+  SaveSettings(settings, folder);
+  EXPECT_EQ(LoadSettings(folder).scale, 1.5f);
   std::filesystem::remove_all(folder);
 }
 

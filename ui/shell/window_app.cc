@@ -102,9 +102,8 @@ Status RunWindowApp(const WindowOptions& window_options) {
   ShellOptions options;
   options.settings_folder = SettingsFolder();
   options.settings = LoadSettings(options.settings_folder);
-  options.settings.scale = std::max(options.settings.scale, window.value()->content_scale() >= 1.5f
-                                                                ? window.value()->content_scale()
-                                                                : options.settings.scale);
+  const float content_scale = window.value()->content_scale();
+  if (content_scale >= 1.5f) options.default_scale = content_scale;
   options.wake = [&pace] { pace.WakeForData(); };
   Shell shell(std::move(options), gui.fonts().fonts);
   const std::string& run = window_options.run;

@@ -19,7 +19,8 @@ namespace {
 
 using widgets::Look;
 
-constexpr float kLegendHeight = 26;
+constexpr float kLegendHeight = 26;  // of one line
+constexpr float kLegendLine = 17;
 constexpr float kStallHeight = 20;
 constexpr float kStallPitch = 23;
 constexpr float kStallHeading = 24;
@@ -40,25 +41,66 @@ std::string Milliseconds(double ns) {
   return fmt::format("{:.{}f}", ms, ms >= 99.95 ? 0 : ms >= 9.995 ? 1 : 2);
 }
 
-void LegendItem(const Look& look, ui::Color color, const char* name, float* x, float y) {
-  widgets::DrawSwatch(look, {*x, y + look.Px(2)}, 9, color, false);
-  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  *x = widgets::DrawText(look, style, {*x + look.Px(14), y}, name).x1 + look.Px(14);
-}
+// What the chart shows, wrapped into as many lines as the width needs.
+class Legend {
+ public:
+  Legend(const ui::Context& context, bool exposed_copy, ImVec2 at, float width)
+      : look_(widgets::LookOf(context)), at_(at), right_(at.x + width), x_(at.x), y_(at.y) {
+    const ui::OpColors& colors = context.theme->op;
+    const auto tr = [&](ui::Text text) { return ui::Tr(context.language, text); };
+    Item(tr(ui::Text::kCompute), colors.forward);
+    Item(tr(ui::Text::kExposed), colors.exposed);
+    if (exposed_copy) Item(tr(ui::Text::kOverlapExposedCopy), colors.copy);
+    Item(tr(ui::Text::kIdle), colors.idle);
+    Item(tr(ui::Text::kOverlapRatio), context.theme->state.good, true);
+  }
 
-void DrawLegend(const ui::Context& context, ImVec2 at) {
-  const Look look = widgets::LookOf(context);
-  const ui::OpColors& colors = context.theme->op;
-  float x = at.x;
-  LegendItem(look, colors.forward, ui::Tr(context.language, ui::Text::kCompute), &x, at.y);
-  LegendItem(look, colors.exposed, ui::Tr(context.language, ui::Text::kExposed), &x, at.y);
-  LegendItem(look, colors.idle, ui::Tr(context.language, ui::Text::kIdle), &x, at.y);
-  ImGui::GetWindowDrawList()->AddLine({x, at.y + look.Px(7)}, {x + look.Px(10), at.y + look.Px(7)},
-                                      context.theme->state.good, look.Px(1.5F));
-  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  widgets::DrawText(look, style, {x + look.Px(14), at.y},
-                    ui::Tr(context.language, ui::Text::kOverlapRatio));
-}
+  float height() const { return y_ - at_.y + look_.Px(kLegendHeight); }
+
+  void Draw(ui::DrawLog* log) const {
+    const widgets::TextStyle style = Style();
+    for (const Entry& entry : entries_) {
+      if (entry.line) {
+        const float y = entry.at.y + look_.Px(7);
+        ImGui::GetWindowDrawList()->AddLine({entry.at.x, y}, {entry.at.x + look_.Px(10), y},
+                                            entry.color, look_.Px(1.5F));
+      } else {
+        widgets::DrawSwatch(look_, {entry.at.x, entry.at.y + look_.Px(2)}, 9, entry.color, false);
+      }
+      const ImVec2 text(entry.at.x + look_.Px(14), entry.at.y);
+      log->Text(std::string("legend:") + entry.name, entry.name,
+                widgets::DrawText(look_, style, text, entry.name));
+    }
+  }
+
+ private:
+  struct Entry {
+    const char* name;
+    ui::Color color;
+    bool line;
+    ImVec2 at;
+  };
+
+  widgets::TextStyle Style() const {
+    return {look_.fonts.text, ui::kSmallTextSize, look_.theme.ink.dim};
+  }
+  void Item(const char* name, ui::Color color, bool line = false) {
+    const float width = look_.Px(14) + widgets::TextSize(look_, Style(), name).x;
+    if (x_ > at_.x && x_ + width > right_) {
+      x_ = at_.x;
+      y_ += look_.Px(kLegendLine);
+    }
+    entries_.push_back({name, color, line, {x_, y_}});
+    x_ += width + look_.Px(14);
+  }
+
+  const Look look_;
+  const ImVec2 at_;
+  const float right_;
+  float x_;
+  float y_;
+  std::vector<Entry> entries_;
+};
 
 // One row: cost as a bar behind title and cause.
 void DrawStall(const ui::Context& context, const analysis::StallGroup& group, double dearest,
@@ -131,7 +173,10 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const Look look = widgets::LookOf(context);
   if (context.snapshot == nullptr || context.snapshot->ranks.empty() || context.report == nullptr ||
       context.report->steps.empty()) {
-    const char* text = ui::Tr(context.language, ui::Text::kOverlapEmpty);
+    const ui::Text why = context.snapshot == nullptr      ? ui::Text::kOverlapEmpty
+                         : ui::IsRecordedProgram(context) ? ui::Text::kOverlapRecorded
+                                                          : ui::Text::kOverlapNoSteps;
+    const char* text = ui::Tr(context.language, why);
     log->Text("empty", text, widgets::EmptyState(look, text));
     return;
   }
@@ -141,17 +186,36 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const auto num_stalls =
       static_cast<float>(std::clamp<size_t>(context.report->stalls.size(), 1, 5));
   const float stalls_height = look.Px(kStallHeading + num_stalls * kStallPitch);
-  const float chart_height = std::clamp(room.y - stalls_height - look.Px(kLegendHeight + 12),
+  UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
+  const bool exposed_copy = std::any_of(
+      bars_.begin(), bars_.end(), [](const OverlapBar& bar) { return bar.exposed_copy_ns > 0; });
+  const float legend_height = Legend(context, exposed_copy, top, room.x).height();
+  const float chart_height = std::clamp(room.y - stalls_height - legend_height - look.Px(12),
                                         look.Px(kLeastChart), look.Px(kMostChart));
   const ui::Box chart{top.x, top.y, top.x + room.x, top.y + chart_height};
-  UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
-  const std::string corner =
-      fmt::format("p50 · {}", ui::TrFormat(context.language, ui::Text::kRankN, rank));
-  log->Int("rank", corner, rank, "", widgets::PanelCorner(look, corner));
+  DrawCorner(context, rank, log);
   DrawChart(context, chart, log, commands);
-  DrawLegend(context, {chart.x0, chart.y1 + look.Px(8)});
-  const float stalls_top = chart.y1 + look.Px(kLegendHeight + 8);
+  Legend(context, exposed_copy, {chart.x0, chart.y1 + look.Px(8)}, room.x).Draw(log);
+  const float stalls_top = chart.y1 + legend_height + look.Px(8);
   DrawStalls(context, {chart.x0, stalls_top, chart.x1, top.y + room.y}, log, commands);
+}
+
+// Whose steps these are, and how many a bar holds.
+void OverlapPanel::DrawCorner(const ui::Context& context, int32_t rank, ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  int32_t most = 1;
+  for (const OverlapBar& bar : bars_) most = std::max(most, bar.last_step - bar.first_step + 1);
+  const std::string text =
+      most == 1 ? ui::TrFormat(context.language, ui::Text::kRankN, rank)
+                : ui::TrFormat(context.language, ui::Text::kOverlapStepsPerBar, rank, most);
+  const ui::Box box = widgets::PanelCorner(look, text);
+  log->Int("rank", text, rank, "", box);
+  if (context.headless || !ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1}, false)) {
+    return;
+  }
+  widgets::Tooltip(look, ui::Tr(context.language, ui::Text::kOverlapRankTip),
+                   most == 1 ? "" : ui::Tr(context.language, ui::Text::kOverlapMedianTip),
+                   context.theme->surface.line);
 }
 
 void OverlapPanel::UpdateBars(const ui::Context& context, int32_t rank, int max_bars) {

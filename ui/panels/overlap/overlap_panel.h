@@ -19,6 +19,7 @@ class OverlapPanel {
 
  private:
   void UpdateBars(const ui::Context& context, int32_t rank, int max_bars);
+  void DrawCorner(const ui::Context& context, int32_t rank, ui::DrawLog* log) const;
   void DrawChart(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                  ui::Commands* commands) const;
   void DrawBar(const ui::Context& context, const OverlapBar& bar, const ui::Box& box,

@@ -219,6 +219,11 @@ void DrawNotice(const Frame& frame) {
 void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const Frame frame{context,  widgets::LookOf(context), log,
                     commands, ui::CanSteer(context),    &drafts_};
+  if (ui::IsRecordedProgram(context)) {
+    const char* text = Tr(context.language, Text::kKnobsRecorded);
+    log->Text("notice", text, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+    return;
+  }
   DrawPreset(frame);
   DrawSection(frame, KnobSection::kSharding);
   const bool emulated = ui::ValueInForce(context, "transport") == "emulated";

@@ -178,7 +178,10 @@ void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
   if (changed) name.color = frame.look.theme.ink.text;
   widgets::DrawText(frame.look, name, {at.x, at.y + frame.look.Px(6)}, key.name);
   ImGui::InvisibleButton("name", {frame.look.Px(kNameColumn - 8), frame.look.Px(24)});
-  const std::string detail = key.live ? std::string(frame.Tr(Text::kRunsLiveKey)) : std::string();
+  std::string detail = TrFormat(
+      frame.context.language, Text::kRunsDefaultValue,
+      key.default_value.empty() ? frame.Tr(Text::kRunsNoValue) : key.default_value.c_str());
+  if (key.live) detail += std::string("\n") + frame.Tr(Text::kRunsLiveKey);
   widgets::ItemTooltip(frame.look, ui::KeyHelp(frame.context.language, key), detail);
   ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
   DrawKeyField(frame, key);

@@ -76,8 +76,11 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   }
   index_ = context.index.get();
   if (context.snapshot->ranks.empty() || context.snapshot->end_ns <= context.snapshot->start_ns) {
-    const std::string text =
-        ui::TrFormat(context.language, ui::Text::kWaitingForRows, context.snapshot->name);
+    const bool more_may_come =
+        context.snapshot->loading || context.snapshot->state == query::TraceState::kLive;
+    const std::string text = ui::TrFormat(
+        context.language, more_may_come ? ui::Text::kWaitingForRows : ui::Text::kTimelineNoRows,
+        context.snapshot->name);
     log->Text("empty", text, widgets::EmptyState(look, text));
     return;
   }
@@ -178,8 +181,7 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
     const ui::Box drawn =
         widgets::DrawText(look, style, {left + look.Px(ui::kPanelPadding), name_y}, name);
     log->Int("rank:" + std::to_string(block.rank), name, block.rank, "", drawn);
-    const float triangle_x = left + look.Px(block.folded ? 80 : 17);
-    DrawTriangle(look, {triangle_x, name_y + look.Px(block.folded ? 7 : 22)}, block.folded);
+    DrawTriangle(look, {left + look.Px(80), name_y + look.Px(7)}, block.folded);
   }
   const auto [first, last] = timeline::VisibleLanes(layout_, scroll_, scroll_ + box.y1 - box.y0);
   for (size_t at = first; at < last; ++at) {

@@ -21,6 +21,9 @@ using ui::TrFormat;
 constexpr float kNameWidth = 108;
 constexpr float kRunNameWidth = 116;
 constexpr float kPillWidth = 62;
+constexpr float kGap = 22;        // between numbers
+constexpr float kNarrowGap = 10;  // on a narrow window
+constexpr float kNarrow = 1200;   // windows under this width, at scale 1
 constexpr float kLabelGap = 7;
 constexpr float kButtonSize = 30;
 constexpr float kButtonGap = 8;
@@ -34,16 +37,20 @@ struct Line {
   float height;
   float x;
   float room_end;  // where the buttons begin: what does not fit before them is left out
+  bool narrow = false;
+  float gap = narrow ? kNarrowGap : kGap;  // at scale 1
 
   ImVec2 At(float text_height) const { return {x, origin.y + (height - text_height) / 2}; }
   void Skip(float pixels) { x += look.Px(pixels); }
 };
 
 void DrawNames(Line* line) {
-  widgets::TextStyle title = widgets::BoldOf(line->look);
-  title.size = ui::kKeyNumberSize;
-  widgets::DrawText(line->look, title, line->At(line->look.Px(title.size) * 1.17f), "Shardscope");
-  line->Skip(kNameWidth - 12);
+  if (!line->narrow) {
+    widgets::TextStyle title = widgets::BoldOf(line->look);
+    title.size = ui::kKeyNumberSize;
+    widgets::DrawText(line->look, title, line->At(line->look.Px(title.size) * 1.17f), "Shardscope");
+    line->Skip(kNameWidth - 12);
+  }
   const ui::Context& context = line->context;
   const std::string name =
       context.snapshot ? context.snapshot->name : Tr(context.language, Text::kNoRunTitle);
@@ -55,37 +62,54 @@ void DrawNames(Line* line) {
   line->Skip(kRunNameWidth);
 }
 
-void DrawState(Line* line) {
-  const ui::Context& context = line->context;
-  if (context.snapshot) {
-    const ui::StateColors& colors = line->look.theme.state;
-    Text text = Text::kFinished;
-    ui::Color ground = colors.quiet_fill;
-    ui::Color ink = colors.quiet_text;
-    if (context.snapshot->loading) {
-      text = Text::kLoading;
-    } else if (context.snapshot->state == query::TraceState::kCut) {
-      text = Text::kCut;
-      ground = colors.cut_fill;
-      ink = colors.cut_text;
-    } else if (context.snapshot->state == query::TraceState::kFinishing) {
-      text = Text::kFinishing;
-    } else if (context.snapshot->state == query::TraceState::kLive) {
-      text = Text::kLive;
-      ground = colors.live_fill;
-      ink = colors.live_text;
+struct State {
+  Text word = Text::kFinished;
+  Text tip = Text::kTipFinished;
+  ui::Color ground = 0;
+  ui::Color ink = 0;
+};
+
+State StateOf(const ui::Context& context, const ui::StateColors& colors) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  const State quiet{Text::kFinished, Text::kTipFinished, colors.quiet_fill, colors.quiet_text};
+  const auto as = [](State state, Text word, Text tip) {
+    state.word = word;
+    state.tip = tip;
+    return state;
+  };
+  if (snapshot.loading) return as(quiet, Text::kLoading, Text::kTipLoading);
+  switch (snapshot.state) {
+    case query::TraceState::kCut:
+      return {Text::kCut, Text::kTipCut, colors.cut_fill, colors.cut_text};
+    case query::TraceState::kFinishing:
+      return as(quiet, Text::kFinishing, Text::kTipFinishing);
+    case query::TraceState::kLive:
       if (ui::CanSteer(context) && context.control.status.state == "paused") {
-        text = Text::kPaused;
-        ground = colors.quiet_fill;
-        ink = colors.quiet_text;
+        return as(quiet, Text::kPaused, Text::kTipPaused);
       }
-    }
-    const char* word = Tr(context.language, text);
-    line->log->Text("state", word,
-                    widgets::DrawPill(line->look, line->At(line->look.Px(20)), kPillWidth + 6, word,
-                                      ground, ink));
+      return {Text::kLive, Text::kTipLive, colors.live_fill, colors.live_text};
+    case query::TraceState::kFinished:
+      break;
   }
-  line->Skip(kPillWidth + 22);
+  // The trace is complete; what it is of is not.
+  if (context.report && !context.report->errors.empty()) {
+    return {Text::kFailed, Text::kTipFailed, colors.cut_fill, colors.cut_text};
+  }
+  return quiet;
+}
+
+void DrawState(Line* line) {
+  if (line->context.snapshot) {
+    const State state = StateOf(line->context, line->look.theme.state);
+    const char* word = Tr(line->context.language, state.word);
+    const ui::Box box = widgets::DrawPill(line->look, line->At(line->look.Px(20)), kPillWidth + 6,
+                                          word, state.ground, state.ink);
+    line->log->Text("state", word, box);
+    ImGui::SetCursorScreenPos({box.x0, box.y0});
+    ImGui::InvisibleButton("state", {box.x1 - box.x0, box.y1 - box.y0});
+    widgets::ItemTooltip(line->look, Tr(line->context.language, state.tip), {});
+  }
+  line->Skip(kPillWidth + 6 + line->gap);
 }
 
 struct Number {
@@ -93,7 +117,7 @@ struct Number {
   float value_width = 40;  // room for the widest value
   std::string value;
   std::optional<ui::Color> color;
-  Text tip = Text::kNoRunTitle;  // kNoRunTitle: none
+  Text tip = Text::kTipStep;
 };
 
 // Returns the value's box; none where there is no room. The label's own width is constant in a
@@ -111,14 +135,12 @@ std::optional<ui::Box> DrawNumber(Line* line, const Number& number) {
   const ImVec2 at = line->At(look.Px(ui::kKeyNumberSize) * 1.17f);
   const ui::Box box =
       widgets::DrawNumberSlot(look, at, {label, number.value, label_width, number.color});
-  if (number.tip != Text::kNoRunTitle) {
-    ImGui::SetCursorScreenPos({at.x, line->origin.y});
-    ImGui::PushID(static_cast<int>(number.label));
-    ImGui::InvisibleButton("number", {look.Px(width), line->height});
-    widgets::ItemTooltip(look, Tr(line->context.language, number.tip), {});
-    ImGui::PopID();
-  }
-  line->Skip(width + 22);
+  ImGui::SetCursorScreenPos({at.x, line->origin.y});
+  ImGui::PushID(static_cast<int>(number.label));
+  ImGui::InvisibleButton("number", {look.Px(width), line->height});
+  widgets::ItemTooltip(look, Tr(line->context.language, number.tip), {});
+  ImGui::PopID();
+  line->Skip(width + line->gap);
   return box;
 }
 
@@ -133,6 +155,7 @@ int64_t PeakBytes(const analysis::Report& report) {
   return peak;
 }
 
+// Of a run without steps nothing was measured: a zero would claim something.
 void DrawNumbers(Line* line) {
   const ui::Context& context = line->context;
   if (!context.report) return;
@@ -148,26 +171,28 @@ void DrawNumbers(Line* line) {
   std::optional<ui::Box> box = DrawNumber(line, {Text::kStep, 36, step_text});
   if (box) line->log->Int("step", step_text, step, "step", *box);
 
-  const std::string ms = ui::FormatMs(summary.step_ns.p50);
+  const bool measured = summary.num_steps > 0;
+  const auto or_dash = [measured](std::string text) { return measured ? std::move(text) : "–"; };
+  const std::string ms = or_dash(ui::FormatMs(summary.step_ns.p50));
   box = DrawNumber(line, {Text::kMsP50, 34, ms, std::nullopt, Text::kTipStepMs});
   real("step_ns_p50", ms, summary.step_ns.p50, "ns", box);
 
-  const std::string exposed =
-      ui::FormatMs(summary.exposed_ns.p50) + " ms  " + FormatPercent(summary.exposed_share);
+  const std::string exposed = or_dash(ui::FormatMs(summary.exposed_ns.p50) + " ms  " +
+                                      FormatPercent(summary.exposed_share));
   box = DrawNumber(line, {Text::kExposed, 86, exposed, colors.bad, Text::kTipExposed});
   real("exposed_ns_p50", exposed, summary.exposed_ns.p50, "ns", box);
   real("exposed_share", exposed, summary.exposed_share, "share", box);
 
-  const std::string overlap = FormatPercent(summary.overlap_ratio);
+  const std::string overlap = or_dash(FormatPercent(summary.overlap_ratio));
   box = DrawNumber(line, {Text::kOverlap, 34, overlap, colors.good, Text::kTipOverlap});
   real("overlap_ratio", overlap, summary.overlap_ratio, "share", box);
 
-  const std::string tokens = FormatCount(summary.tokens_per_second);
-  box = DrawNumber(line, {Text::kTokensPerSecond, 48, tokens});
+  const std::string tokens = or_dash(FormatCount(summary.tokens_per_second));
+  box = DrawNumber(line, {Text::kTokensPerSecond, 48, tokens, std::nullopt, Text::kTipTokens});
   real("tokens_per_second", tokens, summary.tokens_per_second, "tokens/s", box);
 
   const int64_t peak = PeakBytes(*context.report);
-  const std::string bytes = FormatBytes(peak);
+  const std::string bytes = peak > 0 ? FormatBytes(peak) : "–";
   box = DrawNumber(line, {Text::kPeak, 64, bytes, std::nullopt, Text::kTipPeak});
   if (box) line->log->Int("peak_bytes", bytes, peak, "B", *box);
 }
@@ -201,9 +226,14 @@ void DrawTruth(Line* line) {
   if (context.snapshot->truth == query::Truth::kEmulated) {
     const std::string value = ui::ValueInForce(context, "link.bandwidth");
     const auto rate = ParseBandwidth(value);
-    chip("truth",
-         TrFormat(context.language, Text::kEmulatedLink, rate ? FormatBandwidth(*rate) : value),
-         {.swatch = line->look.theme.op.all_gather, .hatched = true});
+    const widgets::ChipStyle style{.swatch = line->look.theme.op.all_gather, .hatched = true};
+    std::string text =
+        TrFormat(context.language, Text::kEmulatedLink, rate ? FormatBandwidth(*rate) : value);
+    // That it is emulated has to be said however little room there is.
+    if (line->x + widgets::ChipWidth(line->look, text, style) > line->room_end) {
+      text = Tr(context.language, Text::kEmulatedChip);
+    }
+    chip("truth", text, style);
   } else if (context.snapshot->truth == query::Truth::kProjected) {
     chip("truth", Tr(context.language, Text::kProjectedChip), {});
   }
@@ -246,7 +276,10 @@ void DrawTopBar(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
   const ImVec2 size = ImGui::GetWindowSize();
   const float right = origin.x + size.x - look.Px(ui::kPanelPadding);
   const float buttons = right - look.Px(3 * (kButtonSize + kButtonGap));
-  Line line{context, look, log, origin, size.y, origin.x + look.Px(16), buttons};
+  Line line{context, look,
+            log,     origin,
+            size.y,  origin.x + look.Px(16),
+            buttons, size.x < look.Px(kNarrow)};
   DrawNames(&line);
   DrawState(&line);
   DrawNumbers(&line);

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 
+#include "trace/query/run_on_disk.h"
+
 namespace shardscope::shell {
 namespace {
 
@@ -15,44 +17,18 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxRuns = 40;
 constexpr int kMaxParents = 4;  // build/<preset>/bin lies three below the checkout
 
-bool IsFile(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
-bool HasLiveTrace(const fs::path& folder) {
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    // trace-*.live.db, or a segment of it.
-    if (name.find(".live.") != std::string::npos && name.ends_with(".db")) return true;
-  }
-  return false;
-}
-
-ui::RunEntry EntryOf(const fs::path& path) {
-  std::string name = path.filename().string();
-  if (name.empty()) name = path.parent_path().filename().string();
-  return {path.string(), name, HasLiveTrace(path)};
-}
-
-// What was there when the run began: its configuration; of a recorded program its trace.
-fs::path FirstFile(const fs::path& folder) {
-  if (IsFile(folder / "run.toml")) return folder / "run.toml";
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("trace-") && name.ends_with(".db")) return entry.path();
-  }
-  return {};
+std::string NameOf(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.empty() ? path.parent_path().filename().string() : name;
 }
 
 std::vector<fs::path> RunsHere() {
   std::error_code ignored;
   std::vector<std::pair<fs::file_time_type, fs::path>> found;
   for (const fs::directory_entry& entry : fs::directory_iterator("runs", ignored)) {
-    const fs::path first = FirstFile(entry.path());
-    if (!first.empty()) found.emplace_back(fs::last_write_time(first, ignored), entry.path());
+    if (!entry.is_directory(ignored)) continue;
+    const query::RunOnDisk run = query::LookAtRun(entry.path().string());
+    if (run.found) found.emplace_back(run.began, entry.path());
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a > b; });
   std::vector<fs::path> paths;
@@ -101,7 +77,9 @@ ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string&
     std::error_code ignored;
     const fs::path canonical = fs::weakly_canonical(path, ignored);
     if (places.runs.size() >= kMaxRuns || !fs::exists(canonical, ignored)) return;
-    if (seen.insert(canonical.string()).second) places.runs.push_back(EntryOf(canonical));
+    if (!seen.insert(canonical.string()).second) return;
+    const bool live = query::LookAtRun(canonical.string()).live;
+    places.runs.push_back({canonical.string(), NameOf(canonical), live});
   };
   for (const std::string& path : recent) add(path);
   for (const fs::path& path : RunsHere()) add(path);

@@ -1,0 +1,123 @@
+// What the panels say of runs that lack something: steps, ranks, knobs; of what a bar holds; and
+// the size of it all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include "tests/ui/harness.h"
+#include "trace/analysis/lesson_snapshot.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+using testing::HasSubstr;
+
+class StatesTest : public testing::Test {
+ protected:
+  void Open(const query::Snapshot& snapshot) {
+    harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(snapshot));
+    harness_.Frames(8);
+  }
+  // "" where nothing of that id was drawn.
+  std::string Text(const char* panel, const std::string& id) const {
+    const ui::DrawnItem* item = harness_.log().Find(panel, id);
+    return item == nullptr ? "" : item->text;
+  }
+  // Of `shardscope record -- true`: the span of a process, and what its meta says.
+  static query::Snapshot RecordedProgram() {
+    query::Snapshot snapshot;
+    snapshot.generation = 1;
+    snapshot.state = query::TraceState::kFinished;
+    snapshot.name = "recorded";
+    snapshot.meta["recorded"] = "command";
+    snapshot.start_ns = 1'000'000;
+    snapshot.end_ns = 6'000'000;
+    snapshot.ranks.emplace_back();
+    return snapshot;
+  }
+
+  Harness harness_;
+};
+
+TEST_F(StatesTest, ARecordedProgramHasNoNumbersOfSteps) {
+  Open(RecordedProgram());
+  for (const char* id : {"step", "step_ns_p50", "exposed_ns_p50", "overlap_ratio",
+                         "tokens_per_second", "peak_bytes"}) {
+    EXPECT_EQ(Text("top_bar", id), "–") << id;
+  }
+  EXPECT_THAT(Text("overlap", "empty"), HasSubstr("no steps"));
+  EXPECT_NE(harness_.log().Find("timeline", "minimap"), nullptr);
+}
+
+TEST_F(StatesTest, ARecordedProgramHasNoKnobs) {
+  Open(RecordedProgram());
+  EXPECT_THAT(Text("run_control", "notice"), HasSubstr("recorded program"));
+  EXPECT_EQ(harness_.log().Find("run_control", "knob:prefetch.backward"), nullptr);
+  Open(*analysis::MakeLessonSnapshot(2, 6, 99));
+  EXPECT_NE(harness_.log().Find("run_control", "knob:prefetch.backward"), nullptr);
+}
+
+TEST_F(StatesTest, WithoutARankNothingIsDrawnAndThatIsSaid) {
+  query::Snapshot nothing = RecordedProgram();
+  nothing.ranks.clear();
+  Open(nothing);
+  EXPECT_EQ(Text("timeline", "empty"), "Nothing was recorded in recorded.");
+  nothing.state = query::TraceState::kLive;
+  Open(nothing);
+  EXPECT_EQ(Text("timeline", "empty"), "Waiting for the first step of recorded.");
+}
+
+TEST_F(StatesTest, TheOverlapPanelSaysWhoseStepsAndHowManyABarHolds) {
+  Open(*analysis::MakeLessonSnapshot(2, 24, 12));
+  EXPECT_EQ(Text("overlap", "rank"), "rank 0");
+  Open(*analysis::MakeLessonSnapshot(2, 400, 12));
+  EXPECT_THAT(Text("overlap", "rank"), testing::MatchesRegex("rank 0 .+ up to [0-9]+ steps a bar"));
+}
+
+TEST_F(StatesTest, TheOverlapLegendNamesEveryColourOfTheBars) {
+  Open(*analysis::MakeLessonSnapshot(2, 24, 12));
+  for (const char* name : {"compute", "exposed", "idle", "overlap ratio"}) {
+    EXPECT_EQ(Text("overlap", std::string("legend:") + name), name);
+  }
+  const ui::DrawnItem* copy = harness_.log().Find("overlap", "legend:exposed copy");
+  const ui::DrawnItem* last = harness_.log().Find("overlap", "legend:overlap ratio");
+  ASSERT_TRUE(copy != nullptr && last != nullptr);
+  EXPECT_GT(last->box.y0, copy->box.y0);  // what does not fit stands in a line below
+  query::Snapshot without = *analysis::MakeLessonSnapshot(2, 24, 12);
+  for (auto& [id, op] : without.plan_ops) {
+    if (op.category == query::Category::kCopy) op.category = query::Category::kHost;
+  }
+  Open(without);
+  EXPECT_EQ(harness_.log().Find("overlap", "legend:exposed copy"), nullptr);
+  EXPECT_NE(harness_.log().Find("overlap", "legend:overlap ratio"), nullptr);
+}
+
+TEST_F(StatesTest, ARunThatFailedIsNotCalledFinished) {
+  query::Snapshot run = *analysis::MakeLessonSnapshot(2, 24, 12);
+  run.state = query::TraceState::kFinished;
+  Open(run);
+  EXPECT_EQ(Text("top_bar", "state"), "FINISHED");
+  run.markers.push_back({run.end_ns, 23, "error", "", "", "rank 1 hangs"});
+  ++run.generation;
+  Open(run);
+  EXPECT_EQ(Text("top_bar", "state"), "FAILED");
+  run.state = query::TraceState::kCut;
+  ++run.generation;
+  Open(run);
+  EXPECT_EQ(Text("top_bar", "state"), "CUT");
+}
+
+TEST_F(StatesTest, AKeyBringsTheDefaultSizeBack) {
+  EXPECT_EQ(harness_.context().scale, 1);
+  const auto press = [this](ImGuiKeyChord chord) {
+    EXPECT_TRUE(harness_.Drive([chord](ImGuiTestContext* test) { test->KeyPress(chord); }));
+  };
+  press(ImGuiMod_Ctrl | ImGuiKey_Equal);
+  press(ImGuiMod_Ctrl | ImGuiKey_Equal);
+  EXPECT_GT(harness_.context().scale, 1.15F);
+  press(ImGuiMod_Ctrl | ImGuiKey_0);
+  EXPECT_EQ(harness_.context().scale, 1);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test
