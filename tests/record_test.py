@@ -330,6 +330,10 @@ class InjectedLibrary(RecordTest):
         threads = self.sql(run, "SELECT DISTINCT t.name FROM span s JOIN track t ON t.id = s.track JOIN string n ON "
                                 "n.id = s.name_string WHERE n.text IN ('step', 'on a thread')")
         self.assertEqual(len(threads), 2)
+        numbers = self.sql(run, "SELECT n.text AS name, c.value FROM counter c JOIN string n ON n.id = c.name_string "
+                                "JOIN span s ON s.track = c.track AND s.start_ns = c.time_ns ORDER BY 1")
+        self.assertEqual(numbers, [{"name": f"numbers: {kind}: payload", "value": value} for kind, value in
+                                   (("double", -0.5), ("float", 1.5), ("int", -7), ("mark", 2.0 ** 40), ("unsigned", 4000000000))])
         settings = self.sql(run, "SELECT key, value FROM config WHERE key = 'env.NCCL_ALGO'")
         self.assertEqual(settings, [{"key": "env.NCCL_ALGO", "value": "Ring"}])
 
@@ -522,12 +526,26 @@ class InjectedLibrary(RecordTest):
 
 @unittest.skipUnless(NCCL.exists(), "there is no NCCL")
 class RealNccl(RecordTest):
-    def test_its_own_copy_of_nvtx_is_recorded(self):
-        # Without a GPU there is no communicator: the call reports its range, then fails.
-        script = f"import ctypes; n = ctypes.CDLL({str(NCCL)!r}); print(n.ncclAllGather(None, None, ctypes.c_size_t(8), 7, None, None))"
+    def test_its_own_copy_of_nvtx_is_recorded_with_what_it_tells_of_each_operation(self):
+        # Without a GPU there is no communicator: every call reports its range, then fails.
+        script = f"""
+import ctypes
+nccl, eight, four = ctypes.CDLL({str(NCCL)!r}), ctypes.c_size_t(8), ctypes.c_size_t(4)
+print(nccl.ncclAllGather(None, None, eight, 7, None, None))  # 7: ncclFloat32
+nccl.ncclAllReduce(None, None, eight, 7, 2, None, None)
+nccl.ncclReduceScatter(None, None, eight, 8, 4, None, None)
+nccl.ncclBroadcast(None, None, four, 7, 1, None, None)
+nccl.ncclSend(None, four, 7, 3, None, None)
+nccl.ncclRecv(None, four, 7, 5, None, None)
+"""
         run, done = self.record(sys.executable, "-c", script, check=0)
         self.assertNotEqual(done.stdout, "0\n")
-        self.assertEqual(self.counts(run).get("NCCL: ncclAllGather"), 1)
+        names = sorted(name for name in self.counts(run) if name.startswith("NCCL: "))
+        self.assertEqual(names, ["NCCL: ncclAllGather (communicator 0, 32 bytes)", "NCCL: ncclAllReduce (communicator 0, 32 bytes, maximum)",
+                                 "NCCL: ncclBroadcast (communicator 0, 16 bytes, root 1)",
+                                 "NCCL: ncclRecv (communicator 0, 16 bytes, peer 5)",
+                                 "NCCL: ncclReduceScatter (communicator 0, 64 bytes, average)",
+                                 "NCCL: ncclSend (communicator 0, 16 bytes, peer 3)"])
 
 
 class NcclPlugin(RecordTest):

@@ -23,6 +23,37 @@ void Range(const char* name) {
   nvtxRangePop();
 }
 
+nvtxEventAttributes_t Numbered(const char* name, int32_t type) {
+  nvtxEventAttributes_t event = {};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  event.message.ascii = name;
+  event.payloadType = type;
+  return event;
+}
+
+// Every kind of event, and every kind of number that it may carry.
+void Numbers() {
+  nvtxDomainHandle_t domain = nvtxDomainCreateA("numbers");
+  nvtxEventAttributes_t event = Numbered("int", NVTX_PAYLOAD_TYPE_INT32);
+  event.payload.iValue = -7;
+  nvtxDomainRangePushEx(domain, &event);
+  event = Numbered("unsigned", NVTX_PAYLOAD_TYPE_UNSIGNED_INT32);
+  event.payload.uiValue = 4000000000U;
+  nvtxDomainRangePushEx(domain, &event);
+  event = Numbered("float", NVTX_PAYLOAD_TYPE_FLOAT);
+  event.payload.fValue = 1.5F;
+  nvtxDomainRangePushEx(domain, &event);
+  for (int i = 0; i < 3; ++i) nvtxDomainRangePop(domain);
+  event = Numbered("double", NVTX_PAYLOAD_TYPE_DOUBLE);
+  event.payload.dValue = -0.5;
+  nvtxDomainRangeEnd(domain, nvtxDomainRangeStartEx(domain, &event));
+  event = Numbered("mark", NVTX_PAYLOAD_TYPE_INT64);
+  event.payload.llValue = int64_t{1} << 40;
+  nvtxDomainMarkEx(domain, &event);
+}
+
 int Ranges() {
   for (int i = 0; i < 3; ++i) {
     nvtxRangePushA("step");
@@ -40,6 +71,7 @@ int Ranges() {
   nvtxDomainRangePushEx(domain, &event);
   nvtxDomainRangePop(domain);
   nvtxMarkA("mark");
+  Numbers();
   // Starts here, ends on another thread.
   const nvtxRangeId_t crossing = nvtxRangeStartA("crossing");
   std::thread([crossing] {

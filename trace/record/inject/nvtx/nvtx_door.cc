@@ -60,6 +60,11 @@ std::string Narrow(const wchar_t* wide) {
 
 NvtxDomain* DomainOf(nvtxDomainHandle_t handle) { return reinterpret_cast<NvtxDomain*>(handle); }
 
+std::string_view NameOf(nvtxDomainHandle_t handle) {
+  const NvtxDomain* const domain = DomainOf(handle);
+  return domain == nullptr ? std::string_view() : std::string_view(domain->name);
+}
+
 // Calls `use` with the event's message.
 template <typename Use>
 auto WithMessage(const nvtxEventAttributes_t* event, Use use) {
@@ -100,16 +105,20 @@ struct Handlers {
   static int RangePop() { return Ranges().Pop(nullptr); }
 
   static void DomainMarkEx(nvtxDomainHandle_t domain, Event event) {
-    WithMessage(event, [&](std::string_view text) { Ranges().Mark(DomainOf(domain), text); });
+    WithMessage(event, [&](std::string_view text) {
+      Ranges().Mark(DomainOf(domain), text, PayloadOf(event, NameOf(domain)));
+    });
   }
   static nvtxRangeId_t DomainRangeStartEx(nvtxDomainHandle_t domain, Event event) {
-    return WithMessage(
-        event, [&](std::string_view text) { return Ranges().Start(DomainOf(domain), text); });
+    return WithMessage(event, [&](std::string_view text) {
+      return Ranges().Start(DomainOf(domain), text, PayloadOf(event, NameOf(domain)));
+    });
   }
   static void DomainRangeEnd(nvtxDomainHandle_t /*domain*/, nvtxRangeId_t id) { Ranges().End(id); }
   static int DomainRangePushEx(nvtxDomainHandle_t domain, Event event) {
-    return WithMessage(
-        event, [&](std::string_view text) { return Ranges().Push(DomainOf(domain), text); });
+    return WithMessage(event, [&](std::string_view text) {
+      return Ranges().Push(DomainOf(domain), text, PayloadOf(event, NameOf(domain)));
+    });
   }
   static int DomainRangePop(nvtxDomainHandle_t domain) { return Ranges().Pop(DomainOf(domain)); }
   static nvtxStringHandle_t RegisterStringA(nvtxDomainHandle_t /*domain*/, const char* text) {

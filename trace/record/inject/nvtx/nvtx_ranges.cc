@@ -11,6 +11,8 @@ namespace shardscope::inject {
 namespace {
 
 constexpr size_t kMaxOpen = 1 << 12;  // ranges that a thread, or the process, leaves open
+// A counter of numbers that come with ranges of one name.
+constexpr std::string_view kNumberSuffix = ": payload";
 
 void CountUnrecorded(ProcessRecording& recording) {
   recording.CountLost("nvtx", "ranges: too many are open", 1);
@@ -32,14 +34,18 @@ NvtxString* NvtxRanges::Register(std::string_view text) {
   return &strings_.try_emplace(std::string(text), NvtxString{std::string(text)}).first->second;
 }
 
-int NvtxRanges::Push(NvtxDomain* domain, std::string_view text) {
+int NvtxRanges::Push(NvtxDomain* domain, std::string_view text, const NvtxPayload& payload) {
   ProcessRecording* recording = ProcessRecording::Taking();
   if (recording == nullptr) return kNotTracked;
   domain = OrDefault(domain);
   ThreadRanges& mine = ThreadRanges::Mine(*recording);
-  const int64_t name = mine.NameOf(*recording, *domain, text);
+  const int64_t name = mine.NameOf(*recording, *domain, text, payload.text);
   const int64_t start_ns = MonotonicNs();
   if (!recording->TakesAt(start_ns)) return kNotTracked;
+  if (payload.number) {
+    const int64_t counter = mine.NameOf(*recording, *domain, text, kNumberSuffix);
+    recording->Counter(mine.track, start_ns, counter, *payload.number);
+  }
   const std::lock_guard lock(mine.latch);
   const auto level = std::count_if(mine.open.begin(), mine.open.end(),
                                    [&](const OpenRange& range) { return range.domain == domain; });
@@ -72,12 +78,15 @@ int NvtxRanges::Pop(NvtxDomain* domain) {
   return static_cast<int>(level);
 }
 
-uint64_t NvtxRanges::Start(NvtxDomain* domain, std::string_view text) {
+uint64_t NvtxRanges::Start(NvtxDomain* domain, std::string_view text, const NvtxPayload& payload) {
   ProcessRecording* recording = ProcessRecording::Taking();
   if (recording == nullptr) return 0;
   domain = OrDefault(domain);
   ThreadRanges& mine = ThreadRanges::Mine(*recording);
-  Crossing range{mine.CrossingTrack(*recording), 0, mine.NameOf(*recording, *domain, text)};
+  Crossing range{mine.CrossingTrack(*recording), 0,
+                 mine.NameOf(*recording, *domain, text, payload.text)};
+  const int64_t counter =
+      payload.number ? mine.NameOf(*recording, *domain, text, kNumberSuffix) : 0;
   const std::lock_guard lock(mutex_);
   if (crossing_.size() >= kMaxOpen) {
     CountUnrecorded(*recording);
@@ -85,6 +94,7 @@ uint64_t NvtxRanges::Start(NvtxDomain* domain, std::string_view text) {
   }
   range.start_ns = MonotonicNs();
   if (!recording->TakesAt(range.start_ns)) return 0;
+  if (payload.number) recording->Counter(range.track, range.start_ns, counter, *payload.number);
   crossing_.emplace(++last_id_, range);
   return last_id_;
 }
@@ -105,15 +115,19 @@ void NvtxRanges::End(uint64_t id) {
   recording->Span(range.track, range.start_ns, end_ns, range.name, kNvtxCategory);
 }
 
-void NvtxRanges::Mark(NvtxDomain* domain, std::string_view text) {
+void NvtxRanges::Mark(NvtxDomain* domain, std::string_view text, const NvtxPayload& payload) {
   ProcessRecording* recording = ProcessRecording::Taking();
   if (recording == nullptr) return;
   domain = OrDefault(domain);
   const int64_t time_ns = MonotonicNs();
   if (!recording->TakesAt(time_ns)) return;
   ThreadRanges& mine = ThreadRanges::Mine(*recording);
-  recording->Span(mine.track, time_ns, time_ns, mine.NameOf(*recording, *domain, text),
-                  kNvtxCategory);
+  if (payload.number) {
+    const int64_t counter = mine.NameOf(*recording, *domain, text, kNumberSuffix);
+    recording->Counter(mine.track, time_ns, counter, *payload.number);
+  }
+  recording->Span(mine.track, time_ns, time_ns,
+                  mine.NameOf(*recording, *domain, text, payload.text), kNvtxCategory);
 }
 
 void NvtxRanges::WriteOpen(ProcessRecording& recording, int64_t end_ns) {

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "trace/record/inject/nvtx/payload.h"
+
 namespace shardscope::inject {
 
 class ProcessRecording;
@@ -42,13 +44,13 @@ class NvtxRanges {
   static constexpr int kNotTracked = -2;
 
   // The level of the range, from 0. `domain` null: the default one.
-  int Push(NvtxDomain* domain, std::string_view text);
+  int Push(NvtxDomain* domain, std::string_view text, const NvtxPayload& payload = {});
   // The level of the range that ended; negative: there was none.
   int Pop(NvtxDomain* domain);
   // Ranges that may end on another thread. 0: not recorded.
-  uint64_t Start(NvtxDomain* domain, std::string_view text);
+  uint64_t Start(NvtxDomain* domain, std::string_view text, const NvtxPayload& payload = {});
   void End(uint64_t id);
-  void Mark(NvtxDomain* domain, std::string_view text);
+  void Mark(NvtxDomain* domain, std::string_view text, const NvtxPayload& payload = {});
 
   // At the end of the process: of ranges from Start() those that are open are written up to
   // `end_ns`.

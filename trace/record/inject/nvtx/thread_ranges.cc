@@ -93,10 +93,11 @@ void ThreadRanges::WriteOpen(ProcessRecording& recording, int64_t end_ns) {
 }
 
 int64_t ThreadRanges::NameOf(ProcessRecording& recording, const NvtxDomain& domain,
-                             std::string_view text) {
+                             std::string_view text, std::string_view suffix) {
   text_ = domain.name;
   if (!domain.name.empty()) text_ += ": ";
   text_ += WithoutCounts(text);
+  text_ += suffix;
   const auto known = names_.find(std::string_view(text_));
   if (known != names_.end()) return known->second;
   if (names_.size() >= kMaxCached) names_.clear();

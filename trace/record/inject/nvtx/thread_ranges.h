@@ -47,7 +47,8 @@ class ThreadRanges {
   std::vector<OpenRange> open;  // outermost first
 
   const int64_t track;  // this thread's
-  int64_t NameOf(ProcessRecording& recording, const NvtxDomain& domain, std::string_view text);
+  int64_t NameOf(ProcessRecording& recording, const NvtxDomain& domain, std::string_view text,
+                 std::string_view suffix);
   int64_t CrossingTrack(ProcessRecording& recording);
 
  private:
