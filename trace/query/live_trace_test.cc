@@ -22,6 +22,9 @@ namespace {
 
 constexpr int kThreads = 4;
 constexpr int kRowsPerThread = 20'000;
+// Room for all rows of a thread: these tests are about rows, not about losses, however slow the
+// writer is.
+constexpr size_t kRoomyRing = 1 << 15;
 
 // Every thread records its ops with its index as the rank and a counter in `cpu_ns`.
 void RecordFromThreads(record::Recorder* recorder, int64_t plan_op, int rows_per_thread) {
@@ -40,7 +43,7 @@ void RecordFromThreads(record::Recorder* recorder, int64_t plan_op, int rows_per
           op.collective.truth = "measured";
         }
         recorder->Record(op);
-        // Slow enough for the ring: this test is about rows, not about losses.
+        // Long enough for a reader to see the file grow.
         if (i % 2000 == 1999) std::this_thread::sleep_for(std::chrono::milliseconds(60));
       }
     });
@@ -69,7 +72,7 @@ void ExpectAllRows(const Snapshot& snapshot, int rows_per_thread) {
 
 TEST(Recorder, AllThreadsRowsComeBack) {
   TestFolder folder;
-  auto recorder = OpenRecorder(folder.path());
+  auto recorder = OpenRecorder(folder.path(), kRoomyRing);
   const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   RecordFromThreads(recorder.get(), plan_op, kRowsPerThread);
   ASSERT_TRUE(recorder->Flush().ok());
@@ -98,7 +101,7 @@ TEST(Recorder, AllThreadsRowsComeBack) {
 
 TEST(LiveTrace, FollowsOverTheFinish) {
   TestFolder folder;
-  auto recorder = OpenRecorder(folder.path());
+  auto recorder = OpenRecorder(folder.path(), kRoomyRing);
   const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   std::atomic<int> changes = 0;
   Result<std::unique_ptr<LiveTrace>> trace =
