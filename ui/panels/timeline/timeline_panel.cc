@@ -181,7 +181,7 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
     const ui::Box drawn =
         widgets::DrawText(look, style, {left + look.Px(ui::kPanelPadding), name_y}, name);
     log->Int("rank:" + std::to_string(block.rank), name, block.rank, "", drawn);
-    DrawTriangle(look, {left + look.Px(80), name_y + look.Px(7)}, block.folded);
+    DrawTriangle(look, {drawn.x1 + look.Px(9), name_y + look.Px(7)}, block.folded);
   }
   const auto [first, last] = timeline::VisibleLanes(layout_, scroll_, scroll_ + box.y1 - box.y0);
   for (size_t at = first; at < last; ++at) {
