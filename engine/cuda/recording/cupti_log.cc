@@ -84,6 +84,7 @@ void CuptiLog::Close() {
   if (recorder_ != nullptr) {
     lost(counts.dropped, "records that CUPTI had no buffer for");
     lost(counts.damaged_buffers, "buffers of CUPTI that could not be read to their end");
+    lost(counts.failed ? 1 : 0, "an error of the recorder: what came later is lost");
     lost(counts.fatal ? 1 : 0, "CUPTI met an error and switched itself off");
   }
   recorder_ = nullptr;

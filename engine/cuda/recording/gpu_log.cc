@@ -1,11 +1,14 @@
 #include "engine/cuda/recording/gpu_log.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
 #include <string>
 #include <utility>
+
+#include "trace/base/time.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -26,6 +29,7 @@ void GpuLog::Open(record::Recorder* recorder, OpIds ids) {
   if (options_.flush) gpu->SetFlush(options_.flush);
   const std::lock_guard lock(mutex_);
   gpu_ = gpu;
+  trace_ = recorder;
   ids_ = std::move(ids);
 }
 
@@ -44,7 +48,38 @@ std::shared_ptr<gpu::GpuRecorder> GpuLog::recorder() const {
 }
 
 void GpuLog::Add(const cupti::Batch& batch, const cupti::Names& names) {
-  if (const auto gpu = recorder()) gpu->Add(batch, names);
+  const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
+  if (gpu == nullptr) return Keep(batch);
+  Early early;
+  record::Recorder* trace = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    early = std::exchange(early_, {});
+    trace = trace_;
+  }
+  if (early.works > 0) {
+    schema::MarkerRow note;
+    note.time_ns = MonotonicNs();
+    note.step = -1;
+    note.kind = "note";
+    note.new_value = fmt::format(
+        "{} kernels and copies from before the trace was opened are not in it", early.works);
+    trace->AddMarker(note);
+  }
+  if (!early.memory.empty() || !early.streams.empty()) {
+    cupti::Batch before;
+    before.memory = std::move(early.memory);
+    before.streams = std::move(early.streams);
+    gpu->Add(before, names);
+  }
+  gpu->Add(batch, names);
+}
+
+void GpuLog::Keep(const cupti::Batch& batch) {
+  const std::lock_guard lock(mutex_);
+  early_.memory.insert(early_.memory.end(), batch.memory.begin(), batch.memory.end());
+  early_.streams.insert(early_.streams.end(), batch.streams.begin(), batch.streams.end());
+  early_.works += batch.kernels.size() + batch.copies.size();
 }
 
 void GpuLog::OnBegin(const executor::OpContext& context) {

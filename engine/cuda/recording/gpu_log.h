@@ -40,8 +40,9 @@ class GpuLog : public DeviceLog {
   explicit GpuLog(GpuLogOptions options);
   ~GpuLog() override;
 
-  // Until Open() and after Close() all that comes is thrown away. Schedules that ops name outlive
-  // Close().
+  // What comes before Open() or after Close() has no rows, but for the ledger of the driver's
+  // memory and the priorities of streams, which hold from then on; a note counts the rest of what
+  // came before. Schedules that ops name outlive Close().
   void Open(record::Recorder* recorder, OpIds ids);
   // CUPTI has stopped, and its session has not ended.
   gpu::GpuCounts Close();
@@ -68,6 +69,14 @@ class GpuLog : public DeviceLog {
     std::map<int64_t, Regime> regimes;  // by first step
   };
 
+  // Of the time before Open().
+  struct Early {
+    std::vector<cupti::MemoryOperation> memory;
+    std::vector<cupti::StreamInfo> streams;
+    size_t works = 0;  // kernels and copies
+  };
+
+  void Keep(const cupti::Batch& batch);
   void EnterRegime(const executor::OpContext& context, Host* host);
   gpu::OpIdentity IdentityOf(int64_t key) const;
   void OwnStream(const executor::OpContext& context);
@@ -77,6 +86,8 @@ class GpuLog : public DeviceLog {
   std::atomic<bool> is_recording_ = true;
   mutable std::mutex mutex_;  // guards all below; the recorder is never called under it
   std::shared_ptr<gpu::GpuRecorder> gpu_;
+  record::Recorder* trace_ = nullptr;  // while open
+  Early early_;                        // until the first batch after Open()
   OpIds ids_;
   std::map<int, Host> hosts_;  // by rank
   std::map<Stream, int> owned_;

@@ -82,6 +82,10 @@ class GpuLogTest : public testing::Test {
                             .correlation = ++correlation_});
   }
 
+  static cupti::Kernel KernelBefore(int64_t start_ns) {
+    return {.start_ns = start_ns, .end_ns = start_ns + 1};
+  }
+
   const uint32_t thread_ = static_cast<uint32_t>(gettid());
   std::vector<plan::Schedule> schedules_;
   KeepingRecorder recorder_;
@@ -120,6 +124,24 @@ TEST_F(GpuLogTest, RowsNameThePlanOpOfTheScheduleThatRan) {
     ASSERT_EQ(ops.size(), schedules_[step == 2 ? 1 : 0].programs[0].ops.size());
     for (size_t op = 0; op < ops.size(); ++op) EXPECT_EQ(ops[op], base + static_cast<int64_t>(op));
   }
+}
+
+TEST_F(GpuLogTest, TheLedgerOfMemoryBeginsBeforeTheTraceAndWorkFromThenIsCounted) {
+  cupti::Batch before;
+  before.memory = {
+      {.time_ns = 1000, .bytes = 4096, .address = 64, .kind = cupti::MemoryKind::kDevice}};
+  before.kernels = {KernelBefore(2000), KernelBefore(3000)};
+  log_.Add(before, names_);
+  Open();
+  RunStep(0, 0);
+  RunStep(0, 1);
+  log_.Close();
+  ASSERT_EQ(recorder_.segments.size(), 1U);
+  EXPECT_EQ(recorder_.segments[0].bytes, 4096);
+  ASSERT_EQ(recorder_.markers.size(), 1U);
+  EXPECT_EQ(recorder_.markers[0].new_value,
+            "2 kernels and copies from before the trace was opened are not in it");
+  EXPECT_EQ(recorder_.works.size(), 2 * schedules_[0].programs[0].ops.size());
 }
 
 TEST_F(GpuLogTest, KernelsOfAStreamStandBelowItsOps) {

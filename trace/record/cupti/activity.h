@@ -127,12 +127,6 @@ struct StreamInfo {
   int32_t priority = 0;
 };
 
-// An id that the program pushed while it made the call with this correlation.
-struct ExternalId {
-  uint32_t correlation = 0;
-  uint64_t id = 0;
-};
-
 // What some buffers held. Within a kind, in the order of the buffers, which is no order of time.
 struct Batch {
   std::vector<Kernel> kernels;
@@ -143,7 +137,6 @@ struct Batch {
   std::vector<MemoryOperation> memory;
   std::vector<Overhead> overheads;
   std::vector<StreamInfo> streams;
-  std::vector<ExternalId> external_ids;
 };
 
 }  // namespace shardscope::cupti

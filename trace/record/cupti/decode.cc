@@ -30,7 +30,6 @@ static_assert(sizeof(CUpti_ActivitySynchronization2) == 56);
 static_assert(offsetof(CUpti_ActivitySynchronization2, cudaEventSyncId) == 40);
 static_assert(sizeof(CUpti_ActivityCudaEvent2) == 56);
 static_assert(offsetof(CUpti_ActivityCudaEvent2, deviceTimestamp) == 40);
-static_assert(sizeof(CUpti_ActivityExternalCorrelation) == 24);
 static_assert(sizeof(CUpti_ActivityMemory4) == 128);
 static_assert(offsetof(CUpti_ActivityMemory4, memoryPoolConfig) == 80);
 static_assert(offsetof(CUpti_ActivityMemory4, source) == 120);
@@ -67,8 +66,6 @@ size_t SizeOf(uint32_t kind) {
       return sizeof(CUpti_ActivityOverhead3);
     case CUPTI_ACTIVITY_KIND_STREAM:
       return sizeof(CUpti_ActivityStream);
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
-      return sizeof(CUpti_ActivityExternalCorrelation);
     default:
       return 0;
   }
@@ -111,11 +108,6 @@ bool AddRecord(const CuptiFunctions& functions, const CUpti_Activity* record, Na
       const auto& stream = As<CUpti_ActivityStream>(record);
       batch.streams.push_back(
           {{stream.contextId, stream.streamId}, static_cast<int32_t>(stream.priority)});
-      return true;
-    }
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
-      const auto& external = As<CUpti_ActivityExternalCorrelation>(record);
-      batch.external_ids.push_back({external.correlationId, external.externalId});
       return true;
     }
     default:

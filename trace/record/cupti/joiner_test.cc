@@ -270,6 +270,26 @@ std::string Print(const Joined& joined) {
   return text;
 }
 
+// Ids that a program or another tool pushes come before or after their call, in any buffer. Ops are
+// found by thread and time, so that none of them says anything.
+TEST(Joiner, ExternalCorrelationInAnyOrderChangesNothing) {
+  const Scenario scenario = MakeScenario();
+  Scenario with_ids = scenario;
+  for (uint32_t i = 0; i < 250; ++i) {
+    CUpti_ActivityExternalCorrelation external = {};
+    external.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    external.externalKind = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+    external.externalId = i % 7;  // never the op's
+    external.correlationId = ~uint32_t{0} - 40 + i;
+    with_ids.Add(external);
+  }
+  std::mt19937_64 random(2);
+  const std::string expected = Print(RunScenario(scenario, random));
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_EQ(Print(RunScenario(with_ids, random)), expected) << "interleaving " << i;
+  }
+}
+
 TEST(Joiner, AnySplitAndInterleavingOfOneScenarioGivesTheSame) {
   const Scenario scenario = MakeScenario();
   std::mt19937_64 random(1);

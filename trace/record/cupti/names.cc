@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace shardscope::cupti {
 
@@ -16,10 +17,12 @@ int32_t Names::OfText(std::string_view text) {
 int32_t Names::OfPointer(const char* pointer) {
   if (pointer == nullptr) return OfText("");
   const auto known = by_pointer_.find(pointer);
-  if (known != by_pointer_.end()) return known->second;
-  const int32_t name = OfText(Demangle(resolve_ ? resolve_(pointer) : std::string(pointer)));
-  by_pointer_.emplace(pointer, name);
-  return name;
+  if (known != by_pointer_.end() && (resolve_ || known->second.text == pointer)) {
+    return known->second.name;
+  }
+  Resolved resolved{resolve_ ? resolve_(pointer) : std::string(pointer)};
+  resolved.name = OfText(Demangle(resolved.text));
+  return (by_pointer_[pointer] = std::move(resolved)).name;
 }
 
 int32_t Names::OfCall(bool driver, uint32_t callback, const std::function<std::string()>& name) {

@@ -1,7 +1,8 @@
 // Names: kernel names (and kinds of overhead) as small numbers.
 //
-// CUPTI gives a name as a pointer that many records share and that stays valid while the module is
-// loaded; raw buffers kept as fixtures bring a table from pointer to text instead.
+// CUPTI gives a name as a pointer that many records share. Once its module is unloaded another name
+// may stand at the same place, so the text is compared each time. Raw buffers kept as fixtures
+// bring a table from pointer to text instead.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ class Names {
  public:
   using Resolve = std::function<std::string(const char* pointer)>;
 
-  // `resolve` turns a record's pointer into text; by default the pointer is read.
+  // `resolve` turns a record's pointer into text, once; by default the pointer is read.
   explicit Names(Resolve resolve = nullptr) : resolve_(std::move(resolve)) {}
 
   int32_t OfText(std::string_view text);
@@ -31,7 +32,11 @@ class Names {
 
  private:
   Resolve resolve_;
-  std::unordered_map<const char*, int32_t> by_pointer_;
+  struct Resolved {
+    std::string text;  // as it stood there
+    int32_t name = 0;
+  };
+  std::unordered_map<const char*, Resolved> by_pointer_;
   std::unordered_map<std::string, int32_t> by_text_;
   std::unordered_map<uint64_t, int32_t> by_call_;
   std::vector<std::string> texts_;

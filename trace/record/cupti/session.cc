@@ -190,7 +190,7 @@ void Session::Stop() {
     DecodeFull();
     enabled_ = false;
   }
-  if (subscriber_ != nullptr) {
+  if (subscriber_ != nullptr && !fatal_) {
     // No cuptiFinalize: a process that called it can never be traced again.
     functions_.Unsubscribe(subscriber_);
     subscriber_ = nullptr;
@@ -289,7 +289,7 @@ void Session::EnableDriverCallback(CUpti_CallbackId call, bool on) {
 }
 
 void Session::WatchSilence() {
-  if (!recording_) return;  // no buffer is wanted
+  if (!recording_ || fatal_) return;  // no buffer is wanted, or will come
   const bool counted = silence_.counts_launches();
   silence_.Look(MonotonicNs(), buffers_.load(), launches_.load());
   if (silence_.is_silent()) silent_ = true;
