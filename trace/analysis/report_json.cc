@@ -71,6 +71,8 @@ Json MemoryJson(const MemoryPeak& peak) {
   json["by_category"] = CategoriesJson(peak.at_peak);
   json["peak_of_category"] = CategoriesJson(peak.peak_of);
   return json;
+  if (peak.driver_peak_bytes > 0) json["driver_peak_bytes"] = peak.driver_peak_bytes;
+  if (peak.device_peak_bytes > 0) json["device_peak_bytes"] = peak.device_peak_bytes;
 }
 
 Json CollectiveJson(const CollectiveRun& run) {

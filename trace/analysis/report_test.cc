@@ -137,6 +137,19 @@ TEST(ReportText, SaysWhatEachSourceCouldDo) {
   EXPECT_EQ(report.sources[1].dropped, 7);
 }
 
+TEST(ReportText, MemoryOfAGpuWithoutEventsIsNoZero) {
+  TestSnapshot test(1);
+  test.Step(0, 0, 0, 1000);
+  EXPECT_THAT(PrintReportText(MakeReport(*test.Build())), Not(HasSubstr("emory")));
+  test.snapshot().ranks[0].segments.Append({10, 600'000'000, 0, 1});
+  const std::string text = PrintReportText(MakeReport(*test.Build()));
+  EXPECT_THAT(text, Not(HasSubstr("Peak memory")));
+  EXPECT_THAT(text, HasSubstr("Memory of GPUs\n  rank 0: 600 MB at most from the driver\n"));
+  test.snapshot().ranks[0].device_used.Append({10, 900'000'000});
+  EXPECT_THAT(PrintReportText(MakeReport(*test.Build())),
+              HasSubstr("from the driver, 900 MB of the GPU in use at most"));
+}
+
 TEST(ReportText, SaysWhatIsEmulatedAndWhatIsLost) {
   TestSnapshot test(1);
   test.snapshot().truth = query::Truth::kEmulated;

@@ -1,4 +1,5 @@
-// The report as text: what a person wants to know first stands first; units always.
+// The report as text: what a person wants to know first stands first; units
+// always.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,8 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// Columns by width in characters (UTF-8 code points); the first `num_left` are aligned left.
+// Columns by width in characters (UTF-8 code points); the first `num_left` are
+// aligned left.
 class Table {
  public:
   explicit Table(Row head, size_t num_left) : num_left_(num_left) {
@@ -136,19 +138,42 @@ std::string StepsText(const Report& report, int num_steps) {
   }
   const bool all = report.steps.front().step >= first;
   return fmt::format(
-      "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle)\n{}",
+      "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is "
+      "part of idle)\n{}",
       all ? "" : fmt::format(" {} to {}, --all lists all", first, last), table.Print());
 }
 
+// Memory of the GPU as its driver tells it, where the trace has that.
+std::string DeviceMemoryText(const Report& report) {
+  std::string text;
+  for (const MemoryPeak& peak : report.memory) {
+    if (peak.driver_peak_bytes == 0 && peak.device_peak_bytes == 0) continue;
+    text += fmt::format("  rank {}: ", peak.rank);
+    if (peak.driver_peak_bytes > 0) {
+      text += fmt::format("{} at most from the driver", FormatBytes(peak.driver_peak_bytes));
+    }
+    if (peak.device_peak_bytes > 0) {
+      text += fmt::format(
+          "{}{} of the GPU in use at most, contexts and other "
+          "processes included",
+          peak.driver_peak_bytes > 0 ? ", " : "", FormatBytes(peak.device_peak_bytes));
+    }
+    text += '\n';
+  }
+  return text.empty() ? text : "\nMemory of GPUs\n" + text;
+}
+
 std::string MemoryText(const Report& report) {
-  if (report.memory.empty()) return "";
   Row head = {"rank", "peak"};
   std::set<size_t> used;
+  bool any = false;
   for (const MemoryPeak& peak : report.memory) {
+    any |= peak.peak_bytes > 0;
     for (size_t i = 0; i < peak.at_peak.size(); ++i) {
       if (peak.peak_of[i] != 0) used.insert(i);
     }
   }
+  if (!any) return "";  // nothing was recorded of it: a zero would be wrong
   for (const size_t category : used) {
     std::string name(Name(static_cast<query::MemoryCategory>(category)));
     std::replace(name.begin(), name.end(), '_', ' ');
@@ -245,10 +270,13 @@ std::string ClocksText(const Report& report) {
                std::to_string(clock.collectives), residual(clock.residual_p50_ns),
                residual(clock.residual_p95_ns), residual(clock.residual_max_ns)});
   }
-  return "\nClocks, and within what the ends of one collective agree (residual)\n" + table.Print();
+  return "\nClocks, and within what the ends of one collective agree "
+         "(residual)\n" +
+         table.Print();
 }
 
-// Last, but always there: what is not in a trace cannot be missed by looking at it.
+// Last, but always there: what is not in a trace cannot be missed by looking at
+// it.
 std::string DroppedText(const Report& report) {
   int64_t total = 0;
   std::vector<std::string> parts;
@@ -272,9 +300,9 @@ std::string PrintDropped(const Report& report) { return DroppedText(report); }
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
          StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
-         PrintEdges(report.edges) + MemoryText(report) + MarkersText(report) + ClocksText(report) +
-         PrintGpuClocks(report.gpu_clocks) + PrintOverhead(report.overhead) +
-         PrintSources(report.sources) + DroppedText(report);
+         PrintEdges(report.edges) + MemoryText(report) + DeviceMemoryText(report) +
+         MarkersText(report) + ClocksText(report) + PrintGpuClocks(report.gpu_clocks) +
+         PrintOverhead(report.overhead) + PrintSources(report.sources) + DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

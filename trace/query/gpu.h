@@ -104,6 +104,7 @@ struct MemorySegment {
   int64_t time_ns = 0;
   int64_t bytes = 0;
   int32_t device = 0;
+  int64_t address = 0;
 };
 
 // For a second or so: what has to be added to the times of a GPU lies between the two.

@@ -28,9 +28,10 @@ struct RankRows {
   RowList<Span> spans;        // but those of gpu_work and nccl
   RowList<GpuWork> gpu_work;  // nearly in the order of their starts on each track
   RowList<NcclOperation> nccl;
-  RowList<EventEdge> event_edges;   // waits of its streams
-  RowList<MemorySegment> segments;  // of the GPU's own memory
-  RowList<MemoryCounter> reserved;  // what its allocators held, at the end of steps
+  RowList<EventEdge> event_edges;      // waits of its streams
+  RowList<MemorySegment> segments;     // of the GPU's own memory
+  RowList<MemoryCounter> reserved;     // what its allocators held, at the end of steps
+  RowList<MemoryCounter> device_used;  // of its GPU's memory by whomever, other processes too
 };
 
 // Of a Snapshot with only some rows: larger than that of any complete one.

@@ -14,6 +14,20 @@ struct Change {
 
 bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
 
+void AddDevice(const query::RankRows& rows, MemoryPeak* peak) {
+  std::vector<query::MemorySegment> segments(rows.segments.begin(), rows.segments.end());
+  std::stable_sort(segments.begin(), segments.end(),
+                   [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+  int64_t held = 0;
+  for (const query::MemorySegment& segment : segments) {
+    held = std::max<int64_t>(held + segment.bytes, 0);  // what was there before is unknown
+    peak->driver_peak_bytes = std::max(peak->driver_peak_bytes, held);
+  }
+  for (const query::MemoryCounter& used : rows.device_used) {
+    peak->device_peak_bytes = std::max(peak->device_peak_bytes, used.bytes);
+  }
+}
+
 }  // namespace
 
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger) {
@@ -43,6 +57,7 @@ std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledg
       peak.peak_time_ns = change.time_ns;
       peak.at_peak = live;
     }
+    AddDevice(rows, &peak);
     peaks.push_back(peak);
   }
   return peaks;

@@ -20,6 +20,10 @@ struct MemoryPeak {
   int64_t peak_time_ns = 0;
   CategoryBytes at_peak{};  // what was live at that moment; sums to peak_bytes
   CategoryBytes peak_of{};  // each category's own peak
+  // Most that the process held from the GPU's driver, and most of that GPU in use by whomever; 0 if
+  // the trace does not say.
+  int64_t driver_peak_bytes = 0;
+  int64_t device_peak_bytes = 0;
 };
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot,
                                     Ledger ledger = Ledger::kExecution);

@@ -41,5 +41,21 @@ TEST(MemoryPeaks, AnAllocationBeforeAFreeOfTheSameTimeCounts) {
   EXPECT_EQ(MemoryPeaks(*test.Build()).front().peak_bytes, 200);
 }
 
+TEST(MemoryPeaks, SayWhatTheDriverHandedOutAndWhatOfTheGpuWasInUse) {
+  TestSnapshot test(2);
+  query::RankRows& rows = test.snapshot().ranks[0];
+  rows.segments.Append({20, 50, 0, 2});
+  rows.segments.Append({10, 100, 0, 1});
+  rows.segments.Append({30, -100, 0, 1});
+  rows.device_used.Append({10, 700});
+  rows.device_used.Append({20, 600});
+  const std::vector<MemoryPeak> peaks = MemoryPeaks(*test.Build());
+  EXPECT_EQ(peaks[0].driver_peak_bytes, 150);
+  EXPECT_EQ(peaks[0].device_peak_bytes, 700);
+  EXPECT_EQ(peaks[0].peak_bytes, 0);
+  EXPECT_EQ(peaks[1].driver_peak_bytes, 0);
+  EXPECT_EQ(peaks[1].device_peak_bytes, 0);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

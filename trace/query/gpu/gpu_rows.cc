@@ -93,6 +93,11 @@ int32_t GpuRows::NameOf(int64_t string) const {
   return found == name_of_string_.end() ? 0 : found->second;
 }
 
+int32_t GpuRows::KnownName(std::string_view text) const {
+  const auto found = name_of_text_.find(text);
+  return found == name_of_text_.end() ? -1 : found->second;
+}
+
 RankRows* GpuRows::RowsOfTrack(int64_t track, const Hooks& hooks) const {
   const auto found = rank_of_track_.find(track);
   return found == rank_of_track_.end() ? nullptr : hooks.rows_of_rank(found->second);
@@ -219,16 +224,17 @@ void GpuRows::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
       continue;
     }
     if (std::string_view(row.kind) != "device") continue;
-    rows->segments.Append({row.time_ns, row.bytes, Clamped(row.device)});
+    rows->segments.Append({row.time_ns, row.bytes, Clamped(row.device), row.address});
     hooks.extend(row.time_ns, row.time_ns);
   }
 }
 
 void GpuRows::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
-  const auto reserved = name_of_text_.find("reserved_bytes");
-  if (reserved == name_of_text_.end()) return;
+  const int32_t reserved = KnownName("reserved_bytes");
+  const int32_t device_used = KnownName("device_used_bytes");
   for (const schema::CounterRow& row : batch.Get<schema::CounterRow>()) {
-    if (NameOf(row.name_string) != reserved->second) continue;
+    const int32_t name = NameOf(row.name_string);
+    if (name == 0 || (name != reserved && name != device_used)) continue;
     RankRows* rows = RowsOfTrack(row.track, hooks);
     // Written as a real number; what is none or absurd is no number of bytes.
     const bool sane = row.value >= 0 && row.value < static_cast<double>(kMostBytes);
@@ -236,7 +242,8 @@ void GpuRows::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
       hooks.refuse();
       continue;
     }
-    rows->reserved.Append({row.time_ns, std::llround(row.value)});
+    (name == reserved ? rows->reserved : rows->device_used)
+        .Append({row.time_ns, std::llround(row.value)});
   }
 }
 

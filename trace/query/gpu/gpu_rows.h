@@ -44,6 +44,7 @@ class GpuRows {
   // Index into Snapshot::names of a string of the file; 0, an empty name, if there is none.
   int32_t NameOf(int64_t string) const;
   int32_t NameOfText(std::string_view text, Snapshot* snapshot);
+  int32_t KnownName(std::string_view text) const;  // -1: no string of the file so far
 
   std::unordered_map<int64_t, int32_t> name_of_string_;
   std::map<std::string, int32_t, std::less<>> name_of_text_;

@@ -133,6 +133,31 @@ TEST(GpuRowsTest, RowsThatCannotBeAreCounted) {
   EXPECT_TRUE(snapshot->ranks.at(0).segments.empty());
 }
 
+TEST(GpuRowsTest, CountersOfMemoryAreToldByTheirNames) {
+  SnapshotBuilder builder("run", "run");
+  builder.Add(Tables());
+  store::RowBatch batch;
+  batch.Get<schema::StringRow>() = {
+      {900, "reserved_bytes"}, {901, "device_used_bytes"}, {902, "resident_bytes"}};
+  const auto counter = [](int64_t name, double value) {
+    schema::CounterRow row;
+    row.track = kThread;
+    row.time_ns = 50;
+    row.name_string = name;
+    row.value = value;
+    return row;
+  };
+  batch.Get<schema::CounterRow>() = {counter(900, 10), counter(901, 20), counter(902, 30),
+                                     counter(901, -1), counter(7777, 40)};
+  builder.Add(batch);
+  const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
+  ASSERT_EQ(snapshot->ranks.at(0).reserved.size(), 1u);
+  EXPECT_EQ(snapshot->ranks.at(0).reserved[0].bytes, 10);
+  ASSERT_EQ(snapshot->ranks.at(0).device_used.size(), 1u);
+  EXPECT_EQ(snapshot->ranks.at(0).device_used[0].bytes, 20);
+  EXPECT_EQ(Refused(*snapshot), 1);
+}
+
 TEST(GpuRowsTest, WaitsBelongToTheRankOfTheStreamThatWaits) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());

@@ -55,43 +55,24 @@ int64_t NumDropped(const query::Snapshot& snapshot) {
   return dropped;
 }
 
-// All that a source said: rows of one source add up, the newest says its status.
-struct Source {
-  std::string name;
-  std::string status;
-  int64_t dropped = 0;
-  std::vector<std::string> reasons;  // of all its rows, once each
-};
-
-std::vector<Source> SourcesOf(const query::Snapshot& snapshot) {
-  std::vector<Source> sources;
-  for (const query::Capability& row : snapshot.capabilities) {
-    auto found = std::find_if(sources.begin(), sources.end(),
-                              [&](const Source& other) { return other.name == row.source; });
-    if (found == sources.end()) found = sources.insert(sources.end(), {row.source, "", 0, {}});
-    found->status = row.status;
-    found->dropped += row.dropped;
-    const bool known =
-        std::find(found->reasons.begin(), found->reasons.end(), row.reason) != found->reasons.end();
-    if (!row.reason.empty() && !known) found->reasons.push_back(row.reason);
-  }
-  return sources;
-}
-
-void DrawCapabilities(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
-  for (const Source& source : SourcesOf(*context.snapshot)) {
-    std::string value = source.status;
-    if (source.dropped > 0) value += fmt::format(" · −{}", source.dropped);
+// Each status and reason of a source stands once, with where it is so unless it is so everywhere.
+void DrawSources(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
+  if (context.report == nullptr) return;
+  for (const analysis::SourceState& state : context.report->sources) {
+    std::string value = state.status;
+    if (state.dropped > 0) value += fmt::format(" · −{}", state.dropped);
     std::optional<widgets::Color> color;
-    if (source.status != "on") color = look.theme.state.pending_text;
-    if (source.dropped > 0) color = look.theme.state.bad;
-    const ui::Box box = widgets::KeyValueRow(look, source.name, value, color);
-    log->Int("dropped:" + source.name, value, source.dropped, "records", box);
-    for (const std::string& reason : source.reasons) {
-      log->Text("reason:" + source.name, reason,
-                widgets::Paragraph(look, widgets::DimOf(look), reason));
-    }
-    if (!source.reasons.empty()) widgets::Gap(look, 4);
+    if (state.status != "on") color = look.theme.state.pending_text;
+    if (state.dropped > 0) color = look.theme.state.bad;
+    const ui::Box box = widgets::KeyValueRow(look, state.source, value, color);
+    log->Int("source:" + state.source, value, state.dropped, "records", box);
+    std::string reason = analysis::PlacesOf(state);
+    if (!reason.empty() && !state.reason.empty()) reason += ": ";
+    reason += state.reason;
+    if (reason.empty()) continue;
+    log->Text("reason:" + state.source, reason,
+              widgets::Paragraph(look, widgets::DimOf(look), reason));
+    widgets::Gap(look, 4);
   }
 }
 
@@ -146,13 +127,48 @@ void DrawWaits(const widgets::Look& look, const ui::Context& context, ui::DrawLo
   }
 }
 
-// Within what the times of GPUs are right.
+// Within what the times of GPUs are right against the host's clock.
 void DrawGpuClocks(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
-  if (context.report == nullptr || context.report->gpu_clocks.empty()) return;
+  if (context.report == nullptr) return;
   for (const analysis::GpuClockBounds& bounds : context.report->gpu_clocks) {
-    const std::string text = analysis::Describe(bounds);
-    log->Text("gpu_clock", text, widgets::Paragraph(look, widgets::DimOf(look), text));
+    const bool fits = bounds.low_ns <= 0 && bounds.high_ns >= 0;
+    const Text verdict = bounds.drifts() ? Text::kLogGpuClockDrifts
+                         : fits          ? Text::kLogGpuClockRight
+                                         : Text::kLogGpuClockOff;
+    const std::string label =
+        ui::TrFormat(context.language, Text::kLogGpuClock, bounds.device, bounds.rank);
+    const std::string value =
+        ui::TrFormat(context.language, verdict, ui::FormatDuration(bounds.uncertainty_ns()));
+    log->Int(fmt::format("gpu_clock:{}:{}", bounds.rank, bounds.device), value,
+             bounds.uncertainty_ns(), "ns",
+             widgets::KeyValueRow(look, label, value,
+                                  fits ? std::nullopt : std::optional(look.theme.state.bad)));
   }
+}
+
+// What recording costs, where the run measured it: steps that were not recorded against those
+// beside them.
+void DrawOverhead(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
+  if (context.report == nullptr || context.report->overhead.rounds == 0) return;
+  const analysis::Overhead& overhead = context.report->overhead;
+  const auto percent = [](double ratio) { return fmt::format("{:+.1f} %", 100 * (ratio - 1)); };
+  widgets::Gap(look, 8);
+  widgets::FaintHeading(look, Tr(context.language, Text::kLogCost));
+  const std::string value = percent(overhead.ratio);
+  log->Real("overhead", value, overhead.ratio, "",
+            widgets::KeyValueRow(look, Tr(context.language, Text::kLogCostOfStep), value));
+  const std::string how =
+      ui::TrFormat(context.language, Text::kLogCostHow, ui::FormatDuration(overhead.recorded_ns),
+                   ui::FormatDuration(overhead.unrecorded_ns), overhead.rounds,
+                   percent(overhead.lowest), percent(overhead.highest));
+  log->Text("overhead_how", how, widgets::Paragraph(look, widgets::DimOf(look), how));
+  std::string steps;
+  for (const int32_t step : overhead.left_out) {
+    steps += (steps.empty() ? "" : ", ") + std::to_string(step);
+  }
+  const std::string left_out = ui::TrFormat(context.language, Text::kLogCostLeftOut, steps);
+  log->Text("overhead_left_out", left_out,
+            widgets::Paragraph(look, widgets::DimOf(look), left_out));
 }
 
 }  // namespace
@@ -179,10 +195,11 @@ void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawL
                        FormatCount(static_cast<double>(NumOpRuns(snapshot))));
   widgets::Gap(look, 8);
   widgets::FaintHeading(look, Tr(context.language, Text::kLogSource));
-  DrawCapabilities(look, context, log);
+  DrawSources(look, context, log);
   DrawGpu(look, context, log);
   DrawWaits(look, context, log);
   DrawGpuClocks(look, context, log);
+  DrawOverhead(look, context, log);
   widgets::Gap(look, 8);
   widgets::FaintHeading(look, Tr(context.language, Text::kLogFolder));
   widgets::Paragraph(look, widgets::MonoOf(look), snapshot.run_folder);

@@ -1,5 +1,5 @@
-// Trace health: what the sources of the trace could and could not see, what they lost, and what
-// the GPU's rows say of themselves.
+// Trace health: what the sources of the trace could and could not see, what they lost, what
+// the GPU's rows say of themselves, and what recording costs.
 #pragma once
 
 #include "ui/context.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <numeric>
 #include <utility>
 
 namespace shardscope::panels {
@@ -40,26 +42,52 @@ Columns ValuesOf(const Changes& changes, const timeline::Axis& axis, size_t num_
   return values;
 }
 
-Changes DriverBytes(const query::RankRows& rows) {
-  Changes changes;
-  for (const query::MemorySegment& segment : rows.segments) {
-    changes.emplace_back(segment.time_ns, segment.bytes);
-  }
+Changes InOrder(Changes changes) {
   std::stable_sort(changes.begin(), changes.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  return changes;
+}
+
+// What was held of the driver's memory: by NCCL only, or by all of the process.
+Changes DriverBytes(const query::RankRows& rows, const std::vector<bool>& of_nccl, bool only_nccl) {
+  Changes changes;
+  for (size_t at = 0; at < rows.segments.size(); ++at) {
+    if (only_nccl && (at >= of_nccl.size() || !of_nccl[at])) continue;
+    changes.emplace_back(rows.segments[at].time_ns, rows.segments[at].bytes);
+  }
+  changes = InOrder(std::move(changes));
   int64_t held = 0;
   for (auto& [time_ns, bytes] : changes) bytes = held = std::max<int64_t>(held + bytes, 0);
   return changes;
 }
 
-Changes ReservedBytes(const query::RankRows& rows) {
+Changes CounterBytes(const query::RowList<query::MemoryCounter>& rows) {
   Changes changes;
-  for (const query::MemoryCounter& counter : rows.reserved) {
+  for (const query::MemoryCounter& counter : rows) {
     changes.emplace_back(counter.time_ns, counter.bytes);
   }
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  return changes;
+  return InOrder(std::move(changes));
+}
+
+int64_t Most(const Columns& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+bool IsInNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
+              const timeline::TrackIndex& tracks, int64_t time_ns) {
+  for (const timeline::TrackLane& thread : tracks.threads()) {
+    for (const timeline::SpanColumn& level : thread.levels) {
+      const size_t at = level.Nearest(time_ns, 0);
+      if (at == level.size()) continue;
+      const query::Span& span = rows.spans[level[at].row];
+      const bool inside = span.start_ns <= time_ns && time_ns <= span.end_ns;
+      // As the recorder writes a range of NCCL's own NVTX domain.
+      if (inside && snapshot.names[static_cast<size_t>(span.name)].starts_with("NCCL: ")) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 // Columns of equal heights are one band.
@@ -81,33 +109,67 @@ void AddBands(Kind kind, const Columns& low, const Columns& high, const timeline
 
 }  // namespace
 
-DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const MemoryStack& live,
-                              const MemoryStack& issued, const timeline::Axis& axis,
+std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
+                                 const timeline::TrackIndex& tracks) {
+  std::vector<size_t> order(rows.segments.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&rows](size_t a, size_t b) {
+    return rows.segments[a].time_ns < rows.segments[b].time_ns;
+  });
+  std::vector<bool> of_nccl(rows.segments.size(), false);
+  std::map<std::pair<int32_t, int64_t>, bool> owners;  // by GPU and address
+  for (const size_t at : order) {
+    const query::MemorySegment& segment = rows.segments[at];
+    const std::pair<int32_t, int64_t> place(segment.device, segment.address);
+    if (segment.bytes > 0) {
+      owners[place] = of_nccl[at] = IsInNccl(snapshot, rows, tracks, segment.time_ns);
+    } else if (const auto owner = owners.find(place); owner != owners.end()) {
+      of_nccl[at] = owner->second;
+      owners.erase(owner);
+    }
+  }
+  return of_nccl;
+}
+
+DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const std::vector<bool>& of_nccl,
+                              const MemoryStacks& stacks, const timeline::Axis& axis,
                               int64_t end_ns) {
   DeviceMemory device;
   const float known = std::clamp(axis.X(end_ns), axis.left(), axis.right());
   const auto num_columns = static_cast<size_t>(known - axis.left());
-  const Columns tops = TopsOf(live, axis, num_columns);
-  const auto most = [](const Columns& values) {
-    return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-  };
-  if (!issued.boxes.empty()) {
-    Columns still = TopsOf(issued, axis, num_columns);
+  const Columns tops = TopsOf(stacks.live, axis, num_columns);
+  if (!stacks.issued.boxes.empty()) {
+    Columns still = TopsOf(stacks.issued, axis, num_columns);
     for (size_t at = 0; at < num_columns; ++at) {
       still[at] = std::min(still[at], tops[at]);
       device.gap_bytes = std::max(device.gap_bytes, tops[at] - still[at]);
     }
     AddBands(Kind::kFreeGap, still, tops, axis, &device.bands);
   }
-  if (rows.segments.empty()) return device;
-  Columns reserved = ValuesOf(ReservedBytes(rows), axis, num_columns);
-  device.reserved_bytes = most(reserved);
-  for (size_t at = 0; at < num_columns; ++at) reserved[at] = std::max(reserved[at], tops[at]);
-  const Columns driver = ValuesOf(DriverBytes(rows), axis, num_columns);
-  device.driver_bytes = most(driver);
-  AddBands(Kind::kReserved, tops, reserved, axis, &device.bands);
-  AddBands(Kind::kOthers, reserved, driver, axis, &device.bands);
-  device.max_bytes = std::max(most(reserved), most(driver));
+  if (rows.segments.empty() && rows.device_used.empty()) return device;
+  const auto columns = [&](const Changes& changes) { return ValuesOf(changes, axis, num_columns); };
+  Columns top = tops;
+  // Up to `until` in each column, from where the band below ends.
+  const auto add = [&](Kind kind, const Columns& until) {
+    Columns low = top;
+    for (size_t at = 0; at < num_columns; ++at) top[at] = std::max(top[at], until[at]);
+    AddBands(kind, low, top, axis, &device.bands);
+  };
+  const Columns reserved = columns(CounterBytes(rows.reserved));
+  const Columns nccl = columns(DriverBytes(rows, of_nccl, true));
+  const Columns driver = columns(DriverBytes(rows, of_nccl, false));
+  const Columns used = columns(CounterBytes(rows.device_used));
+  device.reserved_bytes = Most(reserved);
+  device.nccl_bytes = Most(nccl);
+  device.driver_bytes = Most(driver);
+  device.used_bytes = Most(used);
+  add(Kind::kReserved, reserved);
+  Columns with_nccl = top;
+  for (size_t at = 0; at < num_columns; ++at) with_nccl[at] += nccl[at];
+  add(Kind::kNccl, with_nccl);
+  add(Kind::kOthers, driver);
+  add(Kind::kContext, used);
+  device.max_bytes = Most(top);
   return device;
 }
 

@@ -1,6 +1,6 @@
-// What lies over the stack of a rank with a GPU: what its allocator holds besides, what else the
-// process took from the driver, and what was asked to be freed but still is in use. Logic only; no
-// ImGui.
+// What lies over the stack of a rank with a GPU: what its allocator holds besides, what NCCL and
+// others in the process took from the driver, what else of the GPU is in use, and what was asked to
+// be freed but still is in use. Logic only; no ImGui.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "trace/query/snapshot.h"
 #include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/axis.h"
+#include "ui/timeline/tracks/track_index.h"
 
 namespace shardscope::panels {
 
@@ -16,7 +17,9 @@ namespace shardscope::panels {
 struct DeviceBand {
   enum class Kind : uint8_t {
     kReserved,  // held by the allocator, in no tensor
-    kOthers,    // taken from the driver, not by the allocator: NCCL, the context, the recorder
+    kNccl,      // taken from the driver during a call of NCCL
+    kOthers,    // taken from the driver, not by the allocator and not by NCCL as far as is known
+    kContext,   // in use, but taken by no call: contexts, the tracer, other processes on the GPU
     kFreeGap    // freed by the host, still used by the GPU
   };
   Kind kind = Kind::kReserved;
@@ -31,12 +34,23 @@ struct DeviceMemory {
   int64_t max_bytes = 0;     // of the highest band
   int64_t driver_bytes = 0;  // most that the process held in view; 0 if the driver told nothing
   int64_t reserved_bytes = 0;
-  int64_t gap_bytes = 0;  // most at once
+  int64_t nccl_bytes = 0;
+  int64_t used_bytes = 0;  // of the GPU, by whomever; 0 if nobody asked
+  int64_t gap_bytes = 0;   // most at once
 };
 
-// `live` and `issued`: the stacks by execution and by issue; `issued` may be empty.
-DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const MemoryStack& live,
-                              const MemoryStack& issued, const timeline::Axis& axis,
+// Whether each of rows.segments was NCCL's: it was taken while a thread of the rank was in one of
+// NCCL's own ranges. What is given back is his who took it.
+std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
+                                 const timeline::TrackIndex& tracks);
+
+// `live` and `issued`: the stacks by execution and by issue; `issued` may be empty, as `of_nccl`.
+struct MemoryStacks {
+  const MemoryStack& live;
+  const MemoryStack& issued;
+};
+DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const std::vector<bool>& of_nccl,
+                              const MemoryStacks& stacks, const timeline::Axis& axis,
                               int64_t end_ns);
 
 }  // namespace shardscope::panels

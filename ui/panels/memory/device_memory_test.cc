@@ -33,7 +33,7 @@ TEST(DeviceMemoryTest, BandsTileFromTheStackToWhatTheDriverHandedOut) {
   rows.reserved.Append({0, 800});
   const MemoryStack live = Stack({{50, 150, 0, 300, query::MemoryCategory::kOther},
                                   {70, 90, 300, 700, query::MemoryCategory::kActivation}});
-  const DeviceMemory device = MakeDeviceMemory(rows, live, {}, TestAxis(), 1000);
+  const DeviceMemory device = MakeDeviceMemory(rows, {}, {live, {}}, TestAxis(), 1000);
   EXPECT_EQ(device.driver_bytes, 1400);
   EXPECT_EQ(device.reserved_bytes, 800);
   EXPECT_EQ(device.max_bytes, 1400);
@@ -59,7 +59,7 @@ TEST(DeviceMemoryTest, WhatIsFreedButInUseIsTheGapBetweenTheLedgers) {
   const MemoryStack live = Stack({{50, 150, 0, 500, query::MemoryCategory::kOther}});
   const MemoryStack issued = Stack({{50, 110, 0, 500, query::MemoryCategory::kOther},
                                     {110, 150, 0, 200, query::MemoryCategory::kOther}});
-  const DeviceMemory device = MakeDeviceMemory({}, live, issued, TestAxis(), 800);
+  const DeviceMemory device = MakeDeviceMemory({}, {}, {live, issued}, TestAxis(), 800);
   EXPECT_EQ(device.gap_bytes, 300);
   ASSERT_EQ(device.bands.size(), 1U);
   EXPECT_EQ(device.bands[0].kind, Kind::kFreeGap);
@@ -74,7 +74,65 @@ TEST(DeviceMemoryTest, WithoutRowsOfADeviceThereIsNothing) {
   const MemoryStack live = Stack({{50, 150, 0, 500, query::MemoryCategory::kOther}});
   query::RankRows rows;
   rows.reserved.Append({0, 800});  // runs on a CPU have these too
-  EXPECT_TRUE(MakeDeviceMemory(rows, live, {}, TestAxis(), 1000).bands.empty());
+  EXPECT_TRUE(MakeDeviceMemory(rows, {}, {live, {}}, TestAxis(), 1000).bands.empty());
+}
+
+TEST(DeviceMemoryTest, WhatIsInUseBeyondTheDriversSegmentsIsContext) {
+  query::RankRows rows;
+  rows.segments.Append({0, 1000, 0, 16});
+  rows.segments.Append({100, 300, 0, 32});
+  rows.reserved.Append({0, 800});
+  rows.device_used.Append({0, 1500});
+  rows.device_used.Append({500, 2000});
+  const MemoryStack live = Stack({{50, 150, 0, 300, query::MemoryCategory::kOther}});
+  const DeviceMemory device = MakeDeviceMemory(rows, {false, true}, {live, {}}, TestAxis(), 1000);
+  EXPECT_EQ(device.used_bytes, 2000);
+  EXPECT_EQ(device.nccl_bytes, 300);
+  EXPECT_EQ(device.max_bytes, 2000);
+  const std::vector<DeviceBand> nccl = Of(device, Kind::kNccl);
+  ASSERT_EQ(nccl.size(), 1U);
+  EXPECT_FLOAT_EQ(nccl[0].x0, 60);
+  EXPECT_EQ(nccl[0].low_bytes, 800);
+  EXPECT_EQ(nccl[0].high_bytes, 1100);
+  const std::vector<DeviceBand> others = Of(device, Kind::kOthers);
+  ASSERT_EQ(others.size(), 2U);  // before NCCL took its part, and above that
+  EXPECT_EQ(others[1].low_bytes, 1100);
+  EXPECT_EQ(others[1].high_bytes, 1300);
+  const std::vector<DeviceBand> context = Of(device, Kind::kContext);
+  ASSERT_EQ(context.size(), 3U);
+  EXPECT_EQ(context[0].low_bytes, 1000);
+  EXPECT_EQ(context[0].high_bytes, 1500);
+  EXPECT_EQ(context[2].low_bytes, 1300);
+  EXPECT_EQ(context[2].high_bytes, 2000);
+}
+
+TEST(DeviceMemoryTest, TheCounterAloneIsEnoughForContext) {
+  query::RankRows rows;
+  rows.device_used.Append({0, 500});
+  const DeviceMemory device = MakeDeviceMemory(rows, {}, {{}, {}}, TestAxis(), 1000);
+  ASSERT_EQ(device.bands.size(), 1U);
+  EXPECT_EQ(device.bands[0].kind, Kind::kContext);
+  EXPECT_EQ(device.bands[0].high_bytes, 500);
+}
+
+TEST(SegmentsOfNcclTest, AreThoseTakenInItsRangesAndTheirReturns) {
+  query::Snapshot snapshot;
+  snapshot.names.Append("");
+  snapshot.names.Append("NCCL: ncclCommInitRank");
+  snapshot.names.Append("torch: forward");
+  snapshot.tracks.push_back({7, 0, "thread 1", query::TrackRole::kHost, 0});
+  query::RankRows rows;
+  rows.spans.Append({1, 7, 100, 200, 1, query::SpanCategory::kHost});
+  rows.spans.Append({2, 7, 300, 400, 2, query::SpanCategory::kHost});
+  rows.segments.Append({150, 10, 0, 16});
+  rows.segments.Append({350, 20, 0, 32});
+  rows.segments.Append({450, -10, 0, 16});
+  rows.segments.Append({150, 30, 1, 32});  // another GPU, the same address
+  rows.segments.Append({460, -20, 0, 32});
+  timeline::TrackIndex tracks;
+  tracks.Advance(snapshot, rows, {}, 100);
+  EXPECT_EQ(SegmentsOfNccl(snapshot, rows, tracks),
+            (std::vector<bool>{true, false, true, true, false}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trace/base/units.h"
+#include "ui/panels/memory/memory_legend.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
@@ -24,83 +25,42 @@ constexpr float kLegendHeight = 24;
 constexpr float kHeadroom = 1.06F;  // over the highest line, for its label
 constexpr int kLeastRows = 2;
 
-// Categories that some rank ever used, in the legend's order: from the bottom of the stack.
-std::vector<query::MemoryCategory> UsedCategories(const ui::Context& context) {
-  std::vector<query::MemoryCategory> used;
-  for (const query::MemoryCategory category : kStackOrder) {
-    bool any = context.report == nullptr;
-    if (context.report != nullptr) {
-      for (const analysis::MemoryPeak& peak : context.report->memory) {
-        any = any || peak.peak_of[static_cast<size_t>(category)] > 0;
-      }
-    }
-    if (any) used.push_back(category);
-  }
-  return used;
-}
-
-ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind) {
-  const bool reserved = kind == DeviceBand::Kind::kReserved;
-  return ui::Mix(theme.surface.panel, reserved ? theme.ink.dim : theme.op.host,
-                 reserved ? 0.25F : 0.7F);
-}
-
-struct LegendEntry {
-  const char* name;
-  ui::Color color;
-  bool hatched = false;
-};
-
-// What lies over the stack of a GPU's rank, where some rank has rows of it.
-void AddDeviceEntries(const ui::Context& context, std::vector<LegendEntry>* entries) {
-  const bool segments =
-      std::any_of(context.snapshot->ranks.begin(), context.snapshot->ranks.end(),
-                  [](const query::RankRows& rows) { return !rows.segments.empty(); });
-  const bool freed = std::any_of(
-      context.snapshot->ranks.begin(), context.snapshot->ranks.end(),
-      [](const query::RankRows& rows) { return !rows.gpu_work.empty() && !rows.memory.empty(); });
-  const auto tr = [&](ui::Text text) { return ui::Tr(context.language, text); };
-  if (freed) {
-    entries->push_back({tr(ui::Text::kMemoryFreeGap), context.theme->op.wait, true});
-  }
-  if (!segments) return;
-  entries->push_back(
-      {tr(ui::Text::kMemoryReserved), BandColor(*context.theme, DeviceBand::Kind::kReserved)});
-  entries->push_back(
-      {tr(ui::Text::kMemoryOthers), BandColor(*context.theme, DeviceBand::Kind::kOthers)});
-}
-
-void DrawLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
-  const Look look = widgets::LookOf(context);
-  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  // The line of the tabs lies outside the panel's own clip rectangle.
-  list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1});
-  float x = box.x0;
-  std::vector<LegendEntry> entries;
-  for (const query::MemoryCategory category : UsedCategories(context)) {
-    entries.push_back({ui::MemoryCategoryName(context.language, category),
-                       ui::MemoryColor(look.theme, category)});
-  }
-  AddDeviceEntries(context, &entries);
-  for (const LegendEntry& entry : entries) {
-    const float width = look.Px(14) + widgets::TextSize(look, style, entry.name).x;
-    if (x + width > box.x1) break;
-    widgets::DrawSwatch(look, {x, box.y0 + look.Px(4)}, 9, entry.color, entry.hatched);
-    const ui::Box drawn =
-        widgets::DrawText(look, style, {x + look.Px(14), box.y0 + look.Px(2)}, entry.name);
-    log->Text(std::string("legend:") + entry.name, entry.name, drawn);
-    x += width + look.Px(16);
-  }
-  list->PopClipRect();
-}
-
 // Beside the panel's own title, unless other panels' tabs stand there too.
 float LegendY(const Look& look, float content_top) {
   const ImGuiWindow* window = ImGui::GetCurrentWindow();
   const ImGuiDockNode* node = window->DockNode;
   if (node == nullptr || node->TabBar == nullptr || node->Windows.Size > 1) return content_top;
   return window->Pos.y + (node->TabBar->BarRect.GetHeight() - look.Px(18)) / 2;
+}
+
+// Most of the GPU that was in use, or that its driver handed to this process.
+void DrawDevicePeak(const Look& look, const ui::Context& context, const analysis::MemoryPeak& peak,
+                    ImVec2 at, float bottom, ui::DrawLog* log) {
+  const bool used = peak.device_peak_bytes > 0;
+  const int64_t bytes = used ? peak.device_peak_bytes : peak.driver_peak_bytes;
+  if (bytes == 0) return;
+  if (peak.peak_bytes == 0) at.y -= look.Px(28);  // stands in its place
+  if (at.y + look.Px(27) > bottom) return;
+  const char* word =
+      ui::Tr(context.language, used ? ui::Text::kMemoryGpuUsed : ui::Text::kMemoryFromDriver);
+  widgets::DrawText(look, widgets::FaintOf(look), at, word);
+  const std::string value = FormatBytes(bytes);
+  widgets::TextStyle style = widgets::DimOf(look);
+  style.size = ui::kSmallTextSize;
+  const ui::Box drawn = widgets::DrawText(look, style, {at.x, at.y + look.Px(13)}, value);
+  log->Int("device_peak:" + std::to_string(peak.rank), value, bytes, "B", drawn);
+}
+
+// The bands at this place, from the top, a line each.
+std::string DeviceText(const ui::Context& context, const DeviceMemory& device, float x) {
+  std::string text;
+  for (auto band = device.bands.rbegin(); band != device.bands.rend(); ++band) {
+    if (x < band->x0 || x >= band->x1) continue;
+    if (!text.empty()) text += '\n';
+    text += std::string(ui::Tr(context.language, BandName(band->kind))) + "  " +
+            FormatBytes(band->high_bytes - band->low_bytes);
+  }
+  return text;
 }
 
 int64_t PredictedPeak(const query::Snapshot& snapshot) {
@@ -130,11 +90,13 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(40));
   const float legend_y = LegendY(look, top.y);
-  DrawLegend(context, {axis.left(), legend_y, axis.right(), legend_y + look.Px(kLegendHeight)},
-             log);
   const float plots_top = std::max(top.y, legend_y + look.Px(kLegendHeight));
   const ui::Box box{axis.left(), plots_top, axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
+  const bool nccl = std::any_of(ranks_.begin(), ranks_.end(),
+                                [](const auto& memory) { return memory.second.num_nccl > 0; });
+  DrawMemoryLegend(
+      context, {axis.left(), legend_y, axis.right(), legend_y + look.Px(kLegendHeight)}, nccl, log);
   int64_t largest = PredictedPeak(*snapshot);
   for (const Row& row : rows) {
     const RankMemory& memory = ranks_.at(row.rank);
@@ -190,7 +152,12 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
         index->issued_memory.size() == 0
             ? MemoryStack()
             : MakeStack(index->issued_memory, axis, context.snapshot->end_ns);
-    memory.device = MakeDeviceMemory(*rows, memory.stack, issued, axis, context.snapshot->end_ns);
+    if (memory.version != context.index->version()) {
+      memory.of_nccl = SegmentsOfNccl(*context.snapshot, *rows, index->tracks);
+      memory.num_nccl = std::count(memory.of_nccl.begin(), memory.of_nccl.end(), true);
+    }
+    memory.device = MakeDeviceMemory(*rows, memory.of_nccl, {memory.stack, issued}, axis,
+                                     context.snapshot->end_ns);
   }
   memory.version = context.index->version();
   memory.range = axis.range();
@@ -244,6 +211,8 @@ void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t
   };
   note("driver", device.driver_bytes);
   note("reserved", device.reserved_bytes);
+  note("nccl", device.nccl_bytes);
+  note("used", device.used_bytes);
   note("free_gap", device.gap_bytes);
 }
 
@@ -257,6 +226,8 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
   if (context.report != nullptr) {
     for (const analysis::MemoryPeak& peak : context.report->memory) {
       if (peak.rank != row.rank) continue;
+      DrawDevicePeak(look, context, peak, {left, row.box.y0 + look.Px(38)}, row.box.y1, log);
+      if (peak.peak_bytes == 0) continue;  // nothing was recorded of it
       const ImVec2 at(left, row.box.y0 + look.Px(10));
       const char* word = ui::Tr(context.language, ui::Text::kPeak);
       widgets::DrawText(look, widgets::FaintOf(look), at, word);
@@ -337,10 +308,12 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
     if (mouse.y < row.box.y0 || mouse.y > row.box.y1) continue;
     const int64_t at_ns = axis.Ns(mouse.x);
     const timeline::RankIndex* index = context.index->Find(row.rank);
-    const size_t after = index != nullptr ? index->memory.FirstAt(at_ns + 1) : 0;
-    if (after == 0 || at_ns > context.snapshot->end_ns) return;
-    const analysis::MemoryTimeline::Point live = index->memory.At(after - 1);
-    std::string detail;
+    if (index == nullptr || at_ns > context.snapshot->end_ns) return;
+    const size_t after = index->memory.FirstAt(at_ns + 1);
+    analysis::MemoryTimeline::Point live;
+    if (after > 0) live = index->memory.At(after - 1);
+    std::string detail = DeviceText(context, ranks_.at(row.rank).device, mouse.x);
+    if (after == 0 && detail.empty()) return;
     for (size_t at = kStackOrder.size(); at-- > 0;) {
       const int64_t bytes = live.bytes[static_cast<size_t>(kStackOrder[at])];
       if (bytes <= 0) continue;

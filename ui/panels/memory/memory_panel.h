@@ -28,6 +28,8 @@ class MemoryPanel {
     float width = 0;
     MemoryStack stack;
     DeviceMemory device;
+    std::vector<bool> of_nccl;  // of the rank's segments
+    int64_t num_nccl = 0;
   };
   struct Row {
     int32_t rank = 0;

@@ -1,0 +1,123 @@
+#include "ui/panels/memory/memory_legend.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "ui/widgets/labels.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+namespace {
+
+using widgets::Look;
+
+// Categories that some rank ever used, in the legend's order: from the bottom of the stack.
+std::vector<query::MemoryCategory> UsedCategories(const ui::Context& context) {
+  std::vector<query::MemoryCategory> used;
+  for (const query::MemoryCategory category : kStackOrder) {
+    bool any = context.report == nullptr;
+    if (context.report != nullptr) {
+      for (const analysis::MemoryPeak& peak : context.report->memory) {
+        any = any || peak.peak_of[static_cast<size_t>(category)] > 0;
+      }
+    }
+    if (any) used.push_back(category);
+  }
+  return used;
+}
+
+struct LegendEntry {
+  const char* name;
+  ui::Color color;
+  bool hatched = false;
+};
+
+// What lies over the stack of a GPU's rank, where some rank has rows of it.
+void AddDeviceEntries(const ui::Context& context, bool nccl, std::vector<LegendEntry>* entries) {
+  const auto any = [&](const auto& has) {
+    const std::vector<query::RankRows>& ranks = context.snapshot->ranks;
+    return std::any_of(ranks.begin(), ranks.end(), has);
+  };
+  const auto add = [&](DeviceBand::Kind kind) {
+    const bool gap = kind == DeviceBand::Kind::kFreeGap;
+    entries->push_back({ui::Tr(context.language, BandName(kind)),
+                        gap ? context.theme->op.wait : BandColor(*context.theme, kind), gap});
+  };
+  using Rows = query::RankRows;
+  if (any([](const Rows& rows) { return !rows.gpu_work.empty() && !rows.memory.empty(); })) {
+    add(DeviceBand::Kind::kFreeGap);
+  }
+  if (any([](const Rows& rows) { return !rows.segments.empty(); })) {
+    if (any([](const Rows& rows) { return !rows.reserved.empty(); })) {
+      add(DeviceBand::Kind::kReserved);
+    }
+    if (nccl) add(DeviceBand::Kind::kNccl);
+    add(DeviceBand::Kind::kOthers);
+  }
+  if (any([](const Rows& rows) { return !rows.device_used.empty(); })) {
+    add(DeviceBand::Kind::kContext);
+  }
+}
+
+}  // namespace
+
+ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind) {
+  switch (kind) {
+    case DeviceBand::Kind::kReserved:
+      return ui::Mix(theme.surface.panel, theme.ink.dim, 0.22F);
+    case DeviceBand::Kind::kNccl:
+      return ui::Mix(theme.surface.panel, theme.op.all_gather, 0.45F);
+    case DeviceBand::Kind::kOthers:
+      return ui::Mix(theme.surface.panel, theme.ink.dim, 0.6F);
+    case DeviceBand::Kind::kContext:
+    case DeviceBand::Kind::kFreeGap:
+      break;
+  }
+  return ui::Mix(theme.surface.panel, theme.op.optimizer, 0.35F);
+}
+
+ui::Text BandName(DeviceBand::Kind kind) {
+  switch (kind) {
+    case DeviceBand::Kind::kReserved:
+      return ui::Text::kMemoryReserved;
+    case DeviceBand::Kind::kNccl:
+      return ui::Text::kMemoryNccl;
+    case DeviceBand::Kind::kOthers:
+      return ui::Text::kMemoryOthers;
+    case DeviceBand::Kind::kContext:
+      return ui::Text::kMemoryContext;
+    case DeviceBand::Kind::kFreeGap:
+      break;
+  }
+  return ui::Text::kMemoryFreeGap;
+}
+
+void DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl, ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  // The line of the tabs lies outside the panel's own clip rectangle.
+  list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1});
+  float x = box.x0;
+  std::vector<LegendEntry> entries;
+  for (const query::MemoryCategory category : UsedCategories(context)) {
+    entries.push_back({ui::MemoryCategoryName(context.language, category),
+                       ui::MemoryColor(look.theme, category)});
+  }
+  AddDeviceEntries(context, nccl, &entries);
+  for (const LegendEntry& entry : entries) {
+    const float width = look.Px(14) + widgets::TextSize(look, style, entry.name).x;
+    if (x + width > box.x1) break;
+    widgets::DrawSwatch(look, {x, box.y0 + look.Px(4)}, 9, entry.color, entry.hatched);
+    const ui::Box drawn =
+        widgets::DrawText(look, style, {x + look.Px(14), box.y0 + look.Px(2)}, entry.name);
+    log->Text(std::string("legend:") + entry.name, entry.name, drawn);
+    x += width + look.Px(16);
+  }
+  list->PopClipRect();
+}
+
+}  // namespace shardscope::panels

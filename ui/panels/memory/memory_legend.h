@@ -1,0 +1,19 @@
+// What the colours of the memory panel mean.
+#pragma once
+
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/panels/memory/device_memory.h"
+#include "ui/text.h"
+#include "ui/theme.h"
+
+namespace shardscope::panels {
+
+// Not for kFreeGap, which is hatched over what it is of.
+ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind);
+ui::Text BandName(DeviceBand::Kind kind);
+
+// One line into `box`, as much as fits. `nccl`: some of the memory is known to be NCCL's.
+void DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl, ui::DrawLog* log);
+
+}  // namespace shardscope::panels
