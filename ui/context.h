@@ -78,9 +78,6 @@ struct Places {
   std::string new_folder;            // a free folder to propose
 };
 
-// Steps on each side that a before/after comparison needs before it is shown.
-inline constexpr int kChangeSteps = 3;
-
 // What changed at the newest change marker, for the before/after card and the dashed line.
 struct ChangeSummary {
   bool valid = false;

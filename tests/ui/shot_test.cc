@@ -50,17 +50,21 @@ TEST(Shot, LanguageAndThemeChangeThePicture) {
   EXPECT_EQ(chinese->log.Find("top_bar", "state")->text, "已结束");
 }
 
-TEST(Shot, ANarrowWindowStillSaysThatTheLinkIsEmulated) {
+TEST(Shot, ANarrowWindowStillSaysThatTheLinkIsEmulatedAndLeavesTheTimelineRoom) {
   for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
-    const auto wide = TakeShot(Lesson(), {.language = language});
     const auto narrow = TakeShot(Lesson(), {.width = 1024, .height = 640, .language = language});
-    ASSERT_TRUE(wide.ok() && narrow.ok());
+    const auto least = TakeShot(Lesson(), {.width = 800, .height = 500, .language = language});
+    ASSERT_TRUE(narrow.ok() && least.ok());
     Keep(*narrow, language == ui::Language::kChinese ? "narrow-zh" : "narrow-en");
+    Keep(*least, language == ui::Language::kChinese ? "least-zh" : "least-en");
     for (const char* id : {"state", "step_ns_p50", "exposed_share", "overlap_ratio",
                            "tokens_per_second", "peak_bytes", "truth"}) {
       EXPECT_NE(narrow->log.Find("top_bar", id), nullptr) << id;
-      EXPECT_NE(wide->log.Find("top_bar", id), nullptr) << id;
     }
+    EXPECT_NE(least->log.Find("top_bar", "truth"), nullptr);
+    const ui::DrawnItem* minimap = least->log.Find("timeline", "minimap");
+    ASSERT_NE(minimap, nullptr);
+    EXPECT_GT(minimap->box.x1 - minimap->box.x0, 800 / 4);
   }
 }
 

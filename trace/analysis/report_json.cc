@@ -1,6 +1,7 @@
 // The report as JSON: numbers in nanoseconds and bytes, keys as documented in docs.
 #include <nlohmann/json.hpp>
 
+#include "trace/analysis/changes.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report.h"
 #include "trace/base/time.h"
@@ -70,9 +71,9 @@ Json MemoryJson(const MemoryPeak& peak) {
   json["peak_time_ns"] = peak.peak_time_ns;
   json["by_category"] = CategoriesJson(peak.at_peak);
   json["peak_of_category"] = CategoriesJson(peak.peak_of);
-  return json;
   if (peak.driver_peak_bytes > 0) json["driver_peak_bytes"] = peak.driver_peak_bytes;
   if (peak.device_peak_bytes > 0) json["device_peak_bytes"] = peak.device_peak_bytes;
+  return json;
 }
 
 Json CollectiveJson(const CollectiveRun& run) {
@@ -154,6 +155,21 @@ Json MarkerJson(const query::Marker& marker) {
   return json;
 }
 
+Json ChangeJson(const ChangeEffect& effect) {
+  Json json;
+  json["step"] = effect.step;
+  Json& changes = json["set"];
+  for (const query::Marker& marker : effect.markers) {
+    changes[marker.key] = {{"old", marker.old_value}, {"new", marker.new_value}};
+  }
+  json["steps_each"] = effect.num_steps;
+  if (effect.num_steps > 0) {
+    json["before"] = SummaryJson(effect.before);
+    json["after"] = SummaryJson(effect.after);
+  }
+  return json;
+}
+
 Json ClockJson(const query::Clock& clock) {
   Json json;
   json["method"] = Name(clock.method);
@@ -231,6 +247,7 @@ std::string PrintReportJson(const Report& report) {
     waits["extra"] = report.edges.extra;
     waits["differences"] = ListJson(report.edges.groups, &EdgeGroupJson);
   }
+  json["changes"] = ListJson(EffectsOfChanges(report.steps, report.markers), &ChangeJson);
   json["markers"] = ListJson(report.markers, &MarkerJson);
   json["errors"] = ListJson(report.errors, &MarkerJson);
   json["unfinished"] = report.unfinished;

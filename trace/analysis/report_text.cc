@@ -1,11 +1,11 @@
-// The report as text: what a person wants to know first stands first; units
-// always.
+// The report as text: what a person wants to know first stands first; units always.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 #include <set>
 
+#include "trace/analysis/changes.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report.h"
 #include "trace/base/text.h"
@@ -16,8 +16,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// Columns by width in characters (UTF-8 code points); the first `num_left` are
-// aligned left.
+// Columns by width in characters (UTF-8 code points); the first `num_left` are aligned left.
 class Table {
  public:
   explicit Table(Row head, size_t num_left) : num_left_(num_left) {
@@ -64,12 +63,17 @@ std::string TruthWord(const Report& report) {
   return report.truth == query::Truth::kMeasured ? "" : " " + std::string(Name(report.truth));
 }
 
+// "1 rank", "2 ranks".
+std::string Counted(size_t count, const char* noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string Head(const Report& report) {
   std::vector<std::string> facts = {std::string(Name(report.state))};
   std::set<int32_t> steps;
   for (const StepBreakdown& row : report.steps) steps.insert(row.step);
-  facts.push_back(fmt::format("{} ranks", report.memory.size()));
-  facts.push_back(fmt::format("{} steps", steps.size()));
+  facts.push_back(Counted(report.memory.size(), "rank"));
+  facts.push_back(Counted(steps.size(), "step"));
   if (report.truth == query::Truth::kMeasured) {
     facts.push_back("times measured");
   } else {
@@ -138,8 +142,7 @@ std::string StepsText(const Report& report, int num_steps) {
   }
   const bool all = report.steps.front().step >= first;
   return fmt::format(
-      "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is "
-      "part of idle)\n{}",
+      "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle)\n{}",
       all ? "" : fmt::format(" {} to {}, --all lists all", first, last), table.Print());
 }
 
@@ -153,10 +156,9 @@ std::string DeviceMemoryText(const Report& report) {
       text += fmt::format("{} at most from the driver", FormatBytes(peak.driver_peak_bytes));
     }
     if (peak.device_peak_bytes > 0) {
-      text += fmt::format(
-          "{}{} of the GPU in use at most, contexts and other "
-          "processes included",
-          peak.driver_peak_bytes > 0 ? ", " : "", FormatBytes(peak.device_peak_bytes));
+      text +=
+          fmt::format("{}{} of the GPU in use at most, contexts and other processes included",
+                      peak.driver_peak_bytes > 0 ? ", " : "", FormatBytes(peak.device_peak_bytes));
     }
     text += '\n';
   }
@@ -270,13 +272,10 @@ std::string ClocksText(const Report& report) {
                std::to_string(clock.collectives), residual(clock.residual_p50_ns),
                residual(clock.residual_p95_ns), residual(clock.residual_max_ns)});
   }
-  return "\nClocks, and within what the ends of one collective agree "
-         "(residual)\n" +
-         table.Print();
+  return "\nClocks, and within what the ends of one collective agree (residual)\n" + table.Print();
 }
 
-// Last, but always there: what is not in a trace cannot be missed by looking at
-// it.
+// Last, but always there: what is not in a trace cannot be missed by looking at it.
 std::string DroppedText(const Report& report) {
   int64_t total = 0;
   std::vector<std::string> parts;
@@ -298,7 +297,8 @@ std::string DroppedText(const Report& report) {
 std::string PrintDropped(const Report& report) { return DroppedText(report); }
 
 std::string PrintReportText(const Report& report, int num_steps) {
-  return Head(report) + ProblemsText(report) + SummaryText(report) + StepsText(report, num_steps) +
+  return Head(report) + ProblemsText(report) + SummaryText(report) + PrintChanges(report) +
+         StepsText(report, num_steps) +
          StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
          PrintEdges(report.edges) + MemoryText(report) + DeviceMemoryText(report) +
          MarkersText(report) + ClocksText(report) + PrintGpuClocks(report.gpu_clocks) +

@@ -12,6 +12,8 @@ namespace {
 
 constexpr float kMemoryShare = 0.345f;   // of the centre's height
 constexpr float kOverlapShare = 0.395f;  // of the right column's height
+// Of a narrow window's width, for the left and the right column each: the timeline keeps the rest.
+constexpr float kMostColumn = 0.27f;
 
 }  // namespace
 
@@ -19,10 +21,11 @@ void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale) {
   ImGui::DockBuilderRemoveNode(dock_space);
   ImGui::DockBuilderAddNode(dock_space, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dock_space, size);
-  // Splitting shares what is left after the separator; the columns keep their width on any window.
+  // Splitting shares what is left after the separator; the columns keep their width on any window
+  // that is not narrow.
   const float width = std::max(size.x, 1.0f);
-  const float left_width = ui::kRunControlWidth * scale;
-  const float right_width = ui::kRightColumnWidth * scale;
+  const float left_width = std::min(ui::kRunControlWidth * scale, kMostColumn * width);
+  const float right_width = std::min(ui::kRightColumnWidth * scale, kMostColumn * width);
   ImGuiID rest = dock_space;
   ImGuiID nodes[5] = {};
   const auto node = [&nodes](DockSlot slot) -> ImGuiID& { return nodes[static_cast<int>(slot)]; };

@@ -120,8 +120,6 @@ TEST(ChangeSummary, ComparesEquallyManyStepsOnBothSides) {
 
 TEST(ChangeSummary, WithoutAChangeIsNotValid) {
   EXPECT_FALSE(MakeFindings(*analysis::MakeLessonSnapshot(2, 8, 99))->change.valid);
-  query::Marker found{.key = "link.bandwidth", .old_value = "auto:0.6", .new_value = "1GB/s"};
-  EXPECT_FALSE(IsKnobChange(found));
 }
 
 TEST(TrainerStart, CommandLineHasPresetAndSettings) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trace/analysis/changes.h"
 #include "trace/analysis/names.h"
 #include "ui/timeline/geometry.h"
 
@@ -23,12 +24,6 @@ std::string_view LastPart(std::string_view name) {
 
 // "prefetch" of "prefetch.backward".
 std::string_view FirstPart(std::string_view key) { return key.substr(0, key.find('.')); }
-
-// A knob was turned; not that the run found a value for "auto", nor that it was set to what it was.
-bool IsKnobChange(const query::Marker& marker) {
-  return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
-         !marker.old_value.starts_with("auto:");
-}
 
 }  // namespace
 
@@ -77,7 +72,7 @@ std::string ChangeLabel(const std::vector<query::Marker>& markers) {
 std::vector<Change> ChangesOf(const query::Snapshot& snapshot) {
   std::vector<query::Marker> markers;
   for (const query::Marker& marker : snapshot.markers) {
-    if (IsKnobChange(marker)) markers.push_back(marker);
+    if (analysis::IsKnobChange(marker)) markers.push_back(marker);
   }
   std::stable_sort(
       markers.begin(), markers.end(),

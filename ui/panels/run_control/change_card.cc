@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "trace/analysis/changes.h"
 #include "trace/base/units.h"
 #include "ui/panels/run_control/knob.h"
 #include "ui/text.h"
@@ -99,7 +100,7 @@ void DrawChangeCard(const ui::Context& context, ui::DrawLog* log) {
   if (!change.complete) {
     widgets::Paragraph(look, widgets::FaintOf(look),
                        TrFormat(context.language, Text::kChangeGathering, change.after.num_steps,
-                                ui::kChangeSteps));
+                                analysis::kLeastChangeSteps));
     return;
   }
   const auto ms = [](const analysis::Percentiles& before, const analysis::Percentiles& after) {

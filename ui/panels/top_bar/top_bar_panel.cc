@@ -211,33 +211,45 @@ std::string ContentionText(const ui::Context& context) {
                                                              : fmt::format("{:.1f}", share));
 }
 
-// What the numbers are built on: an emulated link, projected times, ranks that share cores.
-void DrawTruth(Line* line) {
+// What the numbers are built on: an emulated link, projected times.
+struct Truth {
+  std::string text;        // empty: measured
+  std::string short_text;  // where there is no room for all of it
+  widgets::ChipStyle style;
+};
+
+Truth TruthOf(const Line& line) {
+  const ui::Context& context = line.context;
+  if (!context.snapshot || context.snapshot->truth == query::Truth::kMeasured) return {};
+  if (context.snapshot->truth == query::Truth::kProjected) {
+    const char* text = Tr(context.language, Text::kProjectedChip);
+    return {text, text, {}};
+  }
+  const std::string value = ui::ValueInForce(context, "link.bandwidth");
+  const auto rate = ParseBandwidth(value);
+  return {TrFormat(context.language, Text::kEmulatedLink, rate ? FormatBandwidth(*rate) : value),
+          Tr(context.language, Text::kEmulatedChip),
+          {.swatch = line.look.theme.op.all_gather, .hatched = true}};
+}
+
+void DrawTruth(Line* line, const Truth& truth) {
   const ui::Context& context = line->context;
   if (!context.snapshot) return;
-  const auto chip = [line](const char* id, const std::string& text,
-                           const widgets::ChipStyle& style) {
-    const float width = widgets::ChipWidth(line->look, text, style);
-    if (line->x + width > line->room_end) return;
+  const auto width = [line](const std::string& text, const widgets::ChipStyle& style) {
+    return widgets::ChipWidth(line->look, text, style);
+  };
+  const auto chip = [&](const char* id, const std::string& text, const widgets::ChipStyle& style) {
     line->log->Text(id, text,
                     widgets::DrawChip(line->look, line->At(line->look.Px(20)), text, style));
-    line->x += width + line->look.Px(8);
+    line->x += width(text, style) + line->look.Px(8);
   };
-  if (context.snapshot->truth == query::Truth::kEmulated) {
-    const std::string value = ui::ValueInForce(context, "link.bandwidth");
-    const auto rate = ParseBandwidth(value);
-    const widgets::ChipStyle style{.swatch = line->look.theme.op.all_gather, .hatched = true};
-    std::string text =
-        TrFormat(context.language, Text::kEmulatedLink, rate ? FormatBandwidth(*rate) : value);
-    // That it is emulated has to be said however little room there is.
-    if (line->x + widgets::ChipWidth(line->look, text, style) > line->room_end) {
-      text = Tr(context.language, Text::kEmulatedChip);
-    }
-    chip("truth", text, style);
-  } else if (context.snapshot->truth == query::Truth::kProjected) {
-    chip("truth", Tr(context.language, Text::kProjectedChip), {});
+  if (!truth.text.empty()) {
+    const bool fits = line->x + width(truth.text, truth.style) <= line->room_end;
+    chip("truth", fits ? truth.text : truth.short_text, truth.style);
   }
-  if (context.snapshot->contended) chip("contended", ContentionText(context), {});
+  if (!context.snapshot->contended) return;
+  const std::string text = ContentionText(context);
+  if (line->x + width(text, {}) <= line->room_end) chip("contended", text, {});
 }
 
 void DrawActions(Line* line, float right, ui::Commands* commands) {
@@ -282,8 +294,14 @@ void DrawTopBar(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
             buttons, size.x < look.Px(kNarrow)};
   DrawNames(&line);
   DrawState(&line);
+  // However little room there is: numbers that are emulated or projected carry that word.
+  const Truth truth = TruthOf(line);
+  if (!truth.text.empty()) {
+    line.room_end -= widgets::ChipWidth(look, truth.short_text, truth.style) + look.Px(8);
+  }
   DrawNumbers(&line);
-  DrawTruth(&line);
+  line.room_end = buttons;
+  DrawTruth(&line, truth);
   DrawActions(&line, right, commands);
   ImGui::GetWindowDrawList()->AddRectFilled({origin.x, origin.y + size.y - look.Px(1)},
                                             {origin.x + size.x, origin.y + size.y},

@@ -2,38 +2,11 @@
 
 #include <algorithm>
 
+#include "trace/analysis/changes.h"
 #include "trace/analysis/memory/memory_timeline.h"
 
 namespace shardscope::shell {
 namespace {
-
-struct ChangePoints {
-  int32_t newest = -1;
-  int32_t previous = 0;  // first step after the change before; 0 if there was none
-};
-
-ChangePoints FindChangePoints(const query::Snapshot& snapshot) {
-  ChangePoints points;
-  for (const query::Marker& marker : snapshot.markers) {
-    if (!IsKnobChange(marker)) continue;
-    if (marker.step > points.newest) {
-      points.previous = std::max(points.newest, 0);
-      points.newest = marker.step;
-    }
-  }
-  return points;
-}
-
-// The newest step that every rank finished.
-int32_t LastCompleteStep(const query::Snapshot& snapshot) {
-  int32_t last = -1;
-  for (const query::RankRows& rank : snapshot.ranks) {
-    if (rank.steps.empty()) return -1;
-    const int32_t newest = rank.steps.back().step;
-    last = last < 0 ? newest : std::min(last, newest);
-  }
-  return last;
-}
 
 int64_t StartOfStep(const std::vector<analysis::StepBreakdown>& steps, int32_t step) {
   int64_t start = 0;
@@ -68,36 +41,24 @@ int64_t PeakBytes(const query::Snapshot& snapshot, int32_t first, int32_t last) 
 
 }  // namespace
 
-bool IsKnobChange(const query::Marker& marker) {
-  return !marker.key.empty() && marker.old_value != marker.new_value &&
-         marker.old_value.rfind("auto:", 0) != 0;
-}
-
 ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
                                   const std::vector<analysis::StepBreakdown>& steps) {
   ui::ChangeSummary change;
-  const ChangePoints points = FindChangePoints(snapshot);
-  if (points.newest < 0) return change;
+  std::vector<analysis::ChangeEffect> effects = analysis::EffectsOfChanges(steps, snapshot.markers);
+  if (effects.empty()) return change;
+  analysis::ChangeEffect& newest = effects.back();
   change.valid = true;
-  change.step = points.newest;
-  for (const query::Marker& marker : snapshot.markers) {
-    if (IsKnobChange(marker) && marker.step == points.newest) change.markers.push_back(marker);
-  }
-  change.time_ns = StartOfStep(steps, points.newest);
+  change.step = newest.step;
+  change.markers = std::move(newest.markers);
+  change.time_ns = StartOfStep(steps, newest.step);
   if (change.time_ns == 0) change.time_ns = change.markers.front().time_ns;
-
-  const int32_t first_before = std::max(points.previous, analysis::kWarmUpSteps);
-  const int32_t num_before = points.newest - first_before;
-  const int32_t num_after = LastCompleteStep(snapshot) - points.newest + 1;
-  const int32_t count = std::min({num_before, num_after, kMaxChangeSteps});
-  change.complete = count >= ui::kChangeSteps;
-  if (count <= 0) return change;
-  const int32_t last_after = points.newest + count - 1;
-  change.before = analysis::SummarizeRange(steps, points.newest - count, points.newest - 1);
-  change.after = analysis::SummarizeRange(steps, points.newest, last_after);
+  change.complete = newest.complete();
+  change.before = newest.before;
+  change.after = newest.after;
   if (change.complete) {
-    change.peak_before_bytes = PeakBytes(snapshot, points.newest - count, points.newest - 1);
-    change.peak_after_bytes = PeakBytes(snapshot, points.newest, last_after);
+    const int32_t count = newest.num_steps;
+    change.peak_before_bytes = PeakBytes(snapshot, newest.step - count, newest.step - 1);
+    change.peak_after_bytes = PeakBytes(snapshot, newest.step, newest.step + count - 1);
   }
   return change;
 }

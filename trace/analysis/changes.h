@@ -1,0 +1,44 @@
+// What the changes of knobs did: as many steps before each as after it. Pure; the app's card and
+// `shardscope report` say the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/analysis/breakdown.h"
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+struct Report;
+
+// At most this many steps on each side: what lies further away may have had other reasons.
+inline constexpr int kMaxChangeSteps = 32;
+// Steps on each side that a comparison needs before it is shown.
+inline constexpr int kLeastChangeSteps = 3;
+
+// What was changed at one step, and the steps [step - num_steps, step) and [step, step +
+// num_steps).
+struct ChangeEffect {
+  int32_t step = 0;
+  std::vector<query::Marker> markers;  // at least one
+  int32_t num_steps = 0;  // on each side: none of warm-up, none beyond the next change; may be 0
+  Summary before;
+  Summary after;
+
+  bool complete() const { return num_steps >= kLeastChangeSteps; }
+};
+
+// Whether a marker says that a knob was turned; not that the run found a value for `auto`, nor that
+// it was set to what it was.
+bool IsKnobChange(const query::Marker& marker);
+
+// By step. `steps` of all ranks, of which only those count that every rank finished.
+std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& steps,
+                                           const std::vector<query::Marker>& markers);
+
+// A part of the report's text; empty without changes.
+std::string PrintChanges(const Report& report);
+
+}  // namespace shardscope::analysis
