@@ -14,8 +14,8 @@
 #include "trace/analysis/kernels/kernels.h"
 #include "trace/analysis/kernels/overhead.h"
 #include "trace/analysis/memory/memory.h"
-#include "trace/query/snapshot.h"
 #include "trace/analysis/sources.h"
+#include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
 

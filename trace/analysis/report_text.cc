@@ -298,11 +298,11 @@ std::string PrintDropped(const Report& report) { return DroppedText(report); }
 
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + PrintChanges(report) +
-         StepsText(report, num_steps) +
-         StallsText(report) + CollectivesText(report) + PrintKernels(report.kernels) +
-         PrintEdges(report.edges) + MemoryText(report) + DeviceMemoryText(report) +
-         MarkersText(report) + ClocksText(report) + PrintGpuClocks(report.gpu_clocks) +
-         PrintOverhead(report.overhead) + PrintSources(report.sources) + DroppedText(report);
+         StepsText(report, num_steps) + StallsText(report) + CollectivesText(report) +
+         PrintKernels(report.kernels) + PrintEdges(report.edges) + MemoryText(report) +
+         DeviceMemoryText(report) + MarkersText(report) + ClocksText(report) +
+         PrintGpuClocks(report.gpu_clocks) + PrintOverhead(report.overhead) +
+         PrintSources(report.sources) + DroppedText(report);
 }
 
 }  // namespace shardscope::analysis
