@@ -17,15 +17,22 @@ iovec Part(std::string_view text) { return {const_cast<char*>(text.data()), text
 
 }  // namespace
 
-Undisturbed::Undisturbed() {
+QuietWrites::QuietWrites() {
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
+  sigset_t writes;
+  sigemptyset(&writes);
+  for (const int signal : kSignalsOfWrites) sigaddset(&writes, signal);
+  pthread_sigmask(SIG_BLOCK, &writes, &before_);
   sigpending(&was_pending_);
 }
 
-Undisturbed::~Undisturbed() {
+void QuietWrites::BlockAll() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
+
+QuietWrites::~QuietWrites() {
   sigset_t ours;
   sigemptyset(&ours);
   for (const int signal : kSignalsOfWrites) {

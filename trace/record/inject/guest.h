@@ -13,20 +13,30 @@
 
 namespace shardscope::inject {
 
-// While one lives, its thread runs no signal handler and cannot be cancelled, and threads that are
-// started take no signals: those of the program go to its own threads. A signal that a write of
-// ours caused (nobody reads, the file grew too large) is taken back at the end.
-class Undisturbed {
+// While one lives, its thread cannot be cancelled and is not ended by a write of ours: the signal of
+// such a write (nobody reads, the file grew too large) is taken back at the end.
+class QuietWrites {
  public:
-  Undisturbed();
-  ~Undisturbed();
-  Undisturbed(const Undisturbed&) = delete;
-  Undisturbed& operator=(const Undisturbed&) = delete;
+  QuietWrites();
+  ~QuietWrites();
+  QuietWrites(const QuietWrites&) = delete;
+  QuietWrites& operator=(const QuietWrites&) = delete;
+
+ protected:
+  // All signals, not only those.
+  void BlockAll();
 
  private:
   sigset_t before_;
   sigset_t was_pending_;
   int cancel_state_ = 0;
+};
+
+// For what takes no time: its thread runs no signal handler at all, and threads that are started
+// take no signals: those of the program go to its own threads.
+class Undisturbed : public QuietWrites {
+ public:
+  Undisturbed() { BlockAll(); }
 };
 
 // One line on stderr, if there is anybody to read it.

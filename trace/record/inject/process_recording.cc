@@ -81,6 +81,7 @@ WaitingStates& Waiting() {
 std::atomic<ProcessRecording*> ProcessRecording::active_ = nullptr;
 std::atomic<ProcessRecording*> ProcessRecording::taking_ = nullptr;
 std::atomic<ProcessRecording*> ProcessRecording::opened_ = nullptr;
+std::atomic<ProcessRecording*> ProcessRecording::ended_ = nullptr;
 
 // Never opened twice: after the end of the process's recording, or in a forked child, Active() is
 // null. No lock and no static that is initialised once: a child that is forked meanwhile would wait
@@ -360,7 +361,8 @@ void ProcessRecording::Finish() {
   active_.store(nullptr);
   ProcessRecording* const recording = opened_.exchange(nullptr);
   if (recording == nullptr || recording->owner_ != getpid()) return;
-  const Undisturbed undisturbed;
+  ended_.store(recording);
+  const QuietWrites quiet;  // a large trace takes seconds, in which signals are the program's
   try {
     recording->WriteEnd();
   } catch (const std::exception& error) {

@@ -126,6 +126,8 @@ class ProcessRecording {
   static std::atomic<ProcessRecording*> active_, taking_;
   // As active_, but not null after a failure: the file is still to be finished.
   static std::atomic<ProcessRecording*> opened_;
+  // Then: it is never destroyed, as threads may come until the process is gone.
+  static std::atomic<ProcessRecording*> ended_;
 
   const std::unique_ptr<record::Recorder> recorder_;
   const int64_t until_ns_;
