@@ -5,7 +5,7 @@
 #include <iterator>
 #include <set>
 
-#include "trace/analysis/changes.h"
+#include "trace/analysis/changes/changes.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report.h"
 #include "trace/base/text.h"

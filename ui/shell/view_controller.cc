@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trace/analysis/changes.h"
+#include "trace/analysis/changes/changes.h"
 
 namespace shardscope::shell {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trace/analysis/changes.h"
+#include "trace/analysis/changes/changes.h"
 #include "trace/analysis/names.h"
 #include "ui/timeline/geometry.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "trace/analysis/changes.h"
+#include "trace/analysis/changes/changes.h"
 #include "trace/base/units.h"
 #include "ui/panels/run_control/knob.h"
 #include "ui/text.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trace/analysis/changes.h"
+#include "trace/analysis/changes/changes.h"
 #include "trace/analysis/memory/memory_timeline.h"
 
 namespace shardscope::shell {

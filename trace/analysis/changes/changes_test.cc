@@ -1,4 +1,4 @@
-#include "trace/analysis/changes.h"
+#include "trace/analysis/changes/changes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
