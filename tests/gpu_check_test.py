@@ -73,6 +73,8 @@ class FakeLab:
                  checks_tracing.EDGES: {"checked": 400, "violated": 0},
                  checks_tracing.SEEN_EDGES: {"seen_by_cupti": 90, "missing": 0, "extra": 3},
                  checks_tracing.MEMORY: {"step_ends": 12, "unaccounted_bytes": 0},
+                 checks_tracing.UNACCOUNTED: {"held_bytes": 64 << 20, "late_bytes": 0, "allocator_on": 1},
+                 checks_tracing.IN_USE: {"device_used_readings": 6, "device_used_bytes": 2 << 30},
                  checks_tracing.SEGMENTS: {"bytes": 1 << 30},
                  checks_tracing.INJECTED: {"kernels": 500, "copies": 4, "nccl_operations": 20, "fsdp_ranges": 80, "cupti_on": 1}}[query]
         return [{**right, **{key: value for key, value in self.wrong.items() if key in right}}]
@@ -130,7 +132,9 @@ class AcceptanceTest(unittest.TestCase):
                 ("clock_skew", {"gpu_clocks": 0}, "gpu_clocks"), ("clock_skew", {"low_us": 51.0}, "low_us"),
                 ("clock_skew", {"high_us": -51.0}, "high_us"), ("edges", {"violated": 1}, "violated"),
                 ("edges", {"missing": 1}, "missing"), ("edges", {"seen_by_cupti": 0}, "seen_by_cupti"), ("memory", {"unaccounted_bytes": 1}, "unaccounted_bytes"),
-                ("memory", {"unaccounted_bytes": -1, "step_ends": 0}, "step_ends"), ("local_bandwidth", {"transfers": 0}, "collectives"),
+                ("memory", {"unaccounted_bytes": -1, "step_ends": 0}, "step_ends"), ("memory", {"late_bytes": 8}, "late_bytes"),
+                ("memory", {"allocator_on": 0}, "allocator_on"), ("memory", {"held_bytes": 1 << 30}, "held_bytes"),
+                ("memory", {"device_used_readings": 0}, "device_used_readings"), ("local_bandwidth", {"transfers": 0}, "collectives"),
                 ("emulated_bandwidth", {"slowness": 1.04}, "largest_deviation"),
                 ("emulated_bandwidth", {"slowness": 0.96}, "largest_deviation"), ("emulated_bandwidth", {"transfers": 0}, "could not be used"),
                 ("nccl_one_rank", {"nccl": off}, "largest_relative_difference"), ("nccl_multi_gpu", {"nccl-two": off}, "largest_relative_difference"), ("nccl_multi_gpu", {"joined": 9_980}, "joined_share"),
@@ -203,6 +207,12 @@ class QueriesTest(ProgramTest):
                     launch_track=900, launch_start_ns=base + 900, correlation=index + 1)
             add("event_edge", id=1, from_track=900, to_track=900, from_plan_op=first, to_plan_op=second)
             add("memory_segment", id=1, bytes=4096, kind="device")
+            # A workspace of the first step, and what was kept and given back in the last.
+            (early,), = database.execute("SELECT end_ns FROM step WHERE step = 0")
+            for number, (time, size) in enumerate(((early, 1000), (end + 1, 24), (end + 2, -24))):
+                add("memory_event", id=90_000 + number, issued_ns=time, executed_ns=time, bytes=size, category="other", unit="unaccounted")
+            add("capability", id=900, source="allocator", status="on")
+            database.execute("UPDATE string SET text = 'device_used_bytes' WHERE text = 'resident_bytes'")
             database.commit()
         return run
 
@@ -219,7 +229,9 @@ class QueriesTest(ProgramTest):
         self.assertEqual(self.ask(run, checks_tracing.SEEN_EDGES)["seen_by_cupti"], 1)
         self.assertEqual(self.ask(run, checks_tracing.SEGMENTS), {"bytes": 4096})
         memory = self.ask(run, checks_tracing.MEMORY)
-        self.assertEqual((memory["step_ends"], memory["unaccounted_bytes"]), (3, 0))
+        self.assertEqual((memory["step_ends"], memory["unaccounted_bytes"]), (3, 1000))  # those of the workspace, which is no counter's
+        self.assertEqual(self.ask(run, checks_tracing.UNACCOUNTED), {"held_bytes": 1000, "late_bytes": 48, "allocator_on": 1})
+        self.assertEqual(self.ask(run, checks_tracing.IN_USE)["device_used_readings"], 3)
         injected = self.ask(run, checks_tracing.INJECTED)
         self.assertEqual((injected["kernels"], injected["copies"], injected["cupti_on"]), (3, 0, 0))
         self.assertEqual(self.sql(run, checks_transport.KERNELS)[0]["category"], "compute")

@@ -96,7 +96,8 @@ TraceSink::TraceSink(record::Recorder* recorder, CollectiveInfo info)
       info_(std::move(info)),
       allocated_string_(recorder->AddString("allocated_bytes")),
       reserved_string_(recorder->AddString("reserved_bytes")),
-      resident_string_(recorder->AddString("resident_bytes")) {}
+      resident_string_(recorder->AddString("resident_bytes")),
+      device_used_string_(recorder->AddString("device_used_bytes")) {}
 TraceSink::~TraceSink() = default;
 
 int64_t TraceSink::RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
@@ -308,6 +309,7 @@ void TraceSink::OnStepMemory(int rank, const StepMemory& memory) {
   record(allocated_string_, memory.allocated_bytes);
   record(reserved_string_, memory.reserved_bytes);
   if (memory.resident_bytes >= 0) record(resident_string_, memory.resident_bytes);
+  if (memory.device_used_bytes >= 0) record(device_used_string_, memory.device_used_bytes);
 }
 
 }  // namespace shardscope::executor

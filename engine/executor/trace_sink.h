@@ -25,7 +25,8 @@ struct StepMemory {
   int64_t time_ns = 0;
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = 0;
-  int64_t resident_bytes = -1;  // of the process; -1: another rank of it reports that
+  int64_t resident_bytes = -1;     // of the process; -1: another rank of it reports that
+  int64_t device_used_bytes = -1;  // of the GPU, by anybody; -1: likewise, or not known
 };
 
 // Threads: RegisterSchedule before the Schedule runs; the sink methods on any thread.
@@ -77,6 +78,7 @@ class TraceSink : public ExecutionSink {
   const int64_t allocated_string_;  // string.id
   const int64_t reserved_string_;
   const int64_t resident_string_;
+  const int64_t device_used_string_;
 
   // Written by RegisterSchedule only, read while steps run.
   std::map<const plan::Schedule*, std::unique_ptr<Registered>> schedules_;

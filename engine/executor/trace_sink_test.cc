@@ -244,7 +244,8 @@ TEST_F(TraceSinkTest, MemoryBeyondBuffersStandsAtItsOpsIssue) {
 TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
   sink_.RegisterSchedule(pre_, {0, 1}, 0);
   sink_.OnStepMemory(1, {.time_ns = 9, .allocated_bytes = 100, .reserved_bytes = 150});
-  sink_.OnStepMemory(0, {.time_ns = 9, .allocated_bytes = 1, .resident_bytes = 900});
+  sink_.OnStepMemory(
+      0, {.time_ns = 9, .allocated_bytes = 1, .resident_bytes = 900, .device_used_bytes = 7000});
   std::vector<std::pair<std::string, double>> values;
   for (const schema::CounterRow& row : recorder_.counters) {
     EXPECT_EQ(row.time_ns, 9);
@@ -252,11 +253,9 @@ TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
     EXPECT_EQ(recorder_.Track(row.track).rank, values.size() < 2 ? 1 : 0);
     values.emplace_back(recorder_.strings[static_cast<size_t>(row.name_string)], row.value);
   }
-  const std::vector<std::pair<std::string, double>> expected = {{"allocated_bytes", 100},
-                                                                {"reserved_bytes", 150},
-                                                                {"allocated_bytes", 1},
-                                                                {"reserved_bytes", 0},
-                                                                {"resident_bytes", 900}};
+  const std::vector<std::pair<std::string, double>> expected = {
+      {"allocated_bytes", 100}, {"reserved_bytes", 150}, {"allocated_bytes", 1},
+      {"reserved_bytes", 0},    {"resident_bytes", 900}, {"device_used_bytes", 7000}};
   EXPECT_EQ(values, expected);
 }
 

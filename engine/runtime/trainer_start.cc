@@ -267,6 +267,10 @@ void LiveTrainer::RecordMemory(int rank) {
   }
   memory.allocated_bytes = bodies.allocated_bytes();
   memory.reserved_bytes = bodies.reserved_bytes();
+  // To ask the driver takes time: not in a step that is not recorded.
+  if (is_recording_[static_cast<size_t>(rank)] == 1) {
+    memory.device_used_bytes = bodies.device_used_bytes();
+  }
   // Memory that all ranks of the process share is counted at one.
   if (rank == ranks_->first_local()) {
     memory.allocated_bytes += ranks_->shared_tensor_bytes();

@@ -37,11 +37,24 @@ SEEN_EDGES = """
 SELECT (SELECT count(*) FROM event_edge) AS seen_by_cupti, coalesce(sum(verdict = 'missing'), 0) AS missing,
   coalesce(sum(verdict = 'extra'), 0) AS extra FROM v_edge_check
 """
-# At the end of every step: what the allocator counted, beside the sum of all events until then.
+# At the end of every step: what was allocated, with what no op accounts for, beside the sum of all events until then.
 MEMORY = """
 SELECT count(*) AS step_ends, coalesce(max(abs(c.value - (
   SELECT coalesce(sum(bytes), 0) FROM memory_event m WHERE m.rank = t.rank AND m.executed_ns <= c.time_ns))), -1) AS unaccounted_bytes
 FROM counter c JOIN track t ON t.id = c.track JOIN string s ON s.id = c.name_string WHERE s.text = 'allocated_bytes'
+"""
+# What LibTorch's allocator handed out and no op accounts for: workspaces of libraries, which are taken in the first steps and stay.
+# `late_bytes` came or went after that; `allocator_on`: the allocator was heard at all.
+UNACCOUNTED = """
+SELECT coalesce(sum(m.bytes), 0) AS held_bytes,
+  coalesce(sum(abs(m.bytes)) FILTER (WHERE m.executed_ns > (SELECT max(end_ns) FROM step WHERE step <= 2)), 0) AS late_bytes,
+  EXISTS (SELECT 1 FROM capability WHERE source = 'allocator' AND status = 'on') AS allocator_on
+FROM memory_event m WHERE m.unit = 'unaccounted'
+"""
+# Of the GPU by anybody, as the driver says, beside what CUPTI saw it hand out.
+IN_USE = """
+SELECT count(*) AS device_used_readings, coalesce(max(c.value), 0) AS device_used_bytes
+FROM counter c JOIN string s ON s.id = c.name_string WHERE s.text = 'device_used_bytes'
 """
 SEGMENTS = "SELECT coalesce(sum(bytes), 0) AS bytes FROM memory_segment WHERE kind = 'device' AND bytes > 0"
 INJECTED = """
@@ -75,7 +88,8 @@ def edges(lab):
 
 
 def memory(lab):
-    return {**first_row(lab, base(lab), MEMORY), "segment_bytes": first_row(lab, base(lab), SEGMENTS)["bytes"]}
+    return {**first_row(lab, base(lab), MEMORY), **first_row(lab, base(lab), UNACCOUNTED), **first_row(lab, base(lab), IN_USE),
+            "segment_bytes": first_row(lab, base(lab), SEGMENTS)["bytes"]}
 
 
 def injection(lab):

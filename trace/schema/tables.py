@@ -186,7 +186,8 @@ TABLES = (
     ), stream=True),
     Table("counter", "Values over time that are not memory of a category. At the end of every step, on the rank's host track: "
                      "allocated_bytes (what its allocators handed out; the sum of its memory events up to then), reserved_bytes (what "
-                     "they hold from the system) and, once a process, resident_bytes. In a recorded program: reserved_bytes of PyTorch's "
+                     "they hold from the system), once a process resident_bytes and once a GPU device_used_bytes (of its memory by anybody: beyond "
+                     "memory_segment those are contexts, what CUPTI misses, and other processes). In a recorded program: reserved_bytes of PyTorch's "
                      "caching allocator, whenever it changes.", (
         key("Commit order."),
         ref("track", "track"),
@@ -204,7 +205,8 @@ TABLES = (
         Column("category", TEXT, "parameter_shard, unsharded_parameter, gradient, gradient_shard, communication_buffer, "
                                  "optimizer, activation, temporary (what an op takes for itself and gives back before it ends: its "
                                  "highest point, for the length of the op), other (token batches, gaps that align parameters, tables that "
-                                 "the ranks of a process share, at its first rank) or, in a recorded program, unattributed."),
+                                 "the ranks of a process share, at its first rank; unit 'unaccounted': what the allocator handed out by the "
+                                 "end of a step and no op accounts for, as workspaces of libraries) or, in a recorded program, unattributed."),
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "step.step; -1 outside steps."),

@@ -208,6 +208,12 @@ void* FakeDevice::Allocate(size_t bytes) {
   return memory;
 }
 
+size_t FakeDevice::LiveBytes() const {
+  size_t bytes = 0;
+  for (const auto& [address, block] : blocks_) bytes += block.is_live ? block.bytes : 0;
+  return bytes;
+}
+
 // As CUDA's, it waits for the device first.
 int FakeDevice::Free(void* memory) {
   if (memory == nullptr) return kSuccess;

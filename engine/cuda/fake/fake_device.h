@@ -74,6 +74,7 @@ class FakeDevice {
   int Query(FakeEvent* event);
   int Elapsed(FakeEvent* start, FakeEvent* end, float* milliseconds);
 
+  size_t LiveBytes() const;
   void* Allocate(size_t bytes);
   int Free(void* memory);
   // Complains unless all of it lies in one live allocation, or in none that this device ever made.

@@ -91,8 +91,11 @@ Code cudaSetDevice(int /*ordinal*/) {
 }
 
 Code cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
-  *free_bytes = *total_bytes = kTotalBytes;
-  return 0;
+  return Call("cudaMemGetInfo", [&](FakeDevice& device) {
+    *total_bytes = kTotalBytes;
+    *free_bytes = kTotalBytes - device.LiveBytes();
+    return 0;
+  });
 }
 
 Code cudaMalloc(void** memory, size_t bytes) {

@@ -13,6 +13,7 @@
 #include "engine/cuda/recording/cupti_log.h"
 #include "engine/cuda/runtime/device_limits.h"
 #include "engine/cuda/runtime/device_work.h"
+#include "engine/cuda/runtime/memory/torch_memory.h"
 #include "engine/cuda/runtime/torch_cuda.h"
 #include "engine/cuda/transport/local_transport.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
@@ -60,7 +61,9 @@ class CudaDevice final : public runtime::Device {
     const int gpu = GpuOf(rank);
     const DevicePlace place{.model = &ModelOn(gpu, surroundings.job->model),
                             .device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)),
-                            .uses_pool = UsesPool()};
+                            .uses_pool = UsesPool(),
+                            .memory = &memory_,
+                            .is_first_of_device = IsFirstOn(gpu, rank)};
     return std::make_unique<DeviceWork>(rank, place, surroundings, std::move(sampler));
   }
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
@@ -74,7 +77,10 @@ class CudaDevice final : public runtime::Device {
                                                                   .is_recording = &is_recording_,
                                                                   .free_late = !UsesPool()});
   }
-  void EnterThread(int rank) override { Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(rank))); }
+  void EnterThread(int rank) override {
+    Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(rank)));
+    TorchMemory::EnterThread(rank);
+  }
 
   bool is_contended() const override {
     return !has_gpu_each() && options_.config.GetInt("run.ranks") > 1;
@@ -110,6 +116,11 @@ class CudaDevice final : public runtime::Device {
     if (!has_gpu_each() || has_bound_gpu()) return 0;
     return rank % (options_.launch ? options_.launch->num_local_ranks : num_gpus_);
   }
+  // Of the ranks of this process that are on `gpu`.
+  bool IsFirstOn(int gpu, int rank) const {
+    if (options_.launch) return true;
+    return rank == (has_gpu_each() ? gpu : 0);
+  }
   const DeviceModel& ModelOn(int gpu, const model::ModelConfig& config) {
     const std::lock_guard lock(mutex_);
     const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
@@ -120,6 +131,7 @@ class CudaDevice final : public runtime::Device {
   const RuntimeApi api_;
   const int num_gpus_;
   const Result<std::unique_ptr<CuptiLog>> log_;
+  const TorchMemory memory_{api_};
   runtime::TraceIds ids_;
   std::atomic<bool> is_recording_ = true;
   const std::shared_ptr<Kernels> kernels_ = MakeKernels();
@@ -184,6 +196,13 @@ std::vector<runtime::DeviceCapability> CudaDevice::Capabilities() const {
       {"gpu_clock", "on",
        "the GPU's clock advances in steps of " + FormatDuration(clock_step_ns_) +
            ": how finely an emulated link is paced"}};
+  if (memory_.why_not().empty()) {
+    capabilities.push_back({"allocator", "on", ""});
+  } else {
+    capabilities.push_back({"allocator", "off",
+                            memory_.why_not() + ": memory is what ops account for, not compared "
+                                                "with what was handed out"});
+  }
   if (!log_.ok()) {
     capabilities.push_back({"cupti", "off",
                             log_.message() + "; times of ops come from CUDA events, the GPU's "

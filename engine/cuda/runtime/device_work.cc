@@ -4,7 +4,6 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/Allocator.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
@@ -82,15 +81,28 @@ int64_t DeviceWork::EndStep() {
   if (!std::isfinite(outcome_.grad_norm)) {
     throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
   }
-  return 0;
+  return CountUnaccounted();
 }
 
+int64_t DeviceWork::CountUnaccounted() {
+  const int64_t handed_out = place_.memory == nullptr ? -1 : place_.memory->HandedOut(rank_);
+  if (handed_out < 0) return 0;
+  // The ops count what lies in the pool, not the pool.
+  const int64_t pool_bytes = place_.uses_pool ? placement_.bytes : 0;
+  const int64_t unaccounted = handed_out - pool_bytes - memory_.live_bytes();
+  CountMemory(MemoryCategory::kOther, unaccounted);
+  return unaccounted;
+}
+
+// The allocator's cache is the device's, not a rank's.
 int64_t DeviceWork::reserved_bytes() const {
-  // The allocator's cache is the device's, not a rank's: the first rank reports it.
-  if (device_.is_cpu() || rank_ != job_->only_rank.value_or(0)) return memory_.live_bytes();
-  const auto stats = c10::getDeviceAllocator(device_.type())->getDeviceStats(device_.index());
-  const auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return stats.reserved_bytes[all].current;
+  if (place_.memory == nullptr || !place_.is_first_of_device) return memory_.live_bytes();
+  return place_.memory->Reserved(device_);
+}
+
+int64_t DeviceWork::device_used_bytes() const {
+  if (place_.memory == nullptr || !place_.is_first_of_device) return -1;
+  return place_.memory->InUse();
 }
 
 void DeviceWork::CountMemory(MemoryCategory category, int64_t bytes) {

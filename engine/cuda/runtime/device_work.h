@@ -18,6 +18,7 @@
 
 #include "engine/cuda/device/reuse.h"
 #include "engine/cuda/runtime/device_model.h"
+#include "engine/cuda/runtime/memory/device_memory.h"
 #include "engine/runtime/memory/rank_memory.h"
 #include "engine/runtime/ranks/rank_ops.h"
 
@@ -28,6 +29,9 @@ struct DevicePlace {
   const DeviceModel* model = nullptr;  // shared by the ranks of a device; outlives them
   at::Device device = at::kCPU;
   bool uses_pool = false;  // buffers in one block
+  // What allocator and driver say; null: nothing is known but what the ops count. As `model`.
+  const DeviceMemory* memory = nullptr;
+  bool is_first_of_device = true;  // which reports what the ranks of a device share
 };
 
 class DeviceWork final : public runtime::RankOps {
@@ -37,13 +41,16 @@ class DeviceWork final : public runtime::RankOps {
   ~DeviceWork() override;
 
   // Throws if the gradient was not finite, or if the transport was aborted: a collective that was
-  // ended in its middle leaves the GPU no error behind.
+  // ended in its middle leaves the GPU no error behind. What the allocator handed out beyond what
+  // the ops account for (workspaces of libraries, as a rule in the first step) is counted from then
+  // on.
   int64_t EndStep() override;
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
   void Run(const executor::OpContext& context) override;
 
   int64_t allocated_bytes() const override { return memory_.live_bytes(); }
   int64_t reserved_bytes() const override;
+  int64_t device_used_bytes() const override;
   int64_t TakePeakBytes() override { return peak_bytes_.exchange(memory_.live_bytes()); }
 
  protected:
@@ -75,6 +82,9 @@ class DeviceWork final : public runtime::RankOps {
     c10::DataPtr memory;
     DeviceTokens tokens;  // kBatch
   };
+
+  // What the allocator handed out and nobody has counted yet; counts it.
+  int64_t CountUnaccounted();
 
   Block& BlockAt(plan::BufferId buffer) { return blocks_[static_cast<size_t>(buffer)]; }
   const DeviceTokens& TokensOf(plan::BufferId batch);

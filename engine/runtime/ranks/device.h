@@ -51,6 +51,9 @@ class RankWork : public executor::OpBodies {
 
   virtual int64_t allocated_bytes() const = 0;  // handed out and not yet given back
   virtual int64_t reserved_bytes() const = 0;   // from the system or driver, kept ones too
+  // Of the rank's GPU by anybody in any process; -1: not known, or another rank says it. On the
+  // rank's host thread.
+  virtual int64_t device_used_bytes() const { return -1; }
   // The highest allocated_bytes() since the last call.
   virtual int64_t TakePeakBytes() = 0;
 

@@ -1,0 +1,108 @@
+#include "engine/cuda/runtime/memory/torch_memory.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <unordered_map>
+
+namespace shardscope::cuda {
+namespace {
+
+using c10::CachingDeviceAllocator::TraceEntry;
+using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+
+constexpr int kNoRank = -1;
+thread_local int t_rank = kNoRank;
+
+struct Block {
+  int64_t bytes = 0;  // asked for
+  int rank = kNoRank;
+};
+
+// Lives as long as the process: the allocator may tell of frees by static destructors.
+struct Blocks {
+  std::mutex mutex;  // guards all below; taken under the lock of a device's allocator
+  std::unordered_map<size_t, Block> by_address;
+  std::unordered_map<int, int64_t> bytes_of_rank;
+
+  void OnEntry(const TraceEntry& entry) {
+    const std::lock_guard lock(mutex);
+    if (entry.action_ == TraceEntry::ALLOC) {
+      const Block block{static_cast<int64_t>(entry.size_), t_rank};
+      by_address[entry.addr_] = block;
+      bytes_of_rank[block.rank] += block.bytes;
+    } else if (entry.action_ == TraceEntry::FREE_REQUESTED) {
+      const auto found = by_address.find(entry.addr_);
+      if (found == by_address.end()) return;
+      bytes_of_rank[found->second.rank] -= found->second.bytes;
+      by_address.erase(found);
+    }
+  }
+};
+Blocks& TheBlocks() {
+  static Blocks* const kBlocks = new Blocks;
+  return *kBlocks;
+}
+
+// An allocation must not fail by our book-keeping: what is missed shows as a difference.
+void OnEntry(const TraceEntry& entry) {
+  try {
+    TheBlocks().OnEntry(entry);
+  } catch (const std::exception&) {
+  }
+}
+
+// LibTorch keeps the allocator in use in a variable of libc10_cuda.
+std::string Attach() {
+  void* const library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+  const auto* const variable = library == nullptr
+                                   ? nullptr
+                                   : static_cast<std::atomic<CUDAAllocator*>*>(dlsym(
+                                         library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE"));
+  CUDAAllocator* const allocator = variable == nullptr ? nullptr : variable->load();
+  if (allocator == nullptr) return "LibTorch's CUDA allocator is not where version 2.11 has it";
+  if (!allocator->initialized()) return "LibTorch has not initialised CUDA";
+  if (!allocator->isEnabled()) return "caching is switched off (PYTORCH_NO_CUDA_MEMORY_CACHING)";
+  try {
+    allocator->attachAllocatorTraceTracker(&OnEntry);
+  } catch (const c10::Error& error) {
+    return error.what_without_backtrace();  // another allocator: cudaMallocAsync
+  }
+  return "";
+}
+
+}  // namespace
+
+TorchMemory::TorchMemory(const RuntimeApi& api) : api_(api), why_not_(Attach()) {}
+
+void TorchMemory::EnterThread(int rank) { t_rank = rank; }
+
+int64_t TorchMemory::HandedOut(int rank) const {
+  if (!why_not_.empty()) return -1;
+  Blocks& blocks = TheBlocks();
+  const std::lock_guard lock(blocks.mutex);
+  const auto found = blocks.bytes_of_rank.find(rank);
+  return found == blocks.bytes_of_rank.end() ? 0 : found->second;
+}
+
+int64_t TorchMemory::Reserved(c10::Device device) const {
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  const auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return stats.reserved_bytes[all].current;
+}
+
+int64_t TorchMemory::InUse() const {
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  if (api_.MemGetInfo(&free_bytes, &total_bytes) != kSuccess) {
+    api_.GetLastError();  // or the next call would take it for its own
+    return -1;
+  }
+  return static_cast<int64_t>(total_bytes - free_bytes);
+}
+
+}  // namespace shardscope::cuda
