@@ -371,6 +371,13 @@ class InjectedLibrary(RecordTest):
                 self.assertIn(said, reason)
                 self.assertIn("Resource temporarily unavailable", reason)
 
+    def test_a_recorder_whose_thread_has_no_memory(self):
+        run, _ = self.record("env", f"LD_PRELOAD={PROGRAM.parent / 'libno_memory.so'}", PROGRAM, "ranges", check=0)
+        program, = self.programs(run)
+        self.assertEqual(program["state"], "finished")
+        reasons = {row["reason"] for row in self.report(run)["sources"] if row["source"] == "inject"}
+        self.assertIn("the recorder had no memory: what came later is lost", reasons)
+
     def test_a_thread_that_is_cancelled_ends_as_it_would_alone(self):
         run, _ = self.record(PROGRAM, "cancelled", check=0)
         self.assertEqual({name: n for name, n in self.counts(run).items() if name in ("before the end", "after")},

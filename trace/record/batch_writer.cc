@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -199,13 +200,23 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
   }
   batch_rows_ = {};
   const auto ids_before = last_hot_id_;
-  const Status status = WriteTransaction(rings, rare, more);
+  const auto lose_batch = [&] {
+    last_hot_id_ = ids_before;
+    for (size_t kind = 0; kind < kNumHotKinds; ++kind) lost_to_errors_[kind] += batch_rows_[kind];
+  };
+  Status status;
+  try {
+    status = WriteTransaction(rings, rare, more);
+  } catch (const std::exception&) {  // no memory
+    writer_->Rollback();
+    lose_batch();
+    throw;
+  }
   bound_.EndBatch(status.ok());
   if (status.ok()) {
     rare_backlog_ = {};
   } else {
-    last_hot_id_ = ids_before;
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) lost_to_errors_[kind] += batch_rows_[kind];
+    lose_batch();
   }
   if (batch_rows_ == HotCounts{}) return status;  // the size bound is about hot rows
   const int64_t last_memory_id = last_hot_id_[schema::TableOf<schema::MemoryEventRow>::kIndex];

@@ -9,6 +9,7 @@
 #include <exception>
 #include <system_error>
 
+#include "trace/base/thread_memory.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 
@@ -198,22 +199,28 @@ void LiveRecorder::AddClockPair() {
   rare_.AddWithId(row);
 }
 
-// Where the thread ends by an error nobody waits for it any more, and nothing more is taken.
+// Where the thread ends by an error (no memory) nobody waits for it any more, and nothing more is
+// taken; Finish() says so, on a thread that may have what this one lacks.
 void LiveRecorder::WriterThread() {
   pthread_setname_np(pthread_self(), "recorder");  // as top and debuggers show it
+  ReserveForExceptions();
   try {
     WriteUntilStopped();
     return;
-  } catch (const std::exception& error) {
+  } catch (...) {
+    thread_failed_.store(true);
     finished_.store(true);
     recording_.store(false);
-    SetError(Status::Error(error.what()));
   }
   {
     const std::lock_guard lock(wake_mutex_);
     flushes_done_ = kAllFlushes;
   }
   flushed_.notify_all();
+  try {
+    SetError(Status::Error("the recorder's thread has no memory"));
+  } catch (const std::exception&) {
+  }
 }
 
 void LiveRecorder::WriteUntilStopped() {
@@ -269,6 +276,11 @@ Status LiveRecorder::Finish() {
   finished_.store(true);
   recording_.store(false);
   StopThread();
+  if (thread_failed_) {
+    batches_->trace().Rollback();  // which also takes memory, of which the thread had none
+    AddCapability(
+        {0, source_, "partial", "the recorder had no memory: what came later is lost", 0});
+  }
   // What the last drain itself lost.
   ReportLosses();
   Drain();

@@ -90,6 +90,7 @@ class LiveRecorder final : public Recorder {
   bool last_failed_ = false;                    // the last batch; writer thread
   std::atomic<bool> recording_ = true;
   std::atomic<bool> finished_ = false;
+  std::atomic<bool> thread_failed_ = false;
 
   mutable std::mutex window_mutex_;  // guards the next
   std::vector<int64_t> switches_;    // when recording went off, on, off, ...

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trace/base/thread_memory.h"
 #include "trace/base/time.h"
 #include "trace/record/cupti/decode.h"
 
@@ -210,6 +211,7 @@ SessionCounts Session::counts() const {
 }
 
 void Session::DecodeThread() {
+  ReserveForExceptions();
   try {
     DecodeUntilStopped();
   } catch (const std::exception&) {
