@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "engine/plan/memory.h"
 #include "engine/plan/toy_model.h"
 #include "trace/base/check.h"
 
@@ -109,13 +110,14 @@ class Simulation {
   // The driver's segments, and what CUPTI took for itself.
   void AddStart(int rank) {
     Rank& state = ranks_[static_cast<size_t>(rank)];
+    const DeviceBytes device = DeviceBytesOf(schedule_);
     for (uint64_t i = 0; i < 2; ++i) {
       CUpti_ActivityMemory4 record = {};
       record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
       record.memoryOperationType = CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION;
       record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
       record.address = (1 + i) << 32;
-      record.bytes = (1 + i) << 25;
+      record.bytes = static_cast<uint64_t>(i == 0 ? device.allocator : device.others);
       record.deviceId = static_cast<uint32_t>(rank);
       record.contextId = StreamOf(rank, 0).context;
       record.timestamp = static_cast<uint64_t>(state.host_ns);
@@ -409,6 +411,11 @@ class Simulation {
 };
 
 }  // namespace
+
+DeviceBytes DeviceBytesOf(const plan::Schedule& schedule) {
+  const int64_t peak = plan::PredictLargestPeak(schedule);
+  return {peak + peak / 4, peak / 4, peak / 3};
+}
 
 int64_t KeyOf(int rank, int64_t step, plan::OpIndex op) {
   return (step * 100 + rank) * 1'000'000 + op;

@@ -72,6 +72,15 @@ struct Scenario {
 // KeyOf().
 Scenario MakeScenario(const ScenarioOptions& options);
 
+// The driver's two segments of each GPU: what the caching allocator divides, and what somebody else
+// in the process took; and what of the GPU is in use besides.
+struct DeviceBytes {
+  int64_t allocator = 0;
+  int64_t others = 0;
+  int64_t context = 0;
+};
+DeviceBytes DeviceBytesOf(const plan::Schedule& schedule);
+
 int64_t KeyOf(int rank, int64_t step, plan::OpIndex op);
 inline uint32_t ThreadOf(int rank) { return 4000 + static_cast<uint32_t>(rank); }
 inline cupti::StreamId StreamOf(int rank, plan::StreamIndex stream) {

@@ -207,7 +207,9 @@ TEST(Golden, EveryKernelIsJoinedToItsOpLaunchAndStream) {
   EXPECT_EQ(trace.Integer("SELECT count(*) FROM v_kernel WHERE launch_delay_ms < 0"), 0);
   EXPECT_EQ(trace.Integer("SELECT count(*) FROM span WHERE category = 'wait'"),
             2 * 2 * static_cast<int64_t>(scenario.schedule->streams.size() - 1));
-  EXPECT_EQ(trace.Integer("SELECT sum(bytes) FROM memory_segment WHERE rank = 1"), 3 << 25);
+  const DeviceBytes device = DeviceBytesOf(*scenario.schedule);
+  EXPECT_EQ(trace.Integer("SELECT sum(bytes) FROM memory_segment WHERE rank = 1"),
+            device.allocator + device.others);
   EXPECT_EQ(trace.Text("SELECT DISTINCT n.text FROM span s JOIN track t ON t.id = s.track JOIN "
                        "string n ON n.id = s.name_string WHERE t.name = 'tracer overhead'"),
             "CUPTI resources");

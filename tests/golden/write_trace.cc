@@ -3,6 +3,7 @@
 #include <set>
 
 #include "engine/executor/trace_sink.h"
+#include "engine/plan/memory.h"
 #include "tests/golden/gpu_scenario.h"
 #include "trace/record/cupti/decode.h"
 #include "trace/record/gpu/gpu_recorder.h"
@@ -66,6 +67,60 @@ void OwnAll(const Scenario& scenario, gpu::GpuRecorder* gpu) {
   }
 }
 
+// What ops allocate when they are issued (the host's ledger) and start (the other), and what they
+// free when they are issued and end.
+void RecordMemory(const Scenario& scenario, const OpRun& run, const executor::OpContext& context,
+                  const executor::OpTimes& times, executor::TraceSink* sink) {
+  const plan::Program& program = scenario.schedule->programs.front();
+  const plan::Op& op = program.ops[static_cast<size_t>(run.op)];
+  const auto bytes = [&](plan::BufferId buffer) {
+    return program.buffers[static_cast<size_t>(buffer)].bytes;
+  };
+  for (const plan::BufferId buffer : op.allocates) {
+    sink->OnMemory(context, buffer, bytes(buffer), times.issued_ns, times.started_ns);
+  }
+  for (const plan::BufferId buffer : op.frees) {
+    sink->OnMemory(context, buffer, -bytes(buffer), times.issued_ns, times.ended_ns);
+  }
+}
+
+int64_t PersistentBytes(const plan::Schedule& schedule, plan::MemoryCategory category) {
+  int64_t bytes = 0;
+  for (const plan::Buffer& buffer : schedule.programs.front().buffers) {
+    const bool counts = buffer.persistent && plan::MemoryCategoryOf(buffer.kind) == category;
+    bytes += counts ? buffer.bytes : 0;
+  }
+  return bytes;
+}
+
+void RecordPersistent(const Scenario& scenario, executor::TraceSink* sink) {
+  for (const StepRun& run : scenario.steps) {
+    if (run.step > 0) continue;
+    for (int i = 0; i < plan::kNumMemoryCategories; ++i) {
+      const auto category = static_cast<plan::MemoryCategory>(i);
+      const int64_t bytes = PersistentBytes(*scenario.schedule, category);
+      if (bytes > 0) sink->OnMemoryOutsideOps(run.rank, category, "", bytes, run.start_ns);
+    }
+  }
+}
+
+// What the allocator and the driver say at the end of each step.
+void RecordCounters(const Scenario& scenario, executor::TraceSink* sink) {
+  const DeviceBytes device = DeviceBytesOf(*scenario.schedule);
+  int64_t persistent = 0;
+  for (int i = 0; i < plan::kNumMemoryCategories; ++i) {
+    persistent += PersistentBytes(*scenario.schedule, static_cast<plan::MemoryCategory>(i));
+  }
+  for (const StepRun& run : scenario.steps) {
+    executor::StepMemory memory;
+    memory.time_ns = run.end_ns;
+    memory.allocated_bytes = persistent;  // a step gives back all else
+    memory.reserved_bytes = device.allocator;
+    memory.device_used_bytes = device.allocator + device.others + device.context;
+    sink->OnStepMemory(run.rank, memory);
+  }
+}
+
 // Op runs with the times that CUPTI's records give, as the engine writes them.
 void RecordOps(const Scenario& scenario, gpu::GpuRecorder* gpu, executor::TraceSink* sink) {
   std::vector<int64_t> keys;
@@ -86,6 +141,7 @@ void RecordOps(const Scenario& scenario, gpu::GpuRecorder* gpu, executor::TraceS
       times.ended_ns = works[i].end_ns;
     }
     sink->OnOpEnd(context, times);
+    RecordMemory(scenario, run, context, times, sink);
   }
 }
 
@@ -127,8 +183,9 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
     ranks.push_back(rank);
     recorder.AddRank({rank, "virtual", 1, "virtual GPU"});
   }
-  executor::TraceSink sink(&recorder, {"nccl", "projected"});
-  const int64_t schedule_id = sink.RegisterSchedule(schedule, ranks, 0);
+  executor::TraceSink sink(&recorder, {"nccl", "projected", "GPU"});
+  const int64_t schedule_id =
+      sink.RegisterSchedule(schedule, ranks, plan::PredictLargestPeak(schedule));
   const Identities identities(schedule, 1);  // the first rows of the plan
   gpu::GpuRecorderOptions gpu_options;
   gpu_options.identity_of = [&](int64_t key) { return identities.Of(key); };
@@ -142,7 +199,9 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
   if (delivery.damage) delivery.damage(records);
   cupti::Names names;
   Deliver(std::move(records), functions, delivery.shuffle, &names, &gpu);
+  RecordPersistent(scenario, &sink);
   RecordOps(scenario, &gpu, &sink);
+  RecordCounters(scenario, &sink);
   RecordSteps(scenario, schedule_id, &recorder);
   SHARDSCOPE_RETURN_IF_ERROR(recorder.Flush());
   gpu.Finish();

@@ -101,11 +101,77 @@ TEST(GoldenGpu, HealthAndReportSayTheSame) {
   EXPECT_EQ(value("gpu_joined"), report.kernels.joined);
   EXPECT_EQ(value("gpu_overhead"), report.kernels.overhead_ns);
   EXPECT_GT(report.kernels.overhead_ns, 0);
+  EXPECT_EQ(value("waits_seen"), report.edges.seen);
+  EXPECT_EQ(value("waits_missing"), -1);  // no row where nothing differs
+  for (const analysis::SourceState& source : report.sources) {
+    const ui::DrawnItem* item = shot->log.Find("log", "source:" + source.source);
+    ASSERT_NE(item, nullptr) << source.source;
+    EXPECT_THAT(item->text, testing::StartsWith(source.status));
+  }
+  for (const analysis::GpuClockBounds& bounds : report.gpu_clocks) {
+    EXPECT_EQ(value(fmt::format("gpu_clock:{}:{}", bounds.rank, bounds.device).c_str()),
+              bounds.uncertainty_ns());
+  }
+  EXPECT_EQ(report.gpu_clocks.size(), 2u);
   // Kernels and ops are of one virtual clock.
   int64_t exposed_ns = 0;
   for (const analysis::StepBreakdown& step : report.steps) exposed_ns += step.exposed_ns;
   EXPECT_NEAR(static_cast<double>(report.kernels.exposed_ns()), static_cast<double>(exposed_ns),
               static_cast<double>(exposed_ns) / 1000);
+}
+
+TEST(GoldenGpu, HealthNamesLostWaitsTheRanksOfASourceAndWhatRecordingCosts) {
+  auto damaged = std::make_shared<query::Snapshot>(*Golden());
+  damaged->run_folder = "damaged";
+  damaged->ranks[1].event_edges = {};
+  damaged->processes[0].ranks = {0};
+  damaged->processes[1].ranks = {1};
+  damaged->capabilities = {{"cupti", "on", "", 0, 0},
+                           {"cupti", "off", "held by Nsight Systems", 0, 1}};
+  for (const bool recorded : {true, false}) {
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      damaged->overhead_steps.push_back(
+          {0, rank, recorded ? 1 : 2, recorded, recorded ? 103 : 100});
+    }
+  }
+  const auto shot = shell::TakeShot(damaged, {.height = 1400, .panel = "log"});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-health-damaged");
+  const analysis::Report report = analysis::MakeReport(*damaged);
+  ASSERT_GT(report.edges.missing, 0);
+  const ui::DrawnItem* missing = shot->log.Find("log", "waits_missing");
+  ASSERT_NE(missing, nullptr);
+  EXPECT_EQ(std::get<int64_t>(missing->value), report.edges.missing);
+  const std::vector<ui::DrawnItem> listed = Items(shot->log, "log", "wait_differs");
+  ASSERT_FALSE(listed.empty());
+  EXPECT_THAT(listed[0].text, testing::HasSubstr("rank 1"));
+  const std::vector<ui::DrawnItem> sources = Items(shot->log, "log", "source:cupti");
+  const std::vector<ui::DrawnItem> reasons = Items(shot->log, "log", "reason:cupti");
+  ASSERT_EQ(sources.size(), 2u);
+  ASSERT_EQ(reasons.size(), 2u);
+  EXPECT_EQ(reasons[0].text, "rank 0");
+  EXPECT_EQ(reasons[1].text, "rank 1: held by Nsight Systems");
+  const ui::DrawnItem* overhead = shot->log.Find("log", "overhead");
+  ASSERT_NE(overhead, nullptr);
+  EXPECT_EQ(overhead->text, "+3.0 %");
+  EXPECT_NE(shot->log.Find("log", "overhead_left_out"), nullptr);
+}
+
+// A wait that the Schedule plans and nobody saw is dotted, and Details say what that can mean.
+TEST(GoldenGpu, AWaitThatNobodySawIsDrawnWhereItShouldBe) {
+  auto damaged = std::make_shared<query::Snapshot>(*Golden());
+  damaged->run_folder = "damaged";
+  for (query::RankRows& rows : damaged->ranks) rows.event_edges = {};
+  const analysis::Report report = analysis::MakeReport(*damaged);
+  ASSERT_FALSE(report.edges.differences.empty());
+  const auto shot = shell::TakeShot(damaged, {.height = 1400, .step = 1});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-wait-missing");
+  EXPECT_FALSE(Items(shot->log, "timeline", "wait_missing:").empty());
+  EXPECT_TRUE(Items(shot->log, "timeline", "wait:").empty());
+  ASSERT_NE(shot->log.Find("details", "waited_event"), nullptr);
+  EXPECT_THAT(shot->log.Find("details", "waited_event")->text,
+              testing::HasSubstr("planned, not seen"));
 }
 
 TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
@@ -156,6 +222,125 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
   EXPECT_LT(harness.context().view.end_ns - harness.context().view.start_ns, before / 2);
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
   EXPECT_EQ(harness.context().selection.span, -1);
+}
+
+// The kernel whose op waited for another stream's event, drawn wide enough to be clicked.
+const query::GpuWork* WaitingKernel(const ui::DrawLog& log, ImVec2* middle) {
+  const query::RankRows& rows = Golden()->ranks[0];
+  for (const query::GpuWork& work : rows.gpu_work) {
+    const ui::DrawnItem* item = log.Find("timeline", "work:0:" + std::to_string(work.id));
+    if (item == nullptr || item->box.x1 - item->box.x0 < 8) continue;
+    for (const query::EventEdge& edge : rows.event_edges) {
+      if (edge.to_track != work.track || edge.to_correlation != work.correlation) continue;
+      *middle = {(item->box.x0 + item->box.x1) / 2, (item->box.y0 + item->box.y1) / 2};
+      return &work;
+    }
+  }
+  return nullptr;
+}
+
+TEST(GoldenGpu, OJumpsFromAKernelToItsOpAndBack) {
+  Harness harness;
+  harness.shell().OpenSnapshot(Golden());
+  harness.Frames(8);
+  ImVec2 middle;
+  const query::GpuWork* work = WaitingKernel(harness.log(), &middle);
+  ASSERT_NE(work, nullptr);
+  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(middle);
+    test->MouseClick();
+    test->Yield(2);
+    test->KeyPress(ImGuiKey_O);
+  }));
+  const ui::Selection on_op = harness.context().selection;
+  EXPECT_EQ(on_op.span, -1);
+  const query::OpRun* op_run = nullptr;
+  for (const query::OpRun& run : Golden()->ranks[0].op_runs) {
+    if (run.id == on_op.op_run) op_run = &run;
+  }
+  ASSERT_NE(op_run, nullptr);
+  EXPECT_EQ(op_run->plan_op, work->plan_op);
+  EXPECT_EQ(op_run->step, work->step);
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_O); }));
+  const ui::Selection back = harness.context().selection;
+  EXPECT_EQ(back.op_run, -1);
+  for (const query::GpuWork& row : Golden()->ranks[0].gpu_work) {
+    if (row.id != back.span) continue;
+    EXPECT_EQ(row.plan_op, work->plan_op);
+    EXPECT_EQ(row.step, work->step);
+  }
+  EXPECT_GE(back.span, 0);
+  // Without a selection there is nowhere to go.
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_Escape);
+    test->KeyPress(ImGuiKey_O);
+  }));
+  EXPECT_EQ(harness.context().selection.span, -1);
+  EXPECT_EQ(harness.context().selection.op_run, -1);
+}
+
+TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
+  Harness harness;
+  harness.shell().OpenSnapshot(Golden());
+  harness.Frames(8);
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
+  harness.Frames(2);
+  EXPECT_TRUE(Items(harness.log(), "timeline", "wait:").empty());
+  ImVec2 middle;
+  const query::GpuWork* work = WaitingKernel(harness.log(), &middle);
+  ASSERT_NE(work, nullptr);
+  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(middle);
+    test->MouseClick();
+    test->Yield(2);
+  }));
+  // Lines begin at the end of what was waited for and end at the start of what waited.
+  std::map<int64_t, const query::GpuWork*> work_of_id;
+  for (const query::GpuWork& row : Golden()->ranks[0].gpu_work) work_of_id[row.id] = &row;
+  int64_t incoming = 0;
+  const std::vector<ui::DrawnItem> lines = Items(harness.log(), "timeline", "wait:");
+  ASSERT_FALSE(lines.empty());
+  for (const ui::DrawnItem& line : lines) {
+    int64_t from = -1, to = -1;
+    ASSERT_EQ(std::sscanf(line.id.c_str(), "wait:%ld:%ld", &from, &to), 2) << line.id;
+    ASSERT_TRUE(work_of_id.contains(from) && work_of_id.contains(to)) << line.id;
+    EXPECT_EQ(std::get<int64_t>(line.value), work_of_id[to]->start_ns - work_of_id[from]->end_ns);
+    incoming += to == work->id ? 1 : 0;
+  }
+  EXPECT_GE(incoming, 1);
+  EXPECT_TRUE(Items(harness.log(), "timeline", "wait_extra:").empty());
+  EXPECT_TRUE(Items(harness.log(), "timeline", "wait_missing:").empty());
+  // The row in Details leads to the other end.
+  const ui::DrawnItem* row = harness.log().Find("details", "waited_event");
+  ASSERT_NE(row, nullptr);
+  const ImVec2 link((row->box.x0 + row->box.x1) / 2, (row->box.y0 + row->box.y1) / 2);
+  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(link);
+    test->MouseClick();
+    test->Yield(2);
+  }));
+  EXPECT_NE(harness.context().selection.span, work->id);
+  ASSERT_TRUE(work_of_id.contains(harness.context().selection.span));
+  EXPECT_NE(work_of_id[harness.context().selection.span]->track, work->track);
+}
+
+TEST(GoldenGpu, MemoryHasTheBandsOfTheDevice) {
+  const auto shot = shell::TakeShot(Golden(), {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  const std::vector<analysis::MemoryPeak> peaks = analysis::MemoryPeaks(*Golden());
+  for (const analysis::MemoryPeak& peak : peaks) {
+    const auto bytes = [&](const std::string& id) -> int64_t {
+      const ui::DrawnItem* item = shot->log.Find("memory", id + ":" + std::to_string(peak.rank));
+      return item == nullptr ? -1 : std::get<int64_t>(item->value);
+    };
+    EXPECT_EQ(bytes("peak"), peak.peak_bytes);
+    EXPECT_EQ(bytes("driver"), peak.driver_peak_bytes);
+    EXPECT_EQ(bytes("used"), peak.device_peak_bytes);
+    EXPECT_EQ(bytes("device_peak"), peak.device_peak_bytes);
+    EXPECT_GT(bytes("free_gap"), 0);
+    EXPECT_GT(peak.device_peak_bytes, peak.driver_peak_bytes);
+    EXPECT_GE(bytes("axis_max"), peak.device_peak_bytes);
+  }
 }
 
 // Two processes of one program: nested ranges, a compute and a communication stream that share a
