@@ -61,33 +61,61 @@ std::string DefaultData() {
 }
 
 // The device that run.device=auto comes to be, and the plugin with it.
-Status SettleDevice(const Arguments& arguments, config::Config* config,
+Status ChooseDevice(const Arguments& arguments, const config::Config& config,
                     cuda::DeviceChoice* choice) {
-  const std::string wanted = config->Get("run.device");
+  const std::string& wanted = config.Get("run.device");
   if (arguments.reference) {
-    if (wanted != "cuda") return config->Set("run.device", "cpu");
+    if (wanted != "cuda") return Status::Ok();
     return Status::Error("--reference computes on the CPU: leave run.device=cuda away");
   }
   const int64_t num_ranks =
-      arguments.launch ? arguments.launch->num_ranks : config->GetInt("run.ranks");
+      arguments.launch ? arguments.launch->num_ranks : config.GetInt("run.ranks");
   const bool waits_for_ranks =
-      num_ranks > 1 && (arguments.launch || config->Get("transport") == "nccl");
+      num_ranks > 1 && (arguments.launch || config.Get("transport") == "nccl");
   Result<cuda::DeviceChoice> chosen = cuda::ChooseDevice(wanted, waits_for_ranks);
   if (!chosen.ok()) return chosen.status();
   *choice = *std::move(chosen);
-  return choice->device == wanted ? Status::Ok() : config->Set("run.device", choice->device);
+  return Status::Ok();
 }
 
-Result<config::Config> ReadConfig(const Arguments& arguments, cuda::DeviceChoice* choice) {
-  Result<config::Config> settings = ReadSettings(arguments);
-  if (!settings.ok()) return settings.status();
-  config::Config config = std::move(settings).value();
-  SHARDSCOPE_RETURN_IF_ERROR(SettleDevice(arguments, &config, choice));
-  if (arguments.launch) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLaunch(*arguments.launch, &config));
+// `config`, for the device that was chosen, checked.
+Result<config::Config> ConfigFor(const cuda::DeviceChoice& choice, const Arguments& arguments,
+                                 config::Config config) {
+  Status status;
+  if (choice.device != config.Get("run.device")) status = config.Set("run.device", choice.device);
+  if (status.ok() && arguments.launch) status = config::ApplyLaunch(*arguments.launch, &config);
+  if (status.ok()) status = config.Check();
+  if (status.ok()) return config;
+  if (choice.why_not_cuda.empty()) return status;
+  return Status::Error("run.device=auto took cpu (" + choice.why_not_cuda +
+                       "): " + status.message());
+}
+
+// What a run is made with. The device is the one of run.device; null: the CPU.
+struct Setting {
+  config::Config config;
+  cuda::DeviceChoice choice;
+  std::unique_ptr<runtime::Device> device;
+};
+
+Result<Setting> ReadSetting(const Arguments& arguments) {
+  const Result<config::Config> given = ReadSettings(arguments);
+  if (!given.ok()) return given.status();
+  Setting setting;
+  SHARDSCOPE_RETURN_IF_ERROR(ChooseDevice(arguments, *given, &setting.choice));
+  Result<config::Config> config = ConfigFor(setting.choice, arguments, *given);
+  if (!config.ok()) return config.status();
+  Result<std::unique_ptr<runtime::Device>> device =
+      cuda::OpenDevice({.config = *config, .launch = arguments.launch}, &setting.choice);
+  if (!device.ok()) return device.status();
+  setting.device = std::move(device).value();
+  // It may have become the CPU only now.
+  if (setting.choice.device != config->Get("run.device")) {
+    config = ConfigFor(setting.choice, arguments, *given);
+    if (!config.ok()) return config.status();
   }
-  SHARDSCOPE_RETURN_IF_ERROR(config.Check());
-  return config;
+  setting.config = std::move(config).value();
+  return setting;
 }
 
 std::string RunFolderOf(const Arguments& arguments, const config::Config& config) {
@@ -162,28 +190,34 @@ Status TrainReference(const Arguments& arguments, const config::Config& config,
   std::_Exit(1);
 }
 
-// What a run on a GPU says of itself before its first step, for the user and for the trace.
-void DescribeDevice(const cuda::DeviceChoice& choice, const runtime::Device* device,
-                    runtime::TrainerOptions* options) {
-  if (!choice.why_not_cuda.empty()) {
+// What a process says of its GPU before the first step, for its trace: each is on a machine and in
+// an environment of its own.
+void DescribeDevice(const Setting& setting, runtime::TrainerOptions* options) {
+  if (!setting.choice.why_not_cuda.empty()) {
     options->capabilities.push_back(
-        {"device", "partial", "run.device=auto took cpu: " + choice.why_not_cuda});
-    fmt::print("device: cpu ({})\n", choice.why_not_cuda);
+        {"device", "partial", "run.device=auto took cpu: " + setting.choice.why_not_cuda});
   }
-  if (device == nullptr) return;
+  if (setting.device == nullptr) return;
   options->capabilities.push_back({"device", "on", ""});
   for (const auto& [name, value] : cuda::CudaEnvironment()) {
     options->environment["env." + name] = value;
   }
-  fmt::print("device: {}\n", device->name());
-  for (const std::string& warning : choice.warnings) {
+  for (const std::string& warning : setting.choice.warnings) {
     options->capabilities.push_back({"environment", "partial", warning});
-    fmt::print("{}\n", warning);
   }
 }
 
-Status TrainSharded(const Arguments& arguments, const config::Config& config,
-                    const cuda::DeviceChoice& choice, runtime::Job job) {
+// The same for the user, once a run.
+void PrintDevice(const Setting& setting) {
+  const std::string& why_not = setting.choice.why_not_cuda;
+  if (!why_not.empty()) fmt::print("device: cpu ({})\n", why_not);
+  if (setting.device != nullptr) fmt::print("device: {}\n", setting.device->name());
+  for (const std::string& warning : setting.choice.warnings) fmt::print("{}\n", warning);
+}
+
+// `setting` outlives the call.
+Status TrainSharded(const Arguments& arguments, const Setting& setting, runtime::Job job) {
+  const config::Config& config = setting.config;
   const std::string folder = RunFolderOf(arguments, config);
   const int64_t steps = job.training.steps;
   std::ofstream losses;
@@ -193,17 +227,11 @@ Status TrainSharded(const Arguments& arguments, const config::Config& config,
     SHARDSCOPE_RETURN_IF_ERROR(OpenLosses(arguments.losses, &losses));
     PrintData(job);
   }
-  std::unique_ptr<runtime::Device> device;  // outlives the trainer
-  if (choice.plugin != nullptr) {
-    Result<std::unique_ptr<runtime::Device>> opened =
-        choice.plugin->open_device({.config = config, .launch = arguments.launch});
-    if (!opened.ok()) return opened.status();
-    device = std::move(opened).value();
-  }
   TrainProgress progress(stdout);
   runtime::TrainerOptions options;
-  options.device = device.get();
-  if (arguments.is_leader()) DescribeDevice(choice, device.get(), &options);
+  options.device = setting.device.get();
+  DescribeDevice(setting, &options);
+  if (arguments.is_leader()) PrintDevice(setting);
   options.config = config;
   options.folder = arguments.launch ? std::filesystem::absolute(folder).string() : folder;
   options.launch = arguments.launch;
@@ -239,13 +267,12 @@ Status CheckLaunch(const Arguments& arguments) {
 
 Status Train(const Arguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckLaunch(arguments));
-  cuda::DeviceChoice choice;
-  const Result<config::Config> config = ReadConfig(arguments, &choice);
-  if (!config.ok()) return config.status();
-  Result<runtime::Job> job = runtime::JobOf(*config, DefaultData());
+  const Result<Setting> setting = ReadSetting(arguments);
+  if (!setting.ok()) return setting.status();
+  Result<runtime::Job> job = runtime::JobOf(setting->config, DefaultData());
   if (!job.ok()) return job.status();
-  if (arguments.reference) return TrainReference(arguments, *config, *job);
-  return TrainSharded(arguments, *config, choice, *std::move(job));
+  if (arguments.reference) return TrainReference(arguments, setting->config, *job);
+  return TrainSharded(arguments, *setting, *std::move(job));
 }
 
 int Main(int argc, char** argv) {

@@ -10,7 +10,7 @@ FAKES = BIN.parent / "tests"
 WORKS = "run.device=cpu trains the same schedules"
 
 
-class DeviceTest(ProgramTest):
+class FakesTest(ProgramTest):
     def setUp(self):
         super().setUp()
         self.libraries = self.root / "libraries"
@@ -43,6 +43,8 @@ class DeviceTest(ProgramTest):
             self.assertIn(fragment, errors[0])
         self.assertFalse(out.exists())
 
+
+class DeviceTest(FakesTest):
     def test_without_a_driver(self):
         self.use_no_driver()
         self.assert_refused("no NVIDIA driver", "libcuda.so.1")
@@ -85,6 +87,13 @@ class DeviceTest(ProgramTest):
         self.assertIn("run.device=auto took cpu", rows[0]["reason"])
         self.assertEqual(self.sql(out, "SELECT value FROM config WHERE key = 'run.device'"), [{"value": "cpu"}])
 
+    def test_what_goes_with_a_gpu_only_is_refused_with_the_reason(self):
+        self.use_no_driver()
+        _, done = self.run_with("never", "run.device=auto", "transport=local")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertTrue(done.stderr.startswith("error: run.device=auto took cpu (this machine has no NVIDIA driver"), done.stderr)
+        self.assertIn("transport=local", done.stderr)
+
     def test_the_cpu_is_asked_for_nothing(self):
         self.use_no_driver()
         out, done = self.run_with("cpu", "run.device=cpu")
@@ -103,6 +112,36 @@ class DeviceTest(ProgramTest):
         done = self.run_program(*self.train_command(None, "run.device=cuda"), "--reference", check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("--reference computes on the CPU", done.stderr)
+
+
+@unittest.skipUnless((BIN / "libshardscope_cuda.so").exists(), "a build without the plugin")
+@unittest.skipIf(os.path.exists("/dev/nvidiactl"), "this machine has a GPU: CUDA works here")
+class BrokenCudaTest(FakesTest):
+    """A driver that only says that it is there, and the real plugin: nothing is wrong until the CUDA runtime is asked."""
+
+    def setUp(self):
+        super().setUp()
+        del self.variables["SHARDSCOPE_CUDA_PLUGIN"]
+        self.use_driver()
+
+    def test_auto_takes_the_cpu_and_says_why(self):
+        out, done = self.run_with("auto", "run.device=auto")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        said = [line for line in done.stdout.splitlines() if line.startswith("device: ")]
+        self.assertEqual(len(said), 1, done.stdout)
+        self.assertTrue(said[0].startswith("device: cpu (no GPU can be used: cudaGetDeviceCount"), said)
+        report = self.report(out)
+        self.assertEqual(len(report["steps"]), 4)
+        reasons = [source["reason"] for source in report["sources"] if source["source"] == "device"]
+        self.assertEqual(len(reasons), 1)
+        self.assertIn("run.device=auto took cpu: no GPU can be used", reasons[0])
+        self.assertEqual(self.sql(out, "SELECT value FROM config WHERE key = 'run.device'"), [{"value": "cpu"}])
+
+    def test_cuda_says_before_all_else_what_is_missing(self):
+        self.assert_refused("no GPU can be used: cudaGetDeviceCount")
+        _, done = self.run_with("never", "run.device=cuda")
+        self.assertEqual(done.stdout, "")
+
 
 
 if __name__ == "__main__":

@@ -92,6 +92,16 @@ class ProcessesTest(ProgramTest):
         ids = {self.sql(trace, "SELECT value FROM meta WHERE key='run_id'")[0]["value"] for trace in traces}
         self.assertEqual(len(ids), 1)
 
+    def test_every_process_says_what_it_could_not_have(self):
+        run, processes = self.start("run", "train.steps=2", "run.device=auto", environment={"CUDA_VISIBLE_DEVICES": "-1"})
+        outputs = [process.communicate(timeout=60)[0] for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0, 0])
+        self.assertEqual(["device: cpu (" in output for output in outputs], [True, False])  # said once, by rank 0
+        for trace in sorted(run.glob("trace-*.db")):
+            rows = self.sql(trace, "SELECT status, reason FROM capability WHERE source = 'device'")
+            self.assertEqual([row["status"] for row in rows], ["partial"], trace)
+            self.assertIn("run.device=auto took cpu", rows[0]["reason"])
+
     def test_knobs_pause_and_stop_reach_all_processes(self):
         run, processes = self.start("run", ENDLESS, "prefetch.backward=pre", "comm.timeout=1s")
         self.wait_for_steps(run, 2)

@@ -17,10 +17,21 @@ Result<const PluginApi*> FindCuda() {
   return LoadPlugin(PluginPath());
 }
 
+// auto becomes the CPU for that reason; who wants cuda hears it, and what still works.
+Status GiveUp(const std::string& why, DeviceChoice* choice) {
+  if (choice->wanted != "auto") {
+    return Status::Error("run.device=cuda: " + why +
+                         "; run.device=cpu trains the same schedules here, and auto chooses by "
+                         "itself");
+  }
+  *choice = {.wanted = choice->wanted, .why_not_cuda = why};
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_ranks) {
-  DeviceChoice choice;
+  DeviceChoice choice{.wanted = wanted};
   if (wanted == "cpu") return choice;
   choice.warnings = SetCudaEnvironment(waits_for_ranks);
   const Result<const PluginApi*> plugin = FindCuda();
@@ -29,14 +40,18 @@ Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_rank
     choice.plugin = *plugin;
     return choice;
   }
-  if (wanted != "auto") {
-    return Status::Error("run.device=cuda: " + plugin.message() +
-                         "; run.device=cpu trains the same schedules here, and auto chooses by "
-                         "itself");
-  }
-  choice.warnings.clear();
-  choice.why_not_cuda = plugin.message();
+  SHARDSCOPE_RETURN_IF_ERROR(GiveUp(plugin.message(), &choice));
   return choice;
+}
+
+Result<std::unique_ptr<runtime::Device>> OpenDevice(const DeviceOptions& options,
+                                                    DeviceChoice* choice) {
+  std::unique_ptr<runtime::Device> none;
+  if (choice->plugin == nullptr) return none;
+  Result<std::unique_ptr<runtime::Device>> opened = choice->plugin->open_device(options);
+  if (opened.ok()) return opened;
+  SHARDSCOPE_RETURN_IF_ERROR(GiveUp(opened.message(), choice));
+  return none;
 }
 
 std::string PluginPath() {

@@ -12,6 +12,7 @@ namespace shardscope::cuda {
 
 // What run.device asks for and what there is.
 struct DeviceChoice {
+  std::string wanted = "cpu";         // the value of run.device
   std::string device = "cpu";         // "cpu" or "cuda"
   const PluginApi* plugin = nullptr;  // with "cuda"
   std::string why_not_cuda;           // with auto, where it became cpu: one sentence
@@ -22,6 +23,13 @@ struct DeviceChoice {
 // touched. Sets the environment before it starts the driver, so: before any thread. Error: cuda was
 // asked for and cannot be had; says what is missing and what still works.
 Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_ranks);
+
+// Takes the device that was chosen; null: the CPU. What keeps it from being used, as LibTorch's
+// CUDA libraries that are not there or a precision that the GPU has not, makes auto choose the CPU
+// after all, and `choice` says so. Error: as ChooseDevice(). `options.config`: with
+// run.device=cuda.
+Result<std::unique_ptr<runtime::Device>> OpenDevice(const DeviceOptions& options,
+                                                    DeviceChoice* choice);
 
 // libshardscope_cuda.so beside the running program; SHARDSCOPE_CUDA_PLUGIN names another file.
 std::string PluginPath();
