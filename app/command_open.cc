@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "app/say.h"
 #include "trace/base/time.h"
 #include "ui/shell/window_app.h"
 
@@ -16,7 +17,7 @@ int OpenWindow(const std::string& run, bool one_frame) {
   if (one_frame) options.first_frame_only = [] { fmt::print("{}\n", MonotonicNs()); };
   const Status status = shell::RunWindowApp(options);
   if (status.ok()) return 0;
-  fmt::print(stderr, "shardscope open: {}\n", status.message());
+  Say("shardscope open: " + status.message());
   return 1;
 }
 

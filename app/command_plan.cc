@@ -13,12 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "app/say.h"
 #include "engine/config/config.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/plan/toy_model.h"
 #include "engine/plan/validate.h"
+#include "trace/base/counted.h"
 #include "trace/base/units.h"
 
 namespace shardscope::app {
@@ -100,19 +102,20 @@ Result<std::string> CheckPlan(const std::string& path) {
   if (!valid.ok()) return Status::Error(path + ": " + valid.message());
   size_t ops = 0;
   for (const plan::Program& program : schedule->programs) ops += program.ops.size();
-  return fmt::format("ok: {} ops, {} ranks\n", ops, schedule->num_ranks);
+  return fmt::format("ok: {}, {}\n", Counted(static_cast<int64_t>(ops), "op"),
+                     Counted(schedule->num_ranks, "rank"));
 }
 
 int Plan(const PlanArguments& arguments) {
   const Result<std::string> text =
       arguments.check.empty() ? PrintPlan(arguments) : CheckPlan(arguments.check);
   if (!text.ok()) {
-    fmt::print(stderr, "shardscope plan: {}\n", text.message());
+    Say("shardscope plan: " + text.message());
     return 1;
   }
   const bool written = std::fwrite(text->data(), 1, text->size(), stdout) == text->size();
   if (!written || std::fflush(stdout) != 0) {
-    fmt::print(stderr, "shardscope plan: cannot write: {}\n", std::strerror(errno));
+    Say(std::string("shardscope plan: cannot write: ") + std::strerror(errno));
     return 1;
   }
   return 0;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "app/record/recorded_run.h"
+#include "app/say.h"
 #include "trace/analysis/report.h"
 #include "trace/query/live_trace.h"
 
@@ -44,17 +45,17 @@ Result<std::string> ReportText(const ReportArguments& arguments, const query::Sn
 int Report(const ReportArguments& arguments) {
   const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(arguments.run);
   if (!snapshot.ok()) {
-    fmt::print(stderr, "shardscope report: {}\n", snapshot.message());
+    Say("shardscope report: " + snapshot.message());
     return 1;
   }
   const Result<std::string> text = ReportText(arguments, **snapshot);
   if (!text.ok()) {
-    fmt::print(stderr, "shardscope report: {}\n", text.message());
+    Say("shardscope report: " + text.message());
     return 1;
   }
   const bool written = std::fwrite(text->data(), 1, text->size(), stdout) == text->size();
   if (!written || std::fflush(stdout) != 0) {
-    fmt::print(stderr, "shardscope report: cannot write the report: {}\n", std::strerror(errno));
+    Say(std::string("shardscope report: cannot write the report: ") + std::strerror(errno));
     return 1;
   }
   return 0;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "app/say.h"
 #include "trace/query/live_trace.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/shot.h"
@@ -114,7 +115,7 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   command->callback([arguments, exit_code] {
     const Status status = TakeShot(*arguments);
     *exit_code = status.ok() ? 0 : 1;
-    if (!status.ok()) fmt::print(stderr, "shardscope shot: {}\n", status.message());
+    if (!status.ok()) Say("shardscope shot: " + status.message());
   });
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "app/say.h"
 #include "trace/base/text.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
@@ -194,7 +195,7 @@ void AddSqlCommand(CLI::App& app, int* exit_code) {
       ->excludes(json);
   command->callback([arguments, exit_code] {
     const Status status = RunSql(*arguments);
-    if (!status.ok()) fmt::print(stderr, "shardscope sql: {}\n", status.message());
+    if (!status.ok()) Say("shardscope sql: " + status.message());
     *exit_code = status.ok() ? 0 : 1;
   });
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "app/say.h"
 #include "trace/base/units.h"
 #include "trace/store/remote/tail_protocol.h"
 #include "trace/store/run_folder.h"
@@ -85,7 +86,7 @@ void AddTailCommand(CLI::App& app, int* exit_code) {
     if (!status.ok()) {
       // The other end reads only our output.
       if (arguments->stdio) fmt::print("{}", store::TailError(status.message()));
-      fmt::print(stderr, "shardscope tail: {}\n", status.message());
+      Say("shardscope tail: " + status.message());
     }
     *exit_code = status.ok() ? 0 : 1;
   });

@@ -121,6 +121,23 @@ TEST(ReportText, LastTenStepsUnlessAllAreAsked) {
   EXPECT_THAT(PrintReportText(report, 0), HasSubstr("\n    19     0 "));
 }
 
+TEST(ReportText, SaysThatARunFailedOrWasCut) {
+  Report run = MakeReport(*MakeLessonSnapshot(2, 6, 99));
+  EXPECT_THAT(PrintReportText(run), HasSubstr(": finished, 2 ranks, 6 steps, "));
+  run.errors.push_back({.step = 5, .kind = "error", .new_value = "rank 1 hangs"});
+  EXPECT_THAT(PrintReportText(run), HasSubstr(": failed, 2 ranks, 6 steps, "));
+  EXPECT_THAT(PrintReportText(run), HasSubstr("\nThe run failed at step 5: rank 1 hangs\n"));
+  run.state = query::TraceState::kCut;
+  EXPECT_THAT(PrintReportText(run), HasSubstr(": cut, 2 ranks, 6 steps, "));
+  EXPECT_THAT(PrintReportText(run), HasSubstr("what it did last is missing\n"));
+}
+
+TEST(ReportText, OfOneRankAndOneStepCountsThemInTheSingular) {
+  const Report one = MakeReport(*MakeLessonSnapshot(1, 1, 99));
+  EXPECT_THAT(PrintReportText(one), HasSubstr(": finished, 1 rank, 1 step, "));
+  EXPECT_THAT(PrintReportText(one), HasSubstr("Over 1 step of 1 rank"));
+}
+
 TEST(ReportText, SaysWhatEachSourceCouldDo) {
   TestSnapshot test(1);
   test.snapshot().capabilities = {{"engine", "on", "", 0},

@@ -8,6 +8,7 @@
 #include "trace/analysis/changes/changes.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report.h"
+#include "trace/base/counted.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -63,17 +64,14 @@ std::string TruthWord(const Report& report) {
   return report.truth == query::Truth::kMeasured ? "" : " " + std::string(Name(report.truth));
 }
 
-// "1 rank", "2 ranks".
-std::string Counted(size_t count, const char* noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string Head(const Report& report) {
-  std::vector<std::string> facts = {std::string(Name(report.state))};
+  // The trace of a run that failed is complete; the run is not.
+  const bool failed = report.state == query::TraceState::kFinished && !report.errors.empty();
+  std::vector<std::string> facts = {failed ? "failed" : std::string(Name(report.state))};
   std::set<int32_t> steps;
   for (const StepBreakdown& row : report.steps) steps.insert(row.step);
-  facts.push_back(Counted(report.memory.size(), "rank"));
-  facts.push_back(Counted(steps.size(), "step"));
+  facts.push_back(Counted(std::ssize(report.memory), "rank"));
+  facts.push_back(Counted(std::ssize(steps), "step"));
   if (report.truth == query::Truth::kMeasured) {
     facts.push_back("times measured");
   } else {
@@ -91,6 +89,9 @@ std::string ProblemsText(const Report& report) {
   for (const query::Marker& error : report.errors) {
     text += fmt::format("The run failed at step {}: {}\n", error.step, error.new_value);
   }
+  if (report.state == query::TraceState::kCut) {
+    text += "It was killed before it could close its trace: what it did last is missing\n";
+  }
   for (const std::string& reason : report.unfinished) {
     text += fmt::format("The file of the killed run stays as it was left: {}\n", reason);
   }
@@ -102,8 +103,7 @@ std::string SummaryText(const Report& report) {
   if (summary.num_steps == 0) return "\nNo step is finished yet.\n";
   const std::string word = TruthWord(report);
   std::string text = fmt::format(
-      "\nOver {} step{} of {} rank{}{}\n", summary.num_steps, summary.num_steps == 1 ? "" : "s",
-      summary.num_ranks, summary.num_ranks == 1 ? "" : "s",
+      "\nOver {} of {}{}\n", Counted(summary.num_steps, "step"), Counted(summary.num_ranks, "rank"),
       report.steps.back().step >= kWarmUpSteps ? ", without warm-up" : "");
   Table table({"", "p50", "p95"}, 1);
   const auto add = [&](const std::string& name, const Percentiles& value) {
@@ -284,8 +284,8 @@ std::string DroppedText(const Report& report) {
     if (count > 0) parts.push_back(fmt::format("{} {}", source, count));
   }
   if (total == 0) return "\n0 records dropped\n";
-  std::string text =
-      fmt::format("\n{} records dropped ({}): the trace has holes\n", total, Join(parts, ", "));
+  std::string text = fmt::format("\n{} dropped ({}): the trace has holes\n",
+                                 Counted(total, "record"), Join(parts, ", "));
   for (const auto& [reason, count] : report.losses) {
     text += fmt::format("  {} {}\n", count, reason);
   }
