@@ -49,7 +49,7 @@ class AllocatorTracker : public testing::Test {
   }
   static std::string Attach() {
     void* const module = Open(SHARDSCOPE_BIN_DIR "/libshardscope_torch.so");
-    Find<void (*)()>(module, "ShardscopeTorchStart")();
+    EXPECT_STREQ(Find<const char* (*)()>(module, "ShardscopeTorchStart")(), "");
     return Find<const char* (*)(ShardscopeAllocatorSink)>(module,
                                                           "ShardscopeTorchAllocator")(&Sink);
   }
