@@ -327,6 +327,17 @@ TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
 TEST(GoldenGpu, MemoryHasTheBandsOfTheDevice) {
   const auto shot = shell::TakeShot(Golden(), {});
   ASSERT_TRUE(shot.ok()) << shot.message();
+  // Each colour is named, on as many lines as that takes; the plots begin below.
+  float legend_end = 0;
+  for (const ui::Text text : {ui::Text::kMemoryFreeGap, ui::Text::kMemoryReserved,
+                              ui::Text::kMemoryOthers, ui::Text::kMemoryContext}) {
+    const std::string name = ui::Tr(ui::Language::kEnglish, text);
+    const ui::DrawnItem* entry = shot->log.Find("memory", "legend:" + name);
+    ASSERT_NE(entry, nullptr) << name;
+    legend_end = std::max(legend_end, entry->box.y1);
+  }
+  ASSERT_NE(shot->log.Find("memory", "driver:0"), nullptr);
+  EXPECT_LE(legend_end, shot->log.Find("memory", "driver:0")->box.y0);
   const std::vector<analysis::MemoryPeak> peaks = analysis::MemoryPeaks(*Golden());
   for (const analysis::MemoryPeak& peak : peaks) {
     const auto bytes = [&](const std::string& id) -> int64_t {
@@ -338,6 +349,7 @@ TEST(GoldenGpu, MemoryHasTheBandsOfTheDevice) {
     EXPECT_EQ(bytes("used"), peak.device_peak_bytes);
     EXPECT_EQ(bytes("device_peak"), peak.device_peak_bytes);
     EXPECT_GT(bytes("free_gap"), 0);
+    EXPECT_GT(bytes("reserved"), 0);
     EXPECT_GT(peak.device_peak_bytes, peak.driver_peak_bytes);
     EXPECT_GE(bytes("axis_max"), peak.device_peak_bytes);
   }

@@ -197,8 +197,8 @@ void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawL
   widgets::FaintHeading(look, Tr(context.language, Text::kLogSource));
   DrawSources(look, context, log);
   DrawGpu(look, context, log);
-  DrawWaits(look, context, log);
   DrawGpuClocks(look, context, log);
+  DrawWaits(look, context, log);
   DrawOverhead(look, context, log);
   widgets::Gap(look, 8);
   widgets::FaintHeading(look, Tr(context.language, Text::kLogFolder));

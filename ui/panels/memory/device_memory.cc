@@ -69,6 +69,20 @@ Changes CounterBytes(const query::RowList<query::MemoryCounter>& rows) {
   return InOrder(std::move(changes));
 }
 
+// Read at the ends of steps only. Before the first reading an allocator holds as much as it did
+// then, as far as the driver had handed out that.
+Changes ReservedBytes(const query::RankRows& rows, const Changes& driver) {
+  Changes reserved = CounterBytes(rows.reserved);
+  if (reserved.empty()) return reserved;
+  Changes before;
+  for (const auto& [time_ns, bytes] : driver) {
+    if (time_ns >= reserved.front().first) break;
+    before.emplace_back(time_ns, std::min(bytes, reserved.front().second));
+  }
+  reserved.insert(reserved.begin(), before.begin(), before.end());
+  return reserved;
+}
+
 int64_t Most(const Columns& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
@@ -155,9 +169,10 @@ DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const std::vector<boo
     for (size_t at = 0; at < num_columns; ++at) top[at] = std::max(top[at], until[at]);
     AddBands(kind, low, top, axis, &device.bands);
   };
-  const Columns reserved = columns(CounterBytes(rows.reserved));
+  const Changes driver_changes = DriverBytes(rows, of_nccl, false);
   const Columns nccl = columns(DriverBytes(rows, of_nccl, true));
-  const Columns driver = columns(DriverBytes(rows, of_nccl, false));
+  const Columns driver = columns(driver_changes);
+  const Columns reserved = columns(ReservedBytes(rows, driver_changes));
   const Columns used = columns(CounterBytes(rows.device_used));
   device.reserved_bytes = Most(reserved);
   device.nccl_bytes = Most(nccl);

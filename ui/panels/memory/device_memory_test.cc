@@ -106,6 +106,25 @@ TEST(DeviceMemoryTest, WhatIsInUseBeyondTheDriversSegmentsIsContext) {
   EXPECT_EQ(context[2].high_bytes, 2000);
 }
 
+TEST(DeviceMemoryTest, BeforeItsFirstReadingAnAllocatorHeldWhatItDidThen) {
+  query::RankRows rows;
+  rows.segments.Append({100, 500, 0, 16});
+  rows.segments.Append({300, 600, 0, 32});
+  rows.reserved.Append({600, 900});
+  const DeviceMemory device = MakeDeviceMemory(rows, {}, {{}, {}}, TestAxis(), 1000);
+  const std::vector<DeviceBand> reserved = Of(device, Kind::kReserved);
+  ASSERT_EQ(reserved.size(), 2U);
+  EXPECT_FLOAT_EQ(reserved[0].x0, 60);
+  EXPECT_EQ(reserved[0].high_bytes, 500);
+  EXPECT_FLOAT_EQ(reserved[1].x0, 80);
+  EXPECT_EQ(reserved[1].high_bytes, 900);
+  const std::vector<DeviceBand> others = Of(device, Kind::kOthers);
+  ASSERT_EQ(others.size(), 1U);
+  EXPECT_FLOAT_EQ(others[0].x0, 80);
+  EXPECT_EQ(others[0].low_bytes, 900);
+  EXPECT_EQ(others[0].high_bytes, 1100);
+}
+
 TEST(DeviceMemoryTest, TheCounterAloneIsEnoughForContext) {
   query::RankRows rows;
   rows.device_used.Append({0, 500});

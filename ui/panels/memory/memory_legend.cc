@@ -95,29 +95,36 @@ ui::Text BandName(DeviceBand::Kind kind) {
   return ui::Text::kMemoryFreeGap;
 }
 
-void DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl, ui::DrawLog* log) {
+float DrawMemoryLegend(const ui::Context& context, ImVec2 at, float right, bool nccl,
+                       ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  // The line of the tabs lies outside the panel's own clip rectangle.
-  list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1});
-  float x = box.x0;
+  const float line = look.Px(18);
   std::vector<LegendEntry> entries;
   for (const query::MemoryCategory category : UsedCategories(context)) {
     entries.push_back({ui::MemoryCategoryName(context.language, category),
                        ui::MemoryColor(look.theme, category)});
   }
   AddDeviceEntries(context, nccl, &entries);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  // The line of the tabs lies outside the panel's own clip rectangle.
+  list->PushClipRect(at, {right, at.y + line * static_cast<float>(1 + entries.size())});
+  float x = at.x;
+  float y = at.y;
   for (const LegendEntry& entry : entries) {
     const float width = look.Px(14) + widgets::TextSize(look, style, entry.name).x;
-    if (x + width > box.x1) break;
-    widgets::DrawSwatch(look, {x, box.y0 + look.Px(4)}, 9, entry.color, entry.hatched);
+    if (x > at.x && x + width > right) {
+      x = at.x;
+      y += line;
+    }
+    widgets::DrawSwatch(look, {x, y + look.Px(4)}, 9, entry.color, entry.hatched);
     const ui::Box drawn =
-        widgets::DrawText(look, style, {x + look.Px(14), box.y0 + look.Px(2)}, entry.name);
+        widgets::DrawText(look, style, {x + look.Px(14), y + look.Px(2)}, entry.name);
     log->Text(std::string("legend:") + entry.name, entry.name, drawn);
     x += width + look.Px(16);
   }
   list->PopClipRect();
+  return y + line;
 }
 
 }  // namespace shardscope::panels

@@ -1,6 +1,8 @@
 // What the colours of the memory panel mean.
 #pragma once
 
+#include <imgui.h>
+
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/memory/device_memory.h"
@@ -13,7 +15,9 @@ namespace shardscope::panels {
 ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind);
 ui::Text BandName(DeviceBand::Kind kind);
 
-// One line into `box`, as much as fits. `nccl`: some of the memory is known to be NCCL's.
-void DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl, ui::DrawLog* log);
+// As many lines as the entries need up to `right`; returns where they end. `nccl`: some of the
+// memory is known to be NCCL's.
+float DrawMemoryLegend(const ui::Context& context, ImVec2 at, float right, bool nccl,
+                       ui::DrawLog* log);
 
 }  // namespace shardscope::panels

@@ -21,7 +21,7 @@ using timeline::Axis;
 using widgets::Look;
 
 constexpr float kRowHeight = 104;  // wanted; rows are lower when two would not fit
-constexpr float kLegendHeight = 24;
+constexpr float kLegendGap = 6;
 constexpr float kHeadroom = 1.06F;  // over the highest line, for its label
 constexpr int kLeastRows = 2;
 
@@ -90,13 +90,14 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(40));
   const float legend_y = LegendY(look, top.y);
-  const float plots_top = std::max(top.y, legend_y + look.Px(kLegendHeight));
+  const bool nccl = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& memory) {
+    return memory.second.num_nccl > 0;  // of the frame before
+  });
+  const float legend_end =
+      DrawMemoryLegend(context, {axis.left(), legend_y}, axis.right(), nccl, log);
+  const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
   const ui::Box box{axis.left(), plots_top, axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
-  const bool nccl = std::any_of(ranks_.begin(), ranks_.end(),
-                                [](const auto& memory) { return memory.second.num_nccl > 0; });
-  DrawMemoryLegend(
-      context, {axis.left(), legend_y, axis.right(), legend_y + look.Px(kLegendHeight)}, nccl, log);
   int64_t largest = PredictedPeak(*snapshot);
   for (const Row& row : rows) {
     const RankMemory& memory = ranks_.at(row.rank);
@@ -283,9 +284,15 @@ void MemoryPanel::DrawPredicted(const ui::Context& context, const Axis& axis, co
   if (label_y < 0) return;
   const std::string text =
       ui::TrFormat(context.language, ui::Text::kPredictedPeak, FormatBytes(label_bytes));
-  const ui::Box drawn =
-      widgets::DrawTextRight(look, {look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim},
-                             {row.box.x1 - look.Px(4), label_y - look.Px(15)}, text);
+  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  const ImVec2 at(row.box.x1 - look.Px(4), label_y - look.Px(15));
+  if (!ranks_.at(row.rank).device.bands.empty()) {  // readable over any band
+    const ImVec2 size = widgets::TextSize(look, style, text);
+    ImGui::GetWindowDrawList()->AddRectFilled({at.x - size.x - look.Px(3), at.y},
+                                              {at.x + look.Px(3), at.y + size.y},
+                                              ui::WithAlpha(look.theme.surface.panel, 0.8F));
+  }
+  const ui::Box drawn = widgets::DrawTextRight(look, style, at, text);
   log->Int("predicted_peak:" + std::to_string(row.rank), text, label_bytes, "B", drawn);
 }
 
