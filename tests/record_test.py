@@ -286,6 +286,13 @@ class ProgramsPassThrough(RecordTest):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
         self.assertIn(b"1 interrupts", seen)
 
+    def test_what_the_program_sends_to_its_own_group_it_gets_once(self):
+        # A real-time signal: of others two that wait are one.
+        script = "import os, signal\ns = {signal.SIGRTMIN}\nsignal.pthread_sigmask(signal.SIG_BLOCK, s)\n" \
+                 "os.kill(0, signal.SIGRTMIN)\nn = 0\nwhile signal.sigtimedwait(s, 0.3): n += 1\nprint(n, 'signals')"
+        _, process = self.start(sys.executable, "-c", script)
+        self.assertEqual(process.stdout.readline(), "1 signals\n")
+
     def test_what_the_program_finds_in_its_environment(self):
         script = "import os, json; print(json.dumps(dict(os.environ)))"
         _, done = self.record(sys.executable, "-c", script, check=0)
