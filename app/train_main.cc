@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "app/say.h"
 #include "app/train/arguments.h"
 #include "app/train/progress.h"
 #include "engine/config/config.h"
@@ -23,6 +24,7 @@
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
+#include "trace/base/counted.h"
 #include "trace/base/units.h"
 
 namespace shardscope::app {
@@ -141,17 +143,18 @@ Status OpenLosses(const std::string& path, std::ofstream* losses) {
 
 void PrintData(const runtime::Job& job) {
   const model::Corpus& corpus = *job.corpus;
-  fmt::print("data: {} files, {}, {} samples of {} bytes; unigram entropy {:.4f} nats/byte\n",
-             corpus.num_files, FormatBytes(static_cast<int64_t>(corpus.bytes.size())),
-             model::NumSamples(static_cast<int64_t>(corpus.bytes.size()), job.model.seq),
+  fmt::print("data: {}, {}, {} of {} bytes; unigram entropy {:.4f} nats/byte\n",
+             Counted(corpus.num_files, "file"),
+             FormatBytes(static_cast<int64_t>(corpus.bytes.size())),
+             Counted(model::NumSamples(static_cast<int64_t>(corpus.bytes.size()), job.model.seq),
+                     "sample"),
              job.model.seq + 1, model::UnigramEntropy(corpus.bytes));
   std::fflush(stdout);
 }
 
 void PrintEnd(const runtime::RunSummary& summary, int64_t steps, const std::string& folder) {
-  fmt::print("{} after {} of {} steps, loss {:.4f}\n",
-             summary.stopped_early ? "stopped" : "finished", summary.steps, steps,
-             summary.last_loss);
+  fmt::print("{} after {} of {}, loss {:.4f}\n", summary.stopped_early ? "stopped" : "finished",
+             summary.steps, Counted(steps, "step"), summary.last_loss);
   if (!summary.trace_path.empty()) fmt::print("trace: {}\n", summary.trace_path);
   if (!folder.empty()) fmt::print("run: {}\n", folder);
 }
@@ -185,7 +188,7 @@ Status TrainReference(const Arguments& arguments, const config::Config& config,
 
 // A rank hangs: its threads cannot be joined, so nothing may be destroyed.
 [[noreturn]] void LeaveAtOnce(const Status& status) {
-  fmt::print(stderr, "error: {}\n", status.message());
+  Say("error: " + status.message());
   std::fflush(nullptr);
   std::_Exit(1);
 }
@@ -278,7 +281,7 @@ Status Train(const Arguments& arguments) {
 int Main(int argc, char** argv) {
   Result<std::optional<Arguments>> parsed = ParseArguments(argc, argv);
   if (!parsed.ok()) {
-    fmt::print(stderr, "error: {}\n", parsed.message());
+    Say("error: " + parsed.message());
     return 1;
   }
   if (!*parsed) return 0;  // the help was asked for
@@ -291,7 +294,7 @@ int Main(int argc, char** argv) {
   // Processes of one run often share a terminal.
   const bool says_who = !arguments.launch || status.message().starts_with("rank ");
   const std::string who = says_who ? "" : fmt::format("rank {}: ", arguments.launch->rank);
-  fmt::print(stderr, "error: {}{}\n", who, status.message());
+  Say(fmt::format("error: {}{}", who, status.message()));
   return 1;
 }
 
@@ -302,7 +305,7 @@ int main(int argc, char** argv) {
   try {
     return shardscope::app::Main(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    shardscope::app::Say(std::string("error: ") + error.what());
     return 1;
   }
 }

@@ -75,7 +75,7 @@ class PathsTest(ProgramTest):
         (folder / "a.txt").write_text(self.data.read_text())
         (folder / "again").symlink_to(folder)
         _, done = self.train("run", f"data.path={folder}", "train.steps=1")
-        self.assertIn("data: 1 files", done.stdout)
+        self.assertIn("data: 1 file, ", done.stdout)
 
     def test_a_path_that_is_too_long_for_a_trace_is_refused(self):
         out = self.root / "/".join(["x" * 200] * 3)

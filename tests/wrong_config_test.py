@@ -8,7 +8,7 @@ import re
 import subprocess
 import unittest
 
-from programs import TIMEOUT_S, TRAIN, Control, ProgramTest
+from programs import APP, TIMEOUT_S, TRAIN, Control, ProgramTest
 
 
 class WrongConfigTest(ProgramTest):
@@ -71,6 +71,14 @@ class WrongConfigTest(ProgramTest):
                 if not live:
                     self.assertFalse(control.ask(set={name: before[name]})["ok"])
         self.assertEqual(control.ask(get="status")["status"]["values"], before)
+
+    def test_an_error_that_nobody_can_read_leaves_the_exit_code(self):
+        wrong = [[TRAIN, "--no-such-option"], self.train_command(self.root / "never", "model.dim=7"), [APP, "report", self.root / "none"],
+                 [APP, "sql", self.root / "none", "SELECT 1"], [APP, "plan", "--check", self.root / "none"]]
+        for command in wrong:
+            with self.subTest(command=command[:2]), open("/dev/full", "w") as full:
+                done = subprocess.run([str(part) for part in command], stderr=full, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)
+                self.assertEqual(done.returncode, 1)  # and no signal
 
     def test_an_unknown_key_gets_a_suggestion(self):
         out = self.root / "never"

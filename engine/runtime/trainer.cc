@@ -10,6 +10,7 @@
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
+#include "trace/base/counted.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -46,8 +47,8 @@ Result<RunSummary> LiveTrainer::Run() {
   RunSummary summary = done;
   summary.trace_path = recorder_->path();
   if (is_leader()) {
-    folder_->Log(
-        fmt::format("run ends after {} steps; trace in {}", summary.steps, summary.trace_path));
+    folder_->Log(fmt::format("run ends after {}; trace in {}", Counted(summary.steps, "step"),
+                             summary.trace_path));
   }
   SHARDSCOPE_RETURN_IF_ERROR(status);
   if (!finished.ok()) {

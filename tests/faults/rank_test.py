@@ -50,7 +50,9 @@ class RankFaultTest(ProgramTest):
 
     def test_a_rank_that_hangs_before_a_collective(self):
         out, done = self.fail_with("hang:2:3:B m0 block0 reduce_scatter")
-        self.assert_told(out, done, "rank 2 ", "'B m0 block0 reduce_scatter'", "ranks 0, 1 wait for it in reduce_scatter")
+        self.assert_told(out, done, "rank 2 has been in the collective 'B m0 block0 reduce_scatter'",
+                         "ranks 0, 1 wait for it in reduce_scatter", "; rank 2 does not stop")
+        self.assertEqual(done.stderr.count("'B m0 block0 reduce_scatter'"), 2, "said once of it, once of the others")
 
     def test_a_process_that_dies_leaves_a_cut_trace(self):
         out, done = self.fail_with("kill:1:3:0")

@@ -1,6 +1,6 @@
 #include "ui/shell/window_app.h"
 
-#include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -45,6 +45,8 @@ class Pace {
     if (frames_left_ > 0) {
       --frames_left_;
       window->Wait(0);
+      // An input that came meanwhile has effects of its own.
+      if (!ImGui::GetCurrentContext()->InputEventsQueue.empty()) frames_left_ = kFramesAfterEvent;
       return;
     }
     while (!WaitOnce(window, shell->SecondsUntilPoll())) {
@@ -107,7 +109,11 @@ Status RunWindowApp(const WindowOptions& window_options) {
   options.wake = [&pace] { pace.WakeForData(); };
   Shell shell(std::move(options), gui.fonts().fonts);
   const std::string& run = window_options.run;
-  if (!run.empty()) SHARDSCOPE_RETURN_IF_ERROR(shell.Open(run));
+  if (run.empty()) {
+    shell.Post(ui::FocusPanel{"runs"});  // where one is opened or started
+  } else {
+    SHARDSCOPE_RETURN_IF_ERROR(shell.Open(run));
+  }
   while (!shell.wants_quit() && !window.value()->close_requested()) {
     DrawFrame(window.value().get(), &shell);
     if (window_options.first_frame_only && (run.empty() || ShowsRows(shell.context()))) {

@@ -200,11 +200,11 @@ Status Ranks::FirstError(const Together& together) const {
   for (const int rank : local()) {
     const executor::Activity activity = At(rank).executor->activity();
     const std::string described = executor::Describe(activity, MonotonicNs(), job_.timeout_ns);
+    if (together.ended[static_cast<size_t>(rank)] != 0) continue;
     // As a rule it is what the others waited for, and named already.
-    if (together.ended[static_cast<size_t>(rank)] == 0 &&
-        text.find("rank " + std::to_string(rank) + " hangs") == std::string::npos) {
-      text += "; " + described + " and does not stop";
-    }
+    const std::string named = described.substr(0, described.rfind(" for "));
+    const bool is_known = text.find(named) != std::string::npos;
+    text += "; " + (is_known ? "rank " + std::to_string(rank) : described) + " does not stop";
   }
   return text.empty() ? Status::Ok() : Status::Error(text);
 }
