@@ -623,7 +623,7 @@ dist.destroy_process_group()
 """
 
 
-# Events of an allocator, as engine/torch_ranges hands them over: trace/record/inject/allocator_event.h.
+# Events of an allocator, as engine/torch_ranges hands them over: trace/record/inject/allocator/allocator_event.h.
 ALLOCATOR_PROGRAM = """
 import ctypes, sys, time
 class Event(ctypes.Structure):

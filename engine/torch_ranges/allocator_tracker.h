@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "trace/record/inject/allocator_event.h"
+#include "trace/record/inject/allocator/allocator_event.h"
 
 namespace shardscope::torch_ranges {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/torch_ranges/fake_c10_cuda.h"
-#include "trace/record/inject/allocator_event.h"
+#include "trace/record/inject/allocator/allocator_event.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // The names by which CUDA, NVTX and NCCL find this library; all that it exports.
-#include "trace/record/inject/allocator_door.h"
+#include "trace/record/inject/allocator/allocator_door.h"
 #include "trace/record/inject/cuda_door.h"
 #include "trace/record/inject/guest.h"
-#include "trace/record/inject/nccl_plugin.h"
+#include "trace/record/inject/nccl/nccl_plugin.h"
 #include "trace/record/inject/nvtx/nvtx_door.h"
 #include "trace/record/inject/process_recording.h"
 

@@ -13,8 +13,8 @@
 
 namespace shardscope::inject {
 
-// While one lives, its thread cannot be cancelled and is not ended by a write of ours: the signal of
-// such a write (nobody reads, the file grew too large) is taken back at the end.
+// While one lives, its thread cannot be cancelled and is not ended by a write of ours: the signal
+// of such a write (nobody reads, the file grew too large) is taken back at the end.
 class QuietWrites {
  public:
   QuietWrites();

@@ -150,30 +150,7 @@ void ForkWhileAThreadAddsNames() {
   other.join();
 }
 
-// One test: a process has one recording in its life.
-TEST(Inject, OneRecordingOfThisProcess) {
-  std::string folder = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  EXPECT_EQ(ProcessRecording::Active(), nullptr);
-  setenv(kRunVariable, folder.c_str(), 1);
-  setenv("RANK", "5", 1);
-  ProcessRecording* recording = ProcessRecording::Open();
-  ASSERT_NE(recording, nullptr);
-  EXPECT_EQ(ProcessRecording::Open(), recording);
-  recording->SourceOn("nvtx");
-  recording->SourceOn("nvtx");
-  RecordRanges();
-  RecordGpu(recording);
-  ForkAndRecord();
-  ForkWhileAThreadAddsNames();
-  const int64_t name = recording->Name("same");
-  EXPECT_EQ(recording->Name("same"), name);
-  for (size_t i = 0; i < kMaxNames; ++i) recording->Name(std::to_string(i));
-  EXPECT_EQ(recording->Name("one more"), recording->Name("another"));
-  ProcessRecording::Finish();
-  EXPECT_EQ(ProcessRecording::Active(), nullptr);
-  EXPECT_EQ(ProcessRecording::Open(), nullptr);
-
+void ExpectRows(const std::string& folder) {
   const Rows spans = Query(folder,
                            "SELECT n.text, s.category, count(*) FROM span s JOIN string n ON n.id "
                            "= s.name_string GROUP BY 1, 2 ORDER BY 1");
@@ -203,6 +180,33 @@ TEST(Inject, OneRecordingOfThisProcess) {
   EXPECT_EQ(capabilities, told);
   EXPECT_EQ(Query(folder, "SELECT value FROM meta WHERE key = 'state'").back(),
             std::vector<std::string>{"finished"});
+}
+
+// One test: a process has one recording in its life.
+TEST(Inject, OneRecordingOfThisProcess) {
+  std::string folder = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  EXPECT_EQ(ProcessRecording::Active(), nullptr);
+  setenv(kRunVariable, folder.c_str(), 1);
+  setenv("RANK", "5", 1);
+  ProcessRecording* recording = ProcessRecording::Open();
+  ASSERT_NE(recording, nullptr);
+  EXPECT_EQ(ProcessRecording::Open(), recording);
+  recording->SourceOn("nvtx");
+  recording->SourceOn("nvtx");
+  RecordRanges();
+  RecordGpu(recording);
+  ForkAndRecord();
+  ForkWhileAThreadAddsNames();
+  const int64_t name = recording->Name("same");
+  EXPECT_EQ(recording->Name("same"), name);
+  for (size_t i = 0; i < kMaxNames; ++i) recording->Name(std::to_string(i));
+  EXPECT_EQ(recording->Name("one more"), recording->Name("another"));
+  ProcessRecording::Finish();
+  EXPECT_EQ(ProcessRecording::Active(), nullptr);
+  EXPECT_EQ(ProcessRecording::Open(), nullptr);
+
+  ExpectRows(folder);
   std::filesystem::remove_all(folder);
 }
 

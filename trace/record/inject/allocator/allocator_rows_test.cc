@@ -1,6 +1,6 @@
 // A caching allocator that is played to AllocatorRows: whatever it does, the rows of a device add
 // up to its own sum.
-#include "trace/record/inject/allocator_rows.h"
+#include "trace/record/inject/allocator/allocator_rows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

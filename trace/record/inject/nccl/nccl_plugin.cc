@@ -1,5 +1,5 @@
 // limit: the signatures with eight parameters are NCCL's
-#include "trace/record/inject/nccl_plugin.h"
+#include "trace/record/inject/nccl/nccl_plugin.h"
 
 #include <fmt/format.h>
 

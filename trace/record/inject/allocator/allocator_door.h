@@ -2,7 +2,7 @@
 // recording of this process.
 #pragma once
 
-#include "trace/record/inject/allocator_event.h"
+#include "trace/record/inject/allocator/allocator_event.h"
 
 namespace shardscope::inject {
 

@@ -1,4 +1,4 @@
-#include "trace/record/inject/allocator_rows.h"
+#include "trace/record/inject/allocator/allocator_rows.h"
 
 #include <fmt/format.h>
 

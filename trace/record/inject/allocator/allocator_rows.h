@@ -18,7 +18,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "trace/record/inject/allocator_event.h"
+#include "trace/record/inject/allocator/allocator_event.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::inject {

@@ -5,7 +5,7 @@
 // the host. One track a communicator; the sequence number is the counter "sequence" on it.
 #pragma once
 
-#include "trace/record/inject/nccl_abi.h"
+#include "trace/record/inject/nccl/nccl_abi.h"
 
 namespace shardscope::inject {
 

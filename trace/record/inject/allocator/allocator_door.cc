@@ -1,10 +1,10 @@
-#include "trace/record/inject/allocator_door.h"
+#include "trace/record/inject/allocator/allocator_door.h"
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 
-#include "trace/record/inject/allocator_rows.h"
+#include "trace/record/inject/allocator/allocator_rows.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
