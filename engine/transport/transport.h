@@ -121,6 +121,12 @@ class Transport {
   // queue: one that was aborted while the work ran leaves no other sign.
   virtual void ThrowIfAborted() const {}
 
+  // Where ranks are processes: a short text of a rank that the others can read, at any time. Best
+  // effort, and as long under way as the place where the processes meet does not answer. Any
+  // thread. Empty: nothing was posted, or nobody can know.
+  virtual void Post(int /*rank*/, const std::string& /*text*/) {}
+  virtual std::string ReadPost(int /*rank*/) { return ""; }
+
   // Live knobs of an emulated link; ignored without has_link. Any thread.
   virtual void SetLink(double bytes_per_second, int64_t latency_ns) = 0;
 

@@ -55,6 +55,15 @@ TEST(GlooTest, LargeReductionsHaveTheBitsOfSharedMemory) {
   });
 }
 
+TEST(GlooTest, WhatARankPostsTheOthersCanRead) {
+  const auto transport = MakeGlooTransport(2, kTimeoutNs);
+  EXPECT_EQ(transport->ReadPost(1), "");
+  transport->Post(1, "first");
+  transport->Post(1, "0:12 1:11 ");
+  EXPECT_EQ(transport->ReadPost(1), "0:12 1:11 ");
+  EXPECT_EQ(transport->ReadPost(0), "");
+}
+
 TEST(GlooTest, CommunicatorsDoNotMixUp) {
   const auto transport = MakeGlooTransport(2, kTimeoutNs);
   // On rank 1 the two communicators run in the other order.

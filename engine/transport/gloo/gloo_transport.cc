@@ -64,6 +64,10 @@ class GlooTransport : public Transport {
                  const Reduction& reduction) override;
   int64_t Broadcast(int rank, int64_t value) override;
   void Abort(const std::string& reason) override;
+  void Post(int rank, const std::string& text) override {
+    store_->Set("post/" + std::to_string(rank), text);
+  }
+  std::string ReadPost(int rank) override { return store_->Get("post/" + std::to_string(rank)); }
   void SetLink(double, int64_t) override {}
 
  private:

@@ -1,5 +1,6 @@
 #include "engine/cuda/transport/nccl/nccl_transport.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/cuda/transport/nccl/nccl_board.h"
 #include "engine/cuda/transport/nccl/nccl_channels.h"
 #include "engine/cuda/transport/nccl/nccl_watchdog.h"
 #include "engine/transport/between_steps.h"
@@ -49,9 +51,11 @@ class NcclTransport final : public transport::Transport {
       : options_(options),
         host_(std::move(host)),
         channels_(options.api, options.nccl, options.abort_patience_ns),
+        board_(MakeBoard()),
         watchdog_(options, &channels_,
                   {.describe_rank = [this](int rank) { return Described(rank); },
-                   .on_failure = [this](const NcclFailure& failure) { Fail(failure); }}) {
+                   .on_failure = [this](const NcclFailure& failure) { Fail(failure); },
+                   .board = board_.get()}) {
     host_->set_describe_rank([this](int rank) { return Described(rank); });
   }
 
@@ -74,6 +78,8 @@ class NcclTransport final : public transport::Transport {
   template <typename Enqueue>
   void Collective(const Call& call, const Enqueue& enqueue);
   void Connect(NcclChannel* channel, const Pending& pending);
+  std::unique_ptr<NcclBoard> MakeBoard();
+  NcclProgress Progress(int rank) const;
   void Scale(void* data, size_t elements, const Reduction& reduction, Stream stream);
 
   // With channel->mutex held: `result` of a call to NCCL; waits until it is not in progress.
@@ -84,15 +90,35 @@ class NcclTransport final : public transport::Transport {
 
   const NcclTransportOptions options_;
   const transport::Capabilities capabilities_{"nccl", "measured", false};
-  const std::unique_ptr<transport::Transport> host_;
+  const std::shared_ptr<transport::Transport> host_;  // with the board's thread
 
   mutable std::mutex mutex_;  // guards the next
   std::optional<NcclFailure> failure_;
   std::atomic<bool> is_aborted_{false};  // as failure_, for loops that may not take mutex_
 
   NcclChannels channels_;
-  NcclWatchdog watchdog_;  // last: its thread uses all of the above
+  const std::unique_ptr<NcclBoard> board_;  // where ranks are processes; its thread uses the above
+  NcclWatchdog watchdog_;                   // last: its thread uses all of the above
 };
+
+// Without a timeout nobody would read it.
+std::unique_ptr<NcclBoard> NcclTransport::MakeBoard() {
+  if (!options_.only_rank || options_.timeout_ns == 0) return nullptr;
+  const int rank = *options_.only_rank;
+  return std::make_unique<NcclBoard>(
+      host_, NcclBoardOptions{.rank = rank,
+                              .num_ranks = options_.num_ranks,
+                              .period_ns = std::min(kNsPerSecond, options_.timeout_ns / 4),
+                              .mine = [this, rank] { return Progress(rank); }});
+}
+
+NcclProgress NcclTransport::Progress(int rank) const {
+  NcclProgress progress;
+  for (const NcclChannel* channel : channels_.All()) {
+    if (channel->rank == rank) progress[channel->communicator] = channel->num_issued;
+  }
+  return progress;
+}
 
 // All ranks do so at the same place of their programs. On the rank's host thread, whose device is
 // the rank's.

@@ -11,8 +11,8 @@
 // A thread of its own watches all communicators: it finds NCCL's asynchronous errors, and
 // collectives and calls of NCCL that do not end in time. Both abort all communicators of this
 // process, which ends their kernels, so that nobody waits for ever; the next call, and
-// ThrowIfAborted(), throw the reason. Which rank is late
-// is known of the ranks of this process; other processes say of themselves where they wait.
+// ThrowIfAborted(), throw the reason, with the rank that is late: processes tell one another how
+// far they are (nccl_board.h).
 #pragma once
 
 #include <cstdint>

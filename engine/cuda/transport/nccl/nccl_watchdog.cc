@@ -45,11 +45,17 @@ std::optional<NcclFailure> NcclWatchdog::LookAtAll() {
   return std::nullopt;
 }
 
+bool NcclWatchdog::TakesTooLong(int64_t since_ns) const {
+  if (options_.timeout_ns == 0) return false;
+  const int64_t waited_ns = MonotonicNs() - since_ns;
+  if (calls_.board != nullptr && waited_ns > options_.timeout_ns / 2) calls_.board->AskForOthers();
+  return waited_ns > options_.timeout_ns;
+}
+
 // The rank's thread is in a call of NCCL, and hears of errors there, if it ever returns.
 std::optional<NcclFailure> NcclWatchdog::LookAtCall(NcclChannel* channel) {
   const std::lock_guard lock(channel->calling_mutex);
-  if (!channel->calling || options_.timeout_ns == 0) return std::nullopt;
-  if (MonotonicNs() - channel->calling->issued_ns <= options_.timeout_ns) return std::nullopt;
+  if (!channel->calling || !TakesTooLong(channel->calling->issued_ns)) return std::nullopt;
   return Timeout(*channel, *channel->calling, "is in NCCL's call for");
 }
 
@@ -82,11 +88,15 @@ std::optional<NcclFailure> NcclWatchdog::Look(NcclChannel* channel) {
     channel->pending.pop_front();
     channel->last_end_ns = now_ns;
   }
-  if (channel->pending.empty() || options_.timeout_ns == 0) return std::nullopt;
+  if (channel->pending.empty()) return std::nullopt;
   const Pending& oldest = channel->pending.front();
-  const int64_t since_ns = std::max(oldest.issued_ns, channel->last_end_ns);
-  if (now_ns - since_ns <= options_.timeout_ns) return std::nullopt;
+  if (!TakesTooLong(std::max(oldest.issued_ns, channel->last_end_ns))) return std::nullopt;
   return Timeout(*channel, oldest, "waits for");
+}
+
+std::optional<int64_t> NcclWatchdog::IssuedBy(int rank, int communicator) const {
+  if (IsHere(rank)) return channels_->NumIssued(rank, communicator);
+  return calls_.board == nullptr ? std::nullopt : calls_.board->Issued(rank, communicator);
 }
 
 NcclFailure NcclWatchdog::Timeout(const NcclChannel& channel, const Pending& pending,
@@ -96,17 +106,20 @@ NcclFailure NcclWatchdog::Timeout(const NcclChannel& channel, const Pending& pen
                      std::to_string(pending.number) + " of communicator " +
                      std::to_string(channel.communicator) + ") for " +
                      FormatDuration(options_.timeout_ns);
-  bool is_anyone_late = false;
+  bool is_explained = false;
   for (int rank = 0; rank < options_.num_ranks; ++rank) {
-    if (options_.only_rank && rank != *options_.only_rank) continue;
-    const int64_t issued = channels_->NumIssued(rank, channel.communicator);
-    if (issued >= pending.number) continue;
-    is_anyone_late = true;
-    text += "; " + calls_.describe_rank(rank) + ", it has issued " + std::to_string(issued);
+    const std::optional<int64_t> issued = IssuedBy(rank, channel.communicator);
+    if (issued && *issued >= pending.number) continue;
+    is_explained = true;
+    const std::string name = "rank " + std::to_string(rank);
+    if (!issued) {
+      text += "; " + name + " has said nothing of itself";
+    } else {
+      text += "; " + (IsHere(rank) ? calls_.describe_rank(rank) : name + " is late") +
+              ", it has issued " + std::to_string(*issued);
+    }
   }
-  if (options_.only_rank) {
-    text += "; the other processes say where they wait, the rank that is late does not";
-  } else if (!is_anyone_late) {
+  if (!is_explained) {
     text += "; all ranks have issued it: a GPU or the link between them hangs";
   }
   return {text, /*is_timeout=*/true};

@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "engine/cuda/transport/nccl/nccl_board.h"
 #include "engine/cuda/transport/nccl/nccl_channels.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
 
@@ -27,6 +28,8 @@ class NcclWatchdog {
     transport::DescribeRank describe_rank;
     // Everything has to stop; after it no more is looked at. On the watchdog's thread.
     std::function<void(const NcclFailure& failure)> on_failure;
+    // Of the other processes' ranks; null where all ranks are threads of this one.
+    NcclBoard* board = nullptr;
   };
 
   // `channels` is borrowed.
@@ -38,6 +41,11 @@ class NcclWatchdog {
   std::optional<NcclFailure> LookAtAll();
   std::optional<NcclFailure> Look(NcclChannel* channel);
   std::optional<NcclFailure> LookAtCall(NcclChannel* channel);
+  // Whether what is waited for since then has taken too long; asks for the others' progress before.
+  bool TakesTooLong(int64_t since_ns) const;
+  // Collectives that `rank` has issued on a communicator; none: it is not known.
+  std::optional<int64_t> IssuedBy(int rank, int communicator) const;
+  bool IsHere(int rank) const { return !options_.only_rank || rank == *options_.only_rank; }
   NcclFailure Timeout(const NcclChannel& channel, const Pending& pending, const char* does) const;
 
   const NcclTransportOptions options_;
