@@ -312,7 +312,8 @@ TABLES = (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
         Column("device", INT, "Number of the GPU."),
-        Column("method", TEXT, "cupti: its times, bound by launches and waits of the host."),
+        Column("method", TEXT, "cupti: its times, bound by launches and waits of the host; events: times of CUDA events, where there is "
+                               "no CUPTI, tied to the host's clock before each step."),
         moment("time_ns", "The last of the waits."),
         Column("low_ns", INT, "At least this much has to be added.", "ns"),
         Column("high_ns", INT, "At most this much.", "ns"),

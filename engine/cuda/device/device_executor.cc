@@ -68,7 +68,6 @@ class DeviceExecutor::Impl {
 
   Status RunStep(const plan::Schedule& schedule, int64_t step);
   executor::Activity activity() const { return board_.Read(); }
-  int64_t clock_uncertainty_ns() const { return has_log() ? 0 : clock_.uncertainty_ns(); }
 
   executor::OnFailure on_failure;
   executor::DelayHook delay_hook;
@@ -315,6 +314,7 @@ void DeviceExecutor::Impl::FindTimes() {
       if (states_[op].started == nullptr) continue;  // it was not timed
       intervals[op] = {clock_.TimeOf(states_[op].started), clock_.TimeOf(states_[op].ended)};
     }
+    if (is_recording() && options_.on_clock) options_.on_clock(now_ns, clock_.uncertainty_ns());
   }
   for (size_t op = 0; op < states_.size(); ++op) {
     FindTimesOf(static_cast<OpIndex>(op), intervals[op], now_ns);
@@ -394,6 +394,5 @@ void DeviceExecutor::set_delay_hook(executor::DelayHook hook) {
 }
 int64_t DeviceExecutor::last_end_ns() const { return impl_->last_end_ns; }
 executor::Activity DeviceExecutor::activity() const { return impl_->activity(); }
-int64_t DeviceExecutor::clock_uncertainty_ns() const { return impl_->clock_uncertainty_ns(); }
 
 }  // namespace shardscope::cuda

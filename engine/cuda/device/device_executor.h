@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "engine/cuda/device/device_log.h"
@@ -31,6 +32,9 @@ struct DeviceExecutorOptions {
   // While it is false ops are neither logged nor timed: theirs are the host's times. Changes only
   // where no rank has an op under way, as in the op that starts a step. Null: true.
   const std::atomic<bool>* is_recording = nullptr;
+  // After a step whose times come from events: how far they may be off against the host's clock,
+  // all alike. May be null.
+  std::function<void(int64_t time_ns, int64_t uncertainty_ns)> on_clock;
   // Bodies free when the stream that allocated may reuse the memory (FreesByOp), as LibTorch's
   // caching allocator wants it; false: when the op that frees is issued (a static pool).
   bool free_late = true;
@@ -49,10 +53,6 @@ class DeviceExecutor : public executor::StepRunner {
   void set_delay_hook(executor::DelayHook hook) override;
   int64_t last_end_ns() const override;
   executor::Activity activity() const override;
-
-  // How far the times of ops may be off against the host's clock, all ops of a step alike; 0 with a
-  // DeviceLog. Of the last step.
-  int64_t clock_uncertainty_ns() const;
 
  private:
   class Impl;

@@ -40,6 +40,7 @@ struct Ran {
   std::vector<int64_t> num_records;  // events recorded, by step
   std::vector<int64_t> end_ns;       // what the executor says, by step
   std::vector<int64_t> done_ns;      // when RunStep() returned
+  std::vector<int64_t> clocks;       // steps of which on_clock told
   DeviceToyBodies::Persistent persistent;
   std::string violations;
 };
@@ -62,7 +63,12 @@ Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool leaves_out) {
                              .bodies = &bodies,
                              .sink = &sink,
                              .log = log,
-                             .is_recording = &is_recording});
+                             .is_recording = &is_recording,
+                             .on_clock = [&](int64_t time_ns, int64_t uncertainty_ns) {
+                               EXPECT_GT(time_ns, 0);
+                               EXPECT_GT(uncertainty_ns, 0);
+                               ran.clocks.push_back(static_cast<int64_t>(ran.end_ns.size()));
+                             }});
     int64_t before = 0;
     for (int64_t step = 0; step < 3; ++step) {
       bodies.Prepare(schedule, schedule.programs[0]);
@@ -97,6 +103,9 @@ TEST(UnrecordedStep, HasNoTimedEventAndTheSameNumbers) {
   const Ran ran = RunThree(schedule, nullptr, true);
   EXPECT_EQ(ran.violations, "");
   EXPECT_EQ(ran.persistent, all.persistent);
+  EXPECT_EQ(all.clocks, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(ran.clocks, (std::vector<int64_t>{0, 2}));
+  EXPECT_TRUE(logged.clocks.empty());  // the times are not those of events
   EXPECT_EQ(ran.num_records[0], all.num_records[0]);
   // With a log only what somebody waits for is recorded; without one the clocks are tied, too, by
   // four events, before it is known that the step is not recorded. So is the first op begun.

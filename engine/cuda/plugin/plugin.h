@@ -15,7 +15,7 @@
 namespace shardscope::cuda {
 
 // Raised whenever anything that passes through this door changes its shape.
-inline constexpr uint32_t kPluginVersion = 3;
+inline constexpr uint32_t kPluginVersion = 4;
 
 struct DeviceOptions {
   config::Config config;                 // passed Check()

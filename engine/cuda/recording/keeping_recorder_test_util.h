@@ -15,6 +15,7 @@ class KeepingRecorder : public record::NullRecorder {
   int64_t AddTrack(schema::TrackRow row) override { return Keep(&tracks, std::move(row)); }
   void AddCapability(schema::CapabilityRow row) override { Keep(&capabilities, std::move(row)); }
   void AddMarker(schema::MarkerRow row) override { Keep(&markers, std::move(row)); }
+  void AddGpuClock(schema::GpuClockRow row) override { Keep(&gpu_clocks, std::move(row)); }
   int64_t AddString(std::string_view text) override { return Keep(&strings, std::string(text)); }
   void Record(const record::GpuWorkRecord& record) override { Keep(&works, record); }
   void Record(const schema::MemorySegmentRow& row) override { Keep(&segments, row); }
@@ -24,6 +25,7 @@ class KeepingRecorder : public record::NullRecorder {
   std::vector<schema::CapabilityRow> capabilities;
   std::vector<schema::MarkerRow> markers;
   std::vector<schema::MemorySegmentRow> segments;
+  std::vector<schema::GpuClockRow> gpu_clocks;
   std::vector<std::string> strings;
   std::vector<record::GpuWorkRecord> works;
 

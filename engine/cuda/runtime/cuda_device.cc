@@ -11,6 +11,7 @@
 
 #include "engine/cuda/device/device_executor.h"
 #include "engine/cuda/recording/cupti_log.h"
+#include "engine/cuda/recording/event_clock_log.h"
 #include "engine/cuda/runtime/device_limits.h"
 #include "engine/cuda/runtime/device_work.h"
 #include "engine/cuda/runtime/memory/torch_memory.h"
@@ -68,14 +69,20 @@ class CudaDevice final : public runtime::Device {
   }
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override {
-    return std::make_unique<DeviceExecutor>(DeviceExecutorOptions{.rank = rank,
-                                                                  .device = GpuOf(rank),
-                                                                  .api = api_,
-                                                                  .bodies = bodies,
-                                                                  .sink = sink,
-                                                                  .log = log(),
-                                                                  .is_recording = &is_recording_,
-                                                                  .free_late = !UsesPool()});
+    const int gpu = GpuOf(rank);
+    return std::make_unique<DeviceExecutor>(
+        DeviceExecutorOptions{.rank = rank,
+                              .device = gpu,
+                              .api = api_,
+                              .bodies = bodies,
+                              .sink = sink,
+                              .log = log(),
+                              .is_recording = &is_recording_,
+                              .on_clock =
+                                  [this, rank, gpu](int64_t time_ns, int64_t uncertainty_ns) {
+                                    event_clocks_.Add(rank, gpu, time_ns, uncertainty_ns);
+                                  },
+                              .free_late = !UsesPool()});
   }
   void EnterThread(int rank) override {
     Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(rank)));
@@ -91,6 +98,7 @@ class CudaDevice final : public runtime::Device {
   }
   void SetTraceIds(runtime::TraceIds ids) override { ids_ = std::move(ids); }
   void SetRecorder(record::Recorder* recorder) override {
+    event_clocks_.SetRecorder(recorder);
     if (!log_.ok()) return;
     if (recorder != nullptr) {
       (*log_)->Open(recorder, {ids_.plan_op, ids_.track});
@@ -132,6 +140,7 @@ class CudaDevice final : public runtime::Device {
   const int num_gpus_;
   const Result<std::unique_ptr<CuptiLog>> log_;
   const TorchMemory memory_{api_};
+  EventClockLog event_clocks_;
   runtime::TraceIds ids_;
   std::atomic<bool> is_recording_ = true;
   const std::shared_ptr<Kernels> kernels_ = MakeKernels();

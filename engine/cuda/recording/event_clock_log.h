@@ -1,0 +1,29 @@
+// EventClockLog: how far the times of CUDA events can be off, as rows of table gpu_clock: where
+// CUPTI is not to be had, they are the times of ops.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "trace/record/recorder.h"
+
+namespace shardscope::cuda {
+
+// Threads: any.
+class EventClockLog {
+ public:
+  // Null: no rows from now on.
+  void SetRecorder(record::Recorder* recorder);
+
+  // A step of `rank` has ended, whose times may be off by so much either way, all alike. At most
+  // one row a second and rank.
+  void Add(int rank, int device, int64_t time_ns, int64_t uncertainty_ns);
+
+ private:
+  std::mutex mutex_;  // guards all below
+  record::Recorder* recorder_ = nullptr;
+  std::map<int, int64_t> last_ns_;  // by rank
+};
+
+}  // namespace shardscope::cuda
