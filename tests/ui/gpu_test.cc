@@ -486,9 +486,21 @@ class RecordedProgram {
     schema::MemorySegmentRow segment;
     segment.rank = rank;
     segment.time_ns = 1000 * kMs;
-    segment.bytes = 600'000'000;
+    segment.address = 1 << 20;
+    segment.bytes = 500'000'000;
     segment.kind = "device";
     recorder->Record(segment);
+    // NCCL's own, taken while a thread was in a range of NCCL's.
+    const int64_t other_thread = Track(recorder, rank, "thread 4712", "host", 4);
+    recorder->Record(
+        Span(recorder, other_thread, "NCCL: ncclCommInitRank", "host", 1002 * kMs, 1006 * kMs));
+    segment.time_ns = 1004 * kMs;
+    segment.address = 2 << 20;
+    segment.bytes = 100'000'000;
+    recorder->Record(segment);
+    counter.name_string = recorder->AddString("device_used_bytes");
+    counter.value = 900e6;
+    recorder->Record(counter);
   }
 
   query::TestFolder folder_;
@@ -548,8 +560,10 @@ TEST(RecordedGpu, MemoryShowsWhatIsReservedTakenByOthersAndFreedButInUse) {
     };
     EXPECT_EQ(bytes("driver"), 600'000'000);
     EXPECT_EQ(bytes("reserved"), 400'000'000);
+    EXPECT_EQ(bytes("nccl"), 100'000'000);
+    EXPECT_EQ(bytes("used"), 900'000'000);
     EXPECT_EQ(bytes("free_gap"), 100'000'000);
-    EXPECT_GE(bytes("axis_max"), 600'000'000);
+    EXPECT_GE(bytes("axis_max"), 900'000'000);
   }
 }
 

@@ -17,7 +17,7 @@ struct SourceState {
   int64_t dropped = 0;  // records lost for this reason
   // Where it is so; both empty if it is in every process that says anything of this source.
   std::vector<int32_t> ranks;          // ascending
-  std::vector<std::string> processes;  // "host/pid" of those without a rank
+  std::vector<std::string> processes;  // "host-pid" of those without a rank
 };
 
 // Every (source, status, reason) once, those of one source one after the other, otherwise in the
@@ -25,7 +25,7 @@ struct SourceState {
 // source (UnfinishedOf() has it).
 std::vector<SourceState> SourcesOf(const query::Snapshot& snapshot);
 
-// "rank 1", "ranks 0, 2-5, host/4711"; empty if it is so everywhere.
+// "rank 1", "ranks 0, 2-5, host-4711"; empty if it is so everywhere.
 std::string PlacesOf(const SourceState& state);
 
 // The section of a report; empty if there is none.

@@ -14,9 +14,9 @@ using ::testing::Not;
 class SourcesTest : public ::testing::Test {
  protected:
   SourcesTest() {
-    snapshot_.processes[0] = {"node/10", {}};
-    snapshot_.processes[1] = {"node/11", {0, 1}};
-    snapshot_.processes[2] = {"node/12", {2, 3}};
+    snapshot_.processes[0] = {"node-10", {}};
+    snapshot_.processes[1] = {"node-11", {0, 1}};
+    snapshot_.processes[2] = {"node-12", {2, 3}};
   }
   void Say(int64_t process, const std::string& source, const std::string& status,
            const std::string& reason = "", int64_t dropped = 0) {
@@ -50,7 +50,7 @@ TEST_F(SourcesTest, OneRankDoesNotHideAnother) {
   EXPECT_EQ(sources[4].source, "nvtx");
   EXPECT_THAT(sources[0].ranks, ElementsAre(0, 1));
   EXPECT_EQ(PlacesOf(sources[1]), "ranks 2, 3");
-  EXPECT_EQ(PlacesOf(sources[3]), "node/10");
+  EXPECT_EQ(PlacesOf(sources[3]), "node-10");
   const std::string text = PrintSources(sources);
   EXPECT_THAT(text, HasSubstr("  nvtx on\n  cupti on (ranks 0, 1)\n"));
   EXPECT_THAT(text, HasSubstr("  cupti off (ranks 2, 3): held by Nsight\n"));
@@ -72,8 +72,8 @@ TEST(PlacesTest, NeighboursAreOneRange) {
   state.ranks = {7};
   EXPECT_EQ(PlacesOf(state), "rank 7");
   state.ranks = {0, 2, 3, 4, 6, 7};
-  state.processes = {"node/4711"};
-  EXPECT_EQ(PlacesOf(state), "ranks 0, 2-4, 6, 7, node/4711");
+  state.processes = {"node-4711"};
+  EXPECT_EQ(PlacesOf(state), "ranks 0, 2-4, 6, 7, node-4711");
 }
 
 }  // namespace

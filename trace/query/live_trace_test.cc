@@ -214,6 +214,41 @@ TEST(LiveTrace, TheClockAloneIsNoNews) {
   EXPECT_EQ(changes, 3) << "the first rows, the changed meta row, the marker";
 }
 
+// Two files as two processes would write them, and one of a process without tracks.
+TEST(LiveTrace, CapabilitiesSayWhichProcessTheyAreOf) {
+  const TestFolder folder;
+  for (int64_t process = 0; process < 3; ++process) {
+    auto recorder = OpenRecorder(folder.path());
+    recorder->AddCapability({0, "cupti", process == 1 ? "off" : "on", "", 0});
+    schema::TrackRow track;
+    track.role = "host";
+    for (track.rank = 2 * process; process < 2 && track.rank < 2 * process + 2; ++track.rank) {
+      recorder->AddTrack(track);
+    }
+    ASSERT_TRUE(recorder->Finish().ok());
+  }
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status().message();
+  std::map<int64_t, std::string> status;
+  for (const Capability& row : (*snapshot)->capabilities) {
+    if (row.source == "cupti") status[row.process] = row.status;
+  }
+  ASSERT_EQ(status.size(), 3u);
+  ASSERT_EQ((*snapshot)->processes.size(), 3u);
+  int without_ranks = 0;
+  for (const auto& [process, facts] : (*snapshot)->processes) {
+    EXPECT_FALSE(facts.name.empty());
+    EXPECT_FALSE(facts.name.starts_with("trace-"));
+    if (facts.ranks == std::vector<int32_t>{2, 3}) {
+      EXPECT_EQ(status[process], "off");
+    } else {
+      EXPECT_EQ(status[process], "on");
+      without_ranks += facts.ranks.empty() ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(without_ranks, 1);
+}
+
 TEST(Recorder, WindowLeavesOutWithoutLoss) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path());

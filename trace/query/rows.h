@@ -171,7 +171,7 @@ struct Capability {
 
 // Whose rows one file of the run has.
 struct Process {
-  std::string name;            // "host/pid"; empty in a run of one file
+  std::string name;            // "host-pid"; empty in a run of one file
   std::vector<int32_t> ranks;  // that it has tracks of; ascending
 };
 

@@ -17,13 +17,10 @@ void ShiftAll(int64_t shift, RowBatch* batch) {
   });
 }
 
-// "host/pid" of ".../trace-host-pid"; a host's name may have hyphens itself.
 std::string ProcessOf(const std::string& stem) {
   std::string name = std::filesystem::path(stem).filename().string();
   constexpr std::string_view kTrace = "trace-";
   if (name.starts_with(kTrace)) name.erase(0, kTrace.size());
-  const size_t pid = name.rfind('-');
-  if (pid != std::string::npos) name[pid] = '/';
   return name;
 }
 

@@ -14,8 +14,8 @@
 
 namespace shardscope::store {
 
-// Of a run of several files meta rows "process.<index of the file>" name the process of each:
-// "host/pid".
+// Of a run of several files meta rows "process.<index of the file>" name the process of each as
+// its file does: "host-pid".
 inline constexpr std::string_view kProcessPrefix = "process.";
 
 class RunSource final : public Source {

@@ -87,6 +87,9 @@ int64_t Most(const Columns& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
+// As the recorder writes a range of NCCL's own NVTX domain.
+bool IsNcclRange(const std::string& name) { return name.starts_with("NCCL: "); }
+
 bool IsInNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
               const timeline::TrackIndex& tracks, int64_t time_ns) {
   for (const timeline::TrackLane& thread : tracks.threads()) {
@@ -95,10 +98,7 @@ bool IsInNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
       if (at == level.size()) continue;
       const query::Span& span = rows.spans[level[at].row];
       const bool inside = span.start_ns <= time_ns && time_ns <= span.end_ns;
-      // As the recorder writes a range of NCCL's own NVTX domain.
-      if (inside && snapshot.names[static_cast<size_t>(span.name)].starts_with("NCCL: ")) {
-        return true;
-      }
+      if (inside && IsNcclRange(snapshot.names[static_cast<size_t>(span.name)])) return true;
     }
   }
   return false;
@@ -125,12 +125,14 @@ void AddBands(Kind kind, const Columns& low, const Columns& high, const timeline
 
 std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
                                  const timeline::TrackIndex& tracks) {
+  std::vector<bool> of_nccl(rows.segments.size(), false);
+  const bool any = std::any_of(snapshot.names.begin(), snapshot.names.end(), IsNcclRange);
+  if (!any) return of_nccl;
   std::vector<size_t> order(rows.segments.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&rows](size_t a, size_t b) {
     return rows.segments[a].time_ns < rows.segments[b].time_ns;
   });
-  std::vector<bool> of_nccl(rows.segments.size(), false);
   std::map<std::pair<int32_t, int64_t>, bool> owners;  // by GPU and address
   for (const size_t at : order) {
     const query::MemorySegment& segment = rows.segments[at];

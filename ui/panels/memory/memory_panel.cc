@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/panels/memory/memory_legend.h"
 #include "ui/text.h"
@@ -141,6 +142,22 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
   return rows;
 }
 
+// Each segment is looked for in the ranges of all threads, and ranges come when they have ended:
+// not with every new row, but soon.
+void MemoryPanel::UpdateNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
+                             const timeline::TrackIndex& tracks, RankMemory* memory) {
+  const bool indexed = tracks.Complete(rows);
+  const int64_t patience_ns = query::MayGrow(snapshot.state) ? kNsPerSecond : 1;
+  const bool settled = memory->of_nccl.size() == rows.segments.size() &&
+                       snapshot.end_ns - memory->nccl_until_ns < patience_ns &&
+                       memory->nccl_indexed == indexed;
+  if (settled) return;
+  memory->of_nccl = SegmentsOfNccl(snapshot, rows, tracks);
+  memory->num_nccl = std::count(memory->of_nccl.begin(), memory->of_nccl.end(), true);
+  memory->nccl_until_ns = snapshot.end_ns;
+  memory->nccl_indexed = indexed;
+}
+
 void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t rank) {
   RankMemory& memory = ranks_[rank];
   const timeline::RankIndex* index = context.index->Find(rank);
@@ -153,10 +170,7 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
         index->issued_memory.size() == 0
             ? MemoryStack()
             : MakeStack(index->issued_memory, axis, context.snapshot->end_ns);
-    if (memory.version != context.index->version()) {
-      memory.of_nccl = SegmentsOfNccl(*context.snapshot, *rows, index->tracks);
-      memory.num_nccl = std::count(memory.of_nccl.begin(), memory.of_nccl.end(), true);
-    }
+    UpdateNccl(*context.snapshot, *rows, index->tracks, &memory);
     memory.device = MakeDeviceMemory(*rows, memory.of_nccl, {memory.stack, issued}, axis,
                                      context.snapshot->end_ns);
   }

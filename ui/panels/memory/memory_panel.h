@@ -30,6 +30,8 @@ class MemoryPanel {
     DeviceMemory device;
     std::vector<bool> of_nccl;  // of the rank's segments
     int64_t num_nccl = 0;
+    int64_t nccl_until_ns = 0;  // newest time when that was found out
+    bool nccl_indexed = false;  // all ranges were known then
   };
   struct Row {
     int32_t rank = 0;
@@ -37,6 +39,8 @@ class MemoryPanel {
   };
 
   void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
+  static void UpdateNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
+                         const timeline::TrackIndex& tracks, RankMemory* memory);
   std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
                             const ui::Box& box);
   void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,
