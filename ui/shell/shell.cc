@@ -5,6 +5,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -168,9 +169,21 @@ void Shell::UpdateContext() {
   }
   UpdateFirstStep();
   view_.Advance(context_.snapshot.get(), Now());
+  KeepHoverUnderMouse(view_.view());
   context_.view = view_.view();
   if (session_) wants_frame_ = !session_->UpdateIndex(context_.view, options_.headless);
   context_.theme = &ui::GetTheme(context_.theme_name);
+}
+
+// The view moves under a mouse that rests: it follows a live run, or is animated.
+void Shell::KeepHoverUnderMouse(const ui::View& next) {
+  const ui::View& before = context_.view;
+  const int64_t length_ns = before.end_ns - before.start_ns;
+  if (context_.hover_ns < 0 || length_ns <= 0) return;
+  const double share =
+      static_cast<double>(context_.hover_ns - before.start_ns) / static_cast<double>(length_ns);
+  context_.hover_ns =
+      next.start_ns + std::llround(share * static_cast<double>(next.end_ns - next.start_ns));
 }
 
 void Shell::ApplyLook() {

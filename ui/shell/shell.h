@@ -74,6 +74,7 @@ class Shell {
   void DrawBanner(ui::Commands* commands);
   void DrawDockSpace();
   void Say(const std::string& message);
+  void KeepHoverUnderMouse(const ui::View& next);
   void ApplyLook();
   double Now() const;
 
