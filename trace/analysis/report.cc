@@ -110,6 +110,9 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.transport = ConfigValue(snapshot, "transport");
   if (report.transport == "emulated") {
     report.link_bandwidth = ConfigValue(snapshot, "link.bandwidth");
+    for (const query::Marker& marker : snapshot.markers) {
+      if (marker.key == "link.bandwidth") report.link_bandwidth = marker.new_value;
+    }
   }
   report.markers = snapshot.markers;
   report.errors = ErrorsOf(snapshot);

@@ -31,9 +31,9 @@ struct Report {
   std::vector<CollectiveRun> slowest_collectives;  // by duration, dearest first, at most 20
   std::vector<StallGroup> stalls;                  // dearest first, at most 20
   std::string transport;                           // of the run's configuration; may be empty
-  std::string link_bandwidth;                      // of an emulated link; may be empty
-  KernelSummary kernels;                           // num_ranks 0: no row of a GPU
-  EdgeCheck edges;                                 // waits between streams of a GPU
+  std::string link_bandwidth;  // of an emulated link, in force last; may be empty
+  KernelSummary kernels;       // num_ranks 0: no row of a GPU
+  EdgeCheck edges;             // waits between streams of a GPU
   std::vector<query::Marker> markers;
   std::vector<query::Marker> errors;    // of ErrorsOf()
   std::vector<std::string> unfinished;  // of UnfinishedOf()

@@ -132,6 +132,17 @@ TEST(ReportText, SaysThatARunFailedOrWasCut) {
   EXPECT_THAT(PrintReportText(run), HasSubstr("what it did last is missing\n"));
 }
 
+TEST(ReportText, NamesTheBandwidthThatTheRunFound) {
+  query::Snapshot run = *MakeLessonSnapshot(2, 6, 99);
+  run.config["link.bandwidth"] = "auto:0.6";
+  run.markers.push_back({.step = 3,
+                         .kind = "change",
+                         .key = "link.bandwidth",
+                         .old_value = "auto:0.6",
+                         .new_value = "37MB/s"});
+  EXPECT_THAT(PrintReportText(MakeReport(run)), HasSubstr("emulated at link.bandwidth=37MB/s"));
+}
+
 TEST(ReportText, OfOneRankAndOneStepCountsThemInTheSingular) {
   const Report one = MakeReport(*MakeLessonSnapshot(1, 1, 99));
   EXPECT_THAT(PrintReportText(one), HasSubstr(": finished, 1 rank, 1 step, "));

@@ -34,8 +34,9 @@ std::string Times(const char* name, const Percentiles& before, const Percentiles
   const auto text = [](double duration_ns) {
     return FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
   };
-  return fmt::format("{} {} -> {}{}", name, text(before.p50), text(after.p50),
-                     Relative(before.p50, after.p50));
+  return fmt::format(
+      "{} {} -> {}{}", name, text(before.p50), text(after.p50),
+      IsBeyondNoise(before, after) ? Relative(before.p50, after.p50) : " (within noise)");
 }
 
 }  // namespace
@@ -43,6 +44,12 @@ std::string Times(const char* name, const Percentiles& before, const Percentiles
 bool IsKnobChange(const query::Marker& marker) {
   return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
          !marker.old_value.starts_with("auto:");
+}
+
+bool IsBeyondNoise(const Percentiles& before, const Percentiles& after) {
+  const double change = std::abs(after.p50 - before.p50);
+  const double spread = std::max(before.p95 - before.p50, after.p95 - after.p50);
+  return change > spread && change > kSmallestChange * before.p50;
 }
 
 std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& steps,

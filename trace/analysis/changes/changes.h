@@ -18,6 +18,9 @@ inline constexpr int kMaxChangeSteps = 32;
 // Steps on each side that a comparison needs before it is shown.
 inline constexpr int kLeastChangeSteps = 3;
 
+// Changes below this share are called noise however narrow the spread is.
+inline constexpr double kSmallestChange = 0.01;
+
 // What was changed at one step, and the steps [step - num_steps, step) and [step, step +
 // num_steps).
 struct ChangeEffect {
@@ -33,6 +36,9 @@ struct ChangeEffect {
 // Whether a marker says that a knob was turned; not that the run found a value for `auto`, nor that
 // it was set to what it was.
 bool IsKnobChange(const query::Marker& marker);
+
+// Whether the change from `before` to `after` is larger than the spread of either.
+bool IsBeyondNoise(const Percentiles& before, const Percentiles& after);
 
 // By step. `steps` of all ranks, of which only those count that every rank finished.
 std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& steps,

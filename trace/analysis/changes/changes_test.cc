@@ -68,6 +68,13 @@ TEST(Changes, AFoundValueAndTheSameValueAreNone) {
   EXPECT_TRUE(EffectsOfChanges(Steps(1, 10), {{.step = 5, .kind = "stop"}}).empty());
 }
 
+TEST(Changes, WithinTheSpreadOfEitherSideAreNoise) {
+  EXPECT_TRUE(IsBeyondNoise({.p50 = 100, .p95 = 110}, {.p50 = 80, .p95 = 85}));
+  EXPECT_FALSE(IsBeyondNoise({.p50 = 100, .p95 = 130}, {.p50 = 80, .p95 = 85}));
+  EXPECT_FALSE(IsBeyondNoise({.p50 = 100, .p95 = 101}, {.p50 = 80, .p95 = 105}));
+  EXPECT_FALSE(IsBeyondNoise({.p50 = 100, .p95 = 100}, {.p50 = 99.5, .p95 = 99.5}));
+}
+
 TEST(Changes, TheReportSaysWhatEachDid) {
   const Report lesson = MakeReport(*MakeLessonSnapshot(2, 24, 12));
   const std::string text = PrintReportText(lesson);

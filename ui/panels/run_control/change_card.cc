@@ -22,8 +22,6 @@ using ui::TrFormat;
 
 constexpr float kValueColumn = 92;
 constexpr size_t kMaxKeys = 4;
-// Changes below this share are called noise however narrow the spread is.
-constexpr double kSmallestChange = 0.01;
 
 struct Row {
   const char* id;
@@ -83,12 +81,6 @@ void DrawKeys(const widgets::Look& look, const ui::Context& context) {
 
 }  // namespace
 
-bool IsBeyondNoise(const analysis::Percentiles& before, const analysis::Percentiles& after) {
-  const double change = std::abs(after.p50 - before.p50);
-  const double spread = std::max(before.p95 - before.p50, after.p95 - after.p50);
-  return change > spread && change > kSmallestChange * before.p50;
-}
-
 void DrawChangeCard(const ui::Context& context, ui::DrawLog* log) {
   const ui::ChangeSummary& change = context.change;
   if (!change.valid) return;
@@ -110,21 +102,22 @@ void DrawChangeCard(const ui::Context& context, ui::DrawLog* log) {
   const analysis::Summary& after = change.after;
   DrawRow(look, context.language,
           {"step_ns", Tr(context.language, Text::kMsP50), ms(before.step_ns, after.step_ns),
-           before.step_ns.p50, after.step_ns.p50, IsBeyondNoise(before.step_ns, after.step_ns)},
+           before.step_ns.p50, after.step_ns.p50,
+           analysis::IsBeyondNoise(before.step_ns, after.step_ns)},
           log);
   DrawRow(look, context.language,
           {"exposed_ns", Tr(context.language, Text::kExposed),
            ms(before.exposed_ns, after.exposed_ns) + " ms", before.exposed_ns.p50,
-           after.exposed_ns.p50, IsBeyondNoise(before.exposed_ns, after.exposed_ns)},
+           after.exposed_ns.p50, analysis::IsBeyondNoise(before.exposed_ns, after.exposed_ns)},
           log);
   const double peak_before = static_cast<double>(change.peak_before_bytes);
   const double peak_after = static_cast<double>(change.peak_after_bytes);
-  DrawRow(
-      look, context.language,
-      {"peak_bytes", Tr(context.language, Text::kPeak),
-       ShowChange(FormatBytes(change.peak_before_bytes), FormatBytes(change.peak_after_bytes)),
-       peak_before, peak_after, std::abs(peak_after - peak_before) > kSmallestChange * peak_before},
-      log);
+  DrawRow(look, context.language,
+          {"peak_bytes", Tr(context.language, Text::kPeak),
+           ShowChange(FormatBytes(change.peak_before_bytes), FormatBytes(change.peak_after_bytes)),
+           peak_before, peak_after,
+           std::abs(peak_after - peak_before) > analysis::kSmallestChange * peak_before},
+          log);
   widgets::Paragraph(
       look, widgets::FaintOf(look),
       TrFormat(context.language, Text::kChangeOverSteps, before.num_steps, after.num_steps,

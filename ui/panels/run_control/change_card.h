@@ -10,7 +10,4 @@ namespace shardscope::panels {
 // Nothing is drawn while no knob was turned.
 void DrawChangeCard(const ui::Context& context, ui::DrawLog* log);
 
-// Pure: whether the change from `before` to `after` is larger than the spread of either.
-bool IsBeyondNoise(const analysis::Percentiles& before, const analysis::Percentiles& after);
-
 }  // namespace shardscope::panels
