@@ -54,10 +54,10 @@ void AddStreams(const RankLanes& rank, std::vector<Lane>* lanes) {
 
 // Outer ranges above the inner ones.
 void AddThreads(const RankLanes& rank, std::vector<Lane>* lanes) {
-  for (size_t thread = 0; thread < rank.thread_levels.size(); ++thread) {
-    for (int level = rank.thread_levels[thread]; level-- > 0;) {
+  for (const ThreadLanes& thread : rank.threads) {
+    for (int level = thread.levels; level-- > 0;) {
       lanes->push_back(LaneOfKind(LaneKind::kThread));
-      lanes->back().track = static_cast<uint16_t>(thread);
+      lanes->back().track = thread.thread;
       lanes->back().level = static_cast<uint16_t>(level);
     }
   }

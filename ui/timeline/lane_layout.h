@@ -50,13 +50,18 @@ struct Layout {
   float height = 0;
 };
 
+struct ThreadLanes {
+  uint16_t thread = 0;  // of TrackIndex::threads()
+  int levels = 1;       // of nesting
+};
+
 // Which optional lanes a rank has.
 struct RankLanes {
   int32_t rank = 0;
   bool all_gather = true;
-  bool ops = true;                   // else only what a recorded program marked and its GPU did
-  std::vector<uint16_t> streams{};   // of TrackIndex::streams(), from the top
-  std::vector<int> thread_levels{};  // of each thread that marked ranges
+  bool ops = true;                     // else only what a recorded program marked and its GPU did
+  std::vector<uint16_t> streams{};     // of TrackIndex::streams(), from the top
+  std::vector<ThreadLanes> threads{};  // that marked ranges, as they stand
 };
 
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,

@@ -401,8 +401,9 @@ std::vector<RankLanes> RunIndex::LanesOfRanks() const {
     of_rank.all_gather = rank.has_all_gather || !rank.has_all_reduce;
     of_rank.ops = has_ops || rank.tracks.empty();
     of_rank.streams = rank.tracks.StreamsInOrder();
-    for (const TrackLane& thread : rank.tracks.threads()) {
-      of_rank.thread_levels.push_back(static_cast<int>(thread.levels.size()));
+    for (const uint16_t thread : rank.tracks.ThreadsInOrder()) {
+      const size_t levels = rank.tracks.threads()[thread].levels.size();
+      of_rank.threads.push_back({thread, static_cast<int>(levels)});
     }
   }
   return lanes;

@@ -131,6 +131,9 @@ TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, int64_t track,
     lane.track = track;
     lane.name = NameOf(snapshot, track);
     lane.levels.resize(1);
+    for (const query::Track& known : snapshot.tracks) {
+      if (known.id == track) lane.position = known.position;
+    }
     if (const query::GpuStream* stream = StreamOf(snapshot, track)) {
       lane.device = stream->device;
       lane.stream = stream->stream;
@@ -145,6 +148,16 @@ std::vector<uint16_t> TrackIndex::StreamsInOrder() const {
   std::stable_sort(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
     return std::pair(streams_[a].device, streams_[a].stream) <
            std::pair(streams_[b].device, streams_[b].stream);
+  });
+  return order;
+}
+
+std::vector<uint16_t> TrackIndex::ThreadsInOrder() const {
+  std::vector<uint16_t> order(std::min<size_t>(threads_.size(), UINT16_MAX));
+  std::iota(order.begin(), order.end(), uint16_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
+    return std::pair(threads_[a].position, threads_[a].track) <
+           std::pair(threads_[b].position, threads_[b].track);
   });
   return order;
 }

@@ -19,6 +19,7 @@ struct TrackLane {
   std::string name;                // "stream 7", "thread 4711"
   std::vector<SpanColumn> levels;  // of a stream: one; of a thread: the innermost ranges first
   size_t num_spans = 0;
+  int32_t position = 0;  // of the track among those of its rank
   // The class of those spans that a coarse view cannot tell apart (SlotOf() is 0) that took
   // longest.
   query::OpClass op_class = query::OpClass::kHost;
@@ -58,6 +59,9 @@ class TrackIndex {
   const std::vector<TrackLane>& threads() const { return threads_; }
   // Indices of streams() by GPU and number, as a rank's lanes stand.
   std::vector<uint16_t> StreamsInOrder() const;
+  // Indices of threads() by position, equal ones by track: the same on all ranks, whichever marked
+  // something first.
+  std::vector<uint16_t> ThreadsInOrder() const;
   bool empty() const { return streams_.empty() && threads_.empty(); }
 
   // The other stream of this rank's process whose kernels use the same hardware queue; nullptr if

@@ -119,6 +119,23 @@ TEST_F(TrackIndexTest, EveryStreamAndLevelHasItsLane) {
   EXPECT_TRUE(lanes[1].ops);  // nothing came of this rank: as ever
 }
 
+TEST_F(TrackIndexTest, ThreadsStandByPositionWhicheverMarkedSomethingFirst) {
+  snapshot_.tracks.push_back({900, 0, "thread 2", query::TrackRole::kHost, 8});
+  snapshot_.tracks.push_back({901, 0, "thread 1", query::TrackRole::kHost, 7});
+  for (const int64_t track : {900, 901}) {
+    Rows(0).spans.Append({track, track, 10 * track, 10 * track + 5});
+  }
+  RunIndex index;
+  ASSERT_TRUE(index.Advance(snapshot_));
+  const TrackIndex& tracks = index.Find(0)->tracks;
+  ASSERT_EQ(tracks.threads().size(), 2U);
+  EXPECT_EQ(tracks.threads()[0].track, 900);
+  EXPECT_EQ(tracks.ThreadsInOrder(), (std::vector<uint16_t>{1, 0}));
+  const Layout layout = MakeLayout(index.LanesOfRanks(), {}, 1);
+  EXPECT_EQ(layout.lanes[0].track, 1);
+  EXPECT_EQ(layout.lanes[1].track, 0);
+}
+
 TEST_F(TrackIndexTest, RowsTakenInPiecesGiveTheSame) {
   for (int64_t i = 0; i < 50; ++i) {
     AddRange(100 * i + 10, 100 * i + 20);
