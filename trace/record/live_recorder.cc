@@ -263,7 +263,8 @@ void LiveRecorder::StopThread() {
 
 Status LiveRecorder::Flush() {
   std::unique_lock lock(wake_mutex_);
-  if (thread_.joinable() && !stopping_) {
+  // In this order: nobody joins the thread before it is told to stop.
+  if (!stopping_ && thread_.joinable()) {
     const uint64_t mine = ++flushes_wanted_;
     wake_.notify_one();
     flushed_.wait(lock, [&] { return flushes_done_ >= mine; });
