@@ -32,10 +32,11 @@ struct StreamWait {
 
 // A wait of an earlier op for a later one is as strong: streams keep order on both sides.
 bool IsCovered(const StreamWait& wait, const std::set<StreamWait>& others) {
-  const StreamWait first{wait.from_stream, wait.to_stream, std::numeric_limits<int32_t>::min(), 0};
+  const StreamWait first{wait.from_stream, wait.to_stream, wait.from,
+                         std::numeric_limits<int32_t>::min()};
   for (auto other = others.lower_bound(first); other != others.end(); ++other) {
     if (other->from_stream != wait.from_stream || other->to_stream != wait.to_stream) break;
-    if (other->from >= wait.from && other->to <= wait.to) return true;
+    if (other->to <= wait.to) return true;
   }
   return false;
 }
