@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "trace/base/time.h"
 
@@ -33,8 +34,10 @@ void ClockBounds::Add(const cupti::Joined& joined) {
     Stream& stream = streams_[work.stream];
     stream.device = device;
     stream.ended.push_back({work.call_end_ns, work.end_ns});
+    stream.is_sorted = false;
   }
   for (auto& [id, stream] : streams_) {
+    if (std::exchange(stream.is_sorted, true)) continue;
     std::sort(stream.ended.begin(), stream.ended.end(),
               [](const Ended& a, const Ended& b) { return a.call_ns < b.call_ns; });
     int64_t latest_ns = 0;

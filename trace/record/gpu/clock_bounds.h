@@ -43,6 +43,7 @@ class ClockBounds {
   struct Stream {
     uint32_t device = 0;
     std::vector<Ended> ended;
+    bool is_sorted = true;
   };
 
   void AddWait(const cupti::Wait& wait, const Stream& stream);
