@@ -49,7 +49,7 @@ ui::Box DrawValue(const Look& look, widgets::TextStyle style, ImVec2 right_top,
   const ImVec2 size = widgets::TextSize(look, style, row.value);
   const ImVec2 before = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({right_top.x - size.x, right_top.y});
-  ImGui::PushID((row.id + row.value).c_str());
+  ImGui::PushID(static_cast<int>(right_top.y));  // two links may read alike
   if (ImGui::InvisibleButton("##link", {std::max(size.x, 1.0F), size.y})) {
     commands->push_back(*row.link);
   }

@@ -128,10 +128,15 @@ std::optional<WaitEnd> EndOfOp(const query::Snapshot& snapshot, int32_t rank, in
   return end;
 }
 
+// Ends that were not recorded have no id: they are told apart by where and when they were.
+bool EndsAt(const WaitEnd& a, const WaitEnd& b) {
+  return a.id == b.id && (a.id >= 0 || (a.track == b.track && a.time_ns == b.time_ns));
+}
+
 // Several kernels of one op may wait alike: one line says it.
 void AddOnce(StreamWait wait, std::vector<StreamWait>* waits) {
   for (const StreamWait& known : *waits) {
-    if (known.from.id == wait.from.id && known.to.id == wait.to.id &&
+    if (EndsAt(known.from, wait.from) && EndsAt(known.to, wait.to) &&
         known.verdict == wait.verdict) {
       return;
     }

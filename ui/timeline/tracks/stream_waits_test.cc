@@ -49,13 +49,13 @@ class StreamWaitsTest : public ::testing::Test {
     work.name = 1;
     test_.snapshot().ranks[0].gpu_work.Append(work);
   }
-  void Wait(int64_t from, int64_t to, int64_t from_op, int64_t to_op) {
+  void Wait(int64_t from, int64_t to, int64_t from_op, int64_t to_op, int64_t recorded_ns = 40) {
     query::EventEdge edge;
     edge.from_track = kGatherStream;
     edge.to_track = kComputeStream;
     edge.from_correlation = from;
     edge.to_correlation = to;
-    edge.recorded_ns = 40;
+    edge.recorded_ns = recorded_ns;
     edge.waited_ns = 12;
     edge.from_plan_op = from_op;
     edge.to_plan_op = to_op;
@@ -165,6 +165,14 @@ TEST_F(StreamWaitsTest, AnEndThatWasNotRecordedStandsAtItsTime) {
   EXPECT_EQ(waits[0].from.time_ns, 40);
   EXPECT_EQ(waits[0].from.track, kGatherStream);
   EXPECT_EQ(waits[0].from.name, "stream 101");
+}
+
+TEST_F(StreamWaitsTest, EndsThatWereNotRecordedAreNotOne) {
+  Wait(77, 2, -1, copy_out_);
+  Wait(78, 2, -1, copy_out_, 41);
+  Wait(78, 2, -1, copy_out_, 41);
+  Build();
+  EXPECT_EQ(OfWork(1).size(), 2u);
 }
 
 TEST_F(StreamWaitsTest, KernelsAndOpsFindEachOther) {
