@@ -567,6 +567,21 @@ TEST(RecordedGpu, MemoryShowsWhatIsReservedTakenByOthersAndFreedButInUse) {
   }
 }
 
+TEST(RecordedGpu, WithoutRowsOfMemoryThereIsNoEmptyAxis) {
+  const RecordedProgram program;
+  auto bare = std::make_shared<query::Snapshot>(*program.snapshot());
+  bare->run_folder = "bare";
+  for (query::RankRows& rows : bare->ranks) {
+    rows.memory = {};
+    rows.segments = {};
+    rows.device_used = {};
+  }
+  const auto shot = shell::TakeShot(bare, {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  EXPECT_NE(shot->log.Find("memory", "empty"), nullptr);
+  EXPECT_EQ(shot->log.Find("memory", "axis_max:0"), nullptr);
+}
+
 TEST(RecordedGpu, ReportCountsOverlapByKernels) {
   const RecordedProgram program;
   const analysis::KernelSummary kernels = analysis::MakeReport(*program.snapshot()).kernels;

@@ -64,6 +64,14 @@ std::string DeviceText(const ui::Context& context, const DeviceMemory& device, f
   return text;
 }
 
+// And none will come.
+bool HasNone(const query::Snapshot& snapshot) {
+  if (snapshot.loading || query::MayGrow(snapshot.state)) return false;
+  return std::all_of(snapshot.ranks.begin(), snapshot.ranks.end(), [](const query::RankRows& rows) {
+    return rows.memory.empty() && rows.segments.empty() && rows.device_used.empty();
+  });
+}
+
 int64_t PredictedPeak(const query::Snapshot& snapshot) {
   int64_t peak = 0;
   for (const auto& [id, schedule] : snapshot.schedules) {
@@ -80,6 +88,11 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const query::Snapshot* snapshot = context.snapshot.get();
   if (snapshot == nullptr || snapshot->ranks.empty()) {
     const char* text = ui::Tr(context.language, ui::Text::kMemoryEmpty);
+    log->Text("empty", text, widgets::EmptyState(look, text));
+    return;
+  }
+  if (HasNone(*snapshot)) {
+    const char* text = ui::Tr(context.language, ui::Text::kMemoryNone);
     log->Text("empty", text, widgets::EmptyState(look, text));
     return;
   }
