@@ -665,8 +665,23 @@ class AllocatorOfAProgram(RecordTest):
         self.assertEqual([row for row in self.report(run)["sources"] if row["source"] == "memory"], [])
 
 
+# PyTorch would call what waits for CUDA once it has that; this machine may have none.
+CALL_WHAT_WAITS_FOR_CUDA = """
+import torch
+torch.cuda.nvtx.range_push("x"); torch.cuda.nvtx.range_pop()
+for call, _ in torch.cuda._queued_calls:
+    if call.__name__ == "attach": call()
+"""
+
+
 @unittest.skipUnless(PYTORCH.exists(), "PyTorch is not installed in the cache folder")
 class PyTorchProgram(RecordTest):
+    @unittest.skipUnless((BIN / "libshardscope_torch.so").exists(), "built without LibTorch")
+    def test_who_could_not_attach_to_the_allocator_does_not_say_that_cuda_was_not_used(self):
+        run, _ = self.record(PYTORCH, "-c", CALL_WHAT_WAITS_FOR_CUDA, check=0)
+        reason, = [row["reason"] for row in self.report(run)["sources"] if row["source"] == "memory"]
+        self.assertIn("PyTorch has not initialised CUDA", reason)
+
     def test_a_cpu_job_under_torchrun_runs_unharmed_and_its_fsdp_ranges_are_seen(self):
         script = self.root / "train.py"
         script.write_text(TORCH_PROGRAM)

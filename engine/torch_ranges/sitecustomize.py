@@ -43,13 +43,18 @@ def _attach(torch):
 
 def _attach_to_allocator(torch, library, recorder):
     """The allocator takes nobody before torch has initialised CUDA, which a program does when it first uses it, if ever."""
+    import atexit
     import ctypes
 
     def say(status, reason):
         recorder.ShardscopeStateIfRecorded(b"memory", status, reason.encode())
 
+    def say_unused():
+        say(b"off", "PyTorch has not used CUDA; tensors of the CPU are not recorded")
+
     def attach():
         try:
+            atexit.unregister(say_unused)
             library.ShardscopeTorchAllocator.restype = ctypes.c_char_p
             sink = ctypes.cast(recorder.ShardscopeAllocator, ctypes.c_void_p)
             reason = library.ShardscopeTorchAllocator(sink).decode(errors="replace")
@@ -60,7 +65,7 @@ def _attach_to_allocator(torch, library, recorder):
     if torch.version.cuda is None:
         say(b"off", "this PyTorch has no CUDA allocator; tensors of the CPU are not recorded")
     else:
-        say(b"off", "PyTorch has not used CUDA; tensors of the CPU are not recorded")
+        atexit.register(say_unused)  # only then it is known
         torch.cuda._lazy_call(attach)
 
 
