@@ -473,7 +473,7 @@ class InjectedLibrary(RecordTest):
         self.assertEqual(self.report(run)["dropped"].get("nvtx", 0), 0)
 
     def test_a_range_that_lasts_longer_than_the_recording_ends_with_it(self):
-        run, done = self.record(PROGRAM, "held", options=("--duration", "400ms"), check=0)
+        run, done = self.record(PROGRAM, "held", options=("--duration", "1500ms"), check=0)  # to begin takes time
         self.assertEqual(done.stdout, "0 -2\n")  # as NVTX answers where no tool listens
         self.assertEqual(set(self.counts(run)) & {"held", "held (not ended)", "too late", "too late (not ended)"}, {"held (not ended)"})
         ends = self.sql(run, "SELECT max(start_ns + duration_ns) AS end_ns FROM span GROUP BY name_string HAVING name_string IN "

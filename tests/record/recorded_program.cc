@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 #include <thread>
 
@@ -178,11 +180,14 @@ int LeaveOpen() {
   nvtxRangePushA("inner");
   nvtxRangeStartA("crossing");
   std::thread([] { nvtxRangePushA("of a thread"); }).join();
+  static std::atomic<bool> is_asleep = false;
   std::thread sleeper([] {
     nvtxRangePushA("of a sleeper");
+    is_asleep = true;
     usleep(100000000);
   });
   sleeper.detach();
+  while (!is_asleep) usleep(1000);
   usleep(100000);
   return 0;
 }
@@ -190,7 +195,13 @@ int LeaveOpen() {
 // A range that lasts longer than the recording.
 int Held() {
   const int before = nvtxRangePushA("held");
-  usleep(600000);
+  const char* until_ns = std::getenv("SHARDSCOPE_RECORD_UNTIL");
+  if (until_ns == nullptr) return 1;
+  timespec now = {};
+  do {
+    usleep(10000);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while (now.tv_sec * 1'000'000'000 + now.tv_nsec < std::atoll(until_ns));
   nvtxRangePushA("too late");
   const int after = nvtxRangePushA("too late");
   nvtxRangePop();
