@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -26,17 +26,37 @@ using transport::ReducePiece;
 using transport::TransportTimeout;
 
 constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
-// Of tests that wait for it to pass; on a busy machine what must come before takes long as well.
-constexpr int64_t kShortNs = kNsPerSecond;
+// Of tests that wait for it to pass. In its second half the processes ask one another, which on a
+// busy machine takes long.
+constexpr int64_t kShortNs = 3 * kNsPerSecond;
 
 // What processes of a run share: where they meet, and what they post there.
 struct MeetingPlace {
   explicit MeetingPlace(int num_ranks)
       : transport(transport::MakeSharedMemoryTransport(num_ranks, kPatienceNs)) {}
   const std::unique_ptr<transport::Transport> transport;
+  // From now on nothing is posted or read, and nothing was.
+  void Hang() {
+    const std::lock_guard lock(mutex);
+    hangs = true;
+    posts.clear();
+  }
+  void Answer() {
+    const std::lock_guard lock(mutex);
+    hangs = false;
+    changed.notify_all();
+  }
+  // Waits until it answers.
+  std::unique_lock<std::mutex> Lock() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return !hangs; });
+    return lock;
+  }
+
   std::mutex mutex;  // guards all below
+  std::condition_variable changed;
   std::map<int, std::string> posts;
-  std::atomic<bool> hangs = false;
+  bool hangs = false;
 };
 
 // One process's way there.
@@ -59,13 +79,11 @@ class HostOfProcess final : public transport::Transport {
   void Abort(const std::string& /*reason*/) override {}  // each process for itself
   void SetLink(double /*bytes_per_second*/, int64_t /*latency_ns*/) override {}
   void Post(int rank, const std::string& text) override {
-    while (place_->hangs) std::this_thread::yield();
-    const std::lock_guard lock(place_->mutex);
+    const auto lock = place_->Lock();
     place_->posts[rank] = text;
   }
   std::string ReadPost(int rank) override {
-    while (place_->hangs) std::this_thread::yield();
-    const std::lock_guard lock(place_->mutex);
+    const auto lock = place_->Lock();
     return place_->posts[rank];
   }
 
@@ -137,14 +155,10 @@ TEST(NcclProcesses, WhereAllHaveIssuedItAndWhoSaysNothingIsSaid) {
   }
   // Where the processes meet nothing moves any more: nobody waits for that.
   Processes run(2);
-  run.place->hangs = true;
-  {
-    const std::lock_guard lock(run.place->mutex);
-    run.place->posts.clear();
-  }
+  run.place->Hang();
   OnRanks(2, [&](int rank) { run.Gather(rank); });
   EXPECT_THAT(run.Reason(), HasSubstr("rank 1 has said nothing of itself"));
-  run.place->hangs = false;
+  run.place->Answer();
 }
 
 TEST(NcclProcesses, ProgressIsReadAsItWasPrinted) {
