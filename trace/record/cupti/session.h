@@ -17,7 +17,7 @@
 #include "trace/base/status.h"
 #include "trace/record/cupti/activity.h"
 #include "trace/record/cupti/buffers/buffer_pool.h"
-#include "trace/record/cupti/dump.h"
+#include "trace/record/cupti/dump/dump.h"
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/names.h"
 #include "trace/record/cupti/silence_watch.h"

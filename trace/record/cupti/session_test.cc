@@ -7,15 +7,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 
-#include "trace/record/cupti/synthetic_test_util.h"
+#include "trace/record/cupti/fake_session_test_util.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 extern "C" int __sanitizer_get_ownership(
@@ -26,173 +23,6 @@ namespace shardscope::cupti {
 namespace {
 
 using ::testing::HasSubstr;
-
-// A CUPTI made of counters: each test runs in a process of its own (a session is one a process), so
-// plain globals do.
-struct Fake {
-  std::vector<std::string> calls;
-  CUptiResult subscribe = CUPTI_SUCCESS;
-  std::map<CUpti_ActivityKind, CUptiResult> refused_kinds;
-  std::set<CUpti_CallbackId> refused_runtime, refused_driver;
-  uint32_t version = 130001;
-  std::string holder;
-  CUpti_BuffersCallbackRequestFunc request = nullptr;
-  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
-  CUpti_CallbackFunc callback = nullptr;
-  void* userdata = nullptr;
-  std::atomic<size_t> dropped = 0;
-  std::atomic<int> flushes = 0;
-  std::atomic<int> forced = 0;
-  std::set<CUpti_ActivityKind> kinds;
-  std::set<CUpti_CallbackId> runtime, driver;
-  std::mutex mutex;                      // guards the next
-  std::set<CUpti_CallbackId> callbacks;  // of the driver's calls
-};
-Fake fake;
-
-CuptiFunctions FakeFunctions() {
-  const Result<CuptiFunctions> real = LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
-  CuptiFunctions table = *real;  // the walker and the texts are real
-  table.GetVersion = [](uint32_t* version) {
-    *version = fake.version;
-    return CUPTI_SUCCESS;
-  };
-  table.Subscribe = [](CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
-                       void* userdata, CUpti_SubscriberParams* params) {
-    fake.callback = callback;
-    fake.userdata = userdata;
-    std::snprintf(params->oldSubscriberName, params->oldSubscriberSize, "%s", fake.holder.c_str());
-    if (fake.subscribe == CUPTI_SUCCESS) *subscriber = reinterpret_cast<CUpti_SubscriberHandle>(1);
-    return fake.subscribe;
-  };
-  table.Unsubscribe = [](CUpti_SubscriberHandle) {
-    fake.calls.emplace_back("unsubscribe");
-    return CUPTI_SUCCESS;
-  };
-  table.EnableDomain = [](uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain) {
-    return CUPTI_SUCCESS;
-  };
-  table.EnableCallback = [](uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain domain,
-                            CUpti_CallbackId id) {
-    const std::lock_guard lock(fake.mutex);
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && on != 0) fake.callbacks.insert(id);
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && on == 0) fake.callbacks.erase(id);
-    return CUPTI_SUCCESS;
-  };
-  table.SetThreadIdType = [](CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; };
-  table.ActivityRegisterTimestampCallback = [](CUpti_TimestampCallbackFunc) {
-    return CUPTI_SUCCESS;
-  };
-  table.ActivitySetAttribute = [](CUpti_ActivityAttribute, size_t*, void*) {
-    return CUPTI_SUCCESS;
-  };
-  table.ActivityRegisterCallbacks = [](CUpti_BuffersCallbackRequestFunc request,
-                                       CUpti_BuffersCallbackCompleteFunc complete) {
-    fake.request = request;
-    fake.complete = complete;
-    fake.calls.emplace_back("register callbacks");
-    return CUPTI_SUCCESS;
-  };
-  table.ActivityEnable = [](CUpti_ActivityKind kind) {
-    fake.calls.emplace_back("enable");
-    const auto refused = fake.refused_kinds.find(kind);
-    if (refused != fake.refused_kinds.end()) return refused->second;
-    fake.kinds.insert(kind);
-    return CUPTI_SUCCESS;
-  };
-  table.ActivityEnableAndDump = [](CUpti_ActivityKind) { return CUPTI_SUCCESS; };
-  table.ActivityDisable = [](CUpti_ActivityKind kind) {
-    fake.kinds.erase(kind);
-    fake.calls.emplace_back("disable");
-    return CUPTI_SUCCESS;
-  };
-  table.ActivityEnableRuntimeApi = [](CUpti_CallbackId id, uint8_t on) {
-    if (on != 0 && fake.refused_runtime.contains(id)) return CUPTI_ERROR_INVALID_PARAMETER;
-    on != 0 ? void(fake.runtime.insert(id)) : void(fake.runtime.erase(id));
-    return CUPTI_SUCCESS;
-  };
-  table.ActivityEnableDriverApi = [](CUpti_CallbackId id, uint8_t on) {
-    if (on != 0 && fake.refused_driver.contains(id)) return CUPTI_ERROR_INVALID_PARAMETER;
-    on != 0 ? void(fake.driver.insert(id)) : void(fake.driver.erase(id));
-    return CUPTI_SUCCESS;
-  };
-  table.ActivityEnableAllSyncRecords = [](uint8_t) { return CUPTI_SUCCESS; };
-  table.ActivityEnableEventTimestamps = [](uint8_t) { return CUPTI_SUCCESS; };
-  table.ActivityFlushAll = [](uint32_t flag) {
-    ++fake.flushes;
-    if (flag == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) {
-      ++fake.forced;
-      fake.calls.emplace_back("forced flush");
-    }
-    return CUPTI_SUCCESS;
-  };
-  table.ActivityGetNumDroppedRecords = [](CUcontext, uint32_t, size_t* dropped) {
-    *dropped = fake.dropped.exchange(0);
-    return CUPTI_SUCCESS;
-  };
-  return table;
-}
-
-struct Seen {
-  std::mutex mutex;
-  std::vector<Batch> batches;
-  size_t num_kernels = 0;
-};
-
-Result<std::unique_ptr<Session>> StartSession(Seen* seen, SessionOptions options = {}) {
-  return Session::Start(FakeFunctions(), options, [seen](Batch batch, const Names&) {
-    const std::lock_guard lock(seen->mutex);
-    seen->num_kernels += batch.kernels.size();
-    seen->batches.push_back(std::move(batch));
-  });
-}
-
-// What a thread of the traced program does in CUPTI: takes a buffer, fills it, hands it back.
-bool FillOneBuffer(int kernels) {
-  uint8_t* buffer = nullptr;
-  size_t size = 0, max_records = 1;
-  fake.request(&buffer, &size, &max_records);
-  if (buffer == nullptr) return false;
-  for (int i = 0; i < kernels; ++i) {
-    const CUpti_ActivityKernel10 record = KernelRecord(100, 200, 7, 1, "gemm");
-    std::memcpy(buffer + static_cast<size_t>(i) * sizeof record, &record, sizeof record);
-  }
-  fake.complete(nullptr, 0, buffer, size,
-                static_cast<size_t>(kernels) * sizeof(CUpti_ActivityKernel10));
-  return true;
-}
-
-// A session is one a process: every case runs in a child that reports by its exit code.
-template <typename Body>
-void InChild(Body body) {
-  testing::FLAGS_gtest_death_test_style = "fast";
-  EXPECT_EXIT(
-      {
-        body();
-        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
-      },
-      testing::ExitedWithCode(0), "");
-}
-
-TEST(SessionDeathTest, EnablesLaunchesOfEveryCompilerAndNeverTheSerialisingKind) {
-  InChild([] {
-    Seen seen;
-    auto session = StartSession(&seen);
-    ASSERT_TRUE(session.ok());
-    for (const CUpti_CallbackId launch : {211, 214, 505, 506, 430})
-      EXPECT_TRUE(fake.runtime.count(launch)) << launch;
-    for (const CUpti_CallbackId call : {307, 442, 652, 653, 306, 277, 279, 281})
-      EXPECT_TRUE(fake.driver.count(call)) << call;
-    EXPECT_TRUE((*session)->missing().empty());
-    for (const CUpti_CallbackId noise : {10, 17, 138, 151, 317})
-      EXPECT_FALSE(fake.runtime.count(noise)) << noise;
-    EXPECT_TRUE(fake.kinds.count(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
-    EXPECT_FALSE(fake.kinds.count(CUPTI_ACTIVITY_KIND_KERNEL));
-    EXPECT_FALSE(
-        fake.kinds.count(CUPTI_ACTIVITY_KIND_GRAPH_TRACE));  // it would hide the graph's kernels
-    EXPECT_EQ(fake.calls.front(), "register callbacks");     // before anything is enabled
-  });
-}
 
 TEST(SessionDeathTest, WhatIsHandedBackIsDecodedOnceAndForcedOutOnlyAtTheEnd) {
   InChild([] {
@@ -256,58 +86,6 @@ TEST(SessionDeathTest, WithoutADriverEveryFailureMeansNotToBeHad) {
     auto session = StartSession(&seen);
     ASSERT_FALSE(session.ok());
     EXPECT_THAT(session.status().message(), HasSubstr("cuptiSubscribe gave 999"));
-  });
-}
-
-TEST(SessionDeathTest, WithoutKernelsCopiesOrLaunchesThereIsNone) {
-  const auto expect_refused = [](const std::string& what) {
-    Seen seen;
-    auto session = StartSession(&seen);
-    ASSERT_FALSE(session.ok());
-    EXPECT_THAT(session.status().message(), HasSubstr(what));
-    EXPECT_EQ(fake.calls.back(), "unsubscribe");  // taken back
-    EXPECT_TRUE(fake.kinds.empty());
-  };
-  InChild([&] {
-    fake.refused_kinds[CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL] = CUPTI_ERROR_UNKNOWN;
-    expect_refused(
-        "no kernels: cuptiActivityEnable(CONCURRENT_KERNEL) gave 999 (CUPTI_ERROR_UNKNOWN)");
-  });
-  InChild([&] {
-    fake.refused_kinds[CUPTI_ACTIVITY_KIND_MEMCPY] = CUPTI_ERROR_NOT_COMPATIBLE;
-    expect_refused("no copies: cuptiActivityEnable(MEMCPY) gave");
-  });
-  InChild([&] {
-    fake.refused_runtime = {211, 214, 505, 506, 430, 431};
-    fake.refused_driver = {307, 442, 652, 653};
-    expect_refused(
-        "no launches of kernels: cuptiActivityEnableRuntimeApi(cudaLaunchKernel_v7000, cbid 211)");
-  });
-}
-
-TEST(SessionDeathTest, WhatElseIsRefusedIsNamedAndTheRestRecorded) {
-  InChild([] {
-    fake.refused_kinds[CUPTI_ACTIVITY_KIND_MEMORY2] = CUPTI_ERROR_NOT_SUPPORTED;
-    fake.refused_kinds[CUPTI_ACTIVITY_KIND_CUDA_EVENT] = CUPTI_ERROR_INVALID_KIND;
-    fake.refused_driver = {551, 652};
-    Seen seen;
-    auto session = StartSession(&seen);
-    ASSERT_TRUE(session.ok()) << session.message();
-    EXPECT_TRUE(FillOneBuffer(2));
-    const std::vector<std::string>& missing = (*session)->missing();
-    ASSERT_EQ(missing.size(), 3u);
-    EXPECT_THAT(missing[0], HasSubstr("2 calls are not recorded"));
-    EXPECT_THAT(missing[0], HasSubstr("cuLaunchKernelEx, cbid 652"));
-    EXPECT_THAT(missing[0], HasSubstr("cuMemMap, cbid 551"));
-    EXPECT_THAT(missing[0], HasSubstr("CUPTI_ERROR_INVALID_PARAMETER"));
-    EXPECT_THAT(missing[1], HasSubstr("cuptiActivityEnable(CUDA_EVENT) gave"));
-    EXPECT_THAT(missing[1], HasSubstr("CUPTI_ERROR_INVALID_KIND"));
-    EXPECT_THAT(missing[2], HasSubstr("no memory that the driver hands out"));
-    EXPECT_TRUE(fake.kinds.contains(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION));
-    EXPECT_TRUE(fake.runtime.contains(505));
-    (*session)->Stop();
-    EXPECT_EQ(seen.num_kernels, 2u);
-    EXPECT_TRUE(fake.kinds.empty());
   });
 }
 
@@ -397,44 +175,20 @@ TEST(SessionDeathTest, LaunchesWithoutBuffersAreNoticed) {
   });
 }
 
-TEST(SessionDeathTest, APauseEndsWorkAndCallsButNotTheLedgerOfMemory) {
-  InChild([] {
-    fake.refused_kinds[CUPTI_ACTIVITY_KIND_MEMSET] = CUPTI_ERROR_NOT_COMPATIBLE;
-    Seen seen;
-    auto session = StartSession(&seen);
-    ASSERT_TRUE(session.ok());
-    const auto kinds = fake.kinds;
-    const auto runtime = fake.runtime, driver = fake.driver;
-    (*session)->SetRecording(false);
-    EXPECT_TRUE(fake.runtime.empty());
-    EXPECT_TRUE(fake.driver.empty());
-    EXPECT_EQ(fake.kinds, (std::set<CUpti_ActivityKind>{CUPTI_ACTIVITY_KIND_MEMORY2,
-                                                        CUPTI_ACTIVITY_KIND_OVERHEAD}));
-    (*session)->SetRecording(true);
-    EXPECT_EQ(fake.kinds, kinds);  // what was refused is not asked for again
-    EXPECT_EQ(fake.runtime, runtime);
-    EXPECT_EQ(fake.driver, driver);
-    EXPECT_EQ(fake.forced, 0);
-    const size_t num_calls = fake.calls.size();
-    (*session)->SetRecording(true);  // it is on
-    EXPECT_EQ(fake.calls.size(), num_calls);
-    (*session)->SetRecording(false);
-    (*session)->Stop();
-    EXPECT_TRUE(fake.kinds.empty());
-  });
-}
-
 TEST(SessionDeathTest, APauseIsNoSilence) {
   InChild([] {
     Seen seen;
     SessionOptions options;
-    options.flush_period_ns = 1'000'000;
+    options.flush_period_ns = 3'600'000'000'000;  // nothing is looked at before the pause
     options.silence_ns = 1;
     auto session = StartSession(&seen, options);
     ASSERT_TRUE(session.ok());
     (*session)->SetRecording(false);
-    const int before = fake.flushes;
-    while (fake.flushes < before + 5) std::this_thread::yield();
+    for (int i = 0; i < 5; ++i) {
+      const int before = fake.flushes;
+      (*session)->FlushSoon();
+      while (fake.flushes == before) std::this_thread::yield();
+    }
     const std::lock_guard lock(fake.mutex);
     EXPECT_TRUE(fake.callbacks.empty());  // launches are not counted
   });

@@ -1,4 +1,4 @@
-#include "trace/record/cupti/dump.h"
+#include "trace/record/cupti/dump/dump.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Buffers dumped by a session and read back give what decoding them at once gave, with the walker
 // of the real library.
-#include "trace/record/cupti/dump.h"
+#include "trace/record/cupti/dump/dump.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
