@@ -10,65 +10,17 @@ import sys
 import time
 import unittest
 
-from programs import APP, BIN, TIMEOUT_S, ProgramTest
+from programs import APP, BIN, TIMEOUT_S
+from recorded import LIBRARY, RecordTest
 
 PROGRAM = BIN.parent / "tests" / "recorded_program"
 FAKE_CUPTI = BIN.parent / "tests" / "fake" / "libcupti.so.13"
-LIBRARY = BIN / "libshardscope_inject.so"
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "shardscope"
-PYTORCH = CACHE / "pytorch" / "bin" / "python"
 NCCL = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib" / "libnccl.so.2"
 
 # What a program may find on the machine where it is recorded: the C library.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
 DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "ShardscopeAllocator", "ShardscopeState", "ShardscopeStateIfRecorded",
          "ncclProfiler_v4", "ncclProfiler_v5"}
-
-
-@unittest.skipUnless(LIBRARY.exists(), "a build with sanitizers has no library to inject")
-class RecordTest(ProgramTest):
-    def record(self, *command, options=(), environment=None, check=None, name="run"):
-        """Runs COMMAND recorded; the folder of its run and how it ended."""
-        run = self.root / name
-        arguments = [APP, "record", "-o", run, *options, "--", *command]
-        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=TIMEOUT_S,
-                              env={**os.environ, **(environment or {})})
-        if check is not None:
-            self.assertEqual(done.returncode, check, done.stderr)
-        return run, done
-
-    def start(self, *command, options=(), name="run"):
-        run = self.root / name
-        process = subprocess.Popen([str(a) for a in (APP, "record", "-o", run, *options, "--", *command)],
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   # As a shell starts it: a group without a parent outside it is never stopped by SIGTSTP.
-                                   process_group=0)
-
-        def stop():
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
-
-        self.addCleanup(stop)
-        return run, process
-
-    def recorded(self, run):
-        return self.report(run)["recorded"]
-
-    def programs(self, run):
-        return [p for p in self.recorded(run)["processes"] if not p["launcher"]]
-
-    def sources(self, run):
-        return {row["source"]: row["status"] for row in self.report(run)["sources"]}
-
-    def counts(self, run):
-        return {row["name"]: row["count"] for row in self.recorded(run)["spans"]}
-
-    def sql(self, run, query):
-        return json.loads(self.run_program(APP, "sql", run, query, "--json").stdout)
-
-    def notes(self, run):
-        return [marker["new_value"] for marker in self.report(run)["markers"]]
 
 
 class ProgramsPassThrough(RecordTest):
@@ -592,120 +544,6 @@ class NcclPlugin(RecordTest):
 
     def test_version_4(self):
         self.check_plugin(4, launches=0)
-
-
-# FSDP2 on the CPU. The loader of rank 0 forks a worker while the process is being recorded.
-TORCH_PROGRAM = """
-import os, sys, torch, torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-dist.init_process_group("gloo")
-class Numbers(torch.utils.data.Dataset):
-    def __len__(self): return 8
-    def __getitem__(self, i):
-        torch.cuda.nvtx.range_push("in worker"); torch.cuda.nvtx.range_pop()
-        return torch.full((4,), float(i))
-torch.cuda.nvtx.range_push("training")
-mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-layers = [torch.nn.Linear(4, 4) for _ in range(3)]
-model = torch.nn.Sequential(*layers)
-for layer in layers: fully_shard(layer, mesh=mesh)
-fully_shard(model, mesh=mesh)
-for batch in torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1 if dist.get_rank() == 0 else 0):
-    model(batch).sum().backward()
-torch.cuda.nvtx.range_pop()
-total = torch.ones(1)
-dist.all_reduce(total)
-sys.stdout.write(f"rank {dist.get_rank()} of {int(total)} done\\n")
-sys.stdout.flush()
-dist.barrier()
-dist.destroy_process_group()
-"""
-
-
-# Events of an allocator, as engine/torch_ranges hands them over: trace/record/inject/allocator/allocator_event.h.
-ALLOCATOR_PROGRAM = """
-import ctypes, sys, time
-class Event(ctypes.Structure):
-    _fields_ = [("time_ns", ctypes.c_int64), ("action", ctypes.c_int32), ("device", ctypes.c_int32), ("address", ctypes.c_uint64),
-                ("stream", ctypes.c_uint64), ("bytes", ctypes.c_int64), ("active_bytes", ctypes.c_int64),
-                ("reserved_bytes", ctypes.c_int64), ("range", ctypes.c_char_p), ("unit", ctypes.c_char_p),
-                ("phase", ctypes.c_char_p), ("category", ctypes.c_char_p)]
-library = ctypes.CDLL(sys.argv[1])
-def tell(action, address=0, size=0, active=0, owner=(None,) * 4):
-    library.ShardscopeAllocator(ctypes.byref(Event(time.monotonic_ns(), action, 0, address, 7, size, active, 2048, *owner)))
-ATTACHED, ALLOC, FREE_REQUESTED, FREE_COMPLETED, GAINED = range(5)
-tell(ATTACHED)
-tell(GAINED, 4096, 2048)
-tell(ALLOC, 4096, 1000, 0, (b"FSDP::all_gather (layers.0)", b"layers.0", b"forward", b"communication_buffer"))
-tell(ALLOC, 5120, 100, 1024, (None, b"layers.0", b"forward", b"activation"))
-tell(FREE_REQUESTED, 4096, 1000, 1536)
-time.sleep(0.002)
-tell(FREE_COMPLETED, 4096, 1000, 1536)
-tell(FREE_REQUESTED, 0, 0, 512)
-"""
-
-
-class AllocatorOfAProgram(RecordTest):
-    def test_blocks_become_rows_that_add_up(self):
-        run, _ = self.record(sys.executable, "-c", ALLOCATOR_PROGRAM, LIBRARY, check=0, environment={"RANK": "2"})
-        blocks = self.sql(run, "SELECT a.rank, a.stream, a.requested_bytes, a.block_bytes, a.state, a.unit, a.phase, a.category, "
-                               "s.text AS range, a.free_completed_ns - a.free_requested_ns > 1000000 AS waited "
-                               "FROM allocation a LEFT JOIN string s ON s.id = a.range_string ORDER BY a.allocated_ns")
-        gather = {"rank": 2, "stream": 7, "requested_bytes": 1000, "block_bytes": 1024, "state": "freed", "unit": "layers.0",
-                  "phase": "forward", "category": "communication_buffer", "range": "FSDP::all_gather (layers.0)", "waited": 1}
-        activation = {**gather, "requested_bytes": 100, "block_bytes": 512, "state": "held", "category": "activation",
-                      "range": None, "waited": 0}
-        self.assertEqual(blocks, [gather, activation])
-        live = self.sql(run, "SELECT device, category, unit, sum(bytes) AS bytes FROM memory_event GROUP BY 1, 2, 3 ORDER BY 2")
-        self.assertEqual(live, [{"device": "GPU 0", "category": "activation", "unit": "layers.0", "bytes": 512},
-                                {"device": "GPU 0", "category": "communication_buffer", "unit": "layers.0", "bytes": 0}])
-        reserved = self.sql(run, "SELECT c.value FROM counter c JOIN string s ON s.id = c.name_string WHERE s.text = 'reserved_bytes'")
-        self.assertEqual([row["value"] for row in reserved], [2048])
-        self.assertEqual([row for row in self.report(run)["sources"] if row["source"] == "memory"], [])
-
-
-# PyTorch would call what waits for CUDA once it has that; this machine may have none.
-CALL_WHAT_WAITS_FOR_CUDA = """
-import torch
-torch.cuda.nvtx.range_push("x"); torch.cuda.nvtx.range_pop()
-for call, _ in torch.cuda._queued_calls:
-    if call.__name__ == "attach": call()
-"""
-
-
-@unittest.skipUnless(PYTORCH.exists(), "PyTorch is not installed in the cache folder")
-class PyTorchProgram(RecordTest):
-    @unittest.skipUnless((BIN / "libshardscope_torch.so").exists(), "built without LibTorch")
-    def test_who_could_not_attach_to_the_allocator_does_not_say_that_cuda_was_not_used(self):
-        run, _ = self.record(PYTORCH, "-c", CALL_WHAT_WAITS_FOR_CUDA, check=0)
-        reason, = [row["reason"] for row in self.report(run)["sources"] if row["source"] == "memory"]
-        self.assertIn("PyTorch has not initialised CUDA", reason)
-
-    def test_a_cpu_job_under_torchrun_runs_unharmed_and_its_fsdp_ranges_are_seen(self):
-        script = self.root / "train.py"
-        script.write_text(TORCH_PROGRAM)
-        run, done = self.record(PYTORCH, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script,
-                                environment={"OMP_NUM_THREADS": "1"}, check=0)
-        self.assertEqual(sorted(done.stdout.splitlines()), ["rank 0 of 2 done", "rank 1 of 2 done"])
-        ranks = [p for p in self.programs(run) if "train.py" in p["command"] and "torch.distributed.run" not in p["command"]]
-        self.assertEqual([(p["rank"], p["state"]) for p in ranks], [(0, "finished"), (1, "finished")])
-        counts = self.counts(run)
-        self.assertEqual(counts.get("training"), 2)
-        # Rank 1 has no worker, so it loads its 8 numbers itself; in a forked worker nothing is recorded.
-        self.assertEqual(counts.get("in worker"), 8)
-        has_module = (BIN / "libshardscope_torch.so").exists()
-        self.assertEqual(self.sources(run), {"nvtx": "on", "nccl": "off", "cupti": "off", **({"memory": "off"} if has_module else {})})
-        gathers = self.sql(run, "SELECT t.rank, count(*) AS n FROM span s JOIN track t ON t.id = s.track JOIN string n ON "
-                                "n.id = s.name_string WHERE n.text LIKE 'torch: FSDP::all_gather%' GROUP BY 1 ORDER BY 1")
-        if not has_module:
-            self.assertEqual(gathers, [])
-            return
-        reasons = {row["reason"] for row in self.report(run)["sources"] if row["source"] == "memory"}
-        self.assertEqual(reasons, {"PyTorch has not used CUDA; tensors of the CPU are not recorded"})
-        self.assertEqual([row["rank"] for row in gathers], [0, 1])
-        self.assertGreaterEqual(gathers[0]["n"], 2 * 3)  # forward of every layer, in both steps at least
-        self.assertEqual(gathers[0]["n"], gathers[1]["n"])
 
 
 del RecordTest  # only a base of the classes above

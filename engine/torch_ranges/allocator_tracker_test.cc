@@ -1,5 +1,6 @@
 // libshardscope_torch.so beside a fake libc10_cuda.so: when it attaches, what it tells, and what it
-// says where there is nothing to attach to. The real library is tested by tests/record_test.py.
+// says where there is nothing to attach to. The real library is tested by
+// tests/record_torch_test.py.
 #include <ATen/record_function.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
