@@ -1,5 +1,6 @@
 """Hostile clients on the control socket of a real run: it trains on, serves the others and stays small."""
 
+import os
 import json
 import pathlib
 import socket
@@ -12,8 +13,9 @@ BAD_LINES = [
     b'{"id":1e999,"do":"stop"}', b'{"id":1,"set":{"train.lr":NaN}}', b'{"id":1,"do":"\xff"}', b'{"id":1,"do":"stop"}}',
     b'{"id":1,"set":' + b'{"a":' * 20000 + b"1" + b"}" * 20001, b'{"id":1,"set":{"train.steps":5}}',
 ]
-# Beyond what 64 clients may keep: a line of 1 MiB in, answers of 1 MiB out.
-MAX_GROWTH_BYTES = 250 << 20
+# Beyond what 64 clients may keep: a line of 1 MiB in, answers of 1 MiB out. Under the address sanitizer what is freed stays resident
+# for a while: 60 to 300 MB were seen where the release build grows by 15.
+MAX_GROWTH_BYTES = (1000 if "ASAN_OPTIONS" in os.environ else 250) << 20
 
 
 class AttackTest(ProgramTest):
