@@ -1,7 +1,7 @@
 """Hostile clients on the control socket of a real run: it trains on, serves the others and stays small."""
 
-import os
 import json
+import os
 import pathlib
 import socket
 import unittest
