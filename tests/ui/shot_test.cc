@@ -144,6 +144,17 @@ TEST(Shot, SmallAndLargeWindowsDraw) {
   }
 }
 
+TEST(Shot, InALowWindowNothingLiesOverWhatDetailsSays) {
+  for (const int height : {640, 900}) {
+    const auto shot = TakeShot(Lesson(), {.width = 1024, .height = height});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    const ui::DrawnItem* meaning = shot->log.Find("details", "meaning");
+    const ui::DrawnItem* dropped = shot->log.Find("details", "dropped");
+    ASSERT_TRUE(meaning != nullptr && dropped != nullptr);
+    EXPECT_GE(dropped->box.y0, meaning->box.y1);
+  }
+}
+
 TEST(Shot, ScaleEnlargesTextAndLines) {
   const auto height = [](float scale) {
     const auto shot = TakeShot(Lesson(), {.width = 3200, .height = 1800, .scale = scale});

@@ -75,6 +75,7 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   UpdateWork(context);
   if (work_.kind == timeline::WorkFacts::Kind::kNothing) Update(context);
   UpdateSum(context);
+  float footer_y = top.y + room.y - look.Px(14);
   if (work_.kind != timeline::WorkFacts::Kind::kNothing) {
     DrawWorkHeader(context, log);
     DrawRows(context, log, commands);
@@ -88,9 +89,11 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
     DrawRows(context, log, commands);
     DrawMeaning(context, log);
   }
-  if (context.snapshot != nullptr && room.y > look.Px(120)) {
-    DrawFooter(context, top.y + room.y - look.Px(14), log);
+  if (facts_.found || work_.kind != timeline::WorkFacts::Kind::kNothing) {
+    // In a low window all of it scrolls.
+    footer_y = std::max(footer_y, ImGui::GetCursorScreenPos().y);
   }
+  if (context.snapshot != nullptr && room.y > look.Px(120)) DrawFooter(context, footer_y, log);
 }
 
 void DetailsPanel::UpdateWork(const ui::Context& context) {
@@ -278,7 +281,10 @@ void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* 
   widgets::TextStyle style = widgets::FaintOf(look);
   if (dropped > 0) style.color = look.theme.state.bad;
   const ImVec2 at(ImGui::GetWindowPos().x + look.Px(ui::kPanelPadding), y);
-  log->Int("dropped", text, dropped, "", widgets::DrawText(look, style, at, text));
+  const ui::Box drawn = widgets::DrawText(look, style, at, text);
+  log->Int("dropped", text, dropped, "", drawn);
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({0, drawn.y1 - at.y});
 }
 
 }  // namespace shardscope::panels
