@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "trace/query/knob_change.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/finished/finished_source.h"
 
@@ -19,11 +20,6 @@ constexpr int64_t kStepsAtOnce = 16;
 constexpr int64_t kStepsInView = 3;
 // Kernels and ranges that are read at once: some 0.2 s. Of fewer steps where they are more.
 constexpr size_t kSpansAtOnce = 100'000;
-
-bool IsKnobChange(const schema::MarkerRow& marker) {
-  return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
-         !marker.old_value.starts_with("auto:");
-}
 
 // What is read at once.
 struct FirstSteps {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trace/analysis/changes/changes.h"
+#include "trace/query/knob_change.h"
 
 namespace shardscope::shell {
 namespace {
@@ -47,7 +47,7 @@ const StepSpan* FindStep(const std::vector<StepSpan>& spans, int32_t step) {
 
 int32_t NewestChangeStep(const query::Snapshot& snapshot, const std::vector<StepSpan>& spans) {
   for (auto marker = snapshot.markers.rbegin(); marker != snapshot.markers.rend(); ++marker) {
-    if (!analysis::IsKnobChange(*marker)) continue;
+    if (!query::IsKnobChange(*marker)) continue;
     if (FindStep(spans, marker->step) && FindStep(spans, marker->step - 1)) return marker->step;
   }
   return -1;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "trace/analysis/changes/changes.h"
 #include "trace/analysis/names.h"
+#include "trace/query/knob_change.h"
 #include "ui/timeline/geometry.h"
 
 namespace shardscope::timeline {
@@ -72,7 +72,7 @@ std::string ChangeLabel(const std::vector<query::Marker>& markers) {
 std::vector<Change> ChangesOf(const query::Snapshot& snapshot) {
   std::vector<query::Marker> markers;
   for (const query::Marker& marker : snapshot.markers) {
-    if (analysis::IsKnobChange(marker)) markers.push_back(marker);
+    if (query::IsKnobChange(marker)) markers.push_back(marker);
   }
   std::stable_sort(
       markers.begin(), markers.end(),

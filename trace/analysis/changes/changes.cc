@@ -10,6 +10,7 @@
 #include "trace/analysis/report.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "trace/query/knob_change.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -40,11 +41,6 @@ std::string Times(const char* name, const Percentiles& before, const Percentiles
 }
 
 }  // namespace
-
-bool IsKnobChange(const query::Marker& marker) {
-  return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
-         !marker.old_value.starts_with("auto:");
-}
 
 bool IsBeyondNoise(const Percentiles& before, const Percentiles& after) {
   const double change = std::abs(after.p50 - before.p50);

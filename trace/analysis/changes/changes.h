@@ -33,10 +33,6 @@ struct ChangeEffect {
   bool complete() const { return num_steps >= kLeastChangeSteps; }
 };
 
-// Whether a marker says that a knob was turned; not that the run found a value for `auto`, nor that
-// it was set to what it was.
-bool IsKnobChange(const query::Marker& marker);
-
 // Whether the change from `before` to `after` is larger than the spread of either.
 bool IsBeyondNoise(const Percentiles& before, const Percentiles& after);
 

@@ -5,6 +5,7 @@
 
 #include "trace/analysis/lesson_snapshot.h"
 #include "trace/analysis/report.h"
+#include "trace/query/knob_change.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -63,7 +64,7 @@ TEST(Changes, InWarmUpOrAtTheEndCompareNothing) {
 TEST(Changes, AFoundValueAndTheSameValueAreNone) {
   EXPECT_FALSE(IsKnobChange(Turned(5, "link.bandwidth", "auto:0.6", "1GB/s")));
   EXPECT_FALSE(IsKnobChange(Turned(5, "train.lr", "0.1", "0.1")));
-  EXPECT_FALSE(IsKnobChange({.step = 5, .kind = "pause"}));
+  EXPECT_FALSE(IsKnobChange(query::Marker{.step = 5, .kind = "pause"}));
   EXPECT_TRUE(IsKnobChange(Turned(5, "train.lr", "0.1", "0.2")));
   EXPECT_TRUE(EffectsOfChanges(Steps(1, 10), {{.step = 5, .kind = "stop"}}).empty());
 }
