@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <tuple>
 
 #include "trace/query/run_on_disk.h"
 
@@ -22,18 +23,24 @@ std::string NameOf(const fs::path& path) {
   return name.empty() ? path.parent_path().filename().string() : name;
 }
 
-std::vector<fs::path> RunsHere() {
+struct RunHere {
+  fs::path path;
+  query::RunOnDisk look;
+};
+
+// Newest first.
+std::vector<RunHere> RunsHere() {
   std::error_code ignored;
-  std::vector<std::pair<fs::file_time_type, fs::path>> found;
+  std::vector<RunHere> found;
   for (const fs::directory_entry& entry : fs::directory_iterator("runs", ignored)) {
     if (!entry.is_directory(ignored)) continue;
-    const query::RunOnDisk run = query::LookAtRun(entry.path().string());
-    if (run.found) found.emplace_back(run.began, entry.path());
+    const query::RunOnDisk look = query::LookAtRun(entry.path().string());
+    if (look.found) found.push_back({entry.path(), look});
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a > b; });
-  std::vector<fs::path> paths;
-  for (const auto& [time, path] : found) paths.push_back(path);
-  return paths;
+  std::sort(found.begin(), found.end(), [](const RunHere& a, const RunHere& b) {
+    return std::tie(a.look.began, a.path) > std::tie(b.look.began, b.path);
+  });
+  return found;
 }
 
 // Beside the program when installed, in the checkout when built there.
@@ -73,16 +80,16 @@ std::string ProgramFolder() {
 ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string& program_folder) {
   ui::Places places;
   std::set<std::string> seen;
-  const auto add = [&](const fs::path& path) {
+  const auto add = [&](const fs::path& path, const query::RunOnDisk* look) {
     std::error_code ignored;
     const fs::path canonical = fs::weakly_canonical(path, ignored);
     if (places.runs.size() >= kMaxRuns || !fs::exists(canonical, ignored)) return;
     if (!seen.insert(canonical.string()).second) return;
-    const bool live = query::LookAtRun(canonical.string()).live;
+    const bool live = look != nullptr ? look->live : query::LookAtRun(canonical.string()).live;
     places.runs.push_back({canonical.string(), NameOf(canonical), live});
   };
-  for (const std::string& path : recent) add(path);
-  for (const fs::path& path : RunsHere()) add(path);
+  for (const std::string& path : recent) add(path, nullptr);
+  for (const RunHere& run : RunsHere()) add(run.path, &run.look);
   places.presets = FindPresets(program_folder);
   const fs::path trainer = fs::path(program_folder) / "shardscope-train";
   if (access(trainer.c_str(), X_OK) == 0) places.trainer = trainer.string();
