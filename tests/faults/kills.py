@@ -146,7 +146,9 @@ def kill_moment(programs_of, index, seed, with_app):
         run.process.wait()
         output, errors = follower.communicate(timeout=PATIENCE_S)
         state = check_killed(app, run, facts)
-        if not with_app:
+        if not with_app and index % 4 == 3 and follower.returncode == 1 and "this reader was so late" in errors:
+            facts["late"] += 1  # documented (docs/trace.md): under record.max_bytes rows may go before a reader has come to them
+        elif not with_app:
             require(follower.returncode == 0, f"tail: {errors}")
             said = output.strip().splitlines()[-1]
             require(said == ("cut: the run was killed" if state == "cut" else "finished"), f"tail said {said}")
@@ -233,7 +235,7 @@ def table(facts, failures, seed):
     lines.append("")
     lines.append(f"Records counted as lost to full rings in the runs whose apps were killed: {f['lost']:,}.")
     lines.append(f"Seed {seed}; in {facts['trainer']['removed'] + facts['both']['removed']} of the runs `record.max_bytes` had removed "
-                 "segments before the kill.")
+                 f"segments before the kill; in {facts['trainer']['late']} of those the follower came too late for some rows and said so.")
     return "\n".join(lines)
 
 

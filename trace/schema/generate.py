@@ -281,7 +281,8 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
 - With `record.max_bytes` the live trace is a row of segments, `trace-<host>-<pid>.live.db`, `....live.2.db`, `....live.3.db` and so on,
   each with the rare rows of all and the hot rows of its time. The oldest are removed, so that segments, logs and the finished copy
   never take more than the bound; `meta` then has `dropped_through_step`, `dropped_engine` and `dropped_memory` (records), and
-  every later step is whole. The first memory events of the oldest file are the balance of what was removed.
+  every later step is whole. The first memory events of the oldest file are the balance of what was removed. A reader that follows so
+  slowly that rows it has not read are removed stops with an error that says so; opened again, it goes on with what is there.
 - Text of the tables marked *hot* is cut to 31 bytes.
 
 

@@ -15,6 +15,7 @@
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/run_database.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::query {
 namespace {
@@ -196,6 +197,39 @@ TEST(SizeBound, FollowerKeepsEveryRow) {
   int64_t bytes = 0;
   for (size_t i = 0; i < rank.memory.size(); ++i) bytes += rank.memory[i].bytes;
   EXPECT_EQ(bytes, kPersistent);
+}
+
+// Whoever comes so late that rows are gone which it had not read is told so, rather than shown a
+// trace with a hole; opened again, the run has what is left.
+TEST(SizeBound, FollowerThatIsTooLateSaysSo) {
+  TestFolder folder;
+  auto recorder = OpenRecorder(folder.path(), 1 << 14, kBound);
+  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  recorder->Record(EventAt(-1, 0, kPersistent));
+  const auto record = [&](int begin, int end) {
+    for (int step = begin; step < end; ++step) RecordStep(recorder.get(), plan_op, step);
+    ASSERT_TRUE(recorder->Flush().ok());
+  };
+  record(0, 10);
+  const Result<store::RunFolder> run = store::FindRun(folder.path());
+  ASSERT_TRUE(run.ok()) << run.message();
+  Result<std::unique_ptr<store::RunSource>> late = store::RunSource::Open(*run);
+  ASSERT_TRUE(late.ok()) << late.message();
+  store::RowBatch batch;
+  Result<bool> more = true;
+  while (more.ok() && more.value()) more = late.value()->Read(&batch);
+  ASSERT_TRUE(more.ok()) << more.message();
+  EXPECT_EQ(batch.Get<schema::StepRow>().size(), 10u);
+  for (int step = 10; step < kSteps / 2; step += 10) record(step, step + 10);
+  do {
+    more = late.value()->Read(&batch);
+  } while (more.ok() && more.value());
+  ASSERT_FALSE(more.ok());
+  EXPECT_THAT(more.message(), testing::AllOf(testing::HasSubstr("record.max_bytes"),
+                                             testing::HasSubstr("open the run again")));
+  const Result<SnapshotPtr> again = ReadSnapshot(folder.path());
+  ASSERT_TRUE(again.ok()) << again.message();
+  ExpectNewestSteps(*again.value(), kSteps / 2);
 }
 
 TEST(SizeBound, TooSmallABoundIsRefused) {
