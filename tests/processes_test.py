@@ -2,21 +2,14 @@
 
 import contextlib
 import os
-import socket
 import sqlite3
 import subprocess
 import time
 import unittest
 
-from programs import Control, ProgramTest
+from programs import Control, ProgramTest, free_port
 
 ENDLESS = "train.steps=1000000"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class ProcessesTest(ProgramTest):

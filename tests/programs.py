@@ -93,6 +93,12 @@ class ProgramTest(unittest.TestCase):
         return self.wait_for(enough, f"step {steps} of {run}")
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def is_steerable(run):
     """Whether the run has got as far as its control socket."""
     return (run / "run.toml").exists() and "control_socket" in (run / "run.toml").read_text()

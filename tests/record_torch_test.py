@@ -3,7 +3,7 @@
 import sys
 import unittest
 
-from programs import BIN
+from programs import BIN, free_port
 from recorded import LIBRARY, PYTORCH, RecordTest
 
 # FSDP2 on the CPU. The loader of rank 0 forks a worker while the process is being recorded.
@@ -97,8 +97,10 @@ class PyTorchProgram(RecordTest):
     def test_a_cpu_job_under_torchrun_runs_unharmed_and_its_fsdp_ranges_are_seen(self):
         script = self.root / "train.py"
         script.write_text(TORCH_PROGRAM)
-        run, done = self.record(PYTORCH, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", script,
-                                environment={"OMP_NUM_THREADS": "1"}, check=0)
+        run, done = self.record(PYTORCH, "-m", "torch.distributed.run", "--master-addr", "127.0.0.1", "--master-port",
+                                free_port(), "--nproc-per-node", "2", script,
+                                # Where no name of this machine can be resolved (a chroot without /etc/hosts) Gloo needs the interface's.
+                                environment={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}, check=0)
         self.assertEqual(sorted(done.stdout.splitlines()), ["rank 0 of 2 done", "rank 1 of 2 done"])
         ranks = [p for p in self.programs(run) if "train.py" in p["command"] and "torch.distributed.run" not in p["command"]]
         self.assertEqual([(p["rank"], p["state"]) for p in ranks], [(0, "finished"), (1, "finished")])
