@@ -233,7 +233,9 @@ Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
   if (gap.op->op->category == Category::kOptimizer) {
     return {StallCause::kTail, "", "tail, nothing left to hide under"};
   }
-  if (IsFirstGather(step, gap, collective)) return FirstGather(gap);
+  // Nothing could hide it, unless most of the time had passed before the host issued it.
+  const bool issued_in_time = gap.Shared(gap.start_ns, run.issued_ns) * 2 <= gap.length_ns();
+  if (issued_in_time && IsFirstGather(step, gap, collective)) return FirstGather(gap);
   Cause cause;
   if (BeganLate(step, rows, gap, collective, &cause)) return cause;
   if (transfer_ns >= before_ns) return SlowTransfer(gap);

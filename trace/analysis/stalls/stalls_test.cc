@@ -67,6 +67,16 @@ TEST_F(StallsTest, FirstGatherOfTheStep) {
   EXPECT_EQ(stall.blocking_name, "F m0 embedding all_gather");
 }
 
+TEST_F(StallsTest, FirstGatherThatTheHostIssuedLate) {
+  Run(gather_embedding_, 17, 18);
+  Run(forward_embedding_, 18, 22, gather_embedding_, BlockingKind::kEvent);
+  const Stall stall = Only();
+  EXPECT_EQ(stall.cause, StallCause::kIssuedLate);
+  EXPECT_EQ(stall.sentence, "issued late by the host");
+  EXPECT_EQ(stall.title, "AG embedding → F");
+  EXPECT_EQ(stall.stall_ns, Ms(18));
+}
+
 TEST_F(StallsTest, QueuedBehindAReduceScatterThroughTheCopyOut) {
   Run(backward_b2_, 0, 10);
   Run(scatter_b2_, 10, 14, backward_b2_, BlockingKind::kEvent);

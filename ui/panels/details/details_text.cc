@@ -89,8 +89,8 @@ void AddCompute(const OpFacts& facts, RowList* rows) {
   rows->Duration("cpu", Text::kDetailsCpuTime, facts.run.cpu_ns);
 }
 
-Text RemedyOf(StallCause cause) {
-  switch (cause) {
+Text RemedyOf(const analysis::Stall& stall) {
+  switch (stall.cause) {
     case StallCause::kFirstGather:
       return Text::kRemedyFirstGather;
     case StallCause::kQueuedBehind:
@@ -98,7 +98,8 @@ Text RemedyOf(StallCause cause) {
     case StallCause::kLateRank:
       return Text::kRemedyLateRank;
     case StallCause::kIssuedLate:
-      return Text::kRemedyIssuedLate;
+      // No op that it waited for: then no knob makes the host earlier.
+      return stall.cause_object.empty() ? Text::kRemedyHostLate : Text::kRemedyIssuedLate;
     case StallCause::kSlowTransfer:
       return Text::kRemedySlowTransfer;
     case StallCause::kTail:
@@ -124,7 +125,7 @@ std::string StallMeaning(const OpFacts& facts, ui::Language language) {
       facts.is_collective()
           ? ui::TrFormat(language, Text::kDetailsStalled, WaitingName(facts), duration, sentence)
           : ui::TrFormat(language, Text::kDetailsOpStalled, duration, sentence);
-  return fact + " " + ui::Tr(language, RemedyOf(facts.stall->cause));
+  return fact + " " + ui::Tr(language, RemedyOf(*facts.stall));
 }
 
 // Copies between compute ops leave gaps of some microseconds; they are not what exposes anything.

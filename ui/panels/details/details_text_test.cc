@@ -90,6 +90,20 @@ TEST(DetailsTextTest, EveryCauseHasItsOwnRemedyInBothLanguages) {
   }
 }
 
+TEST(DetailsTextTest, AHostThatWasLateByItselfGetsNoAdviceOnKnobs) {
+  OpFacts facts = HiddenGather();
+  facts.slack.slack_ns = -kNsPerMs;
+  facts.stall = analysis::Stall();
+  facts.stall->cause = analysis::StallCause::kIssuedLate;
+  facts.stall->cause_object = "B block2";
+  const std::string waited = DetailMeaning(facts, ui::Language::kEnglish);
+  EXPECT_NE(waited.find("run-ahead"), std::string::npos) << waited;
+  facts.stall->cause_object.clear();
+  const std::string busy = DetailMeaning(facts, ui::Language::kEnglish);
+  EXPECT_EQ(busy.find("run-ahead"), std::string::npos) << busy;
+  EXPECT_NE(busy.find("other programs"), std::string::npos) << busy;
+}
+
 // On real rows: everything that the lesson ran can be selected and explained.
 TEST(DetailsTextTest, EveryOpOfTheLessonIsExplained) {
   const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 4, 2);
