@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "engine/cuda/device/runtime_api.h"
@@ -29,6 +30,14 @@ struct IssuedOp {
   int64_t end_ns = 0;
 };
 
+// An interval in which one host thread was in NCCL: what the driver hands out meanwhile is NCCL's.
+struct NcclCall {
+  std::string_view name;  // "ncclCommInitRankConfig", or the op's
+  uint32_t thread = 0;    // gettid
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
 // When the GPU worked for an op: from its first work's start to its last work's end; 0 if it did
 // nothing, or the times are lost.
 struct DeviceInterval {
@@ -48,6 +57,8 @@ class DeviceLog {
   virtual void OnBegin(const executor::OpContext& /*context*/) {}
 
   virtual void OnIssued(const IssuedOp& op) = 0;
+
+  virtual void OnNccl(const NcclCall& /*call*/) {}
 
   // All streams of `rank` have ended their work of `step`: its times, by op index. May wait for
   // records that are on their way.

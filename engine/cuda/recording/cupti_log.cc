@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <string>
 #include <utility>
 
 #include "trace/record/cupti/functions.h"
@@ -59,6 +60,9 @@ cupti::StreamId CuptiLog::IdOf(Stream stream) const {
 void CuptiLog::Open(record::Recorder* recorder, OpIds ids) {
   recorder_ = recorder;
   log_.Open(recorder, std::move(ids));
+  if (session_ != nullptr) {
+    recorder->SetMeta(cupti::kDeviceBytesKey, std::to_string(session_->device_bytes()));
+  }
   if (session_ != nullptr && !session_->missing().empty()) {
     for (const std::string& reason : session_->missing()) {
       recorder->AddCapability({0, "cupti", "partial", reason, 0});

@@ -145,6 +145,15 @@ void GpuLog::OnIssued(const IssuedOp& op) {
                 rank);
 }
 
+void GpuLog::OnNccl(const NcclCall& call) {
+  const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
+  if (gpu == nullptr) return;
+  gpu->CalledNccl({.thread = call.thread,
+                   .start_ns = call.start_ns,
+                   .end_ns = call.end_ns,
+                   .name = std::string(call.name)});
+}
+
 std::vector<DeviceInterval> GpuLog::TakeStep(int rank, int64_t step, size_t num_ops) {
   std::vector<DeviceInterval> intervals(num_ops);
   const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();

@@ -55,6 +55,8 @@ class GpuLog : public DeviceLog {
   void OnStream(int /*rank*/, Stream /*stream*/) override {}  // known by its first op
   void OnBegin(const executor::OpContext& context) override;
   void OnIssued(const IssuedOp& op) override;
+  // In steps that are not recorded too: memory is told always.
+  void OnNccl(const NcclCall& call) override;
   std::vector<DeviceInterval> TakeStep(int rank, int64_t step, size_t num_ops) override;
 
  private:

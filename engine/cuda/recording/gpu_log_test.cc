@@ -176,6 +176,36 @@ TEST_F(GpuLogTest, AStepThatIsNotRecordedBelongsToNoOpAndKeepsNobodyWaiting) {
   EXPECT_EQ(works.count(1), 0U);
 }
 
+// As a reader tells NCCL's memory: by a range of that name around the time at which it was taken.
+TEST_F(GpuLogTest, CallsOfNcclInWhichTheDriverHandedOutMemoryAreRanges) {
+  Open();
+  RunStep(0, 0);
+  log_.SetRecording(false);  // memory is told all the same
+  const int64_t start_ns = MonotonicNs();
+  log_.OnNccl({"first gather", thread_, start_ns, start_ns + 100});
+  log_.OnNccl({"second gather", thread_, start_ns + 200, start_ns + 300});
+  cupti::Batch batch;
+  const auto operation = [](int64_t time_ns, int64_t bytes, cupti::MemoryKind kind) {
+    return cupti::MemoryOperation{.time_ns = time_ns, .bytes = bytes, .address = 64, .kind = kind};
+  };
+  batch.memory = {operation(start_ns + 50, 4096, cupti::MemoryKind::kDevice),
+                  operation(start_ns + 250, -4096, cupti::MemoryKind::kDevice),
+                  operation(start_ns + 260, 4096, cupti::MemoryKind::kPinned)};
+  log_.Add(batch, names_);
+  log_.Close();
+  const auto is_of_nccl = [this](const schema::SpanRow& row) {
+    return recorder_.strings[static_cast<size_t>(row.name_string) - 1].starts_with("NCCL: ");
+  };
+  ASSERT_EQ(std::count_if(recorder_.spans.begin(), recorder_.spans.end(), is_of_nccl), 1);
+  const schema::SpanRow& row =
+      *std::find_if(recorder_.spans.begin(), recorder_.spans.end(), is_of_nccl);
+  EXPECT_EQ(recorder_.strings[static_cast<size_t>(row.name_string) - 1], "NCCL: first gather");
+  EXPECT_EQ(recorder_.tracks[static_cast<size_t>(row.track) - 1].name, "host calls");
+  EXPECT_EQ(row.start_ns, start_ns);
+  EXPECT_EQ(row.duration_ns, 100);
+  EXPECT_EQ(recorder_.segments.size(), 3U);
+}
+
 TEST_F(GpuLogTest, NothingIsKeptBeforeItIsOpenAndAfterItIsClosed) {
   RunStep(0, 0);
   EXPECT_EQ(log_.TakeStep(0, 0, 2).size(), 2U);

@@ -19,12 +19,14 @@ class KeepingRecorder : public record::NullRecorder {
   int64_t AddString(std::string_view text) override { return Keep(&strings, std::string(text)); }
   void Record(const record::GpuWorkRecord& record) override { Keep(&works, record); }
   void Record(const schema::MemorySegmentRow& row) override { Keep(&segments, row); }
+  void Record(const schema::SpanRow& row) override { Keep(&spans, row); }
 
   // Read while nobody writes.
   std::vector<schema::TrackRow> tracks;
   std::vector<schema::CapabilityRow> capabilities;
   std::vector<schema::MarkerRow> markers;
   std::vector<schema::MemorySegmentRow> segments;
+  std::vector<schema::SpanRow> spans;  // of no kernel or copy
   std::vector<schema::GpuClockRow> gpu_clocks;
   std::vector<std::string> strings;
   std::vector<record::GpuWorkRecord> works;

@@ -184,7 +184,8 @@ std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
                                .api = api_,
                                .nccl = *nccl,
                                .kernels = kernels_,
-                               .device_of_rank = [this](int rank) { return GpuOf(rank); }};
+                               .device_of_rank = [this](int rank) { return GpuOf(rank); },
+                               .log = log()};
   if (!launch) {
     return MakeNcclTransport(options, transport::MakeSharedMemoryTransport(num_ranks, timeout_ns));
   }

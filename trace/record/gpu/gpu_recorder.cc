@@ -48,6 +48,11 @@ class GpuRecorder::Impl final : public RowTarget {
     issued_ns = std::max(issued_ns, op.end_ns);
   }
 
+  void CalledNccl(NcclRange call) {
+    const std::lock_guard lock(mutex_);
+    nccl_calls_.push_back(std::move(call));
+  }
+
   std::vector<cupti::OpWork> TakeOps(uint32_t thread, int64_t until_ns,
                                      const std::vector<int64_t>& ops, int64_t timeout_ns) {
     const int64_t deadline_ns = MonotonicNs() + timeout_ns;
@@ -68,26 +73,34 @@ class GpuRecorder::Impl final : public RowTarget {
 
   void Add(const cupti::Batch& batch, const cupti::Names& names) {
     cupti::Joined joined;
+    std::vector<NcclRange> nccl_calls;
+    int64_t fence_ns = 0;
     {
       const std::lock_guard lock(mutex_);
       joiner_.Add(batch);
-      joined = joiner_.Take(Fence());
+      fence_ns = Fence();
+      joined = joiner_.Take(fence_ns);
+      nccl_calls.swap(nccl_calls_);
     }
     came_.notify_all();
     names_ = &names;
     for (const cupti::StreamInfo& stream : batch.streams) rows_.SetPriority(stream);
     Write(joined, names);
+    rows_.WriteNccl(std::move(nccl_calls), fence_ns);
   }
 
   GpuCounts Finish() {
     GpuCounts counts;
     cupti::Joined joined;
+    std::vector<NcclRange> nccl_calls;
     {
       const std::lock_guard lock(mutex_);
       joined = joiner_.Take(cupti::kEnd);
+      nccl_calls.swap(nccl_calls_);
       counts.joins = joiner_.counts();
     }
     if (names_ != nullptr) Write(joined, *names_);
+    rows_.WriteNccl(std::move(nccl_calls), cupti::kEnd);
     rows_.Finish();
     counts.works = works_;
     counts.unplaced = rows_.unplaced();
@@ -184,6 +197,7 @@ class GpuRecorder::Impl final : public RowTarget {
   std::map<cupti::StreamId, StreamOwner> streams_;
   std::map<uint32_t, ThreadOwner> threads_;
   std::map<uint32_t, int64_t> issued_until_;  // by thread
+  std::vector<NcclRange> nccl_calls_;
 };
 
 GpuRecorder::GpuRecorder(record::Recorder* recorder, GpuRecorderOptions options)
@@ -198,6 +212,7 @@ void GpuRecorder::OwnThread(uint32_t thread, const ThreadOwner& owner) {
   impl_->OwnThread(thread, owner);
 }
 void GpuRecorder::OpIssued(const cupti::HostOp& op, int32_t rank) { impl_->OpIssued(op, rank); }
+void GpuRecorder::CalledNccl(NcclRange call) { impl_->CalledNccl(std::move(call)); }
 std::vector<cupti::OpWork> GpuRecorder::TakeOps(uint32_t thread, int64_t until_ns,
                                                 const std::vector<int64_t>& ops,
                                                 int64_t timeout_ns) {

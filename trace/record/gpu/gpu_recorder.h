@@ -73,6 +73,9 @@ class GpuRecorder {
   // it.
   void OpIssued(const cupti::HostOp& op, int32_t rank);
 
+  // A call of NCCL is over, on a thread that is owned.
+  void CalledNccl(NcclRange call);
+
   // When the GPU worked for these ops, in their order. `thread` issued them all before `until_ns`,
   // and called CUDA once more after that (as by waiting for its streams); they are done. Waits for
   // their records, but no longer than `timeout_ns`; what is missing then is 0.

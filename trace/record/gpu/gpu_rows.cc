@@ -1,6 +1,7 @@
 #include "trace/record/gpu/gpu_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardscope::gpu {
 namespace {
@@ -13,6 +14,9 @@ bool IsNcclKernel(std::string_view name) {
 
 // The smallest ring of a recorder has this many places.
 constexpr int64_t kBurst = 1 << 10;
+
+// As NCCL's own ranges are named in a recorded program, by their domain.
+constexpr std::string_view kNcclPrefix = "NCCL: ";
 
 struct CopyNames {
   std::string_view kind;   // gpu_work.kind
@@ -111,6 +115,20 @@ void GpuRows::Write(const cupti::Joined& joined, const cupti::Names& names) {
   }
   clocks_.Add(joined);
   WriteClocks(/*all=*/false);
+}
+
+void GpuRows::WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns) {
+  nccl_.Add(std::move(ranges));
+  for (const NcclRange& range : nccl_.Take(fence_ns)) {
+    schema::SpanRow row;
+    row.track = TrackOfThread(range.thread);
+    row.start_ns = range.start_ns;
+    row.duration_ns = range.end_ns - range.start_ns;
+    row.name_string = target_->Name(std::string(kNcclPrefix) + range.name);
+    row.category = "host";
+    row.op_run = -1;
+    Record(row);
+  }
 }
 
 void GpuRows::WriteClocks(bool all) {
@@ -249,6 +267,9 @@ void GpuRows::WriteEdge(const cupti::Edge& edge) {
 void GpuRows::WriteMemory(const cupti::MemoryOperation& operation) {
   if (operation.time_ns <= 0 || !target_->IsMemoryRecorded(operation.time_ns)) return;
   schema::MemorySegmentRow row;
+  if (operation.kind == cupti::MemoryKind::kDevice && operation.bytes > 0) {
+    nccl_.Took(operation.time_ns);
+  }
   row.rank = target_->RankOfDevice(operation.device);
   row.device = operation.device;
   row.time_ns = operation.time_ns;

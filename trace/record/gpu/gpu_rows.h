@@ -10,10 +10,12 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
 #include "trace/record/gpu/clock_bounds.h"
+#include "trace/record/gpu/nccl_ranges.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::gpu {
@@ -63,6 +65,9 @@ class GpuRows {
     priorities_[stream.stream] = stream.priority;
   }
   void Write(const cupti::Joined& joined, const cupti::Names& names);
+  // Calls of NCCL that took memory from the driver become ranges, whether or not their step is
+  // recorded: without them that memory would be others'. After the Write() of the same fence.
+  void WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns);
   // What is said of a while once it is over. After the last Write().
   void Finish() { WriteClocks(/*all=*/true); }
 
@@ -90,6 +95,7 @@ class GpuRows {
 
   RowTarget* const target_;
   ClockBounds clocks_;
+  NcclRanges nccl_;
   std::map<cupti::StreamId, int64_t> tracks_;
   std::map<cupti::StreamId, int32_t> priorities_;
   std::unordered_map<uint32_t, int64_t> thread_tracks_;

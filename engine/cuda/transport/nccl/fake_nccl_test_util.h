@@ -18,6 +18,7 @@
 #include "engine/cuda/transport/fake_gpu_test_util.h"
 #include "engine/cuda/transport/nccl/nccl_api.h"
 #include "engine/transport/reduce.h"
+#include "trace/base/time.h"
 
 namespace shardscope::cuda {
 
@@ -44,6 +45,9 @@ class FakeNccl {
   // told to stop, and while a thread is in a call with it.
   std::atomic<int> num_deadlocks = 0;
   std::atomic<int> num_freed_in_use = 0;
+  // When the real one would have taken memory: for a communicator, and as a collective is called.
+  // Read while nobody calls.
+  std::vector<int64_t> allocated_ns;
 
  private:
   // One collective of one clique: what each rank brought.
@@ -91,6 +95,7 @@ class FakeNccl {
   ncclResult_t Enqueue(ncclComm_t handle, const void* send, cudaStream_t stream, Body body) {
     if (collective_result != ncclSuccess) return collective_result;
     const std::lock_guard lock(mutex_);
+    allocated_ns.push_back(MonotonicNs());
     Comm* comm = CommOf(handle);
     ThisGroup().last = comm;
     const std::shared_ptr<State> state = comm->state;
@@ -113,6 +118,10 @@ class FakeNccl {
         stream, [state] { --state->num_running; },
         [work, num_ranks, state] { return work->num_done == num_ranks || state->is_told; });
     return ncclSuccess;
+  }
+  void Begin(Comm* comm) {
+    live_.insert(comm);
+    allocated_ns.push_back(MonotonicNs());
   }
   void Free(Comm* comm) {
     const std::lock_guard lock(mutex_);
@@ -183,7 +192,7 @@ inline NcclApi FakeNccl::Api() {
       clique->num_ranks = num_ranks;
       made->clique = clique;
       made->rank = rank;
-      nccl->live_.insert(made);
+      nccl->Begin(made);
       ++made->num_callers;
     }
     ++nccl->num_live;

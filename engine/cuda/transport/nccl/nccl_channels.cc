@@ -1,5 +1,7 @@
 #include "engine/cuda/transport/nccl/nccl_channels.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <thread>
 
@@ -12,6 +14,24 @@ namespace {
 constexpr std::chrono::microseconds kPollEvery(50);
 
 }  // namespace
+
+NcclCalling::NcclCalling(NcclChannel* channel, const Pending& pending, DeviceLog* log,
+                         std::string_view name)
+    : channel_(channel), log_(log) {
+  Set(pending);
+  if (log_ == nullptr) return;
+  call_.name = name;
+  call_.thread = static_cast<uint32_t>(gettid());
+  call_.start_ns = MonotonicNs();
+}
+
+NcclCalling::~NcclCalling() {
+  if (log_ != nullptr) {
+    call_.end_ns = MonotonicNs();
+    log_->OnNccl(call_);
+  }
+  Set(std::nullopt);
+}
 
 NcclChannels::~NcclChannels() {
   AbortAll();

@@ -10,9 +10,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "engine/cuda/device/device_log.h"
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/nccl/nccl_api.h"
 #include "engine/plan/op.h"
@@ -47,11 +49,13 @@ struct NcclChannel {
   std::optional<Pending> calling;  // what the rank's thread calls NCCL for at this moment
 };
 
-// Says what the rank's thread calls NCCL for while it lives.
+// Says what the rank's thread calls NCCL for while it lives; at the end `log` hears of the call,
+// which may be null.
 class NcclCalling {
  public:
-  NcclCalling(NcclChannel* channel, const Pending& pending) : channel_(channel) { Set(pending); }
-  ~NcclCalling() { Set(std::nullopt); }
+  // `name` of the call is borrowed.
+  NcclCalling(NcclChannel* channel, const Pending& pending, DeviceLog* log, std::string_view name);
+  ~NcclCalling();
   NcclCalling(const NcclCalling&) = delete;
   NcclCalling& operator=(const NcclCalling&) = delete;
 
@@ -61,6 +65,8 @@ class NcclCalling {
     channel_->calling = std::move(pending);
   }
   NcclChannel* const channel_;
+  DeviceLog* const log_;
+  NcclCall call_;
 };
 
 // Threads: any.

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <filesystem>
+#include <mutex>
 #include <thread>
 
 #include "engine/cuda/transport/nccl/fake_nccl_test_util.h"
@@ -31,7 +34,7 @@ constexpr int64_t kShortNs = kNsPerSecond;
 
 struct Node {
   explicit Node(int ranks, int64_t timeout_ns = kPatienceNs,
-                int64_t abort_patience_ns = kPatienceNs)
+                int64_t abort_patience_ns = kPatienceNs, DeviceLog* log = nullptr)
       : num_ranks(ranks) {
     transport = MakeNcclTransport({.num_ranks = ranks,
                                    .timeout_ns = timeout_ns,
@@ -39,7 +42,8 @@ struct Node {
                                    .abort_patience_ns = abort_patience_ns,
                                    .api = gpu.Api(),
                                    .nccl = nccl.Api(),
-                                   .kernels = std::make_shared<FakeKernels>(&gpu)},
+                                   .kernels = std::make_shared<FakeKernels>(&gpu),
+                                   .log = log},
                                   transport::MakeSharedMemoryTransport(ranks, kPatienceNs));
     for (int i = 0; i < 2 * ranks; ++i) streams.push_back(gpu.NewStream());
   }
@@ -103,6 +107,67 @@ TEST(NcclTransport, MovesAndSumsAndScales) {
   }
   // One group a collective, whatever the number of pieces.
   EXPECT_EQ(node.nccl.num_groups, 3 * kRanks);
+}
+
+// Hears of calls of NCCL, with when the fake allocated in them.
+class NcclLog final : public DeviceLog {
+ public:
+  struct Heard {
+    std::string name;
+    NcclCall call;
+  };
+  void OnStream(int /*rank*/, Stream /*stream*/) override {}
+  void OnIssued(const IssuedOp& /*op*/) override {}
+  std::vector<DeviceInterval> TakeStep(int /*rank*/, int64_t /*step*/, size_t /*ops*/) override {
+    return {};
+  }
+  void OnNccl(const NcclCall& call) override {
+    const std::lock_guard lock(mutex_);
+    heard.push_back({std::string(call.name), call});
+  }
+  std::vector<Heard> heard;
+
+ private:
+  std::mutex mutex_;
+};
+
+TEST(NcclTransport, TellsWhenAThreadIsInNccl) {
+  NcclLog log;
+  Node node(1, kPatienceNs, kPatienceNs, &log);
+  node.Gather(0);
+  node.Gather(0);
+  node.Gather(0, 1);
+  ASSERT_EQ(log.heard.size(), 5U);  // two communicators, three collectives
+  const std::string init = "ncclCommInitRankConfig";
+  const std::string gather = "F m0 block1 all_gather";
+  const std::vector<std::string> names = {init, gather, gather, init, gather};
+  int64_t last_ns = 0;
+  std::vector<std::pair<int64_t, int64_t>> within;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const NcclCall& call = log.heard[i].call;
+    EXPECT_EQ(log.heard[i].name, names[i]);
+    EXPECT_EQ(call.thread, static_cast<uint32_t>(gettid()));
+    EXPECT_GE(call.start_ns, last_ns);
+    EXPECT_GE(call.end_ns, call.start_ns);
+    last_ns = call.end_ns;
+    within.emplace_back(call.start_ns, call.end_ns);
+  }
+  // What NCCL takes of the driver it takes in one of them.
+  ASSERT_EQ(node.nccl.allocated_ns.size(), 5U);
+  for (size_t i = 0; i < within.size(); ++i) {
+    EXPECT_LE(within[i].first, node.nccl.allocated_ns[i]);
+    EXPECT_GE(within[i].second, node.nccl.allocated_ns[i]);
+  }
+  node.gpu.Run(1);
+}
+
+TEST(NcclTransport, TellsOfACallThatFailsToo) {
+  NcclLog log;
+  Node node(1, kPatienceNs, kPatienceNs, &log);
+  node.nccl.collective_result = ncclUnhandledCudaError;
+  EXPECT_THROW(node.Gather(0), TransportError);
+  ASSERT_EQ(log.heard.size(), 2U);
+  EXPECT_EQ(log.heard[1].name, "F m0 block1 all_gather");
 }
 
 TEST(NcclTransport, EveryCommunicatorOfTheScheduleIsItsOwn) {

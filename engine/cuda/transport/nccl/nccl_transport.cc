@@ -142,7 +142,7 @@ void NcclTransport::Connect(NcclChannel* channel, const Pending& pending) {
   channel->name = "shardscope" + std::to_string(channel->communicator);
   config.commName = channel->name.c_str();
   const std::lock_guard lock(channel->mutex);
-  const NcclCalling calling(channel, pending);
+  const NcclCalling calling(channel, pending, options_.log, "ncclCommInitRankConfig");
   // Before it connects NCCL writes the handle, so that others can abort it: a plain store of a
   // pointer, which an atomic one of this size is.
   static_assert(sizeof(channel->comm) == sizeof(ncclComm_t) &&
@@ -206,7 +206,7 @@ void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
     const ncclComm_t comm = channel.comm;
     if (comm == nullptr) ThrowAborted();
     {
-      const NcclCalling calling(&channel, pending);
+      const NcclCalling calling(&channel, pending, options_.log, pending.op_name);
       const std::string what = "'" + pending.op_name + "' failed on communicator";
       Settle(channel, what, options_.nccl.GroupStart());
       const ncclResult_t result = enqueue(comm);

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/cuda/device/device_log.h"
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/kernels.h"
 #include "engine/cuda/transport/nccl/nccl_api.h"
@@ -36,6 +37,7 @@ struct NcclTransportOptions {
   NcclApi nccl;
   std::shared_ptr<Kernels> kernels;
   std::function<int(int rank)> device_of_rank;  // null: all ranks' is the first one
+  DeviceLog* log = nullptr;      // borrowed; may be null; hears when a thread is in NCCL
   std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
 };
 
