@@ -298,6 +298,15 @@ TEST(RateLimit, Fsdp1WaitsForTheSecondLastReshard) {
                           "B m0 block0 all_gather <= F m0 block2 reshard"));
 }
 
+// PyTorch's _unshard() casts on its pre_unshard stream first and asks the limiter then.
+TEST(RateLimit, Fsdp1CastsItsShardBeforeItWaits) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  policy.prefetch_limit = 2;
+  const std::vector<std::string> without_cast = HostWaits(Build(policy));
+  policy.param_dtype = DType::kBf16;
+  EXPECT_EQ(HostWaits(Build(policy)), without_cast);
+}
+
 TEST(RateLimit, Fsdp2WaitsBeforeTheCopyIn) {
   Policy policy = WithBackward(Preset::kFsdp2, BackwardPrefetch::kNone);
   policy.prefetch_limit = 1;

@@ -8,14 +8,10 @@
 namespace shardscope::plan {
 namespace {
 
-// A gather starts with its cast or copy-in, or with the all-gather itself if it has neither.
-bool StartsGather(const Schedule& schedule, const Program& program, OpIndex index) {
-  const Op& op = program.ops[static_cast<size_t>(index)];
-  if (!IsGatherOp(schedule, op)) return false;
-  if (op.kind != OpKind::kAllGather) return true;
-  if (index == 0) return true;
-  const Op& before = program.ops[static_cast<size_t>(index) - 1];
-  return before.unit != op.unit || !IsGatherOp(schedule, before);
+// Where a gather takes the unit's unsharded memory: FSDP2's copy-in, FSDP1's all-gather. A cast in
+// front of that is not held up (_runtime_utils.py: pre_unshard(), the limiter, unshard()).
+bool TakesUnshardedMemory(const Schedule& schedule, const Op& op) {
+  return IsGatherOp(schedule, op) && op.kind != OpKind::kCast && !op.allocates.empty();
 }
 
 }  // namespace
@@ -26,9 +22,10 @@ void RateLimitPass(int limit, Schedule* schedule) {
     ProgramEditor editor(program);
     std::deque<OpIndex> free_events;
     for (OpIndex index = 0; index < static_cast<OpIndex>(program.ops.size()); ++index) {
-      if (program.ops[static_cast<size_t>(index)].kind == OpKind::kReshard) {
+      const Op& op = program.ops[static_cast<size_t>(index)];
+      if (op.kind == OpKind::kReshard) {
         free_events.push_back(index);
-      } else if (StartsGather(*schedule, program, index) &&
+      } else if (TakesUnshardedMemory(*schedule, op) &&
                  free_events.size() >= static_cast<size_t>(limit)) {
         editor.AddDependency(index, {DependencyKind::kHost, free_events.front()});
         free_events.pop_front();

@@ -7,7 +7,8 @@
 namespace shardscope::plan {
 
 // Every reshard leaves a "free event" in a queue; a gather that finds `limit` or more of them takes
-// the oldest and waits for it on the host (FSDP1: limit 2, _limiter_utils.py). 0: no limit.
+// the oldest and waits for it on the host before it takes memory for the unit's parameters (FSDP1:
+// limit 2, _limiter_utils.py). 0: no limit.
 void RateLimitPass(int limit, Schedule* schedule);
 
 }  // namespace shardscope::plan
