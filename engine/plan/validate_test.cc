@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "engine/plan/test_support.h"
 
 namespace shardscope::plan {
@@ -153,6 +155,23 @@ TEST_F(Mutation, PayloadThatIsNotTheBuffer) {
   op.wire_bytes *= 2;
   EXPECT_THAT(ErrorOf(schedule_), AllOf(HasSubstr("'B m0 block1 reduce_scatter' has a payload"),
                                         HasSubstr("but its buffer holds")));
+}
+
+// Sums of what a file says must not overflow.
+TEST_F(Mutation, SizesThatCannotBe) {
+  const std::vector<Buffer> buffers = schedule_.programs.front().buffers;
+  for (const int64_t bytes : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    schedule_.programs.front().buffers.back().bytes = bytes;
+    EXPECT_THAT(ErrorOf(schedule_), HasSubstr("size that cannot be")) << bytes;
+    schedule_.programs.front().buffers = buffers;
+    OpNamed(schedule_, "O all_reduce").payload_bytes = bytes;
+    EXPECT_THAT(ErrorOf(schedule_), HasSubstr("bytes, which cannot be")) << bytes;
+    OpNamed(schedule_, "O all_reduce").payload_bytes = 8;
+    EXPECT_EQ(ErrorOf(schedule_), "");
+  }
+  // Each alone would do.
+  for (Buffer& buffer : schedule_.programs.front().buffers) buffer.bytes = int64_t{1} << 60;
+  EXPECT_THAT(ErrorOf(schedule_), HasSubstr("size that cannot be"));
 }
 
 TEST_F(Mutation, UnknownCommunicator) {

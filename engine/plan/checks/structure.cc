@@ -22,6 +22,10 @@ bool MicroBatchOk(const Schedule& schedule, int32_t micro_batch) {
   return micro_batch == kNone || (micro_batch >= 0 && micro_batch < schedule.num_micro_batches);
 }
 
+// All buffers of a rank together, or one payload: sums of buffers and twice a payload fit into
+// int64.
+constexpr int64_t kMostBytes = int64_t{1} << 61;
+
 bool IsCollective(OpKind kind) { return CategoryOf(kind) == Category::kCommunication; }
 
 // "" if fine, otherwise what is wrong with the op.
@@ -73,6 +77,9 @@ std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   if (!Names(op.communicator, schedule.communicators)) {
     return "is on communicator " + std::to_string(op.communicator) + ", which does not exist";
   }
+  if (op.payload_bytes < 0 || op.payload_bytes > kMostBytes) {
+    return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, which cannot be";
+  }
   const bool whole = op.kind == OpKind::kReduceScatter ? !op.reads.empty() : !op.writes.empty();
   return whole ? "" : "is a collective without a buffer";
 }
@@ -85,11 +92,14 @@ Refusal Unlocated(std::string message) {
 }
 
 std::optional<Refusal> CheckBuffers(const Schedule& schedule, const Program& program) {
+  int64_t left_bytes = kMostBytes;
   for (size_t id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
     if (NamesOrNone(buffer.unit, schedule.units) &&
         NamesOrNone(buffer.segment, schedule.segments) &&
-        MicroBatchOk(schedule, buffer.micro_batch) && buffer.bytes >= 0) {
+        MicroBatchOk(schedule, buffer.micro_batch) && buffer.bytes >= 0 &&
+        buffer.bytes <= left_bytes) {
+      left_bytes -= buffer.bytes;
       continue;
     }
     return Unlocated("buffer " + std::to_string(id) + " '" + BufferName(schedule, buffer) +
