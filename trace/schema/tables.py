@@ -59,7 +59,8 @@ def moment(name, doc):
 TABLES = (
     Table("meta", "Key and value: what this trace is.", (
         Column("key", TEXT, "run_id, name, state (live, finishing, finished, cut), tool_version, host, pid, model, "
-                            "num_ranks, num_cores, device, truth, contended, source_path, started_realtime_ns, ..."),
+                            "num_ranks, num_cores, device, truth, contended, source_path, started_realtime_ns, cupti_device_bytes (what CUPTI "
+                            "takes at least of each GPU's memory), ..."),
         Column("value", TEXT, "The value as text; numbers in decimal."),
     )),
     Table("capability", "What each source of records could and could not do in this run, and what it lost.", (

@@ -29,6 +29,7 @@ struct Fake {
   std::set<CUpti_CallbackId> refused_runtime, refused_driver;
   uint32_t version = 130001;
   std::string holder;
+  std::map<CUpti_ActivityAttribute, std::string> attributes;  // their bytes; others are refused
   CUpti_BuffersCallbackRequestFunc request = nullptr;
   CUpti_BuffersCallbackCompleteFunc complete = nullptr;
   CUpti_CallbackFunc callback = nullptr;
@@ -77,6 +78,13 @@ inline CuptiFunctions FakeFunctions() {
     return CUPTI_SUCCESS;
   };
   table.ActivitySetAttribute = [](CUpti_ActivityAttribute, size_t*, void*) {
+    return CUPTI_SUCCESS;
+  };
+  table.ActivityGetAttribute = [](CUpti_ActivityAttribute attribute, size_t* size, void* value) {
+    const auto found = fake.attributes.find(attribute);
+    if (found == fake.attributes.end()) return CUPTI_ERROR_INVALID_PARAMETER;
+    if (*size != found->second.size()) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+    std::memcpy(value, found->second.data(), *size);
     return CUPTI_SUCCESS;
   };
   table.ActivityRegisterCallbacks = [](CUpti_BuffersCallbackRequestFunc request,

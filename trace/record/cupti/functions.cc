@@ -53,6 +53,7 @@ Result<CuptiFunctions> LoadCupti(const std::string& path) {
   resolve(table.ActivityRegisterTimestampCallback, "cuptiActivityRegisterTimestampCallback");
   resolve(table.ActivityRegisterCallbacks, "cuptiActivityRegisterCallbacks");
   resolve(table.ActivitySetAttribute, "cuptiActivitySetAttribute");
+  resolve(table.ActivityGetAttribute, "cuptiActivityGetAttribute");
   resolve(table.ActivityEnable, "cuptiActivityEnable");
   resolve(table.ActivityDisable, "cuptiActivityDisable");
   resolve(table.ActivityEnableAndDump, "cuptiActivityEnableAndDump");

@@ -27,6 +27,7 @@ struct CuptiFunctions {
   decltype(&::cuptiActivityRegisterTimestampCallback) ActivityRegisterTimestampCallback = nullptr;
   decltype(&::cuptiActivityRegisterCallbacks) ActivityRegisterCallbacks = nullptr;
   decltype(&::cuptiActivitySetAttribute) ActivitySetAttribute = nullptr;
+  decltype(&::cuptiActivityGetAttribute) ActivityGetAttribute = nullptr;
   decltype(&::cuptiActivityEnable) ActivityEnable = nullptr;
   decltype(&::cuptiActivityDisable) ActivityDisable = nullptr;
   decltype(&::cuptiActivityEnableAndDump) ActivityEnableAndDump = nullptr;

@@ -49,6 +49,7 @@ Result<std::unique_ptr<Session>> Session::Start(const CuptiFunctions& functions,
   if (status.ok()) status = session->Subscribe();
   if (status.ok()) status = session->Configure();
   if (status.ok()) status = session->Enable();
+  if (status.ok()) session->device_bytes_ = session->AskDeviceBytes();
   if (!status.ok()) return status;  // the destructor takes back what was switched on
   try {
     session->thread_ = std::thread([raw = session.get()] { raw->DecodeThread(); });
@@ -143,6 +144,22 @@ Status Session::Configure() {
   return Needed(
       functions_.ActivityRegisterCallbacks(&Session::BufferRequested, &Session::BufferCompleted),
       "cuptiActivityRegisterCallbacks");
+}
+
+// CUPTI's buffers on the device are no memory that the driver tells of, and count for whoever uses
+// the context (CUPTI's documentation of CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE).
+int64_t Session::AskDeviceBytes() const {
+  const auto ask = [this]<typename T>(CUpti_ActivityAttribute attribute, T* value) {
+    size_t size = sizeof *value;
+    return functions_.ActivityGetAttribute(attribute, &size, value) == CUPTI_SUCCESS;
+  };
+  uint8_t is_on_host = 0;
+  ask(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &is_on_host);
+  size_t bytes = 0;
+  size_t buffers = 0;
+  const bool known = ask(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &bytes) &&
+                     ask(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &buffers);
+  return known && is_on_host == 0 ? static_cast<int64_t>(bytes * buffers) : 0;
 }
 
 Status Session::Enable() {

@@ -25,6 +25,9 @@
 
 namespace shardscope::cupti {
 
+// meta: bytes, in decimal, that CUPTI takes at least of the memory of each GPU in each context.
+inline constexpr const char* kDeviceBytesKey = "cupti_device_bytes";
+
 // "off": no session in this process; for those who measure what CUPTI costs, or need it themselves.
 inline constexpr const char* kSwitchVariable = "SHARDSCOPE_CUPTI";
 
@@ -75,6 +78,10 @@ class Session {
   // What this driver or CUPTI refuses, one sentence each: the rest is recorded.
   const std::vector<std::string>& missing() const { return missing_; }
 
+  // What CUPTI takes of a GPU's memory for its own records when a context is made, by its
+  // attributes: it may take more later. 0: nothing, or it does not tell.
+  int64_t device_bytes() const { return device_bytes_; }
+
   // Takes in all that CUPTI has, then switches it off. The caller has synchronised its devices:
   // work that still runs is reported without its end. Once.
   void Stop();
@@ -97,6 +104,7 @@ class Session {
   void Wanted(CUptiResult result, const char* what, const char* call);
   Status Configure();
   Status Enable();
+  int64_t AskDeviceBytes() const;
   void DecodeThread();
   void DecodeUntilStopped();
   // Decode thread, or Stop() after it has ended.
@@ -115,6 +123,7 @@ class Session {
   CUpti_SubscriberHandle subscriber_ = nullptr;
   bool enabled_ = false;
   std::vector<std::string> missing_;  // constant once started
+  int64_t device_bytes_ = 0;          // constant once started
 
   Sources sources_;
 

@@ -250,6 +250,36 @@ TEST(SilenceWatch, AnIdleProgramIsNotSilentAndABusyOneWithBuffersIsNotAsked) {
   EXPECT_FALSE(watch.is_silent());
 }
 
+template <typename T>
+std::string BytesOf(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+TEST(SessionDeathTest, WhatCuptiTakesOfTheGpuIsItsFirstBuffers) {
+  const auto bytes_with = [](auto change) {
+    InChild([change] {
+      fake.attributes = {
+          {CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, BytesOf<size_t>(3'200'000)},
+          {CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, BytesOf<size_t>(3)},
+          {CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, BytesOf<uint8_t>(0)}};
+      const int64_t expected = change();
+      Seen seen;
+      auto session = StartSession(&seen);
+      ASSERT_TRUE(session.ok());
+      EXPECT_EQ((*session)->device_bytes(), expected);
+    });
+  };
+  bytes_with([] { return 9'600'000; });
+  bytes_with([] {  // its buffers are in the host's memory
+    fake.attributes[CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED] = BytesOf<uint8_t>(1);
+    return 0;
+  });
+  bytes_with([] {  // it does not tell
+    fake.attributes.clear();
+    return 0;
+  });
+}
+
 TEST(SessionDeathTest, AProcessHasOneSession) {
   InChild([] {
     Seen seen;
