@@ -1,123 +1,21 @@
-// Server and client of the control socket, over real sockets.
+// The server of the control socket, over real sockets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <mutex>
 #include <thread>
 
-#include "engine/config/config.h"
-#include "engine/config/control_client.h"
 #include "engine/config/control_server.h"
-#include "engine/config/socket_io.h"
+#include "engine/config/control_socket_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::config {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
-
-// A plain client, as a script would be: blocking, with a limit after which the test fails.
-class RawClient {
- public:
-  explicit RawClient(const std::string& path) : socket_(socket(AF_UNIX, SOCK_STREAM, 0)) {
-    const sockaddr_un address = *AddressOf(path);
-    const timeval limit = {.tv_sec = kPatienceNs / kNsPerSecond, .tv_usec = 0};
-    setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    is_connected_ =
-        connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-  }
-  bool is_connected() const { return is_connected_; }
-  // False: the server has closed.
-  bool Send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t count = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (count <= 0) return false;
-      bytes.remove_prefix(static_cast<size_t>(count));
-    }
-    return true;
-  }
-  // Without its newline; "<closed>" at the end.
-  std::string Line() {
-    while (true) {
-      const size_t newline = pending_.find('\n');
-      if (newline != std::string::npos) {
-        std::string line = pending_.substr(0, newline);
-        pending_.erase(0, newline + 1);
-        return line;
-      }
-      char bytes[4096];
-      const ssize_t count = recv(socket_.get(), bytes, sizeof(bytes), 0);
-      if (count <= 0) return "<closed>";
-      pending_.append(bytes, static_cast<size_t>(count));
-    }
-  }
-  void CloseWriting() { shutdown(socket_.get(), SHUT_WR); }
-  void Close() { socket_.Close(); }
-
- private:
-  Descriptor socket_;
-  std::string pending_;
-  bool is_connected_ = false;
-};
-
-class ControlSocket : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "control_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
-    Start();
-  }
-  void TearDown() override {
-    server_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-
-  void Start(int64_t patience_ns = kControlPatienceNs) {
-    const auto handler = [this](const Request& request) {
-      const std::lock_guard lock(mutex_);
-      requests_.push_back(request);
-      return Response{.id = 999, .ok = true, .applies_at = static_cast<int64_t>(requests_.size())};
-    };
-    auto server = ControlServer::Listen("lesson", handler, patience_ns);
-    ASSERT_TRUE(server.ok()) << server.message();
-    server_ = std::move(*server);
-  }
-  std::string WriteRun() {
-    Config config;
-    config.SetControlSocket(server_->socket_path());
-    std::ofstream(folder_ + "/run.toml") << PrintToml(config);
-    return folder_;
-  }
-  size_t NumRequests() {
-    const std::lock_guard lock(mutex_);
-    return requests_.size();
-  }
-
-  std::string folder_;
-  std::mutex mutex_;
-  std::vector<Request> requests_;  // guarded by mutex_
-  std::unique_ptr<ControlServer> server_;
-};
-
-std::optional<Response> WaitForResponse(ControlClient* client) {
-  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
-  while (MonotonicNs() < deadline_ns) {
-    if (auto response = client->Poll()) return response;
-    SleepUntilNs(MonotonicNs() + kNsPerMs);
-  }
-  return std::nullopt;
-}
 
 // One request and its answer: the server is alive and nobody was harmed.
 void ExpectServed(const std::string& path) {
@@ -377,61 +275,6 @@ TEST_F(ControlSocket, SilentClientsMakeRoomForOthers) {
   EXPECT_TRUE(is_served);
   good.Send("{\"id\":2,\"get\":\"status\"}\n");
   EXPECT_EQ(ParseResponse(good.Line())->id, 2);
-}
-
-TEST_F(ControlSocket, TheClientSendsAndPolls) {
-  auto client = ControlClient::Connect(WriteRun());
-  ASSERT_TRUE(client.ok()) << client.message();
-  const int64_t first = (*client)->Send(DoRequest{Action::kPause});
-  const int64_t second = (*client)->Send(SetRequest{{{"train.lr", "0.1"}}});
-  EXPECT_NE(first, second);
-  for (const int64_t id : {first, second}) {
-    const auto response = WaitForResponse(client->get());
-    ASSERT_TRUE(response.has_value());
-    EXPECT_EQ(response->id, id);
-    EXPECT_TRUE(response->ok);
-  }
-  EXPECT_TRUE((*client)->connected());
-  EXPECT_EQ((*client)->Poll(), std::nullopt);
-}
-
-TEST_F(ControlSocket, ALastRequestGoesOutAlthoughTheClientIsDestroyed) {
-  auto client = ControlClient::Connect(WriteRun());
-  ASSERT_TRUE(client.ok()) << client.message();
-  (*client)->Send(DoRequest{Action::kStop});
-  client->reset();
-  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
-  while (NumRequests() == 0 && MonotonicNs() < deadline_ns) SleepUntilNs(MonotonicNs() + kNsPerMs);
-  EXPECT_EQ(NumRequests(), 1U);
-}
-
-TEST_F(ControlSocket, TheClientSeesTheRunGo) {
-  auto client = ControlClient::Connect(WriteRun());
-  ASSERT_TRUE(client.ok()) << client.message();
-  (*client)->Send(GetRequest{"status"});
-  ASSERT_TRUE(WaitForResponse(client->get()).has_value());
-  server_.reset();
-  const int64_t deadline_ns = MonotonicNs() + kPatienceNs;
-  while ((*client)->connected() && MonotonicNs() < deadline_ns)
-    SleepUntilNs(MonotonicNs() + kNsPerMs);
-  EXPECT_FALSE((*client)->connected());
-  const int64_t id = (*client)->Send(GetRequest{"status"});
-  const auto response = WaitForResponse(client->get());
-  ASSERT_TRUE(response.has_value());
-  EXPECT_EQ(response->id, id);
-  EXPECT_FALSE(response->ok);
-  EXPECT_THAT(response->error, HasSubstr("does not answer"));
-}
-
-TEST_F(ControlSocket, ConnectSaysWhyItCannot) {
-  EXPECT_THAT(ControlClient::Connect(folder_).message(), HasSubstr("is no run"));
-  const std::string run = WriteRun();
-  server_.reset();
-  EXPECT_THAT(ControlClient::Connect(run).message(), HasSubstr("does not train any more"));
-  Config config;
-  config.SetControlSocket("/tmp/" + std::string(200, 'x'));
-  std::ofstream(folder_ + "/run.toml") << PrintToml(config);
-  EXPECT_THAT(ControlClient::Connect(run).message(), HasSubstr("107"));
 }
 
 }  // namespace
