@@ -1,5 +1,6 @@
 // What record_test.py records: `recorded_program MODE`. Every mode says on stdout what it did.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -232,6 +234,22 @@ int Cancelled() {
   return 0;
 }
 
+// Closes all descriptors that it does not know, as a daemon does, and opens files of its own.
+int CloseAll(const char* folder) {
+  Range("before");
+  usleep(200000);
+  closefrom(STDERR_FILENO + 1);
+  for (char name = 'a'; name < 'a' + 12; ++name) {
+    const std::string path = std::string(folder) + "/" + name;
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0644);
+    if (file < 0 || write(file, "mine", 4) != 4) return 1;
+  }
+  for (int i = 0; i < 1000; ++i) Range("after");
+  usleep(200000);
+  for (int i = 0; i < 1000; ++i) Range("after");
+  return 0;
+}
+
 // Memory runs out while ranges of ever new names come.
 int NoMemory() {
   Range("first");
@@ -274,6 +292,7 @@ int main(int argc, char** argv) {
   if (mode == "held") return Held();
   if (mode == "cancelled") return Cancelled();
   if (mode == "no_memory") return NoMemory();
+  if (mode == "close_all" && argc > 2) return CloseAll(argv[2]);
   if (mode == "nccl5") return DrivePlugin(5) ? 0 : 1;
   if (mode == "nccl4") return DrivePlugin(4) ? 0 : 1;
   std::fprintf(stderr, "recorded_program: no mode '%s'\n", argc > 1 ? argv[1] : "");

@@ -1,5 +1,4 @@
 #include "trace/store/trace_file.h"
-#include "trace/base/host.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,6 +15,9 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "trace/base/host.h"
+#include "trace/store/descriptors.h"
 
 namespace shardscope::store {
 namespace {
@@ -60,6 +62,12 @@ std::vector<std::string> Endings(const TraceFile& file) {
 int64_t FileBytes(const std::string& path) {
   struct stat file = {};
   return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
+}
+
+// 0: no open file.
+uint64_t InodeOf(int descriptor) {
+  struct stat file = {};
+  return fstat(descriptor, &file) == 0 ? file.st_ino : 0;
 }
 
 // Whether the locked file is still the one with that name: a finisher removes the lock file while
@@ -130,36 +138,44 @@ TraceFile NewTraceFile(const std::string& folder) {
 Result<TraceLock> TraceLock::TryTake(const TraceFile& file) {
   const std::string path = file.LockPath();
   while (true) {
-    const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    const int descriptor = KeptDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (descriptor < 0) {
       return Status::Error(fmt::format("cannot create {}: {}", path, SystemError()));
     }
     TraceLock lock;
     lock.path_ = path;
     lock.descriptor_ = descriptor;
+    lock.inode_ = InodeOf(descriptor);
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return TraceLock();
     if (SameFile(descriptor, path)) return lock;
   }
 }
 
 TraceLock::TraceLock(TraceLock&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      inode_(other.inode_) {}
 
 TraceLock& TraceLock::operator=(TraceLock&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
+  std::swap(inode_, other.inode_);
   return *this;
 }
 
-TraceLock::~TraceLock() {
-  if (descriptor_ >= 0) close(descriptor_);
+TraceLock::~TraceLock() { Close(); }
+
+bool TraceLock::IsOpen() const { return descriptor_ >= 0 && InodeOf(descriptor_) == inode_; }
+
+void TraceLock::Close() {
+  if (IsOpen()) close(descriptor_);
+  descriptor_ = -1;
 }
 
 void TraceLock::RemoveAndRelease() {
   if (descriptor_ < 0) return;
   unlink(path_.c_str());
-  close(descriptor_);
-  descriptor_ = -1;
+  Close();
 }
 
 Status SyncPath(const std::string& path, int flags) {

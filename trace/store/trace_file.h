@@ -55,12 +55,18 @@ class TraceLock {
   ~TraceLock();
 
   bool held() const { return descriptor_ >= 0; }
+  // Whether the descriptor is still the lock's: a program in which we are guests may have closed it
+  // with all others, or put a file of its own there.
+  bool IsOpen() const;
   // Removes the lock file and lets go; once the trace is finished.
   void RemoveAndRelease();
 
  private:
+  void Close();
+
   std::string path_;
   int descriptor_ = -1;
+  uint64_t inode_ = 0;
 };
 
 // Whether somebody holds the lock of a trace.

@@ -87,6 +87,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
   std::unique_ptr<TraceWriter> writer(
       new TraceWriter(file, std::move(lock).value(), checkpoint_pages));
   SHARDSCOPE_RETURN_IF_ERROR(writer->OpenSegment(1));
+  writer->segments_.push_back(1);
   SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&writer->database_));
   return writer;
 }
@@ -99,8 +100,31 @@ Status TraceWriter::OpenSegment(int64_t segment) {
   for (std::optional<Statement>& statement : inserts_) statement.reset();
   database_ = std::move(database).value();
   inode_ = InodeOf(path);
-  segments_.push_back(segment);
   return Status::Ok();
+}
+
+Status TraceWriter::Begin() {
+  if (!lock_.IsOpen()) SHARDSCOPE_RETURN_IF_ERROR(Reopen());
+  return database_.Execute("BEGIN");
+}
+
+// The old ones are let go first: the new ones may get their numbers. If they cannot be opened, the
+// writer has an empty database in memory until the next try.
+Status TraceWriter::Reopen() {
+  Result<Database> nothing = Database::OpenInMemory();
+  if (!nothing.ok()) return nothing.status();
+  for (std::optional<Statement>& statement : inserts_) statement.reset();
+  database_ = std::move(nothing).value();
+  lock_ = TraceLock();
+  Result<TraceLock> lock = TraceLock::TryTake(file_);
+  if (!lock.ok()) return lock.status();
+  if (!lock->held()) {
+    return Status::Error(
+        fmt::format("the program closed the files of its trace, and {} is held by another process",
+                    file_.LockPath()));
+  }
+  lock_ = std::move(lock).value();
+  return OpenSegment(segments_.back());
 }
 
 Status TraceWriter::SetMeta(std::string_view key, std::string_view value) {
@@ -135,8 +159,12 @@ Status TraceWriter::StartSegment(const std::vector<schema::MemoryEventRow>& bala
   (void)database_.Execute("PRAGMA wal_checkpoint(PASSIVE)");
   Status opened = OpenSegment(segment);
   // Readers would move on to it, and miss what the old one takes from now on.
-  if (!opened.ok()) RemoveDatabase(path);
-  return opened;
+  if (!opened.ok()) {
+    RemoveDatabase(path);
+    return opened;
+  }
+  segments_.push_back(segment);
+  return Status::Ok();
 }
 
 void TraceWriter::RemoveOldestSegment() {
@@ -159,6 +187,7 @@ Status TraceWriter::CheckFile() const {
 }
 
 Status TraceWriter::Finish() {
+  if (!lock_.IsOpen()) SHARDSCOPE_RETURN_IF_ERROR(Reopen());
   SHARDSCOPE_RETURN_IF_ERROR(SetMeta("state", "finishing"));
   for (std::optional<Statement>& statement : inserts_) statement.reset();
   // Everything into the main file, so that the log does not outlive a crash of the finisher.

@@ -51,7 +51,8 @@ class TraceWriter {
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& folder,
                                                      int64_t checkpoint_pages = kCheckpointPages);
 
-  Status Begin() { return database_.Execute("BEGIN"); }
+  // Opens the files again if the program has closed them with all its descriptors (descriptors.h).
+  Status Begin();
   Status Commit() { return database_.Execute("COMMIT"); }
   void Rollback() { (void)database_.Execute("ROLLBACK"); }
 
@@ -94,6 +95,7 @@ class TraceWriter {
   TraceWriter(TraceFile file, TraceLock lock, int64_t checkpoint_pages);
 
   Status OpenSegment(int64_t segment);
+  Status Reopen();
 
   const TraceFile file_;
   TraceLock lock_;

@@ -18,6 +18,7 @@
 #include "trace/base/time.h"
 #include "trace/record/inject/guest.h"
 #include "trace/record/inject/process_facts.h"
+#include "trace/store/descriptors.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::inject {
@@ -120,6 +121,7 @@ Status ProcessRecording::Create() {
   const char* folder = std::getenv(kRunVariable);
   const int64_t until_ns = NumberFrom(kUntilVariable, INT64_MAX);
   if (folder == nullptr || *folder == '\0' || MonotonicNs() >= until_ns) return Status::Ok();
+  store::KeepDescriptorsHigh();
   record::RecorderOptions options;
   options.run_folder = folder;
   options.source = "inject";
