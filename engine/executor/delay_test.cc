@@ -8,8 +8,8 @@
 #include <mutex>
 #include <random>
 
-#include "engine/executor/stillness.h"
-#include "engine/executor/toy_bodies.h"
+#include "engine/executor/stillness_test_util.h"
+#include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/toy_model.h"
 #include "trace/base/time.h"

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "engine/executor/latch.h"
-#include "engine/executor/toy_bodies.h"
+#include "engine/executor/latch_test_util.h"
+#include "engine/executor/toy_bodies_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::executor {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "engine/executor/toy_bodies.h"
+#include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/toy_model.h"
 #include "trace/base/time.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/executor/toy_bodies.h"
+#include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/plan/toy_model.h"

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "engine/plan/test_support.h"
+#include "engine/plan/schedule_test_util.h"
 
 namespace shardscope::plan {
 namespace {

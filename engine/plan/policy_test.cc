@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/plan/test_support.h"
+#include "engine/plan/schedule_test_util.h"
 #include "engine/plan/toy_model.h"
 
 namespace shardscope::plan {

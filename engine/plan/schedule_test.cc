@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/plan/test_support.h"
+#include "engine/plan/schedule_test_util.h"
 
 namespace shardscope::plan {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "engine/plan/test_support.h"
+#include "engine/plan/schedule_test_util.h"
 
 namespace shardscope::plan {
 namespace {

@@ -1,5 +1,5 @@
 // The transports among threads against the plain definition of each collective.
-#include "engine/transport/collectives_cases.h"
+#include "engine/transport/collectives_test_util.h"
 
 #include <gtest/gtest.h>
 

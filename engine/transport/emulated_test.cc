@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "engine/transport/link.h"
-#include "engine/transport/test_ranks.h"
+#include "engine/transport/ranks_test_util.h"
 #include "engine/transport/transport.h"
 #include "trace/base/time.h"
 

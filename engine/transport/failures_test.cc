@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "engine/transport/failures_test_util.h"
-#include "engine/transport/test_ranks.h"
+#include "engine/transport/ranks_test_util.h"
 #include "engine/transport/transport.h"
 #include "trace/base/time.h"
 

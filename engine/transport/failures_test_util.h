@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "engine/transport/test_ranks.h"
+#include "engine/transport/ranks_test_util.h"
 #include "engine/transport/transport.h"
 
 namespace shardscope::transport {

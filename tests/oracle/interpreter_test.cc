@@ -6,7 +6,7 @@
 #include <set>
 
 #include "engine/plan/policy.h"
-#include "engine/plan/test_support.h"
+#include "engine/plan/schedule_test_util.h"
 #include "engine/plan/toy_model.h"
 #include "tests/oracle/bytes.h"
 #include "tests/oracle/reference.h"

@@ -18,7 +18,7 @@
 #include "engine/cuda/device/device_executor.h"
 #include "engine/cuda/device/reuse.h"
 #include "engine/cuda/fake/fake_runtime_test_util.h"
-#include "engine/executor/toy_bodies.h"
+#include "engine/executor/toy_bodies_test_util.h"
 
 namespace shardscope::cuda {
 

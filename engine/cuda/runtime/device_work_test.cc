@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "engine/executor/executor.h"
-#include "engine/runtime/ranks/test_job.h"
+#include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "engine/cuda/transport/fake_gpu_test_util.h"
-#include "engine/transport/collectives_cases.h"
+#include "engine/transport/collectives_test_util.h"
 
 namespace shardscope::cuda {
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "engine/plan/test_support.h"
+#include "engine/plan/schedule_test_util.h"
 #include "engine/plan/toy_model.h"
 #include "engine/plan/validate.h"
 

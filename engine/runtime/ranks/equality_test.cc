@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/runtime/ranks/test_job.h"
+#include "engine/runtime/ranks/job_test_util.h"
 
 namespace shardscope::runtime {
 namespace {

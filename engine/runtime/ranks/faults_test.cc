@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/executor/latch.h"
-#include "engine/plan/test_support.h"
+#include "engine/executor/latch_test_util.h"
+#include "engine/plan/schedule_test_util.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
-#include "engine/runtime/ranks/test_job.h"
+#include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {

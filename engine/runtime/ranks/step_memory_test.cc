@@ -12,7 +12,7 @@
 #include "engine/plan/memory.h"
 #include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/memory/tensor_memory.h"
-#include "engine/runtime/ranks/test_job.h"
+#include "engine/runtime/ranks/job_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/time.h"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <map>
 
-#include "engine/transport/collectives_cases.h"
+#include "engine/transport/collectives_test_util.h"
 #include "engine/transport/failures_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
 

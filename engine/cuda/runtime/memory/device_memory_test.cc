@@ -10,7 +10,7 @@
 #include "engine/cuda/runtime/device_work.h"
 #include "engine/executor/executor.h"
 #include "engine/runtime/memory/tensor_memory.h"
-#include "engine/runtime/ranks/test_job.h"
+#include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {

@@ -11,7 +11,7 @@
 #include "engine/cuda/transport/nccl/fake_nccl_test_util.h"
 #include "engine/cuda/transport/nccl/nccl_board.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
-#include "engine/transport/test_ranks.h"
+#include "engine/transport/ranks_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {

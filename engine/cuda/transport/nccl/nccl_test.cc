@@ -12,7 +12,7 @@
 #include "engine/cuda/transport/nccl/fake_nccl_test_util.h"
 #include "engine/cuda/transport/nccl/nccl_channels.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
-#include "engine/transport/test_ranks.h"
+#include "engine/transport/ranks_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {

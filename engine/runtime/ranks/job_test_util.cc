@@ -1,4 +1,4 @@
-#include "engine/runtime/ranks/test_job.h"
+#include "engine/runtime/ranks/job_test_util.h"
 
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/transport/ranks_test_util.h"
 #include "engine/transport/reduce.h"
-#include "engine/transport/test_ranks.h"
 #include "engine/transport/transport.h"
 #include "trace/base/time.h"
 

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/executor/stillness.h"
-#include "engine/executor/toy_bodies.h"
+#include "engine/executor/stillness_test_util.h"
+#include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/toy_model.h"
 
@@ -71,9 +71,9 @@ std::string Next(const std::string& held, int count) {
   return units;
 }
 
-class LatchTest : public testing::TestWithParam<Preset> {
+class HeldOpTest : public testing::TestWithParam<Preset> {
  protected:
-  LatchTest() {
+  HeldOpTest() {
     policy_.preset = GetParam();
     policy_.num_ranks = 2;
   }
@@ -88,14 +88,14 @@ class LatchTest : public testing::TestWithParam<Preset> {
 
   Policy policy_;
 };
-INSTANTIATE_TEST_SUITE_P(Presets, LatchTest, testing::Values(Preset::kFsdp1, Preset::kFsdp2),
+INSTANTIATE_TEST_SUITE_P(Presets, HeldOpTest, testing::Values(Preset::kFsdp1, Preset::kFsdp2),
                          [](const auto& preset) {
                            return preset.param == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
                          });
 
 // The gathers stand before the backward in the host's order, so it does not matter whether the host
 // waits.
-TEST_P(LatchTest, PreGathersAsManyUnitsAsItIsDeep) {
+TEST_P(HeldOpTest, PreGathersAsManyUnitsAsItIsDeep) {
   policy_.backward_prefetch = BackwardPrefetch::kPre;
   for (policy_.backward_depth = 1; policy_.backward_depth <= 3; ++policy_.backward_depth) {
     for (policy_.run_ahead = -1; policy_.run_ahead <= 1; ++policy_.run_ahead) {
@@ -107,7 +107,7 @@ TEST_P(LatchTest, PreGathersAsManyUnitsAsItIsDeep) {
 
 // The gather queues behind the reduce-scatter, which waits for the backward, however far the host
 // is.
-TEST_P(LatchTest, NoneGathersNothing) {
+TEST_P(HeldOpTest, NoneGathersNothing) {
   policy_.backward_prefetch = BackwardPrefetch::kNone;
   for (policy_.run_ahead = -1; policy_.run_ahead <= 1; ++policy_.run_ahead) {
     ExpectUnder(kFirstBackward, 0);
@@ -117,7 +117,7 @@ TEST_P(LatchTest, NoneGathersNothing) {
 
 // The gather of the deepest unit stands after the backward in the host's order: only a host that
 // runs ahead gets there. The others were issued by the units before.
-TEST_P(LatchTest, PostGathersItsDeepestUnitOnlyWithRunAhead) {
+TEST_P(HeldOpTest, PostGathersItsDeepestUnitOnlyWithRunAhead) {
   policy_.backward_prefetch = BackwardPrefetch::kPost;
   for (policy_.backward_depth = 1; policy_.backward_depth <= 3; ++policy_.backward_depth) {
     policy_.run_ahead = -1;
@@ -130,7 +130,7 @@ TEST_P(LatchTest, PostGathersItsDeepestUnitOnlyWithRunAhead) {
 }
 
 // One op ahead is enough behind the unit's last backward, two behind the one before.
-TEST_P(LatchTest, RunAheadCountsComputeOps) {
+TEST_P(HeldOpTest, RunAheadCountsComputeOps) {
   policy_.backward_prefetch = BackwardPrefetch::kPost;
   policy_.run_ahead = 1;
   ExpectUnder(kFirstBackward, 0);
@@ -145,7 +145,7 @@ TEST_P(LatchTest, RunAheadCountsComputeOps) {
   }
 }
 
-TEST_P(LatchTest, ForwardPrefetchGathersItsUnitsWhileTheHostWaits) {
+TEST_P(HeldOpTest, ForwardPrefetchGathersItsUnitsWhileTheHostWaits) {
   policy_.run_ahead = 0;
   for (policy_.forward_prefetch = 0; policy_.forward_prefetch <= 3; ++policy_.forward_prefetch) {
     ExpectUnder(kFirstForward, policy_.forward_prefetch);
@@ -155,7 +155,7 @@ TEST_P(LatchTest, ForwardPrefetchGathersItsUnitsWhileTheHostWaits) {
 
 // The all-gather streams of FSDP2 wait for the copy-out of the unit before, so a gather gets at
 // most two units ahead by itself and one further than an explicit prefetch. Nothing stops FSDP1's.
-TEST_P(LatchTest, AHostThatRunsAheadGathersByItself) {
+TEST_P(HeldOpTest, AHostThatRunsAheadGathersByItself) {
   for (policy_.forward_prefetch = 0; policy_.forward_prefetch <= 3; ++policy_.forward_prefetch) {
     const int fsdp2 = std::max(2, policy_.forward_prefetch + 1);
     ExpectUnder(kFirstForward, GetParam() == Preset::kFsdp1 ? 5 : fsdp2);
@@ -164,7 +164,7 @@ TEST_P(LatchTest, AHostThatRunsAheadGathersByItself) {
 
 // Without forward prefetch at most `limit` units are unsharded or on their way, the held one among
 // them. A prefetch is issued that many units earlier and comes on top, as in FSDP1.
-TEST_P(LatchTest, LimitBoundsTheGathersOfAHostThatRunsAhead) {
+TEST_P(HeldOpTest, LimitBoundsTheGathersOfAHostThatRunsAhead) {
   for (policy_.prefetch_limit = 1; policy_.prefetch_limit <= 4; ++policy_.prefetch_limit) {
     for (policy_.forward_prefetch = 0; policy_.forward_prefetch <= 2; ++policy_.forward_prefetch) {
       const int limited = policy_.prefetch_limit - 1 + policy_.forward_prefetch;
@@ -177,7 +177,7 @@ TEST_P(LatchTest, LimitBoundsTheGathersOfAHostThatRunsAhead) {
 
 // PRE's gather comes after the reshard that it would have to wait for; POST's waits, with a limit
 // of 1, for the reshard of the held unit itself.
-TEST_P(LatchTest, LimitInBackwardTakesOneUnitFromPostAndNoneFromPre) {
+TEST_P(HeldOpTest, LimitInBackwardTakesOneUnitFromPostAndNoneFromPre) {
   for (policy_.prefetch_limit = 1; policy_.prefetch_limit <= 3; ++policy_.prefetch_limit) {
     for (policy_.backward_depth = 1; policy_.backward_depth <= 3; ++policy_.backward_depth) {
       policy_.backward_prefetch = BackwardPrefetch::kPre;

@@ -1,4 +1,4 @@
-#include "engine/plan/test_support.h"
+#include "engine/plan/schedule_test_util.h"
 
 #include <gtest/gtest.h>
 
