@@ -1,6 +1,7 @@
 #include "ui/panels/memory/device_memory.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -12,6 +13,9 @@ namespace {
 using Kind = DeviceBand::Kind;
 using Columns = std::vector<int64_t>;                      // bytes in each pixel column of the axis
 using Changes = std::vector<std::pair<int64_t, int64_t>>;  // from when on, how many bytes
+
+// A damaged file may claim anything.
+constexpr int64_t kMostTracerBytes = int64_t{1} << 40;
 
 // Height of a stack in each column.
 Columns TopsOf(const MemoryStack& stack, const timeline::Axis& axis, size_t num_columns) {
@@ -147,7 +151,15 @@ std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::R
   return of_nccl;
 }
 
-DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const std::vector<bool>& of_nccl,
+int64_t TracerBytes(const query::Snapshot& snapshot) {
+  const auto found = snapshot.meta.find("cupti_device_bytes");
+  if (found == snapshot.meta.end()) return 0;
+  int64_t bytes = 0;
+  std::from_chars(found->second.data(), found->second.data() + found->second.size(), bytes);
+  return std::clamp<int64_t>(bytes, 0, kMostTracerBytes);
+}
+
+DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const DeviceOwners& owners,
                               const MemoryStacks& stacks, const timeline::Axis& axis,
                               int64_t end_ns) {
   DeviceMemory device;
@@ -171,8 +183,8 @@ DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const std::vector<boo
     for (size_t at = 0; at < num_columns; ++at) top[at] = std::max(top[at], until[at]);
     AddBands(kind, low, top, axis, &device.bands);
   };
-  const Changes driver_changes = DriverBytes(rows, of_nccl, false);
-  const Columns nccl = columns(DriverBytes(rows, of_nccl, true));
+  const Changes driver_changes = DriverBytes(rows, owners.of_nccl, false);
+  const Columns nccl = columns(DriverBytes(rows, owners.of_nccl, true));
   const Columns driver = columns(driver_changes);
   const Columns reserved = columns(ReservedBytes(rows, driver_changes));
   const Columns used = columns(CounterBytes(rows.device_used));
@@ -185,6 +197,13 @@ DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const std::vector<boo
   for (size_t at = 0; at < num_columns; ++at) with_nccl[at] += nccl[at];
   add(Kind::kNccl, with_nccl);
   add(Kind::kOthers, driver);
+  Columns with_tracer = used;
+  for (size_t at = 0; at < num_columns; ++at) {
+    const int64_t bytes = std::clamp<int64_t>(used[at] - top[at], 0, owners.tracer_bytes);
+    with_tracer[at] = top[at] + bytes;
+    device.tracer_bytes = std::max(device.tracer_bytes, bytes);
+  }
+  add(Kind::kTracer, with_tracer);
   add(Kind::kContext, used);
   device.max_bytes = Most(top);
   return device;

@@ -19,7 +19,8 @@ struct DeviceBand {
     kReserved,  // held by the allocator, in no tensor
     kNccl,      // taken from the driver during a call of NCCL
     kOthers,    // taken from the driver, not by the allocator and not by NCCL as far as is known
-    kContext,   // in use, but taken by no call: contexts, the tracer, other processes on the GPU
+    kTracer,    // what CUPTI says that it takes at least for its records
+    kContext,   // in use, but taken by no call: contexts, other processes on the GPU
     kFreeGap    // freed by the host, still used by the GPU
   };
   Kind kind = Kind::kReserved;
@@ -35,6 +36,7 @@ struct DeviceMemory {
   int64_t driver_bytes = 0;  // most that the process held in view; 0 if the driver told nothing
   int64_t reserved_bytes = 0;
   int64_t nccl_bytes = 0;
+  int64_t tracer_bytes = 0;
   int64_t used_bytes = 0;  // of the GPU, by whomever; 0 if nobody asked
   int64_t gap_bytes = 0;   // most at once
 };
@@ -44,12 +46,20 @@ struct DeviceMemory {
 std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
                                  const timeline::TrackIndex& tracks);
 
-// `live` and `issued`: the stacks by execution and by issue; `issued` may be empty, as `of_nccl`.
+// What CUPTI takes at least of each GPU's memory in this run; 0: it does not tell, or was not used.
+int64_t TracerBytes(const query::Snapshot& snapshot);
+
+// Whose memory is what, beyond what the rows say. `of_nccl` may be empty.
+struct DeviceOwners {
+  const std::vector<bool>& of_nccl;
+  int64_t tracer_bytes = 0;
+};
+// `live` and `issued`: the stacks by execution and by issue; `issued` may be empty.
 struct MemoryStacks {
   const MemoryStack& live;
   const MemoryStack& issued;
 };
-DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const std::vector<bool>& of_nccl,
+DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const DeviceOwners& owners,
                               const MemoryStacks& stacks, const timeline::Axis& axis,
                               int64_t end_ns);
 

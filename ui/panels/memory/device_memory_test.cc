@@ -33,7 +33,7 @@ TEST(DeviceMemoryTest, BandsTileFromTheStackToWhatTheDriverHandedOut) {
   rows.reserved.Append({0, 800});
   const MemoryStack live = Stack({{50, 150, 0, 300, query::MemoryCategory::kOther},
                                   {70, 90, 300, 700, query::MemoryCategory::kActivation}});
-  const DeviceMemory device = MakeDeviceMemory(rows, {}, {live, {}}, TestAxis(), 1000);
+  const DeviceMemory device = MakeDeviceMemory(rows, {{}}, {live, {}}, TestAxis(), 1000);
   EXPECT_EQ(device.driver_bytes, 1400);
   EXPECT_EQ(device.reserved_bytes, 800);
   EXPECT_EQ(device.max_bytes, 1400);
@@ -59,7 +59,7 @@ TEST(DeviceMemoryTest, WhatIsFreedButInUseIsTheGapBetweenTheLedgers) {
   const MemoryStack live = Stack({{50, 150, 0, 500, query::MemoryCategory::kOther}});
   const MemoryStack issued = Stack({{50, 110, 0, 500, query::MemoryCategory::kOther},
                                     {110, 150, 0, 200, query::MemoryCategory::kOther}});
-  const DeviceMemory device = MakeDeviceMemory({}, {}, {live, issued}, TestAxis(), 800);
+  const DeviceMemory device = MakeDeviceMemory({}, {{}}, {live, issued}, TestAxis(), 800);
   EXPECT_EQ(device.gap_bytes, 300);
   ASSERT_EQ(device.bands.size(), 1U);
   EXPECT_EQ(device.bands[0].kind, Kind::kFreeGap);
@@ -74,7 +74,7 @@ TEST(DeviceMemoryTest, WithoutRowsOfADeviceThereIsNothing) {
   const MemoryStack live = Stack({{50, 150, 0, 500, query::MemoryCategory::kOther}});
   query::RankRows rows;
   rows.reserved.Append({0, 800});  // runs on a CPU have these too
-  EXPECT_TRUE(MakeDeviceMemory(rows, {}, {live, {}}, TestAxis(), 1000).bands.empty());
+  EXPECT_TRUE(MakeDeviceMemory(rows, {{}}, {live, {}}, TestAxis(), 1000).bands.empty());
 }
 
 TEST(DeviceMemoryTest, WhatIsInUseBeyondTheDriversSegmentsIsContext) {
@@ -85,7 +85,7 @@ TEST(DeviceMemoryTest, WhatIsInUseBeyondTheDriversSegmentsIsContext) {
   rows.device_used.Append({0, 1500});
   rows.device_used.Append({500, 2000});
   const MemoryStack live = Stack({{50, 150, 0, 300, query::MemoryCategory::kOther}});
-  const DeviceMemory device = MakeDeviceMemory(rows, {false, true}, {live, {}}, TestAxis(), 1000);
+  const DeviceMemory device = MakeDeviceMemory(rows, {{false, true}}, {live, {}}, TestAxis(), 1000);
   EXPECT_EQ(device.used_bytes, 2000);
   EXPECT_EQ(device.nccl_bytes, 300);
   EXPECT_EQ(device.max_bytes, 2000);
@@ -111,7 +111,7 @@ TEST(DeviceMemoryTest, BeforeItsFirstReadingAnAllocatorHeldWhatItDidThen) {
   rows.segments.Append({100, 500, 0, 16});
   rows.segments.Append({300, 600, 0, 32});
   rows.reserved.Append({600, 900});
-  const DeviceMemory device = MakeDeviceMemory(rows, {}, {{}, {}}, TestAxis(), 1000);
+  const DeviceMemory device = MakeDeviceMemory(rows, {{}}, {{}, {}}, TestAxis(), 1000);
   const std::vector<DeviceBand> reserved = Of(device, Kind::kReserved);
   ASSERT_EQ(reserved.size(), 2U);
   EXPECT_FLOAT_EQ(reserved[0].x0, 60);
@@ -128,10 +128,40 @@ TEST(DeviceMemoryTest, BeforeItsFirstReadingAnAllocatorHeldWhatItDidThen) {
 TEST(DeviceMemoryTest, TheCounterAloneIsEnoughForContext) {
   query::RankRows rows;
   rows.device_used.Append({0, 500});
-  const DeviceMemory device = MakeDeviceMemory(rows, {}, {{}, {}}, TestAxis(), 1000);
+  const DeviceMemory device = MakeDeviceMemory(rows, {{}}, {{}, {}}, TestAxis(), 1000);
   ASSERT_EQ(device.bands.size(), 1U);
   EXPECT_EQ(device.bands[0].kind, Kind::kContext);
   EXPECT_EQ(device.bands[0].high_bytes, 500);
+}
+
+TEST(DeviceMemoryTest, TheTracersPartIsWhatItSaysAsFarAsThatIsInUse) {
+  query::RankRows rows;
+  rows.segments.Append({0, 1000, 0, 16});
+  rows.device_used.Append({0, 1500});
+  const DeviceMemory device = MakeDeviceMemory(rows, {{}, 200}, {{}, {}}, TestAxis(), 1000);
+  EXPECT_EQ(device.tracer_bytes, 200);
+  const std::vector<DeviceBand> tracer = Of(device, Kind::kTracer);
+  ASSERT_EQ(tracer.size(), 1U);
+  EXPECT_EQ(tracer[0].low_bytes, 1000);
+  EXPECT_EQ(tracer[0].high_bytes, 1200);
+  const std::vector<DeviceBand> context = Of(device, Kind::kContext);
+  ASSERT_EQ(context.size(), 1U);
+  EXPECT_EQ(context[0].low_bytes, 1200);
+  EXPECT_EQ(context[0].high_bytes, 1500);
+  const DeviceMemory little = MakeDeviceMemory(rows, {{}, 9000}, {{}, {}}, TestAxis(), 1000);
+  EXPECT_EQ(little.tracer_bytes, 500);
+  EXPECT_TRUE(Of(little, Kind::kContext).empty());
+}
+
+TEST(DeviceMemoryTest, WhatTheTracerTakesIsInTheTrace) {
+  query::Snapshot snapshot;
+  EXPECT_EQ(TracerBytes(snapshot), 0);
+  snapshot.meta["cupti_device_bytes"] = "9600000";
+  EXPECT_EQ(TracerBytes(snapshot), 9'600'000);
+  for (const char* const foreign : {"", "-5", "many", "99999999999999999999"}) {
+    snapshot.meta["cupti_device_bytes"] = foreign;
+    EXPECT_EQ(TracerBytes(snapshot), 0) << foreign;
+  }
 }
 
 TEST(SegmentsOfNcclTest, AreThoseTakenInItsRangesAndTheirReturns) {

@@ -58,6 +58,7 @@ void AddDeviceEntries(const ui::Context& context, bool nccl, std::vector<LegendE
     add(DeviceBand::Kind::kOthers);
   }
   if (any([](const Rows& rows) { return !rows.device_used.empty(); })) {
+    if (TracerBytes(*context.snapshot) > 0) add(DeviceBand::Kind::kTracer);
     add(DeviceBand::Kind::kContext);
   }
 }
@@ -72,6 +73,8 @@ ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind) {
       return ui::Mix(theme.surface.panel, theme.op.all_gather, 0.45F);
     case DeviceBand::Kind::kOthers:
       return ui::Mix(theme.surface.panel, theme.ink.dim, 0.6F);
+    case DeviceBand::Kind::kTracer:
+      return ui::Mix(theme.surface.panel, theme.state.accent, 0.45F);
     case DeviceBand::Kind::kContext:
     case DeviceBand::Kind::kFreeGap:
       break;
@@ -87,6 +90,8 @@ ui::Text BandName(DeviceBand::Kind kind) {
       return ui::Text::kMemoryNccl;
     case DeviceBand::Kind::kOthers:
       return ui::Text::kMemoryOthers;
+    case DeviceBand::Kind::kTracer:
+      return ui::Text::kMemoryTracer;
     case DeviceBand::Kind::kContext:
       return ui::Text::kMemoryContext;
     case DeviceBand::Kind::kFreeGap:

@@ -184,8 +184,8 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
             ? MemoryStack()
             : MakeStack(index->issued_memory, axis, context.snapshot->end_ns);
     UpdateNccl(*context.snapshot, *rows, index->tracks, &memory);
-    memory.device = MakeDeviceMemory(*rows, memory.of_nccl, {memory.stack, issued}, axis,
-                                     context.snapshot->end_ns);
+    memory.device = MakeDeviceMemory(*rows, {memory.of_nccl, TracerBytes(*context.snapshot)},
+                                     {memory.stack, issued}, axis, context.snapshot->end_ns);
   }
   memory.version = context.index->version();
   memory.range = axis.range();
@@ -240,6 +240,7 @@ void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t
   note("driver", device.driver_bytes);
   note("reserved", device.reserved_bytes);
   note("nccl", device.nccl_bytes);
+  note("tracer", device.tracer_bytes);
   note("used", device.used_bytes);
   note("free_gap", device.gap_bytes);
 }
