@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kListed = 20;  // rows of the two lists
 // Steps looked at at a time: what is known of each of their ops is in memory meanwhile.
-constexpr int kStepsAtATime = 256;
+constexpr int64_t kStepsAtATime = 256;
 
 std::string ConfigValue(const query::Snapshot& snapshot, const std::string& key) {
   const auto found = snapshot.config.find(key);
@@ -42,21 +42,38 @@ int64_t PredictedPeak(const query::Snapshot& snapshot) {
 }
 
 struct StepRange {
-  int first = 0;
-  int last = -1;
+  int64_t first = 0;  // wide, because a damaged file may have steps at the ends of int32
+  int64_t last = -1;
 };
 
 // Finished steps without warm-up (all of them if there are no more), the newest `detail_steps`.
 StepRange DetailRange(const std::vector<StepBreakdown>& steps, int detail_steps) {
   if (steps.empty()) return {};
   StepRange range{steps.front().step, steps.back().step};
-  if (range.last >= kWarmUpSteps) range.first = std::max(range.first, kWarmUpSteps);
+  if (range.last >= kWarmUpSteps) range.first = std::max<int64_t>(range.first, kWarmUpSteps);
   if (detail_steps > 0) range.first = std::max(range.first, range.last - detail_steps + 1);
   return range;
 }
 
-// As trace/store names who finishes the files of killed runs.
-constexpr std::string_view kFinisher = "finisher";
+// Collectives and stalls of the finished steps in `range`, a few steps at a time.
+void AddDetails(const query::Snapshot& snapshot, const StepRange& range, Report* report) {
+  StallGroups groups;
+  int num_rank_steps = 0;
+  int64_t done = range.first - 1;  // the last step that was looked at
+  for (const StepBreakdown& row : report->steps) {
+    if (row.step < range.first || row.step > range.last) continue;
+    ++num_rank_steps;
+    if (row.step <= done) continue;
+    done = std::min(row.step + kStepsAtATime - 1, range.last);
+    const int last = static_cast<int>(done);
+    std::vector<CollectiveRun> runs = Collectives(snapshot, row.step, last);
+    groups.Add(Stalls(snapshot, row.step, last));
+    runs.insert(runs.end(), report->slowest_collectives.begin(), report->slowest_collectives.end());
+    report->slowest_collectives = Slowest(std::move(runs));
+  }
+  report->stalls = groups.Sorted(num_rank_steps);
+  if (report->stalls.size() > kListed) report->stalls.resize(kListed);
+}
 
 }  // namespace
 
@@ -92,20 +109,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.kernels = SummarizeKernels(snapshot);
   report.edges = CheckEdges(snapshot);
 
-  const StepRange range = DetailRange(report.steps, options.detail_steps);
-  StallGroups groups;
-  for (int first = range.first; first <= range.last; first += kStepsAtATime) {
-    const int last = std::min(first + kStepsAtATime - 1, range.last);
-    std::vector<CollectiveRun> runs = Collectives(snapshot, first, last);
-    groups.Add(Stalls(snapshot, first, last));
-    runs.insert(runs.end(), report.slowest_collectives.begin(), report.slowest_collectives.end());
-    report.slowest_collectives = Slowest(std::move(runs));
-  }
-  const auto num_rank_steps = std::count_if(
-      report.steps.begin(), report.steps.end(),
-      [&](const StepBreakdown& row) { return row.step >= range.first && row.step <= range.last; });
-  report.stalls = groups.Sorted(static_cast<int>(num_rank_steps));
-  if (report.stalls.size() > kListed) report.stalls.resize(kListed);
+  AddDetails(snapshot, DetailRange(report.steps, options.detail_steps), &report);
 
   report.transport = ConfigValue(snapshot, "transport");
   if (report.transport == "emulated") {

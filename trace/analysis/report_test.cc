@@ -104,6 +104,22 @@ TEST(Report, ListsAreShortAndSorted) {
   }
 }
 
+// A damaged file may say so; what lies between takes no time.
+TEST(Report, StepsAtTheEndsOfTheirRangeAreLookedAt) {
+  TestSnapshot test(1);
+  const int64_t gather = test.Plan("all_gather", "forward", "block0");
+  int64_t start_ns = 0;
+  for (const int32_t step :
+       {std::numeric_limits<int32_t>::min(), 0, 700, std::numeric_limits<int32_t>::max()}) {
+    test.Run(0, step, gather, start_ns, start_ns + 10);
+    test.Step(0, step, start_ns, start_ns + 20);
+    start_ns += 20;
+  }
+  const query::SnapshotPtr snapshot = test.Build();
+  EXPECT_EQ(MakeReport(*snapshot).slowest_collectives.size(), 2u);  // the others are warm-up
+  EXPECT_EQ(MakeReport(*snapshot, {.detail_steps = 1}).slowest_collectives.size(), 1u);
+}
+
 TEST(Report, ACacheAndDetailStepsChangeNoStepRow) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 20, 10);
   BreakdownCache cache;

@@ -11,9 +11,6 @@
 namespace shardscope::analysis {
 namespace {
 
-// As trace/store names who finishes the files of killed runs.
-constexpr std::string_view kFinisher = "finisher";
-
 using Processes = std::set<int64_t>;
 
 void SayWhere(const query::Snapshot& snapshot, const Processes& where, SourceState* state) {
