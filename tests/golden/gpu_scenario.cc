@@ -1,14 +1,13 @@
 #include "tests/golden/gpu_scenario.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "engine/plan/memory.h"
 #include "engine/plan/toy_model.h"
+#include "tests/golden/gpu_records.h"
 #include "trace/base/check.h"
 
 namespace shardscope::golden {
@@ -38,25 +37,24 @@ struct Wait {
 class Simulation {
  public:
   Simulation(const ScenarioOptions& options, Scenario* scenario)
-      : options_(options), scenario_(*scenario), schedule_(*scenario->schedule) {
+      : options_(options),
+        scenario_(*scenario),
+        schedule_(*scenario->schedule),
+        records_(options.costs, scenario) {
     ranks_.resize(static_cast<size_t>(schedule_.num_ranks));
     for (Rank& rank : ranks_) rank.streams.assign(schedule_.streams.size(), kBaseNs);
     FindTargets();
   }
 
   void Run() {
-    for (int rank = 0; rank < schedule_.num_ranks; ++rank) AddStart(rank);
+    const DeviceBytes device = DeviceBytesOf(schedule_);
+    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+      records_.AddStart(rank, device, &ranks_[static_cast<size_t>(rank)].host_ns);
+    }
     for (int64_t step = 0; step < options_.steps; ++step) RunStep(step);
   }
 
  private:
-  template <typename Record>
-  void Add(const Record& record) {
-    std::vector<uint64_t> words(sizeof(Record) / sizeof(uint64_t));
-    std::memcpy(words.data(), &record, sizeof record);
-    scenario_.records.push_back(std::move(words));
-  }
-
   // Which ops others wait for with an event, all programs being the same.
   void FindTargets() {
     const plan::Program& program = schedule_.programs.front();
@@ -90,131 +88,6 @@ class Simulation {
       }
     }
     return waits;
-  }
-
-  // A call of the rank's host: its record, and the host's time. Returns its correlation.
-  uint32_t Call(int rank, CUpti_CallbackId callback, bool driver = false, int64_t until_ns = 0) {
-    Rank& state = ranks_[static_cast<size_t>(rank)];
-    CUpti_ActivityAPI record = {};
-    record.kind = driver ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
-    record.cbid = callback;
-    record.start = static_cast<uint64_t>(state.host_ns);
-    state.host_ns = std::max(state.host_ns + options_.costs.call_ns, until_ns);
-    record.end = static_cast<uint64_t>(state.host_ns);
-    record.threadId = ThreadOf(rank);
-    record.correlationId = ++correlation_;
-    Add(record);
-    return record.correlationId;
-  }
-
-  // The driver's segments, and what CUPTI took for itself.
-  void AddStart(int rank) {
-    Rank& state = ranks_[static_cast<size_t>(rank)];
-    const DeviceBytes device = DeviceBytesOf(schedule_);
-    for (uint64_t i = 0; i < 2; ++i) {
-      CUpti_ActivityMemory4 record = {};
-      record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
-      record.memoryOperationType = CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION;
-      record.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-      record.address = (1 + i) << 32;
-      record.bytes = static_cast<uint64_t>(i == 0 ? device.allocator : device.others);
-      record.deviceId = static_cast<uint32_t>(rank);
-      record.contextId = StreamOf(rank, 0).context;
-      record.timestamp = static_cast<uint64_t>(state.host_ns);
-      record.correlationId = Call(rank, kMalloc);
-      Add(record);
-    }
-    CUpti_ActivityOverhead3 overhead = {};
-    overhead.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
-    overhead.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_RESOURCE;
-    overhead.start = static_cast<uint64_t>(state.host_ns);
-    overhead.end = overhead.start + 30'000;
-    Add(overhead);
-  }
-
-  void AddEvent(int rank, plan::StreamIndex stream, plan::OpIndex op, int64_t time_ns) {
-    CUpti_ActivityCudaEvent2 record = {};
-    record.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
-    record.correlationId = Call(rank, kEventRecord);
-    record.contextId = StreamOf(rank, stream).context;
-    record.streamId = StreamOf(rank, stream).stream;
-    record.eventId = static_cast<uint32_t>(op);  // used again in every step
-    record.cudaEventSyncId = ++recording_;
-    record.deviceTimestamp = static_cast<uint64_t>(time_ns);
-    Add(record);
-    ranks_[static_cast<size_t>(rank)].events[op] = recording_;
-  }
-
-  void AddStreamWait(int rank, plan::StreamIndex stream, plan::OpIndex target) {
-    Rank& state = ranks_[static_cast<size_t>(rank)];
-    CUpti_ActivitySynchronization2 record = {};
-    record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
-    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
-    record.start = record.end = static_cast<uint64_t>(state.host_ns);
-    record.correlationId = Call(rank, kStreamWait);
-    record.contextId = StreamOf(rank, stream).context;
-    record.streamId = StreamOf(rank, stream).stream;
-    record.cudaEventId = static_cast<uint32_t>(target);
-    record.cudaEventSyncId = state.events.at(target);
-    Add(record);
-  }
-
-  void AddHostWait(int rank, plan::StreamIndex stream, int64_t until_ns) {
-    Rank& state = ranks_[static_cast<size_t>(rank)];
-    CUpti_ActivitySynchronization2 record = {};
-    record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
-    record.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
-    record.start = static_cast<uint64_t>(state.host_ns);
-    record.correlationId = Call(rank, kStreamSynchronize, false, until_ns);
-    record.end = static_cast<uint64_t>(state.host_ns);
-    record.contextId = StreamOf(rank, stream).context;
-    record.streamId = StreamOf(rank, stream).stream;
-    record.cudaEventSyncId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
-    Add(record);
-  }
-
-  void AddKernel(int rank, const plan::Op& op, const std::string& name, int64_t start_ns,
-                 int64_t end_ns, uint32_t correlation) {
-    CUpti_ActivityKernel10 record = {};
-    record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-    record.start = static_cast<uint64_t>(start_ns);
-    record.end = static_cast<uint64_t>(end_ns);
-    record.deviceId = static_cast<uint32_t>(rank);
-    record.contextId = StreamOf(rank, op.stream).context;
-    record.streamId = StreamOf(rank, op.stream).stream;
-    record.correlationId = correlation;
-    record.name = scenario_.names.emplace_back(name).c_str();
-    const bool is_collective = op.communicator != plan::kNone;
-    record.gridX = is_collective ? 16 : 132;
-    record.gridY = is_collective ? 1 : 2;
-    record.gridZ = 1;
-    record.blockX = is_collective ? 512 : 256;
-    record.blockY = record.blockZ = 1;
-    record.registersPerThread = is_collective ? 96 : 168;
-    record.staticSharedMemory = 1024;
-    record.dynamicSharedMemory = is_collective ? 0 : 98'304;
-    record.channelID = 8 + static_cast<uint32_t>(op.stream);
-    record.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
-    Add(record);
-  }
-
-  void AddCopy(int rank, const plan::Op& op, int64_t start_ns, int64_t end_ns,
-               uint32_t correlation) {
-    CUpti_ActivityMemcpy6 record = {};
-    record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-    record.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
-    record.start = static_cast<uint64_t>(start_ns);
-    record.end = static_cast<uint64_t>(end_ns);
-    record.deviceId = static_cast<uint32_t>(rank);
-    record.contextId = StreamOf(rank, op.stream).context;
-    record.streamId = StreamOf(rank, op.stream).stream;
-    // Its own id is one that no call has: the driver's, of which no record was asked for.
-    record.correlationId = 0x40000000U + correlation;
-    record.runtimeCorrelationId = correlation;
-    record.bytes = 1 << 20;
-    record.channelID = 3;
-    record.channelType = CUPTI_CHANNEL_TYPE_ASYNC_MEMCPY;
-    Add(record);
   }
 
   int64_t DurationOf(const plan::Op& op) const {
@@ -253,32 +126,36 @@ class Simulation {
   // The launches of an op that starts at `start_ns` or when they have reached the GPU. Returns the
   // correlations; the host's time goes on.
   std::vector<uint32_t> Launch(int rank, const plan::Op& op) {
-    if (op.communicator != plan::kNone) return {Call(rank, kDriverLaunch, true)};
-    if (plan::CategoryOf(op.kind) == plan::Category::kCopy) return {Call(rank, kMemcpy)};
-    if (op.segment == plan::kNone) return {Call(rank, kLaunch)};
-    const uint32_t first = Call(rank, kLaunch);
-    return {first, Call(rank, kLaunch)};
+    const auto call = [&](CUpti_CallbackId callback) {
+      return records_.AddCall(rank, callback, &ranks_[static_cast<size_t>(rank)].host_ns);
+    };
+    if (op.communicator != plan::kNone) return {call(GpuRecords::kDriverLaunch)};
+    if (plan::CategoryOf(op.kind) == plan::Category::kCopy) return {call(GpuRecords::kMemcpy)};
+    if (op.segment == plan::kNone) return {call(GpuRecords::kLaunch)};
+    const uint32_t first = call(GpuRecords::kLaunch);
+    return {first, call(GpuRecords::kLaunch)};
   }
 
   void AddWork(int rank, const plan::Op& op, const std::vector<uint32_t>& calls, int64_t start_ns,
                int64_t end_ns) {
     if (plan::CategoryOf(op.kind) == plan::Category::kCopy) {
-      AddCopy(rank, op, start_ns, end_ns, calls.front());
+      records_.AddCopy(rank, op, start_ns, end_ns, calls.front());
       return;
     }
     if (op.communicator != plan::kNone) {
       const bool gathers = op.kind == plan::OpKind::kAllGather;
-      AddKernel(rank, op, gathers ? "ncclDevKernel_AllGather_RING_LL" : "ncclDevKernel_Generic",
-                start_ns, end_ns, calls.front());
+      records_.AddKernel(rank, op,
+                         gathers ? "ncclDevKernel_AllGather_RING_LL" : "ncclDevKernel_Generic",
+                         start_ns, end_ns, calls.front());
       return;
     }
     if (calls.size() == 1) {
-      AddKernel(rank, op, "_Z11fused_adamwPfS_S_S_f", start_ns, end_ns, calls.front());
+      records_.AddKernel(rank, op, "_Z11fused_adamwPfS_S_S_f", start_ns, end_ns, calls.front());
       return;
     }
     const int64_t middle_ns = start_ns + (end_ns - start_ns) / 4 * 3;
-    AddKernel(rank, op, "sm90_gemm_bf16_128x256x64", start_ns, middle_ns, calls.front());
-    AddKernel(rank, op, "_Z4gelui", middle_ns, end_ns, calls.back());
+    records_.AddKernel(rank, op, "sm90_gemm_bf16_128x256x64", start_ns, middle_ns, calls.front());
+    records_.AddKernel(rank, op, "_Z4gelui", middle_ns, end_ns, calls.back());
   }
 
   struct Pending {
@@ -305,10 +182,10 @@ class Simulation {
       const int64_t end_ns = state.ends[static_cast<size_t>(wait.op)];
       const plan::Op& target = schedule_.programs.front().ops[static_cast<size_t>(wait.op)];
       if (wait.kind == executor::BlockingKind::kHost || op.stream == 0) {
-        if (target.stream != 0) AddHostWait(rank, target.stream, end_ns);
+        if (target.stream != 0) records_.AddHostWait(rank, target.stream, end_ns, &state.host_ns);
         state.host_ns = std::max(state.host_ns, end_ns);
       } else if (target.stream != 0 && target.stream != op.stream) {
-        AddStreamWait(rank, op.stream, wait.op);
+        records_.AddStreamWait(rank, op.stream, wait.op, state.events.at(wait.op), &state.host_ns);
       }
       wait_for(end_ns, wait);
     }
@@ -348,7 +225,9 @@ class Simulation {
     }
     state.ends[static_cast<size_t>(index)] = end_ns;
     state.end_ns = std::max(state.end_ns, end_ns);
-    if (op.stream != 0 && targets_.contains(index)) AddEvent(rank, op.stream, index, end_ns);
+    if (op.stream != 0 && targets_.contains(index)) {
+      state.events[index] = records_.AddEvent(rank, op.stream, index, end_ns, &state.host_ns);
+    }
     run.times.issued_ns = std::min(run.times.issued_ns, run.times.ready_ns);
     scenario_.runs.push_back(run);
     cupti::HostOp issued;
@@ -392,22 +271,18 @@ class Simulation {
       scenario_.steps.push_back({rank, step, state.step_start_ns, state.end_ns});
       state.step_start_ns = state.end_ns;
       for (size_t stream = 1; stream < schedule_.streams.size(); ++stream) {
-        AddHostWait(rank, static_cast<plan::StreamIndex>(stream), state.streams[stream]);
+        records_.AddHostWait(rank, static_cast<plan::StreamIndex>(stream), state.streams[stream],
+                             &state.host_ns);
       }
     }
   }
 
-  static constexpr CUpti_CallbackId kMalloc = 20, kMemcpy = 41, kStreamSynchronize = 131,
-                                    kEventRecord = 135, kStreamWait = 147, kLaunch = 505,
-                                    kDriverLaunch = 652;
-
   const ScenarioOptions& options_;
   Scenario& scenario_;
   const plan::Schedule& schedule_;
+  GpuRecords records_;
   std::vector<Rank> ranks_;
   std::set<plan::OpIndex> targets_;
-  uint32_t correlation_ = 0;
-  uint64_t recording_ = 100;
 };
 
 }  // namespace
