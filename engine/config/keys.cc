@@ -9,8 +9,6 @@ namespace {
 
 using Keys = std::vector<KeyInfo>;
 
-constexpr double kMaxRecordBytes = 1e15;
-
 KeyInfo Int(std::string name, int64_t value, double minimum, double maximum, std::string help) {
   return {.name = std::move(name),
           .type = KeyType::kInt,
@@ -41,6 +39,17 @@ KeyInfo Bool(std::string name, bool value, std::string help) {
   return {.name = std::move(name),
           .type = KeyType::kBool,
           .default_value = value ? "true" : "false",
+          .help = std::move(help)};
+}
+
+// A bound in bytes, 0 by default: none.
+KeyInfo MostBytes(std::string name, std::string help) {
+  return {.name = std::move(name),
+          .type = KeyType::kBytes,
+          .default_value = "0",
+          .unit = "B",
+          .minimum = 0,
+          .maximum = 1e15,
           .help = std::move(help)};
 }
 
@@ -186,16 +195,10 @@ Keys EngineKeys() {
   return {
       Live(Int("engine.compute_slots", 0, 0, 1024,
                "How many compute ops may run at once over all ranks; 0 = one per core.")),
-      KeyInfo{.name = "engine.memory_limit",
-              .type = KeyType::kBytes,
-              .default_value = "0",
-              .unit = "B",
-              .minimum = 0,
-              .maximum = kMaxRecordBytes,
-              .help =
-                  "Bytes that one rank may allocate. A schedule that is predicted to need more is "
-                  "refused, and a run that needs more all the same fails as if out of memory; 0 = "
-                  "no limit."},
+      MostBytes("engine.memory_limit",
+                "Bytes that one rank may allocate. A schedule that is predicted to need more is "
+                "refused, and a run that needs more all the same fails as if out of memory; 0 = "
+                "no limit."),
       Live(In("steps", Text("record.steps", "all",
                             "Which steps are recorded: all, or a:b = from step a up to, not "
                             "including, step b."))),
@@ -207,15 +210,9 @@ Keys EngineKeys() {
              "How often the run measures what recording costs, each time by a step that "
              "is not recorded, between others that are; those steps are marked. -1 = 3 to 5 "
              "times in a run of 45 steps or more on a GPU, else never; 0 = never.")),
-      KeyInfo{.name = "record.max_bytes",
-              .type = KeyType::kBytes,
-              .default_value = "0",
-              .unit = "B",
-              .minimum = 0,
-              .maximum = kMaxRecordBytes,
-              .help =
-                  "Most bytes that the trace takes on disk at any moment, at least 4MB; to keep "
-                  "it the oldest steps go. 0 = no limit."},
+      MostBytes("record.max_bytes",
+                "Most bytes that the trace takes on disk at any moment, at least 4MB; to keep "
+                "it the oldest steps go. 0 = no limit."),
   };
 }
 
