@@ -60,6 +60,16 @@ TEST(Memory, BackwardOfFsdp2HoldsFourUnitBuffers) {
             (kBlock + kRoot) * 4);
 }
 
+// record_stream on the gradient comes after the reduction was issued, whoever reads it.
+TEST(Memory, Fsdp1HoldsAGradientUntilItIsReducedAlsoWhereACastHasReadIt) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  for (const DType param : {DType::kFp32, DType::kBf16}) {
+    policy.param_dtype = param;
+    EXPECT_EQ(LiveAt(Build(policy), "B m0 block1 reduce_scatter", {MemoryCategory::kGradient}),
+              (kBlock + kRoot) * BytesOf(param));
+  }
+}
+
 TEST(Memory, PersistentShardsAreDividedByTheRanks) {
   const MemoryPeak peak = PredictPeak(Build(TwoRanks(Preset::kFsdp2)), 1);
   const int64_t all = 3 * kBlock + kRoot;

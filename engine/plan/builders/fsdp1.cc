@@ -1,6 +1,7 @@
 #include "engine/plan/builders/fsdp1.h"
 
 #include <utility>
+#include <vector>
 
 namespace shardscope::plan {
 namespace {
@@ -38,17 +39,24 @@ void Fsdp1Builder::PostBackward(int32_t unit_index) {
   // As in FSDP2, every micro-batch synchronises its gradients and frees its parameters.
   EmitReshard(unit_index);
   // The collective reads the gradient itself; only another reduce dtype needs a copy.
+  BufferId input = std::exchange(state(unit_index).gradient, kNone);
+  std::vector<BufferId> held = {input};
   const bool cast = policy().reduce_dtype != policy().param_dtype;
-  const BufferId input = cast ? EmitReduceCopyIn(unit_index, kPostBackwardStream)
-                              : std::exchange(state(unit_index).gradient, kNone);
+  if (cast) {
+    Op copy = MakeReduceCopyIn(unit_index, input, kPostBackwardStream);
+    input = copy.writes.front();
+    held.push_back(input);
+    Emit(std::move(copy));
+  }
   Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kPostBackwardStream,
                              policy().reduce_dtype);
   reduce.reads = {input};
   if (!cast) reduce.dependencies = {AfterStream(kComputeStream)};
   const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
-  // record_stream: compute's memory stays taken until the reduction has read it.
+  // record_stream: compute's memory stays taken until the reduction is done, also where only the
+  // cast has read it (_post_backward_hook: autograd_computed_grad).
   Op release = MakeOp(OpKind::kRelease, unit_index, kPostBackwardStream);
-  release.frees = {input};
+  release.frees = std::move(held);
   Emit(std::move(release));
   if (reduced.output != kNone) EmitAccumulate(unit_index, reduced.output);
 }

@@ -55,7 +55,11 @@ void Fsdp2Builder::PostBackward(int32_t unit_index) {
   ReleaseInput(held_input_.reduce_scatter);
   HeldInput held;
   held.unit = unit_index;
-  held.buffer = EmitReduceCopyIn(unit_index, kComputeStream);
+  const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
+  Op copy = MakeReduceCopyIn(unit_index, gradient, kComputeStream);
+  copy.frees = {gradient};
+  held.buffer = copy.writes.front();
+  Emit(std::move(copy));
   Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kReduceScatterStream,
                              policy().reduce_dtype);
   reduce.reads = {held.buffer};

@@ -51,9 +51,13 @@ void NoShardBuilder::PostBackward(int32_t unit_index) {
     Emit(std::move(release));
   }
   // In place on the gradient; only another reduce dtype needs a copy.
-  const BufferId gradient = policy().reduce_dtype != policy().param_dtype
-                                ? EmitReduceCopyIn(unit_index, kComputeStream)
-                                : std::exchange(state(unit_index).gradient, kNone);
+  BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
+  if (policy().reduce_dtype != policy().param_dtype) {
+    Op copy = MakeReduceCopyIn(unit_index, gradient, kComputeStream);
+    copy.frees = {gradient};
+    gradient = copy.writes.front();
+    Emit(std::move(copy));
+  }
   Op reduce =
       MakeCollective(OpKind::kAllReduce, unit_index, kAllReduceStream, policy().reduce_dtype);
   reduce.reads = reduce.writes = {gradient};

@@ -222,16 +222,14 @@ void StepBuilder::EmitReshard(int32_t unit_index) {
   Emit(std::move(op));
 }
 
-BufferId StepBuilder::EmitReduceCopyIn(int32_t unit_index, StreamIndex stream) {
-  const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
+Op StepBuilder::MakeReduceCopyIn(int32_t unit_index, BufferId gradient, StreamIndex stream) {
   const BufferId input = NewBuffer(BufferKind::kReduceScatterInput, unit_index,
                                    UnshardedBytes(unit_index, policy_.reduce_dtype));
   Op op = MakeOp(OpKind::kCopyIn, unit_index, stream);
   op.allocates = op.writes = {input};
-  op.reads = op.frees = {gradient};
+  op.reads = {gradient};
   if (stream != kComputeStream) op.dependencies = {AfterStream(kComputeStream)};
-  Emit(std::move(op));
-  return input;
+  return op;
 }
 
 StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_index) {

@@ -64,9 +64,9 @@ class StepBuilder {
 
   // Pieces that FSDP1 and FSDP2 share.
   void EmitReshard(int32_t unit_index);
-  // Casts the gradient of `unit_index` to the reduce dtype (FSDP2: and lays it out by rank) in a
-  // new reduce-scatter input; frees the gradient.
-  BufferId EmitReduceCopyIn(int32_t unit_index, StreamIndex stream);
+  // Casts `gradient` to the reduce dtype (FSDP2: and lays it out by rank) in a new reduce-scatter
+  // input, the op's only write. When the gradient is freed depends on the preset.
+  Op MakeReduceCopyIn(int32_t unit_index, BufferId gradient, StreamIndex stream);
   // What a reduce-scatter left: kNone if it wrote the gradient shard itself.
   struct Reduced {
     OpIndex op = kNone;
