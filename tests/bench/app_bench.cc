@@ -92,6 +92,9 @@ class Bench {
     double worst_ms = 0;
     int64_t quiet_since_ns = MonotonicNs();
     while (MonotonicNs() - quiet_since_ns < kNsPerSecond / 2) {
+      if (shell_.SecondsUntilPoll() > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
       const query::SnapshotPtr before = context().snapshot;
       const auto report = context().report;
       worst_ms = std::max(worst_ms, Frame());
@@ -99,9 +102,6 @@ class Bench {
                          report != nullptr && !before->loading && !query::MayGrow(before->state) &&
                          shell_.SecondsUntilPoll() > 1;
       if (!quiet) quiet_since_ns = MonotonicNs();
-      if (shell_.SecondsUntilPoll() > 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      }
     }
     return worst_ms;
   }

@@ -7,6 +7,9 @@
 namespace shardscope::analysis {
 namespace {
 
+// Of whole runs: the intervals of all their ops at once would be hundreds of megabytes.
+constexpr size_t kStepsAtATime = 64;
+
 // Which of the three sums of DESIGN section 7 an op counts to.
 enum class Share : uint8_t { kNone, kCompute, kCommunication, kCopy };
 
@@ -114,31 +117,33 @@ void BreakdownCache::TakeOpRuns(const query::Snapshot& snapshot, const query::Ra
       if (query::MayGrow(snapshot.state)) return;
       continue;
     }
-    const Share share = ShareOf(*op);
-    const bool waited = run.slot_wait_ns > 0 && IsOnComputeTrack(snapshot, run.track);
-    if (share == Share::kNone && !waited) continue;
-    const std::pair<int32_t, int32_t> key(run.step, run.rank);
-    StepRows& step = step_rows_[key];
-    const Interval interval{run.started_ns, run.ended_ns};
-    if (share == Share::kCompute) step.compute.push_back(interval);
-    if (share == Share::kCommunication) step.communication.push_back(interval);
-    if (share == Share::kCopy) step.copy.push_back(interval);
-    if (waited) step.slot_wait.push_back({run.started_ns - run.slot_wait_ns, run.started_ns});
-    if (!step.changed) changed_.push_back(key);
-    step.changed = true;
+    TakeOpRun(snapshot, run, *op);
   }
 }
 
-void BreakdownCache::TakeSteps(const query::RankRows& rows) {
-  size_t& next = consumed_[rows.rank].steps;
-  for (; next < rows.steps.size(); ++next) {
-    const std::pair<int32_t, int32_t> key(rows.steps[next].step, rows.rank);
-    StepRows& step = step_rows_[key];
-    step.finished = true;
-    step.step = rows.steps[next];
-    if (!step.changed) changed_.push_back(key);
-    step.changed = true;
-  }
+void BreakdownCache::TakeOpRun(const query::Snapshot& snapshot, const query::OpRun& run,
+                               const query::PlanOp& op) {
+  const Share share = ShareOf(op);
+  const bool waited = run.slot_wait_ns > 0 && IsOnComputeTrack(snapshot, run.track);
+  if (share == Share::kNone && !waited) return;
+  const std::pair<int32_t, int32_t> key(run.step, run.rank);
+  StepRows& step = step_rows_[key];
+  const Interval interval{run.started_ns, run.ended_ns};
+  if (share == Share::kCompute) step.compute.push_back(interval);
+  if (share == Share::kCommunication) step.communication.push_back(interval);
+  if (share == Share::kCopy) step.copy.push_back(interval);
+  if (waited) step.slot_wait.push_back({run.started_ns - run.slot_wait_ns, run.started_ns});
+  if (!step.changed) changed_.push_back(key);
+  step.changed = true;
+}
+
+void BreakdownCache::TakeStep(const query::Step& row) {
+  const std::pair<int32_t, int32_t> key(row.step, row.rank);
+  StepRows& step = step_rows_[key];
+  step.finished = true;
+  step.step = row;
+  if (!step.changed) changed_.push_back(key);
+  step.changed = true;
 }
 
 // The unions replace the rows they are made of, so that a late row costs little.
@@ -188,23 +193,49 @@ void BreakdownCache::Put(const StepBreakdown& row) {
   }
 }
 
-const std::vector<StepBreakdown>& BreakdownCache::Update(const query::Snapshot& snapshot) {
-  changed_.clear();
-  for (const query::RankRows& rows : snapshot.ranks) {
-    TakeOpRuns(snapshot, rows);
-    TakeSteps(rows);
-  }
+void BreakdownCache::ComputeChanged() {
   std::sort(changed_.begin(), changed_.end());
   for (const std::pair<int32_t, int32_t>& key : changed_) {
     StepRows& rows = step_rows_[key];
     rows.changed = false;
     if (rows.finished) Put(Compute(&rows));
   }
+  changed_.clear();
+}
+
+const std::vector<StepBreakdown>& BreakdownCache::Update(const query::Snapshot& snapshot) {
+  for (const query::RankRows& rows : snapshot.ranks) {
+    TakeOpRuns(snapshot, rows);
+    size_t& next = consumed_[rows.rank].steps;
+    for (; next < rows.steps.size(); ++next) TakeStep(rows.steps[next]);
+  }
+  ComputeChanged();
   return result_;
 }
 
 std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
-  return BreakdownCache().Update(snapshot);
+  std::vector<int32_t> steps;  // finished by any rank
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& row : rows.steps) steps.push_back(row.step);
+  }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  std::vector<StepBreakdown> result;
+  for (size_t first = 0; first < steps.size(); first += kStepsAtATime) {
+    const int last_step = steps[std::min(first + kStepsAtATime, steps.size()) - 1];
+    BreakdownCache part;
+    for (const query::RankRows& rows : snapshot.ranks) {
+      rows.op_runs.ForEachOfSteps(steps[first], last_step, [&](const query::OpRun& run, size_t) {
+        const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
+        if (op != nullptr) part.TakeOpRun(snapshot, run, *op);
+      });
+      rows.steps.ForEachOfSteps(steps[first], last_step,
+                                [&](const query::Step& row, size_t) { part.TakeStep(row); });
+    }
+    part.ComputeChanged();
+    result.insert(result.end(), part.result_.begin(), part.result_.end());
+  }
+  return result;
 }
 
 }  // namespace shardscope::analysis

@@ -61,6 +61,7 @@ class BreakdownCache {
   const std::vector<StepBreakdown>& Update(const query::Snapshot& snapshot);
 
  private:
+  friend std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot);
   // Everything known of one step of one rank.
   struct StepRows {
     bool finished = false;
@@ -76,7 +77,9 @@ class BreakdownCache {
     size_t steps = 0;
   };
   void TakeOpRuns(const query::Snapshot& snapshot, const query::RankRows& rows);
-  void TakeSteps(const query::RankRows& rows);
+  void TakeOpRun(const query::Snapshot& snapshot, const query::OpRun& run, const query::PlanOp& op);
+  void TakeStep(const query::Step& row);
+  void ComputeChanged();
   static StepBreakdown Compute(StepRows* rows);
   void Put(const StepBreakdown& row);
 

@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <tuple>
 
 #include "trace/analysis/test_snapshot.h"
 
@@ -221,6 +222,41 @@ TEST(Breakdown, EqualsTheOracleOnRandomRuns) {
     EXPECT_EQ(row.idle_ns, expected.idle_ns) << round;
     EXPECT_EQ(row.slot_wait_ns, expected.slot_wait_ns) << round;
     EXPECT_EQ(row.compute_ns + row.exposed_ns + row.exposed_copy_ns + row.idle_ns, row.step_ns);
+  }
+}
+
+// A whole run is taken in parts of some steps; a cache takes its rows in their order.
+TEST(Breakdown, InPartsIsThatOfAllRowsAtOnce) {
+  TestSnapshot test(2);
+  const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp");
+  const int64_t gather = test.Plan("all_gather", "forward", "block0");
+  std::mt19937 random(7);
+  int64_t time_ns = 0;
+  for (int32_t step = 0; step < 3'000; step += 1 + static_cast<int32_t>(random() % 20)) {
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      for (int op = 0; op < 30; ++op) {
+        const auto from_ns = time_ns + static_cast<int64_t>(random() % 1'000);
+        test.Run(rank, step, op % 2 == 0 ? forward : gather, from_ns,
+                 from_ns + static_cast<int64_t>(random() % 100));
+      }
+      // Some are never finished, or by one rank only.
+      if (random() % 8 != 0) test.Step(rank, step, time_ns, time_ns + 1'000);
+    }
+    time_ns += 1'000;
+  }
+  const auto snapshot = test.Build();
+  const std::vector<StepBreakdown> in_parts = Breakdowns(*snapshot);
+  BreakdownCache cache;
+  const std::vector<StepBreakdown>& at_once = cache.Update(*snapshot);
+  ASSERT_GT(at_once.size(), 400u);
+  ASSERT_EQ(in_parts.size(), at_once.size());
+  for (size_t at = 0; at < in_parts.size(); ++at) {
+    const StepBreakdown& a = in_parts[at];
+    const StepBreakdown& b = at_once[at];
+    EXPECT_EQ(std::tuple(a.step, a.rank, a.start_ns, a.end_ns, a.compute_ns, a.communication_ns,
+                         a.overlap_ns, a.exposed_ns, a.idle_ns),
+              std::tuple(b.step, b.rank, b.start_ns, b.end_ns, b.compute_ns, b.communication_ns,
+                         b.overlap_ns, b.exposed_ns, b.idle_ns));
   }
 }
 

@@ -93,6 +93,15 @@ std::vector<analysis::Interval> Exposed(const RankIndex& rank, int64_t from_ns, 
 
 }  // namespace
 
+RankIndex::RankIndex(int32_t of_rank)
+    : rank(of_rank),
+      op_runs(std::make_shared<query::RowList<query::OpRun>>()),
+      memory(of_rank, analysis::Ledger::kExecution),
+      issued_memory(of_rank, analysis::Ledger::kIssue) {
+  columns.fill(SpanColumn(op_runs));
+  columns[static_cast<size_t>(LaneKind::kExposed)] = SpanColumn();  // its spans are of no op
+}
+
 uint32_t FindRow(const query::RankRows& rows, int64_t id) {
   const auto found =
       std::lower_bound(rows.op_runs.begin(), rows.op_runs.end(), id,
@@ -121,6 +130,7 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
       consumed_.emplace_back();
     }
     Consumed& consumed = consumed_[at];
+    TakeRows(rows.op_runs, &ranks_[at]);
     while (consumed.op_runs < rows.op_runs.size() && taken < max_rows) {
       TakeOpRun(rows.op_runs[consumed.op_runs], static_cast<uint32_t>(consumed.op_runs),
                 &ranks_[at]);
@@ -150,6 +160,14 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
   UpdateSettled(snapshot);
   generation_ = snapshot.generation;
   return true;
+}
+
+// Shares their storage. For a loaded trace there is room for all at once.
+void RunIndex::TakeRows(const query::RowList<query::OpRun>& op_runs, RankIndex* rank) {
+  if (rank->op_runs->size() == op_runs.size()) return;
+  *rank->op_runs = op_runs;
+  std::vector<uint32_t>& collectives = rank->collective_of_row;
+  if (op_runs.size() > 2 * collectives.capacity()) collectives.reserve(op_runs.size());
 }
 
 void RunIndex::Reset(const query::Snapshot& snapshot) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -31,14 +32,12 @@ struct Arrival {
 };
 
 struct RankIndex {
-  explicit RankIndex(int32_t of_rank)
-      : rank(of_rank),
-        memory(of_rank, analysis::Ledger::kExecution),
-        issued_memory(of_rank, analysis::Ledger::kIssue) {}
+  explicit RankIndex(int32_t of_rank);
 
   int32_t rank = 0;
-  std::array<SpanColumn, kNumColumns> columns;  // indexed by LaneKind
-  std::vector<analysis::Stall> stalls;          // of FindStalls(), ascending start
+  std::shared_ptr<query::RowList<query::OpRun>> op_runs;  // that the columns read
+  std::array<SpanColumn, kNumColumns> columns;            // indexed by LaneKind
+  std::vector<analysis::Stall> stalls;                    // of FindStalls(), ascending start
   // Exposed communication of the newest steps, which later rows may still change; what is older is
   // in the column.
   std::vector<analysis::Interval> exposed_tail;
@@ -113,6 +112,7 @@ class RunIndex {
   };
 
   void Reset(const query::Snapshot& snapshot);
+  static void TakeRows(const query::RowList<query::OpRun>& op_runs, RankIndex* rank);
   void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank);
   void TakeCollective(const query::RankRows& rows, uint32_t row, uint32_t op_row, RankIndex* rank);
   void TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed);

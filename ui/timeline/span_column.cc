@@ -95,37 +95,74 @@ std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) cons
   return columns;
 }
 
+SpanColumn::Times SpanColumn::TimesOf(size_t index) const {
+  if (op_runs_ == nullptr) return times_[index];
+  const query::OpRun& run = (*op_runs_)[entries_[index].row];
+  if (entries_[index].instant) return {run.issued_ns, run.issued_ns};
+  return {run.started_ns, std::max(run.started_ns, run.ended_ns)};
+}
+
+Span SpanColumn::operator[](size_t index) const {
+  const Entry& entry = entries_[index];
+  const Times times = TimesOf(index);
+  return {times.start_ns, times.end_ns, entry.row, entry.op_class, entry.shade, entry.instant};
+}
+
 void SpanColumn::Insert(const Span& span) {
-  size_t at = spans_.size();
-  while (at > 0 && spans_[at - 1].start_ns > span.start_ns) --at;
-  spans_.insert(spans_.begin() + static_cast<std::ptrdiff_t>(at), span);
-  max_end_.insert(max_end_.begin() + static_cast<std::ptrdiff_t>(at), 0);
-  for (size_t index = at; index < spans_.size(); ++index) {
-    const int64_t before = index == 0 ? INT64_MIN : max_end_[index - 1];
-    max_end_[index] = std::max(before, spans_[index].end_ns);
+  size_t at = entries_.size();
+  while (at > 0 && TimesOf(at - 1).start_ns > span.start_ns) --at;
+  const auto place = static_cast<std::ptrdiff_t>(at);
+  entries_.insert(entries_.begin() + place, {span.row, span.op_class, span.shade, span.instant});
+  if (op_runs_ == nullptr) {
+    times_.insert(times_.begin() + place, {span.start_ns, span.end_ns});
   }
+  UpdateBlocks(at);
   density_.Add(span.start_ns, span.instant ? span.start_ns + kInstantNs : span.end_ns,
                SlotOf(span.op_class));
 }
 
+// A span put in order moves the last one of each block behind it into the next.
+void SpanColumn::UpdateBlocks(size_t inserted) {
+  const size_t first = inserted / kBlock + (inserted % kBlock == 0 ? 0 : 1);
+  for (size_t block = first; block * kBlock < entries_.size(); ++block) {
+    if (block == block_start_ns_.size()) {
+      block_start_ns_.push_back(0);
+      block_end_before_ns_.push_back(INT64_MIN);
+    }
+    block_start_ns_[block] = TimesOf(block * kBlock).start_ns;
+    if (block == 0) continue;
+    int64_t end_ns = block_end_before_ns_[block - 1];
+    for (size_t at = (block - 1) * kBlock; at < block * kBlock; ++at) {
+      end_ns = std::max(end_ns, TimesOf(at).end_ns);
+    }
+    block_end_before_ns_[block] = end_ns;
+  }
+}
+
 size_t SpanColumn::FirstTouching(int64_t time_ns) const {
-  return static_cast<size_t>(std::upper_bound(max_end_.begin(), max_end_.end(), time_ns) -
-                             max_end_.begin());
+  // It is in the last block before which nothing touches.
+  const auto after =
+      std::upper_bound(block_end_before_ns_.begin(), block_end_before_ns_.end(), time_ns);
+  if (after == block_end_before_ns_.begin()) return 0;  // empty
+  size_t at = static_cast<size_t>(after - block_end_before_ns_.begin() - 1) * kBlock;
+  while (at < size() && TimesOf(at).end_ns <= time_ns) ++at;
+  return at;
 }
 
 size_t SpanColumn::FirstStartingAt(int64_t time_ns) const {
-  const auto found =
-      std::lower_bound(spans_.begin(), spans_.end(), time_ns,
-                       [](const Span& span, int64_t time) { return span.start_ns < time; });
-  return static_cast<size_t>(found - spans_.begin());
+  const auto after = std::lower_bound(block_start_ns_.begin(), block_start_ns_.end(), time_ns);
+  if (after == block_start_ns_.begin()) return 0;
+  size_t at = static_cast<size_t>(after - block_start_ns_.begin() - 1) * kBlock;
+  while (at < size() && TimesOf(at).start_ns < time_ns) ++at;
+  return at;
 }
 
 size_t SpanColumn::Nearest(int64_t time_ns, int64_t tolerance_ns) const {
   size_t best = size();
   int64_t best_distance = tolerance_ns;
-  for (size_t index = FirstTouching(time_ns - tolerance_ns - 1);
-       index < size() && spans_[index].start_ns <= time_ns + tolerance_ns; ++index) {
-    const Span& span = spans_[index];
+  for (size_t index = FirstTouching(time_ns - tolerance_ns - 1); index < size(); ++index) {
+    const Times span = TimesOf(index);
+    if (span.start_ns > time_ns + tolerance_ns) break;
     if (span.start_ns <= time_ns && time_ns < span.end_ns) return index;
     const int64_t distance =
         time_ns < span.start_ns ? span.start_ns - time_ns : time_ns - span.end_ns;

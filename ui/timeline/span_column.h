@@ -6,6 +6,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "trace/query/snapshot.h"
@@ -49,16 +51,27 @@ class DensityPyramid {
   std::vector<std::vector<SlotBusy>> levels_;  // [0] is the finest
 };
 
+// The op runs of a rank that its columns take times from; grows with each Snapshot. Shared because
+// several columns of one rank read it.
+using OpRunsPtr = std::shared_ptr<const query::RowList<query::OpRun>>;
+
+// Runs have millions of spans, so that those of op runs are held as row numbers: their times are in
+// the Snapshot's rows. Other spans are held with their times.
 class SpanColumn {
  public:
+  SpanColumn() = default;
+  // Of spans of op runs: the times of an issue are its row's `issued_ns`, of others `started_ns`
+  // and `ended_ns`. The rows must be in `op_runs` before their spans are inserted.
+  explicit SpanColumn(OpRunsPtr op_runs) : op_runs_(std::move(op_runs)) {}
+
   void Insert(const Span& span);
 
-  size_t size() const { return spans_.size(); }
-  bool empty() const { return spans_.empty(); }
-  const Span& operator[](size_t index) const { return spans_[index]; }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return entries_.empty(); }
+  Span operator[](size_t index) const;
 
   // Indices [first, last) of the spans that may touch `range`; the first few may end before it.
-  size_t FirstTouching(int64_t time_ns) const;    // first whose end (or an earlier one's) > time_ns
+  size_t FirstTouching(int64_t time_ns) const;    // first whose end > time_ns
   size_t FirstStartingAt(int64_t time_ns) const;  // first with start >= time_ns
 
   // The span that contains `time_ns`, or the nearest within `tolerance_ns`; size() if none.
@@ -67,8 +80,27 @@ class SpanColumn {
   const DensityPyramid& density() const { return density_; }
 
  private:
-  std::vector<Span> spans_;
-  std::vector<int64_t> max_end_;  // largest end of spans [0, i]: ascending, for binary search
+  static constexpr size_t kBlock = 64;
+  struct Entry {
+    uint32_t row = 0;
+    query::OpClass op_class = query::OpClass::kHost;
+    uint8_t shade = 0;
+    bool instant = false;
+  };
+  struct Times {
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+  };
+  Times TimesOf(size_t index) const;
+  void UpdateBlocks(size_t inserted);
+
+  OpRunsPtr op_runs_;
+  std::vector<Entry> entries_;
+  std::vector<Times> times_;  // beside entries_; none with op_runs_
+  // Of every 64 spans, for binary searches: the start of the first, and the largest end of all
+  // spans before them.
+  std::vector<int64_t> block_start_ns_;
+  std::vector<int64_t> block_end_before_ns_;
   DensityPyramid density_;
 };
 

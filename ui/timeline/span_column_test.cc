@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
+#include <tuple>
 
 namespace shardscope::timeline {
 namespace {
@@ -29,16 +31,13 @@ std::vector<Span> RandomSpans(int count, std::mt19937* random) {
   return spans;
 }
 
-TEST(SpanColumnTest, StaysSortedAndFindsWhatALinearScanFinds) {
-  std::mt19937 random(3);
-  SpanColumn column;
-  for (const Span& span : RandomSpans(500, &random)) column.Insert(span);
+void ExpectSortedAndSearched(const SpanColumn& column, std::mt19937* random) {
   for (size_t at = 1; at < column.size(); ++at) {
     EXPECT_LE(column[at - 1].start_ns, column[at].start_ns);
   }
   for (int query = 0; query < 2'000; ++query) {
     const int64_t time_ns =
-        column[0].start_ns - 1'000 + static_cast<int64_t>(random() % 4'000'000) * 90;
+        column[0].start_ns - 1'000 + static_cast<int64_t>((*random)() % 4'000'000) * 90;
     size_t touching = column.size();
     size_t starting = column.size();
     for (size_t at = column.size(); at-- > 0;) {
@@ -48,6 +47,48 @@ TEST(SpanColumnTest, StaysSortedAndFindsWhatALinearScanFinds) {
     EXPECT_EQ(column.FirstTouching(time_ns), touching);
     EXPECT_EQ(column.FirstStartingAt(time_ns), starting);
   }
+}
+
+TEST(SpanColumnTest, StaysSortedAndFindsWhatALinearScanFinds) {
+  std::mt19937 random(3);
+  SpanColumn column;
+  EXPECT_EQ(column.FirstTouching(0), 0U);
+  EXPECT_EQ(column.FirstStartingAt(0), 0U);
+  std::vector<Span> spans = RandomSpans(500, &random);
+  // One that began before most others, and ends after them.
+  spans.push_back(MakeSpan(spans[30].start_ns, spans.back().end_ns));
+  for (const Span& span : spans) column.Insert(span);
+  ExpectSortedAndSearched(column, &random);
+}
+
+// Spans of op runs are those that were inserted, though only their rows are held.
+TEST(SpanColumnTest, OfOpRunsIsThatWithTimes) {
+  std::mt19937 random(5);
+  const auto op_runs = std::make_shared<query::RowList<query::OpRun>>();
+  SpanColumn of_rows(op_runs);
+  SpanColumn with_times;
+  uint32_t row = 0;
+  for (Span span : RandomSpans(500, &random)) {
+    query::OpRun run;
+    run.issued_ns = span.start_ns - static_cast<int64_t>(random() % 3'000'000);
+    run.started_ns = span.start_ns;
+    run.ended_ns = span.end_ns;
+    op_runs->Append(run);
+    span.row = row++;
+    span.shade = static_cast<uint8_t>(random() % 255);
+    span.instant = random() % 2 == 0;
+    if (span.instant) span.start_ns = span.end_ns = run.issued_ns;
+    of_rows.Insert(span);
+    with_times.Insert(span);
+  }
+  ASSERT_EQ(of_rows.size(), with_times.size());
+  for (size_t at = 0; at < of_rows.size(); ++at) {
+    const Span a = of_rows[at];
+    const Span b = with_times[at];
+    EXPECT_EQ(std::tuple(a.start_ns, a.end_ns, a.row, a.op_class, a.shade, a.instant),
+              std::tuple(b.start_ns, b.end_ns, b.row, b.op_class, b.shade, b.instant));
+  }
+  ExpectSortedAndSearched(of_rows, &random);
 }
 
 TEST(SpanColumnTest, NearestPrefersTheSpanThatContains) {

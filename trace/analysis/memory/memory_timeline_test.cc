@@ -66,10 +66,12 @@ void ExpectSearches(const MemoryTimeline& timeline,
 }
 
 // Events come in any order, some at the same time, in portions and in parts of portions.
-TEST(MemoryTimeline, IsThatOfAPlainSumWhateverTheOrderOfTheRows) {
+class MemoryTimelineTest : public testing::TestWithParam<Ledger> {};
+
+TEST_P(MemoryTimelineTest, IsThatOfAPlainSumWhateverTheOrderOfTheRows) {
   std::mt19937 random(3);
   TestSnapshot live(1);
-  MemoryTimeline timeline(0, Ledger::kExecution);
+  MemoryTimeline timeline(0, GetParam());
   std::vector<Event> events;
   for (int portion = 0; portion < 25; ++portion) {
     for (int more = 0; more < 90; ++more) {
@@ -79,7 +81,9 @@ TEST(MemoryTimeline, IsThatOfAPlainSumWhateverTheOrderOfTheRows) {
                         static_cast<int64_t>(random() % 2000) - 900,
                         static_cast<query::MemoryCategory>(random() % query::kNumMemoryCategories)};
       events.push_back(event);
-      live.Memory(0, event.category, event.time_ns, event.bytes);
+      query::MemoryEvent& row = live.Memory(0, event.category, event.time_ns, event.bytes);
+      const auto elsewhere = static_cast<int64_t>(random() % 100);  // in the other ledger
+      (GetParam() == Ledger::kIssue ? row.executed_ns : row.issued_ns) = elsewhere;
     }
     const auto snapshot = live.Build();
     if (portion % 2 == 0) {
@@ -92,6 +96,9 @@ TEST(MemoryTimeline, IsThatOfAPlainSumWhateverTheOrderOfTheRows) {
     ExpectSearches(timeline, points, &random);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ledgers, MemoryTimelineTest,
+                         testing::Values(Ledger::kExecution, Ledger::kIssue));
 
 }  // namespace
 }  // namespace shardscope::analysis
