@@ -60,6 +60,13 @@ void Sum(std::span<const std::byte* const> inputs, size_t elements, double scale
 
 }  // namespace
 
+std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
+  const auto at = [&](int r) {
+    return elements * static_cast<size_t>(r) / static_cast<size_t>(num_ranks);
+  };
+  return {at(rank), at(rank + 1)};
+}
+
 float Bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
 uint16_t FloatToBf16(float value) {

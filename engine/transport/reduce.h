@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "engine/plan/op.h"
 
@@ -13,6 +14,10 @@ namespace shardscope::transport {
 // once. Every pointer is aligned for `dtype`; `output` is one of the inputs or overlaps none.
 void SumInOrder(std::span<const std::byte* const> inputs, size_t elements, plan::DType dtype,
                 double scale, std::byte* output);
+
+// Elements [first, second) of the `elements` of an all-reduce that `rank` sums for all: parts as
+// equal as whole elements allow, which are all of them together.
+std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks);
 
 // bf16 is the upper half of an fp32.
 float Bf16ToFloat(uint16_t bits);

@@ -128,14 +128,6 @@ void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const Redu
   rendezvous.SleepUntil(meeting.deadline_ns);
 }
 
-// Elements [first, second) of a piece that `rank` sums for all.
-std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
-  const auto at = [&](int r) {
-    return elements * static_cast<size_t>(r) / static_cast<size_t>(num_ranks);
-  };
-  return {at(rank), at(rank + 1)};
-}
-
 // Two passes without scratch memory. First every rank sums its chunk of all ranks' data into its
 // own data: nobody else reads that chunk there. Then, after a barrier, every rank fetches the
 // others' chunks.

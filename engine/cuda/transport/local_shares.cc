@@ -4,23 +4,18 @@
 #include <cstddef>
 #include <utility>
 
+#include "engine/transport/reduce.h"
+
 namespace shardscope::cuda {
 namespace {
 
 using transport::AllReducePiece;
 using transport::Announcement;
+using transport::ChunkOf;
 using transport::GatherPiece;
 using transport::ReducePiece;
 
 size_t Index(int rank) { return static_cast<size_t>(rank); }
-
-// Elements [first, second) of a piece that `rank` sums for all.
-std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
-  const auto at = [&](int r) {
-    return elements * static_cast<size_t>(r) / static_cast<size_t>(num_ranks);
-  };
-  return {at(rank), at(rank + 1)};
-}
 
 // Splits a collective's time among its pieces by their sizes.
 class PaceOfPieces {

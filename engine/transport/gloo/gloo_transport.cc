@@ -27,14 +27,6 @@ constexpr int64_t kMeetingNs = 60 * kNsPerSecond;  // processes start apart, wha
 constexpr int64_t kReasonNs = kNsPerSecond;     // how long a rank waits to learn why another went
 constexpr size_t kSmallReduceBytes = 64 << 10;  // below, latency costs more than bytes
 
-// Elements [first, second) of a piece that `rank` sums for all.
-std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
-  const auto at = [&](int r) {
-    return elements * static_cast<size_t>(r) / static_cast<size_t>(num_ranks);
-  };
-  return {at(rank), at(rank + 1)};
-}
-
 // One message of a collective.
 struct Message {
   int peer = 0;
