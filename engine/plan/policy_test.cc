@@ -270,6 +270,19 @@ TEST(NoShard, UnitInBackward) {
                           "O root optimizer <- O grad_norm"));
 }
 
+TEST(NoShard, ACastRunsWhereThePresetsFrameworkPutsIt) {
+  Policy policy = TwoRanks(Preset::kFsdp1);
+  policy.strategy = Strategy::kNoShard;
+  policy.param_dtype = DType::kBf16;
+  EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0 copy_in", "B m0 block0 accumulate"),
+              ElementsAre("B m0 block0 copy_in <- all of compute", "B m0 block0 all_reduce",
+                          "B m0 block0 release", "B m0 block0 accumulate"));
+  policy.preset = Preset::kFsdp2;
+  EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0 copy_in", "B m0 block0 accumulate"),
+              ElementsAre("B m0 block0 copy_in", "B m0 block0 all_reduce <- all of compute",
+                          "B m0 block0 accumulate"));
+}
+
 // A stream wait includes what a deeper prefetch put there; an event wait does not.
 TEST(StreamWait, Fsdp1WaitsForThePrefetchToo) {
   const auto last_awaited = [](Preset preset, const std::string& op) {

@@ -51,19 +51,29 @@ void NoShardBuilder::PostBackward(int32_t unit_index) {
     Emit(std::move(release));
   }
   // In place on the gradient; only another reduce dtype needs a copy.
-  BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
-  if (policy().reduce_dtype != policy().param_dtype) {
-    Op copy = MakeReduceCopyIn(unit_index, gradient, kComputeStream);
-    copy.frees = {gradient};
-    gradient = copy.writes.front();
+  const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
+  BufferId reduced = gradient;
+  const bool cast = policy().reduce_dtype != policy().param_dtype;
+  // FSDP1 casts on the stream that reduces, and holds the gradient as with shards (fsdp1.cc).
+  const bool casts_there = cast && policy().preset == Preset::kFsdp1;
+  if (cast) {
+    Op copy =
+        MakeReduceCopyIn(unit_index, gradient, casts_there ? kAllReduceStream : kComputeStream);
+    if (!casts_there) copy.frees = {gradient};
+    reduced = copy.writes.front();
     Emit(std::move(copy));
   }
   Op reduce =
       MakeCollective(OpKind::kAllReduce, unit_index, kAllReduceStream, policy().reduce_dtype);
-  reduce.reads = reduce.writes = {gradient};
-  reduce.dependencies = {AfterStream(kComputeStream)};
+  reduce.reads = reduce.writes = {reduced};
+  if (!casts_there) reduce.dependencies = {AfterStream(kComputeStream)};
   Emit(std::move(reduce));
-  EmitAccumulate(unit_index, gradient);
+  if (casts_there) {
+    Op release = MakeOp(OpKind::kRelease, unit_index, kAllReduceStream);
+    release.frees = {gradient};
+    Emit(std::move(release));
+  }
+  EmitAccumulate(unit_index, reduced);
 }
 
 void NoShardBuilder::EndBackward() {
