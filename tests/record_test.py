@@ -19,7 +19,7 @@ NCCL = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib" / "l
 
 # What a program may find on the machine where it is recorded: the C library.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
-DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "ShardscopeAllocator", "ShardscopeState", "ShardscopeStateIfRecorded",
+DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ShardscopeAllocator", "ShardscopeState", "ShardscopeStateIfRecorded",
          "ncclProfiler_v4", "ncclProfiler_v5"}
 
 
@@ -296,6 +296,14 @@ class InjectedLibrary(RecordTest):
                                    (("double", -0.5), ("float", 1.5), ("int", -7), ("mark", 2.0 ** 40), ("unsigned", 4000000000))])
         settings = self.sql(run, "SELECT key, value FROM config WHERE key = 'env.NCCL_ALGO'")
         self.assertEqual(settings, [{"key": "env.NCCL_ALGO", "value": "Ring"}])
+
+    def test_structured_payloads_are_read_as_they_were_registered(self):
+        run, done = self.record(PROGRAM, "payloads", check=0)
+        self.assertEqual(done.stdout, "1 1\n")
+        names = sorted(name for name in self.counts(run) if name.startswith("library: "))
+        self.assertEqual(names, ["library: known (layer=3, kind=sparse, where=decoder, share=0.25)", "library: short (layer=3)",
+                                 "library: unknown", "library: wrong (layer=4, kind=7, where=?, share=0.5)"])
+        self.assertEqual(self.report(run)["dropped"].get("nvtx", 0), 0)
 
     def test_the_library_without_a_launcher_records_nothing(self):
         environment = {**os.environ, "NVTX_INJECTION64_PATH": str(LIBRARY), "NCCL_PROFILER_PLUGIN": str(LIBRARY),

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -56,6 +57,59 @@ void Numbers() {
   event = Numbered("mark", NVTX_PAYLOAD_TYPE_INT64);
   event.payload.llValue = int64_t{1} << 40;
   nvtxDomainMarkEx(domain, &event);
+}
+
+// A range whose payload is a structure with an enumeration in it, and two that nobody can read.
+int Payloads() {
+  struct Data {
+    int32_t layer;
+    int32_t kind;
+    const char* where;
+    double share;
+  };
+  nvtxDomainHandle_t domain = nvtxDomainCreateA("library");
+  const nvtxPayloadEnum_t kinds[] = {{"dense", 1, 0}, {"sparse", 2, 0}};
+  nvtxPayloadEnumAttr_t values = {};
+  values.fieldMask = NVTX_PAYLOAD_ENUM_ATTR_FIELD_ENTRIES |
+                     NVTX_PAYLOAD_ENUM_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_ENUM_ATTR_FIELD_SIZE;
+  values.entries = kinds;
+  values.numEntries = 2;
+  values.sizeOfEnum = 4;
+  const uint64_t kind = nvtxPayloadEnumRegister(domain, &values);
+  nvtxPayloadSchemaEntry_t entries[4] = {};
+  entries[0].type = NVTX_PAYLOAD_ENTRY_TYPE_INT32;
+  entries[0].name = "layer";
+  entries[1].type = kind;
+  entries[1].name = "kind";
+  entries[2].type = NVTX_PAYLOAD_ENTRY_TYPE_CSTRING;
+  entries[2].name = "where";
+  entries[3].type = NVTX_PAYLOAD_ENTRY_TYPE_DOUBLE;
+  entries[3].name = "share";
+  nvtxPayloadSchemaAttr_t schema = {};
+  schema.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
+                     NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE;
+  schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+  schema.entries = entries;
+  schema.numEntries = 4;
+  schema.payloadStaticSize = sizeof(Data);
+  const uint64_t id = nvtxPayloadSchemaRegister(domain, &schema);
+  const auto range = [&](const char* name, uint64_t as, const void* payload, size_t bytes) {
+    const nvtxPayloadData_t data = {as, bytes, payload};
+    nvtxEventAttributes_t event = Numbered(name, NVTX_PAYLOAD_TYPE_EXT);
+    event.payload.ullValue = reinterpret_cast<uintptr_t>(&data);
+    event.reserved0 = 1;
+    nvtxDomainRangePushEx(domain, &event);
+    nvtxDomainRangePop(domain);
+  };
+  const Data data = {3, 2, "decoder", 0.25};
+  range("known", id, &data, sizeof(data));
+  range("unknown", id + 1, &data, sizeof(data));
+  const Data wrong = {4, 7, reinterpret_cast<const char*>(8), 0.5};
+  range("wrong", id, &wrong, sizeof(wrong));
+  range("short", id, &data, 5);
+  std::printf("%d %d\n", id != 0, nvtxDomainIsEnabled(domain));
+  return 0;
 }
 
 int Ranges() {
@@ -281,6 +335,7 @@ int NoMemory() {
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 1 ? argv[1] : "";
   if (mode == "ranges") return Ranges();
+  if (mode == "payloads") return Payloads();
   if (mode == "fork") return Fork();
   if (mode == "orphan") return Orphan();
   if (mode == "exec") return Exec(argv[0]);

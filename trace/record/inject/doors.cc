@@ -20,6 +20,10 @@ SHARDSCOPE_DOOR int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_export
   return Guarded([&] { return shardscope::inject::AttachNvtx(get_export_table); });
 }
 
+SHARDSCOPE_DOOR int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
+  return Guarded([&] { return shardscope::inject::AttachNvtxExtension(module); });
+}
+
 // For what is loaded into the process beside this library (engine/torch_ranges): a capability row.
 SHARDSCOPE_DOOR void ShardscopeState(const char* source, const char* status, const char* reason) {
   Guarded([&] {

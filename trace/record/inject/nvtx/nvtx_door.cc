@@ -8,6 +8,7 @@
 
 #include "trace/record/inject/guest.h"
 #include "trace/record/inject/nvtx/nvtx_ranges.h"
+#include "trace/record/inject/nvtx/payload_schemas.h"
 #include "trace/record/inject/nvtx/thread_ranges.h"
 #include "trace/record/inject/process_recording.h"
 
@@ -60,11 +61,6 @@ std::string Narrow(const wchar_t* wide) {
 
 NvtxDomain* DomainOf(nvtxDomainHandle_t handle) { return reinterpret_cast<NvtxDomain*>(handle); }
 
-std::string_view NameOf(nvtxDomainHandle_t handle) {
-  const NvtxDomain* const domain = DomainOf(handle);
-  return domain == nullptr ? std::string_view() : std::string_view(domain->name);
-}
-
 // Calls `use` with the event's message.
 template <typename Use>
 auto WithMessage(const nvtxEventAttributes_t* event, Use use) {
@@ -106,18 +102,18 @@ struct Handlers {
 
   static void DomainMarkEx(nvtxDomainHandle_t domain, Event event) {
     WithMessage(event, [&](std::string_view text) {
-      Ranges().Mark(DomainOf(domain), text, PayloadOf(event, NameOf(domain)));
+      Ranges().Mark(DomainOf(domain), text, PayloadOf(event, DomainOf(domain)));
     });
   }
   static nvtxRangeId_t DomainRangeStartEx(nvtxDomainHandle_t domain, Event event) {
     return WithMessage(event, [&](std::string_view text) {
-      return Ranges().Start(DomainOf(domain), text, PayloadOf(event, NameOf(domain)));
+      return Ranges().Start(DomainOf(domain), text, PayloadOf(event, DomainOf(domain)));
     });
   }
   static void DomainRangeEnd(nvtxDomainHandle_t /*domain*/, nvtxRangeId_t id) { Ranges().End(id); }
   static int DomainRangePushEx(nvtxDomainHandle_t domain, Event event) {
     return WithMessage(event, [&](std::string_view text) {
-      return Ranges().Push(DomainOf(domain), text, PayloadOf(event, NameOf(domain)));
+      return Ranges().Push(DomainOf(domain), text, PayloadOf(event, DomainOf(domain)));
     });
   }
   static int DomainRangePop(nvtxDomainHandle_t domain) { return Ranges().Pop(DomainOf(domain)); }
@@ -186,7 +182,36 @@ void InstallCopy(size_t copy, const NvtxExportTableCallbacks& callbacks,
   ((copy == kCopies ? Install<kCopies>(callbacks) : void()), ...);
 }
 
+// What the extension for payloads calls, of all copies of NVTX.
+uint64_t RegisterSchema(nvtxDomainHandle_t domain, const nvtxPayloadSchemaAttr_t* attributes) {
+  if (attributes == nullptr || ProcessRecording::Taking() == nullptr) return 0;
+  return PayloadSchemas::OfProcess().Register(DomainOf(domain), *attributes);
+}
+
+uint64_t RegisterEnum(nvtxDomainHandle_t domain, const nvtxPayloadEnumAttr_t* attributes) {
+  if (attributes == nullptr || ProcessRecording::Taking() == nullptr) return 0;
+  return PayloadSchemas::OfProcess().RegisterEnum(DomainOf(domain), *attributes);
+}
+
 }  // namespace
+
+int AttachNvtxExtension(nvtxExtModuleInfo_t* module) {
+  if (module == nullptr || ProcessRecording::Open() == nullptr) return 0;
+  // Of what is not set NVTX makes functions that do nothing.
+  if (module->structSize < sizeof(nvtxExtModuleInfo_t) ||
+      module->moduleId != NVTX_EXT_PAYLOAD_MODULEID || module->segmentsCount == 0 ||
+      module->segments == nullptr) {
+    return 1;
+  }
+  const nvtxExtModuleSegment_t& slots = module->segments[0];
+  const auto set = [&](size_t id, auto function) {
+    if (slots.functionSlots == nullptr || id >= slots.slotCount) return;
+    slots.functionSlots[id] = reinterpret_cast<intptr_t>(function);
+  };
+  set(NVTX3EXT_CBID_nvtxPayloadSchemaRegister, &Door<&RegisterSchema>::Call);
+  set(NVTX3EXT_CBID_nvtxPayloadEnumRegister, &Door<&RegisterEnum>::Call);
+  return 1;
+}
 
 int AttachNvtx(NvtxGetExportTableFunc_t get_export_table) {
   if (get_export_table == nullptr) return 0;

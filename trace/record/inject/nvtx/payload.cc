@@ -3,15 +3,22 @@
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExtPayload.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
+
+#include "trace/record/inject/nvtx/nvtx_ranges.h"
+#include "trace/record/inject/nvtx/payload_schemas.h"
+#include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
 namespace {
 
 constexpr std::string_view kNcclDomain = "NCCL";
 constexpr uint64_t kNcclSchemas = 1 << 24;  // the first of them is this and its own number
+constexpr int32_t kMaxParts = 16;           // of an event's payload
 
 // The third number of a payload.
 enum class Third : uint8_t { kNone, kReduction, kRoot, kPeer };
@@ -70,19 +77,35 @@ std::string TextOf(const Schema& schema, const nvtxPayloadData_t& data) {
   return text + ")";
 }
 
-std::string NcclText(const nvtxEventAttributes_t& event) {
-  const auto* const parts = reinterpret_cast<const nvtxPayloadData_t*>(event.payload.ullValue);
-  for (int32_t i = 0; parts != nullptr && i < event.reserved0; ++i) {
-    for (const Schema& schema : kSchemas) {
-      if (parts[i].schemaId == kNcclSchemas + schema.number) return TextOf(schema, parts[i]);
-    }
+std::string NcclText(const nvtxPayloadData_t& part) {
+  for (const Schema& schema : kSchemas) {
+    if (part.schemaId == kNcclSchemas + schema.number) return TextOf(schema, part);
   }
   return "";
 }
 
+// Of all parts of an extended payload, in parentheses.
+std::string TextOf(const nvtxEventAttributes_t& event, const NvtxDomain* domain,
+                   ProcessRecording& recording) {
+  const auto* const parts = reinterpret_cast<const nvtxPayloadData_t*>(event.payload.ullValue);
+  const int32_t num_parts = parts == nullptr ? 0 : std::min(event.reserved0, kMaxParts);
+  std::string all;
+  for (int32_t i = 0; i < num_parts; ++i) {
+    if (domain != nullptr && domain->name == kNcclDomain) {
+      std::string text = NcclText(parts[i]);
+      if (!text.empty()) return text;
+    }
+    const std::optional<std::string> text = PayloadSchemas::OfProcess().Text(domain, parts[i]);
+    if (!text) recording.CountLost("nvtx", "payloads: more different values than are kept", 1);
+    if (!text || text->empty()) continue;
+    all += (all.empty() ? " (" : ", ") + *text;
+  }
+  return all.empty() ? all : all + ")";
+}
+
 }  // namespace
 
-NvtxPayload PayloadOf(const nvtxEventAttributes_t* event, std::string_view domain) {
+NvtxPayload PayloadOf(const nvtxEventAttributes_t* event, const NvtxDomain* domain) {
   NvtxPayload payload;
   if (event == nullptr) return payload;
   const auto& value = event->payload;
@@ -106,7 +129,10 @@ NvtxPayload PayloadOf(const nvtxEventAttributes_t* event, std::string_view domai
       payload.number = static_cast<double>(value.fValue);
       break;
     case NVTX_PAYLOAD_TYPE_EXT:
-      if (domain == kNcclDomain) payload.text = NcclText(*event);
+      // Null in a forked child, where no lock may be waited for.
+      if (ProcessRecording* const recording = ProcessRecording::Taking()) {
+        payload.text = TextOf(*event, domain, *recording);
+      }
       break;
     default:
       break;
