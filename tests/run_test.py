@@ -1,7 +1,6 @@
 """Whole runs, as a user starts them: train, report, sql, control, kill."""
 
 import contextlib
-import json
 import os
 import re
 import sqlite3
