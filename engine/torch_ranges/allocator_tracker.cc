@@ -1,20 +1,18 @@
 #include "engine/torch_ranges/allocator_tracker.h"
 
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <dlfcn.h>
 #include <time.h>
 
 #include <array>
-#include <atomic>
 #include <exception>
 
+#include "engine/torch_allocator/torch_allocator.h"
 #include "engine/torch_ranges/thread_ranges.h"
 
 namespace shardscope::torch_ranges {
 namespace {
 
-using c10::CachingDeviceAllocator::TraceEntry;
-using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+using torch_allocator::CUDAAllocator;
+using torch_allocator::TraceEntry;
 
 constexpr size_t kMaxDevices = 64;  // of one machine: as LibTorch's own C10_COMPILE_TIME_MAX_GPUS
 
@@ -106,40 +104,19 @@ void OnEntry(const TraceEntry& entry) {
   }
 }
 
-// The allocator in use, which PyTorch keeps in a variable of libc10_cuda; null: there is none.
-CUDAAllocator* FindAllocator(std::string* reason) {
-  void* const library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);
-  if (library == nullptr) {
-    *reason = "this PyTorch has no CUDA";
-    return nullptr;
-  }
-  const auto* const variable = static_cast<std::atomic<CUDAAllocator*>*>(
-      dlsym(library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE"));
-  CUDAAllocator* const allocator = variable == nullptr ? nullptr : variable->load();
-  if (allocator == nullptr) *reason = "libc10_cuda.so has no allocator where PyTorch 2.11 has it";
-  return allocator;
-}
-
 }  // namespace
 
 std::string AttachToAllocator(ShardscopeAllocatorSink sink) {
   try {
-    std::string reason;
-    CUDAAllocator* const allocator = FindAllocator(&reason);
-    if (allocator == nullptr) return reason;
-    if (g_allocator != nullptr) return "";
-    if (!allocator->initialized()) return "PyTorch has not initialised CUDA";
-    if (!allocator->isEnabled()) return "caching is switched off (PYTORCH_NO_CUDA_MEMORY_CACHING)";
+    std::string why_not;
+    CUDAAllocator* const allocator = torch_allocator::Find(&why_not);
+    if (allocator == nullptr || g_allocator != nullptr) return why_not;
     g_sink = sink;
     g_allocator = allocator;
-    allocator->attachAllocatorTraceTracker(&OnEntry);
-    return "";
-  } catch (const c10::Error& error) {
-    // Allocators other than PyTorch's own have no such events: cudaMallocAsync, pluggable ones.
-    g_allocator = nullptr;
-    return error.what_without_backtrace();
+    why_not = torch_allocator::Listen(allocator, &OnEntry);
+    if (!why_not.empty()) g_allocator = nullptr;
+    return why_not;
   } catch (const std::exception& error) {
-    g_allocator = nullptr;
     return error.what();
   }
 }

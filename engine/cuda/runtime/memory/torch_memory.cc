@@ -1,19 +1,17 @@
 #include "engine/cuda/runtime/memory/torch_memory.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <dlfcn.h>
 
-#include <atomic>
 #include <exception>
 #include <mutex>
 #include <unordered_map>
 
+#include "engine/torch_allocator/torch_allocator.h"
+
 namespace shardscope::cuda {
 namespace {
 
-using c10::CachingDeviceAllocator::TraceEntry;
-using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+using torch_allocator::TraceEntry;
 
 constexpr int kNoRank = -1;
 thread_local int t_rank = kNoRank;
@@ -56,23 +54,10 @@ void OnEntry(const TraceEntry& entry) {
   }
 }
 
-// LibTorch keeps the allocator in use in a variable of libc10_cuda.
 std::string Attach() {
-  void* const library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);
-  const auto* const variable = library == nullptr
-                                   ? nullptr
-                                   : static_cast<std::atomic<CUDAAllocator*>*>(dlsym(
-                                         library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE"));
-  CUDAAllocator* const allocator = variable == nullptr ? nullptr : variable->load();
-  if (allocator == nullptr) return "LibTorch's CUDA allocator is not where version 2.11 has it";
-  if (!allocator->initialized()) return "LibTorch has not initialised CUDA";
-  if (!allocator->isEnabled()) return "caching is switched off (PYTORCH_NO_CUDA_MEMORY_CACHING)";
-  try {
-    allocator->attachAllocatorTraceTracker(&OnEntry);
-  } catch (const c10::Error& error) {
-    return error.what_without_backtrace();  // another allocator: cudaMallocAsync
-  }
-  return "";
+  std::string why_not;
+  torch_allocator::CUDAAllocator* const allocator = torch_allocator::Find(&why_not);
+  return allocator == nullptr ? why_not : torch_allocator::Listen(allocator, &OnEntry);
 }
 
 }  // namespace
