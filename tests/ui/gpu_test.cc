@@ -1,36 +1,18 @@
-// What the GPU did, on screen: the golden scenario of a training, and a program that nobody
-// changed.
+// What the GPU did in the golden scenario of a training, on screen.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <map>
 
 #include "tests/golden/gpu_scenario.h"
+#include "tests/ui/gpu_test_util.h"
 #include "tests/ui/harness.h"
 #include "trace/analysis/report.h"
-#include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::ui_test {
 namespace {
-
-constexpr int64_t kMs = 1'000'000;
-
-void Keep(const shell::Shot& shot, const std::string& name) {
-  const char* folder = std::getenv("SHARDSCOPE_PICTURES");
-  if (folder == nullptr) return;
-  const Status status = shell::WritePng(shot.image, std::string(folder) + "/" + name + ".png");
-  EXPECT_TRUE(status.ok()) << status.message();
-}
-
-query::SnapshotPtr Read(const std::string& folder) {
-  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(folder);
-  SHARDSCOPE_CHECK(snapshot.ok());
-  return snapshot.value();
-}
 
 query::SnapshotPtr Golden() {
   static const query::SnapshotPtr kGolden = [] {
@@ -45,16 +27,6 @@ query::SnapshotPtr Golden() {
     return Read(folder.path());
   }();
   return kGolden;
-}
-
-// Items of `panel` whose id begins with `prefix`.
-std::vector<ui::DrawnItem> Items(const ui::DrawLog& log, const char* panel,
-                                 const std::string& prefix) {
-  std::vector<ui::DrawnItem> items;
-  for (const ui::DrawnItem& item : log.items()) {
-    if (item.panel == panel && item.id.starts_with(prefix)) items.push_back(item);
-  }
-  return items;
 }
 
 TEST(GoldenGpu, EveryStreamHasALaneWithTheKernelsOfTheTrace) {
@@ -239,19 +211,26 @@ const query::GpuWork* WaitingKernel(const ui::DrawLog& log, ImVec2* middle) {
   return nullptr;
 }
 
+// Clicks it; nullptr if there is none.
+const query::GpuWork* ClickWaitingKernel(Harness* harness) {
+  ImVec2 middle;
+  const query::GpuWork* work = WaitingKernel(harness->log(), &middle);
+  if (work == nullptr) return nullptr;
+  EXPECT_TRUE(harness->Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(middle);
+    test->MouseClick();
+    test->Yield(2);
+  }));
+  return work;
+}
+
 TEST(GoldenGpu, OJumpsFromAKernelToItsOpAndBack) {
   Harness harness;
   harness.shell().OpenSnapshot(Golden());
   harness.Frames(8);
-  ImVec2 middle;
-  const query::GpuWork* work = WaitingKernel(harness.log(), &middle);
+  const query::GpuWork* work = ClickWaitingKernel(&harness);
   ASSERT_NE(work, nullptr);
-  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
-    test->MouseMoveToPos(middle);
-    test->MouseClick();
-    test->Yield(2);
-    test->KeyPress(ImGuiKey_O);
-  }));
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_O); }));
   const ui::Selection on_op = harness.context().selection;
   EXPECT_EQ(on_op.span, -1);
   const query::OpRun* op_run = nullptr;
@@ -286,14 +265,8 @@ TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
   harness.Frames(2);
   EXPECT_TRUE(Items(harness.log(), "timeline", "wait:").empty());
-  ImVec2 middle;
-  const query::GpuWork* work = WaitingKernel(harness.log(), &middle);
+  const query::GpuWork* work = ClickWaitingKernel(&harness);
   ASSERT_NE(work, nullptr);
-  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
-    test->MouseMoveToPos(middle);
-    test->MouseClick();
-    test->Yield(2);
-  }));
   // Lines begin at the end of what was waited for and end at the start of what waited.
   std::map<int64_t, const query::GpuWork*> work_of_id;
   for (const query::GpuWork& row : Golden()->ranks[0].gpu_work) work_of_id[row.id] = &row;
@@ -353,244 +326,6 @@ TEST(GoldenGpu, MemoryHasTheBandsOfTheDevice) {
     EXPECT_GT(peak.device_peak_bytes, peak.driver_peak_bytes);
     EXPECT_GE(bytes("axis_max"), peak.device_peak_bytes);
   }
-}
-
-// Two processes of one program: nested ranges, a compute and a communication stream that share a
-// hardware queue, NCCL's own rows; rank 1 is late. Reserved memory, and what the driver handed out.
-class RecordedProgram {
- public:
-  RecordedProgram() {
-    auto recorder = query::OpenRecorder(folder_.path());
-    recorder->SetMeta("recorded", "process");
-    for (int64_t rank = 0; rank < 2; ++rank) AddRank(rank, recorder.get());
-    SHARDSCOPE_CHECK(recorder->Finish().ok());
-    snapshot_ = Read(folder_.path());
-  }
-  const query::SnapshotPtr& snapshot() const { return snapshot_; }
-  int64_t thread(size_t rank) const { return threads_[rank]; }
-  int64_t nccl_stream(size_t rank) const { return nccl_streams_[rank]; }
-
- private:
-  static int64_t Track(record::Recorder* recorder, int64_t rank, const std::string& name,
-                       const std::string& role, int64_t position) {
-    schema::TrackRow row;
-    row.rank = rank;
-    row.name = name;
-    row.role = role;
-    row.position = position;
-    return recorder->AddTrack(row);
-  }
-  static schema::SpanRow Span(record::Recorder* recorder, int64_t track, const std::string& name,
-                              const char* category, int64_t start_ns, int64_t end_ns) {
-    schema::SpanRow row;
-    row.track = track;
-    row.start_ns = start_ns;
-    row.duration_ns = end_ns - start_ns;
-    row.name_string = recorder->AddString(name);
-    row.category = category;
-    row.op_run = -1;
-    return row;
-  }
-  static void AddStream(record::Recorder* recorder, int64_t track, int64_t stream) {
-    schema::GpuStreamRow row;
-    row.track = track;
-    row.op_track = -1;
-    row.context = 1;
-    row.stream = stream;
-    recorder->AddGpuStream(row);
-  }
-  void AddRank(int64_t rank, record::Recorder* recorder) {
-    schema::RankRow row;
-    row.rank = rank;
-    recorder->AddRank(row);
-    const int64_t thread = Track(recorder, rank, "thread 4711", "host", 0);
-    const int64_t compute = Track(recorder, rank, "GPU 0 context 1 stream 7", "compute", 1);
-    const int64_t nccl = Track(recorder, rank, "GPU 0 context 1 stream 13", "compute", 2);
-    const int64_t communicator = Track(recorder, rank, "NCCL abc", "host", 3);
-    threads_.push_back(thread);
-    nccl_streams_.push_back(nccl);
-    AddStream(recorder, compute, 7);
-    AddStream(recorder, nccl, 13);
-    for (int64_t step = 0; step < 5; ++step) {
-      const int64_t start_ns = (1000 + 40 * step) * kMs;
-      const auto range = [&](const char* name, int64_t from_ms, int64_t to_ms) {
-        recorder->Record(
-            Span(recorder, thread, name, "host", start_ns + from_ms * kMs, start_ns + to_ms * kMs));
-      };
-      range("FSDP::all_gather", 1, 3);
-      range("forward", 0, 18);
-      range("backward", 19, 36);
-      range("train_step", 0, 38);
-      AddKernel(recorder, thread, compute,
-                Span(recorder, compute, "void at::native::gemm<float>(float*)", "compute",
-                     start_ns + 5 * kMs, start_ns + 17 * kMs));
-      AddGather(recorder, thread, nccl, communicator, start_ns + (6 + 4 * rank) * kMs,
-                start_ns + 16 * kMs, step);
-    }
-    AddMemory(recorder, rank, thread);
-  }
-  static void AddKernel(record::Recorder* recorder, int64_t thread, int64_t, schema::SpanRow span) {
-    record::GpuWorkRecord record;
-    record.span = span;
-    record.work.kind = "kernel";
-    record.work.times = "measured";
-    record.work.plan_op = -1;
-    record.work.step = -1;
-    record.work.launch_track = thread;
-    record.work.launch_start_ns = span.start_ns - 2 * kMs;
-    record.work.launch_duration_ns = 10'000;
-    record.work.grid_x = 132;
-    record.work.block_x = 256;
-    record.work.grid_y = record.work.grid_z = record.work.block_y = record.work.block_z = 1;
-    record.work.registers = 64;
-    record.work.channel = 9;
-    record.work.channel_kind = "compute";
-    recorder->Record(record);
-  }
-  static void AddGather(record::Recorder* recorder, int64_t thread, int64_t stream,
-                        int64_t communicator, int64_t start_ns, int64_t end_ns, int64_t sequence) {
-    AddKernel(recorder, thread, stream,
-              Span(recorder, stream, "ncclDevKernel_AllGather_RING_LL(ncclDevComm*)",
-                   "communication", start_ns, end_ns));
-    record::NcclRecord record;
-    record.span = Span(recorder, communicator, "AllGather", "communication", start_ns - 3 * kMs,
-                       start_ns - 2 * kMs + 50'000);
-    record.operation.communicator = "abc";
-    record.operation.group_size = 2;
-    record.operation.function = "AllGather";
-    record.operation.sequence = sequence;
-    record.operation.launch_track = thread;
-    record.operation.launch_start_ns = start_ns - 3 * kMs;
-    record.operation.launch_duration_ns = kMs + 50'000;
-    recorder->Record(record);
-  }
-  static void AddMemory(record::Recorder* recorder, int64_t rank, int64_t thread) {
-    schema::MemoryEventRow event;
-    event.rank = rank;
-    event.device = "GPU 0";
-    event.category = "other";
-    event.plan_op = event.step = -1;
-    event.bytes = 300'000'000;
-    event.issued_ns = event.executed_ns = 1000 * kMs;
-    recorder->Record(event);
-    event.bytes = -100'000'000;  // asked for 20 ms before the last kernel has used it
-    event.issued_ns = 1100 * kMs;
-    event.executed_ns = 1120 * kMs;
-    recorder->Record(event);
-    schema::CounterRow counter;
-    counter.track = thread;
-    counter.time_ns = 1000 * kMs;
-    counter.name_string = recorder->AddString("reserved_bytes");
-    counter.value = 400e6;
-    recorder->Record(counter);
-    schema::MemorySegmentRow segment;
-    segment.rank = rank;
-    segment.time_ns = 1000 * kMs;
-    segment.address = 1 << 20;
-    segment.bytes = 500'000'000;
-    segment.kind = "device";
-    recorder->Record(segment);
-    // NCCL's own, taken while a thread was in a range of NCCL's.
-    const int64_t other_thread = Track(recorder, rank, "thread 4712", "host", 4);
-    recorder->Record(
-        Span(recorder, other_thread, "NCCL: ncclCommInitRank", "host", 1002 * kMs, 1006 * kMs));
-    segment.time_ns = 1004 * kMs;
-    segment.address = 2 << 20;
-    segment.bytes = 100'000'000;
-    recorder->Record(segment);
-    counter.name_string = recorder->AddString("device_used_bytes");
-    counter.value = 900e6;
-    recorder->Record(counter);
-  }
-
-  query::TestFolder folder_;
-  std::vector<int64_t> threads_;
-  std::vector<int64_t> nccl_streams_;
-  query::SnapshotPtr snapshot_;
-};
-
-TEST(RecordedGpu, ShowsThreadsStreamsWaitsAndSharedQueuesWithoutOpLanes) {
-  const RecordedProgram program;
-  const auto shot = shell::TakeShot(program.snapshot(), {});
-  ASSERT_TRUE(shot.ok()) << shot.message();
-  Keep(*shot, "gpu-recorded");
-  EXPECT_TRUE(Items(shot->log, "timeline", "op_run:").empty());
-  const ui::DrawnItem* thread =
-      shot->log.Find("timeline", fmt::format("thread:0:{}", program.thread(0)));
-  ASSERT_NE(thread, nullptr);
-  EXPECT_EQ(std::get<int64_t>(thread->value), 20);
-  // Ranges stand over what they contain.
-  std::map<std::string, float> y_of;
-  for (const ui::DrawnItem& item : Items(shot->log, "timeline", "range:0:")) {
-    y_of.emplace(item.text, item.box.y0);
-  }
-  ASSERT_EQ(y_of.count("train_step") + y_of.count("forward") + y_of.count("FSDP::all_gather"), 3u);
-  EXPECT_LT(y_of["train_step"], y_of["forward"]);
-  EXPECT_LT(y_of["forward"], y_of["FSDP::all_gather"]);
-  EXPECT_GE(y_of["FSDP::all_gather"], y_of["backward"]);
-  // Rank 0 waits for rank 1 in its gathers: 4 ms of 10.
-  const std::vector<ui::DrawnItem> waits = Items(shot->log, "timeline", "wait_of_work:0:");
-  ASSERT_EQ(waits.size(), 5u);
-  EXPECT_TRUE(Items(shot->log, "timeline", "wait_of_work:1:").empty());
-  const std::string id = waits[0].id.substr(waits[0].id.rfind(':'));
-  const ui::DrawnItem* gather = shot->log.Find("timeline", "work:0" + id);
-  ASSERT_NE(gather, nullptr);
-  EXPECT_NEAR(waits[0].box.x1 - waits[0].box.x0, 0.4F * (gather->box.x1 - gather->box.x0), 2);
-  for (const ui::DrawnItem& channel : Items(shot->log, "timeline", "channel:")) {
-    EXPECT_EQ(channel.unit, "shared") << channel.id;
-    EXPECT_EQ(std::get<int64_t>(channel.value), 9);
-  }
-  EXPECT_EQ(Items(shot->log, "timeline", "channel:").size(), 4u);
-  // The longest collective is selected, with the arrow from its launch.
-  ASSERT_NE(shot->log.Find("details", "title"), nullptr);
-  EXPECT_THAT(shot->log.Find("details", "title")->text, testing::HasSubstr("AllGather"));
-  EXPECT_THAT(shot->log.Find("details", "nccl")->text, testing::HasSubstr("AllGather #"));
-  EXPECT_EQ(Items(shot->log, "timeline", "launch:0:").size(), 1u);
-}
-
-TEST(RecordedGpu, MemoryShowsWhatIsReservedTakenByOthersAndFreedButInUse) {
-  const RecordedProgram program;
-  const auto shot = shell::TakeShot(program.snapshot(), {.language = ui::Language::kChinese});
-  ASSERT_TRUE(shot.ok()) << shot.message();
-  Keep(*shot, "gpu-recorded-zh");
-  for (const char* rank : {"0", "1"}) {
-    const auto bytes = [&](const std::string& id) -> int64_t {
-      const ui::DrawnItem* item = shot->log.Find("memory", id + ":" + rank);
-      return item == nullptr ? -1 : std::get<int64_t>(item->value);
-    };
-    EXPECT_EQ(bytes("driver"), 600'000'000);
-    EXPECT_EQ(bytes("reserved"), 400'000'000);
-    EXPECT_EQ(bytes("nccl"), 100'000'000);
-    EXPECT_EQ(bytes("used"), 900'000'000);
-    EXPECT_EQ(bytes("free_gap"), 100'000'000);
-    EXPECT_GE(bytes("axis_max"), 900'000'000);
-  }
-}
-
-TEST(RecordedGpu, WithoutRowsOfMemoryThereIsNoEmptyAxis) {
-  const RecordedProgram program;
-  auto bare = std::make_shared<query::Snapshot>(*program.snapshot());
-  bare->run_folder = "bare";
-  for (query::RankRows& rows : bare->ranks) {
-    rows.memory = {};
-    rows.segments = {};
-    rows.device_used = {};
-  }
-  const auto shot = shell::TakeShot(bare, {});
-  ASSERT_TRUE(shot.ok()) << shot.message();
-  EXPECT_NE(shot->log.Find("memory", "empty"), nullptr);
-  EXPECT_EQ(shot->log.Find("memory", "axis_max:0"), nullptr);
-}
-
-TEST(RecordedGpu, ReportCountsOverlapByKernels) {
-  const RecordedProgram program;
-  const analysis::KernelSummary kernels = analysis::MakeReport(*program.snapshot()).kernels;
-  EXPECT_EQ(kernels.kernels, 20);
-  EXPECT_EQ(kernels.joined, 0);
-  EXPECT_EQ(kernels.compute_ns, 10 * 12 * kMs);
-  EXPECT_EQ(kernels.communication_ns, 5 * (10 + 6) * kMs);
-  EXPECT_EQ(kernels.exposed_ns(), 0);
-  EXPECT_EQ(kernels.overlapping_pairs, 10);
 }
 
 }  // namespace

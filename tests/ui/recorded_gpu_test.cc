@@ -1,0 +1,102 @@
+// What the GPU did in a program that nobody changed, on screen.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "tests/ui/gpu_test_util.h"
+#include "tests/ui/recorded_program_test_util.h"
+#include "trace/analysis/report.h"
+#include "ui/shell/shot.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+TEST(RecordedGpu, ShowsThreadsStreamsWaitsAndSharedQueuesWithoutOpLanes) {
+  const RecordedProgram program;
+  const auto shot = shell::TakeShot(program.snapshot(), {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-recorded");
+  EXPECT_TRUE(Items(shot->log, "timeline", "op_run:").empty());
+  const ui::DrawnItem* thread =
+      shot->log.Find("timeline", fmt::format("thread:0:{}", program.thread(0)));
+  ASSERT_NE(thread, nullptr);
+  EXPECT_EQ(std::get<int64_t>(thread->value), 20);
+  // Ranges stand over what they contain.
+  std::map<std::string, float> y_of;
+  for (const ui::DrawnItem& item : Items(shot->log, "timeline", "range:0:")) {
+    y_of.emplace(item.text, item.box.y0);
+  }
+  ASSERT_EQ(y_of.count("train_step") + y_of.count("forward") + y_of.count("FSDP::all_gather"), 3u);
+  EXPECT_LT(y_of["train_step"], y_of["forward"]);
+  EXPECT_LT(y_of["forward"], y_of["FSDP::all_gather"]);
+  EXPECT_GE(y_of["FSDP::all_gather"], y_of["backward"]);
+  // Rank 0 waits for rank 1 in its gathers: 4 ms of 10.
+  const std::vector<ui::DrawnItem> waits = Items(shot->log, "timeline", "wait_of_work:0:");
+  ASSERT_EQ(waits.size(), 5u);
+  EXPECT_TRUE(Items(shot->log, "timeline", "wait_of_work:1:").empty());
+  const std::string id = waits[0].id.substr(waits[0].id.rfind(':'));
+  const ui::DrawnItem* gather = shot->log.Find("timeline", "work:0" + id);
+  ASSERT_NE(gather, nullptr);
+  EXPECT_NEAR(waits[0].box.x1 - waits[0].box.x0, 0.4F * (gather->box.x1 - gather->box.x0), 2);
+  for (const ui::DrawnItem& channel : Items(shot->log, "timeline", "channel:")) {
+    EXPECT_EQ(channel.unit, "shared") << channel.id;
+    EXPECT_EQ(std::get<int64_t>(channel.value), 9);
+  }
+  EXPECT_EQ(Items(shot->log, "timeline", "channel:").size(), 4u);
+  // The longest collective is selected, with the arrow from its launch.
+  ASSERT_NE(shot->log.Find("details", "title"), nullptr);
+  EXPECT_THAT(shot->log.Find("details", "title")->text, testing::HasSubstr("AllGather"));
+  EXPECT_THAT(shot->log.Find("details", "nccl")->text, testing::HasSubstr("AllGather #"));
+  EXPECT_EQ(Items(shot->log, "timeline", "launch:0:").size(), 1u);
+}
+
+TEST(RecordedGpu, MemoryShowsWhatIsReservedTakenByOthersAndFreedButInUse) {
+  const RecordedProgram program;
+  const auto shot = shell::TakeShot(program.snapshot(), {.language = ui::Language::kChinese});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "gpu-recorded-zh");
+  for (const char* rank : {"0", "1"}) {
+    const auto bytes = [&](const std::string& id) -> int64_t {
+      const ui::DrawnItem* item = shot->log.Find("memory", id + ":" + rank);
+      return item == nullptr ? -1 : std::get<int64_t>(item->value);
+    };
+    EXPECT_EQ(bytes("driver"), 600'000'000);
+    EXPECT_EQ(bytes("reserved"), 400'000'000);
+    EXPECT_EQ(bytes("nccl"), 100'000'000);
+    EXPECT_EQ(bytes("used"), 900'000'000);
+    EXPECT_EQ(bytes("free_gap"), 100'000'000);
+    EXPECT_GE(bytes("axis_max"), 900'000'000);
+  }
+}
+
+TEST(RecordedGpu, WithoutRowsOfMemoryThereIsNoEmptyAxis) {
+  const RecordedProgram program;
+  auto bare = std::make_shared<query::Snapshot>(*program.snapshot());
+  bare->run_folder = "bare";
+  for (query::RankRows& rows : bare->ranks) {
+    rows.memory = {};
+    rows.segments = {};
+    rows.device_used = {};
+  }
+  const auto shot = shell::TakeShot(bare, {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  EXPECT_NE(shot->log.Find("memory", "empty"), nullptr);
+  EXPECT_EQ(shot->log.Find("memory", "axis_max:0"), nullptr);
+}
+
+TEST(RecordedGpu, ReportCountsOverlapByKernels) {
+  const RecordedProgram program;
+  const analysis::KernelSummary kernels = analysis::MakeReport(*program.snapshot()).kernels;
+  EXPECT_EQ(kernels.kernels, 20);
+  EXPECT_EQ(kernels.joined, 0);
+  EXPECT_EQ(kernels.compute_ns, 10 * 12 * kMs);
+  EXPECT_EQ(kernels.communication_ns, 5 * (10 + 6) * kMs);
+  EXPECT_EQ(kernels.exposed_ns(), 0);
+  EXPECT_EQ(kernels.overlapping_pairs, 10);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test
