@@ -97,11 +97,4 @@ const char* MemoryCategoryName(Language language, query::MemoryCategory category
   return Tr(language, kNames[static_cast<size_t>(category)]);
 }
 
-const char* OpClassName(Language language, query::OpClass op_class) {
-  static constexpr std::array<Text, 9> kNames = {
-      Text::kForward,   Text::kBackward, Text::kAllGather, Text::kReduceScatter, Text::kAllReduce,
-      Text::kOptimizer, Text::kCopy,     Text::kHost,      Text::kBookkeeping};
-  return Tr(language, kNames[static_cast<size_t>(op_class)]);
-}
-
 }  // namespace shardscope::ui

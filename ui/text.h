@@ -46,6 +46,5 @@ std::string KeyLabel(Language language, std::string_view key);
 std::string KeyHelp(Language language, const config::KeyInfo& key);
 
 const char* MemoryCategoryName(Language language, query::MemoryCategory category);
-const char* OpClassName(Language language, query::OpClass op_class);
 
 }  // namespace shardscope::ui

@@ -7,8 +7,6 @@
 namespace shardscope::timeline {
 namespace {
 
-constexpr size_t kOpenRanks = 3;
-
 float HeightOf(LaneKind kind) {
   switch (kind) {
     case LaneKind::kHost:
@@ -149,14 +147,6 @@ float AnchoredScroll(const Layout& before, const Layout& after, float scroll, fl
     }
   }
   return scroll;
-}
-
-std::set<int32_t> DefaultFoldedRanks(const query::Snapshot& snapshot) {
-  std::set<int32_t> folded;
-  for (size_t index = kOpenRanks; index < snapshot.ranks.size(); ++index) {
-    folded.insert(snapshot.ranks[index].rank);
-  }
-  return folded;
 }
 
 }  // namespace shardscope::timeline

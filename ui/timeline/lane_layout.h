@@ -74,7 +74,4 @@ std::pair<size_t, size_t> VisibleLanes(const Layout& layout, float top, float bo
 // where it is when `before` becomes `after`.
 float AnchoredScroll(const Layout& before, const Layout& after, float scroll, float mouse_y);
 
-// What is folded when a run is opened: all ranks after the third.
-std::set<int32_t> DefaultFoldedRanks(const query::Snapshot& snapshot);
-
 }  // namespace shardscope::timeline

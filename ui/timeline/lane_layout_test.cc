@@ -63,13 +63,5 @@ TEST(LaneLayoutTest, FoldingAboveKeepsTheRankUnderTheMouse) {
   EXPECT_FLOAT_EQ(after.ranks[3].y - moved, before.ranks[3].y - scroll);
 }
 
-TEST(LaneLayoutTest, RanksAfterTheThirdStartFolded) {
-  query::Snapshot snapshot;
-  for (int32_t rank = 0; rank < 5; ++rank) snapshot.ranks.push_back({rank, {}, {}, {}, {}});
-  EXPECT_EQ(DefaultFoldedRanks(snapshot), (std::set<int32_t>{3, 4}));
-  snapshot.ranks.resize(2);
-  EXPECT_TRUE(DefaultFoldedRanks(snapshot).empty());
-}
-
 }  // namespace
 }  // namespace shardscope::timeline

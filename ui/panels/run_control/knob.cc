@@ -120,16 +120,6 @@ const std::vector<Knob>& KnobsOf(KnobSection section) {
   return kSections[static_cast<size_t>(section)];
 }
 
-const Knob* FindKnob(std::string_view key) {
-  for (const KnobSection section :
-       {KnobSection::kSharding, KnobSection::kLink, KnobSection::kTraining}) {
-    for (const Knob& knob : KnobsOf(section)) {
-      if (knob.key->name == key) return &knob;
-    }
-  }
-  return nullptr;
-}
-
 double KnobPosition(const Knob& knob, std::string_view value) {
   switch (knob.key->type) {
     case KeyType::kBandwidth:

@@ -26,7 +26,6 @@ struct Knob {
 // The live keys in the order of the panel, by section.
 enum class KnobSection : uint8_t { kSharding, kLink, kTraining };
 const std::vector<Knob>& KnobsOf(KnobSection section);
-const Knob* FindKnob(std::string_view key);
 
 // A value as text and as the place on the slider. "-1" of host.run_ahead stands at the right end.
 double KnobPosition(const Knob& knob, std::string_view value);

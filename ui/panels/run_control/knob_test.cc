@@ -11,6 +11,15 @@ namespace {
 constexpr KnobSection kSections[] = {KnobSection::kSharding, KnobSection::kLink,
                                      KnobSection::kTraining};
 
+const Knob* FindKnob(std::string_view key) {
+  for (const KnobSection section : kSections) {
+    for (const Knob& knob : KnobsOf(section)) {
+      if (knob.key->name == key) return &knob;
+    }
+  }
+  return nullptr;
+}
+
 TEST(Knob, EveryLiveKeyIsInOneSection) {
   std::multiset<std::string> shown = {"preset"};  // at the panel's title
   for (const KnobSection section : kSections) {
