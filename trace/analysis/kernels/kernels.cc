@@ -21,12 +21,6 @@ using query::SpanCategory;
 // As trace/record/gpu names it.
 constexpr std::string_view kOverheadTrack = "tracer overhead";
 
-int64_t Length(const std::vector<Interval>& intervals) {
-  int64_t total_ns = 0;
-  for (const Interval& interval : intervals) total_ns += interval.end_ns - interval.start_ns;
-  return total_ns;
-}
-
 // What an op is for, where one launched it; else what the kernel's name says.
 SpanCategory CategoryOf(const query::Snapshot& snapshot, const GpuWork& work) {
   if (work.kind != GpuWorkKind::kKernel) return SpanCategory::kCopy;
@@ -90,11 +84,10 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, Kerne
   summary->overlapping_pairs += CountPairs(communication, compute);
   const std::vector<Interval> all_compute = Union(std::move(compute));
   const std::vector<Interval> all_communication = Union(std::move(communication));
-  const int64_t communication_ns = Length(all_communication);
-  summary->compute_ns += Length(all_compute);
-  summary->communication_ns += communication_ns;
-  summary->overlap_ns += communication_ns - Length(Subtract(all_communication, all_compute));
-  summary->copy_ns += Length(Union(std::move(copy)));
+  summary->compute_ns += TotalNs(all_compute);
+  summary->communication_ns += TotalNs(all_communication);
+  summary->overlap_ns += TotalNs(Intersect(all_compute, all_communication));
+  summary->copy_ns += TotalNs(Union(std::move(copy)));
 }
 
 }  // namespace
@@ -114,7 +107,7 @@ KernelSummary SummarizeKernels(const query::Snapshot& snapshot) {
     for (const query::Span& span : rows.spans) {
       if (overhead_tracks.contains(span.track)) overhead.push_back({span.start_ns, span.end_ns});
     }
-    summary.overhead_ns += Length(Union(std::move(overhead)));
+    summary.overhead_ns += TotalNs(Union(std::move(overhead)));
   }
   return summary;
 }

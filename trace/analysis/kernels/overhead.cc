@@ -6,18 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "trace/analysis/breakdown.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
 namespace {
-
-// `values` is not empty.
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 // Mean time of the steps of one side of a round.
 struct Side {
@@ -58,11 +52,11 @@ Overhead MeasureOverhead(const query::Snapshot& snapshot) {
   }
   overhead.rounds = static_cast<int>(ratios.size());
   if (ratios.empty()) return overhead;
-  overhead.ratio = Median(ratios);
+  overhead.ratio = Percentile(ratios, 0.5);
   overhead.lowest = *std::min_element(ratios.begin(), ratios.end());
   overhead.highest = *std::max_element(ratios.begin(), ratios.end());
-  overhead.recorded_ns = std::llround(Median(recorded));
-  overhead.unrecorded_ns = std::llround(Median(unrecorded));
+  overhead.recorded_ns = std::llround(Percentile(recorded, 0.5));
+  overhead.unrecorded_ns = std::llround(Percentile(unrecorded, 0.5));
   return overhead;
 }
 
