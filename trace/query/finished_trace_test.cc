@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "trace/query/trace_test_util.h"
+#include "trace/store/database.h"
 #include "trace/store/finished/finished_source.h"
 #include "trace/store/trace_file.h"
 
@@ -252,6 +253,25 @@ TEST_F(FinishedTraceTest, RowsAreThoseOfTheCommonWay) {
     for (const MemoryEvent& event : a.memory) live += event.bytes;
     EXPECT_EQ(live, 0);
   }
+}
+
+// No snapshot takes such steps, so they are not what to begin with either.
+TEST_F(FinishedTraceTest, StepsThatCannotBeDoNotMoveWhatIsShownFirst) {
+  {
+    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(
+        database
+            ->Execute("INSERT INTO step VALUES(100000, 0, 9223372036854775807, 1, 5, 6, 0, 0, 0),"
+                      "(100001, 0, -9223372036854775807, 1, 5, 6, 0, 0, 0)")
+            .ok());
+  }
+  auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);
+  ASSERT_TRUE(source.ok());
+  const Result<store::StepBounds> bounds = source.value()->Bounds();
+  ASSERT_TRUE(bounds.ok());
+  EXPECT_EQ(bounds->first_step, 0);
+  EXPECT_EQ(bounds->last_step, kSteps - 1);
 }
 
 TEST_F(FinishedTraceTest, SmallTracesAreNotForIt) {

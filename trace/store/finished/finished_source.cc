@@ -229,7 +229,8 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::Open(const TraceFile& fi
 
 Result<StepBounds> FinishedSource::Bounds() {
   Result<Statement> select = reader_.database().Prepare(
-      "SELECT min(step), max(step), min(start_ns), max(end_ns) FROM step HAVING count(*) > 0");
+      "SELECT min(step), max(step), min(start_ns), max(end_ns) FROM step "
+      "WHERE step BETWEEN -2147483648 AND 2147483647 HAVING count(*) > 0");
   if (!select.ok()) return select.status();
   const Result<bool> row = select->Step();
   if (!row.ok()) return row.status();
