@@ -157,6 +157,10 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute /*attribute*/, siz
                                       void* /*value*/) {
   return CUPTI_SUCCESS;
 }
+CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute /*attribute*/, size_t* /*size*/,
+                                      void* /*value*/) {
+  return CUPTI_ERROR_INVALID_PARAMETER;
+}
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind /*kind*/) { return CUPTI_SUCCESS; }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind /*kind*/) { return CUPTI_SUCCESS; }
 CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind /*kind*/) { return CUPTI_SUCCESS; }
