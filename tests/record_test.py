@@ -46,6 +46,14 @@ class ProgramsPassThrough(RecordTest):
         _, done = self.record(sys.executable, "-c", script, *odd, check=0)
         self.assertEqual(json.loads(done.stdout), odd)
 
+    def test_an_error_while_the_program_runs_leaves_it_alone(self):
+        environment = {**os.environ, "LD_PRELOAD": str(PROGRAM.parent / "libno_memory_after_start.so")}
+        done = subprocess.run([APP, "record", "-o", self.root / "run", "--", "sh", "-c", "sleep 0.2; echo hi; exit 3"], env=environment,
+                              capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual((done.returncode, done.stdout), (3, "hi\n"), done.stderr)
+        self.assertIn("shardscope record: std::bad_alloc\n", done.stderr)
+        self.assertIn("exit code 3", self.notes(self.root / "run")[-1])
+
     def test_nothing_to_record(self):
         done = subprocess.run([APP, "record", "-o", self.root / "run"], capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 125)

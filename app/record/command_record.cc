@@ -167,6 +167,18 @@ void Say(const std::string& text) {
   std::fputs(fmt::format("shardscope record: {}\n", text).c_str(), stderr);
 }
 
+// While the program runs, and after its end: its exit code counts, whatever is left unsaid.
+template <typename Body>
+void AtBest(const Body& body) noexcept {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    for (const char* const part : {"shardscope record: ", error.what(), "\n"}) {
+      std::fputs(part, stderr);
+    }
+  }
+}
+
 // As a word of a shell.
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
@@ -246,17 +258,17 @@ Status Record(const RecordArguments& arguments, int* exit_code) {
     (void)trace->Finish();
     return started;
   }
-  trace->Note(fmt::format("process {} started: {}", child.pid(), command));
-  TellOuterRun(arguments, launch, folder.value());
+  AtBest([&] {
+    trace->Note(fmt::format("process {} started: {}", child.pid(), command));
+    TellOuterRun(arguments, launch, folder.value());
+  });
   const int status = child.Wait();
-  try {
+  AtBest([&] {
     trace->AddCommand(command, start_ns);
     trace->Note(fmt::format("process {} ended after {}: {}", child.pid(),
                             FormatDuration(MonotonicNs() - start_ns), EndText(status)));
     SayEnd(folder.value(), launch, &*trace);
-  } catch (const std::exception& error) {
-    std::fputs(error.what(), stderr);  // the program's exit code counts, whatever is left unsaid
-  }
+  });
   EndLike(status);
 }
 

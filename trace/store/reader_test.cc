@@ -5,12 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "trace/schema/ddl.h"
 #include "trace/store/run_database.h"
@@ -212,6 +214,28 @@ TEST_F(Hostile, ReaderWaitsForAWriterThatIsJustStarting) {
     starting.join();
   }
   EXPECT_FALSE(WriterLives(file));
+}
+
+// A reader that looks whether a writer lives holds the lock for a moment; a finisher that came just
+// then would leave a killed run as it is.
+TEST_F(Hostile, WhoAsksForTheWriterKeepsNobodyFromTheLock) {
+  const TraceFile file = NewTraceFile(folder_);
+  std::ofstream(file.LockPath()).flush();
+  std::atomic<bool> is_done = false;
+  std::vector<std::thread> asking;
+  for (int i = 0; i < 2; ++i) {
+    asking.emplace_back([&] {
+      while (!is_done) static_cast<void>(WriterLives(file));
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    const Result<TraceLock> lock = TraceLock::TryTake(file);
+    EXPECT_TRUE(lock.ok() && lock->held()) << i;
+    const Result<TraceLock> second = TraceLock::TryTake(file);
+    EXPECT_TRUE(second.ok() && !second->held()) << i;
+  }
+  is_done = true;
+  for (std::thread& thread : asking) thread.join();
 }
 
 TEST_F(Hostile, RunFolderErrors) {

@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "trace/base/host.h"
@@ -136,7 +138,9 @@ TraceFile NewTraceFile(const std::string& folder) {
 }
 
 Result<TraceLock> TraceLock::TryTake(const TraceFile& file) {
+  constexpr int kMostAttempts = 100;
   const std::string path = file.LockPath();
+  int attempts = 0;
   while (true) {
     const int descriptor = KeptDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
     if (descriptor < 0) {
@@ -146,7 +150,15 @@ Result<TraceLock> TraceLock::TryTake(const TraceFile& file) {
     lock.path_ = path;
     lock.descriptor_ = descriptor;
     lock.inode_ = InodeOf(descriptor);
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return TraceLock();
+    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+      // Who asks whether a writer lives shares the lock for a moment; who has it shares it with
+      // nobody.
+      if (++attempts > kMostAttempts || flock(descriptor, LOCK_SH | LOCK_NB) != 0) {
+        return TraceLock();
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(100) * attempts);
+      continue;
+    }
     if (SameFile(descriptor, path)) return lock;
   }
 }

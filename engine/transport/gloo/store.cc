@@ -79,7 +79,9 @@ std::string Store::Get(const std::string& key) {
   if (has_gone_) return "";
   try {
     if (!impl_->store->check({key})) return "";
-    const c10d::StoreTimeoutGuard guard(*impl_->store, kAnswerTime);
+    // The store's own timeout stays as it is: other threads wait by it. Keys are never removed, so
+    // after this there is nothing to wait for.
+    impl_->store->wait({key}, kAnswerTime);
     return impl_->store->get_to_str(key);
   } catch (const std::exception&) {
     has_gone_ = true;

@@ -127,6 +127,9 @@ struct StreamInfo {
   int32_t priority = 0;
 };
 
+// 32-bit correlation ids count up and wrap: `a` came before `b` if the shorter way leads forward.
+inline bool Precedes(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
+
 // What some buffers held. Within a kind, in the order of the buffers, which is no order of time.
 struct Batch {
   std::vector<Kernel> kernels;

@@ -33,9 +33,6 @@ void TakeBefore(int64_t fence_ns, const TimeOf& time_of, std::vector<Row>& rows,
                    [&](const Row& a, const Row& b) { return time_of(a) < time_of(b); });
 }
 
-// 32-bit correlation ids count up and wrap: `a` came before `b` if the shorter way leads forward.
-bool Precedes(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) < 0; }
-
 // What kernels and copies have in common.
 template <typename Record>
 Work WorkOf(const Record& record, WorkKind kind) {
@@ -274,53 +271,6 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
       overheads_, joined.overheads);
 }
 
-// A wait stays until the work after it is here, or it has waited long enough for that.
-void Joiner::TakeEdges(int64_t fence_ns, Joined& joined) {
-  const auto precedes = [](const StreamEvent& event, uint32_t correlation) {
-    return Precedes(event.correlation, correlation);
-  };
-  std::vector<Wait> later;
-  for (const Wait& wait : waits_) {
-    const bool is_old = wait.start_ns < Before(fence_ns, kPatienceNs);
-    const auto recording = recordings_.find(wait.recording);
-    if (recording == recordings_.end()) {
-      if (is_old) ++counts_.without_event;
-      if (!is_old) later.push_back(wait);
-      continue;
-    }
-    const EventRecord& record = recording->second.record;
-    if (record.stream == wait.stream) continue;
-    Edge edge;
-    edge.recording = wait.recording;
-    edge.from = record.stream;
-    edge.to = wait.stream;
-    edge.recorded_ns = record.time_ns;
-    edge.waited_ns = wait.start_ns;
-    // Streams are in the order of their calls (see Take).
-    const std::vector<StreamEvent>& to = streams_[wait.stream];
-    const auto first = std::lower_bound(to.begin(), to.end(), wait.correlation, precedes);
-    if (first == to.end() && !is_old) {
-      later.push_back(wait);
-      continue;
-    }
-    if (first != to.end()) {
-      edge.to_op = first->op;
-      edge.to_correlation = first->correlation;
-    }
-    const std::vector<StreamEvent>& from = streams_[record.stream];
-    const auto after = std::lower_bound(from.begin(), from.end(), record.correlation, precedes);
-    if (after != from.begin()) {
-      edge.from_op = std::prev(after)->op;
-      edge.from_correlation = std::prev(after)->correlation;
-    }
-    joined.edges.push_back(edge);
-  }
-  waits_ = std::move(later);
-  std::sort(joined.edges.begin(), joined.edges.end(), [](const Edge& a, const Edge& b) {
-    return std::tuple(a.waited_ns, a.recording, a.to) < std::tuple(b.waited_ns, b.recording, b.to);
-  });
-}
-
 void Joiner::Forget(int64_t fence_ns) {
   const int64_t horizon_ns = Before(fence_ns, kKeepNs);
   std::erase_if(calls_, [&](const auto& entry) { return entry.second.start_ns < horizon_ns; });
@@ -392,7 +342,7 @@ Joined Joiner::Take(int64_t fence_ns) {
       return Precedes(a.correlation, b.correlation);
     });
   }
-  TakeEdges(fence_ns, joined);
+  TakeEdges(Before(fence_ns, kPatienceNs), joined);
   TakeCalls(fence_ns, joined);
   TakeOps(fence_ns, joined);
   Forget(fence_ns);

@@ -11,7 +11,6 @@
 // The same records in any order and any split into batches give the same result.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
@@ -172,7 +171,7 @@ class Joiner {
   Work Join(Work work);
   void TakeWorks(int64_t fence_ns, Joined& joined);
   void TakeOps(int64_t fence_ns, Joined& joined);
-  void TakeEdges(int64_t fence_ns, Joined& joined);
+  void TakeEdges(int64_t old_ns, Joined& joined);  // waits from before are held no longer
   void TakeCalls(int64_t fence_ns, Joined& joined);
   void Forget(int64_t fence_ns);
 

@@ -297,7 +297,7 @@ int64_t ProcessRecording::Name(std::string_view text) {
     return recorder_->AddString(kOtherNames);
   }
   const int64_t id = recorder_->AddString(text);
-  names_.emplace(text, id);
+  texts_.emplace(id, names_.emplace(text, id).first->first);
   return id;
 }
 
@@ -319,9 +319,8 @@ void ProcessRecording::SpanNotEnded(int64_t track, int64_t start_ns, int64_t unt
   std::string text(kOtherNames);
   {
     const std::lock_guard lock(mutex_);
-    const auto known = std::find_if(names_.begin(), names_.end(),
-                                    [&](const auto& entry) { return entry.second == name; });
-    if (known != names_.end()) text = known->first;
+    const auto known = texts_.find(name);
+    if (known != texts_.end()) text = known->second;
   }
   Span(track, start_ns, until_ns, Name(text + " (not ended)"), category);
 }

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "trace/base/status.h"
@@ -147,6 +148,7 @@ class ProcessRecording {
   std::vector<AtEnd> at_end_;
   std::set<std::string, std::less<>> sources_on_;
   std::map<std::string, int64_t, std::less<>> names_;
+  std::unordered_map<int64_t, std::string_view> texts_;  // of those names, whose nodes stay
   std::map<std::pair<std::string, std::string>, int64_t> lost_;
   int64_t next_position_ = 0;
   std::map<uint32_t, int64_t> thread_tracks_;
