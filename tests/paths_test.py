@@ -66,8 +66,23 @@ class PathsTest(ProgramTest):
                     self.assertNotEqual(done.returncode, 0)
                     self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
                     self.assertIn(link.name, done.stderr)
+                    self.assertNotIn("owner", done.stderr)  # nobody forbids it
         self.assertFalse(out.exists())
         self.assertFalse((self.root / "not there").exists())
+
+    def test_pipes_with_the_name_of_a_trace_are_no_traces(self):
+        folder = self.root / "pipes"
+        folder.mkdir()
+        pipe = folder / "trace-a-1.db"
+        os.mkfifo(pipe)
+        for path in (folder, pipe):
+            for command in ([APP, "report", path], [APP, "sql", path, "SELECT 1"], [APP, "shot", path, "-o", self.root / "x.png"]):
+                with self.subTest(path=path.name, command=command[1]):
+                    done = self.run_program(*command, check=False)
+                    self.assertEqual(done.returncode, 1)
+                    self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        done = self.run_program(APP, "report", "", check=False)
+        self.assertIn("give a run folder", done.stderr)
 
     def test_a_folder_that_links_to_itself_is_read_once(self):
         folder = self.root / "texts"

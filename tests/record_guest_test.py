@@ -1,8 +1,9 @@
 """`shardscope record`: what a recorded program may do to the recorder in it, which is its guest and never its harm."""
 
+import subprocess
 import unittest
 
-from programs import BIN
+from programs import APP, BIN, TIMEOUT_S
 from recorded import RecordTest
 
 PROGRAM = BIN.parent / "tests" / "recorded_program"
@@ -22,7 +23,15 @@ class FilesOfTheProgram(RecordTest):
         self.assertEqual(self.counts(run)["after"] + sum(lost.values()), 2000)
 
 
-del RecordTest  # only a base of the class above
+class WhereNothingCanBeWritten(RecordTest):
+    def test_a_launcher_whose_files_may_not_grow_says_so_and_runs_nothing(self):
+        command = f"ulimit -f 8; exec '{APP}' record -o '{self.root / 'run'}' -- echo never"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual((done.returncode, done.stdout), (125, ""))
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+del RecordTest  # only a base of the classes above
 
 
 if __name__ == "__main__":

@@ -42,7 +42,15 @@ ChildProcess::ChildProcess() {
   ::signal(SIGCHLD, SIG_DFL);
 }
 
-ChildProcess::~ChildProcess() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+ChildProcess::~ChildProcess() {
+  // A trace that may not grow is an error of ours, which is said, and no signal to end by.
+  sigset_t grown;
+  sigemptyset(&grown);
+  sigaddset(&grown, SIGXFSZ);
+  const timespec no_time = {};
+  sigtimedwait(&grown, nullptr, &no_time);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
 
 Status ChildProcess::Start(const std::vector<std::string>& command,
                            std::vector<std::string> environment) {

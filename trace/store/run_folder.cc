@@ -35,8 +35,15 @@ std::string NameOf(const fs::path& folder) {
 }
 
 Status NoAccess(const std::string& path, const std::error_code& error) {
-  return Status::Error(
-      fmt::format("cannot open {}: {}; its owner can allow it", path, error.message()));
+  const bool can_be_allowed = error == std::errc::permission_denied;
+  return Status::Error(fmt::format("cannot open {}: {}{}", path, error.message(),
+                                   can_be_allowed ? "; its owner can allow it" : ""));
+}
+
+// A pipe, a socket, a terminal: who opens one may wait for ever.
+bool IsNoFile(fs::file_type type) {
+  return type == fs::file_type::fifo || type == fs::file_type::socket ||
+         type == fs::file_type::character || type == fs::file_type::block;
 }
 
 }  // namespace
@@ -46,7 +53,9 @@ std::vector<TraceFile> ListTraces(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.starts_with("trace-") && name.ends_with(".db")) {
+    std::error_code unknown;
+    if (name.starts_with("trace-") && name.ends_with(".db") &&
+        !IsNoFile(it->status(unknown).type())) {
       stems.insert(TraceFileOf(folder + "/" + name).stem);
     }
   }
@@ -56,6 +65,7 @@ std::vector<TraceFile> ListTraces(const std::string& folder) {
 }
 
 Result<RunFolder> FindRun(const std::string& path) {
+  if (path.empty()) return Status::Error("'' is no run: give a run folder or a trace file");
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) {
@@ -79,6 +89,9 @@ Result<RunFolder> FindRun(const std::string& path) {
     if (!path.ends_with(".db")) {
       return Status::Error(
           fmt::format("{} is no Shardscope trace: its name does not end in .db", path));
+    }
+    if (IsNoFile(status.type())) {
+      return Status::Error(fmt::format("{} is no Shardscope trace: it is no file", path));
     }
     const std::string parent = fs::path(path).parent_path().string();
     run.path = parent.empty() ? std::string(".") : parent;
