@@ -232,7 +232,7 @@ TEST(HostilePayloadSchema, PointersToNowhereAreNotFollowed) {
   const auto text = [](uint64_t address) {
     return TextOf({EntryOf(NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, "at")}, address);
   };
-  for (const uint64_t address : {uint64_t{0}, uint64_t{1}, uint64_t{0xDEADBEEF000}, UINT64_MAX}) {
+  for (const uint64_t address : {uint64_t{0}, uint64_t{1}, uint64_t{0xDEAD} << 48, UINT64_MAX}) {
     EXPECT_EQ(text(address), "at=?") << address;
   }
   // Text that goes up to the end of what is mapped, without an end of its own.
