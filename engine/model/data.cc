@@ -7,8 +7,9 @@
 #include <fstream>
 #include <numeric>
 #include <optional>
-#include <sstream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/model/initialize.h"
 #include "trace/base/text.h"
@@ -27,15 +28,25 @@ bool IsUtf8Text(std::string_view text) {
   return true;
 }
 
-Result<std::string> ReadFile(const fs::path& path) {
+// Nothing if it is no text. A NUL says so before the rest is read: binaries may be larger than
+// memory.
+Result<std::optional<std::string>> ReadText(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  // An empty file sets failbit on the output stream; that is no error.
-  if (!file || file.bad()) {
-    return Status::Error("cannot read " + path.string() + "; check its permissions");
+  const auto cannot_read = [&] {
+    return Status::Error("data.path: cannot read " + path.string() + "; check its permissions");
+  };
+  if (!file) return cannot_read();
+  std::string text;
+  std::vector<char> block(size_t{1} << 20);
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    const std::string_view read(block.data(), static_cast<size_t>(file.gcount()));
+    if (read.find('\0') != std::string_view::npos) return std::optional<std::string>();
+    text += read;
   }
-  return text.str();
+  if (file.bad()) return cannot_read();
+  if (!IsUtf8Text(text)) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(text));
 }
 
 bool IsSkippedFolder(const fs::path& path) {
@@ -76,22 +87,26 @@ Result<Corpus> LoadCorpus(const std::string& path) {
   }
   Corpus corpus;
   if (!fs::is_directory(status)) {
-    Result<std::string> text = ReadFile(path);
-    if (!text.ok()) return Status::Error("data.path: " + text.message());
-    if (!IsUtf8Text(*text)) {
+    // A pipe may never say anything, and a device never end.
+    if (!fs::is_regular_file(status)) {
+      return Status::Error("data.path: " + path + " is no file; name a text file or a folder");
+    }
+    Result<std::optional<std::string>> text = ReadText(path);
+    if (!text.ok()) return text.status();
+    if (!text->has_value()) {
       return Status::Error("data.path: " + path +
                            " is no UTF-8 text; name a text file, or convert it (iconv -t UTF-8)");
     }
-    corpus.bytes = *std::move(text);
+    corpus.bytes = *std::move(*text);
     corpus.num_files = 1;
   } else {
     const Result<std::vector<fs::path>> files = ListFiles(path);
     if (!files.ok()) return files.status();
     for (const fs::path& file : *files) {
-      Result<std::string> text = ReadFile(file);
-      if (!text.ok()) return Status::Error("data.path: " + text.message());
-      if (!IsUtf8Text(*text)) continue;
-      corpus.bytes += *text;
+      const Result<std::optional<std::string>> text = ReadText(file);
+      if (!text.ok()) return text.status();
+      if (!text->has_value()) continue;
+      corpus.bytes += **text;
       ++corpus.num_files;
     }
   }

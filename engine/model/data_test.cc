@@ -1,6 +1,8 @@
 #include "engine/model/data.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -48,6 +50,25 @@ TEST_F(CorpusTest, MissingAndEmptyAreErrorsThatNameThePath) {
   EXPECT_FALSE(LoadCorpus(folder_.string()).ok());
   Write("empty.txt", "");
   EXPECT_FALSE(LoadCorpus((folder_ / "empty.txt").string()).ok());
+}
+
+TEST_F(CorpusTest, NeitherPipesNorDevicesAreRead) {
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  for (const std::string& path : {(folder_ / "pipe").string(), std::string("/dev/zero")}) {
+    const Result<Corpus> corpus = LoadCorpus(path);
+    ASSERT_FALSE(corpus.ok());
+    EXPECT_NE(corpus.message().find(path + " is no file"), std::string::npos);
+  }
+}
+
+TEST_F(CorpusTest, BinariesLargerThanMemoryAreNotReadToTheirEnd) {
+  Write("text", std::string(3 << 20, 'x') + "\xc3\xa9");  // in several blocks
+  Write("sparse", "");
+  fs::resize_file(folder_ / "sparse", uintmax_t{1} << 40);
+  const Result<Corpus> corpus = LoadCorpus(folder_.string());
+  ASSERT_TRUE(corpus.ok()) << corpus.message();
+  EXPECT_EQ(corpus->bytes.size(), (3U << 20) + 2);
+  EXPECT_EQ(corpus->num_files, 1);
 }
 
 TEST(UnigramEntropyTest, OfUniformBytesIsTheLogarithmOfTheirNumber) {
