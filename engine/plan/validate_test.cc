@@ -174,6 +174,13 @@ TEST_F(Mutation, SizesThatCannotBe) {
   EXPECT_THAT(ErrorOf(schedule_), HasSubstr("size that cannot be"));
 }
 
+TEST_F(Mutation, MoreStreamsThanCanBeChecked) {
+  schedule_.streams.resize(256, {"more", StreamRole::kCopy});
+  EXPECT_EQ(ErrorOf(schedule_), "");
+  schedule_.streams.emplace_back();
+  EXPECT_THAT(ErrorOf(schedule_), HasSubstr("at most 256 streams, not 257"));
+}
+
 TEST_F(Mutation, UnknownCommunicator) {
   Named("B m0 block1 reduce_scatter").communicator = 1;
   EXPECT_THAT(ErrorOf(schedule_),

@@ -26,6 +26,9 @@ bool MicroBatchOk(const Schedule& schedule, int32_t micro_batch) {
 // int64.
 constexpr int64_t kMostBytes = int64_t{1} << 61;
 
+// A check holds one number a stream for each op (happens_before.h).
+constexpr size_t kMostStreams = 256;
+
 bool IsCollective(OpKind kind) { return CategoryOf(kind) == Category::kCommunication; }
 
 // "" if fine, otherwise what is wrong with the op.
@@ -130,6 +133,10 @@ std::optional<Refusal> CheckTables(const Schedule& schedule) {
   }
   if (schedule.streams.empty() || schedule.streams.front().role != StreamRole::kHost) {
     return Unlocated("stream 0 of a schedule must be the host");
+  }
+  if (schedule.streams.size() > kMostStreams) {
+    return Unlocated("a schedule has at most " + std::to_string(kMostStreams) + " streams, not " +
+                     std::to_string(schedule.streams.size()));
   }
   for (const Unit& unit : schedule.units) {
     if (!UnitSizeOk(unit)) return Unlocated("unit '" + unit.name + "' has a shape that cannot be");
