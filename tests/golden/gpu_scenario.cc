@@ -289,7 +289,7 @@ class Simulation {
 
 DeviceBytes DeviceBytesOf(const plan::Schedule& schedule) {
   const int64_t peak = plan::PredictLargestPeak(schedule);
-  return {peak + peak / 4, peak / 4, peak / 3};
+  return {peak + peak / 4, peak / 4, peak / 3, peak / 12};
 }
 
 int64_t KeyOf(int rank, int64_t step, plan::OpIndex op) {

@@ -73,11 +73,13 @@ struct Scenario {
 Scenario MakeScenario(const ScenarioOptions& options);
 
 // The driver's two segments of each GPU: what the caching allocator divides, and what somebody else
-// in the process took; and what of the GPU is in use besides.
+// in the process took; and what of the GPU is in use besides, of which CUPTI says a part is its
+// own.
 struct DeviceBytes {
   int64_t allocator = 0;
   int64_t others = 0;
   int64_t context = 0;
+  int64_t tracer = 0;  // of context
 };
 DeviceBytes DeviceBytesOf(const plan::Schedule& schedule);
 

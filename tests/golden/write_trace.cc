@@ -6,6 +6,7 @@
 #include "engine/plan/memory.h"
 #include "tests/golden/gpu_scenario.h"
 #include "trace/record/cupti/decode.h"
+#include "trace/record/cupti/session.h"
 #include "trace/record/gpu/gpu_recorder.h"
 
 namespace shardscope::golden {
@@ -173,7 +174,8 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
                   {"device", "cuda"},
                   {"truth", "projected"},
                   {"host", "virtual"},
-                  {"num_ranks", std::to_string(schedule.num_ranks)}};
+                  {"num_ranks", std::to_string(schedule.num_ranks)},
+                  {cupti::kDeviceBytesKey, std::to_string(DeviceBytesOf(schedule).tracer)}};
   Result<std::unique_ptr<record::Recorder>> opened = record::Recorder::Open(options);
   if (!opened.ok()) return opened.status();
   record::Recorder& recorder = *opened.value();

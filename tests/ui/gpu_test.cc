@@ -302,8 +302,9 @@ TEST(GoldenGpu, MemoryHasTheBandsOfTheDevice) {
   ASSERT_TRUE(shot.ok()) << shot.message();
   // Each colour is named, on as many lines as that takes; the plots begin below.
   float legend_end = 0;
-  for (const ui::Text text : {ui::Text::kMemoryFreeGap, ui::Text::kMemoryReserved,
-                              ui::Text::kMemoryOthers, ui::Text::kMemoryContext}) {
+  for (const ui::Text text :
+       {ui::Text::kMemoryFreeGap, ui::Text::kMemoryReserved, ui::Text::kMemoryOthers,
+        ui::Text::kMemoryTracer, ui::Text::kMemoryContext}) {
     const std::string name = ui::Tr(ui::Language::kEnglish, text);
     const ui::DrawnItem* entry = shot->log.Find("memory", "legend:" + name);
     ASSERT_NE(entry, nullptr) << name;
@@ -323,6 +324,8 @@ TEST(GoldenGpu, MemoryHasTheBandsOfTheDevice) {
     EXPECT_EQ(bytes("device_peak"), peak.device_peak_bytes);
     EXPECT_GT(bytes("free_gap"), 0);
     EXPECT_GT(bytes("reserved"), 0);
+    EXPECT_EQ(std::to_string(bytes("tracer")), Golden()->meta.at("cupti_device_bytes"));
+    EXPECT_GT(bytes("tracer"), 0);
     EXPECT_GT(peak.device_peak_bytes, peak.driver_peak_bytes);
     EXPECT_GE(bytes("axis_max"), peak.device_peak_bytes);
   }
