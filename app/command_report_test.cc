@@ -122,7 +122,7 @@ TEST_F(ReportCommand, TellsThatTheFileIsBeingFinishedAndWhyItCouldNotBe) {
   const Outcome left = RunReport(folder_.path());
   EXPECT_EQ(left.exit_code, 0) << left.error;
   EXPECT_THAT(left.out, HasSubstr("test: cut, 2 ranks, 3 steps"));
-  EXPECT_THAT(left.out, HasSubstr("The file of the killed run stays as it was left: "));
+  EXPECT_THAT(left.out, HasSubstr("Its file stays as it was left: "));
   EXPECT_THAT(left.out, HasSubstr(stem));
   std::filesystem::remove_all(stem + ".finishing");
   const Outcome mended = RunReport(folder_.path());

@@ -1,5 +1,6 @@
 """`shardscope record`: what a recorded program may do to the recorder in it, which is its guest and never its harm."""
 
+import os
 import subprocess
 import unittest
 
@@ -29,6 +30,20 @@ class WhereNothingCanBeWritten(RecordTest):
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual((done.returncode, done.stdout), (125, ""))
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes a small disk")
+    def test_a_full_disk_leaves_no_run_that_seems_alive(self):
+        disk = self.root / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk], capture_output=True).returncode != 0:
+            self.skipTest("no small disk can be mounted here")
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        run, done = self.record(PROGRAM, "ranges", check=0, name="disk/run")
+        self.assertIn("disk is full", done.stderr)
+        self.assertEqual({p["state"] for p in self.recorded(run)["processes"]}, {"cut"})
+        text = self.run_program(APP, "report", run).stdout
+        self.assertIn("could not write", text)
+        self.assertIn("stays as it was left", text)
 
 
 del RecordTest  # only a base of the classes above

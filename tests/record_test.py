@@ -136,6 +136,7 @@ class ProgramsPassThrough(RecordTest):
         os.kill(child, signal.SIGKILL)  # it went on meanwhile
         self.assertEqual(self.report(run)["state"], "cut")
         self.assertIn(f"process {child} started", self.notes(run)[0])
+        self.assertIn("how the program ended", self.run_program(APP, "report", run).stdout)
 
     def test_options_without_a_value_are_refused(self):
         for option, said in ((("--duration", ""), "--duration ''"), (("-o", ""), "-o ''"), (("--duration=",), "--duration")):

@@ -13,6 +13,7 @@
 #include "trace/base/units.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
+#include "trace/store/trace_file.h"
 
 namespace shardscope::app {
 namespace {
@@ -98,6 +99,21 @@ std::string UnreadableText(const RecordedRun& run) {
   return text;
 }
 
+// What the files alone do not say.
+std::string EndsText(const RecordedRun& run, const analysis::Report& report) {
+  std::string text;
+  for (const std::string& reason : report.unfinished) {
+    text += fmt::format("\nNot finished, it stays as it was left: {}\n", Line(reason, 160));
+  }
+  for (const RecordedProcess& process : run.processes) {
+    if (!process.launcher || process.state != "cut") continue;
+    text +=
+        "\n`shardscope record` was killed, or could not write: how the program ended, and why a "
+        "source gave nothing, is not known\n";
+  }
+  return text;
+}
+
 std::string SpansText(const RecordedRun& run, size_t num_spans) {
   if (run.spans.empty()) return "\nNo spans were recorded.\n";
   const size_t listed = num_spans == 0 ? run.spans.size() : std::min(num_spans, run.spans.size());
@@ -131,6 +147,12 @@ Result<RecordedRun> Read(const std::string& path, const ReadMore& read_more) {
     Status status = database.status();
     if (status.ok()) status = ReadProcess(database.value(), &process);
     if (status.ok()) status = read_more(database.value(), &process);
+    // A file that could not be finished still says of itself what it was (a full disk, somebody
+    // else's folder).
+    if (process.state != "finished" && !store::WriterLives(trace) &&
+        !store::Exists(trace.FinishedPath())) {
+      process.state = "cut";
+    }
     if (status.ok()) {
       run.processes.push_back(process);
     } else {
@@ -175,7 +197,8 @@ std::string PrintRecordedText(const RecordedRun& run, const analysis::Report& re
       "{}: {}, a recorded program, {} process{} with records, no schedule and no steps\n",
       report.name, Join({states.begin(), states.end()}, " and "), num_programs,
       num_programs == 1 ? "" : "es");
-  text += ProcessesText(run) + UnreadableText(run) + SpansText(run, num_spans);
+  text +=
+      ProcessesText(run) + UnreadableText(run) + EndsText(run, report) + SpansText(run, num_spans);
   if (!report.markers.empty()) text += "\nNotes\n";
   for (const query::Marker& marker : report.markers)
     text += "  " + Line(marker.new_value, 160) + "\n";

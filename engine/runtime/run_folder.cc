@@ -95,7 +95,9 @@ Result<RunFolder> RunFolder::Create(const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::path(path) / "schedules", error);
   if (!error) fs::create_directories(fs::path(path) / "checkpoints", error);
-  if (error) return Status::Error("cannot create " + path + ": " + error.message());
+  if (error)
+    return Status::Error("cannot create " + path + ": " + error.message() +
+                         "; name another folder with --out");
   return RunFolder(path);
 }
 

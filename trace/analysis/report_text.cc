@@ -90,10 +90,13 @@ std::string ProblemsText(const Report& report) {
     text += fmt::format("The run failed at step {}: {}\n", error.step, error.new_value);
   }
   if (report.state == query::TraceState::kCut) {
-    text += "It was killed before it could close its trace: what it did last is missing\n";
+    text +=
+        "It ended before it could close its trace (it was killed, or could write no more): what it "
+        "did last is "
+        "missing\n";
   }
   for (const std::string& reason : report.unfinished) {
-    text += fmt::format("The file of the killed run stays as it was left: {}\n", reason);
+    text += fmt::format("Its file stays as it was left: {}\n", reason);
   }
   return text.empty() ? "" : "\n" + text;
 }
