@@ -44,7 +44,9 @@ bool Print(const store::RowBatch& batch, store::SourceState state, bool stdio) {
                FormatDuration(step.end_ns - step.start_ns), step.loss, step.tokens);
   }
   if (state != store::SourceState::kLive) {
-    fmt::print("{}\n", state == store::SourceState::kCut ? "cut: the run was killed" : "finished");
+    fmt::print("{}\n", state == store::SourceState::kCut
+                           ? "cut: the run was killed, or its folder is gone"
+                           : "finished");
   }
   return std::fflush(stdout) == 0;
 }

@@ -110,7 +110,11 @@ class DiskTest(ProgramTest):
         for on_error, code in (("continue", 0), ("stop", 1)):
             with self.subTest(on_error=on_error):
                 process = self.start(f"record.on_error={on_error}")
+                follower = subprocess.Popen([str(APP), "tail", str(self.run_folder)], stdout=subprocess.PIPE, text=True)
+                self.assertIn("step", follower.stdout.readline())
                 shutil.rmtree(self.run_folder)
+                followed, _ = follower.communicate(timeout=TIMEOUT_S)
+                self.assertIn("its folder is gone", followed.splitlines()[-1])
                 if on_error == "continue":
                     time.sleep(1.5)  # the file is looked for once a second
                     self.wait_for_more_steps(20)

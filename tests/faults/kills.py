@@ -151,7 +151,7 @@ def kill_moment(programs_of, index, seed, with_app):
         elif not with_app:
             require(follower.returncode == 0, f"tail: {errors}")
             said = output.strip().splitlines()[-1]
-            require(said == ("cut: the run was killed" if state == "cut" else "finished"), f"tail said {said}")
+            require(said == ("cut: the run was killed, or its folder is gone" if state == "cut" else "finished"), f"tail said {said}")
         if index % 5 == 0:
             drawn = json.dumps(app_json(app, "shot", run.folder))
             require(f'"{state.upper()}"' in drawn, f"the picture does not say {state}")
