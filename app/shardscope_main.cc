@@ -12,9 +12,11 @@
 #include "app/command_sql.h"
 #include "app/command_tail.h"
 #include "app/record/command_record.h"
+#include "trace/base/heap.h"
 #include "trace/base/version.h"
 
 int main(int argc, char** argv) {
+  shardscope::ReturnLargeBlocks();
   CLI::App app("Shows how sharded training overlaps communication with computation", "shardscope");
   app.set_version_flag("--version", std::string("shardscope ") + shardscope::kVersion);
   int exit_code = 0;

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "trace/base/heap.h"
 #include "trace/base/time.h"
 #include "trace/record/recorder.h"
 #include "ui/panels/timeline/timeline_panel.h"
@@ -357,6 +358,7 @@ Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
 }  // namespace shardscope
 
 int main(int argc, char** argv) {
+  shardscope::ReturnLargeBlocks();  // as the app does
   if (argc < 3) {
     fmt::print(stderr, "usage: app_bench open|frames|live RUN [START_NS]\n");
     return 2;

@@ -52,10 +52,9 @@ class Generator {
       const Slice& slice = rows.slices[static_cast<size_t>(base_step)];
       for (const query::OpRun* run : slice.op_runs) AddOpRun(rows, *run, step, shift_ns);
       for (const query::MemoryEvent* event : slice.memory) {
-        recorder_.Record(schema::MemoryEventRow{
-            0, event->rank, "cpu", event->issued_ns + shift_ns, event->executed_ns + shift_ns,
-            event->bytes, Name(event->category), "",
-            event->plan_op < 0 ? -1 : plan_ops_.at(event->plan_op), step});
+        recorder_.Record(schema::MemoryEventRow{0, event->rank, "cpu", event->issued_ns + shift_ns,
+                                                event->executed_ns + shift_ns, event->bytes,
+                                                Name(event->category), "", -1, step});
         ++unflushed_;
       }
       const query::Step& row = *slice.step;

@@ -152,7 +152,6 @@ class LessonClock {
             rank, change.category, change.bytes > 0 ? run.started_ns : run.ended_ns, change.bytes);
         event.issued_ns = run.issued_ns;
         event.step = step;
-        event.plan_op = run.plan_op;
       }
     }
     const int64_t end_ns = EndOf(state, order.back());

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "trace/base/heap.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -69,6 +72,20 @@ TEST(Terminal, ShorteningCutsNoCharacter) {
   // Four characters are eight columns: one fits before the dots, and half of the next does not.
   EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 8), "\u524d\u5411\u8ba1\u7b97");
   EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 6), "\u524d...");
+}
+
+TEST(Heap, LargeBlocksAreMappingsHoweverManyWereFreed) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer has an allocator of its own";
+#endif
+  ASSERT_TRUE(ReturnLargeBlocks());
+  constexpr size_t kLarge = size_t{16} << 20;
+  const size_t before = mallinfo2().hblkhd;
+  for (const size_t bytes : {kLarge, kLarge / 8}) {
+    const std::vector<char> block(bytes, 'x');
+    EXPECT_GE(mallinfo2().hblkhd, before + block.size()) << block.back();
+  }
+  EXPECT_EQ(mallinfo2().hblkhd, before);
 }
 
 TEST(Utf8, CodePointsAreTakenOneByOne) {

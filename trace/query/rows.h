@@ -92,10 +92,13 @@ struct Schedule {
   int64_t predicted_peak_bytes = 0;
 };
 
+// Runs have millions of op runs, collectives and memory events: what they hold is in such an order
+// and width that little of it is padding, and what is only asked for by SQL is left out.
 struct OpRun {
   int64_t id = 0;
   int64_t plan_op = 0;  // key into Snapshot::plan_ops
-  int32_t rank = 0;
+  int32_t rank : 24 = 0;
+  BlockingKind blocking_kind = BlockingKind::kNone;
   int32_t step = 0;
   int64_t track = 0;
   int64_t issued_ns = 0;
@@ -105,8 +108,8 @@ struct OpRun {
   int64_t slot_wait_ns = 0;
   int64_t cpu_ns = 0;
   int64_t blocking_plan_op = -1;
-  BlockingKind blocking_kind = BlockingKind::kNone;
 };
+static_assert(sizeof(OpRun) == 88);
 
 struct Step {
   int32_t rank = 0;
@@ -124,23 +127,24 @@ struct Collective {
   int32_t rank = 0;
   int32_t step = 0;
   int32_t communicator = 0;  // index into Snapshot::communicators
+  int32_t group_size = 0;
   int64_t sequence = 0;
-  OpClass kind = OpClass::kAllGather;
   int64_t payload_bytes = 0;
   int64_t wire_bytes = 0;
-  int32_t group_size = 0;
+  OpClass kind = OpClass::kAllGather;
   Truth truth = Truth::kMeasured;
 };
+static_assert(sizeof(Collective) == 56);
 
-struct MemoryEvent {
+struct MemoryEvent {  // step -1: of no op
   int32_t rank = 0;
   int32_t step = -1;
-  MemoryCategory category = MemoryCategory::kOther;
   int64_t issued_ns = 0;
   int64_t executed_ns = 0;
-  int64_t bytes = 0;  // signed
-  int64_t plan_op = -1;
+  int64_t bytes : 56 = 0;  // signed
+  MemoryCategory category = MemoryCategory::kOther;
 };
+static_assert(sizeof(MemoryEvent) == 32);
 
 struct Marker {
   int64_t time_ns = 0;

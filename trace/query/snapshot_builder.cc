@@ -10,7 +10,7 @@
 namespace shardscope::query {
 namespace {
 
-constexpr int64_t kMaxRank = 1 << 20;
+constexpr int64_t kMaxRank = 1 << 20;  // OpRun::rank has 24 bits
 constexpr size_t kMaxRanks = 1 << 13;
 
 // Sums of these must not overflow.
@@ -193,9 +193,19 @@ void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
     }
     const bool behind = rows->op_runs.empty() || rows->op_runs.back().id < row.id;
     op_runs_sorted_ = op_runs_sorted_ && behind;
-    rows->op_runs.Append({row.id, row.plan_op, Int32(row.rank), Int32(row.step), row.track,
-                          row.issued_ns, row.ready_ns, row.started_ns, row.ended_ns,
-                          row.slot_wait_ns, row.cpu_ns, row.blocking_plan_op, *kind});
+    rows->op_runs.Append({.id = row.id,
+                          .plan_op = row.plan_op,
+                          .rank = rows->rank,
+                          .blocking_kind = *kind,
+                          .step = Int32(row.step),
+                          .track = row.track,
+                          .issued_ns = row.issued_ns,
+                          .ready_ns = row.ready_ns,
+                          .started_ns = row.started_ns,
+                          .ended_ns = row.ended_ns,
+                          .slot_wait_ns = row.slot_wait_ns,
+                          .cpu_ns = row.cpu_ns,
+                          .blocking_plan_op = row.blocking_plan_op});
     Extend(std::min(row.issued_ns, row.started_ns), row.ended_ns);
   }
 }
@@ -222,10 +232,16 @@ void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
       Refuse();
       continue;
     }
-    rows->collectives.Append({row.op_run, Int32(row.rank), Int32(row.step),
-                              Communicator(row.communicator), row.sequence,
-                              OpClassOf(row.kind, Category::kCommunication), row.payload_bytes,
-                              row.wire_bytes, Int32(row.group_size), *truth});
+    rows->collectives.Append({.op_run = row.op_run,
+                              .rank = rows->rank,
+                              .step = Int32(row.step),
+                              .communicator = Communicator(row.communicator),
+                              .group_size = Int32(row.group_size),
+                              .sequence = row.sequence,
+                              .payload_bytes = row.payload_bytes,
+                              .wire_bytes = row.wire_bytes,
+                              .kind = OpClassOf(row.kind, Category::kCommunication),
+                              .truth = *truth});
   }
 }
 
@@ -238,8 +254,12 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
       Refuse();
       continue;
     }
-    rows->memory.Append({Int32(row.rank), Int32(row.step), *category, row.issued_ns,
-                         row.executed_ns, row.bytes, row.plan_op});
+    rows->memory.Append({.rank = rows->rank,
+                         .step = Int32(row.step),
+                         .issued_ns = row.issued_ns,
+                         .executed_ns = row.executed_ns,
+                         .bytes = row.bytes,
+                         .category = *category});
     Extend(row.issued_ns, row.executed_ns);
   }
 }

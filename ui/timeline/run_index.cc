@@ -11,6 +11,9 @@ namespace {
 
 using query::OpClass;
 
+// Of a loaded run: the intervals of all its ops at once would be tens of megabytes.
+constexpr size_t kStepsAtATime = 64;
+
 // The unit's part of "block3.mlp".
 std::string UnitName(const query::PlanOp& op) {
   const std::string& name = op.unit.empty() ? op.segment : op.unit;
@@ -91,6 +94,15 @@ std::vector<analysis::Interval> Exposed(const RankIndex& rank, int64_t from_ns, 
                             analysis::Union(std::move(compute)));
 }
 
+// How many events were taken; not *complete if there are more.
+size_t TakeMemory(const query::Snapshot& snapshot, const query::RankRows& rows, size_t max_events,
+                  analysis::MemoryTimeline* memory, bool* complete) {
+  const size_t num_before = memory->size();
+  if (max_events > 0) memory->Advance(snapshot, max_events);
+  *complete = *complete && memory->size() == rows.memory.size();
+  return memory->size() - num_before;
+}
+
 }  // namespace
 
 RankIndex::RankIndex(int32_t of_rank)
@@ -138,21 +150,15 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
       ++taken;
     }
     complete = complete && consumed.op_runs == rows.op_runs.size();
+    // Before the next rank's columns grow.
+    if (consumed.op_runs == rows.op_runs.size()) ShrinkToFit(snapshot, &ranks_[at]);
     TakeCollectives(rows, &ranks_[at], &consumed);
     taken += ranks_[at].tracks.Advance(snapshot, rows, look_of_plan_op_, max_rows - taken);
     complete = complete && ranks_[at].tracks.Complete(rows);
     TakeNccl(snapshot, rows, &ranks_[at], &consumed);
-    analysis::MemoryTimeline& memory = ranks_[at].memory;
-    const size_t num_before = memory.size();
-    if (taken < max_rows) memory.Advance(snapshot, max_rows - taken);
-    taken += memory.size() - num_before;
-    complete = complete && memory.size() == rows.memory.size();
+    taken += TakeMemory(snapshot, rows, max_rows - taken, &ranks_[at].memory, &complete);
     if (!rows.gpu_work.empty() || !rows.segments.empty()) {
-      analysis::MemoryTimeline& issued = ranks_[at].issued_memory;
-      const size_t issued_before = issued.size();
-      if (taken < max_rows) issued.Advance(snapshot, max_rows - taken);
-      taken += issued.size() - issued_before;
-      complete = complete && issued.size() == rows.memory.size();
+      taken += TakeMemory(snapshot, rows, max_rows - taken, &ranks_[at].issued_memory, &complete);
     }
   }
   ++version_;
@@ -168,6 +174,12 @@ void RunIndex::TakeRows(const query::RowList<query::OpRun>& op_runs, RankIndex* 
   *rank->op_runs = op_runs;
   std::vector<uint32_t>& collectives = rank->collective_of_row;
   if (op_runs.size() > 2 * collectives.capacity()) collectives.reserve(op_runs.size());
+}
+
+// Columns of a run that goes on keep room to grow.
+void RunIndex::ShrinkToFit(const query::Snapshot& snapshot, RankIndex* rank) {
+  if (query::MayGrow(snapshot.state)) return;
+  for (SpanColumn& column : rank->columns) column.ShrinkToFit();
 }
 
 void RunIndex::Reset(const query::Snapshot& snapshot) {
@@ -225,82 +237,6 @@ void RunIndex::Arrive(uint64_t key, int64_t arrived_ns, int32_t rank) {
   }
 }
 
-// Kernels of a recorded program belong to the NCCL operation whose launch they were launched in.
-bool RunIndex::TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankIndex* rank) {
-  const query::GpuWork& work = rows.gpu_work[row];
-  // Operations come in the order of their launches, but for some of other threads.
-  constexpr ptrdiff_t kOutOfOrder = 64;
-  const auto after = std::partition_point(
-      rows.nccl.begin(), rows.nccl.end(), [&work](const query::NcclOperation& operation) {
-        return operation.launch_start_ns <= work.launch_start_ns;
-      });
-  auto operation = after + std::min<ptrdiff_t>(rows.nccl.end() - after, kOutOfOrder);
-  const auto first = after - std::min<ptrdiff_t>(after - rows.nccl.begin(), kOutOfOrder);
-  while (operation != first) {
-    --operation;
-    if (operation->launch_track != work.launch_track) continue;
-    if (work.launch_start_ns < operation->launch_start_ns ||
-        work.launch_start_ns > operation->launch_end_ns) {
-      continue;
-    }
-    rank->nccl_of_work[row] = static_cast<uint32_t>(operation - rows.nccl.begin());
-    if (operation->sequence >= 0) {
-      Arrive(ArrivalKey(operation->communicator, operation->sequence), work.start_ns, rows.rank);
-    }
-    return true;
-  }
-  return false;
-}
-
-void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
-                        RankIndex* rank, Consumed* consumed) {
-  if (rows.nccl.empty()) return;
-  std::vector<uint32_t> early = std::exchange(consumed->early_work, {});
-  for (; consumed->gpu_work < rows.gpu_work.size(); ++consumed->gpu_work) {
-    const query::GpuWork& work = rows.gpu_work[consumed->gpu_work];
-    const bool foreign = work.plan_op < 0 && work.category == query::SpanCategory::kCommunication;
-    if (foreign) early.push_back(static_cast<uint32_t>(consumed->gpu_work));
-  }
-  for (const uint32_t row : early) {
-    if (!TakeNcclKernel(rows, row, rank) && query::MayGrow(snapshot.state)) {
-      consumed->early_work.push_back(row);
-    }
-  }
-  // NCCL says nothing of some kernels, ever: only the newest are waited for.
-  constexpr size_t kMostWaiting = 4096;
-  std::vector<uint32_t>& waiting = consumed->early_work;
-  if (waiting.size() > kMostWaiting) waiting.erase(waiting.begin(), waiting.end() - kMostWaiting);
-}
-
-uint32_t RunIndex::OpRunOf(const query::RankRows& rows, const RankIndex& rank,
-                           const query::GpuWork& work) {
-  if (work.plan_op < 0) return kNoRow;
-  for (const SpanColumn& column : rank.columns) {
-    if (&column == &rank.column(LaneKind::kExposed)) continue;  // of no op
-    const size_t last = column.FirstStartingAt(work.end_ns + 1);
-    for (size_t at = column.FirstTouching(work.start_ns - 1); at < last; ++at) {
-      if (column[at].instant) continue;
-      const query::OpRun& run = rows.op_runs[column[at].row];
-      if (run.plan_op == work.plan_op && run.step == work.step) return column[at].row;
-    }
-  }
-  return kNoRow;
-}
-
-const Arrival* RunIndex::ArrivalOfWork(const query::RankRows& rows, const RankIndex& rank,
-                                       uint32_t row) const {
-  const auto nccl = rank.nccl_of_work.find(row);
-  if (nccl != rank.nccl_of_work.end()) {
-    const query::NcclOperation& operation = rows.nccl[nccl->second];
-    const auto found = arrivals_.find(ArrivalKey(operation.communicator, operation.sequence));
-    return found == arrivals_.end() ? nullptr : &found->second;
-  }
-  const uint32_t op_row = OpRunOf(rows, rank, rows.gpu_work[row]);
-  const query::Collective* collective =
-      op_row == kNoRow ? nullptr : CollectiveOf(rows, rank, op_row);
-  return collective == nullptr ? nullptr : ArrivalOf(*collective);
-}
-
 void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed) {
   const auto row_of = [&](uint32_t row) { return FindRow(rows, rows.collectives[row].op_run); };
   const std::vector<uint32_t> early = std::exchange(consumed->early_collectives, {});
@@ -328,8 +264,13 @@ void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Con
 void RunIndex::UpdateSettled(const query::Snapshot& snapshot) {
   settled_step_ = SettledStep(snapshot);
   for (size_t at = 0; at < ranks_.size(); ++at) {
-    const query::RankRows& rows = snapshot.ranks[at];
-    UpdateExposed(settled_step_ < 0 ? INT64_MIN : EndOfStep(rows, settled_step_), at);
+    const query::RowList<query::Step>& steps = snapshot.ranks[at].steps;
+    for (size_t step = kStepsAtATime; step < steps.size(); step += kStepsAtATime) {
+      if (steps[step].step <= settled_step_) SettleExposed(steps[step].end_ns, at);
+    }
+    if (settled_step_ >= 0) SettleExposed(EndOfStep(snapshot.ranks[at], settled_step_), at);
+    UpdateExposedTail(&ranks_[at], consumed_[at].exposed_until_ns);
+    ShrinkToFit(snapshot, &ranks_[at]);
   }
 }
 
@@ -385,21 +326,22 @@ void RunIndex::ShowStalls(int32_t first_block, int32_t last_block) {
   });
 }
 
-void RunIndex::UpdateExposed(int64_t settled_until_ns, size_t at) {
-  RankIndex& rank = ranks_[at];
+void RunIndex::SettleExposed(int64_t until_ns, size_t at) {
   const int64_t from_ns = consumed_[at].exposed_until_ns;
-  if (settled_until_ns > from_ns) {
-    SpanColumn& column = rank.columns[static_cast<size_t>(LaneKind::kExposed)];
-    for (const analysis::Interval& interval : Exposed(rank, from_ns, settled_until_ns)) {
-      column.Insert({interval.start_ns, interval.end_ns, 0, OpClass::kAllGather, 0, false});
-    }
-    consumed_[at].exposed_until_ns = settled_until_ns;
+  if (until_ns <= from_ns) return;
+  SpanColumn& column = ranks_[at].columns[static_cast<size_t>(LaneKind::kExposed)];
+  for (const analysis::Interval& interval : Exposed(ranks_[at], from_ns, until_ns)) {
+    column.Insert({interval.start_ns, interval.end_ns, 0, OpClass::kAllGather, 0, false});
   }
-  // A compute op that still runs has no row yet, so nothing is known to be exposed after the last
-  // one that ended.
-  const SpanColumn& compute = rank.column(LaneKind::kCompute);
+  consumed_[at].exposed_until_ns = until_ns;
+}
+
+// A compute op that still runs has no row yet, so nothing is known to be exposed after the last
+// one that ended.
+void RunIndex::UpdateExposedTail(RankIndex* rank, int64_t from_ns) {
+  const SpanColumn& compute = rank->column(LaneKind::kCompute);
   const int64_t known_ns = compute.empty() ? INT64_MIN : compute[compute.size() - 1].end_ns;
-  rank.exposed_tail = Exposed(rank, consumed_[at].exposed_until_ns, known_ns);
+  rank->exposed_tail = Exposed(*rank, from_ns, known_ns);
 }
 
 const RankIndex* RunIndex::Find(int32_t rank) const {

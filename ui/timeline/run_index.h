@@ -113,6 +113,7 @@ class RunIndex {
 
   void Reset(const query::Snapshot& snapshot);
   static void TakeRows(const query::RowList<query::OpRun>& op_runs, RankIndex* rank);
+  static void ShrinkToFit(const query::Snapshot& snapshot, RankIndex* rank);
   void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank);
   void TakeCollective(const query::RankRows& rows, uint32_t row, uint32_t op_row, RankIndex* rank);
   void TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed);
@@ -122,7 +123,8 @@ class RunIndex {
   void Arrive(uint64_t key, int64_t arrived_ns, int32_t rank);
   void UpdateSettled(const query::Snapshot& snapshot);
   void ShowStalls(int32_t first_block, int32_t last_block);
-  void UpdateExposed(int64_t settled_until_ns, size_t at);
+  void SettleExposed(int64_t until_ns, size_t at);
+  static void UpdateExposedTail(RankIndex* rank, int64_t from_ns);
   void LearnPlan(const query::Snapshot& snapshot);
 
   static uint64_t ArrivalKey(int32_t communicator, int64_t sequence) {

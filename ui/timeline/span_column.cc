@@ -121,6 +121,11 @@ void SpanColumn::Insert(const Span& span) {
                SlotOf(span.op_class));
 }
 
+void SpanColumn::ShrinkToFit() {
+  entries_.shrink_to_fit();
+  times_.shrink_to_fit();
+}
+
 // A span put in order moves the last one of each block behind it into the next.
 void SpanColumn::UpdateBlocks(size_t inserted) {
   const size_t first = inserted / kBlock + (inserted % kBlock == 0 ? 0 : 1);

@@ -65,6 +65,7 @@ class SpanColumn {
   explicit SpanColumn(OpRunsPtr op_runs) : op_runs_(std::move(op_runs)) {}
 
   void Insert(const Span& span);
+  void ShrinkToFit();  // when no more are expected
 
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
