@@ -61,6 +61,8 @@ int64_t TickStepNs(double ns_per_pixel, float min_pixels) {
 }
 
 std::string TickLabel(int64_t offset_ns, int64_t step_ns) {
+  // All labels of a ruler have its step's unit.
+  if (step_ns % kNsPerSecond == 0) return fmt::format("{:+d} s", offset_ns / kNsPerSecond);
   int decimals = 0;
   for (int64_t unit = kNsPerMs; unit > 1 && step_ns % unit != 0; unit /= 10) ++decimals;
   const double ms = static_cast<double>(offset_ns) / static_cast<double>(kNsPerMs);

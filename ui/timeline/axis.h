@@ -50,7 +50,8 @@ double WheelFactor(float notches, bool ctrl, bool shift);
 
 // Smallest 1, 2 or 5 times a power of ten that is at least `min_pixels` wide.
 int64_t TickStepNs(double ns_per_pixel, float min_pixels);
-// "+20 ms", "+0.25 ms": milliseconds with as many decimals as `step_ns` needs.
+// "+20 ms", "+0.25 ms": milliseconds with as many decimals as `step_ns` needs. "+30 s" if that is
+// whole seconds: recorded programs have no steps, and last for minutes.
 std::string TickLabel(int64_t offset_ns, int64_t step_ns);
 
 // Smallest of 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten that is >= bytes; at least 1000.

@@ -75,7 +75,10 @@ TEST(TicksTest, LabelHasTheDecimalsOfItsStep) {
   EXPECT_EQ(TickLabel(20 * kNsPerMs, 20 * kNsPerMs), "+20 ms");
   EXPECT_EQ(TickLabel(250 * kNsPerUs, 50 * kNsPerUs), "+0.25 ms");
   EXPECT_EQ(TickLabel(1'500, 500), "+0.0015 ms");
-  EXPECT_EQ(TickLabel(2 * kNsPerSecond, kNsPerSecond), "+2000 ms");
+  EXPECT_EQ(TickLabel(2 * kNsPerSecond, 500 * kNsPerMs), "+2000 ms");
+  EXPECT_EQ(TickLabel(2 * kNsPerSecond, kNsPerSecond), "+2 s");
+  EXPECT_EQ(TickLabel(0, kNsPerSecond), "+0 s");
+  EXPECT_EQ(TickLabel(-600 * kNsPerSecond, 100 * kNsPerSecond), "-600 s");
 }
 
 TEST(TicksTest, RoundMaximumHoldsTheValue) {
