@@ -24,6 +24,17 @@ class FilesOfTheProgram(RecordTest):
         self.assertEqual(self.counts(run)["after"] + sum(lost.values()), 2000)
 
 
+class Threads(RecordTest):
+    def test_ranges_that_are_started_have_a_track_that_names_their_thread(self):
+        run, _ = self.record(PROGRAM, "thread_ranges", check=0)
+        rows = self.sql(run, "SELECT n.text AS range, t.name AS track FROM span s JOIN track t ON t.id = s.track "
+                             "JOIN string n ON n.id = s.name_string")
+        tracks = {row["range"]: row["track"] for row in rows}
+        program = f"{PROGRAM.name[:15]} {self.programs(run)[0]['pid']}"  # as the kernel names it
+        self.assertEqual(tracks["of main"], f"{program} ranges")
+        self.assertRegex(tracks["of a thread"], rf"^{program} thread \d+ ranges$")
+
+
 class WhereNothingCanBeWritten(RecordTest):
     def test_a_launcher_whose_files_may_not_grow_says_so_and_runs_nothing(self):
         command = f"ulimit -f 8; exec '{APP}' record -o '{self.root / 'run'}' -- echo never"

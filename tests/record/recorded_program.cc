@@ -304,6 +304,13 @@ int CloseAll(const char* folder) {
   return 0;
 }
 
+// A range that is no pushed one on the main thread, and one on another.
+int ThreadRanges() {
+  nvtxRangeEnd(nvtxRangeStartA("of main"));
+  std::thread([] { nvtxRangeEnd(nvtxRangeStartA("of a thread")); }).join();
+  return 0;
+}
+
 // Memory runs out while ranges of ever new names come.
 int NoMemory() {
   Range("first");
@@ -347,6 +354,7 @@ int main(int argc, char** argv) {
   if (mode == "held") return Held();
   if (mode == "cancelled") return Cancelled();
   if (mode == "no_memory") return NoMemory();
+  if (mode == "thread_ranges") return ThreadRanges();
   if (mode == "close_all" && argc > 2) return CloseAll(argv[2]);
   if (mode == "nccl5") return DrivePlugin(5) ? 0 : 1;
   if (mode == "nccl4") return DrivePlugin(4) ? 0 : 1;

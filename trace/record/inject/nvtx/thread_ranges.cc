@@ -1,6 +1,9 @@
 #include "trace/record/inject/nvtx/thread_ranges.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -106,9 +109,14 @@ int64_t ThreadRanges::NameOf(ProcessRecording& recording, const NvtxDomain& doma
   return name;
 }
 
-// A track of their own: they may cross the ranges of the thread.
+// A track of their own: they may cross the ranges of the thread. It is named after the thread, as
+// the track of those is: in PyTorch the backward has one of its own.
 int64_t ThreadRanges::CrossingTrack(ProcessRecording& recording) {
-  if (crossing_track_ == 0) crossing_track_ = recording.AddTrack("ranges", "host");
+  if (crossing_track_ == 0) {
+    const auto thread = syscall(SYS_gettid);
+    crossing_track_ = recording.AddTrack(
+        thread == getpid() ? "ranges" : fmt::format("thread {} ranges", thread), "host");
+  }
   return crossing_track_;
 }
 
