@@ -4,7 +4,7 @@
 //        app_bench frames RUN            CPU time of building a frame, over zooms and pans
 //        app_bench live FOLDER           from a commit in another process to the frame that shows
 //        it
-// Prints one JSON object. Memory in MB is the process's own.
+// Prints one JSON object. Memory in MB (10^6 bytes) is the process's own.
 #include <fmt/format.h>
 #include <imgui.h>
 #include <sys/mman.h>
@@ -44,7 +44,8 @@ int64_t ResidentMb(const char* key) {
   std::ifstream file("/proc/self/status");
   std::string line;
   while (std::getline(file, line)) {
-    if (line.starts_with(key)) return std::atoll(line.c_str() + std::string(key).size() + 1) / 1024;
+    if (!line.starts_with(key)) continue;
+    return std::atoll(line.c_str() + std::string(key).size() + 1) * 1024 / 1'000'000;
   }
   return 0;
 }
