@@ -52,7 +52,7 @@ class Generator {
       const Slice& slice = rows.slices[static_cast<size_t>(base_step)];
       for (const query::OpRun* run : slice.op_runs) AddOpRun(rows, *run, step, shift_ns);
       for (const query::MemoryEvent* event : slice.memory) {
-        recorder_.Record(schema::MemoryEventRow{0, event->rank, "cpu", event->issued_ns + shift_ns,
+        recorder_.Record(schema::MemoryEventRow{0, rows.rank, "cpu", event->issued_ns + shift_ns,
                                                 event->executed_ns + shift_ns, event->bytes,
                                                 Name(event->category), "", -1, step});
         ++unflushed_;
@@ -84,6 +84,7 @@ class Generator {
     std::vector<const query::MemoryEvent*> memory;
   };
   struct StepRows {
+    int32_t rank = 0;
     std::map<int64_t, const query::Collective*> collectives;  // by op run
     std::vector<Slice> slices;
     std::map<int32_t, int64_t> collectives_a_step;
@@ -92,6 +93,7 @@ class Generator {
   void AddRank(const query::RankRows& rows) {
     recorder_.AddRank({rows.rank, "bench", 1, "cpu"});
     StepRows& mine = rows_.emplace_back();
+    mine.rank = rows.rank;
     mine.slices.resize(kBaseSteps);
     for (const query::Step& row : rows.steps) mine.slices[Index(row.step)].step = &row;
     for (const query::OpRun& run : rows.op_runs) {
@@ -99,7 +101,12 @@ class Generator {
     }
     for (const query::Collective& row : rows.collectives) mine.collectives[row.op_run] = &row;
     for (const query::MemoryEvent& event : rows.memory) {
-      mine.slices[Index(std::max(event.step, 0))].memory.push_back(&event);
+      // Steps tile time; what is there from the start on comes with the first.
+      auto slice = std::find_if(mine.slices.begin(), mine.slices.end(), [&event](const Slice& one) {
+        return event.issued_ns < one.step->end_ns;
+      });
+      if (slice == mine.slices.end()) --slice;
+      slice->memory.push_back(&event);
     }
   }
   static size_t Index(int32_t step) { return static_cast<size_t>(step); }

@@ -37,7 +37,7 @@ TEST(DeviceMemoryGolden, LedgersAreThoseOfTheScheduleAndBandsAddUp) {
     int64_t later_frees = 0;
     for (const query::MemoryEvent& event : rows.memory) {
       left += event.bytes;
-      if (event.step < 0) began += event.bytes;
+      if (!event.is_of_step) began += event.bytes;
       later_frees += event.bytes < 0 && event.executed_ns > event.issued_ns ? 1 : 0;
     }
     EXPECT_EQ(left, began);

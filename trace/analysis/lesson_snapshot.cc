@@ -151,7 +151,7 @@ class LessonClock {
         query::MemoryEvent& event = test_->Memory(
             rank, change.category, change.bytes > 0 ? run.started_ns : run.ended_ns, change.bytes);
         event.issued_ns = run.issued_ns;
-        event.step = step;
+        event.is_of_step = true;
       }
     }
     const int64_t end_ns = EndOf(state, order.back());

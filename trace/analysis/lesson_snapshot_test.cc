@@ -56,7 +56,7 @@ TEST(LessonSnapshot, KeepsTheInvariantsOfATrace) {
     for (const query::MemoryEvent& event : rows.memory) live += event.bytes;
     int64_t persistent = 0;
     for (const query::MemoryEvent& event : rows.memory) {
-      if (event.step < 0) persistent += event.bytes;
+      if (!event.is_of_step) persistent += event.bytes;
     }
     EXPECT_EQ(live, persistent);  // every step frees what it allocates
   }

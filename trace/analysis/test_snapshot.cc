@@ -165,7 +165,6 @@ query::Step& TestSnapshot::Step(int32_t rank, int32_t step, int64_t start_ns, in
 query::MemoryEvent& TestSnapshot::Memory(int32_t rank, query::MemoryCategory category,
                                          int64_t time_ns, int64_t bytes) {
   query::MemoryEvent event;
-  event.rank = rank;
   event.category = category;
   event.issued_ns = event.executed_ns = time_ns;
   event.bytes = bytes;

@@ -136,15 +136,14 @@ struct Collective {
 };
 static_assert(sizeof(Collective) == 56);
 
-struct MemoryEvent {  // step -1: of no op
-  int32_t rank = 0;
-  int32_t step = -1;
+struct MemoryEvent {  // of the rank whose row it is; there are more of them than of anything else
   int64_t issued_ns = 0;
   int64_t executed_ns = 0;
-  int64_t bytes : 56 = 0;  // signed
+  int64_t bytes : 55 = 0;       // signed
+  bool is_of_step : 1 = false;  // false: of no op, such as what is there from the start on
   MemoryCategory category = MemoryCategory::kOther;
 };
-static_assert(sizeof(MemoryEvent) == 32);
+static_assert(sizeof(MemoryEvent) == 24);
 
 struct Marker {
   int64_t time_ns = 0;

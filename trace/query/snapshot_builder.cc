@@ -254,11 +254,10 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
       Refuse();
       continue;
     }
-    rows->memory.Append({.rank = rows->rank,
-                         .step = Int32(row.step),
-                         .issued_ns = row.issued_ns,
+    rows->memory.Append({.issued_ns = row.issued_ns,
                          .executed_ns = row.executed_ns,
                          .bytes = row.bytes,
+                         .is_of_step = row.step >= 0,
                          .category = *category});
     Extend(row.issued_ns, row.executed_ns);
   }

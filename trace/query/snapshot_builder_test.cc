@@ -68,7 +68,7 @@ TEST(SnapshotBuilder, HoldsTheLargestValuesOfMemoryEventsAndCollectives) {
     row.executed_ns = kLate;
     row.bytes = bytes;
     row.category = "other";
-    row.step = -1;
+    row.step = bytes > 0 ? INT32_MAX : -1;
     batch.Get<schema::MemoryEventRow>().push_back(row);
   }
   schema::CollectiveRow collective;
@@ -95,7 +95,7 @@ TEST(SnapshotBuilder, HoldsTheLargestValuesOfMemoryEventsAndCollectives) {
     EXPECT_EQ(rows.memory[at].executed_ns, row.executed_ns);
     EXPECT_EQ(rows.memory[at].bytes, row.bytes);
     EXPECT_EQ(rows.memory[at].category, MemoryCategory::kOther);
-    EXPECT_EQ(rows.memory[at].step, row.step);
+    EXPECT_EQ(rows.memory[at].is_of_step, row.step >= 0);
   }
   ASSERT_EQ(rows.collectives.size(), 1u);
   const Collective& held = rows.collectives[0];

@@ -111,7 +111,7 @@ void ExpectNewestSteps(const Snapshot& snapshot, int64_t num_steps) {
   int64_t events = 0;
   for (size_t i = 0; i < rank.memory.size(); ++i) {
     bytes += rank.memory[i].bytes;
-    events += rank.memory[i].step >= 0 ? 1 : 0;
+    events += rank.memory[i].is_of_step ? 1 : 0;
   }
   EXPECT_EQ(bytes, kPersistent);
   EXPECT_EQ(Dropped(snapshot, "memory"), num_steps * kEventsOfStep + 1 - events);
