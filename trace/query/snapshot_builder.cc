@@ -22,6 +22,8 @@ bool FitsInt32(int64_t value) {
          value <= std::numeric_limits<int32_t>::max();
 }
 
+bool IsStep(int64_t value) { return value >= -1 && value <= kMaxStep; }
+
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
 
 template <typename Row>
@@ -102,7 +104,7 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
     AddRankOfProcess(row.id / store::kIdsPerFile, Int32(row.rank));
   }
   for (const schema::MarkerRow& row : batch.Get<schema::MarkerRow>()) {
-    if (!SaneTime(row.time_ns) || !FitsInt32(row.step)) {
+    if (!SaneTime(row.time_ns) || !IsStep(row.step)) {
       Refuse();
       continue;
     }
@@ -125,7 +127,7 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
         {Int32(row.rank), row.device, row.method, row.time_ns, row.low_ns, row.high_ns});
   }
   for (const schema::OverheadStepRow& row : batch.Get<schema::OverheadStepRow>()) {
-    if (!FitsInt32(row.round) || row.rank < 0 || row.rank > kMaxRank || !FitsInt32(row.step) ||
+    if (!FitsInt32(row.round) || row.rank < 0 || row.rank > kMaxRank || !IsStep(row.step) ||
         row.duration_ns <= 0 || !SaneCount(row.duration_ns)) {
       Refuse();
       continue;
@@ -181,7 +183,7 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
 void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
   for (const schema::OpRunRow& row : batch.Get<schema::OpRunRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
-    const bool sane = rows != nullptr && FitsInt32(row.step) && SaneTime(row.issued_ns) &&
+    const bool sane = rows != nullptr && IsStep(row.step) && SaneTime(row.issued_ns) &&
                       SaneTime(row.ready_ns) && SaneTime(row.started_ns) &&
                       SaneTime(row.ended_ns) && row.started_ns <= row.ended_ns &&
                       SaneTime(row.slot_wait_ns) && row.slot_wait_ns <= row.started_ns &&
@@ -213,8 +215,8 @@ void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
 void SnapshotBuilder::AddSteps(const store::RowBatch& batch) {
   for (const schema::StepRow& row : batch.Get<schema::StepRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
-    if (rows == nullptr || !FitsInt32(row.step) || !SaneTime(row.start_ns) ||
-        !SaneTime(row.end_ns) || row.start_ns > row.end_ns || !SaneCount(row.tokens)) {
+    if (rows == nullptr || !IsStep(row.step) || !SaneTime(row.start_ns) || !SaneTime(row.end_ns) ||
+        row.start_ns > row.end_ns || !SaneCount(row.tokens)) {
       Refuse();
       continue;
     }
@@ -228,7 +230,7 @@ void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
   for (const schema::CollectiveRow& row : batch.Get<schema::CollectiveRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
     const std::optional<Truth> truth = ParseTruth(row.truth);
-    if (rows == nullptr || !truth || !FitsInt32(row.step) || !FitsInt32(row.group_size)) {
+    if (rows == nullptr || !truth || !IsStep(row.step) || !FitsInt32(row.group_size)) {
       Refuse();
       continue;
     }
@@ -249,7 +251,7 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
   for (const schema::MemoryEventRow& row : batch.Get<schema::MemoryEventRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
     const std::optional<MemoryCategory> category = ParseMemoryCategory(row.category);
-    if (rows == nullptr || !category || !FitsInt32(row.step) || !SaneTime(row.issued_ns) ||
+    if (rows == nullptr || !category || !IsStep(row.step) || !SaneTime(row.issued_ns) ||
         !SaneTime(row.executed_ns) || !SaneCount(row.bytes)) {
       Refuse();
       continue;

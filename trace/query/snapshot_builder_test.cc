@@ -27,7 +27,7 @@ TEST(SnapshotBuilder, HoldsTheLargestValuesOfOpRuns) {
   row.id = kId + 1;
   row.plan_op = kId;
   row.rank = kLastRank;
-  row.step = INT32_MAX;
+  row.step = kMaxStep;
   row.track = kId + 2;
   row.issued_ns = kLate - 3;
   row.ready_ns = kLate - 2;
@@ -68,13 +68,13 @@ TEST(SnapshotBuilder, HoldsTheLargestValuesOfMemoryEventsAndCollectives) {
     row.executed_ns = kLate;
     row.bytes = bytes;
     row.category = "other";
-    row.step = bytes > 0 ? INT32_MAX : -1;
+    row.step = bytes > 0 ? kMaxStep : -1;
     batch.Get<schema::MemoryEventRow>().push_back(row);
   }
   schema::CollectiveRow collective;
   collective.op_run = kId;
   collective.rank = kLastRank;
-  collective.step = INT32_MAX;
+  collective.step = kMaxStep;
   collective.communicator = "shard";
   collective.sequence = INT64_MAX;
   collective.kind = "reduce_scatter";
@@ -109,6 +109,25 @@ TEST(SnapshotBuilder, HoldsTheLargestValuesOfMemoryEventsAndCollectives) {
   EXPECT_EQ(held.wire_bytes, collective.wire_bytes);
   EXPECT_EQ(held.group_size, collective.group_size);
   EXPECT_EQ(held.truth, Truth::kEmulated);
+}
+
+// Whoever looks at the steps around one reckons with one more and one less.
+TEST(SnapshotBuilder, LeavesOutStepsThatNoRunReaches) {
+  for (const int64_t step : {int64_t{kMaxStep} + 1, int64_t{INT32_MAX}, int64_t{-2}, INT64_MIN}) {
+    store::RowBatch batch;
+    schema::StepRow row;
+    row.step = step;
+    row.end_ns = 1;
+    batch.Get<schema::StepRow>().push_back(row);
+    schema::MarkerRow marker;
+    marker.step = step;
+    batch.Get<schema::MarkerRow>().push_back(marker);
+    SnapshotBuilder builder("", "");
+    builder.Add(batch);
+    const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
+    EXPECT_TRUE(snapshot->markers.empty()) << step;
+    for (const RankRows& rows : snapshot->ranks) EXPECT_TRUE(rows.steps.empty()) << step;
+  }
 }
 
 }  // namespace

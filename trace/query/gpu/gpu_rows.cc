@@ -28,6 +28,10 @@ int32_t Clamped(int64_t value) {
                                                   std::numeric_limits<int32_t>::max()));
 }
 
+int32_t ClampedStep(int64_t step) {
+  return static_cast<int32_t>(std::clamp<int64_t>(step, -1, kMaxStep));
+}
+
 GpuWork WorkOf(const schema::GpuWorkRow& row, const Span& span) {
   GpuWork work;
   work.id = span.id;
@@ -37,7 +41,7 @@ GpuWork WorkOf(const schema::GpuWorkRow& row, const Span& span) {
   work.name = span.name;
   work.category = span.category;
   work.plan_op = row.plan_op;
-  work.step = Clamped(row.step);
+  work.step = ClampedStep(row.step);
   work.launch_track = row.launch_track;
   work.launch_start_ns = row.launch_start_ns;
   work.launch_duration_ns = row.launch_duration_ns;
@@ -211,7 +215,8 @@ void GpuRows::AddEdges(const store::RowBatch& batch, const Hooks& hooks) {
     }
     rows->event_edges.Append({row.from_track, row.to_track, row.from_correlation,
                               row.to_correlation, row.recorded_ns, row.waited_ns, row.from_plan_op,
-                              row.to_plan_op, Clamped(row.from_step), Clamped(row.to_step)});
+                              row.to_plan_op, ClampedStep(row.from_step),
+                              ClampedStep(row.to_step)});
   }
 }
 
