@@ -104,6 +104,7 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
     context->report = fixed_findings_->report;
     context->change = fixed_findings_->change;
     live_ = false;
+    if (log_offset_ == 0 && !shown_->run_folder.empty()) ReadLog(shown_->run_folder, context);
     return;
   }
   query::SnapshotPtr snapshot = TakeSnapshot(context);

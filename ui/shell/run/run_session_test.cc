@@ -5,7 +5,12 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "trace/analysis/lesson_snapshot.h"
 #include "trace/query/trace_test_util.h"
@@ -81,6 +86,17 @@ TEST(SessionCloserTest, EndsEverySessionThatWasLeft) {
     for (int i = 0; i < 5; ++i) closer.Close(RunSession::OfSnapshot(lesson));
   }
   EXPECT_EQ(lesson.use_count(), 1);
+}
+
+TEST(RunSessionTest, APictureOfARunHasItsLogOnce) {
+  query::TestFolder folder;
+  std::ofstream(std::filesystem::path(folder.path()) / "log.txt") << "12:00 began\n12:01 ended\n";
+  auto snapshot = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(2, 2, 1));
+  snapshot->run_folder = folder.path();
+  const auto session = RunSession::OfSnapshot(snapshot);
+  ui::Context context;
+  for (int frame = 0; frame < 3; ++frame) session->Update(frame, &context);
+  EXPECT_EQ(context.log, (std::vector<std::string>{"12:00 began", "12:01 ended"}));
 }
 
 TEST(IndexMakerTest, MakesTheIndexThatFramesWouldMake) {
