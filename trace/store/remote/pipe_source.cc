@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -59,12 +60,13 @@ PipeSource::~PipeSource() {
 Status PipeSource::DecodeLines() {
   size_t begin = 0;
   while (true) {
-    const size_t end = unread_.find('\n', begin);
+    const size_t end = unread_.find('\n', std::max(begin, searched_));
     if (end == std::string::npos) break;
     SHARDSCOPE_RETURN_IF_ERROR(decoder_.Take(std::string_view(unread_).substr(begin, end - begin)));
     begin = end + 1;
   }
   unread_.erase(0, begin);
+  searched_ = unread_.size();
   if (unread_.size() > kMaxLineBytes) {
     return Status::Error(fmt::format("{}: a line is longer than {} bytes", name_, kMaxLineBytes));
   }

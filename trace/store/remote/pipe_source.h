@@ -38,6 +38,7 @@ class PipeSource final : public Source {
   pid_t process_;
   int descriptor_;
   std::string unread_;
+  size_t searched_ = 0;  // so much of the front of unread_ has no end of a line
   TailDecoder decoder_;
   bool ended_ = false;
 };

@@ -37,7 +37,6 @@ class BufferPool {
   void Refill(size_t spare);
 
   size_t buffer_bytes() const { return buffer_bytes_; }
-  size_t num_buffers() const { return num_buffers_; }
   int64_t times_empty() const { return times_empty_.load(std::memory_order_relaxed); }
 
  private:
