@@ -51,11 +51,12 @@ class Sanitizer:
         # The undefined-behaviour sanitizer of GCC 12 cannot write into a file when it is not alone. So it aborts, and the
         # address sanitizer reports the abort with its place; the message itself is on standard error.
         # Some tests preload a library of their own (link order), some bound the memory of what they attack (quarantine).
+        # Following the thread-local memory of loaded libraries crashes the leak sanitizer's tracer in tests that load some.
         log = f"log_path={reports}/report"
         os.environ.update({
             "SHARDSCOPE_TEST_SCALE": str(self.scale),
             "ASAN_OPTIONS": f"{log}:detect_leaks=1:detect_stack_use_after_return=1:check_initialization_order=1:handle_abort=1:"
-                            "verify_asan_link_order=0:quarantine_size_mb=16",
+                            "verify_asan_link_order=0:quarantine_size_mb=16:intercept_tls_get_addr=0",
             "UBSAN_OPTIONS": f"{log}:print_stacktrace=1:abort_on_error=1",
             "TSAN_OPTIONS": f"{log}:second_deadlock_stack=1",
         })
