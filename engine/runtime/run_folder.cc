@@ -95,9 +95,10 @@ Result<RunFolder> RunFolder::Create(const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::path(path) / "schedules", error);
   if (!error) fs::create_directories(fs::path(path) / "checkpoints", error);
-  if (error)
+  if (error) {
     return Status::Error("cannot create " + path + ": " + error.message() +
                          "; name another folder with --out");
+  }
   return RunFolder(path);
 }
 

@@ -263,7 +263,9 @@ TEST_F(FinishedTraceTest, StepsThatCannotBeDoNotMoveWhatIsShownFirst) {
     ASSERT_TRUE(
         database
             ->Execute("INSERT INTO step VALUES(100000, 0, 9223372036854775807, 1, 5, 6, 0, 0, 0),"
-                      "(100001, 0, -9223372036854775807, 1, 5, 6, 0, 0, 0)")
+                      "(100001, 0, -9223372036854775807, 1, 5, 6, 0, 0, 0),"
+                      "(100002, 0, 2147483647, 1, 5, 6, 0, 0, 0),"
+                      "(100003, 0, -2, 1, 5, 6, 0, 0, 0)")
             .ok());
   }
   auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);

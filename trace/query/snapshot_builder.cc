@@ -22,7 +22,7 @@ bool FitsInt32(int64_t value) {
          value <= std::numeric_limits<int32_t>::max();
 }
 
-bool IsStep(int64_t value) { return value >= -1 && value <= kMaxStep; }
+bool IsStep(int64_t value) { return value >= -1 && value <= store::kMaxStep; }
 
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
 

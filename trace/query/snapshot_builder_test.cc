@@ -5,6 +5,8 @@
 namespace shardscope::query {
 namespace {
 
+using store::kMaxStep;
+
 constexpr int64_t kLate = (int64_t{1} << 62) - 1;  // the last sane time
 constexpr int64_t kId = int64_t{40'000} * store::kIdsPerFile + 7;
 constexpr int64_t kManyBytes = int64_t{1} << 40;

@@ -15,6 +15,10 @@ enum class SourceState : uint8_t {
   kCut        // the run was killed: all there is, but not all there was to come
 };
 
+// Of rows that readers take; -1: of none. What is beyond is damage, and the steps around one that
+// is taken can be reckoned with.
+inline constexpr int32_t kMaxStep = 1 << 30;
+
 class Source {
  public:
   virtual ~Source() = default;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trace/query/names.h"
+#include "trace/store/source.h"
 
 namespace shardscope::query {
 namespace {
@@ -29,7 +30,7 @@ int32_t Clamped(int64_t value) {
 }
 
 int32_t ClampedStep(int64_t step) {
-  return static_cast<int32_t>(std::clamp<int64_t>(step, -1, kMaxStep));
+  return static_cast<int32_t>(std::clamp<int64_t>(step, -1, store::kMaxStep));
 }
 
 GpuWork WorkOf(const schema::GpuWorkRow& row, const Span& span) {

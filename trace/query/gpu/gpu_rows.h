@@ -15,9 +15,6 @@
 
 namespace shardscope::query {
 
-// Of rows in a Snapshot; -1: of none. The steps around one can be reckoned with.
-inline constexpr int32_t kMaxStep = 1 << 30;
-
 class GpuRows {
  public:
   struct Hooks {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "trace/store/source.h"
 #include "trace/store/writer.h"
 
 namespace shardscope::store {
@@ -229,8 +230,9 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::Open(const TraceFile& fi
 
 Result<StepBounds> FinishedSource::Bounds() {
   Result<Statement> select = reader_.database().Prepare(
-      "SELECT min(step), max(step), min(start_ns), max(end_ns) FROM step "
-      "WHERE step BETWEEN -2147483648 AND 2147483647 HAVING count(*) > 0");
+      fmt::format("SELECT min(step), max(step), min(start_ns), max(end_ns) FROM step "
+                  "WHERE step BETWEEN -1 AND {} HAVING count(*) > 0",
+                  kMaxStep));
   if (!select.ok()) return select.status();
   const Result<bool> row = select->Step();
   if (!row.ok()) return row.status();

@@ -19,7 +19,7 @@
 
 namespace shardscope::store {
 
-// Of all steps of all ranks; those that no int32 holds, in a damaged file, are left out.
+// Of all steps of all ranks; those that no reader takes, in a damaged file, are left out.
 struct StepBounds {
   int64_t first_step = 0;
   int64_t last_step = -1;
