@@ -15,9 +15,11 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Without these two, a precompiled header would never be served from the cache.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  # Paths below the source tree count as relative, so that another clone of it takes the same objects from the cache. Without
+  # the two kinds of sloppiness, a precompiled header would never be served from it.
+  set(CCACHE_ENVIRONMENT ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_ENVIRONMENT} CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_ENVIRONMENT} ${CCACHE})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()
 

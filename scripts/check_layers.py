@@ -42,7 +42,7 @@ HEADERS = [
     ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo",
                                                  "engine/torch_allocator", "engine/torch_ranges")),
     ("SQLite", r"sqlite3", ("trace/store",)),
-    ("Dear ImGui", r"(imgui|implot|GLFW/|GL/|EGL/)", ("ui", "tests")),
+    ("Dear ImGui", r"(imgui|GLFW/|GL/|EGL/)", ("ui", "tests")),
     ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests")),
 ]
 CODE_FOLDERS = ("app", "engine", "trace", "ui", "tests")
