@@ -47,8 +47,7 @@ HEADERS = [
 ]
 CODE_FOLDERS = ("app", "engine", "trace", "ui", "tests")
 UNNAMED = {"build", "runs", "__pycache__"}
-HEADER_LINES, SOURCE_LINES, FUNCTION_LINES, FIELDS, PARAMETERS, FILES = (
-    (200, 350), (400, 700), (50, 100), (15, 25), (5, 7), (15, 25))
+HEADER_LINES, SOURCE_LINES, FUNCTION_LINES, FIELDS, PARAMETERS = (250, 450), (450, 800), (50, 100), (15, 25), (5, 7)
 
 
 class Report:
@@ -210,7 +209,7 @@ def check_file(path, text, report):
 
 
 def check_folders(root, report):
-    """Every folder is named in ARCHITECTURE.md, and none holds too many files."""
+    """Every folder is named in ARCHITECTURE.md."""
     guide = root / "ARCHITECTURE.md"
     named = guide.read_text(encoding="utf-8") if guide.exists() else ""
     top = [p for p in sorted(root.iterdir()) if p.is_dir() and p.name not in UNNAMED and p.name[0] != "."]
@@ -220,9 +219,6 @@ def check_folders(root, report):
         # `engine/` as a whole is named by its parts.
         if f"`{name}/" + ("`" if "/" in name else "") not in named and folder.name not in UNNAMED:
             report.violation(name, 1, f"the folder is not named in ARCHITECTURE.md (`{name}/`)")
-    for folder in (p for t in top for p in [t, *sorted(t.rglob("*"))] if p.is_dir() and p.name not in UNNAMED):
-        num_files = sum(p.is_file() for p in folder.iterdir())
-        report.limit(folder.relative_to(root).as_posix(), 1, "files in a folder", num_files, FILES)
 
 
 def main():

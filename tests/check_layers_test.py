@@ -183,8 +183,8 @@ class CheckLayersTest(unittest.TestCase):
         (self.root / path).unlink()
 
     def test_hard_limits(self):
-        self.assert_limit("engine/plan/a.h", lambda n: "\n" * n, 350, "engine/plan/a.h:1", "lines")
-        self.assert_limit("engine/plan/a.cc", lambda n: "\n" * n, 700, "engine/plan/a.cc:1", "lines")
+        self.assert_limit("engine/plan/a.h", lambda n: "\n" * n, 450, "engine/plan/a.h:1", "lines")
+        self.assert_limit("engine/plan/a.cc", lambda n: "\n" * n, 800, "engine/plan/a.cc:1", "lines")
         self.assert_limit("engine/plan/a.cc", function, 100, "engine/plan/a.cc:2", "lines in a function")
         self.assert_limit("engine/plan/a.cc", lambda n: "\n" + fields(n), 25, "engine/plan/a.cc:2", "fields")
         self.assert_limit("engine/plan/a.cc", lambda n: f"\nvoid F({parameters(n)}) {{}}\n", 7, "engine/plan/a.cc:2", "parameters")
@@ -201,13 +201,6 @@ class CheckLayersTest(unittest.TestCase):
                 self.plant("engine/plan/a.cc", f"{opening}\n{body}{closing}\n")
                 line = 2 if opening.startswith("class A") else 1
                 self.assert_found(f"engine/plan/a.cc:{line}", "lines in a function: 122")
-
-    def test_too_many_files_in_a_folder(self):
-        for number in range(26):
-            self.plant(f"engine/plan/f{number}.h", "")
-        self.assert_found("engine/plan:1", "files in a folder: 26")
-        (self.root / "engine/plan/f0.h").unlink()
-        self.assert_clean()
 
     def test_soft_limits_are_printed_on_request_and_never_fail(self):
         self.plant("engine/plan/a.cc", function(51))
