@@ -119,7 +119,6 @@ class FinishedTrace final : public LiveTrace {
     builder.Add(tables);
     const Status status = LoadInto(&builder);
     if (stopping_) return;
-    builder.SortById();
     // What could be read is shown, with the error.
     SnapshotPtr snapshot = builder.Publish(State());
     {

@@ -26,14 +26,6 @@ bool IsStep(int64_t value) { return value >= -1 && value <= store::kMaxStep; }
 
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
 
-template <typename Row>
-void SortRows(RowList<Row>* rows) {
-  std::vector<Row> sorted(rows->begin(), rows->end());
-  std::sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) { return a.id < b.id; });
-  *rows = {};
-  for (const Row& row : sorted) rows->Append(row);
-}
-
 // Differences of times must not overflow: a file may claim anything.
 bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
 
@@ -193,8 +185,6 @@ void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
       Refuse();
       continue;
     }
-    const bool behind = rows->op_runs.empty() || rows->op_runs.back().id < row.id;
-    op_runs_sorted_ = op_runs_sorted_ && behind;
     rows->op_runs.Append({.id = row.id,
                           .plan_op = row.plan_op,
                           .rank = rows->rank,
@@ -273,16 +263,6 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddCollectives(batch);
   AddMemory(batch);
   gpu_rows_.Add(batch, &current_, Hooks());
-}
-
-// A file read track by track breaks the order where one track's ops ended in another order than
-// they began.
-void SnapshotBuilder::SortById() {
-  for (RankRows& rows : current_.ranks) {
-    if (!op_runs_sorted_) SortRows(&rows.op_runs);
-    SortRows(&rows.spans);
-  }
-  op_runs_sorted_ = true;
 }
 
 GpuRows::Hooks SnapshotBuilder::Hooks() {

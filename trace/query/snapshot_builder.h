@@ -25,10 +25,6 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  // Puts every rank's op runs and spans in the order of their ids, which whoever looks for one
-  // relies on: after rows were added in another order. Only before the first Publish().
-  void SortById();
-
   // Tells times of rows that are not added.
   void Extend(int64_t from_ns, int64_t to_ns);
 
@@ -49,7 +45,6 @@ class SnapshotBuilder {
   std::map<std::string, int32_t, std::less<>> communicator_index_;
   bool has_time_ = false;
   int64_t refused_ = 0;
-  bool op_runs_sorted_ = true;  // every rank's by id
   GpuRows gpu_rows_;
 };
 

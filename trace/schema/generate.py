@@ -81,6 +81,7 @@ struct TableOf<{row_type(table)}> {{
   static constexpr bool kHasId = {str(has_id(table)).lower()};
   static constexpr bool kHot = {str(table.hot).lower()};
   static constexpr bool kPerStep = {str(per_step(table)).lower()};
+  static constexpr bool kDerived = {str(table.derived).lower()};
   template <typename R, typename F>
   static void ForEachField(R& row, F&& visit) {{
     {fields}
@@ -108,6 +109,7 @@ def columns_header():
 //   ForEachMoment(row, visit) calls visit(field) on every time of CLOCK_MONOTONIC.
 //   kHot                      recorded by the threads that train.
 //   kPerStep                  every row is part of one step (column step).
+//   kDerived                  made from the other tables while a trace is finished.
 #pragma once
 
 #include <cstddef>
@@ -135,29 +137,28 @@ void ForEachTable(TypeList<Rows...>, F&& visit) {{
 """
 
 
-def create_table(table, finished):
+def create_table(table, clustered_by=()):
     columns = []
-    clustered = finished and table.clustered_by
     for index, column in enumerate(table.columns):
-        if index == 0 and not clustered:
+        if index == 0 and not clustered_by:
             columns.append(f"{column.name} {column.type} PRIMARY KEY NOT NULL")
         else:
             # SQLite stores a NaN (a loss that diverged) as NULL.
             columns.append(f"{column.name} {column.type}{'' if column.type == tables.REAL else ' NOT NULL'}")
     options = "STRICT"
-    if clustered:
-        columns.append(f"PRIMARY KEY({', '.join(table.clustered_by)}, id)")
+    if clustered_by:
+        columns.append(f"PRIMARY KEY({', '.join(clustered_by)}, id)")
         options += ", WITHOUT ROWID"
     elif not has_id(table) and table.columns[0].type == tables.TEXT:
         options += ", WITHOUT ROWID"
     return f"CREATE TABLE {table.name}({', '.join(columns)}) {options}"
 
 
-def create_indexes(table):
+def create_indexes(table, indexes, clustered_by=()):
     statements = []
-    if table.clustered_by:
+    if clustered_by:
         statements.append(f"CREATE UNIQUE INDEX {table.name}_by_id ON {table.name}(id)")
-    for columns in table.indexes:
+    for columns in indexes:
         name = f"{table.name}_by_{'_'.join(columns)}"
         statements.append(f"CREATE INDEX {name} ON {table.name}({', '.join(columns)})")
     return statements
@@ -181,9 +182,11 @@ def raw(text):
 
 
 def ddl_source():
-    live = [create_table(table, False) for table in tables.TABLES]
-    finished = [create_table(table, True) for table in tables.TABLES]
-    indexes = [statement for table in tables.TABLES for statement in create_indexes(table)]
+    current = [create_table(table) for table in tables.TABLES]
+    indexes = [statement for table in tables.TABLES for statement in create_indexes(table, table.indexes)]
+    before_4 = [create_table(table, table.clustered_before_4) for table in tables.TABLES]
+    indexes_before_4 = [statement for table in tables.TABLES
+                        for statement in create_indexes(table, table.indexes_before_4, table.clustered_before_4)]
     view_items = [f"{{{raw(name)}, {raw(body)}}}" for name, _, body in views()]
 
     def vector(name, items):
@@ -191,8 +194,8 @@ def ddl_source():
         return f"const std::vector<std::string>& {name}() {{\n  static const std::vector<std::string> kAll = {{\n" \
                f"    {lines}}};\n  return kAll;\n}}\n\n"
 
-    info = [f'{{"{table.name}", "{", ".join((*table.clustered_by, table.columns[0].name))}", '
-            f'{str(table.hot).lower()}, {str(per_step(table)).lower()}, {table.since}}}' for table in tables.TABLES]
+    info = [f'{{"{table.name}", {str(table.hot).lower()}, {str(per_step(table)).lower()}, {str(table.derived).lower()}, {table.since}}}'
+            for table in tables.TABLES]
     view_lines = ",\n    ".join(view_items)
     table_lines = ",\n    ".join(info)
     return f"""// {NOTE}
@@ -200,8 +203,8 @@ def ddl_source():
 
 namespace shardscope::schema {{
 
-{vector("LiveTables", [raw(s) for s in live])}{vector("FinishedTables", [raw(s) for s in finished])}\
-{vector("FinishedIndexes", [raw(s) for s in indexes])}\
+{vector("CreateTables", [raw(s) for s in current])}{vector("CreateIndexes", [raw(s) for s in indexes])}\
+{vector("CreateTablesBefore4", [raw(s) for s in before_4])}{vector("CreateIndexesBefore4", [raw(s) for s in indexes_before_4])}\
 const std::vector<TableInfo>& Tables() {{
   static const std::vector<TableInfo> kAll = {{
     {table_lines}}};
@@ -220,8 +223,8 @@ const std::vector<View>& Views() {{
 
 def ddl_header():
     return f"""// {NOTE}
-// The SQL that makes a trace file. A live file has its tables in commit order and no index; a finished
-// one is clustered for range reads and has indexes. Both have the views.
+// The SQL that makes a trace file: tables in commit order, and views. A finished file has indexes too, and rows in the
+// derived tables.
 #pragma once
 
 #include <cstdint>
@@ -241,17 +244,19 @@ struct View {{
 
 struct TableInfo {{
   std::string name;
-  std::string order;  // the columns that a finished trace orders it by
-  bool hot;           // recorded by the threads that train
-  bool per_step;      // hot, and every row belongs to a step (column step)
-  int64_t since;      // the version that brought it
+  bool hot;       // recorded by the threads that train
+  bool per_step;  // hot, and every row belongs to a step (column step)
+  bool derived;   // made from the others while a trace is finished
+  int64_t since;  // the version that brought it
 }};
 
-// In the order of tables.py, as the next two.
+// In the order of tables.py, as the next.
 const std::vector<TableInfo>& Tables();
-const std::vector<std::string>& LiveTables();
-const std::vector<std::string>& FinishedTables();
-const std::vector<std::string>& FinishedIndexes();
+const std::vector<std::string>& CreateTables();
+const std::vector<std::string>& CreateIndexes();
+// Of finished traces of the versions 1 to 3.
+const std::vector<std::string>& CreateTablesBefore4();
+const std::vector<std::string>& CreateIndexesBefore4();
 const std::vector<View>& Views();
 
 }}  // namespace shardscope::schema
@@ -269,8 +274,8 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
 
 - Times are `INTEGER` nanoseconds of CLOCK_MONOTONIC in the tables (columns `*_ns`) and milliseconds since the first op in the
   views (columns `*_ms`). Table `clock` ties them to the time of day. Bytes are bytes in tables; `_mb` is 10^6 bytes.
-- `id` counts up in commit order and is never used twice: `WHERE id > ?` reads what is new. A finished trace keeps the ids, but
-  orders the tables marked *clustered* for range reads.
+- `id` counts up in commit order and is never used twice: `WHERE id > ?` reads what is new. A finished trace keeps ids and order.
+- Tables marked *derived* are made from the others while a trace is finished, and are empty while it is live.
 - Rows are only appended; the exceptions are rows of `meta` (`state`, and what `record.max_bytes` removed: `dropped_*`) and nothing else.
 - A `REAL` column is `NULL` where the value was not a number (a loss that diverged).
 - Several files of one run are read as one: ids of later files are shifted, and times are put on the clock of the first file. Files
@@ -317,8 +322,10 @@ def docs():
             marks.append("written while the run is live")
         if table.hot:
             marks.append("hot")
-        if table.clustered_by:
-            marks.append(f"clustered by {', '.join(table.clustered_by)} when finished")
+        if table.derived:
+            marks.append("derived")
+        for columns in table.indexes:
+            marks.append(f"indexed by {', '.join(columns)} when finished")
         parts.append(f"\n### {table.name}\n\n{table.doc}{' (' + '; '.join(marks) + ')' if marks else ''}\n\n")
         parts.append("| column | type | unit | meaning |\n|---|---|---|---|\n")
         for column in table.columns:

@@ -8,7 +8,7 @@ import dataclasses
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -37,10 +37,13 @@ class Table:
     stream: bool = False
     # Recorded by the threads that train: its row struct holds text inline (schema::ShortText), never on the heap.
     hot: bool = False
-    # Columns of the index that a finished trace clusters by; a live trace stays in commit order.
-    clustered_by: tuple = ()
-    # Further indexes of a finished trace, each a tuple of columns.
+    # Made from the others while a trace is finished; empty while it is live, and never read as a part of several files.
+    derived: bool = False
+    # Indexes of a finished trace, each a tuple of columns.
     indexes: tuple = ()
+    # How finished traces before version 4 kept the table: in the order of these columns, with these indexes.
+    clustered_before_4: tuple = ()
+    indexes_before_4: tuple = ()
     # The schema version that brought it.
     since: int = 1
 
@@ -153,8 +156,7 @@ TABLES = (
         Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),
         ref("blocking_plan_op", "plan_op", "plan_op.id of the dependency that was done last; -1: it was ready when issued."),
         Column("blocking_kind", TEXT, "event, stream, host, stream_order, communicator_order, slot, or none."),
-    ), stream=True, hot=True, clustered_by=("track", "started_ns"),
-        indexes=(("plan_op", "rank", "step"),)),
+    ), stream=True, hot=True, clustered_before_4=("track", "started_ns"), indexes_before_4=(("plan_op", "rank", "step"),)),
     Table("span", "Intervals that are no op: kernels, NVTX ranges, host waits.", (
         key("Commit order."),
         ref("track", "track"),
@@ -163,7 +165,7 @@ TABLES = (
         ref("name_string", "string"),
         Column("category", TEXT, "compute, communication, copy, host, optimizer or wait."),
         ref("op_run", "op_run", "op_run.id it belongs to; -1 if none, or if gpu_work names the op."),
-    ), stream=True, hot=True, clustered_by=("track", "start_ns")),
+    ), stream=True, hot=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
     Table("collective", "One row per rank and collective, joined to its op run.", (
         key("Commit order."),
         ref("op_run", "op_run"),
@@ -178,7 +180,7 @@ TABLES = (
         Column("group_size", INT, "Ranks in the communicator."),
         Column("transport", TEXT, "shared_memory, emulated, ..."),
         Column("truth", TEXT, "measured, emulated or projected."),
-    ), stream=True, hot=True, indexes=(("op_run",), ("communicator", "sequence"))),
+    ), stream=True, hot=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
     Table("flow", "Arrows between spans that no plan edge gives.", (
         key("Commit order."),
         ref("from_span", "span"),
@@ -211,7 +213,7 @@ TABLES = (
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "step.step; -1 outside steps."),
-    ), stream=True, hot=True, clustered_by=("rank", "executed_ns")),
+    ), stream=True, hot=True, clustered_before_4=("rank", "executed_ns")),
     Table("marker", "Moments worth a dashed line: changed knobs, pauses, checkpoints, errors.", (
         key("Commit order."),
         moment("time_ns", "When."),
@@ -260,7 +262,8 @@ TABLES = (
         Column("channel_kind", TEXT, "compute, copy, decompression, or empty if not told."),
         Column("graph", INT, "CUDA graph that launched it; 0: none."),
         Column("graph_node", INT, "Its node in that graph; 0: none."),
-    ), stream=True, hot=True, indexes=(("correlation",), ("launch_track", "launch_start_ns")), since=2),
+    ), stream=True, hot=True, indexes=(("correlation",), ("launch_track", "launch_start_ns")),
+        indexes_before_4=(("correlation",), ("launch_track", "launch_start_ns")), since=2),
     Table("event_edge", "One row where a stream waited for an event of another, as CUPTI saw it. The waited-for recording is told apart "
                         "from later ones of the same event.", (
         key("Commit order."),
@@ -306,7 +309,7 @@ TABLES = (
                                      "launch began in this time are its own."),
         moment("launch_start_ns", "NCCL began to launch its kernel; the start of the span if not told."),
         Column("launch_duration_ns", INT, "How long that took.", "ns"),
-    ), stream=True, hot=True, indexes=(("communicator", "sequence"),), since=2),
+    ), stream=True, hot=True, indexes=(("communicator", "sequence"),), indexes_before_4=(("communicator", "sequence"),), since=2),
     Table("gpu_clock", "How far the times of a GPU can be off against the host's, at most once a second. No work begins before the host "
                        "asked for it, and none ends after the host saw it done: what has to be added to the GPU's times lies between "
                        "low_ns and high_ns. As long as 0 lies between them nothing contradicts the times as they are.", (
@@ -353,4 +356,12 @@ TABLES = (
         Column("phase", TEXT, "forward, backward or optimizer; empty: not known."),
         Column("category", TEXT, "As memory_event.category, or unattributed."),
     ), stream=True, hot=True, since=3),
+    Table("step_range", "Where the rows of a step lie: rows are in commit order, so those of a step are close together, among some of its "
+                       "neighbours.", (
+        Column("step", INT, "step.step"),
+        ref("first_op_run", "op_run", "Smallest op_run.id of this step."),
+        ref("last_op_run", "op_run", "Largest op_run.id of this step."),
+        Column("first_collective", INT, "Smallest collective.id of this step; 0: there is none."),
+        Column("last_collective", INT, "Largest collective.id of this step; -1: there is none."),
+    ), derived=True, since=4),
 )

@@ -155,7 +155,7 @@ Result<bool> FileSource::ReadTables(RowBatch* batch) {
   const size_t first_meta = batch->Get<schema::MetaRow>().size();
   Status status = reader_->database().Execute("BEGIN");
   schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
-    if (!status.ok()) return;
+    if (!status.ok() || schema::TableOf<Row>::kDerived) return;
     const Result<bool> left = ReadTable<Row>(batch);
     if (left.ok()) {
       more |= left.value();

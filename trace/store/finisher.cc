@@ -21,10 +21,20 @@ namespace {
 
 constexpr int64_t kNoStep = std::numeric_limits<int32_t>::min();
 
-// One table of all segments in the order of a finished trace (writer.h, Note: Segments).
-std::string SelectRows(const schema::TableInfo& table, size_t num_segments) {
+constexpr const char* kStepRanges =
+    "INSERT INTO main.step_range "
+    "SELECT r.step, r.first, r.last, coalesce(c.first, 0), coalesce(c.last, -1) "
+    "FROM (SELECT step, min(id) AS first, max(id) AS last FROM main.op_run GROUP BY step) r "
+    "LEFT JOIN (SELECT step, min(id) AS first, max(id) AS last FROM main.collective GROUP BY step) "
+    "c ON c.step = r.step";
+
+// One table of all segments (writer.h, Note: Segments). A plain SELECT * lets SQLite copy rows as
+// they are, which is several times faster; only a trace that was bounded needs more.
+std::string SelectRows(const schema::TableInfo& table, size_t num_segments, bool bounded) {
   // The newest segment has all rare rows.
-  if (!table.hot) return fmt::format("SELECT * FROM segment{}.{}", num_segments - 1, table.name);
+  if (!table.hot || !bounded) {
+    return fmt::format("SELECT * FROM segment{}.{}", num_segments - 1, table.name);
+  }
   std::string select;
   for (size_t i = 0; i < num_segments; ++i) {
     select += fmt::format("{}SELECT * FROM segment{}.{} WHERE 1", i == 0 ? "" : " UNION ALL ", i,
@@ -76,15 +86,21 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute("BEGIN"));
   const Result<int64_t> version = target->QueryInteger("PRAGMA segment0.user_version");
   if (!version.ok()) return version.status();
+  const Result<int64_t> dropped =
+      target->QueryInteger(fmt::format("SELECT count(*) FROM segment{}.meta WHERE key = '{}'",
+                                       segments.size() - 1, kDroppedThroughStep));
+  if (!dropped.ok()) return dropped.status();
+  const bool bounded = segments.size() > 1 || *dropped > 0;
   const std::vector<schema::TableInfo>& tables = schema::Tables();
   for (size_t i = 0; i < tables.size(); ++i) {
-    SHARDSCOPE_RETURN_IF_ERROR(target->Execute(schema::FinishedTables()[i]));
+    SHARDSCOPE_RETURN_IF_ERROR(target->Execute(schema::CreateTables()[i]));
     if (tables[i].since > *version) continue;  // an older program was killed while it wrote this
-    SHARDSCOPE_RETURN_IF_ERROR(target->Execute(
-        fmt::format("INSERT INTO main.{} SELECT * FROM ({}) ORDER BY {}", tables[i].name,
-                    SelectRows(tables[i], segments.size()), tables[i].order)));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        target->Execute(fmt::format("INSERT INTO main.{} {}", tables[i].name,
+                                    SelectRows(tables[i], segments.size(), bounded))));
   }
-  for (const std::string& index : schema::FinishedIndexes()) {
+  SHARDSCOPE_RETURN_IF_ERROR(target->Execute(kStepRanges));
+  for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(index));
   }
   for (const schema::View& view : schema::Views()) {

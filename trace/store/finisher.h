@@ -1,4 +1,4 @@
-// Turns a live trace into a finished one: clustered for range reads, indexed, one plain file.
+// Turns a live trace into a finished one: one plain file, with indexes and derived tables.
 #pragma once
 
 #include <string>

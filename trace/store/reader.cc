@@ -42,11 +42,14 @@ Result<SchemaText> ReadSchemaText(Database* database) {
 Result<SchemaText> ExpectedSchemaText(bool finished, int64_t version) {
   Result<Database> database = Database::OpenInMemory();
   if (!database.ok()) return database.status();
-  for (const std::string& table : finished ? schema::FinishedTables() : schema::LiveTables()) {
+  const bool clustered = finished && version < 4;
+  for (const std::string& table :
+       clustered ? schema::CreateTablesBefore4() : schema::CreateTables()) {
     SHARDSCOPE_RETURN_IF_ERROR(database->Execute(table));
   }
   if (finished) {
-    for (const std::string& index : schema::FinishedIndexes()) {
+    for (const std::string& index :
+         clustered ? schema::CreateIndexesBefore4() : schema::CreateIndexes()) {
       SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
     }
   }
@@ -106,7 +109,8 @@ Status CheckSchema(Database* database, int64_t version) {
   const std::string& path = database->path();
   const Result<SchemaText> found = ReadSchemaText(database);
   if (!found.ok()) return CannotRead(found.status());
-  const bool finished = found.value().contains("index op_run_by_id");
+  const char* const index = version < 4 ? "index op_run_by_id" : "index span_by_track_start_ns";
+  const bool finished = found.value().contains(index);
   const Result<SchemaText> expected = ExpectedSchemaText(finished, version);
   if (!expected.ok()) return expected.status();
   for (const auto& [name, sql] : found.value()) {
@@ -125,7 +129,7 @@ Status CreateMissingTables(Database* database, int64_t version) {
   constexpr std::string_view kCreate = "CREATE ";
   for (size_t i = 0; i < schema::Tables().size(); ++i) {
     if (schema::Tables()[i].since <= version) continue;
-    const std::string_view table = schema::LiveTables()[i];
+    const std::string_view table = schema::CreateTables()[i];
     SHARDSCOPE_RETURN_IF_ERROR(
         database->Execute(fmt::format("CREATE TEMP {}", table.substr(kCreate.size()))));
   }

@@ -84,13 +84,27 @@ TEST_F(Hostile, NewerSchemaNamesBothVersions) {
   EXPECT_THAT(message, HasSubstr("up to " + std::to_string(schema::kVersion)));
 }
 
-// What makes a trace of this program one of an older version.
-std::string BackTo(int64_t version) {
+// What makes a trace of this program one of a version before 4, which clustered finished ones.
+std::string BackTo(int64_t version, bool finished = true) {
   std::string sql = "PRAGMA user_version=" + std::to_string(version);
   for (const schema::View& view : schema::Views()) sql += ";DROP VIEW " + view.name;
-  for (const schema::TableInfo& table : schema::Tables()) {
-    if (table.since > version) sql += ";DROP TABLE " + table.name;
+  std::vector<std::string> indexes = schema::CreateIndexesBefore4();
+  const std::vector<schema::TableInfo>& tables = schema::Tables();
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const std::string& name = tables[i].name;
+    if (tables[i].since > version) {
+      sql += ";DROP TABLE " + name;
+      std::erase_if(indexes, [on = " ON " + name + "("](const std::string& index) {
+        return index.find(on) != std::string::npos;
+      });
+    } else if (finished) {
+      sql += ";CREATE TEMP TABLE rows AS SELECT * FROM " + name + ";DROP TABLE " + name + ";" +
+             schema::CreateTablesBefore4()[i] + ";INSERT INTO " + name +
+             " SELECT * FROM rows;DROP TABLE rows";
+    }
   }
+  if (!finished) return sql;
+  for (const std::string& index : indexes) sql += ";" + index;
   return sql;
 }
 
@@ -126,7 +140,7 @@ TEST_F(Hostile, AnOlderTraceThatWasCutIsFinishedAsANewOne) {
   }
   const TraceFile file{stem};
   Result<Database> live = Database::Open(file.LivePath(), Database::Mode::kReadWrite);
-  ASSERT_TRUE(live.ok() && live->Execute(BackTo(1)).ok());
+  ASSERT_TRUE(live.ok() && live->Execute(BackTo(1, false)).ok());
   live = Database();
   const Result<RunFolder> run = FindRun(folder_);
   ASSERT_TRUE(run.ok()) << run.message();

@@ -34,7 +34,7 @@ Status InsertBatch(const RowBatch& batch, Database* database) {
 Result<Database> Merge(const RunFolder& run) {
   Result<Database> merged = Database::OpenInMemory();
   if (!merged.ok()) return merged;
-  for (const std::string& table : schema::FinishedTables()) {
+  for (const std::string& table : schema::CreateTables()) {
     SHARDSCOPE_RETURN_IF_ERROR(merged->Execute(table));
   }
   Result<std::unique_ptr<RunSource>> source = RunSource::Open(run, RunSource::Purpose::kReadOnce);
@@ -46,7 +46,7 @@ Result<Database> Merge(const RunFolder& run) {
     more = left.value();
     SHARDSCOPE_RETURN_IF_ERROR(InsertBatch(batch, &*merged));
   }
-  for (const std::string& index : schema::FinishedIndexes()) {
+  for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(merged->Execute(index));
   }
   SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&*merged));

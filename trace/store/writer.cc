@@ -61,7 +61,7 @@ Status CreateLiveSchema(Database* database) {
   SHARDSCOPE_RETURN_IF_ERROR(
       database->Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}",
                                     schema::kApplicationId, schema::kVersion)));
-  for (const std::string& table : schema::LiveTables()) {
+  for (const std::string& table : schema::CreateTables()) {
     SHARDSCOPE_RETURN_IF_ERROR(database->Execute(table));
   }
   for (const schema::View& view : schema::Views()) {

@@ -16,7 +16,8 @@ namespace {
 constexpr size_t kRowsAtATime = 100'000;  // of the large tables each
 
 constexpr size_t kLeastRowBytes = 4;     // what a row takes of its file
-constexpr size_t kMostTracks = 1 << 16;  // each is read by a statement of its own
+constexpr size_t kMostTracks = 1 << 16;  // each is searched on its own
+constexpr int64_t kFirstVersion = 4;     // older files have no step_range
 
 // Pages of a damaged file may point at one another: then rows or tracks come without end.
 Status Repeats(const std::string& path, const char* table) {
@@ -70,63 +71,62 @@ Status ReadInto(Cursor<Row>* cursor, RowBatch* batch) {
   }
 }
 
+template <typename Row>
+Status Start(TraceReader* reader, std::unique_ptr<Cursor<Row>>* cursor) {
+  auto opened = Cursor<Row>::Open(reader, "ORDER BY id");
+  if (!opened.ok()) return opened.status();
+  *cursor = std::make_unique<Cursor<Row>>(std::move(opened).value());
+  return Status::Ok();
+}
+
+// Lets a cursor go at its end: a statement that is stepped again would begin anew.
+template <typename Row>
+Status Drain(std::unique_ptr<Cursor<Row>>* cursor, size_t* left, RowBatch* batch) {
+  while (*cursor != nullptr && *left > 0) {
+    const Result<bool> more = (*cursor)->Next();
+    if (!more.ok()) return more.status();
+    if (!more.value()) {
+      cursor->reset();
+      return Status::Ok();
+    }
+    batch->Get<Row>().push_back((*cursor)->row());
+    --*left;
+  }
+  return Status::Ok();
+}
+
 // Row types whose tables ReadSmallTables() leaves to the others.
 template <typename Row>
 constexpr bool IsLarge() {
-  return schema::TableOf<Row>::kHot || std::is_same_v<Row, schema::FlowRow>;
+  return schema::TableOf<Row>::kHot || schema::TableOf<Row>::kDerived ||
+         std::is_same_v<Row, schema::FlowRow>;
 }
 
 }  // namespace
 
-// The op runs of the file by id. Has a connection of its own, so that any one thread may use it.
+// The op runs of the file. Has a connection of its own, so that any one thread may use it.
 class FinishedSource::OpRuns {
  public:
-  static Result<std::unique_ptr<OpRuns>> Open(const std::string& path,
-                                              const std::vector<int64_t>& tracks) {
+  static Result<std::unique_ptr<OpRuns>> Open(const std::string& path) {
     Result<TraceReader> reader = TraceReader::Open(path);
     if (!reader.ok()) return reader.status();
     auto op_runs = std::make_unique<OpRuns>();
     op_runs->reader_ = std::move(reader).value();
-    op_runs->cursors_.reserve(tracks.size());
-    for (const int64_t track : tracks) {
-      auto cursor = Cursor<schema::OpRunRow>::Open(&op_runs->reader_,
-                                                   "WHERE track = ? ORDER BY started_ns, id");
-      if (!cursor.ok()) return cursor.status();
-      cursor->statement().Bind(1, track);
-      op_runs->cursors_.push_back(std::move(cursor).value());
-      SHARDSCOPE_RETURN_IF_ERROR(op_runs->Advance(op_runs->cursors_.size() - 1));
-    }
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&op_runs->reader_, &op_runs->rows_));
     return op_runs;
   }
 
   Result<RowBatch> Read() {
     RowBatch batch;
-    std::vector<schema::OpRunRow>& rows = batch.Get<schema::OpRunRow>();
-    rows.reserve(std::min(kRowsAtATime, size_t{1} << 20));
-    while (!heap_.empty() && rows.size() < kRowsAtATime) {
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      const size_t cursor = heap_.back().second;
-      heap_.pop_back();
-      rows.push_back(cursors_[cursor].row());
-      const Status advanced = Advance(cursor);
-      if (!advanced.ok()) return advanced;
-    }
+    size_t left = kRowsAtATime;
+    batch.Get<schema::OpRunRow>().reserve(left);
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&rows_, &left, &batch));
     return batch;
   }
 
  private:
-  Status Advance(size_t cursor) {
-    const Result<bool> more = cursors_[cursor].Next();
-    if (!more.ok()) return more.status();
-    if (!more.value()) return Status::Ok();
-    heap_.emplace_back(cursors_[cursor].row().id, cursor);
-    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-    return Status::Ok();
-  }
-
   TraceReader reader_;
-  std::vector<Cursor<schema::OpRunRow>> cursors_;
-  std::vector<std::pair<int64_t, size_t>> heap_;  // id of a cursor's row, smallest in front
+  std::unique_ptr<Cursor<schema::OpRunRow>> rows_;
 };
 
 // Steps, then collectives, then memory events.
@@ -137,17 +137,15 @@ class FinishedSource::Others {
     if (!reader.ok()) return reader.status();
     auto others = std::make_unique<Others>();
     others->reader_ = std::move(reader).value();
-    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->steps_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->collectives_));
-    SHARDSCOPE_RETURN_IF_ERROR(
-        Start("ORDER BY rank, executed_ns, id", &others->reader_, &others->memory_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start("", &others->reader_, &others->work_));
-    SHARDSCOPE_RETURN_IF_ERROR(
-        Start("ORDER BY track, start_ns, id", &others->reader_, &others->spans_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->nccl_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->edges_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->segments_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start("ORDER BY id", &others->reader_, &others->counters_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->steps_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->collectives_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->memory_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->work_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->spans_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->nccl_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->edges_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->segments_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->counters_));
     return others;
   }
 
@@ -167,30 +165,6 @@ class FinishedSource::Others {
   }
 
  private:
-  template <typename Row>
-  static Status Start(const std::string& order, TraceReader* reader,
-                      std::unique_ptr<Cursor<Row>>* cursor) {
-    auto opened = Cursor<Row>::Open(reader, order);
-    if (!opened.ok()) return opened.status();
-    *cursor = std::make_unique<Cursor<Row>>(std::move(opened).value());
-    return Status::Ok();
-  }
-  // Lets a cursor go at its end: a statement that is stepped again would begin anew.
-  template <typename Row>
-  static Status Drain(std::unique_ptr<Cursor<Row>>* cursor, size_t* left, RowBatch* batch) {
-    while (*cursor != nullptr && *left > 0) {
-      const Result<bool> more = (*cursor)->Next();
-      if (!more.ok()) return more.status();
-      if (!more.value()) {
-        cursor->reset();
-        return Status::Ok();
-      }
-      batch->Get<Row>().push_back((*cursor)->row());
-      --*left;
-    }
-    return Status::Ok();
-  }
-
   TraceReader reader_;
   std::unique_ptr<Cursor<schema::StepRow>> steps_;
   std::unique_ptr<Cursor<schema::CollectiveRow>> collectives_;
@@ -221,6 +195,9 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::Open(const TraceFile& fi
       fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep));
   if (!bounded.ok()) return bounded.status();
   if (bounded.value() > 0) return std::unique_ptr<FinishedSource>();
+  const Result<int64_t> version = database.QueryInteger("PRAGMA user_version");
+  if (!version.ok()) return version.status();
+  if (version.value() < kFirstVersion) return std::unique_ptr<FinishedSource>();
   const Result<std::string> state =
       database.QueryText("SELECT value FROM meta WHERE key = 'state'");
   if (!state.ok()) return state.status();
@@ -254,9 +231,9 @@ Status FinishedSource::ReadSmallTables(RowBatch* batch) {
 }
 
 // One search a track: an index on nothing but the track's own order.
-Result<std::vector<int64_t>> FinishedSource::TracksOf(const char* table) {
-  Result<Statement> next = reader_.database().Prepare(
-      fmt::format("SELECT track FROM {} WHERE track > ? ORDER BY track LIMIT 1", table));
+Result<std::vector<int64_t>> FinishedSource::TracksOfSpans() {
+  Result<Statement> next =
+      reader_.database().Prepare("SELECT track FROM span WHERE track > ? ORDER BY track LIMIT 1");
   if (!next.ok()) return next.status();
   std::vector<int64_t> tracks;
   while (true) {
@@ -264,51 +241,31 @@ Result<std::vector<int64_t>> FinishedSource::TracksOf(const char* table) {
     const Result<bool> row = next->Step();
     if (!row.ok()) return row.status();
     if (!row.value()) return tracks;
-    if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), table);
+    if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), "span");
     tracks.push_back(next->Integer(0));
     next->Reset();
   }
 }
 
-Status FinishedSource::ReadOpRuns(int64_t from_ns, int64_t to_ns, RowBatch* batch) {
-  const Result<std::vector<int64_t>> tracks = TracksOf("op_run");
-  if (!tracks.ok()) return tracks.status();
-  for (const int64_t track : tracks.value()) {
-    auto cursor = Cursor<schema::OpRunRow>::Open(
-        &reader_, "WHERE track = ? AND started_ns BETWEEN ? AND ? ORDER BY started_ns, id");
-    if (!cursor.ok()) return cursor.status();
-    cursor->statement().Bind(1, track);
-    cursor->statement().Bind(2, from_ns);
-    cursor->statement().Bind(3, to_ns);
-    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&cursor.value(), batch));
-  }
-  std::vector<schema::OpRunRow>& rows = batch->Get<schema::OpRunRow>();
-  std::sort(rows.begin(), rows.end(),
-            [](const schema::OpRunRow& a, const schema::OpRunRow& b) { return a.id < b.id; });
-  return Status::Ok();
-}
-
 Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch) {
-  auto steps = Cursor<schema::StepRow>::Open(&reader_, "WHERE step BETWEEN ? AND ? ORDER BY id");
-  if (!steps.ok()) return steps.status();
-  steps->statement().Bind(1, first_step);
-  steps->statement().Bind(2, last_step);
-  SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&steps.value(), batch));
-  int64_t from_ns = INT64_MAX;
-  int64_t to_ns = INT64_MIN;
-  for (const schema::StepRow& step : batch->Get<schema::StepRow>()) {
-    from_ns = std::min(from_ns, step.start_ns);
-    to_ns = std::max(to_ns, step.end_ns);
-  }
-  SHARDSCOPE_RETURN_IF_ERROR(ReadOpRuns(from_ns, to_ns, batch));
-  auto collective = Cursor<schema::CollectiveRow>::Open(&reader_, "WHERE op_run = ?");
-  if (!collective.ok()) return collective.status();
-  for (const schema::OpRunRow& run : batch->Get<schema::OpRunRow>()) {
-    collective->statement().Bind(1, run.id);
-    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&collective.value(), batch));
-    collective->statement().Reset();
-  }
-  return Status::Ok();
+  const auto read = [&]<typename Row>(const std::string& condition) -> Status {
+    auto rows = Cursor<Row>::Open(&reader_, condition + " step BETWEEN ?1 AND ?2 ORDER BY id");
+    if (!rows.ok()) return rows.status();
+    rows->statement().Bind(1, first_step);
+    rows->statement().Bind(2, last_step);
+    return ReadInto(&rows.value(), batch);
+  };
+  // Rows of a step lie among those of its neighbours.
+  const auto between = [](const char* first_id, const char* last_id) {
+    return fmt::format(
+        "WHERE id BETWEEN (SELECT min({}) FROM step_range WHERE step BETWEEN ?1 AND ?2) AND "
+        "(SELECT max({}) FROM step_range WHERE step BETWEEN ?1 AND ?2) AND",
+        first_id, last_id);
+  };
+  SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::StepRow>("WHERE"));
+  SHARDSCOPE_RETURN_IF_ERROR(
+      read.operator()<schema::OpRunRow>(between("first_op_run", "last_op_run")));
+  return read.operator()<schema::CollectiveRow>(between("first_collective", "last_collective"));
 }
 
 // Whether at most `most_rows` spans of these tracks begin in the range.
@@ -335,7 +292,7 @@ Result<bool> FinishedSource::AreFewSpans(const std::vector<int64_t>& tracks, int
 
 Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t most_rows,
                                        RowBatch* batch) {
-  const Result<std::vector<int64_t>> tracks = TracksOf("span");
+  const Result<std::vector<int64_t>> tracks = TracksOfSpans();
   if (!tracks.ok()) return tracks.status();
   const Result<bool> few = AreFewSpans(*tracks, from_ns, to_ns, most_rows);
   if (!few.ok() || !few.value()) return few;
@@ -364,9 +321,7 @@ Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t mo
 
 Result<RowBatch> FinishedSource::ReadNext() {
   if (op_runs_ == nullptr) {
-    const Result<std::vector<int64_t>> tracks = TracksOf("op_run");
-    if (!tracks.ok()) return tracks.status();
-    auto op_runs = OpRuns::Open(reader_.database().path(), tracks.value());
+    auto op_runs = OpRuns::Open(reader_.database().path());
     if (!op_runs.ok()) return op_runs.status();
     auto others = Others::Open(reader_.database().path());
     if (!others.ok()) return others.status();

@@ -1,10 +1,8 @@
 // FinishedSource: the rows of one large finished trace file, as fast as two threads read them, and
 // those of a few steps at once.
 //
-// A Source (source.h) gives rows in the order of their ids, which for a clustered table means one
-// search a row. Here op runs come from one cursor a track, each in the order of the file, merged by
-// id; memory events and spans come in the order of the file: by rank or track, then time. Flows are
-// left out: Snapshots have none.
+// A Source (source.h) reads all tables on one thread, each a part at a time. Here two threads read
+// ahead, op runs and the rest. Flows are left out: Snapshots have none.
 //
 // Used by one thread at a time.
 #pragma once
@@ -32,7 +30,8 @@ class FinishedSource {
   // Of a file with some 150,000 op runs; below this the common way is quick enough.
   static constexpr int64_t kLargeBytes = 32 << 20;
 
-  // nullptr if the file is not one for this class: live, bounded in size, or smaller.
+  // nullptr if the file is not one for this class: live, bounded in size, older than version 4 of
+  // the schema, or smaller.
   static Result<std::unique_ptr<FinishedSource>> Open(const TraceFile& file,
                                                       int64_t least_bytes = kLargeBytes);
   ~FinishedSource();
@@ -58,8 +57,7 @@ class FinishedSource {
   class Others;
 
   FinishedSource() = default;
-  Status ReadOpRuns(int64_t from_ns, int64_t to_ns, RowBatch* batch);
-  Result<std::vector<int64_t>> TracksOf(const char* table);
+  Result<std::vector<int64_t>> TracksOfSpans();
   Result<bool> AreFewSpans(const std::vector<int64_t>& tracks, int64_t from_ns, int64_t to_ns,
                            size_t most_rows);
 
