@@ -80,6 +80,16 @@ std::string KeyLabel(Language language, std::string_view key) {
   return std::string(key);
 }
 
+std::string UnitLabel(Language language, std::string_view unit) {
+  static constexpr Text kUnits[] = {Text::kUnitUnits,  Text::kUnitOps,     Text::kUnitRanks,
+                                    Text::kUnitBlocks, Text::kUnitSamples, Text::kUnitBytes,
+                                    Text::kUnitSteps,  Text::kUnitTimes};
+  for (const Text text : kUnits) {
+    if (unit == Tr(Language::kEnglish, text)) return Tr(language, text);
+  }
+  return std::string(unit);
+}
+
 std::string KeyHelp(Language language, const config::KeyInfo& key) {
   if (language == Language::kChinese) {
     for (const auto& [name, text] : kChineseKeyHelp) {

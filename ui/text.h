@@ -42,6 +42,9 @@ std::string StallSentence(Language language, analysis::StallCause cause,
 // The label of a key ("prefetch.backward" -> "Backward prefetch"); the key itself if it has none.
 std::string KeyLabel(Language language, std::string_view key);
 
+// The unit of a key's value ("steps") in the language; symbols as "B/s" stay as they are.
+std::string UnitLabel(Language language, std::string_view unit);
+
 // One sentence on a key, in both languages.
 std::string KeyHelp(Language language, const config::KeyInfo& key);
 

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "ui/commands.h"
 #include "ui/draw_log.h"
@@ -80,9 +82,66 @@ TEST(Text, EveryKeyHasHelpInBothLanguages) {
   }
 }
 
+// Every text of the app in Chinese, with the help of every key.
+std::vector<std::string> ChineseTexts() {
+  std::vector<std::string> texts;
+  for (int i = 0; i < kNumTexts; ++i) {
+    texts.emplace_back(Tr(Language::kChinese, static_cast<Text>(i)));
+  }
+  for (const config::KeyInfo& key : config::AllKeys()) {
+    texts.push_back(KeyHelp(Language::kChinese, key));
+  }
+  return texts;
+}
+
+// As the Chinese documentation of PyTorch has them: collectives keep their English names, and no
+// second word stands for a term that has one.
+TEST(Text, ChineseHasNoTranslatedCollectivesAndNoSecondTerms) {
+  for (const std::string& text : ChineseTexts()) {
+    for (const char* banned : {"全收集", "全聚集", "全规约", "全归约", "规约", "归约", "散布",
+                               "通信子", "算子", "操作", "秩"}) {
+      EXPECT_THAT(text, testing::Not(testing::HasSubstr(banned)));
+    }
+  }
+}
+
+// Words in Latin letters are names: of collectives, programs, keys, values and symbols of units.
+TEST(Text, ChineseMixesInOnlyNames) {
+  const std::string names =
+      " AdamW CPU CUPTI CUDA_DEVICE_MAX_CONNECTIONS English GPU Gloo LibTorch NCCL PyTorch"
+      " Shardscope Transformer UTF-8 all-gather all-reduce reduce-scatter bf16 fp32 fp64 ms"
+      " op p50 p95 rank s shardscope-train token A D S W Ctrl End Shift Ctrl+2 a b n all"
+      " auto block blocks cpu cuda emulated local pre hang step README.md docs shardscope"
+      " report sql Ctrl+P ";
+  const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+  const auto in_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||
+           c == '+';
+  };
+  for (const std::string& text : ChineseTexts()) {
+    for (auto begin = text.begin(); begin != text.end();) {
+      begin = std::find_if(begin, text.end(), is_letter);
+      const auto end = std::find_if_not(begin, text.end(), in_word);
+      const std::string word(begin, end);
+      if (!word.empty() && config::FindKey(word) == nullptr) {
+        EXPECT_THAT(names, testing::HasSubstr(" " + word + " ")) << text;
+      }
+      begin = end;
+    }
+  }
+}
+
+TEST(Text, UnitsOfKeysAreTranslated) {
+  for (const config::KeyInfo& key : config::AllKeys()) {
+    EXPECT_EQ(UnitLabel(Language::kEnglish, key.unit), key.unit);
+    const bool symbol = key.unit.empty() || key.unit == "s" || key.unit == "B" || key.unit == "B/s";
+    EXPECT_EQ(HasChinese(UnitLabel(Language::kChinese, key.unit)), !symbol) << key.unit;
+  }
+  EXPECT_EQ(UnitLabel(Language::kChinese, "steps"), "步");
+  EXPECT_EQ(UnitLabel(Language::kChinese, "ranks"), "个");
+}
+
 TEST(Text, GlossaryTermsAreTheWrittenOnes) {
-  EXPECT_STREQ(Tr(Language::kChinese, Text::kAllGather), "全收集");
-  EXPECT_STREQ(Tr(Language::kChinese, Text::kReduceScatter), "规约散布");
   EXPECT_STREQ(Tr(Language::kChinese, Text::kExposedCommunication), "暴露通信");
   EXPECT_EQ(TrFormat(Language::kChinese, Text::kAppliesAtStep, 132), "第 132 步生效");
   EXPECT_EQ(StallSentence(Language::kEnglish, analysis::StallCause::kQueuedBehind, "RS block2"),
