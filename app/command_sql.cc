@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/say.h"
+#include "app/sql_names.h"
 #include "trace/base/text.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
@@ -157,7 +158,9 @@ Status RunSql(const SqlArguments& arguments) {
   if (!database.ok()) return database.status();
   std::string_view rest;
   Result<Statement> statement = database->Prepare(arguments.query, &rest);
-  if (!statement.ok()) return statement.status();
+  if (!statement.ok()) {
+    return Status::Error(WithNames(statement.message(), arguments.query, &*database));
+  }
   if (Trim(rest).find_first_not_of("; \t\r\n") != std::string_view::npos) {
     return Status::Error("give one SQL statement at a time");
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -81,6 +82,34 @@ TEST(SqlCommand, NeverWritesAndSaysWhatIsWrong) {
   EXPECT_THAT(RunProgram(sql + "\"SELECT x FROM nowhere\"").output, HasSubstr("nowhere"));
   EXPECT_THAT(RunProgram("sql /nowhere \"SELECT 1\"").output, HasSubstr("/nowhere does not exist"));
   EXPECT_THAT(RunProgram(sql + "\"SELECT count(*) AS n FROM config\"").output, HasSubstr("1"));
+}
+
+TEST(SqlCommand, NamesWhatThereIsInsteadOfAnUnknownTableOrColumn) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  ASSERT_TRUE(recorder->Finish().ok());
+  const std::string sql = "sql " + folder.path() + " ";
+  const std::string table = RunProgram(sql + "\"SELECT * FROM op_runs\"").output;
+  EXPECT_THAT(table, HasSubstr("no such table: op_runs; did you mean op_run? There are the views"));
+  EXPECT_THAT(table, HasSubstr("v_step"));
+  EXPECT_THAT(table, HasSubstr(" marker,"));
+  const std::string column = RunProgram(sql + "\"SELECT s.start FROM step AS s\"").output;
+  EXPECT_THAT(column, HasSubstr("no such column: s.start; did you mean start_ns? step has "));
+  EXPECT_THAT(column, HasSubstr(" start_ns,"));
+  EXPECT_THAT(RunProgram(sql + "\"SELECT nothing_alike FROM v_step\"").output,
+              HasSubstr("no such column: nothing_alike; v_step has "));
+}
+
+TEST(AllCommands, SayWhatAFileIsThatIsNoTrace) {
+  TestFolder folder;
+  const std::string file = folder.path() + "/torch.db";
+  std::ofstream(file) << R"({"schemaVersion": 1, "traceEvents": [{"ph": "X"}]})";
+  for (const std::string& command : {"report " + file, "tail " + file,
+                                     "sql " + file + " \"SELECT 1\"", "shot " + file + " --json"}) {
+    const Outcome outcome = RunProgram(command);
+    EXPECT_EQ(outcome.exit_code, 1) << command;
+    EXPECT_THAT(outcome.output, HasSubstr("it is a PyTorch profiler trace (Chrome JSON)"));
+  }
 }
 
 TEST(TailCommand, AnotherProcessFollowsOverTheFinish) {

@@ -21,6 +21,11 @@ find_library(SQLITE3_ARCHIVE libsqlite3.a REQUIRED)
 find_library(MATH_LIBRARY m REQUIRED)
 target_link_libraries(sqlite3_static INTERFACE ${SQLITE3_ARCHIVE} ${MATH_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
 
+# Static, as above: no library of Shardscope brings a second one into somebody's process.
+add_library(zlib_static INTERFACE)
+find_library(ZLIB_ARCHIVE libz.a REQUIRED)
+target_link_libraries(zlib_static INTERFACE ${ZLIB_ARCHIVE})
+
 add_library(nvtx INTERFACE)
 target_include_directories(nvtx SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/include)
 

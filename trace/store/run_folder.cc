@@ -6,6 +6,7 @@
 #include <set>
 #include <system_error>
 
+#include "trace/store/file_kind.h"
 #include "trace/store/finisher.h"
 #include "trace/store/reader.h"
 
@@ -86,13 +87,10 @@ Result<RunFolder> FindRun(const std::string& path) {
           starting ? " yet (its run.toml is there: the run is starting or never recorded)" : ""));
     }
   } else {
-    if (!path.ends_with(".db")) {
-      return Status::Error(
-          fmt::format("{} is no Shardscope trace: its name does not end in .db", path));
-    }
     if (IsNoFile(status.type())) {
       return Status::Error(fmt::format("{} is no Shardscope trace: it is no file", path));
     }
+    SHARDSCOPE_RETURN_IF_ERROR(CheckFileKind(path));
     const std::string parent = fs::path(path).parent_path().string();
     run.path = parent.empty() ? std::string(".") : parent;
     run.traces.push_back(TraceFileOf(path));

@@ -18,7 +18,8 @@ struct RunFolder {
   std::string unfinished;
 };
 
-// `path`: a run folder, or one trace file (only that one is taken then). A file whose writer died
+// `path`: a run folder, or one trace file of any name (only that one is taken then). What a file is
+// that is no trace, the error says (file_kind.h). A file whose writer died
 // is finished first (state `cut`) if the folder can be written to; where that fails, and the live
 // file can be read, it is taken as it is.
 Result<RunFolder> FindRun(const std::string& path);

@@ -98,7 +98,7 @@ TraceFile TraceFileOf(const std::string& path) {
     return TraceFile{path.substr(0, ending)};
   }
   TraceFile file{path};
-  RemoveSuffix(&file.stem, ".db");
+  if (!RemoveSuffix(&file.stem, file.ending)) file.ending.clear();
   return file;
 }
 

@@ -16,16 +16,17 @@
 namespace shardscope::store {
 
 struct TraceFile {
-  std::string stem;  // path without ".live.db", ".live.<segment>.db" or ".db"
+  std::string stem;            // path without ".live.db", ".live.<segment>.db" or ".db"
+  std::string ending = ".db";  // of the finished file; empty for a copy of another name
 
   // Segments count from 1.
   std::string LivePath(int64_t segment = 1) const;
-  std::string FinishedPath() const { return stem + ".db"; }
+  std::string FinishedPath() const { return stem + ending; }
   std::string LockPath() const { return stem + ".lock"; }
   std::string Folder() const;
 };
 
-// `path` with its ending taken off; other names are kept and are finished files.
+// `path` with its ending taken off; other names are kept whole and are finished files.
 TraceFile TraceFileOf(const std::string& path);
 
 // The numbers of the live segments that exist, ascending; none once the trace is finished.
