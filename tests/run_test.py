@@ -32,6 +32,10 @@ class ReportTest(ProgramTest):
         self.assertTrue(all(count == 0 for count in report["dropped"].values()), report["dropped"])
         self.assertEqual(report["truth"], "measured")
 
+    def test_printed_steps_count_from_0_as_everywhere(self):
+        _, done = self.train("a", "train.steps=3")
+        self.assertEqual(re.findall(r"^step (\d+) \((\d+) of 3\)", done.stdout, re.M), [("0", "1"), ("1", "2"), ("2", "3")])
+
     def test_the_emulated_link_is_called_emulated(self):
         run, _ = self.train("a", "train.steps=3", "transport=emulated", "link.bandwidth=100MB/s")
         self.assertEqual(self.report(run)["truth"], "emulated")

@@ -22,10 +22,11 @@ std::string Bar(int64_t done, int64_t all) {
 
 std::string ProgressText(const runtime::StepReport& report) {
   const double seconds = static_cast<double>(report.step_ns) / 1e9;
-  std::string text = fmt::format(
-      "step {}/{}  loss {:.4f}  {} tokens/s  {}", report.step + 1, report.steps, report.loss,
-      FormatCount(static_cast<double>(report.tokens) / std::max(seconds, 1e-9)),
-      FormatDuration(report.step_ns));
+  std::string text =
+      fmt::format("step {} ({} of {})  loss {:.4f}  {} tokens/s  {}", report.step, report.step + 1,
+                  report.steps, report.loss,
+                  FormatCount(static_cast<double>(report.tokens) / std::max(seconds, 1e-9)),
+                  FormatDuration(report.step_ns));
   if (report.communication_ns > 0) {
     text += fmt::format("  exposed communication {} of {}", FormatDuration(report.exposed_ns),
                         FormatDuration(report.communication_ns));

@@ -30,7 +30,7 @@ class TrainProgress {
   bool line_is_open_ = false;
 };
 
-// "step 12/100  loss 2.345  12.3 k tokens/s  ..."
+// Steps count from 0: "step 11 (12 of 100)  loss 2.345  12.3 k tokens/s  ..."
 std::string ProgressText(const runtime::StepReport& report);
 
 }  // namespace shardscope::app
