@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "trace/analysis/lesson_snapshot.h"
 #include "trace/analysis/report.h"
@@ -65,6 +68,61 @@ TEST(Shot, ANarrowWindowStillSaysThatTheLinkIsEmulatedAndLeavesTheTimelineRoom) 
     const ui::DrawnItem* minimap = least->log.Find("timeline", "minimap");
     ASSERT_NE(minimap, nullptr);
     EXPECT_GT(minimap->box.x1 - minimap->box.x0, 800 / 4);
+  }
+}
+
+bool Overlap(const ui::Box& a, const ui::Box& b) {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+
+// The boxes of these are those of texts and buttons; others are of rows and plots.
+bool IsLabel(const ui::DrawnItem& item) {
+  if (item.panel == "top_bar") return true;
+  const auto starts = [&item](const char* start) { return item.id.rfind(start, 0) == 0; };
+  return item.panel == "memory" &&
+         (starts("legend:") || starts("rank:") || starts("peak:") || starts("axis_max:"));
+}
+
+TEST(Shot, LargeTextOverlapsNothingAndTopStallsHasRows) {
+  struct Window {
+    int width;
+    int height;
+    float scale;
+  };
+  for (const Window window : {Window{1920, 1080, 2},
+                              {1600, 900, 1.5F},
+                              {1280, 720, 2},
+                              {1920, 1080, 3},
+                              {1000, 700, 1}}) {
+    for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+      const auto shot = TakeShot(Lesson(), {.width = window.width,
+                                            .height = window.height,
+                                            .language = language,
+                                            .scale = window.scale});
+      ASSERT_TRUE(shot.ok()) << shot.message();
+      SCOPED_TRACE(testing::Message()
+                   << window.width << "x" << window.height << " at scale " << window.scale);
+      std::vector<ui::DrawnItem> labels;
+      float first_stall = static_cast<float>(window.height);
+      for (const ui::DrawnItem& item : shot->log.items()) {
+        if (IsLabel(item)) labels.push_back(item);
+        if (item.panel == "overlap" && item.id.rfind("stall:", 0) == 0) {
+          first_stall = std::min(first_stall, item.box.y1);
+        }
+      }
+      for (size_t i = 0; i < labels.size(); ++i) {
+        for (size_t j = i + 1; j < labels.size(); ++j) {
+          // Two values that are one text.
+          if (labels[i].panel != labels[j].panel || labels[i].text == labels[j].text) continue;
+          EXPECT_FALSE(Overlap(labels[i].box, labels[j].box))
+              << labels[i].id << " (" << labels[i].text << ") and " << labels[j].id << " ("
+              << labels[j].text << ")";
+        }
+      }
+      const ui::DrawnItem* details = shot->log.Find("details", "title");
+      ASSERT_NE(details, nullptr);
+      EXPECT_LT(first_stall, details->box.y0);
+    }
   }
 }
 

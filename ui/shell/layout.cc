@@ -12,6 +12,10 @@ namespace {
 
 constexpr float kMemoryShare = 0.345f;   // of the centre's height
 constexpr float kOverlapShare = 0.395f;  // of the right column's height
+// The chart with its legend and the first rows of the top stalls; of a low window at most this
+// share.
+constexpr float kLeastOverlap = 250;
+constexpr float kMostOverlapShare = 0.66f;
 // Of a narrow window's width, for the left and the right column each: the timeline keeps the rest.
 constexpr float kMostColumn = 0.27f;
 
@@ -26,6 +30,8 @@ void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale) {
   const float width = std::max(size.x, 1.0f);
   const float left_width = std::min(ui::kRunControlWidth * scale, kMostColumn * width);
   const float right_width = std::min(ui::kRightColumnWidth * scale, kMostColumn * width);
+  const float overlap_share =
+      std::clamp(kLeastOverlap * scale / std::max(size.y, 1.0f), kOverlapShare, kMostOverlapShare);
   ImGuiID rest = dock_space;
   ImGuiID nodes[5] = {};
   const auto node = [&nodes](DockSlot slot) -> ImGuiID& { return nodes[static_cast<int>(slot)]; };
@@ -37,7 +43,7 @@ void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale) {
       ImGui::DockBuilderSplitNode(rest, ImGuiDir_Down, kMemoryShare, nullptr, &rest);
   node(DockSlot::kCenterTop) = rest;
   node(DockSlot::kRightBottom) =
-      ImGui::DockBuilderSplitNode(node(DockSlot::kRightTop), ImGuiDir_Down, 1 - kOverlapShare,
+      ImGui::DockBuilderSplitNode(node(DockSlot::kRightTop), ImGuiDir_Down, 1 - overlap_share,
                                   nullptr, &node(DockSlot::kRightTop));
   for (const PanelWindow& panel : PanelWindows()) {
     ImGui::DockBuilderDockWindow(WindowName(panel, ui::Language::kEnglish).c_str(),

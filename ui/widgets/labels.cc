@@ -74,8 +74,8 @@ ui::Box KeyValueRow(const Look& look, std::string_view label, std::string_view v
   const float width = ContentWidth();
   TextStyle style = BoldOf(look);
   if (value_color) style.color = *value_color;
-  DrawText(look, DimOf(look), at, label);
   const ui::Box box = DrawTextRight(look, style, {at.x + width, at.y}, value);
+  DrawTextClipped(look, DimOf(look), at, box.x0 - at.x - look.Px(ui::kGrid), label);
   ImGui::Dummy({width, look.Px(ui::kTextSize + 3)});
   return box;
 }

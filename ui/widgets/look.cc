@@ -37,8 +37,9 @@ ui::Box DrawTextRight(const Look& look, const TextStyle& style, ImVec2 right_top
 ui::Box DrawTextCentered(const Look& look, const TextStyle& style, const ui::Box& box,
                          std::string_view text) {
   const ImVec2 size = TextSize(look, style, text);
-  return DrawText(look, style, {(box.x0 + box.x1 - size.x) / 2, (box.y0 + box.y1 - size.y) / 2},
-                  text);
+  const float width = std::min(size.x, box.x1 - box.x0);
+  return DrawTextClipped(
+      look, style, {(box.x0 + box.x1 - width) / 2, (box.y0 + box.y1 - size.y) / 2}, width, text);
 }
 
 ui::Box DrawTextClipped(const Look& look, const TextStyle& style, ImVec2 at, float max_width,

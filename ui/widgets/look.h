@@ -46,6 +46,7 @@ ImVec2 TextSize(const Look& look, const TextStyle& style, std::string_view text)
 ui::Box DrawText(const Look& look, const TextStyle& style, ImVec2 at, std::string_view text);
 ui::Box DrawTextRight(const Look& look, const TextStyle& style, ImVec2 right_top,
                       std::string_view text);
+// Cut as below where the box is too narrow.
 ui::Box DrawTextCentered(const Look& look, const TextStyle& style, const ui::Box& box,
                          std::string_view text);
 

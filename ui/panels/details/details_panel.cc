@@ -210,7 +210,8 @@ void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) cons
   const widgets::TextStyle style{look.fonts.mono, kTitleSize, look.theme.ink.text};
   log->Text("title", title,
             widgets::DrawTextClipped(look, style, at, ImGui::GetContentRegionAvail().x, title));
-  const float chip_y = at.y + look.Px(26);
+  const float right = at.x + ImGui::GetContentRegionAvail().x;
+  float chip_y = at.y + look.Px(26);
   float x = at.x;
   if (facts_.is_collective()) {
     const char* truth = ui::Tr(context.language, TruthName(facts_.truth));
@@ -225,6 +226,10 @@ void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) cons
       ui::TrFormat(context.language, ui::Text::kDetailsRankStep, facts_.run.rank, facts_.run.step);
   widgets::ChipStyle plain;
   plain.bold = false;
+  if (x > at.x && x + widgets::ChipWidth(look, place, plain) > right) {
+    x = at.x;
+    chip_y += look.Px(26);
+  }
   const ui::Box drawn = widgets::DrawChip(look, {x, chip_y}, place, plain);
   log->Int("step", place, facts_.run.step, "step", drawn);
   ImGui::SetCursorScreenPos({at.x, drawn.y1 + look.Px(12)});
@@ -240,11 +245,12 @@ void DetailsPanel::DrawRows(const ui::Context& context, ui::DrawLog* log,
                        std::max(static_cast<float>(rows_.size()), 1.0F);
   const float height = std::clamp(wanted, look.Px(kLeastRowHeight), look.Px(kRowHeight));
   for (const DetailRow& row : rows_) {
-    widgets::DrawText(look, widgets::DimOf(look), at, ui::Tr(context.language, row.label));
     widgets::TextStyle style = widgets::BoldOf(look);
     if (row.tone == DetailRow::Tone::kGood) style.color = look.theme.state.good;
     if (row.tone == DetailRow::Tone::kBad) style.color = look.theme.state.bad;
     const ui::Box drawn = DrawValue(look, style, {at.x + room.x, at.y}, row, commands);
+    widgets::DrawTextClipped(look, widgets::DimOf(look), at, drawn.x0 - at.x - look.Px(ui::kGrid),
+                             ui::Tr(context.language, row.label));
     if (const int64_t* whole = std::get_if<int64_t>(&row.number)) {
       log->Int(row.id, row.value, *whole, row.unit, drawn);
     } else if (const double* real = std::get_if<double>(&row.number)) {

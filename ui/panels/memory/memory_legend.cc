@@ -100,7 +100,7 @@ ui::Text BandName(DeviceBand::Kind kind) {
   return ui::Text::kMemoryFreeGap;
 }
 
-float DrawMemoryLegend(const ui::Context& context, ImVec2 at, float right, bool nccl,
+float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl,
                        ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
@@ -113,13 +113,14 @@ float DrawMemoryLegend(const ui::Context& context, ImVec2 at, float right, bool 
   AddDeviceEntries(context, nccl, &entries);
   ImDrawList* list = ImGui::GetWindowDrawList();
   // The line of the tabs lies outside the panel's own clip rectangle.
-  list->PushClipRect(at, {right, at.y + line * static_cast<float>(1 + entries.size())});
-  float x = at.x;
-  float y = at.y;
+  list->PushClipRect({box.x0, box.y0}, {box.x1, std::max(box.y1, box.y0 + line)});
+  float x = box.x0;
+  float y = box.y0;
   for (const LegendEntry& entry : entries) {
     const float width = look.Px(14) + widgets::TextSize(look, style, entry.name).x;
-    if (x > at.x && x + width > right) {
-      x = at.x;
+    if (x > box.x0 && x + width > box.x1) {
+      if (y + 2 * line > box.y1) break;
+      x = box.x0;
       y += line;
     }
     widgets::DrawSwatch(look, {x, y + look.Px(4)}, 9, entry.color, entry.hatched);

@@ -15,9 +15,8 @@ namespace shardscope::panels {
 ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind);
 ui::Text BandName(DeviceBand::Kind kind);
 
-// As many lines as the entries need up to `right`; returns where they end. `nccl`: some of the
-// memory is known to be NCCL's.
-float DrawMemoryLegend(const ui::Context& context, ImVec2 at, float right, bool nccl,
-                       ui::DrawLog* log);
+// As many lines as the entries need and `box` has room for, at least one; returns where they end.
+// `nccl`: some of the memory is known to be NCCL's.
+float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl, ui::DrawLog* log);
 
 }  // namespace shardscope::panels

@@ -23,8 +23,9 @@ using widgets::Look;
 
 constexpr float kRowHeight = 104;  // wanted; rows are lower when two would not fit
 constexpr float kLegendGap = 6;
-constexpr float kHeadroom = 1.06F;  // over the highest line, for its label
-constexpr int kLeastRows = 2;
+constexpr float kHeadroom = 1.06F;     // over the highest line, for its label
+constexpr float kLeastRowHeight = 62;  // name, peak and plot stand under one another
+constexpr int kLeastRows = 2;          // where that height allows it
 
 // Beside the panel's own title, unless other panels' tabs stand there too.
 float LegendY(const Look& look, float content_top) {
@@ -107,8 +108,8 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const bool nccl = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& memory) {
     return memory.second.num_nccl > 0;  // of the frame before
   });
-  const float legend_end =
-      DrawMemoryLegend(context, {axis.left(), legend_y}, axis.right(), nccl, log);
+  const ui::Box legend{axis.left(), legend_y, axis.right(), bottom - look.Px(kLeastRowHeight)};
+  const float legend_end = DrawMemoryLegend(context, legend, nccl, log);
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
   const ui::Box box{axis.left(), plots_top, axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
@@ -140,7 +141,9 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
   const int num_ranks = static_cast<int>(context.snapshot->ranks.size());
   const float height = box.y1 - box.y0;
   const int fitting = static_cast<int>(height / look.Px(kRowHeight));
-  const int shown = std::min(std::max(fitting, kLeastRows), num_ranks);
+  const int squeezed =
+      std::clamp(static_cast<int>(height / look.Px(kLeastRowHeight)), 1, kLeastRows);
+  const int shown = std::min(std::max(fitting, squeezed), num_ranks);
   const auto most = static_cast<float>(num_ranks - shown);
   first_row_ = std::clamp(first_row_, 0.0F, most);
   const auto first = static_cast<size_t>(std::lround(first_row_));
@@ -313,6 +316,9 @@ void MemoryPanel::DrawPredicted(const ui::Context& context, const Axis& axis, co
   const std::string text =
       ui::TrFormat(context.language, ui::Text::kPredictedPeak, FormatBytes(label_bytes));
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  // The dashed line stands without it where there is no room.
+  const float room = row.box.x1 - row.box.x0 - look.Px(8);
+  if (widgets::TextSize(look, style, text).x > room) return;
   const ImVec2 at(row.box.x1 - look.Px(4), label_y - look.Px(15));
   if (!ranks_.at(row.rank).device.bands.empty()) {  // readable over any band
     const ImVec2 size = widgets::TextSize(look, style, text);

@@ -25,8 +25,10 @@ constexpr float kStallHeight = 20;
 constexpr float kStallPitch = 23;
 constexpr float kStallHeading = 24;
 constexpr float kLeastChart = 70;
+constexpr float kLowestChart = 40;  // rather than no stall in sight
 constexpr float kMostChart = 150;
-constexpr float kLeastBar = 4;  // pixels a bar
+constexpr float kLeastBar = 4;       // pixels a bar
+constexpr size_t kWantedStalls = 5;  // a low panel scrolls to them
 constexpr size_t kMaxStalls = 8;
 
 // The rank whose steps are shown: that of the selection, else the first.
@@ -145,7 +147,7 @@ void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
     return;
   }
   for (size_t at = 0; at < std::min(stalls.size(), kMaxStalls); ++at) {
-    if (y + look.Px(kStallHeight) > box.y1 + 1) break;
+    if (at >= kWantedStalls && y + look.Px(kStallHeight) > box.y1) break;
     const ui::Box row{box.x0, y, box.x1, y + look.Px(kStallHeight)};
     DrawStall(context, stalls[at], stalls.front().ns_per_step, row, log);
     ImGui::SetCursorScreenPos({row.x0, row.y0});
@@ -184,14 +186,16 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const auto num_stalls =
-      static_cast<float>(std::clamp<size_t>(context.report->stalls.size(), 1, 5));
+      static_cast<float>(std::clamp<size_t>(context.report->stalls.size(), 1, kWantedStalls));
   const float stalls_height = look.Px(kStallHeading + num_stalls * kStallPitch);
   UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
   const bool exposed_copy = std::any_of(
       bars_.begin(), bars_.end(), [](const OverlapBar& bar) { return bar.exposed_copy_ns > 0; });
   const float legend_height = Legend(context, exposed_copy, top, room.x).height();
-  const float chart_height = std::clamp(room.y - stalls_height - legend_height - look.Px(12),
-                                        look.Px(kLeastChart), look.Px(kMostChart));
+  const float rest = room.y - legend_height - look.Px(12);
+  const float least = std::clamp(rest - look.Px(kStallHeading + kStallPitch), look.Px(kLowestChart),
+                                 look.Px(kLeastChart));
+  const float chart_height = std::clamp(rest - stalls_height, least, look.Px(kMostChart));
   const ui::Box chart{top.x, top.y, top.x + room.x, top.y + chart_height};
   DrawCorner(context, rank, log);
   DrawChart(context, chart, log, commands);
