@@ -1,13 +1,17 @@
 // The emulated link ends no collective before its model allows. Only lower bounds are asserted: how
 // much later depends on the machine.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <string>
+#include <thread>
 
 #include "engine/transport/link.h"
 #include "engine/transport/ranks_test_util.h"
+#include "engine/transport/rendezvous.h"
 #include "engine/transport/transport.h"
 #include "trace/base/time.h"
 
@@ -88,6 +92,37 @@ TEST(Emulated, WaitsWithoutUsingTheProcessor) {
     const Interval run = Gather(transport.get(), rank, 0, 50'000);
     EXPECT_LT(ThreadCpuNs() - cpu_from_ns, (run.end_ns - run.start_ns) / 2);
   });
+}
+
+// How often this thread gave its core away by itself.
+int64_t Sleeps() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+Rendezvous RendezvousOf(int num_ranks) {
+  return {num_ranks, 0, nullptr, [](int) { return std::string(); }};
+}
+
+TEST(Emulated, TheLastStretchIsWaitedForAwake) {
+  Rendezvous rendezvous = RendezvousOf(1);
+  const int64_t sleeps = Sleeps();
+  for (int i = 0; i < 20; ++i) {
+    const int64_t deadline_ns = MonotonicNs() + 50 * kNsPerUs;
+    rendezvous.SleepUntil(deadline_ns);
+    EXPECT_GE(MonotonicNs(), deadline_ns);
+  }
+  EXPECT_EQ(Sleeps(), sleeps);
+  rendezvous.SleepUntil(MonotonicNs() + 20 * kNsPerMs);
+  EXPECT_GT(Sleeps(), sleeps);
+}
+
+TEST(Emulated, RanksThatShareCoresSleepToTheEnd) {
+  Rendezvous rendezvous = RendezvousOf(static_cast<int>(std::thread::hardware_concurrency()) + 1);
+  const int64_t sleeps = Sleeps();
+  for (int i = 0; i < 20; ++i) rendezvous.SleepUntil(MonotonicNs() + 50 * kNsPerUs);
+  EXPECT_GT(Sleeps(), sleeps);
 }
 
 TEST(Emulated, OneRankHasNoLink) {

@@ -1,6 +1,7 @@
 #include "engine/transport/rendezvous.h"
 
 #include <chrono>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -12,6 +13,15 @@
 
 namespace shardscope::transport {
 namespace {
+
+// What a sleep can be late by: the 50 us within which the kernel puts timers together, and the way
+// back onto a core (docs/benchmarks.md).
+constexpr int64_t kSpinNs = 100 * kNsPerUs;
+
+// Ranks that share a core would only keep one another from it.
+int64_t SpinNs(int num_ranks) {
+  return num_ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpinNs : 0;
+}
 
 // steady_clock is CLOCK_MONOTONIC, as MonotonicNs().
 std::chrono::steady_clock::time_point TimePoint(int64_t monotonic_ns) {
@@ -88,6 +98,7 @@ std::string Mismatch(std::span<const Announcement> announced) {
 
 Rendezvous::Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline, DescribeRank describe)
     : num_ranks_(num_ranks),
+      spin_ns_(SpinNs(num_ranks)),
       timeout_ns_(timeout_ns),
       deadline_(std::move(deadline)),
       describe_(std::move(describe)),
@@ -147,10 +158,14 @@ void Rendezvous::Sync() {
 }
 
 void Rendezvous::SleepUntil(int64_t deadline_ns) {
-  if (MonotonicNs() >= deadline_ns) return;
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, TimePoint(deadline_ns), [&] { return aborted_.has_value(); });
-  ThrowIfAborted();
+  const int64_t awake_ns = deadline_ns - spin_ns_;
+  if (MonotonicNs() < awake_ns) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, TimePoint(awake_ns), [&] { return aborted_.has_value(); });
+    ThrowIfAborted();
+  }
+  while (MonotonicNs() < deadline_ns) {
+  }
 }
 
 void Rendezvous::Abort(const std::string& reason, bool is_timeout) {

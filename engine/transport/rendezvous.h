@@ -54,7 +54,9 @@ class Rendezvous {
   // the last Sync() no rank does anything but finite work.
   void Sync();
 
-  // Sleeps; throws TransportError if aborted meanwhile.
+  // Sleeps, but for the last stretch, in which a sleep would come back too late: that is waited for
+  // on the core, unless there are more ranks than cores. Throws TransportError if aborted while it
+  // sleeps.
   void SleepUntil(int64_t deadline_ns);
 
   // Every rank that has not met yet throws; the first reason stays. After a timeout all of them
@@ -67,6 +69,7 @@ class Rendezvous {
   [[noreturn]] void ThrowTimeout(const Announcement& announcement);
 
   const int num_ranks_;
+  const int64_t spin_ns_;  // the last stretch of SleepUntil()
   const int64_t timeout_ns_;
   const Deadline deadline_;
   const DescribeRank describe_;

@@ -148,7 +148,8 @@ std::unique_ptr<Transport> MakeSharedMemoryTransport(int num_ranks, int64_t time
 // As shared_memory (the bytes really move), but a collective ends no earlier than latency + wire
 // bytes / bandwidth after the last rank arrived. All communicators of a rank share its link: a
 // collective has it to itself from the last arrival, or from the end of the one before, to its own
-// end. One rank alone has no link. Waiting costs no CPU.
+// end. One rank alone has no link. Waiting costs no CPU but in the last 100 us, which a thread that
+// sleeps would come back too late from; where ranks share cores it sleeps there too.
 std::unique_ptr<Transport> MakeEmulatedTransport(int num_ranks, int64_t timeout_ns,
                                                  double bytes_per_second, int64_t latency_ns);
 
