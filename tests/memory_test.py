@@ -41,7 +41,20 @@ class MemoryTest(ProgramTest):
             self.assertTrue(all(value > held for value in resident))
             self.assertGreaterEqual(held, max(memory.counter(database, "allocated_bytes")))
 
-    def test_the_panel_draws_the_predicted_peak_of_the_report(self):
+    def test_every_step_gives_back_what_it_took_unit_by_unit(self):
+        # fsdp2 takes the gradient of the next unit's reduce-scatter with an op of the unit before it.
+        policies = [f"preset={preset} strategy={strategy}" for preset in ("fsdp1", "fsdp2") for strategy in ("full", "grad_op", "no_shard")]
+        for at, policy in enumerate([*policies, "preset=fsdp2 prefetch.forward=2 precision.param=bf16 train.micro_batches=2"]):
+            with self.subTest(policy), self.trace_of(f"run{at}", "train.steps=20", *policy.split()) as (_, database):
+                (steps, gaps), = database.execute(
+                    "SELECT count(DISTINCT step), count(*) FILTER (WHERE category = 'other' AND unit <> '') FROM memory_event WHERE step >= 0")
+                self.assertEqual(steps, 20)
+                self.assertGreater(gaps, 0)
+                self.assertEqual([], database.execute(
+                    "SELECT rank, step, category, unit, sum(bytes) FROM memory_event WHERE step >= 0 GROUP BY 1, 2, 3, 4 HAVING sum(bytes) <> 0"
+                ).fetchall())
+
+    def test_the_panel_draws_the_predictions_of_the_report(self):
         run, _ = self.train("a", "train.steps=3")
         picture = self.root / "a.png"
         shot = json.loads(self.run_program(APP, "shot", run, "-o", picture, "--json").stdout)

@@ -34,6 +34,8 @@ struct MemoryChange {
   plan::MemoryCategory category = plan::MemoryCategory::kOther;
   int64_t bytes = 0;  // signed
   int64_t executed_ns = 0;
+  // The buffer that it lies beside, whichever ops take and free that; kNone: it is the op's own.
+  plan::BufferId buffer = plan::kNone;
 };
 
 // Receives what happened. Threads: called on stream threads (host ops: on the host thread),

@@ -41,6 +41,11 @@ std::string_view SegmentName(const plan::Schedule& schedule, int32_t segment) {
   return schedule.segments[static_cast<size_t>(segment)].name;
 }
 
+// What memory of an op or a buffer is booked to.
+std::string_view OwnerName(const plan::Schedule& schedule, int32_t segment, int32_t unit) {
+  return segment != plan::kNone ? SegmentName(schedule, segment) : UnitName(schedule, unit);
+}
+
 schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op) {
   schema::PlanOpRow row;
   row.name = plan::OpName(schedule, op);
@@ -259,15 +264,13 @@ void TraceSink::OnMemory(const OpContext& context, plan::BufferId buffer, int64_
   row.executed_ns = executed_ns;
   row.bytes = bytes;
   row.category = plan::Name(plan::MemoryCategoryOf(what.kind));
-  row.unit = what.segment != plan::kNone ? SegmentName(*context.schedule, what.segment)
-                                         : UnitName(*context.schedule, what.unit);
+  row.unit = OwnerName(*context.schedule, what.segment, what.unit);
   row.plan_op = Find(context.schedule).PlanOp(context, context.index);
   row.step = context.step;
   recorder_->Record(row);
 }
 
 void TraceSink::OnOtherMemory(const OpContext& context, const MemoryChange& change) {
-  const plan::Op& op = context.op();
   schema::MemoryEventRow row;
   row.rank = context.rank;
   row.device = info_.device;
@@ -275,8 +278,12 @@ void TraceSink::OnOtherMemory(const OpContext& context, const MemoryChange& chan
   row.executed_ns = change.executed_ns;
   row.bytes = change.bytes;
   row.category = plan::Name(change.category);
-  row.unit = op.segment != plan::kNone ? SegmentName(*context.schedule, op.segment)
-                                       : UnitName(*context.schedule, op.unit);
+  if (change.buffer != plan::kNone) {
+    const plan::Buffer& beside = context.buffer(change.buffer);
+    row.unit = OwnerName(*context.schedule, beside.segment, beside.unit);
+  } else {
+    row.unit = OwnerName(*context.schedule, context.op().segment, context.op().unit);
+  }
   row.plan_op = Find(context.schedule).PlanOp(context, context.index);
   row.step = context.step;
   recorder_->Record(row);

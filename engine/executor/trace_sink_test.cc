@@ -246,6 +246,25 @@ TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
   sink_.OnStepMemory(1, {.time_ns = 9, .allocated_bytes = 100, .reserved_bytes = 150});
   sink_.OnStepMemory(
       0, {.time_ns = 9, .allocated_bytes = 1, .resident_bytes = 900, .device_used_bytes = 7000});
+// A gap is taken and given back by ops of different units, often with what lies beside it.
+TEST_F(TraceSinkTest, MemoryBesideABufferIsBookedToTheBuffersUnit) {
+  sink_.RegisterSchedule(pre_, {0}, {});
+  OpContext context;
+  context.schedule = &pre_;
+  context.program = &pre_.ProgramOf(0);
+  plan::BufferId beside = 0;
+  while (context.buffer(beside).kind != plan::BufferKind::kUnsharded ||
+         context.buffer(beside).unit == 0) {
+    ++beside;
+  }
+  for (const plan::OpKind kind : {plan::OpKind::kForward, plan::OpKind::kReshard}) {
+    while (context.op().kind != kind) ++context.index;
+    sink_.OnOtherMemory(context, {plan::MemoryCategory::kOther, 48, 90, beside});
+    const std::string& unit = pre_.units[static_cast<size_t>(context.buffer(beside).unit)].name;
+    EXPECT_EQ(recorder_.memory.back().unit, unit) << plan::Name(kind);
+  }
+}
+
   std::vector<std::pair<std::string, double>> values;
   for (const schema::CounterRow& row : recorder_.counters) {
     EXPECT_EQ(row.time_ns, 9);

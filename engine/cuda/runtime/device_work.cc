@@ -57,7 +57,7 @@ void DeviceWork::OnSchedule(const plan::Schedule& schedule) {
   blocks_.resize(program.buffers.size());
   if (!place_.uses_pool) return;
   placement_ = PlaceBuffers(schedule, program, [this](const auto& buffer) {
-    return IsBlock(buffer.kind) && !buffer.persistent ? buffer.bytes + GapBytes(buffer) : 0;
+    return IsBlock(buffer.kind) && !buffer.persistent ? buffer.bytes + GapOf(buffer) : 0;
   });
   pool_.clear();  // before the new one is taken
   OnDevice([&] {
@@ -160,9 +160,10 @@ void DeviceWork::Communicate(const OpContext& context, const Collective& collect
 // Fused kernels keep more for their backward than the Schedule counts.
 void DeviceWork::Forward(const OpContext& context) {
   RankOps::Forward(context);
-  Bound& result = At(context.op().writes.front());
+  const BufferId id = context.op().writes.front();
+  Bound& result = At(id);
   result.gap_bytes = model::SavedBytes(result.saved) - result.bytes;
-  ReportOther(context, result.gap_bytes);
+  ReportGap(context, id, result.gap_bytes);
 }
 
 const DeviceTokens& DeviceWork::TokensOf(BufferId batch) {

@@ -59,21 +59,14 @@ void RankOps::BeginStep(const plan::Schedule& schedule, double learning_rate) {
   outcome_ = StepOutcome();
 }
 
-int64_t RankOps::GapBytes(const plan::Buffer& buffer) const {
-  if (buffer.kind != BufferKind::kUnsharded && buffer.kind != BufferKind::kGradient) return 0;
-  const UnitLayout& layout = LayoutOf(buffer.unit);
-  const int64_t elements = layout.num_ranks() * layout.shard_elements();
-  return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
-}
-
 int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
   const plan::Buffer& buffer = context.buffer(id);
   Bound& bound = At(id);
   if (IsBlock(buffer.kind)) {
-    const int64_t gap_bytes = GapBytes(buffer);
+    const int64_t gap_bytes = GapOf(buffer);
     TakeBlock(id, buffer.bytes + gap_bytes);
     bound.gap_bytes = gap_bytes;
-    ReportOther(context, gap_bytes);
+    ReportGap(context, id, gap_bytes);
   }
   bound.bytes = buffer.bytes;
   CountMemory(plan::MemoryCategoryOf(buffer.kind), bound.bytes);
@@ -87,16 +80,17 @@ int64_t RankOps::Free(const OpContext& context, BufferId id) {
   Bound& bound = At(id);
   const int64_t bytes = bound.bytes;
   if (IsBlock(context.buffer(id).kind)) GiveBlock(id, bytes + bound.gap_bytes);
-  ReportOther(context, -bound.gap_bytes);
+  ReportGap(context, id, -bound.gap_bytes);
   bound = Bound();
   CountMemory(plan::MemoryCategoryOf(context.buffer(id).kind), -bytes);
   return bytes;
 }
 
-void RankOps::ReportOther(const OpContext& context, int64_t bytes) {
+void RankOps::ReportGap(const OpContext& context, BufferId buffer, int64_t bytes) {
   if (bytes == 0) return;
   CountMemory(plan::MemoryCategory::kOther, bytes);
-  surroundings_.sink->OnOtherMemory(context, {plan::MemoryCategory::kOther, bytes, MonotonicNs()});
+  surroundings_.sink->OnOtherMemory(context,
+                                    {plan::MemoryCategory::kOther, bytes, MonotonicNs(), buffer});
 }
 
 BufferId RankOps::Find(const OpContext& context, const std::vector<BufferId>& ids,

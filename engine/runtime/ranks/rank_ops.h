@@ -70,14 +70,16 @@ class RankOps : public RankWork {
   const UnitLayout& LayoutOf(int32_t unit) const {
     return units_[static_cast<size_t>(unit)].layout();
   }
-  // Compute wants every parameter aligned; the Schedule's figure is without these gaps.
-  int64_t GapBytes(const plan::Buffer& buffer) const;
+  int64_t GapOf(const plan::Buffer& buffer) const {
+    return buffer.unit == plan::kNone ? 0 : GapBytes(LayoutOf(buffer.unit), buffer);
+  }
   UnitMemory UnitMemoryOf(const executor::OpContext& context, plan::BufferId buffer,
                           plan::DType dtype);
   // The first buffer of `kind` among `ids`, or kNone.
   static plan::BufferId Find(const executor::OpContext& context,
                              const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
-  void ReportOther(const executor::OpContext& context, int64_t bytes);
+  // What lies beside `buffer`, signed.
+  void ReportGap(const executor::OpContext& context, plan::BufferId buffer, int64_t bytes);
   double GradientScale() const { return model::GradientScale(job_->training); }
   double LearningRate(int64_t step) const {
     return model::LearningRateAt(learning_rate_, job_->training.warmup_steps, step);

@@ -37,4 +37,12 @@ int64_t UnitLayout::UnshardedBytes(int64_t element_bytes) const {
   return UnshardedOffset(parameters_.size(), element_bytes);
 }
 
+int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
+  if (buffer.kind != plan::BufferKind::kUnsharded && buffer.kind != plan::BufferKind::kGradient) {
+    return 0;
+  }
+  const int64_t elements = layout.num_ranks() * layout.shard_elements();
+  return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
+}
+
 }  // namespace shardscope::runtime

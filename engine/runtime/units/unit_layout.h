@@ -43,4 +43,8 @@ class UnitLayout {
   int64_t shard_elements_ = 0;
 };
 
+// What lies beside a transient buffer in plain memory so that each parameter in it is aligned; the
+// Schedule's figure is without these gaps. `layout`: of the buffer's unit.
+int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer);
+
 }  // namespace shardscope::runtime
