@@ -34,7 +34,8 @@ Result<std::string> RecordedReport(const ReportArguments& arguments,
 }
 
 Result<std::string> ReportText(const ReportArguments& arguments, const query::Snapshot& snapshot) {
-  const analysis::Report report = analysis::MakeReport(snapshot);
+  const analysis::Report report =
+      analysis::MakeReport(snapshot, {.every_stall = arguments.json && arguments.all});
   if (IsRecordedRun(snapshot.meta) && report.steps.empty()) {
     return RecordedReport(arguments, report);
   }
@@ -71,7 +72,8 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
       ->required()
       ->type_name("RUN");
   command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");
-  command->add_flag("--all", arguments->all, "List all steps, not only the last 10");
+  command->add_flag("--all", arguments->all,
+                    "List all steps, not only the last 10; with --json also every stall");
   command->callback([arguments, exit_code] { *exit_code = Report(*arguments); });
 }
 

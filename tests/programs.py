@@ -64,8 +64,8 @@ class ProgramTest(unittest.TestCase):
         self.addCleanup(stop)
         return out, process
 
-    def report(self, run):
-        return json.loads(self.run_program(APP, "report", run, "--json").stdout)
+    def report(self, run, *options):
+        return json.loads(self.run_program(APP, "report", run, "--json", *options).stdout)
 
     def sql(self, run, query):
         """The rows that `shardscope sql` gives, as dictionaries."""

@@ -67,7 +67,11 @@ void AddDetails(const query::Snapshot& snapshot, const StepRange& range, Report*
     done = std::min(row.step + kStepsAtATime - 1, range.last);
     const int last = static_cast<int>(done);
     std::vector<CollectiveRun> runs = Collectives(snapshot, row.step, last);
-    groups.Add(Stalls(snapshot, row.step, last));
+    const std::vector<Stall> stalls = Stalls(snapshot, row.step, last);
+    groups.Add(stalls);
+    if (report->every_stall) {
+      report->every_stall->insert(report->every_stall->end(), stalls.begin(), stalls.end());
+    }
     runs.insert(runs.end(), report->slowest_collectives.begin(), report->slowest_collectives.end());
     report->slowest_collectives = Slowest(std::move(runs));
   }
@@ -97,6 +101,7 @@ std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
 }
 
 Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options) {
+  if (options.every_stall) report.every_stall.emplace();
   Report report;
   report.name = snapshot.name;
   report.run_folder = snapshot.run_folder;

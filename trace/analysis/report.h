@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct Report {
   std::vector<CollectiveRun> slowest_collectives;  // by duration, dearest first, at most 20
   std::vector<StallGroup> stalls;                  // dearest first, at most 20
   std::string transport;                           // of the run's configuration; may be empty
+  std::optional<std::vector<Stall>> every_stall;   // that the groups are made of, if asked for
   std::string link_bandwidth;  // of an emulated link, in force last; may be empty
   KernelSummary kernels;       // num_ranks 0: no row of a GPU
   EdgeCheck edges;             // waits between streams of a GPU
@@ -48,6 +50,7 @@ struct Report {
 
 struct ReportOptions {
   int detail_steps = 0;             // collectives and stalls of the newest so many steps; 0 = all
+  bool every_stall = false;         // list them, too
   BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
 };
 

@@ -125,6 +125,20 @@ Json KernelsJson(const KernelSummary& kernels) {
   json["compute_ns"] = kernels.compute_ns;
   json["communication_ns"] = kernels.communication_ns;
   json["copy_ns"] = kernels.copy_ns;
+Json EveryStallJson(const Stall& stall) {
+  Json json;
+  json["rank"] = stall.rank;
+  json["step"] = stall.step;
+  json["op"] = stall.op_name;
+  json["blocking_op"] = stall.blocking_name;
+  json["cause"] = Name(stall.cause);
+  json["cause_object"] = stall.cause_object;
+  json["sentence"] = stall.sentence;
+  json["start_ns"] = stall.start_ns;
+  json["stall_ns"] = stall.stall_ns;
+  return json;
+}
+
   json["overlap_ns"] = kernels.overlap_ns;
   json["exposed_ns"] = kernels.exposed_ns();
   json["overlap_ratio"] = kernels.overlap_ratio();
@@ -249,6 +263,7 @@ std::string PrintReportJson(const Report& report) {
   }
   json["changes"] = ListJson(EffectsOfChanges(report.steps, report.markers), &ChangeJson);
   json["markers"] = ListJson(report.markers, &MarkerJson);
+  if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
   json["errors"] = ListJson(report.errors, &MarkerJson);
   json["unfinished"] = report.unfinished;
   json["clocks"] = ListJson(report.clocks, &ClockJson);

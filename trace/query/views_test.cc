@@ -33,6 +33,7 @@ Rows Query(const std::string& folder, const std::string& sql) {
 }
 
 constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kComputeTrack = 1;  // that OpAt() puts ops on
 
 record::OpRecord CollectiveAt(int64_t plan_op, int64_t rank, int64_t start_ns, int64_t end_ns) {
   record::OpRecord op = OpAt(plan_op, rank, 0, start_ns, end_ns);
@@ -58,8 +59,8 @@ void RecordMemory(record::Recorder* recorder, const char* category, int64_t time
 }
 
 // Rank 0, in ms from 100: forward 0-4, all-gather 2-8, copy-out 8-9, forward 9-12 that waited for
-// it, reshard (bookkeeping) 12-13. Step 0-14. Rank 1: its part of the all-gather, arriving at 5,
-// and a step without compute.
+// it, and half a ms for a compute slot, reshard (bookkeeping) 12-13. Step 0-14. Rank 1: its part of
+// the all-gather, arriving at 5, and a step without compute.
 void RecordSmallRun(record::Recorder* recorder) {
   const int64_t t = 100 * kMs;
   const int64_t first = AddPlanOp(recorder, "F m0 block0 forward", "forward", "compute");
@@ -68,6 +69,9 @@ void RecordSmallRun(record::Recorder* recorder) {
   const int64_t copy = AddPlanOp(recorder, "F m0 block1 copy_out", "copy_out", "copy");
   const int64_t second = AddPlanOp(recorder, "F m0 block1 forward", "forward", "compute");
   const int64_t reshard = AddPlanOp(recorder, "F m0 block1 reshard", "reshard", "host");
+  schema::TrackRow track;
+  track.name = track.role = "compute";
+  EXPECT_EQ(recorder->AddTrack(track), kComputeTrack);
   recorder->Record(OpAt(first, 0, 0, t, t + 4 * kMs));
   recorder->Record(CollectiveAt(gather, 0, t + 2 * kMs, t + 8 * kMs));
   recorder->Record(CollectiveAt(gather, 1, t + 5 * kMs, t + 8 * kMs));
@@ -81,6 +85,7 @@ void RecordSmallRun(record::Recorder* recorder) {
   waiting.run.issued_ns = t + 3 * kMs;
   waiting.run.blocking_plan_op = copy;
   waiting.run.blocking_kind = "event";
+  waiting.run.slot_wait_ns = kMs / 2;
   recorder->Record(waiting);
   recorder->Record(OpAt(reshard, 0, 0, t + 12 * kMs, t + 13 * kMs));
   schema::StepRow step;
@@ -104,9 +109,12 @@ class Views : public testing::Test {
     EXPECT_EQ(
         Query(folder_.path(),
               "SELECT rank, step, step_ms, compute_ms, communication_ms, copy_ms, overlap_ms, "
-              "exposed_ms, exposed_copy_ms, idle_ms, tokens, loss FROM v_step ORDER BY rank"),
-        (Rows{{"0", "0", "14.0", "7.0", "6.0", "1.0", "2.0", "4.0", "1.0", "2.0", "64", "5.5"},
-              {"1", "0", "14.0", "0.0", "3.0", "0.0", "0.0", "3.0", "0.0", "11.0", "64", "5.5"}}));
+              "exposed_ms, exposed_copy_ms, idle_ms, slot_wait_ms, tokens, loss "
+              "FROM v_step ORDER BY rank"),
+        (Rows{
+            {"0", "0", "14.0", "7.0", "6.0", "1.0", "2.0", "4.0", "1.0", "2.0", "0.0", "64", "5.5"},
+            {"1", "0", "14.0", "0.0", "3.0", "0.0", "0.0", "3.0", "0.0", "11.0", "0.0", "64",
+             "5.5"}}));
     EXPECT_EQ(
         Query(folder_.path(),
               "SELECT rank, op, wait_ms, transfer_ms, bus_gb_s FROM v_collective ORDER BY rank"),
@@ -114,9 +122,10 @@ class Views : public testing::Test {
               {"1", "F m0 block1 all_gather", "0.0", "3.0", "1.33333333333333"}}));
     EXPECT_EQ(Query(folder_.path(),
                     "SELECT rank, op, waited_ms, blocked_by, collective, collective_ms, "
-                    "issued_ahead_ms, why FROM v_stall"),
-              (Rows{{"0", "F m0 block1 forward", "5.0", "F m0 block1 copy_out",
-                     "F m0 block1 all_gather", "6.0", "2.0", "transfer took longer"}}));
+                    "issued_ahead_ms FROM v_stall"),
+              (Rows{{"0", "F m0 block1 forward", "4.5", "F m0 block1 copy_out",
+                     "F m0 block1 all_gather", "6.0", "2.0"},
+                    {"0", "F m0 block1 forward", "0.5", "", "", "", ""}}));
     EXPECT_EQ(Query(folder_.path(), "SELECT * FROM v_memory_peak"),
               (Rows{{"0", "total", "5.0", "1.0", "5.0"},
                     {"0", "activation", "4.0", "3.0", "2.0"},

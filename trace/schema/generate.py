@@ -297,10 +297,11 @@ Exposed communication per step and rank:
 sqlite3 -box runs/a/trace-*.db "SELECT rank, step, step_ms, communication_ms, exposed_ms FROM v_step ORDER BY step, rank"
 ```
 
-The all-gathers that stalled compute and why, longest first (the first two steps are warm-up):
+The stalls behind all-gathers, longest first, and how long each all-gather waited for the last rank and then took (the first two steps
+are warm-up; `shardscope report` says why):
 
 ```
-sqlite3 -box runs/a/trace-*.db "SELECT v.rank, v.step, v.collective, v.waited_ms, v.why FROM v_stall v JOIN v_collective c ON c.rank = v.rank AND c.step = v.step AND c.op = v.collective WHERE c.kind = 'all_gather' AND v.step >= 2 ORDER BY v.waited_ms DESC LIMIT 10"
+sqlite3 -box runs/a/trace-*.db "SELECT v.rank, v.step, v.collective, v.waited_ms, v.issued_ahead_ms, c.wait_ms, c.transfer_ms FROM v_stall v JOIN v_collective c ON c.rank = v.rank AND c.step = v.step AND c.op = v.collective WHERE c.kind = 'all_gather' AND v.step >= 2 ORDER BY v.waited_ms DESC LIMIT 10"
 ```
 
 Peak bytes by category (10^6 bytes; category `total` is the peak of all together):

@@ -135,23 +135,25 @@ WHERE p.compute + p.communication + p.copy > 0;
 -- Times are lengths of unions of intervals, never sums: `compute_ms` (with the optimizer), `communication_ms`,
 -- `copy_ms`; `overlap_ms` is communication under compute, `exposed_ms` communication that is not, `exposed_copy_ms`
 -- copies outside both, `idle_ms` the rest, so compute + exposed + exposed_copy + idle = step. Waiting for a compute
--- slot (`slot_wait_ms`) is part of the rest, not a further part of the sum. Ops of category host count for nothing.
+-- slot (`slot_wait_ms`) is part of `idle_ms`, not a further part of the sum: the time in which a compute stream waited for one and nothing
+-- else ran. Ops of category host count for nothing.
 -- Steps that were not recorded (record.steps) have no row.
 CREATE VIEW v_step AS
 WITH work(rank, start_ns, end_ns, category) AS (
   SELECT r.rank, r.started_ns, r.ended_ns, p.category
-  FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns),
-@sweep@,
-waited AS (SELECT rank, step, sum(slot_wait_ns) AS slot_wait FROM op_run GROUP BY rank, step)
+  FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns
+  UNION ALL
+  SELECT rank, started_ns - slot_wait_ns, started_ns, 'slot_wait'
+  FROM op_run WHERE slot_wait_ns > 0 AND track IN (SELECT id FROM track WHERE role = 'compute')),
+@sweep@
 SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns - s.start_ns) / 1e6 AS step_ms,
   coalesce(p.compute, 0) / 1e6 AS compute_ms, coalesce(p.communication, 0) / 1e6 AS communication_ms,
   coalesce(p.copy, 0) / 1e6 AS copy_ms, coalesce(p.overlap, 0) / 1e6 AS overlap_ms,
   coalesce(p.communication - p.overlap, 0) / 1e6 AS exposed_ms, coalesce(p.exposed_copy, 0) / 1e6 AS exposed_copy_ms,
   (s.end_ns - s.start_ns - coalesce(p.compute + p.communication - p.overlap + p.exposed_copy, 0)) / 1e6 AS idle_ms,
-  coalesce(w.slot_wait, 0) / 1e6 AS slot_wait_ms, s.tokens, s.loss, s.grad_norm
+  coalesce(p.slot_wait, 0) / 1e6 AS slot_wait_ms, s.tokens, s.loss, s.grad_norm
 FROM v_origin o CROSS JOIN step s
-LEFT JOIN part p ON p.rank = s.rank AND p.step = s.step
-LEFT JOIN waited w ON w.rank = s.rank AND w.step = s.step;
+LEFT JOIN part p ON p.rank = s.rank AND p.step = s.step;
 
 -- Every collective of every rank, split when its last rank arrived: `wait_ms` before, `transfer_ms` after.
 -- `bus_gb_s` is what each rank sent per second of transfer (10^9 bytes).
@@ -170,59 +172,48 @@ SELECT a.op_run, a.rank, a.step, a.communicator, a.sequence, p.name AS op, a.kin
   a.transport, a.truth
 FROM v_origin o CROSS JOIN arrived a JOIN plan_op p ON p.id = a.plan_op;
 
--- The all-gathers and reduce-scatters that stalled compute, and why: one row for every op of a compute stream (fsdp2
--- also copies out there) that had to wait for another op while its stream had nothing to do. `waited_ms` counts from then until its last dependency was
--- done; `blocked_by` is that dependency, `collective` the collective behind it (the same, or the one whose result it copies),
--- `why` what held the collective up:
--- `another rank was late` (most of the collective was waiting for the last rank), `queued behind ...` (its
--- stream or communicator was busy for more than half of the stall), `held back by ...` (the same, but it waited for an event,
--- a stream or the host), `issued too late` (it was issued only when the stream had become
--- free: nothing to hide under), `transfer took longer` (issued ahead, but compute was shorter), `no collective`.
+-- The stalls of `shardscope report` and of the app, one row each: where the compute stream of a rank (fsdp2 also copies out there) had
+-- nothing to do for 20 us or longer, in a finished step, before `op`, because it waited for a collective or for a compute slot.
+-- `waited_ms` counts from then (`from_ms`) until the op, or the copy in front of it, began; the part spent waiting for a slot is a row
+-- of its own, without a collective. `blocked_by` is what was waited for last, `collective` the collective behind it, through copies and
+-- frees; `issued_ahead_ms` how long before the stall it was issued (negative: later). The view has no cause: that takes what other ranks,
+-- the host and other streams did meanwhile, and is said by `shardscope report` (`--json --all` lists every stall with its cause).
 CREATE VIEW v_stall AS
-WITH busy AS (
-  SELECT r.id, r.rank, r.step, r.track, r.ready_ns, r.blocking_plan_op, r.blocking_kind, p.name AS op, p.category,
-    max(r.issued_ns, coalesce(max(r.ended_ns) OVER (PARTITION BY r.track ORDER BY r.started_ns, r.id
-      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), r.issued_ns)) AS free_ns
-  FROM op_run r JOIN plan_op p ON p.id = r.plan_op
-  WHERE r.track IN (
-    SELECT id FROM track WHERE role = 'compute'
-    UNION SELECT w.track FROM op_run w JOIN plan_op o ON o.id = w.plan_op WHERE o.category IN ('compute', 'optimizer'))),
-moved AS MATERIALIZED (
-  SELECT r.id, r.plan_op, r.rank, r.step, r.blocking_plan_op
-  FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category IN ('communication', 'copy')),
-stalled AS (
-  SELECT * FROM busy
-  WHERE (category IN ('compute', 'optimizer') OR track IN (SELECT id FROM track WHERE role = 'compute'))
-    AND blocking_plan_op >= 0 AND ready_ns > free_ns),
-found AS (
-  SELECT s.*, b.name AS blocked_by, b.kind AS blocked_by_kind,
-    CASE WHEN b.category = 'communication' THEN d.id WHEN e.id IS NOT NULL THEN e.id END AS collective_run
-  FROM stalled s JOIN plan_op b ON b.id = s.blocking_plan_op
-  LEFT JOIN moved d ON d.plan_op = s.blocking_plan_op AND d.rank = s.rank AND d.step = s.step
-  LEFT JOIN plan_op ep ON ep.id = d.blocking_plan_op AND ep.category = 'communication' AND b.category = 'copy'
-  LEFT JOIN moved e ON e.plan_op = ep.id AND e.rank = s.rank AND e.step = s.step),
-arrival AS (
-  SELECT c.op_run, max(r.started_ns) OVER (PARTITION BY c.communicator, c.sequence) AS last_ns
-  FROM collective c JOIN op_run r ON r.id = c.op_run)
-SELECT f.rank, f.step, f.op, (f.ready_ns - f.free_ns) / 1e6 AS waited_ms, f.blocked_by, f.blocked_by_kind, f.blocking_kind,
-  coalesce(cp.name, '') AS collective,
-  (c.ended_ns - c.started_ns) / 1e6 AS collective_ms,
-  (f.free_ns - c.issued_ns) / 1e6 AS issued_ahead_ms,
-  (f.free_ns - o.origin_ns) / 1e6 AS from_ms,
-  CASE
-    WHEN c.id IS NULL THEN 'no collective'
-    WHEN min(a.last_ns, c.ended_ns) - c.started_ns > (c.ended_ns - c.started_ns) / 2
-      AND min(a.last_ns, c.ended_ns) > f.free_ns THEN 'another rank was late'
-    WHEN c.blocking_plan_op >= 0 AND c.ready_ns - max(f.free_ns, c.issued_ns) > (f.ready_ns - f.free_ns) / 2
-      THEN CASE WHEN c.blocking_kind IN ('stream_order', 'communicator_order') THEN 'queued behind ' ELSE 'held back by ' END
-        || coalesce(q.name, 'another op')
-    WHEN c.issued_ns >= f.free_ns - (f.ready_ns - f.free_ns) / 20 THEN 'issued too late'
-    ELSE 'transfer took longer' END AS why
-FROM v_origin o CROSS JOIN found f
-LEFT JOIN op_run c ON c.id = f.collective_run
-LEFT JOIN plan_op cp ON cp.id = c.plan_op
-LEFT JOIN plan_op q ON q.id = c.blocking_plan_op
-LEFT JOIN arrival a ON a.op_run = c.id;
+WITH RECURSIVE
+timed AS MATERIALIZED (
+  SELECT r.id, r.rank, r.step, r.track, r.started_ns, r.slot_wait_ns, r.plan_op, r.blocking_plan_op, r.blocking_kind, p.name,
+    p.category IN ('compute', 'optimizer') AS works,
+    max(s.start_ns, coalesce(max(r.ended_ns) OVER before, s.start_ns)) AS dry_ns,
+    coalesce(sum(p.category IN ('compute', 'optimizer')) OVER before, 0) AS worked
+  FROM op_run r JOIN plan_op p ON p.id = r.plan_op JOIN step s ON s.rank = r.rank AND s.step = r.step
+  WHERE r.track IN (SELECT id FROM track WHERE role = 'compute') AND p.category <> 'host'
+  WINDOW before AS (PARTITION BY r.track ORDER BY r.started_ns, p.op ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
+gap AS MATERIALIZED (
+  SELECT t.*, coalesce(w.name, t.name) AS op, max(0, min(t.slot_wait_ns, t.started_ns - t.dry_ns)) AS slot_ns
+  FROM timed t LEFT JOIN timed w ON NOT t.works AND w.works AND w.track = t.track AND w.worked = t.worked AND w.step = t.step
+  WHERE t.started_ns - t.dry_ns >= 20000 AND (t.works OR w.id IS NOT NULL)),
+chain(gap, rank, step, from_ns, run, category, plan_op, blocking_plan_op, blocking_kind) AS (
+  SELECT id, rank, step, dry_ns, id, '', plan_op, blocking_plan_op, blocking_kind
+  FROM gap WHERE started_ns - slot_ns - dry_ns >= 20000
+  UNION
+  SELECT c.gap, c.rank, c.step, c.from_ns, r.id, p.category, r.plan_op, r.blocking_plan_op, r.blocking_kind
+  FROM chain c JOIN op_run r ON r.rank = c.rank AND r.step = c.step AND r.plan_op = CASE
+    WHEN c.blocking_plan_op >= 0 THEN c.blocking_plan_op
+    -- A wait for a slot hides what the op waited for before.
+    WHEN c.blocking_kind = 'slot' THEN (
+      SELECT e.predecessor FROM plan_edge e JOIN op_run q ON q.plan_op = e.predecessor AND q.rank = c.rank AND q.step = c.step
+      WHERE e.plan_op = c.plan_op ORDER BY q.ended_ns DESC, e.id LIMIT 1) END
+  JOIN plan_op p ON p.id = r.plan_op
+  WHERE c.category <> 'communication' AND r.ended_ns > c.from_ns AND p.category NOT IN ('compute', 'optimizer'))
+SELECT g.rank, g.step, g.op, (g.started_ns - g.slot_ns - g.dry_ns) / 1e6 AS waited_ms, coalesce(b.name, '') AS blocked_by,
+  g.blocking_kind, p.name AS collective, (r.ended_ns - r.started_ns) / 1e6 AS collective_ms,
+  (g.dry_ns - r.issued_ns) / 1e6 AS issued_ahead_ms, (g.dry_ns - o.origin_ns) / 1e6 AS from_ms
+FROM v_origin o CROSS JOIN chain c JOIN gap g ON g.id = c.gap JOIN op_run r ON r.id = c.run JOIN plan_op p ON p.id = c.plan_op
+LEFT JOIN plan_op b ON b.id = g.blocking_plan_op
+WHERE c.category = 'communication'
+UNION ALL
+SELECT g.rank, g.step, g.op, g.slot_ns / 1e6, '', 'slot', '', NULL, NULL, (g.started_ns - g.slot_ns - o.origin_ns) / 1e6
+FROM v_origin o CROSS JOIN gap g WHERE g.slot_ns >= 20000;
 
 -- Peak memory of every rank, by category and in all (category `total`), of what was really live (execution times).
 -- `peak_mb` is the category's own peak, `at_ms` when; `at_total_peak_mb` is what it held when the total peaked.
