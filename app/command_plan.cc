@@ -85,9 +85,12 @@ Result<std::string> PrintPlan(const PlanArguments& arguments) {
   const Result<plan::Schedule> schedule = plan::BuildSchedule(model, config::ToPolicy(*config));
   if (!schedule.ok()) return schedule.status();
   const plan::MemoryPeak peak = plan::PredictPeak(*schedule, 0);
-  return fmt::format("# peak on one rank: {}, of that unsharded and communication {}\n{}",
-                     FormatBytes(peak.total), FormatBytes(peak.transient),
-                     plan::PrintSchedule(*schedule));
+  return fmt::format(
+      "# peak on one rank in issue order: {}, of that unsharded and communication {}; at most {} "
+      "in "
+      "any order of execution (without temporaries)\n{}",
+      FormatBytes(peak.total), FormatBytes(peak.transient),
+      FormatBytes(plan::BoundPeak(*schedule, 0, {})), plan::PrintSchedule(*schedule));
 }
 
 Result<std::string> CheckPlan(const std::string& path) {

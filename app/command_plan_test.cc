@@ -31,7 +31,8 @@ TEST_F(PlanFile, WhatIsPrintedPassesTheCheck) {
   ASSERT_EQ(printed.exit_code, 0) << printed.error;
   EXPECT_THAT(printed.out, AllOf(HasSubstr("schedule 1 \"fsdp1 full post1 limit1\" ranks=2 "
                                            "micro_batches=2\n"),
-                                 HasSubstr("unit 3 \"block2\""), HasSubstr("wait=host:")));
+                                 HasSubstr("unit 3 \"block2\""), HasSubstr("wait=host:"),
+                                 HasSubstr("in issue order: "), HasSubstr("; at most ")));
   EXPECT_THAT(printed.out, testing::Not(HasSubstr("unit 4 ")));
   Write(printed.out);
   const Outcome checked = RunPlan("plan --check " + path_);

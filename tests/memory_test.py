@@ -58,21 +58,36 @@ class MemoryTest(ProgramTest):
         run, _ = self.train("a", "train.steps=3")
         picture = self.root / "a.png"
         shot = json.loads(self.run_program(APP, "shot", run, "-o", picture, "--json").stdout)
-        lines = {item["id"]: item for item in shot["items"] if item["panel"] == "memory" and item["id"].startswith("predicted_peak:")}
-        self.assertEqual(set(lines), {"predicted_peak:0", "predicted_peak:1"})
-        for item in lines.values():
-            self.assertEqual(item["value"], self.report(run)["predicted_peak_bytes"])
+        lines = {item["id"]: item["value"] for item in shot["items"]
+                 if item["panel"] == "memory" and item["id"].startswith(("predicted_peak:", "executed_bound:"))}
+        schedule, = self.report(run)["schedules"]
+        self.assertEqual(lines, {f"{line}:{rank}": schedule[f"{line}_bytes"]
+                                 for line in ("predicted_peak", "executed_bound") for rank in range(2)})
+
+    def test_each_schedule_stays_under_its_own_bound(self):
+        changes = self.root / "run.toml"
+        changes.write_text('[[change]]\nstep = 3\nset = {"prefetch.forward" = 2}\n[[change]]\nstep = 6\nset = {"strategy" = "grad_op"}\n')
+        run, _ = self.train("a", "train.steps=9", extra=("--config", changes))
+        schedules = self.report(run)["schedules"]
+        self.assertEqual([schedule["steps"] for schedule in schedules], [[[0, 2]], [[3, 5]], [[6, 8]]])
+        for schedule in schedules:
+            self.assertGreater(schedule["peak_bytes"], 0)
+            self.assertLessEqual(schedule["predicted_peak_bytes"], schedule["executed_bound_bytes"])
+            self.assertLessEqual(schedule["peak_bytes"], schedule["executed_bound_bytes"])
+        text = self.run_program(APP, "report", run).stdout
+        self.assertIn("Peak memory of each schedule", text)
 
     def test_a_schedule_that_is_predicted_to_need_more_than_the_limit_is_refused(self):
         with self.trace_of("a") as (_, database):
-            (predicted,), = database.execute("SELECT predicted_peak_bytes FROM schedule")
-            needed = max(memory.peak(database, rank, "true", "executed_ns") for rank in range(3))
-        refused = self.run_program(*self.train_command(self.root / "b", f"engine.memory_limit={predicted - 1}B", ranks=3), check=False)
+            (bound,), = database.execute("SELECT executed_peak_bytes FROM schedule_bound")
+            shared, = database.execute("SELECT bytes FROM memory_event WHERE unit = 'rotary table'").fetchone()
+        needed = bound - shared  # of one rank alone
+        refused = self.run_program(*self.train_command(self.root / "b", f"engine.memory_limit={needed - 1}B", ranks=3), check=False)
         self.assertNotEqual(refused.returncode, 0)
-        self.assertRegex(refused.stderr, r"schedule .* needs .* on a rank, engine.memory_limit is")
+        self.assertRegex(refused.stderr, r"schedule .* can need .* on a rank .*, engine.memory_limit is")
         self.assertFalse((self.root / "b").exists())
-        # Twice what was ever live, because the two ledgers and the runs differ in time.
-        self.train("c", "train.steps=3", f"engine.memory_limit={2 * needed}B", ranks=3)
+        # No run that was let in comes to the limit.
+        self.train("c", "train.steps=3", f"engine.memory_limit={needed}B", ranks=3)
 
 
 if __name__ == "__main__":

@@ -196,9 +196,9 @@ Keys EngineKeys() {
       Live(Int("engine.compute_slots", 0, 0, 1024,
                "How many compute ops may run at once over all ranks; 0 = one per core.")),
       MostBytes("engine.memory_limit",
-                "Bytes that one rank may allocate. A schedule that is predicted to need more is "
-                "refused, and a run that needs more all the same fails as if out of memory; 0 = "
-                "no limit."),
+                "Bytes that one rank may allocate. A schedule that can need more in some order of "
+                "execution is refused, and a run that needs more all the same fails as if out of "
+                "memory; 0 = no limit."),
       Live(In("steps", Text("record.steps", "all",
                             "Which steps are recorded: all, or a:b = from step a up to, not "
                             "including, step b."))),

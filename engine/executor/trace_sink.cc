@@ -106,12 +106,13 @@ TraceSink::TraceSink(record::Recorder* recorder, CollectiveInfo info)
 TraceSink::~TraceSink() = default;
 
 int64_t TraceSink::RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
-                                    int64_t predicted_peak_bytes) {
+                                    const PredictedPeaks& predicted) {
   schema::ScheduleRow row;
   row.name = schedule.name;
   row.text = plan::PrintSchedule(schedule);
-  row.predicted_peak_bytes = predicted_peak_bytes;
+  row.predicted_peak_bytes = predicted.issued;
   const int64_t schedule_id = recorder_->AddSchedule(row);
+  recorder_->AddScheduleBound({.schedule = schedule_id, .executed_peak_bytes = predicted.executed});
 
   auto registered = std::make_unique<Registered>();
   for (size_t program = 0; program < schedule.programs.size(); ++program) {

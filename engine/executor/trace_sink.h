@@ -21,6 +21,12 @@ struct CollectiveInfo {
   std::string device = "cpu";  // that memory events are of
 };
 
+// What a Schedule takes on the rank that needs most (engine/plan/memory.h), in bytes.
+struct PredictedPeaks {
+  int64_t issued = 0;    // in issue order
+  int64_t executed = 0;  // at most when its ops run
+};
+
 struct StepMemory {
   int64_t time_ns = 0;
   int64_t allocated_bytes = 0;
@@ -39,7 +45,7 @@ class TraceSink : public ExecutionSink {
   // Writes schedule, plan ops, edges and (once per rank and stream name) tracks. Returns the
   // schedule's id. Call on one thread while no step runs. `schedule` outlives this.
   int64_t RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
-                           int64_t predicted_peak_bytes);
+                           const PredictedPeaks& predicted);
 
   // What the trace calls an op, and the track of its stream. Any thread.
   int64_t PlanOpOf(const OpContext& context) const;

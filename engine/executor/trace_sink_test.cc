@@ -21,6 +21,7 @@ class KeepingRecorder : public record::NullRecorder {
   using NullRecorder::Record;
   int64_t AddTrack(schema::TrackRow row) override { return Keep(&tracks, std::move(row)); }
   int64_t AddSchedule(schema::ScheduleRow row) override { return Keep(&schedules, std::move(row)); }
+  void AddScheduleBound(schema::ScheduleBoundRow row) override { Keep(&bounds, std::move(row)); }
   int64_t AddPlanOp(schema::PlanOpRow row) override { return Keep(&plan_ops, std::move(row)); }
   void AddPlanEdge(schema::PlanEdgeRow row) override { Keep(&plan_edges, std::move(row)); }
   void Record(const record::OpRecord& record) override {
@@ -47,6 +48,7 @@ class KeepingRecorder : public record::NullRecorder {
 
   std::vector<schema::TrackRow> tracks;
   std::vector<schema::ScheduleRow> schedules;
+  std::vector<schema::ScheduleBoundRow> bounds;
   std::vector<schema::PlanOpRow> plan_ops;
   std::vector<schema::PlanEdgeRow> plan_edges;
   std::vector<record::OpRecord> ops;
@@ -104,11 +106,14 @@ class TraceSinkTest : public testing::Test {
 };
 
 TEST_F(TraceSinkTest, WritesTheSchedule) {
-  const int64_t id = sink_.RegisterSchedule(pre_, {0, 1}, 12345);
+  const int64_t id = sink_.RegisterSchedule(pre_, {0, 1}, {.issued = 12345, .executed = 23456});
   ASSERT_EQ(recorder_.schedules.size(), 1U);
   EXPECT_EQ(recorder_.schedules[0].id, id);
   EXPECT_EQ(recorder_.schedules[0].name, pre_.name);
   EXPECT_EQ(recorder_.schedules[0].predicted_peak_bytes, 12345);
+  ASSERT_EQ(recorder_.bounds.size(), 1U);
+  EXPECT_EQ(recorder_.bounds[0].schedule, id);
+  EXPECT_EQ(recorder_.bounds[0].executed_peak_bytes, 23456);
   const Result<plan::Schedule> parsed = plan::ParseSchedule(recorder_.schedules[0].text);
   ASSERT_TRUE(parsed.ok()) << parsed.message();
   EXPECT_EQ(*parsed, pre_);
@@ -138,8 +143,8 @@ TEST_F(TraceSinkTest, WritesTheSchedule) {
 }
 
 TEST_F(TraceSinkTest, WritesATrackPerRankAndStreamOnce) {
-  sink_.RegisterSchedule(pre_, {0, 1}, 0);
-  sink_.RegisterSchedule(none_, {0, 1}, 0);
+  sink_.RegisterSchedule(pre_, {0, 1}, {});
+  sink_.RegisterSchedule(none_, {0, 1}, {});
   EXPECT_EQ(recorder_.tracks.size(), kRanks * pre_.streams.size());
   for (const schema::TrackRow& track : recorder_.tracks) {
     const std::map<std::string, int64_t> positions = {
@@ -149,7 +154,7 @@ TEST_F(TraceSinkTest, WritesATrackPerRankAndStreamOnce) {
 }
 
 TEST_F(TraceSinkTest, RecordsEveryOpOfEveryRankAndStep) {
-  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  sink_.RegisterSchedule(pre_, {0, 1}, {});
   RunSteps(&sink_, {&pre_, &pre_, &pre_});
   std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
   for (const record::OpRecord& record : recorder_.ops) {
@@ -175,8 +180,8 @@ TEST_F(TraceSinkTest, RecordsEveryOpOfEveryRankAndStep) {
 }
 
 TEST_F(TraceSinkTest, NumbersCollectivesAlikeOnAllRanksAcrossSchedules) {
-  sink_.RegisterSchedule(pre_, {0, 1}, 0);
-  sink_.RegisterSchedule(none_, {0, 1}, 0);
+  sink_.RegisterSchedule(pre_, {0, 1}, {});
+  sink_.RegisterSchedule(none_, {0, 1}, {});
   RunSteps(&sink_, {&pre_, &none_, &none_, &pre_});
   // By rank: (start, sequence, name).
   std::map<int64_t, std::vector<std::tuple<int64_t, int64_t, std::string>>> collectives;
@@ -197,7 +202,7 @@ TEST_F(TraceSinkTest, NumbersCollectivesAlikeOnAllRanksAcrossSchedules) {
 }
 
 TEST_F(TraceSinkTest, RecordsMemoryInAndOutsideOps) {
-  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  sink_.RegisterSchedule(pre_, {0, 1}, {});
   sink_.OnMemoryOutsideOps(1, plan::MemoryCategory::kOptimizer, "block0", 800, 55);
   RunSteps(&sink_, {&pre_});
   const schema::MemoryEventRow& outside = recorder_.memory.at(0);
@@ -221,7 +226,7 @@ TEST_F(TraceSinkTest, RecordsMemoryInAndOutsideOps) {
 }
 
 TEST_F(TraceSinkTest, MemoryBeyondBuffersStandsAtItsOpsIssue) {
-  sink_.RegisterSchedule(pre_, {0, 1}, 0);
+  sink_.RegisterSchedule(pre_, {0, 1}, {});
   OpContext context;
   context.schedule = &pre_;
   context.program = &pre_.ProgramOf(1);
@@ -241,11 +246,6 @@ TEST_F(TraceSinkTest, MemoryBeyondBuffersStandsAtItsOpsIssue) {
   EXPECT_EQ(recorder_.PlanOp(event.plan_op).kind, "forward");
 }
 
-TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
-  sink_.RegisterSchedule(pre_, {0, 1}, 0);
-  sink_.OnStepMemory(1, {.time_ns = 9, .allocated_bytes = 100, .reserved_bytes = 150});
-  sink_.OnStepMemory(
-      0, {.time_ns = 9, .allocated_bytes = 1, .resident_bytes = 900, .device_used_bytes = 7000});
 // A gap is taken and given back by ops of different units, often with what lies beside it.
 TEST_F(TraceSinkTest, MemoryBesideABufferIsBookedToTheBuffersUnit) {
   sink_.RegisterSchedule(pre_, {0}, {});
@@ -265,6 +265,11 @@ TEST_F(TraceSinkTest, MemoryBesideABufferIsBookedToTheBuffersUnit) {
   }
 }
 
+TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
+  sink_.RegisterSchedule(pre_, {0, 1}, {});
+  sink_.OnStepMemory(1, {.time_ns = 9, .allocated_bytes = 100, .reserved_bytes = 150});
+  sink_.OnStepMemory(
+      0, {.time_ns = 9, .allocated_bytes = 1, .resident_bytes = 900, .device_used_bytes = 7000});
   std::vector<std::pair<std::string, double>> values;
   for (const schema::CounterRow& row : recorder_.counters) {
     EXPECT_EQ(row.time_ns, 9);

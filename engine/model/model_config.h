@@ -22,6 +22,8 @@ struct ModelConfig {
   plan::DType dtype = plan::DType::kFp32;  // of parameters while computing, and of activations
 
   int64_t head_dim() const { return dim / heads; }
+  // Reductions inside a segment (norms, softmax) are kept in at least fp32.
+  int64_t wide_bytes() const { return dtype == plan::DType::kFp64 ? 8 : 4; }
 };
 
 // How parameters are grouped: `blocks` transformer blocks a unit; embedding and head in units of
@@ -47,5 +49,10 @@ std::vector<plan::Parameter> ParametersOf(const ModelConfig& config, int64_t seg
 // what Forward() saves, output included and input not (that is the previous segment's output).
 plan::ModelDescription DescribeModel(const ModelConfig& config, const UnitPolicy& policy,
                                      int64_t batch);
+
+// Most bytes that forward and backward of a segment (segments.cc, on the CPU with one thread) take
+// for themselves, beside what the former saves and the latter returns; `batch` as above.
+int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
+int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
 
 }  // namespace shardscope::model

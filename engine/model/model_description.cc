@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 
 #include "engine/model/model_config.h"
@@ -7,9 +8,6 @@ namespace shardscope::model {
 namespace {
 
 using plan::Parameter;
-
-// Reductions inside a segment (norms, softmax) are kept in at least fp32.
-int64_t WideBytes(const ModelConfig& config) { return config.dtype == plan::DType::kFp64 ? 8 : 4; }
 
 std::string SegmentName(const ModelConfig& config, int64_t segment) {
   switch (KindOf(config, segment)) {
@@ -29,16 +27,16 @@ std::string SegmentName(const ModelConfig& config, int64_t segment) {
 int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
   const int64_t tokens = batch * config.seq;
   const int64_t hidden = tokens * config.dim * plan::BytesOf(config.dtype);
-  const int64_t norm = tokens * WideBytes(config) + hidden;  // 1/rms and the normed input
+  const int64_t norm = tokens * config.wide_bytes() + hidden;  // 1/rms and the normed input
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
       return hidden;
     case SegmentKind::kAttention:  // qkv, log-sum-exp, attended, output
-      return norm + 3 * hidden + tokens * config.heads * WideBytes(config) + 2 * hidden;
+      return norm + 3 * hidden + tokens * config.heads * config.wide_bytes() + 2 * hidden;
     case SegmentKind::kMlp:  // before and after GELU, output
       return norm + 2 * kMlpFactor * hidden + hidden;
     case SegmentKind::kHead:  // log-probabilities and the loss
-      return norm + tokens * kVocabulary * WideBytes(config) + WideBytes(config);
+      return norm + tokens * kVocabulary * config.wide_bytes() + config.wide_bytes();
   }
   return 0;
 }
@@ -109,7 +107,7 @@ plan::ModelDescription DescribeModel(const ModelConfig& config, const UnitPolicy
     segment.name = SegmentName(config, index);
     segment.activation_bytes = ActivationBytes(config, index, batch);
     segment.output_bytes = KindOf(config, index) == SegmentKind::kHead
-                               ? WideBytes(config)
+                               ? config.wide_bytes()
                                : batch * config.seq * config.dim * plan::BytesOf(config.dtype);
     const std::string unit_name = UnitName(config, policy, index);
     auto& units = description.units;

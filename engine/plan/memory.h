@@ -1,9 +1,10 @@
-// What a Schedule will take, before it runs: the issue ledger (allocations and frees in host
-// order, as an allocator reports it).
+// What a Schedule will take, before it runs: in the issue ledger (allocations and frees in host
+// order, as an allocator reports it), and at most when its ops run.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <functional>
 
 #include "engine/plan/schedule.h"
 
@@ -20,5 +21,19 @@ MemoryPeak PredictPeak(const Schedule& schedule, int rank);
 
 // The total of the rank that needs most.
 int64_t PredictLargestPeak(const Schedule& schedule);
+
+// What a device takes beside the buffers of a Schedule. Without a function: nothing.
+struct Unlisted {
+  std::function<int64_t(const Op&)> temporary_bytes;   // of an op, while it runs
+  std::function<int64_t(const Buffer&)> beside_bytes;  // of a buffer, as long as it is there
+};
+
+// The most that can be live at once on one rank when ops run, each from its start to its end: the
+// largest over all orders that streams, waits and the host allow, however long ops take. One of
+// these orders needs it; never less than the total of PredictPeak().
+int64_t BoundPeak(const Schedule& schedule, int rank, const Unlisted& unlisted);
+
+// Of the rank that needs most.
+int64_t BoundLargestPeak(const Schedule& schedule, const Unlisted& unlisted);
 
 }  // namespace shardscope::plan

@@ -66,6 +66,8 @@ class LiveTrainer : public Trainer {
   void RecordPersistentMemory();
   void RecordMemory(int rank);
   Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config) const;
+  // The most that a rank can hold of its own while it runs `schedule`.
+  int64_t BoundOf(const plan::Schedule& schedule) const;
   Status CheckRun(const config::Config& before, const config::Config& after) const;
 
   // trainer.cc; on the ranks' host threads

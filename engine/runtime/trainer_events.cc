@@ -60,8 +60,11 @@ void LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
   const std::lock_guard lock(mutex_);
   if (schedule_ids_.contains(&schedule)) return;
   const auto number = static_cast<int64_t>(schedule_ids_.size());
-  schedule_ids_[&schedule] =
-      trace_->RegisterSchedule(schedule, ranks_->local(), plan::PredictLargestPeak(schedule));
+  // Some rank of the process also has the tables that they share.
+  const executor::PredictedPeaks predicted{
+      .issued = plan::PredictLargestPeak(schedule),
+      .executed = BoundOf(schedule) + ranks_->shared_tensor_bytes()};
+  schedule_ids_[&schedule] = trace_->RegisterSchedule(schedule, ranks_->local(), predicted);
   if (!is_leader()) return;
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (!status.ok()) throw std::runtime_error(status.message());

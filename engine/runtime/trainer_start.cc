@@ -10,6 +10,7 @@
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/memory/resident_memory.h"
+#include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/host.h"
 #include "trace/base/time.h"
@@ -112,14 +113,20 @@ Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
       plan::BuildSchedule(ranks_->job().description, config::ToPolicy(config));
   if (!schedule.ok()) return schedule.status();
   const int64_t limit_bytes = config.GetInt("engine.memory_limit");
-  const int64_t needed_bytes = plan::PredictLargestPeak(*schedule);
-  if (limit_bytes > 0 && needed_bytes > limit_bytes) {
+  const int64_t needed_bytes = limit_bytes > 0 ? BoundOf(*schedule) : 0;
+  if (needed_bytes > limit_bytes) {
     return Status::Error(fmt::format(
-        "schedule '{}' needs {} on a rank, engine.memory_limit is {}: raise the limit, prefetch "
-        "less, reshard after forward, or use more ranks",
-        schedule->name, FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
+        "schedule '{}' can need {} on a rank ({} in the order of the host), engine.memory_limit is "
+        "{}: raise the limit, prefetch less, let the host run less far ahead, reshard after "
+        "forward, or use more ranks",
+        schedule->name, FormatBytes(needed_bytes), FormatBytes(plan::PredictLargestPeak(*schedule)),
+        FormatBytes(limit_bytes)));
   }
   return std::make_shared<const plan::Schedule>(*std::move(schedule));
+}
+
+int64_t LiveTrainer::BoundOf(const plan::Schedule& schedule) const {
+  return plan::BoundLargestPeak(schedule, UnlistedMemory(ranks_->job(), ranks_->transport()));
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {

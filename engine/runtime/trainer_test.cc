@@ -11,6 +11,7 @@
 #include "engine/executor/executor.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
+#include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/rank_bodies.h"
 
 namespace shardscope::runtime {
@@ -209,7 +210,8 @@ TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {
   ASSERT_TRUE(job.ok()) << job.message();
   const auto schedule = plan::BuildSchedule(job->description, config::ToPolicy(config_));
   ASSERT_TRUE(schedule.ok());
-  const int64_t needed = plan::PredictLargestPeak(*schedule);
+  const auto transport = transport::MakeSharedMemoryTransport(2, kNsPerSecond);
+  const int64_t needed = plan::BoundLargestPeak(*schedule, UnlistedMemory(*job, *transport));
   Set({{"engine.memory_limit", std::to_string(needed - 1) + "B"}});
   EXPECT_NE(Start("a").message().find("engine.memory_limit is"), std::string::npos);
   // The same for a change, before it can fail the run.

@@ -111,6 +111,12 @@ class Transport {
   virtual void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                          const Reduction& reduction) = 0;
 
+  // Most that such a call takes from its scratch memory; `pieces`: at most so many.
+  virtual int64_t ScratchBytes(plan::OpKind /*kind*/, int64_t /*payload_bytes*/,
+                               int64_t /*pieces*/) const {
+    return 0;
+  }
+
   // Host rendezvous of all ranks (control op). Returns rank 0's `value` on every rank.
   virtual int64_t Broadcast(int rank, int64_t value) = 0;
 

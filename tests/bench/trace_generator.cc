@@ -33,6 +33,7 @@ class Generator {
     for (const auto& [id, schedule] : base.schedules) {
       schedules_[id] =
           recorder_.AddSchedule({0, schedule.name, schedule.text, schedule.predicted_peak_bytes});
+      recorder_.AddScheduleBound({0, schedules_[id], schedule.executed_bound_bytes});
     }
     for (const auto& [id, op] : base.plan_ops) AddPlanOp(op);
     for (const auto& [id, op] : base.plan_ops) {

@@ -187,7 +187,7 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
   }
   executor::TraceSink sink(&recorder, {"nccl", "projected", "GPU"});
   const int64_t schedule_id =
-      sink.RegisterSchedule(schedule, ranks, plan::PredictLargestPeak(schedule));
+      sink.RegisterSchedule(schedule, ranks, {.issued = plan::PredictLargestPeak(schedule)});
   const Identities identities(schedule, 1);  // the first rows of the plan
   gpu::GpuRecorderOptions gpu_options;
   gpu_options.identity_of = [&](int64_t key) { return identities.Of(key); };

@@ -140,23 +140,28 @@ TEST(Shot, NumbersAreThoseOfTheReport) {
   EXPECT_EQ(value("tokens_per_second"), report.summary.tokens_per_second);
 }
 
-TEST(Shot, EveryRanksPredictedPeakIsThatOfTheReport) {
+TEST(Shot, EveryRanksPredictionsAreThoseOfTheReport) {
   for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
     const auto shot = TakeShot(Lesson(), {.height = 1400, .language = language});
     ASSERT_TRUE(shot.ok()) << shot.message();
-    const int64_t predicted = analysis::MakeReport(*Lesson()).predicted_peak_bytes;
-    ASSERT_GT(predicted, 0);
+    // Of the schedule that is in view: the newest.
+    const analysis::ScheduleMemory schedule = analysis::MakeReport(*Lesson()).schedules.back();
+    ASSERT_GT(schedule.predicted_bytes, 0);
+    ASSERT_GT(schedule.bound_bytes, 0);
     int lines = 0;
     for (const query::RankRows& rows : Lesson()->ranks) {
       const std::string rank = std::to_string(rows.rank);
       if (shot->log.Find("memory", "rank:" + rank) == nullptr) continue;  // scrolled out
-      const ui::DrawnItem* line = shot->log.Find("memory", "predicted_peak:" + rank);
-      ASSERT_NE(line, nullptr) << rank;
-      EXPECT_EQ(std::get<int64_t>(line->value), predicted);
-      EXPECT_THAT(line->text, testing::HasSubstr(FormatBytes(predicted)));
-      ++lines;
+      for (const auto& [id, bytes] : {std::pair("predicted_peak:", schedule.predicted_bytes),
+                                      std::pair("executed_bound:", schedule.bound_bytes)}) {
+        const ui::DrawnItem* line = shot->log.Find("memory", id + rank);
+        ASSERT_NE(line, nullptr) << id << rank;
+        EXPECT_EQ(std::get<int64_t>(line->value), bytes);
+        EXPECT_THAT(line->text, testing::HasSubstr(FormatBytes(bytes)));
+        ++lines;
+      }
     }
-    EXPECT_GE(lines, 2);
+    EXPECT_GE(lines, 4);
   }
 }
 

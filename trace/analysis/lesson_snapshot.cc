@@ -240,6 +240,7 @@ query::SnapshotPtr MakeLessonSnapshot(int ranks, int steps, int prefetch_from_st
   const query::SnapshotPtr measured = test.Build();
   for (auto& [id, schedule] : test.snapshot().schedules) {
     schedule.predicted_peak_bytes = PeakOf(*measured, id);
+    schedule.executed_bound_bytes = schedule.predicted_peak_bytes / 8 * 9;
   }
   return test.Build();
 }

@@ -28,19 +28,6 @@ std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {
   return runs;
 }
 
-// Of the Schedule in force at the end of what is known, which need not be the newest.
-int64_t PredictedPeak(const query::Snapshot& snapshot) {
-  int64_t id = snapshot.schedules.empty() ? 0 : snapshot.schedules.rbegin()->first;
-  int32_t last_step = -1;
-  for (const query::RankRows& rows : snapshot.ranks) {
-    if (rows.steps.empty() || rows.steps.back().step <= last_step) continue;
-    last_step = rows.steps.back().step;
-    id = rows.steps.back().schedule;
-  }
-  const auto found = snapshot.schedules.find(id);
-  return found == snapshot.schedules.end() ? 0 : found->second.predicted_peak_bytes;
-}
-
 struct StepRange {
   int64_t first = 0;  // wide, because a damaged file may have steps at the ends of int32
   int64_t last = -1;
@@ -101,7 +88,6 @@ std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
 }
 
 Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options) {
-  if (options.every_stall) report.every_stall.emplace();
   Report report;
   report.name = snapshot.name;
   report.run_folder = snapshot.run_folder;
@@ -111,9 +97,11 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.steps = options.cache == nullptr ? Breakdowns(snapshot) : options.cache->Update(snapshot);
   report.summary = Summarize(report.steps);
   report.memory = MemoryPeaks(snapshot);
+  report.schedules = MemoryOfSchedules(snapshot, report.memory);
   report.kernels = SummarizeKernels(snapshot);
   report.edges = CheckEdges(snapshot);
 
+  if (options.every_stall) report.every_stall.emplace();
   AddDetails(snapshot, DetailRange(report.steps, options.detail_steps), &report);
 
   report.transport = ConfigValue(snapshot, "transport");
@@ -137,7 +125,6 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
       report.losses[capability.source + ": " + capability.reason] += capability.dropped;
     }
   }
-  report.predicted_peak_bytes = PredictedPeak(snapshot);
   return report;
 }
 

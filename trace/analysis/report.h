@@ -29,10 +29,11 @@ struct Report {
   std::vector<StepBreakdown> steps;
   Summary summary;
   std::vector<MemoryPeak> memory;
+  std::vector<ScheduleMemory> schedules;           // that ran, with what each was predicted to take
   std::vector<CollectiveRun> slowest_collectives;  // by duration, dearest first, at most 20
   std::vector<StallGroup> stalls;                  // dearest first, at most 20
-  std::string transport;                           // of the run's configuration; may be empty
   std::optional<std::vector<Stall>> every_stall;   // that the groups are made of, if asked for
+  std::string transport;                           // of the run's configuration; may be empty
   std::string link_bandwidth;  // of an emulated link, in force last; may be empty
   KernelSummary kernels;       // num_ranks 0: no row of a GPU
   EdgeCheck edges;             // waits between streams of a GPU
@@ -45,7 +46,6 @@ struct Report {
   std::vector<SourceState> sources;        // what each could do and why not more, and where
   std::vector<GpuClockBounds> gpu_clocks;  // within what the times of GPUs are right
   Overhead overhead;                       // what recording costs, if the run measured it
-  int64_t predicted_peak_bytes = 0;        // of the schedule in force; 0 if unknown
 };
 
 struct ReportOptions {

@@ -76,6 +76,17 @@ Json MemoryJson(const MemoryPeak& peak) {
   return json;
 }
 
+Json ScheduleJson(const ScheduleMemory& schedule) {
+  Json json;
+  json["name"] = schedule.name;
+  json["steps"] = schedule.steps;
+  json["predicted_peak_bytes"] = schedule.predicted_bytes;
+  json["executed_bound_bytes"] = schedule.bound_bytes;
+  json["peak_bytes"] = schedule.peak_bytes;
+  json["peak_rank"] = schedule.peak_rank;
+  return json;
+}
+
 Json CollectiveJson(const CollectiveRun& run) {
   Json json;
   json["op_run"] = run.op_run;
@@ -114,17 +125,6 @@ Json StallJson(const StallGroup& group) {
   return json;
 }
 
-Json KernelsJson(const KernelSummary& kernels) {
-  Json json;
-  json["ranks"] = kernels.num_ranks;
-  json["kernels"] = kernels.kernels;
-  json["copies"] = kernels.copies;
-  json["joined"] = kernels.joined;
-  json["join_rate"] = kernels.join_rate();
-  json["without_times"] = kernels.without_times;
-  json["compute_ns"] = kernels.compute_ns;
-  json["communication_ns"] = kernels.communication_ns;
-  json["copy_ns"] = kernels.copy_ns;
 Json EveryStallJson(const Stall& stall) {
   Json json;
   json["rank"] = stall.rank;
@@ -139,6 +139,17 @@ Json EveryStallJson(const Stall& stall) {
   return json;
 }
 
+Json KernelsJson(const KernelSummary& kernels) {
+  Json json;
+  json["ranks"] = kernels.num_ranks;
+  json["kernels"] = kernels.kernels;
+  json["copies"] = kernels.copies;
+  json["joined"] = kernels.joined;
+  json["join_rate"] = kernels.join_rate();
+  json["without_times"] = kernels.without_times;
+  json["compute_ns"] = kernels.compute_ns;
+  json["communication_ns"] = kernels.communication_ns;
+  json["copy_ns"] = kernels.copy_ns;
   json["overlap_ns"] = kernels.overlap_ns;
   json["exposed_ns"] = kernels.exposed_ns();
   json["overlap_ratio"] = kernels.overlap_ratio();
@@ -249,9 +260,10 @@ std::string PrintReportJson(const Report& report) {
   json["summary"] = SummaryJson(report.summary);
   json["steps"] = ListJson(report.steps, &StepJson);
   json["memory"] = ListJson(report.memory, &MemoryJson);
-  json["predicted_peak_bytes"] = report.predicted_peak_bytes;
+  json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(report.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(report.stalls, &StallJson);
+  if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
   if (report.kernels.num_ranks > 0) {
     json["kernels"] = KernelsJson(report.kernels);
     Json& waits = json["stream_waits"];
@@ -263,7 +275,6 @@ std::string PrintReportJson(const Report& report) {
   }
   json["changes"] = ListJson(EffectsOfChanges(report.steps, report.markers), &ChangeJson);
   json["markers"] = ListJson(report.markers, &MarkerJson);
-  if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
   json["errors"] = ListJson(report.errors, &MarkerJson);
   json["unfinished"] = report.unfinished;
   json["clocks"] = ListJson(report.clocks, &ClockJson);

@@ -62,15 +62,62 @@ TEST(ReportJson, NumbersAreThoseOfTheAnalysis) {
   EXPECT_EQ(sum, peak.peak_bytes);
 }
 
-TEST(ReportJson, PredictedPeakIsThatOfTheScheduleInForce) {
+// The second schedule's steps hold less: its peak is not that of the whole run.
+TEST(Report, PeaksStandBesideThePredictionsOfTheirOwnSchedule) {
+  TestSnapshot test(2);
+  test.snapshot().schedules.at(1) = {1, "first", "", 100, 150};
+  test.NextSchedule("second");
+  test.snapshot().schedules.at(2).predicted_peak_bytes = 70;
+  test.NextSchedule("never ran");
+  for (int32_t step = 0; step < 4; ++step) {
+    const int64_t at_ns = 100 * step;
+    for (const int32_t rank : {0, 1}) {
+      const bool is_second = step == 2;
+      test.Step(rank, step, at_ns, at_ns + 100).schedule = is_second ? 2 : 1;
+      const int64_t bytes = is_second ? 60 : 120 + rank + step;
+      test.Memory(rank, query::MemoryCategory::kActivation, at_ns + 10, bytes);
+      test.Memory(rank, query::MemoryCategory::kActivation, at_ns + 20, -bytes);
+    }
+  }
+  const Report report = MakeReport(*test.Build());
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(report))["schedules"];
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0]["name"], "first");
+  EXPECT_EQ(json[0]["steps"], nlohmann::json::parse("[[0, 1], [3, 3]]"));
+  EXPECT_EQ(json[0]["predicted_peak_bytes"], 100);
+  EXPECT_EQ(json[0]["executed_bound_bytes"], 150);
+  EXPECT_EQ(json[0]["peak_bytes"], 124);
+  EXPECT_EQ(json[0]["peak_rank"], 1);
+  EXPECT_EQ(json[1]["predicted_peak_bytes"], 70);
+  EXPECT_EQ(json[1]["peak_bytes"], 60);
+  const std::string text = PrintReportText(report);
+  EXPECT_THAT(text, HasSubstr("first     0 to 1, 3      100 B  150 B     124 B     1\n"));
+  EXPECT_THAT(text, HasSubstr("second    2               70 B      -      60 B     0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("never ran")));
+}
+
+// What one step leaves is there when the next begins.
+TEST(Report, APeakOfAScheduleCountsWhatItsStepsFound) {
   TestSnapshot test(1);
-  test.NextSchedule("other");
-  test.snapshot().schedules.at(1).predicted_peak_bytes = 100;
-  test.snapshot().schedules.at(2).predicted_peak_bytes = 200;
-  EXPECT_EQ(MakeReport(*test.Build()).predicted_peak_bytes, 200);  // no step yet: the newest
-  test.Step(0, 0, 0, 10).schedule = 2;
-  test.Step(0, 1, 10, 20).schedule = 1;  // changed back
-  EXPECT_EQ(MakeReport(*test.Build()).predicted_peak_bytes, 100);
+  test.NextSchedule("second");
+  test.snapshot().schedules.at(1).predicted_peak_bytes = 1;
+  test.Step(0, 0, 0, 100);
+  test.Step(0, 1, 100, 200).schedule = 2;
+  test.Memory(0, query::MemoryCategory::kOther, 50, 40);
+  test.Memory(0, query::MemoryCategory::kOther, 150, -30);
+  const Report report = MakeReport(*test.Build());
+  EXPECT_EQ(report.schedules.back().peak_bytes, 40);
+}
+
+TEST(ReportJson, ListsEveryStallIfAsked) {
+  const query::SnapshotPtr lesson = MakeLessonSnapshot(2, 6, 3);
+  EXPECT_FALSE(nlohmann::json::parse(PrintReportJson(MakeReport(*lesson))).contains("every_stall"));
+  const Report report = MakeReport(*lesson, {.every_stall = true});
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(report));
+  int in_groups = 0;
+  for (const StallGroup& group : report.stalls) in_groups += group.count;
+  EXPECT_GT(in_groups, 0);
+  EXPECT_EQ(json["every_stall"].size(), static_cast<size_t>(in_groups));
 }
 
 TEST(ReportJson, SurvivesHostileText) {

@@ -168,6 +168,36 @@ std::string DeviceMemoryText(const Report& report) {
   return text.empty() ? text : "\nMemory of GPUs\n" + text;
 }
 
+// "0 to 9, 20 to 29, 2 more": of a run whose knobs went to and fro.
+std::string StretchesText(const std::vector<std::pair<int, int>>& steps) {
+  constexpr size_t kListed = 3;
+  std::vector<std::string> parts;
+  for (const auto& [first, last] : steps) {
+    if (parts.size() == kListed) {
+      parts.push_back(fmt::format("{} more", steps.size() - kListed));
+      break;
+    }
+    parts.push_back(first == last ? std::to_string(first) : fmt::format("{} to {}", first, last));
+  }
+  return Join(parts, ", ");
+}
+
+// What each Schedule took, beside what was known of it before.
+std::string ScheduleMemoryText(const Report& report) {
+  Table table({"schedule", "steps", "predicted", "bound", "measured", "rank"}, 2);
+  for (const ScheduleMemory& schedule : report.schedules) {
+    if (schedule.peak_bytes == 0 || schedule.predicted_bytes == 0) continue;
+    table.Add({schedule.name, StretchesText(schedule.steps), FormatBytes(schedule.predicted_bytes),
+               schedule.bound_bytes == 0 ? "-" : FormatBytes(schedule.bound_bytes),
+               FormatBytes(schedule.peak_bytes), std::to_string(schedule.peak_rank)});
+  }
+  if (table.size() == 0) return "";
+  return "\nPeak memory of each schedule (predicted: in issue order, without temporaries; bound: "
+         "the "
+         "most in any order of execution)\n" +
+         table.Print();
+}
+
 std::string MemoryText(const Report& report) {
   Row head = {"rank", "peak"};
   std::set<size_t> used;
@@ -190,11 +220,7 @@ std::string MemoryText(const Report& report) {
     for (const size_t category : used) row.push_back(FormatBytes(peak.at_peak[category]));
     table.Add(row);
   }
-  std::string text = "\nPeak memory, and what was live then\n" + table.Print();
-  if (report.predicted_peak_bytes > 0) {
-    text += fmt::format("  the schedule predicts {}\n", FormatBytes(report.predicted_peak_bytes));
-  }
-  return text;
+  return "\nPeak memory, and what was live then\n" + table.Print() + ScheduleMemoryText(report);
 }
 
 std::string CollectivesText(const Report& report) {

@@ -89,7 +89,8 @@ struct Schedule {
   int64_t id = 0;
   std::string name;
   std::string text;
-  int64_t predicted_peak_bytes = 0;
+  int64_t predicted_peak_bytes = 0;  // in issue order
+  int64_t executed_bound_bytes = 0;  // of the executed peak; 0: not known (older traces)
 };
 
 // Runs have millions of op runs, collectives and memory events: what they hold is in such an order

@@ -133,6 +133,14 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
   for (const schema::ScheduleRow& row : batch.Get<schema::ScheduleRow>()) {
     current_.schedules[row.id] = {row.id, row.name, row.text, row.predicted_peak_bytes};
   }
+  for (const schema::ScheduleBoundRow& row : batch.Get<schema::ScheduleBoundRow>()) {
+    const auto found = current_.schedules.find(row.schedule);
+    if (found == current_.schedules.end()) {
+      Refuse();
+      continue;
+    }
+    found->second.executed_bound_bytes = row.executed_peak_bytes;
+  }
   for (const schema::PlanOpRow& row : batch.Get<schema::PlanOpRow>()) {
     const std::optional<Category> category = ParseCategory(row.category);
     if (!category || !FitsInt32(row.program) || !FitsInt32(row.op) || !FitsInt32(row.micro_batch)) {

@@ -35,6 +35,7 @@ class LiveRecorder final : public Recorder {
   void AddRank(schema::RankRow row) override { rare_.Add(std::move(row)); }
   int64_t AddString(std::string_view text) override { return rare_.Intern(text); }
   int64_t AddSchedule(schema::ScheduleRow row) override { return rare_.AddWithId(std::move(row)); }
+  void AddScheduleBound(schema::ScheduleBoundRow row) override { rare_.AddWithId(std::move(row)); }
   int64_t AddPlanOp(schema::PlanOpRow row) override { return rare_.AddWithId(std::move(row)); }
   void AddPlanEdge(schema::PlanEdgeRow row) override { rare_.AddWithId(std::move(row)); }
   void AddMarker(schema::MarkerRow row) override { rare_.AddWithId(std::move(row)); }

@@ -16,6 +16,7 @@ class NullRecorder : public Recorder {
   void AddRank(schema::RankRow /*row*/) override {}
   int64_t AddString(std::string_view /*text*/) override { return 0; }
   int64_t AddSchedule(schema::ScheduleRow /*row*/) override { return 0; }
+  void AddScheduleBound(schema::ScheduleBoundRow /*row*/) override {}
   int64_t AddPlanOp(schema::PlanOpRow /*row*/) override { return 0; }
   void AddPlanEdge(schema::PlanEdgeRow /*row*/) override {}
   void AddMarker(schema::MarkerRow /*row*/) override {}

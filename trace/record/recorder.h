@@ -60,6 +60,7 @@ class Recorder {
   virtual void AddRank(schema::RankRow row) = 0;
   virtual int64_t AddString(std::string_view text) = 0;
   virtual int64_t AddSchedule(schema::ScheduleRow row) = 0;
+  virtual void AddScheduleBound(schema::ScheduleBoundRow row) = 0;
   virtual int64_t AddPlanOp(schema::PlanOpRow row) = 0;
   virtual void AddPlanEdge(schema::PlanEdgeRow row) = 0;
   virtual void AddMarker(schema::MarkerRow row) = 0;

@@ -8,7 +8,7 @@ import dataclasses
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -107,6 +107,13 @@ TABLES = (
         Column("predicted_peak_bytes", INT, "Peak of the rank that needs most, as the Schedule itself predicts it: in issue order, "
                                            "without temporaries and what no op lists.", "bytes"),
     )),
+    Table("schedule_bound", "Beside every schedule, what a rank can hold at most while it runs.", (
+        key("Commit order."),
+        ref("schedule", "schedule"),
+        Column("executed_peak_bytes", INT, "Bound of the executed peak of the rank that needs most, over all orders that streams, waits "
+                                           "and the host allow: buffers, gaps that align them, temporaries, and tables that ranks of "
+                                           "a process share. On a GPU temporaries are estimates.", "bytes"),
+    ), since=5),
     Table("plan_op", "The ops of every Schedule, per program: an op's key is (schedule, program, op).", (
         key("Referenced by op_run and plan_edge."),
         ref("schedule", "schedule"),

@@ -14,6 +14,11 @@ class HappensBefore {
   // Dependencies must name earlier ops (CheckStructure).
   HappensBefore(const Program& program, int num_streams);
 
+  // By stream the last op that has surely ended when `op` starts; kNone: none has.
+  const std::vector<OpIndex>& EndedBefore(OpIndex op) const {
+    return start_[static_cast<size_t>(op)];
+  }
+
   // Whether `first` has ended when `second` starts, whatever the ops' durations.
   bool Ordered(OpIndex first, OpIndex second) const;
 

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <map>
+#include <random>
+#include <thread>
 #include <vector>
 
 #include "engine/plan/memory.h"
 #include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/memory/tensor_memory.h"
+#include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/time.h"
@@ -32,17 +36,19 @@ class MemorySink : public NullSink {
  public:
   struct Event {
     int64_t issued_ns;
+    int64_t executed_ns;
     int64_t bytes;
     MemoryCategory category;
     bool planned;  // a buffer of the Schedule
   };
 
   void OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes, int64_t issued_ns,
-                int64_t) override {
-    Add(context, {issued_ns, bytes, plan::MemoryCategoryOf(context.buffer(buffer).kind), true});
+                int64_t executed_ns) override {
+    const MemoryCategory category = plan::MemoryCategoryOf(context.buffer(buffer).kind);
+    Add(context, {issued_ns, executed_ns, bytes, category, true});
   }
   void OnOtherMemory(const OpContext& context, const MemoryChange& change) override {
-    Add(context, {context.issued_ns, change.bytes, change.category, false});
+    Add(context, {context.issued_ns, change.executed_ns, change.bytes, change.category, false});
   }
   std::vector<Event> Take() {
     const std::lock_guard lock(mutex_);
@@ -180,6 +186,57 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
   }
 }
 
+// The largest total in the order of execution, temporaries and gaps included.
+int64_t ExecutedPeak(std::vector<MemorySink::Event> events, int64_t before) {
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.executed_ns < b.executed_ns; });
+  int64_t live = before;
+  int64_t peak = before;
+  for (const MemorySink::Event& event : events) peak = std::max(peak, live += event.bytes);
+  EXPECT_EQ(live, before);
+  return peak;
+}
+
+// Whatever the policy, the transport and how long each op takes; and no limit stops what fits.
+TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
+  std::mt19937 random(5);
+  int count = 0;
+  for (const plan::Policy& policy : ManyPolicies()) {
+    TestRun run;
+    run.policy = policy;
+    run.training.num_ranks = 1 + count % 3;
+    run.training.micro_batches = 1 + count / 3 % 2;
+    run.units.root = count % 5 == 0;
+    run.model.layers = 3;
+    constexpr plan::DType kTypes[] = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64};
+    run.model.dtype = kTypes[count % 7 % 3];
+    const int num_ranks = run.training.num_ranks;
+    MemorySink sink;
+    Running running(
+        run, &sink,
+        count++ % 4 == 3 ? transport::MakeGlooTransport(num_ranks, kTimeoutNs) : nullptr);
+    Ranks& ranks = *running.ranks;
+    // Streams overtake each other differently in each run.
+    ranks.executor(0).set_delay_hook([&random](const OpContext& context) {
+      if (context.op().stream == 0) return;
+      static std::mutex mutex;
+      const std::unique_lock lock(mutex);
+      const auto delay = std::chrono::microseconds(random() % 8 == 0 ? 2000 : random() % 100);
+      std::this_thread::sleep_for(delay);
+    });
+    const int64_t bound =
+        plan::BoundPeak(running.schedule, 0, UnlistedMemory(ranks.job(), ranks.transport()));
+    const int64_t before = CpuBodies(ranks, 0).memory().live_bytes();
+    SCOPED_TRACE(running.schedule.name + ", ranks " + std::to_string(num_ranks));
+    ranks.bodies(0).TakePeakBytes();
+    const Status status = running.Step(running.schedule, 0);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_LE(ExecutedPeak(sink.Take(), before), bound);
+    EXPECT_LE(ranks.bodies(0).TakePeakBytes(), bound);
+    EXPECT_LE(bound, 2 * plan::PredictPeak(running.schedule, 0).total);
+  }
+}
+
 // Runs a rank's ops one after the other in host order, and compares after each.
 class OneByOne {
  public:
@@ -205,6 +262,8 @@ class OneByOne {
     return found == with_temporary_.end() ? 0 : found->second;
   }
 
+  const std::map<size_t, int64_t>& temporaries() const { return temporaries_; }
+
  private:
   void RunOp() {
     sink_->Take();
@@ -218,6 +277,7 @@ class OneByOne {
       temporary = std::max(temporary, event.bytes);
     }
     if (temporary > 0) ++with_temporary_[context_.op().kind];
+    temporaries_[static_cast<size_t>(context_.index)] = temporary;
     if (context_.rank == 0) {
       EXPECT_EQ(bodies_.TakePeakBytes(), taken + temporary)
           << "in " << plan::OpName(schedule_, context_.op());
@@ -230,7 +290,40 @@ class OneByOne {
   MemorySink* sink_;
   OpContext context_;
   std::map<plan::OpKind, int64_t> with_temporary_;  // ops
+  std::map<size_t, int64_t> temporaries_;           // bytes by op
 };
+
+// Over sizes at which attention changes its tiles. What matrix products of bf16 need depends on the
+// CPU, all else is exact.
+TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
+  struct Size {
+    int64_t seq, dim, heads;
+  };
+  for (const Size& size : {Size{16, 24, 3}, {65, 64, 2}, {200, 32, 2}, {800, 16, 1}}) {
+    for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64}) {
+      TestRun run;
+      run.model = {
+          .layers = 1, .dim = size.dim, .heads = size.heads, .seq = size.seq, .dtype = dtype};
+      run.training.num_ranks = 1;
+      MemorySink sink;
+      Running running(run, &sink);
+      OneByOne one(&running, 0, &sink);
+      one.Step();
+      const plan::Unlisted unlisted =
+          UnlistedMemory(running.ranks->job(), running.ranks->transport());
+      for (const auto& [index, bytes] : one.temporaries()) {
+        const plan::Op& op = running.schedule.ProgramOf(0).ops[index];
+        SCOPED_TRACE(plan::OpName(running.schedule, op) + ", seq " + std::to_string(size.seq) +
+                     ", " + std::string(plan::Name(dtype)));
+        if (dtype == plan::DType::kBf16) {
+          EXPECT_LE(bytes, unlisted.temporary_bytes(op));
+        } else {
+          EXPECT_EQ(bytes, unlisted.temporary_bytes(op));
+        }
+      }
+    }
+  }
+}
 
 // Every byte that the pool and LibTorch's allocator handed out stands in the ledger, after each op
 // and at each op's highest point.

@@ -54,6 +54,7 @@ class GlooTransport : public Transport {
                      const Reduction& reduction) override;
   void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                  const Reduction& reduction) override;
+  int64_t ScratchBytes(plan::OpKind kind, int64_t payload_bytes, int64_t pieces) const override;
   int64_t Broadcast(int rank, int64_t value) override;
   void Abort(const std::string& reason) override;
   void Post(int rank, const std::string& text) override {
@@ -203,6 +204,19 @@ void GlooTransport::ReduceScatter(const Call& call, std::span<const ReducePiece>
     SumInOrder({inputs.data() + index * ranks, ranks}, pieces[index].elements, reduction.dtype,
                reduction.scale, pieces[index].receive);
   }
+}
+
+int64_t GlooTransport::ScratchBytes(plan::OpKind kind, int64_t payload_bytes,
+                                    int64_t pieces) const {
+  // A section of a piece is rounded up to whole elements, then to the alignment.
+  constexpr int64_t kRounding = kScratchAlignment + sizeof(double);
+  const int64_t ranks = num_ranks_;
+  const bool is_small = payload_bytes <= static_cast<int64_t>(kSmallReduceBytes);
+  if (kind == plan::OpKind::kAllReduce && is_small) {
+    return ranks * (payload_bytes + pieces * kRounding);
+  }
+  if (kind != plan::OpKind::kAllReduce && kind != plan::OpKind::kReduceScatter) return 0;
+  return (ranks - 1) * (payload_bytes / ranks + pieces * kRounding);
 }
 
 // Everybody sends everything to everybody: one round.

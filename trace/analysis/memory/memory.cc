@@ -28,6 +28,47 @@ void AddDevice(const query::RankRows& rows, MemoryPeak* peak) {
   }
 }
 
+// Peaks of one rank's steps by their Schedule, while its changes go by in time order.
+class ScheduleSweep {
+ public:
+  ScheduleSweep(const query::RankRows& rows, std::map<int64_t, int64_t>* peaks)
+      : step_(rows.steps.begin()), end_(rows.steps.end()), peaks_(peaks) {}
+
+  void Change(int64_t time_ns, int64_t before, int64_t after) {
+    while (step_ != end_ && step_->end_ns < time_ns) ++step_;
+    if (step_ == end_ || time_ns < step_->start_ns) return;
+    int64_t& peak = (*peaks_)[step_->schedule];
+    peak = std::max({peak, before, after});
+  }
+
+ private:
+  using Iterator = query::RowList<query::Step>::Iterator;
+  Iterator step_;
+  const Iterator end_;
+  std::map<int64_t, int64_t>* const peaks_;
+};
+
+// The steps of each Schedule, of whichever rank has finished them, as stretches.
+std::map<int64_t, std::vector<std::pair<int, int>>> StepsOfSchedules(
+    const query::Snapshot& snapshot) {
+  std::map<int, int64_t> schedule_of;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& step : rows.steps) schedule_of.emplace(step.step, step.schedule);
+  }
+  std::map<int64_t, std::vector<std::pair<int, int>>> steps;
+  int64_t last = -1;
+  for (const auto& [step, schedule] : schedule_of) {
+    auto& stretches = steps[schedule];
+    if (schedule == last && stretches.back().second == step - 1) {
+      stretches.back().second = step;
+    } else {
+      stretches.emplace_back(step, step);
+    }
+    last = schedule;
+  }
+  return steps;
+}
+
 }  // namespace
 
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger) {
@@ -47,7 +88,9 @@ std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledg
     peak.rank = rows.rank;
     CategoryBytes live{};
     int64_t total = 0;
+    ScheduleSweep schedules(rows, &peak.of_schedule);
     for (const Change& change : changes) {
+      schedules.Change(change.time_ns, total, total + change.bytes);
       const auto category = static_cast<size_t>(change.category);
       live[category] += change.bytes;
       total += change.bytes;
@@ -61,6 +104,31 @@ std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledg
     peaks.push_back(peak);
   }
   return peaks;
+}
+
+std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
+                                              const std::vector<MemoryPeak>& peaks) {
+  std::vector<ScheduleMemory> result;
+  for (auto& [id, steps] : StepsOfSchedules(snapshot)) {
+    const auto schedule = snapshot.schedules.find(id);
+    if (schedule == snapshot.schedules.end()) continue;
+    ScheduleMemory memory;
+    memory.name = schedule->second.name;
+    memory.steps = steps;
+    memory.predicted_bytes = schedule->second.predicted_peak_bytes;
+    memory.bound_bytes = schedule->second.executed_bound_bytes;
+    for (const MemoryPeak& peak : peaks) {
+      const auto found = peak.of_schedule.find(id);
+      if (found == peak.of_schedule.end() || found->second <= memory.peak_bytes) continue;
+      memory.peak_bytes = found->second;
+      memory.peak_rank = peak.rank;
+    }
+    result.push_back(std::move(memory));
+  }
+  std::sort(result.begin(), result.end(), [](const ScheduleMemory& a, const ScheduleMemory& b) {
+    return a.steps.front() < b.steps.front();
+  });
+  return result;
 }
 
 }  // namespace shardscope::analysis

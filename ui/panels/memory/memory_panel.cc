@@ -8,6 +8,7 @@
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/panels/memory/memory_legend.h"
+#include "ui/panels/memory/predictions.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
@@ -73,14 +74,6 @@ bool HasNone(const query::Snapshot& snapshot) {
   });
 }
 
-int64_t PredictedPeak(const query::Snapshot& snapshot) {
-  int64_t peak = 0;
-  for (const auto& [id, schedule] : snapshot.schedules) {
-    peak = std::max(peak, schedule.predicted_peak_bytes);
-  }
-  return peak;
-}
-
 }  // namespace
 
 void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -113,7 +106,7 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
   const ui::Box box{axis.left(), plots_top, axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
-  int64_t largest = PredictedPeak(*snapshot);
+  int64_t largest = LargestPrediction(*snapshot);
   for (const Row& row : rows) {
     const RankMemory& memory = ranks_.at(row.rank);
     largest = std::max({largest, memory.stack.max_bytes, memory.device.max_bytes});
@@ -214,7 +207,7 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
   DrawDevice(context, row, max_bytes, log);
   list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
   DrawRowLabels(context, row, max_bytes, log);
-  DrawPredicted(context, axis, row, max_bytes, log);
+  DrawPredictions(context, axis, {row.rank, row.box, max_bytes}, log);
 }
 
 void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,
@@ -278,56 +271,6 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
       "axis_max:" + std::to_string(row.rank), top, max_bytes, "B",
       widgets::DrawTextRight(look, widgets::FaintOf(look), {right, row.box.y0 - look.Px(7)}, top));
   widgets::DrawTextRight(look, widgets::FaintOf(look), {right, row.box.y1 - look.Px(7)}, "0");
-}
-
-void MemoryPanel::DrawPredicted(const ui::Context& context, const Axis& axis, const Row& row,
-                                int64_t max_bytes, ui::DrawLog* log) const {
-  const Look look = widgets::LookOf(context);
-  const query::Snapshot& snapshot = *context.snapshot;
-  const query::RankRows* rows = snapshot.FindRank(row.rank);
-  if (rows == nullptr) return;
-  const auto first = std::partition_point(
-      rows->steps.begin(), rows->steps.end(),
-      [&](const query::Step& step) { return step.end_ns <= axis.range().start_ns; });
-  const auto last = std::partition_point(first, rows->steps.end(), [&](const query::Step& step) {
-    return step.start_ns < axis.range().end_ns;
-  });
-  const float height = row.box.y1 - row.box.y0;
-  float label_y = -1;
-  int64_t label_bytes = 0;
-  for (auto step = first; step != last;) {
-    auto next = step;
-    while (next != last && next->schedule == step->schedule) ++next;
-    const auto found = snapshot.schedules.find(step->schedule);
-    const int64_t bytes =
-        found == snapshot.schedules.end() ? 0 : found->second.predicted_peak_bytes;
-    const float x0 = std::max(axis.X(step->start_ns), row.box.x0);
-    const float x1 = next == last ? row.box.x1 : std::min(axis.X(next->start_ns), row.box.x1);
-    if (bytes > 0) {
-      const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes);
-      const float y = row.box.y1 - height * static_cast<float>(share);
-      timeline::DrawDashedHorizontal(look, x0 + look.Px(3), x1 - look.Px(3), y, look.theme.ink.dim);
-      label_y = y;
-      label_bytes = bytes;
-    }
-    step = next;
-  }
-  if (label_y < 0) return;
-  const std::string text =
-      ui::TrFormat(context.language, ui::Text::kPredictedPeak, FormatBytes(label_bytes));
-  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  // The dashed line stands without it where there is no room.
-  const float room = row.box.x1 - row.box.x0 - look.Px(8);
-  if (widgets::TextSize(look, style, text).x > room) return;
-  const ImVec2 at(row.box.x1 - look.Px(4), label_y - look.Px(15));
-  if (!ranks_.at(row.rank).device.bands.empty()) {  // readable over any band
-    const ImVec2 size = widgets::TextSize(look, style, text);
-    ImGui::GetWindowDrawList()->AddRectFilled({at.x - size.x - look.Px(3), at.y},
-                                              {at.x + look.Px(3), at.y + size.y},
-                                              ui::WithAlpha(look.theme.surface.panel, 0.8F));
-  }
-  const ui::Box drawn = widgets::DrawTextRight(look, style, at, text);
-  log->Int("predicted_peak:" + std::to_string(row.rank), text, label_bytes, "B", drawn);
 }
 
 void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,

@@ -49,8 +49,6 @@ class MemoryPanel {
                   ui::DrawLog* log) const;
   void DrawRowLabels(const ui::Context& context, const Row& row, int64_t max_bytes,
                      ui::DrawLog* log) const;
-  void DrawPredicted(const ui::Context& context, const timeline::Axis& axis, const Row& row,
-                     int64_t max_bytes, ui::DrawLog* log) const;
   void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
                    const std::vector<Row>& rows, ui::Commands* commands);
 

@@ -1,0 +1,45 @@
+#include "engine/runtime/memory/unlisted_memory.h"
+
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "engine/runtime/units/unit_layout.h"
+
+namespace shardscope::runtime {
+namespace {
+
+int64_t TemporaryBytes(const Job& job, const transport::Transport& transport, const plan::Op& op) {
+  switch (op.kind) {
+    case plan::OpKind::kForward:
+      return model::ForwardTemporaryBytes(job.model, op.segment, job.training.batch);
+    case plan::OpKind::kBackward:
+      return model::BackwardTemporaryBytes(job.model, op.segment, job.training.batch);
+    case plan::OpKind::kReduceScatter:
+    case plan::OpKind::kAllReduce: {
+      if (op.unit == plan::kNone) return transport.ScratchBytes(op.kind, op.payload_bytes, 1);
+      const plan::Unit& unit = job.description.units[static_cast<size_t>(op.unit)];
+      return transport.ScratchBytes(op.kind, op.payload_bytes, std::ssize(unit.parameters));
+    }
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+plan::Unlisted UnlistedMemory(const Job& job, const transport::Transport& transport) {
+  std::vector<UnitLayout> layouts;
+  for (const plan::Unit& unit : job.description.units) layouts.emplace_back(unit, job.shard_ranks);
+  plan::Unlisted unlisted;
+  unlisted.temporary_bytes = [&job, &transport](const plan::Op& op) {
+    return TemporaryBytes(job, transport, op);
+  };
+  unlisted.beside_bytes = [layouts = std::move(layouts)](const plan::Buffer& buffer) -> int64_t {
+    if (buffer.unit == plan::kNone) return 0;
+    return GapBytes(layouts[static_cast<size_t>(buffer.unit)], buffer);
+  };
+  return unlisted;
+}
+
+}  // namespace shardscope::runtime
