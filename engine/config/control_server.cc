@@ -12,12 +12,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "engine/config/socket_io.h"
+#include "engine/config/socket_place.h"
 #include "trace/base/time.h"
 
 namespace shardscope::config {
@@ -37,43 +37,6 @@ struct Client {
   bool has_asked = false;           // a valid request
   int64_t last_ns = MonotonicNs();  // when it came, or last took some of `unsent`
 };
-
-struct SocketPlace {
-  std::string path;
-  std::string own_folder;  // to remove afterwards; empty in $XDG_RUNTIME_DIR
-};
-
-std::string SocketName() {
-  static std::atomic<int> next_number{0};
-  return fmt::format("/shardscope-{}-{}.sock", getpid(), next_number++);
-}
-
-// $XDG_RUNTIME_DIR if it is there, ours and short enough.
-std::string RuntimeFolder(const std::string& name) {
-  const char* folder = std::getenv("XDG_RUNTIME_DIR");
-  struct stat facts = {};
-  if (folder == nullptr || folder[0] != '/' || stat(folder, &facts) != 0) return "";
-  const bool is_usable = S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
-                         access(folder, W_OK | X_OK) == 0 &&
-                         std::strlen(folder) + name.size() <= kMaxSocketPath;
-  return is_usable ? folder : "";
-}
-
-Result<SocketPlace> ChoosePlace() {
-  const std::string name = SocketName();
-  if (const std::string folder = RuntimeFolder(name); !folder.empty())
-    return SocketPlace{folder + name, ""};
-  const char* temporary = std::getenv("TMPDIR");
-  std::string folder = temporary != nullptr && temporary[0] == '/' ? temporary : "/tmp";
-  folder += "/shardscope-XXXXXX";
-  if (folder.size() + name.size() > kMaxSocketPath) folder = "/tmp/shardscope-XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr)  // mode 0700
-    return Status::Error(
-        fmt::format("no folder for the control socket: cannot make {}: {}; set XDG_RUNTIME_DIR or "
-                    "TMPDIR to a folder that can be written",
-                    folder, std::strerror(errno)));
-  return SocketPlace{folder + name, folder};
-}
 
 Result<Descriptor> ListenAt(const std::string& path) {
   auto address = AddressOf(path);
@@ -113,8 +76,7 @@ class PollServer : public ControlServer {
     stopping_ = true;
     wake_.Raise();
     thread_.join();
-    unlink(place_.path.c_str());
-    if (!place_.own_folder.empty()) rmdir(place_.own_folder.c_str());
+    RemoveSocketPlace(place_);
   }
 
   const std::string& socket_path() const override { return place_.path; }
@@ -247,11 +209,11 @@ void PollServer::Refuse(const std::string& error, int64_t id, Client* client) {
 
 Result<std::unique_ptr<ControlServer>> ControlServer::Listen(const std::string& run,
                                                              Handler handler, int64_t patience_ns) {
-  auto place = ChoosePlace();
+  auto place = ChooseSocketPlace();
   if (!place.ok()) return place.status();
   auto listener = ListenAt(place->path);
   if (!listener.ok()) {
-    if (!place->own_folder.empty()) rmdir(place->own_folder.c_str());
+    RemoveSocketPlace(*place);
     return listener.status();
   }
   return std::unique_ptr<ControlServer>(std::make_unique<PollServer>(

@@ -1,11 +1,14 @@
 // The server of the control socket, over real sockets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "engine/config/control_server.h"
@@ -54,6 +57,39 @@ TEST_F(ControlSocket, APrivateFolderIsMadeWhereThereIsNoUsableRuntimeFolder) {
     server_.reset();
     EXPECT_FALSE(std::filesystem::exists(path.parent_path()));
   }
+}
+
+// A socket as a killed process leaves it: nobody listens.
+void LeaveSocket(const std::string& path) {
+  const auto address = AddressOf(path);
+  const auto socket = NewSocket();
+  ASSERT_EQ(bind(socket->get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)), 0);
+}
+
+TEST_F(ControlSocket, WhatKilledProcessesLeftGoesWhenTheNextStarts) {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  const std::string dead = folder_ + "/shardscope-" + std::to_string(child) + "-";
+  const std::string alive = folder_ + "/shardscope-" + std::to_string(getpid()) + "-";
+  for (const std::string& owner : {dead, alive}) {
+    LeaveSocket(owner + "0.sock");
+    std::filesystem::create_directory(owner + "aB3dEf");
+    LeaveSocket(owner + "aB3dEf/shardscope-" + std::to_string(child) + "-0.sock");
+  }
+  std::filesystem::create_directory(dead + "notes");
+  std::ofstream(dead + "notes/mine.txt") << "not ours";
+  // In the runtime folder, and where there is none.
+  Start();
+  setenv("XDG_RUNTIME_DIR", "", 1);
+  setenv("TMPDIR", folder_.c_str(), 1);
+  Start();
+  unsetenv("TMPDIR");
+  EXPECT_FALSE(std::filesystem::exists(dead + "0.sock"));
+  EXPECT_FALSE(std::filesystem::exists(dead + "aB3dEf"));
+  EXPECT_TRUE(std::filesystem::exists(alive + "0.sock"));
+  EXPECT_TRUE(std::filesystem::exists(alive + "aB3dEf"));
+  EXPECT_TRUE(std::filesystem::exists(dead + "notes/mine.txt"));
 }
 
 TEST_F(ControlSocket, TwoServersOfOneProcessHaveTwoSockets) {
