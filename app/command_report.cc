@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/record/recorded_run.h"
@@ -21,6 +22,7 @@ struct ReportArguments {
   std::string run;
   bool json = false;
   bool all = false;
+  std::optional<analysis::Scope> scope;
 };
 
 // A recorded program has processes, sources and spans where a training has steps.
@@ -34,10 +36,14 @@ Result<std::string> RecordedReport(const ReportArguments& arguments,
 }
 
 Result<std::string> ReportText(const ReportArguments& arguments, const query::Snapshot& snapshot) {
-  const analysis::Report report =
-      analysis::MakeReport(snapshot, {.every_stall = arguments.json && arguments.all});
+  const analysis::Report report = analysis::MakeReport(
+      snapshot, {.scope = arguments.scope, .every_stall = arguments.json && arguments.all});
   if (IsRecordedRun(snapshot.meta) && report.steps.empty()) {
     return RecordedReport(arguments, report);
+  }
+  if (arguments.scope) {
+    const Status status = analysis::CheckHasSteps(*arguments.scope, report.steps);
+    if (!status.ok()) return status;
   }
   if (arguments.json) return analysis::PrintReportJson(report);
   return analysis::PrintReportText(report, arguments.all ? 0 : 10);
@@ -62,6 +68,35 @@ int Report(const ReportArguments& arguments) {
   return 0;
 }
 
+// Which steps the figures are of; without any of these it is DefaultScope().
+void AddScopeOptions(CLI::App* command, const std::shared_ptr<ReportArguments>& arguments) {
+  using analysis::ScopeKind;
+  const auto parse_steps = [arguments](const std::string& text) {
+    const Result<analysis::Scope> scope = analysis::ParseSteps(text);
+    if (!scope.ok()) throw CLI::ValidationError("--steps " + text, scope.message());
+    arguments->scope = *scope;
+  };
+  const auto set_last = [arguments](int32_t count) {
+    arguments->scope = analysis::Scope{.kind = ScopeKind::kLastSteps, .count = count};
+  };
+  const auto set_kind = [arguments](ScopeKind kind) {
+    return [arguments, kind] { arguments->scope = analysis::Scope{.kind = kind}; };
+  };
+  CLI::Option* steps = command->add_option_function<std::string>(
+      "--steps", parse_steps, "Figures of these steps: from a up to, not including, b");
+  CLI::Option* last =
+      command->add_option_function<int32_t>("--last", set_last, "Figures of the last N steps");
+  CLI::Option* change = command->add_flag_callback(
+      "--since-change", set_kind(ScopeKind::kSinceChange),
+      "Figures since a knob was last turned; what a run that goes on shows unless asked");
+  CLI::Option* whole = command->add_flag_callback(
+      "--whole-run", set_kind(ScopeKind::kWholeRun),
+      "Figures of all steps; what a run that has ended shows unless asked");
+  steps->type_name("a:b")->excludes(last)->excludes(change)->excludes(whole);
+  last->type_name("N")->check(CLI::Range(1, 1'000'000'000))->excludes(change)->excludes(whole);
+  change->excludes(whole);
+}
+
 }  // namespace
 
 void AddReportCommand(CLI::App& app, int* exit_code) {
@@ -73,7 +108,8 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
       ->type_name("RUN");
   command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");
   command->add_flag("--all", arguments->all,
-                    "List all steps, not only the last 10; with --json also every stall");
+                    "List all steps of them, not only the last 10; with --json also every stall");
+  AddScopeOptions(command, arguments);
   command->callback([arguments, exit_code] { *exit_code = Report(*arguments); });
 }
 

@@ -87,6 +87,50 @@ TEST_F(ReportCommand, TextWhileTheRunIsLive) {
   EXPECT_THAT(outcome.out, HasSubstr("0 records dropped"));
 }
 
+TEST_F(ReportCommand, FiguresAreOfTheStepsThatAreAskedFor) {
+  schema::MarkerRow marker;
+  marker.time_ns = 1'020'000'000;
+  marker.step = 2;
+  marker.kind = "change";
+  marker.key = "prefetch.forward";
+  marker.old_value = "0";
+  marker.new_value = "1";
+  recorder_->AddMarker(marker);
+  ASSERT_TRUE(recorder_->Flush().ok());
+  const auto json = [this](const std::string& options) {
+    const Outcome outcome = RunReport(folder_.path() + " --json" + options);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const nlohmann::json live = json("");
+  EXPECT_EQ(live["scope"]["kind"], "since_change");
+  EXPECT_EQ(live["scope"]["first_step"], 2);
+  EXPECT_EQ(live["summary"]["num_steps"], 1);
+  EXPECT_EQ(live["steps"].size(), 2u);
+  EXPECT_EQ(json(" --since-change"), live);
+  EXPECT_EQ(json(" --whole-run")["steps"].size(), 6u);
+  EXPECT_EQ(json(" --last 2")["scope"]["first_step"], 1);
+  const nlohmann::json part = json(" --steps 0:2");
+  EXPECT_EQ(part["scope"]["last_step"], 1);
+  EXPECT_EQ(part["steps"].size(), 4u);
+  EXPECT_THAT(RunReport(folder_.path() + " --steps 1:2").out,
+              HasSubstr("Over 1 step of 2 ranks: step 1, all of it warm-up\n"));
+  ASSERT_TRUE(recorder_->Finish().ok());
+  EXPECT_EQ(json("")["scope"]["kind"], "whole_run");
+  EXPECT_EQ(json(" --since-change")["summary"], live["summary"]);
+}
+
+TEST_F(ReportCommand, AScopeThatCannotBeIsRefused) {
+  ASSERT_TRUE(recorder_->Finish().ok());
+  const Outcome none = RunReport(folder_.path() + " --steps 7:9");
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_THAT(none.error, HasSubstr("no steps 7 to 8: this trace has the steps 0 to 2"));
+  for (const char* wrong :
+       {" --steps 5", " --steps 3:3", " --last 0", " --last 2 --since-change"}) {
+    EXPECT_NE(RunReport(folder_.path() + wrong).exit_code, 0) << wrong;
+  }
+}
+
 TEST_F(ReportCommand, SaysWhyTheRunFailedBeforeAllNumbers) {
   schema::MarkerRow marker;
   marker.time_ns = 1'050'000'000;

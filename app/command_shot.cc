@@ -27,6 +27,7 @@ struct ShotArguments {
   std::string panel;
   float scale = 1;
   int step = -1;
+  std::string scope;
   bool json = false;
 };
 
@@ -62,6 +63,11 @@ Status TakeShot(const ShotArguments& arguments) {
   options.scale = arguments.scale;
   options.panel = arguments.panel;
   options.step = arguments.step;
+  if (!arguments.scope.empty()) {
+    const Result<analysis::Scope> scope = analysis::ParseScope(arguments.scope);
+    if (!scope.ok()) return Status::Error("--scope " + arguments.scope + ": " + scope.message());
+    options.scope = *scope;
+  }
   if (arguments.language == "zh") options.language = ui::Language::kChinese;
   if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
   const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(arguments.run);
@@ -106,6 +112,12 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
                    "the last steps)")
       ->check(CLI::Validator(StepError, ""))
       ->type_name("K");
+  command
+      ->add_option("--scope", arguments->scope,
+                   "Steps that the figures are of: since-change, last-steps, in-view, selection, "
+                   "whole-run, or a:b (default: since-change while the run goes on, else "
+                   "whole-run)")
+      ->type_name("WORD");
   command->add_option("--language", arguments->language, "en or zh, default en")
       ->check(CLI::IsMember({"en", "zh"}));
   command->add_option("--theme", arguments->theme, "dark or light, default dark")

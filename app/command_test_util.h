@@ -21,7 +21,11 @@ inline Outcome RunCommand(void (*add)(CLI::App&, int*), const std::string& argum
   add(app, &outcome.exit_code);
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  app.parse(arguments);
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    outcome.exit_code = app.exit(error);
+  }
   outcome.out = testing::internal::GetCapturedStdout();
   outcome.error = testing::internal::GetCapturedStderr();
   return outcome;

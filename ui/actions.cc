@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "trace/base/text.h"
+#include "ui/scope.h"
 #include "ui/values.h"
 
 namespace shardscope::ui {
@@ -23,6 +24,10 @@ Commands PauseOrResume(const Context& context) {
 Commands FitAll(const Context& context) {
   if (!context.snapshot) return {};
   return {SetView{context.snapshot->start_ns, context.snapshot->end_ns}};
+}
+Commands NextScopeOf(const Context& context) {
+  if (!context.snapshot) return {};
+  return {NextScope(context)};
 }
 Commands OtherTheme(const Context& context) {
   return {SetTheme{context.theme_name == ThemeName::kDark ? ThemeName::kLight : ThemeName::kDark}};
@@ -61,6 +66,7 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
     {Text::kCommandLog, ImGuiMod_Ctrl | ImGuiKey_3, "Ctrl+3",
      [](const Context&) { return Commands{FocusPanel{"log"}}; }},
+    {Text::kCommandScope, ImGuiKey_R, "R", NextScopeOf},
     {Text::kCommandTheme, ImGuiMod_Ctrl | ImGuiKey_T, "Ctrl+T", OtherTheme},
     {Text::kCommandLanguage, ImGuiMod_Ctrl | ImGuiKey_L, "Ctrl+L", OtherLanguage},
     {Text::kCommandLarger, ImGuiMod_Ctrl | ImGuiKey_Equal, "Ctrl+=",

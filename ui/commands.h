@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "engine/config/control.h"
+#include "trace/analysis/scope.h"
 
 namespace shardscope::ui {
 
@@ -55,6 +57,9 @@ struct SetKnob {
   std::string key;
   std::string value;
 };  // queued as pending; sent at once
+struct SetScope {
+  std::optional<analysis::Scope> scope;  // of the figures; none: what the run's state asks for
+};
 struct RevertPending {};
 struct DoAction {
   config::Action action = config::Action::kPause;
@@ -83,8 +88,8 @@ struct Quit {};
 
 using Command = std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp,
                              SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank, SetKnob,
-                             RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout,
-                             ShowPalette, ShowKeys, FocusPanel, DismissProblems, Quit>;
+                             SetScope, RevertPending, DoAction, SetLanguage, SetTheme, SetScale,
+                             ResetLayout, ShowPalette, ShowKeys, FocusPanel, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -91,10 +92,20 @@ struct ChangeSummary {
   int64_t peak_after_bytes = 0;
 };
 
+// Which steps the window tells about.
+struct Focus {
+  std::optional<analysis::Scope> scope;  // of the figures, as chosen; none: what the run's state
+                                         // asks for
+  int32_t step = -1;  // of the selected op if that is in view, else at the view's centre; -1: none
+};
+
 struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
   std::shared_ptr<const analysis::Report>
       report;  // may be of a slightly older snapshot; null until the first is made
+  // Those of the report, or of another scope of the same run; null until the first are made.
+  std::shared_ptr<const analysis::Figures> figures;
+  Focus focus;
   // The snapshot's spans arranged for drawing; null only without a snapshot.
   std::shared_ptr<const timeline::RunIndex> index;
   ChangeSummary change;

@@ -16,21 +16,39 @@ std::optional<std::string> Lookup(const std::map<std::string, std::string>& valu
   return found->second;
 }
 
+std::string DefaultValue(std::string_view key) {
+  const config::KeyInfo* info = config::FindKey(key);
+  return info != nullptr ? info->default_value : std::string();
+}
+
+// As the run began, with the changes up to `step` applied.
+std::string ValueAtStep(const query::Snapshot& snapshot, std::string_view key, int32_t step) {
+  const auto& markers = snapshot.markers;
+  for (auto marker = markers.rbegin(); marker != markers.rend(); ++marker) {
+    if (marker->key == key && marker->step <= step) return marker->new_value;
+  }
+  const auto value = Lookup(snapshot.config, key);
+  return value ? *value : DefaultValue(key);
+}
+
 }  // namespace
 
 std::string ValueInForce(const Context& context, std::string_view key) {
   if (context.control.connection == ConnectionState::kConnected) {
     if (auto value = Lookup(context.control.status.values, key)) return *value;
   }
-  if (context.snapshot) {
-    const auto& markers = context.snapshot->markers;
-    for (auto marker = markers.rbegin(); marker != markers.rend(); ++marker) {
-      if (marker->key == key) return marker->new_value;
-    }
-    if (auto value = Lookup(context.snapshot->config, key)) return *value;
-  }
-  const config::KeyInfo* info = config::FindKey(key);
-  return info != nullptr ? info->default_value : std::string();
+  if (context.snapshot) return ValueAtStep(*context.snapshot, key, INT32_MAX);
+  return DefaultValue(key);
+}
+
+bool ShowsThePast(const Context& context) {
+  if (context.snapshot == nullptr || context.focus.step < 0) return false;
+  return context.snapshot->state != query::TraceState::kLive || !context.view.follow;
+}
+
+std::string ShownValue(const Context& context, std::string_view key) {
+  return ShowsThePast(context) ? ValueAtStep(*context.snapshot, key, context.focus.step)
+                               : ValueInForce(context, key);
 }
 
 std::optional<std::string> PendingValue(const Context& context, std::string_view key) {

@@ -14,6 +14,13 @@ namespace shardscope::ui {
 // the default.
 std::string ValueInForce(const Context& context, std::string_view key);
 
+// Whether panels tell of the step in focus rather than of what is in force now: a run that has
+// ended, and one that goes on while it is not followed.
+bool ShowsThePast(const Context& context);
+
+// The value that a knob shows: in force, or, where the past is shown, at the step in focus.
+std::string ShownValue(const Context& context, std::string_view key);
+
 // The value asked for and not yet in force; nullopt if there is none.
 std::optional<std::string> PendingValue(const Context& context, std::string_view key);
 

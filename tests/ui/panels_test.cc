@@ -7,6 +7,7 @@
 
 #include "tests/ui/harness.h"
 #include "trace/analysis/lesson_snapshot.h"
+#include "trace/analysis/report.h"
 #include "ui/values.h"
 
 namespace shardscope::ui_test {
@@ -297,6 +298,82 @@ TEST_F(PanelsTest, WhyTheRunFailedStandsOverThePanelsAndLeadsToTheMoment) {
   }));
   EXPECT_EQ(harness_.log().Find("banner", "problem"), nullptr);
   EXPECT_LT(harness_.log().Find("timeline", "minimap")->box.y0, top);  // the panels take its place
+}
+
+TEST_F(PanelsTest, AClickOnTheChipChoosesTheStepsOfAllFigures) {
+  OpenLesson();
+  const auto text = [this](const char* panel, const char* id) {
+    const ui::DrawnItem* item = harness_.log().Find(panel, id);
+    return item == nullptr ? std::string() : item->text;
+  };
+  const auto shown = [this] {
+    return std::get<double>(harness_.log().Find("top_bar", "exposed_ns_p50")->value);
+  };
+  EXPECT_EQ(text("top_bar", "scope"), "whole run");
+  const double whole = shown();
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "overlap", "scope"));
+    test->MouseClick();
+    test->ItemClick("//$FOCUSED/since the last change");
+    test->Yield(3);
+  }));
+  EXPECT_EQ(text("top_bar", "scope"), "since step 12");
+  EXPECT_EQ(text("overlap", "scope"), "since step 12");
+  const analysis::Report since =
+      analysis::MakeReport(*harness_.context().snapshot,
+                           {.scope = analysis::Scope{.kind = analysis::ScopeKind::kSinceChange}});
+  EXPECT_EQ(shown(), since.figures.summary.exposed_ns.p50);
+  EXPECT_LT(shown(), whole);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_R);  // the next one
+    test->Yield(3);
+  }));
+  EXPECT_EQ(text("top_bar", "scope"), "last 20 steps");
+}
+
+TEST_F(PanelsTest, FiguresInViewFollowTheView) {
+  OpenLesson();
+  harness_.shell().Post(ui::SetScope{analysis::Scope{.kind = analysis::ScopeKind::kInView}});
+  const query::RankRows& rows = harness_.context().snapshot->ranks.front();
+  for (const size_t step : {size_t{4}, size_t{16}}) {
+    const auto middle = [&](size_t at) {
+      return (rows.steps[at].start_ns + rows.steps[at].end_ns) / 2;
+    };
+    harness_.shell().Post(ui::SetView{middle(step - 1), middle(step + 3), false, false});
+    harness_.Frames(4);
+    EXPECT_EQ(harness_.context().figures->scope.first, static_cast<int32_t>(step));
+    EXPECT_EQ(harness_.context().figures->scope.last, static_cast<int32_t>(step) + 2);
+  }
+}
+
+TEST_F(PanelsTest, KnobsOfAFinishedRunFollowTheViewAndTheSelectionInIt) {
+  OpenLesson();
+  const auto value = [this] {
+    return harness_.log().Find("run_control", "knob:prefetch.backward")->text;
+  };
+  const query::RankRows& rows = harness_.context().snapshot->ranks.front();
+  const auto show = [&](size_t step) {
+    const query::Step& row = rows.steps[step];
+    harness_.shell().Post(ui::SetView{row.start_ns, row.end_ns, false, false});
+    harness_.Frames(3);
+  };
+  harness_.shell().Post(ui::SelectOp{});
+  show(5);
+  EXPECT_EQ(value(), "none");
+  EXPECT_EQ(harness_.log().Find("run_control", "values_at")->text, "values at step 5");
+  show(15);
+  EXPECT_EQ(value(), "pre");
+  // Steps 11 and 12 in view, an op of 11 selected: prefetch was turned on at 12.
+  const query::OpRun* op = nullptr;
+  for (const query::OpRun& run : rows.op_runs) {
+    if (run.step == 11) op = &run;
+  }
+  ASSERT_NE(op, nullptr);
+  harness_.shell().Post(ui::SelectOp{op->id, rows.rank, false});
+  harness_.shell().Post(ui::SetView{rows.steps[11].start_ns, rows.steps[14].end_ns, false, false});
+  harness_.Frames(3);
+  EXPECT_EQ(harness_.log().Find("run_control", "values_at")->text, "values at step 11");
+  EXPECT_EQ(value(), "none");
 }
 
 TEST_F(PanelsTest, FinishedRunShowsItsKnobsButTurnsNone) {

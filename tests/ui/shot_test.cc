@@ -55,12 +55,14 @@ TEST(Shot, LanguageAndThemeChangeThePicture) {
 
 TEST(Shot, ANarrowWindowStillSaysThatTheLinkIsEmulatedAndLeavesTheTimelineRoom) {
   for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
-    const auto narrow = TakeShot(Lesson(), {.width = 1024, .height = 640, .language = language});
+    const auto scope = analysis::ParseScope("since-change").value();
+    const auto narrow =
+        TakeShot(Lesson(), {.width = 1024, .height = 640, .scope = scope, .language = language});
     const auto least = TakeShot(Lesson(), {.width = 800, .height = 500, .language = language});
     ASSERT_TRUE(narrow.ok() && least.ok());
     Keep(*narrow, language == ui::Language::kChinese ? "narrow-zh" : "narrow-en");
     Keep(*least, language == ui::Language::kChinese ? "least-zh" : "least-en");
-    for (const char* id : {"state", "step_ns_p50", "exposed_share", "overlap_ratio",
+    for (const char* id : {"state", "scope", "step_ns_p50", "exposed_share", "overlap_ratio",
                            "tokens_per_second", "peak_bytes", "truth"}) {
       EXPECT_NE(narrow->log.Find("top_bar", id), nullptr) << id;
     }
@@ -126,18 +128,86 @@ TEST(Shot, LargeTextOverlapsNothingAndTopStallsHasRows) {
   }
 }
 
-TEST(Shot, NumbersAreThoseOfTheReport) {
-  const auto shot = TakeShot(Lesson(), {});
-  ASSERT_TRUE(shot.ok()) << shot.message();
-  const analysis::Report report = analysis::MakeReport(*Lesson());
+// The top bar and the stalls of a picture, against figures of the same scope.
+void ExpectFigures(const Shot& shot, const analysis::Figures& figures) {
   const auto value = [&](const char* id) {
-    const ui::DrawnItem* item = shot->log.Find("top_bar", id);
+    const ui::DrawnItem* item = shot.log.Find("top_bar", id);
     return item == nullptr ? -1.0 : std::get<double>(item->value);
   };
-  EXPECT_EQ(value("step_ns_p50"), report.summary.step_ns.p50);
-  EXPECT_EQ(value("exposed_ns_p50"), report.summary.exposed_ns.p50);
-  EXPECT_EQ(value("overlap_ratio"), report.summary.overlap_ratio);
-  EXPECT_EQ(value("tokens_per_second"), report.summary.tokens_per_second);
+  EXPECT_EQ(value("step_ns_p50"), figures.summary.step_ns.p50);
+  EXPECT_EQ(value("exposed_ns_p50"), figures.summary.exposed_ns.p50);
+  EXPECT_EQ(value("exposed_share"), figures.summary.exposed_share);
+  EXPECT_EQ(value("overlap_ratio"), figures.summary.overlap_ratio);
+  EXPECT_EQ(value("tokens_per_second"), figures.summary.tokens_per_second);
+  int64_t peak = 0;
+  for (const analysis::MemoryPeak& rank : figures.memory) peak = std::max(peak, rank.peak_bytes);
+  EXPECT_EQ(std::get<int64_t>(shot.log.Find("top_bar", "peak_bytes")->value), peak);
+  ASSERT_FALSE(figures.stalls.empty());
+  const analysis::StallGroup& dearest = figures.stalls.front();
+  const ui::DrawnItem* row =
+      shot.log.Find("overlap", "stall:" + dearest.title + ":" + dearest.sentence);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(std::get<double>(row->value), dearest.ns_per_step);
+}
+
+TEST(Shot, NumbersAreThoseOfTheReportAndNameTheirScope) {
+  const std::pair<const char*, const char*> kScopes[] = {{"whole-run", "whole run"},
+                                                         {"since-change", "since step 12"},
+                                                         {"last-steps", "last 20 steps"},
+                                                         {"4:7", "steps 4–6"}};
+  for (const auto& [word, label] : kScopes) {
+    const analysis::Scope scope = analysis::ParseScope(word).value();
+    const auto shot = TakeShot(Lesson(), {.scope = scope});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    Keep(*shot, std::string("scope-") + word);
+    ExpectFigures(*shot, analysis::MakeReport(*Lesson(), {.scope = scope}).figures);
+    EXPECT_EQ(shot->log.Find("top_bar", "scope")->text, label);
+    EXPECT_EQ(shot->log.Find("overlap", "scope")->text, label);
+  }
+  const auto unasked = TakeShot(Lesson(), {});
+  EXPECT_EQ(unasked->log.Find("top_bar", "scope")->text, "whole run");
+  const auto chinese = TakeShot(Lesson(), {.scope = analysis::ParseScope("since-change").value(),
+                                           .language = ui::Language::kChinese});
+  EXPECT_EQ(chinese->log.Find("top_bar", "scope")->text, "第 12 步起");
+}
+
+TEST(Shot, FiguresInViewAreOfTheStepsThatLieInItWhole) {
+  const auto shot =
+      TakeShot(Lesson(), {.step = 5, .scope = analysis::ParseScope("in-view").value()});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  EXPECT_EQ(shot->log.Find("top_bar", "scope")->text, "in view 4–6");
+  ExpectFigures(
+      *shot,
+      analysis::MakeReport(*Lesson(), {.scope = analysis::ParseScope("4:7").value()}).figures);
+}
+
+// A knob was turned and no step under it is finished: the old numbers would be of another world.
+TEST(Shot, FiguresOfNoStepAreDashes) {
+  query::Snapshot live = *Lesson();
+  live.state = query::TraceState::kLive;
+  live.markers.push_back({live.end_ns, 24, "change", "link.bandwidth", "1GB/s", "2GB/s"});
+  const auto shot = TakeShot(std::make_shared<query::Snapshot>(live), {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  Keep(*shot, "scope-empty");
+  EXPECT_EQ(shot->log.Find("top_bar", "scope")->text, "since step 24");
+  for (const char* id :
+       {"step_ns_p50", "exposed_share", "overlap_ratio", "tokens_per_second", "peak_bytes"}) {
+    EXPECT_EQ(shot->log.Find("top_bar", id)->text, "–") << id;
+  }
+  EXPECT_EQ(shot->log.Find("overlap", "no_stalls"), nullptr);
+}
+
+// The lesson turned prefetch on at step 12.
+TEST(Shot, KnobsOfAnEndedRunAreThoseOfTheStepInView) {
+  for (const auto& [step, value] : {std::pair{5, "none"}, {18, "pre"}}) {
+    const auto shot = TakeShot(Lesson(), {.step = step});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    EXPECT_EQ(shot->log.Find("run_control", "knob:prefetch.backward")->text, value) << step;
+    const ui::DrawnItem* at = shot->log.Find("run_control", "values_at");
+    ASSERT_NE(at, nullptr);
+    EXPECT_EQ(std::get<int64_t>(at->value) >= 12, step >= 12);
+    EXPECT_THAT(at->text, testing::StartsWith("values at step "));
+  }
 }
 
 TEST(Shot, EveryRanksPredictionsAreThoseOfTheReport) {
@@ -193,6 +263,9 @@ TEST(Shot, SaysWhichStepsThereAre) {
   ASSERT_FALSE(shot.ok());
   EXPECT_THAT(shot.message(), testing::HasSubstr("0 to 23"));
   EXPECT_TRUE(TakeShot(Lesson(), {.step = 5}).ok());
+  const auto none = TakeShot(Lesson(), {.scope = analysis::ParseScope("90:95").value()});
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.message(), testing::HasSubstr("0 to 23"));
 }
 
 TEST(Shot, SmallAndLargeWindowsDraw) {

@@ -99,7 +99,8 @@ struct Percentiles {
 
 inline constexpr int kWarmUpSteps = 2;
 
-// Over ranks and steps without warm-up (steps 0 and 1 are left out if there are more).
+// Over ranks and steps. Shares are those of the medians beside them, so that what is shown together
+// agrees; where a step is far from the others, sums would say something else.
 struct Summary {
   int num_ranks = 0;
   int num_steps = 0;  // steps that every rank finished
@@ -108,15 +109,13 @@ struct Summary {
   Percentiles idle_ns;
   Percentiles compute_ns;
   Percentiles communication_ns;
-  double exposed_share = 0;      // sum of exposed / sum of step
-  double overlap_ratio = 0;      // sum of overlap / sum of communication; 0 without communication
+  double exposed_share = 0;      // p50 of exposed / p50 of step
+  double overlap_ratio = 0;      // 1 - p50 of exposed / p50 of communication; 0 without any
   double tokens_per_second = 0;  // of all ranks, over the p50 step
   double last_loss = 0;          // mean over ranks of the newest step
   double first_loss = 0;
 };
-Summary Summarize(const std::vector<StepBreakdown>& steps);
-// Only steps in [first_step, last_step]; for before/after cards. Warm-up steps are left out here
-// too.
+// Of the steps in [first_step, last_step]; warm-up (steps 0 and 1) is left out if there are more.
 Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step);
 
 }  // namespace shardscope::analysis

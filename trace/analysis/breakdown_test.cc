@@ -89,7 +89,7 @@ TEST_F(OneStep, WithoutCommunicationNothingIsExposed) {
   EXPECT_EQ(row.communication_ns, 0);
   EXPECT_EQ(row.exposed_ns, 0);
   EXPECT_EQ(row.idle_ns, 0);
-  EXPECT_EQ(Summarize({row}).overlap_ratio, 0);
+  EXPECT_EQ(SummarizeRange({row}, 0, 0).overlap_ratio, 0);
 }
 
 TEST_F(OneStep, HostAndBookkeepingCountForNothing) {
@@ -289,7 +289,7 @@ TEST(Summary, LeavesWarmUpOutButItsLosses) {
     }
   }
   rows.push_back(Row(0, 4, 1'000, 100, 0));  // rank 1 has not finished step 4
-  const Summary summary = Summarize(rows);
+  const Summary summary = SummarizeRange(rows, 0, 4);
   EXPECT_EQ(summary.num_ranks, 2);
   EXPECT_EQ(summary.num_steps, 2);
   EXPECT_EQ(summary.step_ns.p50, 1'000);
@@ -302,9 +302,22 @@ TEST(Summary, LeavesWarmUpOutButItsLosses) {
 }
 
 TEST(Summary, OfWarmUpAloneUsesIt) {
-  const Summary summary = Summarize({Row(0, 0, 400, 10, 1), Row(0, 1, 200, 10, 1)});
+  const Summary summary = SummarizeRange({Row(0, 0, 400, 10, 1), Row(0, 1, 200, 10, 1)}, 0, 9);
   EXPECT_EQ(summary.num_steps, 2);
   EXPECT_EQ(summary.step_ns.p50, 300);
+}
+
+// One step of ten is far longer: sums would call 1.1 of 1.9 exposed, where the medians are 1 of 10.
+TEST(Summary, SharesAgreeWithTheMediansBesideThem) {
+  std::vector<StepBreakdown> rows;
+  for (int32_t step = 2; step < 12; ++step) rows.push_back(Row(0, step, 1'000, 100, 1));
+  rows.back() = Row(0, 11, 10'000, 10'000, 1);
+  rows.back().communication_ns = 10'000;
+  const Summary summary = SummarizeRange(rows, 2, 11);
+  EXPECT_EQ(summary.exposed_ns.p50, 100);
+  EXPECT_DOUBLE_EQ(summary.exposed_share, summary.exposed_ns.p50 / summary.step_ns.p50);
+  EXPECT_DOUBLE_EQ(summary.overlap_ratio,
+                   1 - summary.exposed_ns.p50 / summary.communication_ns.p50);
 }
 
 TEST(Summary, OfARangeKeepsToIt) {

@@ -27,7 +27,7 @@ TEST(LessonSnapshot, IsTheSameEveryTime) {
 
 TEST(LessonSnapshot, ShowsEveryLessonsCause) {
   std::set<StallCause> causes;
-  for (const StallGroup& group : MakeReport(*MakeLessonSnapshot(4, 30, 15)).stalls) {
+  for (const StallGroup& group : MakeReport(*MakeLessonSnapshot(4, 30, 15)).figures.stalls) {
     causes.insert(group.cause);
   }
   for (const StallCause cause :

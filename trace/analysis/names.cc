@@ -64,4 +64,10 @@ std::string_view Name(query::TraceState state) {
   return NameAt(kNames, state);
 }
 
+std::string_view Name(ScopeKind kind) {
+  static constexpr std::array<std::string_view, 6> kNames = {
+      "since_change", "last_steps", "in_view", "selection", "whole_run", "steps"};
+  return NameAt(kNames, kind);
+}
+
 }  // namespace shardscope::analysis

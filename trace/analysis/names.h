@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/scope.h"
 #include "trace/query/names.h"
 #include "trace/query/snapshot.h"
 
@@ -23,5 +24,6 @@ std::string_view PhaseLetter(const query::PlanOp& op);
 // "queued_behind"; "finished". Those of the trace's other enums are in trace/query/names.h.
 std::string_view Name(StallCause cause);
 std::string_view Name(query::TraceState state);
+std::string_view Name(ScopeKind kind);
 
 }  // namespace shardscope::analysis

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trace/analysis/breakdown.h"
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/figures.h"
 #include "trace/analysis/kernels/edge_check.h"
 #include "trace/analysis/kernels/gpu_clock.h"
 #include "trace/analysis/kernels/kernels.h"
@@ -26,14 +26,12 @@ struct Report {
   query::TraceState state = query::TraceState::kLive;
   query::Truth truth = query::Truth::kMeasured;
   bool contended = false;
-  std::vector<StepBreakdown> steps;
-  Summary summary;
-  std::vector<MemoryPeak> memory;
-  std::vector<ScheduleMemory> schedules;           // that ran, with what each was predicted to take
-  std::vector<CollectiveRun> slowest_collectives;  // by duration, dearest first, at most 20
-  std::vector<StallGroup> stalls;                  // dearest first, at most 20
-  std::optional<std::vector<Stall>> every_stall;   // that the groups are made of, if asked for
-  std::string transport;                           // of the run's configuration; may be empty
+  std::vector<StepBreakdown> steps;               // of the whole run
+  std::vector<MemoryPeak> memory;                 // of the whole run
+  std::vector<ScheduleMemory> schedules;          // that ran, with what each was predicted to take
+  Figures figures;                                // of the scope that was asked for
+  std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
+  std::string transport;                          // of the run's configuration; may be empty
   std::string link_bandwidth;  // of an emulated link, in force last; may be empty
   KernelSummary kernels;       // num_ranks 0: no row of a GPU
   EdgeCheck edges;             // waits between streams of a GPU
@@ -49,7 +47,7 @@ struct Report {
 };
 
 struct ReportOptions {
-  int detail_steps = 0;             // collectives and stalls of the newest so many steps; 0 = all
+  std::optional<Scope> scope;       // of the figures; none: DefaultScope()
   bool every_stall = false;         // list them, too
   BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
 };
@@ -59,10 +57,10 @@ std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot);
 // Why files of killed processes could not be finished; none if they were.
 std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot);
 
-// Stalls and collectives leave out warm-up steps, as the summary does.
 Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options = {});
 
-// `num_steps`: how many of the newest steps to list; 0 = all.
+// Both list the steps and changes of the scope. `num_steps`: only the newest so many steps; 0 =
+// all.
 std::string PrintReportText(const Report& report, int num_steps = 10);
 std::string PrintReportJson(const Report& report);
 // The last part of the text: what was lost.

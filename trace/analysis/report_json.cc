@@ -56,6 +56,18 @@ Json SummaryJson(const Summary& summary) {
   return json;
 }
 
+// Steps of an empty scope are null.
+Json ScopeJson(const ScopedSteps& scope) {
+  const auto step = [&](int32_t number) { return scope.empty() ? Json() : Json(number); };
+  Json json;
+  json["kind"] = Name(scope.kind);
+  json["first_step"] = step(scope.first);
+  json["last_step"] = step(scope.last);
+  json["first_timed_step"] = step(scope.first_timed);
+  json["words"] = ScopeWords(scope);
+  return json;
+}
+
 Json CategoriesJson(const CategoryBytes& bytes) {
   Json json = Json::object();
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -257,12 +269,17 @@ std::string PrintReportJson(const Report& report) {
   json["contended"] = report.contended;
   json["transport"] = report.transport;
   json["link_bandwidth"] = report.link_bandwidth;
-  json["summary"] = SummaryJson(report.summary);
-  json["steps"] = ListJson(report.steps, &StepJson);
-  json["memory"] = ListJson(report.memory, &MemoryJson);
+  const Figures& figures = report.figures;
+  json["scope"] = ScopeJson(figures.scope);
+  json["summary"] = SummaryJson(figures.summary);
+  json["steps"] = Json::array();
+  for (const StepBreakdown& row : report.steps) {
+    if (figures.scope.Contains(row.step)) json["steps"].push_back(StepJson(row));
+  }
+  json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
-  json["collectives"] = ListJson(report.slowest_collectives, &CollectiveJson);
-  json["stalls"] = ListJson(report.stalls, &StallJson);
+  json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
+  json["stalls"] = ListJson(figures.stalls, &StallJson);
   if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
   if (report.kernels.num_ranks > 0) {
     json["kernels"] = KernelsJson(report.kernels);
@@ -273,7 +290,7 @@ std::string PrintReportJson(const Report& report) {
     waits["extra"] = report.edges.extra;
     waits["differences"] = ListJson(report.edges.groups, &EdgeGroupJson);
   }
-  json["changes"] = ListJson(EffectsOfChanges(report.steps, report.markers), &ChangeJson);
+  json["changes"] = ListJson(ChangesInScope(report), &ChangeJson);
   json["markers"] = ListJson(report.markers, &MarkerJson);
   json["errors"] = ListJson(report.errors, &MarkerJson);
   json["unfinished"] = report.unfinished;

@@ -115,7 +115,7 @@ TEST(ReportJson, ListsEveryStallIfAsked) {
   const Report report = MakeReport(*lesson, {.every_stall = true});
   const nlohmann::json json = nlohmann::json::parse(PrintReportJson(report));
   int in_groups = 0;
-  for (const StallGroup& group : report.stalls) in_groups += group.count;
+  for (const StallGroup& group : report.figures.stalls) in_groups += group.count;
   EXPECT_GT(in_groups, 0);
   EXPECT_EQ(json["every_stall"].size(), static_cast<size_t>(in_groups));
 }
@@ -139,15 +139,16 @@ TEST(Report, OfAnEmptyRun) {
 
 TEST(Report, ListsAreShortAndSorted) {
   const Report report = MakeReport(*MakeLessonSnapshot(4, 20, 10));
-  ASSERT_EQ(report.slowest_collectives.size(), 20u);
-  for (size_t i = 1; i < report.slowest_collectives.size(); ++i) {
-    const CollectiveRun& before = report.slowest_collectives[i - 1];
-    const CollectiveRun& run = report.slowest_collectives[i];
+  const Figures& figures = report.figures;
+  ASSERT_EQ(figures.slowest_collectives.size(), 20u);
+  for (size_t i = 1; i < figures.slowest_collectives.size(); ++i) {
+    const CollectiveRun& before = figures.slowest_collectives[i - 1];
+    const CollectiveRun& run = figures.slowest_collectives[i];
     EXPECT_GE(before.ended_ns - before.started_ns, run.ended_ns - run.started_ns);
     EXPECT_GE(run.step, kWarmUpSteps);
   }
-  for (size_t i = 1; i < report.stalls.size(); ++i) {
-    EXPECT_GE(report.stalls[i - 1].total_ns, report.stalls[i].total_ns);
+  for (size_t i = 1; i < figures.stalls.size(); ++i) {
+    EXPECT_GE(figures.stalls[i - 1].total_ns, figures.stalls[i].total_ns);
   }
 }
 
@@ -163,18 +164,22 @@ TEST(Report, StepsAtTheEndsOfTheirRangeAreLookedAt) {
     start_ns += 20;
   }
   const query::SnapshotPtr snapshot = test.Build();
-  EXPECT_EQ(MakeReport(*snapshot).slowest_collectives.size(), 2u);  // the others are warm-up
-  EXPECT_EQ(MakeReport(*snapshot, {.detail_steps = 1}).slowest_collectives.size(), 1u);
+  EXPECT_EQ(MakeReport(*snapshot).figures.slowest_collectives.size(),
+            2u);  // the others are warm-up
+  const Scope newest{.kind = ScopeKind::kLastSteps, .count = 1};
+  EXPECT_EQ(MakeReport(*snapshot, {.scope = newest}).figures.slowest_collectives.size(), 1u);
 }
 
-TEST(Report, ACacheAndDetailStepsChangeNoStepRow) {
+TEST(Report, ACacheAndAScopeChangeNoStepRow) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 20, 10);
   BreakdownCache cache;
   const Report all = MakeReport(*snapshot);
-  const Report recent = MakeReport(*snapshot, {.detail_steps = 5, .cache = &cache});
+  const Scope last{.kind = ScopeKind::kLastSteps, .count = 5};
+  const Report recent = MakeReport(*snapshot, {.scope = last, .cache = &cache});
   ASSERT_EQ(recent.steps.size(), all.steps.size());
   EXPECT_EQ(recent.steps.back().exposed_ns, all.steps.back().exposed_ns);
-  for (const CollectiveRun& run : recent.slowest_collectives) EXPECT_GE(run.step, 15);
+  EXPECT_EQ(recent.memory[0].peak_bytes, all.memory[0].peak_bytes);
+  for (const CollectiveRun& run : recent.figures.slowest_collectives) EXPECT_GE(run.step, 15);
 }
 
 TEST(ReportText, LastTenStepsUnlessAllAreAsked) {

@@ -101,13 +101,26 @@ std::string ProblemsText(const Report& report) {
   return text.empty() ? "" : "\n" + text;
 }
 
+// Which steps every figure is of, and which of them the times leave out.
+std::string ScopeText(const Figures& figures) {
+  const ScopedSteps& scope = figures.scope;
+  std::string text = fmt::format("\nOver {} of {}: {}", Counted(figures.summary.num_steps, "step"),
+                                 Counted(figures.summary.num_ranks, "rank"), ScopeWords(scope));
+  if (scope.first_timed > scope.first)
+    text += fmt::format(", times without warm-up (before step {})", scope.first_timed);
+  if (scope.last < kWarmUpSteps) text += ", all of it warm-up";
+  return text + "\n";
+}
+
 std::string SummaryText(const Report& report) {
-  const Summary& summary = report.summary;
-  if (summary.num_steps == 0) return "\nNo step is finished yet.\n";
+  const Summary& summary = report.figures.summary;
+  if (summary.num_steps == 0) {
+    return report.steps.empty()
+               ? "\nNo step is finished yet.\n"
+               : fmt::format("\nNo step is finished yet {}.\n", ScopeWords(report.figures.scope));
+  }
   const std::string word = TruthWord(report);
-  std::string text = fmt::format(
-      "\nOver {} of {}{}\n", Counted(summary.num_steps, "step"), Counted(summary.num_ranks, "rank"),
-      report.steps.back().step >= kWarmUpSteps ? ", without warm-up" : "");
+  std::string text = ScopeText(report.figures);
   Table table({"", "p50", "p95"}, 1);
   const auto add = [&](const std::string& name, const Percentiles& value) {
     table.Add({name, Duration(value.p50), Duration(value.p95)});
@@ -127,14 +140,15 @@ std::string SummaryText(const Report& report) {
 }
 
 std::string StepsText(const Report& report, int num_steps) {
-  if (report.steps.empty()) return "";
-  const int last = report.steps.back().step;
-  const int first = num_steps > 0 ? std::max(0, last - num_steps + 1) : 0;
+  const ScopedSteps& scope = report.figures.scope;
+  if (scope.empty()) return "";
+  const int64_t newest = int64_t{scope.last} - num_steps + 1;
+  const int64_t first = num_steps > 0 ? std::max<int64_t>(scope.first, newest) : scope.first;
   Table table({"step", "rank", "time", "compute", "communication", "copy", "overlap", "exposed",
                "exposed copy", "idle", "slot wait", "tokens/s", "loss", "grad norm"},
               0);
   for (const StepBreakdown& row : report.steps) {
-    if (row.step < first) continue;
+    if (row.step < first || row.step > scope.last) continue;
     table.Add({std::to_string(row.step), std::to_string(row.rank), FormatDuration(row.step_ns),
                FormatDuration(row.compute_ns), FormatDuration(row.communication_ns),
                FormatDuration(row.copy_ns), FormatDuration(row.overlap_ns),
@@ -143,16 +157,16 @@ std::string StepsText(const Report& report, int num_steps) {
                FormatCount(TokensPerSecond(row)), fmt::format("{:.4f}", row.loss),
                fmt::format("{:.3g}", row.grad_norm)});
   }
-  const bool all = report.steps.front().step >= first;
+  const bool all = scope.first >= first;
   return fmt::format(
       "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle)\n{}",
-      all ? "" : fmt::format(" {} to {}, --all lists all", first, last), table.Print());
+      all ? "" : fmt::format(" {} to {}, --all lists all", first, scope.last), table.Print());
 }
 
 // Memory of the GPU as its driver tells it, where the trace has that.
 std::string DeviceMemoryText(const Report& report) {
   std::string text;
-  for (const MemoryPeak& peak : report.memory) {
+  for (const MemoryPeak& peak : report.figures.memory) {
     if (peak.driver_peak_bytes == 0 && peak.device_peak_bytes == 0) continue;
     text += fmt::format("  rank {}: ", peak.rank);
     if (peak.driver_peak_bytes > 0) {
@@ -202,7 +216,7 @@ std::string MemoryText(const Report& report) {
   Row head = {"rank", "peak"};
   std::set<size_t> used;
   bool any = false;
-  for (const MemoryPeak& peak : report.memory) {
+  for (const MemoryPeak& peak : report.figures.memory) {
     any |= peak.peak_bytes > 0;
     for (size_t i = 0; i < peak.at_peak.size(); ++i) {
       if (peak.peak_of[i] != 0) used.insert(i);
@@ -215,7 +229,7 @@ std::string MemoryText(const Report& report) {
     head.push_back(name);
   }
   Table table(head, 0);
-  for (const MemoryPeak& peak : report.memory) {
+  for (const MemoryPeak& peak : report.figures.memory) {
     Row row = {std::to_string(peak.rank), FormatBytes(peak.peak_bytes)};
     for (const size_t category : used) row.push_back(FormatBytes(peak.at_peak[category]));
     table.Add(row);
@@ -224,14 +238,14 @@ std::string MemoryText(const Report& report) {
 }
 
 std::string CollectivesText(const Report& report) {
-  if (report.slowest_collectives.empty()) return "";
+  if (report.figures.slowest_collectives.empty()) return "";
   Table table({"collective", "rank", "step", "time", "wait", "transfer", "last rank", "wire",
                "bus bandwidth"},
               1);
-  const size_t listed = std::min<size_t>(10, report.slowest_collectives.size());
+  const size_t listed = std::min<size_t>(10, report.figures.slowest_collectives.size());
   bool incomplete = false;
   for (size_t i = 0; i < listed; ++i) {
-    const CollectiveRun& run = report.slowest_collectives[i];
+    const CollectiveRun& run = report.figures.slowest_collectives[i];
     incomplete |= !run.complete;
     table.Add({run.name + (run.complete ? "" : " *"), std::to_string(run.rank),
                std::to_string(run.step), FormatDuration(run.ended_ns - run.started_ns),
@@ -247,10 +261,11 @@ std::string CollectivesText(const Report& report) {
 }
 
 std::string StallsText(const Report& report) {
-  if (report.steps.empty()) return "";
-  if (report.stalls.empty()) return "\nNo stalls: compute never waited for communication.\n";
+  if (report.figures.scope.empty()) return "";
+  if (report.figures.stalls.empty())
+    return "\nNo stalls: compute never waited for communication.\n";
   Table table({"waited for", "cause", "per step", "total", "count", "worst"}, 2);
-  for (const StallGroup& group : report.stalls) {
+  for (const StallGroup& group : report.figures.stalls) {
     table.Add({group.title, group.sentence, Duration(group.ns_per_step),
                FormatDuration(group.total_ns), std::to_string(group.count),
                fmt::format("{} (rank {}, step {})", FormatDuration(group.worst.stall_ns),

@@ -1,7 +1,6 @@
 // Summaries over ranks and steps: percentiles, shares, losses.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -63,10 +62,6 @@ double Percentile(std::vector<double> values, double share) {
   return values[below] + (position - std::floor(position)) * (values[above] - values[below]);
 }
 
-Summary Summarize(const std::vector<StepBreakdown>& steps) {
-  return SummarizeRange(steps, 0, std::numeric_limits<int>::max());
-}
-
 Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step) {
   std::vector<const StepBreakdown*> in_range;
   std::vector<const StepBreakdown*> rows;  // without warm-up
@@ -88,10 +83,10 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
   summary.idle_ns = PercentilesOf(rows, &StepBreakdown::idle_ns);
   summary.compute_ns = PercentilesOf(rows, &StepBreakdown::compute_ns);
   summary.communication_ns = PercentilesOf(rows, &StepBreakdown::communication_ns);
-  summary.exposed_share =
-      Ratio(Sum(rows, &StepBreakdown::exposed_ns), Sum(rows, &StepBreakdown::step_ns));
-  summary.overlap_ratio =
-      Ratio(Sum(rows, &StepBreakdown::overlap_ns), Sum(rows, &StepBreakdown::communication_ns));
+  summary.exposed_share = Ratio(summary.exposed_ns.p50, summary.step_ns.p50);
+  if (summary.communication_ns.p50 > 0) {
+    summary.overlap_ratio = 1 - summary.exposed_ns.p50 / summary.communication_ns.p50;
+  }
   const double tokens_per_step =
       Sum(rows, &StepBreakdown::tokens) / static_cast<double>(rows.size()) * summary.num_ranks;
   summary.tokens_per_second = Ratio(tokens_per_step, summary.step_ns.p50 / 1e9);

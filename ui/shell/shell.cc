@@ -18,6 +18,7 @@
 #include "ui/shell/run/places.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/timeline/facts.h"
+#include "ui/timeline/shown_steps.h"
 #include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::shell {
@@ -171,7 +172,11 @@ void Shell::UpdateContext() {
   view_.Advance(context_.snapshot.get(), Now());
   KeepHoverUnderMouse(view_.view());
   context_.view = view_.view();
-  if (session_) wants_frame_ = !session_->UpdateIndex(context_.view, options_.headless);
+  if (session_) {
+    wants_frame_ = !session_->UpdateIndex(context_.view, options_.headless);
+    context_.focus.step = timeline::FocusedStep(context_);
+    session_->AskForFigures(timeline::WantedScope(context_), &context_);
+  }
   context_.theme = &ui::GetTheme(context_.theme_name);
 }
 

@@ -111,6 +111,7 @@ struct Dispatcher {
       shell.session_->control()->SetKnob(command.key, command.value);
     }
   }
+  void operator()(const ui::SetScope& command) const { shell.context_.focus.scope = command.scope; }
   void operator()(const ui::RevertPending&) const {
     if (shell.session_ && shell.session_->control()) shell.session_->control()->RevertPending();
   }
@@ -152,6 +153,8 @@ struct Dispatcher {
     context.snapshot = nullptr;
     context.index = nullptr;
     context.report = nullptr;
+    context.figures = nullptr;
+    context.focus = {};
     context.change = {};
     context.selection = {};
     context.control = {};

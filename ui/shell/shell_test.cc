@@ -104,7 +104,7 @@ TEST(KeyInput, ZoomKeepsTheTimeUnderTheCursor) {
 
 TEST(ChangeSummary, ComparesEquallyManyStepsOnBothSides) {
   const auto lesson = Lesson();
-  const FindingsPtr findings = MakeFindings(*lesson);
+  const FindingsPtr findings = FindingsMaker().Make(lesson, {});
   const ui::ChangeSummary& change = findings->change;
   ASSERT_TRUE(change.valid);
   EXPECT_TRUE(change.complete);
@@ -119,7 +119,7 @@ TEST(ChangeSummary, ComparesEquallyManyStepsOnBothSides) {
 }
 
 TEST(ChangeSummary, WithoutAChangeIsNotValid) {
-  EXPECT_FALSE(MakeFindings(*analysis::MakeLessonSnapshot(2, 8, 99))->change.valid);
+  EXPECT_FALSE(FindingsMaker().Make(analysis::MakeLessonSnapshot(2, 8, 99), {})->change.valid);
 }
 
 TEST(TrainerStart, CommandLineHasPresetAndSettings) {

@@ -56,6 +56,7 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   Shell shell(std::move(shell_options), gui.fonts().fonts);
   shell.OpenSnapshot(std::move(snapshot));
   shell.ShowStep(options.step);
+  shell.Post(ui::SetScope{options.scope});
   if (!options.panel.empty()) shell.Post(ui::FocusPanel{options.panel});
   for (int i = 0; i < kSettlingFrames; ++i) {
     surface.value()->BeginFrame();
@@ -63,6 +64,10 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
     shell.Frame();
     ImGui::Render();
     surface.value()->EndFrame();
+  }
+  if (options.scope) {
+    const Status has_steps = analysis::CheckHasSteps(*options.scope, shell.context().report->steps);
+    if (!has_steps.ok()) return has_steps;
   }
   return Shot{surface.value()->Read(), shell.draw_log()};
 }

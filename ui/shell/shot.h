@@ -2,6 +2,7 @@
 // use.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "trace/base/status.h"
@@ -15,7 +16,8 @@ namespace shardscope::shell {
 struct ShotOptions {
   int width = 1600;
   int height = 900;
-  int32_t step = -1;  // -1: around the newest change, else the last steps
+  int32_t step = -1;                     // -1: around the newest change, else the last steps
+  std::optional<analysis::Scope> scope;  // of the figures; none: what the run's state asks for
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
   float scale = 1;    // of text, lines and columns, as the window's Larger and Smaller
@@ -28,7 +30,7 @@ struct Shot {
 };
 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
-// font, no such step.
+// font, no such steps.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
 
 // `shot --json`: every item that was drawn, with its text, value, unit and box.

@@ -25,7 +25,14 @@ TextStyle ChipText(const Look& look, const ChipStyle& style) {
 
 float ChipWidth(const Look& look, std::string_view text, const ChipStyle& style) {
   const float swatch = style.swatch ? look.Px(kSwatchSize + 6) : 0;
-  return TextSize(look, ChipText(look, style), text).x + swatch + look.Px(2 * kChipPadding);
+  return TextSize(look, ChipText(look, style), text).x + swatch +
+         look.Px(2 * kChipPadding + style.room_right);
+}
+
+void DrawMenuArrow(const Look& look, ImVec2 at) {
+  ImGui::GetWindowDrawList()->AddTriangleFilled(
+      {at.x, at.y - look.Px(2)}, {at.x + look.Px(6), at.y - look.Px(2)},
+      {at.x + look.Px(3), at.y + look.Px(2)}, look.theme.ink.dim);
 }
 
 void DrawHatch(const ui::Box& box, float spacing, float thickness, Color color) {

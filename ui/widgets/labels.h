@@ -12,6 +12,7 @@ struct ChipStyle {
   std::optional<Color> swatch;  // a square in front of the text
   bool hatched = false;         // lines over the swatch
   bool bold = true;
+  float room_right = 0;  // behind the text, at scale 1
 };
 float ChipWidth(const Look& look, std::string_view text, const ChipStyle& style);
 ui::Box DrawChip(const Look& look, ImVec2 at, std::string_view text, const ChipStyle& style);
@@ -19,6 +20,9 @@ ui::Box DrawChip(const Look& look, ImVec2 at, std::string_view text, const ChipS
 // A capsule, `width` pixels wide at scale 1.
 ui::Box DrawPill(const Look& look, ImVec2 at, float width, std::string_view text, Color ground,
                  Color ink);
+
+// A small triangle that says that a list opens; `at`: the left end of its middle line.
+void DrawMenuArrow(const Look& look, ImVec2 at);
 
 // A small square of colour, as legends use it.
 void DrawSwatch(const Look& look, ImVec2 at, float size, Color color, bool hatched);

@@ -73,8 +73,19 @@ std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& ste
   return effects;
 }
 
+std::vector<ChangeEffect> ChangesInScope(const Report& report) {
+  const ScopedSteps& scope = report.figures.scope;
+  std::vector<ChangeEffect> effects = EffectsOfChanges(report.steps, report.markers);
+  std::erase_if(effects, [&](const ChangeEffect& effect) {
+    // The one that a scope begins with may have no finished step yet.
+    const bool begins = scope.kind == ScopeKind::kSinceChange && effect.step == scope.change_step;
+    return !scope.whole_run() && !begins && !scope.Contains(effect.step);
+  });
+  return effects;
+}
+
 std::string PrintChanges(const Report& report) {
-  const std::vector<ChangeEffect> effects = EffectsOfChanges(report.steps, report.markers);
+  const std::vector<ChangeEffect> effects = ChangesInScope(report);
   if (effects.empty()) return "";
   std::string exposed = "exposed communication";
   if (report.truth != query::Truth::kMeasured) exposed += " " + std::string(Name(report.truth));

@@ -40,6 +40,9 @@ bool IsBeyondNoise(const Percentiles& before, const Percentiles& after);
 std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& steps,
                                            const std::vector<query::Marker>& markers);
 
+// Those at a step of the report's scope; what is before each may lie before the scope.
+std::vector<ChangeEffect> ChangesInScope(const Report& report);
+
 // A part of the report's text; empty without changes.
 std::string PrintChanges(const Report& report);
 

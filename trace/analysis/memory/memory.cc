@@ -1,6 +1,8 @@
 #include "trace/analysis/memory/memory.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace shardscope::analysis {
 namespace {
@@ -14,16 +16,27 @@ struct Change {
 
 bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
 
-void AddDevice(const query::RankRows& rows, MemoryPeak* peak) {
+// Both ends belong to it.
+struct Window {
+  int64_t from_ns = INT64_MIN;
+  int64_t to_ns = INT64_MAX;
+};
+
+void AddDevice(const query::RankRows& rows, const Window& window, MemoryPeak* peak) {
   std::vector<query::MemorySegment> segments(rows.segments.begin(), rows.segments.end());
   std::stable_sort(segments.begin(), segments.end(),
                    [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
   int64_t held = 0;
   for (const query::MemorySegment& segment : segments) {
+    if (segment.time_ns > window.to_ns) break;
+    if (segment.time_ns >= window.from_ns) {
+      peak->driver_peak_bytes = std::max(peak->driver_peak_bytes, held);
+    }
     held = std::max<int64_t>(held + segment.bytes, 0);  // what was there before is unknown
-    peak->driver_peak_bytes = std::max(peak->driver_peak_bytes, held);
   }
+  peak->driver_peak_bytes = std::max(peak->driver_peak_bytes, held);
   for (const query::MemoryCounter& used : rows.device_used) {
+    if (used.time_ns < window.from_ns || used.time_ns > window.to_ns) continue;
     peak->device_peak_bytes = std::max(peak->device_peak_bytes, used.bytes);
   }
 }
@@ -69,39 +82,85 @@ std::map<int64_t, std::vector<std::pair<int, int>>> StepsOfSchedules(
   return steps;
 }
 
+std::vector<Change> ChangesOf(const query::RankRows& rows, Ledger ledger) {
+  std::vector<Change> changes;
+  changes.reserve(rows.memory.size());
+  for (const query::MemoryEvent& event : rows.memory) {
+    changes.push_back({ledger == Ledger::kIssue ? event.issued_ns : event.executed_ns, event.bytes,
+                       event.category});
+  }
+  if (!std::is_sorted(changes.begin(), changes.end(), Earlier)) {
+    std::stable_sort(changes.begin(), changes.end(), Earlier);
+  }
+  return changes;
+}
+
+// What is live from one change on until the next.
+struct Live {
+  int64_t time_ns = INT64_MIN;
+  int64_t total = 0;
+  CategoryBytes bytes{};
+
+  void Take(const Change& change) {
+    time_ns = change.time_ns;
+    total += change.bytes;
+    bytes[static_cast<size_t>(change.category)] += change.bytes;
+  }
+  void Raise(MemoryPeak* peak) const {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      peak->peak_of[i] = std::max(peak->peak_of[i], bytes[i]);
+    }
+    if (total <= peak->peak_bytes) return;
+    peak->peak_bytes = total;
+    peak->peak_time_ns = time_ns;
+    peak->at_peak = bytes;
+  }
+};
+
+MemoryPeak PeakOf(const query::RankRows& rows, Ledger ledger, const Window& window) {
+  MemoryPeak peak;
+  peak.rank = rows.rank;
+  Live live;
+  ScheduleSweep schedules(rows, &peak.of_schedule);
+  bool inside = false;
+  for (const Change& change : ChangesOf(rows, ledger)) {
+    if (change.time_ns > window.to_ns) break;
+    if (change.time_ns >= window.from_ns && !std::exchange(inside, true)) live.Raise(&peak);
+    schedules.Change(change.time_ns, live.total, live.total + change.bytes);
+    live.Take(change);
+    if (inside) live.Raise(&peak);
+  }
+  if (!inside) live.Raise(&peak);  // nothing changed in it
+  AddDevice(rows, window, &peak);
+  return peak;
+}
+
+// nullopt: the rank has none of these steps.
+std::optional<Window> WindowOf(const query::RankRows& rows, int32_t first, int32_t last) {
+  std::optional<Window> window;
+  rows.steps.ForEachOfSteps(first, last, [&](const query::Step& step, size_t) {
+    if (!window) window = Window{step.start_ns, step.end_ns};
+    window->from_ns = std::min(window->from_ns, step.start_ns);
+    window->to_ns = std::max(window->to_ns, step.end_ns);
+  });
+  return window;
+}
+
 }  // namespace
 
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger) {
   std::vector<MemoryPeak> peaks;
-  std::vector<Change> changes;
+  for (const query::RankRows& rows : snapshot.ranks) peaks.push_back(PeakOf(rows, ledger, {}));
+  return peaks;
+}
+
+std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int32_t first,
+                                           int32_t last) {
+  std::vector<MemoryPeak> peaks;
   for (const query::RankRows& rows : snapshot.ranks) {
-    changes.clear();
-    changes.reserve(rows.memory.size());
-    for (const query::MemoryEvent& event : rows.memory) {
-      changes.push_back({ledger == Ledger::kIssue ? event.issued_ns : event.executed_ns,
-                         event.bytes, event.category});
-    }
-    if (!std::is_sorted(changes.begin(), changes.end(), Earlier)) {
-      std::stable_sort(changes.begin(), changes.end(), Earlier);
-    }
-    MemoryPeak peak;
-    peak.rank = rows.rank;
-    CategoryBytes live{};
-    int64_t total = 0;
-    ScheduleSweep schedules(rows, &peak.of_schedule);
-    for (const Change& change : changes) {
-      schedules.Change(change.time_ns, total, total + change.bytes);
-      const auto category = static_cast<size_t>(change.category);
-      live[category] += change.bytes;
-      total += change.bytes;
-      peak.peak_of[category] = std::max(peak.peak_of[category], live[category]);
-      if (total <= peak.peak_bytes) continue;
-      peak.peak_bytes = total;
-      peak.peak_time_ns = change.time_ns;
-      peak.at_peak = live;
-    }
-    AddDevice(rows, &peak);
-    peaks.push_back(peak);
+    const auto window = WindowOf(rows, first, last);
+    peaks.push_back(window ? PeakOf(rows, Ledger::kExecution, *window)
+                           : MemoryPeak{.rank = rows.rank});
   }
   return peaks;
 }

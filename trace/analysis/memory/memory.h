@@ -32,6 +32,11 @@ struct MemoryPeak {
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot,
                                     Ledger ledger = Ledger::kExecution);
 
+// Of the finished steps [first, last]: of each rank from the start of its first to the end of its
+// last, with what was live before; all 0 where a rank has none.
+std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int32_t first,
+                                           int32_t last);
+
 // A Schedule that ran: what it was predicted to take, and what it took.
 struct ScheduleMemory {
   std::string name;

@@ -254,7 +254,7 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
       DrawDevicePeak(look, context, peak, {left, row.box.y0 + look.Px(38)}, row.box.y1, log);
       if (peak.peak_bytes == 0) continue;  // nothing was recorded of it
       const ImVec2 at(left, row.box.y0 + look.Px(10));
-      const char* word = ui::Tr(context.language, ui::Text::kPeak);
+      const char* word = ui::Tr(context.language, ui::Text::kMemoryRunPeak);
       widgets::DrawText(look, widgets::FaintOf(look), at, word);
       const std::string value = FormatBytes(peak.peak_bytes);
       widgets::TextStyle style = widgets::DimOf(look);

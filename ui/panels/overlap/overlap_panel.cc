@@ -8,9 +8,11 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/scope.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/values.h"
+#include "ui/widgets/chip_menu.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -132,14 +134,27 @@ void DrawStall(const ui::Context& context, const analysis::StallGroup& group, do
   log->Text("stall_cause:" + group.title, sentence, box);
 }
 
+// Of which steps the stalls are.
+void DrawScope(const ui::Context& context, ImVec2 at, ui::DrawLog* log, ui::Commands* commands) {
+  const ui::ScopeMenu menu = ui::ScopeMenuOf(context);
+  const auto result = widgets::DrawChipMenu(
+      widgets::LookOf(context), "scope", at,
+      {menu.label, menu.tip, ui::Tr(context.language, ui::Text::kScopeTipChoose), menu.options,
+       menu.chosen});
+  log->Text("scope", menu.label, result.box);
+  if (result.clicked >= 0) commands->push_back(ui::ScopeOption(result.clicked));
+}
+
 void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                 ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  widgets::DrawText(look, widgets::BoldOf(look), {box.x0, box.y0},
-                    ui::Tr(context.language, ui::Text::kOverlapTopStalls));
+  const ui::Box heading = widgets::DrawText(look, widgets::BoldOf(look), {box.x0, box.y0},
+                                            ui::Tr(context.language, ui::Text::kOverlapTopStalls));
   widgets::DrawTextRight(look, widgets::FaintOf(look), {box.x1, box.y0 + look.Px(1)},
                          ui::Tr(context.language, ui::Text::kOverlapMsPerStep));
-  const std::vector<analysis::StallGroup>& stalls = context.report->stalls;
+  DrawScope(context, {heading.x1 + look.Px(10), box.y0 - look.Px(3)}, log, commands);
+  const std::vector<analysis::StallGroup>& stalls = context.figures->stalls;
+  if (context.figures->scope.empty()) return;  // nothing was looked at: no stall would be a claim
   float y = box.y0 + look.Px(kStallHeading - 4);
   if (stalls.empty()) {
     const char* text = ui::Tr(context.language, ui::Text::kOverlapNoStalls);
@@ -174,7 +189,7 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   log->SetPanel("overlap");
   const Look look = widgets::LookOf(context);
   if (context.snapshot == nullptr || context.snapshot->ranks.empty() || context.report == nullptr ||
-      context.report->steps.empty()) {
+      context.figures == nullptr || context.report->steps.empty()) {
     const ui::Text why = context.snapshot == nullptr      ? ui::Text::kOverlapEmpty
                          : ui::IsRecordedProgram(context) ? ui::Text::kOverlapRecorded
                                                           : ui::Text::kOverlapNoSteps;
@@ -186,7 +201,7 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const auto num_stalls =
-      static_cast<float>(std::clamp<size_t>(context.report->stalls.size(), 1, kWantedStalls));
+      static_cast<float>(std::clamp<size_t>(context.figures->stalls.size(), 1, kWantedStalls));
   const float stalls_height = look.Px(kStallHeading + num_stalls * kStallPitch);
   UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
   const bool exposed_copy = std::any_of(

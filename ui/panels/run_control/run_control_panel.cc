@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "ui/panels/run_control/change_card.h"
@@ -37,19 +38,28 @@ void Turn(const Frame& frame, const Knob& knob, const std::string& value) {
   if (canonical.ok()) frame.commands->push_back(ui::SetKnob{knob.key->name, canonical.value()});
 }
 
+// What a knob is about to be, or already is where the step in focus lies back: outlined on it.
+std::optional<std::string> ValueAhead(const ui::Context& context, const std::string& key) {
+  if (auto pending = ui::PendingValue(context, key)) return pending;
+  if (!ui::CanSteer(context) || !ui::ShowsThePast(context)) return std::nullopt;
+  std::string now = ui::ValueInForce(context, key);
+  if (now == ui::ShownValue(context, key)) return std::nullopt;
+  return now;
+}
+
 void KeyTip(const Frame& frame, const Knob& knob) {
   widgets::ItemTooltip(frame.look, knob.key->name, ui::KeyHelp(frame.context.language, *knob.key));
 }
 
 void DrawSegments(const Frame& frame, const Knob& knob) {
   const ui::Context& context = frame.context;
-  const std::string value = ui::ValueInForce(context, knob.key->name);
-  const auto pending = ui::PendingValue(context, knob.key->name);
+  const std::string value = ui::ShownValue(context, knob.key->name);
+  const auto ahead = ValueAhead(context, knob.key->name);
   widgets::Segments segments;
   segments.enabled = frame.enabled;
   for (size_t i = 0; i < knob.values.size(); ++i) {
     if (knob.values[i] == value) segments.chosen = static_cast<int>(i);
-    if (pending && knob.values[i] == *pending) segments.pending = static_cast<int>(i);
+    if (ahead && knob.values[i] == *ahead) segments.pending = static_cast<int>(i);
     segments.options.push_back(ShowValue(context.language, knob, knob.values[i]));
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -60,21 +70,21 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
   const int clicked = widgets::Segmented(frame.look, "segments", segments);
   if (clicked >= 0) Turn(frame, knob, knob.values[static_cast<size_t>(clicked)]);
   frame.log->Text("knob:" + knob.key->name, value, box);
-  if (pending) frame.log->Text("pending:" + knob.key->name, *pending, box);
+  if (ahead) frame.log->Text("ahead:" + knob.key->name, *ahead, box);
 }
 
 void DrawSlider(const Frame& frame, const Knob& knob) {
   const ui::Context& context = frame.context;
-  const std::string value = ui::ValueInForce(context, knob.key->name);
-  const auto pending = ui::PendingValue(context, knob.key->name);
+  const std::string value = ui::ShownValue(context, knob.key->name);
+  const auto ahead = ValueAhead(context, knob.key->name);
   widgets::SliderState state;
   state.label = ui::KeyLabel(context.language, knob.key->name);
   state.value = KnobPosition(knob, value);
   state.value_text = ShowValue(context.language, knob, value);
   state.enabled = frame.enabled;
-  if (pending) {
-    state.pending = KnobPosition(knob, *pending);
-    state.value_text = ShowChange(state.value_text, ShowValue(context.language, knob, *pending));
+  if (ahead) {
+    state.pending = KnobPosition(knob, *ahead);
+    state.value_text = ShowChange(state.value_text, ShowValue(context.language, knob, *ahead));
   }
   const widgets::SliderSpec spec{knob.minimum, knob.maximum, knob.logarithmic, knob.whole_numbers};
   const auto result = widgets::Slider(frame.look, "slider", spec, state, [&](double position) {
@@ -83,12 +93,12 @@ void DrawSlider(const Frame& frame, const Knob& knob) {
   KeyTip(frame, knob);
   if (result.chosen) Turn(frame, knob, KnobValue(knob, *result.chosen));
   frame.log->Text("knob:" + knob.key->name, value, result.value_box);
-  if (pending) frame.log->Text("pending:" + knob.key->name, *pending, result.value_box);
+  if (ahead) frame.log->Text("ahead:" + knob.key->name, *ahead, result.value_box);
 }
 
 // A text knob keeps what is being typed until Enter.
 void DrawTextKnob(const Frame& frame, const Knob& knob) {
-  const std::string value = ui::ValueInForce(frame.context, knob.key->name);
+  const std::string value = ui::ShownValue(frame.context, knob.key->name);
   std::string& draft = (*frame.drafts)[knob.key->name];
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = widgets::ContentWidth();
@@ -129,10 +139,10 @@ void DrawSection(const Frame& frame, KnobSection section) {
 
 // The two presets as a menu, at the right of the first label's line.
 void DrawPreset(const Frame& frame) {
-  const std::string preset = ui::ValueInForce(frame.context, "preset");
-  const auto pending = ui::PendingValue(frame.context, "preset");
-  const std::string text = TrFormat(frame.context.language, Text::kPreset,
-                                    pending ? ShowChange(preset, *pending) : preset);
+  const std::string preset = ui::ShownValue(frame.context, "preset");
+  const auto ahead = ValueAhead(frame.context, "preset");
+  const std::string text =
+      TrFormat(frame.context.language, Text::kPreset, ahead ? ShowChange(preset, *ahead) : preset);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float arrow = frame.look.Px(12);
   const float width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), text).x + arrow;
@@ -141,11 +151,7 @@ void DrawPreset(const Frame& frame) {
   const bool open = widgets::LinkText(frame.look, "preset", text);
   ImGui::EndDisabled();
   const ImVec2 end = ImGui::GetItemRectMax();
-  const float y = end.y - frame.look.Px(5);
-  const float x = end.x + arrow - frame.look.Px(4);
-  ImGui::GetWindowDrawList()->AddTriangleFilled({x - frame.look.Px(3), y - frame.look.Px(4)},
-                                                {x + frame.look.Px(3), y - frame.look.Px(4)},
-                                                {x, y}, frame.look.theme.ink.dim);
+  widgets::DrawMenuArrow(frame.look, {end.x + frame.look.Px(5), end.y - frame.look.Px(7)});
   frame.log->Text("knob:preset", preset, widgets::ToBox(at, end));
   ImGui::SetCursorScreenPos(at);
   if (open) ImGui::OpenPopup("presets");
@@ -205,7 +211,11 @@ void DrawNotice(const Frame& frame) {
     frame.log->Text("error", context.control.error,
                     widgets::Paragraph(frame.look, style, context.control.error));
   } else if (ui::CanSteer(context)) {
-    if (pending) DrawPendingBar(frame);
+    if (pending) {
+      DrawPendingBar(frame);
+    } else if (ui::ShowsThePast(context)) {
+      sentence(Text::kKnobsBack);
+    }
   } else {
     sentence(context.snapshot->state == query::TraceState::kLive ? Text::kKnobsLost
                                                                  : Text::kKnobsFinished);
@@ -223,6 +233,11 @@ void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Com
     const char* text = Tr(context.language, Text::kKnobsRecorded);
     log->Text("notice", text, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
     return;
+  }
+  if (ui::ShowsThePast(context)) {
+    const int32_t step = context.focus.step;
+    const std::string text = TrFormat(context.language, Text::kKnobsAtStep, step);
+    log->Int("values_at", text, step, "step", widgets::PanelCorner(frame.look, text));
   }
   DrawPreset(frame);
   DrawSection(frame, KnobSection::kSharding);

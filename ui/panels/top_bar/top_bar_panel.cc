@@ -5,9 +5,11 @@
 #include <string>
 
 #include "trace/base/units.h"
+#include "ui/scope.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
+#include "ui/widgets/chip_menu.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -20,6 +22,7 @@ using ui::TrFormat;
 
 constexpr float kNameWidth = 108;
 constexpr float kRunNameWidth = 116;
+constexpr float kNarrowRunNameWidth = 72;
 constexpr float kPillWidth = 62;
 constexpr float kGap = 22;        // between numbers
 constexpr float kNarrowGap = 10;  // on a narrow window
@@ -55,11 +58,12 @@ void DrawNames(Line* line) {
   const std::string name =
       context.snapshot ? context.snapshot->name : Tr(context.language, Text::kNoRunTitle);
   const widgets::TextStyle style = widgets::DimOf(line->look);
+  const float width = line->narrow ? kNarrowRunNameWidth : kRunNameWidth;
   const ui::Box box =
       widgets::DrawTextClipped(line->look, style, line->At(line->look.Px(style.size) * 1.17f),
-                               line->look.Px(kRunNameWidth - 10), name);
+                               line->look.Px(width - 10), name);
   line->log->Text("run", name, box);
-  line->Skip(kRunNameWidth);
+  line->Skip(width);
 }
 
 struct State {
@@ -149,17 +153,42 @@ int64_t NewestStep(const ui::Context& context) {
   return context.report && !context.report->steps.empty() ? context.report->steps.back().step : -1;
 }
 
-int64_t PeakBytes(const analysis::Report& report) {
+int64_t PeakBytes(const analysis::Figures& figures) {
   int64_t peak = 0;
-  for (const analysis::MemoryPeak& rank : report.memory) peak = std::max(peak, rank.peak_bytes);
+  for (const analysis::MemoryPeak& rank : figures.memory) peak = std::max(peak, rank.peak_bytes);
   return peak;
 }
 
-// Of a run without steps nothing was measured: a zero would claim something.
-void DrawNumbers(Line* line) {
+// Of which steps all numbers behind it are.
+void DrawScope(Line* line, ui::Commands* commands) {
   const ui::Context& context = line->context;
-  if (!context.report) return;
-  const analysis::Summary& summary = context.report->summary;
+  if (context.report->steps.empty()) return;  // nothing to choose from
+  const ui::ScopeMenu menu = ui::ScopeMenuOf(context);
+  float width = widgets::ChipMenuWidth(line->look, menu.label);
+  if (!line->narrow) {
+    // As wide as a usual label, so that the numbers stay where they are.
+    const std::string usual = TrFormat(context.language, Text::kScopeSinceStep, 1000);
+    width = std::max(width, widgets::ChipMenuWidth(line->look, usual));
+  }
+  if (line->x + width > line->room_end) {
+    line->x = line->room_end;  // nor numbers, which would not say what they are of
+    return;
+  }
+  const auto result =
+      widgets::DrawChipMenu(line->look, "scope", line->At(line->look.Px(20)),
+                            {menu.label, menu.tip, Tr(context.language, Text::kScopeTipChoose),
+                             menu.options, menu.chosen});
+  line->log->Text("scope", menu.label, result.box);
+  if (result.clicked >= 0) commands->push_back(ui::ScopeOption(result.clicked));
+  line->x += width;
+  line->Skip(line->gap);
+}
+
+// Of a run without steps nothing was measured: a zero would claim something.
+void DrawNumbers(Line* line, ui::Commands* commands) {
+  const ui::Context& context = line->context;
+  if (!context.report || !context.figures) return;
+  const analysis::Summary& summary = context.figures->summary;
   const ui::StateColors& colors = line->look.theme.state;
   const auto real = [line](const char* id, const std::string& text, double value, const char* unit,
                            const std::optional<ui::Box>& box) {
@@ -171,6 +200,7 @@ void DrawNumbers(Line* line) {
   std::optional<ui::Box> box = DrawNumber(line, {Text::kStep, 36, step_text});
   if (box) line->log->Int("step", step_text, step, "step", *box);
 
+  DrawScope(line, commands);
   const bool measured = summary.num_steps > 0;
   const auto or_dash = [measured](std::string text) { return measured ? std::move(text) : "–"; };
   const std::string ms = or_dash(ui::FormatMs(summary.step_ns.p50));
@@ -191,7 +221,7 @@ void DrawNumbers(Line* line) {
   box = DrawNumber(line, {Text::kTokensPerSecond, 48, tokens, std::nullopt, Text::kTipTokens});
   real("tokens_per_second", tokens, summary.tokens_per_second, "tokens/s", box);
 
-  const int64_t peak = PeakBytes(*context.report);
+  const int64_t peak = PeakBytes(*context.figures);
   const std::string bytes = peak > 0 ? FormatBytes(peak) : "–";
   box = DrawNumber(line, {Text::kPeak, 64, bytes, std::nullopt, Text::kTipPeak});
   if (box) line->log->Int("peak_bytes", bytes, peak, "B", *box);
@@ -299,7 +329,7 @@ void DrawTopBar(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
   if (!truth.text.empty()) {
     line.room_end -= widgets::ChipWidth(look, truth.short_text, truth.style) + look.Px(8);
   }
-  DrawNumbers(&line);
+  DrawNumbers(&line, commands);
   line.room_end = buttons;
   DrawTruth(&line, truth);
   DrawActions(&line, right, commands);

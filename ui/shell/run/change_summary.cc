@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "trace/analysis/changes/changes.h"
-#include "trace/analysis/memory/memory_timeline.h"
+#include "trace/analysis/memory/memory.h"
 
 namespace shardscope::shell {
 namespace {
@@ -19,22 +19,8 @@ int64_t StartOfStep(const std::vector<analysis::StepBreakdown>& steps, int32_t s
 // Largest live bytes of any rank while it ran the steps [first, last].
 int64_t PeakBytes(const query::Snapshot& snapshot, int32_t first, int32_t last) {
   int64_t peak = 0;
-  for (const query::RankRows& rank : snapshot.ranks) {
-    int64_t from = INT64_MAX;
-    int64_t to = INT64_MIN;
-    for (const query::Step& step : rank.steps) {
-      if (step.step < first || step.step > last) continue;
-      from = std::min(from, step.start_ns);
-      to = std::max(to, step.end_ns);
-    }
-    if (from > to) continue;
-    analysis::MemoryTimeline timeline(rank.rank, analysis::Ledger::kExecution);
-    timeline.Advance(snapshot);
-    // With what was live when the first of them began.
-    const size_t inside = timeline.FirstAt(from);
-    const size_t begin = inside > 0 ? inside - 1 : inside;
-    const size_t end = timeline.FirstAt(to + 1, inside);
-    if (begin < end) peak = std::max(peak, timeline.At(timeline.Largest(begin, end)).total);
+  for (const analysis::MemoryPeak& rank : analysis::MemoryPeaksOfSteps(snapshot, first, last)) {
+    peak = std::max(peak, rank.peak_bytes);
   }
   return peak;
 }

@@ -1,5 +1,5 @@
-// ReportWorker: makes the Report of the newest Snapshot on a thread of its own, at most ten times a
-// second, so that no frame waits for it.
+// ReportWorker: makes the Report of the newest Snapshot, with figures of the scope asked for, on a
+// thread of its own, at most ten times a second, so that no frame waits for it.
 //
 // Threads: Request() and Latest() on the owner's thread; the report is made on the worker's.
 #pragma once
@@ -17,13 +17,24 @@ namespace shardscope::shell {
 
 struct Findings {
   std::shared_ptr<const analysis::Report> report;
+  std::shared_ptr<const analysis::Figures> figures;  // of the scope asked for last
   ui::ChangeSummary change;
   bool loading = false;  // of a snapshot that was
 };
 using FindingsPtr = std::shared_ptr<const Findings>;
 
-// On the calling thread: for headless pictures, and inside the worker.
-FindingsPtr MakeFindings(const query::Snapshot& snapshot);
+// Makes findings on the calling thread: for headless pictures, and inside the worker. What it made
+// last it does not make again: another scope of the same Snapshot costs its figures, a newer
+// Snapshot of a run that goes on its new rows and its figures.
+class FindingsMaker {
+ public:
+  FindingsPtr Make(query::SnapshotPtr snapshot, const analysis::Scope& scope);
+
+ private:
+  query::SnapshotPtr made_of_;
+  std::shared_ptr<const Findings> findings_;
+  analysis::BreakdownCache cache_;  // of a run that goes on
+};
 
 class ReportWorker {
  public:
@@ -31,8 +42,8 @@ class ReportWorker {
   explicit ReportWorker(std::function<void()> wake);
   ~ReportWorker();  // waits for the report in the making
 
-  // Asks for the report of this snapshot; a newer request replaces an older one that has not begun.
-  void Request(query::SnapshotPtr snapshot);
+  // Asks for findings; a newer request replaces an older one that has not begun.
+  void Request(query::SnapshotPtr snapshot, const analysis::Scope& scope);
 
   // Null until the first is made.
   FindingsPtr Latest() const;
@@ -43,7 +54,8 @@ class ReportWorker {
   const std::function<void()> wake_;
   mutable std::mutex mutex_;
   std::condition_variable requested_;
-  query::SnapshotPtr next_;  // guarded by mutex_, as are the two below
+  query::SnapshotPtr next_;  // guarded by mutex_, as are the three below
+  analysis::Scope next_scope_;
   FindingsPtr latest_;
   bool stop_ = false;
   std::thread thread_;  // last: starts when all else is there

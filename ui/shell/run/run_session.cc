@@ -33,7 +33,6 @@ Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
 
 std::unique_ptr<RunSession> RunSession::OfSnapshot(query::SnapshotPtr snapshot) {
   std::unique_ptr<RunSession> session(new RunSession());
-  session->fixed_findings_ = MakeFindings(*snapshot);
   session->requested_ = session->shown_ = std::move(snapshot);
   return session;
 }
@@ -41,6 +40,12 @@ std::unique_ptr<RunSession> RunSession::OfSnapshot(query::SnapshotPtr snapshot) 
 RunSession::RunSession() : index_(std::make_shared<timeline::RunIndex>()) {}
 
 RunSession::~RunSession() { trace_.reset(); }
+
+void RunSession::Show(const Findings& findings, ui::Context* context) {
+  context->report = findings.report;
+  context->figures = findings.figures;
+  context->change = findings.change;
+}
 
 bool RunSession::ReadLog(const std::string& folder, ui::Context* context) {
   std::ifstream file(std::filesystem::path(folder) / "log.txt", std::ios::binary);
@@ -78,7 +83,6 @@ query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
   if (newest != requested_) {
     const bool replaces = requested_ != nullptr && newest->generation < requested_->generation;
     requested_ = newest;
-    worker_->Request(newest);
     if (replaces) {
       next_index_ = std::make_unique<IndexMaker>(newest, wake_);
     } else {
@@ -101,8 +105,6 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
   if (trace_ == nullptr) {
     context->snapshot = shown_;
     context->index = index_;
-    context->report = fixed_findings_->report;
-    context->change = fixed_findings_->change;
     live_ = false;
     if (log_offset_ == 0 && !shown_->run_folder.empty()) ReadLog(shown_->run_folder, context);
     return;
@@ -113,10 +115,20 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
   context->index = index_;
   const FindingsPtr findings = worker_->Latest();
   if (findings != nullptr && findings->loading == context->snapshot->loading) {
-    context->report = findings->report;
-    context->change = findings->change;
+    Show(*findings, context);
   }
   Poll(now_seconds, context);
+}
+
+void RunSession::AskForFigures(const analysis::Scope& scope, ui::Context* context) {
+  if (requested_ == asked_ && scope == asked_scope_) return;
+  asked_ = requested_;
+  asked_scope_ = scope;
+  if (trace_ == nullptr) {
+    Show(*fixed_findings_.Make(asked_, scope), context);
+  } else {
+    worker_->Request(asked_, scope);
+  }
 }
 
 bool RunSession::UpdateIndex(const ui::View& view, bool whole) {

@@ -36,6 +36,10 @@ class RunSession {
   // Once a frame: puts what is newest into the context.
   void Update(double now_seconds, ui::Context* context);
 
+  // Once a frame, after the view is known: asks for figures of this scope where they are of another
+  // one or of older rows, and puts those of a fixed snapshot into the context.
+  void AskForFigures(const analysis::Scope& scope, ui::Context* context);
+
   // Once a frame, after the view is known: takes new rows into the index that is drawn from and
   // looks for the stalls in view, `whole`: all of it, else as much as a frame has time for. false:
   // there is more, draw another frame.
@@ -50,15 +54,18 @@ class RunSession {
   // The newest snapshot that may be shown: one that replaces the rows of the one before only once
   // what is drawn of it is there.
   query::SnapshotPtr TakeSnapshot(ui::Context* context);
+  static void Show(const Findings& findings, ui::Context* context);
   bool ReadLog(const std::string& folder, ui::Context* context);
 
   std::function<void()> wake_;
   bool live_ = false;
-  query::SnapshotPtr requested_;  // newest that the worker was asked to report on
+  query::SnapshotPtr requested_;  // newest that there is
+  query::SnapshotPtr asked_;      // that the worker was last asked to report on
+  analysis::Scope asked_scope_;
   query::SnapshotPtr shown_;
   std::shared_ptr<timeline::RunIndex> index_;  // of shown_; panels read it
   std::unique_ptr<IndexMaker> next_index_;     // of requested_, while it waits to be shown
-  FindingsPtr fixed_findings_;
+  FindingsMaker fixed_findings_;               // of a fixed snapshot
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake

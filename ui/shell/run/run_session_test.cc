@@ -66,7 +66,8 @@ TEST(SessionCloserTest, LeavingARunDoesNotWaitForItsThreads) {
   auto session = RunSession::Open(folder.path(), [&gate] { gate.Wake(); });
   ASSERT_TRUE(session.ok()) << session.message();
   ui::Context context;
-  session.value()->Update(0, &context);  // asks for a report
+  session.value()->Update(0, &context);
+  session.value()->AskForFigures({}, &context);
   gate.WaitUntilHeld();
   {
     SessionCloser closer;
@@ -97,6 +98,26 @@ TEST(RunSessionTest, APictureOfARunHasItsLogOnce) {
   ui::Context context;
   for (int frame = 0; frame < 3; ++frame) session->Update(frame, &context);
   EXPECT_EQ(context.log, (std::vector<std::string>{"12:00 began", "12:01 ended"}));
+}
+
+// What a view that moves asks for all the time: the report of the same rows is not made anew.
+TEST(FindingsMakerTest, OtherFiguresOfTheSameSnapshotShareItsReport) {
+  const query::SnapshotPtr lesson = analysis::MakeLessonSnapshot(2, 12, 6);
+  const analysis::Scope part{.kind = analysis::ScopeKind::kSteps, .first = 3, .last = 5};
+  FindingsMaker maker;
+  const FindingsPtr whole = maker.Make(lesson, {});
+  const FindingsPtr some = maker.Make(lesson, part);
+  EXPECT_EQ(some->report, whole->report);
+  EXPECT_EQ(whole->figures->scope.last, 11);
+  EXPECT_EQ(some->figures->scope.first, 3);
+  EXPECT_EQ(some->figures->scope.last, 5);
+  const analysis::Report expected = analysis::MakeReport(*lesson, {.scope = part});
+  EXPECT_EQ(some->figures->summary.step_ns.p50, expected.figures.summary.step_ns.p50);
+  EXPECT_EQ(some->figures->stalls.size(), expected.figures.stalls.size());
+  // Rows that came since are in it.
+  auto more = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(2, 14, 6));
+  more->generation = lesson->generation + 1;
+  EXPECT_EQ(maker.Make(more, {})->figures->scope.last, 13);
 }
 
 TEST(IndexMakerTest, MakesTheIndexThatFramesWouldMake) {

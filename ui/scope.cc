@@ -1,0 +1,96 @@
+#include "ui/scope.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "ui/text.h"
+
+namespace shardscope::ui {
+namespace {
+
+using analysis::ScopedSteps;
+using analysis::ScopeKind;
+
+constexpr ScopeKind kOptions[] = {ScopeKind::kSinceChange, ScopeKind::kLastSteps,
+                                  ScopeKind::kInView, ScopeKind::kSelection, ScopeKind::kWholeRun};
+
+std::string NameOf(Language language, ScopeKind kind) {
+  switch (kind) {
+    case ScopeKind::kSinceChange:
+      return Tr(language, Text::kScopeSinceChange);
+    case ScopeKind::kLastSteps:
+      return TrFormat(language, Text::kScopeLastSteps, analysis::kLastStepsShown);
+    case ScopeKind::kInView:
+      return Tr(language, Text::kScopeInView);
+    case ScopeKind::kSelection:
+      return Tr(language, Text::kScopeSelection);
+    case ScopeKind::kWholeRun:
+      return Tr(language, Text::kScopeWholeRun);
+    case ScopeKind::kSteps:
+      break;
+  }
+  return {};
+}
+
+std::string RangeOf(Language language, const ScopedSteps& steps) {
+  return steps.first == steps.last ? TrFormat(language, Text::kStepN, steps.first)
+                                   : TrFormat(language, Text::kScopeSteps, steps.first, steps.last);
+}
+
+std::string LabelOf(Language language, const ScopedSteps& steps) {
+  const std::string name = NameOf(language, steps.kind);
+  switch (steps.kind) {
+    case ScopeKind::kSinceChange:
+      if (steps.change_step < 0) return Tr(language, Text::kScopeSinceStart);
+      return TrFormat(language, Text::kScopeSinceStep, steps.change_step);
+    case ScopeKind::kInView:
+    case ScopeKind::kSelection:
+      if (steps.empty()) return name;
+      if (steps.first == steps.last) return fmt::format("{} {}", name, steps.first);
+      return fmt::format("{} {}–{}", name, steps.first, steps.last);
+    case ScopeKind::kSteps:
+      return RangeOf(language, steps);
+    case ScopeKind::kLastSteps:
+    case ScopeKind::kWholeRun:
+      break;
+  }
+  return name;
+}
+
+std::string TipOf(Language language, const ScopedSteps& steps) {
+  if (steps.empty()) return Tr(language, Text::kScopeTipEmpty);
+  std::string tip = TrFormat(language, Text::kScopeTip, RangeOf(language, steps));
+  if (steps.first_timed > steps.first) {
+    tip += TrFormat(language, Text::kScopeTipWarmUp, steps.first_timed);
+  }
+  return tip;
+}
+
+int ChosenOf(const Context& context) {
+  const analysis::Scope scope =
+      context.focus.scope.value_or(analysis::DefaultScope(context.snapshot->state));
+  const auto* const found = std::find(std::begin(kOptions), std::end(kOptions), scope.kind);
+  return found == std::end(kOptions) ? -1 : static_cast<int>(found - std::begin(kOptions));
+}
+
+}  // namespace
+
+ScopeMenu ScopeMenuOf(const Context& context) {
+  const Language language = context.language;
+  ScopeMenu menu;
+  menu.label = LabelOf(language, context.figures->scope);
+  menu.tip = TipOf(language, context.figures->scope);
+  for (const ScopeKind kind : kOptions) menu.options.push_back(NameOf(language, kind));
+  menu.chosen = ChosenOf(context);
+  return menu;
+}
+
+SetScope ScopeOption(int at) { return {analysis::Scope{.kind = kOptions[at]}}; }
+
+SetScope NextScope(const Context& context) {
+  return ScopeOption((ChosenOf(context) + 1) % static_cast<int>(std::size(kOptions)));
+}
+
+}  // namespace shardscope::ui
