@@ -11,8 +11,6 @@
 namespace shardscope::ui {
 namespace {
 
-constexpr float kScaleStep = 1.1f;
-
 Commands Do(const Context& context, config::Action action) {
   if (!CanSteer(context)) return {};
   return {DoAction{action}};
@@ -20,6 +18,9 @@ Commands Do(const Context& context, config::Action action) {
 Commands PauseOrResume(const Context& context) {
   return Do(context, context.control.status.state == "paused" ? config::Action::kResume
                                                               : config::Action::kPause);
+}
+Commands Toggle(const Context& context, Overlay overlay) {
+  return {ShowOverlay{context.overlay == overlay ? Overlay::kNone : overlay}};
 }
 Commands FitAll(const Context& context) {
   if (!context.snapshot) return {};
@@ -48,7 +49,10 @@ constexpr Action kActions[] = {
     {Text::kCommandStep, ImGuiKey_Period, ".",
      [](const Context& context) { return Do(context, config::Action::kStep); }},
     {Text::kCommandStop, 0, "",
-     [](const Context& context) { return Do(context, config::Action::kStop); }},
+     [](const Context& context) {
+       if (!CanSteer(context)) return Commands{};
+       return Commands{ShowOverlay{Overlay::kStopQuestion}};
+     }},
     {Text::kCommandCheckpoint, 0, "",
      [](const Context& context) { return Do(context, config::Action::kCheckpoint); }},
     {Text::kCommandFit, ImGuiKey_F, "F", [](const Context&) { return Commands{FitSelection{}}; }},
@@ -58,6 +62,8 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{UndoView{}}; }},
     {Text::kCommandFollow, ImGuiKey_End, "End",
      [](const Context&) { return Commands{SetFollow{true}}; }},
+    {Text::kCommandChanges, ImGuiKey_C, "C",
+     [](const Context& context) { return Toggle(context, Overlay::kChanges); }},
     {Text::kCommandClear, ImGuiKey_Escape, "Esc",
      [](const Context&) { return Commands{SelectOp{}}; }},
     {Text::kCommandTimeline, ImGuiMod_Ctrl | ImGuiKey_1, "Ctrl+1",
@@ -77,9 +83,13 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{SetScale{0}}; }},
     {Text::kCommandResetLayout, 0, "", [](const Context&) { return Commands{ResetLayout{}}; }},
     {Text::kCommandKeys, ImGuiMod_Shift | ImGuiKey_Slash, "?",
-     [](const Context& context) { return Commands{ShowKeys{!context.show_keys}}; }},
+     [](const Context& context) { return Toggle(context, Overlay::kKeys); }},
     {Text::kCommandPalette, ImGuiMod_Ctrl | ImGuiKey_P, "Ctrl+P",
-     [](const Context& context) { return Commands{ShowPalette{!context.show_palette}}; }},
+     [](const Context& context) { return Toggle(context, Overlay::kPalette); }},
+    {Text::kCommandMenu, ImGuiKey_F10, "F10",
+     [](const Context& context) { return Toggle(context, Overlay::kMenu); }},
+    {Text::kCommandHelp, ImGuiKey_F1, "F1",
+     [](const Context& context) { return Toggle(context, Overlay::kHelp); }},
     {Text::kCommandQuit, ImGuiMod_Ctrl | ImGuiKey_Q, "Ctrl+Q",
      [](const Context&) { return Commands{Quit{}}; }},
 };

@@ -16,6 +16,8 @@ namespace shardscope::ui {
 
 enum class Language : uint8_t { kEnglish, kChinese };
 enum class ThemeName : uint8_t { kDark, kLight };
+// What stands over the panels; one at a time.
+enum class Overlay : uint8_t { kNone, kPalette, kKeys, kMenu, kChanges, kHelp, kStopQuestion };
 
 struct OpenRun {
   std::string path;
@@ -33,6 +35,9 @@ struct SetView {
   bool keep_follow = false;
 };
 struct UndoView {};
+struct ShowStep {  // that step with its neighbours
+  int32_t step = 0;
+};
 struct SetFollow {
   bool follow = true;
 };
@@ -74,11 +79,8 @@ struct SetScale {
   float scale = 0;  // 0: the default one
 };
 struct ResetLayout {};
-struct ShowPalette {
-  bool show = true;
-};
-struct ShowKeys {
-  bool show = true;
+struct ShowOverlay {
+  Overlay overlay = Overlay::kNone;
 };
 struct FocusPanel {
   std::string panel;
@@ -86,10 +88,10 @@ struct FocusPanel {
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command = std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, SetFollow, SelectOp,
-                             SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank, SetKnob,
-                             SetScope, RevertPending, DoAction, SetLanguage, SetTheme, SetScale,
-                             ResetLayout, ShowPalette, ShowKeys, FocusPanel, DismissProblems, Quit>;
+using Command = std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, ShowStep, SetFollow,
+                             SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank,
+                             SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme,
+                             SetScale, ResetLayout, ShowOverlay, FocusPanel, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

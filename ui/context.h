@@ -116,7 +116,9 @@ struct Context {
   ControlState control;
   Places places;
   std::vector<std::string> log;   // messages of the app and tail of the run's log.txt
-  std::string error;              // of opening or starting a run; shown until the next try
+  std::string error;              // of opening a run; shown until the next try
+  std::string start_error;        // of starting one; shown in its form until the next try
+  std::string starting;           // folder of a run that was started and has no trace yet
   size_t dismissed_problems = 0;  // of the run's, that the user has put away
   Language language = Language::kEnglish;
   ThemeName theme_name = ThemeName::kDark;
@@ -124,8 +126,7 @@ struct Context {
   Fonts fonts;
   float scale = 1;
   double time_seconds = 0;  // for animations; fixed in headless pictures
-  bool show_palette = false;
-  bool show_keys = false;
+  Overlay overlay = Overlay::kNone;
   bool headless = false;  // shot: no animation, no hover
 };
 

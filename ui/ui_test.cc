@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "ui/draw_log.h"
 #include "ui/text.h"
 #include "ui/theme.h"
+#include "ui/values.h"
 
 namespace shardscope::ui {
 namespace {
@@ -151,6 +153,20 @@ TEST(Text, GlossaryTermsAreTheWrittenOnes) {
 TEST(Text, UnknownKeysKeepTheirName) {
   EXPECT_EQ(KeyLabel(Language::kEnglish, "prefetch.backward"), "Backward prefetch");
   EXPECT_EQ(KeyLabel(Language::kChinese, "no.such.key"), "no.such.key");
+}
+
+// In the top bar and in the Log.
+TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
+  Context context;
+  const auto snapshot = std::make_shared<query::Snapshot>();
+  snapshot->state = query::TraceState::kLive;
+  context.snapshot = snapshot;
+  context.control.status.state = "paused";
+  EXPECT_EQ(StateWord(context), Text::kLive);  // nobody answers
+  context.control.connection = ConnectionState::kConnected;
+  EXPECT_EQ(StateWord(context), Text::kPaused);
+  snapshot->state = query::TraceState::kCut;
+  EXPECT_EQ(StateWord(context), Text::kCut);
 }
 
 TEST(DrawLog, ListsWhatPanelsPutOnlyWhenEnabled) {

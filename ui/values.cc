@@ -33,6 +33,24 @@ std::string ValueAtStep(const query::Snapshot& snapshot, std::string_view key, i
 
 }  // namespace
 
+Text StateWord(const Context& context) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  if (snapshot.loading) return Text::kLoading;
+  switch (snapshot.state) {
+    case query::TraceState::kCut:
+      return Text::kCut;
+    case query::TraceState::kFinishing:
+      return Text::kFinishing;
+    case query::TraceState::kLive:
+      return CanSteer(context) && context.control.status.state == "paused" ? Text::kPaused
+                                                                           : Text::kLive;
+    case query::TraceState::kFinished:
+      break;
+  }
+  // The trace is complete; what it is of is not.
+  return context.report && !context.report->errors.empty() ? Text::kFailed : Text::kFinished;
+}
+
 std::string ValueInForce(const Context& context, std::string_view key) {
   if (context.control.connection == ConnectionState::kConnected) {
     if (auto value = Lookup(context.control.status.values, key)) return *value;

@@ -1,4 +1,4 @@
-// What a run's keys are set to, as panels show it.
+// What panels show of a run besides its rows: state, what its keys are set to, durations.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,15 @@
 #include <string_view>
 
 #include "ui/context.h"
+#include "ui/text.h"
 
 namespace shardscope::ui {
+
+// What the keys and the menu make text larger and smaller by.
+inline constexpr float kScaleStep = 1.1f;
+
+// The state of the open run in one word: LIVE, PAUSED, FINISHED, FAILED, ...
+Text StateWord(const Context& context);
 
 // The value in force: what the training says, else the run's start with its markers applied, else
 // the default.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -26,16 +27,16 @@ TEST_F(AppTest, PaletteRunsACommandByName) {
     test->KeyPress(ImGuiKey_Enter);
   }));
   EXPECT_EQ(harness_.context().theme_name, ui::ThemeName::kLight);
-  EXPECT_FALSE(harness_.context().show_palette);
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
 }
 
 TEST_F(AppTest, QuestionMarkListsTheKeysAndEscapeClosesThem) {
   EXPECT_TRUE(harness_.Drive(
       [](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Shift | ImGuiKey_Slash); }));
-  EXPECT_TRUE(harness_.context().show_keys);
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kKeys);
   ASSERT_NE(harness_.log().Find("keys", "key:Ctrl+P"), nullptr);
   EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
-  EXPECT_FALSE(harness_.context().show_keys);
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
 }
 
 TEST_F(AppTest, FormOfANewRunValidatesWhileTyping) {
@@ -54,6 +55,130 @@ TEST_F(AppTest, FormOfANewRunValidatesWhileTyping) {
     test->ItemInputValue("**/train.steps/##value", "50");
   }));
   EXPECT_EQ(harness_.log().Find("runs", "error:train.steps"), nullptr);
+}
+
+TEST_F(AppTest, FormShowsAndListsWhatWasChangedWhileTheSearchHidesIt) {
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    test->Yield(3);
+    test->SetRef("//###runs");
+    test->ItemInputValue("**/##search", "train.steps");
+    test->ItemInputValue("**/train.steps/##value", "many");
+    test->ItemInputValue("**/##search", "bandwidth");
+  }));
+  EXPECT_NE(harness_.log().Find("runs", "error:train.steps"), nullptr);
+  ASSERT_NE(harness_.log().Find("runs", "changed"), nullptr);
+  EXPECT_THAT(harness_.log().Find("runs", "changed")->text, testing::HasSubstr("1 key"));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###runs");
+    test->ItemClick("**/changed");
+    test->Yield(2);
+    EXPECT_TRUE(test->ItemExists("**/train.steps/##value"));
+    EXPECT_FALSE(test->ItemExists("**/link.bandwidth/##value"));
+    test->ItemClick("**/changed");
+    test->Yield(2);
+    EXPECT_TRUE(test->ItemExists("**/link.bandwidth/##value"));
+  }));
+}
+
+TEST_F(AppTest, TheMenuHasLanguageThemeAndSizeAndClosesByItsButton) {
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//##top_bar");
+    test->ItemClick("menu");
+    test->Yield(2);
+    test->SetRef("//##menu");
+    test->ItemClick("Language/中文");
+    test->ItemClick("Theme/浅色");
+    test->ItemClick("Size/A +");
+  }));
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kMenu);
+  EXPECT_EQ(harness_.context().language, ui::Language::kChinese);
+  EXPECT_EQ(harness_.context().theme_name, ui::ThemeName::kLight);
+  EXPECT_GT(harness_.context().scale, 1);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//##top_bar");
+    test->ItemClick("menu");
+  }));
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
+}
+
+TEST_F(AppTest, TheMenuLeadsToHelpAndHelpNamesTheDocumentation) {
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//##top_bar");
+    test->ItemClick("menu");
+    test->Yield(2);
+    test->SetRef("//##menu");
+    test->ItemClick("Help");
+  }));
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kHelp);
+  const auto& items = harness_.log().items();
+  EXPECT_TRUE(std::any_of(items.begin(), items.end(), [](const ui::DrawnItem& item) {
+    return item.panel == "help" && item.text.find("README.md") != std::string::npos;
+  }));
+}
+
+TEST_F(AppTest, AClickOnAChangeShowsItsStep) {
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 24, 12));
+  harness_.Frames(8);
+  const query::Snapshot& run = *harness_.context().snapshot;
+  harness_.shell().Post(ui::SetView{run.start_ns, run.start_ns + 1'000'000, false, false});
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_C);
+    test->Yield(2);
+    test->MouseMoveToPos(PlaceOf(harness_, "changes", "change:12"));
+    test->MouseClick();
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
+  const int64_t changed_ns = harness_.context().change.time_ns;
+  EXPECT_LT(harness_.context().view.start_ns, changed_ns);
+  EXPECT_GT(harness_.context().view.end_ns, changed_ns);
+}
+
+TEST_F(AppTest, LongLinesOfTheLogAreWrapped) {
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
+  const std::string path(400, 'x');
+  harness_.shell().Post(ui::OpenRun{"/no/" + path});
+  harness_.shell().Post(ui::FocusPanel{"log"});
+  harness_.Frames(4);
+  harness_.shell().Post(ui::FocusPanel{"log"});
+  harness_.Frames(6);
+  const ui::DrawnItem* line = harness_.log().Find("log", "line");
+  ASSERT_NE(line, nullptr);
+  EXPECT_THAT(line->text, testing::HasSubstr(path));
+  EXPECT_LE(line->box.x1, 1600);
+  EXPECT_GT(line->box.y1 - line->box.y0, 2 * 11);
+}
+
+// What `shardscope open RUN` does with a layout in which another tab was left in front.
+TEST(OpenTest, ShowsTheRunAndNotTheTabThatWasLastOpen) {
+  const std::string folder = testing::TempDir() + "/shardscope_layout_test";
+  std::filesystem::remove_all(folder);
+  const auto frame = [](shell::Shell* shell, shell::NullSurface* surface) {
+    surface->BeginFrame();
+    ImGui::NewFrame();
+    shell->Frame();
+    ImGui::Render();
+    surface->EndFrame();
+  };
+  for (const bool again : {false, true}) {
+    shell::Gui gui;
+    shell::NullSurface surface(1600, 900);
+    shell::ShellOptions options;
+    options.settings_folder = folder;
+    options.log_drawing = true;
+    shell::Shell shell(std::move(options), gui.fonts().fonts);
+    shell.OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
+    for (int i = 0; i < 8; ++i) frame(&shell, &surface);
+    EXPECT_NE(shell.draw_log().Find("timeline", "rank:0"), nullptr) << again;
+    EXPECT_EQ(shell.draw_log().Find("runs", "new_run"), nullptr) << again;
+    shell.Post(ui::FocusPanel{"runs"});
+    for (int i = 0; i < 8; ++i) frame(&shell, &surface);
+    EXPECT_NE(shell.draw_log().Find("runs", "new_run"), nullptr);
+    EXPECT_GT(shell.SecondsUntilPoll(), 1);
+    ImGui::SaveIniSettingsToDisk(ImGui::GetIO().IniFilename);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(AppTest, OpeningWhatIsNoRunSaysSo) {

@@ -30,9 +30,9 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
       return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
              !harness.context().report->steps.empty();
     };
-    ASSERT_TRUE(harness.Until([&] { return trains() || !harness.context().error.empty(); },
+    ASSERT_TRUE(harness.Until([&] { return trains() || !harness.context().start_error.empty(); },
                               kPatienceSeconds));
-    ASSERT_TRUE(trains()) << harness.context().error;
+    ASSERT_TRUE(trains()) << harness.context().start_error;
     EXPECT_EQ(harness.log().Find("top_bar", "state")->text, "LIVE");
     EXPECT_EQ(ui::ValueInForce(harness.context(), "prefetch.backward"), "pre");
 
@@ -58,6 +58,20 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
       again.Until([&] { return again.context().control.status.step > step; }, kPatienceSeconds));
   EXPECT_TRUE(again.Drive([](ImGuiTestContext* test) {
     test->SetRef("//##top_bar");
+    test->ItemClick("stop");
+    test->Yield(2);
+    // Escape lets it go on.
+    test->KeyPress(ImGuiKey_Escape);
+  }));
+  EXPECT_EQ(again.context().overlay, ui::Overlay::kNone);
+  const int64_t asked_at = again.context().control.status.step;
+  EXPECT_TRUE(again.Until([&] { return again.context().control.status.step > asked_at; },
+                          kPatienceSeconds));
+  EXPECT_TRUE(again.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//##top_bar");
+    test->ItemClick("stop");
+    test->Yield(2);
+    test->SetRef("//##stop_question");
     test->ItemClick("stop");
   }));
   EXPECT_TRUE(
@@ -106,8 +120,14 @@ TEST(Training, ThatCannotStartSaysWhy) {
   start.folder = folder;
   start.values = {{"data.path", "/no/such/text"}};
   harness.shell().Post(start);
-  ASSERT_TRUE(harness.Until([&] { return !harness.context().error.empty(); }, kPatienceSeconds));
-  EXPECT_THAT(harness.context().error, testing::HasSubstr("/no/such/text"));
+  ASSERT_TRUE(
+      harness.Until([&] { return !harness.context().start_error.empty(); }, kPatienceSeconds));
+  EXPECT_THAT(harness.context().start_error, testing::HasSubstr("/no/such/text"));
+  // Said in the form, which is in front.
+  ASSERT_TRUE(harness.Until([&] { return harness.log().Find("runs", "start_error") != nullptr; },
+                            kPatienceSeconds));
+  EXPECT_EQ(harness.log().Find("runs", "start_error")->text, harness.context().start_error);
+  EXPECT_EQ(harness.context().error, "");
   std::filesystem::remove_all(folder);
 }
 

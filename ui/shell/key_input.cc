@@ -44,8 +44,9 @@ ui::SetView Zoomed(const ui::View& view, double factor, int64_t around_ns) {
 }
 
 void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
-  if (ImGui::GetIO().WantTextInput) return;
-  const bool overlay = context.show_keys || context.show_palette;
+  // A question takes its own answer.
+  if (ImGui::GetIO().WantTextInput || context.overlay == ui::Overlay::kStopQuestion) return;
+  const bool overlay = context.overlay != ui::Overlay::kNone;
   for (const ui::Action& action : ui::AllActions()) {
     if (action.chord == 0 || !ImGui::IsKeyChordPressed(action.chord)) continue;
     if (overlay && action.chord == ImGuiKey_Escape) continue;  // closes the overlay

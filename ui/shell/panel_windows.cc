@@ -28,6 +28,10 @@ constexpr std::array kPanels = {
     PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom},
 };
 
+// A window that was remembered behind another tab is in front for its first frames, until its tab
+// bar is there.
+constexpr int kSettledFrames = 3;
+
 // What lies between a panel's square corner and its rounded edge, in the colour of the window.
 void MaskCorner(ImDrawList* list, ImVec2 corner, ImVec2 center, float radius, float angle,
                 ImU32 color) {
@@ -122,13 +126,21 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
   ImGui::End();
 }
 
-void PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
+bool PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
                        ui::Commands* commands) {
   static_assert(kPanels.size() <= std::tuple_size_v<decltype(in_front_)>);
+  bool shown = true;  // where no panel is asked for, too
   for (size_t i = 0; i < kPanels.size(); ++i) {
-    if (focus == kPanels[i].id) ImGui::SetNextWindowFocus();
+    const bool focused = focus == kPanels[i].id;
+    const bool was_in_front = in_front_[i];
+    if (focused && focused_frames_ == 0) ImGui::SetNextWindowFocus();
     DrawOne(context, i, log, commands);
+    if (!focused) continue;
+    focused_frames_ = was_in_front && in_front_[i] ? focused_frames_ + 1 : 0;
+    shown = focused_frames_ >= kSettledFrames;
   }
+  if (shown) focused_frames_ = 0;
+  return shown;
 }
 
 }  // namespace shardscope::shell

@@ -31,8 +31,9 @@ class PanelFrames {
   PanelFrames();
   ~PanelFrames();
 
-  // `focus`: id of a panel to bring to the front, or empty.
-  void Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
+  // `focus`: id of a panel to bring to the front, or empty. false: it is not in front yet, for the
+  // layout that was remembered is still being restored; ask for it again in the next frame.
+  bool Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
             ui::Commands* commands);
 
  private:
@@ -41,6 +42,7 @@ class PanelFrames {
   std::unique_ptr<Panels> panels_;
   // Whether each panel's tab was in front in the last frame: its label is bright then.
   std::array<bool, 16> in_front_{};
+  int focused_frames_ = 0;  // in which the panel that is asked for was in front
 };
 
 }  // namespace shardscope::shell

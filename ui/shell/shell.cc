@@ -12,6 +12,10 @@
 #include "trace/base/time.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/keys/keys_panel.h"
+#include "ui/panels/menu/changes_panel.h"
+#include "ui/panels/menu/help_panel.h"
+#include "ui/panels/menu/menu_panel.h"
+#include "ui/panels/menu/stop_question.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
 #include "ui/shell/backend/style.h"
 #include "ui/shell/key_input.h"
@@ -114,7 +118,8 @@ void Shell::UpdateStarting() {
   const std::string error = starting_->error();
   if (state == TrainerStart::State::kFailed) {
     starting_.reset();
-    context_.error = error;
+    context_.starting.clear();
+    context_.start_error = error;
     Say(error);
     focus_ = "runs";
     return;
@@ -124,6 +129,7 @@ void Shell::UpdateStarting() {
   if (Open(folder).ok()) {
     first_step_ = std::move(starting_);
     starting_.reset();
+    context_.starting.clear();
     context_.error.clear();
   } else if (!context_.log.empty()) {
     context_.log.pop_back();
@@ -138,8 +144,8 @@ void Shell::UpdateFirstStep() {
   const bool has_step = context_.report && !context_.report->steps.empty();
   if (!other_run && !has_step) {
     if (!first_step_->Ended()) return;
-    context_.error = first_step_->error();
-    Say(context_.error);
+    context_.start_error = first_step_->error();
+    Say(context_.start_error);
     focus_ = "runs";
   }
   first_step_.reset();
@@ -270,8 +276,12 @@ void Shell::DrawWindow(ui::Commands* commands) {
   ImGui::PopStyleVar();
   DrawBanner(commands);
   DrawDockSpace();
-  panel_frames_.Draw(context_, std::exchange(focus_, {}), &draw_log_, commands);
+  if (panel_frames_.Draw(context_, focus_, &draw_log_, commands)) focus_.clear();
   panels::DrawKeys(context_, &draw_log_, commands);
+  panels::DrawMenu(context_, &draw_log_, commands);
+  panels::DrawChanges(context_, &draw_log_, commands);
+  panels::DrawHelp(context_, &draw_log_, commands);
+  panels::DrawStopQuestion(context_, &draw_log_, commands);
   palette_.Draw(context_, &draw_log_, commands);
 }
 

@@ -26,17 +26,18 @@ struct Dispatcher {
   }
   void operator()(const ui::CloseRun&) const { CloseSession(&shell); }
   void operator()(const ui::StartRun& command) const {
-    shell.context_.error.clear();
+    shell.context_.start_error.clear();
     ui::StartRun absolute = command;
     std::error_code ignored;
     absolute.folder = std::filesystem::absolute(command.folder, ignored).string();
     auto started = TrainerStart::Launch(shell.context_.places.trainer, absolute);
     if (!started.ok()) {
-      shell.context_.error = started.message();
+      shell.context_.start_error = started.message();
       shell.Say(started.message());
       return;
     }
     shell.starting_ = std::move(started).value();
+    shell.context_.starting = absolute.folder;
   }
   void operator()(const ui::SetView& command) const {
     ui::SetView change = command;
@@ -44,6 +45,11 @@ struct Dispatcher {
     shell.view_.Set(change, shell.Now());
   }
   void operator()(const ui::UndoView&) const { shell.view_.Undo(shell.Now()); }
+  void operator()(const ui::ShowStep& command) const {
+    if (!shell.context_.snapshot) return;
+    const ui::View view = InitialView(*shell.context_.snapshot, command.step);
+    (*this)(ui::SetView{view.start_ns, view.end_ns});
+  }
   void operator()(const ui::SetFollow& command) const {
     shell.view_.SetFollow(command.follow, shell.context_.snapshot.get(), shell.Now());
   }
@@ -134,10 +140,9 @@ struct Dispatcher {
     Remember();
   }
   void operator()(const ui::ResetLayout&) const { shell.reset_layout_ = true; }
-  void operator()(const ui::ShowPalette& command) const {
-    shell.context_.show_palette = command.show;
+  void operator()(const ui::ShowOverlay& command) const {
+    shell.context_.overlay = command.overlay;
   }
-  void operator()(const ui::ShowKeys& command) const { shell.context_.show_keys = command.show; }
   void operator()(const ui::FocusPanel& command) const { shell.focus_ = command.panel; }
   void operator()(const ui::DismissProblems&) const {
     shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
@@ -161,6 +166,7 @@ struct Dispatcher {
     context.folded_ranks.clear();
     context.log.clear();
     context.error.clear();
+    context.start_error.clear();
     context.dismissed_problems = 0;
     context.hover_ns = -1;
     shell.view_.Reset({});

@@ -41,6 +41,11 @@ void DrawIcon(const Look& look, Icon icon, const ui::Box& box, Color color) {
     case Icon::kStop:
       list->AddRectFilled({cx - 5 * u, cy - 5 * u}, {cx + 5 * u, cy + 5 * u}, color, u);
       return;
+    case Icon::kMenu:
+      for (const float y : {-5.0f, -1.0f, 3.0f}) {
+        list->AddRectFilled({cx - 6 * u, cy + y * u}, {cx + 6 * u, cy + (y + 2) * u}, color);
+      }
+      return;
   }
 }
 

@@ -25,7 +25,7 @@ bool Button(const Look& look, const char* id, std::string_view label,
 // A word that can be clicked; takes no more room than its letters.
 bool LinkText(const Look& look, const char* id, std::string_view label);
 
-enum class Icon : uint8_t { kPause, kPlay, kStep, kStop };
+enum class Icon : uint8_t { kPause, kPlay, kStep, kStop, kMenu };
 // A square of `size` pixels (at scale 1) with a shape in it. `tip` shows on hover, also when
 // disabled.
 bool IconButton(const Look& look, const char* id, Icon icon, bool enabled, std::string_view tip,

@@ -3,6 +3,7 @@
 #include "ui/actions.h"
 #include "ui/text.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/overlay.h"
 
 namespace shardscope::panels {
 namespace {
@@ -24,18 +25,9 @@ void DrawRow(const widgets::Look& look, const char* key, const char* what, ui::D
 }  // namespace
 
 void DrawKeys(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  if (!context.show_keys) return;
+  if (context.overlay != ui::Overlay::kKeys) return;
   const widgets::Look look = widgets::LookOf(context);
-  const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::SetNextWindowPos(viewport->GetCenter(), ImGuiCond_Always, {0.5f, 0.5f});
-  ImGui::SetNextWindowSize({look.Px(kWidth), 0});
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, look.theme.surface.raised);
-  ImGui::PushStyleColor(ImGuiCol_Border, look.theme.surface.line);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, look.Px(1));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(look.Px(18), look.Px(16)));
-  ImGui::Begin("##keys", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
-                   ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoMove);
+  const widgets::OverlayWindow window(look, "##keys", widgets::InTheMiddle(kWidth));
   log->SetPanel("keys");
   widgets::Heading(look, ui::Tr(context.language, ui::Text::kKeysTitle));
   widgets::Gap(look, 4);
@@ -46,14 +38,7 @@ void DrawKeys(const ui::Context& context, ui::DrawLog* log, ui::Commands* comman
     if (action.chord == 0) continue;
     DrawRow(look, action.key_name, ui::Tr(context.language, action.title), log);
   }
-  const bool clicked_elsewhere = ImGui::IsMouseClicked(ImGuiMouseButton_Left) &&
-                                 !ImGui::IsWindowHovered(ImGuiHoveredFlags_RootAndChildWindows);
-  if (clicked_elsewhere || ImGui::IsKeyPressed(ImGuiKey_Escape)) {
-    commands->push_back(ui::ShowKeys{false});
-  }
-  ImGui::End();
-  ImGui::PopStyleVar(2);
-  ImGui::PopStyleColor(2);
+  if (window.IsLeft()) commands->push_back(ui::ShowOverlay{});
 }
 
 }  // namespace shardscope::panels

@@ -1,4 +1,4 @@
-// The list of keys, over everything else while Context::show_keys.
+// The list of keys, over everything else while it is the Context's overlay.
 #pragma once
 
 #include "ui/context.h"

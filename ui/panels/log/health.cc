@@ -29,20 +29,6 @@ const char* ConnectionText(const ui::Context& context) {
   return Tr(context.language, Text::kLogNotConnected);
 }
 
-const char* StateText(const ui::Context& context) {
-  switch (context.snapshot->state) {
-    case query::TraceState::kLive:
-      return Tr(context.language, Text::kLive);
-    case query::TraceState::kCut:
-      return Tr(context.language, Text::kCut);
-    case query::TraceState::kFinishing:
-      return Tr(context.language, Text::kFinishing);
-    case query::TraceState::kFinished:
-      break;
-  }
-  return Tr(context.language, Text::kFinished);
-}
-
 size_t NumOpRuns(const query::Snapshot& snapshot) {
   size_t count = 0;
   for (const query::RankRows& rank : snapshot.ranks) count += rank.op_runs.size();
@@ -180,7 +166,9 @@ void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawL
     return;
   }
   const query::Snapshot& snapshot = *context.snapshot;
-  widgets::KeyValueRow(look, Tr(context.language, Text::kLogState), StateText(context));
+  const char* state = Tr(context.language, ui::StateWord(context));
+  log->Text("state", state,
+            widgets::KeyValueRow(look, Tr(context.language, Text::kLogState), state));
   widgets::KeyValueRow(look, Tr(context.language, Text::kLogConnection), ConnectionText(context));
   const int64_t dropped = NumDropped(snapshot);
   const std::string dropped_text = std::to_string(dropped);

@@ -11,8 +11,35 @@ using ui::Text;
 using ui::Tr;
 
 constexpr float kHealthWidth = 380;
+constexpr float kMessagesWidth = 300;  // where less is left, they stand under the health
 
-void DrawMessages(const widgets::Look& look, const ui::Context& context) {
+// Wrapped at the right edge; those out of sight only take their height.
+void DrawLines(const std::vector<std::string>& lines, ui::DrawLog* log) {
+  const float width = widgets::ContentWidth();
+  const float widest_letter = ImGui::CalcTextSize("M").x;  // in the mono font that is current
+  const float gap = ImGui::GetStyle().ItemSpacing.y;
+  const float top = ImGui::GetScrollY();
+  const float bottom = top + ImGui::GetWindowHeight();
+  const float begin = ImGui::GetCursorPosY();
+  float y = begin;
+  ImGui::PushTextWrapPos(0);
+  for (const std::string& line : lines) {
+    const bool one_row = static_cast<float>(line.size()) * widest_letter <= width;
+    const float height = one_row ? ImGui::GetTextLineHeight()
+                                 : ImGui::CalcTextSize(line.c_str(), nullptr, false, width).y;
+    if (y + height >= top && y <= bottom) {
+      ImGui::SetCursorPosY(y);
+      ImGui::TextUnformatted(line.c_str());
+      log->Text("line", line, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    }
+    y += height + gap;
+  }
+  ImGui::PopTextWrapPos();
+  ImGui::SetCursorPosY(begin);
+  ImGui::Dummy({0, y - begin});
+}
+
+void DrawMessages(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
   widgets::Heading(look, Tr(context.language, Text::kLogMessages));
   if (!ImGui::BeginChild("messages")) {
     ImGui::EndChild();
@@ -23,13 +50,7 @@ void DrawMessages(const widgets::Look& look, const ui::Context& context) {
   }
   ImGui::PushFont(look.fonts.mono, ui::kMonoSize);
   ImGui::PushStyleColor(ImGuiCol_Text, look.theme.ink.dim);
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(context.log.size()));
-  while (clipper.Step()) {
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-      ImGui::TextUnformatted(context.log[static_cast<size_t>(i)].c_str());
-    }
-  }
+  DrawLines(context.log, log);
   ImGui::PopStyleColor();
   ImGui::PopFont();
   // Stays at the newest message unless the user scrolled up.
@@ -43,10 +64,13 @@ void DrawLogPanel(const ui::Context& context, ui::DrawLog* log, ui::Commands* co
   (void)commands;
   const widgets::Look look = widgets::LookOf(context);
   widgets::Gap(look, 4);
-  if (ImGui::BeginChild("health", {look.Px(kHealthWidth), 0})) DrawHealth(look, context, log);
+  const bool beside = widgets::ContentWidth() >= look.Px(kHealthWidth + kMessagesWidth);
+  const ImVec2 health =
+      beside ? ImVec2(look.Px(kHealthWidth), 0) : ImVec2(0, ImGui::GetContentRegionAvail().y / 2);
+  if (ImGui::BeginChild("health", health)) DrawHealth(look, context, log);
   ImGui::EndChild();
-  ImGui::SameLine(0, look.Px(24));
-  if (ImGui::BeginChild("log")) DrawMessages(look, context);
+  if (beside) ImGui::SameLine(0, look.Px(24));
+  if (ImGui::BeginChild("log")) DrawMessages(look, context, log);
   ImGui::EndChild();
 }
 

@@ -1,5 +1,5 @@
 // The command palette: every command by name, with its key, over everything else while
-// Context::show_palette.
+// it is the Context's overlay.
 #pragma once
 
 #include <string>

@@ -1,5 +1,7 @@
 #include "ui/panels/runs/new_run_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -49,6 +51,27 @@ void NewRunForm::SetValue(const std::string& key, const std::string& value) {
 void NewRunForm::ResetValue(const std::string& key) {
   typed_.erase(key);
   Validate();
+}
+
+std::vector<const config::KeyInfo*> NewRunForm::KeysToShow(ui::Language language,
+                                                           std::string_view query,
+                                                           bool only_changed) const {
+  const auto matching = MatchingKeys(language, query);
+  std::vector<const config::KeyInfo*> keys;
+  for (const config::KeyInfo& key : config::AllKeys()) {
+    const bool matches =
+        !only_changed && std::find(matching.begin(), matching.end(), &key) != matching.end();
+    if (matches || IsChanged(key.name)) keys.push_back(&key);
+  }
+  return keys;
+}
+
+std::string NewRunForm::ChangesText() const {
+  std::string text;
+  for (const auto& [key, value] : typed_) {
+    text += fmt::format("{}{}  {} → {}", text.empty() ? "" : "\n", key, base_.Get(key), value);
+  }
+  return text;
 }
 
 std::string NewRunForm::KeyError(const std::string& key) const {

@@ -27,6 +27,14 @@ class NewRunForm {
   bool IsChanged(const std::string& key) const { return typed_.count(key) > 0; }
   size_t num_changed() const { return typed_.size(); }
 
+  // The keys to show: those that match what is searched for (MatchingKeys), and whatever was
+  // changed, so that no key that counts or needs correction is out of sight. `only_changed`: these
+  // alone.
+  std::vector<const config::KeyInfo*> KeysToShow(ui::Language language, std::string_view query,
+                                                 bool only_changed) const;
+  // "train.steps  100 → 50", a line a changed key.
+  std::string ChangesText() const;
+
   // The error of one key's own value; empty if it is fine.
   std::string KeyError(const std::string& key) const;
   // The error of rules between keys; empty if there is none, or while a key has an error of its

@@ -52,6 +52,24 @@ TEST(NewRunForm, PresetIsTheStartingPoint) {
   std::remove(path.c_str());
 }
 
+std::vector<std::string> NamesOf(const std::vector<const config::KeyInfo*>& keys) {
+  std::vector<std::string> names;
+  for (const config::KeyInfo* key : keys) names.push_back(key->name);
+  return names;
+}
+
+TEST(NewRunForm, WhatWasChangedIsShownWhateverIsSearchedFor) {
+  NewRunForm form;
+  form.SetValue("train.steps", "many");
+  form.SetValue("run.ranks", "2");
+  const auto shown = NamesOf(form.KeysToShow(ui::Language::kEnglish, "bandwidth", false));
+  EXPECT_THAT(shown, testing::IsSupersetOf({"link.bandwidth", "train.steps", "run.ranks"}));
+  EXPECT_THAT(shown, testing::Not(testing::Contains("model.dim")));
+  EXPECT_THAT(NamesOf(form.KeysToShow(ui::Language::kEnglish, "", true)),
+              testing::ElementsAre("run.ranks", "train.steps"));
+  EXPECT_EQ(form.ChangesText(), "run.ranks  4 → 2\ntrain.steps  100 → many");
+}
+
 TEST(NewRunForm, SearchFindsKeysByNameAndHelpInEitherLanguage) {
   const auto names = [](const std::vector<const config::KeyInfo*>& keys) {
     std::vector<std::string> list;

@@ -31,6 +31,7 @@ using ui::Tr;
 using ui::TrFormat;
 
 constexpr float kListWidth = 300;
+constexpr float kFormWidth = 400;  // where less is left, the form stands under the list
 constexpr float kNameColumn = 190;
 constexpr float kFieldWidth = 150;
 
@@ -192,7 +193,8 @@ void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
       form_.ResetValue(key.name);
     }
   } else if (!key.unit.empty()) {
-    widgets::DrawText(frame.look, widgets::FaintOf(frame.look), right, key.unit);
+    widgets::DrawText(frame.look, widgets::FaintOf(frame.look), right,
+                      ui::UnitLabel(frame.context.language, key.unit));
   }
   ImGui::SetCursorScreenPos({at.x, at.y + frame.look.Px(26)});
   ImGui::Dummy({0, 0});
@@ -202,24 +204,41 @@ void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
 }
 
 void RunsPanel::DrawKeys(const RunsFrame& frame) {
-  const auto keys = MatchingKeys(frame.context.language, search_);
-  if (keys.empty()) {
+  if (!only_changed_ && MatchingKeys(frame.context.language, search_).empty()) {
     widgets::Paragraph(frame.look, widgets::DimOf(frame.look),
                        TrFormat(frame.context.language, Text::kRunsNoKey, search_));
   }
   std::string_view group;
-  for (const config::KeyInfo* key : keys) {
+  for (const config::KeyInfo* key :
+       form_.KeysToShow(frame.context.language, search_, only_changed_)) {
     if (GroupOf(*key) != group) widgets::Gap(frame.look, 8);
     group = GroupOf(*key);
     DrawKey(frame, *key);
   }
 }
 
+// How many keys differ; pointed at it says which, clicked it leaves only these in the form.
+void RunsPanel::DrawChanged(const RunsFrame& frame) {
+  if (form_.num_changed() == 0) {
+    only_changed_ = false;
+    return;
+  }
+  std::string text = form_.num_changed() == 1 ? frame.Tr(Text::kRunsOneChanged)
+                                              : TrFormat(frame.context.language, Text::kRunsChanged,
+                                                         form_.num_changed());
+  if (only_changed_) text = frame.Tr(Text::kRunsShowAll);
+  if (widgets::LinkText(frame.look, "changed", text)) only_changed_ = !only_changed_;
+  frame.log->Text("changed", text,
+                  widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  widgets::ItemTooltip(frame.look, frame.Tr(Text::kRunsDiffer), form_.ChangesText());
+}
+
 void RunsPanel::DrawStart(const RunsFrame& frame) {
   const std::string folder = folder_.empty() ? frame.context.places.new_folder : folder_;
   const bool trainer = !frame.context.places.trainer.empty();
   const std::string folder_error = FolderError(frame, folder);
-  const bool ready = trainer && form_.valid() && folder_error.empty();
+  const bool starting = !frame.context.starting.empty();
+  const bool ready = trainer && form_.valid() && folder_error.empty() && !starting;
   if (widgets::Button(frame.look, "start", frame.Tr(Text::kRunsStart), widgets::Emphasis::kPrimary,
                       frame.look.Px(130), ready)) {
     frame.commands->push_back(form_.ToCommand(folder));
@@ -232,18 +251,21 @@ void RunsPanel::DrawStart(const RunsFrame& frame) {
     hint = form_.rule_error();
   } else if (!form_.valid()) {
     hint = frame.Tr(Text::kRunsFix);
-  } else if (!folder_error.empty()) {
-    hint = folder_error;
-  } else if (form_.num_changed() == 1) {
-    hint = frame.Tr(Text::kRunsOneChanged);
-  } else if (form_.num_changed() > 1) {
-    hint = TrFormat(frame.context.language, Text::kRunsChanged, form_.num_changed());
-  }
-  if (ready) {
-    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), hint);
   } else {
-    frame.log->Text("start_hint", hint, ErrorLine(frame, hint));
+    hint = folder_error;
   }
+  if (starting) {
+    const std::string text =
+        TrFormat(frame.context.language, Text::kRunsStarting, frame.context.starting);
+    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text);
+  } else if (!hint.empty()) {
+    frame.log->Text("start_hint", hint, ErrorLine(frame, hint));
+  } else {
+    ImGui::Dummy({0, 0});
+  }
+  const std::string& error = frame.context.start_error;
+  if (!error.empty()) frame.log->Text("start_error", error, ErrorLine(frame, error));
+  DrawChanged(frame);
 }
 
 void RunsPanel::DrawNewRun(const RunsFrame& frame) {
@@ -263,12 +285,15 @@ void RunsPanel::DrawNewRun(const RunsFrame& frame) {
 void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const RunsFrame frame{context, widgets::LookOf(context), log, commands};
   widgets::Gap(frame.look, 4);
-  if (ImGui::BeginChild("list", {frame.look.Px(kListWidth), 0})) {
+  const bool beside = widgets::ContentWidth() >= frame.look.Px(kListWidth + kFormWidth);
+  const ImVec2 list = beside ? ImVec2(frame.look.Px(kListWidth), 0)
+                             : ImVec2(0, ImGui::GetContentRegionAvail().y / 3);
+  if (ImGui::BeginChild("list", list)) {
     DrawOpen(frame);
     DrawRunList(frame);
   }
   ImGui::EndChild();
-  ImGui::SameLine(0, frame.look.Px(24));
+  if (beside) ImGui::SameLine(0, frame.look.Px(24));
   if (ImGui::BeginChild("new")) DrawNewRun(frame);
   ImGui::EndChild();
 }

@@ -24,11 +24,13 @@ class RunsPanel {
   void DrawKey(const RunsFrame& frame, const config::KeyInfo& key);
   void DrawKeys(const RunsFrame& frame);
   void DrawStart(const RunsFrame& frame);
+  void DrawChanged(const RunsFrame& frame);
   void DrawNewRun(const RunsFrame& frame);
 
   std::string open_path_;
   std::string folder_;
   std::string search_;
+  bool only_changed_ = false;  // of the keys
   NewRunForm form_;
 };
 

@@ -30,6 +30,8 @@ constexpr float kNarrow = 1200;   // windows under this width, at scale 1
 constexpr float kLabelGap = 7;
 constexpr float kButtonSize = 30;
 constexpr float kButtonGap = 8;
+constexpr float kGroupGap = 24;  // beside stop, so that no hand takes it for step
+constexpr float kNarrowGroupGap = 14;
 
 // The line that everything stands on, from left to right.
 struct Line {
@@ -41,7 +43,8 @@ struct Line {
   float x;
   float room_end;  // where the buttons begin: what does not fit before them is left out
   bool narrow = false;
-  float gap = narrow ? kNarrowGap : kGap;  // at scale 1
+  float gap = narrow ? kNarrowGap : kGap;                  // at scale 1
+  float group_gap = narrow ? kNarrowGroupGap : kGroupGap;  // at scale 1
 
   ImVec2 At(float text_height) const { return {x, origin.y + (height - text_height) / 2}; }
   void Skip(float pixels) { x += look.Px(pixels); }
@@ -67,45 +70,35 @@ void DrawNames(Line* line) {
 }
 
 struct State {
-  Text word = Text::kFinished;
   Text tip = Text::kTipFinished;
   ui::Color ground = 0;
   ui::Color ink = 0;
 };
 
-State StateOf(const ui::Context& context, const ui::StateColors& colors) {
-  const query::Snapshot& snapshot = *context.snapshot;
-  const State quiet{Text::kFinished, Text::kTipFinished, colors.quiet_fill, colors.quiet_text};
-  const auto as = [](State state, Text word, Text tip) {
-    state.word = word;
-    state.tip = tip;
-    return state;
-  };
-  if (snapshot.loading) return as(quiet, Text::kLoading, Text::kTipLoading);
-  switch (snapshot.state) {
-    case query::TraceState::kCut:
-      return {Text::kCut, Text::kTipCut, colors.cut_fill, colors.cut_text};
-    case query::TraceState::kFinishing:
-      return as(quiet, Text::kFinishing, Text::kTipFinishing);
-    case query::TraceState::kLive:
-      if (ui::CanSteer(context) && context.control.status.state == "paused") {
-        return as(quiet, Text::kPaused, Text::kTipPaused);
-      }
-      return {Text::kLive, Text::kTipLive, colors.live_fill, colors.live_text};
-    case query::TraceState::kFinished:
-      break;
+State StateOf(Text word, const ui::StateColors& colors) {
+  switch (word) {
+    case Text::kLive:
+      return {Text::kTipLive, colors.live_fill, colors.live_text};
+    case Text::kCut:
+      return {Text::kTipCut, colors.cut_fill, colors.cut_text};
+    case Text::kFailed:
+      return {Text::kTipFailed, colors.cut_fill, colors.cut_text};
+    case Text::kLoading:
+      return {Text::kTipLoading, colors.quiet_fill, colors.quiet_text};
+    case Text::kFinishing:
+      return {Text::kTipFinishing, colors.quiet_fill, colors.quiet_text};
+    case Text::kPaused:
+      return {Text::kTipPaused, colors.pending_fill, colors.pending_text};
+    default:
+      return {Text::kTipFinished, colors.quiet_fill, colors.quiet_text};
   }
-  // The trace is complete; what it is of is not.
-  if (context.report && !context.report->errors.empty()) {
-    return {Text::kFailed, Text::kTipFailed, colors.cut_fill, colors.cut_text};
-  }
-  return quiet;
 }
 
 void DrawState(Line* line) {
   if (line->context.snapshot) {
-    const State state = StateOf(line->context, line->look.theme.state);
-    const char* word = Tr(line->context.language, state.word);
+    const Text text = ui::StateWord(line->context);
+    const State state = StateOf(text, line->look.theme.state);
+    const char* word = Tr(line->context.language, text);
     const ui::Box box = widgets::DrawPill(line->look, line->At(line->look.Px(20)), kPillWidth + 6,
                                           word, state.ground, state.ink);
     line->log->Text("state", word, box);
@@ -282,7 +275,12 @@ void DrawTruth(Line* line, const Truth& truth) {
   if (line->x + width(text, {}) <= line->room_end) chip("contended", text, {});
 }
 
-void DrawActions(Line* line, float right, ui::Commands* commands) {
+float ButtonsWidth(bool narrow) {
+  return 4 * kButtonSize + kButtonGap + 2 * (narrow ? kNarrowGroupGap : kGroupGap);
+}
+
+// Pause, step, and apart from them stop; at the right the menu.
+void DrawButtons(Line* line, float right, ui::Commands* commands) {
   using config::Action;
   const ui::Context& context = line->context;
   const bool enabled = ui::CanSteer(context);
@@ -291,22 +289,31 @@ void DrawActions(Line* line, float right, ui::Commands* commands) {
   const auto tip = [&](Text text) {
     return Tr(context.language, enabled ? text : Text::kNoControlTip);
   };
-  const float step = look.Px(kButtonSize + kButtonGap);
+  float x = right - look.Px(ButtonsWidth(line->narrow));
   const float y = line->origin.y + (line->height - look.Px(kButtonSize)) / 2;
-  ImGui::SetCursorScreenPos({right - 3 * step + look.Px(kButtonGap), y});
-  if (widgets::IconButton(look, "pause", paused ? widgets::Icon::kPlay : widgets::Icon::kPause,
-                          enabled, tip(paused ? Text::kResumeTip : Text::kPauseTip), kButtonSize)) {
+  const auto button = [&](const char* id, widgets::Icon icon, bool active, const char* text,
+                          float gap) {
+    ImGui::SetCursorScreenPos({x, y});
+    const bool clicked = widgets::IconButton(look, id, icon, active, text, kButtonSize);
+    line->log->Text(std::string("button:") + id, text,
+                    widgets::ToBox({x, y}, {x + look.Px(kButtonSize), y + look.Px(kButtonSize)}));
+    x += look.Px(kButtonSize + gap);
+    return clicked;
+  };
+  if (button("pause", paused ? widgets::Icon::kPlay : widgets::Icon::kPause, enabled,
+             tip(paused ? Text::kResumeTip : Text::kPauseTip), kButtonGap)) {
     commands->push_back(ui::DoAction{paused ? Action::kResume : Action::kPause});
   }
-  ImGui::SetCursorScreenPos({right - 2 * step + look.Px(kButtonGap), y});
-  if (widgets::IconButton(look, "step", widgets::Icon::kStep, enabled, tip(Text::kStepTip),
-                          kButtonSize)) {
+  if (button("step", widgets::Icon::kStep, enabled, tip(Text::kStepTip), line->group_gap)) {
     commands->push_back(ui::DoAction{Action::kStep});
   }
-  ImGui::SetCursorScreenPos({right - step + look.Px(kButtonGap), y});
-  if (widgets::IconButton(look, "stop", widgets::Icon::kStop, enabled, tip(Text::kStopTip),
-                          kButtonSize)) {
-    commands->push_back(ui::DoAction{Action::kStop});
+  if (button("stop", widgets::Icon::kStop, enabled, tip(Text::kStopTip), line->group_gap)) {
+    commands->push_back(ui::ShowOverlay{ui::Overlay::kStopQuestion});
+  }
+  button("menu", widgets::Icon::kMenu, true, Tr(context.language, Text::kMenuTip), 0);
+  // When pressed, as a press beside the open menu closes it: the same press does not do both.
+  if (ImGui::IsItemActivated() && context.overlay != ui::Overlay::kMenu) {
+    commands->push_back(ui::ShowOverlay{ui::Overlay::kMenu});
   }
 }
 
@@ -317,11 +324,9 @@ void DrawTopBar(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
   const ImVec2 origin = ImGui::GetWindowPos();
   const ImVec2 size = ImGui::GetWindowSize();
   const float right = origin.x + size.x - look.Px(ui::kPanelPadding);
-  const float buttons = right - look.Px(3 * (kButtonSize + kButtonGap));
-  Line line{context, look,
-            log,     origin,
-            size.y,  origin.x + look.Px(16),
-            buttons, size.x < look.Px(kNarrow)};
+  const bool narrow = size.x < look.Px(kNarrow);
+  const float buttons = right - look.Px(ButtonsWidth(narrow) + kNarrowGroupGap);
+  Line line{context, look, log, origin, size.y, origin.x + look.Px(16), buttons, narrow};
   DrawNames(&line);
   DrawState(&line);
   // However little room there is: numbers that are emulated or projected carry that word.
@@ -332,7 +337,7 @@ void DrawTopBar(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
   DrawNumbers(&line, commands);
   line.room_end = buttons;
   DrawTruth(&line, truth);
-  DrawActions(&line, right, commands);
+  DrawButtons(&line, right, commands);
   ImGui::GetWindowDrawList()->AddRectFilled({origin.x, origin.y + size.y - look.Px(1)},
                                             {origin.x + size.x, origin.y + size.y},
                                             look.theme.surface.line);
