@@ -8,31 +8,61 @@
 
 #include "app/say.h"
 #include "trace/base/time.h"
+#include "trace/base/units.h"
 #include "ui/shell/window_app.h"
 
 namespace shardscope::app {
 
-int OpenWindow(const std::string& run, bool one_frame) {
-  shell::WindowOptions options{run, {}};
-  if (one_frame) options.first_frame_only = [] { fmt::print("{}\n", MonotonicNs()); };
+namespace {
+
+std::string FrameTimeError(const std::string& text) {
+  return ParseDuration(text) ? "" : "give a time with its unit, such as 150ms";
+}
+
+// Not for people: what measurements and tests of the window need.
+void AddHiddenOptions(CLI::App* command, shell::WindowOptions* options) {
+  command
+      ->add_flag_callback(
+          "--one-frame",
+          [options] { options->first_frame_only = [] { fmt::print("{}\n", MonotonicNs()); }; },
+          "Quit once the first frame with rows of the run is on screen, and print when that "
+          "was (CLOCK_MONOTONIC, ns): for measurements")
+      ->group("");
+  command
+      ->add_option_function<std::string>(
+          "--frame-time",
+          [options](const std::string& text) {
+            options->frame_seconds = static_cast<double>(*ParseDuration(text)) * 1e-9;
+          },
+          "A frame takes at least so long, as with a slow renderer: for tests")
+      ->check(CLI::Validator(FrameTimeError, ""))
+      ->group("");
+  command
+      ->add_option("--draw-log", options->draw_log,
+                   "Write what each frame drew to this file, as `shot --json` does: for tests")
+      ->group("");
+}
+
+int RunWindow(const shell::WindowOptions& options) {
   const Status status = shell::RunWindowApp(options);
   if (status.ok()) return 0;
   Say("shardscope open: " + status.message());
   return 1;
 }
 
+}  // namespace
+
+int OpenWindow() { return RunWindow({}); }
+
 void AddOpenCommand(CLI::App& app, int* exit_code) {
-  auto run = std::make_shared<std::string>();
-  auto one_frame = std::make_shared<bool>(false);
+  auto options = std::make_shared<shell::WindowOptions>();
   CLI::App* command = app.add_subcommand("open", "The app in a window; a live run is followed");
-  command->add_option("run", *run, "Run folder or trace file; without it, choose one in the app")
-      ->type_name("RUN");
   command
-      ->add_flag("--one-frame", *one_frame,
-                 "Quit once the first frame with rows of the run is on screen, and print when that "
-                 "was (CLOCK_MONOTONIC, ns): for measurements")
-      ->group("");
-  command->callback([run, one_frame, exit_code] { *exit_code = OpenWindow(*run, *one_frame); });
+      ->add_option("run", options->run,
+                   "Run folder or trace file; without it, choose one in the app")
+      ->type_name("RUN");
+  AddHiddenOptions(command, options.get());
+  command->callback([options, exit_code] { *exit_code = RunWindow(*options); });
 }
 
 }  // namespace shardscope::app

@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
     return shardscope::app::ParseErrorCode(app);
   }
 #ifdef SHARDSCOPE_UI
-  if (app.get_subcommands().empty()) return shardscope::app::OpenWindow("");
+  if (app.get_subcommands().empty()) return shardscope::app::OpenWindow();
 #endif
   return exit_code;
 }

@@ -1,3 +1,4 @@
+// limit: the state of a frame is one struct, a field for each thing that panels ask for
 // Context: the read-only state of one frame. The shell fills it; panels read it and return
 // Commands.
 #pragma once
@@ -15,6 +16,7 @@
 #include "trace/analysis/report.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
+#include "ui/draw_log.h"
 #include "ui/fonts.h"
 #include "ui/theme.h"
 
@@ -128,6 +130,8 @@ struct Context {
   double time_seconds = 0;  // for animations; fixed in headless pictures
   Overlay overlay = Overlay::kNone;
   bool headless = false;  // shot: no animation, no hover
+  // Where widgets log every text and control, for those who drive the window; null: nobody does.
+  DrawLog* widgets_log = nullptr;
 };
 
 // What went wrong with the run: errors that ended it, files that could not be finished.

@@ -46,6 +46,7 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
   context_.theme_name = options_.settings.theme;
   context_.scale = options_.settings.scale == 0 ? options_.default_scale : options_.settings.scale;
   context_.headless = options_.headless;
+  if (options_.log_widgets) context_.widgets_log = &draw_log_;
   if (!options_.settings_folder.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(options_.settings_folder, ignored);
@@ -215,12 +216,11 @@ void Shell::DrawDockSpace() {
   ImGui::SetNextWindowPos(position);
   ImGui::SetNextWindowSize(size);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, context_.theme->surface.window);
   ImGui::Begin(kHost, nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
-                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus |
-                   ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
-  ImGui::PopStyleColor();
+                   ImGuiWindowFlags_NoBackground | ImGuiWindowFlags_NoBringToFrontOnFocus |
+                   ImGuiWindowFlags_NoNavFocus | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoSavedSettings);
   ImGui::PopStyleVar();
   const ImGuiID dock = ImGui::GetID(kDockSpace);
   if (ImGui::DockBuilderGetNode(dock) == nullptr || reset_layout_) {
@@ -260,9 +260,6 @@ void Shell::DrawBanner(ui::Commands* commands) {
 
 void Shell::DrawWindow(ui::Commands* commands) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  ImGui::GetBackgroundDrawList()->AddRectFilled(
-      viewport->Pos, {viewport->Pos.x + viewport->Size.x, viewport->Pos.y + viewport->Size.y},
-      context_.theme->surface.window);
   ImGui::SetNextWindowPos(viewport->Pos);
   ImGui::SetNextWindowSize({viewport->Size.x, ui::kTopBarHeight * context_.scale});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0.0f);

@@ -31,6 +31,7 @@ struct ShellOptions {
   float default_scale = 1;      // where the settings name none
   bool headless = false;        // no animation, no hover, no clock
   bool log_drawing = false;     // fill draw_log()
+  bool log_widgets = false;     // with every text and control of the widgets
   std::function<void()> wake;   // called on any thread when there is something new to draw
 };
 

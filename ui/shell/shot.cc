@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
+#include "ui/shell/drawn_json.h"
 #include "ui/shell/shell.h"
 
 namespace shardscope::shell {
@@ -74,23 +74,8 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
 
 std::string PrintShotJson(const query::Snapshot& snapshot, const ShotOptions& options,
                           const ui::DrawLog& log) {
-  nlohmann::ordered_json items = nlohmann::ordered_json::array();
-  for (const ui::DrawnItem& item : log.items()) {
-    nlohmann::ordered_json row = {{"panel", item.panel}, {"id", item.id}, {"text", item.text}};
-    if (const auto* whole = std::get_if<int64_t>(&item.value)) row["value"] = *whole;
-    if (const auto* real = std::get_if<double>(&item.value)) row["value"] = *real;
-    if (!item.unit.empty()) row["unit"] = item.unit;
-    row["box"] = {item.box.x0, item.box.y0, item.box.x1, item.box.y1};
-    items.push_back(std::move(row));
-  }
-  const nlohmann::ordered_json root = {
-      {"name", snapshot.name},
-      {"width", options.width},
-      {"height", options.height},
-      {"language", options.language == ui::Language::kChinese ? "zh" : "en"},
-      {"theme", options.theme == ui::ThemeName::kLight ? "light" : "dark"},
-      {"items", std::move(items)}};
-  return root.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return PrintDrawn(
+      {snapshot.name, options.width, options.height, options.language, options.theme, {}}, log);
 }
 
 }  // namespace shardscope::shell

@@ -1,14 +1,21 @@
 #include "ui/shell/window_app.h"
 
-#include <imgui_internal.h>
+#include <imgui.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/window.h"
+#include "ui/shell/drawn_json.h"
+#include "ui/shell/pace.h"
 #include "ui/shell/shell.h"
 
 namespace shardscope::shell {
@@ -19,74 +26,80 @@ constexpr int kHeight = 900;
 // New rows alone redraw this often at most.
 constexpr double kDataSeconds = 1.0 / 30;
 constexpr double kSoftwareDataSeconds = 1.0 / 10;
-// Dear ImGui answers an input over the next frames: hover, then focus, then layout.
-constexpr int kFramesAfterEvent = 3;
+// Dear ImGui answers an input over some frames: what it hits, what that changes, where that moves
+// everything, what is shown then. Also, it takes a press and its release in two.
+constexpr int kPassesAfterInput = 4;
+constexpr int kMaximumPasses = 32;
+// Tooltips come once the mouse has rested: a little more than Dear ImGui waits for that.
+constexpr double kMouseRestSeconds = 0.2;
 
 using Clock = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Wakes by threads that have new rows are rationed; input is answered at once. Both end the same
-// wait, so a wake by data says that it was one, and does not post while its ration is being waited
-// out.
-class Pace {
+class WindowHost : public PaceHost {
  public:
-  explicit Pace(double data_seconds) : data_seconds_(data_seconds) {}
+  explicit WindowHost(WindowSurface* window) : window_(*window) {}
+  void SetShell(Shell* shell) { shell_ = shell; }
 
-  // Any thread.
-  void WakeForData() {
-    if (!data_pending_.exchange(true) && !rationing_) WindowSurface::Wake();
+  double Now() override {
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
   }
+  void TakeInput(double seconds) override { window_.Wait(seconds); }
+  bool HasInput() override { return window_.has_input(); }
+  bool IsClosing() override { return window_.close_requested(); }
+  void Wake() override { WindowSurface::Wake(); }
+  double SecondsUntilPoll() override {
+    return std::min(shell_->SecondsUntilPoll(), std::max(mouse_rests_at_ - Now(), 0.0));
+  }
+  bool Poll() override { return shell_->Poll(); }
 
-  // Waits until a frame is due, polling as often as the shell asks.
-  void Wait(WindowSurface* window, Shell* shell) {
-    if (frames_left_ > 0) {
-      --frames_left_;
-      window->Wait(0);
-      // An input that came meanwhile has effects of its own.
-      if (!ImGui::GetCurrentContext()->InputEventsQueue.empty()) frames_left_ = kFramesAfterEvent;
-      return;
-    }
-    while (!WaitOnce(window, shell->SecondsUntilPoll())) {
-      if (shell->Poll()) return;
-    }
+  // Before a frame: how many passes Dear ImGui needs for what came.
+  int TakePasses() {
+    const bool rests = Now() >= mouse_rests_at_;
+    if (rests) mouse_rests_at_ = kNever;
+    if (HasInput()) mouse_rests_at_ = Now() + kMouseRestSeconds;
+    return rests || HasInput() ? kPassesAfterInput : 1;
   }
 
  private:
-  // false: nothing came within the time.
-  bool WaitOnce(WindowSurface* window, double seconds) {
-    const Clock::time_point begin = Clock::now();
-    if (!data_pending_) window->Wait(seconds);
-    if (data_pending_) {
-      rationing_ = true;
-      const double early = data_seconds_ - SecondsSince(last_data_frame_);
-      if (early > 0) window->Wait(early);  // an input ends this too
-      rationing_ = false;
-      data_pending_ = false;
-      last_data_frame_ = Clock::now();
-      return true;
-    }
-    if (SecondsSince(begin) >= seconds) return false;
-    // The wait ended before its time without new rows: an input.
-    frames_left_ = kFramesAfterEvent;
-    return true;
-  }
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  const double data_seconds_;
-  std::atomic<bool> data_pending_{false};
-  std::atomic<bool> rationing_{false};
-  Clock::time_point last_data_frame_ = Clock::now();
-  int frames_left_ = kFramesAfterEvent;
+  WindowSurface& window_;
+  Shell* shell_ = nullptr;
+  double mouse_rests_at_ = 0;
 };
 
-void DrawFrame(WindowSurface* window, Shell* shell) {
-  window->BeginFrame();
-  ImGui::NewFrame();
-  shell->Frame();
+// Lays out what Dear ImGui needs to answer all input, and draws the last of it only: laying out is
+// cheap, drawing is not.
+void DrawFrame(WindowSurface* window, Shell* shell, int passes, double frame_seconds) {
+  const Clock::time_point start = Clock::now();
+  int left = passes;
+  for (int pass = 1;; ++pass) {
+    window->BeginFrame();
+    NewFrame();
+    shell->Frame();
+    left = window->has_input() ? kPassesAfterInput : left - 1;
+    if (left <= 0 || pass == kMaximumPasses) break;
+    ImGui::EndFrame();
+  }
   ImGui::Render();
+  std::this_thread::sleep_until(start + std::chrono::duration<double>(frame_seconds));
   window->EndFrame();
+}
+
+// The old log stays until the new one is whole.
+void WriteDrawLog(const std::string& path, const Shell& shell, int64_t frame) {
+  const ui::Context& context = shell.context();
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const DrawnPage page{context.snapshot ? context.snapshot->name : "",
+                       static_cast<int>(size.x),
+                       static_cast<int>(size.y),
+                       context.language,
+                       context.theme_name,
+                       DrawnPage::Window{frame, context.scale, context.view}};
+  const std::string temporary = path + ".new";
+  std::ofstream(temporary) << PrintDrawn(page, shell.draw_log());
+  std::error_code ignored;
+  std::filesystem::rename(temporary, path, ignored);
 }
 
 bool ShowsRows(const ui::Context& context) {
@@ -100,29 +113,36 @@ Status RunWindowApp(const WindowOptions& window_options) {
   Gui gui;
   auto window = WindowSurface::Create(kWidth, kHeight, "Shardscope");
   if (!window.ok()) return window.status();
-  Pace pace(window.value()->software() ? kSoftwareDataSeconds : kDataSeconds);
+  WindowHost host(window.value().get());
+  Pace pace(&host, window.value()->software() ? kSoftwareDataSeconds : kDataSeconds);
   ShellOptions options;
   options.settings_folder = SettingsFolder();
   options.settings = LoadSettings(options.settings_folder);
+  options.log_drawing = options.log_widgets = !window_options.draw_log.empty();
   const float content_scale = window.value()->content_scale();
   if (content_scale >= 1.5f) options.default_scale = content_scale;
   options.wake = [&pace] { pace.WakeForData(); };
   Shell shell(std::move(options), gui.fonts().fonts);
+  host.SetShell(&shell);
   const std::string& run = window_options.run;
   if (run.empty()) {
     shell.Post(ui::FocusPanel{"runs"});  // where one is opened or started
   } else {
     SHARDSCOPE_RETURN_IF_ERROR(shell.Open(run));
   }
-  while (!shell.wants_quit() && !window.value()->close_requested()) {
-    DrawFrame(window.value().get(), &shell);
+  for (int64_t frame = 1; !shell.wants_quit() && !window.value()->close_requested(); ++frame) {
+    pace.BeginFrame();
+    DrawFrame(window.value().get(), &shell, host.TakePasses(), window_options.frame_seconds);
+    if (!window_options.draw_log.empty()) WriteDrawLog(window_options.draw_log, shell, frame);
+    pace.EndFrame();
     if (window_options.first_frame_only && (run.empty() || ShowsRows(shell.context()))) {
       window_options.first_frame_only();
       break;
     }
-    pace.Wait(window.value().get(), &shell);
+    pace.Wait();
     for (const std::string& path : window.value()->TakeDropped()) shell.Post(ui::OpenRun{path});
   }
+  window.value()->Hide();
   return Status::Ok();
 }
 

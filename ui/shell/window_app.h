@@ -13,6 +13,10 @@ struct WindowOptions {
   // Called when the first frame is on screen, with a run the first one with rows of it; then the
   // app quits. Empty: it goes on until the user quits.
   std::function<void()> first_frame_only;
+  // For tests of the window: a frame takes at least so long, as with a slow renderer; and where
+  // what each frame drew is written as JSON, empty: nowhere.
+  double frame_seconds = 0;
+  std::string draw_log;
 };
 
 // Opens the window and returns when the user quits. Errors: no display; the run cannot be opened.

@@ -64,6 +64,7 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
     if (i > 0) ImGui::SameLine(0, gap);
     const std::string& label = segments.options[static_cast<size_t>(i)];
     if (ImGui::InvisibleButton(label.c_str(), {width, look.Px(kSegmentHeight)})) clicked = i;
+    LogControl(look, "segment", label, label);
     const ui::Box box = ItemBox();
     const bool chosen = i == segments.chosen;
     ImDrawList* list = ImGui::GetWindowDrawList();
@@ -91,6 +92,7 @@ bool Button(const Look& look, const char* id, std::string_view label, Emphasis e
   ImGui::BeginDisabled(!enabled);
   const bool clicked = ImGui::InvisibleButton(id, size);
   ImGui::EndDisabled();
+  LogControl(look, "button", id, label);
   const ui::Box box = ItemBox();
   const bool hovered = enabled && ImGui::IsItemHovered();
   Color ground = hovered ? look.theme.surface.hovered : look.theme.surface.button;
@@ -110,6 +112,7 @@ bool LinkText(const Look& look, const char* id, std::string_view label) {
   TextStyle style = DimOf(look);
   const ImVec2 size = TextSize(look, style, label);
   const bool clicked = ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), size.y});
+  LogControl(look, "link", id, label);
   if (ImGui::IsItemHovered()) {
     style.color = look.theme.ink.text;
     ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
@@ -123,6 +126,7 @@ bool IconButton(const Look& look, const char* id, Icon icon, bool enabled, std::
   ImGui::BeginDisabled(!enabled);
   const bool clicked = ImGui::InvisibleButton(id, {look.Px(size), look.Px(size)});
   ImGui::EndDisabled();
+  LogControl(look, "button", id, tip);
   const ui::Box box = ItemBox();
   ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
                                             Ground(look, false, enabled),

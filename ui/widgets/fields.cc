@@ -26,6 +26,7 @@ bool TextField(const Look& look, const char* id, std::string* text, const Field&
   ImGui::PushFont(field.mono ? look.fonts.mono : look.fonts.text,
                   field.mono ? ui::kMonoSize : ui::kTextSize);
   const bool changed = ImGui::InputTextWithHint(id, std::string(field.hint).c_str(), text);
+  LogControl(look, "field", id, text->empty() ? field.hint : *text);
   ImGui::PopFont();
   PopFieldStyle();
   return changed;
@@ -38,7 +39,9 @@ bool Choice(const Look& look, const char* id, const std::vector<std::string>& op
   const size_t index = static_cast<size_t>(*chosen);
   const char* preview = index < options.size() ? options[index].c_str() : "";
   bool changed = false;
-  if (ImGui::BeginCombo(id, preview)) {
+  const bool open = ImGui::BeginCombo(id, preview);
+  if (!open) LogControl(look, "choice", id, preview);
+  if (open) {
     for (int i = 0; i < static_cast<int>(options.size()); ++i) {
       if (ImGui::Selectable(options[static_cast<size_t>(i)].c_str(), i == *chosen) &&
           i != *chosen) {

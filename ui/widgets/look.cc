@@ -25,7 +25,9 @@ ui::Box DrawText(const Look& look, const TextStyle& style, ImVec2 at, std::strin
   const ImVec2 snapped(std::round(at.x), std::round(at.y));
   ImGui::GetWindowDrawList()->AddText(style.font, look.Px(style.size), snapped, style.color,
                                       text.data(), text.data() + text.size());
-  return ToBox(snapped, {snapped.x + size.x, snapped.y + size.y});
+  const ui::Box box = ToBox(snapped, {snapped.x + size.x, snapped.y + size.y});
+  if (look.log != nullptr) look.log->Text("text", text, box);
+  return box;
 }
 
 ui::Box DrawTextRight(const Look& look, const TextStyle& style, ImVec2 right_top,
@@ -61,8 +63,16 @@ ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view tex
   ImGui::PopTextWrapPos();
   ImGui::PopStyleColor();
   ImGui::PopFont();
-  (void)look;
-  return ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  const ui::Box box = ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  if (look.log != nullptr) look.log->Text("text", text, box);
+  return box;
+}
+
+void LogControl(const Look& look, std::string_view kind, std::string_view id,
+                std::string_view text) {
+  if (look.log == nullptr) return;
+  look.log->Text(std::string(kind).append(":").append(id), text,
+                 ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
 }
 
 void Gap(const Look& look, float pixels) {

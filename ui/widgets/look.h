@@ -19,15 +19,20 @@ struct Look {
   const ui::Theme& theme;
   ui::Fonts fonts;
   float scale = 1;
+  ui::DrawLog* log = nullptr;  // null: what widgets draw is not logged
 
   float Px(float size) const { return size * scale; }  // a size of theme.h in pixels
 };
 
-// From anything with theme, fonts and scale (ui::Context).
+// From anything with theme, fonts, scale and widgets_log (ui::Context).
 template <typename State>
 Look LookOf(const State& state) {
-  return {*state.theme, state.fonts, state.scale};
+  return {*state.theme, state.fonts, state.scale, state.widgets_log};
 }
+
+// Logs the item that was added last as `kind`:`id`.
+void LogControl(const Look& look, std::string_view kind, std::string_view id,
+                std::string_view text);
 
 struct TextStyle {
   ImFont* font = nullptr;

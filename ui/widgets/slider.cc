@@ -100,6 +100,7 @@ SliderResult Slider(const Look& look, const char* id, const SliderSpec& spec,
   ImGui::BeginDisabled(!state.enabled);
   ImGui::InvisibleButton(id, {width, look.Px(kHitHeight)});
   ImGui::EndDisabled();
+  LogControl(look, "slider", id, state.label);
   const Rail rail{origin.x + radius * 0.4f, origin.x + width - radius * 0.4f,
                   origin.y + label_height + look.Px(kHitHeight) / 2};
 

@@ -1,5 +1,7 @@
 #include "ui/widgets/tooltip.h"
 
+#include <string>
+
 namespace shardscope::widgets {
 
 void Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border) {
@@ -21,6 +23,13 @@ void Tooltip(const Look& look, std::string_view title, std::string_view detail, 
       ImGui::PopStyleColor();
     }
     ImGui::PopTextWrapPos();
+    if (look.log != nullptr) {
+      const ImVec2 at = ImGui::GetWindowPos();
+      const ImVec2 size = ImGui::GetWindowSize();
+      std::string text(title);
+      if (!detail.empty()) text.append("\n").append(detail);
+      look.log->Text("tooltip", text, ToBox(at, {at.x + size.x, at.y + size.y}));
+    }
     ImGui::EndTooltip();
   }
   ImGui::PopStyleVar(3);

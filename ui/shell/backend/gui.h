@@ -1,8 +1,11 @@
 // Gui: owns the Dear ImGui context with our fonts. Make it first, destroy it last.
 #pragma once
 
+#include <cstdint>
+
 #include "ui/shell/backend/fonts.h"
 
+struct ImDrawData;
 struct ImGuiContext;
 
 namespace shardscope::shell {
@@ -20,5 +23,18 @@ class Gui {
   ImGuiContext* context_;
   LoadedFonts fonts_;
 };
+
+// ImGui::NewFrame(), except that the release of a key waits for the next frame if this one has a
+// press, a click or a wheel before it. Dear ImGui would take them in together, and of Ctrl+T tapped
+// while a slow frame was drawn see a T without Ctrl.
+void NewFrame();
+
+// Whether there is input that NewFrame() has not taken in yet. A modifier alone is none: it changes
+// nothing until the key that it belongs to, whose frame would have to wait for that of the
+// modifier.
+bool HasInput();
+
+// The same for two frames that look the same: textures aside, of every byte that is drawn.
+uint64_t HashOf(const ImDrawData& data);
 
 }  // namespace shardscope::shell

@@ -114,7 +114,8 @@ class EglSurface : public HeadlessSurface {
   void EndFrame() override {
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
     glViewport(0, 0, width_, height_);
-    glClearColor(0, 0, 0, 1);
+    const ImVec4& ground = ImGui::GetStyle().Colors[ImGuiCol_DockingEmptyBg];
+    glClearColor(ground.x, ground.y, ground.z, 1);
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   }

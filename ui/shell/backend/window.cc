@@ -5,9 +5,14 @@
 #include <imgui.h>
 #include <imgui_impl_glfw.h>
 #include <imgui_impl_opengl3.h>
+#include <imgui_internal.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <utility>
+
+#include "ui/shell/backend/gui.h"
 
 namespace shardscope::shell {
 namespace {
@@ -50,6 +55,12 @@ class GlfwSurface : public WindowSurface {
       auto* self = static_cast<GlfwSurface*>(glfwGetWindowUserPointer(window));
       self->dropped_.assign(paths, paths + count);
     });
+    glfwSetWindowRefreshCallback(window_, [](GLFWwindow* window) {
+      static_cast<GlfwSurface*>(glfwGetWindowUserPointer(window))->Exposed();
+    });
+    glfwSetFramebufferSizeCallback(window_, [](GLFWwindow* window, int, int) {
+      static_cast<GlfwSurface*>(glfwGetWindowUserPointer(window))->Exposed();
+    });
     software_ = IsSoftwareRenderer();
     backends_ready_ =
         ImGui_ImplGlfw_InitForOpenGL(window_, true) && ImGui_ImplOpenGL3_Init("#version 330");
@@ -57,15 +68,24 @@ class GlfwSurface : public WindowSurface {
   }
 
   void BeginFrame() override {
+    redraw_ = false;
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
   }
 
+  // A frame that looks like the one on the screen is not drawn: where the CPU draws, that is what
+  // costs.
   void EndFrame() override {
+    const uint64_t hash = HashOf(*ImGui::GetDrawData());
+    if (!stale_ && hash == shown_ && !HasNewTextures()) return;
+    stale_ = false;
+    shown_ = hash;
     int width = 0;
     int height = 0;
     glfwGetFramebufferSize(window_, &width, &height);
     glViewport(0, 0, width, height);
+    const ImVec4& ground = ImGui::GetStyle().Colors[ImGuiCol_DockingEmptyBg];
+    glClearColor(ground.x, ground.y, ground.z, 1);
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     glfwSwapBuffers(window_);
@@ -79,6 +99,8 @@ class GlfwSurface : public WindowSurface {
     }
   }
 
+  bool has_input() const override { return redraw_ || !dropped_.empty() || HasInput(); }
+  void Hide() override { glfwHideWindow(window_); }
   bool close_requested() const override { return glfwWindowShouldClose(window_) == GLFW_TRUE; }
   bool software() const override { return software_; }
   float content_scale() const override {
@@ -90,6 +112,15 @@ class GlfwSurface : public WindowSurface {
   std::vector<std::string> TakeDropped() override { return std::exchange(dropped_, {}); }
 
  private:
+  void Exposed() { redraw_ = stale_ = true; }
+
+  static bool HasNewTextures() {
+    const auto& textures = ImGui::GetPlatformIO().Textures;
+    return std::any_of(textures.begin(), textures.end(), [](const ImTextureData* texture) {
+      return texture->Status != ImTextureStatus_OK;
+    });
+  }
+
   static Status Unavailable(const char* what) {
     const char* why = nullptr;
     glfwGetError(&why);
@@ -99,6 +130,9 @@ class GlfwSurface : public WindowSurface {
 
   GLFWwindow* window_ = nullptr;
   std::vector<std::string> dropped_;
+  bool redraw_ = false;  // no frame has begun since the window's size or content was lost
+  bool stale_ = true;    // ... and none was drawn
+  uint64_t shown_ = 0;   // HashOf() what is on the screen
   bool glfw_ready_ = false;
   bool backends_ready_ = false;
   bool software_ = false;

@@ -24,7 +24,12 @@ class WindowSurface : public Surface {
   // Any thread: ends a Wait().
   static void Wake();
 
+  // True while something came that no frame has taken in yet: keys, the mouse, files, or a new size
+  // or content of the window.
+  virtual bool has_input() const = 0;
   virtual bool close_requested() const = 0;
+  // Gone from the screen, while what is behind it still ends.
+  virtual void Hide() = 0;
   // True when OpenGL is drawn by the CPU: frames cost enough to be rationed.
   virtual bool software() const = 0;
   // How much the desktop enlarges everything.

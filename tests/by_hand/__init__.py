@@ -1,0 +1,1 @@
+"""The app as a person uses it: a real window, driven by mouse and keyboard."""
