@@ -1,0 +1,125 @@
+"""A finished run: looking around in it."""
+
+from by_hand.items_live import lanes, widest_span
+from by_hand.stage import state, step
+
+
+def open_a_finished_run(stage):
+    """Open it: FINISHED, its timeline in front, the knobs say why they cannot be turned."""
+    app = opened(stage)
+    shown = app.shown()
+    assert state(shown) == "FINISHED" and step(shown) >= 0
+    assert shown.text("run_control", "notice")
+
+
+def opened(stage):
+    app = stage.open(stage.finished())
+    app.until("its spans", lambda shown: shown.all("timeline", "op_run:") and shown.find("overlap", "rank"))
+    return app
+
+
+def zoom(stage):
+    """Wheel at a span: it grows under the mouse; Ctrl makes it finer; Backspace goes back."""
+    app = opened(stage)
+    before = app.shown()
+    app.move(lanes(before))
+    app.desktop.do("click", 4)
+    nearer = app.until("a nearer view", lambda shown: shown.span_ns < 0.9 * before.span_ns)
+    stage.wait(0.6)
+    nearer = app.shown()
+    app.desktop.do("keydown", "ctrl", "click", 4, "keyup", "ctrl")
+    finer = app.until("a finer step", lambda shown: shown.span_ns < nearer.span_ns)
+    stage.wait(0.6)
+    assert app.shown().span_ns > 0.9 * nearer.span_ns, "Ctrl made it no finer"
+    app.key("BackSpace")
+    app.until("the view before", lambda shown: shown.span_ns > finer.span_ns)
+
+
+def pan(stage):
+    """Drag, then the keys A and D: the view moves there and back."""
+    app = opened(stage)
+    start = app.shown().view["start_ns"]
+    x, y = lanes(app.shown())
+    app.drag((x, y), (x + 200, y))
+    app.until("an earlier view", lambda shown: shown.view["start_ns"] < start)
+    stage.wait(0.5)
+    left = app.shown().view["start_ns"]
+    app.key("d")
+    app.until("a later view", lambda shown: shown.view["start_ns"] > left)
+
+
+def select_an_op(stage):
+    """Click a span of rank 1: Details tell of it, with times and a sentence of what it means."""
+    app = opened(stage)
+    app.click(widest_span(app.shown(), rank=1))
+    shown = app.until("its details", lambda shown: "rank 1" in (shown.text("details", "step") or ""))
+    assert shown.text("details", "meaning")
+
+
+def fit_a_span(stage):
+    """Double click a span: it fills the view; F fits the selection."""
+    app = opened(stage)
+    before = app.shown()
+    app.move(widest_span(before))
+    app.desktop.do("click", "--repeat", 2, "--delay", 60, 1)
+    app.until("a nearer view", lambda shown: shown.span_ns < before.span_ns)
+
+
+def tooltips(stage):
+    """Rest on a span, a stall in the list, a number and a knob: each has a tooltip inside the window."""
+    app = opened(stage)
+    shown = app.shown()
+    places = [("timeline", widest_span(shown)), ("top_bar", shown.find("top_bar", "step_ns_p50")),
+              ("run_control", shown.find("run_control", "knob:prefetch.backward"))]
+    for panel, place in places:
+        app.move((3, shown.size[1] - 3))
+        app.until("no tooltip", lambda shown: not any(i.id == "tooltip" for i in shown.items))
+        app.move(place)
+        shown = app.until(f"a tooltip of {panel}", lambda shown: any(i.id == "tooltip" for i in shown.items))
+        box = next(i.box for i in shown.items if i.id == "tooltip")
+        assert box[0] >= 0 and box[1] >= 0 and box[2] <= shown.size[0] and box[3] <= shown.size[1], f"{panel}: cut"
+
+
+def memory(stage):
+    """Rest on the memory of a rank: a tooltip says bytes and what is live."""
+    app = opened(stage)
+    x, y = app.item("memory", "rank:0").middle
+    app.move((x + 400, y + 40))
+    app.until("bytes", lambda shown: any("MB" in i.text or "kB" in i.text for i in shown.all("memory", "tooltip")))
+
+
+def jump_in_the_minimap(stage):
+    """Click the minimap's beginning: the first steps are in view."""
+    app = opened(stage)
+    x0, y0, x1, y1 = app.item("timeline", "minimap").box
+    app.click((round(x0 + 8), round((y0 + y1) / 2)))
+    app.until("step 0", lambda shown: any(i.value == 0 for i in shown.all("timeline", "step:")))
+
+
+def whole_run(stage):
+    """Home: the whole run is in view; End of a finished run loses nothing."""
+    app = opened(stage)
+    before = app.shown()
+    app.key("Home")
+    app.until("all of it", lambda shown: shown.span_ns > before.span_ns)
+    app.key("End")
+    stage.wait(0.5)
+    assert app.shown().all("timeline"), "the timeline is blank"
+
+
+def pick_a_stall(stage):
+    """Click the last of Top stalls: Details tell of the collective that was waited for."""
+    app = opened(stage)
+    collectives = lambda shown: shown.all("overlap", "stall:AG") + shown.all("overlap", "stall:RS")
+    stall = collectives(app.until("stalls", collectives))[-1]
+    kind, unit = stall.id.split(":")[1].split()[:2]
+    name = {"AG": "all_gather", "RS": "reduce_scatter"}[kind]
+    app.click(stall)
+    app.until(f"{name} {unit}", lambda shown: (shown.text("details", "title") or "").startswith(f"{name} {unit}"))
+
+
+def read_the_log(stage):
+    """Ctrl+3: the log, and how healthy the recording was."""
+    app = opened(stage)
+    app.key("ctrl+3")
+    app.until("the log", lambda shown: shown.find("log", "dropped"))

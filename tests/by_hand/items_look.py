@@ -1,0 +1,84 @@
+"""Language, theme, size, palette and keys."""
+
+from by_hand.items_finished import opened
+from by_hand.stage import state
+
+
+def palette(stage):
+    """Ctrl+P, a word, Enter: the command is done and the palette is gone."""
+    app = opened(stage)
+    app.key("ctrl+p")
+    app.until("the palette", lambda shown: shown.find("palette", "field:##query"))
+    app.type("light")
+    app.until("a match", lambda shown: any("light" in i.text for i in shown.all("palette", "text")))
+    stage.take_picture()
+    app.key("Return")
+    app.until("the light theme", lambda shown: shown.theme == "light" and not shown.all("palette"))
+
+
+def keys(stage):
+    """?: every key with what it does; Esc closes the list."""
+    app = opened(stage)
+    app.key("question")
+    app.until("the keys", lambda shown: len(shown.all("keys", "key:")) > 10)
+    stage.take_picture()
+    app.key("Escape")
+    app.until("no list", lambda shown: not shown.all("keys", "key:"))
+
+
+def chinese(stage):
+    """Ctrl+L: everything but names of ops and keys is Chinese; again: English."""
+    app = opened(stage)
+    app.key("ctrl+l")
+    shown = app.until("Chinese", lambda shown: shown.language == "zh" and state(shown) != "FINISHED")
+    english = [i.text for i in shown.all("run_control", "text") if i.text.isascii() and " " in i.text and i.text[0].isupper()]
+    assert not english, f"still English: {english}"
+
+
+def light_theme(stage):
+    """Ctrl+T: the light theme."""
+    app = opened(stage)
+    app.key("ctrl+t")
+    app.until("the light theme", lambda shown: shown.theme == "light")
+
+
+def large_text(stage):
+    """Ctrl+= four times: everything grows by a half, nothing runs into its neighbour."""
+    app = opened(stage)
+    for _ in range(4):
+        app.key("ctrl+equal")
+    shown = app.until("scale 1.46", lambda shown: shown.scale > 1.4)
+    assert_no_overlap(shown)
+
+
+def scale_two(stage):
+    """1920x1080 at scale 2: nothing overlaps, and Top stalls has rows."""
+    app = opened(stage)
+    app.resize(1920, 1080)
+    for _ in range(8):
+        app.key("ctrl+equal")
+    shown = app.until("scale 2", lambda shown: shown.scale >= 2 and shown.size == (1920, 1080))
+    assert_no_overlap(shown)
+    assert shown.all("overlap", "stall:"), "Top stalls has no row"
+
+
+def assert_no_overlap(shown):
+    """No two texts of the top bar or of Run control lie over each other."""
+    for panel in ("top_bar", "run_control"):
+        texts = list(dict.fromkeys((i.text, i.box) for i in shown.all(panel, "text")))
+        for at, (text, a) in enumerate(texts):
+            for other, b in texts[at + 1:]:
+                apart = a[2] <= b[0] + 1 or b[2] <= a[0] + 1 or a[3] <= b[1] + 1 or b[3] <= a[1] + 1
+                assert apart, f"{panel}: {text!r} {a} lies over {other!r} {b}"
+
+
+def reset_the_layout(stage):
+    """The palette's Reset layout: every panel is at its place again."""
+    app = opened(stage)
+    place = app.item("overlap", "rank").box
+    app.key("ctrl+p")
+    app.until("the palette", lambda shown: shown.find("palette", "field:##query"))
+    app.type("reset layout")
+    app.until("the match", lambda shown: any("layout" in i.text.lower() for i in shown.all("palette", "text")))
+    app.key("Return")
+    app.until("the layout", lambda shown: not shown.all("palette") and shown.find("overlap", "rank").box == place)
