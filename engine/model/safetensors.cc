@@ -1,13 +1,10 @@
 #include "engine/model/safetensors.h"
 
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "trace/base/check.h"
+#include "trace/base/output_file.h"
 
 namespace shardscope::model {
 namespace {
@@ -47,25 +44,18 @@ Status SafetensorsWriter::Write(const std::string& path) const {
   text.resize((text.size() + 7) / 8 * 8, ' ');  // data starts at a multiple of 8 bytes
   const uint64_t length = text.size();          // little-endian, as all our platforms are
 
-  const std::string partial = path + ".partial";
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file.ok()) return file.status();
   char prefix[sizeof(length)];
   std::memcpy(prefix, &length, sizeof(length));
-  file.write(prefix, sizeof(prefix));
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  SHARDSCOPE_RETURN_IF_ERROR(file->Write({prefix, sizeof(prefix)}));
+  SHARDSCOPE_RETURN_IF_ERROR(file->Write(text));
   for (const auto& [name, tensor] : tensors_) {
-    file.write(static_cast<const char*>(tensor.const_data_ptr()),
-               static_cast<std::streamsize>(tensor.nbytes()));
+    const auto* bytes = static_cast<const char*>(tensor.const_data_ptr());
+    SHARDSCOPE_RETURN_IF_ERROR(file->Write({bytes, tensor.nbytes()}));
   }
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(partial, path, error);
-  if (!file || error) {
-    const std::string reason = error ? error.message() : std::strerror(errno);
-    std::filesystem::remove(partial, error);
-    return Status::Error("cannot write " + path + ": " + reason);
-  }
-  return Status::Ok();
+  SHARDSCOPE_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
 }
 
 }  // namespace shardscope::model

@@ -18,7 +18,7 @@ class SafetensorsWriter {
   // Takes a copy. Names must differ; dtypes fp32, fp64, bf16, int64.
   void Add(const std::string& name, const at::Tensor& tensor);
 
-  // Writes beside `path` and renames, so that a file that is there is whole.
+  // As trace/base/output_file.h; a crash of the machine leaves the old file or this one.
   Status Write(const std::string& path) const;
 
  private:

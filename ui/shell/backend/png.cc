@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include "trace/base/output_file.h"
 
 // stb's code is third-party: its warnings are not ours.
 #pragma GCC diagnostic push
@@ -19,24 +17,19 @@
 namespace shardscope::shell {
 
 Status WritePng(const Image& image, const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) {
-    return Status::Error(fmt::format("cannot write {}: {}; choose another place with -o", path,
-                                     std::strerror(errno)));
-  }
+  Result<OutputFile> file = OutputFile::Create(path);
+  if (!file.ok()) return file.status();
   const auto write = [](void* context, void* data, int size) {
-    std::fwrite(data, 1, static_cast<size_t>(size), static_cast<std::FILE*>(context));
+    // Close() says what went wrong.
+    static_cast<void>(static_cast<OutputFile*>(context)->Write(
+        {static_cast<const char*>(data), static_cast<size_t>(size)}));
   };
-  const int encoded = stbi_write_png_to_func(write, file, image.width, image.height, 4,
+  const int encoded = stbi_write_png_to_func(write, &*file, image.width, image.height, 4,
                                              image.rgba.data(), image.width * 4);
-  const bool failed = std::ferror(file) != 0;
-  if (std::fclose(file) != 0 || failed || encoded == 0) {
-    const int error = errno;
-    std::remove(path.c_str());
-    return Status::Error(
-        fmt::format("writing {} failed: {}; is the disk full?", path, std::strerror(error)));
+  if (encoded == 0) {
+    return Status::Error(fmt::format("no memory to make {}: ask for a smaller --size", path));
   }
-  return Status::Ok();
+  return file->Close();
 }
 
 }  // namespace shardscope::shell
