@@ -54,15 +54,19 @@ bool IsSkippedFolder(const fs::path& path) {
   return name.starts_with(".") || name == "build" || name == "runs";
 }
 
-Result<std::vector<fs::path>> ListFiles(const fs::path& folder) {
+Result<std::vector<fs::path>> ListFiles(const fs::path& folder, int64_t* num_broken_links) {
   std::vector<fs::path> files;
   std::error_code error;
   fs::recursive_directory_iterator walk(folder, error);
   for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
-    if (walk->is_directory()) {
+    std::error_code unreachable;
+    const fs::file_status status = walk->status(unreachable);
+    if (fs::is_directory(status)) {
       if (IsSkippedFolder(walk->path())) walk.disable_recursion_pending();
-    } else if (walk->is_regular_file()) {
+    } else if (fs::is_regular_file(status)) {
       files.push_back(walk->path());
+    } else if (!fs::exists(status) && walk->is_symlink(unreachable)) {
+      ++*num_broken_links;
     }
   }
   if (error) {
@@ -100,7 +104,7 @@ Result<Corpus> LoadCorpus(const std::string& path) {
     corpus.bytes = *std::move(*text);
     corpus.num_files = 1;
   } else {
-    const Result<std::vector<fs::path>> files = ListFiles(path);
+    const Result<std::vector<fs::path>> files = ListFiles(path, &corpus.num_broken_links);
     if (!files.ok()) return files.status();
     for (const fs::path& file : *files) {
       const Result<std::optional<std::string>> text = ReadText(file);

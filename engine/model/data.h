@@ -10,8 +10,9 @@
 namespace shardscope::model {
 
 struct Corpus {
-  std::string bytes;      // all files, one after the other
-  int64_t num_files = 0;  // that were UTF-8 text
+  std::string bytes;             // all files, one after the other
+  int64_t num_files = 0;         // that were UTF-8 text
+  int64_t num_broken_links = 0;  // left out: they lead nowhere, or in a circle
 };
 
 // A file, or a folder: its UTF-8 files sorted by path, without hidden folders and folders called

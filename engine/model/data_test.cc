@@ -61,6 +61,19 @@ TEST_F(CorpusTest, NeitherPipesNorDevicesAreRead) {
   }
 }
 
+TEST_F(CorpusTest, LinksThatLeadNowhereAreLeftOutAndCounted) {
+  Write("text", "good");
+  fs::create_symlink("second", folder_ / "first");
+  fs::create_symlink("first", folder_ / "second");
+  fs::create_symlink("nowhere", folder_ / "third");
+  fs::create_symlink("text", folder_ / "whole");
+  const Result<Corpus> corpus = LoadCorpus(folder_.string());
+  ASSERT_TRUE(corpus.ok()) << corpus.message();
+  EXPECT_EQ(corpus->bytes, "goodgood");
+  EXPECT_EQ(corpus->num_broken_links, 3);
+  EXPECT_FALSE(LoadCorpus((folder_ / "first").string()).ok());
+}
+
 TEST_F(CorpusTest, BinariesLargerThanMemoryAreNotReadToTheirEnd) {
   Write("text", std::string(3 << 20, 'x') + "\xc3\xa9");  // in several blocks
   Write("sparse", "");
