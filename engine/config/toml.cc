@@ -14,20 +14,19 @@ struct ParserFault {};
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "engine/config/config.h"
+#include "trace/base/input_file.h"
 #include "trace/base/text.h"
 
 namespace shardscope::config {
 namespace {
 
-constexpr uintmax_t kMaxFileBytes = 1 << 20;
+constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr int64_t kMaxShareBottom = 1'000'000;
 
 struct Entry {
@@ -193,17 +192,13 @@ int64_t LineOfBareLetter(std::string_view text) {
 }
 
 Result<toml::table> Parse(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    return Status::Error(fmt::format("{} is a folder, not a configuration file", path));
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Status::Error(fmt::format("cannot read {}: no such file, or no right to", path));
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes)
-    return Status::Error(fmt::format("{} is over 1 MiB: no configuration file", path));
+  const Result<std::string> read = ReadFile(path, kMaxFileBytes);
+  if (!read.ok()) return read.status();
+  const std::string& text = *read;
+  // As editors on Windows save it; with or without the mark of its byte order.
+  if (text.find('\0') != std::string::npos)
+    return Status::Error(fmt::format(
+        "{} is UTF-16 or no text at all: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)", path));
   if (const int64_t line = LineOfBareLetter(text); line > 0)
     return Status::Error(
         fmt::format("{}:{}: a letter beyond ASCII stands outside quotes: put the text into quotes",
