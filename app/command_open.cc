@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "app/say.h"
@@ -24,7 +23,9 @@ void AddHiddenOptions(CLI::App* command, shell::WindowOptions* options) {
   command
       ->add_flag_callback(
           "--one-frame",
-          [options] { options->first_frame_only = [] { fmt::print("{}\n", MonotonicNs()); }; },
+          [options] {
+            options->first_frame_only = [] { Print(fmt::format("{}\n", MonotonicNs())); };
+          },
           "Quit once the first frame with rows of the run is on screen, and print when that "
           "was (CLOCK_MONOTONIC, ns): for measurements")
       ->group("");

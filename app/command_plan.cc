@@ -3,12 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,18 +16,36 @@
 #include "engine/plan/toy_model.h"
 #include "engine/plan/validate.h"
 #include "trace/base/counted.h"
+#include "trace/base/input_file.h"
 #include "trace/base/units.h"
 
 namespace shardscope::app {
 namespace {
 
+constexpr size_t kMaxScheduleBytes = size_t{256} << 20;
+
+struct Setting {
+  std::string option;  // as typed: "--ranks"; empty: --set
+  std::string key;
+  std::string value;  // as text: the keys say what is allowed
+};
+
 struct PlanArguments {
-  std::string preset = "fsdp2";
-  std::string units = "3";  // as text: the keys say what is allowed
-  std::string ranks = "2";
-  std::string micro_batches = "1";
-  std::vector<std::string> settings;
-  std::string check;  // file; empty: print a schedule
+  std::vector<Setting> settings;  // in their order; later ones win
+  std::string check;              // file; empty: print a schedule
+};
+
+struct Option {
+  const char* name;
+  const char* key;
+  const char* value;  // without it
+  const char* help;
+};
+constexpr Option kOptions[] = {
+    {"--preset", "preset", "fsdp2", "Whose schedule: that of PyTorch's fsdp2 or fsdp1"},
+    {"--units", "model.layers", "3", "Blocks besides the root unit"},
+    {"--ranks", "run.ranks", "2", "Ranks that share the parameters"},
+    {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
 };
 
 // The keys that shape a schedule. The others would be accepted and change nothing.
@@ -47,31 +60,27 @@ bool ShapesSchedule(const std::string& key) {
   return false;
 }
 
+Status Apply(const Setting& setting, config::Config* config) {
+  if (setting.option.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting.value, config));
+    const std::string key = setting.value.substr(0, setting.value.find('='));
+    if (ShapesSchedule(key)) return Status::Ok();
+    return Status::Error("'" + key + "' does not shape a schedule: leave it out here");
+  }
+  if (config->Set(setting.key, setting.value).ok()) return Status::Ok();
+  // In the words of whoever typed the option, not the key's.
+  return Status::Error(fmt::format("{} {}: must be {}", setting.option, setting.value,
+                                   config::Allowed(*config::FindKey(setting.key))));
+}
+
 Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   config::Config config;
-  struct Option {
-    const char* name;
-    const char* key;
-    std::string value;
-  };
-  const std::vector<Option> options = {
-      {"--preset", "preset", arguments.preset},
-      {"--units", "model.layers", arguments.units},
-      {"--ranks", "run.ranks", arguments.ranks},
-      {"--micro-batches", "train.micro_batches", arguments.micro_batches},
-      {"unit.root", "unit.root", "true"}};
-  for (const Option& option : options) {
-    if (config.Set(option.key, option.value).ok()) continue;
-    // In the words of whoever typed the option, not the key's.
-    return Status::Error(fmt::format("{} {}: must be {}", option.name, option.value,
-                                     config::Allowed(*config::FindKey(option.key))));
+  for (const Option& option : kOptions) {
+    SHARDSCOPE_RETURN_IF_ERROR(config.Set(option.key, option.value));
   }
-  for (const std::string& setting : arguments.settings) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
-    const std::string key = setting.substr(0, setting.find('='));
-    if (!ShapesSchedule(key)) {
-      return Status::Error("'" + key + "' does not shape a schedule: leave it out here");
-    }
+  SHARDSCOPE_RETURN_IF_ERROR(config.Set("unit.root", "true"));
+  for (const Setting& setting : arguments.settings) {
+    SHARDSCOPE_RETURN_IF_ERROR(Apply(setting, &config));
   }
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   return config;
@@ -94,12 +103,9 @@ Result<std::string> PrintPlan(const PlanArguments& arguments) {
 }
 
 Result<std::string> CheckPlan(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return Status::Error("cannot read '" + path + "': " + std::strerror(errno));
-  }
-  const Result<plan::Schedule> schedule = plan::ParseSchedule(text.str());
+  const Result<std::string> text = ReadFile(path, kMaxScheduleBytes);
+  if (!text.ok()) return text.status();
+  const Result<plan::Schedule> schedule = plan::ParseSchedule(*text);
   if (!schedule.ok()) return Status::Error(path + ": " + schedule.message());
   const Status valid = plan::Validate(*schedule);
   if (!valid.ok()) return Status::Error(path + ": " + valid.message());
@@ -116,11 +122,7 @@ int Plan(const PlanArguments& arguments) {
     Say("shardscope plan: " + text.message());
     return 1;
   }
-  const bool written = std::fwrite(text->data(), 1, text->size(), stdout) == text->size();
-  if (!written || std::fflush(stdout) != 0) {
-    Say(std::string("shardscope plan: cannot write: ") + std::strerror(errno));
-    return 1;
-  }
+  Print(*text);
   return 0;
 }
 
@@ -130,23 +132,30 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command =
       app.add_subcommand("plan", "Print the schedule of a small model, or check one");
+  // All into one list as they are read: the later one wins.
+  for (const Option& option : kOptions) {
+    command
+        ->add_option_function<std::string>(
+            option.name,
+            [arguments, option](const std::string& value) {
+              arguments->settings.push_back({option.name, option.key, value});
+            },
+            option.help)
+        ->type_name(std::string(option.name) == "--preset" ? "NAME" : "N")
+        ->default_str(option.value)
+        ->trigger_on_parse();
+  }
   command
-      ->add_option("--preset", arguments->preset,
-                   "Whose schedule: that of PyTorch's fsdp2 or fsdp1")
-      ->capture_default_str();
-  command->add_option("--units", arguments->units, "Blocks besides the root unit")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--ranks", arguments->ranks, "Ranks that share the parameters")
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--micro-batches", arguments->micro_batches, "Micro-batches of a step")
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--set", arguments->settings,
-                   "Knobs: key=value, e.g. prefetch.backward=none strategy=grad_op")
-      ->type_name("KEY=VALUE");
+      ->add_option_function<std::vector<std::string>>(
+          "--set",
+          [arguments](const std::vector<std::string>& settings) {
+            for (const std::string& setting : settings) {
+              arguments->settings.push_back({"", "", setting});
+            }
+          },
+          "Knobs: key=value, e.g. prefetch.backward=none strategy=grad_op; later ones win")
+      ->type_name("KEY=VALUE")
+      ->trigger_on_parse();
   command->add_option("--check", arguments->check, "Validate the schedule in FILE instead")
       ->type_name("FILE");
   command->callback([arguments, exit_code] { *exit_code = Plan(*arguments); });

@@ -72,7 +72,27 @@ TEST(Plan, MissingFile) {
   const Outcome outcome = RunPlan("plan --check /nowhere/plan.txt");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.error,
-            "shardscope plan: cannot read '/nowhere/plan.txt': No such file or directory\n");
+            "shardscope plan: cannot read /nowhere/plan.txt: No such file or directory\n");
+}
+
+TEST(Plan, TheLaterOneOfAnOptionAndItsKeyWins) {
+  EXPECT_THAT(RunPlan("plan --ranks 2 --set run.ranks=4").out, HasSubstr(" ranks=4 "));
+  EXPECT_THAT(RunPlan("plan --set run.ranks=4 --ranks 3").out, HasSubstr(" ranks=3 "));
+  EXPECT_THAT(RunPlan("plan --set preset=fsdp1 --preset fsdp2").out, HasSubstr("\"fsdp2 "));
+}
+
+TEST(Plan, WhatNeverEndsIsNoSchedule) {
+  const Outcome outcome = RunPlan("plan --check /dev/zero");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("/dev/zero is a pipe or a device"));
+}
+
+TEST_F(PlanFile, WhatAScheduleSaysDoesNotSteerTheTerminal) {
+  Write("schedule 1 \"x\" ranks=1 micro_batches=1\n\x1b]0;title\x07\n");
+  const Outcome outcome = RunPlan("plan --check " + path_);
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.error.find('\x1b'), std::string::npos);
+  EXPECT_THAT(outcome.error, HasSubstr("]0;title"));
 }
 
 TEST(Plan, SettingsAreChecked) {

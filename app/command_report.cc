@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,11 +57,7 @@ int Report(const ReportArguments& arguments) {
     Say("shardscope report: " + text.message());
     return 1;
   }
-  const bool written = std::fwrite(text->data(), 1, text->size(), stdout) == text->size();
-  if (!written || std::fflush(stdout) != 0) {
-    Say(std::string("shardscope report: cannot write the report: ") + std::strerror(errno));
-    return 1;
-  }
+  arguments.json ? PrintExact(*text) : Print(*text);
   return 0;
 }
 

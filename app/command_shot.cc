@@ -4,10 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "app/say.h"
+#include "trace/base/output_file.h"
 #include "trace/query/live_trace.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/shot.h"
@@ -17,6 +19,7 @@ namespace {
 
 constexpr int kMinimumSize = 200;
 constexpr int kMaximumSize = 16384;
+constexpr int kMaximumPixels = 8192 * 4320;
 
 struct ShotArguments {
   std::string run;
@@ -41,6 +44,12 @@ Status ParseSize(const std::string& text, shell::ShotOptions* options) {
                     "such as 1600x900",
                     text, kMinimumSize, kMaximumSize));
   }
+  // Beyond it a software renderer takes minutes and gigabytes.
+  if (options->width * options->height > kMaximumPixels) {
+    return Status::Error(fmt::format(
+        "--size {}: that is {} million pixels, and a picture has up to {}: choose a smaller one",
+        text, options->width * options->height / 1'000'000, kMaximumPixels / 1'000'000));
+  }
   return Status::Ok();
 }
 
@@ -50,10 +59,24 @@ std::string StepError(const std::string& text) {
   return digits && text.size() < 10 ? "" : "give the number of a step, from 0";
 }
 
+// A name that asks for another format would be a lie.
+Status CheckOutput(const std::string& path) {
+  if (path.empty()) return Status::Ok();
+  std::filesystem::path png = path;
+  for (const char* other :
+       {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".svg", ".pdf", ".tif", ".tiff", ".ppm"}) {
+    if (CLI::detail::to_lower(png.extension()) != other) continue;
+    return Status::Error(fmt::format("-o {}: the picture is a PNG; call it {}", path,
+                                     png.replace_extension(".png").string()));
+  }
+  return OutputFile::Check(path);
+}
+
 Status TakeShot(const ShotArguments& arguments) {
   if (arguments.output.empty() && !arguments.json) {
     return Status::Error("say where the picture goes with -o FILE.png, or ask for --json");
   }
+  SHARDSCOPE_RETURN_IF_ERROR(CheckOutput(arguments.output));
   shell::ShotOptions options;
   SHARDSCOPE_RETURN_IF_ERROR(ParseSize(arguments.size, &options));
   if (!(arguments.scale >= shell::kMinimumScale && arguments.scale <= shell::kMaximumScale)) {
@@ -78,9 +101,7 @@ Status TakeShot(const ShotArguments& arguments) {
     SHARDSCOPE_RETURN_IF_ERROR(shell::WritePng(shot->image, arguments.output));
   }
   if (arguments.json) {
-    const std::string text = shell::PrintShotJson(**snapshot, options, shot->log);
-    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-    if (!written || std::fflush(stdout) != 0) return Status::Error("cannot write the JSON");
+    PrintExact(shell::PrintShotJson(**snapshot, options, shot->log));
   }
   return Status::Ok();
 }

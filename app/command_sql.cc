@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/say.h"
@@ -79,20 +79,20 @@ class Output {
 
   void Header(const Statement& statement) {
     for (int i = 0; i < statement.NumColumns(); ++i) names_.push_back(statement.ColumnName(i));
-    if (json_) fmt::print("[");
+    if (json_) PrintExact("[");
     if (csv_) PrintCsv(names_);
   }
 
-  void Row(const Statement& statement) {
+  // false: no more can be printed.
+  bool Row(const Statement& statement) {
     if (json_) {
       nlohmann::ordered_json object = nlohmann::ordered_json::object();
       for (size_t i = 0; i < names_.size(); ++i) {
         object[names_[i]] = JsonCell(statement, static_cast<int>(i));
       }
-      fmt::print("{}{}", first_ ? "\n" : ",\n",
-                 object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-      first_ = false;
-      return;
+      const bool is_first = std::exchange(first_, false);
+      return PrintExact((is_first ? "\n" : ",\n") +
+                        object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
     std::vector<std::string> cells;
     for (int i = 0; i < statement.NumColumns(); ++i) {
@@ -101,23 +101,21 @@ class Output {
       const Statement::Type type = statement.ColumnType(i);
       if (type == Statement::Type::kText) text_column_.insert(i);
     }
-    if (csv_) {
-      PrintCsv(cells);
-    } else {
-      rows_.push_back(std::move(cells));
-    }
+    if (csv_) return PrintCsv(cells);
+    rows_.push_back(std::move(cells));
+    return true;
   }
 
   void End() {
-    if (json_) fmt::print("\n]\n");
+    if (json_) PrintExact("\n]\n");
     if (!json_ && !csv_) PrintTable();
   }
 
  private:
-  static void PrintCsv(const std::vector<std::string>& cells) {
+  static bool PrintCsv(const std::vector<std::string>& cells) {
     std::vector<std::string> quoted;
     for (const std::string& cell : cells) quoted.push_back(CsvCell(cell));
-    fmt::print("{}\n", Join(quoted, ","));
+    return PrintExact(Join(quoted, ",") + "\n");
   }
 
   void PrintTable() const {
@@ -140,7 +138,7 @@ class Output {
       line += text_column_.contains(static_cast<int>(i)) ? row[i] + padding : padding + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
+    Print(line + "\n");
   }
 
   const bool json_;
@@ -174,7 +172,7 @@ Status RunSql(const SqlArguments& arguments) {
   if (!row.ok()) return row.status();
   output.Header(*statement);
   while (row.value()) {
-    output.Row(*statement);
+    if (!output.Row(*statement)) return Status::Ok();
     row = statement->Step();
     if (!row.ok()) return row.status();
   }

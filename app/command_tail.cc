@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
@@ -32,23 +31,20 @@ bool HasRows(const store::RowBatch& batch) {
   return rows;
 }
 
-// false: nobody reads our output any more.
-bool Print(const store::RowBatch& batch, store::SourceState state, bool stdio) {
+// false: our output takes no more.
+bool PrintBatch(const store::RowBatch& batch, store::SourceState state, bool stdio) {
   if (stdio) {
-    const std::string lines = store::TailGroup(batch, state);
-    return std::fwrite(lines.data(), 1, lines.size(), stdout) == lines.size() &&
-           std::fflush(stdout) == 0;
+    return PrintExact(store::TailGroup(batch, state)) && FlushOutput();
   }
   for (const schema::StepRow& step : batch.Get<schema::StepRow>()) {
-    fmt::print("step {} rank {}: {}, loss {:.4f}, {} tokens\n", step.step, step.rank,
-               FormatDuration(step.end_ns - step.start_ns), step.loss, step.tokens);
+    Print(fmt::format("step {} rank {}: {}, loss {:.4f}, {} tokens\n", step.step, step.rank,
+                      FormatDuration(step.end_ns - step.start_ns), step.loss, step.tokens));
   }
   if (state != store::SourceState::kLive) {
-    fmt::print("{}\n", state == store::SourceState::kCut
-                           ? "cut: the run was killed, or its folder is gone"
-                           : "finished");
+    Print(state == store::SourceState::kCut ? "cut: the run was killed, or its folder is gone\n"
+                                            : "finished\n");
   }
-  return std::fflush(stdout) == 0;
+  return FlushOutput();
 }
 
 Status Follow(store::Source* source, bool stdio) {
@@ -58,7 +54,7 @@ Status Follow(store::Source* source, bool stdio) {
     if (!more.ok()) return more.status();
     const bool done = source->state() != store::SourceState::kLive && !more.value();
     const store::SourceState state = done ? source->state() : store::SourceState::kLive;
-    if ((done || HasRows(batch)) && !Print(batch, state, stdio)) return Status::Ok();
+    if ((done || HasRows(batch)) && !PrintBatch(batch, state, stdio)) return Status::Ok();
     if (done) return Status::Ok();
     if (!more.value()) std::this_thread::sleep_for(kPollTime);
   }
@@ -69,7 +65,7 @@ Status RunTail(const TailArguments& arguments) {
   if (!run.ok()) return run.status();
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run.value());
   if (!source.ok()) return source.status();
-  if (arguments.stdio) fmt::print("{}", store::TailHello(run.value().name));
+  if (arguments.stdio) PrintExact(store::TailHello(run.value().name));
   return Follow(source.value().get(), arguments.stdio);
 }
 
@@ -87,7 +83,7 @@ void AddTailCommand(CLI::App& app, int* exit_code) {
     const Status status = RunTail(*arguments);
     if (!status.ok()) {
       // The other end reads only our output.
-      if (arguments->stdio) fmt::print("{}", store::TailError(status.message()));
+      if (arguments->stdio) PrintExact(store::TailError(status.message()));
       Say("shardscope tail: " + status.message());
     }
     *exit_code = status.ok() ? 0 : 1;

@@ -1,12 +1,34 @@
-// Say: one line on stderr. Where nobody can read it (closed, full, a broken pipe) it is left
-// unsaid: fmt::print() would throw, and end the program with a signal instead of its exit code.
+// What the programs print. Text is shown as text: what a trace, a schedule or another foreign file
+// has in it must not steer the terminal. Nothing here throws (fmt::print() would, and end the
+// program with a signal instead of its exit code).
 #pragma once
 
-#include <cstdio>
-#include <string>
+#include <string_view>
 
 namespace shardscope::app {
 
-inline void Say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+// Where standard input, output or error are closed, files that are opened later would take their
+// place. First thing in main().
+void HoldStandardDescriptors();
+
+// One line on standard error. Where nobody can read it (closed, full, a broken pipe) it is left
+// unsaid.
+void Say(std::string_view line);
+
+// On standard output; buffered. false: something could not be written, so that there is no use in
+// printing more; ExitCode() says why.
+bool Print(std::string_view text);
+
+// The same for what programs read: byte by byte, but on a terminal as text.
+bool PrintExact(std::string_view bytes);
+
+// Our own control sequences, for a terminal.
+bool PrintControl(std::string_view sequence);
+
+// Lets readers have what was printed so far. false: as Print().
+bool FlushOutput();
+
+// What main() returns: `exit_code`, or 1 after it was said that not all could be printed.
+int ExitCode(int exit_code, std::string_view program);
 
 }  // namespace shardscope::app

@@ -1,6 +1,6 @@
 // shardscope: the app, and the same facts headless. One file a subcommand.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <exception>
 
 #include "app/command_line.h"
 #ifdef SHARDSCOPE_UI
@@ -12,11 +12,14 @@
 #include "app/command_sql.h"
 #include "app/command_tail.h"
 #include "app/record/command_record.h"
+#include "app/say.h"
 #include "trace/base/heap.h"
+#include "trace/base/shortage.h"
 #include "trace/base/version.h"
 
-int main(int argc, char** argv) {
-  shardscope::ReturnLargeBlocks();
+namespace {
+
+int Run(int argc, char** argv) {
   CLI::App app("Shows how sharded training overlaps communication with computation", "shardscope");
   app.set_version_flag("--version", std::string("shardscope ") + shardscope::kVersion);
   int exit_code = 0;
@@ -39,11 +42,25 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "%s\n", shardscope::app::ParseErrorText(app, error).c_str());
+    shardscope::app::Say(shardscope::app::ParseErrorText(app, error));
     return shardscope::app::ParseErrorCode(app);
   }
 #ifdef SHARDSCOPE_UI
   if (app.get_subcommands().empty()) return shardscope::app::OpenWindow();
 #endif
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  shardscope::app::HoldStandardDescriptors();
+  shardscope::ReturnLargeBlocks();
+  shardscope::EndOnShortage();
+  try {
+    return shardscope::app::ExitCode(Run(argc, argv), "shardscope");
+  } catch (const std::exception& error) {
+    shardscope::app::Say("shardscope: " + shardscope::ErrorText(error));
+    return 1;
+  }
 }

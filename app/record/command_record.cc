@@ -23,6 +23,7 @@
 #include "app/record/child_process.h"
 #include "app/record/launch.h"
 #include "app/record/recorded_run.h"
+#include "app/say.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -161,11 +162,9 @@ int64_t NumPrograms(const RecordedRun& run) {
                        [](const RecordedProcess& process) { return !process.launcher; });
 }
 
-// A line on stderr, which the program's output does not pass through. Where nothing can be written
-// (closed, full, nobody reads) the exit code must be the program's all the same.
-void Say(const std::string& text) {
-  std::fputs(fmt::format("shardscope record: {}\n", text).c_str(), stderr);
-}
+// The program's output does not pass through here, and its exit code counts even where nothing can
+// be said.
+void SayOfRecord(const std::string& text) { Say("shardscope record: " + text); }
 
 // While the program runs, and after its end: its exit code counts, whatever is left unsaid.
 template <typename Body>
@@ -198,18 +197,18 @@ void SayEnd(const std::string& folder, const Launch& launch, LauncherTrace* trac
   const RecordedRun run = read.ok() ? read.value() : RecordedRun();
   AddUnusedSources(run, launch.taken, trace);
   const Status finished = trace->Finish();
-  if (!finished.ok()) Say(finished.message());
-  if (!read.ok()) Say(read.message());
-  for (const std::string& reason : run.unreadable) Say(reason);
+  if (!finished.ok()) SayOfRecord(finished.message());
+  if (!read.ok()) SayOfRecord(read.message());
+  for (const std::string& reason : run.unreadable) SayOfRecord(reason);
   std::error_code error;
   const std::string relative = fs::proximate(folder, error).string();
   const std::string& shown = error || relative.starts_with("..") ? folder : relative;
   const int64_t programs = NumPrograms(run);
-  Say(fmt::format("{} in {}; see it with: shardscope report {}",
-                  programs == 0
-                      ? std::string("no process used CUDA, NVTX or NCCL; its start and end are")
-                      : fmt::format("{} process{}", programs, programs == 1 ? "" : "es"),
-                  shown, Quoted(shown)));
+  SayOfRecord(fmt::format(
+      "{} in {}; see it with: shardscope report {}",
+      programs == 0 ? std::string("no process used CUDA, NVTX or NCCL; its start and end are")
+                    : fmt::format("{} process{}", programs, programs == 1 ? "" : "es"),
+      shown, Quoted(shown)));
 }
 
 Result<int64_t> DeadlineNs(const std::optional<std::string>& duration) {
@@ -314,9 +313,9 @@ void AddRecordCommand(CLI::App& app, const std::vector<std::string>* recorded, i
     arguments->command = *recorded;
     try {
       const Status status = Record(*arguments, exit_code);
-      if (!status.ok()) Say(status.message());
+      if (!status.ok()) SayOfRecord(status.message());
     } catch (const std::exception& error) {
-      Say(error.what());
+      SayOfRecord(error.what());
     }
   });
 }

@@ -10,11 +10,24 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
                "shardscope-train");
   // Empty ones come from unset shell variables: an error, not the default.
   const CLI::Validator given([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
-  app.add_option("--ranks", arguments.ranks, "Number of ranks (key run.ranks)")->check(given);
+  // Both at once, as they are read: the later one wins.
+  std::vector<std::string>& settings = arguments.settings;
+  app.add_option_function<std::string>(
+         "--ranks",
+         [&settings](const std::string& ranks) { settings.push_back("run.ranks=" + ranks); },
+         "Number of ranks: as --set run.ranks=N")
+      ->check(given)
+      ->trigger_on_parse();
   app.add_option("--out", arguments.out, "Folder of the run; default runs/<name or time>")
       ->check(given);
   app.add_option("--config", arguments.config, "A run.toml to start from")->check(given);
-  app.add_option("--set", arguments.settings, "key=value ...; later ones win; over --config");
+  app.add_option_function<std::vector<std::string>>(
+         "--set",
+         [&settings](const std::vector<std::string>& more) {
+           settings.insert(settings.end(), more.begin(), more.end());
+         },
+         "key=value ...; later ones win; over --config")
+      ->trigger_on_parse();
   app.add_option("--dump", arguments.dump,
                  "At the end write initial and final weights and all batches (safetensors)")
       ->check(given);
@@ -42,9 +55,6 @@ Result<config::Config> ReadSettings(const Arguments& arguments) {
   }
   for (const std::string& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
-  }
-  if (!arguments.ranks.empty()) {
-    SHARDSCOPE_RETURN_IF_ERROR(config.Set("run.ranks", arguments.ranks));
   }
   return config;
 }

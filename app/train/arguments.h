@@ -13,10 +13,9 @@
 namespace shardscope::app {
 
 struct Arguments {
-  std::string ranks;
   std::string out;
   std::string config;
-  std::vector<std::string> settings;
+  std::vector<std::string> settings;  // in their order; --ranks N is run.ranks=N
   std::string dump;
   std::string losses;
   bool reference = false;
@@ -29,7 +28,7 @@ struct Arguments {
 // All but `launch`. Prints the help where it is asked for: then none.
 Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* argv);
 
-// The defaults, over them the file, the settings in their order and the number of ranks.
+// The defaults, over them the file, over that the settings in their order.
 Result<config::Config> ReadSettings(const Arguments& arguments);
 
 }  // namespace shardscope::app

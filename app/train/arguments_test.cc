@@ -109,7 +109,15 @@ TEST(Arguments, LaterSettingsWinOverEarlierAndOverTheFile) {
   ASSERT_TRUE(config.ok()) << config.message();
   EXPECT_EQ(config->GetInt("train.steps"), 8);
   EXPECT_EQ(config->GetInt("train.batch"), 7);
-  EXPECT_EQ(config->GetInt("run.ranks"), 3);
+  EXPECT_EQ(config->GetInt("run.ranks"), 2);
+}
+
+TEST(Arguments, OfRanksAndSetTheLaterOneWins) {
+  EXPECT_EQ(Read({"--set", "run.ranks=4", "train.steps=2", "--ranks", "3"})->GetInt("run.ranks"),
+            3);
+  EXPECT_EQ(Read({"--ranks", "3", "--set", "run.ranks=4"})->GetInt("run.ranks"), 4);
+  EXPECT_EQ(
+      Read({"--set", "run.ranks=4", "--ranks=3", "--set", "run.ranks=5"})->GetInt("run.ranks"), 5);
 }
 
 TEST(Arguments, WhatIsNoOptionIsRefusedWithTheWayToTheHelp) {
