@@ -9,13 +9,12 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <optional>
 #include <string>
 
 #include "app/say.h"
 #include "app/train/arguments.h"
+#include "app/train/loss_file.h"
 #include "app/train/progress.h"
 #include "engine/config/config.h"
 #include "engine/config/launcher/launch.h"
@@ -25,6 +24,7 @@
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/counted.h"
+#include "trace/base/shortage.h"
 #include "trace/base/units.h"
 
 namespace shardscope::app {
@@ -129,43 +129,37 @@ std::string RunFolderOf(const Arguments& arguments, const config::Config& config
   return std::string("runs/") + text;
 }
 
-// "step loss grad_norm", in full precision.
-std::string LossLine(const runtime::StepReport& report) {
-  return fmt::format("{} {:.17g} {:.17g}\n", report.step, report.loss, report.grad_norm);
-}
-
-Status OpenLosses(const std::string& path, std::ofstream* losses) {
-  if (path.empty()) return Status::Ok();
-  losses->open(path, std::ios::trunc);
-  if (*losses) return Status::Ok();
-  return Status::Error("--losses " + path + ": cannot write there");
+std::string BrokenLinks(const model::Corpus& corpus) {
+  if (corpus.num_broken_links == 0) return "";
+  return fmt::format("; {} that lead nowhere or in a circle skipped",
+                     Counted(corpus.num_broken_links, "link"));
 }
 
 void PrintData(const runtime::Job& job) {
   const model::Corpus& corpus = *job.corpus;
-  fmt::print("data: {}, {}, {} of {} bytes; unigram entropy {:.4f} nats/byte\n",
-             Counted(corpus.num_files, "file"),
-             FormatBytes(static_cast<int64_t>(corpus.bytes.size())),
-             Counted(model::NumSamples(static_cast<int64_t>(corpus.bytes.size()), job.model.seq),
-                     "sample"),
-             job.model.seq + 1, model::UnigramEntropy(corpus.bytes));
-  std::fflush(stdout);
+  const auto num_bytes = static_cast<int64_t>(corpus.bytes.size());
+  Print(fmt::format("data: {}, {}, {} of {} bytes; unigram entropy {:.4f} nats/byte{}\n",
+                    Counted(corpus.num_files, "file"), FormatBytes(num_bytes),
+                    Counted(model::NumSamples(num_bytes, job.model.seq), "sample"),
+                    job.model.seq + 1, model::UnigramEntropy(corpus.bytes), BrokenLinks(corpus)));
+  FlushOutput();
 }
 
 void PrintEnd(const runtime::RunSummary& summary, int64_t steps, const std::string& folder) {
-  fmt::print("{} after {} of {}, loss {:.4f}\n", summary.stopped_early ? "stopped" : "finished",
-             summary.steps, Counted(steps, "step"), summary.last_loss);
-  if (!summary.trace_path.empty()) fmt::print("trace: {}\n", summary.trace_path);
-  if (!folder.empty()) fmt::print("run: {}\n", folder);
+  Print(fmt::format("{} after {} of {}, loss {:.4f}\n",
+                    summary.stopped_early ? "stopped" : "finished", summary.steps,
+                    Counted(steps, "step"), summary.last_loss));
+  if (!summary.trace_path.empty()) Print(fmt::format("trace: {}\n", summary.trace_path));
+  if (!folder.empty()) Print(fmt::format("run: {}\n", folder));
 }
 
 Status TrainReference(const Arguments& arguments, const config::Config& config,
                       const runtime::Job& job) {
-  std::ofstream losses;
+  LossFile losses;
   if (!arguments.out.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(arguments.out));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(OpenLosses(arguments.losses, &losses));
+  SHARDSCOPE_RETURN_IF_ERROR(losses.Open(arguments.losses));
   PrintData(job);
   CatchSignals();
   runtime::ReferenceOptions options;
@@ -175,15 +169,16 @@ Status TrainReference(const Arguments& arguments, const config::Config& config,
   options.interrupted = &g_interrupted;
   options.on_step = [&](const runtime::StepReport& report) {
     if (losses.is_open()) {
-      losses << LossLine(report) << std::flush;
+      losses.Add(report);
     } else {
-      std::cout << LossLine(report) << std::flush;
+      Print(LossLine(report));
+      FlushOutput();
     }
   };
   const Result<runtime::RunSummary> summary = runtime::RunReference(options, job);
   if (!summary.ok()) return summary.status();
   PrintEnd(*summary, job.training.steps, arguments.out);
-  return Status::Ok();
+  return losses.Close();
 }
 
 // A rank hangs: its threads cannot be joined, so nothing may be destroyed.
@@ -213,9 +208,9 @@ void DescribeDevice(const Setting& setting, runtime::TrainerOptions* options) {
 // The same for the user, once a run.
 void PrintDevice(const Setting& setting) {
   const std::string& why_not = setting.choice.why_not_cuda;
-  if (!why_not.empty()) fmt::print("device: cpu ({})\n", why_not);
-  if (setting.device != nullptr) fmt::print("device: {}\n", setting.device->name());
-  for (const std::string& warning : setting.choice.warnings) fmt::print("{}\n", warning);
+  if (!why_not.empty()) Print(fmt::format("device: cpu ({})\n", why_not));
+  if (setting.device != nullptr) Print(fmt::format("device: {}\n", setting.device->name()));
+  for (const std::string& warning : setting.choice.warnings) Print(warning + "\n");
 }
 
 // `setting` outlives the call.
@@ -223,14 +218,14 @@ Status TrainSharded(const Arguments& arguments, const Setting& setting, runtime:
   const config::Config& config = setting.config;
   const std::string folder = RunFolderOf(arguments, config);
   const int64_t steps = job.training.steps;
-  std::ofstream losses;
+  LossFile losses;
   if (arguments.is_leader()) {
     // With a launch only once the other processes can be told.
     if (!arguments.launch) SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(folder));
-    SHARDSCOPE_RETURN_IF_ERROR(OpenLosses(arguments.losses, &losses));
+    SHARDSCOPE_RETURN_IF_ERROR(losses.Open(arguments.losses));
     PrintData(job);
   }
-  TrainProgress progress(stdout);
+  TrainProgress progress;
   runtime::TrainerOptions options;
   options.device = setting.device.get();
   DescribeDevice(setting, &options);
@@ -242,7 +237,7 @@ Status TrainSharded(const Arguments& arguments, const Setting& setting, runtime:
   options.on_step = [&](const runtime::StepReport& report) {
     if (!arguments.is_leader()) return;
     progress.OnStep(report);
-    if (losses.is_open()) losses << LossLine(report) << std::flush;
+    losses.Add(report);
   };
   options.on_message = [&](const std::string& text) { progress.OnMessage(text); };
   Result<std::unique_ptr<runtime::Trainer>> trainer =
@@ -256,7 +251,7 @@ Status TrainSharded(const Arguments& arguments, const Setting& setting, runtime:
   if ((*trainer)->is_stuck()) LeaveAtOnce(summary.status());
   if (!summary.ok()) return summary.status();
   if (arguments.is_leader()) PrintEnd(*summary, steps, folder);
-  return Status::Ok();
+  return losses.Close();
 }
 
 // What one process can do only if it has all ranks.
@@ -302,10 +297,12 @@ int Main(int argc, char** argv) {
 }  // namespace shardscope::app
 
 int main(int argc, char** argv) {
+  shardscope::app::HoldStandardDescriptors();
+  shardscope::EndOnShortage();
   try {
-    return shardscope::app::Main(argc, argv);
+    return shardscope::app::ExitCode(shardscope::app::Main(argc, argv), "error");
   } catch (const std::exception& error) {
-    shardscope::app::Say(std::string("error: ") + error.what());
+    shardscope::app::Say("error: " + shardscope::ErrorText(error));
     return 1;
   }
 }

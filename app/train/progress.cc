@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "app/say.h"
 #include "trace/base/units.h"
 
 namespace shardscope::app {
@@ -35,17 +36,15 @@ std::string ProgressText(const runtime::StepReport& report) {
   return text;
 }
 
-TrainProgress::TrainProgress(std::FILE* out) : out_(out), is_terminal_(isatty(fileno(out)) == 1) {}
-
-void TrainProgress::Print(const std::string& line) {
-  std::fputs(line.c_str(), out_);
-  std::fflush(out_);
-}
+TrainProgress::TrainProgress() : is_terminal_(isatty(STDOUT_FILENO) == 1) {}
 
 void TrainProgress::OnStep(const runtime::StepReport& report) {
   if (is_terminal_) {
     // Back to the line's start, and the rest of an earlier, longer line cleared.
-    Print("\r" + Bar(report.step + 1, report.steps) + " " + ProgressText(report) + "\x1b[K");
+    PrintControl("\r");
+    Print(Bar(report.step + 1, report.steps) + " " + ProgressText(report));
+    PrintControl("\x1b[K");
+    FlushOutput();
     line_is_open_ = true;
     return;
   }
@@ -53,12 +52,14 @@ void TrainProgress::OnStep(const runtime::StepReport& report) {
   const bool is_last = report.step + 1 == report.steps;
   if (report.step == 0 || (report.step + 1) % every == 0 || is_last) {
     Print(ProgressText(report) + "\n");
+    FlushOutput();
   }
 }
 
 void TrainProgress::OnMessage(const std::string& text) {
   Close();
   Print(text + "\n");
+  FlushOutput();
 }
 
 void TrainProgress::Close() {

@@ -1,9 +1,8 @@
-// What shardscope-train prints while it trains: one updating line on a terminal, plain lines
-// otherwise.
+// What shardscope-train prints on standard output while it trains: one updating line on a terminal,
+// plain lines otherwise.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 #include "engine/runtime/trainer.h"
@@ -13,8 +12,7 @@ namespace shardscope::app {
 // Threads: one call at a time.
 class TrainProgress {
  public:
-  // Writes to `out`, borrowed.
-  explicit TrainProgress(std::FILE* out);
+  TrainProgress();
 
   void OnStep(const runtime::StepReport& report);
   void OnMessage(const std::string& text);
@@ -23,9 +21,6 @@ class TrainProgress {
   void Close();
 
  private:
-  void Print(const std::string& line);
-
-  std::FILE* const out_;
   const bool is_terminal_;
   bool line_is_open_ = false;
 };
