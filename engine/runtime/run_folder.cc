@@ -2,12 +2,11 @@
 
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 
+#include "trace/base/output_file.h"
 #include "trace/base/text.h"
 
 namespace shardscope::runtime {
@@ -18,19 +17,6 @@ namespace fs = std::filesystem;
 // SQLite opens paths of up to 512 bytes; of these the name of a trace takes up to 112 (a host name
 // has 64).
 constexpr size_t kMaxPathBytes = 400;
-
-Status WriteWhole(const std::string& path, const std::string& text) {
-  const std::string partial = path + ".partial";
-  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  std::error_code error;
-  if (file) fs::rename(partial, path, error);
-  if (file && !error) return Status::Ok();
-  const std::string reason = error ? error.message() : std::strerror(errno);
-  fs::remove(partial, error);
-  return Status::Error("cannot write " + path + ": " + reason);
-}
 
 // The nearest folder above `path` that exists.
 fs::path ExistingParent(fs::path path) {
@@ -46,13 +32,8 @@ fs::path ExistingParent(fs::path path) {
 
 Status CheckDumpPath(const std::string& path) {
   if (path.empty()) return Status::Ok();
-  fs::path folder = fs::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (access(folder.c_str(), W_OK | X_OK) == 0 && !fs::is_directory(path)) {
-    return Status::Ok();
-  }
-  return Status::Error("--dump " + path + ": " + folder.string() +
-                       " is no folder that can be written to");
+  const Status status = OutputFile::Check(path);
+  return status.ok() ? status : Status::Error("--dump: " + status.message());
 }
 
 Status RunFolder::CheckFree(const std::string& path) {
@@ -99,7 +80,9 @@ Result<RunFolder> RunFolder::Create(const std::string& path) {
     return Status::Error("cannot create " + path + ": " + error.message() +
                          "; name another folder with --out");
   }
-  return RunFolder(path);
+  RunFolder folder(path);
+  folder.lock_ = FolderLock(path);
+  return folder;
 }
 
 Result<RunFolder> RunFolder::Attach(const std::string& path) {
@@ -117,11 +100,11 @@ std::string RunFolder::name() const {
 }
 
 Status RunFolder::WriteConfig(const std::string& toml) const {
-  return WriteWhole(path_ + "/run.toml", toml);
+  return WriteFile(path_ + "/run.toml", toml);
 }
 
 Status RunFolder::WriteSchedule(int64_t number, const std::string& text) const {
-  return WriteWhole(path_ + "/schedules/" + std::to_string(number) + ".txt", text);
+  return WriteFile(path_ + "/schedules/" + std::to_string(number) + ".txt", text);
 }
 
 void RunFolder::Log(const std::string& line) const {
@@ -130,7 +113,12 @@ void RunFolder::Log(const std::string& line) const {
   gmtime_r(&now, &utc);
   char text[32];
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  std::ofstream(path_ + "/log.txt", std::ios::app) << text << ' ' << line << '\n';
+  const std::string path = path_ + "/log.txt";
+  std::error_code ignored;
+  // Somebody else's pipe would keep the training waiting for its reader.
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return;
+  std::ofstream(path, std::ios::app) << text << ' ' << line << '\n';
 }
 
 }  // namespace shardscope::runtime

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "trace/base/folder_lock.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
@@ -38,6 +39,7 @@ class RunFolder {
   explicit RunFolder(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
+  FolderLock lock_;  // of the process that created it
 };
 
 }  // namespace shardscope::runtime

@@ -52,7 +52,7 @@ Status LiveTrainer::AgreeOnRun() {
   }
   Result<RunFolder> folder = RunFolder::Attach(path);
   if (!folder.ok()) return folder.status();
-  folder_ = *std::move(folder);
+  folder_ = std::move(folder).value();
   return Status::Ok();
 }
 

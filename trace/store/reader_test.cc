@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "trace/base/folder_lock.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
@@ -255,6 +256,10 @@ TEST_F(Hostile, WhoAsksForTheWriterKeepsNobodyFromTheLock) {
 TEST_F(Hostile, RunFolderErrors) {
   EXPECT_THAT(FindRun(folder_).message(), HasSubstr("is no run folder"));
   EXPECT_THAT(FindRun(folder_ + "/none").message(), HasSubstr("does not exist"));
+  FileWith("run.toml", "");
+  EXPECT_THAT(FindRun(folder_).message(), HasSubstr("was killed or failed while it started"));
+  const FolderLock lock(folder_);
+  EXPECT_THAT(FindRun(folder_).message(), HasSubstr("its run is starting"));
   EXPECT_THAT(FindRun(FileWith("x.txt", "x")).message(), HasSubstr("is no Shardscope trace"));
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <system_error>
 
+#include "trace/base/folder_lock.h"
 #include "trace/store/file_kind.h"
 #include "trace/store/finisher.h"
 #include "trace/store/reader.h"
@@ -39,6 +40,20 @@ Status NoAccess(const std::string& path, const std::error_code& error) {
   const bool can_be_allowed = error == std::errc::permission_denied;
   return Status::Error(fmt::format("cannot open {}: {}{}", path, error.message(),
                                    can_be_allowed ? "; its owner can allow it" : ""));
+}
+
+// A training writes run.toml before its trace.
+Status NoTrace(const std::string& folder) {
+  if (!Exists(folder + "/run.toml")) {
+    return Status::Error(fmt::format("{} is no run folder: no trace-*.db in it", folder));
+  }
+  if (FolderLock::IsHeld(folder)) {
+    return Status::Error(fmt::format("{} has no trace yet: its run is starting", folder));
+  }
+  return Status::Error(fmt::format(
+      "{} has no trace: its run was killed or failed while it started; start it again in another "
+      "folder",
+      folder));
 }
 
 // A pipe, a socket, a terminal: who opens one may wait for ever.
@@ -80,12 +95,7 @@ Result<RunFolder> FindRun(const std::string& path) {
     fs::directory_iterator(path, error);
     if (error) return NoAccess(path, error);
     run.traces = ListTraces(run.path);
-    if (run.traces.empty()) {
-      const bool starting = Exists(run.path + "/run.toml");
-      return Status::Error(fmt::format(
-          "{} is no run folder: no trace-*.db in it{}", path,
-          starting ? " yet (its run.toml is there: the run is starting or never recorded)" : ""));
-    }
+    if (run.traces.empty()) return NoTrace(run.path);
   } else {
     if (IsNoFile(status.type())) {
       return Status::Error(fmt::format("{} is no Shardscope trace: it is no file", path));
