@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -68,7 +69,13 @@ class PollServer : public ControlServer {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { Serve(); });
+    try {
+      thread_ = std::thread([this] { Serve(); });
+    } catch (const std::system_error&) {
+      pthread_sigmask(SIG_SETMASK, &before, nullptr);
+      RemoveSocketPlace(place_);
+      throw;
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 

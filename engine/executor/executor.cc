@@ -10,6 +10,7 @@
 #include "engine/executor/cause.h"
 #include "engine/executor/step_plan.h"
 #include "engine/executor/stream_worker.h"
+#include "trace/base/shortage.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 
@@ -181,7 +182,7 @@ void RankExecutor::Impl::Execute(OpIndex index) {
     } catch (const OtherRankError& error) {
       Fail(error.what(), Culprit::kOtherRank);
     } catch (const std::exception& error) {
-      Fail(Located(context, error.what()), Culprit::kThisRank);
+      Fail(Located(context, ErrorText(error)), Culprit::kThisRank);
     } catch (...) {
       Fail(Located(context, "threw something that is not a std::exception"), Culprit::kThisRank);
     }

@@ -13,6 +13,7 @@
 #include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/host.h"
+#include "trace/base/shortage.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/base/version.h"
@@ -53,7 +54,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job)
   try {
     SHARDSCOPE_RETURN_IF_ERROR(trainer->Open(std::move(job)));
   } catch (const std::exception& error) {
-    return Status::Error(error.what());
+    return Status::Error(ErrorText(error));
   }
   return std::unique_ptr<Trainer>(std::move(trainer));
 }
@@ -185,7 +186,7 @@ Status LiveTrainer::OpenFolder() {
   if (!is_leader()) return Status::Ok();
   Result<RunFolder> folder = RunFolder::Create(options_.folder);
   if (!folder.ok()) return folder.status();
-  folder_ = *std::move(folder);
+  folder_ = std::move(folder).value();
   run_id_ = fmt::format("{}-{:x}", folder_->name(), RealtimeNs());
   return WriteConfig(options_.config);
 }

@@ -12,6 +12,7 @@
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "engine/runtime/ranks/rank_bodies.h"
+#include "trace/base/shortage.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 
@@ -125,9 +126,17 @@ Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
   together->results.resize(static_cast<size_t>(size()));
   together->ended.resize(static_cast<size_t>(size()));
   std::vector<std::thread> threads;
-  for (const int rank : local()) {
+  const auto end = [this, together](int rank, const Status& result, executor::Culprit culprit) {
+    if (!result.ok()) NoteFailure(rank, culprit);
+    const std::lock_guard lock(together->mutex);
+    together->results[static_cast<size_t>(rank)] = result;
+    together->ended[static_cast<size_t>(rank)] = 1;
+    ++together->num_ended;
+    together->changed.notify_all();
+  };
+  const auto start = [&](int rank) {
     // Copies: a rank that is left behind outlives this call.
-    threads.emplace_back([this, rank, body, together] {
+    threads.emplace_back([this, rank, body, end] {
       Status result;
       executor::Culprit culprit = executor::Culprit::kThisRank;
       try {
@@ -137,15 +146,18 @@ Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
         culprit = executor::Culprit::kOtherRank;
         result = Status::Error(error.what());
       } catch (const std::exception& error) {
-        result = Status::Error("rank " + std::to_string(rank) + ": " + error.what());
+        result = Status::Error("rank " + std::to_string(rank) + ": " + ErrorText(error));
       }
-      if (!result.ok()) NoteFailure(rank, culprit);
-      const std::lock_guard lock(together->mutex);
-      together->results[static_cast<size_t>(rank)] = result;
-      together->ended[static_cast<size_t>(rank)] = 1;
-      ++together->num_ended;
-      together->changed.notify_all();
+      end(rank, result, culprit);
     });
+  };
+  for (const int rank : local()) {
+    try {
+      start(rank);
+    } catch (const std::exception& error) {  // no thread; the ranks that have one end, too
+      end(rank, Status::Error("rank " + std::to_string(rank) + ": " + ErrorText(error)),
+          executor::Culprit::kThisRank);
+    }
   }
   is_stuck_ = !WaitForAll(together.get());
   for (std::thread& thread : threads) is_stuck_ ? thread.detach() : thread.join();

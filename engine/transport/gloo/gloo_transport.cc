@@ -91,7 +91,7 @@ void GlooTransport::Connect(int count, bool is_loopback, int64_t meeting_ns) {
   meshes_.resize(static_cast<size_t>(count));
   if (num_ranks_ == 1) return;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // joined where one more cannot be started, too
   for (int i = 0; i < count; ++i) {
     threads.emplace_back([&, i] {
       try {
@@ -102,7 +102,7 @@ void GlooTransport::Connect(int count, bool is_loopback, int64_t meeting_ns) {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
