@@ -101,11 +101,12 @@ class LiveTrainer : public Trainer {
   std::shared_ptr<const Regime> Decide(int64_t step);
   std::shared_ptr<const Regime> AddRegime(std::shared_ptr<Regime> regime);
   void Apply(int64_t step, const Regime& regime);
-  void RegisterSchedule(const plan::Schedule& schedule);
+  Status RegisterSchedule(const plan::Schedule& schedule);
   void MeasureBandwidth(int64_t step, const StepTimes& times);
   void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
   void Message(const std::string& text);
-  Status WriteCheckpoint(int rank, int64_t step);
+  Status WriteShards(int rank, int64_t step, const std::string& folder);
+  void WriteCheckpoint(int rank, int64_t step);
   Status CheckRecorder();
   Status WriteDump();
   void AddParameters(const std::string& prefix, model::SafetensorsWriter* writer);

@@ -54,7 +54,10 @@ Result<RunSummary> LiveTrainer::Run() {
   if (!finished.ok()) {
     // A training that may go on without its trace has not failed for lack of it.
     if (options_.config.Get("record.on_error") == "stop") return finished;
-    Message("the trace is not whole: " + finished.message());
+    int64_t lost = 0;
+    for (const auto& [source, records] : recorder_->Dropped()) lost += records;
+    Message(fmt::format("the trace is not whole ({} lost): {}", Counted(lost, "record"),
+                        finished.message()));
   }
   return summary;
 }
@@ -152,12 +155,14 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   if (entered == nullptr || entered->schedule != regime->schedule) {
     // The trace learns of a Schedule while no op is being recorded.
     ranks_->transport().Broadcast(rank, 0);
-    if (rank == ranks_->first_local()) RegisterSchedule(*regime->schedule);
+    if (rank == ranks_->first_local()) {
+      SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(*regime->schedule));
+    }
     ranks_->transport().Broadcast(rank, 0);
   }
   if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;
-  if (regime->decision.checkpoint) return WriteCheckpoint(rank, step);
+  if (regime->decision.checkpoint) WriteCheckpoint(rank, step);
   return Status::Ok();
 }
 

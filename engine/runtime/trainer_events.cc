@@ -12,6 +12,8 @@
 #include "engine/plan/memory.h"
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
+#include "engine/transport/between_steps.h"
+#include "trace/base/counted.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -56,18 +58,28 @@ std::shared_ptr<const Regime> LiveTrainer::AddRegime(std::shared_ptr<Regime> reg
   return regime;
 }
 
-void LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
-  const std::lock_guard lock(mutex_);
-  if (schedule_ids_.contains(&schedule)) return;
-  const auto number = static_cast<int64_t>(schedule_ids_.size());
-  // Some rank of the process also has the tables that they share.
-  const executor::PredictedPeaks predicted{
-      .issued = plan::PredictLargestPeak(schedule),
-      .executed = BoundOf(schedule) + ranks_->shared_tensor_bytes()};
-  schedule_ids_[&schedule] = trace_->RegisterSchedule(schedule, ranks_->local(), predicted);
-  if (!is_leader()) return;
+Status LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
+  int64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (schedule_ids_.contains(&schedule)) return Status::Ok();
+    number = static_cast<int64_t>(schedule_ids_.size());
+    // Some rank of the process also has the tables that they share.
+    const executor::PredictedPeaks predicted{
+        .issued = plan::PredictLargestPeak(schedule),
+        .executed = BoundOf(schedule) + ranks_->shared_tensor_bytes()};
+    schedule_ids_[&schedule] = trace_->RegisterSchedule(schedule, ranks_->local(), predicted);
+  }
+  if (!is_leader()) return Status::Ok();
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
-  if (!status.ok()) throw std::runtime_error(status.message());
+  if (status.ok()) return status;
+  if (options_.config.Get("record.on_error") == "stop") {
+    return Status::Error(status.message() + " (record.on_error=stop)");
+  }
+  recorder_->AddCapability(
+      {.source = "schedules", .status = "partial", .reason = status.message(), .dropped = 1});
+  Message(status.message() + "; the training goes on without it");
+  return Status::Ok();
 }
 
 // One rank of each process, before the first step of the regime.
@@ -163,9 +175,8 @@ void LiveTrainer::Message(const std::string& text) {
 }
 
 // Every rank its own rows of parameters and moments, without padding, so that another number of
-// ranks can read them: checkpoints/step-<k>/rank-<r>-of-<n>.safetensors.
-Status LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
-  const std::string folder = fmt::format("{}/step-{}", folder_->checkpoints(), step);
+// ranks can read them.
+Status LiveTrainer::WriteShards(int rank, int64_t step, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   model::SafetensorsWriter writer;
@@ -188,15 +199,33 @@ Status LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
       writer.Add("second_moment." + name, slice(unit.second_moment()));
     }
   }
-  const Status status =
-      writer.Write(fmt::format("{}/rank-{}-of-{}.safetensors", folder, rank, ranks_->size()));
+  return writer.Write(fmt::format("{}/rank-{}-of-{}.safetensors", folder, rank, ranks_->size()));
+}
+
+// checkpoints/step-<k>/rank-<r>-of-<n>.safetensors, all of them or none.
+void LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
+  const std::string folder = fmt::format("{}/step-{}", folder_->checkpoints(), step);
+  const std::string partial = folder + ".partial";
+  const Status mine = WriteShards(rank, step, partial);
   // The training is worth more than its checkpoint.
-  if (!status.ok()) Message("checkpoint: " + status.message());
-  if (rank == 0) {
-    Mark(step, "checkpoint", {.new_value = folder});
-    Message(fmt::format("checkpoint before step {} in {}", step, folder));
+  if (!mine.ok()) Message("checkpoint: " + mine.message());
+  const std::vector<int64_t> written = transport::GatherValues<int64_t>(
+      &ranks_->transport(), ranks_->size(), rank, mine.ok() ? 1 : 0);
+  if (rank != 0) return;
+  const auto num_written = std::count(written.begin(), written.end(), 1);
+  std::error_code error;
+  if (num_written == ranks_->size()) {
+    std::filesystem::remove_all(folder, error);  // of the same step: the run was paused there
+    std::filesystem::rename(partial, folder, error);
+    if (!error) {
+      Mark(step, "checkpoint", {.new_value = folder});
+      return Message(fmt::format("checkpoint before step {} in {}", step, folder));
+    }
+    Message(fmt::format("checkpoint: cannot rename {}: {}", partial, error.message()));
   }
-  return Status::Ok();
+  std::filesystem::remove_all(partial, error);
+  Message(fmt::format("no checkpoint before step {}: {} of {} could be written", step, num_written,
+                      Counted(ranks_->size(), "rank")));
 }
 
 Status LiveTrainer::CheckRecorder() {

@@ -3,6 +3,7 @@
 #include "engine/runtime/trainer.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -203,6 +204,46 @@ TEST_F(TrainerTest, CheckpointsHoldEveryRanksRows) {
   for (const char* file : {"rank-0-of-2.safetensors", "rank-1-of-2.safetensors"}) {
     EXPECT_GT(fs::file_size(folder / file), 10000u);
   }
+}
+
+TEST_F(TrainerTest, ACheckpointThatCannotBeWrittenIsSaidAndLeavesNothing) {
+  auto trainer = Start("a");
+  ASSERT_TRUE(trainer.ok());
+  const config::Request request{.id = 1, .body = config::DoRequest{config::Action::kCheckpoint}};
+  EXPECT_TRUE((*trainer)->steering().Handle(request).ok);
+  // One rank can write its part, the other cannot.
+  fs::create_directories(root_ / "a/checkpoints/step-0.partial/rank-1-of-2.safetensors");
+  ASSERT_TRUE((*trainer)->Run().ok());
+  EXPECT_TRUE(fs::is_empty(root_ / "a/checkpoints"));
+  const std::string log = Read("a/log.txt");
+  EXPECT_NE(log.find("no checkpoint before step 0: 1 of 2 ranks"), std::string::npos) << log;
+  EXPECT_EQ(log.find("checkpoint before step 0 in"), std::string::npos) << log;
+}
+
+TEST_F(TrainerTest, ASchedulesTextThatCannotBeWrittenEndsTheTrainingOnlyWhereThatWasAskedFor) {
+  config_.AddChange({.step = 1, .set = {{"prefetch.backward", "none"}}});
+  const auto run = [this](const std::string& name) {
+    auto trainer = Start(name);
+    EXPECT_TRUE(trainer.ok()) << trainer.message();
+    fs::remove_all(root_ / name / "schedules");
+    return (*trainer)->Run();
+  };
+  const Result<RunSummary> summary = run("a");
+  ASSERT_TRUE(summary.ok()) << summary.message();
+  EXPECT_EQ(summary->steps, 8);
+  EXPECT_NE(Read("a/log.txt").find("schedules/1.txt: "), std::string::npos);
+  Set({{"record.on_error", "stop"}});
+  const Result<RunSummary> stopped = run("b");
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_NE(stopped.message().find("record.on_error=stop"), std::string::npos) << stopped.message();
+}
+
+TEST_F(TrainerTest, ALogThatIsAPipeKeepsNobodyWaiting) {
+  auto trainer = Start("a");
+  ASSERT_TRUE(trainer.ok());
+  fs::remove(root_ / "a/log.txt");
+  ASSERT_EQ(mkfifo((root_ / "a/log.txt").c_str(), 0666), 0);
+  EXPECT_TRUE((*trainer)->Run().ok());
 }
 
 TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {

@@ -3,9 +3,11 @@
 //
 // Acts on files below $DISK_SHIM_FOLDER, as the file $DISK_SHIM_CONTROL says at that moment:
 //   full           writing fails with ENOSPC
+//   room <bytes>   the folder's files may have so many bytes together, then as full
 //   read-only      writing, creating, renaming and removing fail with EROFS
 //   slow <ms>      writing and syncing take that long
 //   anything else  nothing
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -62,6 +64,34 @@ bool WritingFails() {
   return control.starts_with("full") || control.starts_with("read-only");
 }
 
+// Bytes of the files in the folder, without those of its folders.
+int64_t FolderBytes() {
+  int64_t bytes = 0;
+  DIR* folder = opendir(std::getenv("DISK_SHIM_FOLDER"));
+  while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder)) {
+    struct stat file = {};
+    if (fstatat(dirfd(folder), entry->d_name, &file, 0) == 0 && S_ISREG(file.st_mode)) {
+      bytes += file.st_size;
+    }
+  }
+  if (folder != nullptr) closedir(folder);
+  return bytes;
+}
+
+// Whether `bytes` more at `offset` (negative: where the descriptor stands) are more than the folder
+// may have.
+bool GrowingFails(int descriptor, off_t offset, size_t bytes) {
+  long room = 0;
+  if (std::sscanf(Control().c_str(), "room %ld", &room) != 1) return false;
+  struct stat file = {};
+  if (fstat(descriptor, &file) != 0) return false;
+  if (offset < 0) offset = lseek(descriptor, 0, SEEK_CUR);
+  const int64_t growth = offset + static_cast<int64_t>(bytes) - file.st_size;
+  if (growth <= 0 || FolderBytes() + growth <= room) return false;
+  errno = ENOSPC;
+  return true;
+}
+
 bool ChangingFails(const char* path) {
   if (!Inside(std::string_view(path)) || !Control().starts_with("read-only")) return false;
   errno = EROFS;
@@ -78,12 +108,12 @@ Function Real(const char* name) {
 extern "C" {
 
 ssize_t write(int descriptor, const void* data, size_t bytes) {
-  if (Inside(descriptor) && WritingFails()) return -1;
+  if (Inside(descriptor) && (WritingFails() || GrowingFails(descriptor, -1, bytes))) return -1;
   return syscall(SYS_write, descriptor, data, bytes);
 }
 
 ssize_t pwrite64(int descriptor, const void* data, size_t bytes, off64_t offset) {
-  if (Inside(descriptor) && WritingFails()) return -1;
+  if (Inside(descriptor) && (WritingFails() || GrowingFails(descriptor, offset, bytes))) return -1;
   return syscall(SYS_pwrite64, descriptor, data, bytes, offset);
 }
 ssize_t pwrite(int descriptor, const void* data, size_t bytes, off_t offset) {

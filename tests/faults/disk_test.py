@@ -78,6 +78,43 @@ class DiskTest(ProgramTest):
         self.assert_every_record_is_there_or_counted(report)
         self.assertIn("writing the trace failed", self.app("sql", "SELECT reason FROM v_dropped"))
 
+    def test_a_disk_that_stays_full_leaves_the_count_of_what_it_cost(self):
+        for room in range(600_000, 3_000_000, 300_000):  # the last page that fits is another one each time
+            with self.subTest(room=room):
+                shutil.rmtree(self.run_folder, ignore_errors=True)
+                self.disk(f"room {room}")
+                command = [str(part) for part in self.train_command(self.run_folder, "train.steps=2000")]
+                done = subprocess.run(command, env={**os.environ, **self.shim}, capture_output=True, text=True, timeout=TIMEOUT_S)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertRegex(done.stdout, r"the trace is not whole \([1-9][0-9]* records lost\)")
+                self.disk("")
+                report = json.loads(self.app("report", "--json", shim=False))
+                rows = self.count("SELECT (SELECT count(*) FROM op_run) + (SELECT count(*) FROM step) + (SELECT count(*) FROM counter)")
+                of_a_step = self.count("SELECT (SELECT count(*) FROM op_run WHERE step = 1) + (SELECT count(*) FROM step WHERE step = 1)")
+                counters = self.count("SELECT count(DISTINCT track || ' ' || name_string) FROM counter")
+                self.assertEqual(rows + report["dropped"]["engine"], 2000 * (of_a_step + counters))
+
+    def test_a_knob_or_a_checkpoint_on_a_full_disk_costs_no_training(self):
+        process = self.start()
+        self.disk("full")
+        self.assertTrue(self.control.ask(set={"prefetch.backward": "none"})["ok"])
+        self.assertTrue(self.control.ask(do="checkpoint")["ok"])
+        self.wait_for_more_steps(20)
+        self.disk("")
+        self.wait_for_more_steps(20)
+        self.assertTrue(self.control.ask(do="checkpoint")["ok"])
+        self.wait_for_more_steps(5)
+        interrupt(process)
+        output = self.end(process)
+        self.assertIn("schedules/1.txt: No space left on device", output)
+        self.assertIn("no checkpoint before step", output)
+        report = json.loads(self.app("report", "--json"))
+        lost, = [row for row in report["sources"] if row["source"] == "schedules"]
+        self.assertEqual((lost["status"], lost["dropped"]), ("partial", 1))
+        self.assertIn("1.txt", lost["reason"])
+        made, = [row["new_value"] for row in report["markers"] if row["kind"] == "checkpoint"]
+        self.assertEqual([str(path) for path in (self.run_folder / "checkpoints").iterdir()], [made])
+
     def test_on_error_stop_ends_the_training_and_what_was_written_can_be_read(self):
         process = self.start("record.on_error=stop")
         self.wait_for_steps(self.run_folder, 4)

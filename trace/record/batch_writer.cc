@@ -224,6 +224,24 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
   return status.ok() ? kept : status;
 }
 
+void BatchWriter::LoseRest(const std::vector<ThreadRings*>& rings) {
+  if (gone_.ok()) gone_ = Status::Error("the trace cannot be written any more");
+  bool more = true;
+  while (more) {
+    more = false;
+    (void)WriteAllKinds(rings, &more);
+  }
+}
+
+Status BatchWriter::WriteLastRareRows(RareRows* rare) {
+  writer_->ReleaseReserve();
+  batch_rows_ = {};
+  bool more = false;
+  const Status status = WriteTransaction({}, rare, &more);
+  if (status.ok()) rare_backlog_ = {};
+  return status;
+}
+
 Status BatchWriter::CheckFile() {
   if (!gone_.ok()) return gone_;
   gone_ = writer_->CheckFile();

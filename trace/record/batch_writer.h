@@ -26,6 +26,11 @@ class BatchWriter {
   // counted; its rare rows come again with the next batch.
   Status WriteBatch(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);
 
+  // Where nothing more can be written: the rows that wait are lost to errors. The rare rows, which
+  // say how many were, then find the room that was kept for them.
+  void LoseRest(const std::vector<ThreadRings*>& rings);
+  Status WriteLastRareRows(RareRows* rare);
+
   // Whether the file is still at its place; if not, all rows from now on are lost to errors.
   Status CheckFile();
 
@@ -58,8 +63,8 @@ class BatchWriter {
   SizeBound bound_;
   std::unique_ptr<store::TraceWriter> writer_;
   CommitCounter counter_;
-  Status gone_;                                               // the error of CheckFile
-  store::RowBatch rare_backlog_;                              // not committed yet
+  Status gone_;                   // why no hot rows are written any more
+  store::RowBatch rare_backlog_;  // not committed yet
   std::array<int64_t, schema::kNumTables> last_hot_id_ = {};  // ids of rare rows are RareRows'
   HotCounts batch_rows_ = {};                                 // drained into the open batch
   HotCounts committed_ = {};

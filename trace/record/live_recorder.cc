@@ -62,7 +62,9 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
   try {
     thread_ = std::thread([this] { WriterThread(); });
   } catch (const std::system_error& error) {
-    return GiveUp(fmt::format("the recorder cannot start its thread: {}", error.code().message()));
+    return GiveUp(fmt::format(
+        "the recorder cannot start its thread: {}; fewer ranks or processes need fewer threads",
+        error.code().message()));
   }
   return Status::Ok();
 }
@@ -146,14 +148,24 @@ void LiveRecorder::Drain() {
     const Status status = batches_->WriteBatch(AllRings(), &rare_, &more);
     SetError(status);
     last_failed_ = !status.ok();
-    {
-      const std::lock_guard lock(result_mutex_);
-      for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
-        lost_by_writer_[kind] = batches_->removed()[kind] + batches_->lost_to_bound()[kind] +
-                                batches_->lost_to_errors()[kind];
-      }
-    }
+    NoteLosses();
     if (!status.ok()) return;
+  }
+}
+
+// The writer thread has ended.
+void LiveRecorder::WriteLosses() {
+  batches_->LoseRest(AllRings());
+  ReportLosses();
+  SetError(batches_->WriteLastRareRows(&rare_));
+  NoteLosses();
+}
+
+void LiveRecorder::NoteLosses() {
+  const std::lock_guard lock(result_mutex_);
+  for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+    lost_by_writer_[kind] = batches_->removed()[kind] + batches_->lost_to_bound()[kind] +
+                            batches_->lost_to_errors()[kind];
   }
 }
 
@@ -285,6 +297,7 @@ Status LiveRecorder::Finish() {
   // What the last drain itself lost.
   ReportLosses();
   Drain();
+  if (last_failed_) WriteLosses();
   const Status finished = batches_->trace().Finish();
   const std::lock_guard lock(result_mutex_);
   if (!finished.ok()) {

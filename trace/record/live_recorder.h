@@ -75,6 +75,9 @@ class LiveRecorder final : public Recorder {
   void StopThread();
   // Writer thread only: drains what is there when it is called.
   void Drain();
+  // What was lost, where the disk is full to the end.
+  void WriteLosses();
+  void NoteLosses();
   void SetError(const Status& status);
   void AddClockPair();
   // Adds capability rows for what was lost since the last call.

@@ -184,6 +184,17 @@ void TraceLock::Close() {
   descriptor_ = -1;
 }
 
+// Zeros, as a file system may not keep room for what is only announced.
+void TraceLock::Reserve() {
+  constexpr size_t kBytes = 256 << 10;
+  const std::string zeros(kBytes, '\0');
+  if (pwrite(descriptor_, zeros.data(), zeros.size(), 0) < 0) ReleaseReserve();
+}
+
+void TraceLock::ReleaseReserve() {
+  if (IsOpen()) static_cast<void>(!ftruncate(descriptor_, 0));
+}
+
 void TraceLock::RemoveAndRelease() {
   if (descriptor_ < 0) return;
   unlink(path_.c_str());

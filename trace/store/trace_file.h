@@ -59,6 +59,10 @@ class TraceLock {
   // Whether the descriptor is still the lock's: a program in which we are guests may have closed it
   // with all others, or put a file of its own there.
   bool IsOpen() const;
+  // Makes the lock file take room on the disk, as far as there is any, and gives it back: for what
+  // has to be written where a disk is full. Only by who holds the lock.
+  void Reserve();
+  void ReleaseReserve();
   // Removes the lock file and lets go; once the trace is finished.
   void RemoveAndRelease();
 

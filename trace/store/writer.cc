@@ -89,6 +89,7 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
   SHARDSCOPE_RETURN_IF_ERROR(writer->OpenSegment(1));
   writer->segments_.push_back(1);
   SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&writer->database_));
+  writer->lock_.Reserve();
   return writer;
 }
 

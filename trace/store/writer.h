@@ -68,6 +68,9 @@ class TraceWriter {
     return statement->Run();
   }
 
+  // Where the disk is full, there is room for a few rows afterwards.
+  void ReleaseReserve() { lock_.ReleaseReserve(); }
+
   Status SetMeta(std::string_view key, std::string_view value);
 
   // Goes on in a new segment that opens with the balance of memory events. Not inside a
