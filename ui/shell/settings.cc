@@ -5,12 +5,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <sstream>
+
+#include "trace/base/input_file.h"
+#include "trace/base/output_file.h"
 
 namespace shardscope::shell {
 namespace {
 
 constexpr size_t kMaxRecent = 20;
+constexpr size_t kMaxBytes = 1 << 20;
 constexpr const char* kFile = "settings.toml";
 
 }  // namespace
@@ -29,7 +33,9 @@ Settings LoadSettings(const std::string& folder) {
   Settings settings;
   if (folder.empty()) return settings;
   try {
-    const toml::table table = toml::parse_file((std::filesystem::path(folder) / kFile).string());
+    const Result<std::string> text = ReadFile(folder + "/" + kFile, kMaxBytes);
+    if (!text.ok()) return settings;
+    const toml::table table = toml::parse(*text);
     if (table["language"].value_or(std::string()) == "zh") {
       settings.language = ui::Language::kChinese;
     }
@@ -58,15 +64,10 @@ void SaveSettings(const Settings& settings, const std::string& folder) {
                     {"theme", settings.theme == ui::ThemeName::kLight ? "light" : "dark"},
                     {"recent", recent}};
   if (settings.scale != 0) table.insert("scale", settings.scale);
-  // Written beside and renamed, so that two apps never leave half a file.
-  const std::filesystem::path path = std::filesystem::path(folder) / kFile;
-  const std::filesystem::path next = path.string() + ".next";
-  {
-    std::ofstream file(next);
-    file << table << "\n";
-    if (!file) return;
-  }
-  std::filesystem::rename(next, path, ignored);
+  std::ostringstream text;
+  text << table << "\n";
+  // Where they cannot be kept, the app is as good without.
+  static_cast<void>(WriteFile(folder + "/" + kFile, text.str()));
 }
 
 void AddRecent(const std::string& path, Settings* settings) {

@@ -1,9 +1,9 @@
 #include "ui/shell/run/run_session.h"
 
-#include <filesystem>
-#include <fstream>
+#include <string_view>
 #include <utility>
 
+#include "trace/base/input_file.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
@@ -15,7 +15,7 @@ constexpr size_t kRowsPerFrame = 30'000;
 constexpr size_t kStallBlocksPerFrame = 1;
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
-constexpr int64_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
+constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
 
 }  // namespace
 
@@ -48,18 +48,15 @@ void RunSession::Show(const Findings& findings, ui::Context* context) {
 }
 
 bool RunSession::ReadLog(const std::string& folder, ui::Context* context) {
-  std::ifstream file(std::filesystem::path(folder) / "log.txt", std::ios::binary);
-  if (!file) return false;
-  file.seekg(0, std::ios::end);
-  const int64_t size = file.tellg();
-  if (size <= log_offset_) return false;
-  log_offset_ = std::max(log_offset_, size - kMaxLogRead);
-  file.seekg(log_offset_);
-  std::string line;
-  while (std::getline(file, line)) {
-    if (file.eof()) break;  // not yet a whole line
-    log_offset_ += static_cast<int64_t>(line.size()) + 1;
-    context->log.push_back(line);
+  const Result<FileEnd> end = ReadFileEnd(folder + "/log.txt", log_offset_, kMaxLogRead);
+  if (!end.ok() || end->bytes.empty()) return false;
+  log_offset_ = end->offset;
+  std::string_view text = end->bytes;
+  // What has no end is not yet a whole line.
+  for (size_t length = 0; (length = text.find('\n')) != std::string_view::npos;) {
+    context->log.emplace_back(text.substr(0, length));
+    text.remove_prefix(length + 1);
+    log_offset_ += static_cast<int64_t>(length) + 1;
   }
   if (context->log.size() > kMaxLogLines) {
     context->log.erase(context->log.begin(),

@@ -9,8 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <string_view>
 #include <utility>
+
+#include "trace/base/input_file.h"
+#include "trace/base/text.h"
 
 namespace shardscope::shell {
 namespace {
@@ -19,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOutputFile = "output.txt";
 constexpr size_t kMaxErrorLines = 6;
+constexpr size_t kMaxErrorBytes = 64 * 1024;
 
 bool HasTrace(const std::string& folder) {
   std::error_code ignored;
@@ -31,12 +35,13 @@ bool HasTrace(const std::string& folder) {
 
 // The line that names the error, if there is one, else the last lines.
 std::string EndOfOutput(const fs::path& path) {
-  std::ifstream file(path);
+  const Result<FileEnd> end = ReadFileEnd(path, 0, kMaxErrorBytes);
   std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string_view line :
+       Split(end.ok() ? std::string_view(end->bytes) : std::string_view(), '\n')) {
     if (line.empty()) continue;
-    if (line.rfind("error:", 0) == 0) return line;
-    lines.push_back(line);
+    if (line.starts_with("error:")) return std::string(line);
+    lines.emplace_back(line);
     if (lines.size() > kMaxErrorLines) lines.erase(lines.begin());
   }
   std::string text;
@@ -91,7 +96,9 @@ Result<TrainerStart> TrainerStart::Launch(const std::string& trainer, const ui::
   const Status prepared = PrepareFolder(start.folder);
   if (!prepared.ok()) return prepared;
   const std::string output_path = (fs::path(start.folder) / kOutputFile).string();
-  const int output = open(output_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // Not blocking: a pipe of this name that nobody reads is an error.
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
+  const int output = open(output_path.c_str(), flags, 0644);
   if (output < 0) {
     return Status::Error(fmt::format("cannot write {}: {}; choose another folder", output_path,
                                      std::strerror(errno)));

@@ -7,14 +7,16 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <utility>
+
+#include "trace/base/input_file.h"
 
 namespace shardscope::cupti {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
+constexpr size_t kMaxBytes = size_t{4} << 30;
 constexpr uint32_t kFormat = 1;
 constexpr uint32_t kBuffer = 1;
 constexpr uint32_t kName = 2;
@@ -52,25 +54,21 @@ std::string DumpPathFromEnvironment() {
 
 Result<std::unique_ptr<BufferDump>> BufferDump::Create(const std::string& path,
                                                        uint32_t cupti_version, int64_t max_bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
   FileHeader header;
   header.cupti_version = cupti_version;
-  file.write(reinterpret_cast<const char*>(&header), sizeof(header));
-  if (!file.flush()) {
-    return Status::Error(fmt::format("{}: cannot write {}; it has to name a folder that is there",
-                                     kDumpVariable, path));
-  }
-  return std::unique_ptr<BufferDump>(new BufferDump(std::move(file), max_bytes));
+  Result<OutputFile> file = OutputFile::Create(path);
+  Status status = file.status();
+  if (status.ok()) status = file->Write({reinterpret_cast<const char*>(&header), sizeof(header)});
+  if (status.ok()) status = file->Publish();  // the process may be killed
+  if (!status.ok()) return Status::Error(fmt::format("{}: {}", kDumpVariable, status.message()));
+  return std::unique_ptr<BufferDump>(new BufferDump(std::move(file).value(), max_bytes));
 }
 
 bool BufferDump::Append(uint32_t kind, uint64_t number, const char* data, size_t size) {
-  if (!file_) return false;
   const Entry entry = {kind, 0, number, size};
   constexpr std::array<char, 8> kZeros = {};
-  file_.write(reinterpret_cast<const char*>(&entry), sizeof(entry));
-  file_.write(data, static_cast<std::streamsize>(size));
-  file_.write(kZeros.data(), static_cast<std::streamsize>(Padded(size) - size));
-  return static_cast<bool>(file_.flush());  // the process may be killed
+  return file_.Write({reinterpret_cast<const char*>(&entry), sizeof(entry)}).ok() &&
+         file_.Write({data, size}).ok() && file_.Write({kZeros.data(), Padded(size) - size}).ok();
 }
 
 void BufferDump::AddBuffer(const uint8_t* data, size_t size) {
@@ -98,9 +96,9 @@ Names::Resolve LoadedDump::resolver() const {
 }
 
 Result<LoadedDump> ReadBufferDump(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  std::string_view text = bytes;
+  const Result<std::string> bytes = ReadFile(path, kMaxBytes);
+  if (!bytes.ok()) return bytes.status();
+  std::string_view text = *bytes;
   FileHeader header;
   LoadedDump dump;
   if (!Read(&text, &header) || header.magic != FileHeader().magic || header.format != kFormat) {

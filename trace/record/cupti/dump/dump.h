@@ -9,13 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "trace/base/output_file.h"
 #include "trace/base/status.h"
 #include "trace/record/cupti/names.h"
 
@@ -41,11 +41,10 @@ class BufferDump {
   int64_t left_out() const { return left_out_; }
 
  private:
-  BufferDump(std::ofstream file, int64_t max_bytes)
-      : file_(std::move(file)), max_bytes_(max_bytes) {}
+  BufferDump(OutputFile file, int64_t max_bytes) : file_(std::move(file)), max_bytes_(max_bytes) {}
   bool Append(uint32_t kind, uint64_t number, const char* data, size_t size);
 
-  std::ofstream file_;
+  OutputFile file_;
   const int64_t max_bytes_;
   int64_t bytes_ = 0;        // of buffers
   bool has_buffer_ = false;  // the last one
