@@ -48,10 +48,10 @@ class LiveTrainer : public Trainer {
     StepReport report;
     bool is_interrupted = false;
   };
-  // Sums over the ranks of a step until all are there.
+  // What the ranks report of a step until all have.
   struct Collected {
     int ranks = 0;
-    StepReport report;
+    std::vector<StepReport> by_rank;
   };
 
   // trainer_start.cc
@@ -84,7 +84,7 @@ class LiveTrainer : public Trainer {
   Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
   void SetWindow(int rank, int64_t step);
   Status RecordStep(int rank, int64_t step, const Regime& regime);
-  void Collect(const StepReport& mine);
+  void Collect(int rank, const StepReport& mine);
 
   // trainer_processes.cc; what processes of one run tell one another. All of it does nothing where
   // the ranks are threads.

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
+#include <span>
 
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/ranks/thread_setup.h"
@@ -18,6 +18,24 @@ namespace {
 
 constexpr const char* kLeftOutNote =
     "this step is not recorded, to measure what recording costs (record.measure_overhead)";
+
+// Sums in rank order, so that they do not depend on which rank came first.
+StepReport OfAllRanks(const std::vector<StepReport>& by_rank) {
+  const auto num_ranks = static_cast<int64_t>(by_rank.size());
+  StepReport all = by_rank.front();
+  for (const StepReport& one : std::span(by_rank).subspan(1)) {
+    all.loss += one.loss;
+    all.tokens += one.tokens;
+    all.step_ns = std::max(all.step_ns, one.step_ns);
+    all.exposed_ns += one.exposed_ns;
+    all.communication_ns += one.communication_ns;
+    all.peak_bytes = std::max(all.peak_bytes, one.peak_bytes);
+  }
+  all.loss /= static_cast<double>(num_ranks);
+  all.exposed_ns /= num_ranks;
+  all.communication_ns /= num_ranks;
+  return all;
+}
 
 }  // namespace
 
@@ -205,32 +223,25 @@ Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
 // Where the ranks are processes, each learns of all. Costs one more short message a step, at a time
 // when all ranks are about to meet anyway.
 void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
-  if (!has_processes()) return Collect(mine);
+  if (!has_processes()) return Collect(rank, mine);
   const std::vector<SharedStep> all = transport::GatherValues<SharedStep>(
       &ranks_->transport(), ranks_->size(), rank, {mine, steering_->is_interrupted()});
-  for (const SharedStep& one : all) {
+  for (int other = 0; other < ranks_->size(); ++other) {
+    const SharedStep& one = all[static_cast<size_t>(other)];
     // Whichever process was told to stop: rank 0 decides for all.
     if (one.is_interrupted) steering_->Interrupt();
-    Collect(one.report);
+    Collect(other, one.report);
   }
 }
 
-// Adds one rank's figures to its step; the last rank reports the step.
-void LiveTrainer::Collect(const StepReport& mine) {
+// Keeps one rank's figures of its step; the last rank to come reports the step.
+void LiveTrainer::Collect(int rank, const StepReport& mine) {
   std::unique_lock lock(mutex_);
   Collected& collected = collected_[mine.step];
-  StepReport& sum = collected.report;
-  sum.step = mine.step;
-  sum.steps = mine.steps;
-  sum.loss += mine.loss / ranks_->size();
-  sum.grad_norm = mine.grad_norm;
-  sum.tokens += mine.tokens;
-  sum.step_ns = std::max(sum.step_ns, mine.step_ns);
-  sum.exposed_ns += mine.exposed_ns / ranks_->size();
-  sum.communication_ns += mine.communication_ns / ranks_->size();
-  sum.peak_bytes = std::max(sum.peak_bytes, mine.peak_bytes);
+  collected.by_rank.resize(static_cast<size_t>(ranks_->size()));
+  collected.by_rank[static_cast<size_t>(rank)] = mine;
   if (++collected.ranks < ranks_->size()) return;
-  const StepReport report = sum;
+  const StepReport report = OfAllRanks(collected.by_rank);
   collected_.erase(mine.step);
   steps_done_ = report.step + 1;
   last_loss_ = report.loss;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include "engine/plan/policy.h"
 #include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/rank_bodies.h"
+#include "trace/base/time.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -131,7 +133,7 @@ TEST_F(TrainerTest, AutoBandwidthIsFoundAndWritten) {
   EXPECT_EQ(messages_.size(), 2u);  // what was found, and the change
 }
 
-// The CPU, which hears when it is to leave times and rows.
+// The CPU, which hears when it is to leave times and rows, and whose ops can be held up.
 class SwitchedDevice final : public Device {
  public:
   std::string kind() const override { return "cpu"; }
@@ -146,7 +148,9 @@ class SwitchedDevice final : public Device {
   }
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override {
-    return std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+    auto runner = std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+    runner->set_delay_hook(delay);
+    return runner;
   }
   void EnterThread(int /*rank*/) override {}
   void SetRecorder(record::Recorder* /*recorder*/) override {}
@@ -154,6 +158,7 @@ class SwitchedDevice final : public Device {
   std::vector<DeviceCapability> Capabilities() const override { return {}; }
 
   std::vector<bool> switches;
+  executor::DelayHook delay;
 
  private:
   executor::ComputeSlots slots_{2};
@@ -173,6 +178,23 @@ TEST_F(TrainerTest, StepsThatMeasureWhatRecordingCostsChangeNoArithmetic) {
   Set({{"record.steps", "2:14"}, {"record.measure_overhead", "0"}});
   Train("c");
   EXPECT_EQ(device.switches, (std::vector<bool>{true, true}));
+}
+
+TEST_F(TrainerTest, LossesAreTheSameInWhateverOrderTheRanksCome) {
+  Set({{"run.ranks", "3"}, {"train.steps", "12"}});
+  Train("a");
+  const std::vector<double> expected = losses_;
+  SwitchedDevice device;
+  device_ = &device;
+  for (const int first : {0, 2}) {
+    // The ranks finish each step one after the other: from rank 0 on, then from rank 2.
+    device.delay = [first](const executor::OpContext& context) {
+      if (context.op().kind != plan::OpKind::kOptimizer) return;
+      SleepUntilNs(MonotonicNs() + std::abs(first - context.rank) * 5 * kNsPerMs);
+    };
+    Train("b" + std::to_string(last));
+    EXPECT_EQ(losses_, expected);
+  }
 }
 
 TEST_F(TrainerTest, MoreMeasuringThanThereAreStepsForIsRefused) {
