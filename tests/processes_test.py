@@ -115,6 +115,14 @@ class ProcessesTest(ProgramTest):
             first_steps += self.sql(trace, "SELECT rank, min(step) AS first, max(step) AS last FROM step "
                                            "WHERE schedule = (SELECT max(schedule) FROM step) GROUP BY rank")
             markers += self.sql(trace, "SELECT kind FROM marker WHERE kind != 'change'")
+            # Each process records its own rank's pauses, and its steps contain none of them.
+            pauses = self.sql(trace, "SELECT cause, start_ns, end_ns FROM pause ORDER BY start_ns")
+            self.assertEqual([row["cause"] for row in pauses], ["change", "user", "user"])
+            self.assertGreater(pauses[1]["end_ns"] - pauses[1]["start_ns"], 1.5e9)
+            steps = self.sql(trace, "SELECT start_ns, end_ns FROM step")
+            for pause in pauses:
+                self.assertIn(pause["start_ns"], {row["end_ns"] for row in steps})
+                self.assertFalse([row for row in steps if row["start_ns"] < pause["end_ns"] and row["end_ns"] > pause["start_ns"]])
         first_steps.sort(key=lambda row: row["rank"])
         self.assertEqual([(row["rank"], row["first"]) for row in first_steps],
                          [(0, answer["applies_at"]), (1, answer["applies_at"])])

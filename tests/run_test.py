@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import sqlite3
+import time
 import unittest
 
 from programs import APP, ROOT, TRAIN, Control, ProgramTest, interrupt
@@ -102,6 +103,58 @@ class ReportTest(ProgramTest):
             meta = {row["key"]: row["value"] for row in rows}
             self.assertEqual(int(meta["num_cores"]), cores)
             self.assertEqual(meta["contended"], "true" if ranks > cores else "false")
+
+
+class PauseTest(ProgramTest):
+    """A pause is time between steps: steps and pauses of a rank follow one another without a gap."""
+
+    def assert_pauses_lie_between_steps(self, run, paused_s):
+        """Returns the causes of the first rank's pauses."""
+        rows = self.sql(run, "SELECT rank, start_ns, end_ns, step, '' AS cause FROM step UNION ALL "
+                             "SELECT rank, start_ns, end_ns, step, cause FROM pause ORDER BY rank, start_ns, end_ns")
+        for before, after in zip(rows, rows[1:]):
+            if before["rank"] == after["rank"]:
+                self.assertEqual(before["end_ns"], after["start_ns"], (before, after))
+        paused = [row for row in rows if row["cause"] == "user"]
+        longest = max(row["end_ns"] - row["start_ns"] for row in rows if not row["cause"])
+        for rank in (0, 1):
+            ns = sum(row["end_ns"] - row["start_ns"] for row in paused if row["rank"] == rank)
+            self.assertGreaterEqual(ns, paused_s * 1e9)
+            self.assertLess(longest, ns)
+        for row in self.sql(run, "SELECT * FROM v_step"):
+            parts = row["compute_ms"] + row["exposed_ms"] + row["exposed_copy_ms"] + row["idle_ms"]
+            self.assertAlmostEqual(parts, row["step_ms"], places=6)
+        return [row["cause"] for row in rows if row["rank"] == 0 and row["cause"]]
+
+    def test_no_step_contains_a_pause_whatever_made_it(self):
+        run, process = self.start_training("a", "train.steps=1000000")
+        self.wait_for_steps(run, 2)
+        control = Control(run)
+        self.addCleanup(control.close)
+        def status():
+            return control.ask(get="status")["status"]
+
+        for _ in range(2):
+            self.assertTrue(control.ask(do="pause")["ok"])
+            self.wait_for(lambda: status()["state"] == "paused", "pause")
+            time.sleep(1)
+            step = status()["step"]
+            self.assertTrue(control.ask(do="step")["ok"])
+            self.wait_for(lambda: status()["step"] == step + 1, "one step")
+            time.sleep(1)
+            self.assertTrue(control.ask(do="resume")["ok"])
+            self.wait_for(lambda: status()["step"] > step + 3, "resume")
+        for request in ({"do": "checkpoint"}, {"set": {"prefetch.backward": "none"}}):
+            answer = control.ask(**request)
+            self.assertTrue(answer["ok"], answer)
+            self.wait_for(lambda: status()["step"] > answer["applies_at"] + 2, request)
+        interrupt(process)
+        process.communicate(timeout=60)
+        causes = self.assert_pauses_lie_between_steps(run, 4)
+        self.assertEqual(causes, ["user"] * 4 + ["checkpoint", "change"])
+        report = self.report(run)
+        self.assertEqual([pause["cause"] for pause in report["pauses"]], causes)
+        self.assertIn("between steps, in none of them: 4 pauses of ", self.run_program(APP, "report", run).stdout)
 
 
 class LiveTest(ProgramTest):

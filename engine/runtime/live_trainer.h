@@ -82,6 +82,8 @@ class LiveTrainer : public Trainer {
   void ShareStep(int rank, const StepReport& mine);
   // All ranks, before the first step of a regime.
   Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
+  // The step begins now: what passed since the one before is in neither.
+  void EndPause(int rank, int64_t step, const std::string& cause);
   void SetWindow(int rank, int64_t step);
   Status RecordStep(int rank, int64_t step, const Regime& regime);
   void Collect(int rank, const StepReport& mine);
@@ -136,7 +138,7 @@ class LiveTrainer : public Trainer {
   bool warned_of_recorder_ = false;
 
   std::vector<int64_t> next_regime_;                    // by rank; each its own host thread's
-  std::vector<int64_t> last_end_ns_;                    // likewise
+  std::vector<int64_t> step_start_ns_;                  // likewise; of the next one, but the first
   std::vector<char> is_recording_;                      // likewise
   std::vector<std::shared_ptr<const Regime>> entered_;  // likewise
 };

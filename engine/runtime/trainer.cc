@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/ranks/thread_setup.h"
@@ -18,6 +19,13 @@ namespace {
 
 constexpr const char* kLeftOutNote =
     "this step is not recorded, to measure what recording costs (record.measure_overhead)";
+
+// Why training stands still before the step that `decision` is of; empty if it does not.
+std::string PauseOf(const Decision& decision) {
+  if (decision.pause) return "user";
+  if (decision.checkpoint) return "checkpoint";
+  return decision.changed.empty() ? "" : "change";
+}
 
 // Sums in rank order, so that they do not depend on which rank came first.
 StepReport OfAllRanks(const std::vector<StepReport>& by_rank) {
@@ -85,12 +93,15 @@ Status LiveTrainer::RankLoop(int rank) {
   const int64_t steps = ranks_->job().training.steps;
   std::shared_ptr<const Regime> regime = Agree(rank, 0);
   for (int64_t step = 0; step < steps; ++step) {
+    const bool is_new = entered_[static_cast<size_t>(rank)] != regime;
     SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
+    std::string pause = is_new ? PauseOf(regime->decision) : "";
     while (regime->decision.pause) {
       Result<std::shared_ptr<const Regime>> next = WaitAndAgree(rank, step);
       if (!next.ok()) return next.status();
       regime = *next;
     }
+    if (!pause.empty()) EndPause(rank, step, pause);
     if (regime->decision.stop) break;
     SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
     regime = RegimeAt(next_regime_[static_cast<size_t>(rank)]);
@@ -184,12 +195,23 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   return Status::Ok();
 }
 
+void LiveTrainer::EndPause(int rank, int64_t step, const std::string& cause) {
+  const auto index = static_cast<size_t>(rank);
+  const int64_t start_ns = std::exchange(step_start_ns_[index], MonotonicNs());
+  if (step == 0 || is_recording_[index] == 0) return;
+  recorder_->AddPause({.rank = rank,
+                       .step = step,
+                       .cause = cause,
+                       .start_ns = start_ns,
+                       .end_ns = step_start_ns_[index]});
+}
+
 Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
   const auto index = static_cast<size_t>(rank);
   const StepTimes times = observer_->Take(rank);
-  const int64_t start_ns = step == 0 ? times.first_issue_ns : last_end_ns_[index];
   const int64_t end_ns = ranks_->executor(rank).last_end_ns();
-  last_end_ns_[index] = end_ns;
+  const int64_t next_start_ns = std::exchange(step_start_ns_[index], end_ns);
+  const int64_t start_ns = step == 0 ? times.first_issue_ns : next_start_ns;
   const StepOutcome& outcome = ranks_->bodies(rank).outcome();
   const model::TrainingSettings& training = ranks_->job().training;
   schema::StepRow row;

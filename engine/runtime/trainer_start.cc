@@ -96,7 +96,7 @@ Status LiveTrainer::OpenRest() {
   costs_ = std::make_unique<CostMeter>(config::CostSteps(options_.config), ranks_->size());
   const auto num_ranks = static_cast<size_t>(ranks_->size());
   next_regime_.resize(num_ranks);
-  last_end_ns_.resize(num_ranks);
+  step_start_ns_.resize(num_ranks);
   is_recording_.resize(num_ranks, 1);
   entered_.resize(num_ranks);
   for (const int rank : ranks_->local()) {

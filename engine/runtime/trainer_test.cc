@@ -192,7 +192,7 @@ TEST_F(TrainerTest, LossesAreTheSameInWhateverOrderTheRanksCome) {
       if (context.op().kind != plan::OpKind::kOptimizer) return;
       SleepUntilNs(MonotonicNs() + std::abs(first - context.rank) * 5 * kNsPerMs);
     };
-    Train("b" + std::to_string(last));
+    Train("b" + std::to_string(first));
     EXPECT_EQ(losses_, expected);
   }
 }

@@ -41,6 +41,11 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.steps = options.cache == nullptr ? Breakdowns(snapshot) : options.cache->Update(snapshot);
   report.figures =
       MakeFigures(snapshot, report.steps, options.scope.value_or(DefaultScope(snapshot.state)));
+  if (!snapshot.ranks.empty()) {
+    for (const query::Pause& pause : snapshot.ranks.front().pauses) {
+      if (report.figures.scope.Contains(pause.step)) report.pauses.push_back(pause);
+    }
+  }
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
   report.schedules = MemoryOfSchedules(snapshot, report.memory);
   if (options.every_stall) {

@@ -30,6 +30,7 @@ struct Report {
   std::vector<MemoryPeak> memory;                 // of the whole run
   std::vector<ScheduleMemory> schedules;          // that ran, with what each was predicted to take
   Figures figures;                                // of the scope that was asked for
+  std::vector<query::Pause> pauses;               // before its steps, of the first rank
   std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
   std::string transport;                          // of the run's configuration; may be empty
   std::string link_bandwidth;  // of an emulated link, in force last; may be empty

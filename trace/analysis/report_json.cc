@@ -31,6 +31,14 @@ Json StepJson(const StepBreakdown& row) {
   return json;
 }
 
+Json PauseJson(const query::Pause& pause) {
+  Json json;
+  json["before_step"] = pause.step;
+  json["cause"] = Name(pause.cause);
+  json["pause_ns"] = pause.end_ns - pause.start_ns;
+  return json;
+}
+
 Json PercentilesJson(const Percentiles& percentiles) {
   Json json;
   json["p50"] = percentiles.p50;
@@ -276,6 +284,7 @@ std::string PrintReportJson(const Report& report) {
   for (const StepBreakdown& row : report.steps) {
     if (figures.scope.Contains(row.step)) json["steps"].push_back(StepJson(row));
   }
+  json["pauses"] = ListJson(report.pauses, &PauseJson);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);

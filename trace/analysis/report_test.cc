@@ -8,6 +8,7 @@
 
 #include "trace/analysis/lesson_snapshot.h"
 #include "trace/analysis/test_snapshot.h"
+#include "trace/base/time.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -60,6 +61,42 @@ TEST(ReportJson, NumbersAreThoseOfTheAnalysis) {
     sum += bytes.get<int64_t>();
   }
   EXPECT_EQ(sum, peak.peak_bytes);
+}
+
+// Two steps of 40 ms with a minute between them.
+TestSnapshot PausedRun() {
+  TestSnapshot test(1);
+  const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp");
+  const int64_t gather = test.Plan("all_gather", "forward", "block0");
+  for (const int step : {0, 1}) {
+    const int64_t start_ns = step * (40 * kNsPerMs + 60 * kNsPerSecond);
+    test.Run(0, step, gather, start_ns, start_ns + 20 * kNsPerMs);
+    test.Run(0, step, forward, start_ns + 20 * kNsPerMs, start_ns + 40 * kNsPerMs)
+        .blocking_plan_op = gather;
+    test.Step(0, step, start_ns, start_ns + 40 * kNsPerMs);
+  }
+  test.snapshot().ranks[0].pauses = {
+      {1, query::PauseCause::kUser, 40 * kNsPerMs, 40 * kNsPerMs + 60 * kNsPerSecond}};
+  return test;
+}
+
+TEST(Report, APauseIsInNoStepAndInNoFigure) {
+  TestSnapshot test = PausedRun();
+  const Report report = MakeReport(*test.Build());
+  ASSERT_EQ(report.steps.size(), 2u);
+  for (const StepBreakdown& step : report.steps) {
+    EXPECT_EQ(step.step_ns, 40 * kNsPerMs);
+    EXPECT_EQ(step.idle_ns, 0);
+  }
+  EXPECT_EQ(report.figures.summary.step_ns.p95, 40e6);
+  ASSERT_EQ(report.figures.stalls.size(), 1u);
+  EXPECT_EQ(report.figures.stalls[0].total_ns, 2 * 20 * kNsPerMs);
+  EXPECT_THAT(PrintReportText(report),
+              HasSubstr("between steps, in none of them: 1 pause of 60.0 s"));
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(report));
+  EXPECT_EQ(
+      json["pauses"],
+      nlohmann::json::parse(R"([{"before_step": 1, "cause": "user", "pause_ns": 60000000000}])"));
 }
 
 // The second schedule's steps hold less: its peak is not that of the whole run.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <map>
 #include <set>
 
 #include "trace/analysis/changes/changes.h"
@@ -112,6 +114,27 @@ std::string ScopeText(const Figures& figures) {
   return text + "\n";
 }
 
+// What no step contains; empty if nothing was.
+std::string PausesText(const Report& report) {
+  struct Sum {
+    int64_t count = 0;
+    int64_t ns = 0;
+  };
+  std::map<query::PauseCause, Sum> sums;
+  for (const query::Pause& pause : report.pauses) {
+    Sum& sum = sums[pause.cause];
+    ++sum.count;
+    sum.ns = std::min(sum.ns, std::numeric_limits<int64_t>::max() - pause.end_ns);  // damaged files
+    sum.ns += pause.end_ns - pause.start_ns;
+  }
+  std::vector<std::string> facts;
+  for (const auto& [cause, sum] : sums) {
+    const std::string noun = cause == query::PauseCause::kUser ? "pause" : std::string(Name(cause));
+    facts.push_back(Counted(sum.count, noun) + " of " + FormatDuration(sum.ns));
+  }
+  return facts.empty() ? "" : "  between steps, in none of them: " + Join(facts, ", ") + "\n";
+}
+
 std::string SummaryText(const Report& report) {
   const Summary& summary = report.figures.summary;
   if (summary.num_steps == 0) {
@@ -136,7 +159,7 @@ std::string SummaryText(const Report& report) {
   text +=
       fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
                   FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
-  return text;
+  return text + PausesText(report);
 }
 
 std::string StepsText(const Report& report, int num_steps) {

@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 7> kBlockingKinds = {
 constexpr std::array<std::string_view, kNumMemoryCategories> kMemoryCategories = {
     "parameter_shard", "unsharded_parameter", "gradient",  "gradient_shard", "communication_buffer",
     "optimizer",       "activation",          "temporary", "other"};
+constexpr std::array<std::string_view, 3> kPauseCauses = {"user", "checkpoint", "change"};
 constexpr std::array<std::string_view, 9> kOpClasses = {
     "forward",   "backward", "all_gather", "reduce_scatter", "all_reduce",
     "optimizer", "copy",     "host",       "bookkeeping"};
@@ -53,6 +54,9 @@ std::optional<BlockingKind> ParseBlockingKind(std::string_view text) {
 std::optional<MemoryCategory> ParseMemoryCategory(std::string_view text) {
   if (text == "unattributed") return MemoryCategory::kOther;
   return Parse<MemoryCategory>(kMemoryCategories, text);
+}
+std::optional<PauseCause> ParsePauseCause(std::string_view text) {
+  return Parse<PauseCause>(kPauseCauses, text);
 }
 
 std::optional<SpanCategory> ParseSpanCategory(std::string_view text) {
@@ -93,6 +97,7 @@ std::string_view Name(BlockingKind kind) { return kBlockingKinds[static_cast<siz
 std::string_view Name(MemoryCategory category) {
   return kMemoryCategories[static_cast<size_t>(category)];
 }
+std::string_view Name(PauseCause cause) { return kPauseCauses[static_cast<size_t>(cause)]; }
 std::string_view Name(OpClass op_class) { return kOpClasses[static_cast<size_t>(op_class)]; }
 std::string_view Name(GpuWorkKind kind) { return kGpuWorkKinds[static_cast<size_t>(kind)]; }
 std::string_view Name(ClockMethod method) { return kClockMethods[static_cast<size_t>(method)]; }

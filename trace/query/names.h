@@ -13,6 +13,7 @@ std::optional<TrackRole> ParseTrackRole(std::string_view text);
 std::optional<Truth> ParseTruth(std::string_view text);
 std::optional<BlockingKind> ParseBlockingKind(std::string_view text);
 std::optional<MemoryCategory> ParseMemoryCategory(std::string_view text);
+std::optional<PauseCause> ParsePauseCause(std::string_view text);
 
 std::optional<SpanCategory> ParseSpanCategory(std::string_view text);
 std::optional<GpuWorkKind> ParseGpuWorkKind(std::string_view text);
@@ -28,6 +29,7 @@ std::string_view Name(TrackRole role);
 std::string_view Name(Truth truth);
 std::string_view Name(BlockingKind kind);
 std::string_view Name(MemoryCategory category);
+std::string_view Name(PauseCause cause);
 std::string_view Name(OpClass op_class);
 std::string_view Name(ClockMethod method);
 std::string_view Name(GpuWorkKind kind);

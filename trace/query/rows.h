@@ -123,6 +123,19 @@ struct Step {
   double grad_norm = 0;
 };
 
+// Time between two steps of a rank, in neither of them.
+enum class PauseCause : uint8_t {
+  kUser,        // paused, or stepped one by one
+  kCheckpoint,  // written
+  kChange       // of knobs taken up
+};
+struct Pause {
+  int32_t step = 0;  // before which it was
+  PauseCause cause = PauseCause::kUser;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
 struct Collective {
   int64_t op_run = 0;
   int32_t rank = 0;

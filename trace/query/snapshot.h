@@ -23,6 +23,7 @@ struct RankRows {
   int32_t rank = 0;
   RowList<OpRun> op_runs;
   RowList<Step> steps;
+  std::vector<Pause> pauses;  // that are over; ascending
   RowList<Collective> collectives;
   RowList<MemoryEvent> memory;
   RowList<Span> spans;        // but those of gpu_work and nccl
@@ -51,6 +52,7 @@ struct Snapshot {
   std::map<std::string, std::string> config;  // at the start of the run
   Truth truth = Truth::kMeasured;
   bool contended = false;  // ranks share a device or cores
+  bool paused = false;     // live, and waits for its user since the end of the last step
   int64_t start_ns = 0;    // smallest time of any row; 0 if there is none
   int64_t end_ns = 0;      // largest time of any row
   std::vector<Track> tracks;

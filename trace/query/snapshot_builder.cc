@@ -13,6 +13,15 @@ namespace {
 constexpr int64_t kMaxRank = 1 << 20;  // OpRun::rank has 24 bits
 constexpr size_t kMaxRanks = 1 << 13;
 
+// The run waits for its user: by the newest marker that says anything of it.
+bool IsPaused(const std::vector<Marker>& markers) {
+  for (auto marker = markers.rbegin(); marker != markers.rend(); ++marker) {
+    if (marker->kind == "pause") return true;
+    if (marker->kind == "resume" || marker->kind == "stop") return false;
+  }
+  return false;
+}
+
 // Sums of these must not overflow.
 constexpr int64_t kMaxCount = int64_t{1} << 40;
 bool SaneCount(int64_t count) { return count >= -kMaxCount && count <= kMaxCount; }
@@ -224,6 +233,20 @@ void SnapshotBuilder::AddSteps(const store::RowBatch& batch) {
   }
 }
 
+void SnapshotBuilder::AddPauses(const store::RowBatch& batch) {
+  for (const schema::PauseRow& row : batch.Get<schema::PauseRow>()) {
+    RankRows* rows = RowsOfRank(row.rank);
+    const std::optional<PauseCause> cause = ParsePauseCause(row.cause);
+    const bool sane = rows != nullptr && cause && IsStep(row.step) && SaneTime(row.start_ns) &&
+                      SaneTime(row.end_ns) && row.start_ns <= row.end_ns;
+    if (!sane || (!rows->pauses.empty() && row.start_ns < rows->pauses.back().end_ns)) {
+      Refuse();
+      continue;
+    }
+    rows->pauses.push_back({Int32(row.step), *cause, row.start_ns, row.end_ns});
+  }
+}
+
 void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
   for (const schema::CollectiveRow& row : batch.Get<schema::CollectiveRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
@@ -268,6 +291,7 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddPlan(batch);
   AddOpRuns(batch);
   AddSteps(batch);
+  AddPauses(batch);
   AddCollectives(batch);
   AddMemory(batch);
   gpu_rows_.Add(batch, &current_, Hooks());
@@ -293,6 +317,7 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
                        ? (finishing ? TraceState::kFinishing : TraceState::kLive)
                    : state == store::SourceState::kCut ? TraceState::kCut
                                                        : TraceState::kFinished;
+  current_.paused = current_.state == TraceState::kLive && IsPaused(current_.markers);
   if (state != store::SourceState::kLive) gpu_rows_.End(Hooks());
   auto snapshot = std::make_shared<Snapshot>(current_);
   if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {

@@ -33,6 +33,7 @@ class SnapshotBuilder {
   void AddPlan(const store::RowBatch& batch);
   void AddOpRuns(const store::RowBatch& batch);
   void AddSteps(const store::RowBatch& batch);
+  void AddPauses(const store::RowBatch& batch);
   void AddCollectives(const store::RowBatch& batch);
   void AddMemory(const store::RowBatch& batch);
   RankRows* RowsOfRank(int64_t rank);

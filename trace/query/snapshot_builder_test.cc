@@ -132,5 +132,50 @@ TEST(SnapshotBuilder, LeavesOutStepsThatNoRunReaches) {
   }
 }
 
+store::RowBatch PausesOf(std::initializer_list<schema::PauseRow> rows) {
+  store::RowBatch batch;
+  batch.Get<schema::PauseRow>() = rows;
+  return batch;
+}
+
+TEST(SnapshotBuilder, TakesPausesThatCanBe) {
+  SnapshotBuilder builder("", "");
+  builder.Add(PausesOf({{1, 0, 3, "user", 10, 20},
+                        {2, 0, 4, "checkpoint", 30, 31},
+                        {3, 0, 5, "lunch", 40, 50},     // no such word
+                        {4, 0, 5, "user", 50, 40},      // ends before it begins
+                        {5, 0, 5, "user", 30, 60},      // over another
+                        {6, -1, 5, "user", 70, 80}}));  // nobody's
+  const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
+  ASSERT_EQ(snapshot->ranks.size(), 1u);
+  const std::vector<Pause>& pauses = snapshot->ranks[0].pauses;
+  ASSERT_EQ(pauses.size(), 2u);
+  EXPECT_EQ(pauses[0].step, 3);
+  EXPECT_EQ(pauses[1].cause, PauseCause::kCheckpoint);
+  EXPECT_EQ(pauses[1].end_ns, 31);
+  ASSERT_EQ(snapshot->capabilities.size(), 1u);
+  EXPECT_EQ(snapshot->capabilities[0].dropped, 4);
+}
+
+TEST(SnapshotBuilder, KnowsThatALiveRunIsPaused) {
+  SnapshotBuilder builder("", "");
+  const auto mark = [&](const char* kind) {
+    store::RowBatch batch;
+    schema::MarkerRow row;
+    row.kind = kind;
+    batch.Get<schema::MarkerRow>().push_back(row);
+    builder.Add(batch);
+    return builder.Publish(store::SourceState::kLive)->paused;
+  };
+  EXPECT_FALSE(mark("change"));
+  EXPECT_TRUE(mark("pause"));
+  EXPECT_TRUE(mark("change"));
+  EXPECT_FALSE(mark("resume"));
+  EXPECT_TRUE(mark("pause"));
+  EXPECT_FALSE(mark("stop"));
+  EXPECT_TRUE(mark("pause"));
+  EXPECT_FALSE(builder.Publish(store::SourceState::kFinished)->paused);
+}
+
 }  // namespace
 }  // namespace shardscope::query

@@ -58,6 +58,29 @@ void RecordMemory(record::Recorder* recorder, const char* category, int64_t time
   recorder->Record(row);
 }
 
+TEST(PausedViews, APauseIsInNoStep) {
+  const TestFolder folder;
+  {
+    const auto recorder = OpenRecorder(folder.path());
+    const int64_t forward = AddPlanOp(recorder.get(), "F m0 block0 forward", "forward", "compute");
+    for (const int64_t step : {0, 1}) {
+      const int64_t start_ns = step * 1000 * kMs;
+      recorder->Record(OpAt(forward, 0, step, start_ns + kMs, start_ns + 4 * kMs));
+      schema::StepRow row;
+      row.step = step;
+      row.start_ns = start_ns;
+      row.end_ns = start_ns + 5 * kMs;
+      recorder->Record(row);
+    }
+    recorder->AddPause({.step = 1, .cause = "user", .start_ns = 5 * kMs, .end_ns = 1000 * kMs});
+    ASSERT_TRUE(recorder->Finish().ok());
+  }
+  EXPECT_EQ(Query(folder.path(), "SELECT step, start_ms, step_ms, compute_ms, idle_ms FROM v_step"),
+            (Rows{{"0", "-1.0", "5.0", "3.0", "2.0"}, {"1", "999.0", "5.0", "3.0", "2.0"}}));
+  EXPECT_EQ(Query(folder.path(), "SELECT * FROM v_pause"),
+            (Rows{{"0", "1", "user", "4.0", "995.0"}}));
+}
+
 // Rank 0, in ms from 100: forward 0-4, all-gather 2-8, copy-out 8-9, forward 9-12 that waited for
 // it, and half a ms for a compute slot, reshard (bookkeeping) 12-13. Step 0-14. Rank 1: its part of
 // the all-gather, arriving at 5, and a step without compute.

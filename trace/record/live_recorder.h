@@ -42,6 +42,7 @@ class LiveRecorder final : public Recorder {
   void AddCapability(schema::CapabilityRow row) override { rare_.AddWithId(std::move(row)); }
   void AddGpuClock(schema::GpuClockRow row) override { rare_.AddWithId(std::move(row)); }
   void AddOverheadStep(schema::OverheadStepRow row) override { rare_.AddWithId(std::move(row)); }
+  void AddPause(schema::PauseRow row) override { rare_.AddWithId(std::move(row)); }
   void SetMeta(std::string_view key, std::string_view value) override;
 
   void Record(const OpRecord& record) override { Push(record); }

@@ -23,6 +23,7 @@ class NullRecorder : public Recorder {
   void AddCapability(schema::CapabilityRow /*row*/) override {}
   void AddGpuClock(schema::GpuClockRow /*row*/) override {}
   void AddOverheadStep(schema::OverheadStepRow /*row*/) override {}
+  void AddPause(schema::PauseRow /*row*/) override {}
   void SetMeta(std::string_view /*key*/, std::string_view /*value*/) override {}
   void Record(const OpRecord& /*record*/) override {}
   void Record(const schema::StepRow& /*row*/) override {}

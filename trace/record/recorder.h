@@ -67,6 +67,7 @@ class Recorder {
   virtual void AddCapability(schema::CapabilityRow row) = 0;
   virtual void AddGpuClock(schema::GpuClockRow row) = 0;
   virtual void AddOverheadStep(schema::OverheadStepRow row) = 0;
+  virtual void AddPause(schema::PauseRow row) = 0;
   virtual void SetMeta(std::string_view key, std::string_view value) = 0;
 
   // Hot rows: never block, never allocate beyond the row's own strings. Any thread.

@@ -8,7 +8,7 @@ import dataclasses
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -143,7 +143,7 @@ TABLES = (
         Column("rank", INT, "rank.rank"),
         Column("step", INT, "Numbered from 0."),
         ref("schedule", "schedule"),
-        moment("start_ns", "End of the rank's previous step; for the first, issue of its first op."),
+        moment("start_ns", "End of the rank's previous step, or of the pause after it; for the first, issue of its first op."),
         moment("end_ns", "End of the rank's last op of this step, optimizer included."),
         Column("tokens", INT, "Tokens this rank trained on in this step.", "tokens"),
         Column("loss", REAL, "Mean loss over this rank's tokens.", "nats"),
@@ -342,6 +342,15 @@ TABLES = (
         moment("start_ns", "All ranks had begun the step, and recording was on or off."),
         Column("duration_ns", INT, "From then to the begin of the next step.", "ns"),
     ), since=3),
+    Table("pause", "Time between two steps of a rank, in neither of them: not training, but waiting for the user, or what a checkpoint or a "
+                   "change of knobs takes. Written when it is over; what is still open has only its marker.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "The step before which it was."),
+        Column("cause", TEXT, "user (paused, perhaps with more done meanwhile), checkpoint or change."),
+        moment("start_ns", "End of the step before."),
+        moment("end_ns", "Start of the step after."),
+    ), stream=True, since=6),
     Table("allocation", "One row a block that PyTorch's caching allocator handed out in a recorded program, written once it was back or "
                         "recording ended. Its memory_event rows have the same times: from allocated_ns to free_requested_ns by the host's "
                         "order, to free_completed_ns as it was.", (

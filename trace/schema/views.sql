@@ -137,7 +137,7 @@ WHERE p.compute + p.communication + p.copy > 0;
 -- copies outside both, `idle_ms` the rest, so compute + exposed + exposed_copy + idle = step. Waiting for a compute
 -- slot (`slot_wait_ms`) is part of `idle_ms`, not a further part of the sum: the time in which a compute stream waited for one and nothing
 -- else ran. Ops of category host count for nothing.
--- Steps that were not recorded (record.steps) have no row.
+-- Steps that were not recorded (record.steps) have no row. Between steps, and in none of them, lie pauses (v_pause).
 CREATE VIEW v_step AS
 WITH work(rank, start_ns, end_ns, category) AS (
   SELECT r.rank, r.started_ns, r.ended_ns, p.category
@@ -154,6 +154,11 @@ SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns -
   coalesce(p.slot_wait, 0) / 1e6 AS slot_wait_ms, s.tokens, s.loss, s.grad_norm
 FROM v_origin o CROSS JOIN step s
 LEFT JOIN part p ON p.rank = s.rank AND p.step = s.step;
+
+-- Time between steps, in none of them: paused by the user, writing a checkpoint, or taking up a change of knobs.
+CREATE VIEW v_pause AS
+SELECT p.rank, p.step AS before_step, p.cause, (p.start_ns - o.origin_ns) / 1e6 AS start_ms, (p.end_ns - p.start_ns) / 1e6 AS pause_ms
+FROM v_origin o CROSS JOIN pause p;
 
 -- Every collective of every rank, split when its last rank arrived: `wait_ms` before, `transfer_ms` after.
 -- `bus_gb_s` is what each rank sent per second of transfer (10^9 bytes).

@@ -116,6 +116,20 @@ TEST(MinimapTest, BarsCoverTheRunAndShowWhatIsExposed) {
   }
 }
 
+TEST(MinimapTest, NoBarReachesOverAPause) {
+  std::vector<analysis::StepBreakdown> steps;
+  for (int step = 0; step < 8; ++step) {
+    const int64_t start_ns = step * 10 + (step >= 4 ? 9'920 : 0);
+    steps.push_back({.step = step, .start_ns = start_ns, .end_ns = start_ns + 10, .step_ns = 10});
+  }
+  // A step is a tenth of a pixel wide: all of them would be one bar.
+  const std::vector<MinimapBar> bars = MakeMinimap(steps, 0, Axis({0, 10'000}, 0, 100));
+  ASSERT_EQ(bars.size(), 2U);
+  EXPECT_EQ(bars[0].last_step, 3);
+  EXPECT_LT(bars[0].x1, 1);
+  EXPECT_GT(bars[1].x0, 99);
+}
+
 TEST(MinimapTest, DraggingKeepsTheLength) {
   const Axis axis({0, 10'000}, 0, 1'000);
   EXPECT_EQ(DragMinimap(axis, {2'000, 3'000}, 500, 400), (Range{4'600, 5'600}));

@@ -21,7 +21,9 @@ std::vector<MinimapBar> MakeMinimap(const std::vector<analysis::StepBreakdown>& 
   std::vector<Group> groups;
   for (const analysis::StepBreakdown& step : steps) {
     if (step.rank != rank) continue;
-    if (groups.empty() || groups.back().bar.x1 - groups.back().bar.x0 >= kMinBar) {
+    // What lies between two steps is of neither.
+    const bool follows = !groups.empty() && axis.X(step.start_ns) - groups.back().bar.x1 < kMinBar;
+    if (!follows || groups.back().bar.x1 - groups.back().bar.x0 >= kMinBar) {
       groups.emplace_back().bar.x0 = axis.X(step.start_ns);
       groups.back().bar.first_step = step.step;
     }

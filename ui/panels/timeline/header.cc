@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ui/text.h"
+#include "ui/timeline/draw/draw_pauses.h"
 #include "ui/timeline/geometry.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
@@ -61,12 +62,12 @@ void TimelineHeader::DrawMinimap(const ui::Context& context, const Axis& axis, u
                                  ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const ui::Theme& theme = *context.theme;
+  const int32_t rank = context.snapshot->ranks.front().rank;
   const Range run{context.snapshot->start_ns, context.snapshot->end_ns};
   const Axis run_axis(run, axis.left(), axis.width());
   const bool stale =
       report_ != context.report || run_ != run || width_ != axis.width() || left_ != axis.left();
   if (stale && context.report != nullptr) {
-    const int32_t rank = context.snapshot->ranks.front().rank;
     bars_ = timeline::MakeMinimap(context.report->steps, rank, run_axis);
   }
   if (context.report == nullptr) bars_.clear();
@@ -87,6 +88,7 @@ void TimelineHeader::DrawMinimap(const ui::Context& context, const Axis& axis, u
                         ui::Mix(theme.surface.panel, theme.op.forward, 0.85F));
     list->AddRectFilled({bar.x0, y}, {x1, split}, theme.op.exposed);
   }
+  timeline::DrawPauses(context, run_axis, {rank, box, "minimap_pause"}, log);
   const float x0 = std::clamp(run_axis.X(context.view.start_ns), box.x0, box.x1);
   const float x1 = std::clamp(run_axis.X(context.view.end_ns), box.x0, box.x1);
   const float middle = (x0 + x1) / 2;
@@ -127,7 +129,9 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled({ImGui::GetWindowPos().x, box.y0}, {box.x1, box.y1},
                       context.theme->surface.raised);
-  const query::RowList<query::Step>& steps = context.snapshot->ranks.front().steps;
+  const query::RankRows& rows = context.snapshot->ranks.front();
+  timeline::DrawPauses(context, axis, {rows.rank, box, "ruler_pause"}, log);
+  const query::RowList<query::Step>& steps = rows.steps;
   const auto first = std::partition_point(steps.begin(), steps.end(), [&](const query::Step& step) {
     return step.end_ns <= axis.range().start_ns;
   });

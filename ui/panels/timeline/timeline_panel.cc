@@ -9,6 +9,7 @@
 #include "ui/panels/timeline/tooltip.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
+#include "ui/timeline/draw/draw_pauses.h"
 #include "ui/timeline/geometry.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
@@ -136,6 +137,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
                       context.theme->surface.line);
   DrawGutter(context, box, log);
   list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1}, true);
+  timeline::DrawPausesOfRanks(context, axis, layout_, origin, log);
   const timeline::LanePainter painter{context, axis, log, &labels_};
   const auto [first, last] = timeline::VisibleLanes(layout_, scroll_, scroll_ + box.y1 - box.y0);
   for (size_t at = first; at < last; ++at) {
@@ -291,7 +293,9 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
     Select(context, hit, commands);
   }
   if (ImGui::IsItemActive()) return;
-  const TooltipText text = TooltipOf(context, *index_, hit);
+  const bool on_nothing = hit.kind == timeline::Hit::Kind::kNothing && block != nullptr;
+  const TooltipText text = on_nothing ? TooltipOfPause(context, axis, block->rank, mouse.x)
+                                      : TooltipOf(context, *index_, hit);
   if (text.title.empty()) return;
   const ui::Color border = text.warns ? context.theme->op.exposed : context.theme->surface.line;
   widgets::Tooltip(widgets::LookOf(context), text.title, text.detail, border);

@@ -6,6 +6,8 @@
 #include "trace/base/units.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/text.h"
+#include "ui/timeline/draw/draw_pauses.h"
+#include "ui/timeline/pauses.h"
 #include "ui/timeline/tracks/work_facts.h"
 #include "ui/values.h"
 
@@ -79,6 +81,22 @@ TooltipText OfRange(const ui::Context& context, const timeline::RunIndex& index,
 }
 
 }  // namespace
+
+TooltipText TooltipOfPause(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
+                           float x) {
+  const query::RankRows* rows = context.snapshot->FindRank(rank);
+  if (rows == nullptr) return {};
+  for (const timeline::PauseBox& box : timeline::PausesInView(*context.snapshot, *rows, axis, 1)) {
+    if (x < box.x0 || x >= box.x1) continue;
+    const std::string name = timeline::PauseName(context.language, box.pause.cause);
+    if (box.is_open) return {name, ui::Tr(context.language, ui::Text::kTimelinePausedStill), false};
+    return {Join(name, ui::FormatDuration(box.pause.end_ns - box.pause.start_ns)),
+            ui::TrFormat(context.language, ui::Text::kTimelinePausedTip, box.pause.step - 1,
+                         box.pause.step),
+            false};
+  }
+  return {};
+}
 
 TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
   const int64_t length_ns = hit.range.length_ns();

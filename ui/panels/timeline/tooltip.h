@@ -17,4 +17,8 @@ struct TooltipText {
 TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& index,
                       const timeline::Hit& hit);
 
+// Of the pause of `rank` at `x`, if there is one.
+TooltipText TooltipOfPause(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
+                           float x);
+
 }  // namespace shardscope::panels

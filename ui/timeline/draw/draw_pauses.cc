@@ -1,0 +1,59 @@
+#include "ui/timeline/draw/draw_pauses.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include "ui/text.h"
+#include "ui/timeline/pauses.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::timeline {
+namespace {
+
+constexpr float kMinBand = 1;
+constexpr float kLabelPadding = 4;
+
+}  // namespace
+
+const char* PauseName(ui::Language language, query::PauseCause cause) {
+  switch (cause) {
+    case query::PauseCause::kUser:
+      return ui::Tr(language, ui::Text::kTimelinePaused);
+    case query::PauseCause::kCheckpoint:
+      return ui::Tr(language, ui::Text::kTimelinePausedCheckpoint);
+    case query::PauseCause::kChange:
+      break;
+  }
+  return ui::Tr(language, ui::Text::kTimelinePausedChange);
+}
+
+void DrawPauses(const ui::Context& context, const Axis& axis, const PauseStrip& strip,
+                ui::DrawLog* log) {
+  const query::RankRows* rows = context.snapshot->FindRank(strip.rank);
+  if (rows == nullptr) return;
+  const widgets::Look look = widgets::LookOf(context);
+  const widgets::TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.state.quiet_text};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (const PauseBox& pause : PausesInView(*context.snapshot, *rows, axis, kMinBand)) {
+    const ui::Box band{pause.x0, strip.box.y0, pause.x1, strip.box.y1};
+    list->AddRectFilled({band.x0, band.y0}, {band.x1, band.y1}, look.theme.state.quiet_fill);
+    const char* name = PauseName(context.language, pause.pause.cause);
+    const ImVec2 size = widgets::TextSize(look, style, name);
+    const bool fits =
+        size.x + look.Px(2 * kLabelPadding) <= band.x1 - band.x0 && size.y <= band.y1 - band.y0;
+    if (fits) widgets::DrawTextCentered(look, style, band, name);
+    log->Int(fmt::format("{}:{}", strip.name, pause.pause.step), fits ? name : "",
+             pause.pause.end_ns - pause.pause.start_ns, "ns", band);
+  }
+}
+
+void DrawPausesOfRanks(const ui::Context& context, const Axis& axis, const Layout& layout,
+                       float origin, ui::DrawLog* log) {
+  for (const RankBlock& block : layout.ranks) {
+    const float y = origin + block.y;
+    const ui::Box box{axis.left(), y, axis.right(), y + block.height - 1};
+    DrawPauses(context, axis, {block.rank, box, fmt::format("pause{}", block.rank)}, log);
+  }
+}
+
+}  // namespace shardscope::timeline
