@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "tests/ui/harness.h"
 #include "ui/values.h"
@@ -77,6 +79,33 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
   EXPECT_TRUE(
       again.Until([&] { return again.context().snapshot->state == query::TraceState::kFinished; },
                   kPatienceSeconds));
+  std::filesystem::remove_all(folder);
+}
+
+// What comes without rows is looked for between frames, and only then: nothing else draws one.
+TEST(Training, ThatIsPausedIsShownSoWithoutFurtherInput) {
+  const std::string folder = testing::TempDir() + "/shardscope_training_paused_test";
+  std::filesystem::remove_all(folder);
+  Harness harness({}, SHARDSCOPE_BIN_DIR);
+  ui::StartRun start;
+  start.folder = folder;
+  start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},  {"model.layers", "2"},
+                  {"model.dim", "32"},       {"model.seq", "32"},        {"train.batch", "1"},
+                  {"transport", "emulated"}, {"link.bandwidth", "1MB/s"}};
+  harness.shell().Post(start);
+  ASSERT_TRUE(harness.Until([&] { return ui::CanSteer(harness.context()); }, kPatienceSeconds));
+  harness.shell().Post(ui::DoAction{config::Action::kPause});
+  harness.Frames(2);
+  // A step takes longer than these frames: the pause is still to come.
+  const auto is_paused = [&] { return harness.context().control.status.state == "paused"; };
+  ASSERT_FALSE(is_paused());
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!is_paused() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (harness.shell().Poll()) harness.Frames(1);
+  }
+  EXPECT_TRUE(is_paused());
+  EXPECT_EQ(kill(std::stoi(harness.context().snapshot->meta.at("pid")), SIGKILL), 0);
   std::filesystem::remove_all(folder);
 }
 

@@ -283,6 +283,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
 }
 
 void Shell::Frame() {
+  last_frame_ = std::chrono::steady_clock::now();
   draw_log_.Clear();
   wants_frame_ = false;
   ui::Commands commands = std::exchange(posted_, {});
@@ -306,7 +307,9 @@ double Shell::SecondsUntilPoll() const {
 bool Shell::Poll() {
   // Only a frame looks whether a started training has come, and moves what is animated.
   if (starting_ || first_step_ || SecondsUntilPoll() == 0) return true;
-  return session_ != nullptr && session_->Poll(Now(), &context_);
+  // Dear ImGui's clock stands still between frames.
+  const std::chrono::duration<double> idle = std::chrono::steady_clock::now() - last_frame_;
+  return session_ != nullptr && session_->Poll(Now() + idle.count(), &context_);
 }
 
 }  // namespace shardscope::shell

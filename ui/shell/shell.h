@@ -5,6 +5,7 @@
 // UI thread only. Dear ImGui's context must exist (ui/shell/backend/gui.h).
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -98,6 +99,7 @@ class Shell {
   bool look_changed_ = true;
   bool wants_frame_ = false;  // more rows wait than one frame takes
   double next_places_seconds_ = 0;
+  std::chrono::steady_clock::time_point last_frame_;
 };
 
 }  // namespace shardscope::shell

@@ -82,8 +82,8 @@ void DrawFrame(WindowSurface* window, Shell* shell, int passes, double frame_sec
     ImGui::EndFrame();
   }
   ImGui::Render();
-  std::this_thread::sleep_until(start + std::chrono::duration<double>(frame_seconds));
   window->EndFrame();
+  std::this_thread::sleep_until(start + std::chrono::duration<double>(frame_seconds));
 }
 
 // The old log stays until the new one is whole.
