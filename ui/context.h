@@ -84,7 +84,8 @@ struct Places {
 // What changed at the newest change marker, for the before/after card and the dashed line.
 struct ChangeSummary {
   bool valid = false;
-  bool complete = false;  // both sides have enough steps; else only `markers` may be shown
+  bool complete = false;      // both sides have enough steps
+  bool may_complete = false;  // more steps behind it would make it so
   int32_t step = 0;
   int64_t time_ns = 0;
   std::vector<query::Marker> markers;

@@ -107,6 +107,26 @@ TEST_F(StatesTest, ARunThatFailedIsNotCalledFinished) {
   EXPECT_EQ(Text("top_bar", "state"), "CUT");
 }
 
+TEST_F(StatesTest, TheCardOfAChangeEndsWithWhatItHas) {
+  query::Snapshot run = *analysis::MakeLessonSnapshot(2, 24, 22);
+  run.state = query::TraceState::kLive;
+  Open(run);
+  EXPECT_THAT(Text("run_control", "change.gathering"), HasSubstr("2 of 3"));
+  run.state = query::TraceState::kFinished;  // no third step will come
+  ++run.generation;
+  Open(run);
+  EXPECT_EQ(Text("run_control", "change.gathering"), "");
+  EXPECT_THAT(Text("run_control", "change.few"), HasSubstr("2 of 3"));
+  EXPECT_NE(Text("run_control", "change.step_ns.after"), "");
+  EXPECT_THAT(Text("run_control", "change.peak_bytes.after"), HasSubstr("→"));
+  // Nor does waiting help where there are too few steps before the change.
+  run = *analysis::MakeLessonSnapshot(2, 24, 2);
+  run.state = query::TraceState::kLive;
+  Open(run);
+  EXPECT_EQ(Text("run_control", "change.gathering"), "");
+  EXPECT_NE(Text("run_control", "change.few"), "");
+}
+
 TEST_F(StatesTest, AKeyBringsTheDefaultSizeBack) {
   EXPECT_EQ(harness_.context().scale, 1);
   const auto press = [this](ImGuiKeyChord chord) {

@@ -63,6 +63,7 @@ std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& ste
   for (size_t i = 0; i < effects.size(); ++i) {
     ChangeEffect& effect = effects[i];
     const int32_t from = std::max(i == 0 ? 0 : effects[i - 1].step, kWarmUpSteps);
+    effect.may_complete = effect.step - from >= kLeastChangeSteps && i + 1 == effects.size();
     const int32_t to = i + 1 < effects.size() ? std::min(effects[i + 1].step, end) : end;
     effect.num_steps =
         std::max(std::min({effect.step - from, to - effect.step, kMaxChangeSteps}), 0);

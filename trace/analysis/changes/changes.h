@@ -27,6 +27,7 @@ struct ChangeEffect {
   int32_t step = 0;
   std::vector<query::Marker> markers;  // at least one
   int32_t num_steps = 0;  // on each side: none of warm-up, none beyond the next change; may be 0
+  bool may_complete = false;  // there are enough steps before it, and no change behind it
   Summary before;
   Summary after;
 

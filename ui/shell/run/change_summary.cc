@@ -39,10 +39,10 @@ ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
   change.time_ns = StartOfStep(steps, newest.step);
   if (change.time_ns == 0) change.time_ns = change.markers.front().time_ns;
   change.complete = newest.complete();
+  change.may_complete = newest.may_complete;
   change.before = newest.before;
   change.after = newest.after;
-  if (change.complete) {
-    const int32_t count = newest.num_steps;
+  if (const int32_t count = newest.num_steps; count > 0) {
     change.peak_before_bytes = PeakBytes(snapshot, newest.step - count, newest.step - 1);
     change.peak_after_bytes = PeakBytes(snapshot, newest.step, newest.step + count - 1);
   }
