@@ -38,6 +38,11 @@ Commands OtherLanguage(const Context& context) {
                                                              : Language::kEnglish}};
 }
 
+Commands FoldOrUnfold(const Context& context) {
+  if (!context.snapshot) return {};
+  return {FoldRanks{!AllFolded(context)}};
+}
+
 constexpr Action kActions[] = {
     {Text::kCommandOpen, ImGuiMod_Ctrl | ImGuiKey_O, "Ctrl+O",
      [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
@@ -60,6 +65,11 @@ constexpr Action kActions[] = {
     {Text::kCommandFitAll, ImGuiKey_Home, "Home", FitAll},
     {Text::kCommandUndoView, ImGuiKey_Backspace, "Backspace",
      [](const Context&) { return Commands{UndoView{}}; }},
+    {Text::kCommandGoTo, ImGuiKey_G, "G",
+     [](const Context& context) { return Toggle(context, Overlay::kGoTo); }},
+    {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
+    {Text::kCommandLegend, 0, "",
+     [](const Context& context) { return Commands{ShowLegend{!context.lanes.legend}}; }},
     {Text::kCommandFollow, ImGuiKey_End, "End",
      [](const Context&) { return Commands{SetFollow{true}}; }},
     {Text::kCommandChanges, ImGuiKey_C, "C",

@@ -17,7 +17,16 @@ namespace shardscope::ui {
 enum class Language : uint8_t { kEnglish, kChinese };
 enum class ThemeName : uint8_t { kDark, kLight };
 // What stands over the panels; one at a time.
-enum class Overlay : uint8_t { kNone, kPalette, kKeys, kMenu, kChanges, kHelp, kStopQuestion };
+enum class Overlay : uint8_t {
+  kNone,
+  kPalette,
+  kKeys,
+  kMenu,
+  kChanges,
+  kHelp,
+  kGoTo,
+  kStopQuestion
+};
 
 struct OpenRun {
   std::string path;
@@ -41,6 +50,7 @@ struct ShowStep {  // that step with its neighbours
 struct SetFollow {
   bool follow = true;
 };
+struct HoldView {};  // the next frame does not follow: the mouse rests on what is shown
 struct SelectOp {
   int64_t op_run = -1;
   int32_t rank = 0;
@@ -58,6 +68,9 @@ struct SetHover {
 struct ToggleRank {
   int32_t rank = 0;
 };  // fold or unfold a rank's lanes
+struct FoldRanks {
+  bool fold = true;
+};  // all of them
 struct SetKnob {
   std::string key;
   std::string value;
@@ -82,16 +95,20 @@ struct ResetLayout {};
 struct ShowOverlay {
   Overlay overlay = Overlay::kNone;
 };
+struct ShowLegend {
+  bool show = true;
+};
 struct FocusPanel {
   std::string panel;
 };                          // "timeline", "memory", "runs", ...
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command = std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, ShowStep, SetFollow,
-                             SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank,
-                             SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme,
-                             SetScale, ResetLayout, ShowOverlay, FocusPanel, DismissProblems, Quit>;
+using Command =
+    std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, ShowStep, SetFollow, HoldView,
+                 SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks,
+                 SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme, SetScale,
+                 ResetLayout, ShowOverlay, ShowLegend, FocusPanel, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

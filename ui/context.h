@@ -31,6 +31,7 @@ struct View {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   bool follow = true;
+  bool held = false;  // follows, but not while the mouse holds it still
 };
 
 struct SelectedOp {
@@ -102,6 +103,12 @@ struct Focus {
   int32_t step = -1;  // of the selected op if that is in view, else at the view's centre; -1: none
 };
 
+// How the timeline shows what is in view.
+struct Lanes {
+  std::set<int32_t> folded_ranks;
+  bool legend = true;
+};
+
 struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
   std::shared_ptr<const analysis::Report>
@@ -115,7 +122,7 @@ struct Context {
   View view;
   Selection selection;
   int64_t hover_ns = -1;
-  std::set<int32_t> folded_ranks;
+  Lanes lanes;
   ControlState control;
   Places places;
   std::vector<std::string> log;   // messages of the app and tail of the run's log.txt
@@ -139,6 +146,11 @@ struct Context {
 inline size_t NumProblems(const Context& context) {
   if (context.snapshot == nullptr || context.report == nullptr) return 0;
   return context.report->errors.size() + context.report->unfinished.size();
+}
+
+inline bool AllFolded(const Context& context) {
+  return context.snapshot != nullptr &&
+         context.lanes.folded_ranks.size() >= context.snapshot->ranks.size();
 }
 
 }  // namespace shardscope::ui

@@ -191,7 +191,7 @@ std::string MeasureZoom(Bench* bench, panels::TimelinePanel* alone) {
 
 // ShowFirst() folds what the default window does not hold; here every rank is looked at.
 void UnfoldAll(Bench* bench) {
-  const auto folded = bench->context().folded_ranks;
+  const auto folded = bench->context().lanes.folded_ranks;
   for (const int32_t rank : folded) bench->shell().Post(ui::ToggleRank{rank});
   bench->Frame();
 }

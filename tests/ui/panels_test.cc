@@ -253,17 +253,238 @@ TEST_F(PanelsTest, FollowIsAToggleThatADragLeavesAndEndReturnsTo) {
   EXPECT_FALSE(harness_.context().view.follow);
 }
 
+// One more step on every rank, as a live run brings them: the last one again, later.
+void AppendStep(query::Snapshot* live) {
+  const int64_t length_ns =
+      live->ranks[0].steps.back().end_ns - live->ranks[0].steps.back().start_ns;
+  for (query::RankRows& rows : live->ranks) {
+    query::Step step = rows.steps.back();
+    const size_t known = rows.op_runs.size();
+    for (size_t at = 0; at < known; ++at) {
+      query::OpRun run = rows.op_runs[at];
+      if (run.step != step.step) continue;
+      run.id += 1'000'000;
+      ++run.step;
+      for (int64_t* time : {&run.issued_ns, &run.ready_ns, &run.started_ns, &run.ended_ns}) {
+        *time += length_ns;
+      }
+      rows.op_runs.Append(run);
+    }
+    ++step.step;
+    step.start_ns += length_ns;
+    step.end_ns += length_ns;
+    rows.steps.Append(step);
+  }
+  live->end_ns += length_ns;
+  ++live->generation;
+}
+
+TEST_F(PanelsTest, AFollowedViewHoldsStillUnderTheMouse) {
+  auto live = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(2, 24, 99));
+  live->state = query::TraceState::kLive;
+  harness_.shell().OpenSnapshot(live);
+  harness_.Frames(8);
+  harness_.shell().Post(ui::SetFollow{true});
+  harness_.Frames(30);
+  const auto op = WideOp(0);
+  ASSERT_TRUE(op);
+  const auto start_ns = [&] { return harness_.context().view.start_ns; };
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const int64_t before = start_ns();
+    test->MouseMoveToPos(Middle(*op));
+    test->Yield(3);
+    AppendStep(live.get());
+    test->Yield(10);
+    IM_CHECK_EQ(start_ns(), before);
+    IM_CHECK(harness_.context().view.follow);  // the toggle stays on
+    IM_CHECK_STR_EQ(harness_.log().Find("timeline", "follow")->text.c_str(), "follow: held");
+    const ui::DrawnItem* same = harness_.log().Find("timeline", op->id);
+    IM_CHECK(same != nullptr && same->box.x0 == op->box.x0);
+    test->MouseMoveToPos({300, 10});  // the top bar
+    test->SleepNoSkip(0.5f, 1.0f / 60);
+    IM_CHECK(harness_.context().view.end_ns >= live->end_ns);
+    const int64_t followed = start_ns();
+    IM_CHECK(followed > before);
+    // A button held over the memory, wherever, does the same.
+    const ui::Box memory = harness_.log().Find("memory", "axis_max:0")->box;
+    test->MouseMoveToPos({memory.x1 + 40, memory.y1 + 20});
+    test->MouseDown();
+    test->Yield(3);
+    AppendStep(live.get());
+    test->Yield(10);
+    IM_CHECK_EQ(start_ns(), followed);
+    test->MouseUp();
+    test->MouseMoveToPos({300, 10});
+    test->SleepNoSkip(0.5f, 1.0f / 60);
+    IM_CHECK(start_ns() > followed);
+  }));
+}
+
+TEST_F(PanelsTest, TooltipsFitFromTheirFirstFrameOnAndCoverNoCallout) {
+  OpenLesson();
+  const auto gather = [&]() -> std::optional<ui::DrawnItem> {
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      if (item.panel == "timeline" && item.id.rfind("op_run:0:", 0) == 0 &&
+          item.text.find("all_gather") != std::string::npos && item.box.x1 - item.box.x0 > 8) {
+        return item;
+      }
+    }
+    return std::nullopt;
+  }();
+  const auto op = WideOp(0);
+  ASSERT_TRUE(gather && op);
+  int tooltips = 0;
+  bool with_callout = false;
+  const auto look_at = [&] {
+    const ui::DrawnItem* tooltip = harness_.log().Find("timeline", "tooltip");
+    if (tooltip == nullptr) return;
+    ++tooltips;
+    ImFont* font = harness_.context().fonts.text;
+    const ImVec2 text = font->CalcTextSizeA(ui::kTextSize, FLT_MAX, 320, tooltip->text.c_str());
+    EXPECT_GE(tooltip->box.x1 - tooltip->box.x0, text.x) << tooltip->text;
+    EXPECT_GE(tooltip->box.y1 - tooltip->box.y0, text.y) << tooltip->text;
+    const ui::DrawnItem* callout = harness_.log().Find("timeline", "slack");
+    if (callout == nullptr) return;
+    with_callout = true;
+    const ui::Box& a = tooltip->box;
+    const ui::Box& b = callout->box;
+    EXPECT_FALSE(a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1);
+  };
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(Middle(*gather));
+    test->MouseClick();  // its slack stands beside it
+    for (const ui::DrawnItem& item : {*gather, *op, *gather}) {
+      test->MouseTeleportToPos(Middle(item));
+      for (int frame = 0; frame < 4; ++frame) {
+        test->Yield();
+        look_at();
+      }
+    }
+  }));
+  EXPECT_GE(tooltips, 10);
+  EXPECT_TRUE(with_callout);
+}
+
 TEST_F(PanelsTest, ClickOnARanksNameFoldsIt) {
   OpenLesson();
-  const bool folded = harness_.context().folded_ranks.contains(1);
+  const bool folded = harness_.context().lanes.folded_ranks.contains(1);
   const auto click = [&](ImGuiTestContext* test) {
     test->MouseMoveToPos(PlaceOf(harness_, "timeline", "rank:1"));
     test->MouseClick();
   };
   EXPECT_TRUE(harness_.Drive(click));
-  EXPECT_NE(harness_.context().folded_ranks.contains(1), folded);
+  EXPECT_NE(harness_.context().lanes.folded_ranks.contains(1), folded);
   EXPECT_TRUE(harness_.Drive(click));
-  EXPECT_EQ(harness_.context().folded_ranks.contains(1), folded);
+  EXPECT_EQ(harness_.context().lanes.folded_ranks.contains(1), folded);
+}
+
+TEST_F(PanelsTest, AllRanksFoldAtOnceByKeyAndInTheHeader) {
+  OpenLesson();
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Z); }));
+  EXPECT_EQ(harness_.context().lanes.folded_ranks.size(), 4u);
+  const auto click = [&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "timeline", "fold_all"));
+    test->MouseClick();
+  };
+  EXPECT_TRUE(harness_.Drive(click));
+  EXPECT_TRUE(harness_.context().lanes.folded_ranks.empty());
+  EXPECT_TRUE(harness_.Drive(click));
+  EXPECT_EQ(harness_.context().lanes.folded_ranks.size(), 4u);
+}
+
+TEST_F(PanelsTest, TheLegendNamesColoursAndHatchesUntilItIsFoldedAway) {
+  OpenLesson();
+  for (const char* name : {"forward", "backward", "all-gather", "reduce-scatter", "optimizer",
+                           "wait", "stall", "emulated"}) {
+    EXPECT_NE(harness_.log().Find("timeline", std::string("legend:") + name), nullptr) << name;
+  }
+  const float lanes = harness_.log().Find("timeline", "rank:0")->box.y0;
+  const auto click = [&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "timeline", "legend"));
+    test->MouseClick();
+  };
+  EXPECT_TRUE(harness_.Drive(click));
+  EXPECT_EQ(harness_.log().Find("timeline", "legend:stall"), nullptr);
+  EXPECT_LT(harness_.log().Find("timeline", "rank:0")->box.y0, lanes);
+  EXPECT_TRUE(harness_.Drive(click));
+  EXPECT_NE(harness_.log().Find("timeline", "legend:stall"), nullptr);
+}
+
+TEST_F(PanelsTest, AStepIsReachedByItsNumber) {
+  OpenLesson();
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_G);
+    test->Yield(3);
+    EXPECT_NE(harness_.log().Find("go_to", "range"), nullptr);
+    test->KeyChars("99");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(2);
+    const ui::DrawnItem* error = harness_.log().Find("go_to", "error");
+    ASSERT_NE(error, nullptr);
+    EXPECT_THAT(error->text, testing::HasSubstr("step 99"));
+    EXPECT_THAT(harness_.log().Find("go_to", "range")->text, testing::HasSubstr("0 to 23"));
+    // The field is empty again and still has the keyboard.
+    test->KeyChars("5");
+    test->KeyPress(ImGuiKey_Enter);
+    test->SleepNoSkip(0.3f, 1.0f / 60);
+  }));
+  EXPECT_EQ(harness_.log().Find("go_to", "range"), nullptr);  // it is gone
+  const query::Step& step = harness_.context().snapshot->ranks[0].steps[5];
+  EXPECT_LT(harness_.context().view.start_ns, step.start_ns);
+  EXPECT_GT(harness_.context().view.end_ns, step.end_ns);
+  EXPECT_LT(Span(), 4 * (step.end_ns - step.start_ns));  // with its neighbours
+}
+
+// Rows of the run until its step `last` runs: that one has ops and no end.
+query::Snapshot WhileStepRuns(const query::Snapshot& run, int32_t last) {
+  query::Snapshot part = run;
+  part.state = query::TraceState::kLive;
+  part.end_ns = part.start_ns + 1;
+  for (size_t rank = 0; rank < part.ranks.size(); ++rank) {
+    query::RankRows& rows = part.ranks[rank];
+    rows.op_runs = {};
+    rows.steps = {};
+    for (const query::OpRun& op : run.ranks[rank].op_runs) {
+      if (op.step > last) continue;
+      rows.op_runs.Append(op);
+      part.end_ns = std::max(part.end_ns, op.ended_ns);
+    }
+    for (const query::Step& step : run.ranks[rank].steps) {
+      if (step.step < last) rows.steps.Append(step);
+    }
+  }
+  return part;
+}
+
+TEST_F(PanelsTest, TheRunningStepHasABoundaryAndAName) {
+  const auto lesson = analysis::MakeLessonSnapshot(2, 24, 99);
+  for (const int32_t running : {0, 7}) {
+    auto live = std::make_shared<query::Snapshot>(WhileStepRuns(*lesson, running));
+    harness_.shell().OpenSnapshot(live);
+    harness_.Frames(8);
+    harness_.shell().Post(ui::SetFollow{true});
+    harness_.Frames(30);
+    const std::string number = std::to_string(running);
+    const ui::DrawnItem* label = harness_.log().Find("timeline", "step:" + number);
+    const ui::DrawnItem* bar = harness_.log().Find("timeline", "minimap_step:" + number);
+    ASSERT_TRUE(label != nullptr && bar != nullptr) << running;
+    EXPECT_EQ(label->text, "step " + number + " running");
+    const ui::DrawnItem* before =
+        harness_.log().Find("timeline", "step:" + std::to_string(running - 1));
+    if (running > 0) {
+      ASSERT_NE(before, nullptr);
+      EXPECT_GT(label->box.x0, before->box.x1);
+    }
+  }
+  query::Snapshot cut = WhileStepRuns(*lesson, 7);
+  cut.state = query::TraceState::kCut;
+  harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(cut));
+  harness_.Frames(8);
+  harness_.shell().Post(ui::ShowStep{7});
+  harness_.Frames(30);
+  const ui::DrawnItem* label = harness_.log().Find("timeline", "step:7");
+  ASSERT_NE(label, nullptr);
+  EXPECT_EQ(label->text, "step 7 unfinished");
 }
 
 TEST_F(PanelsTest, WhyTheRunFailedStandsOverThePanelsAndLeadsToTheMoment) {

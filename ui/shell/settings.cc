@@ -43,6 +43,7 @@ Settings LoadSettings(const std::string& folder) {
     if (const auto scale = table["scale"].value<float>()) {
       settings.scale = std::clamp(*scale, kMinimumScale, kMaximumScale);
     }
+    settings.legend = table["legend"].value_or(true);
     if (const toml::array* recent = table["recent"].as_array()) {
       for (const toml::node& node : *recent) {
         if (const auto path = node.value<std::string>()) settings.recent.push_back(*path);
@@ -62,6 +63,7 @@ void SaveSettings(const Settings& settings, const std::string& folder) {
   for (const std::string& path : settings.recent) recent.push_back(path);
   toml::table table{{"language", settings.language == ui::Language::kChinese ? "zh" : "en"},
                     {"theme", settings.theme == ui::ThemeName::kLight ? "light" : "dark"},
+                    {"legend", settings.legend},
                     {"recent", recent}};
   if (settings.scale != 0) table.insert("scale", settings.scale);
   std::ostringstream text;

@@ -12,6 +12,7 @@ struct Settings {
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
   float scale = 0;                  // 0: not chosen, what suits the screen
+  bool legend = true;               // of the timeline is shown
   std::vector<std::string> recent;  // newest first
 };
 

@@ -22,6 +22,7 @@
 #include "ui/shell/run/places.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/timeline/facts.h"
+#include "ui/timeline/run_index.h"
 #include "ui/timeline/shown_steps.h"
 #include "ui/timeline/tracks/work_facts.h"
 
@@ -37,6 +38,13 @@ constexpr size_t kMaxMessages = 500;
 constexpr const char* kHost = "##host";
 constexpr const char* kDockSpace = "dock";
 
+Extent ExtentOf(const ui::Context& context) {
+  if (!context.snapshot) return {};
+  const query::Snapshot& snapshot = *context.snapshot;
+  const int64_t newest_ns = context.index->NewestNs();
+  return {snapshot.start_ns, snapshot.end_ns, newest_ns == INT64_MIN ? snapshot.end_ns : newest_ns};
+}
+
 }  // namespace
 
 Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
@@ -47,6 +55,7 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
   context_.scale = options_.settings.scale == 0 ? options_.default_scale : options_.settings.scale;
   context_.headless = options_.headless;
   if (options_.log_widgets) context_.widgets_log = &draw_log_;
+  context_.lanes.legend = options_.settings.legend;
   if (!options_.settings_folder.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(options_.settings_folder, ignored);
@@ -100,7 +109,7 @@ void Shell::ShowStep(int32_t step) {
 void Shell::ShowFirst(const query::Snapshot& snapshot, int32_t step) {
   view_.Reset(InitialView(snapshot, step));
   for (size_t i = kUnfoldedRanks; i < snapshot.ranks.size(); ++i) {
-    context_.folded_ranks.insert(snapshot.ranks[i].rank);
+    context_.lanes.folded_ranks.insert(snapshot.ranks[i].rank);
   }
   if (snapshot.state == query::TraceState::kLive && !options_.headless) return;
   const timeline::Range range{view_.view().start_ns, view_.view().end_ns};
@@ -172,15 +181,19 @@ void Shell::UpdateContext() {
       ShowFirst(snapshot, -1);
       // Until the first step is done the view grows with the run.
       view_is_set_ = has_steps;
-      if (session_->live()) view_.SetFollow(true, &snapshot, Now());
+      if (session_->live() && !options_.headless) view_.SetFollow(true, Now());
     }
+    wants_frame_ = !session_->TakeRows(options_.headless);
   }
   UpdateFirstStep();
-  view_.Advance(context_.snapshot.get(), Now());
+  view_.Advance(ExtentOf(context_), Now());
   KeepHoverUnderMouse(view_.view());
   context_.view = view_.view();
+  if (session_ && !wants_frame_) {
+    const float width = ImGui::GetMainViewport()->Size.x;
+    wants_frame_ = !session_->FindStalls(context_.view, width, options_.headless);
+  }
   if (session_) {
-    wants_frame_ = !session_->UpdateIndex(context_.view, options_.headless);
     context_.focus.step = timeline::FocusedStep(context_);
     session_->AskForFigures(timeline::WantedScope(context_), &context_);
   }
@@ -280,6 +293,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
   panels::DrawHelp(context_, &draw_log_, commands);
   panels::DrawStopQuestion(context_, &draw_log_, commands);
   palette_.Draw(context_, &draw_log_, commands);
+  go_to_.Draw(context_, &draw_log_, commands);
 }
 
 void Shell::Frame() {

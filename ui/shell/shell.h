@@ -15,6 +15,7 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/fonts.h"
+#include "ui/panels/go_to/go_to_panel.h"
 #include "ui/panels/palette/palette_panel.h"
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/run/run_session.h"
@@ -87,6 +88,7 @@ class Shell {
   ViewController view_;
   PanelFrames panel_frames_;
   panels::PalettePanel palette_;
+  panels::GoToPanel go_to_;
   SessionCloser closer_;
   std::unique_ptr<RunSession> session_;
   std::optional<TrainerStart> starting_;    // started, no trace yet

@@ -51,8 +51,9 @@ struct Dispatcher {
     (*this)(ui::SetView{view.start_ns, view.end_ns});
   }
   void operator()(const ui::SetFollow& command) const {
-    shell.view_.SetFollow(command.follow, shell.context_.snapshot.get(), shell.Now());
+    shell.view_.SetFollow(command.follow, shell.Now());
   }
+  void operator()(const ui::HoldView&) const { shell.view_.Hold(); }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
     if (command.add && selection.op_run >= 0 && command.op_run >= 0) {
@@ -109,8 +110,15 @@ struct Dispatcher {
     shell.context_.hover_ns = shell.options_.headless ? -1 : command.time_ns;
   }
   void operator()(const ui::ToggleRank& command) const {
-    auto& folded = shell.context_.folded_ranks;
+    auto& folded = shell.context_.lanes.folded_ranks;
     if (folded.erase(command.rank) == 0) folded.insert(command.rank);
+  }
+  void operator()(const ui::FoldRanks& command) const {
+    shell.context_.lanes.folded_ranks.clear();
+    if (!command.fold || !shell.context_.snapshot) return;
+    for (const query::RankRows& rows : shell.context_.snapshot->ranks) {
+      shell.context_.lanes.folded_ranks.insert(rows.rank);
+    }
   }
   void operator()(const ui::SetKnob& command) const {
     if (shell.session_ && shell.session_->control()) {
@@ -143,6 +151,10 @@ struct Dispatcher {
   void operator()(const ui::ShowOverlay& command) const {
     shell.context_.overlay = command.overlay;
   }
+  void operator()(const ui::ShowLegend& command) const {
+    shell.context_.lanes.legend = shell.options_.settings.legend = command.show;
+    SaveSettings(shell.options_.settings, shell.options_.settings_folder);
+  }
   void operator()(const ui::FocusPanel& command) const { shell.focus_ = command.panel; }
   void operator()(const ui::DismissProblems&) const {
     shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
@@ -163,7 +175,7 @@ struct Dispatcher {
     context.change = {};
     context.selection = {};
     context.control = {};
-    context.folded_ranks.clear();
+    context.lanes.folded_ranks.clear();
     context.log.clear();
     context.error.clear();
     context.start_error.clear();

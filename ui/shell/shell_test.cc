@@ -54,42 +54,106 @@ TEST(InitialView, WithoutAChangeIsTheEndOfTheRun) {
   EXPECT_GT(view.start_ns, StepOf(*plain, 20).end_ns);
 }
 
+// Of a run from 0 to `end_ns` whose newest span ends there too.
+Extent RunOf(int64_t end_ns) { return {0, end_ns, end_ns}; }
+
 TEST(ViewController, AnimatesRetargetsAndUndoesOneGesture) {
   ViewController views;
   views.Reset({0, 1'000'000, false});
   views.Set({100'000, 900'000}, 10.0);
-  views.Advance(nullptr, 10.05);
+  views.Advance(RunOf(1'000'000), 10.05);
   EXPECT_TRUE(views.animating());
   const int64_t halfway = views.view().start_ns;
   EXPECT_GT(halfway, 0);
   EXPECT_LT(halfway, 100'000);
   views.Set({300'000, 700'000}, 10.06);  // retargets from where it is
-  views.Advance(nullptr, 10.06);
+  views.Advance(RunOf(1'000'000), 10.06);
   EXPECT_EQ(views.view().start_ns, halfway);
-  views.Advance(nullptr, 10.3);
+  views.Advance(RunOf(1'000'000), 10.3);
   EXPECT_EQ(views.view().start_ns, 300'000);
   EXPECT_FALSE(views.animating());
   views.Undo(11);  // both changes were one gesture
-  views.Advance(nullptr, 12);
+  views.Advance(RunOf(1'000'000), 12);
   EXPECT_EQ(views.view().start_ns, 0);
   EXPECT_EQ(views.view().end_ns, 1'000'000);
 }
 
 TEST(ViewController, FollowsTheEndUntilTheUserPans) {
-  query::Snapshot snapshot;
-  snapshot.end_ns = 5'000'000;
   ViewController views;
   views.Reset({0, 1'000'000, true});
-  views.Advance(&snapshot, 1);
+  views.Advance(RunOf(5'000'000), 1);
   EXPECT_GE(views.view().end_ns, 5'000'000);
   EXPECT_EQ(views.view().end_ns - views.view().start_ns, 1'000'000);
   views.Set({0, 1'000'000, false}, 2);
-  snapshot.end_ns = 9'000'000;
-  views.Advance(&snapshot, 3);
+  views.Advance(RunOf(9'000'000), 3);
   EXPECT_EQ(views.view().end_ns, 1'000'000);
-  views.SetFollow(true, &snapshot, 4);
-  views.Advance(&snapshot, 5);
+  views.SetFollow(true, 4);
+  views.Advance(RunOf(9'000'000), 5);
   EXPECT_GE(views.view().end_ns, 9'000'000);
+}
+
+// A run that was paused for a minute and then stopped has its last marks a minute after its last
+// span.
+TEST(ViewController, FollowsTheNewestSpanNotTheMarksBehindIt) {
+  ViewController views;
+  views.Reset({0, 1'000'000, true});
+  const Extent stopped{0, 60'000'000, 5'000'000};
+  views.Advance(RunOf(5'000'000), 1);
+  views.Advance(stopped, 2);
+  EXPECT_LT(views.view().start_ns, stopped.newest_ns);
+  EXPECT_GE(views.view().end_ns, stopped.newest_ns);
+  views.Set({59'000'000, 60'000'000}, 3);  // what stands there can be looked at
+  views.Advance(stopped, 4);
+  EXPECT_EQ(views.view().end_ns, 60'000'000);
+  views.SetFollow(true, 5);
+  views.Advance(stopped, 6);
+  EXPECT_LT(views.view().start_ns, stopped.newest_ns);
+}
+
+TEST(ViewController, NeverLeavesWhatThereIs) {
+  ViewController views;
+  const Extent run{1'000'000, 9'000'000, 9'000'000};
+  const auto some_is_seen = [&](const Extent& extent) {
+    return views.view().end_ns > extent.start_ns && views.view().start_ns < extent.end_ns &&
+           views.view().end_ns > views.view().start_ns;
+  };
+  views.Reset({2'000'000, 3'000'000, false});
+  views.Advance(run, 1);
+  views.Set({50'000'000, 51'000'000, false}, 2);  // a pan far beyond
+  EXPECT_TRUE(some_is_seen(run));
+  EXPECT_EQ(views.view().end_ns - views.view().start_ns, 1'000'000);  // moved, not zoomed
+  views.Set({-90'000'000, 90'000'000, false}, 3);                     // a zoom far out
+  EXPECT_TRUE(some_is_seen(run));
+  EXPECT_LE(views.view().end_ns - views.view().start_ns, 10'000'000);
+  views.Set({8'500'000, 8'600'000, false}, 4);
+  views.Advance(run, 5);
+  // The rows are replaced by fewer: what is shown and what an undo returns to come along.
+  const Extent fewer{1'000'000, 2'000'000, 2'000'000};
+  views.Advance(fewer, 6);
+  EXPECT_TRUE(some_is_seen(fewer));
+  views.Undo(7);
+  views.Advance(fewer, 8);
+  EXPECT_TRUE(some_is_seen(fewer));
+}
+
+TEST(ViewController, HoldsStillUnderTheMouseAndFollowsAgainWhenItLeaves) {
+  ViewController views;
+  views.Reset({0, 1'000'000, true});
+  views.Advance(RunOf(5'000'000), 1);
+  const ui::View before = views.view();
+  for (int frame = 0; frame < 5; ++frame) {
+    views.Hold();
+    views.Advance(RunOf(6'000'000 + frame * 100'000), 2 + frame);
+    EXPECT_EQ(views.view().start_ns, before.start_ns);
+    EXPECT_TRUE(views.view().held);
+    EXPECT_TRUE(views.view().follow);
+  }
+  views.Advance(RunOf(7'000'000), 10);
+  EXPECT_FALSE(views.view().held);
+  EXPECT_TRUE(views.animating());
+  views.Advance(RunOf(7'000'000), 11);
+  EXPECT_GE(views.view().end_ns, 7'000'000);
+  EXPECT_TRUE(views.view().follow);
 }
 
 TEST(KeyInput, ZoomKeepsTheTimeUnderTheCursor) {
@@ -157,9 +221,12 @@ TEST(Settings, BrokenFileGivesTheDefaults) {
   SaveSettings(settings, folder);
   EXPECT_EQ(LoadSettings(folder).recent, settings.recent);
   EXPECT_EQ(LoadSettings(folder).scale, 0);  // not chosen stays not chosen
+  EXPECT_TRUE(LoadSettings(folder).legend);
+  settings.legend = false;
   settings.scale = 1.5f;
   SaveSettings(settings, folder);
   EXPECT_EQ(LoadSettings(folder).scale, 1.5f);
+  EXPECT_FALSE(LoadSettings(folder).legend);
   std::filesystem::remove_all(folder);
 }
 

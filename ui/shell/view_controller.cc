@@ -2,43 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "trace/query/knob_change.h"
+#include "ui/timeline/steps.h"
 
 namespace shardscope::shell {
 namespace {
 
+using timeline::StepSpan;
+
 // Room behind the newest row, as a share of the span, so that the live end does not stick to the
 // edge.
 constexpr double kFollowMargin = 0.02;
+constexpr double kRoom = 0.1;  // beside what there is, on either side, as a share of what is shown
 constexpr double kUndoMergeSeconds = 0.5;
 
-struct StepSpan {
-  int32_t step = 0;
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
-
-// Steps over all ranks, ascending; unfinished ones are not among them.
-std::vector<StepSpan> StepSpans(const query::Snapshot& snapshot) {
-  std::vector<StepSpan> spans;
-  for (const query::RankRows& rank : snapshot.ranks) {
-    for (const query::Step& step : rank.steps) {
-      const auto at =
-          std::lower_bound(spans.begin(), spans.end(), step.step,
-                           [](const StepSpan& span, int32_t number) { return span.step < number; });
-      if (at == spans.end() || at->step != step.step) {
-        spans.insert(at, {step.step, step.start_ns, step.end_ns});
-      } else {
-        at->start_ns = std::min(at->start_ns, step.start_ns);
-        at->end_ns = std::max(at->end_ns, step.end_ns);
-      }
-    }
-  }
-  return spans;
-}
-
-const StepSpan* FindStep(const std::vector<StepSpan>& spans, int32_t step) {
+const StepSpan* Find(const std::vector<StepSpan>& spans, int32_t step) {
   for (const StepSpan& span : spans) {
     if (span.step == step) return &span;
   }
@@ -48,7 +28,7 @@ const StepSpan* FindStep(const std::vector<StepSpan>& spans, int32_t step) {
 int32_t NewestChangeStep(const query::Snapshot& snapshot, const std::vector<StepSpan>& spans) {
   for (auto marker = snapshot.markers.rbegin(); marker != snapshot.markers.rend(); ++marker) {
     if (!query::IsKnobChange(*marker)) continue;
-    if (FindStep(spans, marker->step) && FindStep(spans, marker->step - 1)) return marker->step;
+    if (Find(spans, marker->step) && Find(spans, marker->step - 1)) return marker->step;
   }
   return -1;
 }
@@ -65,14 +45,17 @@ int64_t Between(int64_t from, int64_t to, double share) {
 
 ui::View InitialView(const query::Snapshot& snapshot, int32_t step) {
   ui::View view{snapshot.start_ns, std::max(snapshot.end_ns, snapshot.start_ns + 1), false};
-  const std::vector<StepSpan> spans = StepSpans(snapshot);
-  if (spans.empty()) return view;
   const bool asked = step >= 0;
+  std::vector<StepSpan> spans = timeline::FinishedSteps(snapshot);
+  if (asked && Find(spans, step) == nullptr) {
+    if (const auto unfinished = timeline::FindStep(snapshot, step)) spans.push_back(*unfinished);
+  }
+  if (spans.empty()) return view;
   const int32_t center = asked ? step : NewestChangeStep(snapshot, spans);
-  const StepSpan* middle = FindStep(spans, center);
+  const StepSpan* middle = Find(spans, center);
   if (middle != nullptr) {
-    const StepSpan* before = FindStep(spans, center - 1);
-    const StepSpan* after = FindStep(spans, center + 1);
+    const StepSpan* before = Find(spans, center - 1);
+    const StepSpan* after = Find(spans, center + 1);
     const int64_t length = middle->end_ns - middle->start_ns;
     const int64_t margin = Scale(length, 0.05);
     view.start_ns = before ? before->start_ns : middle->start_ns - margin;
@@ -96,9 +79,22 @@ void ViewController::Reset(const ui::View& view) {
   last_change_seconds_ = -1e9;
 }
 
+ui::View Inside(const Extent& extent, ui::View view) {
+  if (extent.end_ns <= extent.start_ns) return view;
+  const int64_t whole = extent.end_ns - extent.start_ns;
+  const int64_t room = Scale(std::min(view.end_ns - view.start_ns, whole), kRoom);
+  const int64_t first = extent.start_ns - room;
+  const int64_t last = extent.end_ns + room;
+  const int64_t length = std::min(view.end_ns - view.start_ns, last - first);
+  view.start_ns = std::clamp(view.start_ns, first, last - length);
+  view.end_ns = view.start_ns + length;
+  return view;
+}
+
 void ViewController::Animate(int64_t start_ns, int64_t end_ns, bool animate, double now_seconds) {
   goal_.start_ns = start_ns;
   goal_.end_ns = std::max(end_ns, start_ns + kMinimumSpanNs);
+  goal_ = Inside(extent_, goal_);
   if (!animate) {
     view_ = goal_;
     animating_ = false;
@@ -128,32 +124,46 @@ void ViewController::Undo(double now_seconds) {
   Animate(back.start_ns, back.end_ns, true, now_seconds);
 }
 
-void ViewController::SetFollow(bool follow, const query::Snapshot* snapshot, double now_seconds) {
+void ViewController::SetFollow(bool follow, double now_seconds) {
   goal_.follow = view_.follow = follow;
-  if (!follow || snapshot == nullptr) return;
-  const int64_t span = goal_.end_ns - goal_.start_ns;
-  const int64_t end = snapshot->end_ns + Scale(span, kFollowMargin);
-  Animate(end - span, end, true, now_seconds);
+  if (follow) Follow(now_seconds);
 }
 
-void ViewController::Advance(const query::Snapshot* snapshot, double now_seconds) {
+void ViewController::Follow(double now_seconds) {
+  if (extent_.end_ns <= extent_.start_ns) return;
+  const int64_t length = goal_.end_ns - goal_.start_ns;
+  const int64_t end_ns = extent_.newest_ns + Scale(length, kFollowMargin);
+  Animate(end_ns - length, end_ns, true, now_seconds);
+}
+
+void ViewController::Advance(const Extent& extent, double now_seconds) {
+  extent_ = extent;
+  const bool was_held = view_.held;
+  view_.held = std::exchange(hold_, false) && view_.follow;
   if (animating_) {
     const double t = std::clamp((now_seconds - animation_start_) / kAnimationSeconds, 0.0, 1.0);
     const double eased = 1 - (1 - t) * (1 - t) * (1 - t);
     view_.start_ns = Between(from_.start_ns, goal_.start_ns, eased);
     view_.end_ns = Between(from_.end_ns, goal_.end_ns, eased);
     if (t >= 1) {
-      view_ = goal_;
+      view_.start_ns = goal_.start_ns;
+      view_.end_ns = goal_.end_ns;
       animating_ = false;
     }
     return;
   }
-  if (view_.follow && snapshot != nullptr) {
-    const int64_t span = view_.end_ns - view_.start_ns;
-    view_.end_ns = std::max(view_.end_ns, snapshot->end_ns + Scale(span, kFollowMargin));
-    view_.start_ns = view_.end_ns - span;
-    goal_ = view_;
+  if (was_held && !view_.held && view_.follow) {
+    Follow(now_seconds);  // not in one jump: much may have come meanwhile
+    return;
   }
+  const bool known = extent.end_ns > extent.start_ns;
+  if (known && view_.follow && !view_.held) {
+    const int64_t length = view_.end_ns - view_.start_ns;
+    view_.end_ns = extent.newest_ns + Scale(length, kFollowMargin);
+    view_.start_ns = view_.end_ns - length;
+  }
+  view_ = Inside(extent, view_);
+  goal_ = view_;
 }
 
 }  // namespace shardscope::shell

@@ -14,6 +14,18 @@ namespace shardscope::shell {
 // >= 0: from the step before it to the one after.
 ui::View InitialView(const query::Snapshot& snapshot, int32_t step = -1);
 
+// The times that a run has something at.
+struct Extent {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;  // not after start_ns: nothing is known yet
+  // End of the newest span: where following goes. Marks and frees may come long after it, as when a
+  // paused run is stopped.
+  int64_t newest_ns = 0;
+};
+
+// `view` moved and shortened until it shows what there is, with at most a tenth of room beside it.
+ui::View Inside(const Extent& extent, ui::View view);
+
 class ViewController {
  public:
   static constexpr double kAnimationSeconds = 0.15;
@@ -30,21 +42,27 @@ class ViewController {
   // one another within half a second (a wheel, a drag) are undone as one.
   void Set(const ui::SetView& change, double now_seconds);
   void Undo(double now_seconds);
-  void SetFollow(bool follow, const query::Snapshot* snapshot, double now_seconds);
+  void SetFollow(bool follow, double now_seconds);
 
-  // Once a frame: moves the animation, and the followed end.
-  void Advance(const query::Snapshot* snapshot, double now_seconds);
+  // The next Advance() does not follow the live end.
+  void Hold() { hold_ = true; }
+
+  // Once a frame: moves the animation, and the followed end. What is shown never leaves `extent`.
+  void Advance(const Extent& extent, double now_seconds);
 
   // Where the view is going: what zooming must start from while an animation runs.
   const ui::View& goal() const { return goal_; }
 
  private:
   void Animate(int64_t start_ns, int64_t end_ns, bool animate, double now_seconds);
+  void Follow(double now_seconds);
 
+  Extent extent_;
   ui::View view_;
   ui::View goal_;
   ui::View from_;
   bool animating_ = false;
+  bool hold_ = false;
   double animation_start_ = 0;
   double last_change_seconds_ = -1e9;
   std::vector<ui::View> undo_;

@@ -17,6 +17,7 @@ inline constexpr float kRankNameHeight = 18;  // over the lanes of a rank withou
 inline constexpr float kRankPadding = 8;      // above the first and under the last lane of a rank
 
 inline constexpr float kMinRectangle = 3;  // narrower spans fold
+inline constexpr float kMinStall = 4;      // wider ones are hatched however coarse the view is
 inline constexpr float kMinLabel = 24;     // narrower visible parts carry no label
 inline constexpr float kSpanGap = 1;
 

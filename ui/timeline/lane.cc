@@ -134,7 +134,8 @@ void MakeBoxes(const SpanColumn& column, const Axis& axis, const WaitOf& wait_of
   }
 }
 
-void MakeStalls(const RankIndex& rank, const Axis& axis, std::vector<GapBox>* gaps) {
+void MakeStalls(const RankIndex& rank, const Axis& axis, float least_width,
+                std::vector<GapBox>* gaps) {
   const auto first = std::partition_point(
       rank.stalls.begin(), rank.stalls.end(),
       [&](const analysis::Stall& stall) { return stall.end_ns <= axis.range().start_ns; });
@@ -142,7 +143,7 @@ void MakeStalls(const RankIndex& rank, const Axis& axis, std::vector<GapBox>* ga
     const auto stall = static_cast<uint32_t>(it - rank.stalls.begin());
     const GapBox gap{axis.X(it->start_ns), axis.X(it->end_ns), stall,
                      it->cause == analysis::StallCause::kSlot};
-    if (gap.x1 - gap.x0 >= 1) gaps->push_back(gap);
+    if (gap.x1 - gap.x0 >= least_width) gaps->push_back(gap);
   }
 }
 
@@ -227,6 +228,7 @@ LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const Ra
   draw.dense = DrawDense(column, axis, was_dense);
   if (draw.dense) {
     MakeRuns(column, folded ? &exposed : nullptr, kind, ClassOfSlot(kind, 0), axis, &draw.runs);
+    if (kind == LaneKind::kCompute) MakeStalls(rank, axis, kMinStall, &draw.gaps);
     return draw;
   }
   const WaitOf wait = [&](const Span& span, SpanBox* box) {
@@ -243,7 +245,7 @@ LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const Ra
     const SpanColumn& copies = rank.column(LaneKind::kCopy);
     if (!DrawDense(copies, axis, false)) MakeBoxes(copies, axis, wait, &draw.strip);
   }
-  if (kind == LaneKind::kCompute) MakeStalls(rank, axis, &draw.gaps);
+  if (kind == LaneKind::kCompute) MakeStalls(rank, axis, 1, &draw.gaps);
   if (folded || kind == LaneKind::kExposed) MakeExposed(rank, axis, &draw.gaps);
   return draw;
 }

@@ -46,7 +46,7 @@ struct LaneDraw {
   bool dense = false;
   std::vector<SpanBox> boxes;    // if not dense
   std::vector<SpanBox> strip;    // copies, over the all-gathers
-  std::vector<GapBox> gaps;      // if not dense
+  std::vector<GapBox> gaps;      // if dense, only stalls of kMinStall and more
   std::vector<DensityRun> runs;  // if dense
 };
 

@@ -220,8 +220,8 @@ TEST(RunIndexTest, StallsAreFoundWhereOneLooks) {
   // A few steps at a time until all in view were looked at.
   const Range near{steps[20].start_ns, steps[40].end_ns};
   int calls = 1;
-  while (!index.FindStalls(*snapshot, near, 1)) ++calls;
-  EXPECT_GE(calls, 20 / RunIndex::kStallBlock);
+  while (!index.FindStalls(*snapshot, near, 0, 4)) ++calls;
+  EXPECT_GE(calls, 20 / 4);
   std::vector<int64_t> expected;
   for (const analysis::Stall& stall : analysis::Stalls(*snapshot, 20, 40)) {
     if (stall.rank == 1) expected.push_back(stall.start_ns);
@@ -233,10 +233,69 @@ TEST(RunIndexTest, StallsAreFoundWhereOneLooks) {
     EXPECT_EQ(found->start_ns, start_ns);
   }
   const uint64_t version = index.version();
-  EXPECT_TRUE(index.FindStalls(*snapshot, near, 0));  // known: nothing to do, nothing changes
+  EXPECT_TRUE(index.FindStalls(*snapshot, near, 0, 0));  // known: nothing to do, nothing changes
   EXPECT_EQ(index.version(), version);
-  EXPECT_TRUE(index.FindStalls(*snapshot, {snapshot->start_ns, snapshot->end_ns}));
-  EXPECT_TRUE(index.ranks()[1].stalls.empty());  // too many steps to see any
+  const Range after{steps[60].start_ns, steps[70].end_ns};
+  const int64_t longest_ns = steps[0].end_ns - steps[0].start_ns + snapshot->end_ns;
+  EXPECT_TRUE(index.FindStalls(*snapshot, after, longest_ns, 0));  // too narrow to see any
+  EXPECT_TRUE(index.ranks()[1].stalls.empty());
+}
+
+// While every frame brings new rows, as of a live run on a slow renderer, the newest step has its
+// turn.
+TEST(RunIndexTest, StallsOfTheNewestStepAreFoundWhileRowsPourIn) {
+  const query::SnapshotPtr whole = analysis::MakeLessonSnapshot(2, 12, 99);
+  query::Snapshot live = *whole;
+  live.state = query::TraceState::kLive;
+  RunIndex index;
+  index.Advance(live);
+  const auto& steps = whole->ranks[0].steps;
+  const Range all{whole->start_ns, whole->end_ns};
+  const std::vector<analysis::Stall> newest =
+      analysis::Stalls(live, steps.back().step, steps.back().step);
+  ASSERT_FALSE(newest.empty());
+  index.FindStalls(live, all, 0, 2);  // the one that may run, and the newest that ended
+  EXPECT_NE(RunIndex::StallAt(*index.Find(newest[0].rank), newest[0].start_ns), nullptr);
+  for (int frame = 1; frame < 30; ++frame) {
+    ++live.generation;
+    index.Advance(live);
+    index.FindStalls(live, all, 0, 1);
+  }
+  for (const analysis::Stall& stall : analysis::Stalls(live, 0, steps.back().step)) {
+    EXPECT_NE(RunIndex::StallAt(*index.Find(stall.rank), stall.start_ns), nullptr)
+        << "step " << stall.step;
+  }
+}
+
+// However coarse the view is, and however many narrow spans stand beside it.
+TEST(LaneTest, AGapOfFourPixelsIsHatched) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 100, 99);
+  RunIndex index;
+  index.Advance(*snapshot);
+  const auto& steps = snapshot->ranks[0].steps;
+  int dense = 0;
+  int hatched = 0;
+  for (const size_t last : {size_t{3}, size_t{5}, size_t{8}, size_t{20}, size_t{60}, size_t{99}}) {
+    for (const float width : {400.0F, 900.0F, 1500.0F}) {
+      const Axis axis({steps[0].start_ns, steps[last].end_ns}, 100, width);
+      const auto least_ns = static_cast<int64_t>(axis.ns_per_pixel() * double{kMinStall});
+      EXPECT_TRUE(index.FindStalls(*snapshot, axis.range(), least_ns));
+      const RankIndex& rank = *index.Find(0);
+      const LaneDraw draw =
+          Preprocess(index, snapshot->ranks[0], rank, LaneKind::kCompute, axis, false);
+      dense += draw.dense ? 1 : 0;
+      for (const analysis::Stall& stall : analysis::Stalls(*snapshot, 0, static_cast<int>(last))) {
+        if (stall.rank != 0 || axis.X(stall.end_ns) - axis.X(stall.start_ns) < kMinStall) continue;
+        const bool found = std::any_of(draw.gaps.begin(), draw.gaps.end(), [&](const GapBox& gap) {
+          return gap.x0 == axis.X(stall.start_ns) && gap.x1 == axis.X(stall.end_ns);
+        });
+        EXPECT_TRUE(found) << "step " << stall.step << " of " << last + 1 << ", width " << width;
+        hatched += draw.dense && found ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(dense, 3);
+  EXPECT_GT(hatched, 0);
 }
 
 // A long run seen whole: density, bounded by the width, and back to boxes only a notch closer.

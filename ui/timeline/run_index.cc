@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "trace/analysis/breakdown.h"
@@ -70,6 +71,24 @@ std::pair<int32_t, int32_t> StepsIn(const query::Snapshot& snapshot, Range range
       steps.first = std::min(steps.first, unfinished);
       steps.second = std::max(steps.second, unfinished);
     }
+  }
+  return steps;
+}
+
+// Of StepsIn() those that take at least `least_ns` on some rank, ascending; of a step that goes on
+// nobody knows yet.
+std::set<int32_t> LongStepsIn(const query::Snapshot& snapshot, Range range, int64_t least_ns) {
+  const auto [first_step, last_step] = StepsIn(snapshot, range);
+  std::set<int32_t> steps;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    auto step = std::partition_point(
+        rows.steps.begin(), rows.steps.end(),
+        [first = first_step](const query::Step& row) { return row.step < first; });
+    for (; step != rows.steps.end() && step->step <= last_step; ++step) {
+      if (step->end_ns - step->start_ns >= least_ns) steps.insert(step->step);
+    }
+    const int32_t unfinished = rows.steps.empty() ? 0 : rows.steps.back().step + 1;
+    if (unfinished >= first_step && unfinished <= last_step) steps.insert(unfinished);
   }
   return steps;
 }
@@ -274,56 +293,75 @@ void RunIndex::UpdateSettled(const query::Snapshot& snapshot) {
   }
 }
 
-bool RunIndex::FindStalls(const query::Snapshot& snapshot, Range range, size_t max_blocks) {
-  const auto [first_step, last_step] = StepsIn(snapshot, range);
-  if (last_step < first_step || last_step - first_step >= kMaxStallSteps) {
-    ShowStalls(0, -1);
-    return true;
-  }
-  const int32_t first_block = first_step / kStallBlock;
-  const int32_t last_block = last_step / kStallBlock;
-  bool complete = true;
-  bool changed = false;
-  for (int32_t block = first_block; block <= last_block; ++block) {
-    StallBlock& stalls = stall_blocks_[block];
-    if (stalls.settled || stalls.generation == snapshot.generation) continue;
-    if (max_blocks == 0) {
-      complete = false;
-      continue;
+// What was never looked at first, then what was looked at longest ago, so that while a run grows
+// each step has its turn; of equal ones the newest.
+std::vector<int32_t> RunIndex::StepsToLookAt(const query::Snapshot& snapshot, Range range,
+                                             int64_t least_ns) const {
+  std::vector<std::pair<uint64_t, int32_t>> steps;  // generation of the last look, step
+  for (const int32_t step : LongStepsIn(snapshot, range, least_ns)) {
+    const auto known = stalls_of_step_.find(step);
+    if (known == stalls_of_step_.end()) {
+      steps.emplace_back(0, step);
+    } else if (!known->second.settled && known->second.generation != snapshot.generation) {
+      steps.emplace_back(known->second.generation + 1, step);
     }
-    --max_blocks;
-    const int32_t last_of_block = (block + 1) * kStallBlock - 1;
-    stalls.stalls = analysis::Stalls(snapshot, block * kStallBlock, last_of_block);
-    stalls.generation = snapshot.generation;
-    stalls.settled = last_of_block <= settled_step_;
-    changed = true;
   }
-  if (changed || shown_blocks_ != std::pair(first_block, last_block)) {
-    ShowStalls(first_block, last_block);
+  std::sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
+  std::vector<int32_t> in_order;
+  in_order.reserve(steps.size());
+  for (const auto& [generation, step] : steps) in_order.push_back(step);
+  return in_order;
+}
+
+void RunIndex::LookForStalls(const query::Snapshot& snapshot, int32_t first_step,
+                             int32_t last_step) {
+  for (int32_t step = first_step; step <= last_step; ++step) {
+    stalls_of_step_[step] = {step <= settled_step_, snapshot.generation, {}};
   }
+  for (analysis::Stall& stall : analysis::Stalls(snapshot, first_step, last_step)) {
+    stalls_of_step_[stall.step].stalls.push_back(std::move(stall));
+  }
+}
+
+bool RunIndex::FindStalls(const query::Snapshot& snapshot, Range range, int64_t least_ns,
+                          size_t max_steps) {
+  std::vector<int32_t> steps = StepsToLookAt(snapshot, range, least_ns);
+  const bool complete = steps.size() <= max_steps;
+  if (!complete) steps.resize(max_steps);
+  std::sort(steps.begin(), steps.end());
+  for (size_t first = 0; first < steps.size();) {
+    size_t last = first;  // of those that follow one another
+    while (last + 1 < steps.size() && steps[last + 1] == steps[last] + 1) ++last;
+    LookForStalls(snapshot, steps[first], steps[last]);
+    first = last + 1;
+  }
+  const std::pair<int32_t, int32_t> in_view = StepsIn(snapshot, range);
+  if (!steps.empty() || shown_steps_ != in_view) ShowStalls(in_view.first, in_view.second);
   return complete;
 }
 
-void RunIndex::ShowStalls(int32_t first_block, int32_t last_block) {
-  if (last_block < first_block && shown_blocks_.second < shown_blocks_.first) return;
-  shown_blocks_ = {first_block, last_block};
+void RunIndex::ShowStalls(int32_t first_step, int32_t last_step) {
+  shown_steps_ = {first_step, last_step};
   ++version_;
   std::unordered_map<int32_t, RankIndex*> by_rank;
   for (RankIndex& rank : ranks_) {
     rank.stalls.clear();
     by_rank[rank.rank] = &rank;
   }
-  for (int32_t block = first_block; block <= last_block; ++block) {
-    for (const analysis::Stall& stall : stall_blocks_[block].stalls) {
+  // Far from what is in view they are found again when needed.
+  constexpr int32_t kKept = 256;
+  std::erase_if(stalls_of_step_, [&](const auto& entry) {
+    return entry.first < first_step - kKept || entry.first - kKept > last_step;
+  });
+  const auto end = stalls_of_step_.upper_bound(last_step);
+  for (auto at = stalls_of_step_.lower_bound(first_step); at != end; ++at) {
+    for (const analysis::Stall& stall : at->second.stalls) {
       const auto found = by_rank.find(stall.rank);
       if (found != by_rank.end()) found->second->stalls.push_back(stall);
     }
   }
-  // Far from what is in view they are found again when needed.
-  constexpr int32_t kKept = 4 * kMaxStallSteps / kStallBlock;
-  std::erase_if(stall_blocks_, [&](const auto& entry) {
-    return entry.first < first_block - kKept || entry.first > last_block + kKept;
-  });
 }
 
 void RunIndex::SettleExposed(int64_t until_ns, size_t at) {
@@ -349,6 +387,22 @@ const RankIndex* RunIndex::Find(int32_t rank) const {
     if (index.rank == rank) return &index;
   }
   return nullptr;
+}
+
+int64_t RunIndex::NewestNs() const {
+  int64_t newest_ns = INT64_MIN;
+  const auto look_at = [&newest_ns](const SpanColumn& column) {
+    if (!column.empty()) newest_ns = std::max(newest_ns, column[column.size() - 1].end_ns);
+  };
+  for (const RankIndex& rank : ranks_) {
+    std::for_each(rank.columns.begin(), rank.columns.end(), look_at);
+    for (const auto* lanes : {&rank.tracks.streams(), &rank.tracks.threads()}) {
+      for (const TrackLane& lane : *lanes) {
+        std::for_each(lane.levels.begin(), lane.levels.end(), look_at);
+      }
+    }
+  }
+  return newest_ns;
 }
 
 std::vector<RankLanes> RunIndex::LanesOfRanks() const {

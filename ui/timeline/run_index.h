@@ -63,18 +63,19 @@ class RunIndex {
   // at most `max_rows` rows, so that a frame stays short; false: call again to go on.
   bool Advance(const query::Snapshot& snapshot, size_t max_rows = SIZE_MAX);
 
-  // Looks for the stalls of all ranks in `range`, for RankIndex::stalls; none in a range of more
-  // than kMaxStallSteps, where they would be too narrow to see. Looks at no more than `max_blocks`
-  // times kStallBlock steps that it has not looked at before; false: call again to go on.
-  bool FindStalls(const query::Snapshot& snapshot, Range range, size_t max_blocks = SIZE_MAX);
-  static constexpr int32_t kMaxStallSteps = 64;
-  static constexpr int32_t kStallBlock = 4;
+  // Looks for the stalls of all ranks in `range`, for RankIndex::stalls, in the steps of at least
+  // `least_ns`: the stalls of shorter ones are too narrow to see. Looks at no more than `max_steps`
+  // that it has not looked at before; false: call again to go on.
+  bool FindStalls(const query::Snapshot& snapshot, Range range, int64_t least_ns = 0,
+                  size_t max_steps = SIZE_MAX);
 
   // Grows when a call of Advance() or FindStalls() changed something: part of the key of cached
   // drawings.
   uint64_t version() const { return version_; }
   const std::vector<RankIndex>& ranks() const { return ranks_; }
   const RankIndex* Find(int32_t rank) const;
+  // End of the newest span of all ranks; INT64_MIN before the first.
+  int64_t NewestNs() const;
   std::vector<RankLanes> LanesOfRanks() const;
 
   // nullptr unless this row of the rank is a collective whose row has come.
@@ -103,11 +104,10 @@ class RunIndex {
     std::vector<uint32_t> early_work;         // NCCL's row for these has not come yet
     int64_t exposed_until_ns = INT64_MIN;
   };
-  // Stalls of kStallBlock steps, of all ranks; good for this generation only if later rows may
-  // change them.
-  struct StallBlock {
+  // Stalls of a step, of all ranks; good for this generation only if later rows may change them.
+  struct StepStalls {
     bool settled = false;
-    uint64_t generation = UINT64_MAX;
+    uint64_t generation = 0;
     std::vector<analysis::Stall> stalls;
   };
 
@@ -122,7 +122,10 @@ class RunIndex {
   bool TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankIndex* rank);
   void Arrive(uint64_t key, int64_t arrived_ns, int32_t rank);
   void UpdateSettled(const query::Snapshot& snapshot);
-  void ShowStalls(int32_t first_block, int32_t last_block);
+  std::vector<int32_t> StepsToLookAt(const query::Snapshot& snapshot, Range range,
+                                     int64_t least_ns) const;
+  void LookForStalls(const query::Snapshot& snapshot, int32_t first_step, int32_t last_step);
+  void ShowStalls(int32_t first_step, int32_t last_step);
   void SettleExposed(int64_t until_ns, size_t at);
   static void UpdateExposedTail(RankIndex* rank, int64_t from_ns);
   void LearnPlan(const query::Snapshot& snapshot);
@@ -136,8 +139,8 @@ class RunIndex {
   uint64_t version_ = 0;
   size_t known_plan_ops_ = 0;
   int32_t settled_step_ = -1;  // newest step whose stalls and exposed parts are final
-  std::map<int32_t, StallBlock> stall_blocks_;          // by step / kStallBlock
-  std::pair<int32_t, int32_t> shown_blocks_ = {0, -1};  // first and last in RankIndex::stalls
+  std::map<int32_t, StepStalls> stalls_of_step_;
+  std::pair<int32_t, int32_t> shown_steps_ = {0, -1};  // first and last in RankIndex::stalls
   std::vector<RankIndex> ranks_;
   std::vector<Consumed> consumed_;
   std::unordered_map<int64_t, LaneKind> lane_of_track_;

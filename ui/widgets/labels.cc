@@ -66,6 +66,19 @@ ui::Box DrawChip(const Look& look, ImVec2 at, std::string_view text, const ChipS
   return box;
 }
 
+void DrawFoldMark(const Look& look, ImVec2 centre, bool folded) {
+  const float s = look.Px(3.5F);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (folded) {
+    list->AddTriangleFilled({centre.x - s * 0.6F, centre.y - s}, {centre.x + s, centre.y},
+                            {centre.x - s * 0.6F, centre.y + s}, look.theme.ink.faint);
+  } else {
+    list->AddTriangleFilled({centre.x - s, centre.y - s * 0.6F},
+                            {centre.x + s, centre.y - s * 0.6F}, {centre.x, centre.y + s},
+                            look.theme.ink.faint);
+  }
+}
+
 ui::Box DrawPill(const Look& look, ImVec2 at, float width, std::string_view text, Color ground,
                  Color ink) {
   const ui::Box box = ToBox(at, {at.x + look.Px(width), at.y + look.Px(kChipHeight)});

@@ -24,6 +24,9 @@ ui::Box DrawPill(const Look& look, ImVec2 at, float width, std::string_view text
 // A small triangle that says that a list opens; `at`: the left end of its middle line.
 void DrawMenuArrow(const Look& look, ImVec2 at);
 
+// A small triangle: to the right if what it stands beside is folded, else down.
+void DrawFoldMark(const Look& look, ImVec2 centre, bool folded);
+
 // A small square of colour, as legends use it.
 void DrawSwatch(const Look& look, ImVec2 at, float size, Color color, bool hatched);
 

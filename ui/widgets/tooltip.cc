@@ -1,39 +1,108 @@
 #include "ui/widgets/tooltip.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
+#include <vector>
 
 namespace shardscope::widgets {
+namespace {
 
-void Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border) {
-  ImGui::PushStyleColor(ImGuiCol_PopupBg, look.theme.surface.raised);
-  ImGui::PushStyleColor(ImGuiCol_Border, border);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(look.Px(10), look.Px(8)));
-  ImGui::PushStyleVar(ImGuiStyleVar_PopupRounding, look.Px(ui::kSmallRounding));
-  ImGui::PushStyleVar(ImGuiStyleVar_PopupBorderSize, look.Px(1));
-  if (ImGui::BeginTooltip()) {
-    ImGui::PushTextWrapPos(look.Px(320));
-    ImGui::PushFont(detail.empty() ? look.fonts.text : look.fonts.bold, ui::kTextSize);
-    ImGui::PushStyleColor(ImGuiCol_Text, look.theme.ink.text);
-    ImGui::TextUnformatted(title.data(), title.data() + title.size());
-    ImGui::PopStyleColor();
-    ImGui::PopFont();
-    if (!detail.empty()) {
-      ImGui::PushStyleColor(ImGuiCol_Text, look.theme.ink.dim);
-      ImGui::TextUnformatted(detail.data(), detail.data() + detail.size());
-      ImGui::PopStyleColor();
+constexpr float kWrapWidth = 320;
+constexpr float kPaddingX = 10;
+constexpr float kPaddingY = 8;
+constexpr float kLineGap = 4;
+constexpr float kDistance = 14;  // from the mouse
+
+bool Intersects(const ui::Box& a, const ui::Box& b) {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+
+ui::Box BoxAt(ImVec2 at, ImVec2 size) { return {at.x, at.y, at.x + size.x, at.y + size.y}; }
+
+ImVec2 WrappedSize(const Look& look, const TextStyle& style, std::string_view text) {
+  if (text.empty()) return {0, 0};
+  const ImVec2 size = style.font->CalcTextSizeA(look.Px(style.size), FLT_MAX, look.Px(kWrapWidth),
+                                                text.data(), text.data() + text.size());
+  return {std::ceil(size.x), std::ceil(size.y)};
+}
+
+void DrawWrapped(const Look& look, const TextStyle& style, ImVec2 at, std::string_view text) {
+  ImGui::GetForegroundDrawList()->AddText(style.font, look.Px(style.size), at, style.color,
+                                          text.data(), text.data() + text.size(),
+                                          look.Px(kWrapWidth));
+}
+
+}  // namespace
+
+ImVec2 PlaceTooltip(ImVec2 mouse, float distance, ImVec2 size, const ui::Box& bounds,
+                    std::span<const ui::Box> clear_of) {
+  // Under the mouse and right of it, else on another side of it or of what must stay visible.
+  std::vector<ui::Box> blocked = {{mouse.x, mouse.y, mouse.x + distance / 2, mouse.y + distance}};
+  blocked.insert(blocked.end(), clear_of.begin(), clear_of.end());
+  std::vector<ImVec2> places;
+  for (const ui::Box& box : blocked) {
+    const float right = std::max(mouse.x, box.x0) + distance;
+    const float left = std::min(mouse.x, box.x1) - distance - size.x;
+    for (const float x : {right, left}) {
+      places.push_back({x, box.y1 + distance / 2});
+      places.push_back({x, box.y0 - distance / 2 - size.y});
     }
-    ImGui::PopTextWrapPos();
-    if (look.log != nullptr) {
-      const ImVec2 at = ImGui::GetWindowPos();
-      const ImVec2 size = ImGui::GetWindowSize();
-      std::string text(title);
-      if (!detail.empty()) text.append("\n").append(detail);
-      look.log->Text("tooltip", text, ToBox(at, {at.x + size.x, at.y + size.y}));
-    }
-    ImGui::EndTooltip();
+    places.push_back({box.x1 + distance / 2, mouse.y + distance});
+    places.push_back({box.x0 - distance / 2 - size.x, mouse.y + distance});
   }
-  ImGui::PopStyleVar(3);
-  ImGui::PopStyleColor(2);
+  const auto inside = [&](ImVec2 at) {
+    return ImVec2(std::clamp(at.x, bounds.x0, std::max(bounds.x0, bounds.x1 - size.x)),
+                  std::clamp(at.y, bounds.y0, std::max(bounds.y0, bounds.y1 - size.y)));
+  };
+  const ImVec2* best = nullptr;
+  float best_distance = 0;
+  for (ImVec2& place : places) {
+    place = inside(place);
+    const ui::Box box = BoxAt(place, size);
+    const bool free = std::none_of(blocked.begin(), blocked.end(),
+                                   [&](const ui::Box& other) { return Intersects(box, other); });
+    const float x = std::max({box.x0 - mouse.x, mouse.x - box.x1, 0.0F});
+    const float y = std::max({box.y0 - mouse.y, mouse.y - box.y1, 0.0F});
+    const float away = std::hypot(x, y);
+    // Of about equally near ones the first: it does not jump from side to side.
+    if (!free || (best != nullptr && away + 2 * distance > best_distance)) continue;
+    best = &place;
+    best_distance = away;
+  }
+  return best == nullptr ? places.front() : *best;
+}
+
+ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border,
+                std::span<const ui::Box> clear_of) {
+  const TextStyle title_style = detail.empty() ? TextOf(look) : BoldOf(look);
+  const TextStyle detail_style = DimOf(look);
+  const ImVec2 title_size = WrappedSize(look, title_style, title);
+  const ImVec2 detail_size = WrappedSize(look, detail_style, detail);
+  const float gap = detail.empty() ? 0 : look.Px(kLineGap);
+  const ImVec2 size(std::max(title_size.x, detail_size.x) + 2 * look.Px(kPaddingX),
+                    title_size.y + gap + detail_size.y + 2 * look.Px(kPaddingY));
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const ui::Box bounds = ToBox(
+      viewport->Pos, {viewport->Pos.x + viewport->Size.x, viewport->Pos.y + viewport->Size.y});
+  const ImVec2 place =
+      PlaceTooltip(ImGui::GetIO().MousePos, look.Px(kDistance), size, bounds, clear_of);
+  const ui::Box box = BoxAt({std::round(place.x), std::round(place.y)}, size);
+  ImDrawList* list = ImGui::GetForegroundDrawList();
+  const float rounding = look.Px(ui::kSmallRounding);
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, look.theme.surface.raised, rounding);
+  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, border, rounding, look.Px(1));
+  const ImVec2 at(box.x0 + look.Px(kPaddingX), box.y0 + look.Px(kPaddingY));
+  DrawWrapped(look, title_style, at, title);
+  if (!detail.empty()) {
+    DrawWrapped(look, detail_style, {at.x, at.y + title_size.y + gap}, detail);
+  }
+  if (look.log != nullptr) {
+    std::string text(title);
+    if (!detail.empty()) text.append("\n").append(detail);
+    look.log->Text("tooltip", text, box);
+  }
+  return box;
 }
 
 void ItemTooltip(const Look& look, std::string_view title, std::string_view detail) {

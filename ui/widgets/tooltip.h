@@ -1,6 +1,7 @@
-// Tooltip: one bold line and one dim line beside the mouse.
+// Tooltip: one bold line and one dim line beside the mouse, over everything else.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "ui/widgets/look.h"
@@ -10,7 +11,14 @@ namespace shardscope::widgets {
 // Shows when the last item is hovered. `detail` may be empty.
 void ItemTooltip(const Look& look, std::string_view title, std::string_view detail);
 
-// Shows now, with a border of `border`.
-void Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border);
+// Shows now, with a border of `border`, beside the boxes in `clear_of`. Measured before it is
+// drawn, so that it fits its text from its first frame on. Returns the box it covers.
+ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border,
+                std::span<const ui::Box> clear_of = {});
+
+// The left top of a tooltip of `size`: inside `bounds`, beside `mouse` and the boxes in `clear_of`,
+// as near to the mouse as that allows.
+ImVec2 PlaceTooltip(ImVec2 mouse, float distance, ImVec2 size, const ui::Box& bounds,
+                    std::span<const ui::Box> clear_of);
 
 }  // namespace shardscope::widgets

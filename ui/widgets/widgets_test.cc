@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ui/widgets/slider.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::widgets {
 namespace {
@@ -21,6 +22,38 @@ TEST(Slider, WholeNumbersSnapAndOutsideIsClamped) {
   EXPECT_EQ(SliderValue(spec, 0.6), 2);
   EXPECT_EQ(SliderShare(spec, 99), 1);
   EXPECT_EQ(SliderShare(spec, -99), 0);
+}
+
+bool Overlap(const ui::Box& a, const ui::Box& b) {
+  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+
+TEST(Tooltip, IsWhollyInTheWindowAndClearOfMouseAndCallout) {
+  const ui::Box window{0, 0, 1600, 900};
+  const ImVec2 size(300, 60);
+  for (const float x : {0.0F, 400.0F, 800.0F, 1590.0F}) {
+    for (const float y : {0.0F, 300.0F, 890.0F}) {
+      for (const float callout_x : {x - 120, x - 10, x + 20}) {
+        for (const float callout_y : {y - 40, y + 10, y + 25}) {
+          const ui::Box callout{callout_x, callout_y, callout_x + 130, callout_y + 42};
+          const ImVec2 at = PlaceTooltip({x, y}, 14, size, window, {&callout, 1});
+          const ui::Box box{at.x, at.y, at.x + size.x, at.y + size.y};
+          EXPECT_GE(box.x0, window.x0);
+          EXPECT_GE(box.y0, window.y0);
+          EXPECT_LE(box.x1, window.x1);
+          EXPECT_LE(box.y1, window.y1);
+          EXPECT_FALSE(Overlap(box, callout)) << x << " " << y << " " << callout_x << callout_y;
+          EXPECT_FALSE(Overlap(box, {x, y, x + 1, y + 1}));
+        }
+      }
+    }
+  }
+  // With nothing in the way: right under the mouse.
+  const ImVec2 at = PlaceTooltip({400, 300}, 14, size, window, {});
+  EXPECT_GT(at.x, 400);
+  EXPECT_GT(at.y, 300);
+  EXPECT_LT(at.x, 430);
+  EXPECT_LT(at.y, 330);
 }
 
 }  // namespace

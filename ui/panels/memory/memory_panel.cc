@@ -119,7 +119,7 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   }
   const int64_t max_bytes = timeline::RoundMaxBytes(
       std::llround(static_cast<double>(largest) * static_cast<double>(kHeadroom)));
-  HandleMouse(context, axis, box, rows, commands);
+  HandleMouse(context, axis, box, rows, log, commands);
   for (const Row& row : rows) DrawRow(context, axis, row, max_bytes, log);
   timeline::DrawChanges(context, timeline::ChangesOf(*snapshot), axis,
                         {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
@@ -274,14 +274,20 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
 }
 
 void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,
-                              const std::vector<Row>& rows, ui::Commands* commands) {
+                              const std::vector<Row>& rows, ui::DrawLog* log,
+                              ui::Commands* commands) {
   const float left = ImGui::GetWindowPos().x;
   ImGui::SetCursorScreenPos({left, box.y0});
   ImGui::InvisibleButton("##memory", {box.x1 - left, box.y1 - box.y0});
   const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
   hand_.Handle(context, axis, run_ns + run_ns / 5, commands);
-  if (context.headless || !ImGui::IsItemHovered()) return;
+  if (context.headless) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const auto on_plot = [&](const Row& row) {
+    return mouse.y >= row.box.y0 && mouse.y <= row.box.y1;
+  };
+  hand_.Hold(std::any_of(rows.begin(), rows.end(), on_plot), commands);
+  if (!ImGui::IsItemHovered()) return;
   if (mouse.x < axis.left()) {
     first_row_ -= ImGui::GetIO().MouseWheel;
     return;
@@ -289,7 +295,7 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
   if (ImGui::IsItemActive()) return;
   const Look look = widgets::LookOf(context);
   for (const Row& row : rows) {
-    if (mouse.y < row.box.y0 || mouse.y > row.box.y1) continue;
+    if (!on_plot(row)) continue;
     const int64_t at_ns = axis.Ns(mouse.x);
     const timeline::RankIndex* index = context.index->Find(row.rank);
     if (index == nullptr || at_ns > context.snapshot->end_ns) return;
@@ -305,9 +311,10 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
       detail += std::string(ui::MemoryCategoryName(context.language, kStackOrder[at])) + "  " +
                 FormatBytes(bytes);
     }
-    widgets::Tooltip(look,
-                     ui::TrFormat(context.language, ui::Text::kMemoryLive, FormatBytes(live.total)),
-                     detail, look.theme.surface.line);
+    const std::string title =
+        ui::TrFormat(context.language, ui::Text::kMemoryLive, FormatBytes(live.total));
+    log->Text("tooltip", title + "\n" + detail,
+              widgets::Tooltip(look, title, detail, look.theme.surface.line));
   }
 }
 

@@ -50,7 +50,7 @@ class MemoryPanel {
   void DrawRowLabels(const ui::Context& context, const Row& row, int64_t max_bytes,
                      ui::DrawLog* log) const;
   void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
-                   const std::vector<Row>& rows, ui::Commands* commands);
+                   const std::vector<Row>& rows, ui::DrawLog* log, ui::Commands* commands);
 
   std::string run_folder_;
   uint64_t generation_ = 0;

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "ui/panels/timeline/legend.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/draw_pauses.h"
 #include "ui/timeline/geometry.h"
+#include "ui/timeline/steps.h"
+#include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
@@ -43,6 +47,106 @@ void DrawTicks(const ui::Context& context, const Axis& axis, const query::Step& 
   }
 }
 
+std::string UnfinishedLabel(const ui::Context& context, const timeline::StepSpan& step) {
+  const bool live = context.snapshot->state == query::TraceState::kLive;
+  return ui::TrFormat(context.language, live ? ui::Text::kStepRunning : ui::Text::kStepUnfinished,
+                      step.step);
+}
+
+// Boundary, name and milliseconds of one step; of `names` the first that fits. `stride`: of the
+// steps that have a name.
+void DrawRulerStep(const ui::Context& context, const Axis& axis, const query::Step& step,
+                   const std::vector<std::string>& names, int stride, const ui::Box& box,
+                   ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const widgets::TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.dim};
+  const float x = std::round(axis.X(step.start_ns));
+  ImGui::GetWindowDrawList()->AddRectFilled({x, box.y0}, {x + 1, box.y1},
+                                            context.theme->surface.line);
+  // The name of a step whose start is left of the window stays visible at the edge.
+  const float text_x = std::max(x, box.x0) + look.Px(6);
+  const float end_x = stride == 1 ? std::min(axis.X(step.end_ns), box.x1) : box.x1;
+  const auto name = std::find_if(names.begin(), names.end(), [&](const std::string& text) {
+    return text_x + widgets::TextSize(look, style, text).x <= end_x;
+  });
+  if (name == names.end()) return;
+  const ui::Box drawn = widgets::DrawText(look, style, {text_x, box.y0 + look.Px(4)}, *name);
+  log->Int("step:" + std::to_string(step.step), *name, step.step, "step", drawn);
+  if (stride == 1) DrawTicks(context, axis, step, drawn.x1 + look.Px(12), box);
+}
+
+// The step that has no bar yet: its frame, with its name where there is room.
+void DrawUnfinishedBar(const ui::Context& context, const Axis& run_axis, const ui::Box& box,
+                       ui::DrawLog* log) {
+  const auto step = timeline::UnfinishedStep(context.snapshot->ranks.front());
+  if (!step) return;
+  const Look look = widgets::LookOf(context);
+  const ui::Box bar{std::round(run_axis.X(step->start_ns)), box.y0 + look.Px(2),
+                    std::min(run_axis.X(step->end_ns), box.x1), box.y1};
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({bar.x0, bar.y0}, {bar.x0 + 1, bar.y1}, look.theme.ink.dim);
+  list->AddRectFilled({bar.x0, bar.y1 - 1}, {bar.x1, bar.y1}, look.theme.ink.faint);
+  const std::string text = UnfinishedLabel(context, *step);
+  const widgets::TextStyle style = widgets::FaintOf(look);
+  const ImVec2 at(bar.x0 + look.Px(6), bar.y0 + look.Px(1));
+  if (at.x + widgets::TextSize(look, style, text).x <= box.x1) {
+    widgets::DrawText(look, style, at, text);
+  }
+  log->Int("minimap_step:" + std::to_string(step->step), text, step->step, "step", bar);
+}
+
+// A toggle of the ruler's gutter, over `box`; true when it was clicked.
+bool Toggle(const ui::Context& context, const char* id, const ui::Box& box, ui::Text tip) {
+  const ImVec2 start = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({box.x0, box.y0});
+  const bool clicked = ImGui::InvisibleButton(id, {box.x1 - box.x0, box.y1 - box.y0});
+  if (!context.headless) {
+    widgets::ItemTooltip(widgets::LookOf(context), ui::Tr(context.language, tip), "");
+  }
+  ImGui::SetCursorScreenPos(start);
+  return clicked;
+}
+
+// Folds or unfolds all ranks.
+void DrawFoldAll(const ui::Context& context, const ui::Box& gutter, ui::DrawLog* log,
+                 ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const bool folded = ui::AllFolded(context);
+  const widgets::TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.dim};
+  const char* text = ui::Tr(context.language, ui::Text::kTimelineRanks);
+  ui::Box drawn = widgets::DrawText(
+      look, style, {gutter.x0 + look.Px(ui::kPanelPadding), gutter.y0 + look.Px(4)}, text);
+  const float middle = (gutter.y0 + gutter.y1) / 2;
+  widgets::DrawFoldMark(look, {drawn.x1 + look.Px(9), middle}, folded);
+  drawn.x1 += look.Px(16);
+  log->Int("fold_all", text, folded ? 1 : 0, "", drawn);
+  const ui::Text tip = folded ? ui::Text::kTimelineUnfoldAll : ui::Text::kTimelineFoldAll;
+  if (Toggle(context, "##fold_all", {drawn.x0, gutter.y0, drawn.x1, gutter.y1}, tip)) {
+    commands->push_back(ui::FoldRanks{!folded});
+  }
+}
+
+// Three colours that stand for all: shows or hides the legend.
+void DrawLegendToggle(const ui::Context& context, const ui::Box& gutter, ui::DrawLog* log,
+                      ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const ui::OpColors& colors = look.theme.op;
+  const float alpha = context.lanes.legend ? 1.0F : 0.45F;
+  const float size = look.Px(7);
+  const float top = std::round((gutter.y0 + gutter.y1 - size) / 2);
+  float x = gutter.x1 - look.Px(8) - 3 * size - look.Px(4);
+  const ui::Box box{x - look.Px(4), gutter.y0, gutter.x1 - look.Px(4), gutter.y1};
+  for (const ui::Color color : {colors.backward, colors.all_gather, colors.reduce_scatter}) {
+    ImGui::GetWindowDrawList()->AddRectFilled({x, top}, {x + size, top + size},
+                                              ui::WithAlpha(color, alpha), look.Px(1));
+    x += size + look.Px(2);
+  }
+  log->Int("legend", "", context.lanes.legend ? 1 : 0, "", box);
+  if (Toggle(context, "##legend", box, ui::Text::kTimelineLegend)) {
+    commands->push_back(ui::ShowLegend{!context.lanes.legend});
+  }
+}
+
 }  // namespace
 
 void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::DrawLog* log,
@@ -53,9 +157,15 @@ void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::Draw
   DrawMinimap(context, axis, log, commands);
   DrawFollow(context, {ImGui::GetWindowPos().x, top, axis.left(), minimap_bottom}, log, commands);
   const float ruler_top = minimap_bottom + look.Px(4);
-  DrawRuler(context, axis, ToBox(axis, ruler_top, look.Px(timeline::kRulerHeight)), log);
-  ImGui::SetCursorScreenPos(
-      {ImGui::GetCursorScreenPos().x, ruler_top + look.Px(timeline::kRulerHeight)});
+  const ui::Box ruler = ToBox(axis, ruler_top, look.Px(timeline::kRulerHeight));
+  DrawRuler(context, axis, ruler, log);
+  const ui::Box gutter{ImGui::GetWindowPos().x, ruler.y0, ruler.x0, ruler.y1};
+  DrawFoldAll(context, gutter, log, commands);
+  DrawLegendToggle(context, gutter, log, commands);
+  const float bottom = context.lanes.legend
+                           ? DrawTimelineLegend(context, {ruler.x0, ruler.y1, ruler.x1, 0}, log)
+                           : ruler.y1;
+  ImGui::SetCursorScreenPos({ImGui::GetCursorScreenPos().x, bottom});
 }
 
 void TimelineHeader::DrawMinimap(const ui::Context& context, const Axis& axis, ui::DrawLog* log,
@@ -89,6 +199,7 @@ void TimelineHeader::DrawMinimap(const ui::Context& context, const Axis& axis, u
     list->AddRectFilled({bar.x0, y}, {x1, split}, theme.op.exposed);
   }
   timeline::DrawPauses(context, run_axis, {rank, box, "minimap_pause"}, log);
+  DrawUnfinishedBar(context, run_axis, box, log);
   const float x0 = std::clamp(run_axis.X(context.view.start_ns), box.x0, box.x1);
   const float x1 = std::clamp(run_axis.X(context.view.end_ns), box.x0, box.x1);
   const float middle = (x0 + x1) / 2;
@@ -129,9 +240,9 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled({ImGui::GetWindowPos().x, box.y0}, {box.x1, box.y1},
                       context.theme->surface.raised);
-  const query::RankRows& rows = context.snapshot->ranks.front();
-  timeline::DrawPauses(context, axis, {rows.rank, box, "ruler_pause"}, log);
-  const query::RowList<query::Step>& steps = rows.steps;
+  const query::RankRows& rank = context.snapshot->ranks.front();
+  timeline::DrawPauses(context, axis, {rank.rank, box, "ruler_pause"}, log);
+  const query::RowList<query::Step>& steps = rank.steps;
   const auto first = std::partition_point(steps.begin(), steps.end(), [&](const query::Step& step) {
     return step.end_ns <= axis.range().start_ns;
   });
@@ -139,23 +250,25 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
     return step.start_ns < axis.range().end_ns;
   });
   const int stride = timeline::LabelStride(last - first, axis.width(), look.Px(kStepLabelWidth));
-  const widgets::TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.dim};
   list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1}, true);
   for (auto step = first; step != last; ++step) {
     if (step->step % stride != 0) continue;
-    const float x = std::round(axis.X(step->start_ns));
-    list->AddRectFilled({x, box.y0}, {x + 1, box.y1}, context.theme->surface.line);
     const std::string text = ui::TrFormat(context.language, ui::Text::kStepN, step->step);
-    const float end = axis.X(step->end_ns);
-    const float width = widgets::TextSize(look, style, text).x;
-    // The number of a step whose start is left of the window stays visible at the edge.
-    const float text_x = std::max(x, box.x0) + look.Px(6);
-    if (text_x + width > (stride == 1 ? std::min(end, box.x1) : box.x1)) continue;
-    const ui::Box drawn = widgets::DrawText(look, style, {text_x, box.y0 + look.Px(4)}, text);
-    log->Int("step:" + std::to_string(step->step), text, step->step, "step", drawn);
-    if (stride == 1) DrawTicks(context, axis, *step, drawn.x1 + look.Px(12), box);
+    DrawRulerStep(context, axis, *step, {text}, stride, box, log);
   }
-  if (steps.empty()) {
+  const std::optional<timeline::StepSpan> unfinished = timeline::UnfinishedStep(rank);
+  const bool in_view = unfinished && unfinished->start_ns < axis.range().end_ns &&
+                       unfinished->end_ns > axis.range().start_ns;
+  if (in_view) {
+    // There is nothing behind it that its name could run into, but it may have just begun.
+    const int64_t end_ns = std::max(unfinished->end_ns, axis.range().end_ns);
+    const std::vector<std::string> names = {
+        UnfinishedLabel(context, *unfinished),
+        ui::TrFormat(context.language, ui::Text::kStepN, unfinished->step),
+        std::to_string(unfinished->step)};
+    DrawRulerStep(context, axis, {rank.rank, unfinished->step, 0, unfinished->start_ns, end_ns},
+                  names, 1, box, log);
+  } else if (steps.empty()) {
     // A recorded program has no steps: time since its recording began.
     query::Step whole;
     whole.start_ns = context.snapshot->start_ns;
@@ -170,7 +283,8 @@ void DrawFollow(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   if (context.snapshot->state != query::TraceState::kLive) return;
   const Look look = widgets::LookOf(context);
   const ui::Theme& theme = *context.theme;
-  const char* text = ui::Tr(context.language, ui::Text::kTimelineFollow);
+  const char* text = ui::Tr(context.language, context.view.held ? ui::Text::kTimelineFollowHeld
+                                                                : ui::Text::kTimelineFollow);
   const bool on = context.view.follow;
   const float middle = std::round((box.y0 + box.y1) / 2);
   const float x = box.x0 + look.Px(ui::kPanelPadding);

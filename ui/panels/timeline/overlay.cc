@@ -87,7 +87,7 @@ void TimelineOverlay::Update(const ui::Context& context) {
 }
 
 void TimelineOverlay::Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log) {
-  ui::Box taken;
+  callout_ = {};
   if (context.selection.span < 0) {
     work_ = {};
   } else {
@@ -106,9 +106,9 @@ void TimelineOverlay::Draw(const ui::Context& context, const Frame& frame, ui::D
   }
   if (context.selection.op_run >= 0) {
     Update(context);
-    if (facts_.found && facts_.slack.found) taken = DrawArrow(context, frame, log);
+    if (facts_.found && facts_.slack.found) callout_ = DrawArrow(context, frame, log);
   }
-  if (context.headless) DrawStallCallout(context, frame, taken, log);
+  if (context.headless) DrawStallCallout(context, frame, log);
 }
 
 void TimelineOverlay::DrawLaunchOf(const ui::Context& context, const Frame& frame, int32_t rank,
@@ -203,7 +203,7 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
 }
 
 void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& frame,
-                                       const ui::Box& taken, ui::DrawLog* log) const {
+                                       ui::DrawLog* log) const {
   const Look look = widgets::LookOf(context);
   if (frame.index.ranks().empty()) return;
   const timeline::RankIndex& rank = frame.index.ranks().front();
@@ -223,8 +223,8 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
     const float x0 = frame.axis.X(stall.start_ns);
     const float x1 = frame.axis.X(stall.end_ns);
     if (x0 < frame.axis.left() || x1 > frame.axis.right() || x1 - x0 < look.Px(12)) continue;
-    const ui::Box covered{x0, taken.y0, x0 + look.Px(200), taken.y1};
-    if (Intersects(covered, taken)) continue;
+    const ui::Box covered{x0, callout_.y0, x0 + look.Px(200), callout_.y1};
+    if (Intersects(covered, callout_)) continue;
     if (dearest == nullptr || stall.stall_ns > dearest->stall_ns) dearest = &stall;
   }
   if (dearest == nullptr) return;

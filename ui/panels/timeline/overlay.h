@@ -28,6 +28,9 @@ class TimelineOverlay {
   // hovers there.
   void Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log);
 
+  // What the arrow's call-out covered in this frame; empty if there was none.
+  const ui::Box& callout() const { return callout_; }
+
   // From the call that launched it to the kernel in this row of gpu_work.
   void DrawLaunchOf(const ui::Context& context, const Frame& frame, int32_t rank, uint32_t row,
                     ui::DrawLog* log) const;
@@ -37,11 +40,11 @@ class TimelineOverlay {
                   ui::DrawLog* log) const;
   void Update(const ui::Context& context);
   ui::Box DrawArrow(const ui::Context& context, const Frame& frame, ui::DrawLog* log) const;
-  void DrawStallCallout(const ui::Context& context, const Frame& frame, const ui::Box& taken,
-                        ui::DrawLog* log) const;
+  void DrawStallCallout(const ui::Context& context, const Frame& frame, ui::DrawLog* log) const;
 
   std::string run_folder_;
   uint64_t generation_ = 0;
+  ui::Box callout_;
   timeline::OpFacts facts_;   // of the selection
   timeline::WorkFacts work_;  // of the selection, if it is no op
 };

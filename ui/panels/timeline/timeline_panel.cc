@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ui/panels/timeline/tooltip.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/draw/draw_pauses.h"
@@ -52,19 +51,6 @@ const timeline::SpanColumn& OpColumnOf(const timeline::RankIndex& rank, LaneKind
   return rank.column(kind == LaneKind::kFolded ? LaneKind::kCompute : kind);
 }
 
-void DrawTriangle(const Look& look, ImVec2 centre, bool folded) {
-  const float s = look.Px(3.5F);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  if (folded) {
-    list->AddTriangleFilled({centre.x - s * 0.6F, centre.y - s}, {centre.x + s, centre.y},
-                            {centre.x - s * 0.6F, centre.y + s}, look.theme.ink.faint);
-  } else {
-    list->AddTriangleFilled({centre.x - s, centre.y - s * 0.6F},
-                            {centre.x + s, centre.y - s * 0.6F}, {centre.x, centre.y + s},
-                            look.theme.ink.faint);
-  }
-}
-
 }  // namespace
 
 void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -95,11 +81,12 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   HandleScroll(context, axis, box);
   DrawLanes(context, axis, box, log);
   DrawScrollBar(context, box);
+  DrawTooltip(context, log);
 }
 
 void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
   timeline::Layout layout =
-      timeline::MakeLayout(index_->LanesOfRanks(), context.folded_ranks, context.scale);
+      timeline::MakeLayout(index_->LanesOfRanks(), context.lanes.folded_ranks, context.scale);
   if (layout.height != layout_.height && layout_.height > 0) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
@@ -164,8 +151,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   list->PopClipRect();
 }
 
-void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
-                               ui::DrawLog* log) const {
+void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
   const ui::Theme& theme = *context.theme;
   const float left = ImGui::GetWindowPos().x;
@@ -183,7 +169,7 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box,
     const ui::Box drawn =
         widgets::DrawText(look, style, {left + look.Px(ui::kPanelPadding), name_y}, name);
     log->Int("rank:" + std::to_string(block.rank), name, block.rank, "", drawn);
-    DrawTriangle(look, {drawn.x1 + look.Px(9), name_y + look.Px(7)}, block.folded);
+    widgets::DrawFoldMark(look, {drawn.x1 + look.Px(9), name_y + look.Px(7)}, block.folded);
   }
   const auto [first, last] = timeline::VisibleLanes(layout_, scroll_, scroll_ + box.y1 - box.y0);
   for (size_t at = first; at < last; ++at) {
@@ -230,7 +216,7 @@ std::string TimelinePanel::LaneName(const ui::Context& context, const Lane& lane
 
 // The number of the stream's hardware queue; framed where another stream of the process uses it.
 void TimelinePanel::DrawChannel(const ui::Context& context, const Lane& lane, ImVec2 right_middle,
-                                ui::DrawLog* log) const {
+                                ui::DrawLog* log) {
   const timeline::RankIndex* rank = index_->Find(lane.rank);
   if (rank == nullptr) return;
   const timeline::TrackLane& stream = rank->tracks.streams()[lane.track];
@@ -257,10 +243,7 @@ void TimelinePanel::DrawChannel(const ui::Context& context, const Lane& lane, Im
   if (context.headless) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const bool over = mouse.x >= box.x0 && mouse.x < box.x1 && mouse.y >= box.y0 && mouse.y < box.y1;
-  if (over) {
-    widgets::Tooltip(look, tip, "",
-                     other == nullptr ? look.theme.surface.line : look.theme.op.exposed);
-  }
+  if (over) tooltip_ = {tip, "", other != nullptr};
 }
 
 void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,
@@ -271,20 +254,17 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
   const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
   hand_.Handle(context, axis, run_ns + run_ns / 5, commands);
   hovered_ = {};
-  if (context.headless || !(ImGui::IsItemHovered() || hand_.clicked())) return;
+  tooltip_ = {};
+  if (context.headless) return;
+  const bool over = ImGui::IsItemHovered() || hand_.clicked();
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const float y = mouse.y - box.y0 + std::round(scroll_);
-  const RankBlock* block = timeline::RankAt(layout_, y);
-  if (mouse.x < axis.left()) {
-    if (hand_.clicked() && block != nullptr) commands->push_back(ui::ToggleRank{block->rank});
-    if (block != nullptr && !ImGui::IsItemActive()) {
-      const ui::Text tip = block->folded ? ui::Text::kTimelineUnfold : ui::Text::kTimelineFold;
-      widgets::ItemTooltip(widgets::LookOf(context), ui::Tr(context.language, tip), "");
-    }
-    return;
-  }
-  const timeline::Hit hit = timeline::HitTest(*index_, layout_, axis, mouse.x, y);
-  hovered_ = hit;
+  const bool on_axis = over && mouse.x >= axis.left();
+  if (on_axis) hovered_ = timeline::HitTest(*index_, layout_, axis, mouse.x, y);
+  const timeline::Hit& hit = hovered_;
+  hand_.Hold(hit.kind != timeline::Hit::Kind::kNothing, commands);
+  if (over && !on_axis) HandleGutter(context, y, commands);
+  if (!on_axis) return;
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) &&
       hit.kind != timeline::Hit::Kind::kNothing) {
     const timeline::Range fit = timeline::FitWithMargin(hit.range);
@@ -293,12 +273,29 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
     Select(context, hit, commands);
   }
   if (ImGui::IsItemActive()) return;
+  const RankBlock* block = timeline::RankAt(layout_, y);
   const bool on_nothing = hit.kind == timeline::Hit::Kind::kNothing && block != nullptr;
-  const TooltipText text = on_nothing ? TooltipOfPause(context, axis, block->rank, mouse.x)
-                                      : TooltipOf(context, *index_, hit);
-  if (text.title.empty()) return;
-  const ui::Color border = text.warns ? context.theme->op.exposed : context.theme->surface.line;
-  widgets::Tooltip(widgets::LookOf(context), text.title, text.detail, border);
+  tooltip_ = on_nothing ? TooltipOfPause(context, axis, block->rank, mouse.x)
+                        : TooltipOf(context, *index_, hit);
+}
+
+void TimelinePanel::HandleGutter(const ui::Context& context, float y, ui::Commands* commands) {
+  const RankBlock* block = timeline::RankAt(layout_, y);
+  if (block == nullptr) return;
+  if (hand_.clicked()) commands->push_back(ui::ToggleRank{block->rank});
+  if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip) || ImGui::IsItemActive()) return;
+  const ui::Text tip = block->folded ? ui::Text::kTimelineUnfold : ui::Text::kTimelineFold;
+  tooltip_ = {ui::Tr(context.language, tip), "", false};
+}
+
+// After all that it must not cover.
+void TimelinePanel::DrawTooltip(const ui::Context& context, ui::DrawLog* log) const {
+  if (tooltip_.title.empty()) return;
+  const ui::Color border = tooltip_.warns ? context.theme->op.exposed : context.theme->surface.line;
+  const ui::Box callout = overlay_.callout();
+  log->Text("tooltip", tooltip_.title + "\n" + tooltip_.detail,
+            widgets::Tooltip(widgets::LookOf(context), tooltip_.title, tooltip_.detail, border,
+                             {&callout, 1}));
 }
 
 void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, const ui::Box& box) {

@@ -14,6 +14,7 @@
 #include "ui/draw_log.h"
 #include "ui/panels/timeline/header.h"
 #include "ui/panels/timeline/overlay.h"
+#include "ui/panels/timeline/tooltip.h"
 #include "ui/panels/timeline/wait_lines.h"
 #include "ui/timeline/draw/draw_lane.h"
 #include "ui/timeline/draw/hand.h"
@@ -46,12 +47,14 @@ class TimelinePanel {
                                        const timeline::Axis& axis);
   void DrawLanes(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
                  ui::DrawLog* log);
-  void DrawGutter(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) const;
+  void DrawGutter(const ui::Context& context, const ui::Box& box, ui::DrawLog* log);
   std::string LaneName(const ui::Context& context, const timeline::Lane& lane) const;
   void DrawChannel(const ui::Context& context, const timeline::Lane& lane, ImVec2 right_middle,
-                   ui::DrawLog* log) const;
+                   ui::DrawLog* log);
   void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
                    ui::Commands* commands);
+  void HandleGutter(const ui::Context& context, float y, ui::Commands* commands);
+  void DrawTooltip(const ui::Context& context, ui::DrawLog* log) const;
   void HandleScroll(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box);
   void Select(const ui::Context& context, const timeline::Hit& hit, ui::Commands* commands) const;
   void DrawScrollBar(const ui::Context& context, const ui::Box& box) const;
@@ -66,6 +69,7 @@ class TimelinePanel {
   // By rank, kind, track and level.
   std::map<std::tuple<int32_t, timeline::LaneKind, uint16_t, uint16_t>, CachedLane> lanes_;
   timeline::Hit hovered_;  // of this frame
+  TooltipText tooltip_;    // of this frame
   float scroll_ = 0;
 };
 

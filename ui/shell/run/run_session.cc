@@ -4,15 +4,16 @@
 #include <utility>
 
 #include "trace/base/input_file.h"
+#include "ui/timeline/geometry.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
 namespace {
 
-// What one frame may take into the index: rows for some 4 ms, steps for some 2 ms. What is more
+// What one frame may take into the index: rows for some 4 ms, steps for some 8 ms. What is more
 // arrives over some frames.
 constexpr size_t kRowsPerFrame = 30'000;
-constexpr size_t kStallBlocksPerFrame = 1;
+constexpr size_t kStallStepsPerFrame = 16;
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
 constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
@@ -128,11 +129,16 @@ void RunSession::AskForFigures(const analysis::Scope& scope, ui::Context* contex
   }
 }
 
-bool RunSession::UpdateIndex(const ui::View& view, bool whole) {
+bool RunSession::TakeRows(bool whole) {
+  return shown_ == nullptr || index_->Advance(*shown_, whole ? SIZE_MAX : kRowsPerFrame);
+}
+
+bool RunSession::FindStalls(const ui::View& view, float width, bool whole) {
   if (shown_ == nullptr) return true;
-  if (!index_->Advance(*shown_, whole ? SIZE_MAX : kRowsPerFrame)) return false;
   const timeline::Range range{view.start_ns, view.end_ns};
-  return index_->FindStalls(*shown_, range, whole ? SIZE_MAX : kStallBlocksPerFrame);
+  const auto least_ns = static_cast<int64_t>(static_cast<double>(range.length_ns()) *
+                                             double{timeline::kMinStall} / double{width});
+  return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : kStallStepsPerFrame);
 }
 
 }  // namespace shardscope::shell

@@ -40,10 +40,12 @@ class RunSession {
   // one or of older rows, and puts those of a fixed snapshot into the context.
   void AskForFigures(const analysis::Scope& scope, ui::Context* context);
 
-  // Once a frame, after the view is known: takes new rows into the index that is drawn from and
-  // looks for the stalls in view, `whole`: all of it, else as much as a frame has time for. false:
+  // Once a frame: takes new rows into the index that is drawn from; then, when the view is known,
+  // looks for the stalls in it. `whole`: all of it, else as much as a frame has time for. false:
   // there is more, draw another frame.
-  bool UpdateIndex(const ui::View& view, bool whole);
+  bool TakeRows(bool whole);
+  // `width`: at least the pixels that the view is wide.
+  bool FindStalls(const ui::View& view, float width, bool whole);
 
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }

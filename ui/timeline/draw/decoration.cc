@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ui/timeline/geometry.h"
+#include "ui/timeline/steps.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -118,6 +120,11 @@ void DrawStepLines(const ui::Context& context, const Axis& axis, float y0, float
     ImGui::GetWindowDrawList()->AddRectFilled({x, y0}, {x + 1, y1}, context.theme->surface.line);
     last_x = x;
   }
+  const std::optional<StepSpan> unfinished = UnfinishedStep(context.snapshot->ranks.front());
+  if (!unfinished) return;
+  const float x = std::round(axis.X(unfinished->start_ns));
+  if (x < axis.left() || x > axis.right()) return;
+  ImGui::GetWindowDrawList()->AddRectFilled({x, y0}, {x + 1, y1}, context.theme->surface.line);
 }
 
 ui::Box DrawCallout(const Look& look, ImVec2 at, const ui::Box& bounds, const Callout& callout) {

@@ -98,19 +98,25 @@ void DrawHatchLines(const ui::Box& box, float anchor_x, const HatchStyle& style)
   }
 }
 
+void DrawEmulatedHatch(const Look& look, const ui::Box& box, float anchor_x) {
+  DrawHatchLines(box, anchor_x, {look.Px(8), look.Px(1), look.theme.op.hatch, true});
+}
+
 void DrawStallBox(const Look& look, const ui::Box& box, float anchor_x, bool slot_wait) {
   const ui::Theme& theme = look.theme;
   // Waiting for a core is no communication: it must not look like exposed time.
   const ui::Color ground =
       slot_wait ? ui::Mix(theme.surface.panel, theme.op.wait, 0.25F) : theme.op.stall_fill;
   Fill(box, ground, 0);
-  DrawHatchLines(box, anchor_x,
-                 {look.Px(6), look.Px(1.3F), slot_wait ? theme.op.wait : theme.op.exposed, false});
+  DrawHatchLines(
+      box, anchor_x,
+      {look.Px(4.5F), look.Px(1.5F), slot_wait ? theme.op.wait : theme.op.exposed, false});
 }
 
 void LanePainter::Draw(const LaneDraw& draw, const Lane& lane, const ui::Box& box) const {
   if (draw.dense) {
     DrawRuns(draw, box);
+    DrawGaps(draw, lane, box);
     return;
   }
   const query::RankRows* rows = context.snapshot->FindRank(lane.rank);
@@ -207,8 +213,7 @@ void LanePainter::DrawBody(const SpanBox& span, const ui::Box& box) const {
   if (transfer.x1 - transfer.x0 < 0.5F) return;
   Fill(transfer, hue, kBoxRounding * scale);
   if (span.truth == query::Truth::kEmulated && transfer.x1 - transfer.x0 >= 6 * scale) {
-    DrawHatchLines(transfer, std::round(span.wait_x1),
-                   {6 * scale, scale, context.theme->op.hatch, true});
+    DrawEmulatedHatch(widgets::LookOf(context), transfer, std::round(span.wait_x1));
   }
 }
 

@@ -67,7 +67,10 @@ struct HatchStyle {
 };
 void DrawHatchLines(const ui::Box& box, float anchor_x, const HatchStyle& style);
 
-// How a stall is drawn, also in legends: ground with diagonal lines.
+// Over an emulated span, also in legends: thin and wide apart, so that the category's colour stays.
+void DrawEmulatedHatch(const widgets::Look& look, const ui::Box& box, float anchor_x);
+
+// How a stall is drawn, also in legends: a ground dense with falling lines.
 void DrawStallBox(const widgets::Look& look, const ui::Box& box, float anchor_x, bool slot_wait);
 
 }  // namespace shardscope::timeline

@@ -21,16 +21,23 @@ void Hand::Handle(const ui::Context& context, const Axis& axis, int64_t max_leng
   if (context.headless) return;
   const bool hovered = ImGui::IsItemHovered();
   const float x = ImGui::GetIO().MousePos.x;
-  if (hovered && x >= axis.left() && x <= axis.right()) {
+  const bool on_axis_before = on_axis_;
+  on_axis_ = hovered && x >= axis.left() && x <= axis.right();
+  if (on_axis_) {
     commands->push_back(ui::SetHover{axis.Ns(x)});
-  } else if (hovered_before_) {
+  } else if (on_axis_before) {
     commands->push_back(ui::SetHover{-1});
   }
-  hovered_before_ = hovered;
   if (hovered && x >= axis.left()) HandleWheel(context, axis, max_length_ns, commands);
   HandleDrag(context, axis, commands);
   const bool typing = ImGui::GetIO().WantTextInput;
   if (ImGui::IsWindowFocused() && !typing) HandleKeys(context, max_length_ns, commands);
+}
+
+void Hand::Hold(bool on_something, ui::Commands* commands) {
+  const bool pressed = ImGui::IsAnyMouseDown();
+  holding_ = ImGui::IsItemActive() || (on_axis_ && (holding_ || on_something || pressed));
+  if (holding_) commands->push_back(ui::HoldView{});
 }
 
 Range Hand::Goal(const ui::Context& context) const {

@@ -14,6 +14,10 @@ class Hand {
   void Handle(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
               ui::Commands* commands);
 
+  // After Handle(): a mouse that came upon something, or a button held down, keeps a followed view
+  // still until the mouse leaves.
+  void Hold(bool on_something, ui::Commands* commands);
+
   // True if the button went up without a drag: then it was a click.
   bool clicked() const { return clicked_; }
   float vertical_drag() const { return vertical_drag_; }  // pixels since the last frame
@@ -31,7 +35,8 @@ class Hand {
 
   bool dragging_ = false;
   bool clicked_ = false;
-  bool hovered_before_ = false;
+  bool on_axis_ = false;  // the mouse, over the item
+  bool holding_ = false;
   float vertical_drag_ = 0;
   Range drag_start_;
   float drag_start_x_ = 0;
