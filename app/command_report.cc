@@ -10,6 +10,7 @@
 #include "app/record/recorded_run.h"
 #include "app/say.h"
 #include "trace/analysis/report.h"
+#include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
 
 namespace shardscope::app {
@@ -46,8 +47,17 @@ Result<std::string> ReportText(const ReportArguments& arguments, const query::Sn
   return analysis::PrintReportText(report, arguments.all ? 0 : 10);
 }
 
+// A finished trace has what figures of the whole run need, but not those of some steps.
+Result<query::SnapshotPtr> Read(const ReportArguments& arguments) {
+  if (!arguments.scope || arguments.scope->kind == analysis::ScopeKind::kWholeRun) {
+    Result<query::SnapshotPtr> summary = query::ReadSummary(arguments.run);
+    if (!summary.ok() || *summary != nullptr) return summary;
+  }
+  return query::ReadSnapshot(arguments.run);
+}
+
 int Report(const ReportArguments& arguments) {
-  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(arguments.run);
+  const Result<query::SnapshotPtr> snapshot = Read(arguments);
   if (!snapshot.ok()) {
     Say("shardscope report: " + snapshot.message());
     return 1;

@@ -13,6 +13,7 @@
 #include "app/command_tail.h"
 #include "app/record/command_record.h"
 #include "app/say.h"
+#include "trace/analysis/derived/derived.h"
 #include "trace/base/heap.h"
 #include "trace/base/shortage.h"
 #include "trace/base/version.h"
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
   shardscope::app::HoldStandardDescriptors();
   shardscope::ReturnLargeBlocks();
   shardscope::EndOnShortage();
+  shardscope::query::DeriveWhileFinishing(shardscope::analysis::MakeDeriver());
   try {
     return shardscope::app::ExitCode(Run(argc, argv), "shardscope");
   } catch (const std::exception& error) {

@@ -23,6 +23,7 @@
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
+#include "trace/analysis/derived/derived.h"
 #include "trace/base/counted.h"
 #include "trace/base/shortage.h"
 #include "trace/base/units.h"
@@ -299,6 +300,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   shardscope::app::HoldStandardDescriptors();
   shardscope::EndOnShortage();
+  shardscope::query::DeriveWhileFinishing(shardscope::analysis::MakeDeriver());
   try {
     return shardscope::app::ExitCode(shardscope::app::Main(argc, argv), "error");
   } catch (const std::exception& error) {

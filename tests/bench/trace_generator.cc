@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "trace/analysis/derived/derived.h"
 #include "trace/analysis/lesson_snapshot.h"
 #include "trace/query/names.h"
 #include "trace/record/recorder.h"
@@ -219,6 +220,7 @@ Status Generate(const std::string& folder, int64_t op_runs, int ranks) {
 }  // namespace shardscope
 
 int main(int argc, char** argv) {
+  shardscope::query::DeriveWhileFinishing(shardscope::analysis::MakeDeriver());
   if (argc < 3) {
     fmt::print(stderr, "usage: trace_generator FOLDER OP_RUNS [RANKS]\n");
     return 2;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trace/analysis/derived/derived.h"
 #include "trace/base/check.h"
 
 namespace shardscope::analysis {
@@ -214,6 +215,7 @@ const std::vector<StepBreakdown>& BreakdownCache::Update(const query::Snapshot& 
 }
 
 std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
+  if (snapshot.derived) return DerivedBreakdowns(snapshot);
   std::vector<int32_t> steps;  // finished by any rank
   for (const query::RankRows& rows : snapshot.ranks) {
     for (const query::Step& row : rows.steps) steps.push_back(row.step);

@@ -49,6 +49,27 @@ void AppendRank(const query::Snapshot& snapshot, const query::RankRows& rows, in
 
 }  // namespace
 
+void SplitAtArrival(CollectiveRun* run) {
+  run->wait_ns = run->last_arrival_ns - run->started_ns;
+  run->transfer_ns = run->ended_ns - run->last_arrival_ns;
+  if (run->transfer_ns <= 0) return;
+  run->bus_bandwidth = static_cast<double>(run->wire_bytes) /
+                       (static_cast<double>(run->transfer_ns) / double{kNsPerSecond});
+}
+
+std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {
+  const size_t kept = std::min(kSlowest, runs.size());
+  std::partial_sort(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(kept), runs.end(),
+                    [](const CollectiveRun& a, const CollectiveRun& b) {
+                      const int64_t a_ns = a.ended_ns - a.started_ns;
+                      const int64_t b_ns = b.ended_ns - b.started_ns;
+                      if (a_ns != b_ns) return a_ns > b_ns;
+                      return std::pair(a.started_ns, a.rank) < std::pair(b.started_ns, b.rank);
+                    });
+  runs.resize(kept);
+  return runs;
+}
+
 std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
                                        int last_step) {
   std::vector<CollectiveRun> runs;
@@ -73,12 +94,7 @@ std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int firs
     // Clocks of several processes agree only up to a residual: wait + transfer stays the duration.
     run.last_arrival_ns =
         std::clamp(arrival.time_ns, run.started_ns, std::max(run.started_ns, run.ended_ns));
-    run.wait_ns = run.last_arrival_ns - run.started_ns;
-    run.transfer_ns = run.ended_ns - run.last_arrival_ns;
-    if (run.transfer_ns > 0) {
-      run.bus_bandwidth = static_cast<double>(run.wire_bytes) /
-                          (static_cast<double>(run.transfer_ns) / double{kNsPerSecond});
-    }
+    SplitAtArrival(&run);
   }
   std::stable_sort(runs.begin(), runs.end(), [](const CollectiveRun& a, const CollectiveRun& b) {
     return std::pair(a.rank, a.started_ns) < std::pair(b.rank, b.started_ns);

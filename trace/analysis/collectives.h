@@ -2,6 +2,7 @@
 // Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -33,6 +34,13 @@ struct CollectiveRun {
   bool complete = true;      // false: some rank's row is missing, so wait is a lower bound
 };
 
+// Sets wait, transfer and bus bandwidth from the three times.
+void SplitAtArrival(CollectiveRun* run);
+
+// The kSlowest that took longest, longest first.
+inline constexpr size_t kSlowest = 20;
+std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs);
+
 // All collectives of step range [first_step, last_step], in time order per rank.
 std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
                                        int last_step);
@@ -58,6 +66,7 @@ struct Stall {
   int64_t start_ns = 0;  // the compute stream ran dry
   int64_t end_ns = 0;    // the op, or the copy in front of it that waited, began
   int64_t stall_ns = 0;
+  int64_t waiting_op_run = 0;    // what began then: the op or that copy
   int64_t blocking_op_run = -1;  // the collective it waited for
   std::string blocking_name;     // "B m0 block1 all_gather"
   std::string title;             // "AG block1 → B"

@@ -4,25 +4,14 @@
 #include <cstddef>
 #include <utility>
 
+#include "trace/analysis/derived/derived.h"
+
 namespace shardscope::analysis {
 namespace {
 
-constexpr size_t kListed = 20;  // rows of the two lists
+constexpr size_t kListedStalls = 20;
 // Steps looked at at a time: what is known of each of their ops is in memory meanwhile.
 constexpr int64_t kStepsAtATime = 256;
-
-std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {
-  const size_t kept = std::min(kListed, runs.size());
-  std::partial_sort(runs.begin(), runs.begin() + static_cast<std::ptrdiff_t>(kept), runs.end(),
-                    [](const CollectiveRun& a, const CollectiveRun& b) {
-                      const int64_t a_ns = a.ended_ns - a.started_ns;
-                      const int64_t b_ns = b.ended_ns - b.started_ns;
-                      if (a_ns != b_ns) return a_ns > b_ns;
-                      return std::pair(a.started_ns, a.rank) < std::pair(b.started_ns, b.rank);
-                    });
-  runs.resize(kept);
-  return runs;
-}
 
 // Collectives and stalls of the steps whose times count, a few steps at a time.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
@@ -37,14 +26,17 @@ void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown
     ++num_rank_steps;
     if (row.step <= done) continue;
     done = std::min(row.step + kStepsAtATime - 1, last);
-    std::vector<CollectiveRun> runs = Collectives(snapshot, row.step, static_cast<int>(done));
-    groups.Add(Stalls(snapshot, row.step, static_cast<int>(done)));
+    const int part_last = static_cast<int>(done);
+    std::vector<CollectiveRun> runs = snapshot.derived
+                                          ? DerivedCollectives(snapshot, row.step, part_last)
+                                          : Collectives(snapshot, row.step, part_last);
+    groups.Add(Stalls(snapshot, row.step, part_last));
     runs.insert(runs.end(), figures->slowest_collectives.begin(),
                 figures->slowest_collectives.end());
     figures->slowest_collectives = Slowest(std::move(runs));
   }
   figures->stalls = groups.Sorted(num_rank_steps);
-  if (figures->stalls.size() > kListed) figures->stalls.resize(kListed);
+  if (figures->stalls.size() > kListedStalls) figures->stalls.resize(kListedStalls);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+// limit: one field a table or fact of the trace
 // Snapshot: an immutable view of a run's rows, shared by analysis, app and CLI.
 //
 // A LiveTrace (trace/query/live_trace.h) tails the files of a run and publishes a new Snapshot when
@@ -38,6 +39,8 @@ struct RankRows {
 // Of a Snapshot with only some rows: larger than that of any complete one.
 inline constexpr uint64_t kLoadingGeneration = uint64_t{1} << 62;
 
+struct DerivedRows;  // trace/query/derived.h
+
 struct Snapshot {
   // Grows with every published Snapshot of a LiveTrace. A smaller one than before means that rows
   // were replaced: what was made of them is made anew.
@@ -68,6 +71,8 @@ struct Snapshot {
   std::vector<Clock> clocks;         // of a run of several files, the common one first; else none
   std::vector<GpuClock> gpu_clocks;  // within what the times of GPUs are right
   std::vector<OverheadStep> overhead_steps;
+  // Of a summary (ReadSummary), which has these instead of the rows that they are made of.
+  std::shared_ptr<const DerivedRows> derived;
 
   // nullptr if there is none.
   const PlanOp* FindPlanOp(int64_t id) const {

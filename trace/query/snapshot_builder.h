@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "trace/query/gpu/gpu_rows.h"
 #include "trace/query/snapshot.h"
@@ -24,6 +26,10 @@ class SnapshotBuilder {
 
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
+
+  void SetDerived(std::shared_ptr<const DerivedRows> derived) {
+    current_.derived = std::move(derived);
+  }
 
   // Tells times of rows that are not added.
   void Extend(int64_t from_ns, int64_t to_ns);

@@ -8,7 +8,7 @@ import dataclasses
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 4
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -113,7 +113,7 @@ TABLES = (
         Column("executed_peak_bytes", INT, "Bound of the executed peak of the rank that needs most, over all orders that streams, waits "
                                            "and the host allow: buffers, gaps that align them, temporaries, and tables that ranks of "
                                            "a process share. On a GPU temporaries are estimates.", "bytes"),
-    ), since=5),
+    ), since=4),
     Table("plan_op", "The ops of every Schedule, per program: an op's key is (schedule, program, op).", (
         key("Referenced by op_run and plan_edge."),
         ref("schedule", "schedule"),
@@ -350,7 +350,7 @@ TABLES = (
         Column("cause", TEXT, "user (paused, perhaps with more done meanwhile), checkpoint or change."),
         moment("start_ns", "End of the step before."),
         moment("end_ns", "Start of the step after."),
-    ), stream=True, since=6),
+    ), stream=True, since=4),
     Table("allocation", "One row a block that PyTorch's caching allocator handed out in a recorded program, written once it was back or "
                         "recording ended. Its memory_event rows have the same times: from allocated_ns to free_requested_ns by the host's "
                         "order, to free_completed_ns as it was.", (
@@ -372,12 +372,66 @@ TABLES = (
         Column("phase", TEXT, "forward, backward or optimizer; empty: not known."),
         Column("category", TEXT, "As memory_event.category, or unattributed."),
     ), stream=True, hot=True, since=3),
-    Table("step_range", "Where the rows of a step lie: rows are in commit order, so those of a step are close together, among some of its "
-                       "neighbours.", (
+    Table("step_range", "Where the rows of a step lie: tables are in commit order, so those of a step are close together, among some of its "
+                        "neighbours. Ranges are empty (last < first) where it has none.", (
         Column("step", INT, "step.step"),
+        ref("first_step_row", "step", "Smallest step.id of this step."),
+        ref("last_step_row", "step", "Largest step.id of this step."),
         ref("first_op_run", "op_run", "Smallest op_run.id of this step."),
         ref("last_op_run", "op_run", "Largest op_run.id of this step."),
-        Column("first_collective", INT, "Smallest collective.id of this step; 0: there is none."),
-        Column("last_collective", INT, "Largest collective.id of this step; -1: there is none."),
+        ref("first_collective", "collective", "Smallest collective.id of this step."),
+        ref("last_collective", "collective", "Largest collective.id of this step."),
+    ), derived=True, since=4),
+    Table("step_part", "Where the time of each step went, one row per rank and step: what v_step shows.", (
+        key("Order of step, then rank."),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "step.step"),
+        Column("compute_ns", INT, "Length of the union of its compute and optimizer ops.", "ns"),
+        Column("communication_ns", INT, "Of its collectives.", "ns"),
+        Column("copy_ns", INT, "Of its copies.", "ns"),
+        Column("overlap_ns", INT, "Communication under compute.", "ns"),
+        Column("exposed_copy_ns", INT, "Copies outside both.", "ns"),
+        Column("slot_wait_ns", INT, "Waiting for a compute slot while nothing ran: part of idle.", "ns"),
+    ), derived=True, since=4),
+    Table("stall", "Every stall with its cause, as `shardscope report` gives it.", (
+        key("Order of step, rank, then time."),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "step.step"),
+        ref("op_run", "op_run", "The op that waited."),
+        ref("plan_op", "plan_op", "What that is."),
+        moment("start_ns", "The compute stream ran dry."),
+        moment("end_ns", "The op, or the copy in front of it that waited, began."),
+        ref("waiting_op_run", "op_run", "That op or copy."),
+        ref("blocking_op_run", "op_run", "The collective it waited for; -1: none, it waited for a compute slot."),
+        ref("blocking_plan_op", "plan_op", "What that is; -1: none."),
+        Column("cause", TEXT, "first_gather, queued_behind, late_rank, issued_late, slow_transfer, tail, slot or other."),
+        Column("cause_object", TEXT, "The op or rank that the cause names; may be empty."),
+        Column("sentence", TEXT, "The cause in words."),
+    ), derived=True, since=4),
+    Table("slow_collective", "The slowest collectives of each step, at most 20, split when the last rank arrived.", (
+        key("Order of step, longest first."),
+        ref("op_run", "op_run"),
+        ref("plan_op", "plan_op"),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "step.step"),
+        Column("communicator", TEXT, "Name of the communicator."),
+        Column("sequence", INT, "collective.sequence"),
+        moment("started_ns", "This rank arrived."),
+        moment("last_arrival_ns", "The last rank arrived."),
+        moment("ended_ns", "It ended."),
+        Column("last_rank", INT, "Which that was."),
+        Column("payload_bytes", INT, "Unsharded bytes.", "bytes"),
+        Column("wire_bytes", INT, "Bytes that each rank sends.", "bytes"),
+        Column("complete", INT, "0: rows of some ranks are missing, so that the last arrival may have been later."),
+    ), derived=True, since=4),
+    Table("memory_peak", "Peak of each rank's memory by what was really live, by category and in all (category total): what v_memory_peak "
+                         "shows.", (
+        key("Order of rank."),
+        Column("rank", INT, "rank.rank"),
+        ref("schedule", "schedule", "schedule.id: of the total while steps of this Schedule ran; -1: of the whole run."),
+        Column("category", TEXT, "As memory_event.category, or total."),
+        Column("peak_bytes", INT, "The category's own peak.", "bytes"),
+        moment("peak_ns", "When."),
+        Column("at_total_peak_bytes", INT, "What it held when the total peaked.", "bytes"),
     ), derived=True, since=4),
 )

@@ -4,6 +4,10 @@
 CREATE VIEW v_origin AS
 SELECT coalesce((SELECT min(issued_ns) FROM op_run), (SELECT min(start_ns) FROM span)) AS origin_ns;
 
+-- One row: rows up to this id have been derived from (step_part, stall, memory_peak), so that other views need not look at them again.
+CREATE VIEW v_derived AS
+SELECT CASE WHEN EXISTS (SELECT 1 FROM step_part) THEN 0x7fffffffffffffff ELSE -1 END AS through_id;
+
 -- Every op run with its names. `blocked_by` is the dependency that was done last (empty: the op was ready
 -- when it was issued).
 CREATE VIEW v_op_run AS
@@ -141,10 +145,11 @@ WHERE p.compute + p.communication + p.copy > 0;
 CREATE VIEW v_step AS
 WITH work(rank, start_ns, end_ns, category) AS (
   SELECT r.rank, r.started_ns, r.ended_ns, p.category
-  FROM op_run r JOIN plan_op p ON p.id = r.plan_op WHERE p.category <> 'host' AND r.ended_ns > r.started_ns
+  FROM op_run r JOIN plan_op p ON p.id = r.plan_op
+  WHERE r.id > (SELECT through_id FROM v_derived) AND p.category <> 'host' AND r.ended_ns > r.started_ns
   UNION ALL
-  SELECT rank, started_ns - slot_wait_ns, started_ns, 'slot_wait'
-  FROM op_run WHERE slot_wait_ns > 0 AND track IN (SELECT id FROM track WHERE role = 'compute')),
+  SELECT rank, started_ns - slot_wait_ns, started_ns, 'slot_wait' FROM op_run
+  WHERE id > (SELECT through_id FROM v_derived) AND slot_wait_ns > 0 AND track IN (SELECT id FROM track WHERE role = 'compute')),
 @sweep@
 SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns - s.start_ns) / 1e6 AS step_ms,
   coalesce(p.compute, 0) / 1e6 AS compute_ms, coalesce(p.communication, 0) / 1e6 AS communication_ms,
@@ -153,7 +158,12 @@ SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns -
   (s.end_ns - s.start_ns - coalesce(p.compute + p.communication - p.overlap + p.exposed_copy, 0)) / 1e6 AS idle_ms,
   coalesce(p.slot_wait, 0) / 1e6 AS slot_wait_ms, s.tokens, s.loss, s.grad_norm
 FROM v_origin o CROSS JOIN step s
-LEFT JOIN part p ON p.rank = s.rank AND p.step = s.step;
+LEFT JOIN (
+  SELECT rank, step, compute, communication, copy, overlap, exposed_copy, slot_wait FROM part
+  WHERE (SELECT through_id FROM v_derived) < 0
+  UNION ALL
+  SELECT rank, step, compute_ns, communication_ns, copy_ns, overlap_ns, exposed_copy_ns, slot_wait_ns FROM step_part) p
+  ON p.rank = s.rank AND p.step = s.step;
 
 -- Time between steps, in none of them: paused by the user, writing a checkpoint, or taking up a change of knobs.
 CREATE VIEW v_pause AS
@@ -182,7 +192,8 @@ FROM v_origin o CROSS JOIN arrived a JOIN plan_op p ON p.id = a.plan_op;
 -- `waited_ms` counts from then (`from_ms`) until the op, or the copy in front of it, began; the part spent waiting for a slot is a row
 -- of its own, without a collective. `blocked_by` is what was waited for last, `collective` the collective behind it, through copies and
 -- frees; `issued_ahead_ms` how long before the stall it was issued (negative: later). The view has no cause: that takes what other ranks,
--- the host and other streams did meanwhile, and is said by `shardscope report` (`--json --all` lists every stall with its cause).
+-- the host and other streams did meanwhile, and is said by `shardscope report` (`--json --all` lists every stall with its cause) and, of a
+-- finished trace, by table stall.
 CREATE VIEW v_stall AS
 WITH RECURSIVE
 timed AS MATERIALIZED (
@@ -191,7 +202,7 @@ timed AS MATERIALIZED (
     max(s.start_ns, coalesce(max(r.ended_ns) OVER before, s.start_ns)) AS dry_ns,
     coalesce(sum(p.category IN ('compute', 'optimizer')) OVER before, 0) AS worked
   FROM op_run r JOIN plan_op p ON p.id = r.plan_op JOIN step s ON s.rank = r.rank AND s.step = r.step
-  WHERE r.track IN (SELECT id FROM track WHERE role = 'compute') AND p.category <> 'host'
+  WHERE r.id > (SELECT through_id FROM v_derived) AND r.track IN (SELECT id FROM track WHERE role = 'compute') AND p.category <> 'host'
   WINDOW before AS (PARTITION BY r.track ORDER BY r.started_ns, p.op ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)),
 gap AS MATERIALIZED (
   SELECT t.*, coalesce(w.name, t.name) AS op, max(0, min(t.slot_wait_ns, t.started_ns - t.dry_ns)) AS slot_ns
@@ -218,7 +229,14 @@ LEFT JOIN plan_op b ON b.id = g.blocking_plan_op
 WHERE c.category = 'communication'
 UNION ALL
 SELECT g.rank, g.step, g.op, g.slot_ns / 1e6, '', 'slot', '', NULL, NULL, (g.started_ns - g.slot_ns - o.origin_ns) / 1e6
-FROM v_origin o CROSS JOIN gap g WHERE g.slot_ns >= 20000;
+FROM v_origin o CROSS JOIN gap g WHERE g.slot_ns >= 20000
+UNION ALL
+SELECT s.rank, s.step, q.name, (s.end_ns - s.start_ns) / 1e6, CASE WHEN p.id IS NULL THEN '' ELSE coalesce(b.name, '') END,
+  CASE WHEN p.id IS NULL THEN 'slot' ELSE w.blocking_kind END, coalesce(p.name, ''), (r.ended_ns - r.started_ns) / 1e6,
+  (s.start_ns - r.issued_ns) / 1e6, (s.start_ns - o.origin_ns) / 1e6
+FROM v_origin o CROSS JOIN stall s JOIN plan_op q ON q.id = s.plan_op JOIN op_run w ON w.id = s.waiting_op_run
+LEFT JOIN plan_op b ON b.id = w.blocking_plan_op LEFT JOIN op_run r ON r.id = s.blocking_op_run
+LEFT JOIN plan_op p ON p.id = s.blocking_plan_op;
 
 -- Peak memory of every rank, by category and in all (category `total`), of what was really live (execution times).
 -- `peak_mb` is the category's own peak, `at_ms` when; `at_total_peak_mb` is what it held when the total peaked.
@@ -227,7 +245,7 @@ WITH live AS (
   SELECT rank, category, executed_ns, id,
     sum(bytes) OVER (PARTITION BY rank, category ORDER BY executed_ns, id) AS held,
     sum(bytes) OVER (PARTITION BY rank ORDER BY executed_ns, id) AS total
-  FROM memory_event),
+  FROM memory_event WHERE id > (SELECT through_id FROM v_derived)),
 total_peak AS (
   SELECT rank, total, executed_ns, id FROM (
     SELECT *, row_number() OVER (PARTITION BY rank ORDER BY total DESC, executed_ns, id) AS place FROM live)
@@ -239,6 +257,7 @@ category_peak AS (
 at_peak AS (
   SELECT m.rank, m.category, sum(m.bytes) AS held
   FROM memory_event m JOIN total_peak t ON t.rank = m.rank AND (m.executed_ns, m.id) <= (t.executed_ns, t.id)
+  WHERE m.id > (SELECT through_id FROM v_derived)
   GROUP BY m.rank, m.category)
 SELECT c.rank, c.category, c.held / 1e6 AS peak_mb, (c.executed_ns - o.origin_ns) / 1e6 AS at_ms,
   coalesce(a.held, 0) / 1e6 AS at_total_peak_mb
@@ -246,6 +265,9 @@ FROM v_origin o CROSS JOIN category_peak c LEFT JOIN at_peak a ON a.rank = c.ran
 UNION ALL
 SELECT t.rank, 'total', t.total / 1e6, (t.executed_ns - o.origin_ns) / 1e6, t.total / 1e6
 FROM v_origin o CROSS JOIN total_peak t
+UNION ALL
+SELECT rank, category, peak_bytes / 1e6, (peak_ns - o.origin_ns) / 1e6, at_total_peak_bytes / 1e6
+FROM v_origin o CROSS JOIN memory_peak WHERE schedule < 0
 ORDER BY 1, 3 DESC;
 
 -- What was lost, by source and reason; no row means that nothing was.

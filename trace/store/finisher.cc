@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "trace/schema/columns.h"
@@ -21,12 +24,10 @@ namespace {
 
 constexpr int64_t kNoStep = std::numeric_limits<int32_t>::min();
 
-constexpr const char* kStepRanges =
-    "INSERT INTO main.step_range "
-    "SELECT r.step, r.first, r.last, coalesce(c.first, 0), coalesce(c.last, -1) "
-    "FROM (SELECT step, min(id) AS first, max(id) AS last FROM main.op_run GROUP BY step) r "
-    "LEFT JOIN (SELECT step, min(id) AS first, max(id) AS last FROM main.collective GROUP BY step) "
-    "c ON c.step = r.step";
+Derive& DeriveOfProcess() {
+  static Derive derive;
+  return derive;
+}
 
 // One table of all segments (writer.h, Note: Segments). A plain SELECT * lets SQLite copy rows as
 // they are, which is several times faster; only a trace that was bounded needs more.
@@ -67,6 +68,43 @@ int64_t MostPages(const std::vector<std::string>& segments) {
   return 1000 + static_cast<int64_t>(3 * bytes / kPageBytes);
 }
 
+// Per step, the ids of its rows in one table.
+Status FindRanges(const char* table, Database* database,
+                  std::map<int64_t, schema::StepRangeRow>* ranges,
+                  int64_t schema::StepRangeRow::*first, int64_t schema::StepRangeRow::*last) {
+  Result<Statement> select = database->Prepare(fmt::format("SELECT step, id FROM {}", table));
+  if (!select.ok()) return select.status();
+  schema::StepRangeRow* range = nullptr;  // of the row before: most rows have the same step
+  while (true) {
+    const Result<bool> row = select->Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) return Status::Ok();
+    const int64_t step = select->Integer(0);
+    const int64_t id = select->Integer(1);
+    if (range == nullptr || range->step != step) {
+      range =
+          &ranges->try_emplace(step, schema::StepRangeRow{step, 0, -1, 0, -1, 0, -1}).first->second;
+    }
+    if (range->*last < range->*first) range->*first = id;
+    range->*first = std::min(range->*first, id);
+    range->*last = std::max(range->*last, id);
+  }
+}
+
+Status InsertStepRanges(Database* database) {
+  using Row = schema::StepRangeRow;
+  std::map<int64_t, Row> ranges;
+  SHARDSCOPE_RETURN_IF_ERROR(
+      FindRanges("step", database, &ranges, &Row::first_step_row, &Row::last_step_row));
+  SHARDSCOPE_RETURN_IF_ERROR(
+      FindRanges("op_run", database, &ranges, &Row::first_op_run, &Row::last_op_run));
+  SHARDSCOPE_RETURN_IF_ERROR(
+      FindRanges("collective", database, &ranges, &Row::first_collective, &Row::last_collective));
+  RowBatch batch;
+  for (const auto& [step, range] : ranges) batch.Get<Row>().push_back(range);
+  return InsertBatch(batch, database);
+}
+
 Status CopyTables(const std::vector<std::string>& segments, const std::string& state,
                   Database* target) {
   // No journal: until the rename nobody knows of this file, and after a crash it is built anew.
@@ -99,7 +137,6 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
         target->Execute(fmt::format("INSERT INTO main.{} {}", tables[i].name,
                                     SelectRows(tables[i], segments.size(), bounded))));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(target->Execute(kStepRanges));
   for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(index));
   }
@@ -109,7 +146,19 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
   }
   SHARDSCOPE_RETURN_IF_ERROR(
       target->Execute(fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", state)));
-  return target->Execute("COMMIT");
+  SHARDSCOPE_RETURN_IF_ERROR(target->Execute("COMMIT"));
+  return InsertStepRanges(target);
+}
+
+// A trace without what is derived is still a whole one: what could not be made is left out.
+void AddDerived(const std::string& path) {
+  if (!DeriveOfProcess()) return;
+  const Result<RowBatch> rows = DeriveOfProcess()(path);
+  if (!rows.ok() || IsEmpty(*rows)) return;
+  Result<Database> database = Database::Open(path, Database::Mode::kReadWrite);
+  if (!database.ok()) return;
+  const Status begun = database->Execute("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF");
+  if (begun.ok()) (void)InsertBatch(*rows, &*database);
 }
 
 // Checks the segments before anything of them is copied. Returns the state that the newest gives.
@@ -127,6 +176,8 @@ Result<std::string> CheckSegments(const TraceFile& file, const std::vector<int64
 }
 
 }  // namespace
+
+void SetDerive(Derive derive) { DeriveOfProcess() = std::move(derive); }
 
 Status BuildFinished(const TraceFile& file, const std::string& state) {
   const std::vector<int64_t> segments = LiveSegments(file);
@@ -147,6 +198,7 @@ Status BuildFinished(const TraceFile& file, const std::string& state) {
       return copied;
     }
   }
+  AddDerived(temporary);
   SHARDSCOPE_RETURN_IF_ERROR(SyncPath(temporary, 0));
   if (std::rename(temporary.c_str(), file.FinishedPath().c_str()) != 0) {
     return Status::Error(

@@ -1,12 +1,21 @@
 // Turns a live trace into a finished one: one plain file, with indexes and derived tables.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "trace/base/status.h"
+#include "trace/store/row_io.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::store {
+
+// Makes the rows of derived tables (but step_range) from a file that has all other rows.
+using Derive = std::function<Result<RowBatch>(const std::string& path)>;
+
+// What this process derives whenever it finishes a trace; without it those tables stay empty. Call
+// it in main(), before other threads are there.
+void SetDerive(Derive derive);
 
 // Copies the live segments into a new file with meta.state = `state`, renames that to <stem>.db in
 // one step and removes the segments. A reader that still has one open keeps its view of it. Whoever

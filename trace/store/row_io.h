@@ -88,6 +88,9 @@ inline bool IsEmpty(const RowBatch& batch) {
   return empty;
 }
 
+// Inserts all rows in one transaction.
+Status InsertBatch(const RowBatch& batch, Database* database);
+
 // Moves all rows of *from to the end of *to.
 inline void AppendRows(RowBatch* from, RowBatch* to) {
   schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {

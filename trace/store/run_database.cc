@@ -9,28 +9,6 @@
 namespace shardscope::store {
 namespace {
 
-template <typename Row>
-Status InsertAll(const std::vector<Row>& rows, Database* database) {
-  if (rows.empty()) return Status::Ok();
-  Result<Statement> insert = database->Prepare(schema::TableOf<Row>::kInsert);
-  if (!insert.ok()) return insert.status();
-  for (const Row& row : rows) {
-    BindRow(row, &*insert);
-    SHARDSCOPE_RETURN_IF_ERROR(insert->Run());
-  }
-  return Status::Ok();
-}
-
-Status InsertBatch(const RowBatch& batch, Database* database) {
-  SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
-  Status status;
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
-    if (status.ok()) status = InsertAll(batch.Get<Row>(), database);
-  });
-  if (!status.ok()) return status;
-  return database->Execute("COMMIT");
-}
-
 Result<Database> Merge(const RunFolder& run) {
   Result<Database> merged = Database::OpenInMemory();
   if (!merged.ok()) return merged;

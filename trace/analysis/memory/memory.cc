@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "trace/analysis/derived/derived.h"
+
 namespace shardscope::analysis {
 namespace {
 
@@ -108,7 +110,9 @@ struct Live {
   }
   void Raise(MemoryPeak* peak) const {
     for (size_t i = 0; i < bytes.size(); ++i) {
-      peak->peak_of[i] = std::max(peak->peak_of[i], bytes[i]);
+      if (bytes[i] <= peak->peak_of[i]) continue;
+      peak->peak_of[i] = bytes[i];
+      peak->peak_of_time_ns[i] = time_ns;
     }
     if (total <= peak->peak_bytes) return;
     peak->peak_bytes = total;
@@ -149,6 +153,7 @@ std::optional<Window> WindowOf(const query::RankRows& rows, int32_t first, int32
 }  // namespace
 
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger) {
+  if (snapshot.derived && ledger == Ledger::kExecution) return DerivedMemoryPeaks(snapshot);
   std::vector<MemoryPeak> peaks;
   for (const query::RankRows& rows : snapshot.ranks) peaks.push_back(PeakOf(rows, ledger, {}));
   return peaks;

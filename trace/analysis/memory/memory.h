@@ -21,8 +21,9 @@ struct MemoryPeak {
   int32_t rank = 0;
   int64_t peak_bytes = 0;  // of the total, execution ledger
   int64_t peak_time_ns = 0;
-  CategoryBytes at_peak{};                 // what was live at that moment; sums to peak_bytes
-  CategoryBytes peak_of{};                 // each category's own peak
+  CategoryBytes at_peak{};  // what was live at that moment; sums to peak_bytes
+  CategoryBytes peak_of{};  // each category's own peak
+  std::array<int64_t, query::kNumMemoryCategories> peak_of_time_ns{};
   std::map<int64_t, int64_t> of_schedule;  // by its id: highest total in its finished steps
   // Most that the process held from the GPU's driver, and most of that GPU in use by whomever; 0 if
   // the trace does not say.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/derived/derived.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/stalls/row_index.h"
 
@@ -248,6 +249,7 @@ Stall StallOf(const StepIndex& step, const Gap& gap, Cause cause) {
   stall.step = step.step;
   stall.op_run = gap.op->run->id;
   stall.op_name = gap.op->op->name;
+  stall.waiting_op_run = gap.next->run->id;
   stall.start_ns = gap.start_ns;
   stall.end_ns = gap.end_ns;
   stall.stall_ns = gap.length_ns();
@@ -286,6 +288,7 @@ void StallsOfStep(const StepIndex& step, const std::set<int64_t>& compute_tracks
 }  // namespace
 
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step) {
+  if (snapshot.derived) return DerivedStalls(snapshot, first_step, last_step);
   const std::vector<CollectiveRun> collectives = Collectives(snapshot, first_step, last_step);
   const CollectiveRows rows(collectives);
   std::set<int64_t> compute_tracks;

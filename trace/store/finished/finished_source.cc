@@ -104,6 +104,10 @@ constexpr bool IsLarge() {
 
 }  // namespace
 
+struct FinishedSource::Memory {
+  std::unique_ptr<Cursor<schema::MemoryEventRow>> rows;
+};
+
 // The op runs of the file. Has a connection of its own, so that any one thread may use it.
 class FinishedSource::OpRuns {
  public:
@@ -186,20 +190,27 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::Open(const TraceFile& fi
                                                              int64_t least_bytes) {
   const std::string path = file.FinishedPath();
   if (!Exists(path) || DatabaseBytes(path) < least_bytes) return std::unique_ptr<FinishedSource>();
+  Result<std::unique_ptr<FinishedSource>> source = OpenFile(path);
+  if (!source.ok()) return source;
+  Database& database = source.value()->reader_.database();
+  const Result<int64_t> bounded = database.QueryInteger(
+      fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep));
+  if (!bounded.ok()) return bounded.status();
+  const Result<int64_t> version = database.QueryInteger("PRAGMA user_version");
+  if (!version.ok()) return version.status();
+  if (bounded.value() > 0 || version.value() < kFirstVersion) {
+    return std::unique_ptr<FinishedSource>();
+  }
+  return source;
+}
+
+Result<std::unique_ptr<FinishedSource>> FinishedSource::OpenFile(const std::string& path) {
   Result<TraceReader> reader = TraceReader::Open(path);
   if (!reader.ok()) return reader.status();
   std::unique_ptr<FinishedSource> source(new FinishedSource());
   source->reader_ = std::move(reader).value();
-  Database& database = source->reader_.database();
-  const Result<int64_t> bounded = database.QueryInteger(
-      fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep));
-  if (!bounded.ok()) return bounded.status();
-  if (bounded.value() > 0) return std::unique_ptr<FinishedSource>();
-  const Result<int64_t> version = database.QueryInteger("PRAGMA user_version");
-  if (!version.ok()) return version.status();
-  if (version.value() < kFirstVersion) return std::unique_ptr<FinishedSource>();
   const Result<std::string> state =
-      database.QueryText("SELECT value FROM meta WHERE key = 'state'");
+      source->reader_.database().QueryText("SELECT value FROM meta WHERE key = 'state'");
   if (!state.ok()) return state.status();
   source->cut_ = state.value() == "cut";
   return source;
@@ -248,24 +259,67 @@ Result<std::vector<int64_t>> FinishedSource::TracksOfSpans() {
 }
 
 Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch) {
-  const auto read = [&]<typename Row>(const std::string& condition) -> Status {
-    auto rows = Cursor<Row>::Open(&reader_, condition + " step BETWEEN ?1 AND ?2 ORDER BY id");
+  const auto read = [&]<typename Row>(const char* first_id, const char* last_id) -> Status {
+    constexpr const char* kCondition =
+        "WHERE id BETWEEN (SELECT min({0}) FROM step_range WHERE {2} AND {0} <= {1}) AND "
+        "(SELECT max({1}) FROM step_range WHERE {2}) AND {2} ORDER BY id";
+    auto rows = Cursor<Row>::Open(
+        &reader_, fmt::format(kCondition, first_id, last_id, "step BETWEEN ?1 AND ?2"));
     if (!rows.ok()) return rows.status();
     rows->statement().Bind(1, first_step);
     rows->statement().Bind(2, last_step);
     return ReadInto(&rows.value(), batch);
   };
-  // Rows of a step lie among those of its neighbours.
-  const auto between = [](const char* first_id, const char* last_id) {
-    return fmt::format(
-        "WHERE id BETWEEN (SELECT min({}) FROM step_range WHERE step BETWEEN ?1 AND ?2) AND "
-        "(SELECT max({}) FROM step_range WHERE step BETWEEN ?1 AND ?2) AND",
-        first_id, last_id);
-  };
-  SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::StepRow>("WHERE"));
-  SHARDSCOPE_RETURN_IF_ERROR(
-      read.operator()<schema::OpRunRow>(between("first_op_run", "last_op_run")));
-  return read.operator()<schema::CollectiveRow>(between("first_collective", "last_collective"));
+  SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::StepRow>("first_step_row", "last_step_row"));
+  SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::OpRunRow>("first_op_run", "last_op_run"));
+  return read.operator()<schema::CollectiveRow>("first_collective", "last_collective");
+}
+
+Result<int64_t> FinishedSource::LastStepOfPart(int64_t first_step) {
+  Result<Statement> ranges = reader_.database().Prepare(
+      "SELECT step, last_step_row - first_step_row + last_op_run - first_op_run + 2 "
+      "FROM step_range WHERE step >= ? ORDER BY step");
+  if (!ranges.ok()) return ranges.status();
+  ranges->Bind(1, first_step);
+  int64_t last_step = first_step;
+  for (size_t rows = 0; rows < kRowsAtATime;) {
+    const Result<bool> row = ranges->Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) break;
+    last_step = ranges->Integer(0);
+    rows += static_cast<size_t>(std::clamp<int64_t>(ranges->Integer(1), 1, kRowsAtATime));
+  }
+  return last_step;
+}
+
+Result<bool> FinishedSource::HasGpuRows() {
+  const Result<int64_t> count = reader_.database().QueryInteger(
+      "SELECT EXISTS(SELECT 1 FROM gpu_work) OR EXISTS(SELECT 1 FROM memory_segment)");
+  if (!count.ok()) return count.status();
+  return count.value() > 0;
+}
+
+Status FinishedSource::ReadDerived(RowBatch* batch) {
+  Status status;
+  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    if constexpr (schema::TableOf<Row>::kDerived || std::is_same_v<Row, schema::StepRow>) {
+      if (!status.ok() || std::is_same_v<Row, schema::StepRangeRow>) return;
+      auto rows = Cursor<Row>::Open(&reader_, "");
+      status = rows.ok() ? ReadInto(&rows.value(), batch) : rows.status();
+    }
+  });
+  return status;
+}
+
+Result<RowBatch> FinishedSource::ReadMemory() {
+  if (memory_ == nullptr) {
+    memory_ = std::make_unique<Memory>();
+    SHARDSCOPE_RETURN_IF_ERROR(Start(&reader_, &memory_->rows));
+  }
+  RowBatch batch;
+  size_t left = kRowsAtATime;
+  SHARDSCOPE_RETURN_IF_ERROR(Drain(&memory_->rows, &left, &batch));
+  return batch;
 }
 
 // Whether at most `most_rows` spans of these tracks begin in the range.

@@ -34,6 +34,8 @@ class FinishedSource {
   // the schema, or smaller.
   static Result<std::unique_ptr<FinishedSource>> Open(const TraceFile& file,
                                                       int64_t least_bytes = kLargeBytes);
+  // Of a file of any size, which may be without derived rows.
+  static Result<std::unique_ptr<FinishedSource>> OpenFile(const std::string& path);
   ~FinishedSource();
 
   bool cut() const { return cut_; }
@@ -41,6 +43,17 @@ class FinishedSource {
 
   // All rows of the tables that stay small: meta to plan_edge, and marker.
   Status ReadSmallTables(RowBatch* batch);
+
+  Result<bool> HasGpuRows();
+
+  // All rows of derived tables, and of steps. None of derived ones: this trace has none.
+  Status ReadDerived(RowBatch* batch);
+
+  // The next memory events, in commit order; empty at the end.
+  Result<RowBatch> ReadMemory();
+
+  // The last step of a part of the trace that begins with `first_step` and has some 100,000 rows.
+  Result<int64_t> LastStepOfPart(int64_t first_step);
 
   // Step rows, op runs and collectives of the steps [first_step, last_step].
   Status ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch);
@@ -53,6 +66,7 @@ class FinishedSource {
   Result<RowBatch> ReadNext();
 
  private:
+  class Memory;
   class OpRuns;
   class Others;
 
@@ -63,6 +77,7 @@ class FinishedSource {
 
   TraceReader reader_;  // of the calling thread
   bool cut_ = false;
+  std::unique_ptr<Memory> memory_;
   std::unique_ptr<OpRuns> op_runs_;
   std::unique_ptr<Others> others_;
   std::future<Result<RowBatch>> next_op_runs_;  // started; last: they use the two above

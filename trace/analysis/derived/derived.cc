@@ -1,0 +1,234 @@
+#include "trace/analysis/derived/derived.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "trace/analysis/names.h"
+#include "trace/query/names.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr const char* kTotal = "total";
+constexpr int64_t kWholeRun = -1;  // of MemoryPeakRow::schedule
+
+std::set<int32_t> StepsOf(const query::Snapshot& snapshot) {
+  std::set<int32_t> steps;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& step : rows.steps) steps.insert(step.step);
+  }
+  return steps;
+}
+
+std::string PlanName(const query::Snapshot& snapshot, int64_t plan_op) {
+  const query::PlanOp* op = snapshot.FindPlanOp(plan_op);
+  return op == nullptr ? "" : op->name;
+}
+
+void AppendParts(const query::Snapshot& part, query::DerivedRows* rows) {
+  for (const StepBreakdown& row : Breakdowns(part)) {
+    rows->step_parts.push_back({0, row.rank, row.step, row.compute_ns, row.communication_ns,
+                                row.copy_ns, row.overlap_ns, row.exposed_copy_ns,
+                                row.slot_wait_ns});
+  }
+}
+
+// plan_op of an op run of `rank` in these steps.
+using PlanOps = std::map<int64_t, int64_t>;
+PlanOps PlanOpsOf(const query::Snapshot& part) {
+  PlanOps plan_ops;
+  for (const query::RankRows& rows : part.ranks) {
+    for (const query::OpRun& run : rows.op_runs) plan_ops[run.id] = run.plan_op;
+  }
+  return plan_ops;
+}
+
+void AppendStalls(const query::Snapshot& part, int first, int last, query::DerivedRows* rows) {
+  const PlanOps plan_ops = PlanOpsOf(part);
+  const auto plan_op = [&plan_ops](int64_t op_run) {
+    const auto found = plan_ops.find(op_run);
+    return found == plan_ops.end() ? -1 : found->second;
+  };
+  const size_t begin = rows->stalls.size();
+  for (const Stall& stall : Stalls(part, first, last)) {
+    rows->stalls.push_back({0, stall.rank, stall.step, stall.op_run, plan_op(stall.op_run),
+                            stall.start_ns, stall.end_ns, stall.waiting_op_run,
+                            stall.blocking_op_run, plan_op(stall.blocking_op_run),
+                            std::string(Name(stall.cause)), stall.cause_object, stall.sentence});
+  }
+  std::stable_sort(rows->stalls.begin() + static_cast<std::ptrdiff_t>(begin), rows->stalls.end(),
+                   [](const schema::StallRow& a, const schema::StallRow& b) {
+                     return std::pair(a.step, a.rank) < std::pair(b.step, b.rank);
+                   });
+}
+
+void AppendSlowest(const query::Snapshot& part, int first, int last, query::DerivedRows* rows) {
+  std::map<int32_t, std::vector<CollectiveRun>> by_step;
+  for (CollectiveRun& run : Collectives(part, first, last)) {
+    by_step[run.step].push_back(std::move(run));
+  }
+  for (auto& [step, runs] : by_step) {
+    for (const CollectiveRun& run : Slowest(std::move(runs))) {
+      rows->slow_collectives.push_back({0, run.op_run, run.plan_op, run.rank, run.step,
+                                        part.communicators[static_cast<size_t>(run.communicator)],
+                                        run.sequence, run.started_ns, run.last_arrival_ns,
+                                        run.ended_ns, run.last_rank, run.payload_bytes,
+                                        run.wire_bytes, run.complete ? 1 : 0});
+    }
+  }
+}
+
+void DeriveSteps(const query::Snapshot& part, query::DerivedRows* rows) {
+  const std::set<int32_t> steps = StepsOf(part);
+  if (steps.empty()) return;
+  AppendParts(part, rows);
+  AppendStalls(part, *steps.begin(), *steps.rbegin(), rows);
+  AppendSlowest(part, *steps.begin(), *steps.rbegin(), rows);
+}
+
+void DeriveMemory(const query::Snapshot& memory, query::DerivedRows* rows) {
+  for (const MemoryPeak& peak : MemoryPeaks(memory)) {
+    const auto add = [&](std::string category, int64_t bytes, int64_t time_ns, int64_t at_peak) {
+      rows->memory_peaks.push_back(
+          {0, peak.rank, kWholeRun, std::move(category), bytes, time_ns, at_peak});
+    };
+    for (size_t i = 0; i < peak.peak_of.size(); ++i) {
+      if (peak.peak_of[i] == 0 && peak.at_peak[i] == 0) continue;
+      add(std::string(query::Name(static_cast<query::MemoryCategory>(i))), peak.peak_of[i],
+          peak.peak_of_time_ns[i], peak.at_peak[i]);
+    }
+    add(kTotal, peak.peak_bytes, peak.peak_time_ns, peak.peak_bytes);
+    for (const auto& [schedule, bytes] : peak.of_schedule) {
+      rows->memory_peaks.push_back(
+          {0, peak.rank, schedule, kTotal, bytes, peak.peak_time_ns, bytes});
+    }
+  }
+}
+
+StallCause ParseCause(std::string_view word) {
+  for (int i = 0; i < static_cast<int>(StallCause::kOther); ++i) {
+    if (Name(static_cast<StallCause>(i)) == word) return static_cast<StallCause>(i);
+  }
+  return StallCause::kOther;
+}
+
+}  // namespace
+
+query::Deriver MakeDeriver() { return {DeriveSteps, DeriveMemory}; }
+
+std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
+  std::map<std::pair<int32_t, int32_t>, const query::Step*> steps;  // by step, rank
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& step : rows.steps) steps[{step.step, step.rank}] = &step;
+  }
+  std::vector<StepBreakdown> breakdowns;
+  for (const schema::StepPartRow& part : snapshot.derived->step_parts) {
+    const auto found =
+        steps.find({static_cast<int32_t>(part.step), static_cast<int32_t>(part.rank)});
+    if (found == steps.end()) continue;
+    const query::Step& step = *found->second;
+    StepBreakdown row;
+    row.rank = step.rank;
+    row.step = step.step;
+    row.start_ns = step.start_ns;
+    row.end_ns = std::max(step.end_ns, step.start_ns);
+    row.step_ns = row.end_ns - row.start_ns;
+    row.compute_ns = part.compute_ns;
+    row.communication_ns = part.communication_ns;
+    row.copy_ns = part.copy_ns;
+    row.overlap_ns = part.overlap_ns;
+    row.exposed_ns = part.communication_ns - part.overlap_ns;
+    row.exposed_copy_ns = part.exposed_copy_ns;
+    row.idle_ns = row.step_ns - row.compute_ns - row.exposed_ns - row.exposed_copy_ns;
+    row.slot_wait_ns = part.slot_wait_ns;
+    row.tokens = step.tokens;
+    row.loss = step.loss;
+    row.grad_norm = step.grad_norm;
+    breakdowns.push_back(row);
+  }
+  return breakdowns;
+}
+
+std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step, int last_step) {
+  std::vector<Stall> stalls;
+  for (const schema::StallRow& row : snapshot.derived->stalls) {
+    if (row.step < first_step || row.step > last_step) continue;
+    Stall stall;
+    stall.rank = static_cast<int32_t>(row.rank);
+    stall.step = static_cast<int32_t>(row.step);
+    stall.op_run = row.op_run;
+    stall.op_name = PlanName(snapshot, row.plan_op);
+    stall.start_ns = row.start_ns;
+    stall.end_ns = row.end_ns;
+    stall.stall_ns = row.end_ns - row.start_ns;
+    stall.waiting_op_run = row.waiting_op_run;
+    stall.blocking_op_run = row.blocking_op_run;
+    stall.blocking_name = PlanName(snapshot, row.blocking_plan_op);
+    const query::PlanOp* op = snapshot.FindPlanOp(row.plan_op);
+    const query::PlanOp* blocking = snapshot.FindPlanOp(row.blocking_plan_op);
+    if (op != nullptr) stall.title = blocking ? StallTitle(*blocking, *op) : ShortName(*op);
+    stall.cause = ParseCause(row.cause);
+    stall.cause_object = row.cause_object;
+    stall.sentence = row.sentence;
+    stalls.push_back(std::move(stall));
+  }
+  return stalls;
+}
+
+std::vector<CollectiveRun> DerivedCollectives(const query::Snapshot& snapshot, int first_step,
+                                              int last_step) {
+  std::vector<CollectiveRun> runs;
+  for (const schema::SlowCollectiveRow& row : snapshot.derived->slow_collectives) {
+    if (row.step < first_step || row.step > last_step) continue;
+    CollectiveRun run;
+    run.op_run = row.op_run;
+    run.plan_op = row.plan_op;
+    run.rank = static_cast<int32_t>(row.rank);
+    run.step = static_cast<int32_t>(row.step);
+    run.name = PlanName(snapshot, row.plan_op);
+    run.sequence = row.sequence;
+    run.started_ns = row.started_ns;
+    run.last_arrival_ns = row.last_arrival_ns;
+    run.last_rank = static_cast<int32_t>(row.last_rank);
+    run.ended_ns = row.ended_ns;
+    run.payload_bytes = row.payload_bytes;
+    run.wire_bytes = row.wire_bytes;
+    run.complete = row.complete != 0;
+    SplitAtArrival(&run);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::vector<MemoryPeak> DerivedMemoryPeaks(const query::Snapshot& snapshot) {
+  std::vector<MemoryPeak> peaks;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    MemoryPeak peak;
+    peak.rank = rows.rank;
+    for (const schema::MemoryPeakRow& row : snapshot.derived->memory_peaks) {
+      if (row.rank != rows.rank) continue;
+      if (row.schedule != kWholeRun) {
+        peak.of_schedule[row.schedule] = row.peak_bytes;
+        continue;
+      }
+      if (row.category == kTotal) {
+        peak.peak_bytes = row.peak_bytes;
+        peak.peak_time_ns = row.peak_ns;
+        continue;
+      }
+      const std::optional<query::MemoryCategory> category =
+          query::ParseMemoryCategory(row.category);
+      if (!category) continue;
+      peak.peak_of[static_cast<size_t>(*category)] = row.peak_bytes;
+      peak.at_peak[static_cast<size_t>(*category)] = row.at_total_peak_bytes;
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+}  // namespace shardscope::analysis

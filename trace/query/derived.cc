@@ -1,0 +1,116 @@
+#include "trace/query/derived.h"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "trace/query/snapshot_builder.h"
+#include "trace/store/finished/finished_source.h"
+#include "trace/store/finisher.h"
+#include "trace/store/run_folder.h"
+
+namespace shardscope::query {
+namespace {
+
+// Whether the file has all ranks of its run: what is derived compares them.
+bool IsWholeRun(const store::RowBatch& tables) {
+  for (const schema::ConfigRow& row : tables.Get<schema::ConfigRow>()) {
+    if (row.key == "run.ranks") {
+      return row.value == std::to_string(tables.Get<schema::RankRow>().size());
+    }
+  }
+  return true;
+}
+
+template <typename Row>
+void MoveNumbered(std::vector<Row>* rows, store::RowBatch* batch) {
+  for (size_t i = 0; i < rows->size(); ++i) (*rows)[i].id = static_cast<int64_t>(i) + 1;
+  batch->Get<Row>() = std::move(*rows);
+}
+
+Status DeriveSteps(const Deriver& deriver, const store::RowBatch& tables,
+                   store::FinishedSource* source, DerivedRows* rows) {
+  const Result<store::StepBounds> bounds = source->Bounds();
+  if (!bounds.ok()) return bounds.status();
+  for (int64_t first = bounds->first_step; first <= bounds->last_step;) {
+    const Result<int64_t> last = source->LastStepOfPart(first);
+    if (!last.ok()) return last.status();
+    store::RowBatch steps;
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(first, *last, &steps));
+    SnapshotBuilder part("", "");
+    part.Add(tables);
+    part.Add(steps);
+    deriver.derive_steps(*part.Publish(store::SourceState::kFinished), rows);
+    first = *last + 1;
+  }
+  return Status::Ok();
+}
+
+Status DeriveMemory(const Deriver& deriver, const store::RowBatch& tables,
+                    store::FinishedSource* source, DerivedRows* rows) {
+  SnapshotBuilder memory("", "");
+  memory.Add(tables);
+  store::RowBatch steps;
+  SHARDSCOPE_RETURN_IF_ERROR(source->ReadDerived(&steps));  // none yet, but for the steps
+  memory.Add(steps);
+  while (true) {
+    const Result<store::RowBatch> events = source->ReadMemory();
+    if (!events.ok()) return events.status();
+    if (store::IsEmpty(*events)) break;
+    memory.Add(*events);
+  }
+  deriver.derive_memory(*memory.Publish(store::SourceState::kFinished), rows);
+  return Status::Ok();
+}
+
+Result<store::RowBatch> Derive(const Deriver& deriver, const std::string& path) {
+  store::RowBatch batch;
+  auto source = store::FinishedSource::OpenFile(path);
+  if (!source.ok()) return source.status();
+  store::RowBatch tables;
+  SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadSmallTables(&tables));
+  const Result<bool> has_gpu_rows = source.value()->HasGpuRows();
+  if (!has_gpu_rows.ok()) return has_gpu_rows.status();
+  if (*has_gpu_rows || !IsWholeRun(tables)) return batch;
+  DerivedRows rows;
+  SHARDSCOPE_RETURN_IF_ERROR(DeriveSteps(deriver, tables, source.value().get(), &rows));
+  SHARDSCOPE_RETURN_IF_ERROR(DeriveMemory(deriver, tables, source.value().get(), &rows));
+  MoveNumbered(&rows.step_parts, &batch);
+  MoveNumbered(&rows.stalls, &batch);
+  MoveNumbered(&rows.slow_collectives, &batch);
+  MoveNumbered(&rows.memory_peaks, &batch);
+  return batch;
+}
+
+}  // namespace
+
+void DeriveWhileFinishing(const Deriver& deriver) {
+  store::SetDerive([deriver](const std::string& path) { return Derive(deriver, path); });
+}
+
+Result<SnapshotPtr> ReadSummary(const std::string& path) {
+  const Result<store::RunFolder> run = store::FindRun(path);
+  if (!run.ok()) return run.status();
+  if (run->traces.size() != 1) return SnapshotPtr();
+  auto source = store::FinishedSource::Open(run->traces.front(), 0);
+  if (!source.ok()) return source.status();
+  if (source.value() == nullptr) return SnapshotPtr();
+  store::RowBatch rows;
+  SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadDerived(&rows));
+  if (rows.Get<schema::StepPartRow>().empty()) return SnapshotPtr();
+  auto derived = std::make_shared<DerivedRows>();
+  derived->step_parts = std::move(rows.Get<schema::StepPartRow>());
+  derived->stalls = std::move(rows.Get<schema::StallRow>());
+  derived->slow_collectives = std::move(rows.Get<schema::SlowCollectiveRow>());
+  derived->memory_peaks = std::move(rows.Get<schema::MemoryPeakRow>());
+  store::RowBatch tables;
+  SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadSmallTables(&tables));
+  SnapshotBuilder builder(run->path, run->name);
+  builder.Add(tables);
+  builder.Add(rows);
+  builder.SetDerived(std::move(derived));
+  return builder.Publish(source.value()->cut() ? store::SourceState::kCut
+                                               : store::SourceState::kFinished);
+}
+
+}  // namespace shardscope::query
