@@ -21,15 +21,14 @@ endif()
 find_program(SHARDSCOPE_NVCC_HOST g++ REQUIRED)
 
 find_file(CUDART_LIBRARY libcudart.so.13 PATHS ${CUDA_ROOT}/lib ${CUDA_ROOT}/lib64 NO_DEFAULT_PATH REQUIRED)
-cmake_path(GET CUDART_LIBRARY PARENT_PATH CUDART_FOLDER)
+shardscope_bring_libraries(${CUDART_LIBRARY})
 
 add_library(cuda_headers INTERFACE)
 target_include_directories(cuda_headers SYSTEM INTERFACE ${CUDA_ROOT}/include)
 
 # The one libcudart that LibTorch loads too: two copies in a process would not know one another's kernels.
 add_library(cudart INTERFACE)
-target_link_libraries(cudart INTERFACE cuda_headers ${CUDART_LIBRARY})
-target_link_options(cudart INTERFACE -Wl,-rpath,${CUDART_FOLDER})
+target_link_libraries(cudart INTERFACE cuda_headers ${SHARDSCOPE_LIBRARIES}/libcudart.so.13)
 
 # Headers only: NCCL is opened at run time, as the training may be on one GPU and without it.
 set(NCCL_ROOT ${SHARDSCOPE_CACHE}/wheels/nvidia/nccl)

@@ -33,6 +33,21 @@ target_include_directories(nvtx SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvid
 add_library(cupti_headers INTERFACE)
 target_include_directories(cupti_headers SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/include)
 
+# shardscope_bring_libraries(path ...): what our programs load lies in the build folder, lib/ beside bin/, and is found from
+# there by relative paths alone: whoever may read that folder can run it, and it can be moved. Hard links, as LibTorch has
+# half a gigabyte; copies where the cache is on another file system.
+set(SHARDSCOPE_LIBRARIES ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+function(shardscope_bring_libraries)
+  file(MAKE_DIRECTORY ${SHARDSCOPE_LIBRARIES})
+  foreach(path IN LISTS ARGN)
+    cmake_path(GET path FILENAME name)
+    if(NOT EXISTS ${SHARDSCOPE_LIBRARIES}/${name} OR ${path} IS_NEWER_THAN ${SHARDSCOPE_LIBRARIES}/${name})
+      file(CREATE_LINK ${path} ${SHARDSCOPE_LIBRARIES}/${name} COPY_ON_ERROR)
+    endif()
+  endforeach()
+endfunction()
+
 if(SHARDSCOPE_TORCH)
   set(TORCH_ROOT ${SHARDSCOPE_CACHE}/wheels/torch)
   set(CUDA_LIBRARIES ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/lib)
@@ -43,10 +58,12 @@ if(SHARDSCOPE_TORCH)
   add_library(torch_cpu INTERFACE)
   target_include_directories(torch_cpu SYSTEM INTERFACE
     ${TORCH_ROOT}/include ${TORCH_ROOT}/include/torch/csrc/api/include)
-  # libtorch_cpu finds libcudart and libcupti by its own relative RPATH; -rpath-link tells the linker the same.
-  target_link_libraries(torch_cpu INTERFACE ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so)
-  target_link_options(torch_cpu INTERFACE
-    -Wl,-rpath,${TORCH_ROOT}/lib -Wl,-rpath,${CUDA_LIBRARIES} -Wl,-rpath-link,${CUDA_LIBRARIES})
+  shardscope_bring_libraries(
+    ${TORCH_ROOT}/lib/libtorch_cpu.so ${TORCH_ROOT}/lib/libc10.so ${TORCH_ROOT}/lib/libgomp.so.1
+    ${CUDA_LIBRARIES}/libcudart.so.13 ${CUDA_LIBRARIES}/libcupti.so.13)
+  # libtorch_cpu finds the others beside it by its own RPATH; -rpath-link tells the linker the same.
+  target_link_libraries(torch_cpu INTERFACE ${SHARDSCOPE_LIBRARIES}/libtorch_cpu.so ${SHARDSCOPE_LIBRARIES}/libc10.so)
+  target_link_options(torch_cpu INTERFACE -Wl,-rpath-link,${SHARDSCOPE_LIBRARIES})
 endif()
 
 if(SHARDSCOPE_UI)

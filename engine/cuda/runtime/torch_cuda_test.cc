@@ -33,7 +33,7 @@ TEST(TorchCuda, AFolderThatTheUserNamesIsTheOnlyCandidate) {
   const std::vector<std::string> candidates = TorchCudaCandidates();
   ASSERT_EQ(candidates.size(), 2U);
   EXPECT_EQ(candidates[0], "libtorch_cuda.so");
-  EXPECT_THAT(candidates[1], testing::EndsWith("/torch/lib/libtorch_cuda.so"));
+  EXPECT_THAT(candidates[1], testing::EndsWith("/lib/libtorch_cuda.so"));
 }
 
 }  // namespace
