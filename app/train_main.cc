@@ -285,6 +285,7 @@ int Main(int argc, char** argv) {
   KeepFreedPages();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
   if (launch.ok()) arguments.launch = *launch;
+  if (arguments.launch) arguments.launch->say = Say;
   const Status status = launch.ok() ? Train(arguments) : launch.status();
   if (status.ok()) return 0;
   // Processes of one run often share a terminal.

@@ -2,8 +2,10 @@
 
 import contextlib
 import os
+import socket
 import sqlite3
 import subprocess
+import threading
 import time
 import unittest
 
@@ -12,7 +14,7 @@ from programs import Control, ProgramTest, free_port
 ENDLESS = "train.steps=1000000"
 
 
-class ProcessesTest(ProgramTest):
+class LaunchedTest(ProgramTest):
     def start(self, name, *settings, ranks=2, extra=(), environment=None, of_rank=None):
         """One process a rank; those of `of_rank` get settings of their own. Killed when the test ends."""
         out = self.root / name
@@ -45,6 +47,8 @@ class ProcessesTest(ProgramTest):
             errors.append(error)
         return errors
 
+
+class ProcessesTest(LaunchedTest):
     @staticmethod
     def sql(trace, query):
         """Of one process's finished trace; the app would show the whole run."""
@@ -91,7 +95,7 @@ class ProcessesTest(ProgramTest):
             self.assertIn("run.device=auto took cpu", rows[0]["reason"])
 
     def test_knobs_pause_and_stop_reach_all_processes(self):
-        run, processes = self.start("run", ENDLESS, "prefetch.backward=pre", "comm.timeout=1s")
+        run, processes = self.start("run", ENDLESS, "prefetch.backward=pre", "comm.timeout=8s")
         self.wait_for_steps(run, 2)
         control = Control(run)
         self.addCleanup(control.close)
@@ -100,7 +104,7 @@ class ProcessesTest(ProgramTest):
         self.wait_for_steps(run, answer["applies_at"] + 2)
         self.assertTrue(control.ask(do="pause")["ok"])
         self.wait_for(lambda: control.ask(get="status")["status"]["state"] == "paused", "pause")
-        time.sleep(1.5)  # longer than comm.timeout: those who wait for rank 0 know that it lives
+        time.sleep(9)  # longer than comm.timeout: those who wait for rank 0 know that it lives
         step = control.ask(get="status")["status"]["step"]
         self.assertTrue(control.ask(do="step")["ok"])
         self.wait_for(lambda: control.ask(get="status")["status"]["step"] == step + 1, "one step")
@@ -180,6 +184,108 @@ class ProcessesTest(ProgramTest):
                 self.assertIn(fragment, error)
                 self.assertEqual(len(error.splitlines()), 1, error)
                 self.assertFalse(out.exists())
+
+
+class MeetingTest(LaunchedTest):
+    """Processes that do not fit together, or whose port is another's: told within comm.timeout, by rank and variable."""
+
+    TIMEOUT = "comm.timeout=7s"
+
+    def start_ranks(self, *ranks, port=None):
+        """A process for each (RANK, WORLD_SIZE); killed when the test ends."""
+        port = port or free_port()
+        started = []
+        for number, (rank, size) in enumerate(ranks):
+            command = self.train_command(self.root / "never", "train.steps=2", self.TIMEOUT, ranks=size)
+            variables = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            started.append(subprocess.Popen(
+                [str(a) for a in command], env={**os.environ, **{k: str(v) for k, v in variables.items()}},
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            self.addCleanup(self.end, started[-1])
+        return port, started
+
+    def refused(self, processes):
+        """What each process says in its one error; what it says while it waits comes before."""
+        errors = []
+        for error in self.finish(processes, code=1):
+            *waits, last = error.splitlines()
+            self.assertLessEqual(len(waits), 1, error)
+            for line in waits:
+                self.assertRegex(line, r"\Arank \d+: waiting for ")
+            self.assertTrue(last.startswith("error: "), error)
+            errors.append((waits[0] if waits else "", last))
+        self.assertFalse((self.root / "never").exists())
+        return errors
+
+    def stranger(self, answer):
+        """The port of a program that accepts connections and sends `answer`."""
+        door = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(door.close)
+        guests = []
+        self.addCleanup(lambda: [guest.close() for guest in guests])
+
+        def serve():
+            while True:
+                try:
+                    guest, _ = door.accept()
+                    guests.append(guest)
+                    guest.sendall(answer)
+                except OSError:
+                    return
+
+        threading.Thread(target=serve, daemon=True).start()
+        return door.getsockname()[1]
+
+    def test_a_port_that_another_program_has(self):
+        for answer in (b"", b"HTTP/1.1 400 Bad Request\r\n\r\n" * 10):
+            with self.subTest(answer=answer[:8]):
+                port = self.stranger(answer)
+                _, processes = self.start_ranks((0, 2), (1, 2), port=port)
+                (_, first), (_, second) = self.refused(processes)
+                self.assertIn(f"rank 0 cannot listen at 127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT): another program", first)
+                self.assertIn(f"rank 1: what listens at 127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT) has not answered", second)
+                self.assertIn("another MASTER_PORT", second)
+
+    def test_two_world_sizes(self):
+        _, processes = self.start_ranks((0, 2), (1, 3), (2, 3))
+        for _, error in self.refused(processes):
+            self.assertIn("WORLD_SIZE=2", error)
+            self.assertIn("WORLD_SIZE=3", error)
+            self.assertRegex(error, r"rank \d was given WORLD_SIZE=\d, rank \d WORLD_SIZE=\d")
+
+    def test_a_rank_that_is_there_twice(self):
+        for ranks, twice in ((((0, 3), (1, 3), (1, 3)), 1), (((0, 2), (0, 2)), 0)):
+            with self.subTest(twice=twice):
+                _, processes = self.start_ranks(*ranks)
+                for _, error in self.refused(processes):
+                    self.assertRegex(error, rf"rank {twice} is there twice: RANK={twice} was given to process \d+ on .* and "
+                                            rf"RANK={twice} to process \d+")
+
+    def test_one_too_many_harms_nobody(self):
+        run, processes = self.start("run", ENDLESS)
+        self.wait_for_steps(run, 2)
+        port = int(open(f"/proc/{processes[1].pid}/environ").read().split("MASTER_PORT=")[1].split("\0")[0])
+        _, (late,) = self.start_ranks((1, 2), port=port)
+        (_, error), = self.refused([late])
+        self.assertIn("rank 1 is there twice", error)
+        self.wait_for_steps(run, self.report(run)["steps"][-1]["step"] + 3)
+        processes[0].terminate()
+        self.assertNotIn("twice", "".join(self.finish(processes)))
+
+    def test_a_rank_that_does_not_come(self):
+        port, processes = self.start_ranks((0, 4), (1, 4))
+        for rank, (wait, error) in enumerate(self.refused(processes)):
+            self.assertEqual(wait, f"rank {rank}: waiting for ranks 2, 3 at 127.0.0.1:{port}")
+            self.assertIn("ranks 2, 3 have not come", error)
+            self.assertIn("comm.timeout=7.00 s", error)
+            self.assertIn("WORLD_SIZE=4", error)
+
+    def test_rank_0_does_not_come(self):
+        port, processes = self.start_ranks((1, 2))
+        (wait, error), = self.refused(processes)
+        self.assertEqual(wait, f"rank 1: waiting for rank 0 at 127.0.0.1:{port}")
+        self.assertIn(f"rank 1 did not reach rank 0 at 127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT) within comm.timeout=7.00 s", error)
+        self.assertIn("RANK=0", error)
 
 
 if __name__ == "__main__":

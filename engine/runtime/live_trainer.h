@@ -94,6 +94,7 @@ class LiveTrainer : public Trainer {
   bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
   // At the start: the leader's folder and run id, and whether all were given the same keys.
   Status AgreeOnRun();
+  Status TakeRun(std::string_view text);
   // Rank 0's regime `number`, which the other processes have not heard of yet.
   void AgreeOnRegime(int rank, int64_t number);
   std::string Printed(const Regime& regime) const;

@@ -82,7 +82,8 @@ std::unique_ptr<transport::Transport> MakeTransport(const config::Config& config
                                          .master_address = launch->master_address,
                                          .master_port = launch->master_port,
                                          .has_launcher_store = launch->has_launcher_store,
-                                         .attempt = launch->attempt},
+                                         .attempt = launch->attempt,
+                                         .say = launch->say},
                                         timeout_ns);
   }
   if (config.Get("transport") == "gloo") {

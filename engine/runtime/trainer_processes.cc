@@ -34,16 +34,22 @@ Status LiveTrainer::AgreeOnRun() {
       if (IsShared(key)) text += key + "=" + value + "\n";
     }
   }
-  text =
-      transport::BroadcastText(&ranks_->transport(), ranks_->size(), options_.launch->rank, text);
-  if (is_leader()) return Status::Ok();
-  std::string_view left = text;
-  const std::string path(TakeField(&left, '\n'));
-  run_id_ = TakeField(&left, '\n');
+  const int rank = options_.launch->rank;
+  text = transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, text);
+  if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(TakeRun(text));
+  // None begins before all have agreed.
+  ranks_->transport().Broadcast(rank, 0);
+  return Status::Ok();
+}
+
+// What the leader says of the run, where this process follows.
+Status LiveTrainer::TakeRun(std::string_view text) {
+  const std::string path(TakeField(&text, '\n'));
+  run_id_ = TakeField(&text, '\n');
   for (const auto& [key, value] : options_.config.Values()) {
     if (!IsShared(key)) continue;
     const std::string mine = key + "=" + value;
-    const std::string leaders(TakeField(&left, '\n'));
+    const std::string leaders(TakeField(&text, '\n'));
     if (mine != leaders) {
       return Status::Error(fmt::format(
           "rank {} was given {}, rank 0 {}: all processes of a run need the same settings",

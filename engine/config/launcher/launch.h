@@ -19,6 +19,8 @@ struct Launch {
   int master_port = 0;
   bool has_launcher_store = false;  // torchrun's agent listens at the address; else rank 0 does
   std::string attempt = "0";        // counts torchrun's restarts
+  // Told a line for the user where other processes are long in coming; may be empty.
+  std::function<void(const std::string&)> say;
 };
 
 // The value of an environment variable, or null.

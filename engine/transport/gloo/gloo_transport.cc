@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/transport/gloo/meeting.h"
 #include "engine/transport/gloo/mesh.h"
 #include "engine/transport/gloo/scratch.h"
 #include "engine/transport/gloo/stop_reason.h"
@@ -23,7 +24,7 @@ namespace shardscope::transport {
 namespace {
 
 constexpr int64_t kForeverNs = 365 * 24 * 3600 * kNsPerSecond;
-constexpr int64_t kMeetingNs = 60 * kNsPerSecond;  // processes start apart, whatever the timeout
+constexpr int64_t kConnectNs = 60 * kNsPerSecond;  // for threads of one process
 constexpr int64_t kReasonNs = kNsPerSecond;     // how long a rank waits to learn why another went
 constexpr size_t kSmallReduceBytes = 64 << 10;  // below, latency costs more than bytes
 
@@ -46,7 +47,7 @@ class GlooTransport : public Transport {
   ~GlooTransport() override;
 
   // Connects ranks first_rank .. first_rank + count - 1, all at once.
-  void Connect(int count, bool is_loopback, int64_t meeting_ns);
+  void Connect(int count, bool is_loopback, int64_t limit_ns);
 
   const Capabilities& capabilities() const override { return capabilities_; }
   void AllGather(const Call& call, std::span<const GatherPiece> pieces) override;
@@ -87,7 +88,7 @@ class GlooTransport : public Transport {
 
 GlooTransport::~GlooTransport() { stop_reason_.WaitForReaders(num_ranks_ - 1); }
 
-void GlooTransport::Connect(int count, bool is_loopback, int64_t meeting_ns) {
+void GlooTransport::Connect(int count, bool is_loopback, int64_t limit_ns) {
   meshes_.resize(static_cast<size_t>(count));
   if (num_ranks_ == 1) return;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
@@ -96,7 +97,7 @@ void GlooTransport::Connect(int count, bool is_loopback, int64_t meeting_ns) {
     threads.emplace_back([&, i] {
       try {
         meshes_[static_cast<size_t>(i)] =
-            Mesh::Connect({first_rank_ + i, num_ranks_, is_loopback}, store_.get(), meeting_ns);
+            Mesh::Connect({first_rank_ + i, num_ranks_, is_loopback}, store_.get(), limit_ns);
       } catch (...) {
         errors[static_cast<size_t>(i)] = std::current_exception();
       }
@@ -378,18 +379,20 @@ void GlooTransport::Abort(const std::string& reason) {
 
 std::unique_ptr<Transport> MakeGlooTransport(int num_ranks, int64_t timeout_ns) {
   auto transport = std::make_unique<GlooTransport>(num_ranks, 0, timeout_ns, Store::InProcess());
-  transport->Connect(num_ranks, true, kMeetingNs);
+  transport->Connect(num_ranks, true, kConnectNs);
   return transport;
 }
 
 std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t timeout_ns) {
   const std::string& address = process.master_address;
-  const int64_t meeting_ns = std::max(timeout_ns, kMeetingNs);
   const bool is_loopback =
       address == "localhost" || address == "::1" || address.starts_with("127.");
+  Patience patience(process, timeout_ns);
+  std::unique_ptr<Store> store = Store::OfProcesses(process, &patience);
+  Meet(process, store.get(), &patience);
   auto transport = std::make_unique<GlooTransport>(process.num_ranks, process.rank, timeout_ns,
-                                                   Store::OfProcesses(process, meeting_ns));
-  transport->Connect(1, is_loopback, meeting_ns);
+                                                   std::move(store));
+  transport->Connect(1, is_loopback, std::max(patience.LeftNs(), kNsPerSecond));
   return transport;
 }
 

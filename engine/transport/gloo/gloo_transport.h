@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,13 +27,15 @@ struct GlooProcess {
   int master_port = 0;
   bool has_launcher_store = false;  // the launcher listens there already; else rank 0 does
   std::string attempt;              // tells restarts under one launcher apart
+  // Told a line for the user where others are long in coming; may be empty.
+  std::function<void(const std::string&)> say;
 };
 
 // All ranks are threads of this process, over loopback. Throws TransportError, as does the next.
 std::unique_ptr<Transport> MakeGlooTransport(int num_ranks, int64_t timeout_ns);
 
-// This process's rank only: calls name no other. Waits for the other processes to start for
-// `timeout_ns`, but a minute at least.
+// This process's rank only: calls name no other. Waits for the other processes to start, not longer
+// than `timeout_ns`.
 std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t timeout_ns);
 
 }  // namespace shardscope::transport

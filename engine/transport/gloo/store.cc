@@ -7,7 +7,14 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
 
 #include "engine/transport/gloo/store_impl.h"
 #include "trace/base/time.h"
@@ -16,14 +23,103 @@
 namespace shardscope::transport {
 namespace {
 
-constexpr std::chrono::milliseconds kAnswerTime(2000);  // of a store that is there
+constexpr int64_t kAnswerNs = 2 * kNsPerSecond;  // of a store that is there
 
 std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// A process that died is told of once, by the transport, and not by c10d with a list of addresses.
-void SilenceWarnings() {
-  constexpr int kErrorLevel = 2;
-  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kErrorLevel;
+// What goes wrong is told once, by us, and not by c10d with lists of addresses and stacks.
+void SilenceLibrary() {
+  constexpr int kFatalLevel = 3;
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = kFatalLevel;
+}
+
+using TcpStore = c10::intrusive_ptr<c10d::TCPStore>;
+
+struct Opened {
+  TcpStore store;     // null: not opened
+  std::string error;  // c10d's; empty: it is still trying
+};
+
+// Note: why a store is opened on a thread of its own
+// c10d waits without an end for whoever has accepted its connection and does not answer. That
+// thread is left behind then; the process ends with the error.
+Opened Open(const GlooProcess& process, bool serves, int64_t limit_ns, Patience* patience) {
+  struct Attempt {
+    std::mutex mutex;  // guards the others
+    bool is_done = false;
+    Opened opened;
+  };
+  const auto attempt = std::make_shared<Attempt>();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(process.master_port);
+  options.isServer = serves;
+  options.numWorkers = static_cast<size_t>(process.num_ranks);
+  options.waitWorkers = false;
+  options.timeout = std::chrono::milliseconds(std::max<int64_t>(1, limit_ns / kNsPerMs));
+  std::thread([attempt, options, address = process.master_address] {
+    Opened opened;
+    try {
+      opened.store = c10::make_intrusive<c10d::TCPStore>(address, options);
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const c10::Error*>(&error);
+      opened.error = FirstLine(known == nullptr ? error.what() : known->what_without_backtrace());
+    }
+    const std::lock_guard lock(attempt->mutex);
+    attempt->opened = std::move(opened);
+    attempt->is_done = true;
+  }).detach();
+  const int64_t until_ns = MonotonicNs() + limit_ns;
+  while (true) {
+    {
+      const std::lock_guard lock(attempt->mutex);
+      if (attempt->is_done) return std::move(attempt->opened);
+    }
+    if (MonotonicNs() >= until_ns) return {};
+    patience->Wait("rank 0");
+  }
+}
+
+// Whether anybody accepts connections there.
+bool IsListenedAt(const GlooProcess& process) {
+  const addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(process.master_port);
+  if (getaddrinfo(process.master_address.c_str(), port.c_str(), &hints, &found) != 0) return false;
+  bool is_listened_at = false;
+  for (const addrinfo* one = found; one != nullptr && !is_listened_at; one = one->ai_next) {
+    const int client = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const timeval second = {.tv_sec = 1};
+    setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &second, sizeof(second));  // of connect(), too
+    is_listened_at = connect(client, one->ai_addr, one->ai_addrlen) == 0;
+    close(client);
+  }
+  freeaddrinfo(found);
+  return is_listened_at;
+}
+
+std::string Place(const GlooProcess& process) {
+  return PlaceOf(process) + " (MASTER_ADDR, MASTER_PORT)";
+}
+
+constexpr const char* kIsTaken =
+    ": another program has the port; give all processes another MASTER_PORT";
+
+std::string WhyNotServed(const GlooProcess& process, const std::string& error) {
+  const std::string what = "rank 0 cannot listen at " + Place(process);
+  if (IsListenedAt(process)) return what + kIsTaken;
+  return what + ": is MASTER_ADDR the machine of rank 0? " + error;
+}
+
+std::string WhyNotReached(const GlooProcess& process, int64_t timeout_ns) {
+  const std::string rank = "rank " + std::to_string(process.rank);
+  const std::string within = " within comm.timeout=" + FormatDuration(timeout_ns);
+  if (IsListenedAt(process)) {
+    return rank + ": what listens at " + Place(process) + " has not answered as rank 0 of a run" +
+           within + kIsTaken;
+  }
+  return rank + " did not reach rank 0 at " + Place(process) + within +
+         ": nobody listens there; start a process with RANK=0, or correct MASTER_ADDR and "
+         "MASTER_PORT";
 }
 
 }  // namespace
@@ -38,32 +134,25 @@ std::unique_ptr<Store> Store::InProcess() {
   return std::unique_ptr<Store>(new Store(std::move(impl), false));
 }
 
-std::unique_ptr<Store> Store::OfProcesses(const GlooProcess& process, int64_t timeout_ns) {
-  SilenceWarnings();
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(process.master_port);
-  options.isServer = process.rank == 0 && !process.has_launcher_store;
-  options.numWorkers = static_cast<size_t>(process.num_ranks);
-  options.waitWorkers = false;
-  options.timeout = std::chrono::milliseconds(timeout_ns / kNsPerMs);
-  const std::string place = process.master_address + ":" + std::to_string(process.master_port);
-  auto impl = std::make_unique<Impl>();
-  try {
-    auto store = c10::make_intrusive<c10d::TCPStore>(process.master_address, options);
-    impl->store = c10::make_intrusive<c10d::PrefixStore>("shardscope/" + process.attempt, store);
-  } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const c10::Error*>(&error);
-    const std::string what =
-        FirstLine(known == nullptr ? error.what() : known->what_without_backtrace());
-    if (options.isServer) {
-      throw TransportError("rank 0 cannot listen on " + place +
-                           " (MASTER_ADDR, MASTER_PORT): " + what);
-    }
-    throw TransportError("rank " + std::to_string(process.rank) + " did not reach " + place +
-                         " (MASTER_ADDR, MASTER_PORT) within " + FormatDuration(timeout_ns) +
-                         "; does rank 0 run? " + what);
+std::unique_ptr<Store> Store::OfProcesses(const GlooProcess& process, Patience* patience) {
+  SilenceLibrary();
+  const bool serves = process.rank == 0 && !process.has_launcher_store;
+  Opened opened = Open(process, serves, patience->LeftNs(), patience);
+  bool is_server = serves;
+  if (serves && opened.store == nullptr) {
+    // The port is taken. If a run meets there, another process has this rank, and they tell it so.
+    is_server = false;
+    const Opened other = Open(process, false, std::min(patience->LeftNs(), kAnswerNs), patience);
+    opened.store = other.store;
   }
-  return std::unique_ptr<Store>(new Store(std::move(impl), options.isServer));
+  if (opened.store == nullptr) {
+    throw TransportError(serves ? WhyNotServed(process, opened.error)
+                                : WhyNotReached(process, patience->timeout_ns()));
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->store =
+      c10::make_intrusive<c10d::PrefixStore>("shardscope/" + process.attempt, opened.store);
+  return std::unique_ptr<Store>(new Store(std::move(impl), is_server));
 }
 
 void Store::Set(const std::string& key, const std::string& value) {
@@ -81,7 +170,7 @@ std::string Store::Get(const std::string& key) {
     if (!impl_->store->check({key})) return "";
     // The store's own timeout stays as it is: other threads wait by it. Keys are never removed, so
     // after this there is nothing to wait for.
-    impl_->store->wait({key}, kAnswerTime);
+    impl_->store->wait({key}, std::chrono::milliseconds(kAnswerNs / kNsPerMs));
     return impl_->store->get_to_str(key);
   } catch (const std::exception&) {
     has_gone_ = true;

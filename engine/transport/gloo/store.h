@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/transport/gloo/gloo_transport.h"
+#include "engine/transport/gloo/meeting.h"
 
 namespace shardscope::transport {
 
@@ -19,11 +20,13 @@ class Store {
   // For ranks that are threads.
   static std::unique_ptr<Store> InProcess();
   // Throws TransportError if the meeting place cannot be reached in time.
-  static std::unique_ptr<Store> OfProcesses(const GlooProcess& process, int64_t timeout_ns);
+  static std::unique_ptr<Store> OfProcesses(const GlooProcess& process, Patience* patience);
   ~Store();
 
   // Whether other processes read it in this one: it must not go before they have.
   bool is_server() const { return is_server_; }
+  // Whether it has been asked in vain; it is not asked again.
+  bool has_gone() const { return has_gone_; }
 
   // Best effort: the store may have gone with its process. A number is 0, a text empty then, and
   // if nobody has set it.

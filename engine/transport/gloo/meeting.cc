@@ -1,0 +1,143 @@
+#include "engine/transport/gloo/meeting.h"
+
+#include <unistd.h>
+
+#include <vector>
+
+#include "engine/transport/gloo/stop_reason.h"
+#include "engine/transport/gloo/store.h"
+#include "trace/base/host.h"
+#include "trace/base/text.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+
+namespace shardscope::transport {
+namespace {
+
+constexpr int64_t kLookNs = 50 * kNsPerMs;
+constexpr int64_t kSilenceNs = 5 * kNsPerSecond;
+constexpr const char* kNumCame = "meeting/came";  // processes, whatever they were told
+constexpr const char* kIsOver = "meeting/over";   // all have come; the run goes on without it
+
+std::string Text(int64_t number) { return std::to_string(number); }
+
+// One process at the meeting.
+class Guest {
+ public:
+  Guest(const GlooProcess& process, Store* store) : process_(process), store_(store) {}
+
+  void Arrive() {
+    number_ = store_->Add(OwnKey("processes"), 1);
+    store_->Set(OwnKey("who/" + Text(number_)), "process " + Text(getpid()) + " on " + HostName());
+    // The first of this rank; what a second one was told does not matter any more.
+    if (number_ == 1) store_->Set(OwnKey(kWorldSize), Text(process_.num_ranks));
+    store_->Add(kNumCame, 1);
+  }
+
+  int64_t NumCame() const { return store_->Add(kNumCame, 0); }
+  bool IsOver() const { return !store_->Get(kIsOver).empty(); }
+  void End() const {
+    if (process_.rank == 0) store_->Set(kIsOver, "1");
+  }
+
+  // Why those who are there cannot be one run; empty: nothing so far. Fills in who is missing.
+  std::string Look(std::vector<int>* missing) const {
+    missing->clear();
+    const std::string mine = Text(process_.num_ranks);
+    for (int rank = 0; rank < process_.num_ranks; ++rank) {
+      const std::string theirs = store_->Get(KeyOf(rank, kWorldSize));
+      if (theirs.empty()) missing->push_back(rank);
+      if (theirs.empty() || theirs == mine) continue;
+      return "rank " + Text(process_.rank) + " was given WORLD_SIZE=" + mine + ", rank " +
+             Text(rank) + " WORLD_SIZE=" + theirs + ": all processes of a run need the same";
+    }
+    if (store_->Add(OwnKey("processes"), 0) < 2) return "";
+    const std::string rank = Text(process_.rank);
+    return "rank " + rank + " is there twice: RANK=" + rank + " was given to " + Who(1) +
+           " and RANK=" + rank + " to " + Who(number_ > 1 ? number_ : 2) +
+           "; each process of a run needs its own RANK, from 0 to " + Text(process_.num_ranks - 1);
+  }
+
+ private:
+  static constexpr const char* kWorldSize = "world_size";
+
+  static std::string KeyOf(int rank, const std::string& what) {
+    return "meeting/" + Text(rank) + "/" + what;
+  }
+  std::string OwnKey(const std::string& what) const { return KeyOf(process_.rank, what); }
+  std::string Who(int64_t number) const {
+    const std::string who = store_->Get(OwnKey("who/" + Text(number)));
+    return who.empty() ? "another process" : who;
+  }
+
+  const GlooProcess& process_;
+  Store* const store_;
+  int64_t number_ = 1;  // among the processes of this rank
+};
+
+std::string RanksText(const std::vector<int>& ranks) {
+  std::vector<std::string> numbers;
+  for (const int rank : ranks) numbers.push_back(Text(rank));
+  return (ranks.size() == 1 ? "rank " : "ranks ") + Join(numbers, ", ");
+}
+
+std::string MissingText(const GlooProcess& process, const std::vector<int>& missing,
+                        int64_t timeout_ns) {
+  return RanksText(missing) + (missing.size() == 1 ? " has" : " have") + " not come to " +
+         PlaceOf(process) +
+         " (MASTER_ADDR, MASTER_PORT) within comm.timeout=" + FormatDuration(timeout_ns) +
+         ": WORLD_SIZE=" + Text(process.num_ranks) + " needs one process for each RANK from 0 to " +
+         Text(process.num_ranks - 1);
+}
+
+}  // namespace
+
+std::string PlaceOf(const GlooProcess& process) {
+  return process.master_address + ":" + std::to_string(process.master_port);
+}
+
+Patience::Patience(const GlooProcess& process, int64_t timeout_ns)
+    : process_(process), timeout_ns_(timeout_ns), start_ns_(MonotonicNs()) {}
+
+int64_t Patience::LeftNs() const { return start_ns_ + timeout_ns_ - MonotonicNs(); }
+
+void Patience::Wait(const std::string& whom) {
+  const int64_t now_ns = MonotonicNs();
+  if (!has_told_ && now_ns - start_ns_ >= kSilenceNs) {
+    has_told_ = true;
+    if (process_.say) {
+      process_.say("rank " + Text(process_.rank) + ": waiting for " + whom + " at " +
+                   PlaceOf(process_));
+    }
+  }
+  SleepUntilNs(now_ns + kLookNs);
+}
+
+void Meet(const GlooProcess& process, Store* store, Patience* patience) {
+  Guest guest(process, store);
+  guest.Arrive();
+  StopReason stop(store);
+  std::vector<int> missing;
+  int64_t num_seen = 0;
+  while (true) {
+    const int64_t num_came = guest.NumCame();
+    std::string wrong;
+    if (num_came != num_seen) wrong = guest.Look(&missing);
+    num_seen = num_came;
+    if (wrong.empty() && missing.empty()) return guest.End();
+    const bool is_over = !wrong.empty() && guest.IsOver();  // others train: none of their business
+    if (wrong.empty() && store->has_gone()) wrong = "rank 0 is gone: it served the others' meeting";
+    if (wrong.empty()) {
+      if (const std::optional<std::string> said = stop.WaitFor(0)) throw TransportError(*said);
+      if (patience->IsOver()) wrong = MissingText(process, missing, patience->timeout_ns());
+    }
+    if (!wrong.empty()) {
+      stop.Set(wrong, !is_over);
+      stop.WaitForReaders(static_cast<int>(num_came) - 1);
+      throw TransportError(wrong);
+    }
+    patience->Wait(RanksText(missing));
+  }
+}
+
+}  // namespace shardscope::transport
