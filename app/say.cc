@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -14,6 +15,7 @@ namespace shardscope::app {
 namespace {
 
 constexpr std::string_view kKept = "\n\t";
+constexpr int kExitWithoutReader = 128 + SIGPIPE;
 
 int first_error = 0;  // of standard output
 
@@ -49,8 +51,11 @@ bool PrintControl(std::string_view sequence) { return Put(sequence); }
 
 bool FlushOutput() { return Note(std::fflush(stdout) == 0 && std::ferror(stdout) == 0); }
 
+bool HasNoReader() { return first_error == EPIPE; }
+
 int ExitCode(int exit_code, std::string_view program) {
   if (FlushOutput()) return exit_code;
+  if (HasNoReader()) return exit_code == 0 ? kExitWithoutReader : exit_code;
   Say(fmt::format("{}: cannot write all to standard output: {}", program,
                   std::strerror(first_error)));
   return exit_code == 0 ? 1 : exit_code;

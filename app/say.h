@@ -28,7 +28,11 @@ bool PrintControl(std::string_view sequence);
 // Lets readers have what was printed so far. false: as Print().
 bool FlushOutput();
 
-// What main() returns: `exit_code`, or 1 after it was said that not all could be printed.
+// Whether standard output is a pipe whose reader has left.
+bool HasNoReader();
+
+// What main() returns: `exit_code`, or 1 after it was said that not all could be printed. Where the
+// reader has left, nothing is said, and it is 128 + SIGPIPE, as if that signal had ended us.
 int ExitCode(int exit_code, std::string_view program);
 
 }  // namespace shardscope::app

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
-#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +15,7 @@
 #include "app/train/arguments.h"
 #include "app/train/loss_file.h"
 #include "app/train/progress.h"
+#include "app/train/signals.h"
 #include "engine/config/config.h"
 #include "engine/config/launcher/launch.h"
 #include "engine/cuda/plugin/environment.h"
@@ -30,23 +30,6 @@
 
 namespace shardscope::app {
 namespace {
-
-std::atomic<bool> g_interrupted{false};
-std::atomic<runtime::Steering*> g_steering{nullptr};
-
-// The first signal finishes the step; the handler is then gone, so the second one kills.
-extern "C" void OnSignal(int) {
-  g_interrupted.store(true);
-  if (runtime::Steering* steering = g_steering.load()) steering->Interrupt();
-}
-
-void CatchSignals() {
-  struct sigaction action = {};
-  action.sa_handler = OnSignal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 // Activations are allocated and freed in every step: without this, malloc would give their pages
 // back and fault them in again each time.
@@ -121,9 +104,14 @@ Result<Setting> ReadSetting(const Arguments& arguments) {
   return setting;
 }
 
-std::string RunFolderOf(const Arguments& arguments, const config::Config& config) {
+// Where the run is to be, unless it is named after the second in which it starts.
+std::string NamedFolder(const Arguments& arguments, const config::Config& config) {
   if (!arguments.out.empty()) return arguments.out;
-  if (!config.Get("run.name").empty()) return "runs/" + config.Get("run.name");
+  const std::string& name = config.Get("run.name");
+  return name.empty() ? "" : "runs/" + name;
+}
+
+std::string FolderOfNow() {
   const std::time_t now = std::time(nullptr);
   char text[32];
   std::strftime(text, sizeof(text), "%Y%m%d-%H%M%S", std::localtime(&now));
@@ -146,16 +134,21 @@ void PrintData(const runtime::Job& job) {
   FlushOutput();
 }
 
-void PrintEnd(const runtime::RunSummary& summary, int64_t steps, const std::string& folder) {
+void PrintEnd(const runtime::RunSummary& summary, int64_t steps) {
   Print(fmt::format("{} after {} of {}, loss {:.4f}\n",
                     summary.stopped_early ? "stopped" : "finished", summary.steps,
                     Counted(steps, "step"), summary.last_loss));
   if (!summary.trace_path.empty()) Print(fmt::format("trace: {}\n", summary.trace_path));
-  if (!folder.empty()) Print(fmt::format("run: {}\n", folder));
+  if (!summary.folder.empty()) Print(fmt::format("run: {}\n", summary.folder));
 }
 
-Status TrainReference(const Arguments& arguments, const config::Config& config,
-                      const runtime::Job& job) {
+// What the process ends with after a run that ended well, though perhaps before its last step.
+int ExitCodeOf(const runtime::RunSummary& summary) {
+  return summary.stop_signal == 0 ? 0 : kExitOfSignals + summary.stop_signal;
+}
+
+Result<int> TrainReference(const Arguments& arguments, const config::Config& config,
+                           const runtime::Job& job) {
   LossFile losses;
   if (!arguments.out.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(arguments.out));
@@ -167,19 +160,20 @@ Status TrainReference(const Arguments& arguments, const config::Config& config,
   options.config = config;
   options.folder = arguments.out;
   options.dump_path = arguments.dump;
-  options.interrupted = &g_interrupted;
+  options.stop_signal = &StopSignal();
   options.on_step = [&](const runtime::StepReport& report) {
     if (losses.is_open()) {
       losses.Add(report);
     } else {
       Print(LossLine(report));
-      FlushOutput();
+      if (!FlushOutput() && HasNoReader()) StopBy(SIGPIPE);
     }
   };
   const Result<runtime::RunSummary> summary = runtime::RunReference(options, job);
   if (!summary.ok()) return summary.status();
-  PrintEnd(*summary, job.training.steps, arguments.out);
-  return losses.Close();
+  PrintEnd(*summary, job.training.steps);
+  SHARDSCOPE_RETURN_IF_ERROR(losses.Close());
+  return ExitCodeOf(*summary);
 }
 
 // A rank hangs: its threads cannot be joined, so nothing may be destroyed.
@@ -215,24 +209,29 @@ void PrintDevice(const Setting& setting) {
 }
 
 // `setting` outlives the call.
-Status TrainSharded(const Arguments& arguments, const Setting& setting, runtime::Job job) {
+Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, runtime::Job job) {
   const config::Config& config = setting.config;
-  const std::string folder = RunFolderOf(arguments, config);
+  const std::string named = NamedFolder(arguments, config);
+  const std::string folder = named.empty() ? FolderOfNow() : named;
+  const auto if_taken = named.empty() ? runtime::IfTaken::kNumber : runtime::IfTaken::kRefuse;
   const int64_t steps = job.training.steps;
   LossFile losses;
   if (arguments.is_leader()) {
     // With a launch only once the other processes can be told.
-    if (!arguments.launch) SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(folder));
+    if (!arguments.launch) {
+      SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(folder, if_taken));
+    }
     SHARDSCOPE_RETURN_IF_ERROR(losses.Open(arguments.losses));
     PrintData(job);
   }
-  TrainProgress progress;
+  TrainProgress progress([] { StopBy(SIGPIPE); });
   runtime::TrainerOptions options;
   options.device = setting.device.get();
   DescribeDevice(setting, &options);
   if (arguments.is_leader()) PrintDevice(setting);
   options.config = config;
   options.folder = arguments.launch ? std::filesystem::absolute(folder).string() : folder;
+  options.if_taken = if_taken;
   options.launch = arguments.launch;
   options.dump_path = arguments.dump;
   options.on_step = [&](const runtime::StepReport& report) {
@@ -244,15 +243,16 @@ Status TrainSharded(const Arguments& arguments, const Setting& setting, runtime:
   Result<std::unique_ptr<runtime::Trainer>> trainer =
       runtime::Trainer::Start(std::move(options), std::move(job));
   if (!trainer.ok()) return trainer.status();
-  g_steering.store(&(*trainer)->steering());
   CatchSignals();
+  TellSignalsTo(&(*trainer)->steering());
   const Result<runtime::RunSummary> summary = (*trainer)->Run();
-  g_steering.store(nullptr);
+  TellSignalsTo(nullptr);
   progress.Close();
   if ((*trainer)->is_stuck()) LeaveAtOnce(summary.status());
   if (!summary.ok()) return summary.status();
-  if (arguments.is_leader()) PrintEnd(*summary, steps, folder);
-  return losses.Close();
+  if (arguments.is_leader()) PrintEnd(*summary, steps);
+  SHARDSCOPE_RETURN_IF_ERROR(losses.Close());
+  return ExitCodeOf(*summary);
 }
 
 // What one process can do only if it has all ranks.
@@ -264,7 +264,7 @@ Status CheckLaunch(const Arguments& arguments) {
                        " needs all ranks in one process: start without the launcher");
 }
 
-Status Train(const Arguments& arguments) {
+Result<int> Train(const Arguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckLaunch(arguments));
   const Result<Setting> setting = ReadSetting(arguments);
   if (!setting.ok()) return setting.status();
@@ -283,11 +283,13 @@ int Main(int argc, char** argv) {
   if (!*parsed) return 0;  // the help was asked for
   Arguments arguments = std::move(**parsed);
   KeepFreedPages();
+  IgnoreFullFiles();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
   if (launch.ok()) arguments.launch = *launch;
   if (arguments.launch) arguments.launch->say = Say;
-  const Status status = launch.ok() ? Train(arguments) : launch.status();
-  if (status.ok()) return 0;
+  const Result<int> exit_code = launch.ok() ? Train(arguments) : launch.status();
+  if (exit_code.ok()) return *exit_code;
+  const Status& status = exit_code.status();
   // Processes of one run often share a terminal.
   const bool says_who = !arguments.launch || status.message().starts_with("rank ");
   const std::string who = says_who ? "" : fmt::format("rank {}: ", arguments.launch->rank);

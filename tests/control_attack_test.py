@@ -6,7 +6,7 @@ import pathlib
 import socket
 import unittest
 
-from programs import Control, ProgramTest, control_socket, interrupt
+from programs import Control, INTERRUPTED, ProgramTest, control_socket, interrupt
 
 BAD_LINES = [
     b"hello", b"", b"GET / HTTP/1.1\r", b"\x00\x01\xff\xfe", b"[" * 100000, b'{"id":' + b"9" * 5000 + b',"do":"stop"}',
@@ -41,7 +41,7 @@ class AttackTest(ProgramTest):
         self.assertLess(self.resident_bytes(), self.bytes_before + MAX_GROWTH_BYTES)
         interrupt(self.process)
         output, _ = self.process.communicate(timeout=60)
-        self.assertEqual(self.process.returncode, 0, output)
+        self.assertEqual(self.process.returncode, INTERRUPTED, output)
         self.assertEqual(self.report(self.run_folder)["state"], "finished")
 
     def step(self):

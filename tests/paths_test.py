@@ -99,6 +99,17 @@ class PathsTest(ProgramTest):
         self.assertIn("shorter", done.stderr)
         self.assertFalse((self.root / ("x" * 200)).exists())
 
+    def test_a_path_with_two_slashes_before_it(self):
+        run, _ = self.train(f"/{self.root}/run", "train.steps=3")
+        self.assert_readable(f"/{self.root}/run")
+        self.assertFalse(list((self.root / "run").glob("*.live.db*")))
+
+    def test_the_root_of_the_file_system_is_refused(self):
+        for path in ("/", "//", "/tmp/.."):
+            done = self.run_program(*self.train_command(path), check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("name a folder in it", done.stderr)
+
     def test_a_path_that_is_no_text_is_refused_in_one_line(self):
         for name in ("two\nlines", b"no \xff text"):
             out = os.fsencode(self.root) + b"/" + (name if isinstance(name, bytes) else name.encode())

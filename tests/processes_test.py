@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -139,7 +140,9 @@ class ProcessesTest(LaunchedTest):
         run, processes = self.start("run", ENDLESS)
         self.wait_for_steps(run, 2)
         processes[1].terminate()
-        self.assertEqual(self.finish(processes), ["", ""])
+        errors = self.finish(processes, code=128 + signal.SIGTERM)  # it is the run that was ended
+        self.assertEqual(errors[0], "")
+        self.assertRegex(errors[1], r"\ASIGTERM: .*\n\Z")
         report = self.report(run)
         self.assertEqual(report["state"], "finished")
         last = max(row["step"] for row in report["steps"])
@@ -171,6 +174,7 @@ class ProcessesTest(LaunchedTest):
         out, processes = self.start("differ", "train.steps=2", of_rank={1: ["train.batch=3"]})
         for error in self.finish(processes, code=1):
             self.assertIn("rank 1 was given train.batch=3, rank 0 train.batch=2", error)
+        self.assertFalse(out.exists())  # the corrected command may name it again
 
     def test_what_does_not_go_with_a_launcher_is_refused(self):
         for settings, environment, fragment in (
@@ -270,7 +274,7 @@ class MeetingTest(LaunchedTest):
         self.assertIn("rank 1 is there twice", error)
         self.wait_for_steps(run, self.report(run)["steps"][-1]["step"] + 3)
         processes[0].terminate()
-        self.assertNotIn("twice", "".join(self.finish(processes)))
+        self.assertNotIn("twice", "".join(self.finish(processes, code=128 + signal.SIGTERM)))
 
     def test_a_rank_that_does_not_come(self):
         port, processes = self.start_ranks((0, 4), (1, 4))

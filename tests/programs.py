@@ -17,6 +17,7 @@ BIN = pathlib.Path(os.environ.get("SHARDSCOPE_BIN", ROOT / "build" / "release" /
 TRAIN = BIN / "shardscope-train"
 APP = BIN / "shardscope"
 TIMEOUT_S = 120
+INTERRUPTED = 128 + signal.SIGINT  # the exit code of a training that interrupt() has ended
 
 # A model small enough that a step takes milliseconds, with sizes that no rank count divides.
 TINY = ["model.layers=2", "model.dim=24", "model.heads=3", "model.seq=16", "train.batch=2", "train.warmup_steps=2"]

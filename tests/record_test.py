@@ -97,7 +97,8 @@ class ProgramsPassThrough(RecordTest):
     def test_a_file_that_is_no_program(self):
         run, done = self.record(self.data, check=126)
         self.assertIn("cannot start", done.stderr)
-        self.assertIn("cannot start", self.notes(run)[0])
+        self.assertFalse(run.exists())
+        self.record("true", check=0)  # the corrected command may name the folder again
 
     def test_a_command_of_several_lines_stays_on_one(self):
         run, _ = self.record("sh", "-c", "true\n: \x1b[31m", check=0)

@@ -4,10 +4,11 @@ import contextlib
 import os
 import re
 import sqlite3
+import subprocess
 import time
 import unittest
 
-from programs import APP, ROOT, TRAIN, Control, ProgramTest, interrupt
+from programs import APP, INTERRUPTED, ROOT, TIMEOUT_S, TRAIN, Control, ProgramTest, interrupt
 
 STEP_KEYS = {"step", "rank", "step_ns", "compute_ns", "communication_ns", "copy_ns", "overlap_ns", "exposed_ns",
              "exposed_copy_ns", "idle_ns", "slot_wait_ns", "tokens", "loss", "grad_norm"}
@@ -163,7 +164,7 @@ class LiveTest(ProgramTest):
         self.assertEqual(self.wait_for_steps(run, 3)["state"], "live")
         interrupt(process)
         output, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, output)
+        self.assertEqual(process.returncode, INTERRUPTED, output)
         self.assertIn(str(run), output)
         report = self.report(run)
         self.assertEqual(report["state"], "finished")
@@ -316,6 +317,27 @@ class BadInputTest(ProgramTest):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(str(run), done.stderr)
         self.assertEqual(before, {path.name: path.stat().st_mtime_ns for path in run.iterdir()})
+
+    def test_a_folder_with_what_a_run_would_write_is_left_alone(self):
+        for name in ("log.txt", "schedules"):
+            with self.subTest(name=name):
+                theirs = self.root / f"theirs {name}"
+                theirs.mkdir()
+                (theirs / name).write_text("mine")
+                done = self.run_program(*self.train_command(theirs, "train.steps=2"), check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(name, done.stderr)
+                self.assertEqual([(path.name, path.read_text()) for path in theirs.iterdir()], [(name, "mine")])
+
+    def test_runs_that_start_in_the_same_second_get_folders_of_their_own(self):
+        command = [str(part) for part in self.train_command(None, "train.steps=2")]
+        runs = [subprocess.Popen(command, cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(3)]
+        outputs = [run.communicate(timeout=TIMEOUT_S)[0] for run in runs]
+        self.assertEqual([run.returncode for run in runs], [0, 0, 0], outputs)
+        folders = {re.search("^run: (.*)$", output, re.M).group(1) for output in outputs}
+        self.assertEqual(len(folders), 3)
+        for folder in folders:
+            self.assertEqual(self.report(self.root / folder)["state"], "finished")
 
     def test_what_is_no_run_is_named(self):
         (self.root / "empty").mkdir()

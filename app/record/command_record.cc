@@ -43,30 +43,35 @@ struct RecordArguments {
   std::vector<std::string> command;
 };
 
-std::string DefaultFolder() {
+std::string FolderOfNow() {
   const std::time_t now = std::time(nullptr);
   std::array<char, 32> text = {};
   std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", std::localtime(&now));
-  const std::string base = fmt::format("runs/record-{}", text.data());
-  std::string folder = base;
-  for (int attempt = 2; fs::exists(folder); ++attempt) {
-    folder = fmt::format("{}-{}", base, attempt);
-  }
-  return folder;
+  return fmt::format("runs/record-{}", text.data());
 }
 
-// Makes the folder; the result is absolute, as processes may change theirs.
-Result<std::string> MakeRunFolder(const std::optional<std::string>& output) {
-  const std::string folder = output ? *output : DefaultFolder();
+struct MadeFolder {
+  std::string path;  // absolute, as processes may change theirs
+  bool is_new = false;
+};
+
+// The folder of the user, or one of now, numbered until nobody else has it.
+Result<MadeFolder> MakeRunFolder(const std::optional<std::string>& output) {
+  const std::string base = output ? *output : FolderOfNow();
+  std::string folder = base;
   std::error_code error;
-  fs::create_directories(folder, error);
+  bool is_new = fs::create_directories(folder, error);
+  for (int number = 2; !output && !is_new && !error; ++number) {
+    folder = fmt::format("{}-{}", base, number);
+    is_new = fs::create_directories(folder, error);
+  }
   if (error) return Status::Error(fmt::format("cannot create {}: {}", folder, error.message()));
   if (!store::ListTraces(folder).empty()) {
     return Status::Error(fmt::format("{} holds a run already: name another with -o", folder));
   }
   std::string absolute = fs::canonical(folder, error).string();
   if (error) return Status::Error(fmt::format("cannot open {}: {}", folder, error.message()));
-  return absolute;
+  return MadeFolder{std::move(absolute), is_new};
 }
 
 std::string HostName() {
@@ -109,6 +114,12 @@ class LauncherTrace {
   }
 
   Status Finish() { return recorder_->Finish(); }
+
+  // Of a command that was never run nothing stays.
+  void Discard() {
+    (void)recorder_->Finish();
+    store::RemoveDatabase(recorder_->path());
+  }
 
  private:
   explicit LauncherTrace(std::unique_ptr<record::Recorder> recorder)
@@ -241,32 +252,34 @@ Status Record(const RecordArguments& arguments, int* exit_code) {
   if (!library.ok()) return library.status();
   const Result<int64_t> until_ns = DeadlineNs(arguments.duration);
   if (!until_ns.ok()) return until_ns.status();
-  const Result<std::string> folder = MakeRunFolder(arguments.output);
-  if (!folder.ok()) return folder.status();
+  const Result<MadeFolder> made = MakeRunFolder(arguments.output);
+  if (!made.ok()) return made.status();
+  const std::string& folder = made->path;
 
   ChildProcess child;  // before the recorder's thread
-  Result<LauncherTrace> trace = LauncherTrace::Open(folder.value(), arguments);
+  Result<LauncherTrace> trace = LauncherTrace::Open(folder, arguments);
   if (!trace.ok()) return trace.status();
-  Launch launch = MakeLaunch(library.value(), folder.value(), until_ns.value());
+  Launch launch = MakeLaunch(library.value(), folder, until_ns.value());
   for (const schema::CapabilityRow& row : launch.taken) trace->Capability(row);
   const int64_t start_ns = MonotonicNs();
   const Status started = child.Start(arguments.command, std::move(launch.environment));
   if (!started.ok()) {
     *exit_code = child.start_error() == ENOENT ? kNotFound : kCannotStart;
-    trace->Note(started.message());
-    (void)trace->Finish();
+    trace->Discard();
+    std::error_code ignored;
+    if (made->is_new) fs::remove(folder, ignored);
     return started;
   }
   AtBest([&] {
     trace->Note(fmt::format("process {} started: {}", child.pid(), command));
-    TellOuterRun(arguments, launch, folder.value());
+    TellOuterRun(arguments, launch, folder);
   });
   const int status = child.Wait();
   AtBest([&] {
     trace->AddCommand(command, start_ns);
     trace->Note(fmt::format("process {} ended after {}: {}", child.pid(),
                             FormatDuration(MonotonicNs() - start_ns), EndText(status)));
-    SayEnd(folder.value(), launch, &*trace);
+    SayEnd(folder, launch, &*trace);
   });
   EndLike(status);
 }

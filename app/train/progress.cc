@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "app/say.h"
 #include "trace/base/units.h"
@@ -36,7 +37,12 @@ std::string ProgressText(const runtime::StepReport& report) {
   return text;
 }
 
-TrainProgress::TrainProgress() : is_terminal_(isatty(STDOUT_FILENO) == 1) {}
+TrainProgress::TrainProgress(std::function<void()> on_no_reader)
+    : on_no_reader_(std::move(on_no_reader)), is_terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+void TrainProgress::Flush() {
+  if (!FlushOutput() && HasNoReader()) on_no_reader_();
+}
 
 void TrainProgress::OnStep(const runtime::StepReport& report) {
   if (is_terminal_) {
@@ -44,7 +50,7 @@ void TrainProgress::OnStep(const runtime::StepReport& report) {
     PrintControl("\r");
     Print(Bar(report.step + 1, report.steps) + " " + ProgressText(report));
     PrintControl("\x1b[K");
-    FlushOutput();
+    Flush();
     line_is_open_ = true;
     return;
   }
@@ -52,14 +58,14 @@ void TrainProgress::OnStep(const runtime::StepReport& report) {
   const bool is_last = report.step + 1 == report.steps;
   if (report.step == 0 || (report.step + 1) % every == 0 || is_last) {
     Print(ProgressText(report) + "\n");
-    FlushOutput();
+    Flush();
   }
 }
 
 void TrainProgress::OnMessage(const std::string& text) {
   Close();
   Print(text + "\n");
-  FlushOutput();
+  Flush();
 }
 
 void TrainProgress::Close() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "engine/runtime/trainer.h"
@@ -12,7 +13,8 @@ namespace shardscope::app {
 // Threads: one call at a time.
 class TrainProgress {
  public:
-  TrainProgress();
+  // `on_no_reader` is called when a line found nobody to read it.
+  explicit TrainProgress(std::function<void()> on_no_reader);
 
   void OnStep(const runtime::StepReport& report);
   void OnMessage(const std::string& text);
@@ -21,6 +23,9 @@ class TrainProgress {
   void Close();
 
  private:
+  void Flush();
+
+  const std::function<void()> on_no_reader_;
   const bool is_terminal_;
   bool line_is_open_ = false;
 };

@@ -35,6 +35,8 @@ int64_t StepOfShare(std::string_view share, int64_t steps) {
   return steps * top / bottom;
 }
 
+bool IsEarlier(const Change& a, const Change& b) { return a.step < b.step; }
+
 }  // namespace
 
 Config::Config() {
@@ -82,13 +84,13 @@ void Config::RefreshDefaults() {
 void Config::ResolveChanges() {
   for (Change& change : changes_)
     if (!change.share.empty()) change.step = StepOfShare(change.share, GetInt("train.steps"));
-  std::stable_sort(changes_.begin(), changes_.end(),
-                   [](const Change& a, const Change& b) { return a.step < b.step; });
+  std::stable_sort(changes_.begin(), changes_.end(), IsEarlier);
 }
 
 void Config::AddChange(Change change) {
-  changes_.push_back(std::move(change));
-  ResolveChanges();
+  if (!change.share.empty()) change.step = StepOfShare(change.share, GetInt("train.steps"));
+  const auto place = std::upper_bound(changes_.begin(), changes_.end(), change, IsEarlier);
+  changes_.insert(place, std::move(change));
 }
 
 void Config::SetControlSocket(std::string path) {

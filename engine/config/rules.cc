@@ -115,6 +115,7 @@ Status ApplySetting(std::string_view setting, Config* config) {
 
 Status ApplyLive(const std::map<std::string, std::string>& values, Config* config) {
   Config candidate = *config;
+  candidate.ClearChanges();  // those of the run were checked when it started
   SHARDSCOPE_RETURN_IF_ERROR(candidate.SetAll(values));
   for (const auto& [key, value] : values) {
     if (!FindKey(key)->live)
@@ -126,7 +127,6 @@ Status ApplyLive(const std::map<std::string, std::string>& values, Config* confi
           fmt::format("{}={} has no effect with {}; start a new run with transport=emulated", key,
                       value, Shown(*config, "transport")));
   }
-  candidate.ClearChanges();  // those of the run were checked when it started
   SHARDSCOPE_RETURN_IF_ERROR(candidate.Check());
   for (const Change& change : config->changes()) candidate.AddChange(change);
   *config = std::move(candidate);

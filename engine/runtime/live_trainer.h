@@ -13,6 +13,7 @@
 #include "engine/runtime/auto_bandwidth.h"
 #include "engine/runtime/measure/cost_meter.h"
 #include "engine/runtime/ranks/ranks.h"
+#include "engine/runtime/schedule_cache.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
 
@@ -37,6 +38,8 @@ class LiveTrainer : public Trainer {
   // trainer_start.cc. Nothing is created in the file system before all that can be wrong with the
   // input has been found.
   Status Open(Job job);
+  // After Open() has failed.
+  void DiscardFolder() const;
 
   Result<RunSummary> Run() override;
   Steering& steering() override { return *steering_; }
@@ -46,7 +49,7 @@ class LiveTrainer : public Trainer {
   // What a rank tells those in other processes about a step.
   struct SharedStep {
     StepReport report;
-    bool is_interrupted = false;
+    int signal = 0;  // that told it to stop
   };
   // What the ranks report of a step until all have.
   struct Collected {
@@ -58,6 +61,8 @@ class LiveTrainer : public Trainer {
   Status CheckFiles() const;
   Status OpenRest();
   Status CheckChanges() const;
+  // Of listed changes beyond the last step.
+  void SayIdleChanges();
   Status OpenControl();
   Status OpenFolder();
   Status OpenRecorder();
@@ -124,6 +129,7 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<Ranks> ranks_;
   std::unique_ptr<Steering> steering_;
   std::unique_ptr<CostMeter> costs_;
+  std::unique_ptr<ScheduleCache> schedules_;
   std::unique_ptr<config::ControlServer> control_;  // uses steering_
   model::SafetensorsWriter dump_;
 
@@ -134,8 +140,7 @@ class LiveTrainer : public Trainer {
   std::map<const plan::Schedule*, int64_t> schedule_ids_;  // registered with the trace
   std::map<int64_t, Collected> collected_;                 // steps that some ranks have finished
   std::unique_ptr<AutoBandwidth> auto_bandwidth_;          // while it measures
-  int64_t steps_done_ = 0;
-  double last_loss_ = 0;
+  RunSummary done_;                                        // steps and loss so far
   bool warned_of_recorder_ = false;
 
   std::vector<int64_t> next_regime_;                    // by rank; each its own host thread's

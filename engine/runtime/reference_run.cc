@@ -87,7 +87,8 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
   RunSummary summary;
   int64_t start_ns = MonotonicNs();
   for (int64_t step = 0; step < job.training.steps; ++step) {
-    if (options.interrupted != nullptr && options.interrupted->load()) break;
+    if (options.stop_signal != nullptr) summary.stop_signal = options.stop_signal->load();
+    if (summary.stop_signal != 0) break;
     const model::StepResult result = trainer.Step(step);
     const int64_t end_ns = MonotonicNs();
     const int64_t tokens =
@@ -119,6 +120,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
   summary.stopped_early = summary.steps < job.training.steps;
   if (recorder) {
     SHARDSCOPE_RETURN_IF_ERROR(recorder->Finish());
+    summary.folder = options.folder;
     summary.trace_path = recorder->path();
   }
   if (dump) {

@@ -18,7 +18,7 @@ struct ReferenceOptions {
   std::string folder;     // empty: no trace
   std::string dump_path;  // empty: none
   std::function<void(const StepReport&)> on_step;
-  const std::atomic<bool>* interrupted = nullptr;  // stops after the running step
+  const std::atomic<int>* stop_signal = nullptr;  // not 0: stops after the running step
 };
 
 Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job);

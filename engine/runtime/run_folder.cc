@@ -18,6 +18,36 @@ namespace fs = std::filesystem;
 // has 64).
 constexpr size_t kMaxPathBytes = 400;
 
+constexpr const char* kConfig = "run.toml";
+constexpr const char* kSchedules = "schedules";
+constexpr const char* kCheckpoints = "checkpoints";
+constexpr const char* kLog = "log.txt";
+constexpr const char* kTracePrefix = "trace-";
+
+Status Taken(const std::string& path, const std::string& name) {
+  const bool is_run = name == kConfig || name.starts_with(kTracePrefix);
+  return Status::Error(
+      "--out " + path +
+      (is_run ? " has a run in it already; name another folder"
+              : " has a '" + name + "' in it, which a run would write to; name another folder"));
+}
+
+// Of a folder or file that exists: whether it is a folder without anything that a run would write.
+Status CheckUntouched(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    return Status::Error("--out " + path + " is a file; name a folder for the run");
+  }
+  std::string taken;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name == kConfig || name.starts_with(kTracePrefix)) return Taken(path, name);
+    if (name == kSchedules || name == kCheckpoints || name == kLog) taken = name;
+  }
+  if (error) return Status::Error("--out " + path + ": " + error.message());
+  return taken.empty() ? Status::Ok() : Taken(path, taken);
+}
+
 // The nearest folder above `path` that exists.
 fs::path ExistingParent(fs::path path) {
   std::error_code error;
@@ -36,30 +66,25 @@ Status CheckDumpPath(const std::string& path) {
   return status.ok() ? status : Status::Error("--dump: " + status.message());
 }
 
-Status RunFolder::CheckFree(const std::string& path) {
+Status RunFolder::CheckFree(const std::string& path, IfTaken if_taken) {
   if (!IsPlainUtf8(path)) {
     return Status::Error(
         "--out: the path has a newline or another character that is no text in it; name another "
         "folder");
   }
   std::error_code error;
-  const size_t length = fs::absolute(path, error).lexically_normal().string().size();
+  const fs::path normal = fs::absolute(path, error).lexically_normal();
+  if (normal == normal.root_path()) {
+    return Status::Error("--out " + path + " is the root of the file system; name a folder in it");
+  }
+  const size_t length = normal.string().size();
   if (length > kMaxPathBytes) {
     return Status::Error("--out " + path + ": the path has " + std::to_string(length) +
                          " bytes, and a trace in it can be opened only up to " +
                          std::to_string(kMaxPathBytes) + "; name a folder with a shorter path");
   }
-  if (fs::exists(path, error)) {
-    if (!fs::is_directory(path, error)) {
-      return Status::Error("--out " + path + " is a file; name a folder for the run");
-    }
-    for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-      const std::string name = entry.path().filename().string();
-      if (name == "run.toml" || name.starts_with("trace-")) {
-        return Status::Error("--out " + path + " has a run in it already; name another folder");
-      }
-    }
-    if (error) return Status::Error("--out " + path + ": " + error.message());
+  if (if_taken == IfTaken::kRefuse && fs::exists(path, error)) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckUntouched(path));
   }
   const fs::path parent = ExistingParent(path);
   if (!fs::is_directory(parent, error)) {
@@ -71,23 +96,38 @@ Status RunFolder::CheckFree(const std::string& path) {
   return Status::Ok();
 }
 
-Result<RunFolder> RunFolder::Create(const std::string& path) {
-  SHARDSCOPE_RETURN_IF_ERROR(CheckFree(path));
+Result<RunFolder> RunFolder::Create(const std::string& path, IfTaken if_taken) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckFree(path, if_taken));
   std::error_code error;
-  fs::create_directories(fs::path(path) / "schedules", error);
-  if (!error) fs::create_directories(fs::path(path) / "checkpoints", error);
-  if (error) {
-    return Status::Error("cannot create " + path + ": " + error.message() +
+  for (int number = 1;; ++number) {
+    const std::string name = number == 1 ? path : path + "-" + std::to_string(number);
+    const bool is_new = fs::create_directories(name, error);
+    if (!error && if_taken == IfTaken::kNumber && !is_new) continue;
+    // Whoever makes this one has the folder.
+    const bool is_ours = !error && fs::create_directory(fs::path(name) / kSchedules, error);
+    if (!error && !is_ours) return Taken(name, kSchedules);
+    if (!error) fs::create_directory(fs::path(name) / kCheckpoints, error);
+    if (!error) {
+      RunFolder folder(name, is_new);
+      folder.lock_ = FolderLock(name);
+      return folder;
+    }
+    return Status::Error("cannot create " + name + ": " + error.message() +
                          "; name another folder with --out");
   }
-  RunFolder folder(path);
-  folder.lock_ = FolderLock(path);
-  return folder;
+}
+
+void RunFolder::Discard() const {
+  std::error_code ignored;
+  fs::remove(path_ + "/" + kConfig, ignored);
+  fs::remove(path_ + "/" + kSchedules, ignored);
+  fs::remove(path_ + "/" + kCheckpoints, ignored);
+  if (is_new_) fs::remove(path_, ignored);  // nothing else is in it, or it stays
 }
 
 Result<RunFolder> RunFolder::Attach(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return RunFolder(path);
+  if (fs::is_directory(path, error)) return RunFolder(path, false);
   return Status::Error("the run's folder " + path +
                        ", which rank 0 has created, is not there: all processes of a run need one "
                        "file system");
@@ -100,11 +140,11 @@ std::string RunFolder::name() const {
 }
 
 Status RunFolder::WriteConfig(const std::string& toml) const {
-  return WriteFile(path_ + "/run.toml", toml);
+  return WriteFile(path_ + "/" + kConfig, toml);
 }
 
 Status RunFolder::WriteSchedule(int64_t number, const std::string& text) const {
-  return WriteFile(path_ + "/schedules/" + std::to_string(number) + ".txt", text);
+  return WriteFile(path_ + "/" + kSchedules + "/" + std::to_string(number) + ".txt", text);
 }
 
 void RunFolder::Log(const std::string& line) const {
@@ -113,7 +153,7 @@ void RunFolder::Log(const std::string& line) const {
   gmtime_r(&now, &utc);
   char text[32];
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  const std::string path = path_ + "/log.txt";
+  const std::string path = path_ + "/" + kLog;
   std::error_code ignored;
   // Somebody else's pipe would keep the training waiting for its reader.
   const fs::file_status status = fs::status(path, ignored);

@@ -30,7 +30,11 @@ config::Response Refused(int64_t id, std::string error) {
 }  // namespace
 
 Steering::Steering(config::Config config, std::string run, CheckRun check)
-    : run_(std::move(run)), check_(std::move(check)), in_force_(config), accepted_(config) {}
+    : run_(std::move(run)), check_(std::move(check)), listed_(config.changes()) {
+  config.ClearChanges();  // copied with every change otherwise
+  in_force_ = config;
+  accepted_ = std::move(config);
+}
 
 config::Config Steering::config() const {
   const std::lock_guard lock(mutex_);
@@ -140,17 +144,16 @@ config::Response Steering::Do(int64_t id, config::Action action) {
 
 Decision Steering::Decide(int64_t step) {
   const std::lock_guard lock(mutex_);
-  const auto& listed = in_force_.changes();
-  for (; next_change_ < listed.size() && listed[next_change_].step <= step; ++next_change_) {
+  for (; next_change_ < listed_.size() && listed_[next_change_].step <= step; ++next_change_) {
     // They passed Check() when the run started. One that no longer goes with what the user has
     // changed since gives way.
-    static_cast<void>(ChangeLocked(listed[next_change_].set).ok());
+    static_cast<void>(ChangeLocked(listed_[next_change_].set).ok());
   }
   Decision decision;
   decision.changed = Differences(in_force_, accepted_);
   in_force_ = accepted_;
   if (!decision.changed.empty()) ++version_;
-  decision.stop = stop_ || interrupted_.load(std::memory_order_relaxed);
+  decision.stop = stop_ || signal() != 0;
   decision.pause = pause_ && single_steps_ == 0 && !decision.stop;
   decision.checkpoint = std::exchange(checkpoint_, false);
   decision.wakes = wakes_;
@@ -167,7 +170,7 @@ Decision Steering::Decide(int64_t step) {
 bool Steering::WaitWhilePaused(const Decision& pause, int64_t limit_ns) {
   const int64_t start_ns = MonotonicNs();
   std::unique_lock lock(mutex_);
-  const auto came_in = [&] { return wakes_ != pause.wakes || is_interrupted(); };
+  const auto came_in = [&] { return wakes_ != pause.wakes || signal() != 0; };
   while (!came_in() && MonotonicNs() - start_ns < limit_ns) {
     changed_.wait_for(
         lock, std::min<std::chrono::nanoseconds>(kSignalPoll, std::chrono::nanoseconds(limit_ns)));
@@ -187,7 +190,7 @@ config::RunStatus Steering::StatusLocked() const {
   status.step = std::max<int64_t>(0, is_paused_ ? next_step_ : next_step_ - 1);
   status.state = next_step_ == 0 ? "starting" : "training";
   if (is_paused_) status.state = "paused";
-  if (stop_ || interrupted_.load(std::memory_order_relaxed)) status.state = "stopping";
+  if (stop_ || signal() != 0) status.state = "stopping";
   if (is_finished_) status.state = "finished";
   status.values = in_force_.Values();
   for (const ChangedKey& change : Differences(in_force_, accepted_)) {

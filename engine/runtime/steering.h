@@ -59,10 +59,11 @@ class Steering {
   // A change that the trainer itself makes (link.bandwidth=auto found its rate). Any thread.
   Status Change(const std::map<std::string, std::string>& values);
 
-  // Ctrl-C: stops after the running step. Async-signal-safe.
-  void Interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
+  // A signal (Ctrl-C: SIGINT) stops after the running step. Async-signal-safe.
+  void Interrupt(int signal) { signal_.store(signal, std::memory_order_relaxed); }
 
-  bool is_interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+  // That one, or 0.
+  int signal() const { return signal_.load(std::memory_order_relaxed); }
 
   void SetFinished();
 
@@ -77,7 +78,8 @@ class Steering {
 
   const std::string run_;
   const CheckRun check_;
-  std::atomic<bool> interrupted_{false};
+  const std::vector<config::Change> listed_;  // by the configuration, ascending
+  std::atomic<int> signal_{0};
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
@@ -85,7 +87,7 @@ class Steering {
   config::Config accepted_;  // in_force_ and what is pending
   int64_t version_ = 0;      // of the two above
   int64_t next_step_ = 0;    // first step that is not decided yet
-  size_t next_change_ = 0;   // index into the configuration's listed changes
+  size_t next_change_ = 0;   // index into listed_
   bool stop_ = false;
   bool pause_ = false;
   int64_t single_steps_ = 0;  // steps to run although paused

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <thread>
 
 namespace shardscope::runtime {
@@ -106,7 +107,7 @@ TEST(SteeringTest, StopAndInterruptEndTheRunBeforeTheNextStep) {
   interrupted.Decide(0);
   interrupted.Handle(Do(config::Action::kPause));
   const Decision pause = interrupted.Decide(1);
-  interrupted.Interrupt();
+  interrupted.Interrupt(SIGTERM);
   interrupted.WaitWhilePaused(pause);
   EXPECT_TRUE(interrupted.Decide(1).stop);
   interrupted.SetFinished();

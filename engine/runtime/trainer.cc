@@ -52,9 +52,10 @@ Result<RunSummary> LiveTrainer::Run() {
   Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
   const RunSummary done = [&] {
     const std::lock_guard lock(mutex_);
-    return RunSummary{.steps = steps_done_,
-                      .stopped_early = steps_done_ < ranks_->job().training.steps,
-                      .last_loss = last_loss_};
+    RunSummary summary = done_;
+    summary.stopped_early = summary.steps < ranks_->job().training.steps;
+    if (summary.stopped_early) summary.stop_signal = steering_->signal();
+    return summary;
   }();
   steering_->SetFinished();
   if (status.ok() && !options_.dump_path.empty()) status = WriteDump();
@@ -71,6 +72,7 @@ Result<RunSummary> LiveTrainer::Run() {
   const Status finished = recorder_->Finish();
   control_.reset();
   RunSummary summary = done;
+  summary.folder = folder_->path();
   summary.trace_path = recorder_->path();
   if (is_leader()) {
     folder_->Log(fmt::format("run ends after {}; trace in {}", Counted(summary.steps, "step"),
@@ -247,11 +249,11 @@ Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
 void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
   if (!has_processes()) return Collect(rank, mine);
   const std::vector<SharedStep> all = transport::GatherValues<SharedStep>(
-      &ranks_->transport(), ranks_->size(), rank, {mine, steering_->is_interrupted()});
+      &ranks_->transport(), ranks_->size(), rank, {mine, steering_->signal()});
   for (int other = 0; other < ranks_->size(); ++other) {
     const SharedStep& one = all[static_cast<size_t>(other)];
     // Whichever process was told to stop: rank 0 decides for all.
-    if (one.is_interrupted) steering_->Interrupt();
+    if (one.signal != 0) steering_->Interrupt(one.signal);
     Collect(other, one.report);
   }
 }
@@ -265,8 +267,8 @@ void LiveTrainer::Collect(int rank, const StepReport& mine) {
   if (++collected.ranks < ranks_->size()) return;
   const StepReport report = OfAllRanks(collected.by_rank);
   collected_.erase(mine.step);
-  steps_done_ = report.step + 1;
-  last_loss_ = report.loss;
+  done_.steps = report.step + 1;
+  done_.last_loss = report.loss;
   lock.unlock();
   // Outside the lock, as a terminal may keep it waiting. No rank can finish the next step before
   // this one goes on, so reports stay in order.

@@ -38,6 +38,7 @@ struct StepReport {
 struct TrainerOptions {
   config::Config config;  // passed Check()
   std::string folder;     // rank 0 says where; other processes follow, hence absolute then
+  IfTaken if_taken = IfTaken::kRefuse;
   // Where the ranks are processes: this one's place. The ranks are threads without.
   std::optional<config::Launch> launch;
   std::string dump_path;  // empty: none
@@ -56,7 +57,9 @@ struct TrainerOptions {
 struct RunSummary {
   int64_t steps = 0;  // that ran
   bool stopped_early = false;
+  int stop_signal = 0;  // that stopped it early
   double last_loss = 0;
+  std::string folder;  // empty: none
   std::string trace_path;
 };
 

@@ -51,7 +51,9 @@ std::shared_ptr<const Regime> LiveTrainer::AddRegime(std::shared_ptr<Regime> reg
   const std::lock_guard lock(mutex_);
   // A Schedule that ran before is the same object, so that the trace has it once.
   for (const std::shared_ptr<const Regime>& other : regimes_) {
-    if (*other->schedule == *regime->schedule) regime->schedule = other->schedule;
+    if (other->schedule != regime->schedule && *other->schedule != *regime->schedule) continue;
+    regime->schedule = other->schedule;
+    break;
   }
   regime->number = static_cast<int64_t>(regimes_.size());
   regimes_.push_back(regime);
@@ -249,7 +251,7 @@ void LiveTrainer::AddParameters(const std::string& prefix, model::SafetensorsWri
 Status LiveTrainer::WriteDump() {
   const Job& job = ranks_->job();
   const int64_t samples = job.training.batch * job.training.micro_batches;
-  for (int64_t step = 0; step < steps_done_; ++step) {
+  for (int64_t step = 0; step < done_.steps; ++step) {
     for (int rank = 0; rank < ranks_->size(); ++rank) {
       const auto& tokens = ranks_->bodies(rank).kept_batches()[static_cast<size_t>(step)];
       dump_.Add(fmt::format("batch.{}.{}", step, rank),

@@ -103,6 +103,7 @@ std::shared_ptr<Regime> LiveTrainer::Parsed(const std::string& text) const {
   }
   const bool is_first = num_agreed_ == 1;
   regime->config = is_first ? options_.config : RegimeAt(num_agreed_ - 2)->config;
+  regime->config.ClearChanges();  // rank 0 decides
   const Status status = regime->config.SetAll(values);
   if (!status.ok()) throw std::runtime_error(status.message());
   // Built from the same keys as the leader's, hence the same.

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <thread>
 
 #include "engine/plan/memory.h"
@@ -14,6 +14,7 @@
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/host.h"
 #include "trace/base/shortage.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/base/version.h"
@@ -51,17 +52,24 @@ Status CheckMachine(const Job& job) {
 
 Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job) {
   auto trainer = std::make_unique<LiveTrainer>(std::move(options));
+  Status status;
   try {
-    SHARDSCOPE_RETURN_IF_ERROR(trainer->Open(std::move(job)));
+    status = trainer->Open(std::move(job));
   } catch (const std::exception& error) {
-    return Status::Error(ErrorText(error));
+    status = Status::Error(ErrorText(error));
   }
-  return std::unique_ptr<Trainer>(std::move(trainer));
+  if (status.ok()) return std::unique_ptr<Trainer>(std::move(trainer));
+  trainer->DiscardFolder();
+  return status;
+}
+
+void LiveTrainer::DiscardFolder() const {
+  if (is_leader() && folder_) folder_->Discard();
 }
 
 Status LiveTrainer::CheckFiles() const {
   if (!is_leader()) return Status::Ok();
-  SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options_.folder));
+  SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options_.folder, options_.if_taken));
   return CheckDumpPath(options_.dump_path);
 }
 
@@ -91,6 +99,7 @@ Status LiveTrainer::Open(Job job) {
 }
 
 Status LiveTrainer::OpenRest() {
+  schedules_ = std::make_unique<ScheduleCache>(ranks_->job().description);
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckCostSteps(options_.config));
   costs_ = std::make_unique<CostMeter>(config::CostSteps(options_.config), ranks_->size());
@@ -102,28 +111,28 @@ Status LiveTrainer::OpenRest() {
   for (const int rank : ranks_->local()) {
     ranks_->bodies(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
   }
-  SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
+  SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
   SHARDSCOPE_RETURN_IF_ERROR(AgreeOnRun());
   return OpenRecorder();
 }
 
 Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
     const config::Config& config) const {
-  Result<plan::Schedule> schedule =
-      plan::BuildSchedule(ranks_->job().description, config::ToPolicy(config));
-  if (!schedule.ok()) return schedule.status();
+  Result<std::shared_ptr<const plan::Schedule>> schedule =
+      schedules_->Get(config::ToPolicy(config));
+  if (!schedule.ok()) return schedule;
   const int64_t limit_bytes = config.GetInt("engine.memory_limit");
-  const int64_t needed_bytes = limit_bytes > 0 ? BoundOf(*schedule) : 0;
+  const int64_t needed_bytes = limit_bytes > 0 ? BoundOf(**schedule) : 0;
   if (needed_bytes > limit_bytes) {
     return Status::Error(fmt::format(
         "schedule '{}' can need {} on a rank ({} in the order of the host), engine.memory_limit is "
         "{}: raise the limit, prefetch less, let the host run less far ahead, reshard after "
         "forward, or use more ranks",
-        schedule->name, FormatBytes(needed_bytes), FormatBytes(plan::PredictLargestPeak(*schedule)),
-        FormatBytes(limit_bytes)));
+        (*schedule)->name, FormatBytes(needed_bytes),
+        FormatBytes(plan::PredictLargestPeak(**schedule)), FormatBytes(limit_bytes)));
   }
-  return std::make_shared<const plan::Schedule>(*std::move(schedule));
+  return schedule;
 }
 
 int64_t LiveTrainer::BoundOf(const plan::Schedule& schedule) const {
@@ -149,6 +158,7 @@ Status LiveTrainer::CheckChanges() const {
     SHARDSCOPE_RETURN_IF_ERROR(CheckFault(*fault, **schedule));
   }
   config::Config at_step = options_.config;
+  at_step.ClearChanges();  // copied with every change otherwise
   for (const config::Change& change : options_.config.changes()) {
     const config::Config before = at_step;
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLive(change.set, &at_step));
@@ -160,11 +170,27 @@ Status LiveTrainer::CheckChanges() const {
   return Status::Ok();
 }
 
+void LiveTrainer::SayIdleChanges() {
+  constexpr size_t kNamed = 3;
+  const int64_t steps = ranks_->job().training.steps;
+  std::vector<std::string> idle;
+  for (const config::Change& change : options_.config.changes()) {
+    if (change.step < steps) continue;
+    for (const auto& [key, value] : change.set) {
+      idle.push_back(fmt::format("step {} ({}={})", change.step, key, value));
+    }
+  }
+  if (idle.empty()) return;
+  const size_t num_more = idle.size() - std::min(idle.size(), kNamed);
+  idle.resize(idle.size() - num_more);
+  if (num_more > 0) idle.push_back(fmt::format("and {} more", num_more));
+  Message(fmt::format("listed changes that never apply, as the last step is {}: {}", steps - 1,
+                      Join(idle, ", ")));
+}
+
 Status LiveTrainer::OpenControl() {
-  const std::string& given = options_.config.Get("run.name");
-  const std::string name =
-      given.empty() ? std::filesystem::path(options_.folder).lexically_normal().filename().string()
-                    : given;
+  std::string name = options_.config.Get("run.name");
+  if (name.empty() && is_leader()) name = folder_->name();
   steering_ = std::make_unique<Steering>(
       options_.config, name, [this](const config::Config& before, const config::Config& after) {
         return CheckRun(before, after);
@@ -174,7 +200,7 @@ Status LiveTrainer::OpenControl() {
       name, [this](const config::Request& request) { return steering_->Handle(request); });
   if (!control.ok()) return control.status();
   control_ = std::move(control).value();
-  return Status::Ok();
+  return WriteConfig(options_.config);
 }
 
 Status LiveTrainer::WriteConfig(config::Config config) const {
@@ -184,11 +210,11 @@ Status LiveTrainer::WriteConfig(config::Config config) const {
 
 Status LiveTrainer::OpenFolder() {
   if (!is_leader()) return Status::Ok();
-  Result<RunFolder> folder = RunFolder::Create(options_.folder);
+  Result<RunFolder> folder = RunFolder::Create(options_.folder, options_.if_taken);
   if (!folder.ok()) return folder.status();
   folder_ = std::move(folder).value();
   run_id_ = fmt::format("{}-{:x}", folder_->name(), RealtimeNs());
-  return WriteConfig(options_.config);
+  return Status::Ok();
 }
 
 Status LiveTrainer::OpenRecorder() {
@@ -231,6 +257,7 @@ Status LiveTrainer::OpenRecorder() {
   OpenDeviceTrace();
   RecordPersistentMemory();
   if (is_leader()) folder_->Log("run starts: " + ModelText(job));
+  SayIdleChanges();
   return Status::Ok();
 }
 

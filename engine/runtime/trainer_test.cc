@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -108,6 +109,35 @@ TEST_F(TrainerTest, RefusesAFolderThatHasARunAndTouchesNothing) {
   EXPECT_EQ(Read("a/run.toml"), before);
 }
 
+TEST_F(TrainerTest, SaysWhichListedChangesNeverApply) {
+  config_.AddChange({.step = 7, .set = {{"prefetch.backward", "none"}}});
+  config_.AddChange({.step = 8, .set = {{"prefetch.forward", "2"}}});
+  for (int i = 0; i < 4; ++i) config_.AddChange({.step = 100, .set = {{"train.lr", "0.1"}}});
+  Train("a");
+  ASSERT_FALSE(messages_.empty());
+  EXPECT_EQ(messages_.front(),
+            "listed changes that never apply, as the last step is 7: step 8 (prefetch.forward=2), "
+            "step 100 (train.lr=0.1), step 100 (train.lr=0.1), and 2 more");
+  EXPECT_NE(Read("a/log.txt").find(messages_.front()), std::string::npos);
+}
+
+TEST_F(TrainerTest, AThousandListedChangesStart) {
+  for (int i = 0; i < 1000; ++i) {
+    config_.AddChange({.step = 1 + i / 200, .set = {{"prefetch.forward", std::to_string(i % 4)}}});
+  }
+  EXPECT_EQ(Train("a").steps, 8);
+}
+
+TEST_F(TrainerTest, AFolderOfARunThatDidNotStartIsFreeAgain) {
+  ASSERT_EQ(setenv("XDG_RUNTIME_DIR", "", 1), 0);
+  ASSERT_EQ(setenv("TMPDIR", (root_ / "no such folder").c_str(), 1), 0);
+  const auto refused = Start("a");
+  unsetenv("TMPDIR");
+  EXPECT_FALSE(refused.ok());
+  EXPECT_FALSE(fs::exists(root_ / "a"));
+  EXPECT_EQ(Train("a").steps, 8);
+}
+
 TEST_F(TrainerTest, DumpsTheSameBytesWhateverMovesOpsOnly) {
   Train("a");
   const std::string expected = Read("a.safetensors");
@@ -208,11 +238,12 @@ TEST_F(TrainerTest, MoreMeasuringThanThereAreStepsForIsRefused) {
 TEST_F(TrainerTest, StoppingEndsBeforeTheNextStep) {
   auto trainer = Start("a");
   ASSERT_TRUE(trainer.ok());
-  (*trainer)->steering().Interrupt();
+  (*trainer)->steering().Interrupt(SIGTERM);
   const Result<RunSummary> summary = (*trainer)->Run();
   ASSERT_TRUE(summary.ok()) << summary.message();
   EXPECT_EQ(summary->steps, 0);
   EXPECT_TRUE(summary->stopped_early);
+  EXPECT_EQ(summary->stop_signal, SIGTERM);
   EXPECT_TRUE(fs::exists(summary->trace_path));
 }
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-from programs import APP, BIN, TIMEOUT_S, Control, ProgramTest, interrupt, is_steerable
+from programs import APP, BIN, Control, INTERRUPTED, ProgramTest, TIMEOUT_S, interrupt, is_steerable
 
 SHIM = BIN.parent / "tests" / "libdisk_shim.so"
 
@@ -40,7 +40,7 @@ class DiskTest(ProgramTest):
         start = self.step()
         self.wait_for(lambda: self.step() >= start + steps, f"{steps} more steps")
 
-    def end(self, process, code=0):
+    def end(self, process, code=INTERRUPTED):
         output, _ = process.communicate(timeout=TIMEOUT_S)
         self.assertEqual(process.returncode, code, output)
         return output
@@ -144,7 +144,7 @@ class DiskTest(ProgramTest):
         self.assertEqual(json.loads(self.app("report", "--json"))["steps"], report["steps"])
 
     def test_a_run_folder_that_is_removed(self):
-        for on_error, code in (("continue", 0), ("stop", 1)):
+        for on_error, code in (("continue", INTERRUPTED), ("stop", 1)):
             with self.subTest(on_error=on_error):
                 process = self.start(f"record.on_error={on_error}")
                 follower = subprocess.Popen([str(APP), "tail", str(self.run_folder)], stdout=subprocess.PIPE, text=True)

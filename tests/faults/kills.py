@@ -182,7 +182,7 @@ def kill_apps(programs_of, index, seed, kills):
             facts["apps"] += 1
         require(run.process.poll() is None, f"the training ended: {run.text()}")
         programs.interrupt(run.process)
-        require(run.process.wait(PATIENCE_S) == 0, run.text())
+        require(run.process.wait(PATIENCE_S) == programs.INTERRUPTED, run.text())
         report = app_json(app, "report", run.folder)
         committed, begun, allowed = run.counter.read()
         rows, state, _ = rows_of(run.folder)

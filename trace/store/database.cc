@@ -176,7 +176,9 @@ void Database::Seal() {
 }
 
 std::string ReadOnlyUri(const std::string& path) {
-  std::string uri = "file:";
+  // Two slashes at the start would begin a host's name: an absolute path stands behind an empty
+  // one.
+  std::string uri = path.starts_with('/') ? "file://" : "file:";
   for (const char c : path) {
     if (c == '%' || c == '?' || c == '#') {
       uri += fmt::format("%{:02X}", static_cast<int>(c));

@@ -1,0 +1,32 @@
+// Signals: what ends a training from outside. The first of SIGHUP, SIGINT, SIGPIPE and SIGTERM says
+// that it waits for the running step, and the trace is finished; the second ends the process at
+// once. Either way the exit code is 128 + the signal, so that schedulers see it.
+#pragma once
+
+#include <atomic>
+
+namespace shardscope::runtime {
+class Steering;
+}
+
+namespace shardscope::app {
+
+// Added to the signal.
+inline constexpr int kExitOfSignals = 128;
+
+// The signal that ends this training; 0 as long as there is none.
+const std::atomic<int>& StopSignal();
+
+// From now on. SIGHUP stays ignored where it is (nohup).
+void CatchSignals();
+
+// Whom the first signal is told; null: nobody any more.
+void TellSignalsTo(runtime::Steering* steering);
+
+// As if the signal had come: whoever reads our output has gone. Does nothing after the first.
+void StopBy(int number);
+
+// A file that may not grow (ulimit -f) is a failed write, which is told as one, and no signal.
+void IgnoreFullFiles();
+
+}  // namespace shardscope::app

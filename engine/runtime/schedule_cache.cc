@@ -1,0 +1,39 @@
+#include "engine/runtime/schedule_cache.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace shardscope::runtime {
+namespace {
+
+// Every field, or this does not compile.
+auto FieldsOf(const plan::Policy& policy) {
+  const auto& [preset, strategy, reshard, backward, depth, forward, limit, run_ahead, communicators,
+               ranks, micro_batches, master, param, reduce] = policy;
+  return std::tuple(preset, strategy, reshard, backward, depth, forward, limit, run_ahead,
+                    communicators, ranks, micro_batches, master, param, reduce);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::Get(const plan::Policy& policy) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(kept_, FieldsOf(policy),
+                                         [](const auto& entry) { return FieldsOf(entry.first); });
+    if (found != kept_.end()) {
+      kept_.splice(kept_.begin(), kept_, found);
+      return kept_.front().second;
+    }
+  }
+  // Takes milliseconds, in which nobody has to wait for the lock.
+  Result<plan::Schedule> built = plan::BuildSchedule(model_, policy);
+  if (!built.ok()) return built.status();
+  auto schedule = std::make_shared<const plan::Schedule>(*std::move(built));
+  const std::lock_guard lock(mutex_);
+  kept_.emplace_front(policy, schedule);
+  if (kept_.size() > kKept) kept_.pop_back();
+  return schedule;
+}
+
+}  // namespace shardscope::runtime

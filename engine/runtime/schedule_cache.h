@@ -1,0 +1,35 @@
+// ScheduleCache: the Schedules of one model that were asked for last. A change is checked by
+// building its Schedule when it is announced, and needs it again when it applies; most changes go
+// back and forth between a few.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "engine/plan/model_description.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/schedule.h"
+#include "trace/base/status.h"
+
+namespace shardscope::runtime {
+
+// Threads: any.
+class ScheduleCache {
+ public:
+  explicit ScheduleCache(plan::ModelDescription model) : model_(std::move(model)) {}
+
+  // The same object as long as it is kept. Errors are those of BuildSchedule().
+  Result<std::shared_ptr<const plan::Schedule>> Get(const plan::Policy& policy);
+
+ private:
+  static constexpr size_t kKept = 16;
+
+  const plan::ModelDescription model_;
+  std::mutex mutex_;                                                                // guards kept_
+  std::list<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> kept_;  // newest first
+};
+
+}  // namespace shardscope::runtime
