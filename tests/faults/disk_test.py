@@ -79,7 +79,7 @@ class DiskTest(ProgramTest):
         self.assertIn("writing the trace failed", self.app("sql", "SELECT reason FROM v_dropped"))
 
     def test_a_disk_that_stays_full_leaves_the_count_of_what_it_cost(self):
-        for room in range(600_000, 3_000_000, 300_000):  # the last page that fits is another one each time
+        for room in range(1_200_000, 3_600_000, 300_000):  # the last page that fits is another one each time
             with self.subTest(room=room):
                 shutil.rmtree(self.run_folder, ignore_errors=True)
                 self.disk(f"room {room}")

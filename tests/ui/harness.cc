@@ -23,6 +23,7 @@ Harness::Harness(const std::string& folder, const std::string& programs)
   io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;
   io.ConfigNoThrottle = true;
   io.ConfigSavedSettings = false;
+  io.ConfigRestoreFocusAfterTests = false;  // what a script opened stays in front
   io.ConfigLogToTTY = true;
   io.ConfigVerboseLevel = ImGuiTestVerboseLevel_Error;
   io.ConfigVerboseLevelOnError = ImGuiTestVerboseLevel_Info;

@@ -133,6 +133,13 @@ TEST(Report, PeaksStandBesideThePredictionsOfTheirOwnSchedule) {
   EXPECT_THAT(text, Not(HasSubstr("never ran")));
 }
 
+TEST(Report, OfStepsWithoutAScheduleHasNoPredictions) {
+  TestSnapshot test(1);
+  test.Step(0, 0, 0, 10).schedule = -1;
+  test.Step(0, 1, 10, 20).schedule = -1;
+  EXPECT_TRUE(MakeReport(*test.Build()).schedules.empty());
+}
+
 // What one step leaves is there when the next begins.
 TEST(Report, APeakOfAScheduleCountsWhatItsStepsFound) {
   TestSnapshot test(1);

@@ -71,10 +71,10 @@ std::map<int64_t, std::vector<std::pair<int, int>>> StepsOfSchedules(
     for (const query::Step& step : rows.steps) schedule_of.emplace(step.step, step.schedule);
   }
   std::map<int64_t, std::vector<std::pair<int, int>>> steps;
-  int64_t last = -1;
+  int64_t last = -1;  // also the schedule of a run without one
   for (const auto& [step, schedule] : schedule_of) {
     auto& stretches = steps[schedule];
-    if (schedule == last && stretches.back().second == step - 1) {
+    if (schedule == last && !stretches.empty() && stretches.back().second == step - 1) {
       stretches.back().second = step;
     } else {
       stretches.emplace_back(step, step);

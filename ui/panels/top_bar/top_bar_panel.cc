@@ -22,16 +22,16 @@ using ui::TrFormat;
 
 constexpr float kNameWidth = 108;
 constexpr float kRunNameWidth = 116;
-constexpr float kNarrowRunNameWidth = 72;
+constexpr float kNarrowRunNameWidth = 60;
 constexpr float kPillWidth = 62;
 constexpr float kGap = 22;        // between numbers
-constexpr float kNarrowGap = 10;  // on a narrow window
+constexpr float kNarrowGap = 6;   // on a narrow window
 constexpr float kNarrow = 1200;   // windows under this width, at scale 1
 constexpr float kLabelGap = 7;
 constexpr float kButtonSize = 30;
 constexpr float kButtonGap = 8;
 constexpr float kGroupGap = 24;  // beside stop, so that no hand takes it for step
-constexpr float kNarrowGroupGap = 14;
+constexpr float kNarrowGroupGap = 10;
 
 // The line that everything stands on, from left to right.
 struct Line {
