@@ -11,6 +11,7 @@ NO_THREADS = BIN.parent / "tests" / "libno_threads.so"
 NOBODY = 65534
 
 
+@unittest.skipIf("ASAN_OPTIONS" in os.environ, "the address sanitizer maps more than any limit, and wants to be loaded first")
 class ShortageTest(ProgramTest):
     def end_of(self, command, environment=None, **options):
         return subprocess.run([str(word) for word in command], env={**os.environ, **(environment or {})}, capture_output=True, text=True,
