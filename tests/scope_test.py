@@ -30,7 +30,7 @@ class ScopeTest(ProgramTest):
         rows = [row for row in self.rows if first <= row["step"] <= last]
         rows = [row for row in rows if row["step"] >= 2] or rows
         p50 = {column: statistics.median(row[f"{column}_ms"] for row in rows) for column in COLUMNS}
-        return p50 | {"share": p50["exposed"] / p50["step"], "overlap": 1 - p50["exposed"] / p50["communication"],
+        return p50 | {"share": p50["exposed"] / p50["step"], "overlap": sum(row["overlap_ms"] for row in rows) / sum(row["communication_ms"] for row in rows),
                       "peak": self.recompute_peak(first, last)}
 
     def recompute_peak(self, first, last):

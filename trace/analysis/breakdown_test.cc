@@ -308,7 +308,7 @@ TEST(Summary, OfWarmUpAloneUsesIt) {
 }
 
 // One step of ten is far longer: sums would call 1.1 of 1.9 exposed, where the medians are 1 of 10.
-TEST(Summary, SharesAgreeWithTheMediansBesideThem) {
+TEST(Summary, TheExposedShareAgreesWithTheMediansBesideIt) {
   std::vector<StepBreakdown> rows;
   for (int32_t step = 2; step < 12; ++step) rows.push_back(Row(0, step, 1'000, 100, 1));
   rows.back() = Row(0, 11, 10'000, 10'000, 1);
@@ -316,8 +316,6 @@ TEST(Summary, SharesAgreeWithTheMediansBesideThem) {
   const Summary summary = SummarizeRange(rows, 2, 11);
   EXPECT_EQ(summary.exposed_ns.p50, 100);
   EXPECT_DOUBLE_EQ(summary.exposed_share, summary.exposed_ns.p50 / summary.step_ns.p50);
-  EXPECT_DOUBLE_EQ(summary.overlap_ratio,
-                   1 - summary.exposed_ns.p50 / summary.communication_ns.p50);
 }
 
 TEST(Summary, OfARangeKeepsToIt) {

@@ -84,9 +84,8 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
   summary.compute_ns = PercentilesOf(rows, &StepBreakdown::compute_ns);
   summary.communication_ns = PercentilesOf(rows, &StepBreakdown::communication_ns);
   summary.exposed_share = Ratio(summary.exposed_ns.p50, summary.step_ns.p50);
-  if (summary.communication_ns.p50 > 0) {
-    summary.overlap_ratio = 1 - summary.exposed_ns.p50 / summary.communication_ns.p50;
-  }
+  summary.overlap_ratio =
+      Ratio(Sum(rows, &StepBreakdown::overlap_ns), Sum(rows, &StepBreakdown::communication_ns));
   const double tokens_per_step =
       Sum(rows, &StepBreakdown::tokens) / static_cast<double>(rows.size()) * summary.num_ranks;
   summary.tokens_per_second = Ratio(tokens_per_step, summary.step_ns.p50 / 1e9);
