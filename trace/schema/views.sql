@@ -150,7 +150,12 @@ WITH work(rank, start_ns, end_ns, category) AS (
   UNION ALL
   SELECT rank, started_ns - slot_wait_ns, started_ns, 'slot_wait' FROM op_run
   WHERE id > (SELECT through_id FROM v_derived) AND slot_wait_ns > 0 AND track IN (SELECT id FROM track WHERE role = 'compute')),
-@sweep@
+@sweep@,
+known AS MATERIALIZED (
+  SELECT rank, CAST(step AS INTEGER) AS step, compute, communication, copy, overlap, exposed_copy, slot_wait FROM part
+  WHERE (SELECT through_id FROM v_derived) < 0
+  UNION ALL
+  SELECT rank, step, compute_ns, communication_ns, copy_ns, overlap_ns, exposed_copy_ns, slot_wait_ns FROM step_part)
 SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns - s.start_ns) / 1e6 AS step_ms,
   coalesce(p.compute, 0) / 1e6 AS compute_ms, coalesce(p.communication, 0) / 1e6 AS communication_ms,
   coalesce(p.copy, 0) / 1e6 AS copy_ms, coalesce(p.overlap, 0) / 1e6 AS overlap_ms,
@@ -158,12 +163,7 @@ SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns -
   (s.end_ns - s.start_ns - coalesce(p.compute + p.communication - p.overlap + p.exposed_copy, 0)) / 1e6 AS idle_ms,
   coalesce(p.slot_wait, 0) / 1e6 AS slot_wait_ms, s.tokens, s.loss, s.grad_norm
 FROM v_origin o CROSS JOIN step s
-LEFT JOIN (
-  SELECT rank, step, compute, communication, copy, overlap, exposed_copy, slot_wait FROM part
-  WHERE (SELECT through_id FROM v_derived) < 0
-  UNION ALL
-  SELECT rank, step, compute_ns, communication_ns, copy_ns, overlap_ns, exposed_copy_ns, slot_wait_ns FROM step_part) p
-  ON p.rank = s.rank AND p.step = s.step;
+LEFT JOIN known p ON p.rank = s.rank AND p.step = s.step;
 
 -- Time between steps, in none of them: paused by the user, writing a checkpoint, or taking up a change of knobs.
 CREATE VIEW v_pause AS
