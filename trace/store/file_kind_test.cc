@@ -17,6 +17,7 @@
 namespace shardscope::store {
 namespace {
 
+using std::string_literals::operator""s;
 using testing::EndsWith;
 using testing::HasSubstr;
 
@@ -60,10 +61,10 @@ TEST_F(FileKind, ProfilesOfOtherToolsAreNamed) {
               EndsWith("it is a Chrome trace (JSON)" + later));
   EXPECT_THAT(Said("c", "NVIDIA Tegra Profiler Report 2025@1@1@0.\n\x0b\x01\x02"),
               EndsWith("it is an Nsight Systems report (.nsys-rep)" + later));
-  EXPECT_THAT(Said("d", std::string("\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x08segments\x94]"
-                                    "\x8c\x0c"
-                                    "segment_type",
-                                    42)),
+  EXPECT_THAT(Said("d",
+                   "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x08segments\x94]"
+                   "\x8c\x0c"
+                   "segment_type"s),
               EndsWith("it is a CUDA memory snapshot of PyTorch (pickle)" + later));
   EXPECT_THAT(Said("e", "\x80\x02}q\x01(X\x07version, pg_config, pg_status, entries"),
               EndsWith("it is an NCCL flight recorder dump (pickle)" + later));
