@@ -37,7 +37,7 @@ void AppendParts(const query::Snapshot& part, query::DerivedRows* rows) {
   }
 }
 
-// plan_op of an op run of `rank` in these steps.
+// By op run.
 using PlanOps = std::map<int64_t, int64_t>;
 PlanOps PlanOpsOf(const query::Snapshot& part) {
   PlanOps plan_ops;
