@@ -19,7 +19,34 @@ constexpr float kMostOverlapShare = 0.66f;
 // Of a narrow window's width, for the left and the right column each: the timeline keeps the rest.
 constexpr float kMostColumn = 0.27f;
 
+// The column that the window is docked in; null: in none.
+ImGuiDockNode* ColumnOf(const PanelWindow& panel) {
+  const ImGuiWindow* window =
+      ImGui::FindWindowByName(WindowName(panel, ui::Language::kEnglish).c_str());
+  ImGuiDockNode* node = window == nullptr ? nullptr : window->DockNode;
+  while (node != nullptr && node->ParentNode != nullptr &&
+         node->ParentNode->SplitAxis == ImGuiAxis_Y) {
+    node = node->ParentNode;
+  }
+  return node == nullptr || node->ParentNode == nullptr ? nullptr : node;
+}
+
 }  // namespace
+
+void ScaleColumns(float width, float old_scale, float new_scale) {
+  const auto scale_column = [=](DockSlot slot, float default_width) {
+    const auto panel = std::ranges::find(PanelWindows(), slot, &PanelWindow::slot);
+    const ImGuiDockNode* column = panel == PanelWindows().end() ? nullptr : ColumnOf(*panel);
+    if (column == nullptr) return;
+    // A column that was as wide as it may be would have been wider.
+    const bool was_cut = column->Size.x >= kMostColumn * width - 1;
+    const float wanted = was_cut ? default_width : column->Size.x / old_scale;
+    ImGui::DockBuilderSetNodeSize(
+        column->ID, {std::min(wanted * new_scale, kMostColumn * width), column->Size.y});
+  };
+  scale_column(DockSlot::kLeft, ui::kRunControlWidth);
+  scale_column(DockSlot::kRightTop, ui::kRightColumnWidth);
+}
 
 void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale) {
   ImGui::DockBuilderRemoveNode(dock_space);

@@ -15,4 +15,8 @@ enum class DockSlot { kLeft, kCenterTop, kCenterBottom, kRightTop, kRightBottom 
 // slot.
 void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale);
 
+// The left and the right column grow and shrink with the text in them, wherever their edges were
+// dragged to, and leave the timeline its part of `width`.
+void ScaleColumns(float width, float old_scale, float new_scale);
+
 }  // namespace shardscope::shell

@@ -240,7 +240,10 @@ void Shell::DrawDockSpace() {
     reset_layout_ = false;
     BuildDefaultLayout(dock, size, scale);
     if (focus_.empty()) focus_ = "timeline";
+  } else if (layout_scale_ > 0 && layout_scale_ != scale) {
+    ScaleColumns(size.x, layout_scale_, scale);
   }
+  layout_scale_ = scale;
   ImGui::PushFont(context_.fonts.bold, ui::kTitleSize);  // of the tabs
   ImGui::DockSpace(dock, {0, 0},
                    ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);

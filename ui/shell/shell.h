@@ -97,6 +97,7 @@ class Shell {
   std::string focus_;         // panel to bring to the front in the next frame
   bool view_is_set_ = false;  // the run has shown its first steps
   bool reset_layout_ = false;
+  float layout_scale_ = 0;  // that the columns were last drawn with
   bool wants_quit_ = false;
   bool look_changed_ = true;
   bool wants_frame_ = false;  // more rows wait than one frame takes

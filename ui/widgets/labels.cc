@@ -135,8 +135,14 @@ ui::Box PanelCorner(const Look& look, std::string_view text) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   // The line of the tabs lies outside the panel's own clip rectangle.
   list->PushClipRect(window->Pos, {window->Pos.x + window->Size.x, window->Pos.y + window->Size.y});
-  const ui::Box box = DrawTextRight(
-      look, style, {window->Pos.x + window->Size.x - look.Px(ui::kPanelPadding), y}, text);
+  // A tab that is too long for its panel keeps its name.
+  const float title_end = window->DockNode && window->DockNode->TabBar
+                              ? window->Pos.x + window->DockNode->TabBar->WidthAllTabsIdeal
+                              : window->Pos.x;
+  const float right = window->Pos.x + window->Size.x - look.Px(ui::kPanelPadding);
+  const float left =
+      std::max(right - TextSize(look, style, text).x, title_end + look.Px(ui::kGrid));
+  const ui::Box box = DrawTextClipped(look, style, {left, y}, right - left, text);
   list->PopClipRect();
   return box;
 }

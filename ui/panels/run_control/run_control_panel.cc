@@ -137,7 +137,8 @@ void DrawSection(const Frame& frame, KnobSection section) {
   }
 }
 
-// The two presets as a menu, at the right of the first label's line.
+// The two presets as a menu, at the right of the first label's line; in a line of its own where they
+// would meet.
 void DrawPreset(const Frame& frame) {
   const std::string preset = ui::ShownValue(frame.context, "preset");
   const auto ahead = ValueAhead(frame.context, "preset");
@@ -153,7 +154,10 @@ void DrawPreset(const Frame& frame) {
   const ImVec2 end = ImGui::GetItemRectMax();
   widgets::DrawMenuArrow(frame.look, {end.x + frame.look.Px(5), end.y - frame.look.Px(7)});
   frame.log->Text("knob:preset", preset, widgets::ToBox(at, end));
-  ImGui::SetCursorScreenPos(at);
+  const std::string label = ui::KeyLabel(frame.context.language, "strategy");
+  const float label_width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), label).x;
+  const bool fits = label_width + frame.look.Px(ui::kGrid) + width <= widgets::ContentWidth();
+  ImGui::SetCursorScreenPos(fits ? at : ImVec2(at.x, end.y + frame.look.Px(4)));
   if (open) ImGui::OpenPopup("presets");
   if (ImGui::BeginPopup("presets")) {
     for (const std::string& choice : config::FindKey("preset")->choices) {

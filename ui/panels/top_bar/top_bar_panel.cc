@@ -142,8 +142,10 @@ std::optional<ui::Box> DrawNumber(Line* line, const Number& number) {
 }
 
 int64_t NewestStep(const ui::Context& context) {
-  if (ui::CanSteer(context)) return context.control.status.step;
-  return context.report && !context.report->steps.empty() ? context.report->steps.back().step : -1;
+  const int64_t recorded =
+      context.report && !context.report->steps.empty() ? context.report->steps.back().step : -1;
+  // The trainer is asked now and then: of a fast run there are rows of later steps.
+  return ui::CanSteer(context) ? std::max<int64_t>(context.control.status.step, recorded) : recorded;
 }
 
 int64_t PeakBytes(const analysis::Figures& figures) {
