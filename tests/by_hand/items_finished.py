@@ -123,3 +123,41 @@ def read_the_log(stage):
     app = opened(stage)
     app.key("ctrl+3")
     app.until("the log", lambda shown: shown.find("log", "dropped"))
+
+
+def go_to_a_step(stage):
+    """G, a number, Enter: that step is in view; one that is not there is said."""
+    app = opened(stage)
+    app.key("g")
+    app.until("the question", lambda shown: shown.find("go_to", "range"))
+    app.type("999")
+    app.key("Return")
+    app.until("an error", lambda shown: "999" in (shown.text("go_to", "error") or ""))
+    app.type("3")
+    app.until("the number", lambda shown: shown.text("go_to", "field:##step") == "3")
+    stage.take_picture()
+    app.key("Return")
+    app.until("step 3", lambda shown: not shown.all("go_to") and shown.find("timeline", "step:3"))
+
+
+def fold_all(stage):
+    """Click "ranks": every rank is a strip; Z: all have their lanes again."""
+    app = opened(stage)
+    height = lambda shown: shown.find("timeline", "rank:1").box[1] - shown.find("timeline", "rank:0").box[1]
+    tall = height(app.shown())
+    app.click(app.item("timeline", "fold_all"))
+    app.until("strips", lambda shown: height(shown) < tall / 2)
+    stage.take_picture()
+    app.key("z")
+    app.until("lanes", lambda shown: height(shown) == tall)
+
+
+def legend(stage):
+    """Click the three colours: the legend of the timeline goes, and comes back."""
+    app = opened(stage)
+    named = lambda shown: {item.id for item in shown.all("timeline", "legend:")}
+    assert {"legend:stall", "legend:emulated"} <= named(app.shown())
+    app.click(app.item("timeline", "legend"))
+    app.until("no legend", lambda shown: not named(shown))
+    app.click(app.item("timeline", "legend"))
+    app.until("the legend", named)

@@ -42,6 +42,35 @@ def steer_a_text(stage):
     app.until("the new value", lambda shown: shown.text("run_control", "knob:record.steps") != "all")
 
 
+def list_the_changes(stage):
+    """C, after a knob was turned: the change is listed; a click shows its step."""
+    app = stage.live()
+    app.click(next(i for i in app.shown().all("run_control", "segment:none")))
+    shown = app.until("the card", lambda shown: shown.find("run_control", "change.step"))
+    changed = shown.find("run_control", "change.step").value
+    app.until("later steps", lambda shown: step(shown) > changed + 3)
+    app.key("c")
+    shown = app.until("the list", lambda shown: shown.find("changes", f"change:{changed}"))
+    stage.take_picture()
+    app.click(shown.find("changes", f"change:{changed}"))
+    app.until("its step", lambda shown: not shown.all("changes") and shown.find("timeline", f"step:{changed}"))
+    app.until("no following", lambda shown: not shown.view["follow"])
+
+
+def choose_a_scope(stage):
+    """Turn a knob: the figures are of the steps since; the chip at the figures, then R, choose others."""
+    app = stage.live()
+    assert app.shown().text("top_bar", "scope") == "since the start"
+    app.click(next(i for i in app.shown().all("run_control", "segment:none")))
+    app.until("figures since the change", lambda shown: (shown.text("top_bar", "scope") or "").startswith("since step"))
+    app.click(app.item("top_bar", "scope"))
+    app.click(app.item("top_bar", "option:whole run"))
+    shown = app.until("the whole run", lambda shown: shown.text("top_bar", "scope") == "whole run")
+    assert shown.text("overlap", "scope") == "whole run"
+    app.key("r")
+    app.until("the next scope", lambda shown: shown.text("top_bar", "scope") != "whole run")
+
+
 def pause(stage):
     """Space: PAUSED at the next step boundary, and the last steps stay in view."""
     app = stage.live()
@@ -151,9 +180,10 @@ def fold_a_rank(stage):
 def kill_the_trainer(stage):
     """Kill the trainer: CUT, and what was recorded stays."""
     app = stage.live()
+    drawn = max(item.value for item in app.shown().all("timeline", "step:"))  # the last of them may be running
     stage.trainer.kill()
     shown = app.until("CUT", lambda shown: state(shown) == "CUT")
-    assert shown.all("timeline", "op_run:") and step(shown) >= 3
+    assert shown.all("timeline", "op_run:") and step(shown) >= drawn - 1
 
 
 def stop(stage):

@@ -10,7 +10,7 @@ def palette(stage):
     app.key("ctrl+p")
     app.until("the palette", lambda shown: shown.find("palette", "field:##query"))
     app.type("light")
-    app.until("a match", lambda shown: any("light" in i.text for i in shown.all("palette", "text")))
+    app.until("the word", lambda shown: shown.text("palette", "field:##query") == "light")
     stage.take_picture()
     app.key("Return")
     app.until("the light theme", lambda shown: shown.theme == "light" and not shown.all("palette"))
@@ -24,6 +24,33 @@ def keys(stage):
     stage.take_picture()
     app.key("Escape")
     app.until("no list", lambda shown: not shown.all("keys", "key:"))
+
+
+def menu(stage):
+    """F10, then a click on the menu: language, theme and size are changed in it; Esc closes it."""
+    app = opened(stage)
+    app.key("F10")
+    app.until("the menu", lambda shown: shown.find("menu", "choice:Theme"))
+    app.key("Escape")
+    app.until("no menu", lambda shown: not shown.all("menu"))
+    app.click(app.item("top_bar", "button:menu"))
+    app.click(app.item("menu", "segment:light"))
+    app.until("the light theme", lambda shown: shown.theme == "light")
+    app.click(app.item("menu", "segment:A +"))
+    app.until("larger text", lambda shown: shown.scale > 1)
+    stage.take_picture()
+    app.click(app.item("menu", "segment:中文"))
+    app.until("Chinese", lambda shown: shown.language == "zh")
+
+
+def help(stage):
+    """F1: what the app shows and how it is used; Esc closes it."""
+    app = opened(stage)
+    app.key("F1")
+    app.until("help", lambda shown: len(shown.all("help", "paragraph")) > 2)
+    stage.take_picture()
+    app.key("Escape")
+    app.until("no help", lambda shown: not shown.all("help"))
 
 
 def chinese(stage):
@@ -79,6 +106,6 @@ def reset_the_layout(stage):
     app.key("ctrl+p")
     app.until("the palette", lambda shown: shown.find("palette", "field:##query"))
     app.type("reset layout")
-    app.until("the match", lambda shown: any("layout" in i.text.lower() for i in shown.all("palette", "text")))
+    app.until("the words", lambda shown: shown.text("palette", "field:##query") == "reset layout")
     app.key("Return")
     app.until("the layout", lambda shown: not shown.all("palette") and shown.find("overlap", "rank").box == place)

@@ -76,7 +76,7 @@ def start_with_data_that_is_missing(stage):
     app = stage.open()
     set_key(app, "data.path", "/no/such/text")
     app.click(app.item("runs", "button:start"))
-    app.until("the reason", lambda shown: "/no/such/text" in (shown.text("runs", "error") or ""))
+    app.until("the reason", lambda shown: "/no/such/text" in (shown.text("runs", "start_error") or ""))
 
 
 def open_a_damaged_trace(stage):

@@ -18,6 +18,7 @@ LINK = ["transport=emulated", "link.bandwidth=20MB/s"]
 LONG = ["train.steps=1000000"]
 FULL_SPEED = ["model.layers=2", "model.dim=32", "model.heads=2", "model.seq=16", "train.batch=1", *LONG]
 FINISHED_STEPS = 12
+SETTLED_S = 0.5
 
 
 class Stage:
@@ -40,6 +41,8 @@ class Stage:
         self.ends.close()
 
     def take_picture(self):
+        """Once what was asked for is drawn to its end: views glide."""
+        self.wait(SETTLED_S + self.frame_ms / 1000)
         self.desktop.picture(self.picture)
 
     def wait(self, seconds):

@@ -29,8 +29,10 @@ ChipMenuResult DrawChipMenu(const Look& look, const char* id, ImVec2 at, const C
   if (ImGui::BeginPopup("options")) {
     for (size_t i = 0; i < menu.options.size(); ++i) {
       const int option = static_cast<int>(i);
-      if (ImGui::Selectable(menu.options[i].c_str(), option == menu.chosen))
+      if (ImGui::Selectable(menu.options[i].c_str(), option == menu.chosen)) {
         result.clicked = option;
+      }
+      LogControl(look, "option", menu.options[i], menu.options[i]);
     }
     ImGui::EndPopup();
   }

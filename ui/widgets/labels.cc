@@ -140,9 +140,11 @@ ui::Box PanelCorner(const Look& look, std::string_view text) {
                               ? window->Pos.x + window->DockNode->TabBar->WidthAllTabsIdeal
                               : window->Pos.x;
   const float right = window->Pos.x + window->Size.x - look.Px(ui::kPanelPadding);
-  const float left =
-      std::max(right - TextSize(look, style, text).x, title_end + look.Px(ui::kGrid));
-  const ui::Box box = DrawTextClipped(look, style, {left, y}, right - left, text);
+  const float room = right - title_end - look.Px(ui::kGrid);
+  const ui::Box box =
+      TextSize(look, style, text).x <= room
+          ? DrawTextRight(look, style, {right, y}, text)
+          : DrawTextClipped(look, style, {right - std::max(room, 0.0F), y}, room, text);
   list->PopClipRect();
   return box;
 }

@@ -145,7 +145,8 @@ int64_t NewestStep(const ui::Context& context) {
   const int64_t recorded =
       context.report && !context.report->steps.empty() ? context.report->steps.back().step : -1;
   // The trainer is asked now and then: of a fast run there are rows of later steps.
-  return ui::CanSteer(context) ? std::max<int64_t>(context.control.status.step, recorded) : recorded;
+  return ui::CanSteer(context) ? std::max<int64_t>(context.control.status.step, recorded)
+                               : recorded;
 }
 
 int64_t PeakBytes(const analysis::Figures& figures) {
@@ -312,9 +313,11 @@ void DrawButtons(Line* line, float right, ui::Commands* commands) {
   if (button("stop", widgets::Icon::kStop, enabled, tip(Text::kStopTip), line->group_gap)) {
     commands->push_back(ui::ShowOverlay{ui::Overlay::kStopQuestion});
   }
-  button("menu", widgets::Icon::kMenu, true, Tr(context.language, Text::kMenuTip), 0);
+  // The menu opens where its tooltip would be.
+  const bool open = context.overlay == ui::Overlay::kMenu;
+  button("menu", widgets::Icon::kMenu, true, open ? "" : Tr(context.language, Text::kMenuTip), 0);
   // When pressed, as a press beside the open menu closes it: the same press does not do both.
-  if (ImGui::IsItemActivated() && context.overlay != ui::Overlay::kMenu) {
+  if (ImGui::IsItemActivated() && !open) {
     commands->push_back(ui::ShowOverlay{ui::Overlay::kMenu});
   }
 }
