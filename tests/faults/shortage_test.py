@@ -66,9 +66,9 @@ class ShortageTest(ProgramTest):
 
     def test_reading_a_run_without_threads(self):
         run, _ = self.train("shown", "train.steps=2")
-        for command in ("report", "tail"):  # a software OpenGL without threads waits for ever, which no program can help
-            with self.subTest(command):
-                done = self.end_of((APP, command, run),
+        for command in (("report", run), ("tail", run), ("shot", run, "-o", self.root / "shot.png")):
+            with self.subTest(command[0]):
+                done = self.end_of((APP, *command),
                                    {"LD_PRELOAD": str(NO_THREADS), "NO_THREADS_AFTER": "0"})
                 self.assertGreaterEqual(done.returncode, 0, done.stderr)
                 if done.returncode != 0:

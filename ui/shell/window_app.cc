@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <limits>
-#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "trace/base/output_file.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/window.h"
 #include "ui/shell/drawn_json.h"
@@ -96,10 +94,8 @@ void WriteDrawLog(const std::string& path, const Shell& shell, int64_t frame) {
                        context.language,
                        context.theme_name,
                        DrawnPage::Window{frame, context.scale, context.view}};
-  const std::string temporary = path + ".new";
-  std::ofstream(temporary) << PrintDrawn(page, shell.draw_log());
-  std::error_code ignored;
-  std::filesystem::rename(temporary, path, ignored);
+  // Read by another program while it is written again and again: whole or not at all.
+  (void)WriteFile(path, PrintDrawn(page, shell.draw_log()));
 }
 
 bool ShowsRows(const ui::Context& context) {

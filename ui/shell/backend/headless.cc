@@ -10,7 +10,11 @@
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
 
+#include <algorithm>
 #include <cstring>
+#include <future>
+#include <thread>
+#include <vector>
 
 namespace shardscope::shell {
 namespace {
@@ -24,6 +28,22 @@ void SetFrame(int width, int height) {
   io.DeltaTime = kFrameSeconds;
 }
 
+// Mesa waits for ever for threads that it could not start. Throws what std::thread throws, where
+// there are not as many as it takes (llvmpipe: one a core, at most 32, and a few for shaders).
+void CheckThreads() {
+  const unsigned wanted = std::min(std::thread::hardware_concurrency(), 32U) + 4;
+  std::promise<void> all_started;
+  const std::shared_future<void> end = all_started.get_future().share();
+  std::vector<std::jthread> threads;
+  try {
+    for (unsigned i = 0; i < wanted; ++i) threads.emplace_back([end] { end.wait(); });
+  } catch (...) {
+    all_started.set_value();
+    throw;
+  }
+  all_started.set_value();
+}
+
 // An EGL context without any window or display server; destroyed with its display connection.
 class EglContext {
  public:
@@ -35,6 +55,7 @@ class EglContext {
   }
 
   Status Create() {
+    CheckThreads();
     display_ = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
     if (display_ == EGL_NO_DISPLAY || !eglInitialize(display_, nullptr, nullptr)) {
       display_ = EGL_NO_DISPLAY;
