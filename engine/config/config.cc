@@ -6,6 +6,7 @@
 #include <charconv>
 #include <thread>
 
+#include "engine/plan/strategy.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -71,8 +72,9 @@ void Config::SetDefault(std::string_view key, std::string_view value) {
 void Config::RefreshDefaults() {
   const bool reshard_is_off =
       IsExplicit("reshard_after_forward") && !GetBool("reshard_after_forward");
-  SetDefault("strategy", reshard_is_off ? "grad_op" : "full");
-  SetDefault("reshard_after_forward", Get("strategy") == "full" ? "true" : "false");
+  SetDefault("strategy", plan::FirstStrategyThat(!reshard_is_off).name);
+  const bool reshards = plan::FindStrategy(Get("strategy"))->reshards_after_forward;
+  SetDefault("reshard_after_forward", reshards ? "true" : "false");
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");
   const bool link_is_stated = IsExplicit("link.bandwidth") || IsExplicit("link.latency");

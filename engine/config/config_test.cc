@@ -322,7 +322,7 @@ TEST(ToPolicy, CarriesEveryKnob) {
        "prefetch.forward=3", "prefetch.limit=4", "host.run_ahead=5", "run.ranks=6",
        "train.micro_batches=7", "precision.param=bf16", "precision.reduce=bf16"}));
   EXPECT_EQ(policy.preset, plan::Preset::kFsdp1);
-  EXPECT_EQ(policy.strategy, plan::Strategy::kGradOp);
+  EXPECT_EQ(policy.strategy, plan::FindStrategy("grad_op"));
   EXPECT_FALSE(policy.reshard_after_forward);
   EXPECT_EQ(policy.backward_prefetch, plan::BackwardPrefetch::kPost);
   EXPECT_EQ(policy.backward_depth, 2);
@@ -337,7 +337,7 @@ TEST(ToPolicy, CarriesEveryKnob) {
   const plan::Policy tests = ToPolicy(With({"precision.param=fp64", "strategy=no_shard"}));
   EXPECT_EQ(tests.master_dtype, plan::DType::kFp64);
   EXPECT_EQ(tests.reduce_dtype, plan::DType::kFp64);
-  EXPECT_EQ(tests.strategy, plan::Strategy::kNoShard);
+  EXPECT_EQ(tests.strategy, plan::FindStrategy("no_shard"));
   EXPECT_EQ(ToPolicy(With({"prefetch.backward=none"})).backward_prefetch,
             plan::BackwardPrefetch::kNone);
 }

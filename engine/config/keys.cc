@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "engine/config/config.h"
+#include "engine/plan/strategy.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 
 namespace shardscope::config {
@@ -63,15 +65,23 @@ KeyInfo In(std::string unit, KeyInfo key) {
   return key;
 }
 
+KeyInfo StrategyKey() {
+  std::vector<std::string> names;
+  std::vector<std::string> help;
+  for (const plan::Strategy& strategy : plan::Strategies()) {
+    names.emplace_back(strategy.name);
+    help.emplace_back(strategy.shards);
+  }
+  return Choice("strategy", std::move(names), "What is sharded: " + Join(help, "; ") + ".");
+}
+
 Keys ShardingKeys() {
   return {
       Live(
           Choice("preset", {"fsdp2", "fsdp1"},
                  "Whose waits, copies and free points the schedule has; sets the defaults of other "
                  "keys, nothing else.")),
-      Live(Choice("strategy", {"full", "grad_op", "no_shard"},
-                  "What is sharded: parameters, gradients and optimizer state; the last two only; "
-                  "nothing.")),
+      Live(StrategyKey()),
       Live(Bool("reshard_after_forward", true,
                 "Free a unit's gathered parameters after its forward and gather them again for its "
                 "backward.")),

@@ -28,13 +28,23 @@ Status CheckModel(const Config& config) {
   return Status::Ok();
 }
 
+// Their names: "grad_op and no_shard".
+std::string StrategiesThat(bool reshard_after_forward) {
+  std::vector<std::string> names;
+  for (const plan::Strategy& strategy : plan::Strategies()) {
+    if (strategy.reshards_after_forward == reshard_after_forward) names.emplace_back(strategy.name);
+  }
+  return Join(names, " and ");
+}
+
 Status CheckSharding(const Config& config) {
-  if (config.GetBool("reshard_after_forward") == (config.Get("strategy") == "full"))
+  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  if (config.GetBool("reshard_after_forward") == strategy.reshards_after_forward)
     return Status::Ok();
   return Status::Error(fmt::format(
-      "{} contradicts {}: set one of them only (full reshards after the forward, grad_op "
-      "and no_shard do not)",
-      Shown(config, "reshard_after_forward"), Shown(config, "strategy")));
+      "{} contradicts {}: set one of them only ({} reshards after the forward, {} do not)",
+      Shown(config, "reshard_after_forward"), Shown(config, "strategy"), StrategiesThat(true),
+      StrategiesThat(false)));
 }
 
 Status CheckPrecision(const Config& config) {
@@ -135,12 +145,10 @@ Status ApplyLive(const std::map<std::string, std::string>& values, Config* confi
 
 plan::Policy ToPolicy(const Config& config) {
   plan::Policy policy;
-  const std::string& strategy = config.Get("strategy");
   const std::string& backward = config.Get("prefetch.backward");
   const auto small = [&](std::string_view key) { return static_cast<int>(config.GetInt(key)); };
   policy.preset = config.Get("preset") == "fsdp1" ? plan::Preset::kFsdp1 : plan::Preset::kFsdp2;
-  if (strategy == "grad_op") policy.strategy = plan::Strategy::kGradOp;
-  if (strategy == "no_shard") policy.strategy = plan::Strategy::kNoShard;
+  policy.strategy = plan::FindStrategy(config.Get("strategy"));
   policy.reshard_after_forward = config.GetBool("reshard_after_forward");
   if (backward == "post") policy.backward_prefetch = plan::BackwardPrefetch::kPost;
   if (backward == "none") policy.backward_prefetch = plan::BackwardPrefetch::kNone;

@@ -36,8 +36,9 @@ class Dice {
 Policy RandomPolicy(Dice* dice) {
   Policy policy;
   policy.preset = static_cast<plan::Preset>(dice->Roll(2));
-  policy.strategy = static_cast<plan::Strategy>(dice->Roll(5) / 2);  // no_shard is the rarest
-  policy.reshard_after_forward = policy.strategy == plan::Strategy::kFull;
+  policy.strategy =
+      &plan::Strategies()[static_cast<size_t>(dice->Roll(5) / 2)];  // no_shard is the rarest
+  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
   policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(dice->Roll(3));
   policy.backward_depth = 1 + dice->Roll(3);
   policy.forward_prefetch = dice->Roll(4);

@@ -61,7 +61,7 @@ std::vector<Policy> Policies() {
     Policy accumulating = base;
     accumulating.micro_batches = 2;
     accumulating.reshard_after_forward = false;
-    accumulating.strategy = plan::Strategy::kGradOp;
+    accumulating.strategy = plan::FindStrategy("grad_op");
     policies.push_back(accumulating);
   }
   return policies;

@@ -41,7 +41,7 @@ TEST(Memory, Fsdp1ForwardHoldsOneUnitMoreWithPrefetch) {
 
 TEST(Memory, KeepingParametersHoldsAllOfThem) {
   Policy policy = TwoRanks(Preset::kFsdp1);
-  policy.strategy = Strategy::kGradOp;
+  policy.strategy = FindStrategy("grad_op");
   const MemoryPeak peak = PredictPeak(Build(policy), 0);
   EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kUnshardedParameter)],
             (3 * kBlock + kRoot) * 4);
@@ -123,8 +123,8 @@ TEST(Memory, NeverPassesTheBoundsOfThePresets) {
     const ModelDescription model = RandomModel(&random);
     Policy policy;
     policy.preset = random() % 2 == 0 ? Preset::kFsdp1 : Preset::kFsdp2;
-    policy.strategy = random() % 3 == 0 ? Strategy::kGradOp : Strategy::kFull;
-    policy.reshard_after_forward = policy.strategy == Strategy::kFull && random() % 3 != 0;
+    policy.strategy = random() % 3 == 0 ? FindStrategy("grad_op") : FindStrategy("full");
+    policy.reshard_after_forward = policy.strategy->reshards_after_forward && random() % 3 != 0;
     policy.backward_prefetch = static_cast<BackwardPrefetch>(random() % 3);
     policy.forward_prefetch = static_cast<int>(random() % 2);
     policy.prefetch_limit = static_cast<int>(random() % 3);

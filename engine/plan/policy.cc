@@ -1,8 +1,5 @@
 #include "engine/plan/policy.h"
 
-#include "engine/plan/builders/fsdp1.h"
-#include "engine/plan/builders/fsdp2.h"
-#include "engine/plan/builders/no_shard.h"
 #include "engine/plan/passes/backward_prefetch.h"
 #include "engine/plan/passes/forward_prefetch.h"
 #include "engine/plan/passes/rate_limit.h"
@@ -68,9 +65,10 @@ Status CheckModel(const ModelDescription& model) {
 
 std::string ScheduleName(const Policy& policy) {
   std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
-  if (policy.strategy == Strategy::kNoShard) return name + " no_shard";
-  const bool keeps = policy.strategy == Strategy::kGradOp || !policy.reshard_after_forward;
-  name += keeps ? " grad_op" : " full";
+  const Strategy& strategy = *policy.strategy;
+  if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
+  const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
+  name.append(" ").append(FirstStrategyThat(reshards).name);
   const std::string depth = std::to_string(policy.backward_depth);
   switch (policy.backward_prefetch) {
     case BackwardPrefetch::kPre:
@@ -88,18 +86,12 @@ std::string ScheduleName(const Policy& policy) {
   return name;
 }
 
-Schedule BuildBase(const ModelDescription& model, const Policy& policy) {
-  if (policy.strategy == Strategy::kNoShard) return NoShardBuilder(model, policy).Build();
-  if (policy.preset == Preset::kFsdp1) return Fsdp1Builder(model, policy).Build();
-  return Fsdp2Builder(model, policy).Build();
-}
-
 }  // namespace
 
 Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckPolicy(policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(model));
-  Schedule schedule = BuildBase(model, policy);
+  Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";

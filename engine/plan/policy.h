@@ -6,17 +6,17 @@
 
 #include "engine/plan/op.h"
 #include "engine/plan/schedule.h"
+#include "engine/plan/strategy.h"
 #include "trace/base/status.h"
 
 namespace shardscope::plan {
 
-enum class Preset : uint8_t { kFsdp2, kFsdp1 };              // whose waits, copies and free points
-enum class Strategy : uint8_t { kFull, kGradOp, kNoShard };  // FULL_SHARD, SHARD_GRAD_OP, NO_SHARD
+enum class Preset : uint8_t { kFsdp2, kFsdp1 };  // whose waits, copies and free points
 enum class BackwardPrefetch : uint8_t { kPre, kPost, kNone };
 
 struct Policy {
   Preset preset = Preset::kFsdp2;
-  Strategy strategy = Strategy::kFull;
+  const Strategy* strategy = &Strategies().front();
   bool reshard_after_forward = true;  // never for the root unit
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
   int backward_depth = 1;     // 1-3

@@ -73,7 +73,7 @@ TEST_P(BothPresets, TwoCommunicatorsPartGathersFromReductions) {
 
 TEST_P(BothPresets, GradOpGathersInForwardOnly) {
   Policy policy = TwoRanks(GetParam());
-  policy.strategy = Strategy::kGradOp;
+  policy.strategy = FindStrategy("grad_op");
   EXPECT_EQ(Queue(policy), "AGr AG1 AG2 AG3 | RS3 RS2 RS1 RSr | AR");
 }
 
@@ -81,13 +81,13 @@ TEST_P(BothPresets, ReshardOffIsGradOp) {
   Policy keep = TwoRanks(GetParam());
   keep.reshard_after_forward = false;
   Policy grad_op = TwoRanks(GetParam());
-  grad_op.strategy = Strategy::kGradOp;
+  grad_op.strategy = FindStrategy("grad_op");
   EXPECT_EQ(Build(keep), Build(grad_op));
 }
 
 TEST_P(BothPresets, NoShardReducesGradientsOnly) {
   Policy policy = TwoRanks(GetParam());
-  policy.strategy = Strategy::kNoShard;
+  policy.strategy = FindStrategy("no_shard");
   EXPECT_EQ(Queue(policy), "| AR3 AR2 AR1 ARr | ");
 }
 
@@ -96,7 +96,7 @@ TEST_P(BothPresets, EveryMicroBatchGathersAndReduces) {
   policy.micro_batches = 2;
   const std::string once = "AGr AG1 AG2 AG3 | AG3 AG2 RS3 AG1 RS2 RS1 RSr | ";
   EXPECT_EQ(Queue(policy), once + once + "AR");
-  policy.strategy = Strategy::kGradOp;
+  policy.strategy = FindStrategy("grad_op");
   const std::string kept = "AGr AG1 AG2 AG3 | RS3 RS2 RS1 RSr | ";
   EXPECT_EQ(Queue(policy), kept + kept + "AR");
 }
@@ -261,7 +261,7 @@ TEST(Accumulate, OnlyWhereThereIsSomethingToAddOrToCast) {
 
 TEST(NoShard, UnitInBackward) {
   Policy policy = TwoRanks(Preset::kFsdp2);
-  policy.strategy = Strategy::kNoShard;
+  policy.strategy = FindStrategy("no_shard");
   EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0.attention backward", "O root optimizer"),
               ElementsAre("B m0 block0.attention backward",
                           "B m0 block0 all_reduce <- all of compute", "B m0 block0 accumulate",
@@ -272,7 +272,7 @@ TEST(NoShard, UnitInBackward) {
 
 TEST(NoShard, ACastRunsWhereThePresetsFrameworkPutsIt) {
   Policy policy = TwoRanks(Preset::kFsdp1);
-  policy.strategy = Strategy::kNoShard;
+  policy.strategy = FindStrategy("no_shard");
   policy.param_dtype = DType::kBf16;
   EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0 copy_in", "B m0 block0 accumulate"),
               ElementsAre("B m0 block0 copy_in <- all of compute", "B m0 block0 all_reduce",
@@ -332,7 +332,7 @@ TEST(RateLimit, Fsdp2WaitsBeforeTheCopyIn) {
 
 TEST(RunAhead, ZeroWaitsForEveryComputeOp) {
   Policy policy = TwoRanks(Preset::kFsdp1);
-  policy.strategy = Strategy::kGradOp;
+  policy.strategy = FindStrategy("grad_op");
   policy.run_ahead = 0;
   const std::vector<std::string> waits = HostWaits(Build(policy));
   ASSERT_EQ(waits.size(), 16u);  // 8 segments, forward and backward

@@ -140,9 +140,10 @@ int64_t LiveTrainer::BoundOf(const plan::Schedule& schedule) const {
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {
-  const bool was_whole = before.Get("strategy") == "no_shard";
-  const bool is_whole = after.Get("strategy") == "no_shard";
-  if (was_whole != is_whole) {
+  const auto is_sharded = [](const config::Config& config) {
+    return plan::FindStrategy(config.Get("strategy"))->shards_parameters;
+  };
+  if (is_sharded(before) != is_sharded(after)) {
     return Status::Error(fmt::format(
         "strategy cannot change from {} to {} while the run trains: parameters and optimizer "
         "state would have to move; start a new run with it",

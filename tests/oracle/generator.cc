@@ -88,12 +88,10 @@ plan::Policy RandomArithmetic(Random& random) {
 
 plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   using plan::BackwardPrefetch;
-  using plan::Strategy;
   plan::Policy policy = arithmetic;
   policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
-  policy.strategy = OneOf<Strategy>(
-      {Strategy::kFull, Strategy::kFull, Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard},
-      random);
+  policy.strategy = plan::FindStrategy(
+      OneOf<std::string_view>({"full", "full", "full", "grad_op", "no_shard"}, random));
   policy.reshard_after_forward = !random.OneIn(4);
   policy.backward_prefetch = OneOf<BackwardPrefetch>(
       {BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone}, random);

@@ -12,7 +12,7 @@ class Reference {
   Reference(const plan::ModelDescription& model, const plan::Policy& policy)
       : model_(model),
         policy_(policy),
-        sharded_(policy.strategy != plan::Strategy::kNoShard),
+        sharded_(policy.strategy->shards_parameters),
         reduced_(model.units.size(), std::vector<Value>(Ranks())) {}
 
   Value Run() {

@@ -67,7 +67,7 @@ TEST(RandomSchedules, ComputeTheSameInEveryInterleaving) {
       const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
       ASSERT_TRUE(schedule.ok()) << schedule.message();
       const Value result = RunAll(*schedule, random.Next(), &tally);
-      const bool sharded = policy.strategy != plan::Strategy::kNoShard;
+      const bool sharded = policy.strategy->shards_parameters;
       EXPECT_EQ(results.emplace(sharded, result).first->second, result) << schedule->name;
       EXPECT_EQ(result, ReferenceResult(model, policy)) << schedule->name << "\n"
                                                         << plan::PrintSchedule(*schedule);

@@ -35,8 +35,8 @@ Policy RandomPolicy(std::mt19937* random) {
   const auto below = [random](unsigned limit) { return static_cast<int>((*random)() % limit); };
   Policy policy;
   policy.preset = below(2) == 0 ? plan::Preset::kFsdp1 : plan::Preset::kFsdp2;
-  policy.strategy = static_cast<plan::Strategy>(below(3));
-  policy.reshard_after_forward = policy.strategy == plan::Strategy::kFull;
+  policy.strategy = &plan::Strategies()[static_cast<size_t>(below(3))];
+  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
   policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(below(3));
   policy.backward_depth = 1 + below(3);
   policy.forward_prefetch = below(4);

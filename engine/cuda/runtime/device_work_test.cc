@@ -17,6 +17,7 @@ namespace shardscope::cuda {
 namespace {
 
 using plan::BackwardPrefetch;
+using plan::FindStrategy;
 using plan::Preset;
 using plan::Strategy;
 using runtime::TestResult;
@@ -97,7 +98,7 @@ struct Case {
   int ranks;
   int64_t micro_batches;
   Preset preset;
-  Strategy strategy;
+  const Strategy* strategy;
 };
 
 TestRun RunOf(const Case& tested, plan::DType dtype) {
@@ -107,7 +108,7 @@ TestRun RunOf(const Case& tested, plan::DType dtype) {
   run.training.micro_batches = tested.micro_batches;
   run.policy.preset = tested.preset;
   run.policy.strategy = tested.strategy;
-  run.policy.reshard_after_forward = tested.strategy == Strategy::kFull;
+  run.policy.reshard_after_forward = tested.strategy->reshards_after_forward;
   return run;
 }
 
@@ -144,17 +145,17 @@ TEST_P(DeviceWorkTest, Bf16WithFp32MasterWeightsFollowsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceWorkTest,
-                         testing::Values(Case{1, 1, Preset::kFsdp2, Strategy::kFull},
-                                         Case{3, 2, Preset::kFsdp2, Strategy::kFull},
-                                         Case{4, 1, Preset::kFsdp1, Strategy::kGradOp},
-                                         Case{3, 2, Preset::kFsdp2, Strategy::kNoShard}),
+                         testing::Values(Case{1, 1, Preset::kFsdp2, FindStrategy("full")},
+                                         Case{3, 2, Preset::kFsdp2, FindStrategy("full")},
+                                         Case{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
+                                         Case{3, 2, Preset::kFsdp2, FindStrategy("no_shard")}),
                          [](const auto& tested) {
                            return "ranks" + std::to_string(tested.param.ranks) + "_" +
-                                  std::to_string(static_cast<int>(tested.param.strategy));
+                                  std::string(tested.param.strategy->name);
                          });
 
 TEST(DeviceWorkBits, SchedulesThatOnlyMoveOpsAgree) {
-  TestRun run = RunOf({3, 2, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  TestRun run = RunOf({3, 2, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   run.training.steps = 3;
   const TestResult expected = TrainOnDevice(run);
   run.policy.backward_prefetch = BackwardPrefetch::kNone;
@@ -167,7 +168,7 @@ TEST(DeviceWorkBits, SchedulesThatOnlyMoveOpsAgree) {
 
 // Buffers share places whenever the Schedule orders one's end before the other's start.
 TEST(DeviceWorkBits, APoolChangesNothing) {
-  TestRun run = RunOf({3, 2, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  TestRun run = RunOf({3, 2, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   run.training.steps = 3;
   run.jitter = true;
   EXPECT_TRUE(runtime::SameBits(TrainOnDevice(run, nullptr, /*uses_pool=*/true),
@@ -175,7 +176,7 @@ TEST(DeviceWorkBits, APoolChangesNothing) {
 }
 
 TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {
-  const TestRun run = RunOf({2, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  const TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   TrainOnDevice(run, [](runtime::Ranks& ranks) {
     for (int rank = 0; rank < ranks.size(); ++rank) {
       runtime::RankWork& work = ranks.bodies(rank);
@@ -191,7 +192,7 @@ TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {
 }
 
 TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
-  TestRun run = RunOf({2, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   runtime::NullSink sink;
@@ -214,7 +215,7 @@ TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
 
 // A broken device, as LibTorch tells it: one line that names rank, step and op.
 TEST(DeviceWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
-  const TestRun run = RunOf({2, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  const TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   runtime::NullSink sink;
@@ -265,7 +266,7 @@ TEST(DeviceWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
    private:
     const std::unique_ptr<transport::Transport> next_;
   };
-  const TestRun run = RunOf({1, 1, Preset::kFsdp2, Strategy::kFull}, plan::DType::kFp32);
+  const TestRun run = RunOf({1, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   runtime::NullSink sink;

@@ -46,7 +46,7 @@ Schedule StepBuilder::Build() {
 
 bool StepBuilder::ReshardsAfterForward(int32_t index) const {
   // The root is needed first in backward, so freeing it would only cost a gather.
-  return policy_.strategy == Strategy::kFull && policy_.reshard_after_forward &&
+  return policy_.strategy->reshards_after_forward && policy_.reshard_after_forward &&
          !unit(index).is_root;
 }
 

@@ -36,7 +36,8 @@ std::vector<std::string> Arithmetic(const Schedule& schedule) {
   return ops;
 }
 
-class PolicyGrid : public testing::TestWithParam<std::tuple<Preset, Strategy, BackwardPrefetch>> {
+class PolicyGrid
+    : public testing::TestWithParam<std::tuple<Preset, const Strategy*, BackwardPrefetch>> {
  protected:
   void CheckKnobs(const Shape& shape, std::vector<std::string>* arithmetic) {
     Policy policy;
@@ -86,10 +87,10 @@ TEST_P(PolicyGrid, IsValidAndRoundTripsAndKnobsKeepTheArithmetic) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, PolicyGrid,
-    testing::Combine(testing::Values(Preset::kFsdp1, Preset::kFsdp2),
-                     testing::Values(Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard),
-                     testing::Values(BackwardPrefetch::kPre, BackwardPrefetch::kPost,
-                                     BackwardPrefetch::kNone)));
+    testing::Combine(
+        testing::Values(Preset::kFsdp1, Preset::kFsdp2),
+        testing::Values(FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")),
+        testing::Values(BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone)));
 
 TEST(Text, KeepsEveryFieldOfAnOp) {
   Schedule schedule;

@@ -10,6 +10,7 @@ namespace shardscope::runtime {
 namespace {
 
 using plan::BackwardPrefetch;
+using plan::FindStrategy;
 using plan::Preset;
 using plan::Strategy;
 
@@ -17,7 +18,7 @@ struct ReferenceCase {
   int ranks;
   int64_t micro_batches;
   Preset preset;
-  Strategy strategy;
+  const Strategy* strategy;
 };
 
 class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
@@ -28,7 +29,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     run.training.micro_batches = GetParam().micro_batches;
     run.policy.preset = GetParam().preset;
     run.policy.strategy = GetParam().strategy;
-    run.policy.reshard_after_forward = GetParam().strategy == Strategy::kFull;
+    run.policy.reshard_after_forward = GetParam().strategy->reshards_after_forward;
     return run;
   }
 };
@@ -60,20 +61,24 @@ TEST_P(ReferenceTest, Fp32LossesAreEqualOverTwentySteps) {
 }
 
 std::string CaseName(const testing::TestParamInfo<ReferenceCase>& tested) {
-  const char* strategies[] = {"full", "grad_op", "no_shard"};
   return std::string(tested.param.preset == Preset::kFsdp1 ? "fsdp1_" : "fsdp2_") +
-         strategies[static_cast<int>(tested.param.strategy)] + "_ranks" +
-         std::to_string(tested.param.ranks) + "_micro" + std::to_string(tested.param.micro_batches);
+         std::string(tested.param.strategy->name) + "_ranks" + std::to_string(tested.param.ranks) +
+         "_micro" + std::to_string(tested.param.micro_batches);
 }
 
 // dim 24 and 72 rows do not divide by 5 or 7, 256 rows not by 3, 5 or 7.
 const ReferenceCase kCases[] = {
-    {1, 1, Preset::kFsdp2, Strategy::kFull},    {2, 3, Preset::kFsdp2, Strategy::kFull},
-    {3, 1, Preset::kFsdp2, Strategy::kFull},    {4, 3, Preset::kFsdp2, Strategy::kGradOp},
-    {1, 3, Preset::kFsdp1, Strategy::kFull},    {3, 3, Preset::kFsdp1, Strategy::kFull},
-    {4, 1, Preset::kFsdp1, Strategy::kGradOp},  {5, 1, Preset::kFsdp1, Strategy::kFull},
-    {7, 1, Preset::kFsdp2, Strategy::kFull},    {3, 3, Preset::kFsdp2, Strategy::kNoShard},
-    {2, 1, Preset::kFsdp1, Strategy::kNoShard},
+    {1, 1, Preset::kFsdp2, FindStrategy("full")},
+    {2, 3, Preset::kFsdp2, FindStrategy("full")},
+    {3, 1, Preset::kFsdp2, FindStrategy("full")},
+    {4, 3, Preset::kFsdp2, FindStrategy("grad_op")},
+    {1, 3, Preset::kFsdp1, FindStrategy("full")},
+    {3, 3, Preset::kFsdp1, FindStrategy("full")},
+    {4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
+    {5, 1, Preset::kFsdp1, FindStrategy("full")},
+    {7, 1, Preset::kFsdp2, FindStrategy("full")},
+    {3, 3, Preset::kFsdp2, FindStrategy("no_shard")},
+    {2, 1, Preset::kFsdp1, FindStrategy("no_shard")},
 };
 INSTANTIATE_TEST_SUITE_P(All, ReferenceTest, testing::ValuesIn(kCases), CaseName);
 
@@ -113,7 +118,7 @@ TEST(BitsTest, SchedulesThatOnlyMoveOpsAgree) {
     }
     plan::Policy keeps;
     keeps.preset = preset;
-    keeps.strategy = Strategy::kGradOp;
+    keeps.strategy = FindStrategy("grad_op");
     keeps.reshard_after_forward = false;
     policies.push_back(keeps);
   }
@@ -136,11 +141,12 @@ TEST(BitsTest, GroupingIntoUnitsDoesNotMatter) {
 std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
   std::vector<plan::Policy> policies;
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
+    for (const Strategy* strategy :
+         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")}) {
       plan::Policy& policy = policies.emplace_back();
       policy.preset = preset;
       policy.strategy = strategy;
-      policy.reshard_after_forward = strategy == Strategy::kFull;
+      policy.reshard_after_forward = strategy->reshards_after_forward;
       policy.forward_prefetch = forward_prefetch;
     }
   }

@@ -45,7 +45,7 @@ Job JobOf(const TestRun& run) {
   job.reduce = policy.reduce_dtype;
   job.corpus = TestCorpus();
   job.description = model::DescribeModel(run.model, run.units, run.training.batch);
-  job.shard_ranks = policy.strategy == plan::Strategy::kNoShard ? 1 : run.training.num_ranks;
+  job.shard_ranks = policy.strategy->shards_parameters ? run.training.num_ranks : 1;
   job.poison = run.poison;
   return job;
 }

@@ -25,6 +25,7 @@ namespace {
 
 using executor::MemoryChange;
 using executor::OpContext;
+using plan::FindStrategy;
 using plan::MemoryCategory;
 using plan::Preset;
 using plan::Strategy;
@@ -133,14 +134,15 @@ std::vector<plan::Policy> ManyPolicies() {
   };
   std::vector<plan::Policy> policies;
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
+    for (const Strategy* strategy :
+         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")}) {
       for (const auto backward : {plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
                                   plan::BackwardPrefetch::kNone}) {
         for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
           plan::Policy& policy = policies.emplace_back();
           policy.preset = preset;
           policy.strategy = strategy;
-          policy.reshard_after_forward = strategy == Strategy::kFull;
+          policy.reshard_after_forward = strategy->reshards_after_forward;
           policy.backward_prefetch = backward;
           policy.backward_depth = knobs.depth;
           policy.forward_prefetch = knobs.forward;
@@ -330,7 +332,8 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
 TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   const int64_t unscoped = UnscopedTensorBytes();
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy strategy : {Strategy::kFull, Strategy::kGradOp, Strategy::kNoShard}) {
+    for (const Strategy* strategy :
+         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")}) {
       for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
         TestRun run;
         run.model.dtype = dtype;
@@ -338,7 +341,7 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
         run.training.micro_batches = 2;
         run.policy.preset = preset;
         run.policy.strategy = strategy;
-        run.policy.reshard_after_forward = strategy == Strategy::kFull;
+        run.policy.reshard_after_forward = strategy->reshards_after_forward;
         MemorySink sink;
         Running running(run, &sink);
         SCOPED_TRACE(running.schedule.name);
