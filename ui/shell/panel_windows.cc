@@ -18,14 +18,21 @@ namespace {
 
 using ui::Text;
 
+template <typename Panel>
+std::unique_ptr<ui::Panel> Make() {
+  return std::make_unique<Panel>();
+}
+
+// All panels, in the order in which they are drawn and tabs stand beside one another.
 constexpr std::array kPanels = {
-    PanelWindow{"run_control", Text::kTabRunControl, DockSlot::kLeft},
-    PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop},
-    PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop},
-    PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop},
-    PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom},
-    PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop},
-    PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom},
+    PanelWindow{"run_control", Text::kTabRunControl, DockSlot::kLeft,
+                Make<panels::RunControlPanel>},
+    PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop, Make<panels::TimelinePanel>},
+    PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, Make<panels::RunsPanel>},
+    PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
+    PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom, Make<panels::MemoryPanel>},
+    PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},
+    PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom, Make<panels::DetailsPanel>},
 };
 
 // A window that was remembered behind another tab is in front for its first frames, until its tab
@@ -74,29 +81,9 @@ void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window) {
 
 }  // namespace
 
-// One of each, drawn in the order of kPanels.
-struct Panels {
-  panels::RunControlPanel run_control;
-  panels::TimelinePanel timeline;
-  panels::RunsPanel runs;
-  panels::MemoryPanel memory;
-  panels::OverlapPanel overlap;
-  panels::DetailsPanel details;
-
-  void Draw(std::string_view id, const ui::Context& context, ui::DrawLog* log,
-            ui::Commands* commands) {
-    if (id == "run_control") run_control.Draw(context, log, commands);
-    if (id == "timeline") timeline.Draw(context, log, commands);
-    if (id == "runs") runs.Draw(context, log, commands);
-    if (id == "log") panels::DrawLogPanel(context, log, commands);
-    if (id == "memory") memory.Draw(context, log, commands);
-    if (id == "overlap") overlap.Draw(context, log, commands);
-    if (id == "details") details.Draw(context, log, commands);
-  }
-};
-
-PanelFrames::PanelFrames() : panels_(std::make_unique<Panels>()) {}
-PanelFrames::~PanelFrames() = default;
+PanelFrames::PanelFrames() {
+  for (const PanelWindow& window : kPanels) frames_.push_back({window.make(), false});
+}
 
 std::span<const PanelWindow> PanelWindows() { return kPanels; }
 
@@ -107,18 +94,19 @@ std::string WindowName(const PanelWindow& panel, ui::Language language) {
 void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog* log,
                           ui::Commands* commands) {
   const PanelWindow& panel = kPanels[index];
+  Frame& frame = frames_[index];
   const widgets::Look look = widgets::LookOf(context);
   const std::string name = WindowName(panel, context.language);
   // The tab takes font and ink from what is current in Begin().
   ImGui::PushFont(look.fonts.bold, ui::kTitleSize);
-  ImGui::PushStyleColor(ImGuiCol_Text, in_front_[index] ? look.theme.ink.text : look.theme.ink.dim);
+  ImGui::PushStyleColor(ImGuiCol_Text, frame.in_front ? look.theme.ink.text : look.theme.ink.dim);
   const bool visible = ImGui::Begin(name.c_str(), nullptr, ImGuiWindowFlags_NoCollapse);
   ImGui::PopStyleColor();
   ImGui::PopFont();
-  in_front_[index] = visible;
+  frame.in_front = visible;
   if (visible) {
     log->SetPanel(panel.id);
-    panels_->Draw(panel.id, context, log, commands);
+    frame.panel->Draw(context, log, commands);
     const ImGuiWindow& window = *ImGui::GetCurrentWindow();
     DrawTabUnderline(look, window);
     if (window.DockIsActive) DrawRoundedFrame(look, window);
@@ -128,15 +116,14 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
 
 bool PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
                        ui::Commands* commands) {
-  static_assert(kPanels.size() <= std::tuple_size_v<decltype(in_front_)>);
   bool shown = true;  // where no panel is asked for, too
   for (size_t i = 0; i < kPanels.size(); ++i) {
     const bool focused = focus == kPanels[i].id;
-    const bool was_in_front = in_front_[i];
+    const bool was_in_front = frames_[i].in_front;
     if (focused && focused_frames_ == 0) ImGui::SetNextWindowFocus();
     DrawOne(context, i, log, commands);
     if (!focused) continue;
-    focused_frames_ = was_in_front && in_front_[i] ? focused_frames_ + 1 : 0;
+    focused_frames_ = was_in_front && frames_[i].in_front ? focused_frames_ + 1 : 0;
     shown = focused_frames_ >= kSettledFrames;
   }
   if (shown) focused_frames_ = 0;

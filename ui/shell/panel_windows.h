@@ -1,13 +1,14 @@
 // The panels of the app: which there are, where each is docked, and the frame drawn around each.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panel.h"
 #include "ui/shell/layout.h"
 #include "ui/text.h"
 
@@ -17,19 +18,17 @@ struct PanelWindow {
   const char* id;  // "timeline": what FocusPanel and the draw log call it
   ui::Text title;
   DockSlot slot;
+  std::unique_ptr<ui::Panel> (*make)();
 };
 std::span<const PanelWindow> PanelWindows();
 
 // "Timeline###timeline": the part after ### is the window's identity in every language.
 std::string WindowName(const PanelWindow& panel, ui::Language language);
 
-struct Panels;
-
 // Owns the panels and draws them into the dock space.
 class PanelFrames {
  public:
   PanelFrames();
-  ~PanelFrames();
 
   // `focus`: id of a panel to bring to the front, or empty. false: it is not in front yet, for the
   // layout that was remembered is still being restored; ask for it again in the next frame.
@@ -39,10 +38,13 @@ class PanelFrames {
  private:
   void DrawOne(const ui::Context& context, size_t index, ui::DrawLog* log, ui::Commands* commands);
 
-  std::unique_ptr<Panels> panels_;
-  // Whether each panel's tab was in front in the last frame: its label is bright then.
-  std::array<bool, 16> in_front_{};
-  int focused_frames_ = 0;  // in which the panel that is asked for was in front
+  struct Frame {
+    std::unique_ptr<ui::Panel> panel;
+    bool in_front = false;  // in the last frame: its tab's label is bright then
+  };
+
+  std::vector<Frame> frames_;  // in the order of PanelWindows()
+  int focused_frames_ = 0;     // in which the panel that is asked for was in front
 };
 
 }  // namespace shardscope::shell

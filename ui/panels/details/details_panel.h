@@ -7,18 +7,17 @@
 #include <vector>
 
 #include "ui/commands.h"
-#include "ui/context.h"
-#include "ui/draw_log.h"
+#include "ui/panel.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/timeline/facts.h"
 #include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::panels {
 
-class DetailsPanel {
+class DetailsPanel : public ui::Panel {
  public:
   // Fills the current window.
-  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
   void Update(const ui::Context& context);

@@ -60,8 +60,7 @@ void DrawMessages(const widgets::Look& look, const ui::Context& context, ui::Dra
 
 }  // namespace
 
-void DrawLogPanel(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  (void)commands;
+void LogPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* /*commands*/) {
   const widgets::Look look = widgets::LookOf(context);
   widgets::Gap(look, 4);
   const bool beside = widgets::ContentWidth() >= look.Px(kHealthWidth + kMessagesWidth);

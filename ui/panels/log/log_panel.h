@@ -2,11 +2,13 @@
 // behind, and what was said.
 #pragma once
 
-#include "ui/context.h"
-#include "ui/draw_log.h"
+#include "ui/panel.h"
 
 namespace shardscope::panels {
 
-void DrawLogPanel(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+class LogPanel : public ui::Panel {
+ public:
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+};
 
 }  // namespace shardscope::panels

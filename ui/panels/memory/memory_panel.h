@@ -6,18 +6,17 @@
 #include <vector>
 
 #include "ui/commands.h"
-#include "ui/context.h"
-#include "ui/draw_log.h"
+#include "ui/panel.h"
 #include "ui/panels/memory/device_memory.h"
 #include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/draw/hand.h"
 
 namespace shardscope::panels {
 
-class MemoryPanel {
+class MemoryPanel : public ui::Panel {
  public:
   // Fills the current window.
-  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
   struct RankMemory {

@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "ui/commands.h"
-#include "ui/context.h"
-#include "ui/draw_log.h"
+#include "ui/panel.h"
 #include "ui/panels/overlap/overlap_bars.h"
 
 namespace shardscope::panels {
 
-class OverlapPanel {
+class OverlapPanel : public ui::Panel {
  public:
   // Fills the current window.
-  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
   void UpdateBars(const ui::Context& context, int32_t rank, int max_bars);

@@ -5,15 +5,14 @@
 #include <map>
 #include <string>
 
-#include "ui/context.h"
-#include "ui/draw_log.h"
+#include "ui/panel.h"
 
 namespace shardscope::panels {
 
-class RunControlPanel {
+class RunControlPanel : public ui::Panel {
  public:
   // Fills the current window. Keeps what is being typed into a text knob, nothing else.
-  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
   std::map<std::string, std::string> drafts_;  // by key

@@ -3,18 +3,17 @@
 
 #include <string>
 
-#include "ui/context.h"
-#include "ui/draw_log.h"
+#include "ui/panel.h"
 #include "ui/panels/runs/new_run_form.h"
 
 namespace shardscope::panels {
 
 struct RunsFrame;
 
-class RunsPanel {
+class RunsPanel : public ui::Panel {
  public:
   // Fills the current window. Keeps what is being typed, nothing else.
-  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
   void DrawOpen(const RunsFrame& frame);

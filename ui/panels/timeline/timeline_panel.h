@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "ui/commands.h"
-#include "ui/context.h"
-#include "ui/draw_log.h"
+#include "ui/panel.h"
 #include "ui/panels/timeline/header.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/tooltip.h"
@@ -24,10 +23,10 @@
 
 namespace shardscope::panels {
 
-class TimelinePanel {
+class TimelinePanel : public ui::Panel {
  public:
   // Fills the current window. Keeps what it computed from frame to frame, nothing else.
-  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
   struct LaneKey {
