@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -25,6 +26,13 @@ struct OpContext {
   const plan::Buffer& buffer(plan::BufferId id) const {
     return program->buffers[static_cast<size_t>(id)];
   }
+};
+
+// What the trace calls an op run, so that rows of the GPU's work can refer to it. Any thread, for
+// ops of Schedules that are registered with the trace.
+struct OpIds {
+  std::function<int64_t(const OpContext& context)> plan_op;
+  std::function<int64_t(const OpContext& context)> track;  // of the op's stream
 };
 
 // `what` with the rank, step and op at which it went wrong, as errors reach the user.

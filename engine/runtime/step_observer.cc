@@ -1,47 +1,9 @@
 #include "engine/runtime/step_observer.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
 namespace shardscope::runtime {
-namespace {
-
-// Sorted, without overlaps.
-Intervals Union(Intervals intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  Intervals merged;
-  for (const auto& [start, end] : intervals) {
-    if (!merged.empty() && start <= merged.back().second) {
-      merged.back().second = std::max(merged.back().second, end);
-    } else if (end > start) {
-      merged.emplace_back(start, end);
-    }
-  }
-  return merged;
-}
-
-int64_t Length(const Intervals& merged) {
-  int64_t length = 0;
-  for (const auto& [start, end] : merged) length += end - start;
-  return length;
-}
-
-}  // namespace
-
-int64_t UncoveredNs(Intervals inside, Intervals covers) {
-  inside = Union(std::move(inside));
-  covers = Union(std::move(covers));
-  int64_t covered = 0;
-  size_t next = 0;
-  for (const auto& [start, end] : inside) {
-    while (next < covers.size() && covers[next].second <= start) ++next;
-    for (size_t i = next; i < covers.size() && covers[i].first < end; ++i) {
-      covered += std::min(end, covers[i].second) - std::max(start, covers[i].first);
-    }
-  }
-  return Length(inside) - covered;
-}
 
 StepObserver::StepObserver(int num_ranks) {
   for (int rank = 0; rank < num_ranks; ++rank) ranks_.push_back(std::make_unique<OfRank>());
@@ -57,9 +19,9 @@ void StepObserver::OnOpEnd(const executor::OpContext& context, const executor::O
   }
   const plan::Category category = plan::CategoryOf(op.kind);
   if (category == plan::Category::kCompute || category == plan::Category::kOptimizer) {
-    rank.compute.emplace_back(times.started_ns, times.ended_ns);
+    rank.compute.push_back({times.started_ns, times.ended_ns});
   } else if (category == plan::Category::kCommunication) {
-    rank.communication.emplace_back(times.started_ns, times.ended_ns);
+    rank.communication.push_back({times.started_ns, times.ended_ns});
   }
   if (op.kind == plan::OpKind::kForward) {
     const int32_t unit = context.schedule->segments[static_cast<size_t>(op.segment)].unit;
@@ -82,9 +44,9 @@ StepTimes StepObserver::Take(int rank_index) {
   const std::lock_guard lock(rank.mutex);
   StepTimes times;
   times.first_issue_ns = std::exchange(rank.first_issue_ns, 0);
-  times.communication_ns = Length(Union(rank.communication));
-  times.exposed_ns =
-      UncoveredNs(std::exchange(rank.communication, {}), std::exchange(rank.compute, {}));
+  const std::vector<Interval> communication = Union(std::exchange(rank.communication, {}));
+  times.communication_ns = TotalNs(communication);
+  times.exposed_ns = TotalNs(Subtract(communication, Union(std::exchange(rank.compute, {}))));
   std::map<std::pair<int32_t, int32_t>, int64_t> sums;
   for (const Forward& forward : std::exchange(rank.forwards, {})) {
     sums[{forward.unit, forward.micro_batch}] += forward.duration_ns;

@@ -12,14 +12,9 @@
 #include <vector>
 
 #include "engine/executor/executor.h"
+#include "trace/base/interval.h"
 
 namespace shardscope::runtime {
-
-// Half-open, in nanoseconds.
-using Intervals = std::vector<std::pair<int64_t, int64_t>>;
-
-// Length of the part of `inside`'s union that `covers`' union does not cover.
-int64_t UncoveredNs(Intervals inside, Intervals covers);
 
 // What a rank's step was, in time.
 struct StepTimes {
@@ -55,8 +50,8 @@ class StepObserver : public executor::ExecutionSink {
   struct OfRank {
     std::mutex mutex;  // guards all below
     int64_t first_issue_ns = 0;
-    Intervals compute;
-    Intervals communication;
+    std::vector<Interval> compute;
+    std::vector<Interval> communication;
     std::vector<Forward> forwards;
   };
 

@@ -7,14 +7,6 @@
 namespace shardscope::runtime {
 namespace {
 
-TEST(UncoveredTest, CountsUnionsNotSums) {
-  EXPECT_EQ(UncoveredNs({{0, 10}, {5, 20}}, {}), 20);
-  EXPECT_EQ(UncoveredNs({{0, 10}, {5, 20}}, {{8, 12}, {10, 15}}), 13);
-  EXPECT_EQ(UncoveredNs({{0, 10}, {30, 40}}, {{0, 5}, {9, 35}}), 9);
-  EXPECT_EQ(UncoveredNs({{3, 4}}, {{0, 10}}), 0);
-  EXPECT_EQ(UncoveredNs({}, {{0, 10}}), 0);
-}
-
 // Two units with one segment each; ops: forward of each, a collective, an optimizer.
 plan::Schedule SmallSchedule() {
   plan::Schedule schedule;

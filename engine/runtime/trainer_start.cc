@@ -269,7 +269,7 @@ void LiveTrainer::OpenDeviceTrace() {
   };
   for (const DeviceCapability& one : options_.capabilities) add(one);
   if (options_.device == nullptr) return;
-  options_.device->SetTraceIds(
+  options_.device->SetOpIds(
       {.plan_op = [this](const auto& context) { return trace_->PlanOpOf(context); },
        .track = [this](const auto& context) { return trace_->TrackOf(context); }});
   options_.device->SetRecorder(recorder_.get());

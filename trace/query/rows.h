@@ -31,6 +31,16 @@ enum class OpClass : uint8_t {  // what a span is drawn and listed as
   kHost,
   kBookkeeping
 };
+
+inline bool IsCompute(OpClass op_class) {
+  return op_class == OpClass::kForward || op_class == OpClass::kBackward ||
+         op_class == OpClass::kOptimizer;
+}
+inline bool IsCommunication(OpClass op_class) {
+  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
+         op_class == OpClass::kAllReduce;
+}
+
 enum class Truth : uint8_t { kMeasured, kEmulated, kProjected };
 enum class BlockingKind : uint8_t {
   kNone,

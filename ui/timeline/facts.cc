@@ -12,11 +12,6 @@ namespace {
 
 using query::OpClass;
 
-bool IsCompute(OpClass op_class) {
-  return op_class == OpClass::kForward || op_class == OpClass::kBackward ||
-         op_class == OpClass::kOptimizer;
-}
-
 std::string NameOfRun(const query::Snapshot& snapshot, const query::RankRows& rows, int64_t id) {
   const uint32_t row = FindRow(rows, id);
   if (row == kNoRow) return "";

@@ -36,7 +36,7 @@ bool HitExposed(const RankIndex& rank, int64_t time_ns, int64_t reach_ns, Hit* h
     hit->range = {column[at].start_ns, column[at].end_ns};
     return true;
   }
-  for (const analysis::Interval& interval : rank.exposed_tail) {
+  for (const Interval& interval : rank.exposed_tail) {
     if (time_ns < interval.start_ns || time_ns >= interval.end_ns) continue;
     hit->kind = Hit::Kind::kExposed;
     hit->range = {interval.start_ns, interval.end_ns};

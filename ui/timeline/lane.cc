@@ -163,7 +163,7 @@ void MakeExposed(const RankIndex& rank, const Axis& axis, std::vector<GapBox>* g
   for (size_t at = exposed.FirstTouching(axis.range().start_ns); at < last; ++at) {
     AddExposed(exposed[at].start_ns, exposed[at].end_ns, axis, gaps);
   }
-  for (const analysis::Interval& interval : rank.exposed_tail) {
+  for (const Interval& interval : rank.exposed_tail) {
     AddExposed(interval.start_ns, interval.end_ns, axis, gaps);
   }
 }

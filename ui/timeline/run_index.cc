@@ -25,16 +25,6 @@ Span SpanOf(const query::OpRun& run, uint32_t row, OpClass op_class, uint8_t sha
   return {run.started_ns, std::max(run.started_ns, run.ended_ns), row, op_class, shade, false};
 }
 
-bool IsCommunication(OpClass op_class) {
-  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
-         op_class == OpClass::kAllReduce;
-}
-
-bool IsCompute(OpClass op_class) {
-  return op_class == OpClass::kForward || op_class == OpClass::kBackward ||
-         op_class == OpClass::kOptimizer;
-}
-
 // The newest step whose rows have surely all come: rows of one step come from several threads, so
 // while the run is live that is the one before the newest that all ranks finished.
 int32_t SettledStep(const query::Snapshot& snapshot) {
@@ -95,22 +85,21 @@ std::set<int32_t> LongStepsIn(const query::Snapshot& snapshot, Range range, int6
 
 // Communication minus compute in [from_ns, until_ns), from the columns, so that it costs what is
 // new.
-std::vector<analysis::Interval> Exposed(const RankIndex& rank, int64_t from_ns, int64_t until_ns) {
-  std::vector<analysis::Interval> communication;
-  std::vector<analysis::Interval> compute;
+std::vector<Interval> Exposed(const RankIndex& rank, int64_t from_ns, int64_t until_ns) {
+  std::vector<Interval> communication;
+  std::vector<Interval> compute;
   for (const SpanColumn& column : rank.columns) {
     if (&column == &rank.column(LaneKind::kExposed)) continue;
     const size_t last = column.FirstStartingAt(until_ns);
     for (size_t at = column.FirstTouching(from_ns); at < last; ++at) {
       if (column[at].instant) continue;
-      const analysis::Interval interval{std::max(column[at].start_ns, from_ns),
-                                        std::min(column[at].end_ns, until_ns)};
+      const Interval interval{std::max(column[at].start_ns, from_ns),
+                              std::min(column[at].end_ns, until_ns)};
       if (IsCommunication(column[at].op_class)) communication.push_back(interval);
       if (IsCompute(column[at].op_class)) compute.push_back(interval);
     }
   }
-  return analysis::Subtract(analysis::Union(std::move(communication)),
-                            analysis::Union(std::move(compute)));
+  return Subtract(Union(std::move(communication)), Union(std::move(compute)));
 }
 
 // How many events were taken; not *complete if there are more.
@@ -368,7 +357,7 @@ void RunIndex::SettleExposed(int64_t until_ns, size_t at) {
   const int64_t from_ns = consumed_[at].exposed_until_ns;
   if (until_ns <= from_ns) return;
   SpanColumn& column = ranks_[at].columns[static_cast<size_t>(LaneKind::kExposed)];
-  for (const analysis::Interval& interval : Exposed(ranks_[at], from_ns, until_ns)) {
+  for (const Interval& interval : Exposed(ranks_[at], from_ns, until_ns)) {
     column.Insert({interval.start_ns, interval.end_ns, 0, OpClass::kAllGather, 0, false});
   }
   consumed_[at].exposed_until_ns = until_ns;

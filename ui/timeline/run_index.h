@@ -40,7 +40,7 @@ struct RankIndex {
   std::vector<analysis::Stall> stalls;                    // of FindStalls(), ascending start
   // Exposed communication of the newest steps, which later rows may still change; what is older is
   // in the column.
-  std::vector<analysis::Interval> exposed_tail;
+  std::vector<Interval> exposed_tail;
   std::vector<uint32_t> collective_of_row;  // op run row -> row of RankRows::collectives
   analysis::MemoryTimeline memory;          // really live
   // What an allocator would report, of ranks with a GPU only: what is freed there stays in use for

@@ -54,14 +54,14 @@ class ListLog : public DeviceLog {
  public:
   void OnStream(int rank, Stream stream) override { streams.emplace_back(rank, stream); }
   void OnBegin(const executor::OpContext& context) override { begun.push_back(context.index); }
-  void OnIssued(const IssuedOp& op) override { issued.push_back(op); }
+  void OnIssued(const cupti::HostOp& op) override { issued.push_back(op); }
   std::vector<DeviceInterval> TakeStep(int /*rank*/, int64_t /*step*/, size_t num_ops) override {
     intervals.resize(num_ops);
     return intervals;
   }
   std::vector<std::pair<int, Stream>> streams;
   std::vector<OpIndex> begun;
-  std::vector<IssuedOp> issued;
+  std::vector<cupti::HostOp> issued;
   std::vector<DeviceInterval> intervals;
 };
 

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/executor/op_bodies.h"
 #include "engine/plan/op.h"
+#include "trace/record/cupti/host_op.h"
+#include "trace/record/gpu/nccl_range.h"
 
 namespace shardscope::cuda {
 
@@ -19,24 +20,6 @@ inline int64_t OpRunKey(int rank, int64_t step, plan::OpIndex op) {
   return (step << 32) | (int64_t{rank} << 24) | int64_t{op};
 }
 inline int RankOfKey(int64_t key) { return static_cast<int>((key >> 24) & 0xFF); }
-
-// An interval of one host thread in which it issued work of one op. Intervals of a thread may nest
-// but not cross: a transport whose last rank enqueues for all logs one for each other rank inside
-// that rank's own.
-struct IssuedOp {
-  int64_t key = 0;      // OpRunKey()
-  uint32_t thread = 0;  // gettid
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
-
-// An interval in which one host thread was in NCCL: what the driver hands out meanwhile is NCCL's.
-struct NcclCall {
-  std::string_view name;  // "ncclCommInitRankConfig", or the op's
-  uint32_t thread = 0;    // gettid
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
 
 // When the GPU worked for an op: from its first work's start to its last work's end; 0 if it did
 // nothing, or the times are lost.
@@ -56,9 +39,11 @@ class DeviceLog {
   // An op is about to be issued: what OpRunKey() of it stands for. On the rank's host thread.
   virtual void OnBegin(const executor::OpContext& /*context*/) {}
 
-  virtual void OnIssued(const IssuedOp& op) = 0;
+  // `op.key` is its OpRunKey().
+  virtual void OnIssued(const cupti::HostOp& op) = 0;
 
-  virtual void OnNccl(const NcclCall& /*call*/) {}
+  // What the driver hands out meanwhile is NCCL's.
+  virtual void OnNccl(const gpu::NcclRange& /*call*/) {}
 
   // All streams of `rank` have ended their work of `step`: its times, by op index. May wait for
   // records that are on their way.

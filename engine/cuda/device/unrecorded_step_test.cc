@@ -25,7 +25,7 @@ class StepLog : public DeviceLog {
   void OnBegin(const executor::OpContext& context) override {
     begun[context.step].insert(context.index);
   }
-  void OnIssued(const IssuedOp& op) override {
+  void OnIssued(const cupti::HostOp& op) override {
     issued[op.key >> 32].insert(static_cast<plan::OpIndex>(op.key & 0xFF'FFFF));
   }
   std::vector<DeviceInterval> TakeStep(int /*rank*/, int64_t step, size_t num_ops) override {

@@ -57,7 +57,7 @@ cupti::StreamId CuptiLog::IdOf(Stream stream) const {
   return id;
 }
 
-void CuptiLog::Open(record::Recorder* recorder, OpIds ids) {
+void CuptiLog::Open(record::Recorder* recorder, executor::OpIds ids) {
   recorder_ = recorder;
   log_.Open(recorder, std::move(ids));
   if (session_ != nullptr) {

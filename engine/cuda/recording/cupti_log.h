@@ -21,7 +21,7 @@ class CuptiLog {
   DeviceLog* log() { return &log_; }
 
   // The trace is open: rows go to `recorder`.
-  void Open(record::Recorder* recorder, OpIds ids);
+  void Open(record::Recorder* recorder, executor::OpIds ids);
   // Between steps: whether CUPTI makes records and ops get times. Memory of the driver is told
   // always. Before Close().
   void SetRecording(bool is_recording);

@@ -21,7 +21,7 @@ int64_t StepOfKey(int64_t key) { return key >> 32; }
 GpuLog::GpuLog(GpuLogOptions options) : options_(std::move(options)) {}
 GpuLog::~GpuLog() = default;
 
-void GpuLog::Open(record::Recorder* recorder, OpIds ids) {
+void GpuLog::Open(record::Recorder* recorder, executor::OpIds ids) {
   gpu::GpuRecorderOptions options;
   options.identity_of = [this](int64_t key) { return IdentityOf(key); };
   options.rank_of_device = options_.rank_of_device;
@@ -113,7 +113,7 @@ void GpuLog::EnterRegime(const executor::OpContext& context, Host* host) {
 }
 
 void GpuLog::OwnStream(const executor::OpContext& context) {
-  OpIds ids;
+  executor::OpIds ids;
   {
     const std::lock_guard lock(mutex_);
     if (!owned_.emplace(context.device_stream, context.rank).second) return;
@@ -128,7 +128,7 @@ void GpuLog::OwnStream(const executor::OpContext& context) {
                          .op_track = ids.track(context)});
 }
 
-void GpuLog::OnIssued(const IssuedOp& op) {
+void GpuLog::OnIssued(const cupti::HostOp& op) {
   if (!is_recording_) return;
   const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
   if (gpu == nullptr) return;
@@ -141,17 +141,11 @@ void GpuLog::OnIssued(const IssuedOp& op) {
       host.issued_until_ns = std::max(host.issued_until_ns, op.end_ns);
     }
   }
-  gpu->OpIssued({.key = op.key, .thread = op.thread, .start_ns = op.start_ns, .end_ns = op.end_ns},
-                rank);
+  gpu->OpIssued(op, rank);
 }
 
-void GpuLog::OnNccl(const NcclCall& call) {
-  const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
-  if (gpu == nullptr) return;
-  gpu->CalledNccl({.thread = call.thread,
-                   .start_ns = call.start_ns,
-                   .end_ns = call.end_ns,
-                   .name = std::string(call.name)});
+void GpuLog::OnNccl(const gpu::NcclRange& call) {
+  if (const std::shared_ptr<gpu::GpuRecorder> gpu = recorder()) gpu->CalledNccl(call);
 }
 
 std::vector<DeviceInterval> GpuLog::TakeStep(int rank, int64_t step, size_t num_ops) {

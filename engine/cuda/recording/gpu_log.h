@@ -29,12 +29,6 @@ struct GpuLogOptions {
   std::function<int32_t(uint32_t device)> rank_of_device;
 };
 
-// What the trace calls an op, and the track of its stream.
-struct OpIds {
-  std::function<int64_t(const executor::OpContext& context)> plan_op;
-  std::function<int64_t(const executor::OpContext& context)> track;
-};
-
 class GpuLog : public DeviceLog {
  public:
   explicit GpuLog(GpuLogOptions options);
@@ -43,7 +37,7 @@ class GpuLog : public DeviceLog {
   // What comes before Open() or after Close() has no rows, but for the ledger of the driver's
   // memory and the priorities of streams, which hold from then on; a note counts the rest of what
   // came before. Schedules that ops name outlive Close().
-  void Open(record::Recorder* recorder, OpIds ids);
+  void Open(record::Recorder* recorder, executor::OpIds ids);
   // CUPTI has stopped, and its session has not ended.
   gpu::GpuCounts Close();
 
@@ -54,9 +48,9 @@ class GpuLog : public DeviceLog {
 
   void OnStream(int /*rank*/, Stream /*stream*/) override {}  // known by its first op
   void OnBegin(const executor::OpContext& context) override;
-  void OnIssued(const IssuedOp& op) override;
+  void OnIssued(const cupti::HostOp& op) override;
   // In steps that are not recorded too: memory is told always.
-  void OnNccl(const NcclCall& call) override;
+  void OnNccl(const gpu::NcclRange& call) override;
   std::vector<DeviceInterval> TakeStep(int rank, int64_t step, size_t num_ops) override;
 
  private:
@@ -90,7 +84,7 @@ class GpuLog : public DeviceLog {
   std::shared_ptr<gpu::GpuRecorder> gpu_;
   record::Recorder* trace_ = nullptr;  // while open
   Early early_;                        // until the first batch after Open()
-  OpIds ids_;
+  executor::OpIds ids_;
   std::map<int, Host> hosts_;  // by rank
   std::map<Stream, int> owned_;
 };

@@ -182,8 +182,8 @@ TEST_F(GpuLogTest, CallsOfNcclInWhichTheDriverHandedOutMemoryAreRanges) {
   RunStep(0, 0);
   log_.SetRecording(false);  // memory is told all the same
   const int64_t start_ns = MonotonicNs();
-  log_.OnNccl({"first gather", thread_, start_ns, start_ns + 100});
-  log_.OnNccl({"second gather", thread_, start_ns + 200, start_ns + 300});
+  log_.OnNccl({thread_, start_ns, start_ns + 100, "first gather"});
+  log_.OnNccl({thread_, start_ns + 200, start_ns + 300, "second gather"});
   cupti::Batch batch;
   const auto operation = [](int64_t time_ns, int64_t bytes, cupti::MemoryKind kind) {
     return cupti::MemoryOperation{.time_ns = time_ns, .bytes = bytes, .address = 64, .kind = kind};

@@ -96,12 +96,12 @@ class CudaDevice final : public runtime::Device {
     is_recording_ = is_recording;
     if (log_.ok()) (*log_)->SetRecording(is_recording);
   }
-  void SetTraceIds(runtime::TraceIds ids) override { ids_ = std::move(ids); }
+  void SetOpIds(executor::OpIds ids) override { ids_ = std::move(ids); }
   void SetRecorder(record::Recorder* recorder) override {
     event_clocks_.SetRecorder(recorder);
     if (!log_.ok()) return;
     if (recorder != nullptr) {
-      (*log_)->Open(recorder, {ids_.plan_op, ids_.track});
+      (*log_)->Open(recorder, ids_);
     } else {
       (*log_)->Close();
     }
@@ -141,7 +141,7 @@ class CudaDevice final : public runtime::Device {
   const Result<std::unique_ptr<CuptiLog>> log_;
   const TorchMemory memory_{api_};
   EventClockLog event_clocks_;
-  runtime::TraceIds ids_;
+  executor::OpIds ids_;
   std::atomic<bool> is_recording_ = true;
   const std::shared_ptr<Kernels> kernels_ = MakeKernels();
   int64_t clock_step_ns_ = 0;

@@ -205,7 +205,7 @@ void LocalTransport::Issue(const Announcement& announcement) {
 template <typename Work>
 void LocalTransport::EachRank(Announced announced, const Work& work) {
   for (const Announcement& one : announced) {
-    IssuedOp issued;
+    cupti::HostOp issued;
     issued.key = OpRunKey(one.call.rank, one.call.step, one.call.op);
     issued.thread = static_cast<uint32_t>(gettid());
     issued.start_ns = MonotonicNs();

@@ -111,7 +111,7 @@ class Blocking final : public transport::Transport {
 class Keys final : public DeviceLog {
  public:
   void OnStream(int /*rank*/, Stream /*stream*/) override {}
-  void OnIssued(const IssuedOp& op) override {
+  void OnIssued(const cupti::HostOp& op) override {
     EXPECT_LE(op.start_ns, op.end_ns);
     keys.push_back(op.key);
   }

@@ -77,13 +77,6 @@ struct DeviceCapability {
   std::string reason;
 };
 
-// What the trace calls an op run, so that rows of the GPU's work can refer to it. Any thread, for
-// ops of Schedules that are registered with the trace.
-struct TraceIds {
-  std::function<int64_t(const executor::OpContext& context)> plan_op;
-  std::function<int64_t(const executor::OpContext& context)> track;  // of the op's stream
-};
-
 // Threads: on the main thread, or while no step runs, unless a method says otherwise. Errors of the
 // constructors inside are exceptions, as everywhere in engine/runtime.
 class Device {
@@ -115,7 +108,7 @@ class Device {
   // finished; null may come twice.
   virtual void SetRecorder(record::Recorder* recorder) = 0;
   // Before SetRecorder.
-  virtual void SetTraceIds(TraceIds /*ids*/) {}
+  virtual void SetOpIds(executor::OpIds /*ids*/) {}
   virtual std::vector<DeviceCapability> Capabilities() const = 0;
 };
 

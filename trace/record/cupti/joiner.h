@@ -17,16 +17,10 @@
 #include <vector>
 
 #include "trace/record/cupti/activity.h"
+#include "trace/record/cupti/host_op.h"
 
 namespace shardscope::cupti {
 
-// An interval in which one thread issued one op. Intervals of a thread may nest, but not cross.
-struct HostOp {
-  int64_t key = 0;  // the caller's name for the op run; >= 0
-  uint32_t thread = 0;
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-};
 inline constexpr int64_t kNoOp = -1;
 inline constexpr int32_t kNoRank = -1;
 

@@ -8,14 +8,9 @@
 #include <string>
 #include <vector>
 
-namespace shardscope::gpu {
+#include "trace/record/gpu/nccl_range.h"
 
-struct NcclRange {
-  uint32_t thread = 0;  // gettid
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
-  std::string name;
-};
+namespace shardscope::gpu {
 
 // One thread.
 class NcclRanges {

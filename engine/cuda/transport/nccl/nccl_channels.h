@@ -66,7 +66,7 @@ class NcclCalling {
   }
   NcclChannel* const channel_;
   DeviceLog* const log_;
-  NcclCall call_;
+  gpu::NcclRange call_;
 };
 
 // Threads: any.

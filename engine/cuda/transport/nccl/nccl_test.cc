@@ -112,14 +112,14 @@ class NcclLog final : public DeviceLog {
  public:
   struct Heard {
     std::string name;
-    NcclCall call;
+    gpu::NcclRange call;
   };
   void OnStream(int /*rank*/, Stream /*stream*/) override {}
-  void OnIssued(const IssuedOp& /*op*/) override {}
+  void OnIssued(const cupti::HostOp& /*op*/) override {}
   std::vector<DeviceInterval> TakeStep(int /*rank*/, int64_t /*step*/, size_t /*ops*/) override {
     return {};
   }
-  void OnNccl(const NcclCall& call) override {
+  void OnNccl(const gpu::NcclRange& call) override {
     const std::lock_guard lock(mutex_);
     heard.push_back({std::string(call.name), call});
   }
@@ -142,7 +142,7 @@ TEST(NcclTransport, TellsWhenAThreadIsInNccl) {
   int64_t last_ns = 0;
   std::vector<std::pair<int64_t, int64_t>> within;
   for (size_t i = 0; i < names.size(); ++i) {
-    const NcclCall& call = log.heard[i].call;
+    const gpu::NcclRange& call = log.heard[i].call;
     EXPECT_EQ(log.heard[i].name, names[i]);
     EXPECT_EQ(call.thread, static_cast<uint32_t>(gettid()));
     EXPECT_GE(call.start_ns, last_ns);

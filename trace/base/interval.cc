@@ -1,0 +1,60 @@
+#include "trace/base/interval.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace shardscope {
+
+std::vector<Interval> Union(std::vector<Interval> intervals) {
+  std::erase_if(intervals, [](const Interval& i) { return i.end_ns <= i.start_ns; });
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  size_t kept = 0;
+  for (const Interval& interval : intervals) {
+    if (kept > 0 && interval.start_ns <= intervals[kept - 1].end_ns) {
+      intervals[kept - 1].end_ns = std::max(intervals[kept - 1].end_ns, interval.end_ns);
+    } else {
+      intervals[kept++] = interval;
+    }
+  }
+  intervals.resize(kept);
+  return intervals;
+}
+
+std::vector<Interval> Intersect(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> result;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const int64_t start_ns = std::max(a[i].start_ns, b[j].start_ns);
+    const int64_t end_ns = std::min(a[i].end_ns, b[j].end_ns);
+    if (start_ns < end_ns) result.push_back({start_ns, end_ns});
+    if (a[i].end_ns < b[j].end_ns) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return result;
+}
+
+std::vector<Interval> Subtract(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> result;
+  size_t j = 0;
+  for (const Interval& interval : a) {
+    int64_t start_ns = interval.start_ns;
+    while (j < b.size() && b[j].end_ns <= start_ns) ++j;
+    for (size_t k = j; k < b.size() && b[k].start_ns < interval.end_ns; ++k) {
+      if (start_ns < b[k].start_ns) result.push_back({start_ns, b[k].start_ns});
+      start_ns = std::max(start_ns, b[k].end_ns);
+    }
+    if (start_ns < interval.end_ns) result.push_back({start_ns, interval.end_ns});
+  }
+  return result;
+}
+
+int64_t TotalNs(const std::vector<Interval>& intervals) {
+  int64_t total_ns = 0;
+  for (const Interval& interval : intervals) total_ns += interval.end_ns - interval.start_ns;
+  return total_ns;
+}
+
+}  // namespace shardscope
