@@ -9,24 +9,17 @@
 #include <vector>
 
 #include "engine/executor/trace_sink.h"
-#include "engine/model/safetensors.h"
 #include "engine/runtime/auto_bandwidth.h"
+#include "engine/runtime/checkpoint.h"
+#include "engine/runtime/dump.h"
 #include "engine/runtime/measure/cost_meter.h"
 #include "engine/runtime/ranks/ranks.h"
+#include "engine/runtime/regime_log.h"
 #include "engine/runtime/schedule_cache.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
 
 namespace shardscope::runtime {
-
-// What is in force from a step on. Immutable once published.
-struct Regime {
-  int64_t number = 0;
-  int64_t first_step = 0;
-  config::Config config;
-  std::shared_ptr<const plan::Schedule> schedule;
-  Decision decision;
-};
 
 class LiveTrainer : public Trainer {
  public:
@@ -50,11 +43,6 @@ class LiveTrainer : public Trainer {
   struct SharedStep {
     StepReport report;
     int signal = 0;  // that told it to stop
-  };
-  // What the ranks report of a step until all have.
-  struct Collected {
-    int ranks = 0;
-    std::vector<StepReport> by_rank;
   };
 
   // trainer_start.cc
@@ -81,7 +69,6 @@ class LiveTrainer : public Trainer {
   Result<std::shared_ptr<const Regime>> WaitAndAgree(int rank, int64_t step);
   // Rank 0's decision for `step`, agreed on by all ranks; returns the regime in force.
   std::shared_ptr<const Regime> Agree(int rank, int64_t step);
-  std::shared_ptr<const Regime> RegimeAt(int64_t number) const;
   void AtControl(int rank, int64_t step);
   // Steps that ranks of other processes report, too.
   void ShareStep(int rank, const StepReport& mine);
@@ -102,22 +89,16 @@ class LiveTrainer : public Trainer {
   Status TakeRun(std::string_view text);
   // Rank 0's regime `number`, which the other processes have not heard of yet.
   void AgreeOnRegime(int rank, int64_t number);
-  std::string Printed(const Regime& regime) const;
-  std::shared_ptr<Regime> Parsed(const std::string& text) const;
 
   // trainer_events.cc; on rank 0's host thread
   std::shared_ptr<const Regime> Decide(int64_t step);
-  std::shared_ptr<const Regime> AddRegime(std::shared_ptr<Regime> regime);
   void Apply(int64_t step, const Regime& regime);
   Status RegisterSchedule(const plan::Schedule& schedule);
   void MeasureBandwidth(int64_t step, const StepTimes& times);
   void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
   void Message(const std::string& text);
-  Status WriteShards(int rank, int64_t step, const std::string& folder);
   void WriteCheckpoint(int rank, int64_t step);
   Status CheckRecorder();
-  Status WriteDump();
-  void AddParameters(const std::string& prefix, model::SafetensorsWriter* writer);
 
   const TrainerOptions options_;
   std::optional<RunFolder> folder_;  // always there once Open() is through
@@ -131,16 +112,15 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<CostMeter> costs_;
   std::unique_ptr<ScheduleCache> schedules_;
   std::unique_ptr<config::ControlServer> control_;  // uses steering_
-  model::SafetensorsWriter dump_;
+  std::optional<Dump> dump_;                        // if one is asked for
+  std::unique_ptr<StepReports> reports_;
+  RegimeLog regimes_;
 
   std::mutex message_mutex_;  // one message at a time; held while the user is told
 
   mutable std::mutex mutex_;                               // guards all below
-  std::vector<std::shared_ptr<const Regime>> regimes_;     // by number
   std::map<const plan::Schedule*, int64_t> schedule_ids_;  // registered with the trace
-  std::map<int64_t, Collected> collected_;                 // steps that some ranks have finished
   std::unique_ptr<AutoBandwidth> auto_bandwidth_;          // while it measures
-  RunSummary done_;                                        // steps and loss so far
   bool warned_of_recorder_ = false;
 
   std::vector<int64_t> next_regime_;                    // by rank; each its own host thread's

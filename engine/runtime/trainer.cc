@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "engine/runtime/live_trainer.h"
@@ -27,43 +26,25 @@ std::string PauseOf(const Decision& decision) {
   return decision.changed.empty() ? "" : "change";
 }
 
-// Sums in rank order, so that they do not depend on which rank came first.
-StepReport OfAllRanks(const std::vector<StepReport>& by_rank) {
-  const auto num_ranks = static_cast<int64_t>(by_rank.size());
-  StepReport all = by_rank.front();
-  for (const StepReport& one : std::span(by_rank).subspan(1)) {
-    all.loss += one.loss;
-    all.tokens += one.tokens;
-    all.step_ns = std::max(all.step_ns, one.step_ns);
-    all.exposed_ns += one.exposed_ns;
-    all.communication_ns += one.communication_ns;
-    all.peak_bytes = std::max(all.peak_bytes, one.peak_bytes);
-  }
-  all.loss /= static_cast<double>(num_ranks);
-  all.exposed_ns /= num_ranks;
-  all.communication_ns /= num_ranks;
-  return all;
-}
-
 }  // namespace
 
 Result<RunSummary> LiveTrainer::Run() {
-  if (!options_.dump_path.empty()) AddParameters("init.", &dump_);
+  if (dump_) dump_->AddInitial(ranks_.get());
   Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
-  const RunSummary done = [&] {
-    const std::lock_guard lock(mutex_);
-    RunSummary summary = done_;
-    summary.stopped_early = summary.steps < ranks_->job().training.steps;
-    if (summary.stopped_early) summary.stop_signal = steering_->signal();
-    return summary;
-  }();
+  RunSummary summary;
+  if (const std::optional<StepReport> last = reports_->Last()) {
+    summary.steps = last->step + 1;
+    summary.last_loss = last->loss;
+  }
+  summary.stopped_early = summary.steps < ranks_->job().training.steps;
+  if (summary.stopped_early) summary.stop_signal = steering_->signal();
   steering_->SetFinished();
-  if (status.ok() && !options_.dump_path.empty()) status = WriteDump();
+  if (status.ok() && dump_) status = dump_->Write(ranks_.get(), summary.steps);
   if (!status.ok()) {
     for (const int rank : ranks_->local()) {
       if (ranks_->is_stuck()) trace_->OnUnfinished(ranks_->executor(rank).activity());
     }
-    Mark(done.steps, "error", {.new_value = status.message()});
+    Mark(summary.steps, "error", {.new_value = status.message()});
     folder_->Log(
         (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
         status.message());
@@ -71,7 +52,6 @@ Result<RunSummary> LiveTrainer::Run() {
   if (options_.device != nullptr) options_.device->SetRecorder(nullptr);
   const Status finished = recorder_->Finish();
   control_.reset();
-  RunSummary summary = done;
   summary.folder = folder_->path();
   summary.trace_path = recorder_->path();
   if (is_leader()) {
@@ -106,7 +86,7 @@ Status LiveTrainer::RankLoop(int rank) {
     if (!pause.empty()) EndPause(rank, step, pause);
     if (regime->decision.stop) break;
     SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
-    regime = RegimeAt(next_regime_[static_cast<size_t>(rank)]);
+    regime = regimes_.At(next_regime_[static_cast<size_t>(rank)]);
   }
   return Status::Ok();
 }
@@ -138,12 +118,7 @@ std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
   const int64_t decided = rank == 0 ? Decide(step)->number : 0;
   const int64_t number = ranks_->transport().Broadcast(rank, decided);
   AgreeOnRegime(rank, number);
-  return RegimeAt(number);
-}
-
-std::shared_ptr<const Regime> LiveTrainer::RegimeAt(int64_t number) const {
-  const std::lock_guard lock(mutex_);
-  return regimes_[static_cast<size_t>(number)];
+  return regimes_.At(number);
 }
 
 // The control op: all ranks have finished the previous step, and learn what the next one is.
@@ -258,22 +233,13 @@ void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
   }
 }
 
-// Keeps one rank's figures of its step; the last rank to come reports the step.
+// The last rank to come reports the step.
 void LiveTrainer::Collect(int rank, const StepReport& mine) {
-  std::unique_lock lock(mutex_);
-  Collected& collected = collected_[mine.step];
-  collected.by_rank.resize(static_cast<size_t>(ranks_->size()));
-  collected.by_rank[static_cast<size_t>(rank)] = mine;
-  if (++collected.ranks < ranks_->size()) return;
-  const StepReport report = OfAllRanks(collected.by_rank);
-  collected_.erase(mine.step);
-  done_.steps = report.step + 1;
-  done_.last_loss = report.loss;
-  lock.unlock();
-  // Outside the lock, as a terminal may keep it waiting. No rank can finish the next step before
-  // this one goes on, so reports stay in order.
+  const std::optional<StepReport> all = reports_->Add(rank, mine);
+  if (!all || !options_.on_step) return;
+  // No rank can finish the next step before this one goes on, so reports stay in order.
   const std::lock_guard message_lock(message_mutex_);
-  if (options_.on_step) options_.on_step(report);
+  options_.on_step(*all);
 }
 
 }  // namespace shardscope::runtime

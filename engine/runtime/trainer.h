@@ -18,22 +18,10 @@
 #include "engine/runtime/run_folder.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/steering.h"
+#include "engine/runtime/step_reports.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
-
-// One step of all ranks, for the progress line.
-struct StepReport {
-  int64_t step = 0;
-  int64_t steps = 0;
-  double loss = 0;  // mean over all tokens
-  double grad_norm = 0;
-  int64_t tokens = 0;            // of all ranks
-  int64_t step_ns = 0;           // the slowest rank's
-  int64_t exposed_ns = 0;        // exposed communication, mean over ranks
-  int64_t communication_ns = 0;  // mean over ranks
-  int64_t peak_bytes = 0;        // in this step, of the rank that had most
-};
 
 struct TrainerOptions {
   config::Config config;  // passed Check()

@@ -1,19 +1,12 @@
-// What happens between steps: decisions, changed knobs, schedules, the bandwidth found,
-// checkpoints, and what is written when the run ends.
+// What happens between steps: decisions, changed knobs, schedules, the bandwidth found.
 #include <fmt/format.h>
 
-#include <ATen/ops/tensor.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <stdexcept>
 
-#include "engine/model/reference_model.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
-#include "engine/transport/between_steps.h"
-#include "trace/base/counted.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -22,42 +15,25 @@ namespace shardscope::runtime {
 // Makes a new regime if anything is different from the one before.
 std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
   Decision decision = steering_->Decide(step);
-  std::shared_ptr<const Regime> before;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!regimes_.empty()) before = regimes_.back();
-  }
+  const std::shared_ptr<const Regime> before = regimes_.Newest();
   const auto has_flag = [](const Decision& d) { return d.stop || d.pause || d.checkpoint; };
   if (before != nullptr && decision.changed.empty() && !has_flag(decision) &&
       !has_flag(before->decision)) {
     return before;
   }
-  auto regime = std::make_shared<Regime>();
-  regime->first_step = step;
-  regime->config = steering_->config();
-  regime->decision = std::move(decision);
-  if (before != nullptr && regime->decision.changed.empty()) {
-    regime->schedule = before->schedule;
+  Regime regime;
+  regime.first_step = step;
+  regime.config = steering_->config();
+  regime.decision = std::move(decision);
+  if (before != nullptr && regime.decision.changed.empty()) {
+    regime.schedule = before->schedule;
   } else {
-    Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime->config);
+    Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime.config);
     // It was built once when the change was accepted.
     if (!schedule.ok()) throw std::runtime_error(schedule.message());
-    regime->schedule = *schedule;
+    regime.schedule = *schedule;
   }
-  return AddRegime(std::move(regime));
-}
-
-std::shared_ptr<const Regime> LiveTrainer::AddRegime(std::shared_ptr<Regime> regime) {
-  const std::lock_guard lock(mutex_);
-  // A Schedule that ran before is the same object, so that the trace has it once.
-  for (const std::shared_ptr<const Regime>& other : regimes_) {
-    if (other->schedule != regime->schedule && *other->schedule != *regime->schedule) continue;
-    regime->schedule = other->schedule;
-    break;
-  }
-  regime->number = static_cast<int64_t>(regimes_.size());
-  regimes_.push_back(regime);
-  return regime;
+  return regimes_.Add(std::move(regime));
 }
 
 Status LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
@@ -176,58 +152,11 @@ void LiveTrainer::Message(const std::string& text) {
   if (options_.on_message) options_.on_message(text);
 }
 
-// Every rank its own rows of parameters and moments, without padding, so that another number of
-// ranks can read them.
-Status LiveTrainer::WriteShards(int rank, int64_t step, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  model::SafetensorsWriter writer;
-  writer.Add("step", at::tensor(std::vector<int64_t>{step}, at::kLong));
-  const Job& job = ranks_->job();
-  RankWork& bodies = ranks_->bodies(rank);
-  for (size_t index = 0; index < job.description.units.size(); ++index) {
-    ShardedUnit& unit = bodies.unit(index);
-    for (const ParameterLayout& layout : unit.layout().parameters()) {
-      const int place = job.shard_ranks == 1 ? 0 : rank;
-      const int64_t rows = plan::OwnedRows(layout.parameter, job.shard_ranks, place);
-      const auto slice = [&](const at::Tensor& shard) {
-        return shard.narrow(0, layout.shard_offset, rows * layout.row_elements)
-            .view({rows, layout.row_elements})
-            .cpu();
-      };
-      const std::string& name = layout.parameter.name;
-      writer.Add("parameter." + name, slice(unit.parameters()));
-      writer.Add("first_moment." + name, slice(unit.first_moment()));
-      writer.Add("second_moment." + name, slice(unit.second_moment()));
-    }
-  }
-  return writer.Write(fmt::format("{}/rank-{}-of-{}.safetensors", folder, rank, ranks_->size()));
-}
-
-// checkpoints/step-<k>/rank-<r>-of-<n>.safetensors, all of them or none.
 void LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
-  const std::string folder = fmt::format("{}/step-{}", folder_->checkpoints(), step);
-  const std::string partial = folder + ".partial";
-  const Status mine = WriteShards(rank, step, partial);
-  // The training is worth more than its checkpoint.
-  if (!mine.ok()) Message("checkpoint: " + mine.message());
-  const std::vector<int64_t> written = transport::GatherValues<int64_t>(
-      &ranks_->transport(), ranks_->size(), rank, mine.ok() ? 1 : 0);
-  if (rank != 0) return;
-  const auto num_written = std::count(written.begin(), written.end(), 1);
-  std::error_code error;
-  if (num_written == ranks_->size()) {
-    std::filesystem::remove_all(folder, error);  // of the same step: the run was paused there
-    std::filesystem::rename(partial, folder, error);
-    if (!error) {
-      Mark(step, "checkpoint", {.new_value = folder});
-      return Message(fmt::format("checkpoint before step {} in {}", step, folder));
-    }
-    Message(fmt::format("checkpoint: cannot rename {}: {}", partial, error.message()));
-  }
-  std::filesystem::remove_all(partial, error);
-  Message(fmt::format("no checkpoint before step {}: {} of {} could be written", step, num_written,
-                      Counted(ranks_->size(), "rank")));
+  const CheckpointOutcome outcome =
+      runtime::WriteCheckpoint(ranks_.get(), rank, step, folder_->checkpoints());
+  if (!outcome.folder.empty()) Mark(step, "checkpoint", {.new_value = outcome.folder});
+  for (const std::string& message : outcome.messages) Message(message);
 }
 
 Status LiveTrainer::CheckRecorder() {
@@ -240,26 +169,6 @@ Status LiveTrainer::CheckRecorder() {
   warned_of_recorder_ = true;
   Message("the trace cannot be written, training goes on without it: " + status.message());
   return Status::Ok();
-}
-
-void LiveTrainer::AddParameters(const std::string& prefix, model::SafetensorsWriter* writer) {
-  for (const plan::Parameter& parameter : model::AllParameters(ranks_->job().model)) {
-    writer->Add(prefix + parameter.name, ranks_->FullParameter(parameter.name));
-  }
-}
-
-Status LiveTrainer::WriteDump() {
-  const Job& job = ranks_->job();
-  const int64_t samples = job.training.batch * job.training.micro_batches;
-  for (int64_t step = 0; step < done_.steps; ++step) {
-    for (int rank = 0; rank < ranks_->size(); ++rank) {
-      const auto& tokens = ranks_->bodies(rank).kept_batches()[static_cast<size_t>(step)];
-      dump_.Add(fmt::format("batch.{}.{}", step, rank),
-                at::tensor(tokens, at::kLong).view({samples, job.model.seq + 1}));
-    }
-  }
-  AddParameters("final.", &dump_);
-  return dump_.Write(options_.dump_path);
 }
 
 }  // namespace shardscope::runtime

@@ -2,6 +2,7 @@
 // the leader, which has folder, control socket, log and markers; the others follow.
 #include <fmt/format.h>
 
+#include <stdexcept>
 #include <string_view>
 
 #include "engine/runtime/live_trainer.h"
@@ -13,14 +14,6 @@ namespace {
 
 // Keys that may differ: the leader alone has a socket.
 bool IsShared(const std::string& key) { return key != "run.control_socket"; }
-
-// Takes the part of `text` before `separator` away from it.
-std::string_view TakeField(std::string_view* text, char separator) {
-  const size_t end = text->find(separator);
-  const std::string_view field = text->substr(0, end);
-  *text = end == std::string_view::npos ? std::string_view() : text->substr(end + 1);
-  return field;
-}
 
 }  // namespace
 
@@ -66,51 +59,18 @@ Status LiveTrainer::TakeRun(std::string_view text) {
 void LiveTrainer::AgreeOnRegime(int rank, int64_t number) {
   if (!has_processes() || number < num_agreed_) return;
   ++num_agreed_;
-  const std::string mine = is_leader() ? Printed(*RegimeAt(number)) : "";
+  const std::string mine = is_leader() ? PrintRegime(*regimes_.At(number)) : "";
   const std::string text =
       transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, mine);
-  if (!is_leader()) AddRegime(Parsed(text));
-}
-
-// Flags and step in the first line, then one line "key<TAB>old<TAB>new" a changed key.
-std::string LiveTrainer::Printed(const Regime& regime) const {
-  const Decision& decision = regime.decision;
-  std::string text = fmt::format("{}\t{:d}\t{:d}\t{:d}\n", regime.first_step, decision.stop,
-                                 decision.pause, decision.checkpoint);
-  for (const ChangedKey& change : decision.changed) {
-    text += change.key + "\t" + change.old_value + "\t" + change.new_value + "\n";
-  }
-  return text;
-}
-
-std::shared_ptr<Regime> LiveTrainer::Parsed(const std::string& text) const {
-  auto regime = std::make_shared<Regime>();
-  std::string_view left = text;
-  std::string_view flags = TakeField(&left, '\n');
-  regime->first_step = std::stoll(std::string(TakeField(&flags, '\t')));
-  regime->decision.stop = TakeField(&flags, '\t') == "1";
-  regime->decision.pause = TakeField(&flags, '\t') == "1";
-  regime->decision.checkpoint = TakeField(&flags, '\t') == "1";
-  std::map<std::string, std::string> values;
-  while (!left.empty()) {
-    std::string_view line = TakeField(&left, '\n');
-    ChangedKey change;
-    change.key = TakeField(&line, '\t');
-    change.old_value = TakeField(&line, '\t');
-    change.new_value = line;
-    values[change.key] = change.new_value;
-    regime->decision.changed.push_back(std::move(change));
-  }
-  const bool is_first = num_agreed_ == 1;
-  regime->config = is_first ? options_.config : RegimeAt(num_agreed_ - 2)->config;
-  regime->config.ClearChanges();  // rank 0 decides
-  const Status status = regime->config.SetAll(values);
-  if (!status.ok()) throw std::runtime_error(status.message());
+  if (is_leader()) return;
+  const std::shared_ptr<const Regime> before = regimes_.Newest();
+  Result<Regime> regime = ParseRegime(text, before == nullptr ? options_.config : before->config);
+  if (!regime.ok()) throw std::runtime_error(regime.message());
   // Built from the same keys as the leader's, hence the same.
   Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime->config);
   if (!schedule.ok()) throw std::runtime_error(schedule.message());
   regime->schedule = *schedule;
-  return regime;
+  regimes_.Add(std::move(regime).value());
 }
 
 }  // namespace shardscope::runtime

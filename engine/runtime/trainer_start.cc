@@ -88,6 +88,8 @@ Status LiveTrainer::Open(Job job) {
     return fits;
   }
   observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
+  reports_ = std::make_unique<StepReports>(job.training.num_ranks);
+  if (!options_.dump_path.empty()) dump_.emplace(options_.dump_path);
   Result<std::unique_ptr<Ranks>> ranks =
       Ranks::Make(std::move(job), std::move(transport), observer_.get(),
                   static_cast<int>(config::GetComputeSlots(config)), options_.device);

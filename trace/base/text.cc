@@ -55,6 +55,13 @@ size_t TakeColumns(std::string_view* text) {
 
 }  // namespace
 
+std::string_view TakeField(std::string_view* text, char separator) {
+  const size_t end = text->find(separator);
+  const std::string_view field = text->substr(0, end);
+  *text = end == std::string_view::npos ? std::string_view() : text->substr(end + 1);
+  return field;
+}
+
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   size_t begin = 0;

@@ -10,6 +10,11 @@ namespace shardscope {
 
 std::vector<std::string_view> Split(std::string_view text, char separator);
 std::string_view Trim(std::string_view text);
+
+// Takes the part of `text` before `separator`, and that one, away from it; all of it where there is
+// none.
+std::string_view TakeField(std::string_view* text, char separator);
+
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 
 // Removes the first code point of `text` and returns it. Without a well-formed sequence in front

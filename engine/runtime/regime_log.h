@@ -1,0 +1,46 @@
+// RegimeLog: what was in force from which step on, as all ranks of a run agreed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+#include "engine/plan/schedule.h"
+#include "engine/runtime/steering.h"
+
+namespace shardscope::runtime {
+
+// What is in force from a step on. Immutable once it is in the log.
+struct Regime {
+  int64_t number = 0;
+  int64_t first_step = 0;
+  config::Config config;
+  std::shared_ptr<const plan::Schedule> schedule;
+  Decision decision;
+};
+
+// What rank 0 tells ranks in other processes of a regime; keys and values are single lines.
+std::string PrintRegime(const Regime& regime);
+
+// The same regime without its schedule, where `before` was in force.
+Result<Regime> ParseRegime(const std::string& text, const config::Config& before);
+
+// Threads: any.
+class RegimeLog {
+ public:
+  // Numbers it. Where its Schedule ran before it gets that same object, so that the trace has each
+  // once.
+  std::shared_ptr<const Regime> Add(Regime regime);
+
+  std::shared_ptr<const Regime> At(int64_t number) const;
+  std::shared_ptr<const Regime> Newest() const;  // null: there is none yet
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<const Regime>> regimes_;  // by number
+};
+
+}  // namespace shardscope::runtime
