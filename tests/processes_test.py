@@ -253,7 +253,9 @@ class MeetingTest(LaunchedTest):
 
     def test_two_world_sizes(self):
         _, processes = self.start_ranks((0, 2), (1, 3), (2, 3))
-        for _, error in self.refused(processes):
+        met = [error for _, error in self.refused(processes) if "nobody listens there" not in error]  # who starts last may find nobody
+        self.assertGreaterEqual(len(met), 2)
+        for error in met:
             self.assertIn("WORLD_SIZE=2", error)
             self.assertIn("WORLD_SIZE=3", error)
             self.assertRegex(error, r"rank \d was given WORLD_SIZE=\d, rank \d WORLD_SIZE=\d")

@@ -86,7 +86,9 @@ class GlooTransport : public Transport {
   std::vector<std::unique_ptr<Mesh>> meshes_;  // of the ranks of this process; null if one is alone
 };
 
-GlooTransport::~GlooTransport() { stop_reason_.WaitForReaders(num_ranks_ - 1); }
+GlooTransport::~GlooTransport() {
+  if (stop_reason_.is_set()) stop_reason_.WaitForReaders([this] { return num_ranks_; });
+}
 
 void GlooTransport::Connect(int count, bool is_loopback, int64_t limit_ns) {
   meshes_.resize(static_cast<size_t>(count));

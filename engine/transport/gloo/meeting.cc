@@ -128,12 +128,15 @@ void Meet(const GlooProcess& process, Store* store, Patience* patience) {
     const bool is_over = !wrong.empty() && guest.IsOver();  // others train: none of their business
     if (wrong.empty() && store->has_gone()) wrong = "rank 0 is gone: it served the others' meeting";
     if (wrong.empty()) {
-      if (const std::optional<std::string> said = stop.WaitFor(0)) throw TransportError(*said);
+      if (const std::optional<std::string> said = stop.WaitFor(0)) {
+        stop.WaitForReaders([&guest] { return guest.NumCame(); });
+        throw TransportError(*said);
+      }
       if (patience->IsOver()) wrong = MissingText(process, missing, patience->timeout_ns());
     }
     if (!wrong.empty()) {
       stop.Set(wrong, !is_over);
-      stop.WaitForReaders(static_cast<int>(num_came) - 1);
+      stop.WaitForReaders([&guest] { return guest.NumCame(); });
       throw TransportError(wrong);
     }
     patience->Wait(RanksText(missing));

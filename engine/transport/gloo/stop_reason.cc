@@ -9,7 +9,7 @@ namespace shardscope::transport {
 namespace {
 
 constexpr int64_t kPollNs = 5 * kNsPerMs;  // of the store
-constexpr int64_t kReadingNs = kNsPerSecond;
+constexpr int64_t kReadingNs = 2 * kNsPerSecond;
 constexpr const char* kReasonKey = "abort";        // why the first rank stopped
 constexpr const char* kReadersKey = "abort_read";  // how many processes know
 
@@ -51,10 +51,10 @@ std::optional<std::string> StopReason::WaitFor(int64_t longest_ns) {
   return std::nullopt;
 }
 
-void StopReason::WaitForReaders(int num_others) const {
-  if (!store_->is_server() || !Get()) return;
+void StopReason::WaitForReaders(const std::function<int64_t()>& num_there) const {
+  if (!store_->is_server()) return;
   const int64_t until_ns = MonotonicNs() + kReadingNs;
-  while (MonotonicNs() < until_ns && store_->Add(kReadersKey, 0) < num_others) Pause();
+  while (MonotonicNs() < until_ns && store_->Add(kReadersKey, 0) < num_there() - 1) Pause();
 }
 
 }  // namespace shardscope::transport

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,8 +23,10 @@ class StopReason {
   bool Set(const std::string& reason, bool tell);
   // The reason of this process or of another, as soon as there is one.
   std::optional<std::string> WaitFor(int64_t longest_ns);
-  // Where this process serves the store: until so many others have read why, or a moment has gone.
-  void WaitForReaders(int num_others) const;
+  bool is_set() const { return Get().has_value(); }
+  // Where this process serves the store: until all that know of the run but the one that said it
+  // have read why, or a moment has gone. `num_there` is asked again, as some may still come.
+  void WaitForReaders(const std::function<int64_t()>& num_there) const;
 
  private:
   std::optional<std::string> Get() const;
