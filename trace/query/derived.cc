@@ -98,17 +98,12 @@ Result<SnapshotPtr> ReadSummary(const std::string& path) {
   store::RowBatch rows;
   SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadDerived(&rows));
   if (rows.Get<schema::StepPartRow>().empty()) return SnapshotPtr();
-  auto derived = std::make_shared<DerivedRows>();
-  derived->step_parts = std::move(rows.Get<schema::StepPartRow>());
-  derived->stalls = std::move(rows.Get<schema::StallRow>());
-  derived->slow_collectives = std::move(rows.Get<schema::SlowCollectiveRow>());
-  derived->memory_peaks = std::move(rows.Get<schema::MemoryPeakRow>());
   store::RowBatch tables;
   SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadSmallTables(&tables));
   SnapshotBuilder builder(run->path, run->name);
   builder.Add(tables);
   builder.Add(rows);
-  builder.SetDerived(std::move(derived));
+  builder.AddDerived(std::move(rows));
   return builder.Publish(source.value()->cut() ? store::SourceState::kCut
                                                : store::SourceState::kFinished);
 }
