@@ -16,6 +16,7 @@
 #include "trace/base/check.h"
 #include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
 #include "trace/store/writer.h"

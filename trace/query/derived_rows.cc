@@ -46,7 +46,7 @@ void SortBy(Key key, std::vector<Row>* rows) {
 
 }  // namespace
 
-void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
+void SnapshotBuilder::AddDerived(store::RowBatch&& batch, int64_t num_op_runs) {
   const auto has_rank = [this](int64_t rank) {
     const std::vector<RankRows>& ranks = current_.ranks;
     const auto place =
@@ -61,6 +61,7 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
     refused_ += static_cast<int64_t>(refused);
   };
   auto derived = std::make_shared<DerivedRows>();
+  derived->num_op_runs = num_op_runs;
   take(&derived->step_parts);
   take(&derived->stalls);
   take(&derived->slow_collectives);

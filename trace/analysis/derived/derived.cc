@@ -224,6 +224,11 @@ std::vector<CollectiveRun> DerivedCollectives(const query::Snapshot& snapshot, i
     run.rank = static_cast<int32_t>(row.rank);
     run.step = static_cast<int32_t>(row.step);
     run.name = PlanName(snapshot, row.plan_op);
+    const auto communicator =
+        std::find(snapshot.communicators.begin(), snapshot.communicators.end(), row.communicator);
+    if (communicator != snapshot.communicators.end()) {
+      run.communicator = static_cast<int32_t>(communicator - snapshot.communicators.begin());
+    }
     run.sequence = row.sequence;
     run.started_ns = row.started_ns;
     run.last_arrival_ns = row.last_arrival_ns;

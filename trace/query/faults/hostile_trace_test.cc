@@ -9,6 +9,7 @@
 
 #include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
 #include "trace/store/run_folder.h"
