@@ -10,8 +10,8 @@
 #include "app/record/recorded_run.h"
 #include "app/say.h"
 #include "trace/analysis/report.h"
-#include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 
 namespace shardscope::app {
 namespace {

@@ -11,6 +11,7 @@
 #include "app/say.h"
 #include "trace/base/output_file.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/shot.h"
 
@@ -72,6 +73,15 @@ Status CheckOutput(const std::string& path) {
   return OutputFile::Check(path);
 }
 
+// Of a large finished trace only the rows that the picture shows.
+Result<query::SnapshotPtr> Read(const std::string& run, const shell::ShotOptions& options) {
+  Result<query::SnapshotPtr> snapshot = query::ReadSummaryAround(
+      run,
+      [&options](const query::Snapshot& summary) { return shell::TimesOfShot(summary, options); });
+  if (!snapshot.ok() || *snapshot != nullptr) return snapshot;
+  return query::ReadSnapshot(run);
+}
+
 Status TakeShot(const ShotArguments& arguments) {
   if (arguments.output.empty() && !arguments.json) {
     return Status::Error("say where the picture goes with -o FILE.png, or ask for --json");
@@ -93,7 +103,7 @@ Status TakeShot(const ShotArguments& arguments) {
   }
   if (arguments.language == "zh") options.language = ui::Language::kChinese;
   if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
-  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(arguments.run);
+  const Result<query::SnapshotPtr> snapshot = Read(arguments.run, options);
   if (!snapshot.ok()) return snapshot.status();
   const auto shot = shell::TakeShot(*snapshot, options);
   if (!shot.ok()) return shot.status();

@@ -72,7 +72,8 @@ nlohmann::json JsonCell(const Statement& row, int column) {
   }
 }
 
-// Where the rows go, one at a time; the table needs all of them for its widths.
+// Where the rows go, one at a time. A table takes its widths from its first rows, which wait for
+// one another; a later cell that is wider pushes what is behind it on its own line.
 class Output {
  public:
   explicit Output(const SqlArguments& arguments) : json_(arguments.json), csv_(arguments.csv) {}
@@ -81,6 +82,7 @@ class Output {
     for (int i = 0; i < statement.NumColumns(); ++i) names_.push_back(statement.ColumnName(i));
     if (json_) PrintExact("[");
     if (csv_) PrintCsv(names_);
+    if (!json_ && !csv_) Hold(names_);
   }
 
   // false: no more can be printed.
@@ -98,55 +100,72 @@ class Output {
     for (int i = 0; i < statement.NumColumns(); ++i) {
       cells.push_back(CellText(statement, i, csv_));
       if (!csv_) cells.back() = Printable(cells.back(), "\n\t");
-      const Statement::Type type = statement.ColumnType(i);
-      if (type == Statement::Type::kText) text_column_.insert(i);
     }
     if (csv_) return PrintCsv(cells);
-    rows_.push_back(std::move(cells));
-    return true;
+    if (!holds_) return PrintRow(cells);
+    for (int i = 0; i < statement.NumColumns(); ++i) {
+      if (statement.ColumnType(i) == Statement::Type::kText) text_column_.insert(i);
+    }
+    Hold(std::move(cells));
+    if (held_.size() <= kRowsOfWidths && held_bytes_ < kBytesOfWidths) return true;
+    return PrintHeld();
   }
 
   void End() {
     if (json_) PrintExact("\n]\n");
-    if (!json_ && !csv_) PrintTable();
+    if (holds_ && !json_ && !csv_) PrintHeld();
   }
 
  private:
+  static constexpr size_t kRowsOfWidths = 1000;  // a screen of rows, many times over
+  static constexpr size_t kBytesOfWidths = size_t{1} << 22;
+
   static bool PrintCsv(const std::vector<std::string>& cells) {
     std::vector<std::string> quoted;
     for (const std::string& cell : cells) quoted.push_back(CsvCell(cell));
     return PrintExact(Join(quoted, ",") + "\n");
   }
 
-  void PrintTable() const {
-    std::vector<size_t> widths;
-    for (const std::string& name : names_) widths.push_back(TerminalWidth(name));
-    for (const std::vector<std::string>& row : rows_) {
-      for (size_t i = 0; i < row.size(); ++i)
-        widths[i] = std::max(widths[i], TerminalWidth(row[i]));
+  void Hold(std::vector<std::string> row) {
+    widths_.resize(row.size());
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths_[i] = std::max(widths_[i], TerminalWidth(row[i]));
+      held_bytes_ += row[i].size();
     }
-    PrintRow(names_, widths);
-    for (const std::vector<std::string>& row : rows_) PrintRow(row, widths);
+    held_.push_back(std::move(row));
+  }
+
+  bool PrintHeld() {
+    holds_ = false;
+    for (const std::vector<std::string>& row : std::exchange(held_, {})) {
+      if (!PrintRow(row)) return false;
+    }
+    // A slow statement's first rows are seen before its next ones are found.
+    return FlushOutput();
   }
 
   // Numbers to the right, text to the left.
-  void PrintRow(const std::vector<std::string>& row, const std::vector<size_t>& widths) const {
+  bool PrintRow(const std::vector<std::string>& row) const {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       if (i > 0) line += "  ";
-      const std::string padding(widths[i] - TerminalWidth(row[i]), ' ');
+      const size_t width = TerminalWidth(row[i]);
+      const std::string padding(widths_[i] - std::min(widths_[i], width), ' ');
       line += text_column_.contains(static_cast<int>(i)) ? row[i] + padding : padding + row[i];
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    Print(line + "\n");
+    return Print(line + "\n");
   }
 
   const bool json_;
   const bool csv_;
   bool first_ = true;
   std::vector<std::string> names_;
+  bool holds_ = true;  // the first rows of a table, the header too
+  size_t held_bytes_ = 0;
+  std::vector<std::vector<std::string>> held_;
+  std::vector<size_t> widths_;
   std::set<int> text_column_;
-  std::vector<std::vector<std::string>> rows_;
 };
 
 Status RunSql(const SqlArguments& arguments) {

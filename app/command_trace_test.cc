@@ -1,4 +1,5 @@
 // `shardscope sql` and `shardscope tail` as programs, on a run that is live and then finished.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +68,44 @@ TEST(SqlCommand, ChineseAlignsAndNothingSteersTheTerminal) {
       "sql " + folder.path() +
       " \"SELECT '\u524d\u5411' AS a, 1 AS b UNION SELECT char(27) || 'x', 2\"";
   EXPECT_EQ(RunProgram(query).output, "a     b\n x    2\n\u524d\u5411  1\n");
+}
+
+// A table of all rows of a long run is larger than memory: rows come while the statement runs.
+TEST(SqlCommand, StreamsItsRows) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  ASSERT_TRUE(recorder->Finish().ok());
+  const std::string endless = "sql " + folder.path() +
+                              " \"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+                              "SELECT i, ";
+  EXPECT_EQ(RunProgram(endless + "'x' AS x FROM n\" | head -3").output,
+            "   i  x\n   1  x\n   2  x\n");
+  // Rows before an error are there, but no half table of a statement that fails at once.
+  const auto fails_at = [&endless](int row) {
+    return RunProgram(fmt::format(
+                          "{}CASE WHEN i = {} THEN abs(-9223372036854775807 - 1) END AS x FROM n\"",
+                          endless, row))
+        .output;
+  };
+  const std::string late = fails_at(5000);
+  EXPECT_THAT(late, HasSubstr("\n4999\n"));
+  EXPECT_THAT(late, HasSubstr("integer overflow"));
+  EXPECT_THAT(fails_at(500), testing::StartsWith("shardscope sql: "));
+}
+
+// The first thousand rows give the widths; what is wider later keeps all of its text.
+TEST(SqlCommand, ALateWideCellPushesItsOwnLineOnly) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  ASSERT_TRUE(recorder->Finish().ok());
+  const std::string rows =
+      RunProgram("sql " + folder.path() +
+                 " \"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1500) "
+                 "SELECT CASE WHEN i = 1200 THEN 'wide' ELSE 'w' END AS w, i FROM n\"")
+          .output;
+  EXPECT_THAT(rows, testing::StartsWith("w     i\nw     1\n"));
+  EXPECT_THAT(rows, HasSubstr("\nw  1199\nwide  1200\nw  1201\n"));
+  EXPECT_THAT(rows, testing::EndsWith("\nw  1500\n"));
 }
 
 TEST(SqlCommand, NeverWritesAndSaysWhatIsWrong) {

@@ -16,6 +16,12 @@ class DerivedTest(ProgramTest):
         self.assertNotEqual(derived.pop("scope"), computed.pop("scope"))
         self.assertEqual(derived, computed)
 
+    def test_its_collectives_keep_their_communicators(self):
+        run, _ = self.train("run", "train.steps=4", "comm.communicators=2")
+        computed = json.loads(self.run_program(APP, "report", run, "--json", "--steps", "0:4").stdout)
+        self.assertEqual(self.report(run)["collectives"], computed["collectives"])
+        self.assertEqual({run["communicator"] for run in computed["collectives"]}, {0, 1})
+
     def test_a_killed_run_has_them_from_whoever_finishes_it(self):
         run, process = self.start_training("run", "train.steps=1000000")
         self.wait_for_steps(run, 5)

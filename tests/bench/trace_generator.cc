@@ -1,7 +1,10 @@
 // Makes a finished trace of a wanted size through the real recorder and finisher: the prefetch
 // lesson's steps, again and again, as a long run would record them.
 //
-// usage: trace_generator FOLDER OP_RUNS [RANKS]
+// usage: trace_generator FOLDER OP_RUNS [RANKS [OPS_A_STEP]]
+//
+// With OPS_A_STEP each step has only its first ops, and memory is that of the first step: for runs
+// of very many steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,9 +30,12 @@ using query::Name;
 
 class Generator {
  public:
-  Generator(const query::Snapshot& base, record::Recorder* recorder)
+  Generator(const query::Snapshot& base, record::Recorder* recorder, size_t ops_a_step)
       : base_(base), recorder_(*recorder) {
     for (const query::RankRows& rows : base.ranks) AddRank(rows);
+    for (StepRows& rows : rows_) {
+      for (Slice& slice : rows.slices) Shorten(ops_a_step, &slice);
+    }
     for (const query::Track& track : base.tracks) AddTrack(track);
     for (const auto& [id, schedule] : base.schedules) {
       schedules_[id] =
@@ -111,6 +117,11 @@ class Generator {
       slice->memory.push_back(&event);
     }
   }
+  void Shorten(size_t ops, Slice* slice) {
+    if (slice->op_runs.size() <= ops) return;
+    slice->op_runs.resize(ops);
+    if (slice->step->step > 0) slice->memory.clear();
+  }
   static size_t Index(int32_t step) { return static_cast<size_t>(step); }
 
   void AddTrack(const query::Track& track) {
@@ -187,7 +198,7 @@ class Generator {
   int64_t unflushed_ = 0;
 };
 
-Status Generate(const std::string& folder, int64_t op_runs, int ranks) {
+Status Generate(const std::string& folder, int64_t op_runs, int ranks, size_t ops_a_step) {
   std::filesystem::create_directories(folder);
   const query::SnapshotPtr base = analysis::MakeLessonSnapshot(ranks, kBaseSteps, kChangeStep);
   record::RecorderOptions options;
@@ -199,7 +210,7 @@ Status Generate(const std::string& folder, int64_t op_runs, int ranks) {
   options.ring_records = kRingRecords;
   auto recorder = record::Recorder::Open(options);
   if (!recorder.ok()) return recorder.status();
-  Generator generator(*base, recorder.value().get());
+  Generator generator(*base, recorder.value().get(), ops_a_step);
   for (int32_t step = 0; step < kBaseSteps || generator.op_runs() < op_runs; ++step) {
     // From the change on the base's steps repeat, each time behind the last.
     const int32_t repeats = std::max(step - kChangeStep, 0) / (kBaseSteps - kChangeStep);
@@ -222,12 +233,13 @@ Status Generate(const std::string& folder, int64_t op_runs, int ranks) {
 int main(int argc, char** argv) {
   shardscope::query::DeriveWhileFinishing(shardscope::analysis::MakeDeriver());
   if (argc < 3) {
-    fmt::print(stderr, "usage: trace_generator FOLDER OP_RUNS [RANKS]\n");
+    fmt::print(stderr, "usage: trace_generator FOLDER OP_RUNS [RANKS [OPS_A_STEP]]\n");
     return 2;
   }
   const int ranks = argc > 3 ? std::atoi(argv[3]) : 8;
+  const size_t ops_a_step = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : SIZE_MAX;
   const shardscope::Status status =
-      shardscope::Generate(argv[1], std::atoll(argv[2]), std::max(ranks, 1));
+      shardscope::Generate(argv[1], std::atoll(argv[2]), std::max(ranks, 1), ops_a_step);
   if (status.ok()) return 0;
   fmt::print(stderr, "trace_generator: {}\n", status.message());
   return 1;

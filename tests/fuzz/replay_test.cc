@@ -48,7 +48,8 @@ TEST(Fuzz, FindingsStayFixed) {
 TEST(Fuzz, RandomEditsOfATrace) {
   std::mt19937 random(20);
   for (int round = 0; round < 150; ++round) {
-    std::vector<uint8_t> input = {static_cast<uint8_t>(round % 4 + (round % 8 == 0 ? 8 : 0))};
+    std::vector<uint8_t> input = {
+        static_cast<uint8_t>(round % 4 + (round % 8 == 0 ? 8 : 0) + (round % 3 == 0 ? 16 : 0))};
     const size_t edits = 1 + random() % 6;
     for (size_t i = 0; i < edits * 6; ++i) input.push_back(static_cast<uint8_t>(random()));
     FuzzTrace(input);

@@ -11,9 +11,12 @@
 #include <vector>
 
 #include "tests/fuzz/targets.h"
+#include "trace/analysis/derived/derived.h"
 #include "trace/analysis/report.h"
 #include "trace/base/check.h"
+#include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 #include "trace/store/run_database.h"
 #include "trace/store/run_folder.h"
 #include "trace/store/writer.h"
@@ -32,6 +35,7 @@ enum Flags : uint8_t {
   kLiveFile = 2,   // a live file whose writer died: it is finished first
   kWholeFile = 4,  // the rest of the input is the file itself
   kSql = 8,        // also through the views
+  kDerived = 16,   // a finished file with derived rows, which a report of it then shows
 };
 
 struct PlannedOp {
@@ -160,7 +164,8 @@ void WriteFile(const std::string& path, const Bytes& bytes) {
 struct GoodTraces {
   Bytes live;
   Bytes finished;
-  Bytes other;  // finished, of another process
+  Bytes derived;  // finished, with derived rows
+  Bytes other;    // finished, of another process
 };
 
 void WriteLive(const std::string& path, int64_t rank, const std::string& host) {
@@ -177,6 +182,12 @@ GoodTraces MakeGoodTraces(const std::string& folder) {
   SHARDSCOPE_CHECK(store::FindRun(folder).ok());  // finishes both
   traces.finished = ReadFile(folder + "/trace-a-1.db");
   traces.other = ReadFile(folder + "/trace-b-2.db");
+  query::DeriveWhileFinishing(analysis::MakeDeriver());
+  std::filesystem::remove(folder + "/trace-a-1.db");
+  std::filesystem::remove(folder + "/trace-b-2.db");
+  WriteLive(folder + "/trace-a-1.live.db", 0, "a");
+  SHARDSCOPE_CHECK(query::ReadSummary(folder).value() != nullptr);
+  traces.derived = ReadFile(folder + "/trace-a-1.db");
   SHARDSCOPE_CHECK(!traces.finished.empty() && !traces.other.empty());
   return traces;
 }
@@ -229,15 +240,21 @@ struct Folder {
   std::string path;
 };
 
+void PrintReports(const query::Snapshot& snapshot) {
+  const analysis::Report report = analysis::MakeReport(snapshot);
+  SHARDSCOPE_CHECK(!analysis::PrintReportText(report).empty());
+  SHARDSCOPE_CHECK(!analysis::PrintReportJson(report).empty());
+}
+
 void OpenAndReport(const std::string& folder, bool sql) {
   const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(folder);
   if (!snapshot.ok()) {
     SHARDSCOPE_CHECK(snapshot.message().find("trace-a-1") != std::string::npos);
     return;
   }
-  const analysis::Report report = analysis::MakeReport(*snapshot.value());
-  SHARDSCOPE_CHECK(!analysis::PrintReportText(report).empty());
-  SHARDSCOPE_CHECK(!analysis::PrintReportJson(report).empty());
+  PrintReports(**snapshot);
+  const Result<query::SnapshotPtr> summary = query::ReadSummary(folder);
+  if (summary.ok() && *summary != nullptr) PrintReports(**summary);
   if (!sql) return;
   const Result<store::RunFolder> run = store::FindRun(folder);
   if (!run.ok()) return;
@@ -257,7 +274,9 @@ void FuzzTrace(Input input) {
   const uint8_t flags = input[0];
   input = input.subspan(1);
   for (const auto& entry : fs::directory_iterator(folder.path)) fs::remove_all(entry.path());
-  Bytes file = (flags & kLiveFile) != 0 ? good.live : good.finished;
+  Bytes file = (flags & kLiveFile) != 0  ? good.live
+               : (flags & kDerived) != 0 ? good.derived
+                                         : good.finished;
   if ((flags & kWholeFile) != 0) {
     file.assign(input.begin(), input.end());
   } else {

@@ -1,9 +1,11 @@
 // The whole window as a picture, from the prefetch lesson.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "trace/analysis/lesson_snapshot.h"
 #include "trace/analysis/report.h"
 #include "trace/base/units.h"
+#include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::shell {
@@ -71,6 +75,46 @@ TEST(Shot, ANarrowWindowStillSaysThatTheLinkIsEmulatedAndLeavesTheTimelineRoom) 
     ASSERT_NE(minimap, nullptr);
     EXPECT_GT(minimap->box.x1 - minimap->box.x0, 800 / 4);
   }
+}
+
+// `shardscope shot` of a large trace reads the rows of a few steps and what is derived of the rest.
+TEST(Shot, OfALargeFinishedTraceIsThatOfAllItsRows) {
+  const std::string folder = testing::TempDir() + "/shardscope_shot_of_large";
+  std::filesystem::remove_all(folder);
+  const std::string generate = SHARDSCOPE_BIN_DIR "/trace_generator " + folder + " 20000 4 >&2";
+  ASSERT_EQ(std::system(generate.c_str()), 0);
+  const query::SnapshotPtr whole = query::ReadSnapshot(folder).value();
+  for (const int step : {-1, 0, 21, 50, 60, whole->ranks[0].steps.back().step}) {
+    ShotOptions options;
+    options.step = step;
+    options.height = 1200;  // all four ranks
+    if (step == 60) options.panel = "log";
+    const query::SnapshotPtr some =
+        query::ReadSummaryAround(
+            folder, [&](const query::Snapshot& summary) { return TimesOfShot(summary, options); },
+            0)
+            .value();
+    ASSERT_NE(some, nullptr);
+    EXPECT_LT(some->ranks[0].op_runs.size(), whole->ranks[0].op_runs.size());
+    EXPECT_LT(some->ranks[0].memory.size(), whole->ranks[0].memory.size());
+    const auto expected = TakeShot(whole, options);
+    const auto shot = TakeShot(some, options);
+    ASSERT_TRUE(expected.ok() && shot.ok());
+    EXPECT_EQ(PrintShotJson(*some, options, shot->log),
+              PrintShotJson(*whole, options, expected->log));
+    EXPECT_TRUE(shot->image.rgba == expected->image.rgba) << "step " << step;
+    Keep(*shot, fmt::format("large-{}", step));
+    Keep(*expected, fmt::format("large-{}-all-rows", step));
+  }
+  // Where more may be shown, all is read.
+  const auto all = [&](const ShotOptions& options) {
+    return query::ReadSummaryAround(
+               folder, [&](const query::Snapshot& s) { return TimesOfShot(s, options); }, 0)
+               .value() == nullptr;
+  };
+  EXPECT_FALSE(all({.scope = analysis::ParseScope("whole-run").value()}));
+  EXPECT_TRUE(all({.scope = analysis::ParseScope("since-change").value()}));
+  std::filesystem::remove_all(folder);
 }
 
 bool Overlap(const ui::Box& a, const ui::Box& b) {

@@ -38,7 +38,8 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.state = snapshot.state;
   report.truth = snapshot.truth;
   report.contended = snapshot.contended;
-  report.steps = options.cache == nullptr ? Breakdowns(snapshot) : options.cache->Update(snapshot);
+  const bool is_cached = options.cache != nullptr && snapshot.derived == nullptr;
+  report.steps = is_cached ? options.cache->Update(snapshot) : Breakdowns(snapshot);
   report.figures =
       MakeFigures(snapshot, report.steps, options.scope.value_or(DefaultScope(snapshot.state)));
   if (!snapshot.ranks.empty()) {

@@ -7,7 +7,6 @@
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/finished/finished_source.h"
 #include "trace/store/finisher.h"
-#include "trace/store/run_folder.h"
 
 namespace shardscope::query {
 namespace {
@@ -86,31 +85,6 @@ Result<store::RowBatch> Derive(const Deriver& deriver, const std::string& path) 
 
 void DeriveWhileFinishing(const Deriver& deriver) {
   store::SetDerive([deriver](const std::string& path) { return Derive(deriver, path); });
-}
-
-Result<SnapshotPtr> ReadSummary(const std::string& path) {
-  const Result<store::RunFolder> run = store::FindRun(path);
-  if (!run.ok()) return run.status();
-  if (run->traces.size() != 1) return SnapshotPtr();
-  auto source = store::FinishedSource::Open(run->traces.front(), 0);
-  if (!source.ok()) return source.status();
-  if (source.value() == nullptr) return SnapshotPtr();
-  store::RowBatch rows;
-  SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadDerived(&rows));
-  if (rows.Get<schema::StepPartRow>().empty()) return SnapshotPtr();
-  auto derived = std::make_shared<DerivedRows>();
-  derived->step_parts = std::move(rows.Get<schema::StepPartRow>());
-  derived->stalls = std::move(rows.Get<schema::StallRow>());
-  derived->slow_collectives = std::move(rows.Get<schema::SlowCollectiveRow>());
-  derived->memory_peaks = std::move(rows.Get<schema::MemoryPeakRow>());
-  store::RowBatch tables;
-  SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadSmallTables(&tables));
-  SnapshotBuilder builder(run->path, run->name);
-  builder.Add(tables);
-  builder.Add(rows);
-  builder.SetDerived(std::move(derived));
-  return builder.Publish(source.value()->cut() ? store::SourceState::kCut
-                                               : store::SourceState::kFinished);
 }
 
 }  // namespace shardscope::query

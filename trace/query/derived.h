@@ -2,16 +2,16 @@
 // read all of its rows. trace/analysis/derived/ makes and uses them.
 #pragma once
 
-#include <string>
+#include <cstdint>
 #include <vector>
 
-#include "trace/base/status.h"
 #include "trace/query/snapshot.h"
 #include "trace/schema/rows.h"
 
 namespace shardscope::query {
 
 struct DerivedRows {
+  int64_t num_op_runs = 0;                                  // of the whole run
   std::vector<schema::StepPartRow> step_parts;              // by step, rank
   std::vector<schema::StallRow> stalls;                     // by step
   std::vector<schema::SlowCollectiveRow> slow_collectives;  // by step, longest first
@@ -29,9 +29,5 @@ struct Deriver {
 // From now on this process derives rows of every trace that it finishes, but those of GPUs and
 // those that are a part of their run. For main(), before other threads are there.
 void DeriveWhileFinishing(const Deriver& deriver);
-
-// A finished run with `derived` rows and steps, but without op runs, collectives and memory events.
-// Null: it has no derived rows, so that only ReadSnapshot() gives its figures.
-Result<SnapshotPtr> ReadSummary(const std::string& path);
 
 }  // namespace shardscope::query

@@ -71,7 +71,8 @@ struct Snapshot {
   std::vector<Clock> clocks;         // of a run of several files, the common one first; else none
   std::vector<GpuClock> gpu_clocks;  // within what the times of GPUs are right
   std::vector<OverheadStep> overhead_steps;
-  // Of a summary (ReadSummary), which has these instead of the rows that they are made of.
+  // Of a summary (trace/query/summary.h), which has these instead of the rows that they are made
+  // of.
   std::shared_ptr<const DerivedRows> derived;
 
   // nullptr if there is none.

@@ -1,16 +1,15 @@
 #include "trace/query/snapshot_builder.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "trace/query/clocks.h"
 #include "trace/query/names.h"
+#include "trace/query/sane.h"
 
 namespace shardscope::query {
 namespace {
 
-constexpr int64_t kMaxRank = 1 << 20;  // OpRun::rank has 24 bits
 constexpr size_t kMaxRanks = 1 << 13;
 
 // The run waits for its user: by the newest marker that says anything of it.
@@ -22,21 +21,7 @@ bool IsPaused(const std::vector<Marker>& markers) {
   return false;
 }
 
-// Sums of these must not overflow.
-constexpr int64_t kMaxCount = int64_t{1} << 40;
-bool SaneCount(int64_t count) { return count >= -kMaxCount && count <= kMaxCount; }
-
-bool FitsInt32(int64_t value) {
-  return value >= std::numeric_limits<int32_t>::min() &&
-         value <= std::numeric_limits<int32_t>::max();
-}
-
-bool IsStep(int64_t value) { return value >= -1 && value <= store::kMaxStep; }
-
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
-
-// Differences of times must not overflow: a file may claim anything.
-bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
 
 }  // namespace
 

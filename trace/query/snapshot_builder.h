@@ -27,9 +27,9 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  void SetDerived(std::shared_ptr<const DerivedRows> derived) {
-    current_.derived = std::move(derived);
-  }
+  // Takes the rows of derived tables (trace/query/derived.h), all at once and after the ranks,
+  // and how many op runs the file has. Rows that cannot be are left out and counted as by Add().
+  void AddDerived(store::RowBatch&& batch, int64_t num_op_runs);
 
   // Tells times of rows that are not added.
   void Extend(int64_t from_ns, int64_t to_ns);

@@ -173,19 +173,19 @@ FROM v_origin o CROSS JOIN pause p;
 -- Every collective of every rank, split when its last rank arrived: `wait_ms` before, `transfer_ms` after.
 -- `bus_gb_s` is what each rank sent per second of transfer (10^9 bytes).
 CREATE VIEW v_collective AS
-WITH arrived AS (
-  SELECT c.*, r.plan_op, r.issued_ns, r.started_ns, r.ended_ns,
-    max(r.started_ns) OVER (PARTITION BY c.communicator, c.sequence) AS last_ns
-  FROM collective c JOIN op_run r ON r.id = c.op_run)
-SELECT a.op_run, a.rank, a.step, a.communicator, a.sequence, p.name AS op, a.kind, p.unit,
-  a.payload_bytes / 1e6 AS payload_mb, a.wire_bytes / 1e6 AS wire_mb, a.dtype, a.group_size,
-  (a.issued_ns - o.origin_ns) / 1e6 AS issued_ms, (a.started_ns - o.origin_ns) / 1e6 AS started_ms,
-  (a.ended_ns - o.origin_ns) / 1e6 AS ended_ms,
-  (min(a.last_ns, a.ended_ns) - a.started_ns) / 1e6 AS wait_ms,
-  max(a.ended_ns - a.last_ns, 0) / 1e6 AS transfer_ms,
-  CASE WHEN a.ended_ns > a.last_ns THEN a.wire_bytes * 1.0 / (a.ended_ns - a.last_ns) END AS bus_gb_s,
-  a.transport, a.truth
-FROM v_origin o CROSS JOIN arrived a JOIN plan_op p ON p.id = a.plan_op;
+WITH arrived AS MATERIALIZED (
+  SELECT c.communicator, c.sequence, max(r.started_ns) AS last_ns
+  FROM collective c JOIN op_run r ON r.id = c.op_run GROUP BY c.communicator, c.sequence)
+SELECT c.op_run, c.rank, c.step, c.communicator, c.sequence, p.name AS op, c.kind, p.unit,
+  c.payload_bytes / 1e6 AS payload_mb, c.wire_bytes / 1e6 AS wire_mb, c.dtype, c.group_size,
+  (r.issued_ns - o.origin_ns) / 1e6 AS issued_ms, (r.started_ns - o.origin_ns) / 1e6 AS started_ms,
+  (r.ended_ns - o.origin_ns) / 1e6 AS ended_ms,
+  (min(a.last_ns, r.ended_ns) - r.started_ns) / 1e6 AS wait_ms,
+  max(r.ended_ns - a.last_ns, 0) / 1e6 AS transfer_ms,
+  CASE WHEN r.ended_ns > a.last_ns THEN c.wire_bytes * 1.0 / (r.ended_ns - a.last_ns) END AS bus_gb_s,
+  c.transport, c.truth
+FROM v_origin o CROSS JOIN collective c CROSS JOIN op_run r ON r.id = c.op_run
+CROSS JOIN arrived a ON a.communicator = c.communicator AND a.sequence = c.sequence JOIN plan_op p ON p.id = r.plan_op;
 
 -- The stalls of `shardscope report` and of the app, one row each: where the compute stream of a rank (fsdp2 also copies out there) had
 -- nothing to do for 20 us or longer, in a finished step, before `op`, because it waited for a collective or for a compute slot.

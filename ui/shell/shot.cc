@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
+#include "trace/analysis/changes/changes.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
 #include "ui/shell/drawn_json.h"
 #include "ui/shell/shell.h"
+#include "ui/shell/view_controller.h"
 
 namespace shardscope::shell {
 namespace {
@@ -34,7 +38,35 @@ Status CheckStep(const query::Snapshot& snapshot, int32_t step) {
       fmt::format("no step {}: this trace has the steps {} to {}", step, first, last));
 }
 
+// Of the first of these steps to the last, on any rank.
+query::TimeRange TimesOf(const std::vector<analysis::StepBreakdown>& steps, int32_t first,
+                         int32_t last) {
+  query::TimeRange times{INT64_MAX, INT64_MIN};
+  for (const analysis::StepBreakdown& row : steps) {
+    if (row.step < first || row.step > last) continue;
+    times.from_ns = std::min(times.from_ns, row.start_ns);
+    times.to_ns = std::max(times.to_ns, row.end_ns);
+  }
+  return times;
+}
+
 }  // namespace
+
+std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
+                                                         const ShotOptions& options) {
+  const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
+  if (!whole_run) return std::nullopt;
+  const ui::View view = InitialView(summary, options.step);
+  std::vector<query::TimeRange> times = {{view.start_ns, view.end_ns}};
+  const std::vector<analysis::StepBreakdown> steps = analysis::Breakdowns(summary);
+  const auto effects = analysis::EffectsOfChanges(steps, summary.markers);
+  if (!effects.empty() && effects.back().num_steps > 0) {
+    const analysis::ChangeEffect& newest = effects.back();
+    times.push_back(
+        TimesOf(steps, newest.step - newest.num_steps, newest.step + newest.num_steps - 1));
+  }
+  return times;
+}
 
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   const Status step = CheckStep(*snapshot, options.step);

@@ -4,9 +4,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trace/base/status.h"
-#include "trace/query/snapshot.h"
+#include "trace/query/summary.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
 #include "ui/shell/backend/png.h"
@@ -28,6 +29,12 @@ struct Shot {
   Image image;
   ui::DrawLog log;
 };
+
+// The times of which such a picture shows single rows: its view, and the steps that its card of the
+// newest change compares. All else in it is of the whole run and in `summary`
+// (query::ReadSummaryAround). nullopt: it may show more, so that all rows are needed.
+std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
+                                                         const ShotOptions& options);
 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
 // font, no such steps.

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -116,21 +117,55 @@ StallCause ParseCause(std::string_view word) {
   return StallCause::kOther;
 }
 
+// Those of the steps [first_step, last_step]: rows are in the order of steps.
+template <typename Row>
+std::span<const Row> OfSteps(const std::vector<Row>& rows, int64_t first_step, int64_t last_step) {
+  const auto first = std::partition_point(
+      rows.begin(), rows.end(), [first_step](const Row& row) { return row.step < first_step; });
+  const auto last = std::partition_point(
+      first, rows.end(), [last_step](const Row& row) { return row.step <= last_step; });
+  return {first, last};
+}
+
+// The steps of one rank, asked for in ascending order.
+class StepCursor {
+ public:
+  explicit StepCursor(const query::RankRows& rows) {
+    steps_.reserve(rows.steps.size());
+    for (const query::Step& step : rows.steps) steps_.push_back(&step);
+    const auto before = [](const query::Step* a, const query::Step* b) {
+      return a->step < b->step;
+    };
+    if (!std::is_sorted(steps_.begin(), steps_.end(), before)) {
+      std::stable_sort(steps_.begin(), steps_.end(), before);
+    }
+  }
+
+  // Of several rows of this step the newest; nullptr: there is none.
+  const query::Step* Find(int64_t step) {
+    while (next_ < steps_.size() && steps_[next_]->step <= step) ++next_;
+    return next_ > 0 && steps_[next_ - 1]->step == step ? steps_[next_ - 1] : nullptr;
+  }
+
+ private:
+  std::vector<const query::Step*> steps_;
+  size_t next_ = 0;  // the first one behind what was asked for
+};
+
 }  // namespace
 
 query::Deriver MakeDeriver() { return {DeriveSteps, DeriveMemory}; }
 
 std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
-  std::map<std::pair<int32_t, int32_t>, const query::Step*> steps;  // by step, rank
-  for (const query::RankRows& rows : snapshot.ranks) {
-    for (const query::Step& step : rows.steps) steps[{step.step, step.rank}] = &step;
-  }
+  std::map<int64_t, StepCursor> steps;  // by rank
+  for (const query::RankRows& rows : snapshot.ranks) steps.emplace(rows.rank, StepCursor(rows));
   std::vector<StepBreakdown> breakdowns;
+  breakdowns.reserve(snapshot.derived->step_parts.size());
   for (const schema::StepPartRow& part : snapshot.derived->step_parts) {
-    const auto found =
-        steps.find({static_cast<int32_t>(part.step), static_cast<int32_t>(part.rank)});
-    if (found == steps.end()) continue;
-    const query::Step& step = *found->second;
+    const auto rank = steps.find(part.rank);
+    const query::Step* found = rank == steps.end() ? nullptr : rank->second.Find(part.step);
+    if (found == nullptr) continue;
+    const query::Step& step = *found;
     StepBreakdown row;
     row.rank = step.rank;
     row.step = step.step;
@@ -155,8 +190,7 @@ std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
 
 std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step, int last_step) {
   std::vector<Stall> stalls;
-  for (const schema::StallRow& row : snapshot.derived->stalls) {
-    if (row.step < first_step || row.step > last_step) continue;
+  for (const schema::StallRow& row : OfSteps(snapshot.derived->stalls, first_step, last_step)) {
     Stall stall;
     stall.rank = static_cast<int32_t>(row.rank);
     stall.step = static_cast<int32_t>(row.step);
@@ -182,14 +216,19 @@ std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step
 std::vector<CollectiveRun> DerivedCollectives(const query::Snapshot& snapshot, int first_step,
                                               int last_step) {
   std::vector<CollectiveRun> runs;
-  for (const schema::SlowCollectiveRow& row : snapshot.derived->slow_collectives) {
-    if (row.step < first_step || row.step > last_step) continue;
+  for (const schema::SlowCollectiveRow& row :
+       OfSteps(snapshot.derived->slow_collectives, first_step, last_step)) {
     CollectiveRun run;
     run.op_run = row.op_run;
     run.plan_op = row.plan_op;
     run.rank = static_cast<int32_t>(row.rank);
     run.step = static_cast<int32_t>(row.step);
     run.name = PlanName(snapshot, row.plan_op);
+    const auto communicator =
+        std::find(snapshot.communicators.begin(), snapshot.communicators.end(), row.communicator);
+    if (communicator != snapshot.communicators.end()) {
+      run.communicator = static_cast<int32_t>(communicator - snapshot.communicators.begin());
+    }
     run.sequence = row.sequence;
     run.started_ns = row.started_ns;
     run.last_arrival_ns = row.last_arrival_ns;
@@ -209,8 +248,11 @@ std::vector<MemoryPeak> DerivedMemoryPeaks(const query::Snapshot& snapshot) {
   for (const query::RankRows& rows : snapshot.ranks) {
     MemoryPeak peak;
     peak.rank = rows.rank;
-    for (const schema::MemoryPeakRow& row : snapshot.derived->memory_peaks) {
-      if (row.rank != rows.rank) continue;
+    const auto before = [&rows](const schema::MemoryPeakRow& row) { return row.rank < rows.rank; };
+    const std::vector<schema::MemoryPeakRow>& all = snapshot.derived->memory_peaks;
+    auto at = std::partition_point(all.begin(), all.end(), before);
+    for (; at != all.end() && at->rank == rows.rank; ++at) {
+      const schema::MemoryPeakRow& row = *at;
       if (row.schedule != kWholeRun) {
         peak.of_schedule[row.schedule] = row.peak_bytes;
         continue;

@@ -14,7 +14,7 @@ namespace shardscope::analysis {
 query::Deriver MakeDeriver();
 
 // What Breakdowns(), Stalls(), MemoryPeaks() and the 20 slowest of Collectives() give, of a
-// Snapshot that has `derived` rows (query::ReadSummary()). GPUs have none.
+// Snapshot that has `derived` rows (trace/query/summary.h). GPUs have none.
 std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot);
 std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step, int last_step);
 std::vector<CollectiveRun> DerivedCollectives(const query::Snapshot& snapshot, int first_step,

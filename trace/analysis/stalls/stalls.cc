@@ -285,17 +285,30 @@ void StallsOfStep(const StepIndex& step, const std::set<int64_t>& compute_tracks
   }
 }
 
+int LastFinishedStep(const query::Snapshot& snapshot) {
+  int last = -1;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    if (!rows.steps.empty()) last = std::max(last, int{rows.steps.back().step});
+  }
+  return last;
+}
+
 }  // namespace
 
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step) {
-  if (snapshot.derived) return DerivedStalls(snapshot, first_step, last_step);
+  std::vector<Stall> stalls;
+  if (snapshot.derived) {
+    stalls = DerivedStalls(snapshot, first_step, last_step);
+    // Nothing is derived of steps that no rank has finished.
+    first_step = std::max(first_step, LastFinishedStep(snapshot) + 1);
+    if (first_step > last_step) return stalls;
+  }
   const std::vector<CollectiveRun> collectives = Collectives(snapshot, first_step, last_step);
   const CollectiveRows rows(collectives);
   std::set<int64_t> compute_tracks;
   for (const query::Track& track : snapshot.tracks) {
     if (track.role == query::TrackRole::kCompute) compute_tracks.insert(track.id);
   }
-  std::vector<Stall> stalls;
   for (const StepIndex& step : IndexSteps(snapshot, first_step, last_step)) {
     StallsOfStep(step, compute_tracks, rows, &stalls);
   }

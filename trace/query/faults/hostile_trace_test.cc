@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
 #include "trace/store/run_folder.h"
@@ -108,6 +110,45 @@ TEST_F(HostileTrace, AbsurdNumbersAreLeftOutAndCounted) {
   size_t rows = 0;
   for (const RankRows& rank : snapshot.value()->ranks) rows += rank.op_runs.size();
   EXPECT_EQ(rows, 95u);
+}
+
+// What a finished file derives is as little believed as its other rows.
+TEST_F(HostileTrace, DerivedRowsThatCannotBeAreLeftOutAndCountedAndTheOthersSorted) {
+  Change(
+      "INSERT INTO step VALUES(1, 0, 0, 1, 1000, 2000, 0, 0, 0), (2, 1, 0, 1, 1000, 2000, 0, 0, 0),"
+      "(3, 0, 1, 1, 2000, 3000, 0, 0, 0);"
+      // Rank, step, then compute, communication, copy, overlap, exposed copy, slot wait.
+      "INSERT INTO step_part VALUES(1, 0, 1, 500, 400, 0, 300, 0, 0),"
+      "(2, 1, 0, 5, 0, 0, 0, 0, 0), (3, 0, 0, 4, 0, 0, 0, 0, 0), (4, 0, 0, 9, 0, 0, 0, 0, 0),"
+      "(5, 0, 2, 0, 9223372036854775807, 0, -9223372036854775807, 0, 0),"
+      "(6, 0, 2, 0, 1, 0, 1, 0, 0), (7, 99, 0, 0, 0, 0, 0, 0, 0),"
+      "(8, 0, 9223372036854775807, 0, 0, 0, 0, 0, 0),"
+      "(9, 0, 2, 0, 0, 0, 0, 0, -9223372036854775807);"
+      "INSERT INTO stall VALUES(1, 0, 1, 1, 1, 5, 6, 1, 1, 1, 'tail', '', ''),"
+      "(2, 0, 0, 1, 1, 3, 4, 1, 1, 1, 'no cause', '', ''),"
+      "(3, 0, 0, 1, 1, -9223372036854775807, 9223372036854775807, 1, 1, 1, 'tail', '', ''),"
+      "(4, 0, 0, 1, 1, 4, 3, 1, 1, 1, 'tail', '', '');"
+      "INSERT INTO slow_collective VALUES(1, 1, 1, 0, 1, 'world', 1, 5, 6, 7, 0, 1, 1, 1),"
+      "(2, 1, 1, 0, 0, 'world', 1, 5, 6, 7, 0, 1, 1, 1),"
+      "(3, 1, 1, 0, 0, 'world', 1, 5, -9223372036854775807, 7, 0, 1, 1, 1),"
+      "(4, 1, 1, 0, 0, 'world', 1, 5, 6, 7, 9223372036854775807, 1, 1, 1);"
+      "INSERT INTO memory_peak VALUES(1, 1, -1, 'total', 7, 1, 7), (2, 0, -1, 'total', 8, 1, 8),"
+      "(3, 0, -1, 'total', 9223372036854775807, 1, 8)");
+  const Result<SnapshotPtr> summary = ReadSummary(folder_.path());
+  ASSERT_TRUE(summary.ok()) << summary.message();
+  ASSERT_NE(*summary, nullptr);
+  const DerivedRows& derived = *(*summary)->derived;
+  ASSERT_EQ(derived.step_parts.size(), 3u);
+  EXPECT_EQ(derived.step_parts[0].compute_ns, 4);  // the first of two of rank 0 and step 0
+  EXPECT_EQ(derived.step_parts[1].rank, 1);
+  EXPECT_EQ(derived.step_parts[2].step, 1);
+  ASSERT_EQ(derived.stalls.size(), 2u);
+  EXPECT_EQ(derived.stalls[0].step, 0);
+  ASSERT_EQ(derived.slow_collectives.size(), 2u);
+  EXPECT_EQ(derived.slow_collectives[0].step, 0);
+  ASSERT_EQ(derived.memory_peaks.size(), 2u);
+  EXPECT_EQ(derived.memory_peaks[0].rank, 0);
+  EXPECT_EQ(Refused(**summary), 6 + 2 + 2 + 1);
 }
 
 TEST_F(HostileTrace, AFileThatClaimsMillionsOfRanksIsBounded) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trace/query/names.h"
+#include "trace/query/sane.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {
@@ -14,10 +15,6 @@ namespace {
 
 // Rows of a damaged file may never find their other half.
 constexpr size_t kMostWaiting = size_t{1} << 24;
-
-constexpr int64_t kMostBytes = int64_t{1} << 48;
-
-bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
 
 // Lengths may not make an end overflow.
 bool SaneInterval(int64_t start_ns, int64_t duration_ns) {
@@ -224,7 +221,7 @@ void GpuRows::AddEdges(const store::RowBatch& batch, const Hooks& hooks) {
 void GpuRows::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
   for (const schema::MemorySegmentRow& row : batch.Get<schema::MemorySegmentRow>()) {
     RankRows* rows = hooks.rows_of_rank(row.rank);
-    const bool sane = SaneTime(row.time_ns) && row.bytes > -kMostBytes && row.bytes < kMostBytes;
+    const bool sane = SaneTime(row.time_ns) && SaneBytes(row.bytes);
     if (rows == nullptr || !sane) {
       hooks.refuse();
       continue;
@@ -243,7 +240,7 @@ void GpuRows::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
     if (name == 0 || (name != reserved && name != device_used)) continue;
     RankRows* rows = RowsOfTrack(row.track, hooks);
     // Written as a real number; what is none or absurd is no number of bytes.
-    const bool sane = row.value >= 0 && row.value < static_cast<double>(kMostBytes);
+    const bool sane = row.value >= 0 && row.value < static_cast<double>(kMaxBytes);
     if (rows == nullptr || !sane || !SaneTime(row.time_ns)) {
       hooks.refuse();
       continue;

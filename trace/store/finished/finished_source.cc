@@ -299,6 +299,39 @@ Result<bool> FinishedSource::HasGpuRows() {
   return count.value() > 0;
 }
 
+Result<bool> FinishedSource::HasSpans() {
+  const Result<int64_t> count =
+      reader_.database().QueryInteger("SELECT EXISTS(SELECT 1 FROM span)");
+  if (!count.ok()) return count.status();
+  return count.value() > 0;
+}
+
+Result<int64_t> FinishedSource::NumOpRuns() {
+  return reader_.database().QueryInteger("SELECT count(*) FROM op_run");
+}
+
+Status FinishedSource::ForEachMemoryChange(const std::function<void(const MemoryChange&)>& visit) {
+  Result<Statement> select = reader_.database().Prepare(
+      "SELECT rank, issued_ns, executed_ns, bytes, step, category FROM memory_event ORDER BY id");
+  if (!select.ok()) return select.status();
+  const std::string& path = reader_.database().path();
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  for (size_t left = error ? 0 : bytes / kLeastRowBytes;; --left) {
+    const Result<bool> row = select->Step();
+    if (!row.ok()) return row.status();
+    if (!row.value()) return Status::Ok();
+    if (left == 0) return Repeats(path, "memory_event");
+    visit({select->Integer(0), select->Integer(1), select->Integer(2), select->Integer(3),
+           select->Integer(4), select->Text(5)});
+  }
+}
+
+Status FinishedSource::ReadCounters(RowBatch* batch) {
+  auto rows = Cursor<schema::CounterRow>::Open(&reader_, "ORDER BY id");
+  return rows.ok() ? ReadInto(&rows.value(), batch) : rows.status();
+}
+
 Status FinishedSource::ReadDerived(RowBatch* batch) {
   Status status;
   schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "trace/base/status.h"
@@ -23,6 +25,16 @@ struct StepBounds {
   int64_t last_step = -1;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
+};
+
+// What a picture shows of a row of memory_event. As the file has it: anything.
+struct MemoryChange {
+  int64_t rank = 0;
+  int64_t issued_ns = 0;
+  int64_t executed_ns = 0;
+  int64_t bytes = 0;
+  int64_t step = -1;
+  std::string_view category;  // until visit() returns
 };
 
 class FinishedSource {
@@ -45,12 +57,20 @@ class FinishedSource {
   Status ReadSmallTables(RowBatch* batch);
 
   Result<bool> HasGpuRows();
+  Result<bool> HasSpans();
+  Result<int64_t> NumOpRuns();
 
   // All rows of derived tables, and of steps. None of derived ones: this trace has none.
   Status ReadDerived(RowBatch* batch);
 
   // The next memory events, in commit order; empty at the end.
   Result<RowBatch> ReadMemory();
+
+  // Calls `visit` for every memory event, in commit order: a fraction of ReadMemory()'s time.
+  Status ForEachMemoryChange(const std::function<void(const MemoryChange&)>& visit);
+
+  // All counters.
+  Status ReadCounters(RowBatch* batch);
 
   // The last step of a part of the trace that begins with `first_step` and has some 100,000 rows.
   Result<int64_t> LastStepOfPart(int64_t first_step);

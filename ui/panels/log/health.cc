@@ -7,6 +7,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/query/derived.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/widgets/labels.h"
@@ -29,10 +30,11 @@ const char* ConnectionText(const ui::Context& context) {
   return Tr(context.language, Text::kLogNotConnected);
 }
 
-size_t NumOpRuns(const query::Snapshot& snapshot) {
+int64_t NumOpRuns(const query::Snapshot& snapshot) {
+  if (snapshot.derived) return snapshot.derived->num_op_runs;
   size_t count = 0;
   for (const query::RankRows& rank : snapshot.ranks) count += rank.op_runs.size();
-  return count;
+  return static_cast<int64_t>(count);
 }
 
 int64_t NumDropped(const query::Snapshot& snapshot) {

@@ -1,0 +1,30 @@
+// What values of a file can be: it may claim anything, and no sum or difference may overflow.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "trace/store/source.h"
+
+namespace shardscope::query {
+
+inline constexpr int64_t kMaxRank = 1 << 20;  // OpRun::rank has 24 bits
+inline constexpr int64_t kMaxCount = int64_t{1} << 40;
+inline constexpr int64_t kMaxBytes = int64_t{1} << 48;
+inline constexpr int64_t kMaxPartNs = int64_t{1} << 60;  // 36 years
+
+inline bool SaneCount(int64_t count) { return count >= -kMaxCount && count <= kMaxCount; }
+inline bool SaneBytes(int64_t bytes) { return bytes > -kMaxBytes && bytes < kMaxBytes; }
+
+// Nanoseconds. Differences of times do not overflow, nor sums of three parts of a step less a time.
+inline bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
+inline bool SanePart(int64_t part_ns) { return part_ns >= 0 && part_ns < kMaxPartNs; }
+
+inline bool FitsInt32(int64_t value) {
+  return value >= std::numeric_limits<int32_t>::min() &&
+         value <= std::numeric_limits<int32_t>::max();
+}
+
+inline bool IsStep(int64_t value) { return value >= -1 && value <= store::kMaxStep; }
+
+}  // namespace shardscope::query

@@ -1,0 +1,274 @@
+#include "trace/query/summary.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "trace/query/names.h"
+#include "trace/query/sane.h"
+#include "trace/query/snapshot_builder.h"
+#include "trace/store/finished/finished_source.h"
+#include "trace/store/run_folder.h"
+
+namespace shardscope::query {
+namespace {
+
+static_assert(kLargeRunBytes == store::FinishedSource::kLargeBytes);
+
+struct StepRange {
+  int64_t first = 0;
+  int64_t last = -1;
+};
+
+// A finished file with derived rows, and what of it a summary has.
+class SummaryReader {
+ public:
+  // Null: it has none.
+  static Result<std::unique_ptr<SummaryReader>> Open(const std::string& path, int64_t least_bytes) {
+    const Result<store::RunFolder> run = store::FindRun(path);
+    if (!run.ok()) return run.status();
+    if (run->traces.size() != 1) return std::unique_ptr<SummaryReader>();
+    auto source = store::FinishedSource::Open(run->traces.front(), least_bytes);
+    if (!source.ok()) return source.status();
+    if (source.value() == nullptr) return std::unique_ptr<SummaryReader>();
+    store::RowBatch derived;
+    SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadDerived(&derived));
+    if (derived.Get<schema::StepPartRow>().empty()) return std::unique_ptr<SummaryReader>();
+    std::unique_ptr<SummaryReader> reader(
+        new SummaryReader(std::move(source).value(), run->path, run->name));
+    SHARDSCOPE_RETURN_IF_ERROR(reader->ReadTables(std::move(derived)));
+    return reader;
+  }
+
+  SnapshotPtr Publish() {
+    return builder_.Publish(source_->cut() ? store::SourceState::kCut
+                                           : store::SourceState::kFinished);
+  }
+
+  Result<bool> HasSpans() { return source_->HasSpans(); }
+
+  // Op runs and collectives of the first step.
+  Status AddFirstStep() { return AddSteps({first_step_, first_step_}); }
+
+  // Op runs and collectives of these steps, of the first and of unfinished ones, and memory as it
+  // was meanwhile.
+  Status AddRowsOf(const Snapshot& summary, std::vector<StepRange> steps);
+
+ private:
+  SummaryReader(std::unique_ptr<store::FinishedSource> source, const std::string& folder,
+                const std::string& name)
+      : source_(std::move(source)), builder_(folder, name) {}
+
+  Status ReadTables(store::RowBatch&& derived) {
+    store::RowBatch tables;
+    SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
+    builder_.Add(tables);
+    builder_.Add(derived);  // the steps
+    const Result<int64_t> num_op_runs = source_->NumOpRuns();
+    if (!num_op_runs.ok()) return num_op_runs.status();
+    builder_.AddDerived(std::move(derived), num_op_runs.value());
+    const Result<store::StepBounds> bounds = source_->Bounds();
+    if (!bounds.ok()) return bounds.status();
+    first_step_ = bounds->first_step;
+    return Status::Ok();
+  }
+
+  // Op runs and collectives; their step rows are there already.
+  Status AddSteps(const StepRange& steps) {
+    store::RowBatch rows;
+    SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSteps(steps.first, steps.last, &rows));
+    rows.Get<schema::StepRow>().clear();
+    builder_.Add(rows);
+    return Status::Ok();
+  }
+
+  Status AddMemory(const std::vector<TimeRange>& windows);
+
+  std::unique_ptr<store::FinishedSource> source_;
+  SnapshotBuilder builder_;
+  int64_t first_step_ = 0;
+};
+
+// Sorted, those that touch joined.
+std::vector<StepRange> Joined(std::vector<StepRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const StepRange& a, const StepRange& b) { return a.first < b.first; });
+  std::vector<StepRange> joined;
+  for (const StepRange& range : ranges) {
+    if (range.last < range.first) continue;
+    if (joined.empty() || range.first > joined.back().last + 1) {
+      joined.push_back(range);
+    } else {
+      joined.back().last = std::max(joined.back().last, range.last);
+    }
+  }
+  return joined;
+}
+
+// Of any rank; empty if there is none.
+StepRange StepsTouching(const Snapshot& summary, const TimeRange& times) {
+  StepRange range;
+  for (const RankRows& rows : summary.ranks) {
+    for (const Step& step : rows.steps) {
+      if (step.end_ns < times.from_ns || step.start_ns > times.to_ns) continue;
+      const bool empty = range.last < range.first;
+      range.first = empty ? step.step : std::min<int64_t>(range.first, step.step);
+      range.last = std::max<int64_t>(range.last, step.step);
+    }
+  }
+  return range;
+}
+
+// From the first step that some rank has not finished: most runs have none.
+StepRange UnfinishedSteps(const Snapshot& summary) {
+  int64_t first = store::kMaxStep;
+  for (const RankRows& rows : summary.ranks) {
+    first = std::min<int64_t>(first, rows.steps.empty() ? 0 : rows.steps.back().step + 1);
+  }
+  return {first, store::kMaxStep};
+}
+
+// When any rank was in these steps; those that overlap joined. In front of the first step and
+// behind the last lies what is of none.
+std::vector<TimeRange> WindowsOf(const Snapshot& summary, const std::vector<StepRange>& ranges) {
+  std::vector<TimeRange> windows;
+  int64_t end_ns = 0;
+  for (const RankRows& rows : summary.ranks) {
+    for (const Step& step : rows.steps) end_ns = std::max(end_ns, step.end_ns);
+  }
+  for (const StepRange& range : ranges) {
+    const bool is_last = range.last >= store::kMaxStep;
+    TimeRange window{is_last ? end_ns : INT64_MAX, is_last ? INT64_MAX : INT64_MIN};
+    for (const RankRows& rows : summary.ranks) {
+      rows.steps.ForEachOfSteps(static_cast<int>(range.first), static_cast<int>(range.last),
+                                [&window](const Step& step, size_t) {
+                                  window.from_ns = std::min(window.from_ns, step.start_ns);
+                                  window.to_ns = std::max(window.to_ns, step.end_ns);
+                                });
+    }
+    if (window.from_ns > window.to_ns) continue;
+    if (windows.empty()) window.from_ns = 0;
+    if (!windows.empty() && window.from_ns <= windows.back().to_ns) {
+      windows.back().to_ns = std::max(windows.back().to_ns, window.to_ns);
+    } else {
+      windows.push_back(window);
+    }
+  }
+  return windows;
+}
+
+// What of the memory events lies outside of all windows, as one event in front of the next window.
+class OutsideMemory {
+ public:
+  explicit OutsideMemory(const std::vector<TimeRange>& windows) : windows_(windows) {}
+
+  // false: it is inside of a window, or cannot be, so that it is added as it is. The last window
+  // has no end.
+  bool Take(const store::MemoryChange& change) {
+    const std::optional<MemoryCategory> category = ParseMemoryCategory(change.category);
+    const bool sane = change.rank >= 0 && change.rank <= kMaxRank && category &&
+                      IsStep(change.step) && SaneTime(change.issued_ns) &&
+                      SaneTime(change.executed_ns) && SaneCount(change.bytes);
+    if (!sane) return false;
+    times_.from_ns = std::min(times_.from_ns, change.issued_ns);
+    times_.to_ns = std::max(times_.to_ns, change.executed_ns);
+    const auto next = std::partition_point(
+        windows_.begin(), windows_.end(),
+        [&change](const TimeRange& window) { return window.to_ns < change.executed_ns; });
+    if (change.executed_ns >= next->from_ns) return false;
+    const auto window = static_cast<size_t>(next - windows_.begin());
+    std::vector<int64_t>& sums = sums_[{window, change.rank, change.step >= 0}];
+    sums.resize(kNumMemoryCategories);
+    sums[static_cast<size_t>(*category)] += change.bytes;
+    return true;
+  }
+
+  void AddTo(SnapshotBuilder* builder) const {
+    store::RowBatch batch;
+    for (const auto& [key, sums] : sums_) {
+      const auto& [window, rank, of_step] = key;
+      const int64_t before_ns = windows_[window].from_ns - 1;
+      for (size_t at = 0; at < sums.size(); ++at) {
+        if (sums[at] == 0) continue;
+        schema::MemoryEventRow row;
+        row.rank = rank;
+        row.issued_ns = row.executed_ns = before_ns;
+        row.bytes = sums[at];
+        row.category = Name(static_cast<MemoryCategory>(at));
+        row.step = of_step ? 0 : -1;
+        batch.Get<schema::MemoryEventRow>().push_back(row);
+      }
+    }
+    builder->Add(batch);
+    if (times_.from_ns <= times_.to_ns) builder->Extend(times_.from_ns, times_.to_ns);
+  }
+
+ private:
+  const std::vector<TimeRange>& windows_;
+  TimeRange times_{INT64_MAX, INT64_MIN};  // of all events
+  std::map<std::tuple<size_t, int64_t, bool>, std::vector<int64_t>> sums_;
+};
+
+Status SummaryReader::AddMemory(const std::vector<TimeRange>& windows) {
+  OutsideMemory outside(windows);
+  store::RowBatch inside;
+  SHARDSCOPE_RETURN_IF_ERROR(source_->ForEachMemoryChange([&](const store::MemoryChange& change) {
+    if (outside.Take(change)) return;
+    schema::MemoryEventRow row;
+    row.rank = change.rank;
+    row.issued_ns = change.issued_ns;
+    row.executed_ns = change.executed_ns;
+    row.bytes = change.bytes;
+    row.step = change.step;
+    row.category = change.category;
+    inside.Get<schema::MemoryEventRow>().push_back(row);
+  }));
+  outside.AddTo(&builder_);
+  builder_.Add(inside);
+  return Status::Ok();
+}
+
+Status SummaryReader::AddRowsOf(const Snapshot& summary, std::vector<StepRange> steps) {
+  steps.push_back({first_step_, first_step_});
+  steps.push_back(UnfinishedSteps(summary));
+  steps = Joined(std::move(steps));
+  // Apart, so that ids ascend: rows of a step mix with those of its neighbours only.
+  for (const StepRange& range : steps) SHARDSCOPE_RETURN_IF_ERROR(AddSteps(range));
+  store::RowBatch counters;
+  SHARDSCOPE_RETURN_IF_ERROR(source_->ReadCounters(&counters));
+  builder_.Add(counters);
+  return AddMemory(WindowsOf(summary, steps));
+}
+
+}  // namespace
+
+Result<SnapshotPtr> ReadSummary(const std::string& path) {
+  const auto reader = SummaryReader::Open(path, 0);
+  if (!reader.ok()) return reader.status();
+  if (reader.value() == nullptr) return SnapshotPtr();
+  SHARDSCOPE_RETURN_IF_ERROR(reader.value()->AddFirstStep());
+  return reader.value()->Publish();
+}
+
+Result<SnapshotPtr> ReadSummaryAround(const std::string& path, const ChooseTimes& choose,
+                                      int64_t least_bytes) {
+  const auto reader = SummaryReader::Open(path, least_bytes);
+  if (!reader.ok()) return reader.status();
+  if (reader.value() == nullptr) return SnapshotPtr();
+  const Result<bool> has_spans = reader.value()->HasSpans();
+  if (!has_spans.ok()) return has_spans.status();
+  const SnapshotPtr summary = reader.value()->Publish();
+  const std::optional<std::vector<TimeRange>> times = choose(*summary);
+  if (has_spans.value() || !times) return SnapshotPtr();
+  std::vector<StepRange> steps;
+  for (const TimeRange& range : *times) {
+    const StepRange touching = StepsTouching(*summary, range);
+    if (touching.first <= touching.last) steps.push_back({touching.first - 1, touching.last + 1});
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(reader.value()->AddRowsOf(*summary, std::move(steps)));
+  return reader.value()->Publish();
+}
+
+}  // namespace shardscope::query

@@ -1,0 +1,41 @@
+// What a finished file's derived rows give without reading all of its rows: figures of the whole
+// run, and a picture of some of its steps.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trace/base/status.h"
+#include "trace/query/snapshot.h"
+
+namespace shardscope::query {
+
+// A finished run with `derived` rows and all steps, but without memory events and with the op runs
+// and collectives of its first step only, which put its communicators in order. Null: it has no
+// derived rows, so that only ReadSnapshot() gives its figures.
+Result<SnapshotPtr> ReadSummary(const std::string& path);
+
+// Both ends are inside.
+struct TimeRange {
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;
+};
+
+// What is read in parts, because all of it takes seconds.
+inline constexpr int64_t kLargeRunBytes = 32 << 20;
+
+// What of a run is looked at, by its summary; nullopt: perhaps all of it.
+using ChooseTimes = std::function<std::optional<std::vector<TimeRange>>(const Snapshot& summary)>;
+
+// The summary of a large finished run with all rows of the steps that touch the chosen times, of
+// those beside them and of unfinished ones; memory events of other times are there as their sums,
+// one a rank and category in front of what is looked at. A picture of these times is that of
+// ReadSnapshot(). Null: the file is smaller than `least_bytes`, has no derived rows, or has spans,
+// which reach over steps.
+Result<SnapshotPtr> ReadSummaryAround(const std::string& path, const ChooseTimes& choose,
+                                      int64_t least_bytes = kLargeRunBytes);
+
+}  // namespace shardscope::query
