@@ -151,7 +151,7 @@ void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
   const int64_t regime = entered_[index]->number;
   if (const auto row = costs_->End(rank, {step, regime, MonotonicNs()})) {
-    recorder_->AddOverheadStep(*row);
+    recorder_->Add(*row);
   }
   if (step + 1 < ranks_->job().training.steps) {
     next_regime_[index] = Agree(rank, step + 1)->number;
@@ -201,11 +201,11 @@ void LiveTrainer::EndPause(int rank, int64_t step, const std::string& cause) {
   const auto index = static_cast<size_t>(rank);
   const int64_t start_ns = std::exchange(step_start_ns_[index], MonotonicNs());
   if (step == 0 || is_recording_[index] == 0) return;
-  recorder_->AddPause({.rank = rank,
-                       .step = step,
-                       .cause = cause,
-                       .start_ns = start_ns,
-                       .end_ns = step_start_ns_[index]});
+  recorder_->Add(schema::PauseRow{.rank = rank,
+                                  .step = step,
+                                  .cause = cause,
+                                  .start_ns = start_ns,
+                                  .end_ns = step_start_ns_[index]});
 }
 
 Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {

@@ -35,8 +35,19 @@ class Table:
     doc: str
     columns: tuple
     stream: bool = False
-    # Recorded by the threads that train: its row struct holds text inline (schema::ShortText), never on the heap.
+    # Recorded by the threads that train: its row struct holds text inline (schema::ShortText), never on the heap. Such a
+    # table says how a row of it is recorded, unless it comes only as the second row of a pair (PAIRS).
     hot: bool = False
+    # Hot: rows of all threads are committed in the order of this column, as far as one batch goes.
+    time: str = ""
+    # Hot: made some time after what they tell of, perhaps on another thread: the window in force then is not theirs.
+    late: bool = False
+    # Hot: source of table capability under which lost rows are counted; empty: that of the recorder.
+    source: str = ""
+    # Hot: every row is part of one step (column step), and goes with it where a trace of bounded size removes it.
+    per_step: bool = False
+    # Only SQL asks for it: no Snapshot has its rows.
+    sql_only: bool = False
     # Made from the others while a trace is finished; empty while it is live, and never read as a part of several files.
     derived: bool = False
     # Indexes of a finished trace, each a tuple of columns.
@@ -46,6 +57,20 @@ class Table:
     indexes_before_4: tuple = ()
     # The schema version that brought it.
     since: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Rows of two hot tables that are recorded as one. Time, lateness and source are those of the first."""
+    name: str
+    doc: str
+    # Field of the C++ struct, and table.
+    first: tuple
+    second: tuple
+    # Column of the second that holds the id of the first. Where it is "id", both rows have the same.
+    link: str
+    # Column of the second; where it is empty there is no second row.
+    second_if: str = ""
 
 
 def key(doc):
@@ -148,7 +173,7 @@ TABLES = (
         Column("tokens", INT, "Tokens this rank trained on in this step.", "tokens"),
         Column("loss", REAL, "Mean loss over this rank's tokens.", "nats"),
         Column("grad_norm", REAL, "Global norm of the gradient before clipping."),
-    ), stream=True, hot=True),
+    ), stream=True, hot=True, time="end_ns", per_step=True),
     Table("op_run", "One execution of a plan op.", (
         key("Commit order."),
         ref("plan_op", "plan_op"),
@@ -163,7 +188,8 @@ TABLES = (
         Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),
         ref("blocking_plan_op", "plan_op", "plan_op.id of the dependency that was done last; -1: it was ready when issued."),
         Column("blocking_kind", TEXT, "event, stream, host, stream_order, communicator_order, slot, or none."),
-    ), stream=True, hot=True, clustered_before_4=("track", "started_ns"), indexes_before_4=(("plan_op", "rank", "step"),)),
+    ), stream=True, hot=True, time="ended_ns", per_step=True, clustered_before_4=("track", "started_ns"),
+        indexes_before_4=(("plan_op", "rank", "step"),)),
     Table("span", "Intervals that are no op: kernels, NVTX ranges, host waits.", (
         key("Commit order."),
         ref("track", "track"),
@@ -172,7 +198,7 @@ TABLES = (
         ref("name_string", "string"),
         Column("category", TEXT, "compute, communication, copy, host, optimizer or wait."),
         ref("op_run", "op_run", "op_run.id it belongs to; -1 if none, or if gpu_work names the op."),
-    ), stream=True, hot=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
+    ), stream=True, hot=True, time="start_ns", late=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
     Table("collective", "One row per rank and collective, joined to its op run.", (
         key("Commit order."),
         ref("op_run", "op_run"),
@@ -187,13 +213,13 @@ TABLES = (
         Column("group_size", INT, "Ranks in the communicator."),
         Column("transport", TEXT, "shared_memory, emulated, ..."),
         Column("truth", TEXT, "measured, emulated or projected."),
-    ), stream=True, hot=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
+    ), stream=True, hot=True, per_step=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
     Table("flow", "Arrows between spans that no plan edge gives.", (
         key("Commit order."),
         ref("from_span", "span"),
         ref("to_span", "span"),
         ref("name_string", "string"),
-    ), stream=True),
+    ), stream=True, sql_only=True),
     Table("counter", "Values over time that are not memory of a category. At the end of every step, on the rank's host track: "
                      "allocated_bytes (what its allocators handed out; the sum of its memory events up to then), reserved_bytes (what "
                      "they hold from the system), once a process resident_bytes and once a GPU device_used_bytes (of its memory by anybody: beyond "
@@ -204,7 +230,7 @@ TABLES = (
         moment("time_ns", "When it was read."),
         ref("name_string", "string"),
         Column("value", REAL, "In the unit that the name says."),
-    ), stream=True, hot=True),
+    ), stream=True, hot=True, time="time_ns"),
     Table("memory_event", "Every allocation (positive) and free (negative), in both ledgers.", (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
@@ -220,7 +246,7 @@ TABLES = (
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "step.step; -1 outside steps."),
-    ), stream=True, hot=True, clustered_before_4=("rank", "executed_ns")),
+    ), stream=True, hot=True, time="executed_ns", source="memory", clustered_before_4=("rank", "executed_ns")),
     Table("marker", "Moments worth a dashed line: changed knobs, pauses, checkpoints, errors.", (
         key("Commit order."),
         moment("time_ns", "When."),
@@ -285,7 +311,7 @@ TABLES = (
         Column("from_step", INT, "Its step; -1 if none."),
         ref("to_plan_op", "plan_op", "The op of the work after; -1 if none."),
         Column("to_step", INT, "Its step; -1 if none."),
-    ), stream=True, hot=True, since=2),
+    ), stream=True, hot=True, time="waited_ns", late=True, since=2),
     Table("memory_segment", "Memory that the CUDA driver handed out (positive) and took back (negative): what allocators divide further "
                             "(memory_event), and what others in the process took.", (
         key("Commit order."),
@@ -296,7 +322,7 @@ TABLES = (
         Column("bytes", INT, "Signed.", "bytes"),
         Column("kind", TEXT, "device, managed, pinned, pageable or other."),
         Column("correlation", INT, "CUPTI's id of the call; 0 if none."),
-    ), stream=True, hot=True, since=2),
+    ), stream=True, hot=True, time="time_ns", late=True, since=2),
     Table("nccl_operation", "What NCCL put on a stream, as its profiler interface tells: one row a collective, send or receive, beside its "
                             "span (same id) on the track of its communicator. The span is the host's time.", (
         Column("id", INT, "span.id: when the host put it there.", references="span"),
@@ -371,7 +397,7 @@ TABLES = (
         Column("unit", TEXT, "Unit of FSDP whose range, forward or backward it was; empty: none, or the root."),
         Column("phase", TEXT, "forward, backward or optimizer; empty: not known."),
         Column("category", TEXT, "As memory_event.category, or unattributed."),
-    ), stream=True, hot=True, since=3),
+    ), stream=True, hot=True, time="free_completed_ns", late=True, source="memory", sql_only=True, since=3),
     Table("step_range", "Where the rows of a step lie: tables are in commit order, so those of a step are close together, among some of its "
                         "neighbours. Ranges are empty (last < first) where it has none.", (
         Column("step", INT, "step.step"),
@@ -434,4 +460,13 @@ TABLES = (
         moment("peak_ns", "When."),
         Column("at_total_peak_bytes", INT, "What it held when the total peaked.", "bytes"),
     ), derived=True, since=4),
+)
+
+PAIRS = (
+    Pair("OpRecord", "One op execution, with its collective row (kind empty if it was none).",
+         ("run", "op_run"), ("collective", "collective"), link="op_run", second_if="kind"),
+    Pair("GpuWorkRecord", "Work of a GPU: its interval on the track of its stream and what else is known of it.",
+         ("span", "span"), ("work", "gpu_work"), link="id"),
+    Pair("NcclRecord", "What NCCL put on a stream, likewise.",
+         ("span", "span"), ("operation", "nccl_operation"), link="id"),
 )

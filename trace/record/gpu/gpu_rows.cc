@@ -142,7 +142,7 @@ void GpuRows::WriteClocks(bool all) {
     row.high_ns = reading.high_ns;
     row.works = reading.works;
     row.waits = reading.waits;
-    target_->recorder().AddGpuClock(row);
+    target_->recorder().Add(row);
   }
 }
 
@@ -159,7 +159,7 @@ int64_t GpuRows::TrackOf(uint32_t device, cupti::StreamId stream) {
   row.stream = stream.stream;
   const auto priority = priorities_.find(stream);
   row.priority = priority == priorities_.end() ? 0 : priority->second;
-  target_->recorder().AddGpuStream(row);
+  target_->recorder().Add(row);
   return track;
 }
 

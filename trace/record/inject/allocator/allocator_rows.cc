@@ -161,7 +161,7 @@ void AllocatorRows::WriteOutOfMemory(const ShardscopeAllocatorEvent& event, cons
       device.name, FormatBytes(event.bytes), range.empty() ? "" : fmt::format(" in {}", range),
       FormatBytes(static_cast<int64_t>(event.address)), FormatBytes(event.reserved_bytes),
       FormatBytes(event.active_bytes));
-  target_->recorder().AddMarker(row);
+  target_->recorder().Add(row);
 }
 
 void AllocatorRows::Finish(int64_t end_ns) {
