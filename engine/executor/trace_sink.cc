@@ -11,26 +11,6 @@ namespace {
 constexpr size_t kStepsRemembered = 16;
 constexpr const char* kHostTrack = "host";  // stream 0 of every Schedule
 
-std::string_view Name(BlockingKind kind) {
-  switch (kind) {
-    case BlockingKind::kNone:
-      return "none";
-    case BlockingKind::kEvent:
-      return "event";
-    case BlockingKind::kStream:
-      return "stream";
-    case BlockingKind::kHost:
-      return "host";
-    case BlockingKind::kStreamOrder:
-      return "stream_order";
-    case BlockingKind::kCommunicatorOrder:
-      return "communicator_order";
-    case BlockingKind::kSlot:
-      return "slot";
-  }
-  return "none";
-}
-
 // Views, because the hot path must not allocate.
 std::string_view UnitName(const plan::Schedule& schedule, int32_t unit) {
   if (unit == plan::kNone) return "";

@@ -21,10 +21,10 @@ constexpr const char* kLeftOutNote =
     "this step is not recorded, to measure what recording costs (record.measure_overhead)";
 
 // Why training stands still before the step that `decision` is of; empty if it does not.
-std::string PauseOf(const Decision& decision) {
-  if (decision.pause) return "user";
-  if (decision.checkpoint) return "checkpoint";
-  return decision.changed.empty() ? "" : "change";
+std::string_view PauseOf(const Decision& decision) {
+  if (decision.pause) return Name(words::PauseCause::kUser);
+  if (decision.checkpoint) return Name(words::PauseCause::kCheckpoint);
+  return decision.changed.empty() ? std::string_view() : Name(words::PauseCause::kChange);
 }
 
 // Sums in rank order, so that they do not depend on which rank came first.
@@ -97,7 +97,7 @@ Status LiveTrainer::RankLoop(int rank) {
   for (int64_t step = 0; step < steps; ++step) {
     const bool is_new = entered_[static_cast<size_t>(rank)] != regime;
     SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
-    std::string pause = is_new ? PauseOf(regime->decision) : "";
+    const std::string_view pause = is_new ? PauseOf(regime->decision) : "";
     while (regime->decision.pause) {
       Result<std::shared_ptr<const Regime>> next = WaitAndAgree(rank, step);
       if (!next.ok()) return next.status();
@@ -197,13 +197,13 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   return Status::Ok();
 }
 
-void LiveTrainer::EndPause(int rank, int64_t step, const std::string& cause) {
+void LiveTrainer::EndPause(int rank, int64_t step, std::string_view cause) {
   const auto index = static_cast<size_t>(rank);
   const int64_t start_ns = std::exchange(step_start_ns_[index], MonotonicNs());
   if (step == 0 || is_recording_[index] == 0) return;
   recorder_->Add(schema::PauseRow{.rank = rank,
                                   .step = step,
-                                  .cause = cause,
+                                  .cause = std::string(cause),
                                   .start_ns = start_ns,
                                   .end_ns = step_start_ns_[index]});
 }

@@ -5,6 +5,11 @@ build time; nothing else lists columns. Tables marked STREAM are written row by 
 """
 
 import dataclasses
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "base"))
+from words import listed  # noqa: E402
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
@@ -118,7 +123,7 @@ TABLES = (
         key("Referenced by span, op_run and counter."),
         Column("rank", INT, "rank.rank"),
         Column("name", TEXT, "host, compute, all_gather, reduce_scatter, ..."),
-        Column("role", TEXT, "Where its lane stands: host, compute, copy, all_gather, reduce_scatter, all_reduce."),
+        Column("role", TEXT, f"Where its lane stands: {listed('TrackRole')}."),
         Column("position", INT, "Order of the lanes of a rank from the top."),
     )),
     Table("string", "Interned text.", (
@@ -145,9 +150,9 @@ TABLES = (
         Column("program", INT, "Which of the Schedule's programs; symmetric ones have only 0."),
         Column("op", INT, "Index in the host order of its program."),
         Column("name", TEXT, "'B m0 block3 all_gather': for people, may repeat."),
-        Column("kind", TEXT, "all_gather, forward, copy_out, ..."),
-        Column("category", TEXT, "compute, communication, copy, host or optimizer."),
-        Column("phase", TEXT, "forward, backward or optimizer."),
+        Column("kind", TEXT, f"{listed('OpKind')}."),
+        Column("category", TEXT, f"{listed('Category')}."),
+        Column("phase", TEXT, f"{listed('Phase')}."),
         Column("micro_batch", INT, "-1: belongs to the whole step."),
         Column("unit", TEXT, "Name of the unit; empty if none."),
         Column("segment", TEXT, "Name of the segment; empty if none."),
@@ -161,7 +166,7 @@ TABLES = (
         key("Referenced by nothing."),
         ref("plan_op", "plan_op", "The op that waits: plan_op.id"),
         ref("predecessor", "plan_op", "The op whose end it waits for: plan_op.id"),
-        Column("kind", TEXT, "event, stream or host."),
+        Column("kind", TEXT, f"{listed('DependencyKind')}."),
     )),
     Table("step", "One row per rank and step.", (
         key("Commit order."),
@@ -187,7 +192,7 @@ TABLES = (
         Column("slot_wait_ns", INT, "Part of started - ready spent waiting for a compute slot.", "ns"),
         Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),
         ref("blocking_plan_op", "plan_op", "plan_op.id of the dependency that was done last; -1: it was ready when issued."),
-        Column("blocking_kind", TEXT, "event, stream, host, stream_order, communicator_order, slot, or none."),
+        Column("blocking_kind", TEXT, f"{listed('BlockingKind')}."),
     ), stream=True, hot=True, time="ended_ns", per_step=True, clustered_before_4=("track", "started_ns"),
         indexes_before_4=(("plan_op", "rank", "step"),)),
     Table("span", "Intervals that are no op: kernels, NVTX ranges, host waits.", (
@@ -196,7 +201,7 @@ TABLES = (
         moment("start_ns", "Start."),
         Column("duration_ns", INT, "Duration.", "ns"),
         ref("name_string", "string"),
-        Column("category", TEXT, "compute, communication, copy, host, optimizer or wait."),
+        Column("category", TEXT, f"{listed('SpanCategory')}."),
         ref("op_run", "op_run", "op_run.id it belongs to; -1 if none, or if gpu_work names the op."),
     ), stream=True, hot=True, time="start_ns", late=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
     Table("collective", "One row per rank and collective, joined to its op run.", (
@@ -209,10 +214,10 @@ TABLES = (
         Column("kind", TEXT, "all_gather, reduce_scatter or all_reduce."),
         Column("payload_bytes", INT, "Unsharded bytes.", "bytes"),
         Column("wire_bytes", INT, "Bytes that each rank sends.", "bytes"),
-        Column("dtype", TEXT, "fp32, bf16, fp64."),
+        Column("dtype", TEXT, f"{listed('DType')}."),
         Column("group_size", INT, "Ranks in the communicator."),
         Column("transport", TEXT, "shared_memory, emulated, ..."),
-        Column("truth", TEXT, "measured, emulated or projected."),
+        Column("truth", TEXT, f"{listed('Truth')}."),
     ), stream=True, hot=True, per_step=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
     Table("flow", "Arrows between spans that no plan edge gives.", (
         key("Commit order."),
@@ -238,11 +243,7 @@ TABLES = (
         moment("issued_ns", "When the host issued it: what an allocator would report."),
         moment("executed_ns", "When it took effect: what is really live."),
         Column("bytes", INT, "Signed.", "bytes"),
-        Column("category", TEXT, "parameter_shard, unsharded_parameter, gradient, gradient_shard, communication_buffer, "
-                                 "optimizer, activation, temporary (what an op takes for itself and gives back before it ends: its "
-                                 "highest point, for the length of the op), other (token batches, gaps that align parameters, tables that "
-                                 "the ranks of a process share, at its first rank; unit 'unaccounted': what the allocator handed out by the "
-                                 "end of a step and no op accounts for, as workspaces of libraries) or, in a recorded program, unattributed."),
+        Column("category", TEXT, f"{listed('MemoryCategory', last='in a recorded program, unattributed')}."),
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "step.step; -1 outside steps."),
@@ -267,9 +268,8 @@ TABLES = (
     ), since=2),
     Table("gpu_work", "What the GPU did: one row a kernel, copy or memset, beside its span (same id) on the track of its stream.", (
         Column("id", INT, "span.id: when, what, and on which track.", references="span"),
-        Column("kind", TEXT, "kernel, copy_to_device, copy_to_host, copy_on_device, copy_to_peer, copy or set."),
-        Column("times", TEXT, "measured; lost (CUPTI has none: the span is empty and stands where its launch ended) or unfinished "
-                              "(it still ran when recording ended: the span is empty and stands at its start)."),
+        Column("kind", TEXT, f"{listed('GpuWorkKind')}."),
+        Column("times", TEXT, f"{listed('GpuTimes')}."),
         ref("plan_op", "plan_op", "plan_op.id of the op that launched it; its op run is the one of this plan op, the track's rank and "
                                   "the step. -1: no op."),
         Column("step", INT, "step.step; -1 if no op launched it."),
@@ -292,7 +292,7 @@ TABLES = (
         Column("static_shared_bytes", INT, "Shared memory of a block that the kernel declares.", "bytes"),
         Column("dynamic_shared_bytes", INT, "Shared memory of a block that the launch asked for.", "bytes"),
         Column("channel", INT, "Hardware queue: streams that share one wait for each other."),
-        Column("channel_kind", TEXT, "compute, copy, decompression, or empty if not told."),
+        Column("channel_kind", TEXT, f"{listed('ChannelKind')}."),
         Column("graph", INT, "CUDA graph that launched it; 0: none."),
         Column("graph_node", INT, "Its node in that graph; 0: none."),
     ), stream=True, hot=True, indexes=(("correlation",), ("launch_track", "launch_start_ns")),
@@ -373,7 +373,7 @@ TABLES = (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
         Column("step", INT, "The step before which it was."),
-        Column("cause", TEXT, "user (paused, perhaps with more done meanwhile), checkpoint or change."),
+        Column("cause", TEXT, f"{listed('PauseCause')}."),
         moment("start_ns", "End of the step before."),
         moment("end_ns", "Start of the step after."),
     ), stream=True, since=4),
@@ -395,7 +395,7 @@ TABLES = (
         ref("track", "track", "track.id of the thread that asked for it"),
         ref("range_string", "string", "The innermost range of PyTorch that was open on that thread: string.id; -1: none."),
         Column("unit", TEXT, "Unit of FSDP whose range, forward or backward it was; empty: none, or the root."),
-        Column("phase", TEXT, "forward, backward or optimizer; empty: not known."),
+        Column("phase", TEXT, f"{listed('Phase')}; empty: not known."),
         Column("category", TEXT, "As memory_event.category, or unattributed."),
     ), stream=True, hot=True, time="free_completed_ns", late=True, source="memory", sql_only=True, since=3),
     Table("step_range", "Where the rows of a step lie: tables are in commit order, so those of a step are close together, among some of its "
@@ -430,7 +430,7 @@ TABLES = (
         ref("waiting_op_run", "op_run", "That op or copy."),
         ref("blocking_op_run", "op_run", "The collective it waited for; -1: none, it waited for a compute slot."),
         ref("blocking_plan_op", "plan_op", "What that is; -1: none."),
-        Column("cause", TEXT, "first_gather, queued_behind, late_rank, issued_late, slow_transfer, tail, slot or other."),
+        Column("cause", TEXT, f"{listed('StallCause')}."),
         Column("cause_object", TEXT, "The op or rank that the cause names; may be empty."),
         Column("sentence", TEXT, "The cause in words."),
     ), derived=True, since=4),

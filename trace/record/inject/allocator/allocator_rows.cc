@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::inject {
 namespace {
 
-constexpr std::string_view kUnattributed = "unattributed";
+using words::kUnattributed;
+
 // Rows that come at once: the smallest ring of a recorder has this many places.
 constexpr size_t kBurst = 1 << 10;
 
