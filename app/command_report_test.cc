@@ -23,7 +23,7 @@ Outcome RunReport(const std::string& arguments) {
 void RecordRun(record::Recorder* recorder) {
   schema::TrackRow track;
   track.name = track.role = "compute";
-  recorder->AddTrack(track);
+  recorder->Add(track);
   const int64_t gather =
       query::AddPlanOp(recorder, "F m0 block0 all_gather", "all_gather", "communication");
   const int64_t forward =
@@ -53,7 +53,7 @@ class ReportCommand : public testing::Test {
     for (int64_t rank = 0; rank < 2; ++rank) {
       schema::RankRow row;
       row.rank = rank;
-      recorder_->AddRank(row);
+      recorder_->Add(row);
     }
     RecordRun(recorder_.get());
   }
@@ -95,7 +95,7 @@ TEST_F(ReportCommand, FiguresAreOfTheStepsThatAreAskedFor) {
   marker.key = "prefetch.forward";
   marker.old_value = "0";
   marker.new_value = "1";
-  recorder_->AddMarker(marker);
+  recorder_->Add(marker);
   ASSERT_TRUE(recorder_->Flush().ok());
   const auto json = [this](const std::string& options) {
     const Outcome outcome = RunReport(folder_.path() + " --json" + options);
@@ -137,7 +137,7 @@ TEST_F(ReportCommand, SaysWhyTheRunFailedBeforeAllNumbers) {
   marker.step = 3;
   marker.kind = "error";
   marker.new_value = "rank 1 did not arrive at F m0 block0 all_gather within comm.timeout";
-  recorder_->AddMarker(marker);
+  recorder_->Add(marker);
   ASSERT_TRUE(recorder_->Finish().ok());
   const Outcome text = RunReport(folder_.path());
   const size_t failed = text.out.find("The run failed at step 3: " + marker.new_value);

@@ -24,13 +24,6 @@ struct TailArguments {
   bool stdio = false;
 };
 
-bool HasRows(const store::RowBatch& batch) {
-  bool rows = false;
-  schema::ForEachTable(schema::AllRows(),
-                       [&]<typename Row>() { rows = rows || !batch.Get<Row>().empty(); });
-  return rows;
-}
-
 // false: our output takes no more.
 bool PrintBatch(const store::RowBatch& batch, store::SourceState state, bool stdio) {
   if (stdio) {
@@ -54,7 +47,7 @@ Status Follow(store::Source* source, bool stdio) {
     if (!more.ok()) return more.status();
     const bool done = source->state() != store::SourceState::kLive && !more.value();
     const store::SourceState state = done ? source->state() : store::SourceState::kLive;
-    if ((done || HasRows(batch)) && !PrintBatch(batch, state, stdio)) return Status::Ok();
+    if ((done || !store::IsEmpty(batch)) && !PrintBatch(batch, state, stdio)) return Status::Ok();
     if (done) return Status::Ok();
     if (!more.value()) std::this_thread::sleep_for(kPollTime);
   }

@@ -98,13 +98,14 @@ class LauncherTrace {
   }
 
   void Note(const std::string& text) {
-    recorder_->AddMarker({0, MonotonicNs(), 0, "note", "", "", text});
+    recorder_->Add(schema::MarkerRow{0, MonotonicNs(), 0, "note", "", "", text});
   }
-  void Capability(const schema::CapabilityRow& row) { recorder_->AddCapability(row); }
+  void Capability(const schema::CapabilityRow& row) { recorder_->Add(row); }
 
   void AddCommand(const std::string& command, int64_t start_ns) {
     schema::SpanRow span;
-    span.track = recorder_->AddTrack({0, 0, fmt::format("shardscope record {}", getpid()), "host"});
+    span.track = recorder_->Add(
+        schema::TrackRow{0, 0, fmt::format("shardscope record {}", getpid()), "host"});
     span.start_ns = start_ns;
     span.duration_ns = MonotonicNs() - start_ns;
     span.name_string = recorder_->AddString(command);

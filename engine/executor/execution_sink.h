@@ -7,16 +7,7 @@
 
 namespace shardscope::executor {
 
-// Why an op could not start earlier: what was done last before it became ready.
-enum class BlockingKind : uint8_t {
-  kNone,  // ready when issued
-  kEvent,
-  kStream,
-  kHost,  // the host waited before it issued this op
-  kStreamOrder,
-  kCommunicatorOrder,
-  kSlot,  // ready, but all compute slots were taken
-};
+using words::BlockingKind;
 
 struct OpTimes {
   int64_t issued_ns = 0;

@@ -11,26 +11,6 @@ namespace {
 constexpr size_t kStepsRemembered = 16;
 constexpr const char* kHostTrack = "host";  // stream 0 of every Schedule
 
-std::string_view Name(BlockingKind kind) {
-  switch (kind) {
-    case BlockingKind::kNone:
-      return "none";
-    case BlockingKind::kEvent:
-      return "event";
-    case BlockingKind::kStream:
-      return "stream";
-    case BlockingKind::kHost:
-      return "host";
-    case BlockingKind::kStreamOrder:
-      return "stream_order";
-    case BlockingKind::kCommunicatorOrder:
-      return "communicator_order";
-    case BlockingKind::kSlot:
-      return "slot";
-  }
-  return "none";
-}
-
 // Views, because the hot path must not allocate.
 std::string_view UnitName(const plan::Schedule& schedule, int32_t unit) {
   if (unit == plan::kNone) return "";
@@ -111,8 +91,9 @@ int64_t TraceSink::RegisterSchedule(const plan::Schedule& schedule, const std::v
   row.name = schedule.name;
   row.text = plan::PrintSchedule(schedule);
   row.predicted_peak_bytes = predicted.issued;
-  const int64_t schedule_id = recorder_->AddSchedule(row);
-  recorder_->AddScheduleBound({.schedule = schedule_id, .executed_peak_bytes = predicted.executed});
+  const int64_t schedule_id = recorder_->Add(row);
+  recorder_->Add(
+      schema::ScheduleBoundRow{.schedule = schedule_id, .executed_peak_bytes = predicted.executed});
 
   auto registered = std::make_unique<Registered>();
   for (size_t program = 0; program < schedule.programs.size(); ++program) {
@@ -142,7 +123,7 @@ std::vector<int64_t> TraceSink::AddPlanOps(const plan::Schedule& schedule, int64
     row.schedule = schedule_id;
     row.program = static_cast<int64_t>(program);
     row.op = static_cast<int64_t>(index);
-    ids.push_back(recorder_->AddPlanOp(row));
+    ids.push_back(recorder_->Add(row));
     for (const plan::Dependency& dependency : ops[index].dependencies) {
       const plan::OpIndex predecessor = plan::ResolveDependency(
           schedule.programs[program], static_cast<plan::OpIndex>(index), dependency);
@@ -151,7 +132,7 @@ std::vector<int64_t> TraceSink::AddPlanOps(const plan::Schedule& schedule, int64
       edge.plan_op = ids[index];
       edge.predecessor = ids[static_cast<size_t>(predecessor)];
       edge.kind = plan::Name(dependency.kind);
-      recorder_->AddPlanEdge(edge);
+      recorder_->Add(edge);
     }
   }
   return ids;
@@ -166,7 +147,7 @@ int64_t TraceSink::TrackOf(int rank, const plan::Stream& stream) {
     row.role = plan::Name(stream.role);
     // Lanes of a rank stand in the order of the roles.
     row.position = static_cast<int64_t>(stream.role);
-    entry->second = recorder_->AddTrack(row);
+    entry->second = recorder_->Add(row);
   }
   return entry->second;
 }

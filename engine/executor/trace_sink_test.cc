@@ -10,34 +10,15 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/plan/toy_model.h"
-#include "trace/record/null_recorder_test_util.h"
+#include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::executor {
 namespace {
 
-// Keeps the rows that the sink writes.
-class KeepingRecorder : public record::NullRecorder {
- public:
-  using NullRecorder::Record;
-  int64_t AddTrack(schema::TrackRow row) override { return Keep(&tracks, std::move(row)); }
-  int64_t AddSchedule(schema::ScheduleRow row) override { return Keep(&schedules, std::move(row)); }
-  void AddScheduleBound(schema::ScheduleBoundRow row) override { Keep(&bounds, std::move(row)); }
-  int64_t AddPlanOp(schema::PlanOpRow row) override { return Keep(&plan_ops, std::move(row)); }
-  void AddPlanEdge(schema::PlanEdgeRow row) override { Keep(&plan_edges, std::move(row)); }
-  void Record(const record::OpRecord& record) override {
-    const std::lock_guard lock(mutex_);
-    ops.push_back(record);
-  }
-  void Record(const schema::MemoryEventRow& row) override {
-    const std::lock_guard lock(mutex_);
-    memory.push_back(row);
-  }
-
-  void Record(const schema::CounterRow& row) override { counters.push_back(row); }
-  int64_t AddString(std::string_view text) override {
-    strings.emplace_back(text);
-    return static_cast<int64_t>(strings.size()) - 1;
-  }
+// The rows that the sink writes.
+struct KeepingRecorder final : record::KeepingRecorder {
+  static constexpr int64_t kFirstId = 1000;
+  KeepingRecorder() : record::KeepingRecorder(kFirstId) {}
 
   const schema::PlanOpRow& PlanOp(int64_t id) const {
     return plan_ops[static_cast<size_t>(id - kFirstId)];
@@ -46,25 +27,14 @@ class KeepingRecorder : public record::NullRecorder {
     return tracks[static_cast<size_t>(id - kFirstId)];
   }
 
-  std::vector<schema::TrackRow> tracks;
-  std::vector<schema::ScheduleRow> schedules;
-  std::vector<schema::ScheduleBoundRow> bounds;
-  std::vector<schema::PlanOpRow> plan_ops;
-  std::vector<schema::PlanEdgeRow> plan_edges;
-  std::vector<record::OpRecord> ops;
-  std::vector<schema::MemoryEventRow> memory;
-  std::vector<schema::CounterRow> counters;
-  std::vector<std::string> strings;  // by id
-
- private:
-  static constexpr int64_t kFirstId = 1000;
-  template <typename Row>
-  static int64_t Keep(std::vector<Row>* rows, Row row) {
-    row.id = kFirstId + static_cast<int64_t>(rows->size());
-    rows->push_back(std::move(row));
-    return rows->back().id;
-  }
-  std::mutex mutex_;
+  const std::vector<schema::TrackRow>& tracks = Rare<schema::TrackRow>();
+  const std::vector<schema::ScheduleRow>& schedules = Rare<schema::ScheduleRow>();
+  const std::vector<schema::ScheduleBoundRow>& bounds = Rare<schema::ScheduleBoundRow>();
+  const std::vector<schema::PlanOpRow>& plan_ops = Rare<schema::PlanOpRow>();
+  const std::vector<schema::PlanEdgeRow>& plan_edges = Rare<schema::PlanEdgeRow>();
+  const std::vector<record::OpRecord>& ops = Hot<record::OpRecord>();
+  const std::vector<schema::MemoryEventRow>& memory = Hot<schema::MemoryEventRow>();
+  const std::vector<schema::CounterRow>& counters = Hot<schema::CounterRow>();
 };
 
 constexpr int kRanks = 2;
@@ -275,7 +245,7 @@ TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
     EXPECT_EQ(row.time_ns, 9);
     EXPECT_EQ(recorder_.Track(row.track).name, "host");
     EXPECT_EQ(recorder_.Track(row.track).rank, values.size() < 2 ? 1 : 0);
-    values.emplace_back(recorder_.strings[static_cast<size_t>(row.name_string)], row.value);
+    values.emplace_back(recorder_.strings()[static_cast<size_t>(row.name_string) - 1], row.value);
   }
   const std::vector<std::pair<std::string, double>> expected = {
       {"allocated_bytes", 100}, {"reserved_bytes", 150}, {"allocated_bytes", 1},

@@ -3,61 +3,7 @@
 #include <array>
 
 namespace shardscope::plan {
-namespace {
-
 // An index past the end gives "": that is how the parser finds the last value of an enum.
-template <typename Enum, size_t kCount>
-std::string_view NameAt(const std::array<std::string_view, kCount>& names, Enum value) {
-  const auto index = static_cast<size_t>(value);
-  return index < kCount ? names[index] : std::string_view();
-}
-
-}  // namespace
-
-std::string_view Name(OpKind kind) {
-  static constexpr std::array<std::string_view, 15> kNames = {
-      "control",    "load_batch", "cast",           "copy_in",    "copy_out",
-      "accumulate", "all_gather", "reduce_scatter", "all_reduce", "forward",
-      "backward",   "reshard",    "release",        "grad_norm",  "optimizer"};
-  return NameAt(kNames, kind);
-}
-
-std::string_view Name(Category category) {
-  static constexpr std::array<std::string_view, 5> kNames = {"compute", "communication", "copy",
-                                                             "host", "optimizer"};
-  return NameAt(kNames, category);
-}
-
-std::string_view Name(Phase phase) {
-  static constexpr std::array<std::string_view, 3> kNames = {"forward", "backward", "optimizer"};
-  return NameAt(kNames, phase);
-}
-
-std::string_view Name(DType dtype) {
-  static constexpr std::array<std::string_view, 3> kNames = {"fp32", "bf16", "fp64"};
-  return NameAt(kNames, dtype);
-}
-
-std::string_view Name(StreamRole role) {
-  static constexpr std::array<std::string_view, 6> kNames = {
-      "host", "compute", "copy", "all_gather", "reduce_scatter", "all_reduce"};
-  return NameAt(kNames, role);
-}
-
-std::string_view Name(MemoryCategory category) {
-  static constexpr std::array<std::string_view, kNumMemoryCategories> kNames = {
-      "parameter_shard",
-      "unsharded_parameter",
-      "gradient",
-      "gradient_shard",
-      "communication_buffer",
-      "optimizer",
-      "activation",
-      "temporary",
-      "other"};
-  return NameAt(kNames, category);
-}
-
 std::string_view Name(BufferKind kind) {
   static constexpr std::array<std::string_view, 13> kNames = {"parameter_shard",
                                                               "gradient_shard",
@@ -72,12 +18,8 @@ std::string_view Name(BufferKind kind) {
                                                               "activation_gradient",
                                                               "batch",
                                                               "norm"};
-  return NameAt(kNames, kind);
-}
-
-std::string_view Name(DependencyKind kind) {
-  static constexpr std::array<std::string_view, 3> kNames = {"event", "stream", "host"};
-  return NameAt(kNames, kind);
+  const auto index = static_cast<size_t>(kind);
+  return index < kNames.size() ? kNames[index] : std::string_view();
 }
 
 Category CategoryOf(OpKind kind) {

@@ -1,11 +1,13 @@
 // The vocabulary of a Schedule: ops, buffers, streams, communicators and dependencies. Plain data,
-// no LibTorch; the executor runs it, the simulator costs it, the trace stores it, the app draws it.
+// no LibTorch; executor, trace and app share it. trace/base/words.py says what each word means.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "trace/base/words.h"
 
 namespace shardscope::plan {
 
@@ -15,52 +17,15 @@ using StreamIndex = int32_t;        // index into Schedule::streams
 using CommunicatorIndex = int32_t;  // index into Schedule::communicators
 inline constexpr int32_t kNone = -1;
 
-enum class OpKind : uint8_t {
-  // host
-  kControl,    // step boundary: ranks agree on the Schedule of this step; starts every step
-  kLoadBatch,  // reads one micro-batch of samples
-  // copy
-  kCast,        // master shard -> param dtype, before the all-gather (FSDP1 pre_unshard stream)
-  kCopyIn,      // own shard -> collective buffer; gradients -> reduce-scatter input
-  kCopyOut,     // all-gather output -> unsharded parameters
-  kAccumulate,  // reduce-scatter output -> gradient shard (cast, and add if there is one already)
-  // communication
-  kAllGather,
-  kReduceScatter,
-  kAllReduce,
-  // compute
-  kForward,
-  kBackward,
-  // bookkeeping on a stream, no time of its own
-  kReshard,  // frees a unit's unsharded parameters once the stream reaches it
-  kRelease,  // frees other buffers (all-gather output, reduce-scatter input) once the stream
-             // reaches it; with nothing to free it is a plain wait of its stream (FSDP1's
-             // wait_stream before a prefetch), and OpName() calls it "wait"
-  // optimizer
-  kGradNorm,   // local sum of squares of the gradient shards
-  kOptimizer,  // clip scale and AdamW on one unit's shards
-};
-
-enum class Category : uint8_t { kCompute, kCommunication, kCopy, kHost, kOptimizer };
-enum class Phase : uint8_t { kForward, kBackward, kOptimizer };
-enum class DType : uint8_t { kFp32, kBf16, kFp64 };
-
-// Where a stream's lane stands in the timeline.
-enum class StreamRole : uint8_t { kHost, kCompute, kCopy, kAllGather, kReduceScatter, kAllReduce };
-
-// Memory categories, the same in trace and app.
-enum class MemoryCategory : uint8_t {
-  kParameterShard,
-  kUnshardedParameter,
-  kGradient,
-  kGradientShard,
-  kCommunicationBuffer,
-  kOptimizer,
-  kActivation,
-  kTemporary,  // taken inside one op and given back before it ends; no Schedule lists it
-  kOther,
-};
-inline constexpr int kNumMemoryCategories = 9;
+using words::Category;
+using words::DependencyKind;
+using words::DType;
+using words::kNumMemoryCategories;
+using words::MemoryCategory;
+using words::OpKind;
+using words::Phase;
+using StreamRole = words::TrackRole;
+using words::Name;
 
 // What a buffer holds, so that the engine can bind it to memory.
 enum class BufferKind : uint8_t {
@@ -80,13 +45,7 @@ enum class BufferKind : uint8_t {
   kNorm,                 // the sum of squares, one scalar
 };
 
-// Enum values in the text form and in the trace: "all_gather", "communication", "fp32", ...
-std::string_view Name(OpKind kind);
-std::string_view Name(Category category);
-std::string_view Name(Phase phase);
-std::string_view Name(DType dtype);
-std::string_view Name(StreamRole role);
-std::string_view Name(MemoryCategory category);
+// As in the text form.
 std::string_view Name(BufferKind kind);
 
 Category CategoryOf(OpKind kind);
@@ -96,14 +55,6 @@ int64_t BytesOf(DType dtype);
 // Bytes that each rank sends for a collective of `payload_bytes`: payload * (N-1)/N, twice that for
 // an all-reduce.
 int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks);
-
-enum class DependencyKind : uint8_t {
-  kEvent,   // this op's stream waits until one earlier op has ended (cudaStreamWaitEvent)
-  kStream,  // this op's stream waits for all that was issued on another stream before this op
-            // (wait_stream)
-  kHost,    // the host blocks until one earlier op has ended, before it issues this op
-};
-std::string_view Name(DependencyKind kind);
 
 // A wait that the host order alone does not give. Two more waits are implied and never listed: an
 // op runs after the previous op of its stream, and a collective after the previous op of its

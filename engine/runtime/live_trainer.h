@@ -75,7 +75,7 @@ class LiveTrainer : public Trainer {
   // All ranks, before the first step of a regime.
   Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
   // The step begins now: what passed since the one before is in neither.
-  void EndPause(int rank, int64_t step, const std::string& cause);
+  void EndPause(int rank, int64_t step, std::string_view cause);
   void SetWindow(int rank, int64_t step);
   Status RecordStep(int rank, int64_t step, const Regime& regime);
   void Collect(int rank, const StepReport& mine);

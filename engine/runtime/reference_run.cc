@@ -31,7 +31,7 @@ Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& opti
       {"contended", "false"},   {"device", "cpu"},
       {"truth", "measured"}};
   Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(record);
-  if (recorder.ok()) (*recorder)->AddRank({.rank = 0, .pid = getpid(), .device = "cpu"});
+  if (recorder.ok()) (*recorder)->Add(schema::RankRow{.rank = 0, .pid = getpid(), .device = "cpu"});
   return recorder;
 }
 

@@ -20,10 +20,10 @@ constexpr const char* kLeftOutNote =
     "this step is not recorded, to measure what recording costs (record.measure_overhead)";
 
 // Why training stands still before the step that `decision` is of; empty if it does not.
-std::string PauseOf(const Decision& decision) {
-  if (decision.pause) return "user";
-  if (decision.checkpoint) return "checkpoint";
-  return decision.changed.empty() ? "" : "change";
+std::string_view PauseOf(const Decision& decision) {
+  if (decision.pause) return Name(words::PauseCause::kUser);
+  if (decision.checkpoint) return Name(words::PauseCause::kCheckpoint);
+  return decision.changed.empty() ? std::string_view() : Name(words::PauseCause::kChange);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ Status LiveTrainer::RankLoop(int rank) {
   for (int64_t step = 0; step < steps; ++step) {
     const bool is_new = entered_[static_cast<size_t>(rank)] != regime;
     SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
-    std::string pause = is_new ? PauseOf(regime->decision) : "";
+    const std::string_view pause = is_new ? PauseOf(regime->decision) : "";
     while (regime->decision.pause) {
       Result<std::shared_ptr<const Regime>> next = WaitAndAgree(rank, step);
       if (!next.ok()) return next.status();
@@ -126,7 +126,7 @@ void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
   const int64_t regime = entered_[index]->number;
   if (const auto row = costs_->End(rank, {step, regime, MonotonicNs()})) {
-    recorder_->AddOverheadStep(*row);
+    recorder_->Add(*row);
   }
   if (step + 1 < ranks_->job().training.steps) {
     next_regime_[index] = Agree(rank, step + 1)->number;
@@ -172,15 +172,15 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   return Status::Ok();
 }
 
-void LiveTrainer::EndPause(int rank, int64_t step, const std::string& cause) {
+void LiveTrainer::EndPause(int rank, int64_t step, std::string_view cause) {
   const auto index = static_cast<size_t>(rank);
   const int64_t start_ns = std::exchange(step_start_ns_[index], MonotonicNs());
   if (step == 0 || is_recording_[index] == 0) return;
-  recorder_->AddPause({.rank = rank,
-                       .step = step,
-                       .cause = cause,
-                       .start_ns = start_ns,
-                       .end_ns = step_start_ns_[index]});
+  recorder_->Add(schema::PauseRow{.rank = rank,
+                                  .step = step,
+                                  .cause = std::string(cause),
+                                  .start_ns = start_ns,
+                                  .end_ns = step_start_ns_[index]});
 }
 
 Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {

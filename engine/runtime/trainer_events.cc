@@ -54,8 +54,8 @@ Status LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
   if (options_.config.Get("record.on_error") == "stop") {
     return Status::Error(status.message() + " (record.on_error=stop)");
   }
-  recorder_->AddCapability(
-      {.source = "schedules", .status = "partial", .reason = status.message(), .dropped = 1});
+  recorder_->Add(schema::CapabilityRow{
+      .source = "schedules", .status = "partial", .reason = status.message(), .dropped = 1});
   Message(status.message() + "; the training goes on without it");
   return Status::Ok();
 }
@@ -142,7 +142,7 @@ void LiveTrainer::Mark(int64_t step, const std::string& kind, const ChangedKey& 
   row.key = change.key;
   row.old_value = change.old_value;
   row.new_value = change.new_value;
-  recorder_->AddMarker(std::move(row));
+  recorder_->Add(std::move(row));
 }
 
 void LiveTrainer::Message(const std::string& text) {

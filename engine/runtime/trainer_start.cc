@@ -252,10 +252,10 @@ Status LiveTrainer::OpenRecorder() {
       recorder_.get(), executor::CollectiveInfo{capabilities.name, capabilities.truth, kind});
   observer_->set_next(trace_.get());
   for (const int rank : ranks_->local()) {
-    recorder_->AddRank({.rank = rank,
-                        .host = HostName(),
-                        .pid = getpid(),
-                        .device = device != nullptr ? device->name() : kind});
+    recorder_->Add(schema::RankRow{.rank = rank,
+                                   .host = HostName(),
+                                   .pid = getpid(),
+                                   .device = device != nullptr ? device->name() : kind});
   }
   OpenDeviceTrace();
   RecordPersistentMemory();
@@ -266,7 +266,8 @@ Status LiveTrainer::OpenRecorder() {
 
 void LiveTrainer::OpenDeviceTrace() {
   const auto add = [this](const DeviceCapability& one) {
-    recorder_->AddCapability({.source = one.source, .status = one.status, .reason = one.reason});
+    recorder_->Add(
+        schema::CapabilityRow{.source = one.source, .status = one.status, .reason = one.reason});
     if (is_leader() && !one.reason.empty()) folder_->Log(one.source + ": " + one.reason);
   };
   for (const DeviceCapability& one : options_.capabilities) add(one);

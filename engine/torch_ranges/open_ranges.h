@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/base/words.h"
+
 namespace shardscope::torch_ranges {
 
 // Views last until a range begins or ends on the thread.
@@ -22,7 +24,7 @@ struct Owner {
   std::string_view phase;     // forward, backward or optimizer; empty: not known
   std::string_view category;  // of table memory_event, or kUnattributed
 };
-inline constexpr std::string_view kUnattributed = "unattributed";
+using words::kUnattributed;
 
 // Threads: one, whose ranges these are; but any may end one.
 class OpenRanges {

@@ -258,12 +258,12 @@ int RecordCommits(const std::string& folder, Commits* commits) {
   options.run_folder = folder;
   auto recorder = record::Recorder::Open(options);
   if (!recorder.ok()) return 1;
-  recorder.value()->AddRank({0, "bench", 1, "cpu"});
-  const int64_t track = recorder.value()->AddTrack({0, 0, "compute", "compute", 1});
+  recorder.value()->Add(schema::RankRow{0, "bench", 1, "cpu"});
+  const int64_t track = recorder.value()->Add(schema::TrackRow{0, 0, "compute", "compute", 1});
   schema::PlanOpRow op;
   op.kind = "forward";
   op.category = "compute";
-  const int64_t plan_op = recorder.value()->AddPlanOp(op);
+  const int64_t plan_op = recorder.value()->Add(op);
   for (int at = 0; at < Commits::kMost; ++at) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + at * 7 % 31));
     record::OpRecord row;

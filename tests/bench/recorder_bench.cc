@@ -227,7 +227,7 @@ int Ranks(int64_t rate, int64_t seconds, const std::string& folder) {
   schema::PlanOpRow plan_op;
   plan_op.kind = "forward";
   plan_op.category = "compute";
-  recorder->AddPlanOp(plan_op);
+  recorder->Add(plan_op);
   std::array<Calls, kRanks> calls = {};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {

@@ -38,19 +38,19 @@ class Generator {
     }
     for (const query::Track& track : base.tracks) AddTrack(track);
     for (const auto& [id, schedule] : base.schedules) {
-      schedules_[id] =
-          recorder_.AddSchedule({0, schedule.name, schedule.text, schedule.predicted_peak_bytes});
-      recorder_.AddScheduleBound({0, schedules_[id], schedule.executed_bound_bytes});
+      schedules_[id] = recorder_.Add(
+          schema::ScheduleRow{0, schedule.name, schedule.text, schedule.predicted_peak_bytes});
+      recorder_.Add(schema::ScheduleBoundRow{0, schedules_[id], schedule.executed_bound_bytes});
     }
     for (const auto& [id, op] : base.plan_ops) AddPlanOp(op);
     for (const auto& [id, op] : base.plan_ops) {
       for (const int64_t before : op.predecessors) {
-        recorder_.AddPlanEdge({0, plan_ops_.at(id), plan_ops_.at(before), "event"});
+        recorder_.Add(schema::PlanEdgeRow{0, plan_ops_.at(id), plan_ops_.at(before), "event"});
       }
     }
     for (const query::Marker& marker : base.markers) {
-      recorder_.AddMarker({0, marker.time_ns, marker.step, marker.kind, marker.key,
-                           marker.old_value, marker.new_value});
+      recorder_.Add(schema::MarkerRow{0, marker.time_ns, marker.step, marker.kind, marker.key,
+                                      marker.old_value, marker.new_value});
     }
   }
 
@@ -99,7 +99,7 @@ class Generator {
   };
 
   void AddRank(const query::RankRows& rows) {
-    recorder_.AddRank({rows.rank, "bench", 1, "cpu"});
+    recorder_.Add(schema::RankRow{rows.rank, "bench", 1, "cpu"});
     StepRows& mine = rows_.emplace_back();
     mine.rank = rows.rank;
     mine.slices.resize(kBaseSteps);
@@ -125,8 +125,8 @@ class Generator {
   static size_t Index(int32_t step) { return static_cast<size_t>(step); }
 
   void AddTrack(const query::Track& track) {
-    tracks_[track.id] = recorder_.AddTrack(
-        {0, track.rank, track.name, std::string(Name(track.role)), track.position});
+    tracks_[track.id] = recorder_.Add(
+        schema::TrackRow{0, track.rank, track.name, std::string(Name(track.role)), track.position});
   }
 
   void AddPlanOp(const query::PlanOp& op) {
@@ -146,7 +146,7 @@ class Generator {
     row.dtype = op.dtype;
     row.payload_bytes = op.payload_bytes;
     row.wire_bytes = op.wire_bytes;
-    plan_ops_[op.id] = recorder_.AddPlanOp(row);
+    plan_ops_[op.id] = recorder_.Add(row);
   }
 
   void AddOpRun(const StepRows& rows, const query::OpRun& run, int32_t step, int64_t shift_ns) {

@@ -23,10 +23,13 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "trace" / "schema")]
+import generate  # noqa: E402
 import programs  # noqa: E402
 
-COUNTED = ("op_run", "step", "span", "memory_event", "counter")  # the first of HotKind; trainings without a GPU have no others
+RECORDS = [generate.first_table(record).name for record in generate.hot_records()]  # as the commit counter has them
+COUNTED = ("op_run", "step", "span", "memory_event", "counter")  # trainings without a GPU have no others
 PATIENCE_S = 60
 MAX_BYTES = 4_000_000  # of every fourth run
 
@@ -43,8 +46,9 @@ class CommitCounter:
 
     def read(self):
         """Batches committed, batches begun, and the rows that a trace may have now."""
-        words = struct.unpack("<20q", self.path.read_bytes()[:160])
-        rows = {batch: words[2 + 10 * (batch % 2):][:len(COUNTED)] for batch in words[:2]}
+        words = struct.unpack("<512q", self.path.read_bytes())
+        rows = {batch: tuple(words[2 + len(RECORDS) * (batch % 2) + RECORDS.index(table)] for table in COUNTED)
+                for batch in words[:2]}
         return words[0], words[1], rows
 
 

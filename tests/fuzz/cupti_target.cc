@@ -72,25 +72,32 @@ CUptiResult NextRecord(uint8_t* buffer, size_t size, CUpti_Activity** record) {
 // Takes the rows and looks whether they make sense.
 class CheckingRecorder final : public record::NullRecorder {
  public:
-  using NullRecorder::Record;
-  int64_t AddTrack(schema::TrackRow /*row*/) override { return ++last_id_; }
+  CheckingRecorder() : NullRecorder(TakersOf<CheckingRecorder>(schema::HotRecords())) {}
   int64_t AddString(std::string_view /*text*/) override { return ++last_id_; }
-  void AddGpuClock(schema::GpuClockRow row) override {
-    SHARDSCOPE_CHECK(row.time_ns > 0 && row.works > 0 && row.waits > 0);
-  }
-  void Record(const schema::SpanRow& row) override {
-    SHARDSCOPE_CHECK(row.start_ns > 0 && row.duration_ns >= 0 && row.track > 0);
-  }
-  void Record(const record::GpuWorkRecord& record) override {
-    Record(record.span);
-    SHARDSCOPE_CHECK(record.work.launch_start_ns > 0);
-  }
-  void Record(const schema::EventEdgeRow& row) override {
-    SHARDSCOPE_CHECK(row.from_track > 0 && row.to_track > 0 && row.from_track != row.to_track);
-  }
-  void Record(const schema::MemorySegmentRow& row) override { SHARDSCOPE_CHECK(row.time_ns > 0); }
 
  private:
+  friend class record::Recorder;
+
+  int64_t AddRow(RareRow row) override {
+    if (const auto* clock = std::get_if<schema::GpuClockRow*>(&row)) {
+      SHARDSCOPE_CHECK((*clock)->time_ns > 0 && (*clock)->works > 0 && (*clock)->waits > 0);
+    }
+    return ++last_id_;
+  }
+  static void Take(const schema::SpanRow& row) {
+    SHARDSCOPE_CHECK(row.start_ns > 0 && row.duration_ns >= 0 && row.track > 0);
+  }
+  static void Take(const record::GpuWorkRecord& record) {
+    Take(record.span);
+    SHARDSCOPE_CHECK(record.work.launch_start_ns > 0);
+  }
+  static void Take(const schema::EventEdgeRow& row) {
+    SHARDSCOPE_CHECK(row.from_track > 0 && row.to_track > 0 && row.from_track != row.to_track);
+  }
+  static void Take(const schema::MemorySegmentRow& row) { SHARDSCOPE_CHECK(row.time_ns > 0); }
+  template <typename T>
+  static void Take(const T& /*record*/) {}
+
   int64_t last_id_ = 0;
 };
 
@@ -99,10 +106,10 @@ class Target final : public gpu::RowTarget {
   record::Recorder& recorder() override { return recorder_; }
   int64_t Name(std::string_view text) override { return recorder_.AddString(text); }
   StreamTrack AddStreamTrack(uint32_t /*device*/, cupti::StreamId /*stream*/) override {
-    return {recorder_.AddTrack({}), -1};
+    return {recorder_.Add(schema::TrackRow{}), -1};
   }
-  int64_t CallTrack(uint32_t /*thread*/) override { return recorder_.AddTrack({}); }
-  int64_t OverheadTrack() override { return recorder_.AddTrack({}); }
+  int64_t CallTrack(uint32_t /*thread*/) override { return recorder_.Add(schema::TrackRow{}); }
+  int64_t OverheadTrack() override { return recorder_.Add(schema::TrackRow{}); }
   gpu::OpIdentity IdentityOf(int64_t op) override { return {op, 0, "compute"}; }
   int32_t RankOfDevice(uint32_t /*device*/) override { return 0; }
   bool IsRecorded(int64_t /*start_ns*/) override { return true; }

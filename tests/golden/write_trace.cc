@@ -179,11 +179,11 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
   Result<std::unique_ptr<record::Recorder>> opened = record::Recorder::Open(options);
   if (!opened.ok()) return opened.status();
   record::Recorder& recorder = *opened.value();
-  recorder.AddCapability({0, "cupti", "on", "", 0});
+  recorder.Add(schema::CapabilityRow{0, "cupti", "on", "", 0});
   std::vector<int> ranks;
   for (int rank = 0; rank < schedule.num_ranks; ++rank) {
     ranks.push_back(rank);
-    recorder.AddRank({rank, "virtual", 1, "virtual GPU"});
+    recorder.Add(schema::RankRow{rank, "virtual", 1, "virtual GPU"});
   }
   executor::TraceSink sink(&recorder, {"nccl", "projected", "GPU"});
   const int64_t schedule_id =

@@ -17,7 +17,7 @@ class RecordedProgram {
  public:
   RecordedProgram() {
     auto recorder = query::OpenRecorder(folder_.path());
-    recorder->SetMeta("recorded", "process");
+    recorder->Add(schema::MetaRow{"recorded", "process"});
     for (int64_t rank = 0; rank < 2; ++rank) AddRank(rank, recorder.get());
     SHARDSCOPE_CHECK(recorder->Finish().ok());
     snapshot_ = Read(folder_.path());
@@ -34,7 +34,7 @@ class RecordedProgram {
     row.name = name;
     row.role = role;
     row.position = position;
-    return recorder->AddTrack(row);
+    return recorder->Add(row);
   }
   static schema::SpanRow Span(record::Recorder* recorder, int64_t track, const std::string& name,
                               const char* category, int64_t start_ns, int64_t end_ns) {
@@ -53,12 +53,12 @@ class RecordedProgram {
     row.op_track = -1;
     row.context = 1;
     row.stream = stream;
-    recorder->AddGpuStream(row);
+    recorder->Add(row);
   }
   void AddRank(int64_t rank, record::Recorder* recorder) {
     schema::RankRow row;
     row.rank = rank;
-    recorder->AddRank(row);
+    recorder->Add(row);
     const int64_t thread = Track(recorder, rank, "thread 4711", "host", 0);
     const int64_t compute = Track(recorder, rank, "GPU 0 context 1 stream 7", "compute", 1);
     const int64_t nccl = Track(recorder, rank, "GPU 0 context 1 stream 13", "compute", 2);

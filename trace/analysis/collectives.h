@@ -45,16 +45,7 @@ std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs);
 std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
                                        int last_step);
 
-enum class StallCause : uint8_t {
-  kFirstGather,   // nothing could hide it: the first all-gather of a phase
-  kQueuedBehind,  // the all-gather waited for the communicator (other collective named)
-  kLateRank,      // wait for the last rank (rank named)
-  kIssuedLate,    // the host issued it late (host waited for an op, named; rate limit, run-ahead)
-  kSlowTransfer,  // issued early enough, the link needed longer than the compute it hides under
-  kTail,          // last reduce-scatter, nothing left to hide under
-  kSlot,          // waited for a compute slot
-  kOther,
-};
+using words::StallCause;
 
 // A gap of a rank's compute stream in front of a compute or optimizer op that waited for
 // communication.

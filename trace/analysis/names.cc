@@ -5,12 +5,6 @@
 namespace shardscope::analysis {
 namespace {
 
-template <typename Enum, size_t kCount>
-std::string_view NameAt(const std::array<std::string_view, kCount>& names, Enum value) {
-  const auto index = static_cast<size_t>(value);
-  return index < kCount ? names[index] : std::string_view("?");
-}
-
 // What stands in front of the unit or segment.
 std::string Verb(const query::PlanOp& op) {
   if (op.kind == "all_gather") return "AG";
@@ -51,23 +45,10 @@ std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiti
   return title;
 }
 
-std::string_view Name(StallCause cause) {
-  static constexpr std::array<std::string_view, 8> kNames = {
-      "first_gather",  "queued_behind", "late_rank", "issued_late",
-      "slow_transfer", "tail",          "slot",      "other"};
-  return NameAt(kNames, cause);
-}
-
-std::string_view Name(query::TraceState state) {
-  static constexpr std::array<std::string_view, 4> kNames = {"live", "finished", "cut",
-                                                             "finishing"};
-  return NameAt(kNames, state);
-}
-
 std::string_view Name(ScopeKind kind) {
   static constexpr std::array<std::string_view, 6> kNames = {
       "since_change", "last_steps", "in_view", "selection", "whole_run", "steps"};
-  return NameAt(kNames, kind);
+  return kNames[static_cast<size_t>(kind)];
 }
 
 }  // namespace shardscope::analysis

@@ -21,9 +21,8 @@ std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiti
 // "forward", "backward", ... to "F", "B", "O"; "" for an unknown phase.
 std::string_view PhaseLetter(const query::PlanOp& op);
 
-// "queued_behind"; "finished". Those of the trace's other enums are in trace/query/names.h.
-std::string_view Name(StallCause cause);
-std::string_view Name(query::TraceState state);
+// The words of trace/base/words.h, and "since_change", "last_steps", ...
+using words::Name;
 std::string_view Name(ScopeKind kind);
 
 }  // namespace shardscope::analysis

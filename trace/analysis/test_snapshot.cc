@@ -39,12 +39,9 @@ constexpr std::array kTraits = {
     KindTraits{"optimizer", OpClass::kOptimizer, Category::kOptimizer, TrackRole::kCompute},
 };
 
-// Every rank's tracks, from the top.
-constexpr std::array<std::string_view, 6> kTrackNames = {
-    "host", "compute", "copy", "all_gather", "reduce_scatter", "all_reduce"};
-
-int64_t TrackId(int32_t rank, size_t position) {
-  return rank * static_cast<int64_t>(kTrackNames.size()) + static_cast<int64_t>(position) + 1;
+// Every rank has a track of each role, named after it.
+int64_t TrackId(int32_t rank, TrackRole role) {
+  return int64_t{rank} * words::kNumTrackRoles + static_cast<int64_t>(role) + 1;
 }
 
 std::string OpName(const query::PlanOp& op) {
@@ -72,12 +69,13 @@ TestSnapshot::TestSnapshot(int num_ranks) : rows_(static_cast<size_t>(num_ranks)
   snapshot_.schedules[1] = {.id = 1, .name = "test"};
   for (int32_t rank = 0; rank < num_ranks; ++rank) {
     snapshot_.ranks.push_back({.rank = rank});
-    for (size_t i = 0; i < kTrackNames.size(); ++i) {
-      snapshot_.tracks.push_back({.id = TrackId(rank, i),
+    for (int i = 0; i < words::kNumTrackRoles; ++i) {
+      const auto role = static_cast<TrackRole>(i);
+      snapshot_.tracks.push_back({.id = TrackId(rank, role),
                                   .rank = rank,
-                                  .name = std::string(kTrackNames[i]),
-                                  .role = static_cast<TrackRole>(i),
-                                  .position = static_cast<int32_t>(i)});
+                                  .name = std::string(Name(role)),
+                                  .role = role,
+                                  .position = i});
     }
   }
 }
@@ -105,7 +103,7 @@ int64_t TestSnapshot::Plan(const std::string& kind, const std::string& phase,
   op.micro_batch = phase == "optimizer" || phase.empty() ? -1 : 0;
   op.unit = unit;
   op.segment = segment;
-  op.stream = kTrackNames[static_cast<size_t>(traits->track)];
+  op.stream = Name(traits->track);
   if (op.category == Category::kCommunication) {
     op.communicator = "shard";
     op.dtype = "fp32";
@@ -123,13 +121,12 @@ int64_t TestSnapshot::Plan(const std::string& kind, const std::string& phase,
 query::OpRun& TestSnapshot::Run(int32_t rank, int32_t step, int64_t plan_op, int64_t started_ns,
                                 int64_t ended_ns) {
   const query::PlanOp& op = snapshot_.plan_ops.at(plan_op);
-  const auto track = std::find(kTrackNames.begin(), kTrackNames.end(), op.stream);
   query::OpRun run;
   run.id = next_op_run_++;
   run.plan_op = plan_op;
   run.rank = rank;
   run.step = step;
-  run.track = TrackId(rank, static_cast<size_t>(track - kTrackNames.begin()));
+  run.track = TrackId(rank, words::ParseTrackRole(op.stream).value());
   run.issued_ns = run.ready_ns = run.started_ns = started_ns;
   run.ended_ns = ended_ns;
   if (op.category == Category::kCommunication) {

@@ -13,20 +13,6 @@ namespace {
 
 constexpr size_t kMostClocks = 1 << 12;  // a file may claim anything
 
-ClockMethod MethodOf(store::ClockMethod method) {
-  switch (method) {
-    case store::ClockMethod::kReference:
-      return ClockMethod::kReference;
-    case store::ClockMethod::kCollectives:
-      return ClockMethod::kCollectives;
-    case store::ClockMethod::kTimeOfDay:
-      return ClockMethod::kTimeOfDay;
-    case store::ClockMethod::kUnknown:
-      break;
-  }
-  return ClockMethod::kUnknown;
-}
-
 }  // namespace
 
 void TakeClock(const std::string& key, const std::string& value, std::vector<Clock>* clocks) {
@@ -36,9 +22,9 @@ void TakeClock(const std::string& key, const std::string& value, std::vector<Clo
   const std::optional<store::ClockFacts> facts = store::ParseClockFacts(value);
   if (index >= kMostClocks || !facts) return;
   if (clocks->size() <= index) clocks->resize(index + 1);
-  (*clocks)[index] = {MethodOf(facts->method), facts->processes,      facts->offset_ns,
-                      facts->drift_ppb,        facts->collectives,    facts->residual_p50_ns,
-                      facts->residual_p95_ns,  facts->residual_max_ns};
+  (*clocks)[index] = {facts->method,          facts->processes,      facts->offset_ns,
+                      facts->drift_ppb,       facts->collectives,    facts->residual_p50_ns,
+                      facts->residual_p95_ns, facts->residual_max_ns};
 }
 
 void TakeProcess(const std::string& key, const std::string& value,

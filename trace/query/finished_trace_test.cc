@@ -30,13 +30,14 @@ struct GpuTracks {
 
 GpuTracks AddGpu(record::Recorder* recorder, int64_t rank) {
   GpuTracks tracks;
-  tracks.host = recorder->AddTrack({0, rank, "thread 1", "host", 0});
-  tracks.stream = recorder->AddTrack({0, rank, "GPU 0 context 1 stream 7", "compute", 1});
+  tracks.host = recorder->Add(schema::TrackRow{0, rank, "thread 1", "host", 0});
+  tracks.stream =
+      recorder->Add(schema::TrackRow{0, rank, "GPU 0 context 1 stream 7", "compute", 1});
   schema::GpuStreamRow stream;
   stream.track = tracks.stream;
   stream.op_track = -1;
   stream.stream = 7;
-  recorder->AddGpuStream(stream);
+  recorder->Add(stream);
   return tracks;
 }
 
@@ -81,9 +82,9 @@ std::string RecordTrace(const std::string& folder) {
   std::map<std::pair<int, int>, int64_t> tracks;
   std::map<int64_t, GpuTracks> gpus;
   for (int rank = 0; rank < kRanks; ++rank) {
-    recorder->AddRank({rank, "host", 1, "cpu"});
-    tracks[{rank, 0}] = recorder->AddTrack({0, rank, "compute", "compute", 1});
-    tracks[{rank, 1}] = recorder->AddTrack({0, rank, "all_gather", "all_gather", 2});
+    recorder->Add(schema::RankRow{rank, "host", 1, "cpu"});
+    tracks[{rank, 0}] = recorder->Add(schema::TrackRow{0, rank, "compute", "compute", 1});
+    tracks[{rank, 1}] = recorder->Add(schema::TrackRow{0, rank, "all_gather", "all_gather", 2});
     gpus[rank] = AddGpu(recorder.get(), rank);
   }
   for (int64_t step = 0; step < kSteps; ++step) {

@@ -6,20 +6,14 @@
 #include <cstdint>
 #include <string>
 
+#include "trace/base/words.h"
+
 namespace shardscope::query {
 
-enum class SpanCategory : uint8_t { kCompute, kCommunication, kCopy, kHost, kOptimizer, kWait };
-enum class GpuWorkKind : uint8_t {
-  kKernel,
-  kCopyToDevice,
-  kCopyToHost,
-  kCopyOnDevice,
-  kCopyToPeer,
-  kCopy,
-  kSet
-};
-enum class GpuTimes : uint8_t { kMeasured, kLost, kUnfinished };
-enum class ChannelKind : uint8_t { kCompute, kCopy, kDecompression, kUnknown };
+using words::ChannelKind;
+using words::GpuTimes;
+using words::GpuWorkKind;
+using words::SpanCategory;
 
 // An interval that is no op and no work of the GPU: an NVTX range, a wait of the host.
 struct Span {

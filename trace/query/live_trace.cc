@@ -28,7 +28,7 @@ class News {
  public:
   bool In(const store::RowBatch& batch) {
     bool is_news = false;
-    schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+    schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
       if constexpr (schema::TableOf<Row>::kHasId && !std::is_same_v<Row, schema::ClockRow>) {
         is_news = is_news || !batch.Get<Row>().empty();
       }

@@ -219,11 +219,11 @@ TEST(LiveTrace, CapabilitiesSayWhichProcessTheyAreOf) {
   const TestFolder folder;
   for (int64_t process = 0; process < 3; ++process) {
     auto recorder = OpenRecorder(folder.path());
-    recorder->AddCapability({0, "cupti", process == 1 ? "off" : "on", "", 0});
+    recorder->Add(schema::CapabilityRow{0, "cupti", process == 1 ? "off" : "on", "", 0});
     schema::TrackRow track;
     track.role = "host";
     for (track.rank = 2 * process; process < 2 && track.rank < 2 * process + 2; ++track.rank) {
-      recorder->AddTrack(track);
+      recorder->Add(track);
     }
     ASSERT_TRUE(recorder->Finish().ok());
   }

@@ -1,4 +1,4 @@
-// What a Snapshot's rows are: the words of the trace as enums, and a struct a table. Those of the
+// What a Snapshot's rows are: a struct a table, with the words of the trace as enums. Those of the
 // GPU stand in trace/query/gpu.h.
 #pragma once
 
@@ -6,20 +6,25 @@
 #include <string>
 #include <vector>
 
+#include "trace/base/words.h"
+
 namespace shardscope::query {
 
-enum class TraceState : uint8_t {
-  kLive,
-  kFinished,
-  kCut,       // its process was killed
-  kFinishing  // recording ended; its file is being closed
-};
+using words::BlockingKind;
+using words::Category;
+using words::ClockMethod;
+using words::kNumMemoryCategories;
+using words::MemoryCategory;
+using words::PauseCause;
+using words::TraceState;
+using words::TrackRole;
+using words::Truth;
+
 // Rows may still come: what was recorded last may not have been read yet.
 inline bool MayGrow(TraceState state) {
   return state == TraceState::kLive || state == TraceState::kFinishing;
 }
-enum class Category : uint8_t { kCompute, kCommunication, kCopy, kHost, kOptimizer };
-enum class TrackRole : uint8_t { kHost, kCompute, kCopy, kAllGather, kReduceScatter, kAllReduce };
+
 enum class OpClass : uint8_t {  // what a span is drawn and listed as
   kForward,
   kBackward,
@@ -40,29 +45,6 @@ inline bool IsCommunication(OpClass op_class) {
   return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
          op_class == OpClass::kAllReduce;
 }
-
-enum class Truth : uint8_t { kMeasured, kEmulated, kProjected };
-enum class BlockingKind : uint8_t {
-  kNone,
-  kEvent,
-  kStream,
-  kHost,
-  kStreamOrder,
-  kCommunicatorOrder,
-  kSlot
-};
-enum class MemoryCategory : uint8_t {
-  kParameterShard,
-  kUnshardedParameter,
-  kGradient,
-  kGradientShard,
-  kCommunicationBuffer,
-  kOptimizer,
-  kActivation,
-  kTemporary,
-  kOther
-};
-inline constexpr int kNumMemoryCategories = 9;
 
 struct Track {
   int64_t id = 0;
@@ -134,11 +116,6 @@ struct Step {
 };
 
 // Time between two steps of a rank, in neither of them.
-enum class PauseCause : uint8_t {
-  kUser,        // paused, or stepped one by one
-  kCheckpoint,  // written
-  kChange       // of knobs taken up
-};
 struct Pause {
   int32_t step = 0;  // before which it was
   PauseCause cause = PauseCause::kUser;
@@ -202,9 +179,7 @@ struct Process {
   std::vector<int32_t> ranks;  // that it has tracks of; ascending
 };
 
-// How a clock of a run of several processes was placed on the first one's (trace/store/merge/).
-enum class ClockMethod : uint8_t { kReference, kCollectives, kTimeOfDay, kUnknown };
-
+// A clock of a run of several processes (trace/store/merge/).
 struct Clock {
   ClockMethod method = ClockMethod::kReference;
   std::string processes;    // "host/pid host/pid": all that share it

@@ -52,7 +52,7 @@ inline int64_t AddPlanOp(record::Recorder* recorder, const std::string& name,
   row.category = category;
   row.micro_batch = -1;
   row.unit = "block0";
-  return recorder->AddPlanOp(row);
+  return recorder->Add(row);
 }
 
 inline record::OpRecord OpAt(int64_t plan_op, int64_t rank, int64_t step, int64_t start_ns,

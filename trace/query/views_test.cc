@@ -72,7 +72,8 @@ TEST(PausedViews, APauseIsInNoStep) {
       row.end_ns = start_ns + 5 * kMs;
       recorder->Record(row);
     }
-    recorder->AddPause({.step = 1, .cause = "user", .start_ns = 5 * kMs, .end_ns = 1000 * kMs});
+    recorder->Add(
+        schema::PauseRow{.step = 1, .cause = "user", .start_ns = 5 * kMs, .end_ns = 1000 * kMs});
     ASSERT_TRUE(recorder->Finish().ok());
   }
   EXPECT_EQ(Query(folder.path(), "SELECT step, start_ms, step_ms, compute_ms, idle_ms FROM v_step"),
@@ -94,7 +95,7 @@ void RecordSmallRun(record::Recorder* recorder) {
   const int64_t reshard = AddPlanOp(recorder, "F m0 block1 reshard", "reshard", "host");
   schema::TrackRow track;
   track.name = track.role = "compute";
-  EXPECT_EQ(recorder->AddTrack(track), kComputeTrack);
+  EXPECT_EQ(recorder->Add(track), kComputeTrack);
   recorder->Record(OpAt(first, 0, 0, t, t + 4 * kMs));
   recorder->Record(CollectiveAt(gather, 0, t + 2 * kMs, t + 8 * kMs));
   recorder->Record(CollectiveAt(gather, 1, t + 5 * kMs, t + 8 * kMs));
@@ -180,11 +181,12 @@ TEST_F(Views, LiveFinishedAndMergedAgree) {
 
 TEST_F(Views, BoundsOfAGpusClockAreTheTightestOfAllReadings) {
   auto recorder = OpenRecorder(folder_.path());
-  recorder->AddGpuClock(
-      {.method = "cupti", .low_ns = -5000, .high_ns = 9000, .works = 3, .waits = 1});
-  recorder->AddGpuClock(
-      {.method = "cupti", .low_ns = -4000, .high_ns = 12000, .works = 2, .waits = 2});
-  recorder->AddGpuClock({.device = 1, .method = "cupti", .low_ns = 2000, .high_ns = 1000});
+  recorder->Add(schema::GpuClockRow{
+      .method = "cupti", .low_ns = -5000, .high_ns = 9000, .works = 3, .waits = 1});
+  recorder->Add(schema::GpuClockRow{
+      .method = "cupti", .low_ns = -4000, .high_ns = 12000, .works = 2, .waits = 2});
+  recorder->Add(
+      schema::GpuClockRow{.device = 1, .method = "cupti", .low_ns = 2000, .high_ns = 1000});
   ASSERT_TRUE(recorder->Finish().ok());
   EXPECT_EQ(Query(folder_.path(), "SELECT * FROM v_gpu_clock ORDER BY device"),
             (Rows{{"0", "0", "cupti", "-4.0", "9.0", "9.0", "2", "5", "3"},
@@ -195,11 +197,11 @@ TEST_F(Views, OverheadIsTheMedianOfRoundsAndOfTheSlowestRank) {
   auto recorder = OpenRecorder(folder_.path());
   const auto add = [&](int64_t round, int64_t step, int64_t recorded, int64_t duration_ms) {
     for (const int64_t rank : {0, 1}) {
-      recorder->AddOverheadStep({.round = round,
-                                 .rank = rank,
-                                 .step = step,
-                                 .recorded = recorded,
-                                 .duration_ns = (duration_ms - rank) * 1'000'000});
+      recorder->Add(schema::OverheadStepRow{.round = round,
+                                            .rank = rank,
+                                            .step = step,
+                                            .recorded = recorded,
+                                            .duration_ns = (duration_ms - rank) * 1'000'000});
     }
   };
   ASSERT_TRUE(recorder->Flush().ok());

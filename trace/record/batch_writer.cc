@@ -11,17 +11,10 @@
 namespace shardscope::record {
 namespace {
 
-// Rows of all threads are committed in the order of these times, as far as one batch goes.
-int64_t TimeOf(const OpRecord& record) { return record.run.ended_ns; }
-int64_t TimeOf(const schema::StepRow& row) { return row.end_ns; }
-int64_t TimeOf(const schema::SpanRow& row) { return row.start_ns; }
-int64_t TimeOf(const schema::MemoryEventRow& row) { return row.executed_ns; }
-int64_t TimeOf(const schema::CounterRow& row) { return row.time_ns; }
-int64_t TimeOf(const GpuWorkRecord& record) { return record.span.start_ns; }
-int64_t TimeOf(const NcclRecord& record) { return record.span.start_ns; }
-int64_t TimeOf(const schema::EventEdgeRow& row) { return row.waited_ns; }
-int64_t TimeOf(const schema::MemorySegmentRow& row) { return row.time_ns; }
-int64_t TimeOf(const schema::AllocationRow& row) { return row.free_completed_ns; }
+template <typename T>
+int64_t TimeOf(const T& record) {
+  return schema::RecordOf<T>::TimeOf(record);
+}
 
 // Calls visit(time) for the rows that wait in a ring, oldest first, until it returns false. Returns
 // how many it took. A row counts as no older than those before it: rings are emptied from the
@@ -69,26 +62,23 @@ Result<std::unique_ptr<BatchWriter>> BatchWriter::Create(const std::string& fold
 }
 
 template <typename Row>
-Status BatchWriter::InsertHot(const Row& row) {
-  Row stored = row;
-  stored.id = ++last_hot_id_[schema::TableOf<Row>::kIndex];
-  return writer_->Insert(stored);
+Status BatchWriter::InsertNumbered(Row row, int64_t* id) {
+  *id = row.id = ++last_hot_id_[schema::TableOf<Row>::kIndex];
+  return writer_->Insert(row);
 }
 
-template <typename Row>
-Status BatchWriter::InsertBeside(const schema::SpanRow& span, const Row& row) {
-  SHARDSCOPE_RETURN_IF_ERROR(InsertHot(span));
-  Row stored = row;
-  stored.id = last_hot_id_[schema::TableOf<schema::SpanRow>::kIndex];
-  return writer_->Insert(stored);
-}
-
-Status BatchWriter::InsertHot(const OpRecord& record) {
-  SHARDSCOPE_RETURN_IF_ERROR(InsertHot(record.run));
-  if (record.collective.kind.empty()) return Status::Ok();
-  schema::CollectiveRow collective = record.collective;
-  collective.op_run = last_hot_id_[schema::TableOf<schema::OpRunRow>::kIndex];
-  return InsertHot(collective);
+template <typename T>
+Status BatchWriter::InsertHot(const T& record) {
+  using Record = schema::RecordOf<T>;
+  int64_t id = 0;
+  SHARDSCOPE_RETURN_IF_ERROR(InsertNumbered(Record::First(record), &id));
+  if constexpr (Record::kIsPair) {
+    if (!Record::HasSecond(record)) return Status::Ok();
+    auto second = Record::Second(record, id);
+    if constexpr (Record::kSharesId) return writer_->Insert(second);
+    return InsertNumbered(std::move(second), &id);
+  }
+  return Status::Ok();
 }
 
 // A batch takes the oldest rows of all threads and kinds: none waits behind a flood of another, and
@@ -127,7 +117,7 @@ Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t la
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const T* a, const T* b) { return TimeOf(*a) < TimeOf(*b); });
-  const size_t kind = static_cast<size_t>(kKindOf<T>);
+  const size_t kind = schema::RecordOf<T>::kIndex;
   Status status;
   if (!gone_.ok()) {
     lost_to_errors_[kind] += static_cast<int64_t>(rows.size());
@@ -146,7 +136,7 @@ Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t la
 
 Status BatchWriter::WriteRareRows() {
   Status status;
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     for (const Row& row : rare_backlog_.Get<Row>()) {
       if (status.ok()) status = writer_->Insert(row);
     }
@@ -156,16 +146,11 @@ Status BatchWriter::WriteRareRows() {
 
 Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more) {
   const int64_t last_ns = LastTimeOfBatch(rings);
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<OpRecord>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::StepRow>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::SpanRow>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemoryEventRow>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::CounterRow>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<GpuWorkRecord>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<NcclRecord>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::EventEdgeRow>(rings, last_ns, more));
-  SHARDSCOPE_RETURN_IF_ERROR(WriteKind<schema::MemorySegmentRow>(rings, last_ns, more));
-  return WriteKind<schema::AllocationRow>(rings, last_ns, more);
+  Status status;
+  schema::ForEachType(schema::HotRecords(), [&]<typename T>() {
+    if (status.ok()) status = WriteKind<T>(rings, last_ns, more);
+  });
+  return status;
 }
 
 // A hot row may refer to a rare row that was added just before it. Both end in one transaction, so
@@ -179,7 +164,7 @@ Status BatchWriter::WriteTransaction(const std::vector<ThreadRings*>& rings, Rar
   if (status.ok()) status = WriteRareRows();
   if (status.ok()) {
     HotCounts rows = committed_;
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) rows[kind] += batch_rows_[kind];
+    for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) rows[kind] += batch_rows_[kind];
     counter_.BeforeCommit(rows);
     status = writer_->Commit();
     if (status.ok()) {
@@ -202,7 +187,8 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
   const auto ids_before = last_hot_id_;
   const auto lose_batch = [&] {
     last_hot_id_ = ids_before;
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) lost_to_errors_[kind] += batch_rows_[kind];
+    for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind)
+      lost_to_errors_[kind] += batch_rows_[kind];
   };
   Status status;
   try {
@@ -246,7 +232,8 @@ Status BatchWriter::CheckFile() {
   if (!gone_.ok()) return gone_;
   gone_ = writer_->CheckFile();
   if (gone_.ok()) return gone_;
-  for (size_t kind = 0; kind < kNumHotKinds; ++kind) lost_to_errors_[kind] += committed_[kind];
+  for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind)
+    lost_to_errors_[kind] += committed_[kind];
   return gone_;
 }
 

@@ -48,14 +48,11 @@ class BatchWriter {
   int64_t LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const;
   Status WriteRareRows();
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
-  Status InsertHot(const OpRecord& record);
-  Status InsertHot(const GpuWorkRecord& record) { return InsertBeside(record.span, record.work); }
-  Status InsertHot(const NcclRecord& record) { return InsertBeside(record.span, record.operation); }
-  // A span and the row that has its id.
+  // A hot row under the next id of its table.
   template <typename Row>
-  Status InsertBeside(const schema::SpanRow& span, const Row& row);
-  template <typename Row>
-  Status InsertHot(const Row& row);
+  Status InsertNumbered(Row row, int64_t* id);
+  template <typename T>
+  Status InsertHot(const T& record);
   Status WriteTransaction(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);
 
   explicit BatchWriter(int64_t max_bytes) : bound_(max_bytes) {}

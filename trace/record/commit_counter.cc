@@ -32,8 +32,8 @@ CommitCounter::~CommitCounter() {
 void CommitCounter::BeforeCommit(const HotCounts& rows) {
   if (words_ == nullptr) return;
   const int64_t batch = words_[kCommitted].load() + 1;
-  Word* slot = words_ + kRows + (batch % 2 == 0 ? 0 : kNumHotKinds);
-  for (size_t kind = 0; kind < kNumHotKinds; ++kind) slot[kind].store(rows[kind]);
+  Word* slot = words_ + kRows + (batch % 2 == 0 ? 0 : schema::kNumHotRecords);
+  for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) slot[kind].store(rows[kind]);
   words_[kStarted].store(batch);
 }
 

@@ -2,10 +2,10 @@
 //
 // Off unless the environment variable SHARDSCOPE_COMMIT_COUNTER names an existing file of at least
 // kBytes, which is mapped and outlives the process. It holds 64-bit integers of the machine's byte
-// order: [0] batches committed, [1] batches of which the COMMIT was about to be called, [2..11] hot
-// rows in all (HotKind) with the last batch of an even number, [12..21] of an odd number. So after
-// a kill the trace has the rows of batch [0], or those of batch [1] (one more, or the same).
-// Owner: the writer thread.
+// order: [0] batches committed, [1] batches of which the COMMIT was about to be called, and from
+// [2] on hot records in all by kind (N = schema::kNumHotRecords): [2..] with the last batch of an
+// even number, [2 + N..] of an odd number. So after a kill the trace has the rows of batch [0], or
+// those of batch [1] (one more, or the same). Owner: the writer thread.
 #pragma once
 
 #include <atomic>

@@ -42,7 +42,8 @@ Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options)
 }
 
 LiveRecorder::LiveRecorder(const RecorderOptions& options, std::unique_ptr<BatchWriter> batches)
-    : key_(NextKey()),
+    : Recorder(TakersOf<LiveRecorder>(schema::HotRecords())),
+      key_(NextKey()),
       ring_records_(options.ring_records),
       source_(options.source),
       batches_(std::move(batches)),
@@ -51,10 +52,10 @@ LiveRecorder::LiveRecorder(const RecorderOptions& options, std::unique_ptr<Batch
 LiveRecorder::~LiveRecorder() { StopThread(); }
 
 Status LiveRecorder::Start(const RecorderOptions& options) {
-  SetMeta("pid", std::to_string(getpid()));
-  SetMeta("started_realtime_ns", std::to_string(RealtimeNs()));
-  for (const auto& [key, value] : options.meta) SetMeta(key, value);
-  for (const auto& [key, value] : options.config) rare_.Add(schema::ConfigRow{key, value});
+  Add(schema::MetaRow{"pid", std::to_string(getpid())});
+  Add(schema::MetaRow{"started_realtime_ns", std::to_string(RealtimeNs())});
+  for (const auto& [key, value] : options.meta) Add(schema::MetaRow{key, value});
+  for (const auto& [key, value] : options.config) Add(schema::ConfigRow{key, value});
   if (source_ == "engine") AddEngineSources();
   AddClockPair();
   Drain();  // the rows of the start are there when Open returns
@@ -71,29 +72,30 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
 
 // The trace says why it holds nothing else.
 Status LiveRecorder::GiveUp(const std::string& reason) {
-  AddCapability({0, source_, "off", reason, 0});
+  Add(schema::CapabilityRow{0, source_, "off", reason, 0});
   Drain();
   (void)batches_->trace().Finish();
   return Status::Error(reason);
 }
 
-std::string_view LiveRecorder::SourceOf(HotKind kind) const {
-  const bool is_memory = kind == HotKind::kMemory || kind == HotKind::kAllocation;
-  return is_memory ? std::string_view("memory") : std::string_view(source_);
+std::string_view LiveRecorder::SourceOf(size_t kind) const {
+  const std::string_view own = schema::kSourceOfRecord[kind];
+  return own.empty() ? source_ : own;
 }
 
 void LiveRecorder::AddEngineSources() {
-  AddCapability({0, "engine", "on", "", 0});
-  AddCapability({0, "memory", "on", "", 0});
+  Add(schema::CapabilityRow{0, "engine", "on", "", 0});
+  Add(schema::CapabilityRow{0, "memory", "on", "", 0});
   if (NvtxAttached()) {
-    AddCapability({0, "nvtx", "on", "", 0});
+    Add(schema::CapabilityRow{0, "nvtx", "on", "", 0});
   } else {
-    AddCapability({0, "nvtx", "off", "no tool listens (NVTX_INJECTION64_PATH is not set)", 0});
+    Add(schema::CapabilityRow{0, "nvtx", "off",
+                              "no tool listens (NVTX_INJECTION64_PATH is not set)", 0});
   }
 }
 
-void LiveRecorder::SetMeta(std::string_view key, std::string_view value) {
-  rare_.Add(schema::MetaRow{std::string(key), std::string(value)});
+int64_t LiveRecorder::AddRow(RareRow row) {
+  return std::visit([this](auto* rare) { return rare_.Add(std::move(*rare)); }, row);
 }
 
 ThreadRings& LiveRecorder::MyRings() {
@@ -120,14 +122,14 @@ bool LiveRecorder::WasRecording(int64_t time_ns) const {
 }
 
 template <typename T>
-void LiveRecorder::Push(const T& record) {
-  const bool wanted = kComesLate<T> ? !finished_.load(std::memory_order_relaxed)
-                                    : recording_.load(std::memory_order_relaxed);
+void LiveRecorder::Take(const T& record) {
+  const bool wanted = schema::RecordOf<T>::kLate ? !finished_.load(std::memory_order_relaxed)
+                                                 : recording_.load(std::memory_order_relaxed);
   if (!wanted) return;
   ThreadRings& mine = MyRings();
   SpscRing<T>& ring = std::get<LazyRing<T>>(mine.rings).Make(ring_records_);
   if (!ring.TryPush(record)) {
-    mine.dropped[static_cast<size_t>(kKindOf<T>)].fetch_add(1, std::memory_order_relaxed);
+    mine.dropped[schema::RecordOf<T>::kIndex].fetch_add(1, std::memory_order_relaxed);
   } else if (ring.WaitingAtMost() == ring.capacity() / 2) {
     // Without the mutex, so that recording never blocks; a missed wake-up costs one batch time.
     wake_.notify_one();
@@ -163,7 +165,7 @@ void LiveRecorder::WriteLosses() {
 
 void LiveRecorder::NoteLosses() {
   const std::lock_guard lock(result_mutex_);
-  for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+  for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
     lost_by_writer_[kind] = batches_->removed()[kind] + batches_->lost_to_bound()[kind] +
                             batches_->lost_to_errors()[kind];
   }
@@ -175,21 +177,19 @@ void LiveRecorder::SetError(const Status& status) {
   status_ = Status::Error("the trace loses records: " + status.message());
 }
 
-void LiveRecorder::ReportLoss(HotKind kind, std::string_view reason, int64_t dropped) {
-  if (dropped == 0) return;
-  AddCapability({0, std::string(SourceOf(kind)), "partial", std::string(reason), dropped});
-}
-
 void LiveRecorder::ReportLosses() {
   HotCounts full_rings = {};
   for (const ThreadRings* thread : AllRings()) {
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
+    for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
       full_rings[kind] += thread->dropped[kind].load(std::memory_order_relaxed);
     }
   }
   const auto report = [this](const HotCounts& now, HotCounts* reported, std::string_view reason) {
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
-      ReportLoss(static_cast<HotKind>(kind), reason, now[kind] - (*reported)[kind]);
+    for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
+      const int64_t dropped = now[kind] - (*reported)[kind];
+      if (dropped == 0) continue;
+      Add(schema::CapabilityRow{0, std::string(SourceOf(kind)), "partial", std::string(reason),
+                                dropped});
     }
     *reported = now;
   };
@@ -208,7 +208,7 @@ void LiveRecorder::AddClockPair() {
   row.monotonic_ns = before + (after - before) / 2;
   row.realtime_ns = realtime;
   row.uncertainty_ns = (after - before + 1) / 2;
-  rare_.AddWithId(row);
+  rare_.Add(row);
 }
 
 // Where the thread ends by an error (no memory) nobody waits for it any more, and nothing more is
@@ -291,8 +291,8 @@ Status LiveRecorder::Finish() {
   StopThread();
   if (thread_failed_) {
     batches_->trace().Rollback();  // which also takes memory, of which the thread had none
-    AddCapability(
-        {0, source_, "partial", "the recorder had no memory: what came later is lost", 0});
+    Add(schema::CapabilityRow{0, source_, "partial",
+                              "the recorder had no memory: what came later is lost", 0});
   }
   // What the last drain itself lost.
   ReportLosses();
@@ -311,13 +311,13 @@ Status LiveRecorder::Finish() {
 std::map<std::string, int64_t> LiveRecorder::Dropped() const {
   std::map<std::string, int64_t> dropped;
   for (const ThreadRings* thread : AllRings()) {
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
-      dropped[std::string(SourceOf(static_cast<HotKind>(kind)))] += thread->dropped[kind].load();
+    for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
+      dropped[std::string(SourceOf(kind))] += thread->dropped[kind].load();
     }
   }
   const std::lock_guard lock(result_mutex_);
-  for (size_t kind = 0; kind < kNumHotKinds; ++kind) {
-    dropped[std::string(SourceOf(static_cast<HotKind>(kind)))] += lost_by_writer_[kind];
+  for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
+    dropped[std::string(SourceOf(kind))] += lost_by_writer_[kind];
   }
   return dropped;
 }

@@ -30,32 +30,7 @@ class LiveRecorder final : public Recorder {
   // Writes meta, config and the first capability rows, then starts the writer thread.
   Status Start(const RecorderOptions& options);
 
-  int64_t AddTrack(schema::TrackRow row) override { return rare_.AddWithId(std::move(row)); }
-  void AddGpuStream(schema::GpuStreamRow row) override { rare_.AddWithId(std::move(row)); }
-  void AddRank(schema::RankRow row) override { rare_.Add(std::move(row)); }
   int64_t AddString(std::string_view text) override { return rare_.Intern(text); }
-  int64_t AddSchedule(schema::ScheduleRow row) override { return rare_.AddWithId(std::move(row)); }
-  void AddScheduleBound(schema::ScheduleBoundRow row) override { rare_.AddWithId(std::move(row)); }
-  int64_t AddPlanOp(schema::PlanOpRow row) override { return rare_.AddWithId(std::move(row)); }
-  void AddPlanEdge(schema::PlanEdgeRow row) override { rare_.AddWithId(std::move(row)); }
-  void AddMarker(schema::MarkerRow row) override { rare_.AddWithId(std::move(row)); }
-  void AddCapability(schema::CapabilityRow row) override { rare_.AddWithId(std::move(row)); }
-  void AddGpuClock(schema::GpuClockRow row) override { rare_.AddWithId(std::move(row)); }
-  void AddOverheadStep(schema::OverheadStepRow row) override { rare_.AddWithId(std::move(row)); }
-  void AddPause(schema::PauseRow row) override { rare_.AddWithId(std::move(row)); }
-  void SetMeta(std::string_view key, std::string_view value) override;
-
-  void Record(const OpRecord& record) override { Push(record); }
-  void Record(const schema::StepRow& row) override { Push(row); }
-  void Record(const schema::SpanRow& row) override { Push(row); }
-  void Record(const schema::MemoryEventRow& row) override { Push(row); }
-  void Record(const schema::CounterRow& row) override { Push(row); }
-  void Record(const GpuWorkRecord& record) override { Push(record); }
-  void Record(const NcclRecord& record) override { Push(record); }
-  void Record(const schema::EventEdgeRow& row) override { Push(row); }
-  void Record(const schema::MemorySegmentRow& row) override { Push(row); }
-  void Record(const schema::AllocationRow& row) override { Push(row); }
-
   void SetWindow(bool recording) override;
   bool WasRecording(int64_t time_ns) const override;
   std::map<std::string, int64_t> Dropped() const override;
@@ -65,8 +40,11 @@ class LiveRecorder final : public Recorder {
   std::string path() const override;
 
  private:
+  friend class Recorder;  // calls Take()
+
+  int64_t AddRow(RareRow row) override;
   template <typename T>
-  void Push(const T& record);
+  void Take(const T& record);
   ThreadRings& MyRings();
   std::vector<ThreadRings*> AllRings() const;
 
@@ -83,13 +61,12 @@ class LiveRecorder final : public Recorder {
   void AddClockPair();
   // Adds capability rows for what was lost since the last call.
   void ReportLosses();
-  void ReportLoss(HotKind kind, std::string_view reason, int64_t dropped);
-  std::string_view SourceOf(HotKind kind) const;
+  std::string_view SourceOf(size_t kind) const;
   void AddEngineSources();
 
   const uint64_t key_;  // never reused, unlike `this`: what threads remember their rings by
   const size_t ring_records_;
-  const std::string source_;  // of all kinds but memory
+  const std::string source_;  // of kinds without one of their own
   RareRows rare_;
   const std::unique_ptr<BatchWriter> batches_;  // writer thread
   bool last_failed_ = false;                    // the last batch; writer thread

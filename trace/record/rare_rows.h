@@ -18,19 +18,16 @@ namespace shardscope::record {
 
 class RareRows {
  public:
-  // Sets row.id and returns it. Ids start at 1. Any thread.
+  // Sets row.id and returns it; 0 where the table has none. Ids start at 1. Any thread.
   template <typename Row>
-  int64_t AddWithId(Row row) {
+  int64_t Add(Row row) {
     const std::lock_guard lock(mutex_);
-    row.id = ++last_id_[schema::TableOf<Row>::kIndex];
-    const int64_t id = row.id;
+    int64_t id = 0;
+    if constexpr (schema::TableOf<Row>::kHasId) {
+      id = row.id = ++last_id_[schema::TableOf<Row>::kIndex];
+    }
     pending_.Get<Row>().push_back(std::move(row));
     return id;
-  }
-  template <typename Row>
-  void Add(Row row) {
-    const std::lock_guard lock(mutex_);
-    pending_.Get<Row>().push_back(std::move(row));
   }
   // The id of `text`, which is stored once.
   int64_t Intern(std::string_view text) {

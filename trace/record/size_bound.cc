@@ -40,12 +40,12 @@ int64_t SizeBound::checkpoint_pages() const {
                     store::kCheckpointPages);
 }
 
-bool SizeBound::Admit(HotKind kind, int64_t step) {
+bool SizeBound::Admit(size_t kind, int64_t step) {
   if (step != kNoStep && step <= dropped_through_step_) {
-    ++removed_[static_cast<size_t>(kind)];
+    ++removed_[kind];
     return false;
   }
-  ++batch_[step][static_cast<size_t>(kind)];
+  ++batch_[step][kind];
   return true;
 }
 
@@ -63,7 +63,7 @@ void SizeBound::EndBatch(bool committed) {
   if (committed) {
     for (const auto& [step, counts] : batch_) {
       HotCounts& total = segments_.back()[step];
-      for (size_t kind = 0; kind < kNumHotKinds; ++kind) total[kind] += counts[kind];
+      for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) total[kind] += counts[kind];
     }
   }
   batch_.clear();
@@ -100,7 +100,7 @@ void SizeBound::CountOldest() {
   const Counts oldest = std::move(segments_.front());
   segments_.pop_front();
   const auto remove = [this](const HotCounts& counts) {
-    for (size_t kind = 0; kind < kNumHotKinds; ++kind) removed_[kind] += counts[kind];
+    for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) removed_[kind] += counts[kind];
   };
   for (const auto& [step, counts] : oldest) remove(counts);
   if (oldest.empty()) return;
@@ -115,13 +115,15 @@ void SizeBound::CountOldest() {
 
 Status SizeBound::WriteMeta(store::TraceWriter* writer) {
   if (removed_ == removed_in_meta_) return Status::Ok();
-  const auto memory = removed_[static_cast<size_t>(HotKind::kMemory)];
-  int64_t all = 0;
-  for (const int64_t count : removed_) all += count;
+  int64_t memory = 0;
+  int64_t others = 0;
+  for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
+    (schema::kSourceOfRecord[kind] == "memory" ? memory : others) += removed_[kind];
+  }
   SHARDSCOPE_RETURN_IF_ERROR(writer->Begin());
   Status status =
       writer->SetMeta(store::kDroppedThroughStep, std::to_string(dropped_through_step_));
-  if (status.ok()) status = writer->SetMeta(store::kDroppedEngine, std::to_string(all - memory));
+  if (status.ok()) status = writer->SetMeta(store::kDroppedEngine, std::to_string(others));
   if (status.ok()) status = writer->SetMeta(store::kDroppedMemory, std::to_string(memory));
   if (status.ok()) status = writer->Commit();
   if (!status.ok()) {

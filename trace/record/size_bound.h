@@ -34,7 +34,7 @@ class SizeBound {
   template <typename T>
   bool Admit(const T& row) {
     if (!bounded()) return true;
-    return Admit(kKindOf<T>, StepOf(row)) && Follow(row);
+    return Admit(schema::RecordOf<T>::kIndex, schema::RecordOf<T>::StepOf(row)) && Follow(row);
   }
   // The open batch was committed, or was lost.
   void EndBatch(bool committed);
@@ -60,14 +60,7 @@ class SizeBound {
     std::weak_ordering operator<=>(const Account& other) const;
   };
 
-  static int64_t StepOf(const OpRecord& record) { return record.run.step; }
-  static int64_t StepOf(const schema::StepRow& row) { return row.step; }
-  template <typename Row>
-  static int64_t StepOf(const Row&) {
-    return kNoStep;
-  }
-
-  bool Admit(HotKind kind, int64_t step);
+  bool Admit(size_t kind, int64_t step);
   bool Follow(const schema::MemoryEventRow& row);
   template <typename T>
   bool Follow(const T&) {

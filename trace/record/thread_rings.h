@@ -1,4 +1,4 @@
-// ThreadRings: the rings of one recording thread, one a kind of hot row, made on first use.
+// ThreadRings: the rings of one recording thread, one a kind of record, made on first use.
 //
 // Owner: the Recorder, which outlives the thread's pushes. Threads: one pushes, the writer drains.
 #pragma once
@@ -9,55 +9,13 @@
 #include <memory>
 #include <tuple>
 
-#include "trace/record/recorder.h"
 #include "trace/record/spsc_ring.h"
+#include "trace/schema/columns.h"
 
 namespace shardscope::record {
 
-// What the rings keep, in the order in which a batch is written.
-enum class HotKind : uint8_t {
-  kOp,
-  kStep,
-  kSpan,
-  kMemory,
-  kCounter,
-  kGpuWork,
-  kNccl,
-  kEventEdge,
-  kMemorySegment,
-  kAllocation
-};
-inline constexpr size_t kNumHotKinds = 10;
-using HotCounts = std::array<int64_t, kNumHotKinds>;
-
-template <typename T>
-inline constexpr HotKind kKindOf = HotKind::kOp;
-template <>
-inline constexpr HotKind kKindOf<schema::StepRow> = HotKind::kStep;
-template <>
-inline constexpr HotKind kKindOf<schema::SpanRow> = HotKind::kSpan;
-template <>
-inline constexpr HotKind kKindOf<schema::MemoryEventRow> = HotKind::kMemory;
-template <>
-inline constexpr HotKind kKindOf<schema::CounterRow> = HotKind::kCounter;
-template <>
-inline constexpr HotKind kKindOf<GpuWorkRecord> = HotKind::kGpuWork;
-template <>
-inline constexpr HotKind kKindOf<NcclRecord> = HotKind::kNccl;
-template <>
-inline constexpr HotKind kKindOf<schema::EventEdgeRow> = HotKind::kEventEdge;
-template <>
-inline constexpr HotKind kKindOf<schema::MemorySegmentRow> = HotKind::kMemorySegment;
-template <>
-inline constexpr HotKind kKindOf<schema::AllocationRow> = HotKind::kAllocation;
-
-// Made some time after what they tell of, perhaps on another thread: the window that is in force
-// then is not theirs.
-template <typename T>
-inline constexpr bool kComesLate =
-    kKindOf<T> == HotKind::kSpan || kKindOf<T> == HotKind::kGpuWork ||
-    kKindOf<T> == HotKind::kNccl || kKindOf<T> == HotKind::kEventEdge ||
-    kKindOf<T> == HotKind::kMemorySegment || kKindOf<T> == HotKind::kAllocation;
+// Numbers by kind of record (schema::RecordOf<T>::kIndex).
+using HotCounts = std::array<int64_t, schema::kNumHotRecords>;
 
 // One ring that its thread makes on first use and the writer sees from then on.
 template <typename T>
@@ -80,13 +38,9 @@ class LazyRing {
 };
 
 struct ThreadRings {
-  std::tuple<LazyRing<OpRecord>, LazyRing<schema::StepRow>, LazyRing<schema::SpanRow>,
-             LazyRing<schema::MemoryEventRow>, LazyRing<schema::CounterRow>,
-             LazyRing<GpuWorkRecord>, LazyRing<NcclRecord>, LazyRing<schema::EventEdgeRow>,
-             LazyRing<schema::MemorySegmentRow>, LazyRing<schema::AllocationRow>>
-      rings;
+  schema::Each<std::tuple, LazyRing, schema::HotRecords> rings;
   // Records that this thread lost because a ring was full.
-  std::array<std::atomic<int64_t>, kNumHotKinds> dropped = {};
+  std::array<std::atomic<int64_t>, schema::kNumHotRecords> dropped = {};
 };
 
 }  // namespace shardscope::record

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns tables.py and views.sql into code and documentation.
 
-generate.py --out FOLDER      rows.h, columns.h, ddl.h and ddl.cc, into FOLDER
+generate.py --out FOLDER      rows.h, columns.h, fields.h, fields.cc, ddl.h and ddl.cc, into FOLDER
 generate.py --docs FILE       docs/trace.md
 """
 
@@ -37,10 +37,22 @@ def has_id(table):
     return table.columns[0].name == "id"
 
 
-def per_step(table):
-    """Memory events and GPU work may lie outside steps; rare rows (markers) concern a step without being part of it."""
-    outside = table.name in ("memory_event", "gpu_work")
-    return table.hot and not outside and any(column.name == "step" for column in table.columns)
+def table_named(name):
+    return next(table for table in tables.TABLES if table.name == name)
+
+
+def hot_records():
+    """What threads record, tables and pairs: a table that is in a pair without any other way to be recorded gives way to it."""
+    pairs = {(pair.first if pair.second_if else pair.second)[1]: pair for pair in tables.PAIRS}
+    return [pairs.get(table.name, table) for table in tables.TABLES if table.name in pairs or table.time]
+
+
+def first_table(record):
+    return table_named(record.first[1]) if isinstance(record, tables.Pair) else record
+
+
+def record_type(record):
+    return record.name if isinstance(record, tables.Pair) else row_type(record)
 
 
 def field(table, column):
@@ -49,27 +61,45 @@ def field(table, column):
     return f"  // {column.doc}{unit}\n  {cpp_type(table, column)} {column.name}{initial};\n"
 
 
+def pair_struct(pair):
+    fields = "".join(f"  {row_type(table_named(table))} {name};\n" for name, table in (pair.first, pair.second))
+    return f"\n// {pair.doc}\nstruct {pair.name} {{\n{fields}}};\n"
+
+
+def type_list(name, doc, types):
+    return f"// {doc}\nusing {name} = TypeList<{', '.join(types)}>;\n"
+
+
 def rows_header():
-    parts = [f"// {NOTE}\n// One struct a table; fields are its columns.\n#pragma once\n\n#include <cstdint>\n"
-             '#include <string>\n\n#include "trace/schema/short_text.h"\n\nnamespace shardscope::schema {\n']
+    parts = [f"// {NOTE}\n// One struct a table; fields are its columns. At the end what is recorded as one, and lists of all.\n"
+             '#pragma once\n\n#include <cstdint>\n#include <string>\n\n#include "trace/schema/short_text.h"\n#include "trace/schema/type_list.h"\n\n'
+             "namespace shardscope::schema {\n"]
     for table in tables.TABLES:
         fields = "".join(field(table, column) for column in table.columns)
         parts.append(f"\n// {table.doc}\nstruct {row_type(table)} {{\n{fields}}};\n")
-    parts.append("\n}  // namespace shardscope::schema\n")
+    parts += [pair_struct(pair) for pair in tables.PAIRS]
+    hot = [row_type(table) for table in tables.TABLES if table.hot]
+    rare = [row_type(table) for table in tables.TABLES if not table.hot and not table.derived]
+    parts += ["\n", type_list("AllRows", "Of all tables.", map(row_type, tables.TABLES)),
+              type_list("HotRows", "Of tables that the threads that train write.", hot),
+              type_list("RareRows", "Of tables that are written now and then.", rare),
+              type_list("HotRecords", "What those threads record: hot rows by themselves and in pairs.",
+                        map(record_type, hot_records())),
+              "\n}  // namespace shardscope::schema\n"]
     return "".join(parts)
+
+
+def members(table, name, columns):
+    pointers = ", ".join(f"&{row_type(table)}::{column.name}" for column in columns)
+    return f"  static constexpr std::array<int64_t {row_type(table)}::*, {len(columns)}> {name} = {{{pointers}}};\n"
 
 
 def traits(index, table):
     names = [column.name for column in table.columns]
-    fields = " ".join(f"visit(row.{name});" for name in names)
-    references = [f"visit(row.{c.name});" for c in table.columns if c.references and c.name != "id"]
-    if has_id(table):
-        references.insert(0, "visit(row.id);")
-    moments = [f"visit(row.{c.name});" for c in table.columns if c.moment]
-
-    def parameters(used):
-        return "R& row, F&& visit" if used else "R&, F&&"
-
+    ids = [c for c in table.columns if c.name == "id" or c.references]
+    moments = [c for c in table.columns if c.moment]
+    flags = {"HasId": has_id(table), "Hot": table.hot, "PerStep": table.per_step, "Derived": table.derived, "SqlOnly": table.sql_only}
+    constants = "".join(f"  static constexpr bool k{name} = {str(value).lower()};\n" for name, value in flags.items())
     return f"""
 template <>
 struct TableOf<{row_type(table)}> {{
@@ -78,63 +108,131 @@ struct TableOf<{row_type(table)}> {{
   static constexpr const char* kInsert =
       "INSERT OR REPLACE INTO {table.name}({", ".join(names)}) VALUES({", ".join("?" * len(names))})";
   static constexpr const char* kSelect = "SELECT {", ".join(names)} FROM {table.name}";
-  static constexpr bool kHasId = {str(has_id(table)).lower()};
-  static constexpr bool kHot = {str(table.hot).lower()};
-  static constexpr bool kPerStep = {str(per_step(table)).lower()};
-  static constexpr bool kDerived = {str(table.derived).lower()};
-  template <typename R, typename F>
-  static void ForEachField(R& row, F&& visit) {{
-    {fields}
+{constants}{members(table, "kIds", ids)}{members(table, "kMoments", moments)}}};
+"""
+
+
+def record_traits(index, record):
+    """What the recorder knows of a record besides its type."""
+    pair = record if isinstance(record, tables.Pair) else None
+    first = first_table(record)
+    first_row = f"record.{pair.first[0]}" if pair else "record"
+    step = f"{first_row}.step" if first.per_step else "-1"
+    second = ""
+    if pair:
+        second_table = table_named(pair.second[1])
+        condition = f"!record.{pair.second[0]}.{pair.second_if}.empty()" if pair.second_if else "true"
+        second = f"""
+  static bool HasSecond([[maybe_unused]] const {pair.name}& record) {{ return {condition}; }}
+  static {row_type(second_table)} Second(const {pair.name}& record, int64_t first_id) {{
+    {row_type(second_table)} row = record.{pair.second[0]};
+    row.{pair.link} = first_id;
+    return row;
   }}
-  template <typename R, typename F>
-  static void ForEachId({parameters(references)}) {{
-    {" ".join(references)}
-  }}
-  static constexpr bool kHasMoments = {str(bool(moments)).lower()};
-  template <typename R, typename F>
-  static void ForEachMoment({parameters(moments)}) {{
-    {" ".join(moments)}
-  }}
+  static constexpr bool kSharesId = {str(pair.link == "id").lower()};"""
+    return f"""
+template <>
+struct RecordOf<{record_type(record)}> {{
+  static constexpr size_t kIndex = {index};
+  static constexpr bool kLate = {str(first.late).lower()};
+  static constexpr bool kIsPair = {str(pair is not None).lower()};
+  static int64_t TimeOf(const {record_type(record)}& record) {{ return {first_row}.{first.time}; }}
+  static int64_t StepOf([[maybe_unused]] const {record_type(record)}& record) {{ return {step}; }}
+  static const {row_type(first)}& First(const {record_type(record)}& record) {{ return {first_row}; }}{second}
 }};
 """
 
 
 def columns_header():
-    types = ", ".join(row_type(table) for table in tables.TABLES)
     body = "".join(traits(index, table) for index, table in enumerate(tables.TABLES))
+    records = hot_records()
+    record_body = "".join(record_traits(index, record) for index, record in enumerate(records))
+    sources = ", ".join(f'"{first_table(record).source}"' for record in records)
     return f"""// {NOTE}
-// TableOf<Row>: what the store needs to bind and read a row without anybody writing column lists.
-//   ForEachField(row, visit)  calls visit(field) in the order of kInsert and kSelect.
-//   ForEachId(row, visit)     calls visit(field) on the row's own id and on every id it refers to.
-//   ForEachMoment(row, visit) calls visit(field) on every time of CLOCK_MONOTONIC.
-//   kHot                      recorded by the threads that train.
-//   kPerStep                  every row is part of one step (column step).
-//   kDerived                  made from the other tables while a trace is finished.
+// What is known of tables and records at compile time, so that nobody writes lists of columns or tables.
+// TableOf<Row>: SQL, and
+//   kHot      recorded by the threads that train.
+//   kPerStep  every row is part of one step (column step).
+//   kDerived  made from the other tables while a trace is finished.
+//   kSqlOnly  no Snapshot has its rows.
+//   kIds      the row's own id and every id it refers to.
+//   kMoments  every time of CLOCK_MONOTONIC.
+// RecordOf<Record>: what threads record, a hot row or a pair.
+//   kLate     made some time after what it tells of: the window in force then is not its own.
+//   TimeOf    records of all threads are committed in this order, as far as one batch goes.
+//   StepOf    the step that all of it is part of; -1: none.
+//   First     the row, or the first of a pair, of which Second() is the other, if HasSecond().
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <string_view>
 
 #include "trace/schema/rows.h"
 
 namespace shardscope::schema {{
 
 inline constexpr size_t kNumTables = {len(tables.TABLES)};
+inline constexpr size_t kNumHotRecords = {len(records)};
+// By RecordOf<Record>::kIndex: source of table capability under which lost records are counted; empty: the recorder's own.
+inline constexpr std::array<std::string_view, kNumHotRecords> kSourceOfRecord = {{{sources}}};
 
 template <typename Row>
 struct TableOf;
 {body}
-template <typename... Rows>
-struct TypeList {{}};
-using AllRows = TypeList<{types}>;
-
-// Calls visit.template operator()<Row>() for every table, in the order of tables.py.
-template <typename F, typename... Rows>
-void ForEachTable(TypeList<Rows...>, F&& visit) {{
-  (visit.template operator()<Rows>(), ...);
-}}
-
+template <typename Record>
+struct RecordOf;
+{record_body}
 }}  // namespace shardscope::schema
 """
+
+
+FIELDS_HEAD = f"""// {NOTE}
+// Rows to and from whatever takes and gives their fields: statements, lines of JSON. In the order of kInsert and kSelect.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "trace/schema/rows.h"
+
+namespace shardscope::schema {{
+
+class FieldSink {{
+ public:
+  virtual ~FieldSink() = default;
+  virtual void Integer(int64_t value) = 0;
+  virtual void Real(double value) = 0;
+  virtual void Text(std::string_view value) = 0;  // lives as long as the row
+}};
+
+class FieldSource {{
+ public:
+  virtual ~FieldSource() = default;
+  virtual int64_t Integer() = 0;
+  virtual double Real() = 0;
+  virtual std::string_view Text() = 0;  // copied before the next call
+}};
+
+"""
+FIELD_KINDS = {tables.INT: "Integer", tables.REAL: "Real", tables.TEXT: "Text"}
+
+
+def fields_header():
+    lines = "".join(f"void WriteFields(const {row_type(table)}& row, FieldSink* sink);\n"
+                    f"void ReadFields(FieldSource* source, {row_type(table)}* row);\n" for table in tables.TABLES)
+    return f"{FIELDS_HEAD}{lines}\n}}  // namespace shardscope::schema\n"
+
+
+def fields_source():
+    parts = [f'// {NOTE}\n#include "trace/schema/fields.h"\n\nnamespace shardscope::schema {{\n']
+    for table in tables.TABLES:
+        kinds = [(FIELD_KINDS[column.type], column.name) for column in table.columns]
+        written = "".join(f"  sink->{kind}(row.{name});\n" for kind, name in kinds)
+        read = "".join(f"  row->{name} = source->{kind}();\n" for kind, name in kinds)
+        parts.append(f"\nvoid WriteFields(const {row_type(table)}& row, FieldSink* sink) {{\n{written}}}\n"
+                     f"void ReadFields(FieldSource* source, {row_type(table)}* row) {{\n{read}}}\n")
+    return "".join(parts) + "\n}  // namespace shardscope::schema\n"
 
 
 def create_table(table, clustered_by=()):
@@ -194,7 +292,7 @@ def ddl_source():
         return f"const std::vector<std::string>& {name}() {{\n  static const std::vector<std::string> kAll = {{\n" \
                f"    {lines}}};\n  return kAll;\n}}\n\n"
 
-    info = [f'{{"{table.name}", {str(table.hot).lower()}, {str(per_step(table)).lower()}, {str(table.derived).lower()}, {table.since}}}'
+    info = [f'{{"{table.name}", {str(table.hot).lower()}, {str(table.per_step).lower()}, {str(table.derived).lower()}, {table.since}}}'
             for table in tables.TABLES]
     view_lines = ",\n    ".join(view_items)
     table_lines = ",\n    ".join(info)
@@ -349,6 +447,8 @@ def main():
     if options.out:
         write(options.out / "rows.h", rows_header())
         write(options.out / "columns.h", columns_header())
+        write(options.out / "fields.h", fields_header())
+        write(options.out / "fields.cc", fields_source())
         write(options.out / "ddl.h", ddl_header())
         write(options.out / "ddl.cc", ddl_source())
     if options.docs:

@@ -5,6 +5,11 @@ build time; nothing else lists columns. Tables marked STREAM are written row by 
 """
 
 import dataclasses
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "base"))
+from words import listed  # noqa: E402
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
@@ -35,8 +40,19 @@ class Table:
     doc: str
     columns: tuple
     stream: bool = False
-    # Recorded by the threads that train: its row struct holds text inline (schema::ShortText), never on the heap.
+    # Recorded by the threads that train: its row struct holds text inline (schema::ShortText), never on the heap. Such a
+    # table says how a row of it is recorded, unless it comes only as the second row of a pair (PAIRS).
     hot: bool = False
+    # Hot: rows of all threads are committed in the order of this column, as far as one batch goes.
+    time: str = ""
+    # Hot: made some time after what they tell of, perhaps on another thread: the window in force then is not theirs.
+    late: bool = False
+    # Hot: source of table capability under which lost rows are counted; empty: that of the recorder.
+    source: str = ""
+    # Hot: every row is part of one step (column step), and goes with it where a trace of bounded size removes it.
+    per_step: bool = False
+    # Only SQL asks for it: no Snapshot has its rows.
+    sql_only: bool = False
     # Made from the others while a trace is finished; empty while it is live, and never read as a part of several files.
     derived: bool = False
     # Indexes of a finished trace, each a tuple of columns.
@@ -46,6 +62,20 @@ class Table:
     indexes_before_4: tuple = ()
     # The schema version that brought it.
     since: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Rows of two hot tables that are recorded as one. Time, lateness and source are those of the first."""
+    name: str
+    doc: str
+    # Field of the C++ struct, and table.
+    first: tuple
+    second: tuple
+    # Column of the second that holds the id of the first. Where it is "id", both rows have the same.
+    link: str
+    # Column of the second; where it is empty there is no second row.
+    second_if: str = ""
 
 
 def key(doc):
@@ -93,7 +123,7 @@ TABLES = (
         key("Referenced by span, op_run and counter."),
         Column("rank", INT, "rank.rank"),
         Column("name", TEXT, "host, compute, all_gather, reduce_scatter, ..."),
-        Column("role", TEXT, "Where its lane stands: host, compute, copy, all_gather, reduce_scatter, all_reduce."),
+        Column("role", TEXT, f"Where its lane stands: {listed('TrackRole')}."),
         Column("position", INT, "Order of the lanes of a rank from the top."),
     )),
     Table("string", "Interned text.", (
@@ -120,9 +150,9 @@ TABLES = (
         Column("program", INT, "Which of the Schedule's programs; symmetric ones have only 0."),
         Column("op", INT, "Index in the host order of its program."),
         Column("name", TEXT, "'B m0 block3 all_gather': for people, may repeat."),
-        Column("kind", TEXT, "all_gather, forward, copy_out, ..."),
-        Column("category", TEXT, "compute, communication, copy, host or optimizer."),
-        Column("phase", TEXT, "forward, backward or optimizer."),
+        Column("kind", TEXT, f"{listed('OpKind')}."),
+        Column("category", TEXT, f"{listed('Category')}."),
+        Column("phase", TEXT, f"{listed('Phase')}."),
         Column("micro_batch", INT, "-1: belongs to the whole step."),
         Column("unit", TEXT, "Name of the unit; empty if none."),
         Column("segment", TEXT, "Name of the segment; empty if none."),
@@ -136,7 +166,7 @@ TABLES = (
         key("Referenced by nothing."),
         ref("plan_op", "plan_op", "The op that waits: plan_op.id"),
         ref("predecessor", "plan_op", "The op whose end it waits for: plan_op.id"),
-        Column("kind", TEXT, "event, stream or host."),
+        Column("kind", TEXT, f"{listed('DependencyKind')}."),
     )),
     Table("step", "One row per rank and step.", (
         key("Commit order."),
@@ -148,7 +178,7 @@ TABLES = (
         Column("tokens", INT, "Tokens this rank trained on in this step.", "tokens"),
         Column("loss", REAL, "Mean loss over this rank's tokens.", "nats"),
         Column("grad_norm", REAL, "Global norm of the gradient before clipping."),
-    ), stream=True, hot=True),
+    ), stream=True, hot=True, time="end_ns", per_step=True),
     Table("op_run", "One execution of a plan op.", (
         key("Commit order."),
         ref("plan_op", "plan_op"),
@@ -162,17 +192,18 @@ TABLES = (
         Column("slot_wait_ns", INT, "Part of started - ready spent waiting for a compute slot.", "ns"),
         Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),
         ref("blocking_plan_op", "plan_op", "plan_op.id of the dependency that was done last; -1: it was ready when issued."),
-        Column("blocking_kind", TEXT, "event, stream, host, stream_order, communicator_order, slot, or none."),
-    ), stream=True, hot=True, clustered_before_4=("track", "started_ns"), indexes_before_4=(("plan_op", "rank", "step"),)),
+        Column("blocking_kind", TEXT, f"{listed('BlockingKind')}."),
+    ), stream=True, hot=True, time="ended_ns", per_step=True, clustered_before_4=("track", "started_ns"),
+        indexes_before_4=(("plan_op", "rank", "step"),)),
     Table("span", "Intervals that are no op: kernels, NVTX ranges, host waits.", (
         key("Commit order."),
         ref("track", "track"),
         moment("start_ns", "Start."),
         Column("duration_ns", INT, "Duration.", "ns"),
         ref("name_string", "string"),
-        Column("category", TEXT, "compute, communication, copy, host, optimizer or wait."),
+        Column("category", TEXT, f"{listed('SpanCategory')}."),
         ref("op_run", "op_run", "op_run.id it belongs to; -1 if none, or if gpu_work names the op."),
-    ), stream=True, hot=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
+    ), stream=True, hot=True, time="start_ns", late=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
     Table("collective", "One row per rank and collective, joined to its op run.", (
         key("Commit order."),
         ref("op_run", "op_run"),
@@ -183,17 +214,17 @@ TABLES = (
         Column("kind", TEXT, "all_gather, reduce_scatter or all_reduce."),
         Column("payload_bytes", INT, "Unsharded bytes.", "bytes"),
         Column("wire_bytes", INT, "Bytes that each rank sends.", "bytes"),
-        Column("dtype", TEXT, "fp32, bf16, fp64."),
+        Column("dtype", TEXT, f"{listed('DType')}."),
         Column("group_size", INT, "Ranks in the communicator."),
         Column("transport", TEXT, "shared_memory, emulated, ..."),
-        Column("truth", TEXT, "measured, emulated or projected."),
-    ), stream=True, hot=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
+        Column("truth", TEXT, f"{listed('Truth')}."),
+    ), stream=True, hot=True, per_step=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
     Table("flow", "Arrows between spans that no plan edge gives.", (
         key("Commit order."),
         ref("from_span", "span"),
         ref("to_span", "span"),
         ref("name_string", "string"),
-    ), stream=True),
+    ), stream=True, sql_only=True),
     Table("counter", "Values over time that are not memory of a category. At the end of every step, on the rank's host track: "
                      "allocated_bytes (what its allocators handed out; the sum of its memory events up to then), reserved_bytes (what "
                      "they hold from the system), once a process resident_bytes and once a GPU device_used_bytes (of its memory by anybody: beyond "
@@ -204,7 +235,7 @@ TABLES = (
         moment("time_ns", "When it was read."),
         ref("name_string", "string"),
         Column("value", REAL, "In the unit that the name says."),
-    ), stream=True, hot=True),
+    ), stream=True, hot=True, time="time_ns"),
     Table("memory_event", "Every allocation (positive) and free (negative), in both ledgers.", (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
@@ -212,15 +243,11 @@ TABLES = (
         moment("issued_ns", "When the host issued it: what an allocator would report."),
         moment("executed_ns", "When it took effect: what is really live."),
         Column("bytes", INT, "Signed.", "bytes"),
-        Column("category", TEXT, "parameter_shard, unsharded_parameter, gradient, gradient_shard, communication_buffer, "
-                                 "optimizer, activation, temporary (what an op takes for itself and gives back before it ends: its "
-                                 "highest point, for the length of the op), other (token batches, gaps that align parameters, tables that "
-                                 "the ranks of a process share, at its first rank; unit 'unaccounted': what the allocator handed out by the "
-                                 "end of a step and no op accounts for, as workspaces of libraries) or, in a recorded program, unattributed."),
+        Column("category", TEXT, f"{listed('MemoryCategory', last='in a recorded program, unattributed')}."),
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "step.step; -1 outside steps."),
-    ), stream=True, hot=True, clustered_before_4=("rank", "executed_ns")),
+    ), stream=True, hot=True, time="executed_ns", source="memory", clustered_before_4=("rank", "executed_ns")),
     Table("marker", "Moments worth a dashed line: changed knobs, pauses, checkpoints, errors.", (
         key("Commit order."),
         moment("time_ns", "When."),
@@ -241,9 +268,8 @@ TABLES = (
     ), since=2),
     Table("gpu_work", "What the GPU did: one row a kernel, copy or memset, beside its span (same id) on the track of its stream.", (
         Column("id", INT, "span.id: when, what, and on which track.", references="span"),
-        Column("kind", TEXT, "kernel, copy_to_device, copy_to_host, copy_on_device, copy_to_peer, copy or set."),
-        Column("times", TEXT, "measured; lost (CUPTI has none: the span is empty and stands where its launch ended) or unfinished "
-                              "(it still ran when recording ended: the span is empty and stands at its start)."),
+        Column("kind", TEXT, f"{listed('GpuWorkKind')}."),
+        Column("times", TEXT, f"{listed('GpuTimes')}."),
         ref("plan_op", "plan_op", "plan_op.id of the op that launched it; its op run is the one of this plan op, the track's rank and "
                                   "the step. -1: no op."),
         Column("step", INT, "step.step; -1 if no op launched it."),
@@ -266,7 +292,7 @@ TABLES = (
         Column("static_shared_bytes", INT, "Shared memory of a block that the kernel declares.", "bytes"),
         Column("dynamic_shared_bytes", INT, "Shared memory of a block that the launch asked for.", "bytes"),
         Column("channel", INT, "Hardware queue: streams that share one wait for each other."),
-        Column("channel_kind", TEXT, "compute, copy, decompression, or empty if not told."),
+        Column("channel_kind", TEXT, f"{listed('ChannelKind')}."),
         Column("graph", INT, "CUDA graph that launched it; 0: none."),
         Column("graph_node", INT, "Its node in that graph; 0: none."),
     ), stream=True, hot=True, indexes=(("correlation",), ("launch_track", "launch_start_ns")),
@@ -285,7 +311,7 @@ TABLES = (
         Column("from_step", INT, "Its step; -1 if none."),
         ref("to_plan_op", "plan_op", "The op of the work after; -1 if none."),
         Column("to_step", INT, "Its step; -1 if none."),
-    ), stream=True, hot=True, since=2),
+    ), stream=True, hot=True, time="waited_ns", late=True, since=2),
     Table("memory_segment", "Memory that the CUDA driver handed out (positive) and took back (negative): what allocators divide further "
                             "(memory_event), and what others in the process took.", (
         key("Commit order."),
@@ -296,7 +322,7 @@ TABLES = (
         Column("bytes", INT, "Signed.", "bytes"),
         Column("kind", TEXT, "device, managed, pinned, pageable or other."),
         Column("correlation", INT, "CUPTI's id of the call; 0 if none."),
-    ), stream=True, hot=True, since=2),
+    ), stream=True, hot=True, time="time_ns", late=True, since=2),
     Table("nccl_operation", "What NCCL put on a stream, as its profiler interface tells: one row a collective, send or receive, beside its "
                             "span (same id) on the track of its communicator. The span is the host's time.", (
         Column("id", INT, "span.id: when the host put it there.", references="span"),
@@ -347,7 +373,7 @@ TABLES = (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
         Column("step", INT, "The step before which it was."),
-        Column("cause", TEXT, "user (paused, perhaps with more done meanwhile), checkpoint or change."),
+        Column("cause", TEXT, f"{listed('PauseCause')}."),
         moment("start_ns", "End of the step before."),
         moment("end_ns", "Start of the step after."),
     ), stream=True, since=4),
@@ -369,9 +395,9 @@ TABLES = (
         ref("track", "track", "track.id of the thread that asked for it"),
         ref("range_string", "string", "The innermost range of PyTorch that was open on that thread: string.id; -1: none."),
         Column("unit", TEXT, "Unit of FSDP whose range, forward or backward it was; empty: none, or the root."),
-        Column("phase", TEXT, "forward, backward or optimizer; empty: not known."),
+        Column("phase", TEXT, f"{listed('Phase')}; empty: not known."),
         Column("category", TEXT, "As memory_event.category, or unattributed."),
-    ), stream=True, hot=True, since=3),
+    ), stream=True, hot=True, time="free_completed_ns", late=True, source="memory", sql_only=True, since=3),
     Table("step_range", "Where the rows of a step lie: tables are in commit order, so those of a step are close together, among some of its "
                         "neighbours. Ranges are empty (last < first) where it has none.", (
         Column("step", INT, "step.step"),
@@ -404,7 +430,7 @@ TABLES = (
         ref("waiting_op_run", "op_run", "That op or copy."),
         ref("blocking_op_run", "op_run", "The collective it waited for; -1: none, it waited for a compute slot."),
         ref("blocking_plan_op", "plan_op", "What that is; -1: none."),
-        Column("cause", TEXT, "first_gather, queued_behind, late_rank, issued_late, slow_transfer, tail, slot or other."),
+        Column("cause", TEXT, f"{listed('StallCause')}."),
         Column("cause_object", TEXT, "The op or rank that the cause names; may be empty."),
         Column("sentence", TEXT, "The cause in words."),
     ), derived=True, since=4),
@@ -434,4 +460,13 @@ TABLES = (
         moment("peak_ns", "When."),
         Column("at_total_peak_bytes", INT, "What it held when the total peaked.", "bytes"),
     ), derived=True, since=4),
+)
+
+PAIRS = (
+    Pair("OpRecord", "One op execution, with its collective row (kind empty if it was none).",
+         ("run", "op_run"), ("collective", "collective"), link="op_run", second_if="kind"),
+    Pair("GpuWorkRecord", "Work of a GPU: its interval on the track of its stream and what else is known of it.",
+         ("span", "span"), ("work", "gpu_work"), link="id"),
+    Pair("NcclRecord", "What NCCL put on a stream, likewise.",
+         ("span", "span"), ("operation", "nccl_operation"), link="id"),
 )

@@ -154,7 +154,7 @@ Result<bool> FileSource::ReadTables(RowBatch* batch) {
   bool more = false;
   const size_t first_meta = batch->Get<schema::MetaRow>().size();
   Status status = reader_->database().Execute("BEGIN");
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     if (!status.ok() || schema::TableOf<Row>::kDerived) return;
     const Result<bool> left = ReadTable<Row>(batch);
     if (left.ok()) {

@@ -112,7 +112,7 @@ std::string BackTo(int64_t version, bool finished = true) {
 TEST_F(Hostile, OlderTracesOpenWithTheirMissingTablesEmpty) {
   Result<TraceReader> reader = TraceReader::Open(GoodTraceWith(BackTo(1)));
   ASSERT_TRUE(reader.ok()) << reader.message();
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     const auto rows = reader->ReadAll<Row>([](Row&&) {});
     EXPECT_TRUE(rows.ok()) << rows.message();
   });

@@ -1,5 +1,7 @@
 #include "trace/store/row_io.h"
 
+#include <iterator>
+
 namespace shardscope::store {
 namespace {
 
@@ -17,14 +19,51 @@ Status InsertAll(const std::vector<Row>& rows, Database* database) {
 
 }  // namespace
 
+// Out of line: they are code of every table.
+RowBatch::RowBatch() = default;
+RowBatch::~RowBatch() = default;
+RowBatch::RowBatch(const RowBatch&) = default;
+RowBatch::RowBatch(RowBatch&&) noexcept = default;
+RowBatch& RowBatch::operator=(const RowBatch&) = default;
+RowBatch& RowBatch::operator=(RowBatch&&) noexcept = default;
+
+bool IsEmpty(const RowBatch& batch) {
+  bool empty = true;
+  schema::ForEachType(schema::AllRows(),
+                      [&]<typename Row>() { empty = empty && batch.Get<Row>().empty(); });
+  return empty;
+}
+
 Status InsertBatch(const RowBatch& batch, Database* database) {
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
   Status status;
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     if (status.ok()) status = InsertAll(batch.Get<Row>(), database);
   });
   if (!status.ok()) return status;
   return database->Execute("COMMIT");
+}
+
+void AppendRows(RowBatch* from, RowBatch* to) {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
+    std::vector<Row>& rows = from->Get<Row>();
+    std::vector<Row>& target = to->Get<Row>();
+    target.insert(target.end(), std::make_move_iterator(rows.begin()),
+                  std::make_move_iterator(rows.end()));
+    rows.clear();
+  });
+}
+
+void ShiftIds(int64_t shift, RowBatch* batch) {
+  if (shift == 0) return;
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
+    for (Row& row : batch->Get<Row>()) {
+      for (int64_t Row::*member : schema::TableOf<Row>::kIds) {
+        int64_t& id = row.*member;
+        if (id >= 0) id = id < kIdsPerFile ? id + shift : -1;
+      }
+    }
+  });
 }
 
 }  // namespace shardscope::store

@@ -11,12 +11,6 @@
 namespace shardscope::store {
 namespace {
 
-void ShiftAll(int64_t shift, RowBatch* batch) {
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
-    for (Row& row : batch->Get<Row>()) ShiftIds(shift, &row);
-  });
-}
-
 std::string ProcessOf(const std::string& stem) {
   std::string name = std::filesystem::path(stem).filename().string();
   constexpr std::string_view kTrace = "trace-";
@@ -73,7 +67,7 @@ Result<bool> RunSource::Read(RowBatch* batch) {
     const Result<bool> left = sources_[i]->Read(&rows);
     if (!left.ok()) return left.status();
     more |= left.value();
-    ShiftAll(IdShift(i), &rows);
+    ShiftIds(IdShift(i), &rows);
     if (sources_.size() == 1) {
       merger_.PassOnly(std::move(rows), batch);
     } else {

@@ -61,15 +61,16 @@ void CuptiLog::Open(record::Recorder* recorder, executor::OpIds ids) {
   recorder_ = recorder;
   log_.Open(recorder, std::move(ids));
   if (session_ != nullptr) {
-    recorder->SetMeta(cupti::kDeviceBytesKey, std::to_string(session_->device_bytes()));
+    recorder->Add(schema::MetaRow{std::string(cupti::kDeviceBytesKey),
+                                  std::to_string(session_->device_bytes())});
   }
   if (session_ != nullptr && !session_->missing().empty()) {
     for (const std::string& reason : session_->missing()) {
-      recorder->AddCapability({0, "cupti", "partial", reason, 0});
+      recorder->Add(schema::CapabilityRow{0, "cupti", "partial", reason, 0});
     }
     return;
   }
-  recorder->AddCapability({0, "cupti", "on", "", 0});
+  recorder->Add(schema::CapabilityRow{0, "cupti", "on", "", 0});
 }
 
 void CuptiLog::SetRecording(bool is_recording) {
@@ -83,7 +84,7 @@ void CuptiLog::Close() {
   const cupti::SessionCounts counts = session_->counts();
   log_.Close();
   const auto lost = [this](int64_t number, const std::string& reason) {
-    if (number > 0) recorder_->AddCapability({0, "cupti", "partial", reason, number});
+    if (number > 0) recorder_->Add(schema::CapabilityRow{0, "cupti", "partial", reason, number});
   };
   if (recorder_ != nullptr) {
     lost(counts.dropped, "records that CUPTI had no buffer for");

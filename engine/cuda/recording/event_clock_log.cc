@@ -15,12 +15,12 @@ void EventClockLog::Add(int rank, int device, int64_t time_ns, int64_t uncertain
   const auto [last, is_first] = last_ns_.try_emplace(rank, time_ns);
   if (!is_first && time_ns - last->second < kNsPerSecond) return;
   last->second = time_ns;
-  recorder_->AddGpuClock({.rank = rank,
-                          .device = device,
-                          .method = "events",
-                          .time_ns = time_ns,
-                          .low_ns = -uncertainty_ns,
-                          .high_ns = uncertainty_ns});
+  recorder_->Add(schema::GpuClockRow{.rank = rank,
+                                     .device = device,
+                                     .method = "events",
+                                     .time_ns = time_ns,
+                                     .low_ns = -uncertainty_ns,
+                                     .high_ns = uncertainty_ns});
 }
 
 }  // namespace shardscope::cuda

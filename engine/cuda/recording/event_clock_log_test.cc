@@ -5,14 +5,15 @@
 
 #include <string>
 
-#include "engine/cuda/recording/keeping_recorder_test_util.h"
 #include "trace/base/time.h"
+#include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::cuda {
 namespace {
 
 TEST(EventClockLog, LeavesARowASecondAndRank) {
-  KeepingRecorder recorder;
+  record::KeepingRecorder recorder;
+  const auto& gpu_clocks = recorder.Rare<schema::GpuClockRow>();
   EventClockLog log;
   log.Add(0, 0, 1, 100);  // the trace is not open
   log.SetRecorder(&recorder);
@@ -21,14 +22,14 @@ TEST(EventClockLog, LeavesARowASecondAndRank) {
   }
   log.SetRecorder(nullptr);
   log.Add(0, 0, 100 * kNsPerSecond, 100);
-  ASSERT_EQ(recorder.gpu_clocks.size(), 6U);
-  for (const schema::GpuClockRow& row : recorder.gpu_clocks) {
+  ASSERT_EQ(gpu_clocks.size(), 6U);
+  for (const schema::GpuClockRow& row : gpu_clocks) {
     EXPECT_EQ(row.device, row.rank + 1);
     EXPECT_EQ(row.method, "events");
     EXPECT_EQ(row.low_ns, -row.high_ns);
     EXPECT_EQ(row.high_ns, 700 + (row.time_ns - 5) / (kNsPerSecond / 10));
   }
-  EXPECT_EQ(recorder.gpu_clocks[2].time_ns - recorder.gpu_clocks[0].time_ns, kNsPerSecond);
+  EXPECT_EQ(gpu_clocks[2].time_ns - gpu_clocks[0].time_ns, kNsPerSecond);
 }
 
 }  // namespace

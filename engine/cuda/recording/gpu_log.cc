@@ -64,7 +64,7 @@ void GpuLog::Add(const cupti::Batch& batch, const cupti::Names& names) {
     note.kind = "note";
     note.new_value = fmt::format(
         "{} kernels and copies from before the trace was opened are not in it", early.works);
-    trace->AddMarker(note);
+    trace->Add(note);
   }
   if (!early.memory.empty() || !early.streams.empty()) {
     cupti::Batch before;

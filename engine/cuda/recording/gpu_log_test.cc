@@ -5,16 +5,24 @@
 #include <unistd.h>
 
 #include "engine/cuda/recording/cupti_log.h"
-#include "engine/cuda/recording/keeping_recorder_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/toy_model.h"
 #include "trace/base/time.h"
+#include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::cuda {
 namespace {
 
 using executor::OpContext;
 using plan::OpIndex;
+
+struct KeepingRecorder final : record::KeepingRecorder {
+  const std::vector<schema::TrackRow>& tracks = Rare<schema::TrackRow>();
+  const std::vector<schema::MarkerRow>& markers = Rare<schema::MarkerRow>();
+  const std::vector<schema::MemorySegmentRow>& segments = Hot<schema::MemorySegmentRow>();
+  const std::vector<schema::SpanRow>& spans = Hot<schema::SpanRow>();  // of no kernel or copy
+  const std::vector<record::GpuWorkRecord>& works = Hot<record::GpuWorkRecord>();
+};
 
 // Stream handles are small numbers, and so are CUPTI's ids of them.
 Stream HandleOf(uint32_t stream) { return reinterpret_cast<Stream>(uintptr_t{stream} + 1); }
@@ -194,12 +202,12 @@ TEST_F(GpuLogTest, CallsOfNcclInWhichTheDriverHandedOutMemoryAreRanges) {
   log_.Add(batch, names_);
   log_.Close();
   const auto is_of_nccl = [this](const schema::SpanRow& row) {
-    return recorder_.strings[static_cast<size_t>(row.name_string) - 1].starts_with("NCCL: ");
+    return recorder_.strings()[static_cast<size_t>(row.name_string) - 1].starts_with("NCCL: ");
   };
   ASSERT_EQ(std::count_if(recorder_.spans.begin(), recorder_.spans.end(), is_of_nccl), 1);
   const schema::SpanRow& row =
       *std::find_if(recorder_.spans.begin(), recorder_.spans.end(), is_of_nccl);
-  EXPECT_EQ(recorder_.strings[static_cast<size_t>(row.name_string) - 1], "NCCL: first gather");
+  EXPECT_EQ(recorder_.strings()[static_cast<size_t>(row.name_string) - 1], "NCCL: first gather");
   EXPECT_EQ(recorder_.tracks[static_cast<size_t>(row.track) - 1].name, "host calls");
   EXPECT_EQ(row.start_ns, start_ns);
   EXPECT_EQ(row.duration_ns, 100);

@@ -111,10 +111,7 @@ void DeriveMemory(const query::Snapshot& memory, query::DerivedRows* rows) {
 }
 
 StallCause ParseCause(std::string_view word) {
-  for (int i = 0; i < static_cast<int>(StallCause::kOther); ++i) {
-    if (Name(static_cast<StallCause>(i)) == word) return static_cast<StallCause>(i);
-  }
-  return StallCause::kOther;
+  return words::ParseStallCause(word).value_or(StallCause::kOther);
 }
 
 // Those of the steps [first_step, last_step]: rows are in the order of steps.

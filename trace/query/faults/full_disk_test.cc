@@ -51,7 +51,7 @@ TEST(FullDisk, LostRecordsAreCountedAndRecordingGoesOn) {
     // A rare row of that time is not lost.
     schema::MarkerRow marker;
     marker.kind = "note";
-    recorder->AddMarker(marker);
+    recorder->Add(marker);
     (void)recorder->Flush();
   }
   (void)record(kRows);                    // there is room again

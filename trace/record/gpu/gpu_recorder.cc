@@ -106,7 +106,7 @@ class GpuRecorder::Impl final : public RowTarget {
     counts.unplaced = rows_.unplaced();
     const auto count = [this](int64_t number, std::string_view reason) {
       if (number > 0)
-        recorder_->AddCapability({0, "cupti", "partial", std::string(reason), number});
+        recorder_->Add(schema::CapabilityRow{0, "cupti", "partial", std::string(reason), number});
     };
     count(counts.unplaced, "kernels and copies without times and without the call that made them");
     return counts;
@@ -134,7 +134,7 @@ class GpuRecorder::Impl final : public RowTarget {
         row.position = kOthersPosition;
       }
     }
-    added.track = recorder_->AddTrack(row);
+    added.track = recorder_->Add(row);
     return added;
   }
 
@@ -149,7 +149,7 @@ class GpuRecorder::Impl final : public RowTarget {
                                          : owner->second.name + " calls";
       row.position = owner == threads_.end() ? kOthersPosition : owner->second.position;
     }
-    return recorder_->AddTrack(row);
+    return recorder_->Add(row);
   }
 
   int64_t OverheadTrack() override {
@@ -157,7 +157,7 @@ class GpuRecorder::Impl final : public RowTarget {
     row.name = "tracer overhead";
     row.role = "host";
     row.position = kOthersPosition;
-    return recorder_->AddTrack(row);
+    return recorder_->Add(row);
   }
 
   OpIdentity IdentityOf(int64_t op) override { return options_.identity_of(op); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "trace/base/words.h"
+
 namespace shardscope::gpu {
 namespace {
 
@@ -18,41 +20,45 @@ constexpr int64_t kBurst = 1 << 10;
 // As NCCL's own ranges are named in a recorded program, by their domain.
 constexpr std::string_view kNcclPrefix = "NCCL: ";
 
+using words::Category;
+using words::GpuTimes;
+using words::GpuWorkKind;
+
 struct CopyNames {
-  std::string_view kind;   // gpu_work.kind
+  GpuWorkKind kind;
   std::string_view title;  // for people
 };
 
 CopyNames NamesOf(cupti::CopyKind kind) {
   switch (kind) {
     case cupti::CopyKind::kHostToDevice:
-      return {"copy_to_device", "copy host to device"};
+      return {GpuWorkKind::kCopyToDevice, "copy host to device"};
     case cupti::CopyKind::kDeviceToHost:
-      return {"copy_to_host", "copy device to host"};
+      return {GpuWorkKind::kCopyToHost, "copy device to host"};
     case cupti::CopyKind::kDeviceToDevice:
-      return {"copy_on_device", "copy on device"};
+      return {GpuWorkKind::kCopyOnDevice, "copy on device"};
     case cupti::CopyKind::kPeer:
-      return {"copy_to_peer", "copy to another device"};
+      return {GpuWorkKind::kCopyToPeer, "copy to another device"};
     case cupti::CopyKind::kSet:
-      return {"set", "set memory"};
+      return {GpuWorkKind::kSet, "set memory"};
     case cupti::CopyKind::kOther:
       break;
   }
-  return {"copy", "copy"};
+  return {GpuWorkKind::kCopy, "copy"};
 }
 
-std::string_view TextOf(cupti::ChannelKind kind) {
+words::ChannelKind WordOf(cupti::ChannelKind kind) {
   switch (kind) {
     case cupti::ChannelKind::kCompute:
-      return "compute";
+      return words::ChannelKind::kCompute;
     case cupti::ChannelKind::kCopy:
-      return "copy";
+      return words::ChannelKind::kCopy;
     case cupti::ChannelKind::kDecompression:
-      return "decompression";
+      return words::ChannelKind::kDecompression;
     case cupti::ChannelKind::kUnknown:
       break;
   }
-  return "";
+  return words::ChannelKind::kUnknown;
 }
 
 std::string_view TextOf(cupti::MemoryKind kind) {
@@ -142,7 +148,7 @@ void GpuRows::WriteClocks(bool all) {
     row.high_ns = reading.high_ns;
     row.works = reading.works;
     row.waits = reading.waits;
-    target_->recorder().AddGpuClock(row);
+    target_->recorder().Add(row);
   }
 }
 
@@ -159,7 +165,7 @@ int64_t GpuRows::TrackOf(uint32_t device, cupti::StreamId stream) {
   row.stream = stream.stream;
   const auto priority = priorities_.find(stream);
   row.priority = priority == priorities_.end() ? 0 : priority->second;
-  target_->recorder().AddGpuStream(row);
+  target_->recorder().Add(row);
   return track;
 }
 
@@ -212,7 +218,9 @@ void GpuRows::WriteWork(const cupti::Work& work, const cupti::Names& names) {
   record.span.duration_ns = work.HasTimes() ? work.end_ns - work.start_ns : 0;
   record.span.op_run = -1;
   schema::GpuWorkRow& row = record.work;
-  row.times = is_lost ? "lost" : is_unfinished ? "unfinished" : "measured";
+  row.times = Name(is_lost         ? GpuTimes::kLost
+                   : is_unfinished ? GpuTimes::kUnfinished
+                                   : GpuTimes::kMeasured);
   row.plan_op = op.plan_op;
   row.step = op.plan_op < 0 ? -1 : op.step;
   row.launch_track = has_call ? TrackOfThread(work.call_thread) : -1;
@@ -223,20 +231,20 @@ void GpuRows::WriteWork(const cupti::Work& work, const cupti::Names& names) {
     const KernelName& name = NameOfKernel(work.kernel.name, names);
     record.span.name_string = name.name;
     record.span.category = !op.category.empty() ? op.category
-                           : name.communication ? std::string_view("communication")
-                                                : std::string_view("compute");
-    row.kind = "kernel";
+                                                : Name(name.communication ? Category::kCommunication
+                                                                          : Category::kCompute);
+    row.kind = Name(GpuWorkKind::kKernel);
     FillKernel(work.kernel, &row);
   } else {
     const CopyNames copy = NamesOf(work.copy.kind);
     record.span.name_string = target_->Name(copy.title);
-    record.span.category = op.category.empty() ? std::string_view("copy") : op.category;
-    row.kind = copy.kind;
+    record.span.category = op.category.empty() ? Name(Category::kCopy) : op.category;
+    row.kind = Name(copy.kind);
     row.bytes = work.copy.bytes;
   }
   const cupti::Channel channel = is_kernel ? work.kernel.channel : work.copy.channel;
   row.channel = channel.id;
-  row.channel_kind = TextOf(channel.kind);
+  row.channel_kind = Name(WordOf(channel.kind));
   Record(record);
 }
 

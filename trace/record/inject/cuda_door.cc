@@ -68,8 +68,8 @@ void AttachCuda() {
   }
   gpu = new Gpu{std::move(spans), std::move(session).value()};
   recording->AddAtEnd(&StopCupti);
-  recording->recorder().SetMeta(cupti::kDeviceBytesKey,
-                                std::to_string(gpu->session->device_bytes()));
+  recording->recorder().Add(schema::MetaRow{std::string(cupti::kDeviceBytesKey),
+                                            std::to_string(gpu->session->device_bytes())});
   const std::vector<std::string>& missing = gpu->session->missing();
   for (const std::string& reason : missing) recording->State("cupti", "partial", reason);
   if (missing.empty()) recording->SourceOn("cupti");

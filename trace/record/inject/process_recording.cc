@@ -136,7 +136,7 @@ Status ProcessRecording::Create() {
   if (!recorder.ok()) return recorder.status();
   std::unique_ptr<ProcessRecording> recording(
       new ProcessRecording(std::move(recorder).value(), until_ns));
-  recording->recorder_->AddRank({recording->rank_, HostName(), getpid(), "unknown"});
+  recording->recorder_->Add(schema::RankRow{recording->rank_, HostName(), getpid(), "unknown"});
   static const auto* const lock =
       new HeldLock(FindLock(store::TraceFileOf(recording->recorder_->path()).LockPath()));
   const auto in_child = [] {
@@ -154,7 +154,7 @@ Status ProcessRecording::Create() {
     WaitingStates& waiting = Waiting();
     const std::lock_guard guard(waiting.mutex);
     waiting.has_opened = true;
-    for (const schema::CapabilityRow& row : waiting.rows) recording->recorder_->AddCapability(row);
+    for (const schema::CapabilityRow& row : waiting.rows) recording->recorder_->Add(row);
   }
   opened_.store(recording.get(), std::memory_order_release);
   taking_.store(recording.get(), std::memory_order_release);
@@ -173,7 +173,8 @@ void ProcessRecording::Fail(std::string_view reason) noexcept {
 
 void ProcessRecording::SayFailed(std::string_view what, std::string_view reason) noexcept {
   try {
-    recorder_->AddCapability({0, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
+    recorder_->Add(
+        schema::CapabilityRow{0, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
   } catch (const std::exception&) {
     // What cannot be written cannot be said.
   }
@@ -219,7 +220,8 @@ void ProcessRecording::SourceOn(std::string_view source) {
 void ProcessRecording::State(std::string_view source, std::string_view status,
                              std::string_view reason) {
   const Undisturbed undisturbed;
-  recorder_->AddCapability({0, std::string(source), std::string(status), std::string(reason), 0});
+  recorder_->Add(
+      schema::CapabilityRow{0, std::string(source), std::string(status), std::string(reason), 0});
   (void)recorder_->Flush();  // however short the program is
 }
 
@@ -239,7 +241,7 @@ int64_t ProcessRecording::AddTrack(std::string_view name, std::string_view role)
     const std::lock_guard lock(mutex_);
     row.position = next_position_++;
   }
-  return recorder_->AddTrack(row);
+  return recorder_->Add(row);
 }
 
 int64_t ProcessRecording::ThreadTrack() {
@@ -278,7 +280,7 @@ void ProcessRecording::Switch(bool on, int64_t time_ns) {
   row.kind = "note";
   row.new_value = on ? "the program started its profiler: recording goes on"
                      : "the program stopped its profiler: recording pauses";
-  recorder_->AddMarker(row);
+  recorder_->Add(row);
 }
 
 bool ProcessRecording::IsRecorded(int64_t start_ns) const {
@@ -390,7 +392,7 @@ void ProcessRecording::WriteEnd() {
   Span(AddTrack("process", "host"), opened_ns_, EndNs(), recorder_->AddString("process"), "host");
   const std::lock_guard lock(mutex_);
   for (const auto& [what, records] : lost_) {
-    recorder_->AddCapability({0, what.first, "partial", what.second, records});
+    recorder_->Add(schema::CapabilityRow{0, what.first, "partial", what.second, records});
   }
 }
 

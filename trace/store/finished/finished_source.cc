@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "trace/store/source.h"
@@ -95,12 +97,17 @@ Status Drain(std::unique_ptr<Cursor<Row>>* cursor, size_t* left, RowBatch* batch
   return Status::Ok();
 }
 
-// Row types whose tables ReadSmallTables() leaves to the others.
+// Tables that ReadSmallTables() leaves to the others.
 template <typename Row>
-constexpr bool IsLarge() {
-  return schema::TableOf<Row>::kHot || schema::TableOf<Row>::kDerived ||
-         std::is_same_v<Row, schema::FlowRow>;
-}
+constexpr bool kIsLarge =
+    schema::TableOf<Row>::kHot || schema::TableOf<Row>::kDerived || schema::TableOf<Row>::kSqlOnly;
+
+// Tables that are read beside the op runs.
+template <typename Row>
+constexpr bool kIsOther = !schema::TableOf<Row>::kSqlOnly && !std::is_same_v<Row, schema::OpRunRow>;
+
+template <typename Row>
+using CursorPointer = std::unique_ptr<Cursor<Row>>;
 
 }  // namespace
 
@@ -133,7 +140,7 @@ class FinishedSource::OpRuns {
   std::unique_ptr<Cursor<schema::OpRunRow>> rows_;
 };
 
-// Steps, then collectives, then memory events.
+// The other hot tables that Snapshots show, one after the other.
 class FinishedSource::Others {
  public:
   static Result<std::unique_ptr<Others>> Open(const std::string& path) {
@@ -141,44 +148,33 @@ class FinishedSource::Others {
     if (!reader.ok()) return reader.status();
     auto others = std::make_unique<Others>();
     others->reader_ = std::move(reader).value();
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->steps_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->collectives_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->memory_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->work_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->spans_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->nccl_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->edges_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->segments_));
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&others->reader_, &others->counters_));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        others->ForEach([&](auto* cursor) { return Start(&others->reader_, cursor); }));
     return others;
   }
 
   Result<RowBatch> Read() {
     RowBatch batch;
     size_t left = kRowsAtATime;
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&steps_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&collectives_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&memory_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&spans_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&work_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&nccl_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&edges_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&segments_, &left, &batch));
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&counters_, &left, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(ForEach([&](auto* cursor) { return Drain(cursor, &left, &batch); }));
     return batch;
   }
 
  private:
+  // Calls visit(&cursor) for one table after the other, until there is an error.
+  template <typename Visit>
+  Status ForEach(const Visit& visit) {
+    Status status;
+    schema::ForEachType(schema::HotRows(), [&]<typename Row>() {
+      if constexpr (kIsOther<Row>) {
+        if (status.ok()) status = visit(&std::get<CursorPointer<Row>>(cursors_));
+      }
+    });
+    return status;
+  }
+
   TraceReader reader_;
-  std::unique_ptr<Cursor<schema::StepRow>> steps_;
-  std::unique_ptr<Cursor<schema::CollectiveRow>> collectives_;
-  std::unique_ptr<Cursor<schema::MemoryEventRow>> memory_;
-  std::unique_ptr<Cursor<schema::GpuWorkRow>> work_;
-  std::unique_ptr<Cursor<schema::SpanRow>> spans_;
-  std::unique_ptr<Cursor<schema::NcclOperationRow>> nccl_;
-  std::unique_ptr<Cursor<schema::EventEdgeRow>> edges_;
-  std::unique_ptr<Cursor<schema::MemorySegmentRow>> segments_;
-  std::unique_ptr<Cursor<schema::CounterRow>> counters_;
+  schema::Each<std::tuple, CursorPointer, schema::HotRows> cursors_;
 };
 
 FinishedSource::~FinishedSource() {
@@ -230,8 +226,8 @@ Result<StepBounds> FinishedSource::Bounds() {
 
 Status FinishedSource::ReadSmallTables(RowBatch* batch) {
   Status status;
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
-    if constexpr (!IsLarge<Row>()) {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
+    if constexpr (!kIsLarge<Row>) {
       if (!status.ok()) return;
       status =
           reader_.ReadAll<Row>([batch](Row&& row) { batch->Get<Row>().push_back(std::move(row)); })
@@ -334,7 +330,7 @@ Status FinishedSource::ReadCounters(RowBatch* batch) {
 
 Status FinishedSource::ReadDerived(RowBatch* batch) {
   Status status;
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     if constexpr (schema::TableOf<Row>::kDerived || std::is_same_v<Row, schema::StepRow>) {
       if (!status.ok() || std::is_same_v<Row, schema::StepRangeRow>) return;
       auto rows = Cursor<Row>::Open(&reader_, "");

@@ -2,7 +2,7 @@
 // those of a few steps at once.
 //
 // A Source (source.h) reads all tables on one thread, each a part at a time. Here two threads read
-// ahead, op runs and the rest. Flows are left out: Snapshots have none.
+// ahead, op runs and the rest. Tables that only SQL asks for are left out: Snapshots have none.
 //
 // Used by one thread at a time.
 #pragma once

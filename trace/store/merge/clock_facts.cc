@@ -10,10 +10,6 @@
 namespace shardscope::store {
 namespace {
 
-// In the order of the enum.
-constexpr std::array<std::string_view, 4> kMethods = {"reference", "collectives", "time_of_day",
-                                                      "unknown"};
-
 // Values below 16 are counted one by one; then 16 steps an octave.
 size_t StepOf(int64_t value_ns) {
   const auto value = static_cast<uint64_t>(value_ns);
@@ -60,8 +56,6 @@ int64_t Residuals::Percentile(double share) const {
   return max_ns_;
 }
 
-std::string_view Name(ClockMethod method) { return kMethods[static_cast<size_t>(method)]; }
-
 std::string PrintClockFacts(const ClockFacts& facts) {
   return fmt::format(
       "method={} offset_ns={} drift_ppb={} collectives={} residual_p50_ns={} residual_p95_ns={} "
@@ -76,11 +70,11 @@ std::optional<ClockFacts> ParseClockFacts(std::string_view text) {
   if (!text.starts_with(kMethod)) return std::nullopt;
   text.remove_prefix(kMethod.size());
   const std::string_view word = text.substr(0, text.find(' '));
-  const auto* const method = std::find(kMethods.begin(), kMethods.end(), word);
-  if (method == kMethods.end()) return std::nullopt;
+  const std::optional<ClockMethod> method = words::ParseClockMethod(word);
+  if (!method) return std::nullopt;
   text.remove_prefix(std::min(text.size(), word.size() + 1));
   ClockFacts facts;
-  facts.method = static_cast<ClockMethod>(method - kMethods.begin());
+  facts.method = *method;
   const bool numbers = TakeNumber("offset_ns", &text, &facts.offset_ns) &&
                        TakeNumber("drift_ppb", &text, &facts.drift_ppb) &&
                        TakeNumber("collectives", &text, &facts.collectives) &&

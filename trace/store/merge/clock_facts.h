@@ -8,14 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "trace/base/words.h"
+
 namespace shardscope::store {
 
-enum class ClockMethod : uint8_t {
-  kReference,    // the common clock
-  kCollectives,  // placed by the ends of shared collectives
-  kTimeOfDay,    // no shared collectives yet: placed by the time of day
-  kUnknown       // neither: taken as it is
-};
+using words::ClockMethod;
 
 // How far apart the ends of one collective lie. Counts in a few bytes whatever the number of
 // values: p50 and p95 are exact to 1/16, rounded up; the largest is exact.
@@ -43,8 +40,6 @@ struct ClockFacts {
   int64_t residual_p95_ns = 0;
   int64_t residual_max_ns = 0;
 };
-
-std::string_view Name(ClockMethod method);
 
 // "method=collectives offset_ns=... ... processes=a/1 b/2".
 std::string PrintClockFacts(const ClockFacts& facts);

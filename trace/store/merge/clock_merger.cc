@@ -24,7 +24,7 @@ constexpr int64_t kSameOffsetNs = 10 * kNsPerUs;
 
 template <typename Row>
 constexpr bool kWaits =
-    schema::TableOf<Row>::kHasMoments || std::is_same_v<Row, schema::CollectiveRow>;
+    !schema::TableOf<Row>::kMoments.empty() || std::is_same_v<Row, schema::CollectiveRow>;
 
 int64_t OffsetOf(const schema::ClockRow& row) { return row.realtime_ns - row.monotonic_ns; }
 
@@ -72,7 +72,7 @@ void ClockMerger::Add(size_t file, RowBatch rows) {
   if (files_.size() <= file) files_.resize(file + 1);
   File& to = files_[file];
   Note(&to, rows);
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     std::vector<Row>& from = rows.Get<Row>();
     if (from.empty()) return;
     if constexpr (kWaits<Row>) {
@@ -196,12 +196,13 @@ void ClockMerger::Release(Outlook outlook, RowBatch* batch) {
       // With more rows at hand, those that have no collective around them yet can wait for it.
       if (outlook == Outlook::kMoreRows && file.num_waiting < kMostWaiting) continue;
       int64_t newest_ns = 0;
-      schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+      schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
         for (Row& row : file.waiting.Get<Row>()) {
-          schema::TableOf<Row>::ForEachMoment(row, [&](int64_t& time_ns) {
+          for (int64_t Row::*moment : schema::TableOf<Row>::kMoments) {
+            int64_t& time_ns = row.*moment;
             if (IsSaneNs(time_ns)) newest_ns = std::max(newest_ns, time_ns);
             time_ns = clock.estimate.map().Apply(time_ns);
-          });
+          }
         }
       });
       clock.estimate.Fix(newest_ns);

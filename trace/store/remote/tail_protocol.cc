@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 #include <utility>
 
 #include "trace/schema/ddl.h"
@@ -36,55 +35,50 @@ std::string_view NameOf(SourceState state) {
   return "cut";
 }
 
-template <typename Row>
-Json EncodeRow(const Row& row) {
-  Json values = Json::array();
-  schema::TableOf<Row>::ForEachField(row, [&values](const auto& field) {
-    if constexpr (std::is_arithmetic_v<std::decay_t<decltype(field)>>) {
-      values.push_back(field);
-    } else {
-      values.push_back(std::string(std::string_view(field)));
-    }
-  });
-  return values;
-}
+class JsonSink final : public schema::FieldSink {
+ public:
+  void Integer(int64_t value) override { values_.push_back(value); }
+  void Real(double value) override { values_.push_back(value); }
+  void Text(std::string_view value) override { values_.push_back(std::string(value)); }
+  Json Take() { return std::move(values_); }
 
-bool DecodeField(const Json& value, int64_t* field) {
-  if (!value.is_number_integer()) return false;
-  if (value.is_number_unsigned() &&
-      value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    return false;
-  }
-  *field = value.get<int64_t>();
-  return true;
-}
-bool DecodeField(const Json& value, double* field) {
-  if (value.is_null()) {
-    *field = std::numeric_limits<double>::quiet_NaN();
-    return true;
-  }
-  if (!value.is_number()) return false;
-  *field = value.get<double>();
-  return true;
-}
-template <typename Text>
-bool DecodeField(const Json& value, Text* field) {
-  if (!value.is_string()) return false;
-  *field = value.get_ref<const std::string&>();
-  return true;
-}
+ private:
+  Json values_ = Json::array();
+};
 
-template <typename Row>
-bool DecodeRow(const Json& values, Row* row) {
-  if (!values.is_array()) return false;
-  size_t index = 0;
-  bool good = true;
-  schema::TableOf<Row>::ForEachField(*row, [&](auto& field) {
-    good = good && index < values.size() && DecodeField(values[index], &field);
-    ++index;
-  });
-  return good && index == values.size();
-}
+// Once a value is not what it should be, nothing but zeros comes.
+class JsonSource final : public schema::FieldSource {
+ public:
+  explicit JsonSource(const Json& values) : values_(values), good_(values.is_array()) {}
+
+  int64_t Integer() override {
+    const Json* value = Next();
+    if (!Check(value != nullptr && value->is_number_integer())) return 0;
+    constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    if (!Check(!value->is_number_unsigned() || value->get<uint64_t>() <= kMost)) return 0;
+    return value->get<int64_t>();
+  }
+  double Real() override {
+    const Json* value = Next();
+    if (value != nullptr && value->is_null()) return std::numeric_limits<double>::quiet_NaN();
+    return Check(value != nullptr && value->is_number()) ? value->get<double>() : 0;
+  }
+  std::string_view Text() override {
+    const Json* value = Next();
+    if (!Check(value != nullptr && value->is_string())) return {};
+    return value->get_ref<const std::string&>();
+  }
+  // All values were good, and none is left.
+  bool Done() const { return good_ && index_ == values_.size(); }
+
+ private:
+  const Json* Next() { return good_ && index_ < values_.size() ? &values_[index_++] : nullptr; }
+  bool Check(bool good) { return good_ = good_ && good; }
+
+  const Json& values_;
+  bool good_;
+  size_t index_ = 0;
+};
 
 Status Malformed(std::string_view what) {
   return Status::Error(fmt::format("the remote end does not speak as `shardscope tail`: {}", what));
@@ -98,12 +92,14 @@ Status DecodeRows(const Json& line, RowBatch* group) {
   const std::string& table = line["table"].get_ref<const std::string&>();
   bool known = false;
   bool good = true;
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     if (table != schema::TableOf<Row>::kName) return;
     known = true;
     for (const Json& values : *rows) {
       Row row;
-      good = good && DecodeRow(values, &row);
+      JsonSource source(values);
+      ReadFields(&source, &row);
+      good = good && source.Done();
       if (good) group->Get<Row>().push_back(std::move(row));
     }
   });
@@ -136,12 +132,16 @@ std::string TailHello(std::string_view run_name) {
 
 std::string TailGroup(const RowBatch& batch, SourceState state) {
   std::string text;
-  schema::ForEachTable(schema::AllRows(), [&]<typename Row>() {
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     const std::vector<Row>& rows = batch.Get<Row>();
     for (size_t begin = 0; begin < rows.size(); begin += kRowsPerLine) {
       Json line = {{"table", schema::TableOf<Row>::kName}, {"rows", Json::array()}};
       const size_t end = std::min(rows.size(), begin + kRowsPerLine);
-      for (size_t i = begin; i < end; ++i) line["rows"].push_back(EncodeRow(rows[i]));
+      for (size_t i = begin; i < end; ++i) {
+        JsonSink sink;
+        WriteFields(rows[i], &sink);
+        line["rows"].push_back(sink.Take());
+      }
       text += Line(line);
     }
   });

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::inject {
 namespace {
 
-constexpr std::string_view kUnattributed = "unattributed";
+using words::kUnattributed;
+
 // Rows that come at once: the smallest ring of a recorder has this many places.
 constexpr size_t kBurst = 1 << 10;
 
@@ -161,7 +163,7 @@ void AllocatorRows::WriteOutOfMemory(const ShardscopeAllocatorEvent& event, cons
       device.name, FormatBytes(event.bytes), range.empty() ? "" : fmt::format(" in {}", range),
       FormatBytes(static_cast<int64_t>(event.address)), FormatBytes(event.reserved_bytes),
       FormatBytes(event.active_bytes));
-  target_->recorder().AddMarker(row);
+  target_->recorder().Add(row);
 }
 
 void AllocatorRows::Finish(int64_t end_ns) {

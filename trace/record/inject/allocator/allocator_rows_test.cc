@@ -11,23 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "trace/record/null_recorder_test_util.h"
+#include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::inject {
 namespace {
 
-class KeepingRecorder final : public record::NullRecorder {
- public:
-  using NullRecorder::Record;
-  void Record(const schema::MemoryEventRow& row) override { memory.push_back(row); }
-  void Record(const schema::AllocationRow& row) override { allocations.push_back(row); }
-  void Record(const schema::CounterRow& row) override { counters.push_back(row); }
-  void AddMarker(schema::MarkerRow row) override { markers.push_back(std::move(row)); }
-
-  std::vector<schema::MemoryEventRow> memory;
-  std::vector<schema::AllocationRow> allocations;
-  std::vector<schema::CounterRow> counters;
-  std::vector<schema::MarkerRow> markers;
+struct KeepingRecorder final : record::KeepingRecorder {
+  const std::vector<schema::MemoryEventRow>& memory = Hot<schema::MemoryEventRow>();
+  const std::vector<schema::AllocationRow>& allocations = Hot<schema::AllocationRow>();
+  const std::vector<schema::CounterRow>& counters = Hot<schema::CounterRow>();
+  const std::vector<schema::MarkerRow>& markers = Rare<schema::MarkerRow>();
 };
 
 class AllocatorRowsTest : public testing::Test, private AllocatorTarget {

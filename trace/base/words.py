@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""The words that engine and trace share: what may stand in text columns, and what the code calls it. The one description.
+
+words.py --out FOLDER      words.h and words.cc, into FOLDER
+
+trace/schema/tables.py takes the lists of docs/trace.md from here. A word's number counts for nothing but the order of loops.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+
+
+@dataclasses.dataclass(frozen=True)
+class Word:
+    text: str
+    doc: str = ""
+    # Of the enum's value where the text gives none.
+    name: str = ""
+
+    def value(self):
+        return "k" + "".join(part.capitalize() for part in (self.name or self.text).split("_"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    name: str
+    doc: str
+    words: tuple
+    # Name of the constant with their number, if loops ask for it.
+    count: str = ""
+    # Further texts that are read as one of the words: (text, word).
+    aliases: tuple = ()
+
+
+def words(name, doc, *found, **options):
+    """An enum; a word without a doc is its text alone."""
+    return Words(name, doc, tuple(Word(word) if isinstance(word, str) else Word(*word) for word in found), **options)
+
+
+CATEGORIES = ("compute", "communication", "copy", "host", "optimizer")
+
+ENUMS = (
+    words("OpKind", "What an op of a Schedule does.",
+          ("control", "host: step boundary at which ranks agree on the Schedule of this step; starts every step"),
+          ("load_batch", "host: reads one micro-batch of samples"),
+          ("cast", "copy: master shard to param dtype, before the all-gather (FSDP1 pre_unshard stream)"),
+          ("copy_in", "copy: own shard to collective buffer; gradients to reduce-scatter input"),
+          ("copy_out", "copy: all-gather output to unsharded parameters"),
+          ("accumulate", "copy: reduce-scatter output to gradient shard; casts, and adds if there is one already"),
+          "all_gather",
+          "reduce_scatter",
+          "all_reduce",
+          "forward",
+          "backward",
+          ("reshard", "takes no time of its own: frees a unit's unsharded parameters once the stream reaches it"),
+          ("release", "likewise: frees other buffers, all-gather output or reduce-scatter input; with nothing to free it is a plain wait "
+                      "of its stream, FSDP1's wait_stream before a prefetch, and its name says 'wait'"),
+          ("grad_norm", "local sum of squares of the gradient shards"),
+          ("optimizer", "clip scale and AdamW on one unit's shards")),
+    words("Category", "What an op's time counts as.", *CATEGORIES),
+    words("SpanCategory", "What a span's time counts as.", *CATEGORIES, "wait"),
+    words("Phase", "Part of a step.", "forward", "backward", "optimizer"),
+    words("DType", "Type of numbers.", "fp32", "bf16", "fp64"),
+    words("TrackRole", "Where the lane of a track or stream stands in the timeline: in this order.",
+          "host", "compute", "copy", "all_gather", "reduce_scatter", "all_reduce", count="kNumTrackRoles"),
+    words("DependencyKind", "How an op waits for another.",
+          ("event", "its stream waits until one earlier op has ended, cudaStreamWaitEvent"),
+          ("stream", "its stream waits for all that was issued on another stream before it, wait_stream"),
+          ("host", "the host blocks until one earlier op has ended, before it issues this one")),
+    words("BlockingKind", "Why an op could not start earlier: what was done last before it became ready.",
+          ("none", "ready when issued"),
+          "event",
+          "stream",
+          ("host", "the host waited before it issued this op"),
+          "stream_order",
+          "communicator_order",
+          ("slot", "ready, but all compute slots were taken")),
+    words("MemoryCategory", "What memory holds.",
+          "parameter_shard",
+          "unsharded_parameter",
+          "gradient",
+          "gradient_shard",
+          "communication_buffer",
+          "optimizer",
+          "activation",
+          ("temporary", "what an op takes for itself and gives back before it ends: its highest point, for the length of the op; no "
+                        "Schedule lists it"),
+          ("other", "token batches, gaps that align parameters, tables that the ranks of a process share, at its first rank; unit "
+                    "'unaccounted': what the allocator handed out by the end of a step and no op accounts for, as workspaces of libraries"),
+          count="kNumMemoryCategories", aliases=(("unattributed", "other"),)),
+    words("Truth", "Where times come from.", "measured", "emulated", "projected"),
+    words("PauseCause", "Why a rank was between two steps.",
+          ("user", "paused or stepped one by one, perhaps with more done meanwhile"),
+          ("checkpoint", "written"),
+          ("change", "of knobs taken up")),
+    words("StallCause", "Why a stall's collective was late.",
+          ("first_gather", "nothing could hide it: the first all-gather of a phase"),
+          ("queued_behind", "the all-gather waited for the communicator; names the other collective"),
+          ("late_rank", "wait for the last rank; names it"),
+          ("issued_late", "the host issued it late, by rate limit or run-ahead; names the op for which the host waited"),
+          ("slow_transfer", "issued early enough, the link needed longer than the compute it hides under"),
+          ("tail", "last reduce-scatter, nothing left to hide under"),
+          ("slot", "waited for a compute slot"),
+          "other"),
+    words("GpuWorkKind", "What a GPU did.",
+          "kernel", "copy_to_device", "copy_to_host", "copy_on_device", "copy_to_peer", "copy", "set"),
+    words("GpuTimes", "How well the times of GPU work are known.",
+          "measured",
+          ("lost", "CUPTI has none: the span is empty and stands where its launch ended"),
+          ("unfinished", "it still ran when recording ended: the span is empty and stands at its start")),
+    words("ChannelKind", "What a hardware queue of a GPU is for.",
+          "compute", "copy", "decompression", ("", "not told", "unknown")),
+    words("TraceState", "Of a trace.",
+          "live",
+          "finished",
+          ("cut", "its process was killed"),
+          ("finishing", "recording ended; its file is being closed")),
+    words("ClockMethod", "How a clock was placed on the common one of a run.",
+          ("reference", "it is the common clock"),
+          ("collectives", "by the ends of shared collectives"),
+          ("time_of_day", "no shared collectives yet: by the time of day"),
+          ("unknown", "neither: taken as it is")),
+)
+
+
+def listed(name, last=""):
+    """'a, b (what that is) or c' for the docs; `last` is one more."""
+    texts = []
+    for word in next(enum for enum in ENUMS if enum.name == name).words:
+        text = word.text or "empty"
+        texts.append(f"{text} ({word.doc})" if word.doc else text)
+    texts += [last] if last else []
+    return ", ".join(texts[:-1]) + " or " + texts[-1]
+
+
+NOTE = "// Generated by trace/base/words.py: edit that.\n"
+
+
+def enum_class(enum):
+    values = "".join(f"  {word.value()},{'  // ' + word.doc if word.doc else ''}\n" for word in enum.words)
+    aliases = "".join(f'inline constexpr std::string_view k{text.capitalize()} = "{text}";  // read as {word}\n'
+                      for text, word in enum.aliases)
+    count = f"inline constexpr int {enum.count} = {len(enum.words)};\n" if enum.count else ""
+    return f"""
+// {enum.doc}
+enum class {enum.name} : uint8_t {{
+{values}}};
+{count}{aliases}std::string_view Name({enum.name} value);
+std::optional<{enum.name}> Parse{enum.name}(std::string_view text);
+"""
+
+
+def header():
+    return f"""{NOTE}// Words of the trace as enums, and back: Name() of a value beyond the last is empty, Parse...() of another text gives nullopt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace shardscope::words {{
+{"".join(map(enum_class, ENUMS))}
+}}  // namespace shardscope::words
+"""
+
+
+def functions(enum):
+    texts = ", ".join(f'"{word.text}"' for word in enum.words)
+    aliases = "".join(f'  if (text == "{text}") text = "{word}";\n' for text, word in enum.aliases)
+    array = f"k{enum.name}"
+    return f"""
+constexpr std::array<std::string_view, {len(enum.words)}> {array} = {{{texts}}};
+std::string_view Name({enum.name} value) {{ return At({array}, static_cast<size_t>(value)); }}
+std::optional<{enum.name}> Parse{enum.name}(std::string_view text) {{
+{aliases}  return Find<{enum.name}>({array}, text);
+}}
+"""
+
+
+def source():
+    return f"""{NOTE}#include "trace/base/words.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace shardscope::words {{
+namespace {{
+
+template <size_t kCount>
+std::string_view At(const std::array<std::string_view, kCount>& texts, size_t index) {{
+  return index < kCount ? texts[index] : std::string_view();
+}}
+
+template <typename Enum, size_t kCount>
+std::optional<Enum> Find(const std::array<std::string_view, kCount>& texts, std::string_view text) {{
+  const auto found = std::find(texts.begin(), texts.end(), text);
+  if (found == texts.end()) return std::nullopt;
+  return static_cast<Enum>(found - texts.begin());
+}}
+
+}}  // namespace
+{"".join(map(functions, ENUMS))}
+}}  // namespace shardscope::words
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    folder = parser.parse_args().out
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("words.h", header()), ("words.cc", source())):
+        path = folder / name
+        if not path.exists() or path.read_text() != text:  # else nothing is rebuilt for it
+            path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
