@@ -240,6 +240,7 @@ Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, run
     losses.Add(report);
   };
   options.on_message = [&](const std::string& text) { progress.OnMessage(text); };
+  const FinishingTold told(arguments.is_leader() ? &progress : nullptr);
   Result<std::unique_ptr<runtime::Trainer>> trainer =
       runtime::Trainer::Start(std::move(options), std::move(job));
   if (!trainer.ok()) return trainer.status();

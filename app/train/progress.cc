@@ -8,12 +8,15 @@
 
 #include "app/say.h"
 #include "trace/base/units.h"
+#include "trace/store/finisher.h"
 
 namespace shardscope::app {
 namespace {
 
 constexpr int64_t kPlainLines = 10;  // about so many over a run that is not watched
 constexpr int kBarCells = 20;
+constexpr auto kFirstFinishing = std::chrono::seconds(1);
+constexpr auto kNextFinishing = std::chrono::seconds(5);  // of plain lines
 
 std::string Bar(int64_t done, int64_t all) {
   const auto cells = static_cast<size_t>(done * kBarCells / std::max<int64_t>(1, all));
@@ -67,6 +70,34 @@ void TrainProgress::OnMessage(const std::string& text) {
   Print(text + "\n");
   Flush();
 }
+
+std::string FinishingText(int percent) { return fmt::format("finishing the trace: {} %", percent); }
+
+void TrainProgress::OnFinishing(int percent) {
+  const auto now = std::chrono::steady_clock::now();
+  if (next_finishing_ == std::chrono::steady_clock::time_point{}) {
+    Close();  // the last step's line stays
+    next_finishing_ = now + kFirstFinishing;
+  }
+  if (now < next_finishing_) return;
+  if (is_terminal_) {
+    PrintControl("\r");
+    Print(FinishingText(percent));
+    PrintControl("\x1b[K");
+    line_is_open_ = true;
+  } else {
+    Print(FinishingText(percent) + "\n");
+    next_finishing_ = now + kNextFinishing;
+  }
+  Flush();
+}
+
+FinishingTold::FinishingTold(TrainProgress* progress) {
+  if (progress == nullptr) return;
+  store::SetFinishProgress([progress](int percent) { progress->OnFinishing(percent); });
+}
+
+FinishingTold::~FinishingTold() { store::SetFinishProgress(nullptr); }
 
 void TrainProgress::Close() {
   if (line_is_open_) Print("\n");

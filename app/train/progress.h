@@ -2,6 +2,7 @@
 // plain lines otherwise.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -19,6 +20,9 @@ class TrainProgress {
   void OnStep(const runtime::StepReport& report);
   void OnMessage(const std::string& text);
 
+  // While the trace is finished: says so once that has taken a second.
+  void OnFinishing(int percent);
+
   // Leaves the updating line; call before printing anything else.
   void Close();
 
@@ -28,6 +32,18 @@ class TrainProgress {
   const std::function<void()> on_no_reader_;
   const bool is_terminal_;
   bool line_is_open_ = false;
+  std::chrono::steady_clock::time_point next_finishing_{};  // when that is said again
+};
+
+std::string FinishingText(int percent);
+
+// As long as it lives, what finishes a trace in this process tells `progress`; nullptr: nobody.
+class FinishingTold {
+ public:
+  explicit FinishingTold(TrainProgress* progress);
+  ~FinishingTold();
+  FinishingTold(const FinishingTold&) = delete;
+  FinishingTold& operator=(const FinishingTold&) = delete;
 };
 
 // Steps count from 0: "step 11 (12 of 100)  loss 2.345  12.3 k tokens/s  ..."

@@ -3,12 +3,15 @@
 //
 // usage: trace_generator FOLDER OP_RUNS [RANKS [OPS_A_STEP]]
 //
+// Prints the number of op runs, the file, and the seconds and CPU seconds that finishing it took.
+//
 // With OPS_A_STEP each step has only its first ops, and memory is that of the first step: for runs
 // of very many steps.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <vector>
@@ -198,6 +201,12 @@ class Generator {
   int64_t unflushed_ = 0;
 };
 
+double Seconds(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
 Status Generate(const std::string& folder, int64_t op_runs, int ranks, size_t ops_a_step) {
   std::filesystem::create_directories(folder);
   const query::SnapshotPtr base = analysis::MakeLessonSnapshot(ranks, kBaseSteps, kChangeStep);
@@ -222,8 +231,11 @@ Status Generate(const std::string& folder, int64_t op_runs, int ranks, size_t op
   for (const auto& [source, dropped] : recorder.value()->Dropped()) {
     if (dropped > 0) return Status::Error(fmt::format("{} dropped {} records", source, dropped));
   }
+  const double wall = Seconds(CLOCK_MONOTONIC);
+  const double cpu = Seconds(CLOCK_PROCESS_CPUTIME_ID);
   SHARDSCOPE_RETURN_IF_ERROR(recorder.value()->Finish());
-  fmt::print("{} {}\n", generator.op_runs(), recorder.value()->path());
+  fmt::print("{} {} {:.2f} {:.2f}\n", generator.op_runs(), recorder.value()->path(),
+             Seconds(CLOCK_MONOTONIC) - wall, Seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
   return Status::Ok();
 }
 

@@ -3,13 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <thread>
+#include <vector>
 
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
 #include "trace/store/finished/finished_source.h"
+#include "trace/store/finisher.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::query {
@@ -281,6 +284,23 @@ TEST_F(FinishedTraceTest, SmallTracesAreNotForIt) {
   const auto source = store::FinishedSource::Open(store::TraceFileOf(path_));
   ASSERT_TRUE(source.ok());
   EXPECT_EQ(source.value(), nullptr);
+}
+
+// A long run's trace takes seconds to finish: whoever waits is told how far it is.
+TEST(Finishing, TellsAscendingPercents) {
+  TestFolder folder;
+  auto recorder = OpenRecorder(folder.path());
+  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  for (int i = 0; i < 100; ++i) recorder->Record(OpAt(plan_op, 0, i, 1000 + i, 1001 + i));
+  std::vector<int> percents;
+  store::SetFinishProgress([&percents](int percent) { percents.push_back(percent); });
+  const Status finished = recorder->Finish();
+  store::SetFinishProgress(nullptr);
+  ASSERT_TRUE(finished.ok()) << finished.message();
+  ASSERT_GT(percents.size(), 10u);  // tables
+  EXPECT_TRUE(std::is_sorted(percents.begin(), percents.end()));
+  EXPECT_GE(percents.front(), 0);
+  EXPECT_EQ(percents.back(), store::kCopiedPercent);  // nothing is derived here
 }
 
 }  // namespace

@@ -29,6 +29,11 @@ Derive& DeriveOfProcess() {
   return derive;
 }
 
+FinishProgress& ProgressOfProcess() {
+  static FinishProgress progress;
+  return progress;
+}
+
 // One table of all segments (writer.h, Note: Segments). A plain SELECT * lets SQLite copy rows as
 // they are, which is several times faster; only a trace that was bounded needs more.
 std::string SelectRows(const schema::TableInfo& table, size_t num_segments, bool bounded) {
@@ -66,6 +71,14 @@ int64_t MostPages(const std::vector<std::string>& segments) {
     }
   }
   return 1000 + static_cast<int64_t>(3 * bytes / kPageBytes);
+}
+
+// About how many rows it has: ids count up.
+int64_t RowsOf(const schema::TableInfo& table, size_t num_segments, Database* target) {
+  if (!table.hot) return 1;
+  const Result<int64_t> last = target->QueryInteger(
+      fmt::format("SELECT coalesce(max(id), 0) FROM segment{}.{}", num_segments - 1, table.name));
+  return last.ok() ? std::max<int64_t>(*last, 1) : 1;
 }
 
 // Per step, the ids of its rows in one table.
@@ -130,12 +143,22 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
   if (!dropped.ok()) return dropped.status();
   const bool bounded = segments.size() > 1 || *dropped > 0;
   const std::vector<schema::TableInfo>& tables = schema::Tables();
+  std::vector<double> rows;
+  double all_rows = 0;
+  double copied_rows = 0;
+  for (const schema::TableInfo& table : tables) {
+    const bool there = table.since <= *version;
+    rows.push_back(there ? static_cast<double>(RowsOf(table, segments.size(), target)) : 0);
+    all_rows += rows.back();
+  }
   for (size_t i = 0; i < tables.size(); ++i) {
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(schema::CreateTables()[i]));
     if (tables[i].since > *version) continue;  // an older program was killed while it wrote this
     SHARDSCOPE_RETURN_IF_ERROR(
         target->Execute(fmt::format("INSERT INTO main.{} {}", tables[i].name,
                                     SelectRows(tables[i], segments.size(), bounded))));
+    copied_rows += rows[i];
+    TellFinishProgress(static_cast<int>(kCopiedPercent * copied_rows / all_rows));
   }
   for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(target->Execute(index));
@@ -178,6 +201,12 @@ Result<std::string> CheckSegments(const TraceFile& file, const std::vector<int64
 }  // namespace
 
 void SetDerive(Derive derive) { DeriveOfProcess() = std::move(derive); }
+
+void SetFinishProgress(FinishProgress progress) { ProgressOfProcess() = std::move(progress); }
+
+void TellFinishProgress(int percent) {
+  if (ProgressOfProcess()) ProgressOfProcess()(percent);
+}
 
 Status BuildFinished(const TraceFile& file, const std::string& state) {
   const std::vector<int64_t> segments = LiveSegments(file);

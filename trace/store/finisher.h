@@ -17,6 +17,15 @@ using Derive = std::function<Result<RowBatch>(const std::string& path)>;
 // it in main(), before other threads are there.
 void SetDerive(Derive derive);
 
+// Whom this process tells how much of a trace it has finished, in percent and ascending, a few ten
+// times each, on the thread that finishes. Call it while no trace is being finished.
+using FinishProgress = std::function<void(int percent)>;
+void SetFinishProgress(FinishProgress progress);
+
+// The first half is copying, told by BuildFinished(); the second is deriving, told by what derives.
+inline constexpr int kCopiedPercent = 50;
+void TellFinishProgress(int percent);
+
 // Copies the live segments into a new file with meta.state = `state`, renames that to <stem>.db in
 // one step and removes the segments. A reader that still has one open keeps its view of it. Whoever
 // calls holds the trace's lock. After an error the segments are as they were.
