@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -255,6 +256,13 @@ void OpenAndReport(const std::string& folder, bool sql) {
   PrintReports(**snapshot);
   const Result<query::SnapshotPtr> summary = query::ReadSummary(folder);
   if (summary.ok() && *summary != nullptr) PrintReports(**summary);
+  const auto second_step =
+      [](const query::Snapshot& known) -> std::optional<std::vector<query::TimeRange>> {
+    const int64_t middle_ns = known.start_ns + (known.end_ns - known.start_ns) / 2;
+    return std::vector<query::TimeRange>{{middle_ns, middle_ns}};
+  };
+  const Result<query::SnapshotPtr> some = query::ReadSummaryAround(folder, second_step, 0);
+  if (some.ok() && *some != nullptr) PrintReports(**some);
   if (!sql) return;
   const Result<store::RunFolder> run = store::FindRun(folder);
   if (!run.ok()) return;

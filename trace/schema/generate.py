@@ -399,7 +399,7 @@ The stalls behind all-gathers, longest first, and how long each all-gather waite
 are warm-up; `shardscope report` says why):
 
 ```
-sqlite3 -box runs/a/trace-*.db "SELECT v.rank, v.step, v.collective, v.waited_ms, v.issued_ahead_ms, c.wait_ms, c.transfer_ms FROM v_stall v JOIN v_collective c ON c.rank = v.rank AND c.step = v.step AND c.op = v.collective WHERE c.kind = 'all_gather' AND v.step >= 2 ORDER BY v.waited_ms DESC LIMIT 10"
+sqlite3 -box runs/a/trace-*.db "SELECT v.rank, v.step, v.collective, v.waited_ms, v.issued_ahead_ms, c.wait_ms, c.transfer_ms FROM (SELECT * FROM v_stall WHERE collective LIKE '%all_gather' AND step >= 2 ORDER BY waited_ms DESC LIMIT 10) v JOIN v_collective c ON c.rank = v.rank AND c.step = v.step AND c.op = v.collective ORDER BY v.waited_ms DESC"
 ```
 
 Peak bytes by category (10^6 bytes; category `total` is the peak of all together):
