@@ -52,9 +52,9 @@ function(shardscope_cuda_kernels name)
     add_custom_command(
       OUTPUT ${object}
       COMMAND ${SHARDSCOPE_NVCC} -ccbin ${SHARDSCOPE_NVCC_HOST} -std=c++20 -O2 -fmad=false ${architectures}
-              -I ${PROJECT_SOURCE_DIR} -isystem ${CUDA_ROOT}/include -Werror all-warnings
+              -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_BINARY_DIR}/generated -isystem ${CUDA_ROOT}/include -Werror all-warnings
               -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -MD -MF ${object}.d -c ${input} -o ${object}
-      DEPENDS ${input} ${SHARDSCOPE_NVCC}
+      DEPENDS ${input} ${SHARDSCOPE_NVCC} words_generated
       DEPFILE ${object}.d
       COMMENT "Compiling device code ${source}"
       VERBATIM)
