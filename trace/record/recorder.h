@@ -59,8 +59,8 @@ class Recorder {
   }
 
   // Whether recording is switched off (record.steps window): hot rows are ignored then,
-  // without being counted as lost. But rows of spans, of what a GPU did and of NCCL come late and
-  // are always taken: who makes them asks WasRecording().
+  // without being counted as lost. But rows that come late (spans, what a GPU did, ...: `late` in
+  // tables.py) are always taken: who makes them asks WasRecording().
   virtual void SetWindow(bool recording) = 0;
   // Whether what happened then is recorded. Any thread; may take a lock.
   virtual bool WasRecording(int64_t time_ns) const = 0;

@@ -44,6 +44,10 @@ def table_named(name):
 def hot_records():
     """What threads record, tables and pairs: a table that is in a pair without any other way to be recorded gives way to it."""
     pairs = {(pair.first if pair.second_if else pair.second)[1]: pair for pair in tables.PAIRS}
+    seconds = {pair.second[1] for pair in tables.PAIRS}
+    for table in tables.TABLES:
+        if table.hot and not table.time and table.name not in seconds:
+            sys.exit(f"tables.py: hot table {table.name} needs the column (time) by which its rows are ordered")
     return [pairs.get(table.name, table) for table in tables.TABLES if table.name in pairs or table.time]
 
 
@@ -71,7 +75,7 @@ def type_list(name, doc, types):
 
 
 def rows_header():
-    parts = [f"// {NOTE}\n// One struct a table; fields are its columns. At the end what is recorded as one, and lists of all.\n"
+    parts = [f"// {NOTE}\n// One struct a table; fields are its columns. At the end what is recorded as one, and lists.\n"
              '#pragma once\n\n#include <cstdint>\n#include <string>\n\n#include "trace/schema/short_text.h"\n#include "trace/schema/type_list.h"\n\n'
              "namespace shardscope::schema {\n"]
     for table in tables.TABLES:
