@@ -137,8 +137,8 @@ void DrawSection(const Frame& frame, KnobSection section) {
   }
 }
 
-// The two presets as a menu, at the right of the first label's line; in a line of its own where they
-// would meet.
+// The two presets as a menu, at the right of the first label's line; in a line of its own where
+// they would meet.
 void DrawPreset(const Frame& frame) {
   const std::string preset = ui::ShownValue(frame.context, "preset");
   const auto ahead = ValueAhead(frame.context, "preset");
