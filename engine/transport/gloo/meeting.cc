@@ -124,9 +124,10 @@ void Meet(const GlooProcess& process, Store* store, Patience* patience) {
     std::string wrong;
     if (num_came != num_seen) wrong = guest.Look(&missing);
     num_seen = num_came;
+    // Before all else: of a store that is gone all numbers are 0, as if nobody were missing.
+    if (wrong.empty() && store->has_gone()) wrong = "rank 0 is gone: it served the others' meeting";
     if (wrong.empty() && missing.empty()) return guest.End();
     const bool is_over = !wrong.empty() && guest.IsOver();  // others train: none of their business
-    if (wrong.empty() && store->has_gone()) wrong = "rank 0 is gone: it served the others' meeting";
     if (wrong.empty()) {
       if (const std::optional<std::string> said = stop.WaitFor(0)) {
         stop.WaitForReaders([&guest] { return guest.NumCame(); });

@@ -3,11 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "engine/transport/gloo/store.h"
+#include "trace/base/check.h"
 #include "trace/base/time.h"
 
 namespace shardscope::transport {
@@ -59,6 +64,35 @@ TEST(Meeting, RanksThatDoNotComeAreNamed) {
   EXPECT_THAT(Met({Process(0, 4), Process(2, 4)}, 200 * kNsPerMs),
               Each(AllOf(HasSubstr("ranks 1, 3 have not come to host:29500"),
                          HasSubstr("comm.timeout=200"), HasSubstr("WORLD_SIZE=4"))));
+}
+
+// A port that is free now.
+int FreePort() {
+  const int server = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(address);
+  SHARDSCOPE_CHECK(bind(server, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  SHARDSCOPE_CHECK(getsockname(server, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  close(server);
+  return ntohs(address.sin_port);
+}
+
+TEST(Meeting, WhoComesWhenTheStoreIsGoneHasMetNobody) {
+  GlooProcess leader = Process(0, 2);
+  leader.master_address = "127.0.0.1";
+  leader.master_port = FreePort();
+  GlooProcess late = leader;
+  late.rank = 1;
+  Patience patience(late, 60 * kNsPerSecond);
+  std::unique_ptr<Store> served = Store::OfProcesses(leader, &patience);
+  const std::unique_ptr<Store> reached = Store::OfProcesses(late, &patience);
+  served.reset();
+  try {
+    Meet(late, reached.get(), &patience);
+    ADD_FAILURE() << "it met somebody";
+  } catch (const TransportError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 0 is gone"));
+  }
 }
 
 }  // namespace
