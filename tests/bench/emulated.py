@@ -28,7 +28,7 @@ def main() -> int:
         for ranks in options.ranks:
             for asked in ASKED:
                 trace = link_trace(options.build, pathlib.Path(folder) / f"{ranks}-{asked}", ranks, steps, [
-                    "model.dim=128", "model.seq=64", "train.batch=2", "link.bandwidth=1000GB/s", f"link.latency={asked}"])
+                    "model.dim=16", "model.heads=2", "model.layers=2", "model.seq=16", "train.batch=1", "link.bandwidth=1000GB/s", f"link.latency={asked}"])
                 asked_us = 1e6 * seconds(asked)
                 late = sorted(row[0] / 1e3 - asked_us for row in trace.execute(SQL))
                 p50, p95 = statistics.median(late), late[int(0.95 * (len(late) - 1))]
