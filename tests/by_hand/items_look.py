@@ -18,12 +18,17 @@ def palette(stage):
 
 def keys(stage):
     """?: every key with what it does; Esc closes the list."""
+    look_at_list(stage, "question", "keys", "key:", more_than=10)
+
+
+def look_at_list(stage, key, panel, prefix, more_than):
+    """Opens it with the key, and closes it again."""
     app = opened(stage)
-    app.key("question")
-    app.until("the keys", lambda shown: len(shown.all("keys", "key:")) > 10)
+    app.key(key)
+    app.until(panel, lambda shown: len(shown.all(panel, prefix)) > more_than)
     stage.take_picture()
     app.key("Escape")
-    app.until("no list", lambda shown: not shown.all("keys", "key:"))
+    app.until(f"no {panel}", lambda shown: not shown.all(panel, prefix))
 
 
 def menu(stage):
@@ -45,12 +50,7 @@ def menu(stage):
 
 def help(stage):
     """F1: what the app shows and how it is used; Esc closes it."""
-    app = opened(stage)
-    app.key("F1")
-    app.until("help", lambda shown: len(shown.all("help", "paragraph")) > 2)
-    stage.take_picture()
-    app.key("Escape")
-    app.until("no help", lambda shown: not shown.all("help"))
+    look_at_list(stage, "F1", "help", "paragraph", more_than=2)
 
 
 def chinese(stage):
