@@ -18,8 +18,9 @@ from by_hand.desktop import Desktop, wait_for  # noqa: E402
 
 FRAME_MS = 150
 BOUND_S = 0.5
-# What other programs take from the cores comes on top, so two of five answers have to hold.
-TIMES = 5
+# What other programs take from the cores comes on top: each answer of one of these rounds has to hold, and all of a round is shown.
+ROUNDS = 4
+TIMES = 3  # each, in a round
 SETTLED_STEPS = 20
 PROGRAMS = None
 
@@ -27,11 +28,9 @@ PROGRAMS = None
 class LiveWindowTest(unittest.TestCase):
     def setUp(self):
         self.folder = self.enterContext(tempfile.TemporaryDirectory())
-        run = pathlib.Path(self.folder) / "run"
-        self.train(run)
-        desktop = self.enterContext(Desktop())
-        self.app = self.enterContext(App(desktop, PROGRAMS / "shardscope", self.folder, run, FRAME_MS))
-        self.app.until("steps", lambda shown: self.step(shown) >= SETTLED_STEPS)
+        self.run_folder = pathlib.Path(self.folder) / "run"
+        self.train(self.run_folder)
+        self.desktop = self.enterContext(Desktop())
 
     def train(self, run):
         """Steps of a few milliseconds, for as long as the test takes: rows pour in."""
@@ -52,42 +51,64 @@ class LiveWindowTest(unittest.TestCase):
         item = shown.find("top_bar", "step")
         return item.value if item else -1
 
-    def answer(self, act, is_answered):
+    @staticmethod
+    def answer(app, act, is_answered):
         """Seconds from the act to the end of the first frame that shows what it did."""
         start = time.monotonic()
         act()
-        self.app.until("answer", is_answered)
+        app.until("answer", is_answered)
         return time.monotonic() - start
 
-    def check(self, what, times):
-        self.assertLess(sorted(times)[min(1, len(times) - 1)], BOUND_S, f"{what}: {', '.join(f'{1e3 * t:.0f}' for t in times)} ms")
+    def press_key(self, app):
+        theme = app.shown().theme
+        return self.answer(app, lambda: app.key("ctrl+t"), lambda shown: shown.theme != theme)
 
-    def ask_for_all(self):
-        app = self.app
-        keys, clicks, drags = [], [], []
-        rows = lambda: self.step(app.shown())
-        for _ in range(TIMES):
-            theme, before = app.shown().theme, rows()
-            keys.append(self.answer(lambda: app.key("ctrl+t"), lambda shown: shown.theme != theme))
-            # The toggle of following is clicked off and on.
-            place, follow = app.item("timeline", "follow"), app.shown().view["follow"]
-            app.move(place)
-            clicks.append(self.answer(lambda: app.click(place), lambda shown: shown.view["follow"] != follow))
-            x, y = app.item("timeline", "rank:0").middle
-            app.move((x + 500, y + 40))
-            app.desktop.do("mousedown", 1)
-            app.desktop.do("mousemove", x + 520, y + 40)
-            held = app.until("hold", lambda shown: not shown.view["follow"]).view["start_ns"]
-            drags.append(self.answer(lambda: app.move((x + 700, y + 40)), lambda shown: shown.view["start_ns"] < held))
-            app.desktop.do("mouseup", 1)
-            app.until("rows that came meanwhile", lambda shown: self.step(shown) > before)
-        print({what: [round(1e3 * t) for t in times] for what, times in (("keys", keys), ("clicks", clicks), ("drags", drags))})
-        self.check("keys", keys)
-        self.check("clicks", clicks)
-        self.check("drags", drags)
+    def click(self, app):
+        """The toggle of following."""
+        place, follow = app.item("timeline", "follow"), app.shown().view["follow"]
+        app.move(place)
+        return self.answer(app, lambda: app.click(place), lambda shown: shown.view["follow"] != follow)
+
+    def drag(self, app):
+        """The timeline, from where it is held."""
+        x, y = app.item("timeline", "rank:0").middle
+        app.move((x + 500, y + 40))
+        app.desktop.do("mousedown", 1)
+        app.desktop.do("mousemove", x + 520, y + 40)
+        held = app.until("hold", lambda shown: not shown.view["follow"]).view["start_ns"]
+        taken = self.answer(app, lambda: app.move((x + 700, y + 40)), lambda shown: shown.view["start_ns"] < held)
+        app.desktop.do("mouseup", 1)
+        return taken
+
+    def close(self, app):
         start = time.monotonic()
         self.assertEqual(app.close(), 0)
-        self.check("close", [time.monotonic() - start])
+        return time.monotonic() - start
+
+    def round(self):
+        """What was done, and the seconds of each answer to it."""
+        taken = {"key": [], "click": [], "drag": [], "close": []}
+        with App(self.desktop, PROGRAMS / "shardscope", self.folder, self.run_folder, FRAME_MS) as app:
+            app.until("steps", lambda shown: self.step(shown) >= SETTLED_STEPS)
+            for _ in range(TIMES):
+                before = self.step(app.shown())
+                taken["key"].append(self.press_key(app))
+                taken["click"].append(self.click(app))
+                taken["drag"].append(self.drag(app))
+                app.until("rows that came meanwhile", lambda shown: self.step(shown) > before)
+            taken["close"].append(self.close(app))
+        return taken
+
+    def ask_for_all(self):
+        rounds = []
+        while len(rounds) < ROUNDS:
+            taken = self.round()
+            rounds.append({what: [f"{1e3 * t:.0f}" for t in times] for what, times in taken.items()})
+            if max(max(times) for times in taken.values()) < BOUND_S:
+                break
+        else:
+            self.fail(f"no round had each answer within {1e3 * BOUND_S:.0f} ms: {rounds}")
+        print(rounds)
 
     def test_slow_frames(self):
         self.ask_for_all()
