@@ -20,6 +20,7 @@
 #include "engine/config/launcher/launch.h"
 #include "engine/cuda/plugin/environment.h"
 #include "engine/cuda/plugin/loader.h"
+#include "engine/runtime/cpu_device.h"
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
@@ -77,7 +78,7 @@ Result<config::Config> ConfigFor(const cuda::DeviceChoice& choice, const Argumen
                        "): " + status.message());
 }
 
-// What a run is made with. The device is the one of run.device; null: the CPU.
+// What a run is made with.
 struct Setting {
   config::Config config;
   cuda::DeviceChoice choice;
@@ -99,6 +100,9 @@ Result<Setting> ReadSetting(const Arguments& arguments) {
   if (setting.choice.device != config->Get("run.device")) {
     config = ConfigFor(setting.choice, arguments, *given);
     if (!config.ok()) return config.status();
+  }
+  if (setting.device == nullptr) {
+    setting.device = std::make_unique<runtime::CpuDevice>(*config, arguments.launch);
   }
   setting.config = std::move(config).value();
   return setting;
@@ -190,7 +194,7 @@ void DescribeDevice(const Setting& setting, runtime::TrainerOptions* options) {
     options->capabilities.push_back(
         {"device", "partial", "run.device=auto took cpu: " + setting.choice.why_not_cuda});
   }
-  if (setting.device == nullptr) return;
+  if (setting.choice.device == "cpu") return;
   options->capabilities.push_back({"device", "on", ""});
   for (const auto& [name, value] : cuda::CudaEnvironment()) {
     options->environment["env." + name] = value;
@@ -204,7 +208,7 @@ void DescribeDevice(const Setting& setting, runtime::TrainerOptions* options) {
 void PrintDevice(const Setting& setting) {
   const std::string& why_not = setting.choice.why_not_cuda;
   if (!why_not.empty()) Print(fmt::format("device: cpu ({})\n", why_not));
-  if (setting.device != nullptr) Print(fmt::format("device: {}\n", setting.device->name()));
+  if (setting.choice.device != "cpu") Print(fmt::format("device: {}\n", setting.device->name()));
   for (const std::string& warning : setting.choice.warnings) Print(warning + "\n");
 }
 

@@ -59,7 +59,8 @@ class RankExecutor::Impl {
   Impl(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
       : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots), board_(rank) {}
 
-  Status RunStep(const plan::Schedule& schedule, int64_t step);
+  Status SetSchedule(const plan::Schedule& schedule);
+  Status RunStep(int64_t step);
   Activity activity() const { return board_.Read(); }
 
   OnFailure on_failure;
@@ -86,9 +87,9 @@ class RankExecutor::Impl {
   ComputeSlots* const slots_;
   ActivityBoard board_;
 
-  // The step that runs. Written by the host while no worker has work.
-  OpContext step_context_;
+  // Written by the host while no worker has work.
   StepPlan step_plan_;
+  OpContext step_context_;  // of the step that runs, or ran last
   std::vector<OpState> states_;
   int64_t step_start_ns_ = 0;
   HostWait last_host_wait_;  // host thread only
@@ -101,12 +102,19 @@ class RankExecutor::Impl {
   std::vector<std::unique_ptr<StreamWorker>> workers_;
 };
 
-Status RankExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t step) {
+Status RankExecutor::Impl::SetSchedule(const plan::Schedule& schedule) {
   const plan::Program& program = schedule.ProgramOf(rank_);
   Result<StepPlan> step_plan = MakeStepPlan(schedule, program);
   if (!step_plan.ok()) return step_plan.status();
   step_plan_ = std::move(*step_plan);
-  step_context_ = {.schedule = &schedule, .program = &program, .rank = rank_, .step = step};
+  step_context_ = {.schedule = &schedule, .program = &program, .rank = rank_};
+  StartWorkers(schedule);
+  return Status::Ok();
+}
+
+Status RankExecutor::Impl::RunStep(int64_t step) {
+  const plan::Program& program = *step_context_.program;
+  step_context_.step = step;
   states_ = std::vector<OpState>(program.ops.size());
   step_start_ns_ = MonotonicNs();
   last_host_wait_ = {};
@@ -114,7 +122,6 @@ Status RankExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t step)
   error_.clear();
   unfinished_ = static_cast<uint32_t>(program.ops.size());
   board_.Begin(step_context_);
-  StartWorkers(schedule);
 
   for (size_t index = 0; index < program.ops.size(); ++index) Issue(static_cast<OpIndex>(index));
 
@@ -240,9 +247,10 @@ RankExecutor::RankExecutor(int rank, OpBodies* bodies, ExecutionSink* sink, Comp
     : impl_(std::make_unique<Impl>(rank, bodies, sink, slots)) {}
 RankExecutor::~RankExecutor() = default;
 
-Status RankExecutor::RunStep(const plan::Schedule& schedule, int64_t step) {
-  return impl_->RunStep(schedule, step);
+Status RankExecutor::SetSchedule(const plan::Schedule& schedule) {
+  return impl_->SetSchedule(schedule);
 }
+Status RankExecutor::RunStep(int64_t step) { return impl_->RunStep(step); }
 void RankExecutor::set_on_failure(OnFailure on_failure) {
   impl_->on_failure = std::move(on_failure);
 }

@@ -22,7 +22,8 @@ class RankExecutor : public StepRunner {
   RankExecutor(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots);
   ~RankExecutor() override;
 
-  Status RunStep(const plan::Schedule& schedule, int64_t step) override;
+  Status SetSchedule(const plan::Schedule& schedule) override;
+  Status RunStep(int64_t step) override;
   void set_on_failure(OnFailure on_failure) override;
   void set_delay_hook(DelayHook hook) override;
   int64_t last_end_ns() const override;

@@ -178,13 +178,14 @@ TEST(Causes, NameTheSlotIfNoneWasFree) {
   KeepingSink sink;
   RankExecutor executor(0, &bodies, &sink, &slots);
   bodies.Prepare(schedule.programs[0]);
+  ASSERT_TRUE(executor.SetSchedule(schedule).ok());
   // The only slot is taken until both ops have been at their turn for a while.
   slots.Acquire();
   std::thread holder([&] {
     SleepUntilNs(MonotonicNs() + 20 * kNsPerMs);
     slots.Release();
   });
-  EXPECT_TRUE(executor.RunStep(schedule, 0).ok());
+  EXPECT_TRUE(executor.RunStep(0).ok());
   holder.join();
   for (const OpIndex index : {0, 1}) {
     const OpTimes& times = sink.times().at(index);
@@ -205,7 +206,8 @@ TEST(Causes, CollectivesAndReleasesNeedNoSlot) {
   KeepingSink sink;
   RankExecutor executor(0, &bodies, &sink, &slots);
   bodies.Prepare(schedule.programs[0]);
-  EXPECT_TRUE(executor.RunStep(schedule, 0).ok());  // would hang
+  ASSERT_TRUE(executor.SetSchedule(schedule).ok());
+  EXPECT_TRUE(executor.RunStep(0).ok());  // would hang
 }
 
 TEST(Failure, NamesRankStepAndOpAndRunsNothingAfterIt) {
@@ -225,7 +227,8 @@ TEST(Failure, NamesRankStepAndOpAndRunsNothingAfterIt) {
     if (context.index == 1) throw std::runtime_error("out of memory");
   });
   bodies.Prepare(schedule.programs[0]);
-  const Status status = executor.RunStep(schedule, 17);
+  ASSERT_TRUE(executor.SetSchedule(schedule).ok());
+  const Status status = executor.RunStep(17);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("rank 0"), HasSubstr("step 17"),
                                       HasSubstr("'F backward'"), HasSubstr("out of memory")));
   EXPECT_EQ(failures, 1);
@@ -235,7 +238,7 @@ TEST(Failure, NamesRankStepAndOpAndRunsNothingAfterIt) {
   // The executor and its slots can be used again.
   executor.set_delay_hook(nullptr);
   sink.Clear();
-  EXPECT_TRUE(executor.RunStep(schedule, 18).ok());
+  EXPECT_TRUE(executor.RunStep(18).ok());
   EXPECT_EQ(sink.times().size(), schedule.programs[0].ops.size());
   int64_t last_end_ns = 0;
   for (const auto& [index, times] : sink.times()) {

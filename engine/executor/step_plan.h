@@ -1,4 +1,4 @@
-// StepPlan: a program's waits, resolved once per step so that stream threads only look them up.
+// StepPlan: a program's waits, resolved once so that stream threads only look them up.
 #pragma once
 
 #include <vector>

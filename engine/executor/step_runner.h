@@ -25,10 +25,14 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
 
+  // What the steps from now on run; borrowed until the next call. Resolves this rank's program once
+  // for all of them. Before the first step, and while none runs. Errors: those of MakeStepPlan().
+  virtual Status SetSchedule(const plan::Schedule& schedule) = 0;
+
   // Issues every op of this rank's program and waits until all have ended. On an exception in any
   // op: cancels the ops not yet started, waits for the running ones, returns an error that names
   // rank and op. The caller aborts the transport so that other ranks do not hang.
-  virtual Status RunStep(const plan::Schedule& schedule, int64_t step) = 0;
+  virtual Status RunStep(int64_t step) = 0;
 
   // Called once, on the failing thread, as soon as an op of this rank throws: the runtime aborts
   // the transport here.

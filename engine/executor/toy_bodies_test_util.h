@@ -237,10 +237,11 @@ inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) 
       executor.set_delay_hook(options.delay_hook);
       executor.set_on_failure(
           [&](Culprit) { exchange.Abort("rank " + std::to_string(rank) + " failed"); });
+      run.statuses[rank] = executor.SetSchedule(schedule);
       for (int step = 0; step < options.steps && run.statuses[rank].ok(); ++step) {
         run.sinks[rank]->Clear();
         bodies.Prepare(schedule.ProgramOf(static_cast<int>(rank)));
-        run.statuses[rank] = executor.RunStep(schedule, step);
+        run.statuses[rank] = executor.RunStep(step);
       }
       if (run.statuses[rank].ok()) run.persistent[rank] = bodies.Persistent();
     });

@@ -59,7 +59,8 @@ void RunSteps(TraceSink* sink, const std::vector<const plan::Schedule*>& schedul
       RankExecutor executor(rank, &bodies, sink, &slots);
       for (size_t step = 0; step < schedules.size(); ++step) {
         bodies.Prepare(schedules[step]->ProgramOf(rank));
-        const Status status = executor.RunStep(*schedules[step], static_cast<int64_t>(step));
+        EXPECT_TRUE(executor.SetSchedule(*schedules[step]).ok());
+        const Status status = executor.RunStep(static_cast<int64_t>(step));
         EXPECT_TRUE(status.ok()) << status.message();
       }
     });

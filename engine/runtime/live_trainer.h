@@ -24,9 +24,7 @@ namespace shardscope::runtime {
 class LiveTrainer : public Trainer {
  public:
   explicit LiveTrainer(TrainerOptions options) : options_(std::move(options)) {}
-  ~LiveTrainer() override {
-    if (options_.device != nullptr) options_.device->SetRecorder(nullptr);
-  }
+  ~LiveTrainer() override { options_.device->SetRecorder(nullptr); }
 
   // trainer_start.cc. Nothing is created in the file system before all that can be wrong with the
   // input has been found.

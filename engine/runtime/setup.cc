@@ -1,6 +1,5 @@
 #include "engine/runtime/setup.h"
 
-#include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/check.h"
 #include "trace/base/units.h"
 
@@ -70,30 +69,6 @@ double StartBandwidth(const config::Config& config) {
   const auto start = ParseBandwidth(config::FindKey("link.bandwidth")->default_value);
   SHARDSCOPE_CHECK(start.has_value());
   return *start;
-}
-
-std::unique_ptr<transport::Transport> MakeTransport(const config::Config& config,
-                                                    const std::optional<config::Launch>& launch) {
-  const auto num_ranks = static_cast<int>(config.GetInt("run.ranks"));
-  const int64_t timeout_ns = config.GetInt("comm.timeout");
-  if (launch) {
-    return transport::MakeGlooTransport({.rank = launch->rank,
-                                         .num_ranks = launch->num_ranks,
-                                         .master_address = launch->master_address,
-                                         .master_port = launch->master_port,
-                                         .has_launcher_store = launch->has_launcher_store,
-                                         .attempt = launch->attempt,
-                                         .say = launch->say},
-                                        timeout_ns);
-  }
-  if (config.Get("transport") == "gloo") {
-    return transport::MakeGlooTransport(num_ranks, timeout_ns);
-  }
-  if (config.Get("transport") == "emulated") {
-    return transport::MakeEmulatedTransport(num_ranks, timeout_ns, StartBandwidth(config),
-                                            config.GetInt("link.latency"));
-  }
-  return transport::MakeSharedMemoryTransport(num_ranks, timeout_ns);
 }
 
 }  // namespace shardscope::runtime

@@ -1,12 +1,9 @@
 // From the keys of a run to what the engine needs. No side effects but reading the data.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 
 #include "engine/config/config.h"
-#include "engine/config/launcher/launch.h"
 #include "engine/model/model_config.h"
 #include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/status.h"
@@ -21,12 +18,6 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
 
 // Reads the data; `config` has passed Check(). Without data.path the data are `default_data`.
 Result<Job> JobOf(const config::Config& config, const std::string& default_data);
-
-// The transport that the keys name; a link with bandwidth auto starts at the default rate. With a
-// launch it connects this process to the others, and blocks until they have come. Throws
-// TransportError.
-std::unique_ptr<transport::Transport> MakeTransport(
-    const config::Config& config, const std::optional<config::Launch>& launch = std::nullopt);
 
 // Bytes per second of the emulated link while auto is still measuring.
 double StartBandwidth(const config::Config& config);

@@ -49,7 +49,7 @@ Result<RunSummary> LiveTrainer::Run() {
         (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
         status.message());
   }
-  if (options_.device != nullptr) options_.device->SetRecorder(nullptr);
+  options_.device->SetRecorder(nullptr);
   const Status finished = recorder_->Finish();
   control_.reset();
   summary.folder = folder_->path();
@@ -108,8 +108,8 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_
 }
 
 Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
-  ranks_->bodies(rank).BeginStep(*regime.schedule, regime.config.GetFloat("train.lr"));
-  SHARDSCOPE_RETURN_IF_ERROR(ranks_->executor(rank).RunStep(*regime.schedule, step));
+  ranks_->bodies(rank).BeginStep(regime.config.GetFloat("train.lr"));
+  SHARDSCOPE_RETURN_IF_ERROR(ranks_->executor(rank).RunStep(step));
   RecordMemory(rank);
   return RecordStep(rank, step, regime);
 }
@@ -148,7 +148,7 @@ void LiveTrainer::SetWindow(int rank, int64_t step) {
   if (wanted == is_recording_[index]) return;
   is_recording_[index] = wanted;
   if (rank == ranks_->first_local()) {
-    if (options_.device != nullptr) options_.device->SetRecording(!is_left_out);
+    options_.device->SetRecording(!is_left_out);
     recorder_->SetWindow(wanted == 1);
     if (is_left_out) Mark(step, "note", {.new_value = kLeftOutNote});
   }
@@ -165,6 +165,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
       SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(*regime->schedule));
     }
     ranks_->transport().Broadcast(rank, 0);
+    SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *regime->schedule));
   }
   if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;

@@ -29,9 +29,8 @@ struct TrainerOptions {
   IfTaken if_taken = IfTaken::kRefuse;
   // Where the ranks are processes: this one's place. The ranks are threads without.
   std::optional<config::Launch> launch;
-  std::string dump_path;  // empty: none
-  // What the ranks compute on; borrowed. Null: the CPU.
-  Device* device = nullptr;
+  std::string dump_path;     // empty: none
+  Device* device = nullptr;  // what the ranks compute on; borrowed
   // Rows of table capability that are known before the run, and of table config beside the keys.
   std::vector<DeviceCapability> capabilities;
   std::map<std::string, std::string> environment;

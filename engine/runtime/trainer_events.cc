@@ -83,7 +83,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
       ranks_->transport().SetLink(link.bytes_per_second, latency_ns);
     }
   }
-  ranks_->slots().SetSlots(static_cast<int>(config::GetComputeSlots(config)));
+  options_.device->Apply(config);
   const std::shared_ptr<const Regime>& before =
       entered_[static_cast<size_t>(ranks_->first_local())];
   const bool was_paused = before != nullptr && before->decision.pause;

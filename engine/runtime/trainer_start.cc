@@ -29,25 +29,6 @@ std::string ModelText(const Job& job) {
                      job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
 }
 
-// Shards, gradients and the two moments of AdamW are there from the first step to the last.
-Status CheckMachine(const Job& job) {
-  int64_t elements = 0;
-  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
-  const double copies = job.shard_ranks == 1 ? job.training.num_ranks : 1;
-  const double here = job.only_rank ? 1.0 / job.training.num_ranks : 1;
-  const double needed = 4 * copies * here * static_cast<double>(elements) *
-                        static_cast<double>(plan::BytesOf(job.master));
-  const double present =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (needed <= present) return Status::Ok();
-  return Status::Error(fmt::format(
-      "the model has {} parameters: shards, gradients and optimizer state take {}, and this "
-      "machine "
-      "has {} of memory; lower model.dim or model.layers",
-      FormatCount(static_cast<double>(elements)), FormatBytes(static_cast<int64_t>(needed)),
-      FormatBytes(static_cast<int64_t>(present))));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job) {
@@ -77,12 +58,11 @@ Status LiveTrainer::Open(Job job) {
   const config::Config& config = options_.config;
   // First of all: an error after it can be told to the other processes.
   std::unique_ptr<transport::Transport> transport =
-      options_.device != nullptr ? options_.device->MakeTransport(config, options_.launch)
-                                 : MakeTransport(config, options_.launch);
+      options_.device->MakeTransport(config, options_.launch);
   job.keep_batches = !options_.dump_path.empty();
   if (options_.launch) job.only_rank = options_.launch->rank;
   Status fits = CheckFiles();
-  if (fits.ok() && options_.device == nullptr) fits = CheckMachine(job);
+  if (fits.ok()) fits = options_.device->CheckFits(job);
   if (!fits.ok()) {
     transport->Abort(fits.message());
     return fits;
@@ -91,8 +71,7 @@ Status LiveTrainer::Open(Job job) {
   reports_ = std::make_unique<StepReports>(job.training.num_ranks);
   if (!options_.dump_path.empty()) dump_.emplace(options_.dump_path);
   Result<std::unique_ptr<Ranks>> ranks =
-      Ranks::Make(std::move(job), std::move(transport), observer_.get(),
-                  static_cast<int>(config::GetComputeSlots(config)), options_.device);
+      Ranks::Make(std::move(job), std::move(transport), observer_.get(), options_.device);
   if (!ranks.ok()) return ranks.status();
   ranks_ = std::move(ranks).value();
   const Status status = OpenRest();
@@ -224,11 +203,7 @@ Status LiveTrainer::OpenRecorder() {
   const Job& job = ranks_->job();
   const transport::Capabilities& capabilities = ranks_->transport().capabilities();
   const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
-  const int ranks_here = options_.launch ? options_.launch->num_local_ranks : ranks_->size();
-  Device* const device = options_.device;
-  const bool contended =
-      device != nullptr ? device->is_contended() : num_cores > 0 && ranks_here > num_cores;
-  const std::string kind = device != nullptr ? device->kind() : "cpu";
+  const Device& device = *options_.device;
   record::RecorderOptions options;
   options.run_folder = folder_->path();
   options.meta = {{"run_id", run_id_},
@@ -238,9 +213,9 @@ Status LiveTrainer::OpenRecorder() {
                   {"model", ModelText(job)},
                   {"num_ranks", std::to_string(ranks_->size())},
                   {"num_cores", std::to_string(num_cores)},
-                  {"device", kind},
+                  {"device", device.kind()},
                   {"truth", capabilities.truth},
-                  {"contended", contended ? "true" : "false"}};
+                  {"contended", device.is_contended() ? "true" : "false"}};
   options.config = options_.config.Values();
   options.config.insert(options_.environment.begin(), options_.environment.end());
   options.max_bytes = options_.config.GetInt("record.max_bytes");
@@ -249,13 +224,12 @@ Status LiveTrainer::OpenRecorder() {
   if (!recorder.ok()) return recorder.status();
   recorder_ = std::move(recorder).value();
   trace_ = std::make_unique<executor::TraceSink>(
-      recorder_.get(), executor::CollectiveInfo{capabilities.name, capabilities.truth, kind});
+      recorder_.get(),
+      executor::CollectiveInfo{capabilities.name, capabilities.truth, device.kind()});
   observer_->set_next(trace_.get());
   for (const int rank : ranks_->local()) {
-    recorder_->Add(schema::RankRow{.rank = rank,
-                                   .host = HostName(),
-                                   .pid = getpid(),
-                                   .device = device != nullptr ? device->name() : kind});
+    recorder_->Add(schema::RankRow{
+        .rank = rank, .host = HostName(), .pid = getpid(), .device = device.name()});
   }
   OpenDeviceTrace();
   RecordPersistentMemory();
@@ -271,7 +245,6 @@ void LiveTrainer::OpenDeviceTrace() {
     if (is_leader() && !one.reason.empty()) folder_->Log(one.source + ": " + one.reason);
   };
   for (const DeviceCapability& one : options_.capabilities) add(one);
-  if (options_.device == nullptr) return;
   options_.device->SetOpIds(
       {.plan_op = [this](const auto& context) { return trace_->PlanOpOf(context); },
        .track = [this](const auto& context) { return trace_->TrackOf(context); }});

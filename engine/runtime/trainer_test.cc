@@ -11,11 +11,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/executor/executor.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
+#include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/unlisted_memory.h"
-#include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -51,7 +50,8 @@ class TrainerTest : public testing::Test {
     if (!job.ok()) return job.status();
     TrainerOptions options;
     options.config = config_;
-    options.device = device_;
+    cpus_.push_back(std::make_unique<CpuDevice>(config_, std::nullopt));
+    options.device = device_ != nullptr ? device_ : cpus_.back().get();
     options.folder = (root_ / name).string();
     options.dump_path = (root_ / (name + ".safetensors")).string();
     options.on_step = [this](const StepReport& report) { losses_.push_back(report.loss); };
@@ -80,7 +80,8 @@ class TrainerTest : public testing::Test {
   config::Config config_;
   std::vector<double> losses_;
   std::vector<std::string> messages_;
-  Device* device_ = nullptr;
+  Device* device_ = nullptr;  // null: the CPU as it is
+  std::vector<std::unique_ptr<CpuDevice>> cpus_;
 };
 
 TEST_F(TrainerTest, LeavesTheFolderOfTheDesign) {
@@ -164,34 +165,19 @@ TEST_F(TrainerTest, AutoBandwidthIsFoundAndWritten) {
 }
 
 // The CPU, which hears when it is to leave times and rows, and whose ops can be held up.
-class SwitchedDevice final : public Device {
+class SwitchedDevice final : public CpuDevice {
  public:
-  std::string kind() const override { return "cpu"; }
-  std::string name() const override { return "the CPU"; }
-  std::unique_ptr<transport::Transport> MakeTransport(
-      const config::Config& config, const std::optional<config::Launch>& launch) override {
-    return runtime::MakeTransport(config, launch);
-  }
-  std::unique_ptr<RankWork> MakeWork(int rank, const Surroundings& surroundings,
-                                     model::Sampler sampler) override {
-    return std::make_unique<RankBodies>(rank, surroundings, std::move(sampler));
-  }
+  SwitchedDevice() : CpuDevice(CpuOptions()) {}
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override {
-    auto runner = std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+    std::unique_ptr<executor::StepRunner> runner = CpuDevice::MakeRunner(rank, bodies, sink);
     runner->set_delay_hook(delay);
     return runner;
   }
-  void EnterThread(int /*rank*/) override {}
-  void SetRecorder(record::Recorder* /*recorder*/) override {}
   void SetRecording(bool is_recording) override { switches.push_back(is_recording); }
-  std::vector<DeviceCapability> Capabilities() const override { return {}; }
 
   std::vector<bool> switches;
   executor::DelayHook delay;
-
- private:
-  executor::ComputeSlots slots_{2};
 };
 
 TEST_F(TrainerTest, StepsThatMeasureWhatRecordingCostsChangeNoArithmetic) {

@@ -75,7 +75,8 @@ class OneRank : public testing::Test {
         {.rank = 0, .api = TheFake().api, .bodies = &bodies_, .sink = &sink_, .log = log_});
     executor.set_on_failure([this](executor::Culprit culprit) { culprits_.push_back(culprit); });
     bodies_.Prepare(schedule_, schedule_.programs[0]);
-    const Status status = executor.RunStep(schedule_, 7);
+    EXPECT_TRUE(executor.SetSchedule(schedule_).ok());
+    const Status status = executor.RunStep(7);
     last_end_ns_ = executor.last_end_ns();
     return status;
   }

@@ -66,7 +66,8 @@ class DeviceExecutor::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Status RunStep(const plan::Schedule& schedule, int64_t step);
+  Status SetSchedule(const plan::Schedule& schedule);
+  Status RunStep(int64_t step);
   executor::Activity activity() const { return board_.Read(); }
 
   executor::OnFailure on_failure;
@@ -77,7 +78,7 @@ class DeviceExecutor::Impl {
   bool has_log() const { return options_.log != nullptr; }
   bool is_recording() const { return options_.is_recording == nullptr || *options_.is_recording; }
 
-  void Begin(const plan::Schedule& schedule);
+  void Begin();
   void IssueAll();
   void Issue(const OpContext& context);
   void WaitOnHost(OpIndex index);
@@ -126,16 +127,27 @@ class DeviceExecutor::Impl {
   Status status_;
 };
 
-Status DeviceExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t step) {
+Status DeviceExecutor::Impl::SetSchedule(const plan::Schedule& schedule) {
   const plan::Program& program = schedule.ProgramOf(options_.rank);
   Result<DevicePlan> made = MakeDevicePlan(schedule, program, options_.free_late);
   if (!made.ok()) return made.status();
   plan_ = std::move(made).value();
-  step_context_ = {.schedule = &schedule, .program = &program, .rank = options_.rank, .step = step};
+  step_context_ = {.schedule = &schedule, .program = &program, .rank = options_.rank};
+  freed_by_.assign(program.buffers.size(), plan::kNone);
+  for (size_t op = 0; op < program.ops.size(); ++op) {
+    for (const BufferId id : program.ops[op].frees) {
+      freed_by_[static_cast<size_t>(id)] = static_cast<OpIndex>(op);
+    }
+  }
+  return Status::Ok();
+}
+
+Status DeviceExecutor::Impl::RunStep(int64_t step) {
+  step_context_.step = step;
   status_ = Status::Ok();
   board_.Begin(step_context_);
   try {
-    Begin(schedule);
+    Begin();
   } catch (const std::exception& error) {
     status_ = Status::Error("rank " + std::to_string(options_.rank) + ", step " +
                             std::to_string(step) + ": " + error.what());
@@ -150,18 +162,11 @@ Status DeviceExecutor::Impl::RunStep(const plan::Schedule& schedule, int64_t ste
   return status_;
 }
 
-void DeviceExecutor::Impl::Begin(const plan::Schedule& schedule) {
+void DeviceExecutor::Impl::Begin() {
   Check(api_, "cudaSetDevice", api_.SetDevice(options_.device));
-  stream_of_ = streams_.Of(schedule);
+  stream_of_ = streams_.Of(*step_context_.schedule);
   if (!has_log()) clock_.Anchor();
-  const plan::Program& program = *step_context_.program;
-  states_.assign(program.ops.size(), {});
-  freed_by_.assign(program.buffers.size(), plan::kNone);
-  for (size_t op = 0; op < program.ops.size(); ++op) {
-    for (const BufferId id : program.ops[op].frees) {
-      freed_by_[static_cast<size_t>(id)] = static_cast<OpIndex>(op);
-    }
-  }
+  states_.assign(step_context_.program->ops.size(), {});
   allocated_.clear();
   freed_.clear();
   last_host_wait_ = {};
@@ -383,9 +388,10 @@ DeviceExecutor::DeviceExecutor(const DeviceExecutorOptions& options)
     : impl_(std::make_unique<Impl>(options)) {}
 DeviceExecutor::~DeviceExecutor() = default;
 
-Status DeviceExecutor::RunStep(const plan::Schedule& schedule, int64_t step) {
-  return impl_->RunStep(schedule, step);
+Status DeviceExecutor::SetSchedule(const plan::Schedule& schedule) {
+  return impl_->SetSchedule(schedule);
 }
+Status DeviceExecutor::RunStep(int64_t step) { return impl_->RunStep(step); }
 void DeviceExecutor::set_on_failure(executor::OnFailure on_failure) {
   impl_->on_failure = std::move(on_failure);
 }

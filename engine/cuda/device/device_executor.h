@@ -48,7 +48,8 @@ class DeviceExecutor : public executor::StepRunner {
   explicit DeviceExecutor(const DeviceExecutorOptions& options);
   ~DeviceExecutor() override;
 
-  Status RunStep(const plan::Schedule& schedule, int64_t step) override;
+  Status SetSchedule(const plan::Schedule& schedule) override;
+  Status RunStep(int64_t step) override;
   void set_on_failure(executor::OnFailure on_failure) override;
   void set_delay_hook(executor::DelayHook hook) override;
   int64_t last_end_ns() const override;

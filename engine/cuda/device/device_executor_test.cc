@@ -209,7 +209,8 @@ TEST(DeviceExecutor, StreamsOutliveSchedules) {
   int64_t step = 0;
   for (const Schedule* schedule : {&fsdp2, &fsdp1, &fsdp2, &fsdp1}) {
     bodies.Prepare(*schedule, schedule->programs[0]);
-    ASSERT_TRUE(executor.RunStep(*schedule, step++).ok());
+    ASSERT_TRUE(executor.SetSchedule(*schedule).ok());
+    ASSERT_TRUE(executor.RunStep(step++).ok());
     streams.push_back(TheFake().control->counts().streams);
   }
   EXPECT_LT(streams[0], streams[1]);  // other names

@@ -1,5 +1,5 @@
 // DevicePlan: what the host has to do around each op of a program on a GPU: which events to record
-// and to wait for. Computed once a step from the executor's StepPlan.
+// and to wait for. Computed once a Schedule from the executor's StepPlan.
 #pragma once
 
 #include <vector>

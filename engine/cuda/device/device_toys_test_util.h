@@ -313,10 +313,11 @@ inline DeviceToyRun RunOnDevice(const plan::Schedule& schedule, const DeviceToyO
            .sink = run.sinks[rank].get(),
            .free_late = options.memory == ToyMemory::kCaching && !options.free_at_once});
       executor.set_on_failure([&](executor::Culprit) { exchange.Abort(); });
+      run.statuses[rank] = executor.SetSchedule(schedule);
       for (int step = 0; step < options.steps && run.statuses[rank].ok(); ++step) {
         run.sinks[rank]->Clear();
         bodies[rank]->Prepare(schedule, schedule.ProgramOf(static_cast<int>(rank)));
-        run.statuses[rank] = executor.RunStep(schedule, step);
+        run.statuses[rank] = executor.RunStep(step);
       }
       run.persistent[rank] = bodies[rank]->TakePersistent();
     });

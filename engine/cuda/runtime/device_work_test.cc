@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "engine/executor/executor.h"
+#include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
 
@@ -24,32 +25,20 @@ using runtime::TestResult;
 using runtime::TestRun;
 
 // The CPU in the place of a GPU.
-class CpuDevice final : public runtime::Device {
+class CpuAsGpu final : public runtime::CpuDevice {
  public:
-  explicit CpuDevice(const model::ModelConfig& config, bool uses_pool = false)
-      : place_{.model = &model_, .uses_pool = uses_pool}, model_(config, at::kCPU) {}
-  std::string kind() const override { return "cpu"; }
-  std::string name() const override { return "the CPU"; }
-  std::unique_ptr<transport::Transport> MakeTransport(
-      const config::Config& /*config*/, const std::optional<config::Launch>& /*launch*/) override {
-    return nullptr;
-  }
+  explicit CpuAsGpu(const model::ModelConfig& config, bool uses_pool = false)
+      : CpuDevice(runtime::CpuOptions()),
+        place_{.model = &model_, .uses_pool = uses_pool},
+        model_(config, at::kCPU) {}
   std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
                                               model::Sampler sampler) override {
     return std::make_unique<DeviceWork>(rank, place_, surroundings, std::move(sampler));
   }
-  std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
-                                                   executor::ExecutionSink* sink) override {
-    return std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
-  }
-  void EnterThread(int /*rank*/) override {}
-  void SetRecorder(record::Recorder* /*recorder*/) override {}
-  std::vector<runtime::DeviceCapability> Capabilities() const override { return {}; }
 
  private:
   const DevicePlace place_;
   const DeviceModel model_;
-  executor::ComputeSlots slots_{2};
 };
 
 TestResult TrainOnDevice(const TestRun& run,
@@ -59,13 +48,14 @@ TestResult TrainOnDevice(const TestRun& run,
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   runtime::NullSink sink;
-  CpuDevice device(run.model, uses_pool);
+  CpuAsGpu device(run.model, uses_pool);
   auto made = runtime::Ranks::Make(
       runtime::JobOf(run),
       transport::MakeSharedMemoryTransport(run.training.num_ranks, 60 * kNsPerSecond), &sink,
-      /*compute_slots=*/2, &device);
+      &device);
   EXPECT_TRUE(made.ok()) << made.message();
   runtime::Ranks& ranks = **made;
+  EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
     ranks.executor(rank).set_delay_hook([](const executor::OpContext& context) {
       const int64_t delay_us = (context.index * 7919 + context.rank * 104729 + context.step) % 300;
@@ -75,8 +65,8 @@ TestResult TrainOnDevice(const TestRun& run,
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
-      ranks.bodies(rank).BeginStep(*schedule, run.training.learning_rate);
-      const Status ran = ranks.executor(rank).RunStep(*schedule, step);
+      ranks.bodies(rank).BeginStep(run.training.learning_rate);
+      const Status ran = ranks.executor(rank).RunStep(step);
       EXPECT_TRUE(!ran.ok() || ranks.bodies(rank).EndStep() == 0);
       return ran;
     });
@@ -196,16 +186,17 @@ TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   runtime::NullSink sink;
-  CpuDevice device(run.model);
+  CpuAsGpu device(run.model);
   auto made = runtime::Ranks::Make(runtime::JobOf(run),
                                    transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond),
-                                   &sink, 2, &device);
+                                   &sink, &device);
   ASSERT_TRUE(made.ok());
   runtime::Ranks& ranks = **made;
+  EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   ranks.bodies(0).unit(1).parameters().fill_(std::numeric_limits<float>::infinity());
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.bodies(rank).BeginStep(*schedule, 1e-3);
-    const Status ran = ranks.executor(rank).RunStep(*schedule, 0);
+    ranks.bodies(rank).BeginStep(1e-3);
+    const Status ran = ranks.executor(rank).RunStep(0);
     ranks.bodies(rank).EndStep();
     return ran;
   });
@@ -219,20 +210,21 @@ TEST(DeviceWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   runtime::NullSink sink;
-  CpuDevice device(run.model);
+  CpuAsGpu device(run.model);
   auto made = runtime::Ranks::Make(runtime::JobOf(run),
                                    transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond),
-                                   &sink, 2, &device);
+                                   &sink, &device);
   ASSERT_TRUE(made.ok());
   runtime::Ranks& ranks = **made;
+  EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   ranks.bodies(1).set_on_control([](int64_t /*step*/) {
     throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700,
                                 "CUDA error: an illegal memory access was encountered\n"
                                 "Compile with `TORCH_USE_CUDA_DSA` to enable assertions");
   });
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.bodies(rank).BeginStep(*schedule, 1e-3);
-    return ranks.executor(rank).RunStep(*schedule, 0);
+    ranks.bodies(rank).BeginStep(1e-3);
+    return ranks.executor(rank).RunStep(0);
   });
   EXPECT_THAT(status.message(), testing::HasSubstr("rank 1, step 0, op 'control"));
   EXPECT_THAT(status.message(), testing::HasSubstr("an illegal memory access was encountered"));
@@ -270,16 +262,17 @@ TEST(DeviceWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
   runtime::NullSink sink;
-  CpuDevice device(run.model);
+  CpuAsGpu device(run.model);
   auto made = runtime::Ranks::Make(
       runtime::JobOf(run),
       std::make_unique<Aborted>(transport::MakeSharedMemoryTransport(1, 60 * kNsPerSecond)), &sink,
-      2, &device);
+      &device);
   ASSERT_TRUE(made.ok());
   runtime::Ranks& ranks = **made;
+  EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.bodies(rank).BeginStep(*schedule, 1e-3);
-    const Status ran = ranks.executor(rank).RunStep(*schedule, 0);
+    ranks.bodies(rank).BeginStep(1e-3);
+    const Status ran = ranks.executor(rank).RunStep(0);
     EXPECT_TRUE(ran.ok()) << ran.message();
     ranks.bodies(rank).EndStep();
     return ran;

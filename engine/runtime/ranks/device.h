@@ -1,6 +1,6 @@
-// Device: what the ranks of a process compute on. The CPU's is in this folder (RankBodies,
-// executor::RankExecutor); a GPU's comes from the plugin (engine/cuda/plugin). Ranks, trainer,
-// control and trace know only this.
+// Device: what the ranks of a process compute on. The CPU is one (engine/runtime/cpu_device.h); a
+// GPU's comes from the plugin (engine/cuda/plugin). Ranks, trainer, control and trace know only
+// this.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,10 @@ class RankWork : public executor::OpBodies {
   // Runs in the control op that starts every step, on the rank's host thread.
   virtual void set_on_control(std::function<void(int64_t step)> on_control) = 0;
 
+  // What the steps from now on run; borrowed until the next call. No step may be half done.
+  virtual void SetSchedule(const plan::Schedule& schedule) = 0;
   // Before RunStep.
-  virtual void BeginStep(const plan::Schedule& schedule, double learning_rate) = 0;
+  virtual void BeginStep(double learning_rate) = 0;
   // After RunStep. Bytes that were handed out and no op accounts for, beyond those of the last
   // call: 0 unless something holds tensors that it should not.
   virtual int64_t EndStep() = 0;
@@ -83,10 +85,15 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  virtual std::string kind() const = 0;  // "cuda": the column `device` of memory and ranks
+  virtual std::string kind() const = 0;  // "cpu", "cuda": the column `device` of memory and ranks
   virtual std::string name() const = 0;  // "cuda:0, NVIDIA H200, 139.8 GiB": for people
 
-  // With a launch it connects this process to the others, and blocks until they have come.
+  // Error: what ranks keep from the first step to the last does not fit.
+  virtual Status CheckFits(const Job& /*job*/) const { return Status::Ok(); }
+
+  // The transport that the keys name; a link with bandwidth auto starts at the default rate. With a
+  // launch it connects this process to the others, and blocks until they have come. Throws
+  // TransportError.
   virtual std::unique_ptr<transport::Transport> MakeTransport(
       const config::Config& config, const std::optional<config::Launch>& launch) = 0;
   virtual std::unique_ptr<RankWork> MakeWork(int rank, const Surroundings& surroundings,
@@ -95,10 +102,16 @@ class Device {
   virtual std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                            executor::ExecutionSink* sink) = 0;
   // First thing on each thread that works for `rank`, before MakeWork too.
-  virtual void EnterThread(int rank) = 0;
+  virtual void EnterThread(int /*rank*/) {}
 
-  // Whether several ranks compute on one GPU, so that their times are not those of a GPU each.
+  // Whether several ranks compute on one core or GPU, so that their times are not those of a device
+  // each.
   virtual bool is_contended() const { return false; }
+
+  // Between two steps, as SetRecording(): keys that may change while a run trains.
+  virtual void Apply(const config::Config& /*config*/) {}
+  // Any thread: a rank has failed; ends what others wait for on the device.
+  virtual void Abort() {}
 
   // Between two steps, on one thread, while no rank works: whether the next steps leave times and
   // rows of the device. At the start they do. Memory that the driver hands out is recorded always.
@@ -106,10 +119,10 @@ class Device {
 
   // The trace is open: rows go to `recorder` until it is null, which is before the file is
   // finished; null may come twice.
-  virtual void SetRecorder(record::Recorder* recorder) = 0;
+  virtual void SetRecorder(record::Recorder* /*recorder*/) {}
   // Before SetRecorder.
   virtual void SetOpIds(executor::OpIds /*ids*/) {}
-  virtual std::vector<DeviceCapability> Capabilities() const = 0;
+  virtual std::vector<DeviceCapability> Capabilities() const { return {}; }
 };
 
 }  // namespace shardscope::runtime

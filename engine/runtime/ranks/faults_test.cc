@@ -5,6 +5,7 @@
 
 #include "engine/executor/latch_test_util.h"
 #include "engine/plan/schedule_test_util.h"
+#include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
@@ -29,16 +30,18 @@ class Faults : public testing::Test {
     job.fault = fault_;
     const Result<plan::Schedule> schedule = plan::BuildSchedule(job.description, PolicyOf(run_));
     EXPECT_TRUE(schedule.ok()) << schedule.message();
+    CpuDevice device({.compute_slots = slots, .timeout_ns = timeout_ns_});
     auto ranks = Ranks::Make(std::move(job), transport::MakeSharedMemoryTransport(3, timeout_ns_),
-                             &sink_, slots);
+                             &sink_, &device);
     EXPECT_TRUE(ranks.ok()) << ranks.message();
     ranks_ = ranks->get();
     for (int rank = 0; rank < 3; ++rank) (*ranks)->executor(rank).set_delay_hook(hook_);
-    Status status;
+    Status status =
+        (*ranks)->OnAll([&](int rank) { return (*ranks)->SetSchedule(rank, *schedule); });
     for (int64_t step = 0; step < 2 && status.ok(); ++step) {
       status = (*ranks)->OnAll([&](int rank) {
-        (*ranks)->bodies(rank).BeginStep(*schedule, 0.001);
-        return (*ranks)->executor(rank).RunStep(*schedule, step);
+        (*ranks)->bodies(rank).BeginStep(0.001);
+        return (*ranks)->executor(rank).RunStep(step);
       });
     }
     EXPECT_FALSE((*ranks)->is_stuck());

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/model/initialize.h"
+#include "engine/runtime/cpu_device.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -55,9 +56,10 @@ TestResult Train(const TestRun& run) {
       plan::BuildSchedule(JobOf(run).description, PolicyOf(run));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   NullSink sink;
+  CpuDevice device{CpuOptions()};
   Result<std::unique_ptr<Ranks>> made = Ranks::Make(
       JobOf(run), transport::MakeSharedMemoryTransport(run.training.num_ranks, 60 * kNsPerSecond),
-      &sink, /*compute_slots=*/2);
+      &sink, &device);
   EXPECT_TRUE(made.ok()) << made.message();
   Ranks& ranks = **made;
   for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
@@ -67,11 +69,12 @@ TestResult Train(const TestRun& run) {
       SleepUntilNs(MonotonicNs() + static_cast<int64_t>(delay_us) * kNsPerUs);
     });
   }
+  EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
-      ranks.bodies(rank).BeginStep(*schedule, run.training.learning_rate);
-      return ranks.executor(rank).RunStep(*schedule, step);
+      ranks.bodies(rank).BeginStep(run.training.learning_rate);
+      return ranks.executor(rank).RunStep(step);
     });
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;

@@ -51,7 +51,7 @@ double LargestDifference(const model::ParameterMap& actual, const model::Paramet
 // Whether all losses, norms and weights are the same bits.
 bool SameBits(const TestResult& left, const TestResult& right);
 
-// The bodies of a rank of Ranks without a device.
+// The bodies of a rank that computes on the CPU.
 inline RankBodies& CpuBodies(Ranks& ranks, int rank) {
   return static_cast<RankBodies&>(ranks.bodies(rank));
 }

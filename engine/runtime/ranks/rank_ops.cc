@@ -47,14 +47,14 @@ RankOps::RankOps(int rank, at::Device device, const Surroundings& surroundings,
       sampler_(std::move(sampler)),
       segment_parameters_(MapParameters(*surroundings.job)) {}
 
-void RankOps::BeginStep(const plan::Schedule& schedule, double learning_rate) {
-  if (schedule_ != &schedule) {
-    for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
-    schedule_ = &schedule;
-    bound_.clear();
-    bound_.resize(schedule.ProgramOf(rank_).buffers.size());
-    OnSchedule(schedule);
-  }
+void RankOps::SetSchedule(const plan::Schedule& schedule) {
+  for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
+  bound_.clear();
+  bound_.resize(schedule.ProgramOf(rank_).buffers.size());
+  OnSchedule(schedule);
+}
+
+void RankOps::BeginStep(double learning_rate) {
   learning_rate_ = learning_rate;
   outcome_ = StepOutcome();
 }

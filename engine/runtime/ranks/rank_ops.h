@@ -24,7 +24,8 @@ class RankOps : public RankWork {
   void set_on_control(std::function<void(int64_t step)> on_control) override {
     on_control_ = std::move(on_control);
   }
-  void BeginStep(const plan::Schedule& schedule, double learning_rate) override;
+  void SetSchedule(const plan::Schedule& schedule) override;
+  void BeginStep(double learning_rate) override;
   const StepOutcome& outcome() const override { return outcome_; }
 
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
@@ -145,7 +146,6 @@ class RankOps : public RankWork {
   std::function<void(int64_t step)> on_control_;
 
   // The running step.
-  const plan::Schedule* schedule_ = nullptr;
   std::vector<Bound> bound_;  // by BufferId
   double learning_rate_ = 0;
   std::vector<std::vector<int64_t>> kept_batches_;

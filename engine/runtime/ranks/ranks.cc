@@ -8,23 +8,16 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/executor/executor.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
-#include "engine/runtime/ranks/rank_bodies.h"
 #include "trace/base/shortage.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
 
-Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots,
-             Device* device)
-    : job_(std::move(job)),
-      model_(job_.model),
-      transport_(std::move(transport)),
-      device_(device),
-      slots_(compute_slots, job_.timeout_ns) {
+Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device)
+    : job_(std::move(job)), model_(job_.model), transport_(std::move(transport)), device_(*device) {
   transport_->set_describe_rank([this](int rank) {
     // Ranks of other processes are not known here.
     if (!IsLocal(rank)) return std::string();
@@ -41,8 +34,7 @@ std::vector<int> Ranks::local() const {
 }
 
 Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::Transport> transport,
-                                           executor::ExecutionSink* sink, int compute_slots,
-                                           Device* device) {
+                                           executor::ExecutionSink* sink, Device* device) {
   InstallTensorMemory();
   const model::TrainingSettings& training = job.training;
   const auto bytes = static_cast<int64_t>(job.corpus->bytes.size());
@@ -52,8 +44,7 @@ Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::T
                             .samples_per_step = training.batch * training.micro_batches,
                             .seed = training.seed});
   if (!sampler.ok()) return sampler.status();
-  std::unique_ptr<Ranks> ranks(
-      new Ranks(std::move(job), std::move(transport), compute_slots, device));
+  std::unique_ptr<Ranks> ranks(new Ranks(std::move(job), std::move(transport), device));
   for (const int rank : ranks->local()) ranks->AddRank(rank, *sampler, sink);
   return ranks;
 }
@@ -61,25 +52,22 @@ Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::T
 void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink) {
   Rank added;
   const Surroundings surroundings{&job_, &model_, transport_.get(), sink};
-  if (device_ != nullptr) {
-    device_->EnterThread(rank);
-    added.bodies = device_->MakeWork(rank, surroundings, sampler);
-  } else {
-    added.bodies = std::make_unique<RankBodies>(rank, surroundings, sampler);
-  }
+  device_.EnterThread(rank);
+  added.bodies = device_.MakeWork(rank, surroundings, sampler);
   executor::OpBodies* bodies = added.bodies.get();
   if (job_.fault && job_.fault->rank == rank) {
     added.faulty = std::make_unique<FaultyBodies>(*job_.fault, bodies);
     bodies = added.faulty.get();
   }
-  if (device_ != nullptr) {
-    added.executor = device_->MakeRunner(rank, bodies, sink);
-  } else {
-    added.executor = std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
-  }
+  added.executor = device_.MakeRunner(rank, bodies, sink);
   added.executor->set_on_failure(
       [this, rank](executor::Culprit culprit) { NoteFailure(rank, culprit); });
   ranks_.push_back(std::move(added));
+}
+
+Status Ranks::SetSchedule(int rank, const plan::Schedule& schedule) {
+  bodies(rank).SetSchedule(schedule);
+  return executor(rank).SetSchedule(schedule);
 }
 
 // Ends all ranks: those that wait hear it from the transport and the slots, those that compute find
@@ -94,7 +82,7 @@ void Ranks::NoteFailure(int rank, executor::Culprit culprit) {
     }
   }
   transport_->Abort("rank " + std::to_string(rank) + " failed");
-  slots_.Abort();
+  device_.Abort();
 }
 
 // "; ranks 0, 2 wait for it in 'F m0 block1 all_gather' (op 12); rank 3 hangs in ..."
@@ -140,7 +128,7 @@ Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
       Status result;
       executor::Culprit culprit = executor::Culprit::kThisRank;
       try {
-        if (device_ != nullptr) device_->EnterThread(rank);
+        device_.EnterThread(rank);
         result = body(rank);
       } catch (const transport::TransportTimeout& error) {
         culprit = executor::Culprit::kOtherRank;

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/executor/compute_slots.h"
 #include "engine/runtime/ranks/device.h"
 #include "trace/base/status.h"
 
@@ -17,12 +16,10 @@ namespace shardscope::runtime {
 
 class Ranks {
  public:
-  // `sink` and `device` are borrowed; without a device the ranks compute on the CPU. Error: data
-  // too short for one step.
+  // `sink` and `device` are borrowed. Error: data too short for one step.
   static Result<std::unique_ptr<Ranks>> Make(Job job,
                                              std::unique_ptr<transport::Transport> transport,
-                                             executor::ExecutionSink* sink, int compute_slots,
-                                             Device* device = nullptr);
+                                             executor::ExecutionSink* sink, Device* device);
   ~Ranks();
 
   // Of the run.
@@ -37,9 +34,11 @@ class Ranks {
 
   const Job& job() const { return job_; }
   transport::Transport& transport() { return *transport_; }
-  executor::ComputeSlots& slots() { return slots_; }
   RankWork& bodies(int rank) { return *At(rank).bodies; }
   executor::StepRunner& executor(int rank) { return *At(rank).executor; }
+
+  // What the steps of `rank` from now on run; borrowed until the next call. On the rank's thread.
+  Status SetSchedule(int rank, const plan::Schedule& schedule);
 
   // Calls `body(rank)` on one thread per rank of this process and waits for all. If some fail,
   // returns the error of the rank that failed first, with who waited for it: the others' only say
@@ -65,8 +64,7 @@ class Ranks {
     std::unique_ptr<executor::StepRunner> executor;
   };
 
-  Ranks(Job job, std::unique_ptr<transport::Transport> transport, int compute_slots,
-        Device* device);
+  Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device);
   const Rank& At(int rank) const { return ranks_[static_cast<size_t>(rank - first_local())]; }
   void AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink);
 
@@ -92,8 +90,7 @@ class Ranks {
   const Job job_;
   const model::Model model_;
   std::unique_ptr<transport::Transport> transport_;
-  Device* const device_;  // null: the CPU
-  executor::ComputeSlots slots_;
+  Device& device_;
   bool is_stuck_ = false;
   mutable std::mutex mutex_;  // guards failure_
   Failure failure_;           // the first

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/plan/memory.h"
+#include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/memory/unlisted_memory.h"
@@ -79,14 +80,19 @@ struct Running {
     if (transport == nullptr) {
       transport = transport::MakeSharedMemoryTransport(num_ranks, kTimeoutNs);
     }
-    auto made = Ranks::Make(job, std::move(transport), sink, /*compute_slots=*/2);
+    auto made = Ranks::Make(job, std::move(transport), sink, &device);
     EXPECT_TRUE(made.ok()) << made.message();
     ranks = std::move(made).value();
   }
   Status Step(const plan::Schedule& of, int64_t step) {
+    if (&of != set) {
+      const Status status = ranks->OnAll([&](int rank) { return ranks->SetSchedule(rank, of); });
+      EXPECT_TRUE(status.ok()) << status.message();
+      set = &of;
+    }
     return ranks->OnAll([&](int rank) {
-      ranks->bodies(rank).BeginStep(of, 1e-3);
-      const Status status = ranks->executor(rank).RunStep(of, step);
+      ranks->bodies(rank).BeginStep(1e-3);
+      const Status status = ranks->executor(rank).RunStep(step);
       if (status.ok()) {
         EXPECT_EQ(ranks->bodies(rank).EndStep(), 0);
       }
@@ -96,7 +102,9 @@ struct Running {
 
   Job job;
   plan::Schedule schedule;
+  CpuDevice device{CpuOptions()};
   std::unique_ptr<Ranks> ranks;
+  const plan::Schedule* set = nullptr;
 };
 
 // The largest of each category and of the transient ones together, in issue order.
@@ -247,10 +255,11 @@ class OneByOne {
     context_.schedule = &schedule_;
     context_.program = &schedule_.ProgramOf(rank);
     context_.rank = rank;
+    bodies_.SetSchedule(schedule_);
   }
 
   void Step() {
-    bodies_.BeginStep(schedule_, 1e-3);
+    bodies_.BeginStep(1e-3);
     for (context_.index = 0; context_.index < static_cast<int32_t>(context_.program->ops.size());
          ++context_.index) {
       RunOp();
@@ -417,7 +426,8 @@ const std::byte* AddressOfAFreedUnit(Running* running) {
   OpContext context;
   context.schedule = &running->schedule;
   context.program = &running->schedule.ProgramOf(0);
-  bodies.BeginStep(running->schedule, 1e-3);
+  bodies.SetSchedule(running->schedule);
+  bodies.BeginStep(1e-3);
   for (;; ++context.index) {
     const plan::Op& op = context.op();
     const bool frees = op.kind == plan::OpKind::kReshard;
@@ -455,11 +465,14 @@ TEST(MemoryLimitTest, FailsTheStepWithRankAndOp) {
   for (int rank = 0; rank < 2; ++rank) {
     job.memory_limit = std::max(job.memory_limit, free.ranks->bodies(rank).allocated_bytes() + 1);
   }
-  auto ranks = Ranks::Make(job, transport::MakeSharedMemoryTransport(2, kTimeoutNs), &sink, 2);
+  CpuDevice device{CpuOptions()};
+  auto ranks =
+      Ranks::Make(job, transport::MakeSharedMemoryTransport(2, kTimeoutNs), &sink, &device);
   ASSERT_TRUE(ranks.ok());
   const Status status = (*ranks)->OnAll([&](int rank) {
-    (*ranks)->bodies(rank).BeginStep(free.schedule, 1e-3);
-    return (*ranks)->executor(rank).RunStep(free.schedule, 0);
+    EXPECT_TRUE((*ranks)->SetSchedule(rank, free.schedule).ok());
+    (*ranks)->bodies(rank).BeginStep(1e-3);
+    return (*ranks)->executor(rank).RunStep(0);
   });
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("out of memory: rank"), std::string::npos) << status.message();

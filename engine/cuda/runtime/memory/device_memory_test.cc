@@ -9,6 +9,7 @@
 
 #include "engine/cuda/runtime/device_work.h"
 #include "engine/executor/executor.h"
+#include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
@@ -58,16 +59,13 @@ class CountedBodies final : public executor::OpBodies {
   executor::OpBodies* const bodies_;
 };
 
-class CountedDevice final : public runtime::Device {
+class CountedDevice final : public runtime::CpuDevice {
  public:
   CountedDevice(const runtime::TestRun& run, bool uses_pool)
-      : memory_(run.training.num_ranks), uses_pool_(uses_pool), model_(run.model, at::kCPU) {}
-  std::string kind() const override { return "cpu"; }
-  std::string name() const override { return "the CPU"; }
-  std::unique_ptr<transport::Transport> MakeTransport(
-      const config::Config& /*config*/, const std::optional<config::Launch>& /*launch*/) override {
-    return nullptr;
-  }
+      : CpuDevice(runtime::CpuOptions()),
+        memory_(run.training.num_ranks),
+        uses_pool_(uses_pool),
+        model_(run.model, at::kCPU) {}
   std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
                                               model::Sampler sampler) override {
     const TensorScope scope(memory_.PoolOf(rank));
@@ -80,11 +78,8 @@ class CountedDevice final : public runtime::Device {
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override {
     counted_.push_back(std::make_unique<CountedBodies>(memory_.PoolOf(rank), bodies));
-    return std::make_unique<executor::RankExecutor>(rank, counted_.back().get(), sink, &slots_);
+    return CpuDevice::MakeRunner(rank, counted_.back().get(), sink);
   }
-  void EnterThread(int /*rank*/) override {}
-  void SetRecorder(record::Recorder* /*recorder*/) override {}
-  std::vector<runtime::DeviceCapability> Capabilities() const override { return {}; }
 
   const CountedMemory& memory() const { return memory_; }
 
@@ -93,7 +88,6 @@ class CountedDevice final : public runtime::Device {
   const bool uses_pool_;
   const DeviceModel model_;
   std::vector<std::unique_ptr<CountedBodies>> counted_;
-  executor::ComputeSlots slots_{2};
 };
 
 // A training whose step ends are looked at: what EndStep() of each rank returned, by step.
@@ -114,7 +108,7 @@ Looked Train(const plan::Policy& policy, bool uses_pool,
   CountedDevice device(run, uses_pool);
   auto made = runtime::Ranks::Make(runtime::JobOf(run),
                                    transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond),
-                                   &sink, /*compute_slots=*/2, &device);
+                                   &sink, &device);
   EXPECT_TRUE(made.ok()) << made.message();
   runtime::Ranks& ranks = **made;
   Looked looked{.unaccounted = std::vector<std::vector<int64_t>>(5, std::vector<int64_t>(2))};
@@ -127,10 +121,12 @@ Looked Train(const plan::Policy& policy, bool uses_pool,
     const Status status = ranks.OnAll([&](int rank) {
       runtime::RankWork& work = ranks.bodies(rank);
       {
-        const TensorScope scope(device.memory().PoolOf(rank));  // BeginStep() takes the pool
-        work.BeginStep(*schedule, 1e-3);
+        const TensorScope scope(device.memory().PoolOf(rank));  // SetSchedule() takes the pool
+        const Status set = step == 0 ? ranks.SetSchedule(rank, *schedule) : Status::Ok();
+        EXPECT_TRUE(set.ok()) << set.message();
+        work.BeginStep(1e-3);
       }
-      const Status ran = ranks.executor(rank).RunStep(*schedule, step);
+      const Status ran = ranks.executor(rank).RunStep(step);
       const int64_t counted = work.allocated_bytes();
       const int64_t unaccounted = work.EndStep();
       looked.unaccounted[static_cast<size_t>(step)][static_cast<size_t>(rank)] = unaccounted;

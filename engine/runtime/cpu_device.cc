@@ -1,0 +1,84 @@
+#include "engine/runtime/cpu_device.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <thread>
+#include <utility>
+
+#include "engine/executor/executor.h"
+#include "engine/runtime/ranks/rank_bodies.h"
+#include "engine/runtime/setup.h"
+#include "engine/transport/gloo/gloo_transport.h"
+#include "trace/base/units.h"
+
+namespace shardscope::runtime {
+
+CpuDevice::CpuDevice(const config::Config& config, const std::optional<config::Launch>& launch)
+    : CpuDevice({.compute_slots = static_cast<int>(config::GetComputeSlots(config)),
+                 .timeout_ns = config.GetInt("comm.timeout"),
+                 .ranks_here = launch ? launch->num_local_ranks
+                                      : static_cast<int>(config.GetInt("run.ranks"))}) {}
+
+// Shards, gradients and the two moments of AdamW are there from the first step to the last.
+Status CpuDevice::CheckFits(const Job& job) const {
+  int64_t elements = 0;
+  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
+  const double copies = job.shard_ranks == 1 ? job.training.num_ranks : 1;
+  const double here = job.only_rank ? 1.0 / job.training.num_ranks : 1;
+  const double needed = 4 * copies * here * static_cast<double>(elements) *
+                        static_cast<double>(plan::BytesOf(job.master));
+  const double present =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed <= present) return Status::Ok();
+  return Status::Error(fmt::format(
+      "the model has {} parameters: shards, gradients and optimizer state take {}, and this "
+      "machine has {} of memory; lower model.dim or model.layers",
+      FormatCount(static_cast<double>(elements)), FormatBytes(static_cast<int64_t>(needed)),
+      FormatBytes(static_cast<int64_t>(present))));
+}
+
+std::unique_ptr<transport::Transport> CpuDevice::MakeTransport(
+    const config::Config& config, const std::optional<config::Launch>& launch) {
+  const auto num_ranks = static_cast<int>(config.GetInt("run.ranks"));
+  const int64_t timeout_ns = config.GetInt("comm.timeout");
+  if (launch) {
+    return transport::MakeGlooTransport({.rank = launch->rank,
+                                         .num_ranks = launch->num_ranks,
+                                         .master_address = launch->master_address,
+                                         .master_port = launch->master_port,
+                                         .has_launcher_store = launch->has_launcher_store,
+                                         .attempt = launch->attempt,
+                                         .say = launch->say},
+                                        timeout_ns);
+  }
+  if (config.Get("transport") == "gloo") {
+    return transport::MakeGlooTransport(num_ranks, timeout_ns);
+  }
+  if (config.Get("transport") == "emulated") {
+    return transport::MakeEmulatedTransport(num_ranks, timeout_ns, StartBandwidth(config),
+                                            config.GetInt("link.latency"));
+  }
+  return transport::MakeSharedMemoryTransport(num_ranks, timeout_ns);
+}
+
+std::unique_ptr<RankWork> CpuDevice::MakeWork(int rank, const Surroundings& surroundings,
+                                              model::Sampler sampler) {
+  return std::make_unique<RankBodies>(rank, surroundings, std::move(sampler));
+}
+
+std::unique_ptr<executor::StepRunner> CpuDevice::MakeRunner(int rank, executor::OpBodies* bodies,
+                                                            executor::ExecutionSink* sink) {
+  return std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+}
+
+bool CpuDevice::is_contended() const {
+  const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0: unknown
+  return num_cores > 0 && ranks_here_ > num_cores;
+}
+
+void CpuDevice::Apply(const config::Config& config) {
+  slots_.SetSlots(static_cast<int>(config::GetComputeSlots(config)));
+}
+
+}  // namespace shardscope::runtime
