@@ -16,7 +16,7 @@
 #include "app/sql_names.h"
 #include "trace/base/text.h"
 #include "trace/store/run_database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 namespace shardscope::app {
 namespace {
@@ -169,7 +169,7 @@ class Output {
 };
 
 Status RunSql(const SqlArguments& arguments) {
-  const Result<store::RunFolder> run = store::FindRun(arguments.run);
+  const Result<store::RunFiles> run = store::FindRun(arguments.run);
   if (!run.ok()) return run.status();
   Result<store::Database> database = store::OpenRunDatabase(run.value());
   if (!database.ok()) return database.status();

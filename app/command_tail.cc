@@ -11,7 +11,7 @@
 #include "app/say.h"
 #include "trace/base/units.h"
 #include "trace/store/remote/tail_protocol.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
 
 namespace shardscope::app {
@@ -54,7 +54,7 @@ Status Follow(store::Source* source, bool stdio) {
 }
 
 Status RunTail(const TailArguments& arguments) {
-  const Result<store::RunFolder> run = store::FindRun(arguments.run);
+  const Result<store::RunFiles> run = store::FindRun(arguments.run);
   if (!run.ok()) return run.status();
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run.value());
   if (!source.ok()) return source.status();

@@ -28,7 +28,7 @@
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/record/recorder.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 namespace shardscope::app {
 namespace {

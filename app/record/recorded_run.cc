@@ -12,7 +12,7 @@
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/store/run_database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::app {
@@ -136,11 +136,11 @@ std::string SpansText(const RecordedRun& run, size_t num_spans) {
 // Calls `read_more` with each file that could be opened.
 template <typename ReadMore>
 Result<RecordedRun> Read(const std::string& path, const ReadMore& read_more) {
-  const Result<store::RunFolder> folder = store::FindRun(path);
+  const Result<store::RunFiles> folder = store::FindRun(path);
   if (!folder.ok()) return folder.status();
   RecordedRun run;
   for (const store::TraceFile& trace : folder->traces) {
-    store::RunFolder one = folder.value();
+    store::RunFiles one = folder.value();
     one.traces = {trace};
     Result<Database> database = store::OpenRunDatabase(one);
     RecordedProcess process;

@@ -9,7 +9,7 @@
 #include "tests/fuzz/targets.h"
 #include "trace/base/check.h"
 #include "trace/record/cupti/decode.h"
-#include "trace/record/gpu/gpu_rows.h"
+#include "trace/record/gpu/row_writer.h"
 #include "trace/record/null_recorder_test_util.h"
 
 namespace shardscope::fuzz {
@@ -140,7 +140,7 @@ void FuzzCupti(Input input) {
                 batch);
   joiner.Add(batch);
   Target target;
-  gpu::GpuRows rows(&target);
+  gpu::RowWriter rows(&target);
   for (const int64_t fence_ns : {int64_t{500}, int64_t{5'000'000'000}, cupti::kEnd}) {
     joiner.Peek({1, 2, 3});
     (void)joiner.IsComplete(7, fence_ns);

@@ -19,7 +19,7 @@
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
 #include "trace/store/run_database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/writer.h"
 
 namespace shardscope::fuzz {
@@ -264,7 +264,7 @@ void OpenAndReport(const std::string& folder, bool sql) {
   const Result<query::SnapshotPtr> some = query::ReadSummaryAround(folder, second_step, 0);
   if (some.ok() && *some != nullptr) PrintReports(**some);
   if (!sql) return;
-  const Result<store::RunFolder> run = store::FindRun(folder);
+  const Result<store::RunFiles> run = store::FindRun(folder);
   if (!run.ok()) return;
   Result<store::Database> database = store::OpenRunDatabase(run.value());
   if (!database.ok()) return;

@@ -39,7 +39,7 @@ class EdgeCheckGolden : public ::testing::Test {
   }
 
   Rows OfView() {
-    const Result<store::RunFolder> run = store::FindRun(folder_);
+    const Result<store::RunFiles> run = store::FindRun(folder_);
     SHARDSCOPE_CHECK(run.ok());
     Result<store::Database> database = store::OpenRunDatabase(run.value());
     SHARDSCOPE_CHECK(database.ok());

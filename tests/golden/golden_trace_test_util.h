@@ -34,7 +34,7 @@ class Trace {
     folder_ = pattern;
     const Status written = WriteTrace(scenario, Cupti(), folder_, delivery);
     EXPECT_TRUE(written.ok()) << written.message();
-    const Result<store::RunFolder> run = store::FindRun(folder_);
+    const Result<store::RunFiles> run = store::FindRun(folder_);
     SHARDSCOPE_CHECK(run.ok());
     Result<store::Database> database = store::OpenRunDatabase(run.value());
     SHARDSCOPE_CHECK(database.ok());

@@ -10,7 +10,7 @@
 #include "trace/query/finished_trace.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/finished/finished_source.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
 
 namespace shardscope::query {
@@ -143,7 +143,7 @@ class Follower final : public LiveTrace {
 
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
                                                    std::function<void()> on_change) {
-  Result<store::RunFolder> run = store::FindRun(path);
+  Result<store::RunFiles> run = store::FindRun(path);
   if (!run.ok()) return run.status();
   if (run->traces.size() == 1) {
     auto finished = store::FinishedSource::Open(run->traces.front());
@@ -168,7 +168,7 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Sour
 }
 
 Result<SnapshotPtr> ReadSnapshot(const std::string& path) {
-  const Result<store::RunFolder> run = store::FindRun(path);
+  const Result<store::RunFiles> run = store::FindRun(path);
   if (!run.ok()) return run.status();
   Result<std::unique_ptr<store::RunSource>> source =
       store::RunSource::Open(run.value(), store::RunSource::Purpose::kReadOnce);

@@ -14,7 +14,7 @@
 #include "trace/base/time.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/run_database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {
@@ -283,7 +283,7 @@ TEST(Recorder, WhatComesLateIsAskedForByItsTime) {
   ASSERT_TRUE(recorder->Finish().ok());
   recorder->Record(work);  // too late
   EXPECT_EQ(recorder->Dropped().at("engine"), 0);
-  const Result<store::RunFolder> run = store::FindRun(folder.path());
+  const Result<store::RunFiles> run = store::FindRun(folder.path());
   ASSERT_TRUE(run.ok());
   Result<store::Database> database = store::OpenRunDatabase(run.value());
   ASSERT_TRUE(database.ok());

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::query {

@@ -279,10 +279,10 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddPauses(batch);
   AddCollectives(batch);
   AddMemory(batch);
-  gpu_rows_.Add(batch, &current_, Hooks());
+  gpu_builder_.Add(batch, &current_, Hooks());
 }
 
-GpuRows::Hooks SnapshotBuilder::Hooks() {
+GpuSnapshotBuilder::Hooks SnapshotBuilder::Hooks() {
   return {[this](int64_t rank) { return RowsOfRank(rank); },
           [this](std::string_view name) { return Communicator(name); },
           [this](int64_t from_ns, int64_t to_ns) { Extend(from_ns, to_ns); }, [this] { Refuse(); }};
@@ -303,7 +303,7 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
                    : state == store::SourceState::kCut ? TraceState::kCut
                                                        : TraceState::kFinished;
   current_.paused = current_.state == TraceState::kLive && IsPaused(current_.markers);
-  if (state != store::SourceState::kLive) gpu_rows_.End(Hooks());
+  if (state != store::SourceState::kLive) gpu_builder_.End(Hooks());
   auto snapshot = std::make_shared<Snapshot>(current_);
   if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {
     snapshot->capabilities.push_back(*clocks);

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "trace/query/gpu/gpu_rows.h"
+#include "trace/query/gpu_snapshot_builder.h"
 #include "trace/query/snapshot.h"
 #include "trace/store/row_io.h"
 #include "trace/store/source.h"
@@ -46,13 +46,13 @@ class SnapshotBuilder {
   void AddRankOfProcess(int64_t process, int32_t rank);
   int32_t Communicator(std::string_view name);
   void Refuse() { ++refused_; }
-  GpuRows::Hooks Hooks();
+  GpuSnapshotBuilder::Hooks Hooks();
 
   Snapshot current_;
   std::map<std::string, int32_t, std::less<>> communicator_index_;
   bool has_time_ = false;
   int64_t refused_ = 0;
-  GpuRows gpu_rows_;
+  GpuSnapshotBuilder gpu_builder_;
 };
 
 }  // namespace shardscope::query

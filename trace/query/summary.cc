@@ -10,7 +10,7 @@
 #include "trace/query/sane.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/finished/finished_source.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 namespace shardscope::query {
 namespace {
@@ -27,7 +27,7 @@ class SummaryReader {
  public:
   // Null: it has none.
   static Result<std::unique_ptr<SummaryReader>> Open(const std::string& path, int64_t least_bytes) {
-    const Result<store::RunFolder> run = store::FindRun(path);
+    const Result<store::RunFiles> run = store::FindRun(path);
     if (!run.ok()) return run.status();
     if (run->traces.size() != 1) return std::unique_ptr<SummaryReader>();
     auto source = store::FinishedSource::Open(run->traces.front(), least_bytes);

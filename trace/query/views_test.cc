@@ -8,7 +8,7 @@
 
 #include "trace/query/trace_test_util.h"
 #include "trace/store/run_database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 namespace shardscope::query {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 Rows Query(const std::string& folder, const std::string& sql) {
-  const Result<store::RunFolder> run = store::FindRun(folder);
+  const Result<store::RunFiles> run = store::FindRun(folder);
   SHARDSCOPE_CHECK(run.ok());
   Result<store::Database> database = store::OpenRunDatabase(run.value());
   EXPECT_TRUE(database.ok()) << database.message();

@@ -11,7 +11,7 @@
 
 #include "trace/store/database.h"
 #include "trace/store/reader.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/writer.h"
 
 namespace shardscope::store {
@@ -131,7 +131,7 @@ TEST_F(FileKind, ATraceOpensUnderAnyName) {
   ASSERT_TRUE(writer.ok() && writer.value()->Finish().ok());
   const std::string copy = Path("copy of a run");
   std::filesystem::rename(writer.value()->file().FinishedPath(), copy);
-  const Result<RunFolder> run = FindRun(copy);
+  const Result<RunFiles> run = FindRun(copy);
   ASSERT_TRUE(run.ok()) << run.message();
   const Result<TraceReader> reader = TraceReader::OpenNewest(run.value().traces.front());
   EXPECT_TRUE(reader.ok()) << reader.message();

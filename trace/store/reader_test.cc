@@ -17,7 +17,7 @@
 #include "trace/base/folder_lock.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/run_database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/writer.h"
 
 namespace shardscope::store {
@@ -143,7 +143,7 @@ TEST_F(Hostile, AnOlderTraceThatWasCutIsFinishedAsANewOne) {
   Result<Database> live = Database::Open(file.LivePath(), Database::Mode::kReadWrite);
   ASSERT_TRUE(live.ok() && live->Execute(BackTo(1, false)).ok());
   live = Database();
-  const Result<RunFolder> run = FindRun(folder_);
+  const Result<RunFiles> run = FindRun(folder_);
   ASSERT_TRUE(run.ok()) << run.message();
   Result<TraceReader> reader = TraceReader::Open(file.FinishedPath());
   ASSERT_TRUE(reader.ok()) << reader.message();

@@ -9,7 +9,7 @@
 namespace shardscope::store {
 namespace {
 
-Result<Database> Merge(const RunFolder& run) {
+Result<Database> Merge(const RunFiles& run) {
   Result<Database> merged = Database::OpenInMemory();
   if (!merged.ok()) return merged;
   for (const std::string& table : schema::CreateTables()) {
@@ -34,7 +34,7 @@ Result<Database> Merge(const RunFolder& run) {
 
 }  // namespace
 
-Result<Database> OpenRunDatabase(const RunFolder& run) {
+Result<Database> OpenRunDatabase(const RunFiles& run) {
   if (run.traces.size() > 1 || LiveSegments(run.traces.front()).size() > 1) return Merge(run);
   Result<TraceReader> reader = TraceReader::OpenNewest(run.traces.front());
   if (!reader.ok()) return reader.status();

@@ -20,7 +20,7 @@ std::string ProcessOf(const std::string& stem) {
 
 }  // namespace
 
-Result<std::unique_ptr<RunSource>> RunSource::Open(const RunFolder& run, Purpose purpose) {
+Result<std::unique_ptr<RunSource>> RunSource::Open(const RunFiles& run, Purpose purpose) {
   std::unique_ptr<RunSource> source(new RunSource(run, purpose));
   for (const TraceFile& file : run.traces) SHARDSCOPE_RETURN_IF_ERROR(source->AddFile(file));
   source->whole_folder_ = run.traces.size() == ListTraces(run.path).size();

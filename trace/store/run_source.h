@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trace/store/merge/clock_merger.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 #include "trace/store/source.h"
 
 namespace shardscope::store {
@@ -24,20 +24,20 @@ class RunSource final : public Source {
     kFollow,   // Read is called again and again
     kReadOnce  // until it returns false: then nothing is kept for better knowledge of the clocks
   };
-  static Result<std::unique_ptr<RunSource>> Open(const RunFolder& run,
+  static Result<std::unique_ptr<RunSource>> Open(const RunFiles& run,
                                                  Purpose purpose = Purpose::kFollow);
 
   Result<bool> Read(RowBatch* batch) override;
   SourceState state() const override;
 
  private:
-  RunSource(RunFolder run, Purpose purpose) : run_(std::move(run)), purpose_(purpose) {}
+  RunSource(RunFiles run, Purpose purpose) : run_(std::move(run)), purpose_(purpose) {}
 
   Status AddFile(const TraceFile& file);
   void AddNewFiles();
   void NameProcesses(RowBatch* batch);
 
-  RunFolder run_;
+  RunFiles run_;
   const Purpose purpose_;
   bool whole_folder_ = false;  // not just one file of it
   bool said_unfinished_ = false;

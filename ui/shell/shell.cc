@@ -122,11 +122,11 @@ void Shell::ShowFirst(const query::Snapshot& snapshot, int32_t step) {
 
 void Shell::UpdateStarting() {
   if (!starting_) return;
-  const TrainerStart::State state = starting_->Poll();
-  if (state == TrainerStart::State::kStarting) return;
+  const TrainerProcess::State state = starting_->Poll();
+  if (state == TrainerProcess::State::kStarting) return;
   const std::string folder = starting_->folder();
   const std::string error = starting_->error();
-  if (state == TrainerStart::State::kFailed) {
+  if (state == TrainerProcess::State::kFailed) {
     starting_.reset();
     context_.starting.clear();
     context_.start_error = error;

@@ -20,7 +20,7 @@
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/run/run_session.h"
 #include "ui/shell/run/session_closer.h"
-#include "ui/shell/run/trainer_start.h"
+#include "ui/shell/run/trainer_process.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/view_controller.h"
 
@@ -91,8 +91,8 @@ class Shell {
   panels::GoToPanel go_to_;
   SessionCloser closer_;
   std::unique_ptr<RunSession> session_;
-  std::optional<TrainerStart> starting_;    // started, no trace yet
-  std::optional<TrainerStart> first_step_;  // its trace is open, its first step is not done
+  std::optional<TrainerProcess> starting_;    // started, no trace yet
+  std::optional<TrainerProcess> first_step_;  // its trace is open, its first step is not done
   std::string ini_path_;
   std::string focus_;         // panel to bring to the front in the next frame
   bool view_is_set_ = false;  // the run has shown its first steps

@@ -30,7 +30,7 @@ struct Dispatcher {
     ui::StartRun absolute = command;
     std::error_code ignored;
     absolute.folder = std::filesystem::absolute(command.folder, ignored).string();
-    auto started = TrainerStart::Launch(shell.context_.places.trainer, absolute);
+    auto started = TrainerProcess::Launch(shell.context_.places.trainer, absolute);
     if (!started.ok()) {
       shell.context_.start_error = started.message();
       shell.Say(started.message());

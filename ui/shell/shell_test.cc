@@ -9,7 +9,7 @@
 #include "ui/shell/key_input.h"
 #include "ui/shell/run/change_summary.h"
 #include "ui/shell/run/report_worker.h"
-#include "ui/shell/run/trainer_start.h"
+#include "ui/shell/run/trainer_process.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/view_controller.h"
 
@@ -186,23 +186,23 @@ TEST(ChangeSummary, WithoutAChangeIsNotValid) {
   EXPECT_FALSE(FindingsMaker().Make(analysis::MakeLessonSnapshot(2, 8, 99), {})->change.valid);
 }
 
-TEST(TrainerStart, CommandLineHasPresetAndSettings) {
+TEST(TrainerProcess, CommandLineHasPresetAndSettings) {
   const ui::StartRun start{"runs/x", {{"a", "1"}, {"b", "2"}}, "p.toml"};
   EXPECT_THAT(TrainerArguments("/bin/t", start),
               testing::ElementsAre("/bin/t", "--out", "runs/x", "--config", "p.toml", "--set",
                                    "a=1", "b=2"));
 }
 
-TEST(TrainerStart, RefusesAFolderWithARunAndAProgramThatIsNotThere) {
+TEST(TrainerProcess, RefusesAFolderWithARunAndAProgramThatIsNotThere) {
   const std::string folder = testing::TempDir() + "/shardscope_start_test";
   std::filesystem::remove_all(folder);
-  const auto missing = TrainerStart::Launch("/no/such/program", {folder, {}, {}});
+  const auto missing = TrainerProcess::Launch("/no/such/program", {folder, {}, {}});
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.message(), testing::HasSubstr("/no/such/program"));
   EXPECT_FALSE(std::filesystem::exists(folder));
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/run.toml") << "\n";
-  const auto taken = TrainerStart::Launch("/bin/true", {folder, {}, {}});
+  const auto taken = TrainerProcess::Launch("/bin/true", {folder, {}, {}});
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(taken.message(), testing::HasSubstr("holds a run already"));
   std::filesystem::remove_all(folder);

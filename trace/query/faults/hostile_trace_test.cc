@@ -12,7 +12,7 @@
 #include "trace/query/summary.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 namespace shardscope::query {
 namespace {

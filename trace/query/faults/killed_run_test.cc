@@ -9,7 +9,7 @@
 
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 namespace shardscope::query {
 namespace {

@@ -138,7 +138,7 @@ TEST(SizeBound, HoldsAtEveryMomentAndKeepsTheNewestSteps) {
   }
   ASSERT_TRUE(recorder->Flush().ok());
   {
-    const Result<store::RunFolder> run = store::FindRun(folder.path());
+    const Result<store::RunFiles> run = store::FindRun(folder.path());
     ASSERT_TRUE(run.ok()) << run.message();
     ASSERT_GT(store::LiveSegments(run->traces.front()).size(), 1u);
     Result<store::Database> merged = store::OpenRunDatabase(*run);
@@ -211,7 +211,7 @@ TEST(SizeBound, FollowerThatIsTooLateSaysSo) {
     ASSERT_TRUE(recorder->Flush().ok());
   };
   record(0, 10);
-  const Result<store::RunFolder> run = store::FindRun(folder.path());
+  const Result<store::RunFiles> run = store::FindRun(folder.path());
   ASSERT_TRUE(run.ok()) << run.message();
   Result<std::unique_ptr<store::RunSource>> late = store::RunSource::Open(*run);
   ASSERT_TRUE(late.ok()) << late.message();

@@ -185,7 +185,7 @@ class GpuRecorder::Impl final : public RowTarget {
 
   record::Recorder* const recorder_;
   const GpuRecorderOptions options_;
-  GpuRows rows_;                         // decode thread
+  RowWriter rows_;                       // decode thread
   int64_t works_ = 0;                    // decode thread
   const cupti::Names* names_ = nullptr;  // decode thread
 

@@ -20,7 +20,7 @@
 
 #include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
-#include "trace/record/gpu/gpu_rows.h"
+#include "trace/record/gpu/row_writer.h"
 
 namespace shardscope::gpu {
 

@@ -7,7 +7,7 @@
 
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/session.h"
-#include "trace/record/inject/gpu_rows.h"
+#include "trace/record/inject/cuda_recording.h"
 #include "trace/record/inject/guest.h"
 #include "trace/record/inject/process_recording.h"
 
@@ -15,7 +15,7 @@ namespace shardscope::inject {
 namespace {
 
 struct Gpu {
-  std::unique_ptr<GpuRows> spans;
+  std::unique_ptr<CudaRecording> spans;
   std::unique_ptr<cupti::Session> session;
 };
 Gpu* gpu = nullptr;  // set once, never destroyed: callbacks may come until the process is gone
@@ -52,7 +52,7 @@ void AttachCuda() {
     return;
   }
   const Undisturbed undisturbed;
-  auto spans = std::make_unique<GpuRows>(recording);
+  auto spans = std::make_unique<CudaRecording>(recording);
   cupti::SessionOptions options;
   options.on_profiler = [recording](bool on, int64_t time_ns) {
     Guarded([&] { recording->Switch(on, time_ns); });

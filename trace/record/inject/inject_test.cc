@@ -13,11 +13,11 @@
 #include <tuple>
 #include <vector>
 
-#include "trace/record/inject/gpu_rows.h"
+#include "trace/record/inject/cuda_recording.h"
 #include "trace/record/inject/nvtx/nvtx_ranges.h"
 #include "trace/record/inject/process_recording.h"
 #include "trace/store/run_database.h"
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 namespace shardscope::inject {
 namespace {
@@ -77,7 +77,7 @@ void RecordGpu(ProcessRecording* recording) {
   // While the allocation and the release are made, the program has its profiler stopped.
   recording->Switch(false, 3500);
   recording->Switch(true, 6000);
-  GpuRows spans(recording);
+  CudaRecording spans(recording);
   spans.Add(batch, names);
   spans.Finish();
   EXPECT_EQ(spans.unplaced(), 1);  // the unfinished one stands where it began

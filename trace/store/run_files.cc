@@ -1,4 +1,4 @@
-#include "trace/store/run_folder.h"
+#include "trace/store/run_files.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 // Where that is not possible (read-only media, somebody else's run, a full disk) the live file is
 // read as it is.
-Status FinishWherePossible(RunFolder* run) {
+Status FinishWherePossible(RunFiles* run) {
   for (const TraceFile& trace : run->traces) {
     if (LiveSegments(trace).empty() || !CanWrite(run->path)) continue;
     const Status finished = FinishIfAbandoned(trace);
@@ -80,7 +80,7 @@ std::vector<TraceFile> ListTraces(const std::string& folder) {
   return traces;
 }
 
-Result<RunFolder> FindRun(const std::string& path) {
+Result<RunFiles> FindRun(const std::string& path) {
   if (path.empty()) return Status::Error("'' is no run: give a run folder or a trace file");
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -88,7 +88,7 @@ Result<RunFolder> FindRun(const std::string& path) {
     return Status::Error(fmt::format("{} does not exist: give a run folder or a trace file", path));
   }
   if (error) return NoAccess(path, error);
-  RunFolder run;
+  RunFiles run;
   if (status.type() == fs::file_type::directory) {
     run.path = path;
     while (run.path.size() > 1 && run.path.back() == '/') run.path.pop_back();

@@ -1,5 +1,5 @@
 // A kernel and its span are two rows: whichever comes first, one row of the Snapshot comes of them.
-#include "trace/query/gpu/gpu_rows.h"
+#include "trace/query/gpu_snapshot_builder.h"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ int64_t Refused(const Snapshot& snapshot) {
   return 0;
 }
 
-TEST(GpuRowsTest, BothHalvesMakeOneRowInEitherOrder) {
+TEST(GpuSnapshotBuilderTest, BothHalvesMakeOneRowInEitherOrder) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch first;
@@ -93,7 +93,7 @@ TEST(GpuRowsTest, BothHalvesMakeOneRowInEitherOrder) {
   EXPECT_EQ(snapshot->end_ns, 210);
 }
 
-TEST(GpuRowsTest, HalvesThatStayAloneAreSpansOrCountedAsLost) {
+TEST(GpuSnapshotBuilderTest, HalvesThatStayAloneAreSpansOrCountedAsLost) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch batch;
@@ -108,7 +108,7 @@ TEST(GpuRowsTest, HalvesThatStayAloneAreSpansOrCountedAsLost) {
   EXPECT_EQ(Refused(*end), 1);
 }
 
-TEST(GpuRowsTest, RowsThatCannotBeAreCounted) {
+TEST(GpuSnapshotBuilderTest, RowsThatCannotBeAreCounted) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch batch;
@@ -133,7 +133,7 @@ TEST(GpuRowsTest, RowsThatCannotBeAreCounted) {
   EXPECT_TRUE(snapshot->ranks.at(0).segments.empty());
 }
 
-TEST(GpuRowsTest, CountersOfMemoryAreToldByTheirNames) {
+TEST(GpuSnapshotBuilderTest, CountersOfMemoryAreToldByTheirNames) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch batch;
@@ -158,7 +158,7 @@ TEST(GpuRowsTest, CountersOfMemoryAreToldByTheirNames) {
   EXPECT_EQ(Refused(*snapshot), 1);
 }
 
-TEST(GpuRowsTest, WaitsBelongToTheRankOfTheStreamThatWaits) {
+TEST(GpuSnapshotBuilderTest, WaitsBelongToTheRankOfTheStreamThatWaits) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch batch;
@@ -188,7 +188,7 @@ TEST(GpuRowsTest, WaitsBelongToTheRankOfTheStreamThatWaits) {
   EXPECT_EQ(row.step, 3);
 }
 
-TEST(GpuRowsTest, ANameThatIsNotInTheFileIsEmpty) {
+TEST(GpuSnapshotBuilderTest, ANameThatIsNotInTheFileIsEmpty) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch batch;

@@ -1,4 +1,4 @@
-// GpuRows: decoded CUPTI records of a foreign program as rows: kernels, copies, calls, waits
+// CudaRecording: decoded CUPTI records of a foreign program as rows: kernels, copies, calls, waits
 // between streams, device memory. It has no Schedule, so they belong to no op.
 #pragma once
 
@@ -10,15 +10,15 @@
 
 #include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
-#include "trace/record/gpu/gpu_rows.h"
+#include "trace/record/gpu/row_writer.h"
 #include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
 
 // One thread at a time.
-class GpuRows final : private gpu::RowTarget {
+class CudaRecording final : private gpu::RowTarget {
  public:
-  explicit GpuRows(ProcessRecording* recording) : recording_(recording), rows_(this) {}
+  explicit CudaRecording(ProcessRecording* recording) : recording_(recording), rows_(this) {}
 
   // What began a while ago, as records of the same time come in several batches.
   void Add(const cupti::Batch& batch, const cupti::Names& names);
@@ -44,7 +44,7 @@ class GpuRows final : private gpu::RowTarget {
 
   ProcessRecording* const recording_;
   cupti::Joiner joiner_;
-  gpu::GpuRows rows_;
+  gpu::RowWriter rows_;
   const cupti::Names* names_ = nullptr;               // of the last batch; they outlive Finish()
   std::set<std::pair<uint32_t, uint64_t>> segments_;  // with rows of memory: device, address
 };

@@ -1,4 +1,4 @@
-// GpuRows: joined GPU records as rows of the trace: kernels and copies on the tracks of their
+// RowWriter: joined GPU records as rows of the trace: kernels and copies on the tracks of their
 // streams, calls of the CUDA API and the tracer's own overhead on those of the host, waits of
 // streams, and device memory as the driver hands it out.
 #pragma once
@@ -57,9 +57,9 @@ class RowTarget {
 };
 
 // One thread at a time.
-class GpuRows {
+class RowWriter {
  public:
-  explicit GpuRows(RowTarget* target) : target_(target) {}
+  explicit RowWriter(RowTarget* target) : target_(target) {}
 
   void SetPriority(const cupti::StreamInfo& stream) {
     priorities_[stream.stream] = stream.priority;

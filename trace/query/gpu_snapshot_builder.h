@@ -1,6 +1,6 @@
-// GpuRows: rows of spans, kernels, NCCL operations and driver memory into a Snapshot. A kernel and
-// its span come as two rows with one id, in either order. Part of the SnapshotBuilder, whose thread
-// it is used on.
+// GpuSnapshotBuilder: rows of spans, kernels, NCCL operations and driver memory into a Snapshot. A
+// kernel and its span come as two rows with one id, in either order. Part of the SnapshotBuilder,
+// whose thread it is used on.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace shardscope::query {
 
-class GpuRows {
+class GpuSnapshotBuilder {
  public:
   struct Hooks {
     std::function<RankRows*(int64_t rank)> rows_of_rank;  // nullptr: no such rank can be

@@ -1,4 +1,4 @@
-#include "trace/record/gpu/gpu_rows.h"
+#include "trace/record/gpu/row_writer.h"
 
 #include <algorithm>
 #include <utility>
@@ -98,14 +98,14 @@ void FillKernel(const cupti::Kernel& kernel, schema::GpuWorkRow* row) {
 
 // Rows come in bursts, and here nobody waits for them: rather than to lose any, the writer is.
 template <typename Row>
-void GpuRows::Record(const Row& row) {
+void RowWriter::Record(const Row& row) {
   target_->recorder().Record(row);
   if (++unflushed_ < kBurst) return;
   unflushed_ = 0;
   (void)target_->recorder().Flush();  // its error is the recorder's, and said by it
 }
 
-void GpuRows::Write(const cupti::Joined& joined, const cupti::Names& names) {
+void RowWriter::Write(const cupti::Joined& joined, const cupti::Names& names) {
   for (const cupti::Work& work : joined.works) WriteWork(work, names);
   for (const cupti::Edge& edge : joined.edges) WriteEdge(edge);
   for (const cupti::JoinedCall& one : joined.calls) {
@@ -123,7 +123,7 @@ void GpuRows::Write(const cupti::Joined& joined, const cupti::Names& names) {
   WriteClocks(/*all=*/false);
 }
 
-void GpuRows::WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns) {
+void RowWriter::WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns) {
   nccl_.Add(std::move(ranges));
   for (const NcclRange& range : nccl_.Take(fence_ns)) {
     schema::SpanRow row;
@@ -137,7 +137,7 @@ void GpuRows::WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns) {
   }
 }
 
-void GpuRows::WriteClocks(bool all) {
+void RowWriter::WriteClocks(bool all) {
   for (const ClockReading& reading : clocks_.Take(all)) {
     schema::GpuClockRow row;
     row.rank = target_->RankOfDevice(reading.device);
@@ -152,7 +152,7 @@ void GpuRows::WriteClocks(bool all) {
   }
 }
 
-int64_t GpuRows::TrackOf(uint32_t device, cupti::StreamId stream) {
+int64_t RowWriter::TrackOf(uint32_t device, cupti::StreamId stream) {
   int64_t& track = tracks_[stream];
   if (track != 0) return track;
   const RowTarget::StreamTrack added = target_->AddStreamTrack(device, stream);
@@ -169,26 +169,26 @@ int64_t GpuRows::TrackOf(uint32_t device, cupti::StreamId stream) {
   return track;
 }
 
-int64_t GpuRows::TrackOfThread(uint32_t thread) {
+int64_t RowWriter::TrackOfThread(uint32_t thread) {
   int64_t& track = thread_tracks_[thread];
   if (track == 0) track = target_->CallTrack(thread);
   return track;
 }
 
-const GpuRows::KernelName& GpuRows::NameOfKernel(int32_t name, const cupti::Names& names) {
+const RowWriter::KernelName& RowWriter::NameOfKernel(int32_t name, const cupti::Names& names) {
   const auto [entry, is_new] = kernel_names_.try_emplace(name);
   if (is_new) entry->second = {NameOf(name, names), IsNcclKernel(names.Text(name))};
   return entry->second;
 }
 
-int64_t GpuRows::NameOf(int32_t name, const cupti::Names& names) {
+int64_t RowWriter::NameOf(int32_t name, const cupti::Names& names) {
   int64_t& id = names_[name];
   if (id == 0) id = target_->Name(names.Text(name));
   return id;
 }
 
-void GpuRows::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                        std::string_view category) {
+void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                          std::string_view category) {
   if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
   schema::SpanRow row;
   row.track = track;
@@ -200,7 +200,7 @@ void GpuRows::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t
   Record(row);
 }
 
-void GpuRows::WriteWork(const cupti::Work& work, const cupti::Names& names) {
+void RowWriter::WriteWork(const cupti::Work& work, const cupti::Names& names) {
   const bool is_kernel = work.kind == cupti::WorkKind::kKernel;
   const bool has_call = work.call_start_ns > 0;
   const bool is_unfinished = work.start_ns > 0 && work.end_ns == 0;
@@ -248,7 +248,7 @@ void GpuRows::WriteWork(const cupti::Work& work, const cupti::Names& names) {
   Record(record);
 }
 
-void GpuRows::WriteEdge(const cupti::Edge& edge) {
+void RowWriter::WriteEdge(const cupti::Edge& edge) {
   const auto from = tracks_.find(edge.from);
   const auto to = tracks_.find(edge.to);
   // A stream without work has no track, and nothing waited there.
@@ -272,7 +272,7 @@ void GpuRows::WriteEdge(const cupti::Edge& edge) {
   Record(row);
 }
 
-void GpuRows::WriteMemory(const cupti::MemoryOperation& operation) {
+void RowWriter::WriteMemory(const cupti::MemoryOperation& operation) {
   if (operation.time_ns <= 0 || !target_->IsMemoryRecorded(operation.time_ns)) return;
   schema::MemorySegmentRow row;
   if (operation.kind == cupti::MemoryKind::kDevice && operation.bytes > 0) {

@@ -1,4 +1,4 @@
-#include "ui/shell/run/trainer_start.h"
+#include "ui/shell/run/trainer_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -92,7 +92,8 @@ std::vector<std::string> TrainerArguments(const std::string& trainer, const ui::
   return arguments;
 }
 
-Result<TrainerStart> TrainerStart::Launch(const std::string& trainer, const ui::StartRun& start) {
+Result<TrainerProcess> TrainerProcess::Launch(const std::string& trainer,
+                                              const ui::StartRun& start) {
   const Status prepared = PrepareFolder(start.folder);
   if (!prepared.ok()) return prepared;
   const std::string output_path = (fs::path(start.folder) / kOutputFile).string();
@@ -122,7 +123,7 @@ Result<TrainerStart> TrainerStart::Launch(const std::string& trainer, const ui::
   close(alive[1]);
   if (child > 0) waitpid(child, nullptr, 0);
 
-  TrainerStart started;
+  TrainerProcess started;
   started.folder_ = start.folder;
   started.alive_ = alive[0];
   int error = child < 0 ? errno : 0;
@@ -138,23 +139,23 @@ Result<TrainerStart> TrainerStart::Launch(const std::string& trainer, const ui::
   return started;
 }
 
-TrainerStart::TrainerStart(TrainerStart&& other) noexcept
+TrainerProcess::TrainerProcess(TrainerProcess&& other) noexcept
     : folder_(std::move(other.folder_)),
       error_(std::move(other.error_)),
       alive_(std::exchange(other.alive_, -1)) {}
 
-TrainerStart& TrainerStart::operator=(TrainerStart&& other) noexcept {
+TrainerProcess& TrainerProcess::operator=(TrainerProcess&& other) noexcept {
   std::swap(folder_, other.folder_);
   std::swap(error_, other.error_);
   std::swap(alive_, other.alive_);
   return *this;
 }
 
-TrainerStart::~TrainerStart() {
+TrainerProcess::~TrainerProcess() {
   if (alive_ >= 0) close(alive_);
 }
 
-bool TrainerStart::Ended() {
+bool TrainerProcess::Ended() {
   pollfd ended{alive_, POLLIN, 0};
   if (poll(&ended, 1, 0) != 1) return false;
   const fs::path output = fs::path(folder_) / kOutputFile;
@@ -165,7 +166,7 @@ bool TrainerStart::Ended() {
   return true;
 }
 
-TrainerStart::State TrainerStart::Poll() {
+TrainerProcess::State TrainerProcess::Poll() {
   if (HasTrace(folder_)) return State::kReady;
   if (Ended() && !HasTrace(folder_)) return State::kFailed;
   return State::kStarting;

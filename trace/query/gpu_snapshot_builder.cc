@@ -1,4 +1,4 @@
-#include "trace/query/gpu/gpu_rows.h"
+#include "trace/query/gpu_snapshot_builder.h"
 
 #include <algorithm>
 #include <cmath>
@@ -58,7 +58,7 @@ GpuWork WorkOf(const schema::GpuWorkRow& row, const Span& span) {
 
 }  // namespace
 
-void GpuRows::Add(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
+void GpuSnapshotBuilder::Add(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
   AddNames(batch, snapshot);
   for (; known_tracks_ < snapshot->tracks.size(); ++known_tracks_) {
     const Track& track = snapshot->tracks[known_tracks_];
@@ -73,7 +73,7 @@ void GpuRows::Add(const store::RowBatch& batch, Snapshot* snapshot, const Hooks&
   AddCounters(batch, hooks);
 }
 
-void GpuRows::AddNames(const store::RowBatch& batch, Snapshot* snapshot) {
+void GpuSnapshotBuilder::AddNames(const store::RowBatch& batch, Snapshot* snapshot) {
   if (snapshot->names.empty()) snapshot->names.Append("");
   // Only traces with such rows need names.
   for (const schema::StringRow& row : batch.Get<schema::StringRow>()) {
@@ -81,7 +81,7 @@ void GpuRows::AddNames(const store::RowBatch& batch, Snapshot* snapshot) {
   }
 }
 
-int32_t GpuRows::NameOfText(std::string_view text, Snapshot* snapshot) {
+int32_t GpuSnapshotBuilder::NameOfText(std::string_view text, Snapshot* snapshot) {
   const auto known = name_of_text_.find(text);
   if (known != name_of_text_.end()) return known->second;
   const auto name = static_cast<int32_t>(snapshot->names.size());
@@ -90,22 +90,23 @@ int32_t GpuRows::NameOfText(std::string_view text, Snapshot* snapshot) {
   return name;
 }
 
-int32_t GpuRows::NameOf(int64_t string) const {
+int32_t GpuSnapshotBuilder::NameOf(int64_t string) const {
   const auto found = name_of_string_.find(string);
   return found == name_of_string_.end() ? 0 : found->second;
 }
 
-int32_t GpuRows::KnownName(std::string_view text) const {
+int32_t GpuSnapshotBuilder::KnownName(std::string_view text) const {
   const auto found = name_of_text_.find(text);
   return found == name_of_text_.end() ? -1 : found->second;
 }
 
-RankRows* GpuRows::RowsOfTrack(int64_t track, const Hooks& hooks) const {
+RankRows* GpuSnapshotBuilder::RowsOfTrack(int64_t track, const Hooks& hooks) const {
   const auto found = rank_of_track_.find(track);
   return found == rank_of_track_.end() ? nullptr : hooks.rows_of_rank(found->second);
 }
 
-void GpuRows::AddStreams(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddStreams(const store::RowBatch& batch, Snapshot* snapshot,
+                                    const Hooks& hooks) {
   for (const schema::GpuStreamRow& row : batch.Get<schema::GpuStreamRow>()) {
     const auto rank = rank_of_track_.find(row.track);
     if (rank == rank_of_track_.end()) {
@@ -123,7 +124,7 @@ void GpuRows::AddStreams(const store::RowBatch& batch, Snapshot* snapshot, const
   }
 }
 
-void GpuRows::AddSpans(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddSpans(const store::RowBatch& batch, const Hooks& hooks) {
   for (const schema::SpanRow& row : batch.Get<schema::SpanRow>()) {
     RankRows* rows = RowsOfTrack(row.track, hooks);
     const std::optional<SpanCategory> category = ParseSpanCategory(row.category);
@@ -146,7 +147,7 @@ void GpuRows::AddSpans(const store::RowBatch& batch, const Hooks& hooks) {
   }
 }
 
-void GpuRows::AddWork(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddWork(const store::RowBatch& batch, const Hooks& hooks) {
   for (const schema::GpuWorkRow& row : batch.Get<schema::GpuWorkRow>()) {
     const auto span = waiting_spans_.find(row.id);
     if (span != waiting_spans_.end()) {
@@ -160,7 +161,7 @@ void GpuRows::AddWork(const store::RowBatch& batch, const Hooks& hooks) {
   }
 }
 
-void GpuRows::Join(const schema::GpuWorkRow& row, const Span& span, const Hooks& hooks) {
+void GpuSnapshotBuilder::Join(const schema::GpuWorkRow& row, const Span& span, const Hooks& hooks) {
   const std::optional<GpuWorkKind> kind = ParseGpuWorkKind(row.kind);
   const std::optional<GpuTimes> times = ParseGpuTimes(row.times);
   const std::optional<ChannelKind> channel_kind = ParseChannelKind(row.channel_kind);
@@ -177,7 +178,8 @@ void GpuRows::Join(const schema::GpuWorkRow& row, const Span& span, const Hooks&
   rows->gpu_work.Append(work);
 }
 
-void GpuRows::AddNccl(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddNccl(const store::RowBatch& batch, Snapshot* snapshot,
+                                 const Hooks& hooks) {
   for (const schema::NcclOperationRow& row : batch.Get<schema::NcclOperationRow>()) {
     // Without the thread that launched it nothing can be joined to it; its span is shown.
     if (row.launch_track < 0) continue;
@@ -203,7 +205,7 @@ void GpuRows::AddNccl(const store::RowBatch& batch, Snapshot* snapshot, const Ho
   }
 }
 
-void GpuRows::AddEdges(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddEdges(const store::RowBatch& batch, const Hooks& hooks) {
   for (const schema::EventEdgeRow& row : batch.Get<schema::EventEdgeRow>()) {
     RankRows* rows = RowsOfTrack(row.to_track, hooks);
     const bool known = rows != nullptr && rank_of_track_.contains(row.from_track);
@@ -218,7 +220,7 @@ void GpuRows::AddEdges(const store::RowBatch& batch, const Hooks& hooks) {
   }
 }
 
-void GpuRows::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
   for (const schema::MemorySegmentRow& row : batch.Get<schema::MemorySegmentRow>()) {
     RankRows* rows = hooks.rows_of_rank(row.rank);
     const bool sane = SaneTime(row.time_ns) && SaneBytes(row.bytes);
@@ -232,7 +234,7 @@ void GpuRows::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
   }
 }
 
-void GpuRows::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
   const int32_t reserved = KnownName("reserved_bytes");
   const int32_t device_used = KnownName("device_used_bytes");
   for (const schema::CounterRow& row : batch.Get<schema::CounterRow>()) {
@@ -250,7 +252,7 @@ void GpuRows::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
   }
 }
 
-void GpuRows::End(const Hooks& hooks) {
+void GpuSnapshotBuilder::End(const Hooks& hooks) {
   std::vector<Span> left;
   left.reserve(waiting_spans_.size());
   for (const auto& [id, span] : waiting_spans_) left.push_back(span);

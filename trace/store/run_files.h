@@ -9,7 +9,7 @@
 
 namespace shardscope::store {
 
-struct RunFolder {
+struct RunFiles {
   std::string path;               // the folder, also if one of its files was named
   std::string name;               // its last component
   std::vector<TraceFile> traces;  // by name; at least one
@@ -22,7 +22,7 @@ struct RunFolder {
 // that is no trace, the error says (file_kind.h). A file whose writer died
 // is finished first (state `cut`) if the folder can be written to; where that fails, and the live
 // file can be read, it is taken as it is.
-Result<RunFolder> FindRun(const std::string& path);
+Result<RunFiles> FindRun(const std::string& path);
 
 // The trace files in `folder` now, by name; none if it cannot be read.
 std::vector<TraceFile> ListTraces(const std::string& folder);

@@ -1,4 +1,4 @@
-// TrainerStart: starts shardscope-train as a detached child: it goes on when the app is closed or
+// TrainerProcess: starts shardscope-train as a detached child: it goes on when the app is closed or
 // crashes. Its output goes to output.txt in the run folder.
 //
 // Owner's thread only.
@@ -16,14 +16,14 @@ namespace shardscope::shell {
 // The command line for a new run; pure.
 std::vector<std::string> TrainerArguments(const std::string& trainer, const ui::StartRun& start);
 
-class TrainerStart {
+class TrainerProcess {
  public:
   // Errors: the folder cannot be made or holds a run, the program cannot be started.
-  static Result<TrainerStart> Launch(const std::string& trainer, const ui::StartRun& start);
+  static Result<TrainerProcess> Launch(const std::string& trainer, const ui::StartRun& start);
 
-  TrainerStart(TrainerStart&& other) noexcept;
-  TrainerStart& operator=(TrainerStart&& other) noexcept;
-  ~TrainerStart();  // leaves the child running
+  TrainerProcess(TrainerProcess&& other) noexcept;
+  TrainerProcess& operator=(TrainerProcess&& other) noexcept;
+  ~TrainerProcess();  // leaves the child running
 
   enum class State { kStarting, kReady, kFailed };
   // kReady once a trace is there to open; kFailed once the child has ended without one.
@@ -34,7 +34,7 @@ class TrainerStart {
   const std::string& folder() const { return folder_; }
 
  private:
-  TrainerStart() = default;
+  TrainerProcess() = default;
 
   std::string folder_;
   std::string error_;
