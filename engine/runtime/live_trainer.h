@@ -1,20 +1,18 @@
 // The implementation of Trainer; only trainer*.cc include it.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "engine/executor/trace_sink.h"
 #include "engine/runtime/auto_bandwidth.h"
 #include "engine/runtime/checkpoint.h"
 #include "engine/runtime/dump.h"
-#include "engine/runtime/measure/cost_meter.h"
 #include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/regime_log.h"
+#include "engine/runtime/run_trace.h"
 #include "engine/runtime/schedule_cache.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
@@ -24,7 +22,6 @@ namespace shardscope::runtime {
 class LiveTrainer : public Trainer {
  public:
   explicit LiveTrainer(TrainerOptions options) : options_(std::move(options)) {}
-  ~LiveTrainer() override { options_.device->SetRecorder(nullptr); }
 
   // trainer_start.cc. Nothing is created in the file system before all that can be wrong with the
   // input has been found.
@@ -51,11 +48,8 @@ class LiveTrainer : public Trainer {
   void SayIdleChanges();
   Status OpenControl();
   Status OpenFolder();
-  Status OpenRecorder();
-  void OpenDeviceTrace();
+  Status OpenTrace();
   Status WriteConfig(config::Config config) const;
-  void RecordPersistentMemory();
-  void RecordMemory(int rank);
   Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config) const;
   // The most that a rank can hold of its own while it runs `schedule`.
   int64_t BoundOf(const plan::Schedule& schedule) const;
@@ -72,10 +66,6 @@ class LiveTrainer : public Trainer {
   void ShareStep(int rank, const StepReport& mine);
   // All ranks, before the first step of a regime.
   Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
-  // The step begins now: what passed since the one before is in neither.
-  void EndPause(int rank, int64_t step, std::string_view cause);
-  void SetWindow(int rank, int64_t step);
-  Status RecordStep(int rank, int64_t step, const Regime& regime);
   void Collect(int rank, const StepReport& mine);
 
   // trainer_processes.cc; what processes of one run tell one another. All of it does nothing where
@@ -93,21 +83,19 @@ class LiveTrainer : public Trainer {
   void Apply(int64_t step, const Regime& regime);
   Status RegisterSchedule(const plan::Schedule& schedule);
   void MeasureBandwidth(int64_t step, const StepTimes& times);
-  void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
   void Message(const std::string& text);
   void WriteCheckpoint(int rank, int64_t step);
-  Status CheckRecorder();
+  Status CheckTrace();
 
   const TrainerOptions options_;
   std::optional<RunFolder> folder_;  // always there once Open() is through
   std::string run_id_;
   int64_t num_agreed_ = 0;  // regimes that all processes know
-  std::unique_ptr<record::Recorder> recorder_;
-  std::unique_ptr<executor::TraceSink> trace_;
-  std::unique_ptr<StepObserver> observer_;
-  std::unique_ptr<Ranks> ranks_;
+  std::unique_ptr<RunTrace> trace_;
+  bool warned_of_trace_ = false;
+  std::unique_ptr<StepObserver> observer_;  // uses trace_
+  std::unique_ptr<Ranks> ranks_;            // uses observer_
   std::unique_ptr<Steering> steering_;
-  std::unique_ptr<CostMeter> costs_;
   std::unique_ptr<ScheduleCache> schedules_;
   std::unique_ptr<config::ControlServer> control_;  // uses steering_
   std::optional<Dump> dump_;                        // if one is asked for
@@ -116,15 +104,12 @@ class LiveTrainer : public Trainer {
 
   std::mutex message_mutex_;  // one message at a time; held while the user is told
 
-  mutable std::mutex mutex_;                               // guards all below
-  std::map<const plan::Schedule*, int64_t> schedule_ids_;  // registered with the trace
-  std::unique_ptr<AutoBandwidth> auto_bandwidth_;          // while it measures
-  bool warned_of_recorder_ = false;
+  std::mutex bandwidth_mutex_;                     // guards auto_bandwidth_
+  std::unique_ptr<AutoBandwidth> auto_bandwidth_;  // while it measures
 
-  std::vector<int64_t> next_regime_;                    // by rank; each its own host thread's
-  std::vector<int64_t> step_start_ns_;                  // likewise; of the next one, but the first
-  std::vector<char> is_recording_;                      // likewise
-  std::vector<std::shared_ptr<const Regime>> entered_;  // likewise
+  // By rank; each its own host thread's.
+  std::vector<int64_t> next_regime_;
+  std::vector<std::shared_ptr<const Regime>> entered_;
 };
 
 }  // namespace shardscope::runtime

@@ -1,5 +1,7 @@
 #include "engine/runtime/setup.h"
 
+#include <fmt/format.h>
+
 #include "trace/base/check.h"
 #include "trace/base/units.h"
 
@@ -61,6 +63,13 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.timeout_ns = config.GetInt("comm.timeout");
   job.fault = config::GetFault(config);
   return job;
+}
+
+std::string ModelText(const Job& job) {
+  int64_t elements = 0;
+  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
+  return fmt::format("decoder over bytes, {} blocks, dim {}, {} heads, seq {}: {} parameters",
+                     job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
 }
 
 double StartBandwidth(const config::Config& config) {

@@ -19,6 +19,9 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
 // Reads the data; `config` has passed Check(). Without data.path the data are `default_data`.
 Result<Job> JobOf(const config::Config& config, const std::string& default_data);
 
+// The model in one line, for people.
+std::string ModelText(const Job& job);
+
 // Bytes per second of the emulated link while auto is still measuring.
 double StartBandwidth(const config::Config& config);
 

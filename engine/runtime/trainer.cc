@@ -16,9 +16,6 @@
 namespace shardscope::runtime {
 namespace {
 
-constexpr const char* kLeftOutNote =
-    "this step is not recorded, to measure what recording costs (record.measure_overhead)";
-
 // Why training stands still before the step that `decision` is of; empty if it does not.
 std::string_view PauseOf(const Decision& decision) {
   if (decision.pause) return Name(words::PauseCause::kUser);
@@ -42,18 +39,17 @@ Result<RunSummary> LiveTrainer::Run() {
   if (status.ok() && dump_) status = dump_->Write(ranks_.get(), summary.steps);
   if (!status.ok()) {
     for (const int rank : ranks_->local()) {
-      if (ranks_->is_stuck()) trace_->OnUnfinished(ranks_->executor(rank).activity());
+      if (ranks_->is_stuck()) trace_->AddUnfinished(rank);
     }
-    Mark(summary.steps, "error", {.new_value = status.message()});
+    trace_->Mark(summary.steps, "error", {.new_value = status.message()});
     folder_->Log(
         (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
         status.message());
   }
-  options_.device->SetRecorder(nullptr);
-  const Status finished = recorder_->Finish();
+  const Status finished = trace_->Finish();
   control_.reset();
   summary.folder = folder_->path();
-  summary.trace_path = recorder_->path();
+  summary.trace_path = trace_->path();
   if (is_leader()) {
     folder_->Log(fmt::format("run ends after {}; trace in {}", Counted(summary.steps, "step"),
                              summary.trace_path));
@@ -62,10 +58,8 @@ Result<RunSummary> LiveTrainer::Run() {
   if (!finished.ok()) {
     // A training that may go on without its trace has not failed for lack of it.
     if (options_.config.Get("record.on_error") == "stop") return finished;
-    int64_t lost = 0;
-    for (const auto& [source, records] : recorder_->Dropped()) lost += records;
-    Message(fmt::format("the trace is not whole ({} lost): {}", Counted(lost, "record"),
-                        finished.message()));
+    Message(fmt::format("the trace is not whole ({} lost): {}",
+                        Counted(trace_->NumDropped(), "record"), finished.message()));
   }
   return summary;
 }
@@ -83,7 +77,7 @@ Status LiveTrainer::RankLoop(int rank) {
       if (!next.ok()) return next.status();
       regime = *next;
     }
-    if (!pause.empty()) EndPause(rank, step, pause);
+    if (!pause.empty()) trace_->EndPause(rank, step, pause);
     if (regime->decision.stop) break;
     SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
     regime = regimes_.At(next_regime_[static_cast<size_t>(rank)]);
@@ -108,10 +102,23 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_
 }
 
 Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
-  ranks_->bodies(rank).BeginStep(regime.config.GetFloat("train.lr"));
+  RankWork& bodies = ranks_->bodies(rank);
+  bodies.BeginStep(regime.config.GetFloat("train.lr"));
   SHARDSCOPE_RETURN_IF_ERROR(ranks_->executor(rank).RunStep(step));
-  RecordMemory(rank);
-  return RecordStep(rank, step, regime);
+  const StepTimes times = observer_->Take(rank);
+  const schema::StepRow row = trace_->AddStep(rank, step, *regime.schedule, times.first_issue_ns);
+  // On a GPU the ops of such a step have no times.
+  if (!trace_->IsLeftOut(step)) MeasureBandwidth(step, times);
+  ShareStep(rank, {.step = step,
+                   .steps = ranks_->job().training.steps,
+                   .loss = row.loss,
+                   .grad_norm = row.grad_norm,
+                   .tokens = row.tokens,
+                   .step_ns = row.end_ns - row.start_ns,
+                   .exposed_ns = times.exposed_ns,
+                   .communication_ns = times.communication_ns,
+                   .peak_bytes = bodies.TakePeakBytes()});
+  return rank == ranks_->first_local() ? CheckTrace() : Status::Ok();
 }
 
 std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
@@ -124,35 +131,18 @@ std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
 // The control op: all ranks have finished the previous step, and learn what the next one is.
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
-  const int64_t regime = entered_[index]->number;
-  if (const auto row = costs_->End(rank, {step, regime, MonotonicNs()})) {
-    recorder_->Add(*row);
-  }
+  const Regime& regime = *entered_[index];
+  trace_->EndCost(rank, {step, regime.number, MonotonicNs()});
   if (step + 1 < ranks_->job().training.steps) {
     next_regime_[index] = Agree(rank, step + 1)->number;
   } else {
     ranks_->transport().Broadcast(rank, 0);
   }
-  SetWindow(rank, step);
-  costs_->Begin(rank, {step, regime, MonotonicNs()}, is_recording_[index] == 1);
-}
-
-// record.steps, and the steps that record.measure_overhead leaves out. Only here, where no rank has
-// an op of this or another step to record.
-void LiveTrainer::SetWindow(int rank, int64_t step) {
-  const auto index = static_cast<size_t>(rank);
-  const config::StepWindow window = config::GetRecordSteps(entered_[index]->config);
-  const bool is_in_window = step >= window.begin && step < window.end;
-  const bool is_left_out = is_in_window && costs_->steps().IsLeftOut(step);
-  const char wanted = is_in_window && !is_left_out ? 1 : 0;
-  if (wanted == is_recording_[index]) return;
-  is_recording_[index] = wanted;
-  if (rank == ranks_->first_local()) {
-    options_.device->SetRecording(!is_left_out);
-    recorder_->SetWindow(wanted == 1);
-    if (is_left_out) Mark(step, "note", {.new_value = kLeftOutNote});
+  // Only here has no rank an op of this or another step to record.
+  if (trace_->BeginWindow(rank, step, config::GetRecordSteps(regime.config))) {
+    ranks_->transport().Broadcast(rank, 0);
   }
-  ranks_->transport().Broadcast(rank, 0);
+  trace_->BeginCost(rank, {step, regime.number, MonotonicNs()});
 }
 
 Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime) {
@@ -171,53 +161,6 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   entered = regime;
   if (regime->decision.checkpoint) WriteCheckpoint(rank, step);
   return Status::Ok();
-}
-
-void LiveTrainer::EndPause(int rank, int64_t step, std::string_view cause) {
-  const auto index = static_cast<size_t>(rank);
-  const int64_t start_ns = std::exchange(step_start_ns_[index], MonotonicNs());
-  if (step == 0 || is_recording_[index] == 0) return;
-  recorder_->Add(schema::PauseRow{.rank = rank,
-                                  .step = step,
-                                  .cause = std::string(cause),
-                                  .start_ns = start_ns,
-                                  .end_ns = step_start_ns_[index]});
-}
-
-Status LiveTrainer::RecordStep(int rank, int64_t step, const Regime& regime) {
-  const auto index = static_cast<size_t>(rank);
-  const StepTimes times = observer_->Take(rank);
-  const int64_t end_ns = ranks_->executor(rank).last_end_ns();
-  const int64_t next_start_ns = std::exchange(step_start_ns_[index], end_ns);
-  const int64_t start_ns = step == 0 ? times.first_issue_ns : next_start_ns;
-  const StepOutcome& outcome = ranks_->bodies(rank).outcome();
-  const model::TrainingSettings& training = ranks_->job().training;
-  schema::StepRow row;
-  row.rank = rank;
-  row.step = step;
-  {
-    const std::lock_guard lock(mutex_);
-    row.schedule = schedule_ids_.at(regime.schedule.get());
-  }
-  row.start_ns = start_ns;
-  row.end_ns = end_ns;
-  row.tokens = training.batch * training.micro_batches * ranks_->job().model.seq;
-  row.loss = outcome.loss;
-  row.grad_norm = outcome.grad_norm;
-  recorder_->Record(row);
-
-  // On a GPU the ops of such a step have no times.
-  if (!costs_->steps().IsLeftOut(step)) MeasureBandwidth(step, times);
-  ShareStep(rank, {.step = step,
-                   .steps = training.steps,
-                   .loss = outcome.loss,
-                   .grad_norm = outcome.grad_norm,
-                   .tokens = row.tokens,
-                   .step_ns = end_ns - start_ns,
-                   .exposed_ns = times.exposed_ns,
-                   .communication_ns = times.communication_ns,
-                   .peak_bytes = ranks_->bodies(rank).TakePeakBytes()});
-  return rank == ranks_->first_local() ? CheckRecorder() : Status::Ok();
 }
 
 // Where the ranks are processes, each learns of all. Costs one more short message a step, at a time

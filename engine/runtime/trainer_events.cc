@@ -37,25 +37,19 @@ std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
 }
 
 Status LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
-  int64_t number = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (schedule_ids_.contains(&schedule)) return Status::Ok();
-    number = static_cast<int64_t>(schedule_ids_.size());
-    // Some rank of the process also has the tables that they share.
-    const executor::PredictedPeaks predicted{
-        .issued = plan::PredictLargestPeak(schedule),
-        .executed = BoundOf(schedule) + ranks_->shared_tensor_bytes()};
-    schedule_ids_[&schedule] = trace_->RegisterSchedule(schedule, ranks_->local(), predicted);
-  }
+  if (trace_->HasSchedule(schedule)) return Status::Ok();
+  // Some rank of the process also has the tables that they share.
+  const int64_t number = trace_->AddSchedule(
+      schedule, {.issued = plan::PredictLargestPeak(schedule),
+                 .executed = BoundOf(schedule) + ranks_->shared_tensor_bytes()});
   if (!is_leader()) return Status::Ok();
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (status.ok()) return status;
   if (options_.config.Get("record.on_error") == "stop") {
     return Status::Error(status.message() + " (record.on_error=stop)");
   }
-  recorder_->Add(schema::CapabilityRow{
-      .source = "schedules", .status = "partial", .reason = status.message(), .dropped = 1});
+  trace_->Add({.source = "schedules", .status = "partial", .reason = status.message()},
+              /*dropped=*/1);
   Message(status.message() + "; the training goes on without it");
   return Status::Ok();
 }
@@ -68,13 +62,13 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   bool link_changed = is_first;
   for (const ChangedKey& change : regime.decision.changed) {
     link_changed = link_changed || change.key.starts_with("link.");
-    Mark(step, "change", change);
+    trace_->Mark(step, "change", change);
     Message(
         fmt::format("step {}: {} {} -> {}", step, change.key, change.old_value, change.new_value));
   }
   if (link_changed && ranks_->transport().capabilities().has_link) {
     const int64_t latency_ns = config.GetInt("link.latency");
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(bandwidth_mutex_);
     auto_bandwidth_.reset();
     if (link.is_auto) {
       auto_bandwidth_ = std::make_unique<AutoBandwidth>(
@@ -88,12 +82,12 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
       entered_[static_cast<size_t>(ranks_->first_local())];
   const bool was_paused = before != nullptr && before->decision.pause;
   if (regime.decision.pause && !was_paused) {
-    Mark(step, "pause", {});
+    trace_->Mark(step, "pause", {});
     Message(fmt::format("paused before step {}", step));
   }
-  if (was_paused && !regime.decision.pause) Mark(step, "resume", {});
+  if (was_paused && !regime.decision.pause) trace_->Mark(step, "resume", {});
   if (regime.decision.stop) {
-    Mark(step, "stop", {});
+    trace_->Mark(step, "stop", {});
     Message(fmt::format("stopped before step {}", step));
   }
 }
@@ -102,7 +96,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
 void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
   std::unique_ptr<AutoBandwidth> found;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(bandwidth_mutex_);
     if (auto_bandwidth_ == nullptr) return;
     auto_bandwidth_->Add(step, times);
     if (!auto_bandwidth_->IsReady(ranks_->size())) return;
@@ -132,19 +126,6 @@ void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
   if (!rewritten.ok()) Message(rewritten.message());
 }
 
-// A run has each marker once, in the leader's trace; only an error is each process's own.
-void LiveTrainer::Mark(int64_t step, const std::string& kind, const ChangedKey& change) {
-  if (!is_leader() && kind != "error") return;
-  schema::MarkerRow row;
-  row.time_ns = MonotonicNs();
-  row.step = step;
-  row.kind = kind;
-  row.key = change.key;
-  row.old_value = change.old_value;
-  row.new_value = change.new_value;
-  recorder_->Add(std::move(row));
-}
-
 void LiveTrainer::Message(const std::string& text) {
   if (!is_leader()) return;
   const std::lock_guard lock(message_mutex_);
@@ -155,18 +136,18 @@ void LiveTrainer::Message(const std::string& text) {
 void LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
   const CheckpointOutcome outcome =
       runtime::WriteCheckpoint(ranks_.get(), rank, step, folder_->checkpoints());
-  if (!outcome.folder.empty()) Mark(step, "checkpoint", {.new_value = outcome.folder});
+  if (!outcome.folder.empty()) trace_->Mark(step, "checkpoint", {.new_value = outcome.folder});
   for (const std::string& message : outcome.messages) Message(message);
 }
 
-Status LiveTrainer::CheckRecorder() {
-  const Status status = recorder_->WriterStatus();
-  if (status.ok() || warned_of_recorder_) return Status::Ok();
+Status LiveTrainer::CheckTrace() {
+  const Status status = trace_->WriterStatus();
+  if (status.ok() || warned_of_trace_) return Status::Ok();
   if (options_.config.Get("record.on_error") == "stop") {
     return Status::Error("the trace cannot be written, and record.on_error=stop: " +
                          status.message());
   }
-  warned_of_recorder_ = true;
+  warned_of_trace_ = true;
   Message("the trace cannot be written, training goes on without it: " + status.message());
   return Status::Ok();
 }

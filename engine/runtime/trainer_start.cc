@@ -20,17 +20,6 @@
 #include "trace/base/version.h"
 
 namespace shardscope::runtime {
-namespace {
-
-std::string ModelText(const Job& job) {
-  int64_t elements = 0;
-  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
-  return fmt::format("decoder over bytes, {} blocks, dim {}, {} heads, seq {}: {} parameters",
-                     job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job) {
   auto trainer = std::make_unique<LiveTrainer>(std::move(options));
   Status status;
@@ -83,11 +72,8 @@ Status LiveTrainer::OpenRest() {
   schedules_ = std::make_unique<ScheduleCache>(ranks_->job().description);
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckCostSteps(options_.config));
-  costs_ = std::make_unique<CostMeter>(config::CostSteps(options_.config), ranks_->size());
   const auto num_ranks = static_cast<size_t>(ranks_->size());
   next_regime_.resize(num_ranks);
-  step_start_ns_.resize(num_ranks);
-  is_recording_.resize(num_ranks, 1);
   entered_.resize(num_ranks);
   for (const int rank : ranks_->local()) {
     ranks_->bodies(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
@@ -95,7 +81,7 @@ Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
   SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
   SHARDSCOPE_RETURN_IF_ERROR(AgreeOnRun());
-  return OpenRecorder();
+  return OpenTrace();
 }
 
 Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
@@ -199,97 +185,15 @@ Status LiveTrainer::OpenFolder() {
   return Status::Ok();
 }
 
-Status LiveTrainer::OpenRecorder() {
-  const Job& job = ranks_->job();
-  const transport::Capabilities& capabilities = ranks_->transport().capabilities();
-  const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
-  const Device& device = *options_.device;
-  record::RecorderOptions options;
-  options.run_folder = folder_->path();
-  options.meta = {{"run_id", run_id_},
-                  {"name", folder_->name()},
-                  {"tool_version", kVersion},
-                  {"host", HostName()},
-                  {"model", ModelText(job)},
-                  {"num_ranks", std::to_string(ranks_->size())},
-                  {"num_cores", std::to_string(num_cores)},
-                  {"device", device.kind()},
-                  {"truth", capabilities.truth},
-                  {"contended", device.is_contended() ? "true" : "false"}};
-  options.config = options_.config.Values();
-  options.config.insert(options_.environment.begin(), options_.environment.end());
-  options.max_bytes = options_.config.GetInt("record.max_bytes");
-  options.stop_on_error = options_.config.Get("record.on_error") == "stop";
-  Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(options);
-  if (!recorder.ok()) return recorder.status();
-  recorder_ = std::move(recorder).value();
-  trace_ = std::make_unique<executor::TraceSink>(
-      recorder_.get(),
-      executor::CollectiveInfo{capabilities.name, capabilities.truth, device.kind()});
-  observer_->set_next(trace_.get());
-  for (const int rank : ranks_->local()) {
-    recorder_->Add(schema::RankRow{
-        .rank = rank, .host = HostName(), .pid = getpid(), .device = device.name()});
-  }
-  OpenDeviceTrace();
-  RecordPersistentMemory();
-  if (is_leader()) folder_->Log("run starts: " + ModelText(job));
+Status LiveTrainer::OpenTrace() {
+  Result<std::unique_ptr<RunTrace>> trace =
+      RunTrace::Open(options_, run_id_, *folder_, ranks_.get());
+  if (!trace.ok()) return trace.status();
+  trace_ = std::move(trace).value();
+  observer_->set_next(trace_->sink());
+  if (is_leader()) folder_->Log("run starts: " + ModelText(ranks_->job()));
   SayIdleChanges();
   return Status::Ok();
-}
-
-void LiveTrainer::OpenDeviceTrace() {
-  const auto add = [this](const DeviceCapability& one) {
-    recorder_->Add(
-        schema::CapabilityRow{.source = one.source, .status = one.status, .reason = one.reason});
-    if (is_leader() && !one.reason.empty()) folder_->Log(one.source + ": " + one.reason);
-  };
-  for (const DeviceCapability& one : options_.capabilities) add(one);
-  options_.device->SetOpIds(
-      {.plan_op = [this](const auto& context) { return trace_->PlanOpOf(context); },
-       .track = [this](const auto& context) { return trace_->TrackOf(context); }});
-  options_.device->SetRecorder(recorder_.get());
-  for (const DeviceCapability& one : options_.device->Capabilities()) add(one);
-}
-
-void LiveTrainer::RecordPersistentMemory() {
-  const int64_t now_ns = MonotonicNs();
-  const std::vector<plan::Unit>& units = ranks_->job().description.units;
-  for (const int rank : ranks_->local()) {
-    for (size_t unit = 0; unit < units.size(); ++unit) {
-      const int64_t bytes = ranks_->bodies(rank).unit(unit).shard_bytes();
-      const std::string& name = units[unit].name;
-      trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kParameterShard, name, bytes, now_ns);
-      trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kGradientShard, name, bytes, now_ns);
-      trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOptimizer, name, 2 * bytes, now_ns);
-    }
-  }
-  trace_->OnMemoryOutsideOps(ranks_->first_local(), plan::MemoryCategory::kOther, "rotary table",
-                             ranks_->shared_tensor_bytes(), now_ns);
-}
-
-// Any rank's host thread, after its step.
-void LiveTrainer::RecordMemory(int rank) {
-  RankWork& bodies = ranks_->bodies(rank);
-  executor::StepMemory memory;
-  memory.time_ns = ranks_->executor(rank).last_end_ns();
-  if (const int64_t bytes = bodies.EndStep(); bytes != 0) {
-    trace_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "unaccounted", bytes,
-                               memory.time_ns);
-  }
-  memory.allocated_bytes = bodies.allocated_bytes();
-  memory.reserved_bytes = bodies.reserved_bytes();
-  // To ask the driver takes time: not in a step that is not recorded.
-  if (is_recording_[static_cast<size_t>(rank)] == 1) {
-    memory.device_used_bytes = bodies.device_used_bytes();
-  }
-  // Memory that all ranks of the process share is counted at one.
-  if (rank == ranks_->first_local()) {
-    memory.allocated_bytes += ranks_->shared_tensor_bytes();
-    memory.reserved_bytes += ranks_->shared_tensor_bytes();
-    memory.resident_bytes = ResidentBytes();
-  }
-  trace_->OnStepMemory(rank, memory);
 }
 
 }  // namespace shardscope::runtime

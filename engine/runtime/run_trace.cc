@@ -1,0 +1,225 @@
+#include "engine/runtime/run_trace.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "engine/runtime/memory/resident_memory.h"
+#include "engine/runtime/setup.h"
+#include "trace/base/host.h"
+#include "trace/base/time.h"
+#include "trace/base/version.h"
+
+namespace shardscope::runtime {
+namespace {
+
+constexpr const char* kLeftOutNote =
+    "this step is not recorded, to measure what recording costs (record.measure_overhead)";
+
+record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options, const std::string& run_id,
+                                          const RunFolder& folder, Ranks* ranks) {
+  const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
+  record::RecorderOptions recorder;
+  recorder.run_folder = folder.path();
+  recorder.meta = {{"run_id", run_id},
+                   {"name", folder.name()},
+                   {"tool_version", kVersion},
+                   {"host", HostName()},
+                   {"model", ModelText(ranks->job())},
+                   {"num_ranks", std::to_string(ranks->size())},
+                   {"num_cores", std::to_string(num_cores)},
+                   {"device", options.device->kind()},
+                   {"truth", ranks->transport().capabilities().truth},
+                   {"contended", options.device->is_contended() ? "true" : "false"}};
+  recorder.config = options.config.Values();
+  recorder.config.insert(options.environment.begin(), options.environment.end());
+  recorder.max_bytes = options.config.GetInt("record.max_bytes");
+  recorder.stop_on_error = options.config.Get("record.on_error") == "stop";
+  return recorder;
+}
+
+}  // namespace
+
+RunTrace::RunTrace(const TrainerOptions& options, Ranks* ranks)
+    : options_(options),
+      device_(*options.device),
+      ranks_(*ranks),
+      costs_(config::CostSteps(options.config), ranks->size()),
+      step_start_ns_(static_cast<size_t>(ranks->size())),
+      is_recording_(static_cast<size_t>(ranks->size()), 1) {}
+
+RunTrace::~RunTrace() { device_.SetRecorder(nullptr); }
+
+Result<std::unique_ptr<RunTrace>> RunTrace::Open(const TrainerOptions& options,
+                                                 const std::string& run_id, const RunFolder& folder,
+                                                 Ranks* ranks) {
+  Result<std::unique_ptr<record::Recorder>> recorder =
+      record::Recorder::Open(RecorderOptionsOf(options, run_id, folder, ranks));
+  if (!recorder.ok()) return recorder.status();
+  std::unique_ptr<RunTrace> trace(new RunTrace(options, ranks));
+  trace->recorder_ = std::move(recorder).value();
+  const transport::Capabilities& capabilities = ranks->transport().capabilities();
+  trace->sink_ = std::make_unique<executor::TraceSink>(
+      trace->recorder_.get(),
+      executor::CollectiveInfo{capabilities.name, capabilities.truth, options.device->kind()});
+  trace->AddRun(folder);
+  trace->AddPersistentMemory();
+  return trace;
+}
+
+void RunTrace::AddRun(const RunFolder& folder) {
+  for (const int rank : ranks_.local()) {
+    recorder_->Add(schema::RankRow{
+        .rank = rank, .host = HostName(), .pid = getpid(), .device = device_.name()});
+  }
+  const auto add = [&](const DeviceCapability& one) {
+    Add(one);
+    if (is_leader() && !one.reason.empty()) folder.Log(one.source + ": " + one.reason);
+  };
+  for (const DeviceCapability& one : options_.capabilities) add(one);
+  device_.SetOpIds({.plan_op = [this](const auto& context) { return sink_->PlanOpOf(context); },
+                    .track = [this](const auto& context) { return sink_->TrackOf(context); }});
+  device_.SetRecorder(recorder_.get());
+  for (const DeviceCapability& one : device_.Capabilities()) add(one);
+}
+
+void RunTrace::AddPersistentMemory() {
+  const int64_t now_ns = MonotonicNs();
+  const std::vector<plan::Unit>& units = ranks_.job().description.units;
+  for (const int rank : ranks_.local()) {
+    for (size_t unit = 0; unit < units.size(); ++unit) {
+      const int64_t bytes = ranks_.bodies(rank).unit(unit).shard_bytes();
+      const std::string& name = units[unit].name;
+      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kParameterShard, name, bytes, now_ns);
+      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kGradientShard, name, bytes, now_ns);
+      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOptimizer, name, 2 * bytes, now_ns);
+    }
+  }
+  sink_->OnMemoryOutsideOps(ranks_.first_local(), plan::MemoryCategory::kOther, "rotary table",
+                            ranks_.shared_tensor_bytes(), now_ns);
+}
+
+bool RunTrace::HasSchedule(const plan::Schedule& schedule) const {
+  const std::lock_guard lock(mutex_);
+  return schedule_ids_.contains(&schedule);
+}
+
+int64_t RunTrace::AddSchedule(const plan::Schedule& schedule,
+                              const executor::PredictedPeaks& predicted) {
+  const std::lock_guard lock(mutex_);
+  const auto number = static_cast<int64_t>(schedule_ids_.size());
+  schedule_ids_[&schedule] = sink_->RegisterSchedule(schedule, ranks_.local(), predicted);
+  return number;
+}
+
+void RunTrace::Mark(int64_t step, const std::string& kind, const ChangedKey& change) {
+  if (!is_leader() && kind != "error") return;
+  schema::MarkerRow row;
+  row.time_ns = MonotonicNs();
+  row.step = step;
+  row.kind = kind;
+  row.key = change.key;
+  row.old_value = change.old_value;
+  row.new_value = change.new_value;
+  recorder_->Add(std::move(row));
+}
+
+void RunTrace::Add(const DeviceCapability& capability, int64_t dropped) {
+  recorder_->Add(schema::CapabilityRow{.source = capability.source,
+                                       .status = capability.status,
+                                       .reason = capability.reason,
+                                       .dropped = dropped});
+}
+
+bool RunTrace::BeginWindow(int rank, int64_t step, const config::StepWindow& window) {
+  const auto index = static_cast<size_t>(rank);
+  const bool is_in_window = step >= window.begin && step < window.end;
+  const bool is_left_out = is_in_window && IsLeftOut(step);
+  const char wanted = is_in_window && !is_left_out ? 1 : 0;
+  if (wanted == is_recording_[index]) return false;
+  is_recording_[index] = wanted;
+  if (rank == ranks_.first_local()) {
+    device_.SetRecording(!is_left_out);
+    recorder_->SetWindow(wanted == 1);
+    if (is_left_out) Mark(step, "note", {.new_value = kLeftOutNote});
+  }
+  return true;
+}
+
+void RunTrace::EndCost(int rank, const CostMeter::Moment& now) {
+  if (const auto row = costs_.End(rank, now)) recorder_->Add(*row);
+}
+
+void RunTrace::BeginCost(int rank, const CostMeter::Moment& now) {
+  costs_.Begin(rank, now, is_recording_[static_cast<size_t>(rank)] == 1);
+}
+
+void RunTrace::EndPause(int rank, int64_t step, std::string_view cause) {
+  const auto index = static_cast<size_t>(rank);
+  const int64_t start_ns = std::exchange(step_start_ns_[index], MonotonicNs());
+  if (step == 0 || is_recording_[index] == 0) return;
+  recorder_->Add(schema::PauseRow{.rank = rank,
+                                  .step = step,
+                                  .cause = std::string(cause),
+                                  .start_ns = start_ns,
+                                  .end_ns = step_start_ns_[index]});
+}
+
+schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& schedule,
+                                  int64_t first_issue_ns) {
+  AddStepMemory(rank);
+  const StepOutcome& outcome = ranks_.bodies(rank).outcome();
+  const model::TrainingSettings& training = ranks_.job().training;
+  schema::StepRow row;
+  row.rank = rank;
+  row.step = step;
+  {
+    const std::lock_guard lock(mutex_);
+    row.schedule = schedule_ids_.at(&schedule);
+  }
+  row.end_ns = ranks_.executor(rank).last_end_ns();
+  const int64_t start_ns = std::exchange(step_start_ns_[static_cast<size_t>(rank)], row.end_ns);
+  row.start_ns = step == 0 ? first_issue_ns : start_ns;
+  row.tokens = training.batch * training.micro_batches * ranks_.job().model.seq;
+  row.loss = outcome.loss;
+  row.grad_norm = outcome.grad_norm;
+  recorder_->Record(row);
+  return row;
+}
+
+void RunTrace::AddStepMemory(int rank) {
+  RankWork& bodies = ranks_.bodies(rank);
+  executor::StepMemory memory;
+  memory.time_ns = ranks_.executor(rank).last_end_ns();
+  if (const int64_t bytes = bodies.EndStep(); bytes != 0) {
+    sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "unaccounted", bytes,
+                              memory.time_ns);
+  }
+  memory.allocated_bytes = bodies.allocated_bytes();
+  memory.reserved_bytes = bodies.reserved_bytes();
+  // To ask the driver takes time: not in a step that is not recorded.
+  if (is_recording_[static_cast<size_t>(rank)] == 1) {
+    memory.device_used_bytes = bodies.device_used_bytes();
+  }
+  // Memory that all ranks of the process share is counted at one.
+  if (rank == ranks_.first_local()) {
+    memory.allocated_bytes += ranks_.shared_tensor_bytes();
+    memory.reserved_bytes += ranks_.shared_tensor_bytes();
+    memory.resident_bytes = ResidentBytes();
+  }
+  sink_->OnStepMemory(rank, memory);
+}
+
+Status RunTrace::Finish() {
+  device_.SetRecorder(nullptr);
+  return recorder_->Finish();
+}
+
+int64_t RunTrace::NumDropped() const {
+  int64_t dropped = 0;
+  for (const auto& [source, records] : recorder_->Dropped()) dropped += records;
+  return dropped;
+}
+
+}  // namespace shardscope::runtime

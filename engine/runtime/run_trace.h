@@ -1,0 +1,96 @@
+// RunTrace: the trace of a training as its trainer writes it: what the run is, its Schedules,
+// steps, pauses and markers, and the memory between steps. Op runs go through sink().
+//
+// Threads: what names a rank on that rank's host thread, the rest on any thread while no step runs,
+// unless it says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/executor/trace_sink.h"
+#include "engine/runtime/measure/cost_meter.h"
+#include "engine/runtime/ranks/ranks.h"
+#include "engine/runtime/run_folder.h"
+#include "engine/runtime/steering.h"
+#include "engine/runtime/trainer.h"
+#include "trace/record/recorder.h"
+
+namespace shardscope::runtime {
+
+class RunTrace {
+ public:
+  // Opens the trace in `folder`. All are borrowed.
+  static Result<std::unique_ptr<RunTrace>> Open(const TrainerOptions& options,
+                                                const std::string& run_id, const RunFolder& folder,
+                                                Ranks* ranks);
+  ~RunTrace();
+
+  // Where the executors report to.
+  executor::ExecutionSink* sink() { return sink_.get(); }
+  std::string path() const { return recorder_->path(); }
+
+  bool HasSchedule(const plan::Schedule& schedule) const;
+  // One that it does not have; `schedule` outlives this. Returns its number in the run.
+  int64_t AddSchedule(const plan::Schedule& schedule, const executor::PredictedPeaks& predicted);
+
+  // A run has each marker once, in the leader's trace; only an error is each process's own. Any
+  // thread.
+  void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
+  void Add(const DeviceCapability& capability, int64_t dropped = 0);
+
+  // record.steps, and the steps that record.measure_overhead leaves out: `step`, which begins, is
+  // recorded or not. All ranks call it where none has an op to record; true: it is different from
+  // the step before, and no rank may go on until all have returned.
+  bool BeginWindow(int rank, int64_t step, const config::StepWindow& window);
+  // Around what record.measure_overhead times; see CostMeter.
+  void EndCost(int rank, const CostMeter::Moment& now);
+  void BeginCost(int rank, const CostMeter::Moment& now);
+  bool IsLeftOut(int64_t step) const { return costs_.steps().IsLeftOut(step); }
+
+  // `step` begins now: what passed since the one before is in neither.
+  void EndPause(int rank, int64_t step, std::string_view cause);
+
+  // After a step of `rank`, which issued its first op at `first_issue_ns`. Returns the row.
+  schema::StepRow AddStep(int rank, int64_t step, const plan::Schedule& schedule,
+                          int64_t first_issue_ns);
+
+  // Ops that `rank` is in, and will not end.
+  void AddUnfinished(int rank) { sink_->OnUnfinished(ranks_.executor(rank).activity()); }
+
+  // Of the thread that writes the file: OK while all of it is written. Any thread.
+  Status WriterStatus() const { return recorder_->WriterStatus(); }
+
+  // After the last step; nothing may be added then.
+  Status Finish();
+  int64_t NumDropped() const;  // records, of all sources
+
+ private:
+  RunTrace(const TrainerOptions& options, Ranks* ranks);
+  void AddRun(const RunFolder& folder);
+  void AddPersistentMemory();
+  void AddStepMemory(int rank);
+  bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
+
+  const TrainerOptions& options_;
+  Device& device_;
+  Ranks& ranks_;
+  CostMeter costs_;
+  std::unique_ptr<record::Recorder> recorder_;
+  std::unique_ptr<executor::TraceSink> sink_;
+
+  mutable std::mutex mutex_;                               // guards schedule_ids_
+  std::map<const plan::Schedule*, int64_t> schedule_ids_;  // registered
+
+  // By rank; each its own host thread's.
+  std::vector<int64_t> step_start_ns_;  // of the next step, but the first
+  std::vector<char> is_recording_;
+};
+
+}  // namespace shardscope::runtime
