@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/executor/executor.h"
+#include "engine/executor/cpu_runner.h"
 #include "engine/plan/schedule.h"
 #include "trace/base/status.h"
 

@@ -13,7 +13,7 @@
 
 namespace shardscope::executor {
 
-// Owner: RankExecutor. Threads: Push on the host thread; `run` is called on the worker's own.
+// Owner: CpuRunner. Threads: Push on the host thread; `run` is called on the worker's own.
 class StreamWorker {
  public:
   StreamWorker(const std::string& thread_name, std::function<void(plan::OpIndex)> run);

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor/executor.h"
+#include "engine/executor/cpu_runner.h"
 #include "trace/base/time.h"
 
 namespace shardscope::executor {
@@ -233,7 +233,7 @@ inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) 
     hosts.emplace_back([&, rank] {
       ToyBodies bodies(&exchange, options.work_ns, options.on_run);
       run.sinks[rank] = std::make_unique<KeepingSink>();
-      RankExecutor executor(static_cast<int>(rank), &bodies, run.sinks[rank].get(), &slots);
+      CpuRunner executor(static_cast<int>(rank), &bodies, run.sinks[rank].get(), &slots);
       executor.set_delay_hook(options.delay_hook);
       executor.set_on_failure(
           [&](Culprit) { exchange.Abort("rank " + std::to_string(rank) + " failed"); });

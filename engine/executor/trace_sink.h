@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor/executor.h"
+#include "engine/executor/cpu_runner.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::executor {

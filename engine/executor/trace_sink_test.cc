@@ -56,7 +56,7 @@ void RunSteps(TraceSink* sink, const std::vector<const plan::Schedule*>& schedul
   for (int rank = 0; rank < kRanks; ++rank) {
     hosts.emplace_back([&, rank] {
       ToyBodies bodies(&exchange);
-      RankExecutor executor(rank, &bodies, sink, &slots);
+      CpuRunner executor(rank, &bodies, sink, &slots);
       for (size_t step = 0; step < schedules.size(); ++step) {
         bodies.Prepare(schedules[step]->ProgramOf(rank));
         EXPECT_TRUE(executor.SetSchedule(*schedules[step]).ok());

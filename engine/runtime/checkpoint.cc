@@ -21,7 +21,7 @@ Status WriteShards(Ranks* ranks, int rank, int64_t step, const std::string& fold
   model::SafetensorsWriter writer;
   writer.Add("step", at::tensor(std::vector<int64_t>{step}, at::kLong));
   const Job& job = ranks->job();
-  RankWork& work = ranks->bodies(rank);
+  RankWork& work = ranks->work(rank);
   for (size_t index = 0; index < job.description.units.size(); ++index) {
     ShardedUnit& unit = work.unit(index);
     for (const ParameterLayout& layout : unit.layout().parameters()) {

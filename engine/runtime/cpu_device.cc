@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/executor/executor.h"
-#include "engine/runtime/ranks/rank_bodies.h"
+#include "engine/executor/cpu_runner.h"
+#include "engine/runtime/ranks/cpu_work.h"
 #include "engine/runtime/setup.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/units.h"
@@ -62,14 +62,14 @@ std::unique_ptr<transport::Transport> CpuDevice::MakeTransport(
   return transport::MakeSharedMemoryTransport(num_ranks, timeout_ns);
 }
 
-std::unique_ptr<RankWork> CpuDevice::MakeWork(int rank, const Surroundings& surroundings,
+std::unique_ptr<RankWork> CpuDevice::MakeWork(int rank, const RankContext& rank_context,
                                               model::Sampler sampler) {
-  return std::make_unique<RankBodies>(rank, surroundings, std::move(sampler));
+  return std::make_unique<CpuWork>(rank, rank_context, std::move(sampler));
 }
 
 std::unique_ptr<executor::StepRunner> CpuDevice::MakeRunner(int rank, executor::OpBodies* bodies,
                                                             executor::ExecutionSink* sink) {
-  return std::make_unique<executor::RankExecutor>(rank, bodies, sink, &slots_);
+  return std::make_unique<executor::CpuRunner>(rank, bodies, sink, &slots_);
 }
 
 bool CpuDevice::is_contended() const {

@@ -30,7 +30,7 @@ class CpuDevice : public Device {
   Status CheckFits(const Job& job) const override;
   std::unique_ptr<transport::Transport> MakeTransport(
       const config::Config& config, const std::optional<config::Launch>& launch) override;
-  std::unique_ptr<RankWork> MakeWork(int rank, const Surroundings& surroundings,
+  std::unique_ptr<RankWork> MakeWork(int rank, const RankContext& rank_context,
                                      model::Sampler sampler) override;
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override;

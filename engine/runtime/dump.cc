@@ -15,7 +15,7 @@ Status Dump::Write(Ranks* ranks, int64_t steps) {
   const int64_t samples = job.training.batch * job.training.micro_batches;
   for (int64_t step = 0; step < steps; ++step) {
     for (int rank = 0; rank < ranks->size(); ++rank) {
-      const auto& tokens = ranks->bodies(rank).kept_batches()[static_cast<size_t>(step)];
+      const auto& tokens = ranks->work(rank).kept_batches()[static_cast<size_t>(step)];
       writer_.Add(fmt::format("batch.{}.{}", step, rank),
                   at::tensor(tokens, at::kLong).view({samples, job.model.seq + 1}));
     }

@@ -89,7 +89,7 @@ void RunTrace::AddPersistentMemory() {
   const std::vector<plan::Unit>& units = ranks_.job().description.units;
   for (const int rank : ranks_.local()) {
     for (size_t unit = 0; unit < units.size(); ++unit) {
-      const int64_t bytes = ranks_.bodies(rank).unit(unit).shard_bytes();
+      const int64_t bytes = ranks_.work(rank).unit(unit).shard_bytes();
       const std::string& name = units[unit].name;
       sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kParameterShard, name, bytes, now_ns);
       sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kGradientShard, name, bytes, now_ns);
@@ -169,7 +169,7 @@ void RunTrace::EndPause(int rank, int64_t step, std::string_view cause) {
 schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& schedule,
                                   int64_t first_issue_ns) {
   AddStepMemory(rank);
-  const StepOutcome& outcome = ranks_.bodies(rank).outcome();
+  const StepOutcome& outcome = ranks_.work(rank).outcome();
   const model::TrainingSettings& training = ranks_.job().training;
   schema::StepRow row;
   row.rank = rank;
@@ -178,7 +178,7 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
     const std::lock_guard lock(mutex_);
     row.schedule = schedule_ids_.at(&schedule);
   }
-  row.end_ns = ranks_.executor(rank).last_end_ns();
+  row.end_ns = ranks_.runner(rank).last_end_ns();
   const int64_t start_ns = std::exchange(step_start_ns_[static_cast<size_t>(rank)], row.end_ns);
   row.start_ns = step == 0 ? first_issue_ns : start_ns;
   row.tokens = training.batch * training.micro_batches * ranks_.job().model.seq;
@@ -189,9 +189,9 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
 }
 
 void RunTrace::AddStepMemory(int rank) {
-  RankWork& bodies = ranks_.bodies(rank);
+  RankWork& bodies = ranks_.work(rank);
   executor::StepMemory memory;
-  memory.time_ns = ranks_.executor(rank).last_end_ns();
+  memory.time_ns = ranks_.runner(rank).last_end_ns();
   if (const int64_t bytes = bodies.EndStep(); bytes != 0) {
     sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "unaccounted", bytes,
                               memory.time_ns);

@@ -62,7 +62,7 @@ class RunTrace {
                           int64_t first_issue_ns);
 
   // Ops that `rank` is in, and will not end.
-  void AddUnfinished(int rank) { sink_->OnUnfinished(ranks_.executor(rank).activity()); }
+  void AddUnfinished(int rank) { sink_->OnUnfinished(ranks_.runner(rank).activity()); }
 
   // Of the thread that writes the file: OK while all of it is written. Any thread.
   Status WriterStatus() const { return recorder_->WriterStatus(); }

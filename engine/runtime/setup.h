@@ -5,7 +5,7 @@
 
 #include "engine/config/config.h"
 #include "engine/model/model_config.h"
-#include "engine/runtime/ranks/rank_bodies.h"
+#include "engine/runtime/ranks/cpu_work.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {

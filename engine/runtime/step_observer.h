@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor/executor.h"
+#include "engine/executor/cpu_runner.h"
 #include "trace/base/interval.h"
 
 namespace shardscope::runtime {

@@ -102,9 +102,9 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_
 }
 
 Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
-  RankWork& bodies = ranks_->bodies(rank);
+  RankWork& bodies = ranks_->work(rank);
   bodies.BeginStep(regime.config.GetFloat("train.lr"));
-  SHARDSCOPE_RETURN_IF_ERROR(ranks_->executor(rank).RunStep(step));
+  SHARDSCOPE_RETURN_IF_ERROR(ranks_->runner(rank).RunStep(step));
   const StepTimes times = observer_->Take(rank);
   const schema::StepRow row = trace_->AddStep(rank, step, *regime.schedule, times.first_issue_ns);
   // On a GPU the ops of such a step have no times.

@@ -76,7 +76,7 @@ Status LiveTrainer::OpenRest() {
   next_regime_.resize(num_ranks);
   entered_.resize(num_ranks);
   for (const int rank : ranks_->local()) {
-    ranks_->bodies(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
+    ranks_->work(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
   }
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
   SHARDSCOPE_RETURN_IF_ERROR(OpenControl());

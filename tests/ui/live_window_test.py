@@ -70,7 +70,10 @@ class LiveWindowTest(unittest.TestCase):
         return self.answer(app, lambda: app.click(place), lambda shown: shown.view["follow"] != follow)
 
     def drag(self, app):
-        """The timeline, from where it is held."""
+        """The timeline, which follows until it is held."""
+        if not app.shown().view["follow"]:
+            app.key("End")
+            app.until("following", lambda shown: shown.view["follow"])
         x, y = app.item("timeline", "rank:0").middle
         app.move((x + 500, y + 40))
         app.desktop.do("mousedown", 1)

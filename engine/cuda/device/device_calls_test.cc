@@ -1,4 +1,4 @@
-// What DeviceExecutor asks of the CUDA runtime for one small Schedule, call by call: their order,
+// What CudaRunner asks of the CUDA runtime for one small Schedule, call by call: their order,
 // what its log learns, where times come from, what its errors say.
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cuda/device/device_executor.h"
+#include "engine/cuda/device/cuda_runner.h"
 #include "engine/cuda/device/device_toys_test_util.h"
 
 namespace shardscope::cuda {
@@ -71,7 +71,7 @@ class OneRank : public testing::Test {
   Status RunSmall(FakeOptions fake = {.log_calls = true}) {
     TheFake().control->reset(&fake);
     TheFake().control->name_thread(0);
-    DeviceExecutor executor(
+    CudaRunner executor(
         {.rank = 0, .api = TheFake().api, .bodies = &bodies_, .sink = &sink_, .log = log_});
     executor.set_on_failure([this](executor::Culprit culprit) { culprits_.push_back(culprit); });
     bodies_.Prepare(schedule_, schedule_.programs[0]);

@@ -25,7 +25,7 @@ struct DevicePlan {
   std::vector<plan::BufferId> frees_at_end;  // to give back once all streams are done
 };
 
-// `free_late`: see DeviceExecutorOptions. Errors: those of MakeStepPlan.
+// `free_late`: see CudaRunnerOptions. Errors: those of MakeStepPlan.
 Result<DevicePlan> MakeDevicePlan(const plan::Schedule& schedule, const plan::Program& program,
                                   bool free_late);
 

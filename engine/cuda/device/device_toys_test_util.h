@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cuda/device/device_executor.h"
+#include "engine/cuda/device/cuda_runner.h"
 #include "engine/cuda/device/reuse.h"
 #include "engine/cuda/fake/fake_runtime_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
@@ -306,7 +306,7 @@ inline DeviceToyRun RunOnDevice(const plan::Schedule& schedule, const DeviceToyO
     bodies[rank]->on_run = options.on_run;
     hosts.emplace_back([&, rank] {
       fake.control->name_thread(static_cast<int>(rank));
-      DeviceExecutor executor(
+      CudaRunner executor(
           {.rank = static_cast<int>(rank),
            .api = fake.api,
            .bodies = bodies[rank].get(),

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "engine/cuda/device/device_executor.h"
+#include "engine/cuda/device/cuda_runner.h"
 #include "engine/cuda/device/device_toys_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/toy_model.h"
@@ -59,16 +59,16 @@ Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool leaves_out) {
   executor::KeepingSink sink;
   Ran ran;
   {
-    DeviceExecutor executor({.api = TheFake().api,
-                             .bodies = &bodies,
-                             .sink = &sink,
-                             .log = log,
-                             .is_recording = &is_recording,
-                             .on_clock = [&](int64_t time_ns, int64_t uncertainty_ns) {
-                               EXPECT_GT(time_ns, 0);
-                               EXPECT_GT(uncertainty_ns, 0);
-                               ran.clocks.push_back(static_cast<int64_t>(ran.end_ns.size()));
-                             }});
+    CudaRunner executor({.api = TheFake().api,
+                         .bodies = &bodies,
+                         .sink = &sink,
+                         .log = log,
+                         .is_recording = &is_recording,
+                         .on_clock = [&](int64_t time_ns, int64_t uncertainty_ns) {
+                           EXPECT_GT(time_ns, 0);
+                           EXPECT_GT(uncertainty_ns, 0);
+                           ran.clocks.push_back(static_cast<int64_t>(ran.end_ns.size()));
+                         }});
     int64_t before = 0;
     for (int64_t step = 0; step < 3; ++step) {
       bodies.Prepare(schedule, schedule.programs[0]);

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <utility>
 
-#include "engine/cuda/device/device_executor.h"
+#include "engine/cuda/device/cuda_runner.h"
 #include "engine/cuda/recording/cupti_log.h"
 #include "engine/cuda/recording/event_clock_log.h"
+#include "engine/cuda/runtime/cuda_work.h"
 #include "engine/cuda/runtime/device_limits.h"
-#include "engine/cuda/runtime/device_work.h"
 #include "engine/cuda/runtime/memory/torch_memory.h"
 #include "engine/cuda/runtime/torch_cuda.h"
 #include "engine/cuda/transport/local_transport.h"
@@ -57,32 +57,32 @@ class CudaDevice final : public runtime::Device {
 
   std::unique_ptr<transport::Transport> MakeTransport(
       const config::Config& config, const std::optional<config::Launch>& launch) override;
-  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
+  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::RankContext& rank_context,
                                               model::Sampler sampler) override {
     const int gpu = GpuOf(rank);
-    const DevicePlace place{.model = &ModelOn(gpu, surroundings.job->model),
+    const DevicePlace place{.model = &ModelOn(gpu, rank_context.job->model),
                             .device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)),
                             .uses_pool = UsesPool(),
                             .memory = &memory_,
                             .is_first_of_device = IsFirstOn(gpu, rank)};
-    return std::make_unique<DeviceWork>(rank, place, surroundings, std::move(sampler));
+    return std::make_unique<CudaWork>(rank, place, rank_context, std::move(sampler));
   }
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override {
     const int gpu = GpuOf(rank);
-    return std::make_unique<DeviceExecutor>(
-        DeviceExecutorOptions{.rank = rank,
-                              .device = gpu,
-                              .api = api_,
-                              .bodies = bodies,
-                              .sink = sink,
-                              .log = log(),
-                              .is_recording = &is_recording_,
-                              .on_clock =
-                                  [this, rank, gpu](int64_t time_ns, int64_t uncertainty_ns) {
-                                    event_clocks_.Add(rank, gpu, time_ns, uncertainty_ns);
-                                  },
-                              .free_late = !UsesPool()});
+    return std::make_unique<CudaRunner>(
+        CudaRunnerOptions{.rank = rank,
+                          .device = gpu,
+                          .api = api_,
+                          .bodies = bodies,
+                          .sink = sink,
+                          .log = log(),
+                          .is_recording = &is_recording_,
+                          .on_clock =
+                              [this, rank, gpu](int64_t time_ns, int64_t uncertainty_ns) {
+                                event_clocks_.Add(rank, gpu, time_ns, uncertainty_ns);
+                              },
+                          .free_late = !UsesPool()});
   }
   void EnterThread(int rank) override {
     Check(api_, "cudaSetDevice", api_.SetDevice(GpuOf(rank)));

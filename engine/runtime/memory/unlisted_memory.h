@@ -7,7 +7,7 @@
 
 namespace shardscope::runtime {
 
-// Never less than what RankBodies reports. On a GPU an estimate: its kernels need other memory for
+// Never less than what CpuWork reports. On a GPU an estimate: its kernels need other memory for
 // themselves, and the allocator that hands it out is not asked. The result borrows both arguments.
 plan::Unlisted UnlistedMemory(const Job& job, const transport::Transport& transport);
 

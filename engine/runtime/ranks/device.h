@@ -65,7 +65,7 @@ class RankWork : public executor::OpBodies {
 
 // What the bodies of a rank stand in. All borrowed; they outlive the bodies. `sink` hears of memory
 // that comes and goes inside an op; the rest the executor reports.
-struct Surroundings {
+struct RankContext {
   const Job* job = nullptr;
   const model::Model* model = nullptr;  // the CPU's; its configuration is any device's
   transport::Transport* transport = nullptr;
@@ -96,7 +96,7 @@ class Device {
   // TransportError.
   virtual std::unique_ptr<transport::Transport> MakeTransport(
       const config::Config& config, const std::optional<config::Launch>& launch) = 0;
-  virtual std::unique_ptr<RankWork> MakeWork(int rank, const Surroundings& surroundings,
+  virtual std::unique_ptr<RankWork> MakeWork(int rank, const RankContext& rank_context,
                                              model::Sampler sampler) = 0;
   // `bodies` and `sink` outlive it.
   virtual std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,

@@ -35,13 +35,13 @@ class Faults : public testing::Test {
                              &sink_, &device);
     EXPECT_TRUE(ranks.ok()) << ranks.message();
     ranks_ = ranks->get();
-    for (int rank = 0; rank < 3; ++rank) (*ranks)->executor(rank).set_delay_hook(hook_);
+    for (int rank = 0; rank < 3; ++rank) (*ranks)->runner(rank).set_delay_hook(hook_);
     Status status =
         (*ranks)->OnAll([&](int rank) { return (*ranks)->SetSchedule(rank, *schedule); });
     for (int64_t step = 0; step < 2 && status.ok(); ++step) {
       status = (*ranks)->OnAll([&](int rank) {
-        (*ranks)->bodies(rank).BeginStep(0.001);
-        return (*ranks)->executor(rank).RunStep(step);
+        (*ranks)->work(rank).BeginStep(0.001);
+        return (*ranks)->runner(rank).RunStep(step);
       });
     }
     EXPECT_FALSE((*ranks)->is_stuck());
@@ -89,7 +89,7 @@ TEST_F(Faults, ARankThatIsTooLateIsNamedByTheOthersAndStillEnds) {
     if (context.rank == 0) begun.Open();
     if (context.rank != 2 || context.op().kind != plan::OpKind::kLoadBatch) return;
     ASSERT_TRUE(begun.WaitFor(executor::kMustHappenMs));
-    while (ranks_->executor(0).activity().step >= 0) SleepUntilNs(MonotonicNs() + kNsPerMs);
+    while (ranks_->runner(0).activity().step >= 0) SleepUntilNs(MonotonicNs() + kNsPerMs);
   };
   EXPECT_THAT(Run().message(),
               AllOf(AnyOf(StartsWith("rank 2 hangs in 'F m0 load_batch' (op 1, step 0) for "),

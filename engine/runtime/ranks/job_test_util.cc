@@ -63,7 +63,7 @@ TestResult Train(const TestRun& run) {
   EXPECT_TRUE(made.ok()) << made.message();
   Ranks& ranks = **made;
   for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
-    ranks.executor(rank).set_delay_hook([](const executor::OpContext& context) {
+    ranks.runner(rank).set_delay_hook([](const executor::OpContext& context) {
       const auto key = static_cast<uint64_t>(context.step * 64 + context.rank);
       const auto delay_us = model::MixedBits(key, static_cast<uint64_t>(context.index)) % 300;
       SleepUntilNs(MonotonicNs() + static_cast<int64_t>(delay_us) * kNsPerUs);
@@ -73,15 +73,15 @@ TestResult Train(const TestRun& run) {
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
-      ranks.bodies(rank).BeginStep(run.training.learning_rate);
-      return ranks.executor(rank).RunStep(step);
+      ranks.work(rank).BeginStep(run.training.learning_rate);
+      return ranks.runner(rank).RunStep(step);
     });
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;
     double loss = 0;
-    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.bodies(rank).outcome().loss;
+    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.work(rank).outcome().loss;
     result.losses.push_back(loss / ranks.size());
-    result.norms.push_back(ranks.bodies(0).outcome().grad_norm);
+    result.norms.push_back(ranks.work(0).outcome().grad_norm);
   }
   for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
     result.parameters[parameter.name] = ranks.FullParameter(parameter.name);

@@ -7,7 +7,7 @@
 
 #include "engine/model/reference_trainer.h"
 #include "engine/plan/policy.h"
-#include "engine/runtime/ranks/rank_bodies.h"
+#include "engine/runtime/ranks/cpu_work.h"
 #include "engine/runtime/ranks/ranks.h"
 
 namespace shardscope::runtime {
@@ -51,9 +51,9 @@ double LargestDifference(const model::ParameterMap& actual, const model::Paramet
 // Whether all losses, norms and weights are the same bits.
 bool SameBits(const TestResult& left, const TestResult& right);
 
-// The bodies of a rank that computes on the CPU.
-inline RankBodies& CpuBodies(Ranks& ranks, int rank) {
-  return static_cast<RankBodies&>(ranks.bodies(rank));
+// The work of a rank that computes on the CPU.
+inline CpuWork& CpuWorkOf(Ranks& ranks, int rank) {
+  return static_cast<CpuWork&>(ranks.work(rank));
 }
 
 }  // namespace shardscope::runtime

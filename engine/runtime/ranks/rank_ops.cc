@@ -38,14 +38,14 @@ std::vector<std::vector<size_t>> MapParameters(const Job& job) {
 
 }  // namespace
 
-RankOps::RankOps(int rank, at::Device device, const Surroundings& surroundings,
+RankOps::RankOps(int rank, at::Device device, const RankContext& rank_context,
                  model::Sampler sampler)
     : rank_(rank),
       device_(device),
-      surroundings_(surroundings),
-      job_(surroundings.job),
+      rank_context_(rank_context),
+      job_(rank_context.job),
       sampler_(std::move(sampler)),
-      segment_parameters_(MapParameters(*surroundings.job)) {}
+      segment_parameters_(MapParameters(*rank_context.job)) {}
 
 void RankOps::SetSchedule(const plan::Schedule& schedule) {
   for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
@@ -89,7 +89,7 @@ int64_t RankOps::Free(const OpContext& context, BufferId id) {
 void RankOps::ReportGap(const OpContext& context, BufferId buffer, int64_t bytes) {
   if (bytes == 0) return;
   CountMemory(plan::MemoryCategory::kOther, bytes);
-  surroundings_.sink->OnOtherMemory(context,
+  rank_context_.sink->OnOtherMemory(context,
                                     {plan::MemoryCategory::kOther, bytes, MonotonicNs(), buffer});
 }
 

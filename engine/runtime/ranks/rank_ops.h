@@ -1,6 +1,6 @@
 // RankOps: what the ops of one rank do that is the same on every device: which op does what, which
-// memory it reads and writes, batches, casts, copies, and what collectives send. RankBodies
-// computes on the CPU, DeviceWork (engine/cuda/runtime) on a GPU.
+// memory it reads and writes, batches, casts, copies, and what collectives send. CpuWork
+// computes on the CPU, CudaWork (engine/cuda/runtime) on a GPU.
 //
 // Threads: as OpBodies says. Entries of the buffer tables are written by one op and read by ops
 // that the Schedule orders after it, so they need no lock.
@@ -54,7 +54,7 @@ class RankOps : public RankWork {
   };
 
   // `device`: where shards and buffers lie. The shards are the subclass's to make.
-  RankOps(int rank, at::Device device, const Surroundings& surroundings, model::Sampler sampler);
+  RankOps(int rank, at::Device device, const RankContext& rank_context, model::Sampler sampler);
 
   // Calls `work`, with errors as the executor wants them: what LibTorch says without its backtrace,
   // a late rank as the other rank's fault. Errors of an accelerator pass: their device words them.
@@ -118,7 +118,7 @@ class RankOps : public RankWork {
 
   const int rank_;
   const at::Device device_;
-  const Surroundings surroundings_;
+  const RankContext rank_context_;
   const Job* const job_;
   std::vector<ShardedUnit> units_;
   StepOutcome outcome_;

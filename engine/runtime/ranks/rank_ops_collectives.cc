@@ -34,7 +34,7 @@ void RankOps::AllGather(const OpContext& context) {
     pieces =
         GatherPieces(layout, MemoryOf(context, cast == plan::kNone ? op.reads.front() : cast), to);
   }
-  Communicate(context, [&](const auto& call) { surroundings_.transport->AllGather(call, pieces); });
+  Communicate(context, [&](const auto& call) { rank_context_.transport->AllGather(call, pieces); });
 }
 
 void RankOps::ReduceScatter(const OpContext& context) {
@@ -50,7 +50,7 @@ void RankOps::ReduceScatter(const OpContext& context) {
     pieces = ReducePieces(layout, from, to);
   }
   Communicate(context, [&](const auto& call) {
-    surroundings_.transport->ReduceScatter(call, pieces, {op.dtype, GradientScale()});
+    rank_context_.transport->ReduceScatter(call, pieces, {op.dtype, GradientScale()});
   });
 }
 
@@ -73,7 +73,7 @@ void RankOps::AllReduce(const OpContext& context) {
       pieces = AllReducePieces(LayoutOf(op.unit), memory);
   }
   Communicate(context, [&](const auto& call) {
-    surroundings_.transport->AllReduce(call, pieces, {op.dtype, scale});
+    rank_context_.transport->AllReduce(call, pieces, {op.dtype, scale});
   });
 }
 

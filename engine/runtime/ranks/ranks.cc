@@ -21,7 +21,7 @@ Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* d
   transport_->set_describe_rank([this](int rank) {
     // Ranks of other processes are not known here.
     if (!IsLocal(rank)) return std::string();
-    return executor::Describe(At(rank).executor->activity(), MonotonicNs(), job_.timeout_ns);
+    return executor::Describe(At(rank).runner->activity(), MonotonicNs(), job_.timeout_ns);
   });
 }
 
@@ -51,23 +51,23 @@ Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::T
 
 void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink) {
   Rank added;
-  const Surroundings surroundings{&job_, &model_, transport_.get(), sink};
+  const RankContext rank_context{&job_, &model_, transport_.get(), sink};
   device_.EnterThread(rank);
-  added.bodies = device_.MakeWork(rank, surroundings, sampler);
-  executor::OpBodies* bodies = added.bodies.get();
+  added.work = device_.MakeWork(rank, rank_context, sampler);
+  executor::OpBodies* bodies = added.work.get();
   if (job_.fault && job_.fault->rank == rank) {
     added.faulty = std::make_unique<FaultyBodies>(*job_.fault, bodies);
     bodies = added.faulty.get();
   }
-  added.executor = device_.MakeRunner(rank, bodies, sink);
-  added.executor->set_on_failure(
+  added.runner = device_.MakeRunner(rank, bodies, sink);
+  added.runner->set_on_failure(
       [this, rank](executor::Culprit culprit) { NoteFailure(rank, culprit); });
   ranks_.push_back(std::move(added));
 }
 
 Status Ranks::SetSchedule(int rank, const plan::Schedule& schedule) {
-  bodies(rank).SetSchedule(schedule);
-  return executor(rank).SetSchedule(schedule);
+  work(rank).SetSchedule(schedule);
+  return runner(rank).SetSchedule(schedule);
 }
 
 // Ends all ranks: those that wait hear it from the transport and the slots, those that compute find
@@ -91,7 +91,7 @@ std::string Ranks::DescribeOthers(int rank) const {
   std::string text;
   for (const int other : local()) {
     if (other == rank) continue;
-    const executor::Activity activity = At(other).executor->activity();
+    const executor::Activity activity = At(other).runner->activity();
     const executor::CurrentOp* op = activity.Main();
     if (op == nullptr) continue;
     const int64_t now_ns = MonotonicNs();
@@ -180,7 +180,7 @@ bool Ranks::IsHopeless(int rank, const Failure& failure) const {
   if (job_.timeout_ns == 0) return false;
   const int64_t now_ns = MonotonicNs();
   if (now_ns - failure.time_ns > job_.timeout_ns) return true;
-  const executor::Activity activity = At(rank).executor->activity();
+  const executor::Activity activity = At(rank).runner->activity();
   const executor::CurrentOp* op = activity.Main();
   return op != nullptr && now_ns - op->since_ns > job_.timeout_ns &&
          now_ns - failure.time_ns > std::min(kMomentNs, job_.timeout_ns);
@@ -198,7 +198,7 @@ Status Ranks::FirstError(const Together& together) const {
     text = together.results[failed].message() + failure_.others;
   }
   for (const int rank : local()) {
-    const executor::Activity activity = At(rank).executor->activity();
+    const executor::Activity activity = At(rank).runner->activity();
     const std::string described = executor::Describe(activity, MonotonicNs(), job_.timeout_ns);
     if (together.ended[static_cast<size_t>(rank)] != 0) continue;
     // As a rule it is what the others waited for, and named already.
@@ -211,7 +211,7 @@ Status Ranks::FirstError(const Together& together) const {
 
 at::Tensor Ranks::FullParameter(const std::string& name) {
   for (size_t unit = 0; unit < job_.description.units.size(); ++unit) {
-    for (const ParameterLayout& layout : bodies(0).unit(unit).layout().parameters()) {
+    for (const ParameterLayout& layout : work(0).unit(unit).layout().parameters()) {
       if (layout.parameter.name != name) continue;
       at::Tensor full = at::empty(layout.parameter.shape, model::ScalarTypeOf(job_.master));
       at::Tensor flat = full.view({-1});
@@ -220,7 +220,7 @@ at::Tensor Ranks::FullParameter(const std::string& name) {
             plan::OwnedRows(layout.parameter, job_.shard_ranks, rank) * layout.row_elements;
         if (elements == 0) continue;
         flat.narrow(0, rank * layout.shard_elements(), elements)
-            .copy_(bodies(rank).unit(unit).parameters().narrow(0, layout.shard_offset, elements));
+            .copy_(work(rank).unit(unit).parameters().narrow(0, layout.shard_offset, elements));
       }
       return full;
     }

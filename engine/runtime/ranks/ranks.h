@@ -24,7 +24,7 @@ class Ranks {
 
   // Of the run.
   int size() const { return job_.training.num_ranks; }
-  // Of this process: the others have no bodies and no executor here.
+  // Of this process: the others do no work here.
   std::vector<int> local() const;
   int num_local() const { return job_.only_rank ? 1 : size(); }
   int first_local() const { return job_.only_rank.value_or(0); }
@@ -34,8 +34,8 @@ class Ranks {
 
   const Job& job() const { return job_; }
   transport::Transport& transport() { return *transport_; }
-  RankWork& bodies(int rank) { return *At(rank).bodies; }
-  executor::StepRunner& executor(int rank) { return *At(rank).executor; }
+  RankWork& work(int rank) { return *At(rank).work; }
+  executor::StepRunner& runner(int rank) { return *At(rank).runner; }
 
   // What the steps of `rank` from now on run; borrowed until the next call. On the rank's thread.
   Status SetSchedule(int rank, const plan::Schedule& schedule);
@@ -59,9 +59,9 @@ class Ranks {
 
  private:
   struct Rank {
-    std::unique_ptr<RankWork> bodies;
+    std::unique_ptr<RankWork> work;
     std::unique_ptr<executor::OpBodies> faulty;  // debug.fault; as a rule null
-    std::unique_ptr<executor::StepRunner> executor;
+    std::unique_ptr<executor::StepRunner> runner;
   };
 
   Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device);

@@ -91,10 +91,10 @@ struct Running {
       set = &of;
     }
     return ranks->OnAll([&](int rank) {
-      ranks->bodies(rank).BeginStep(1e-3);
-      const Status status = ranks->executor(rank).RunStep(step);
+      ranks->work(rank).BeginStep(1e-3);
+      const Status status = ranks->runner(rank).RunStep(step);
       if (status.ok()) {
-        EXPECT_EQ(ranks->bodies(rank).EndStep(), 0);
+        EXPECT_EQ(ranks->work(rank).EndStep(), 0);
       }
       return status;
     });
@@ -178,7 +178,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     Running running(run, &sink);
     std::array<int64_t, plan::kNumMemoryCategories> before{};
     for (size_t i = 0; i < before.size(); ++i) {
-      before[i] = CpuBodies(*running.ranks, 0).memory().live_bytes(static_cast<MemoryCategory>(i));
+      before[i] = CpuWorkOf(*running.ranks, 0).memory().live_bytes(static_cast<MemoryCategory>(i));
     }
     const Status status = running.Step(running.schedule, 0);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -227,7 +227,7 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
         count++ % 4 == 3 ? transport::MakeGlooTransport(num_ranks, kTimeoutNs) : nullptr);
     Ranks& ranks = *running.ranks;
     // Streams overtake each other differently in each run.
-    ranks.executor(0).set_delay_hook([&random](const OpContext& context) {
+    ranks.runner(0).set_delay_hook([&random](const OpContext& context) {
       if (context.op().stream == 0) return;
       static std::mutex mutex;
       const std::unique_lock lock(mutex);
@@ -236,13 +236,13 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     });
     const int64_t bound =
         plan::BoundPeak(running.schedule, 0, UnlistedMemory(ranks.job(), ranks.transport()));
-    const int64_t before = CpuBodies(ranks, 0).memory().live_bytes();
+    const int64_t before = CpuWorkOf(ranks, 0).memory().live_bytes();
     SCOPED_TRACE(running.schedule.name + ", ranks " + std::to_string(num_ranks));
-    ranks.bodies(0).TakePeakBytes();
+    ranks.work(0).TakePeakBytes();
     const Status status = running.Step(running.schedule, 0);
     ASSERT_TRUE(status.ok()) << status.message();
     EXPECT_LE(ExecutedPeak(sink.Take(), before), bound);
-    EXPECT_LE(ranks.bodies(0).TakePeakBytes(), bound);
+    EXPECT_LE(ranks.work(0).TakePeakBytes(), bound);
     EXPECT_LE(bound, 2 * plan::PredictPeak(running.schedule, 0).total);
   }
 }
@@ -251,7 +251,7 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
 class OneByOne {
  public:
   OneByOne(Running* running, int rank, MemorySink* sink)
-      : schedule_(running->schedule), bodies_(CpuBodies(*running->ranks, rank)), sink_(sink) {
+      : schedule_(running->schedule), bodies_(CpuWorkOf(*running->ranks, rank)), sink_(sink) {
     context_.schedule = &schedule_;
     context_.program = &schedule_.ProgramOf(rank);
     context_.rank = rank;
@@ -297,7 +297,7 @@ class OneByOne {
   }
 
   const plan::Schedule& schedule_;
-  RankBodies& bodies_;
+  CpuWork& bodies_;
   MemorySink* sink_;
   OpContext context_;
   std::map<plan::OpKind, int64_t> with_temporary_;  // ops
@@ -422,7 +422,7 @@ TEST(ResidentMemoryTest, FollowsWhatTheScheduleFrees) {
 
 // The address of a unit that the first reshard frees, after that op has run.
 const std::byte* AddressOfAFreedUnit(Running* running) {
-  RankBodies& bodies = CpuBodies(*running->ranks, 0);
+  CpuWork& bodies = CpuWorkOf(*running->ranks, 0);
   OpContext context;
   context.schedule = &running->schedule;
   context.program = &running->schedule.ProgramOf(0);
@@ -463,7 +463,7 @@ TEST(MemoryLimitTest, FailsTheStepWithRankAndOp) {
   Job job = JobOf(run);
   // What ranks keep between steps fits, whatever a step adds does not.
   for (int rank = 0; rank < 2; ++rank) {
-    job.memory_limit = std::max(job.memory_limit, free.ranks->bodies(rank).allocated_bytes() + 1);
+    job.memory_limit = std::max(job.memory_limit, free.ranks->work(rank).allocated_bytes() + 1);
   }
   CpuDevice device{CpuOptions()};
   auto ranks =
@@ -471,8 +471,8 @@ TEST(MemoryLimitTest, FailsTheStepWithRankAndOp) {
   ASSERT_TRUE(ranks.ok());
   const Status status = (*ranks)->OnAll([&](int rank) {
     EXPECT_TRUE((*ranks)->SetSchedule(rank, free.schedule).ok());
-    (*ranks)->bodies(rank).BeginStep(1e-3);
-    return (*ranks)->executor(rank).RunStep(0);
+    (*ranks)->work(rank).BeginStep(1e-3);
+    return (*ranks)->runner(rank).RunStep(0);
   });
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("out of memory: rank"), std::string::npos) << status.message();

@@ -7,8 +7,8 @@
 
 #include <functional>
 
-#include "engine/cuda/runtime/device_work.h"
-#include "engine/executor/executor.h"
+#include "engine/cuda/runtime/cuda_work.h"
+#include "engine/executor/cpu_runner.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/job_test_util.h"
@@ -66,14 +66,14 @@ class CountedDevice final : public runtime::CpuDevice {
         memory_(run.training.num_ranks),
         uses_pool_(uses_pool),
         model_(run.model, at::kCPU) {}
-  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
+  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::RankContext& rank_context,
                                               model::Sampler sampler) override {
     const TensorScope scope(memory_.PoolOf(rank));
     const DevicePlace place{.model = &model_,
                             .uses_pool = uses_pool_,
                             .memory = &memory_,
                             .is_first_of_device = rank == 0};
-    return std::make_unique<DeviceWork>(rank, place, surroundings, std::move(sampler));
+    return std::make_unique<CudaWork>(rank, place, rank_context, std::move(sampler));
   }
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                    executor::ExecutionSink* sink) override {
@@ -113,20 +113,20 @@ Looked Train(const plan::Policy& policy, bool uses_pool,
   runtime::Ranks& ranks = **made;
   Looked looked{.unaccounted = std::vector<std::vector<int64_t>>(5, std::vector<int64_t>(2))};
   for (const int rank : ranks.local()) {
-    ranks.bodies(rank).set_on_control([&, rank](int64_t step) {
+    ranks.work(rank).set_on_control([&, rank](int64_t step) {
       if (on_control) on_control(rank, step);
     });
   }
   for (int64_t step = 0; step < 5; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
-      runtime::RankWork& work = ranks.bodies(rank);
+      runtime::RankWork& work = ranks.work(rank);
       {
         const TensorScope scope(device.memory().PoolOf(rank));  // SetSchedule() takes the pool
         const Status set = step == 0 ? ranks.SetSchedule(rank, *schedule) : Status::Ok();
         EXPECT_TRUE(set.ok()) << set.message();
         work.BeginStep(1e-3);
       }
-      const Status ran = ranks.executor(rank).RunStep(step);
+      const Status ran = ranks.runner(rank).RunStep(step);
       const int64_t counted = work.allocated_bytes();
       const int64_t unaccounted = work.EndStep();
       looked.unaccounted[static_cast<size_t>(step)][static_cast<size_t>(rank)] = unaccounted;

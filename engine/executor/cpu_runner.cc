@@ -1,4 +1,4 @@
-#include "engine/executor/executor.h"
+#include "engine/executor/cpu_runner.h"
 
 #include <algorithm>
 #include <exception>
@@ -54,7 +54,7 @@ class SlotHolder {
 
 }  // namespace
 
-class RankExecutor::Impl {
+class CpuRunner::Impl {
  public:
   Impl(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
       : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots), board_(rank) {}
@@ -102,7 +102,7 @@ class RankExecutor::Impl {
   std::vector<std::unique_ptr<StreamWorker>> workers_;
 };
 
-Status RankExecutor::Impl::SetSchedule(const plan::Schedule& schedule) {
+Status CpuRunner::Impl::SetSchedule(const plan::Schedule& schedule) {
   const plan::Program& program = schedule.ProgramOf(rank_);
   Result<StepPlan> step_plan = MakeStepPlan(schedule, program);
   if (!step_plan.ok()) return step_plan.status();
@@ -112,7 +112,7 @@ Status RankExecutor::Impl::SetSchedule(const plan::Schedule& schedule) {
   return Status::Ok();
 }
 
-Status RankExecutor::Impl::RunStep(int64_t step) {
+Status CpuRunner::Impl::RunStep(int64_t step) {
   const plan::Program& program = *step_context_.program;
   step_context_.step = step;
   states_ = std::vector<OpState>(program.ops.size());
@@ -133,7 +133,7 @@ Status RankExecutor::Impl::RunStep(int64_t step) {
   return failed_ ? Status::Error(error_) : Status::Ok();
 }
 
-void RankExecutor::Impl::StartWorkers(const plan::Schedule& schedule) {
+void CpuRunner::Impl::StartWorkers(const plan::Schedule& schedule) {
   if (workers_.empty()) workers_.emplace_back();
   for (size_t stream = workers_.size(); stream < schedule.streams.size(); ++stream) {
     // The name is that of the first Schedule that needed the stream; it serves debuggers only.
@@ -143,7 +143,7 @@ void RankExecutor::Impl::StartWorkers(const plan::Schedule& schedule) {
   }
 }
 
-void RankExecutor::Impl::Issue(OpIndex index) {
+void CpuRunner::Impl::Issue(OpIndex index) {
   WaitOnHost(index);
   const plan::StreamIndex stream = step_context_.program->ops[static_cast<size_t>(index)].stream;
   OpState& state = State(index);
@@ -156,7 +156,7 @@ void RankExecutor::Impl::Issue(OpIndex index) {
   }
 }
 
-void RankExecutor::Impl::WaitOnHost(OpIndex index) {
+void CpuRunner::Impl::WaitOnHost(OpIndex index) {
   for (const plan::Dependency& dependency :
        step_context_.program->ops[static_cast<size_t>(index)].dependencies) {
     if (dependency.kind != plan::DependencyKind::kHost) continue;
@@ -171,7 +171,7 @@ void RankExecutor::Impl::WaitOnHost(OpIndex index) {
 // After a failure nothing is woken specially: every op still takes its turn, in order, but without
 // running. Waits end because the ops they wait for take theirs; collectives that are already
 // running end because on_failure aborts the transport.
-void RankExecutor::Impl::Execute(OpIndex index) {
+void CpuRunner::Impl::Execute(OpIndex index) {
   OpContext context = step_context_;
   context.index = index;
   context.issued_ns = State(index).issued_ns;
@@ -202,7 +202,7 @@ void RankExecutor::Impl::Execute(OpIndex index) {
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
 }
 
-OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
+OpTimes CpuRunner::Impl::RunOp(const OpContext& context) {
   const plan::Op& op = context.op();
   const bool takes_slot = step_plan_.takes_slot[static_cast<size_t>(context.index)];
   board_.Set(op.stream, context.index, takes_slot ? OpStage::kSlot : OpStage::kRunning,
@@ -237,25 +237,23 @@ OpTimes RankExecutor::Impl::RunOp(const OpContext& context) {
   return times;
 }
 
-void RankExecutor::Impl::Fail(const std::string& error, Culprit culprit) {
+void CpuRunner::Impl::Fail(const std::string& error, Culprit culprit) {
   if (failed_.exchange(true, std::memory_order_acq_rel)) return;
   error_ = error;
   if (on_failure) on_failure(culprit);
 }
 
-RankExecutor::RankExecutor(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
+CpuRunner::CpuRunner(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
     : impl_(std::make_unique<Impl>(rank, bodies, sink, slots)) {}
-RankExecutor::~RankExecutor() = default;
+CpuRunner::~CpuRunner() = default;
 
-Status RankExecutor::SetSchedule(const plan::Schedule& schedule) {
+Status CpuRunner::SetSchedule(const plan::Schedule& schedule) {
   return impl_->SetSchedule(schedule);
 }
-Status RankExecutor::RunStep(int64_t step) { return impl_->RunStep(step); }
-void RankExecutor::set_on_failure(OnFailure on_failure) {
-  impl_->on_failure = std::move(on_failure);
-}
-void RankExecutor::set_delay_hook(DelayHook hook) { impl_->delay_hook = std::move(hook); }
-int64_t RankExecutor::last_end_ns() const { return impl_->last_end_ns; }
-Activity RankExecutor::activity() const { return impl_->activity(); }
+Status CpuRunner::RunStep(int64_t step) { return impl_->RunStep(step); }
+void CpuRunner::set_on_failure(OnFailure on_failure) { impl_->on_failure = std::move(on_failure); }
+void CpuRunner::set_delay_hook(DelayHook hook) { impl_->delay_hook = std::move(hook); }
+int64_t CpuRunner::last_end_ns() const { return impl_->last_end_ns; }
+Activity CpuRunner::activity() const { return impl_->activity(); }
 
 }  // namespace shardscope::executor

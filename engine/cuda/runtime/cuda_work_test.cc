@@ -1,6 +1,6 @@
 // Training with the bodies for a device, on the CPU: against the unsharded reference, against the
 // CPU's own bodies, and schedules against one another.
-#include "engine/cuda/runtime/device_work.h"
+#include "engine/cuda/runtime/cuda_work.h"
 
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include <functional>
 #include <limits>
 
-#include "engine/executor/executor.h"
+#include "engine/executor/cpu_runner.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
@@ -31,9 +31,9 @@ class CpuAsGpu final : public runtime::CpuDevice {
       : CpuDevice(runtime::CpuOptions()),
         place_{.model = &model_, .uses_pool = uses_pool},
         model_(config, at::kCPU) {}
-  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::Surroundings& surroundings,
+  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::RankContext& rank_context,
                                               model::Sampler sampler) override {
-    return std::make_unique<DeviceWork>(rank, place_, surroundings, std::move(sampler));
+    return std::make_unique<CudaWork>(rank, place_, rank_context, std::move(sampler));
   }
 
  private:
@@ -57,7 +57,7 @@ TestResult TrainOnDevice(const TestRun& run,
   runtime::Ranks& ranks = **made;
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
-    ranks.executor(rank).set_delay_hook([](const executor::OpContext& context) {
+    ranks.runner(rank).set_delay_hook([](const executor::OpContext& context) {
       const int64_t delay_us = (context.index * 7919 + context.rank * 104729 + context.step) % 300;
       SleepUntilNs(MonotonicNs() + delay_us * kNsPerUs);
     });
@@ -65,17 +65,17 @@ TestResult TrainOnDevice(const TestRun& run,
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
-      ranks.bodies(rank).BeginStep(run.training.learning_rate);
-      const Status ran = ranks.executor(rank).RunStep(step);
-      EXPECT_TRUE(!ran.ok() || ranks.bodies(rank).EndStep() == 0);
+      ranks.work(rank).BeginStep(run.training.learning_rate);
+      const Status ran = ranks.runner(rank).RunStep(step);
+      EXPECT_TRUE(!ran.ok() || ranks.work(rank).EndStep() == 0);
       return ran;
     });
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;
     double loss = 0;
-    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.bodies(rank).outcome().loss;
+    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.work(rank).outcome().loss;
     result.losses.push_back(loss / ranks.size());
-    result.norms.push_back(ranks.bodies(0).outcome().grad_norm);
+    result.norms.push_back(ranks.work(0).outcome().grad_norm);
   }
   for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
     result.parameters[parameter.name] = ranks.FullParameter(parameter.name);
@@ -102,9 +102,9 @@ TestRun RunOf(const Case& tested, plan::DType dtype) {
   return run;
 }
 
-class DeviceWorkTest : public testing::TestWithParam<Case> {};
+class CudaWorkTest : public testing::TestWithParam<Case> {};
 
-TEST_P(DeviceWorkTest, Fp64EqualsTheReference) {
+TEST_P(CudaWorkTest, Fp64EqualsTheReference) {
   const TestRun run = RunOf(GetParam(), plan::DType::kFp64);
   const TestResult actual = TrainOnDevice(run);
   const TestResult expected = runtime::TrainReference(run);
@@ -116,7 +116,7 @@ TEST_P(DeviceWorkTest, Fp64EqualsTheReference) {
   }
 }
 
-TEST_P(DeviceWorkTest, Bf16WithFp32MasterWeightsFollowsTheReference) {
+TEST_P(CudaWorkTest, Bf16WithFp32MasterWeightsFollowsTheReference) {
   TestRun run = RunOf(GetParam(), plan::DType::kBf16);
   run.training.steps = 10;
   for (const plan::DType reduce : {plan::DType::kFp32, plan::DType::kBf16}) {
@@ -134,7 +134,7 @@ TEST_P(DeviceWorkTest, Bf16WithFp32MasterWeightsFollowsTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DeviceWorkTest,
+INSTANTIATE_TEST_SUITE_P(All, CudaWorkTest,
                          testing::Values(Case{1, 1, Preset::kFsdp2, FindStrategy("full")},
                                          Case{3, 2, Preset::kFsdp2, FindStrategy("full")},
                                          Case{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
@@ -144,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(All, DeviceWorkTest,
                                   std::string(tested.param.strategy->name);
                          });
 
-TEST(DeviceWorkBits, SchedulesThatOnlyMoveOpsAgree) {
+TEST(CudaWorkBits, SchedulesThatOnlyMoveOpsAgree) {
   TestRun run = RunOf({3, 2, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   run.training.steps = 3;
   const TestResult expected = TrainOnDevice(run);
@@ -157,7 +157,7 @@ TEST(DeviceWorkBits, SchedulesThatOnlyMoveOpsAgree) {
 }
 
 // Buffers share places whenever the Schedule orders one's end before the other's start.
-TEST(DeviceWorkBits, APoolChangesNothing) {
+TEST(CudaWorkBits, APoolChangesNothing) {
   TestRun run = RunOf({3, 2, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   run.training.steps = 3;
   run.jitter = true;
@@ -169,7 +169,7 @@ TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {
   const TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   TrainOnDevice(run, [](runtime::Ranks& ranks) {
     for (int rank = 0; rank < ranks.size(); ++rank) {
-      runtime::RankWork& work = ranks.bodies(rank);
+      runtime::RankWork& work = ranks.work(rank);
       int64_t shard_bytes = 0;
       for (size_t i = 0; i < ranks.job().description.units.size(); ++i) {
         shard_bytes += work.unit(i).shard_bytes();
@@ -181,7 +181,7 @@ TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {
   });
 }
 
-TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
+TEST(CudaWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
@@ -193,11 +193,11 @@ TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   ASSERT_TRUE(made.ok());
   runtime::Ranks& ranks = **made;
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
-  ranks.bodies(0).unit(1).parameters().fill_(std::numeric_limits<float>::infinity());
+  ranks.work(0).unit(1).parameters().fill_(std::numeric_limits<float>::infinity());
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.bodies(rank).BeginStep(1e-3);
-    const Status ran = ranks.executor(rank).RunStep(0);
-    ranks.bodies(rank).EndStep();
+    ranks.work(rank).BeginStep(1e-3);
+    const Status ran = ranks.runner(rank).RunStep(0);
+    ranks.work(rank).EndStep();
     return ran;
   });
   ASSERT_FALSE(status.ok());
@@ -205,7 +205,7 @@ TEST(DeviceWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
 }
 
 // A broken device, as LibTorch tells it: one line that names rank, step and op.
-TEST(DeviceWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
+TEST(CudaWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
   const TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
       plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
@@ -217,14 +217,14 @@ TEST(DeviceWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
   ASSERT_TRUE(made.ok());
   runtime::Ranks& ranks = **made;
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
-  ranks.bodies(1).set_on_control([](int64_t /*step*/) {
+  ranks.work(1).set_on_control([](int64_t /*step*/) {
     throw c10::AcceleratorError({__func__, __FILE__, __LINE__}, 700,
                                 "CUDA error: an illegal memory access was encountered\n"
                                 "Compile with `TORCH_USE_CUDA_DSA` to enable assertions");
   });
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.bodies(rank).BeginStep(1e-3);
-    return ranks.executor(rank).RunStep(0);
+    ranks.work(rank).BeginStep(1e-3);
+    return ranks.runner(rank).RunStep(0);
   });
   EXPECT_THAT(status.message(), testing::HasSubstr("rank 1, step 0, op 'control"));
   EXPECT_THAT(status.message(), testing::HasSubstr("an illegal memory access was encountered"));
@@ -233,7 +233,7 @@ TEST(DeviceWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
 }
 
 // A transport whose collective was ended in its middle: the streams are done, and nothing is right.
-TEST(DeviceWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
+TEST(CudaWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
   class Aborted final : public transport::Transport {
    public:
     explicit Aborted(std::unique_ptr<transport::Transport> next) : next_(std::move(next)) {}
@@ -271,10 +271,10 @@ TEST(DeviceWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
   runtime::Ranks& ranks = **made;
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.bodies(rank).BeginStep(1e-3);
-    const Status ran = ranks.executor(rank).RunStep(0);
+    ranks.work(rank).BeginStep(1e-3);
+    const Status ran = ranks.runner(rank).RunStep(0);
     EXPECT_TRUE(ran.ok()) << ran.message();
-    ranks.bodies(rank).EndStep();
+    ranks.work(rank).EndStep();
     return ran;
   });
   EXPECT_THAT(status.message(), testing::HasSubstr("rank 7 is late"));

@@ -1,4 +1,4 @@
-// RankBodies: what the ops of one rank do, with LibTorch on the CPU. Owns the rank's memory pool
+// CpuWork: what the ops of one rank do, with LibTorch on the CPU. Owns the rank's memory pool
 // and binds every buffer of the running Schedule to a place in it.
 //
 // Threads: as OpBodies says.
@@ -14,10 +14,10 @@
 
 namespace shardscope::runtime {
 
-class RankBodies final : public RankOps {
+class CpuWork final : public RankOps {
  public:
-  RankBodies(int rank, const Surroundings& surroundings, model::Sampler sampler);
-  ~RankBodies() override;
+  CpuWork(int rank, const RankContext& rank_context, model::Sampler sampler);
+  ~CpuWork() override;
 
   int64_t EndStep() override;
   void Run(const executor::OpContext& context) override;

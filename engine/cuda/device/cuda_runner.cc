@@ -1,4 +1,4 @@
-#include "engine/cuda/device/device_executor.h"
+#include "engine/cuda/device/cuda_runner.h"
 
 #include <unistd.h>
 
@@ -53,9 +53,9 @@ struct Allocated {
 
 }  // namespace
 
-class DeviceExecutor::Impl {
+class CudaRunner::Impl {
  public:
-  explicit Impl(const DeviceExecutorOptions& options)
+  explicit Impl(const CudaRunnerOptions& options)
       : options_(options),
         api_(options.api),
         board_(options.rank),
@@ -106,7 +106,7 @@ class DeviceExecutor::Impl {
   // `caught` while the step was at `context`.
   void Fail(const OpContext& context, const std::exception_ptr& caught);
 
-  const DeviceExecutorOptions options_;
+  const CudaRunnerOptions options_;
   const RuntimeApi api_;
   executor::ActivityBoard board_;
   EventPool time_events_;
@@ -127,7 +127,7 @@ class DeviceExecutor::Impl {
   Status status_;
 };
 
-Status DeviceExecutor::Impl::SetSchedule(const plan::Schedule& schedule) {
+Status CudaRunner::Impl::SetSchedule(const plan::Schedule& schedule) {
   const plan::Program& program = schedule.ProgramOf(options_.rank);
   Result<DevicePlan> made = MakeDevicePlan(schedule, program, options_.free_late);
   if (!made.ok()) return made.status();
@@ -142,7 +142,7 @@ Status DeviceExecutor::Impl::SetSchedule(const plan::Schedule& schedule) {
   return Status::Ok();
 }
 
-Status DeviceExecutor::Impl::RunStep(int64_t step) {
+Status CudaRunner::Impl::RunStep(int64_t step) {
   step_context_.step = step;
   status_ = Status::Ok();
   board_.Begin(step_context_);
@@ -162,7 +162,7 @@ Status DeviceExecutor::Impl::RunStep(int64_t step) {
   return status_;
 }
 
-void DeviceExecutor::Impl::Begin() {
+void CudaRunner::Impl::Begin() {
   Check(api_, "cudaSetDevice", api_.SetDevice(options_.device));
   stream_of_ = streams_.Of(*step_context_.schedule);
   if (!has_log()) clock_.Anchor();
@@ -173,7 +173,7 @@ void DeviceExecutor::Impl::Begin() {
   step_start_ns_ = MonotonicNs();
 }
 
-void DeviceExecutor::Impl::IssueAll() {
+void CudaRunner::Impl::IssueAll() {
   for (OpIndex index = 0; index < static_cast<OpIndex>(states_.size()) && status_.ok(); ++index) {
     const OpContext before = ContextOf(index);
     try {
@@ -187,7 +187,7 @@ void DeviceExecutor::Impl::IssueAll() {
   }
 }
 
-OpContext DeviceExecutor::Impl::ContextOf(OpIndex index) const {
+OpContext CudaRunner::Impl::ContextOf(OpIndex index) const {
   OpContext context = step_context_;
   context.index = index;
   context.issued_ns = State(index).is_issued ? State(index).issued_ns : MonotonicNs();
@@ -195,7 +195,7 @@ OpContext DeviceExecutor::Impl::ContextOf(OpIndex index) const {
   return context;
 }
 
-void DeviceExecutor::Impl::WaitOnHost(OpIndex index) {
+void CudaRunner::Impl::WaitOnHost(OpIndex index) {
   for (const OpIndex target : plan_.ops[static_cast<size_t>(index)].host_waits) {
     const Event event = State(target).ended;
     const Code code = QueryEvent(api_, event);
@@ -208,7 +208,7 @@ void DeviceExecutor::Impl::WaitOnHost(OpIndex index) {
   }
 }
 
-void DeviceExecutor::Impl::Issue(const OpContext& context) {
+void CudaRunner::Impl::Issue(const OpContext& context) {
   const plan::Op& op = context.op();
   OpState& state = State(context.index);
   state.is_issued = true;
@@ -244,7 +244,7 @@ void DeviceExecutor::Impl::Issue(const OpContext& context) {
                           .end_ns = state.issue_end_ns});
 }
 
-void DeviceExecutor::Impl::WaitOnStream(OpIndex index, Stream stream) {
+void CudaRunner::Impl::WaitOnStream(OpIndex index, Stream stream) {
   const OpPlan& waits = plan_.ops[static_cast<size_t>(index)];
   const auto wait = [&](Event event) {
     Check(api_, "cudaStreamWaitEvent", api_.StreamWaitEvent(stream, event, 0));
@@ -258,7 +258,7 @@ void DeviceExecutor::Impl::WaitOnStream(OpIndex index, Stream stream) {
   }
 }
 
-void DeviceExecutor::Impl::RunBodies(const OpContext& context) {
+void CudaRunner::Impl::RunBodies(const OpContext& context) {
   const plan::Op& op = context.op();
   GiveBack(plan_.ops[static_cast<size_t>(context.index)].frees, context.issued_ns);
   for (const BufferId id : op.allocates) {
@@ -268,7 +268,7 @@ void DeviceExecutor::Impl::RunBodies(const OpContext& context) {
   if (!options_.free_late) GiveBack(op.frees, context.issued_ns);
 }
 
-void DeviceExecutor::Impl::GiveBack(const std::vector<BufferId>& buffers, int64_t issued_ns) {
+void CudaRunner::Impl::GiveBack(const std::vector<BufferId>& buffers, int64_t issued_ns) {
   for (const BufferId id : buffers) {
     const OpIndex op = freed_by_[static_cast<size_t>(id)];
     freed_.push_back({id, op, options_.bodies->Free(ContextOf(op), id), issued_ns});
@@ -277,7 +277,7 @@ void DeviceExecutor::Impl::GiveBack(const std::vector<BufferId>& buffers, int64_
 
 // In issue order and op by op, where there are events: what the rank waits for is then named by
 // activity(), and an error by the first op that did not end well.
-void DeviceExecutor::Impl::SynchronizeAll() {
+void CudaRunner::Impl::SynchronizeAll() {
   OpIndex index = 0;
   try {
     for (; index < static_cast<OpIndex>(states_.size()); ++index) {
@@ -301,12 +301,12 @@ void DeviceExecutor::Impl::SynchronizeAll() {
 
 // The step has failed: nothing of it may still run when the caller takes its memory away. Errors
 // are those of the failure once more.
-void DeviceExecutor::Impl::LeaveAll() {
+void CudaRunner::Impl::LeaveAll() {
   for (const Stream stream : stream_of_) api_.StreamSynchronize(stream);
   api_.GetLastError();
 }
 
-void DeviceExecutor::Impl::FindTimes() {
+void CudaRunner::Impl::FindTimes() {
   const int64_t now_ns = MonotonicNs();
   // Without times of the GPU's work nothing else says when it ended.
   if (!is_recording()) last_end_ns = now_ns;
@@ -329,8 +329,7 @@ void DeviceExecutor::Impl::FindTimes() {
 // An op for which the GPU did nothing ends when it is ready; the work of a host op is what the host
 // did. The GPU's clock is tied to the host's within some microseconds, so times are put into the
 // order that holds: issued, ready, started, ended, now.
-void DeviceExecutor::Impl::FindTimesOf(OpIndex index, const DeviceInterval& interval,
-                                       int64_t now_ns) {
+void CudaRunner::Impl::FindTimesOf(OpIndex index, const DeviceInterval& interval, int64_t now_ns) {
   OpState& state = State(index);
   OpTimes& times = state.times;
   times.issued_ns = state.issued_ns;
@@ -345,7 +344,7 @@ void DeviceExecutor::Impl::FindTimesOf(OpIndex index, const DeviceInterval& inte
   times.ended_ns = std::max(times.started_ns, std::min(times.ended_ns, now_ns));
 }
 
-void DeviceExecutor::Impl::Report() {
+void CudaRunner::Impl::Report() {
   for (OpIndex index = 0; index < static_cast<OpIndex>(states_.size()); ++index) {
     const OpState& state = State(index);
     options_.sink->OnOpEnd(ContextOf(index), state.times);
@@ -362,7 +361,7 @@ void DeviceExecutor::Impl::Report() {
   }
 }
 
-void DeviceExecutor::Impl::Fail(const OpContext& context, const std::exception_ptr& caught) {
+void CudaRunner::Impl::Fail(const OpContext& context, const std::exception_ptr& caught) {
   Culprit culprit = Culprit::kThisRank;
   try {
     std::rethrow_exception(caught);
@@ -384,21 +383,18 @@ void DeviceExecutor::Impl::Fail(const OpContext& context, const std::exception_p
   if (on_failure) on_failure(culprit);
 }
 
-DeviceExecutor::DeviceExecutor(const DeviceExecutorOptions& options)
-    : impl_(std::make_unique<Impl>(options)) {}
-DeviceExecutor::~DeviceExecutor() = default;
+CudaRunner::CudaRunner(const CudaRunnerOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+CudaRunner::~CudaRunner() = default;
 
-Status DeviceExecutor::SetSchedule(const plan::Schedule& schedule) {
+Status CudaRunner::SetSchedule(const plan::Schedule& schedule) {
   return impl_->SetSchedule(schedule);
 }
-Status DeviceExecutor::RunStep(int64_t step) { return impl_->RunStep(step); }
-void DeviceExecutor::set_on_failure(executor::OnFailure on_failure) {
+Status CudaRunner::RunStep(int64_t step) { return impl_->RunStep(step); }
+void CudaRunner::set_on_failure(executor::OnFailure on_failure) {
   impl_->on_failure = std::move(on_failure);
 }
-void DeviceExecutor::set_delay_hook(executor::DelayHook hook) {
-  impl_->delay_hook = std::move(hook);
-}
-int64_t DeviceExecutor::last_end_ns() const { return impl_->last_end_ns; }
-executor::Activity DeviceExecutor::activity() const { return impl_->activity(); }
+void CudaRunner::set_delay_hook(executor::DelayHook hook) { impl_->delay_hook = std::move(hook); }
+int64_t CudaRunner::last_end_ns() const { return impl_->last_end_ns; }
+executor::Activity CudaRunner::activity() const { return impl_->activity(); }
 
 }  // namespace shardscope::cuda

@@ -1,4 +1,4 @@
-#include "engine/runtime/ranks/rank_bodies.h"
+#include "engine/runtime/ranks/cpu_work.h"
 
 #include <c10/core/InferenceMode.h>
 
@@ -47,8 +47,8 @@ class PoolScratch final : public transport::ScratchMemory {
 
 }  // namespace
 
-RankBodies::RankBodies(int rank, const Surroundings& surroundings, model::Sampler sampler)
-    : RankOps(rank, at::kCPU, surroundings, std::move(sampler)),
+CpuWork::CpuWork(int rank, const RankContext& rank_context, model::Sampler sampler)
+    : RankOps(rank, at::kCPU, rank_context, std::move(sampler)),
       pool_(std::make_shared<MemoryPool>(MemoryPool::Options{
           .rank = rank, .limit_bytes = job_->memory_limit, .poison = job_->poison})) {
   const ShardedUnit::Place place{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
@@ -62,7 +62,7 @@ RankBodies::RankBodies(int rank, const Surroundings& surroundings, model::Sample
   }
 }
 
-RankBodies::~RankBodies() {
+CpuWork::~CpuWork() {
   // A failed step leaves its buffers bound.
   for (size_t id = 0; id < blocks_.size(); ++id) {
     if (blocks_[id].memory == nullptr) continue;
@@ -71,36 +71,36 @@ RankBodies::~RankBodies() {
   }
 }
 
-void RankBodies::OnSchedule(const plan::Schedule& schedule) {
+void CpuWork::OnSchedule(const plan::Schedule& schedule) {
   pool_->Trim();
   blocks_.clear();
   blocks_.resize(schedule.ProgramOf(rank_).buffers.size());
 }
 
-int64_t RankBodies::EndStep() {
+int64_t CpuWork::EndStep() {
   pool_->EndStep();
   const int64_t unaccounted = pool_->allocated_bytes() - memory_.live_bytes();
   memory_.Add(plan::MemoryCategory::kOther, unaccounted);
   return unaccounted;
 }
 
-void RankBodies::TakeBlock(BufferId buffer, int64_t bytes) {
+void CpuWork::TakeBlock(BufferId buffer, int64_t bytes) {
   BlockAt(buffer).memory = pool_->Allocate(static_cast<size_t>(bytes));
 }
 
-void RankBodies::GiveBlock(BufferId buffer, int64_t bytes) {
+void CpuWork::GiveBlock(BufferId buffer, int64_t bytes) {
   pool_->Free(BlockAt(buffer).memory, static_cast<size_t>(bytes));
   BlockAt(buffer) = Block();
 }
 
-void RankBodies::StoreBatch(const OpContext& context, const std::vector<int64_t>& samples) {
+void CpuWork::StoreBatch(const OpContext& context, const std::vector<int64_t>& samples) {
   const BufferId batch = context.op().writes.front();
   const std::span memory(reinterpret_cast<int64_t*>(BlockAt(batch).memory),
                          static_cast<size_t>(At(batch).bytes) / sizeof(int64_t));
   BlockAt(batch).tokens = model::MakeTokenBatch(samples, job_->model.seq, memory);
 }
 
-void RankBodies::Run(const OpContext& context) {
+void CpuWork::Run(const OpContext& context) {
   ComputeOnOneThread();
   if (plan::CategoryOf(context.op().kind) == plan::Category::kCommunication) AskForShortSlices();
   const c10::InferenceMode no_autograd;
@@ -108,40 +108,40 @@ void RankBodies::Run(const OpContext& context) {
   Guarded([&] { Dispatch(context); });
 }
 
-void RankBodies::ReportTemporaries(const OpContext& context, int64_t bytes, int64_t start_ns) {
+void CpuWork::ReportTemporaries(const OpContext& context, int64_t bytes, int64_t start_ns) {
   if (bytes == 0) return;
-  surroundings_.sink->OnOtherMemory(context, {plan::MemoryCategory::kTemporary, bytes, start_ns});
-  surroundings_.sink->OnOtherMemory(context,
+  rank_context_.sink->OnOtherMemory(context, {plan::MemoryCategory::kTemporary, bytes, start_ns});
+  rank_context_.sink->OnOtherMemory(context,
                                     {plan::MemoryCategory::kTemporary, -bytes, MonotonicNs()});
 }
 
-void RankBodies::Forward(const OpContext& context) {
+void CpuWork::Forward(const OpContext& context) {
   const int64_t start_ns = MonotonicNs();
   const TemporaryMemory temporaries;
   RankOps::Forward(context);
   ReportTemporaries(context, temporaries.Finish(), start_ns);
 }
 
-void RankBodies::Backward(const OpContext& context) {
+void CpuWork::Backward(const OpContext& context) {
   const int64_t start_ns = MonotonicNs();
   const TemporaryMemory temporaries;
   RankOps::Backward(context);
   ReportTemporaries(context, temporaries.Finish(), start_ns);
 }
 
-const model::TokenBatch& RankBodies::TokensOf(BufferId batch) {
+const model::TokenBatch& CpuWork::TokensOf(BufferId batch) {
   static const model::TokenBatch kNoTokens;
   return batch == plan::kNone ? kNoTokens : BlockAt(batch).tokens;
 }
 
-model::Saved RankBodies::ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
-                                   const at::Tensor& input, BufferId batch) {
-  return surroundings_.model->Forward(segment, parameters, input, TokensOf(batch));
+model::Saved CpuWork::ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
+                                const at::Tensor& input, BufferId batch) {
+  return rank_context_.model->Forward(segment, parameters, input, TokensOf(batch));
 }
 
-at::Tensor RankBodies::BackwardOf(int32_t segment, const BackwardInputs& inputs,
-                                  std::vector<at::Tensor>* gradients) {
-  return surroundings_.model->Backward(segment,
+at::Tensor CpuWork::BackwardOf(int32_t segment, const BackwardInputs& inputs,
+                               std::vector<at::Tensor>* gradients) {
+  return rank_context_.model->Backward(segment,
                                        {.parameters = inputs.parameters,
                                         .input = inputs.input,
                                         .saved = inputs.saved,
@@ -150,17 +150,17 @@ at::Tensor RankBodies::BackwardOf(int32_t segment, const BackwardInputs& inputs,
                                        gradients);
 }
 
-void RankBodies::AddLoss(const OpContext& /*context*/, const at::Tensor& loss) {
+void CpuWork::AddLoss(const OpContext& /*context*/, const at::Tensor& loss) {
   outcome_.loss += loss.item<double>() / static_cast<double>(job_->training.micro_batches);
 }
 
-void RankBodies::GradNorm(const OpContext& context) {
+void CpuWork::GradNorm(const OpContext& context) {
   double squares = 0;
   for (const ShardedUnit& unit : units_) squares += unit.GradientSquares();
   std::memcpy(BlockOf(context.op().writes.front()), &squares, sizeof(squares));
 }
 
-void RankBodies::Optimizer(const OpContext& context) {
+void CpuWork::Optimizer(const OpContext& context) {
   const BufferId norm_buffer = Find(context, context.op().reads, BufferKind::kNorm);
   double squares = 0;
   std::memcpy(&squares, BlockOf(norm_buffer), sizeof(squares));
@@ -176,7 +176,7 @@ void RankBodies::Optimizer(const OpContext& context) {
 }
 
 // Reports the memory that the transport took meanwhile.
-void RankBodies::Communicate(const OpContext& context, const Collective& collective) {
+void CpuWork::Communicate(const OpContext& context, const Collective& collective) {
   const int64_t start_ns = MonotonicNs();
   PoolScratch scratch(pool_.get());
   const std::string name = plan::OpName(*context.schedule, context.op());

@@ -1,5 +1,5 @@
 // Single waits, causes and failures, on small schedules written by hand.
-#include "engine/executor/executor.h"
+#include "engine/executor/cpu_runner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -176,7 +176,7 @@ TEST(Causes, NameTheSlotIfNoneWasFree) {
   ComputeSlots slots(1);
   ToyBodies bodies(nullptr);
   KeepingSink sink;
-  RankExecutor executor(0, &bodies, &sink, &slots);
+  CpuRunner executor(0, &bodies, &sink, &slots);
   bodies.Prepare(schedule.programs[0]);
   ASSERT_TRUE(executor.SetSchedule(schedule).ok());
   // The only slot is taken until both ops have been at their turn for a while.
@@ -204,7 +204,7 @@ TEST(Causes, CollectivesAndReleasesNeedNoSlot) {
   slots.Acquire();
   ToyBodies bodies(&exchange);
   KeepingSink sink;
-  RankExecutor executor(0, &bodies, &sink, &slots);
+  CpuRunner executor(0, &bodies, &sink, &slots);
   bodies.Prepare(schedule.programs[0]);
   ASSERT_TRUE(executor.SetSchedule(schedule).ok());
   EXPECT_TRUE(executor.RunStep(0).ok());  // would hang
@@ -220,7 +220,7 @@ TEST(Failure, NamesRankStepAndOpAndRunsNothingAfterIt) {
   ToyExchange exchange(1);
   ToyBodies bodies(&exchange);
   KeepingSink sink;
-  RankExecutor executor(0, &bodies, &sink, &slots);
+  CpuRunner executor(0, &bodies, &sink, &slots);
   int failures = 0;
   executor.set_on_failure([&](Culprit) { ++failures; });
   executor.set_delay_hook([](const OpContext& context) {

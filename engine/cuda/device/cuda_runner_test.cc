@@ -1,6 +1,6 @@
-// DeviceExecutor against the fake CUDA runtime: for schedules of all kinds it gives the numbers of
+// CudaRunner against the fake CUDA runtime: for schedules of all kinds it gives the numbers of
 // the CPU's executor, whatever the streams' speeds; without one of its waits it does not.
-#include "engine/cuda/device/device_executor.h"
+#include "engine/cuda/device/cuda_runner.h"
 
 #include <gmock/gmock.h>
 
@@ -92,7 +92,7 @@ void ExpectBalanced(const executor::KeepingSink& sink) {
   for (const auto& [buffer, bytes] : live) EXPECT_EQ(bytes, 0) << buffer;
 }
 
-TEST(DeviceExecutor, GivesTheNumbersOfTheCpuForEverySchedule) {
+TEST(CudaRunner, GivesTheNumbersOfTheCpuForEverySchedule) {
   std::mt19937 random(5);
   for (int round = 0; round < 250; ++round) {
     const Policy policy = RandomPolicy(&random);
@@ -176,7 +176,7 @@ TEST(DeviceExecutorMutation, MostWaitsAreNeeded) {
   EXPECT_GT(num_seen, num_waits / 2);
 }
 
-TEST(DeviceExecutor, ARankThatThrowsEndsTheOthers) {
+TEST(CudaRunner, ARankThatThrowsEndsTheOthers) {
   Policy policy;
   policy.num_ranks = 3;
   const Schedule schedule = Build(policy);
@@ -194,7 +194,7 @@ TEST(DeviceExecutor, ARankThatThrowsEndsTheOthers) {
 }
 
 // Steps of several Schedules on one executor: the streams of the first serve the others.
-TEST(DeviceExecutor, StreamsOutliveSchedules) {
+TEST(CudaRunner, StreamsOutliveSchedules) {
   const FakeOptions fake;
   TheFake().control->reset(&fake);
   Policy policy;
@@ -204,7 +204,7 @@ TEST(DeviceExecutor, StreamsOutliveSchedules) {
   DeviceExchange exchange(1);
   DeviceToyBodies bodies(&exchange, ToyMemory::kCaching);
   executor::KeepingSink sink;
-  DeviceExecutor executor({.api = TheFake().api, .bodies = &bodies, .sink = &sink});
+  CudaRunner executor({.api = TheFake().api, .bodies = &bodies, .sink = &sink});
   std::vector<int64_t> streams;
   int64_t step = 0;
   for (const Schedule* schedule : {&fsdp2, &fsdp1, &fsdp2, &fsdp1}) {

@@ -1,4 +1,4 @@
-// DeviceExecutor: runs a Schedule on a GPU. The rank's host thread issues its program in order;
+// CudaRunner: runs a Schedule on a GPU. The rank's host thread issues its program in order;
 // every stream of the Schedule is a CUDA stream, every dependency a wait for an event, and the GPU
 // finds its own way through them. Without CUDA's headers: all calls go through RuntimeApi.
 //
@@ -21,7 +21,7 @@
 
 namespace shardscope::cuda {
 
-struct DeviceExecutorOptions {
+struct CudaRunnerOptions {
   int rank = 0;
   int device = 0;
   RuntimeApi api;
@@ -42,11 +42,11 @@ struct DeviceExecutorOptions {
 
 // Owns the rank's streams and events. Threads: as StepRunner says; also created on the rank's
 // device by whoever creates it, and destroyed with no step running.
-class DeviceExecutor : public executor::StepRunner {
+class CudaRunner : public executor::StepRunner {
  public:
   // Creates no stream yet. Throws std::runtime_error where CUDA fails.
-  explicit DeviceExecutor(const DeviceExecutorOptions& options);
-  ~DeviceExecutor() override;
+  explicit CudaRunner(const CudaRunnerOptions& options);
+  ~CudaRunner() override;
 
   Status SetSchedule(const plan::Schedule& schedule) override;
   Status RunStep(int64_t step) override;

@@ -1,4 +1,4 @@
-#include "engine/cuda/runtime/device_work.h"
+#include "engine/cuda/runtime/cuda_work.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/from_blob.h>
@@ -26,9 +26,9 @@ using plan::BufferKind;
 using plan::MemoryCategory;
 using runtime::ShardedUnit;
 
-DeviceWork::DeviceWork(int rank, const DevicePlace& place,
-                       const runtime::Surroundings& surroundings, model::Sampler sampler)
-    : RankOps(rank, place.device, surroundings, std::move(sampler)), place_(place) {
+CudaWork::CudaWork(int rank, const DevicePlace& place, const runtime::RankContext& rank_context,
+                   model::Sampler sampler)
+    : RankOps(rank, place.device, rank_context, std::move(sampler)), place_(place) {
   const ShardedUnit::Place shard{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
   for (const plan::Unit& unit : job_->description.units) {
     // Drawn on the host, so that every device starts from the same bits.
@@ -48,10 +48,10 @@ DeviceWork::DeviceWork(int rank, const DevicePlace& place,
 }
 
 // Buffers that a failed step left bound go back by themselves.
-DeviceWork::~DeviceWork() = default;
+CudaWork::~CudaWork() = default;
 
 // The last step has ended: what it used may go to any stream.
-void DeviceWork::OnSchedule(const plan::Schedule& schedule) {
+void CudaWork::OnSchedule(const plan::Schedule& schedule) {
   const plan::Program& program = schedule.ProgramOf(rank_);
   blocks_.clear();
   blocks_.resize(program.buffers.size());
@@ -66,7 +66,7 @@ void DeviceWork::OnSchedule(const plan::Schedule& schedule) {
 }
 
 // LibTorch puts advice on several lines behind the error; the executor gives its own.
-void DeviceWork::OnDevice(const std::function<void()>& work) {
+void CudaWork::OnDevice(const std::function<void()>& work) {
   try {
     Guarded(work);
   } catch (const c10::AcceleratorError& error) {
@@ -75,8 +75,8 @@ void DeviceWork::OnDevice(const std::function<void()>& work) {
   }
 }
 
-int64_t DeviceWork::EndStep() {
-  surroundings_.transport->ThrowIfAborted();
+int64_t CudaWork::EndStep() {
+  rank_context_.transport->ThrowIfAborted();
   OnDevice([&] { outcome_ = {.loss = loss_.item<double>(), .grad_norm = norm_.item<double>()}; });
   if (!std::isfinite(outcome_.grad_norm)) {
     throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
@@ -84,7 +84,7 @@ int64_t DeviceWork::EndStep() {
   return CountUnaccounted();
 }
 
-int64_t DeviceWork::CountUnaccounted() {
+int64_t CudaWork::CountUnaccounted() {
   const int64_t handed_out = place_.memory == nullptr ? -1 : place_.memory->HandedOut(rank_);
   if (handed_out < 0) return 0;
   // The ops count what lies in the pool, not the pool.
@@ -95,17 +95,17 @@ int64_t DeviceWork::CountUnaccounted() {
 }
 
 // The allocator's cache is the device's, not a rank's.
-int64_t DeviceWork::reserved_bytes() const {
+int64_t CudaWork::reserved_bytes() const {
   if (place_.memory == nullptr || !place_.is_first_of_device) return memory_.live_bytes();
   return place_.memory->Reserved(device_);
 }
 
-int64_t DeviceWork::device_used_bytes() const {
+int64_t CudaWork::device_used_bytes() const {
   if (place_.memory == nullptr || !place_.is_first_of_device) return -1;
   return place_.memory->InUse();
 }
 
-void DeviceWork::CountMemory(MemoryCategory category, int64_t bytes) {
+void CudaWork::CountMemory(MemoryCategory category, int64_t bytes) {
   memory_.Add(category, bytes);
   const int64_t live_bytes = memory_.live_bytes();
   int64_t peak_bytes = peak_bytes_.load(std::memory_order_relaxed);
@@ -113,7 +113,7 @@ void DeviceWork::CountMemory(MemoryCategory category, int64_t bytes) {
   }
 }
 
-int64_t DeviceWork::Allocate(const OpContext& context, BufferId id) {
+int64_t CudaWork::Allocate(const OpContext& context, BufferId id) {
   const c10::InferenceMode no_autograd;
   const StreamScope scope(device_, context.device_stream);
   int64_t bytes = 0;
@@ -121,7 +121,7 @@ int64_t DeviceWork::Allocate(const OpContext& context, BufferId id) {
   return bytes;
 }
 
-void DeviceWork::TakeBlock(BufferId id, int64_t bytes) {
+void CudaWork::TakeBlock(BufferId id, int64_t bytes) {
   if (!place_.uses_pool) {
     BlockAt(id).memory = c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes));
     return;
@@ -131,9 +131,9 @@ void DeviceWork::TakeBlock(BufferId id, int64_t bytes) {
   BlockAt(id).memory = {static_cast<std::byte*>(pool_.get()) + offset, device_};
 }
 
-void DeviceWork::GiveBlock(BufferId id, int64_t /*bytes*/) { BlockAt(id) = Block(); }
+void CudaWork::GiveBlock(BufferId id, int64_t /*bytes*/) { BlockAt(id) = Block(); }
 
-void DeviceWork::StoreBatch(const OpContext& context, const std::vector<int64_t>& samples) {
+void CudaWork::StoreBatch(const OpContext& context, const std::vector<int64_t>& samples) {
   const BufferId batch = context.op().writes.front();
   std::vector<int64_t> ordered(static_cast<size_t>(At(batch).bytes) / sizeof(int64_t));
   model::MakeTokenBatch(samples, job_->model.seq, ordered);
@@ -145,20 +145,20 @@ void DeviceWork::StoreBatch(const OpContext& context, const std::vector<int64_t>
   BlockAt(batch).tokens = {all.select(0, 0), all.select(0, 1)};
 }
 
-void DeviceWork::Run(const OpContext& context) {
+void CudaWork::Run(const OpContext& context) {
   runtime::ComputeOnOneThread();
   const c10::InferenceMode no_autograd;
   const StreamScope scope(device_, context.device_stream);
   OnDevice([&] { Dispatch(context); });
 }
 
-void DeviceWork::Communicate(const OpContext& context, const Collective& collective) {
+void CudaWork::Communicate(const OpContext& context, const Collective& collective) {
   const std::string name = plan::OpName(*context.schedule, context.op());
   collective(CallOf(context, name));
 }
 
 // Fused kernels keep more for their backward than the Schedule counts.
-void DeviceWork::Forward(const OpContext& context) {
+void CudaWork::Forward(const OpContext& context) {
   RankOps::Forward(context);
   const BufferId id = context.op().writes.front();
   Bound& result = At(id);
@@ -166,18 +166,18 @@ void DeviceWork::Forward(const OpContext& context) {
   ReportGap(context, id, result.gap_bytes);
 }
 
-const DeviceTokens& DeviceWork::TokensOf(BufferId batch) {
+const DeviceTokens& CudaWork::TokensOf(BufferId batch) {
   static const DeviceTokens kNoTokens;
   return batch == plan::kNone ? kNoTokens : BlockAt(batch).tokens;
 }
 
-model::Saved DeviceWork::ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
-                                   const at::Tensor& input, BufferId batch) {
+model::Saved CudaWork::ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
+                                 const at::Tensor& input, BufferId batch) {
   return place_.model->Forward(segment, parameters, input, TokensOf(batch));
 }
 
-at::Tensor DeviceWork::BackwardOf(int32_t segment, const BackwardInputs& inputs,
-                                  std::vector<at::Tensor>* gradients) {
+at::Tensor CudaWork::BackwardOf(int32_t segment, const BackwardInputs& inputs,
+                                std::vector<at::Tensor>* gradients) {
   return place_.model->Backward(segment,
                                 {.parameters = inputs.parameters,
                                  .input = inputs.input,
@@ -187,7 +187,7 @@ at::Tensor DeviceWork::BackwardOf(int32_t segment, const BackwardInputs& inputs,
                                 gradients);
 }
 
-void DeviceWork::AddLoss(const OpContext& context, const at::Tensor& loss) {
+void CudaWork::AddLoss(const OpContext& context, const at::Tensor& loss) {
   const at::Tensor share =
       loss.to(at::kDouble).div(static_cast<double>(job_->training.micro_batches));
   if (context.op().micro_batch == 0) {
@@ -197,11 +197,11 @@ void DeviceWork::AddLoss(const OpContext& context, const at::Tensor& loss) {
   }
 }
 
-void DeviceWork::GradNorm(const OpContext& context) {
+void CudaWork::GradNorm(const OpContext& context) {
   runtime::FlatView(NormMemory(context.op().writes.front()), 0, 1).copy_(GradientSquares(units_));
 }
 
-void DeviceWork::Optimizer(const OpContext& context) {
+void CudaWork::Optimizer(const OpContext& context) {
   const BufferId squares = Find(context, context.op().reads, BufferKind::kNorm);
   const DeviceUpdate update{.squares = runtime::FlatView(NormMemory(squares), 0, 1),
                             .learning_rate = LearningRate(context.step),

@@ -1,5 +1,5 @@
-// DeviceWork: what the ops of one rank do on a device, with LibTorch. The counterpart of
-// runtime::RankBodies, which computes on the CPU; what is the same is RankOps. Every op only puts
+// CudaWork: what the ops of one rank do on a device, with LibTorch. The counterpart of
+// runtime::CpuWork, which computes on the CPU; what is the same is RankOps. Every op only puts
 // work on its stream, the host waits for nothing, and what the host wants to know of a step it
 // reads when the step has ended.
 //
@@ -34,11 +34,11 @@ struct DevicePlace {
   bool is_first_of_device = true;  // which reports what the ranks of a device share
 };
 
-class DeviceWork final : public runtime::RankOps {
+class CudaWork final : public runtime::RankOps {
  public:
-  DeviceWork(int rank, const DevicePlace& place, const runtime::Surroundings& surroundings,
-             model::Sampler sampler);
-  ~DeviceWork() override;
+  CudaWork(int rank, const DevicePlace& place, const runtime::RankContext& rank_context,
+           model::Sampler sampler);
+  ~CudaWork() override;
 
   // Throws if the gradient was not finite, or if the transport was aborted: a collective that was
   // ended in its middle leaves the GPU no error behind. What the allocator handed out beyond what

@@ -16,11 +16,11 @@
 namespace shardscope::executor {
 
 // One rank's executor on the CPU. Owns the rank's stream threads; lives as long as the run.
-class RankExecutor : public StepRunner {
+class CpuRunner : public StepRunner {
  public:
   // `slots` is shared by all ranks of the process and outlives this.
-  RankExecutor(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots);
-  ~RankExecutor() override;
+  CpuRunner(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots);
+  ~CpuRunner() override;
 
   Status SetSchedule(const plan::Schedule& schedule) override;
   Status RunStep(int64_t step) override;
