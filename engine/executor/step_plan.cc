@@ -64,8 +64,7 @@ bool TakesSlot(const plan::Schedule& schedule, const Op& op) {
 }
 
 bool DoesWork(const Op& op) {
-  return op.kind != plan::OpKind::kReshard && op.kind != plan::OpKind::kRelease &&
-         op.kind != plan::OpKind::kControl;
+  return plan::TraitsOf(op.kind).op_class != plan::OpClass::kBookkeeping;
 }
 
 }  // namespace

@@ -17,43 +17,27 @@ using StreamIndex = int32_t;        // index into Schedule::streams
 using CommunicatorIndex = int32_t;  // index into Schedule::communicators
 inline constexpr int32_t kNone = -1;
 
+using words::BufferKind;
 using words::Category;
 using words::DependencyKind;
 using words::DType;
 using words::kNumMemoryCategories;
 using words::MemoryCategory;
+using words::OpClass;
 using words::OpKind;
+using words::PayloadSide;
 using words::Phase;
+using words::TraitsOf;
 using StreamRole = words::TrackRole;
 using words::Name;
 
-// What a buffer holds, so that the engine can bind it to memory.
-enum class BufferKind : uint8_t {
-  kParameterShard,   // persistent: this rank's padded slice of each parameter of the unit, master
-                     // dtype
-  kGradientShard,    // persistent: same shape, reduced gradient
-  kOptimizerState,   // persistent: AdamW's two moments
-  kCastShard,        // the shard in param dtype (only if it differs from master dtype)
-  kAllGatherOutput,  // num_ranks padded shards, rank-major
-  kUnsharded,        // the unit's parameters, each contiguous
-  kGradient,         // unsharded gradients of the unit
-  kReduceScatterInput,   // num_ranks padded chunks, rank-major
-  kReduceScatterOutput,  // one padded chunk, reduce dtype
-  kActivation,           // what a segment's forward saves for its backward; includes its output
-  kActivationGradient,   // gradient with respect to a segment's input
-  kBatch,                // token ids of one micro-batch
-  kNorm,                 // the sum of squares, one scalar
-};
-
-// As in the text form.
-std::string_view Name(BufferKind kind);
-
-Category CategoryOf(OpKind kind);
-MemoryCategory MemoryCategoryOf(BufferKind kind);
+inline Category CategoryOf(OpKind kind) { return TraitsOf(kind).category; }
+inline MemoryCategory MemoryCategoryOf(BufferKind kind) { return TraitsOf(kind).memory; }
+inline bool IsCollective(OpKind kind) { return CategoryOf(kind) == Category::kCommunication; }
 int64_t BytesOf(DType dtype);
 
-// Bytes that each rank sends for a collective of `payload_bytes`: payload * (N-1)/N, twice that for
-// an all-reduce.
+// Bytes that each rank sends for a collective of `payload_bytes`, as a ring does: payload *
+// (N-1)/N, twice that for an all-reduce.
 int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks);
 
 // A wait that the host order alone does not give. Two more waits are implied and never listed: an

@@ -17,6 +17,8 @@ class Word:
     doc: str = ""
     # Of the enum's value where the text gives none.
     name: str = ""
+    # What else the code has to know of it: a value for each of the enum's traits.
+    traits: tuple = ()
 
     def value(self):
         return "k" + "".join(part.capitalize() for part in (self.name or self.text).split("_"))
@@ -31,6 +33,20 @@ class Words:
     count: str = ""
     # Further texts that are read as one of the words: (text, word).
     aliases: tuple = ()
+    traits: tuple = ()  # of Trait
+
+
+@dataclasses.dataclass(frozen=True)
+class Trait:
+    """A fact that every word of an enum has: a member of the struct that TraitsOf() gives."""
+    name: str
+    type: str  # "bool", "int" or the name of another enum here
+    doc: str
+
+    def initial(self, value):
+        if self.type in ("bool", "int"):
+            return str(value).lower()
+        return f"{self.type}::{Word(value).value()}"
 
 
 def words(name, doc, *found, **options):
@@ -38,26 +54,63 @@ def words(name, doc, *found, **options):
     return Words(name, doc, tuple(Word(word) if isinstance(word, str) else Word(*word) for word in found), **options)
 
 
+def described(name, doc, traits, *found):
+    """An enum whose words have traits: (text, doc, value, value, ...)."""
+    assert all(len(word) == 2 + len(traits) for word in found), f"{name}: a word without one of {[trait.name for trait in traits]}"
+    return Words(name, doc, tuple(Word(word[0], word[1], traits=word[2:]) for word in found), traits=traits)
+
+
 CATEGORIES = ("compute", "communication", "copy", "host", "optimizer")
 
 ENUMS = (
-    words("OpKind", "What an op of a Schedule does.",
-          ("control", "host: step boundary at which ranks agree on the Schedule of this step; starts every step"),
-          ("load_batch", "host: reads one micro-batch of samples"),
-          ("cast", "copy: master shard to param dtype, before the all-gather (FSDP1 pre_unshard stream)"),
-          ("copy_in", "copy: own shard to collective buffer; gradients to reduce-scatter input"),
-          ("copy_out", "copy: all-gather output to unsharded parameters"),
-          ("accumulate", "copy: reduce-scatter output to gradient shard; casts, and adds if there is one already"),
-          "all_gather",
-          "reduce_scatter",
-          "all_reduce",
-          "forward",
-          "backward",
-          ("reshard", "takes no time of its own: frees a unit's unsharded parameters once the stream reaches it"),
-          ("release", "likewise: frees other buffers, all-gather output or reduce-scatter input; with nothing to free it is a plain wait "
-                      "of its stream, FSDP1's wait_stream before a prefetch, and its name says 'wait'"),
-          ("grad_norm", "local sum of squares of the gradient shards"),
-          ("optimizer", "clip scale and AdamW on one unit's shards")),
+    described("OpKind", "What an op of a Schedule does.",
+              (Trait("category", "Category", "what its time counts as"),
+               Trait("op_class", "OpClass", "what it is drawn and listed as"),
+               Trait("runs_segment", "bool", "it belongs to a segment of the model, not only to a unit"),
+               Trait("payload", "PayloadSide", "of a collective"),
+               Trait("ring_passes", "int", "of a collective: how often a ring sends (N-1)/N of the payload, N: ranks"),
+               Trait("reduces", "bool", "a collective that adds what the ranks have")),
+              ("control", "host: step boundary at which ranks agree on the Schedule of this step; starts every step",
+               "host", "bookkeeping", False, "none", 0, False),
+              ("load_batch", "host: reads one micro-batch of samples", "host", "host", False, "none", 0, False),
+              ("cast", "copy: master shard to param dtype, before the all-gather (FSDP1 pre_unshard stream)",
+               "copy", "copy", False, "none", 0, False),
+              ("copy_in", "copy: own shard to collective buffer; gradients to reduce-scatter input",
+               "copy", "copy", False, "none", 0, False),
+              ("copy_out", "copy: all-gather output to unsharded parameters", "copy", "copy", False, "none", 0, False),
+              ("accumulate", "copy: reduce-scatter output to gradient shard; casts, and adds if there is one already",
+               "copy", "copy", False, "none", 0, False),
+              ("all_gather", "", "communication", "all_gather", False, "writes", 1, False),
+              ("reduce_scatter", "", "communication", "reduce_scatter", False, "reads", 1, True),
+              ("all_reduce", "", "communication", "all_reduce", False, "both", 2, True),
+              ("forward", "", "compute", "forward", True, "none", 0, False),
+              ("backward", "", "compute", "backward", True, "none", 0, False),
+              ("reshard", "takes no time of its own: frees a unit's unsharded parameters once the stream reaches it",
+               "host", "bookkeeping", False, "none", 0, False),
+              ("release", "likewise: frees other buffers, all-gather output or reduce-scatter input; with nothing to free it is a plain "
+                          "wait of its stream, FSDP1's wait_stream before a prefetch, and its name says 'wait'",
+               "host", "bookkeeping", False, "none", 0, False),
+              ("grad_norm", "local sum of squares of the gradient shards", "optimizer", "optimizer", False, "none", 0, False),
+              ("optimizer", "clip scale and AdamW on one unit's shards", "optimizer", "optimizer", False, "none", 0, False)),
+    words("OpClass", "What a span is drawn and listed as.",
+          "forward", "backward", "all_gather", "reduce_scatter", "all_reduce", "optimizer", "copy", "host",
+          ("bookkeeping", "takes no time of its own"), count="kNumOpClasses"),
+    words("PayloadSide", "Which buffers of a collective hold what all ranks have together.", "none", "writes", "reads", "both"),
+    described("BufferKind", "What a buffer holds, so that the engine can bind it to memory.",
+              (Trait("memory", "MemoryCategory", "what its bytes count as"),),
+              ("parameter_shard", "persistent: this rank's padded slice of each parameter of the unit, master dtype", "parameter_shard"),
+              ("gradient_shard", "persistent: same shape, reduced gradient", "gradient_shard"),
+              ("optimizer_state", "persistent: AdamW's two moments", "optimizer"),
+              ("cast_shard", "the shard in param dtype (only if it differs from master dtype)", "communication_buffer"),
+              ("all_gather_output", "num_ranks padded shards, rank-major", "communication_buffer"),
+              ("unsharded", "the unit's parameters, each contiguous", "unsharded_parameter"),
+              ("gradient", "unsharded gradients of the unit", "gradient"),
+              ("reduce_scatter_input", "num_ranks padded chunks, rank-major", "communication_buffer"),
+              ("reduce_scatter_output", "one padded chunk, reduce dtype", "communication_buffer"),
+              ("activation", "what a segment's forward saves for its backward; includes its output", "activation"),
+              ("activation_gradient", "gradient with respect to a segment's input", "activation"),
+              ("batch", "token ids of one micro-batch", "other"),
+              ("norm", "the sum of squares, one scalar", "other")),
     words("Category", "What an op's time counts as.", *CATEGORIES),
     words("SpanCategory", "What a span's time counts as.", *CATEGORIES, "wait"),
     words("Phase", "Part of a step.", "forward", "backward", "optimizer"),
@@ -151,6 +204,15 @@ std::optional<{enum.name}> Parse{enum.name}(std::string_view text);
 """
 
 
+def traits_struct(enum):
+    members = "".join(f"  {trait.type} {trait.name};  // {trait.doc}\n" for trait in enum.traits)
+    return f"""
+struct {enum.name}Traits {{
+{members}}};
+const {enum.name}Traits& TraitsOf({enum.name} value);
+"""
+
+
 def header():
     return f"""{NOTE}// Words of the trace as enums, and back: Name() of a value beyond the last is empty, Parse...() of another text gives nullopt.
 #pragma once
@@ -160,7 +222,7 @@ def header():
 #include <string_view>
 
 namespace shardscope::words {{
-{"".join(map(enum_class, ENUMS))}
+{"".join(map(enum_class, ENUMS))}{"".join(traits_struct(enum) for enum in ENUMS if enum.traits)}
 }}  // namespace shardscope::words
 """
 
@@ -175,6 +237,16 @@ std::string_view Name({enum.name} value) {{ return At({array}, static_cast<size_
 std::optional<{enum.name}> Parse{enum.name}(std::string_view text) {{
 {aliases}  return Find<{enum.name}>({array}, text);
 }}
+{traits_function(enum) if enum.traits else ""}"""
+
+
+def traits_function(enum):
+    rows = "".join("    {" + ", ".join(trait.initial(value) for trait, value in zip(enum.traits, word.traits)) + f"}},  // {word.text}\n"
+                   for word in enum.words)
+    return f"""
+constexpr std::array<{enum.name}Traits, {len(enum.words)}> k{enum.name}Traits = {{{{
+{rows}}}}};
+const {enum.name}Traits& TraitsOf({enum.name} value) {{ return k{enum.name}Traits[static_cast<size_t>(value)]; }}
 """
 
 

@@ -1,17 +1,14 @@
 #include "trace/query/names.h"
 
-#include <array>
-
 namespace shardscope::query {
 
 OpClass OpClassOf(std::string_view kind, Category category) {
-  if (kind == "reshard" || kind == "release" || kind == "control") return OpClass::kBookkeeping;
+  if (const auto known = words::ParseOpKind(kind)) return words::TraitsOf(*known).op_class;
   switch (category) {
     case Category::kCompute:
-      return kind == "backward" ? OpClass::kBackward : OpClass::kForward;
+      return OpClass::kForward;
     case Category::kCommunication:
-      if (kind == "reduce_scatter") return OpClass::kReduceScatter;
-      return kind == "all_gather" ? OpClass::kAllGather : OpClass::kAllReduce;
+      return OpClass::kAllReduce;
     case Category::kCopy:
       return OpClass::kCopy;
     case Category::kOptimizer:
@@ -20,13 +17,6 @@ OpClass OpClassOf(std::string_view kind, Category category) {
       break;
   }
   return OpClass::kHost;
-}
-
-std::string_view Name(OpClass op_class) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "forward",   "backward", "all_gather", "reduce_scatter", "all_reduce",
-      "optimizer", "copy",     "host",       "bookkeeping"};
-  return kNames[static_cast<size_t>(op_class)];
 }
 
 }  // namespace shardscope::query

@@ -19,10 +19,7 @@ using words::ParseSpanCategory;
 using words::ParseTrackRole;
 using words::ParseTruth;
 
-// What an op of this kind and category is drawn as.
+// What an op of this kind is drawn as; a kind that is not known here, by its category.
 OpClass OpClassOf(std::string_view kind, Category category);
-
-// "forward", "bookkeeping", ...
-std::string_view Name(OpClass op_class);
 
 }  // namespace shardscope::query

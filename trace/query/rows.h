@@ -15,6 +15,7 @@ using words::Category;
 using words::ClockMethod;
 using words::kNumMemoryCategories;
 using words::MemoryCategory;
+using words::OpClass;
 using words::PauseCause;
 using words::TraceState;
 using words::TrackRole;
@@ -24,18 +25,6 @@ using words::Truth;
 inline bool MayGrow(TraceState state) {
   return state == TraceState::kLive || state == TraceState::kFinishing;
 }
-
-enum class OpClass : uint8_t {  // what a span is drawn and listed as
-  kForward,
-  kBackward,
-  kAllGather,
-  kReduceScatter,
-  kAllReduce,
-  kOptimizer,
-  kCopy,
-  kHost,
-  kBookkeeping
-};
 
 inline bool IsCompute(OpClass op_class) {
   return op_class == OpClass::kForward || op_class == OpClass::kBackward ||

@@ -105,11 +105,6 @@ bool Fold(const SpanBox& box, std::vector<SpanBox>* boxes) {
   return true;
 }
 
-bool IsCollective(OpClass op_class) {
-  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
-         op_class == OpClass::kAllReduce;
-}
-
 // Finds truth and waiting part of a span that has a box of its own.
 using WaitOf = std::function<void(const Span&, SpanBox*)>;
 
@@ -205,7 +200,7 @@ LaneDraw PreprocessTrack(const RunIndex& index, const query::RankRows& rows, con
     return draw;
   }
   const WaitOf wait = [&](const Span& span, SpanBox* box) {
-    if (!IsCollective(span.op_class)) return;
+    if (!IsCommunication(span.op_class)) return;
     const uint32_t op_row = RunIndex::OpRunOf(rows, rank, rows.gpu_work[span.row]);
     const query::Collective* collective =
         op_row == kNoRow ? nullptr : index.CollectiveOf(rows, rank, op_row);

@@ -94,7 +94,8 @@ class SizeCheck {
              std::to_string(op.payload_bytes) + " on " + std::to_string(schedule_.num_ranks) +
              " ranks sends " + std::to_string(wire);
     }
-    const bool scatters = op.kind == OpKind::kReduceScatter;
+    const PayloadSide side = TraitsOf(op.kind).payload;
+    const bool scatters = side == PayloadSide::kReads;
     const BufferId whole = scatters ? op.reads.front() : op.writes.front();
     if (At(whole).bytes != op.payload_bytes) {
       buffer_ = whole;
@@ -103,7 +104,7 @@ class SizeCheck {
     }
     // The other side, unless the collective works in place: one rank's part of the whole.
     for (const BufferId part : scatters ? op.writes : op.reads) {
-      if (part == whole || op.kind == OpKind::kAllReduce) continue;
+      if (part == whole || side == PayloadSide::kBoth) continue;
       if (op.payload_bytes % schedule_.num_ranks == 0 &&
           op.payload_bytes / schedule_.num_ranks == At(part).bytes) {
         continue;

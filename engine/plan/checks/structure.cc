@@ -29,8 +29,6 @@ constexpr int64_t kMostBytes = int64_t{1} << 61;
 // A check holds one number a stream for each op (happens_before.h).
 constexpr size_t kMostStreams = 256;
 
-bool IsCollective(OpKind kind) { return CategoryOf(kind) == Category::kCommunication; }
-
 // "" if fine, otherwise what is wrong with the op.
 std::string IndexProblem(const Schedule& schedule, const Program& program, const Op& op) {
   if (!Names(op.stream, schedule.streams)) {
@@ -39,9 +37,8 @@ std::string IndexProblem(const Schedule& schedule, const Program& program, const
   if (!NamesOrNone(op.unit, schedule.units)) {
     return "names unit " + std::to_string(op.unit) + ", which does not exist";
   }
-  const bool compute = op.kind == OpKind::kForward || op.kind == OpKind::kBackward;
-  if (compute ? !Names(op.segment, schedule.segments)
-              : !NamesOrNone(op.segment, schedule.segments)) {
+  if (TraitsOf(op.kind).runs_segment ? !Names(op.segment, schedule.segments)
+                                     : !NamesOrNone(op.segment, schedule.segments)) {
     return "names segment " + std::to_string(op.segment) + ", which does not exist";
   }
   if (!MicroBatchOk(schedule, op.micro_batch)) {
@@ -83,8 +80,8 @@ std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   if (op.payload_bytes < 0 || op.payload_bytes > kMostBytes) {
     return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, which cannot be";
   }
-  const bool whole = op.kind == OpKind::kReduceScatter ? !op.reads.empty() : !op.writes.empty();
-  return whole ? "" : "is a collective without a buffer";
+  const bool reads_whole = TraitsOf(op.kind).payload == PayloadSide::kReads;
+  return !(reads_whole ? op.reads : op.writes).empty() ? "" : "is a collective without a buffer";
 }
 
 // No single op is at fault.

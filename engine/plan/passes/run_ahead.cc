@@ -12,7 +12,7 @@ void RunAheadPass(int limit, Schedule* schedule) {
     const auto size = static_cast<OpIndex>(program.ops.size());
     for (OpIndex index = 0; index + 1 < size; ++index) {
       const OpKind kind = program.ops[static_cast<size_t>(index)].kind;
-      if (kind != OpKind::kForward && kind != OpKind::kBackward) continue;
+      if (!TraitsOf(kind).runs_segment) continue;
       compute.push_back(index);
       const auto ahead = static_cast<size_t>(limit);
       if (compute.size() <= ahead) continue;

@@ -10,20 +10,18 @@ namespace shardscope::runtime {
 namespace {
 
 int64_t TemporaryBytes(const Job& job, const transport::Transport& transport, const plan::Op& op) {
-  switch (op.kind) {
-    case plan::OpKind::kForward:
-      return model::ForwardTemporaryBytes(job.model, op.segment, job.training.batch);
-    case plan::OpKind::kBackward:
-      return model::BackwardTemporaryBytes(job.model, op.segment, job.training.batch);
-    case plan::OpKind::kReduceScatter:
-    case plan::OpKind::kAllReduce: {
-      if (op.unit == plan::kNone) return transport.ScratchBytes(op.kind, op.payload_bytes, 1);
-      const plan::Unit& unit = job.description.units[static_cast<size_t>(op.unit)];
-      return transport.ScratchBytes(op.kind, op.payload_bytes, std::ssize(unit.parameters));
-    }
-    default:
-      return 0;
+  if (op.kind == plan::OpKind::kForward) {
+    return model::ForwardTemporaryBytes(job.model, op.segment, job.training.batch);
   }
+  if (op.kind == plan::OpKind::kBackward) {
+    return model::BackwardTemporaryBytes(job.model, op.segment, job.training.batch);
+  }
+  if (!plan::TraitsOf(op.kind).reduces) return 0;
+  const int64_t pieces =
+      op.unit == plan::kNone
+          ? 1
+          : std::ssize(job.description.units[static_cast<size_t>(op.unit)].parameters);
+  return transport.ScratchBytes(op.kind, op.payload_bytes, pieces);
 }
 
 }  // namespace

@@ -218,7 +218,7 @@ int64_t GlooTransport::ScratchBytes(plan::OpKind kind, int64_t payload_bytes,
   if (kind == plan::OpKind::kAllReduce && is_small) {
     return ranks * (payload_bytes + pieces * kRounding);
   }
-  if (kind != plan::OpKind::kAllReduce && kind != plan::OpKind::kReduceScatter) return 0;
+  if (!plan::TraitsOf(kind).reduces) return 0;
   return (ranks - 1) * (payload_bytes / ranks + pieces * kRounding);
 }
 

@@ -38,11 +38,6 @@ bool HasLabelRoom(const ui::Box& box, float scale) {
   return box.x1 - box.x0 >= kMinLabel * scale && box.y1 - box.y0 >= kLabelSize * scale;
 }
 
-bool IsCollective(OpClass op_class) {
-  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
-         op_class == OpClass::kAllReduce;
-}
-
 }  // namespace
 
 const LabelCache::Entry& LabelCache::Get(const Look& look, const query::Snapshot& snapshot,
@@ -206,7 +201,7 @@ void LanePainter::DrawBody(const SpanBox& span, const ui::Box& box) const {
     return;
   }
   ui::Box transfer = box;
-  if (IsCollective(span.op_class) && span.wait_x1 > span.x0) {
+  if (IsCommunication(span.op_class) && span.wait_x1 > span.x0) {
     transfer.x0 = std::clamp(std::round(span.wait_x1), box.x0, box.x1);
     Fill({box.x0, box.y0, transfer.x0, box.y1}, context.theme->op.wait, 0);
   }
@@ -226,7 +221,7 @@ void LanePainter::DrawLabel(const SpanBox& span, const ui::Box& box,
                                 entry.shorter_width);
   if (fit == LabelFit::kNone) return;
   // Half a name over a hatch is noise; on the plain ground of compute the cut name still helps.
-  if (fit == LabelFit::kClipped && IsCollective(span.op_class)) return;
+  if (fit == LabelFit::kClipped && IsCommunication(span.op_class)) return;
   const std::string& text = fit == LabelFit::kFull ? entry.label.full : entry.label.shorter;
   const float width = fit == LabelFit::kFull ? entry.full_width : entry.shorter_width;
   const ui::Color ground = ui::OpColor(*context.theme, span.op_class);
