@@ -21,7 +21,7 @@ ARROWS = {
     "app": ALL, "tests": ALL,
     "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
-    "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan"},
+    "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan", "engine/executor"},
     "engine/torch_allocator": set(), "engine/torch_ranges": {"engine/torch_allocator", "trace/record/inject"},  # its events
     "engine/runtime": ENGINE,
     "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_allocator", "trace/record/cupti", "trace/record/gpu"},

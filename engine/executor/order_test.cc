@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "engine/executor/order_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/toy_model.h"
@@ -13,7 +14,6 @@
 namespace shardscope::executor {
 namespace {
 
-using plan::OpIndex;
 using plan::Policy;
 using plan::Preset;
 
@@ -67,28 +67,6 @@ std::vector<Policy> Policies() {
   return policies;
 }
 
-void ExpectOrders(const plan::Program& program, const std::map<OpIndex, OpTimes>& times) {
-  ASSERT_EQ(times.size(), program.ops.size());
-  const auto predecessors = plan::AllPredecessors(program);
-  int64_t last_issued_ns = 0;
-  for (const auto& [index, time] : times) {
-    EXPECT_LE(last_issued_ns, time.issued_ns) << index;
-    last_issued_ns = time.issued_ns;
-    EXPECT_LE(time.issued_ns, time.ready_ns) << index;
-    EXPECT_LE(time.ready_ns + time.slot_wait_ns, time.started_ns) << index;
-    EXPECT_LE(time.started_ns, time.ended_ns) << index;
-    int64_t last_end_ns = 0;
-    for (const OpIndex before : predecessors[static_cast<size_t>(index)]) {
-      last_end_ns = std::max(last_end_ns, times.at(before).ended_ns);
-    }
-    EXPECT_EQ(time.ready_ns, std::max(time.issued_ns, last_end_ns)) << index;
-    for (const plan::Dependency& wait : program.ops[static_cast<size_t>(index)].dependencies) {
-      if (wait.kind != plan::DependencyKind::kHost) continue;
-      EXPECT_LE(times.at(wait.target).ended_ns, time.issued_ns) << index;
-    }
-  }
-}
-
 class OrderTest : public testing::TestWithParam<size_t> {
  protected:
   const Policy policy_ = Policies()[GetParam()];
@@ -100,7 +78,9 @@ TEST_P(OrderTest, HoldsInTheRecordedTimes) {
   const ToyRun run = RunToy(schedule_, {.steps = 2, .delay_hook = RandomDelays(7)});
   for (size_t rank = 0; rank < run.sinks.size(); ++rank) {
     ASSERT_TRUE(run.statuses[rank].ok()) << run.statuses[rank].message();
-    ExpectOrders(schedule_.ProgramOf(static_cast<int>(rank)), run.sinks[rank]->times());
+    const plan::Program& program = schedule_.ProgramOf(static_cast<int>(rank));
+    ExpectOrders(program, run.sinks[rank]->times());
+    ExpectCauses(schedule_, program, run.sinks[rank]->times());
   }
 }
 

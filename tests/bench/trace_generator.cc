@@ -16,8 +16,8 @@
 #include <map>
 #include <vector>
 
+#include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/derived/derived.h"
-#include "trace/analysis/lesson_snapshot.h"
 #include "trace/query/names.h"
 #include "trace/record/recorder.h"
 
@@ -48,7 +48,10 @@ class Generator {
     for (const auto& [id, op] : base.plan_ops) AddPlanOp(op);
     for (const auto& [id, op] : base.plan_ops) {
       for (const int64_t before : op.predecessors) {
-        recorder_.Add(schema::PlanEdgeRow{0, plan_ops_.at(id), plan_ops_.at(before), "event"});
+        const auto& by_host = op.host_predecessors;
+        const bool is_host = std::find(by_host.begin(), by_host.end(), before) != by_host.end();
+        recorder_.Add(schema::PlanEdgeRow{0, plan_ops_.at(id), plan_ops_.at(before),
+                                          is_host ? "host" : "event"});
       }
     }
     for (const query::Marker& marker : base.markers) {

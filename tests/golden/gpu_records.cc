@@ -1,6 +1,5 @@
 #include "tests/golden/gpu_records.h"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -20,7 +19,7 @@ uint32_t GpuRecords::AddCall(int rank, CUpti_CallbackId callback, int64_t* host_
       callback == kDriverLaunch ? CUPTI_ACTIVITY_KIND_DRIVER : CUPTI_ACTIVITY_KIND_RUNTIME;
   record.cbid = callback;
   record.start = static_cast<uint64_t>(*host_ns);
-  *host_ns = std::max(*host_ns + costs_.call_ns, until_ns);
+  *host_ns = until_ns > 0 ? until_ns : *host_ns + costs_.call_ns;
   record.end = static_cast<uint64_t>(*host_ns);
   record.threadId = ThreadOf(rank);
   record.correlationId = ++correlation_;

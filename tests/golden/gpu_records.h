@@ -20,7 +20,7 @@ class GpuRecords {
   // `costs` and `scenario` must outlive this.
   GpuRecords(const Costs& costs, Scenario* scenario) : costs_(costs), scenario_(*scenario) {}
 
-  // A call that lasts until `until_ns` if that is later than it would end. Returns its correlation.
+  // A call, which lasts until `until_ns` if that is given. Returns its correlation.
   uint32_t AddCall(int rank, CUpti_CallbackId callback, int64_t* host_ns, int64_t until_ns = 0);
 
   // The driver's segments, and what CUPTI took for itself.
@@ -32,7 +32,7 @@ class GpuRecords {
   // `stream` waits for the event of `target`, as last recorded.
   void AddStreamWait(int rank, plan::StreamIndex stream, plan::OpIndex target, uint64_t recording,
                      int64_t* host_ns);
-  // The host waits until `stream` has ended its work, which is at `until_ns`.
+  // The host waits for the work of `stream`, until `until_ns`.
   void AddHostWait(int rank, plan::StreamIndex stream, int64_t until_ns, int64_t* host_ns);
 
   // Work of `op` from `start_ns` to `end_ns` on the GPU, asked for by the call `correlation`.

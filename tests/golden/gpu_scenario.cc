@@ -7,6 +7,7 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/toy_model.h"
+#include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_records.h"
 #include "trace/base/check.h"
 
@@ -16,78 +17,78 @@ namespace {
 // Later than any machine has been up: no record is ever old, so nothing depends on the real time.
 constexpr int64_t kBaseNs = 100'000'000'000'000'000;
 
-// One rank in virtual time.
-struct Rank {
-  int64_t host_ns = kBaseNs;
-  int64_t end_ns = kBaseNs;                  // of all its ops so far
-  int64_t step_start_ns = 0;                 // 0: not begun
-  std::vector<int64_t> streams;              // free from then on
-  std::vector<plan::OpIndex> last;           // issued on each stream; kNone
-  std::vector<plan::OpIndex> last_work;      // likewise, of ops with GPU work
-  std::vector<int64_t> ends;                 // of this step's ops
+// The host of a rank, and what it noted of its GPU.
+struct Host {
+  int64_t time_ns = kBaseNs;
+  int64_t step_start_ns = kBaseNs;
   std::map<plan::OpIndex, uint64_t> events;  // the recording behind an op
 };
 
-// Where a wait comes from.
-struct Wait {
-  plan::OpIndex op = plan::kNone;
-  executor::BlockingKind kind = executor::BlockingKind::kNone;
-};
-
-class Simulation {
+// Steps in virtual time, and the calls and the work that CUPTI would record of them.
+class ScenarioMaker {
  public:
-  Simulation(const ScenarioOptions& options, Scenario* scenario)
+  ScenarioMaker(const ScenarioOptions& options, Scenario* scenario)
       : options_(options),
         scenario_(*scenario),
         schedule_(*scenario->schedule),
-        records_(options.costs, scenario) {
-    ranks_.resize(static_cast<size_t>(schedule_.num_ranks));
-    for (Rank& rank : ranks_) rank.streams.assign(schedule_.streams.size(), kBaseNs);
-    FindTargets();
+        program_(schedule_.programs.front()),
+        records_(options.costs, scenario),
+        hosts_(static_cast<size_t>(schedule_.num_ranks)) {
+    FindWaits();
+    for (size_t op = 0; op < program_.ops.size(); ++op) {
+      costs_.push_back(CostOf(static_cast<plan::OpIndex>(op)));
+    }
   }
 
   void Run() {
     const DeviceBytes device = DeviceBytesOf(schedule_);
     for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
-      records_.AddStart(rank, device, &ranks_[static_cast<size_t>(rank)].host_ns);
+      records_.AddStart(rank, device, &HostOf(rank).time_ns);
+      HostOf(rank).step_start_ns = HostOf(rank).time_ns;
     }
     for (int64_t step = 0; step < options_.steps; ++step) RunStep(step);
   }
 
  private:
-  // Which ops others wait for with an event, all programs being the same.
-  void FindTargets() {
-    const plan::Program& program = schedule_.programs.front();
-    for (size_t i = 0; i < program.ops.size(); ++i) {
-      for (const Wait& wait : WaitsOf(static_cast<plan::OpIndex>(i))) targets_.insert(wait.op);
+  Host& HostOf(int rank) { return hosts_[static_cast<size_t>(rank)]; }
+  const plan::Op& OpAt(plan::OpIndex index) const {
+    return program_.ops[static_cast<size_t>(index)];
+  }
+
+  // What each op's stream waits for on other streams, communicator order included. The host's own
+  // ops have no work on the GPU.
+  void FindWaits() {
+    std::vector<plan::OpIndex> last_of_communicator(schedule_.communicators.size(), plan::kNone);
+    for (size_t i = 0; i < program_.ops.size(); ++i) {
+      const plan::Op& op = program_.ops[i];
+      const auto index = static_cast<plan::OpIndex>(i);
+      std::vector<plan::OpIndex>& waits = waits_.emplace_back();
+      const auto wait_for = [&](plan::OpIndex target) {
+        if (target == plan::kNone || op.stream == 0) return;
+        const plan::StreamIndex other = OpAt(target).stream;
+        if (other == 0 || other == op.stream) return;
+        waits.push_back(target);
+        targets_.insert(target);
+      };
+      for (const plan::Dependency& dependency : op.dependencies) {
+        if (dependency.kind == plan::DependencyKind::kHost) continue;
+        wait_for(plan::ResolveDependency(program_, index, dependency));
+      }
+      if (op.communicator == plan::kNone) continue;
+      wait_for(std::exchange(last_of_communicator[static_cast<size_t>(op.communicator)], index));
     }
   }
 
-  // What the op's stream waits for on other streams, or its host. Communicator order is an event.
-  std::vector<Wait> WaitsOf(plan::OpIndex index) const {
-    const plan::Program& program = schedule_.programs.front();
-    const plan::Op& op = program.ops[static_cast<size_t>(index)];
-    std::vector<Wait> waits;
-    for (const plan::Dependency& dependency : op.dependencies) {
-      const plan::OpIndex target = plan::ResolveDependency(program, index, dependency);
-      if (target == plan::kNone) continue;
-      waits.push_back({target, dependency.kind == plan::DependencyKind::kHost
-                                   ? executor::BlockingKind::kHost
-                               : dependency.kind == plan::DependencyKind::kStream
-                                   ? executor::BlockingKind::kStream
-                                   : executor::BlockingKind::kEvent});
-    }
-    if (op.communicator != plan::kNone) {
-      for (plan::OpIndex before = index; before-- > 0;) {
-        const plan::Op& other = program.ops[static_cast<size_t>(before)];
-        if (other.communicator != op.communicator) continue;
-        if (other.stream != op.stream) {
-          waits.push_back({before, executor::BlockingKind::kCommunicatorOrder});
-        }
-        break;
-      }
-    }
-    return waits;
+  simulate::OpCost CostOf(plan::OpIndex index) const {
+    const plan::Op& op = OpAt(index);
+    const auto num_calls =
+        static_cast<int64_t>(waits_[static_cast<size_t>(index)].size() + LaunchesOf(op).size());
+    simulate::OpCost cost;
+    cost.issue_ns = num_calls * options_.costs.call_ns;
+    cost.return_ns = targets_.contains(index) ? options_.costs.call_ns : 0;
+    cost.latency_ns = HasWork(op) ? options_.costs.latency_ns : 0;
+    cost.duration_ns = DurationOf(op);
+    return cost;
   }
 
   int64_t DurationOf(const plan::Op& op) const {
@@ -123,17 +124,13 @@ class Simulation {
            op.kind != plan::OpKind::kReshard && op.kind != plan::OpKind::kRelease;
   }
 
-  // The launches of an op that starts at `start_ns` or when they have reached the GPU. Returns the
-  // correlations; the host's time goes on.
-  std::vector<uint32_t> Launch(int rank, const plan::Op& op) {
-    const auto call = [&](CUpti_CallbackId callback) {
-      return records_.AddCall(rank, callback, &ranks_[static_cast<size_t>(rank)].host_ns);
-    };
-    if (op.communicator != plan::kNone) return {call(GpuRecords::kDriverLaunch)};
-    if (plan::CategoryOf(op.kind) == plan::Category::kCopy) return {call(GpuRecords::kMemcpy)};
-    if (op.segment == plan::kNone) return {call(GpuRecords::kLaunch)};
-    const uint32_t first = call(GpuRecords::kLaunch);
-    return {first, call(GpuRecords::kLaunch)};
+  // The calls that launch an op's work.
+  static std::vector<CUpti_CallbackId> LaunchesOf(const plan::Op& op) {
+    if (!HasWork(op)) return {};
+    if (op.communicator != plan::kNone) return {GpuRecords::kDriverLaunch};
+    if (plan::CategoryOf(op.kind) == plan::Category::kCopy) return {GpuRecords::kMemcpy};
+    if (op.segment == plan::kNone) return {GpuRecords::kLaunch};
+    return {GpuRecords::kLaunch, GpuRecords::kLaunch};
   }
 
   void AddWork(int rank, const plan::Op& op, const std::vector<uint32_t>& calls, int64_t start_ns,
@@ -158,131 +155,101 @@ class Simulation {
     records_.AddKernel(rank, op, "_Z4gelui", middle_ns, end_ns, calls.back());
   }
 
-  struct Pending {
-    int64_t ready_ns = 0;
-    Wait last;
-    std::vector<uint32_t> calls;
-    int64_t issue_start_ns = 0;
-  };
-
-  // The host's part of an op: waits and launches.
-  Pending Issue(int rank, plan::OpIndex index) {
-    Rank& state = ranks_[static_cast<size_t>(rank)];
-    const plan::Op& op = schedule_.programs.front().ops[static_cast<size_t>(index)];
-    const auto stream = static_cast<size_t>(op.stream);
-    Pending pending;
-    pending.issue_start_ns = state.host_ns;
-    if (state.step_start_ns == 0) state.step_start_ns = state.host_ns;
-    const auto wait_for = [&](int64_t end_ns, const Wait& wait) {
-      if (end_ns <= pending.ready_ns) return;
-      pending.ready_ns = end_ns;
-      pending.last = wait;
-    };
-    for (const Wait& wait : WaitsOf(index)) {
-      const int64_t end_ns = state.ends[static_cast<size_t>(wait.op)];
-      const plan::Op& target = schedule_.programs.front().ops[static_cast<size_t>(wait.op)];
-      if (wait.kind == executor::BlockingKind::kHost || op.stream == 0) {
-        if (target.stream != 0) records_.AddHostWait(rank, target.stream, end_ns, &state.host_ns);
-        state.host_ns = std::max(state.host_ns, end_ns);
-      } else if (target.stream != 0 && target.stream != op.stream) {
-        records_.AddStreamWait(rank, op.stream, wait.op, state.events.at(wait.op), &state.host_ns);
-      }
-      wait_for(end_ns, wait);
+  // What the host did until it had issued the op. Returns the correlations of its launches.
+  std::vector<uint32_t> AddCalls(int rank, plan::OpIndex index, const simulate::StepTimes& times) {
+    Host& host = HostOf(rank);
+    const std::vector<executor::OpTimes>& ops = times[static_cast<size_t>(rank)];
+    const plan::Op& op = OpAt(index);
+    for (const plan::Dependency& dependency : op.dependencies) {
+      if (dependency.kind != plan::DependencyKind::kHost) continue;
+      const int64_t end_ns = ops[static_cast<size_t>(dependency.target)].ended_ns;
+      if (end_ns <= host.time_ns) continue;
+      records_.AddHostWait(rank, OpAt(dependency.target).stream, end_ns, &host.time_ns);
     }
-    if (op.stream != 0) {
-      wait_for(state.streams[stream], {state.last[stream], executor::BlockingKind::kStreamOrder});
+    for (const plan::OpIndex target : waits_[static_cast<size_t>(index)]) {
+      records_.AddStreamWait(rank, op.stream, target, host.events.at(target), &host.time_ns);
     }
-    if (HasWork(op)) pending.calls = Launch(rank, op);
-    return pending;
+    std::vector<uint32_t> correlations;
+    for (const CUpti_CallbackId call : LaunchesOf(op)) {
+      correlations.push_back(records_.AddCall(rank, call, &host.time_ns));
+    }
+    SHARDSCOPE_CHECK(host.time_ns == ops[static_cast<size_t>(index)].issued_ns);
+    return correlations;
   }
 
-  void Finish(int rank, int64_t step, plan::OpIndex index, const Pending& pending, int64_t start_ns,
-              int64_t end_ns) {
-    Rank& state = ranks_[static_cast<size_t>(rank)];
-    const plan::Op& op = schedule_.programs.front().ops[static_cast<size_t>(index)];
-    if (HasWork(op)) AddWork(rank, op, pending.calls, start_ns, end_ns);
-    OpRun run;
-    run.rank = rank;
-    run.step = step;
-    run.op = index;
-    run.on_gpu = HasWork(op);
-    run.times.issued_ns = state.host_ns;
-    run.times.started_ns = start_ns;
-    run.times.ended_ns = end_ns;
-    run.times.ready_ns =
-        std::clamp(pending.ready_ns, state.host_ns, std::max(state.host_ns, start_ns));
-    run.times.ready_ns = std::min(run.times.ready_ns, start_ns);
-    if (pending.ready_ns > state.host_ns && pending.last.op != plan::kNone) {
-      run.times.blocking_op = pending.last.op;
-      run.times.blocking_kind = pending.last.kind;
+  // What the GPU did for the op, and the host behind its issue.
+  void AddRun(int rank, plan::OpIndex index, const executor::OpTimes& times,
+              const std::vector<uint32_t>& calls) {
+    Host& host = HostOf(rank);
+    const plan::Op& op = OpAt(index);
+    if (HasWork(op)) AddWork(rank, op, calls, times.started_ns, times.ended_ns);
+    if (op.stream == 0) host.time_ns = times.ended_ns;
+    if (targets_.contains(index)) {
+      host.events[index] = records_.AddEvent(rank, op.stream, index, times.ended_ns, &host.time_ns);
     }
-    if (op.stream == 0) {
-      state.host_ns = end_ns;
-    } else {
-      const auto stream = static_cast<size_t>(op.stream);
-      state.streams[stream] = end_ns;
-      state.last[stream] = index;
-    }
-    state.ends[static_cast<size_t>(index)] = end_ns;
-    state.end_ns = std::max(state.end_ns, end_ns);
-    if (op.stream != 0 && targets_.contains(index)) {
-      state.events[index] = records_.AddEvent(rank, op.stream, index, end_ns, &state.host_ns);
-    }
-    run.times.issued_ns = std::min(run.times.issued_ns, run.times.ready_ns);
-    scenario_.runs.push_back(run);
-    cupti::HostOp issued;
-    issued.key = KeyOf(rank, step, index);
-    issued.thread = ThreadOf(rank);
-    issued.start_ns = pending.issue_start_ns;
-    issued.end_ns = state.host_ns;
-    scenario_.issued.push_back({issued, rank});
   }
 
-  // Ranks meet in every collective; each rank's part of an op ends by itself otherwise.
-  void RunOp(int64_t step, plan::OpIndex index) {
-    const plan::Op& op = schedule_.programs.front().ops[static_cast<size_t>(index)];
-    std::vector<Pending> pending;
-    std::vector<int64_t> starts;
+  void AddOp(int64_t step, plan::OpIndex index, const simulate::StepTimes& times) {
+    std::vector<int64_t> begins;
+    std::vector<std::vector<uint32_t>> calls;
     for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
-      pending.push_back(Issue(rank, index));
-      const int64_t host_ns = ranks_[static_cast<size_t>(rank)].host_ns;
-      const int64_t launched_ns = HasWork(op) ? host_ns + options_.costs.latency_ns : host_ns;
-      starts.push_back(std::max(launched_ns, pending.back().ready_ns));
+      begins.push_back(HostOf(rank).time_ns);
+      calls.push_back(AddCalls(rank, index, times));
     }
-    const int64_t last_ns = *std::max_element(starts.begin(), starts.end());
     for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
-      const int64_t start_ns = starts[static_cast<size_t>(rank)];
-      const int64_t from_ns = op.communicator != plan::kNone ? last_ns : start_ns;
-      Finish(rank, step, index, pending[static_cast<size_t>(rank)], start_ns,
-             from_ns + DurationOf(op));
+      const auto at = static_cast<size_t>(rank);
+      const executor::OpTimes& run = times[at][static_cast<size_t>(index)];
+      AddRun(rank, index, run, calls[at]);
+      scenario_.runs.push_back({rank, step, index, run, HasWork(OpAt(index))});
+      cupti::HostOp issued;
+      issued.key = KeyOf(rank, step, index);
+      issued.thread = ThreadOf(rank);
+      issued.start_ns = begins[at];
+      issued.end_ns = HostOf(rank).time_ns;
+      scenario_.issued.push_back({issued, rank});
     }
   }
 
   void RunStep(int64_t step) {
-    const size_t num_ops = schedule_.programs.front().ops.size();
-    for (Rank& state : ranks_) {
-      state.last.assign(schedule_.streams.size(), plan::kNone);
-      state.ends.assign(num_ops, 0);
-      state.events.clear();
+    simulate::StepInput input;
+    input.costs.assign(hosts_.size(), costs_);
+    for (const Host& host : hosts_) input.start_ns.push_back(host.time_ns);
+    const Result<simulate::StepTimes> times = simulate::SimulateStep(schedule_, input);
+    SHARDSCOPE_CHECK(times.ok());
+    for (size_t op = 0; op < program_.ops.size(); ++op) {
+      AddOp(step, static_cast<plan::OpIndex>(op), *times);
     }
-    for (size_t index = 0; index < num_ops; ++index) RunOp(step, static_cast<plan::OpIndex>(index));
     for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
-      Rank& state = ranks_[static_cast<size_t>(rank)];
-      scenario_.steps.push_back({rank, step, state.step_start_ns, state.end_ns});
-      state.step_start_ns = state.end_ns;
-      for (size_t stream = 1; stream < schedule_.streams.size(); ++stream) {
-        records_.AddHostWait(rank, static_cast<plan::StreamIndex>(stream), state.streams[stream],
-                             &state.host_ns);
-      }
+      EndStep(rank, step, (*times)[static_cast<size_t>(rank)]);
+    }
+  }
+
+  // The host waits for all streams before it begins the next step, which counts from their end on.
+  void EndStep(int rank, int64_t step, const std::vector<executor::OpTimes>& times) {
+    Host& host = HostOf(rank);
+    std::vector<int64_t> ends(schedule_.streams.size(), kBaseNs);
+    for (size_t op = 0; op < times.size(); ++op) {
+      int64_t& end_ns = ends[static_cast<size_t>(program_.ops[op].stream)];
+      end_ns = std::max(end_ns, times[op].ended_ns);
+    }
+    const int64_t end_ns = *std::max_element(ends.begin(), ends.end());
+    scenario_.steps.push_back({rank, step, host.step_start_ns, end_ns});
+    host.step_start_ns = end_ns;
+    for (size_t stream = 1; stream < ends.size(); ++stream) {
+      const int64_t until_ns = std::max(host.time_ns + options_.costs.call_ns, ends[stream]);
+      records_.AddHostWait(rank, static_cast<plan::StreamIndex>(stream), until_ns, &host.time_ns);
     }
   }
 
   const ScenarioOptions& options_;
   Scenario& scenario_;
   const plan::Schedule& schedule_;
+  const plan::Program& program_;
   GpuRecords records_;
-  std::vector<Rank> ranks_;
-  std::set<plan::OpIndex> targets_;
+  std::vector<Host> hosts_;
+  std::vector<std::vector<plan::OpIndex>> waits_;  // by op
+  std::set<plan::OpIndex> targets_;                // of all waits: an event stands behind them
+  std::vector<simulate::OpCost> costs_;            // by op; ranks are alike
 };
 
 }  // namespace
@@ -303,7 +270,7 @@ Scenario MakeScenario(const ScenarioOptions& options) {
   SHARDSCOPE_CHECK(schedule.ok());
   scenario.schedule = std::make_unique<plan::Schedule>(std::move(schedule).value());
   SHARDSCOPE_CHECK(scenario.schedule->programs.size() == 1);
-  Simulation(options, &scenario).Run();
+  ScenarioMaker(options, &scenario).Run();
   return scenario;
 }
 

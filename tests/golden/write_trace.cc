@@ -4,6 +4,7 @@
 
 #include "engine/executor/trace_sink.h"
 #include "engine/plan/memory.h"
+#include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_scenario.h"
 #include "trace/record/cupti/decode.h"
 #include "trace/record/cupti/session.h"
@@ -68,23 +69,6 @@ void OwnAll(const Scenario& scenario, gpu::GpuRecorder* gpu) {
   }
 }
 
-// What ops allocate when they are issued (the host's ledger) and start (the other), and what they
-// free when they are issued and end.
-void RecordMemory(const Scenario& scenario, const OpRun& run, const executor::OpContext& context,
-                  const executor::OpTimes& times, executor::TraceSink* sink) {
-  const plan::Program& program = scenario.schedule->programs.front();
-  const plan::Op& op = program.ops[static_cast<size_t>(run.op)];
-  const auto bytes = [&](plan::BufferId buffer) {
-    return program.buffers[static_cast<size_t>(buffer)].bytes;
-  };
-  for (const plan::BufferId buffer : op.allocates) {
-    sink->OnMemory(context, buffer, bytes(buffer), times.issued_ns, times.started_ns);
-  }
-  for (const plan::BufferId buffer : op.frees) {
-    sink->OnMemory(context, buffer, -bytes(buffer), times.issued_ns, times.ended_ns);
-  }
-}
-
 int64_t PersistentBytes(const plan::Schedule& schedule, plan::MemoryCategory category) {
   int64_t bytes = 0;
   for (const plan::Buffer& buffer : schedule.programs.front().buffers) {
@@ -141,8 +125,7 @@ void RecordOps(const Scenario& scenario, gpu::GpuRecorder* gpu, executor::TraceS
       times.started_ns = works[i].start_ns;
       times.ended_ns = works[i].end_ns;
     }
-    sink->OnOpEnd(context, times);
-    RecordMemory(scenario, run, context, times, sink);
+    simulate::ReportOp(context, times, sink);
   }
 }
 

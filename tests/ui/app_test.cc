@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/lesson_snapshot.h"
 
 namespace shardscope::ui_test {
 namespace {

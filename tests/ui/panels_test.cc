@@ -5,8 +5,8 @@
 
 #include <optional>
 
+#include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/lesson_snapshot.h"
 #include "trace/analysis/report.h"
 #include "ui/values.h"
 

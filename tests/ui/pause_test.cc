@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/ui/harness.h"
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/time.h"
 #include "ui/panels/timeline/tooltip.h"
 

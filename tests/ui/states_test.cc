@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/lesson_snapshot.h"
 
 namespace shardscope::ui_test {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "trace/analysis/lesson_snapshot.h"
-#include "trace/analysis/test_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::analysis {

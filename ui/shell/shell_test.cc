@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "trace/analysis/lesson_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
 #include "ui/shell/key_input.h"
 #include "ui/shell/run/change_summary.h"
 #include "ui/shell/run/report_worker.h"

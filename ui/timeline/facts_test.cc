@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/analysis/lesson_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/minimap.h"
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/breakdown.h"
-#include "trace/analysis/lesson_snapshot.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/hit_test.h"
 

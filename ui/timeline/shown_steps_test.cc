@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::timeline {
 namespace {

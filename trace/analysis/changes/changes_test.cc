@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/analysis/lesson_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/report.h"
 #include "trace/query/knob_change.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "trace/analysis/report.h"
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
 namespace {

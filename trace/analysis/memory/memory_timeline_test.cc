@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
 namespace {

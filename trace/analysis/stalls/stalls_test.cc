@@ -2,7 +2,7 @@
 
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/names.h"
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::analysis {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "trace/analysis/lesson_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
 #include "trace/base/time.h"
 
 namespace shardscope::panels {

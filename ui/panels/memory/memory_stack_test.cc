@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "trace/analysis/lesson_snapshot.h"
-#include "trace/analysis/test_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::panels {
 namespace {

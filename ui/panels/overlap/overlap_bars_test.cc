@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/analysis/lesson_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
 
 namespace shardscope::panels {
 namespace {

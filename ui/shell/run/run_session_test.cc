@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/lesson_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/shell/run/session_closer.h"
 

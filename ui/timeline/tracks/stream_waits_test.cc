@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::timeline {

@@ -1,5 +1,4 @@
-// TestSnapshot: builds Snapshots by hand, for tests of analysis and of the app's panels. Test
-// support only.
+// TestSnapshot: builds Snapshots by hand, for tests of analysis and of the app's panels.
 //
 //   TestSnapshot test(2);
 //   const int64_t gather = test.Plan("all_gather", "forward", "block0");

@@ -1,4 +1,4 @@
-#include "trace/analysis/test_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 
 #include <algorithm>
 #include <array>

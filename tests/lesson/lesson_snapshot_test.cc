@@ -1,7 +1,8 @@
-#include "trace/analysis/lesson_snapshot.h"
+#include "tests/lesson/lesson_snapshot.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -63,6 +64,19 @@ TEST(LessonSnapshot, KeepsTheInvariantsOfATrace) {
   for (const CollectiveRun& run : Collectives(*snapshot, 0, 7)) EXPECT_TRUE(run.complete);
 }
 
+TEST(LessonSnapshot, MemoryIsWhatItsSchedulesPredict) {
+  const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 4, 2);
+  int64_t predicted_bytes = 0;
+  for (const ScheduleMemory& schedule : MakeReport(*snapshot).schedules) {
+    EXPECT_GT(schedule.peak_bytes, 0);
+    EXPECT_LE(schedule.peak_bytes, schedule.bound_bytes);
+    predicted_bytes = std::max(predicted_bytes, schedule.predicted_bytes);
+  }
+  for (const MemoryPeak& rank : MemoryPeaks(*snapshot, Ledger::kIssue)) {
+    EXPECT_EQ(rank.peak_bytes, predicted_bytes);
+  }
+}
+
 TEST(LessonSnapshot, PrefetchesHaveSlack) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 4, 2);
   int negative_before = 0;
@@ -74,7 +88,7 @@ TEST(LessonSnapshot, PrefetchesHaveSlack) {
     if (run.step < 2) negative_before += slack.slack_ns < 0;
     if (run.step >= 2) positive_after += slack.slack_ns > 0;
   }
-  EXPECT_GT(negative_before, 12);  // nearly all of 2 x 9
+  EXPECT_GT(negative_before, 12);  // nearly all of 2 x 10
   EXPECT_GT(positive_after, 8);
 }
 
