@@ -136,11 +136,11 @@ void LiveTrainer::AtControl(int rank, int64_t step) {
   if (step + 1 < ranks_->job().training.steps) {
     next_regime_[index] = Agree(rank, step + 1)->number;
   } else {
-    ranks_->transport().Broadcast(rank, 0);
+    transport::Barrier(&ranks_->transport(), rank);
   }
   // Only here has no rank an op of this or another step to record.
   if (trace_->BeginWindow(rank, step, config::GetRecordSteps(regime.config))) {
-    ranks_->transport().Broadcast(rank, 0);
+    transport::Barrier(&ranks_->transport(), rank);
   }
   trace_->BeginCost(rank, {step, regime.number, MonotonicNs()});
 }
@@ -150,11 +150,11 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   if (entered != nullptr && entered->number == regime->number) return Status::Ok();
   if (entered == nullptr || entered->schedule != regime->schedule) {
     // The trace learns of a Schedule while no op is being recorded.
-    ranks_->transport().Broadcast(rank, 0);
+    transport::Barrier(&ranks_->transport(), rank);
     if (rank == ranks_->first_local()) {
       SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(*regime->schedule));
     }
-    ranks_->transport().Broadcast(rank, 0);
+    transport::Barrier(&ranks_->transport(), rank);
     SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *regime->schedule));
   }
   if (rank == ranks_->first_local()) Apply(step, *regime);

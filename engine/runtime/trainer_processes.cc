@@ -31,7 +31,7 @@ Status LiveTrainer::AgreeOnRun() {
   text = transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, text);
   if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(TakeRun(text));
   // None begins before all have agreed.
-  ranks_->transport().Broadcast(rank, 0);
+  transport::Barrier(&ranks_->transport(), rank);
   return Status::Ok();
 }
 

@@ -23,6 +23,9 @@ std::vector<Value> GatherValues(Transport* transport, int num_ranks, int rank, c
   return values;
 }
 
+// No rank returns before all have come.
+inline void Barrier(Transport* transport, int rank) { transport->Broadcast(rank, 0); }
+
 // Rank 0's text, on every rank.
 inline std::string BroadcastText(Transport* transport, int num_ranks, int rank,
                                  const std::string& text) {

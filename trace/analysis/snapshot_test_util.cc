@@ -10,34 +10,27 @@ namespace shardscope::analysis {
 namespace {
 
 using query::Category;
-using query::OpClass;
 using query::TrackRole;
 
-struct KindTraits {
-  std::string_view kind;
-  OpClass op_class;
-  Category category;
-  TrackRole track;
-};
-
-constexpr std::array kTraits = {
-    KindTraits{"control", OpClass::kHost, Category::kHost, TrackRole::kHost},
-    KindTraits{"load_batch", OpClass::kHost, Category::kHost, TrackRole::kHost},
-    KindTraits{"cast", OpClass::kCopy, Category::kCopy, TrackRole::kCopy},
-    KindTraits{"copy_in", OpClass::kCopy, Category::kCopy, TrackRole::kCompute},
-    KindTraits{"copy_out", OpClass::kCopy, Category::kCopy, TrackRole::kCompute},
-    KindTraits{"accumulate", OpClass::kCopy, Category::kCopy, TrackRole::kReduceScatter},
-    KindTraits{"all_gather", OpClass::kAllGather, Category::kCommunication, TrackRole::kAllGather},
-    KindTraits{"reduce_scatter", OpClass::kReduceScatter, Category::kCommunication,
-               TrackRole::kReduceScatter},
-    KindTraits{"all_reduce", OpClass::kAllReduce, Category::kCommunication, TrackRole::kAllReduce},
-    KindTraits{"forward", OpClass::kForward, Category::kCompute, TrackRole::kCompute},
-    KindTraits{"backward", OpClass::kBackward, Category::kCompute, TrackRole::kCompute},
-    KindTraits{"reshard", OpClass::kBookkeeping, Category::kHost, TrackRole::kCompute},
-    KindTraits{"release", OpClass::kBookkeeping, Category::kHost, TrackRole::kCompute},
-    KindTraits{"grad_norm", OpClass::kOptimizer, Category::kOptimizer, TrackRole::kCompute},
-    KindTraits{"optimizer", OpClass::kOptimizer, Category::kOptimizer, TrackRole::kCompute},
-};
+// The stream on which FSDP2 runs an op.
+TrackRole RoleOf(words::OpKind kind) {
+  switch (kind) {
+    case words::OpKind::kControl:
+    case words::OpKind::kLoadBatch:
+      return TrackRole::kHost;
+    case words::OpKind::kCast:
+      return TrackRole::kCopy;
+    case words::OpKind::kAllGather:
+      return TrackRole::kAllGather;
+    case words::OpKind::kAccumulate:
+    case words::OpKind::kReduceScatter:
+      return TrackRole::kReduceScatter;
+    case words::OpKind::kAllReduce:
+      return TrackRole::kAllReduce;
+    default:
+      return TrackRole::kCompute;
+  }
+}
 
 // Every rank has a track of each role, named after it.
 int64_t TrackId(int32_t rank, TrackRole role) {
@@ -89,21 +82,20 @@ void TestSnapshot::NextSchedule(const std::string& name) {
 int64_t TestSnapshot::Plan(const std::string& kind, const std::string& phase,
                            const std::string& unit, const std::string& segment,
                            const std::vector<int64_t>& predecessors) {
-  const auto traits = std::find_if(kTraits.begin(), kTraits.end(),
-                                   [&](const KindTraits& t) { return t.kind == kind; });
-  SHARDSCOPE_CHECK(traits != kTraits.end());
+  const auto known = words::ParseOpKind(kind);
+  SHARDSCOPE_CHECK(known.has_value());
   query::PlanOp op;
   op.op = next_op_++;
   op.id = static_cast<int64_t>(snapshot_.plan_ops.size()) + 1;
   op.schedule = snapshot_.schedules.rbegin()->first;
   op.kind = kind;
-  op.op_class = traits->op_class;
-  op.category = traits->category;
+  op.op_class = words::TraitsOf(*known).op_class;
+  op.category = words::TraitsOf(*known).category;
   op.phase = phase;
   op.micro_batch = phase == "optimizer" || phase.empty() ? -1 : 0;
   op.unit = unit;
   op.segment = segment;
-  op.stream = Name(traits->track);
+  op.stream = Name(RoleOf(*known));
   if (op.category == Category::kCommunication) {
     op.communicator = "shard";
     op.dtype = "fp32";

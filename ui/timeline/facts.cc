@@ -10,6 +10,7 @@
 namespace shardscope::timeline {
 namespace {
 
+using query::IsCompute;
 using query::OpClass;
 
 std::string NameOfRun(const query::Snapshot& snapshot, const query::RankRows& rows, int64_t id) {

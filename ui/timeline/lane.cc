@@ -10,6 +10,7 @@
 namespace shardscope::timeline {
 namespace {
 
+using query::IsCommunication;
 using query::OpClass;
 
 // Rectangles return only when they are this much wider than where density began: one wheel notch.
@@ -27,6 +28,8 @@ OpClass ClassOfSlot(LaneKind kind, size_t slot) {
       return OpClass::kAllGather;
     case LaneKind::kReduceScatter:
       return OpClass::kReduceScatter;
+    case LaneKind::kAllReduce:
+      return OpClass::kAllReduce;
     case LaneKind::kCopy:
       return OpClass::kCopy;
     case LaneKind::kCompute:

@@ -15,6 +15,7 @@ float HeightOf(LaneKind kind) {
       return ui::kComputeLaneHeight;
     case LaneKind::kAllGather:
     case LaneKind::kReduceScatter:
+    case LaneKind::kAllReduce:
       return ui::kCommunicationLaneHeight;
     case LaneKind::kExposed:
       return ui::kExposedLaneHeight;
@@ -39,7 +40,8 @@ void AddOps(const RankLanes& rank, std::vector<Lane>* lanes) {
   lanes->push_back(LaneOfKind(LaneKind::kHost));
   lanes->push_back(LaneOfKind(LaneKind::kCompute));
   if (rank.all_gather) lanes->push_back(LaneOfKind(LaneKind::kAllGather));
-  lanes->push_back(LaneOfKind(LaneKind::kReduceScatter));
+  if (rank.reduce_scatter) lanes->push_back(LaneOfKind(LaneKind::kReduceScatter));
+  if (rank.all_reduce) lanes->push_back(LaneOfKind(LaneKind::kAllReduce));
   lanes->push_back(LaneOfKind(LaneKind::kExposed));
 }
 
@@ -91,10 +93,11 @@ LaneKind LaneOf(query::TrackRole role) {
     case query::TrackRole::kAllGather:
       return LaneKind::kAllGather;
     case query::TrackRole::kReduceScatter:
+      return LaneKind::kReduceScatter;
     case query::TrackRole::kAllReduce:
       break;
   }
-  return LaneKind::kReduceScatter;
+  return LaneKind::kAllReduce;
 }
 
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,

@@ -16,13 +16,14 @@ enum class LaneKind : uint8_t {
   kCompute,
   kCopy,  // ops of copy streams: a strip inside the all-gather lane, no lane of its own
   kAllGather,
-  kReduceScatter,  // and all-reduces: rare beside reduce-scatters, alone without sharding
-  kExposed,        // communication that nothing hid
-  kFolded,         // a whole rank in one strip: compute and, over it, exposed communication
-  kStream,         // what the GPU did on one stream
-  kThread,         // one level of the nested ranges that a thread marked
+  kReduceScatter,
+  kAllReduce,
+  kExposed,  // communication that nothing hid
+  kFolded,   // a whole rank in one strip: compute and, over it, exposed communication
+  kStream,   // what the GPU did on one stream
+  kThread,   // one level of the nested ranges that a thread marked
 };
-inline constexpr int kNumColumns = 6;  // kinds before kFolded: one column of spans each
+inline constexpr int kNumColumns = 7;  // kinds before kFolded: one column of spans each
 
 LaneKind LaneOf(query::TrackRole role);
 
@@ -59,6 +60,8 @@ struct ThreadLanes {
 struct RankLanes {
   int32_t rank = 0;
   bool all_gather = true;
+  bool reduce_scatter = true;
+  bool all_reduce = false;
   bool ops = true;                     // else only what a recorded program marked and its GPU did
   std::vector<uint16_t> streams{};     // of TrackIndex::streams(), from the top
   std::vector<ThreadLanes> threads{};  // that marked ranges, as they stand

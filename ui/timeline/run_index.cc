@@ -10,6 +10,8 @@
 namespace shardscope::timeline {
 namespace {
 
+using query::IsCommunication;
+using query::IsCompute;
 using query::OpClass;
 
 // Of a loaded run: the intervals of all its ops at once would be tens of megabytes.
@@ -218,9 +220,6 @@ void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank)
   if (look == look_of_plan_op_.end() || lane == lane_of_track_.end()) return;
   const auto [op_class, shade] = look->second;
   if (op_class == OpClass::kBookkeeping) return;
-  rank->has_all_gather |= op_class == OpClass::kAllGather;
-  rank->has_reduce_scatter |= op_class == OpClass::kReduceScatter;
-  rank->has_all_reduce |= op_class == OpClass::kAllReduce;
   rank->columns[static_cast<size_t>(lane->second)].Insert(SpanOf(run, row, op_class, shade));
   if (lane->second != LaneKind::kHost) {
     rank->columns[static_cast<size_t>(LaneKind::kHost)].Insert(
@@ -401,7 +400,10 @@ std::vector<RankLanes> RunIndex::LanesOfRanks() const {
                                      [](const SpanColumn& column) { return !column.empty(); });
     RankLanes& of_rank = lanes.emplace_back();
     of_rank.rank = rank.rank;
-    of_rank.all_gather = rank.has_all_gather || !rank.has_all_reduce;
+    // What shards has the first two, before its first collective too.
+    of_rank.all_reduce = !rank.column(LaneKind::kAllReduce).empty();
+    of_rank.all_gather = !of_rank.all_reduce || !rank.column(LaneKind::kAllGather).empty();
+    of_rank.reduce_scatter = !of_rank.all_reduce || !rank.column(LaneKind::kReduceScatter).empty();
     of_rank.ops = has_ops || rank.tracks.empty();
     of_rank.streams = rank.tracks.StreamsInOrder();
     for (const uint16_t thread : rank.tracks.ThreadsInOrder()) {

@@ -50,10 +50,6 @@ struct RankIndex {
   TrackIndex tracks;  // streams of its GPU, threads that mark ranges
   std::unordered_map<uint32_t, uint32_t> nccl_of_work;  // row of gpu_work -> row of nccl
 
-  bool has_all_gather = false;
-  bool has_reduce_scatter = false;
-  bool has_all_reduce = false;
-
   const SpanColumn& column(LaneKind kind) const { return columns[static_cast<size_t>(kind)]; }
 };
 

@@ -9,8 +9,7 @@ constexpr StreamIndex kAllReduceStream = 2;
 
 // FSDP1 reduces on its post-backward stream, FSDP2 on a stream of its own.
 Stream ReductionStream(Preset preset) {
-  return preset == Preset::kFsdp1 ? Stream{"post_backward", StreamRole::kReduceScatter}
-                                  : Stream{"all_reduce", StreamRole::kAllReduce};
+  return {preset == Preset::kFsdp1 ? "post_backward" : "all_reduce", StreamRole::kAllReduce};
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ const char* NameOf(ui::Language language, LaneKind kind) {
       return ui::Tr(language, ui::Text::kAllGather);
     case LaneKind::kReduceScatter:
       return ui::Tr(language, ui::Text::kReduceScatter);
+    case LaneKind::kAllReduce:
+      return ui::Tr(language, ui::Text::kAllReduce);
     case LaneKind::kExposed:
       return ui::Tr(language, ui::Text::kExposed);
     case LaneKind::kCopy:
@@ -206,10 +208,6 @@ std::string TimelinePanel::LaneName(const ui::Context& context, const Lane& lane
     // Once a thread: at its outermost ranges.
     const timeline::TrackLane& thread = rank->tracks.threads()[lane.track];
     return lane.level + size_t{1} == thread.levels.size() ? thread.name : "";
-  }
-  const bool only_all_reduce = rank->has_all_reduce && !rank->has_reduce_scatter;
-  if (lane.kind == LaneKind::kReduceScatter && only_all_reduce) {
-    return ui::Tr(context.language, ui::Text::kAllReduce);
   }
   return NameOf(context.language, lane.kind);
 }

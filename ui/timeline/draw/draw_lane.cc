@@ -10,6 +10,7 @@
 namespace shardscope::timeline {
 namespace {
 
+using query::IsCommunication;
 using query::OpClass;
 using widgets::Look;
 
