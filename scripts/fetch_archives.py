@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fetches the pinned archives of scripts/archives.txt into the cache folder and unpacks what the build needs.
 
-Usage: fetch_archives.py [--list FILE] [--cache DIR]
+Usage: fetch_archives.py [--list FILE] [--cache DIR] [--without SECTION]
 The index is PyPI's simple index, or the one named by PIP_INDEX_URL. Every file is checked against its SHA-256 before it
 is unpacked. An archive that is already unpacked with the same checksum is skipped, so a second run costs milliseconds.
 Exit status: 0 all present, 1 with one line that names the archive, the reason and the remedy.
@@ -12,11 +12,11 @@ import hashlib
 import html.parser
 import os
 import pathlib
-import shutil
 import ssl
 import sys
 import tarfile
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -25,6 +25,7 @@ import zipfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CHUNK_BYTES = 1 << 20
 TRIES = 3
+SECONDS_BETWEEN_LINES = 5  # of progress
 
 
 class FetchError(Exception):
@@ -90,7 +91,21 @@ def checksum(path):
     return digest.hexdigest()
 
 
-def download(archive):
+def copy_with_progress(response, out):
+    """A line every few seconds says how much of the file is left, and for how long at this speed."""
+    size = int(response.headers.get("Content-Length") or 0)
+    start = said = time.monotonic()
+    done = 0
+    while block := response.read(CHUNK_BYTES):
+        out.write(block)
+        done += len(block)
+        now = time.monotonic()
+        if size > done and now - said >= SECONDS_BETWEEN_LINES:
+            said = now
+            print(f"  {done >> 20} of {size >> 20} MiB, {(size - done) * (now - start) / done:.0f} s left", flush=True)
+
+
+def download(archive, place):
     """Downloads to a temporary name and renames, so that an interrupted run leaves no half file."""
     if archive.download.exists() and checksum(archive.download) == archive.sha256:
         return
@@ -98,9 +113,9 @@ def download(archive):
     partial = archive.download.with_suffix(archive.download.suffix + f".{os.getpid()}.part")
     for attempt in range(1, TRIES + 1):
         try:
-            print(f"fetching {archive.file_name}", flush=True)
+            print(f"fetching {archive.file_name} ({place})", flush=True)
             with open_url(find_url(archive)) as response, open(partial, "wb") as out:
-                shutil.copyfileobj(response, out, CHUNK_BYTES)
+                copy_with_progress(response, out)
             break
         except (urllib.error.URLError, OSError) as error:
             partial.unlink(missing_ok=True)
@@ -144,16 +159,25 @@ def unpack(archive):
                 source.extract(member, archive.folder)
 
 
-def fetch(archive):
-    if archive.stamp.exists():
-        return
-    download(archive)
+def fetch(archive, place):
+    download(archive, place)
     unpack(archive)
     archive.stamp.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=archive.stamp.parent, delete=False) as stamp:
         stamp.write(archive.sha256.encode())
     os.replace(stamp.name, archive.stamp)
     archive.download.unlink()  # 500 MB that nobody reads again
+
+
+def read_list(path, cache, without):
+    archives = []
+    section = None
+    for line in path.read_text().splitlines():
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif line.strip() and not line.startswith("#") and section not in without:
+            archives.append(Archive(line, cache))
+    return archives
 
 
 def default_cache():
@@ -165,11 +189,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", type=pathlib.Path, default=ROOT / "scripts" / "archives.txt")
     parser.add_argument("--cache", type=pathlib.Path, default=default_cache())
+    parser.add_argument("--without", action="append", default=[], metavar="SECTION", help="leave out what the list has in this section")
     options = parser.parse_args()
     try:
-        for line in options.list.read_text().splitlines():
-            if line.strip() and not line.startswith("#"):
-                fetch(Archive(line, options.cache))
+        missing = [archive for archive in read_list(options.list, options.cache, options.without) if not archive.stamp.exists()]
+        for number, archive in enumerate(missing, 1):
+            fetch(archive, f"{number} of {len(missing)}")
     except (FetchError, OSError, zipfile.BadZipFile, tarfile.TarError) as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1

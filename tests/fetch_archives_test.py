@@ -46,13 +46,13 @@ class FetchArchivesTest(unittest.TestCase):
         self.addCleanup(self.server.shutdown)
         self.index = f"http://127.0.0.1:{self.server.server_address[1]}/simple"
 
-    def fetch(self, checksum=None, index=None, file_name=WHEEL):
+    def fetch(self, *arguments, checksum=None, index=None, file_name=WHEEL, section=""):
         checksum = checksum or hashlib.sha256(self.wheel).hexdigest()
         listing = self.root / "archives.txt"
-        listing.write_text(f"# comment\ntoy {file_name} {checksum} wheels toy/include/\n")
+        listing.write_text(f"# comment\n{section}toy {file_name} {checksum} wheels toy/include/\n")
         environment = dict(os.environ, PIP_INDEX_URL=index or self.index)
         return subprocess.run(
-            [sys.executable, str(SCRIPT), "--list", str(listing), "--cache", str(self.root / "cache")],
+            [sys.executable, str(SCRIPT), "--list", str(listing), "--cache", str(self.root / "cache"), *arguments],
             env=environment, capture_output=True, text=True, timeout=120)
 
     def test_unpacks_only_the_wanted_members(self):
@@ -65,6 +65,16 @@ class FetchArchivesTest(unittest.TestCase):
         self.assertEqual(self.fetch().returncode, 0)
         self.assertTrue(os.access(self.root / "cache/wheels/toy/include/compiler", os.X_OK))
         self.assertEqual((self.root / "cache/wheels/toy/include/a.h").stat().st_mode & 0o111, 0)
+
+    def test_a_section_can_be_left_out(self):
+        self.assertEqual(self.fetch("--without", "compiler", section="[compiler]\n").returncode, 0)
+        self.assertFalse((self.root / "cache/wheels").exists())
+        done = self.fetch("--without", "other", section="[compiler]\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.root / "cache/wheels/toy/include/a.h").exists())
+
+    def test_says_which_of_how_many_is_fetched(self):
+        self.assertIn(f"fetching {WHEEL} (1 of 1)", self.fetch().stdout)
 
     def test_a_second_run_needs_no_network(self):
         self.assertEqual(self.fetch().returncode, 0)
