@@ -41,6 +41,18 @@ TEST(LaneLayoutTest, WithoutAllGathersThereIsNoSuchLane) {
   EXPECT_EQ(layout.lanes.size(), 4U);
 }
 
+TEST(LaneLayoutTest, AllReducesHaveALaneOfTheirOwn) {
+  const Layout alone = MakeLayout(
+      {{.rank = 0, .all_gather = false, .reduce_scatter = false, .all_reduce = true}}, {}, 1);
+  ASSERT_EQ(alone.lanes.size(), 4U);
+  EXPECT_EQ(alone.lanes[2].kind, LaneKind::kAllReduce);
+  EXPECT_EQ(alone.lanes[3].kind, LaneKind::kExposed);
+  const Layout beside = MakeLayout({{.rank = 0, .all_reduce = true}}, {}, 1);
+  ASSERT_EQ(beside.lanes.size(), 6U);
+  EXPECT_EQ(beside.lanes[3].kind, LaneKind::kReduceScatter);
+  EXPECT_EQ(beside.lanes[4].kind, LaneKind::kAllReduce);
+}
+
 TEST(LaneLayoutTest, VisibleLanesAreThoseThatTouch) {
   const Layout layout = MakeLayout(Ranks(6), {2, 3}, 1);
   for (float top = -50; top < layout.height + 50; top += 7) {

@@ -4,6 +4,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/breakdown.h"
+#include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/hit_test.h"
 
@@ -11,6 +12,23 @@ namespace shardscope::timeline {
 namespace {
 
 using query::OpClass;
+
+TEST(LanesOfRanksTest, AreThoseOfTheCollectivesThatRanksRan) {
+  for (const bool shards : {true, false}) {
+    analysis::TestSnapshot made(1);
+    const int64_t forward = made.Plan("forward", "forward", "root", "embedding");
+    const int64_t collective =
+        made.Plan(shards ? "all_gather" : "all_reduce", "backward", "root", "", {forward});
+    made.Run(0, 0, forward, 0, 100);
+    made.Run(0, 0, collective, 100, 200);
+    RunIndex index;
+    EXPECT_TRUE(index.Advance(*made.Build()));
+    const RankLanes lanes = index.LanesOfRanks().front();
+    EXPECT_EQ(lanes.all_gather, shards);
+    EXPECT_EQ(lanes.reduce_scatter, shards);
+    EXPECT_EQ(lanes.all_reduce, !shards);
+  }
+}
 
 class LessonTest : public testing::Test {
  protected:

@@ -2,8 +2,9 @@
 
 #include <imgui.h>
 
-#include <array>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "ui/text.h"
 #include "ui/timeline/draw/draw_lane.h"
@@ -25,15 +26,30 @@ struct Entry {
   bool emulated = false;
 };
 
-std::array<Entry, 8> Entries(const ui::OpColors& colors) {
-  return {{{ui::Text::kForward, colors.forward},
-           {ui::Text::kBackward, colors.backward},
-           {ui::Text::kAllGather, colors.all_gather},
-           {ui::Text::kReduceScatter, colors.reduce_scatter},
-           {ui::Text::kOptimizer, colors.optimizer},
-           {ui::Text::kWait, colors.wait},
-           {ui::Text::kStall},
-           {ui::Text::kEmulated, colors.all_gather, true}}};
+bool HasTrack(const ui::Context& context, query::TrackRole role) {
+  const query::Snapshot* snapshot = context.snapshot.get();
+  return snapshot != nullptr && std::ranges::any_of(snapshot->tracks, [role](const auto& track) {
+           return track.role == role;
+         });
+}
+
+// Collectives are those that the run has a lane for; before it is known, FSDP's.
+std::vector<Entry> Entries(const ui::Context& context) {
+  const ui::OpColors& colors = context.theme->op;
+  const bool reduces = HasTrack(context, query::TrackRole::kAllReduce);
+  const bool shards = !reduces || HasTrack(context, query::TrackRole::kAllGather);
+  std::vector<Entry> entries = {{ui::Text::kForward, colors.forward},
+                                {ui::Text::kBackward, colors.backward}};
+  if (shards) {
+    entries.push_back({ui::Text::kAllGather, colors.all_gather});
+    entries.push_back({ui::Text::kReduceScatter, colors.reduce_scatter});
+  }
+  if (reduces) entries.push_back({ui::Text::kAllReduce, colors.all_reduce});
+  entries.push_back({ui::Text::kOptimizer, colors.optimizer});
+  entries.push_back({ui::Text::kWait, colors.wait});
+  entries.push_back({ui::Text::kStall});
+  entries.push_back({ui::Text::kEmulated, shards ? colors.all_gather : colors.all_reduce, true});
+  return entries;
 }
 
 void DrawEntry(const Look& look, const Entry& entry, const ui::Box& swatch) {
@@ -53,7 +69,7 @@ float DrawTimelineLegend(const ui::Context& context, const ui::Box& box, ui::Dra
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
   float x = box.x0;
   float y = box.y0;
-  for (const Entry& entry : Entries(look.theme.op)) {
+  for (const Entry& entry : Entries(context)) {
     const char* name = ui::Tr(context.language, entry.name);
     const float width = look.Px(kSwatchWidth + 5) + widgets::TextSize(look, style, name).x;
     if (x > box.x0 && x + width > box.x1) {
