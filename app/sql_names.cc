@@ -30,7 +30,7 @@ std::optional<std::string> NameAfter(const std::string& error, std::string_view 
 }
 
 // The first column of every row; none if the query fails.
-std::vector<std::string> Names(store::Database* database, const std::string& sql) {
+std::vector<std::string> NamesFrom(store::Database* database, const std::string& sql) {
   std::vector<std::string> names;
   Result<store::Statement> select = database->Prepare(sql);
   if (!select.ok()) return names;
@@ -40,10 +40,11 @@ std::vector<std::string> Names(store::Database* database, const std::string& sql
 }
 
 std::vector<std::string> NamesOfType(store::Database* database, std::string_view type) {
-  return Names(database, fmt::format("SELECT name FROM (SELECT type, name FROM sqlite_schema UNION "
-                                     "SELECT type, name FROM sqlite_temp_schema) "
-                                     "WHERE type = '{}' AND name NOT LIKE 'sqlite_%' ORDER BY name",
-                                     type));
+  return NamesFrom(database,
+                   fmt::format("SELECT name FROM (SELECT type, name FROM sqlite_schema UNION "
+                               "SELECT type, name FROM sqlite_temp_schema) "
+                               "WHERE type = '{}' AND name NOT LIKE 'sqlite_%' ORDER BY name",
+                               type));
 }
 
 std::set<std::string> WordsOf(const std::string& query) {
@@ -86,7 +87,7 @@ std::string WithNames(const std::string& error, const std::string& query,
   for (const std::string& table : both) {
     if (!words.contains(table)) continue;
     const std::vector<std::string> columns =
-        Names(database, fmt::format("SELECT name FROM pragma_table_info('{}')", table));
+        NamesFrom(database, fmt::format("SELECT name FROM pragma_table_info('{}')", table));
     lists += fmt::format(" {} has {}.", table, Join(columns, ", "));
     all.insert(all.end(), columns.begin(), columns.end());
   }

@@ -2,6 +2,42 @@
 #   One static library a folder. Arrows of ARCHITECTURE.md are link edges: what is not linked cannot be used.
 #   TESTS become one program `NAME_test`, one CTest entry.
 # shardscope_program(NAME output SOURCES main.cc ... LINKS dep ...)
+
+# What most sources include anyway, read once for all libraries and once for all tests; those that use LibTorch have its
+# headers before these (engine/model). Not where every source is compiled alone: there it would hide a missing include.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(SHARDSCOPE_PRECOMPILED
+    <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <tuple>
+    <utility> <variant> <vector> <fmt/format.h>)
+endif()
+
+# Notes with a target whether LibTorch is among what it links.
+function(shardscope_note_torch name)
+  foreach(library IN LISTS ARGN)
+    set(uses_torch OFF)
+    if(TARGET ${library})
+      get_target_property(uses_torch ${library} SHARDSCOPE_USES_TORCH)
+    endif()
+    if(uses_torch OR library STREQUAL "torch_cpu")
+      set_target_properties(${name} PROPERTIES SHARDSCOPE_USES_TORCH ON)
+    endif()
+  endforeach()
+endfunction()
+
+# shardscope_precompile(NAME OWNER headers ...): all take the header from its owner.
+function(shardscope_precompile name owner)
+  get_target_property(uses_torch ${name} SHARDSCOPE_USES_TORCH)
+  if(uses_torch OR NOT SHARDSCOPE_PRECOMPILED)
+    return()
+  endif()
+  target_compile_definitions(${name} PRIVATE FMT_SHARED)  # as for all that link fmt::fmt: it is part of the header
+  if(name STREQUAL owner)
+    target_precompile_headers(${name} PRIVATE ${ARGN} ${SHARDSCOPE_PRECOMPILED})
+  else()
+    target_precompile_headers(${name} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
 function(shardscope_library)
   cmake_parse_arguments(ARG "" "NAME" "SOURCES;PUBLIC;PRIVATE;TESTS;TEST_LINKS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
@@ -11,10 +47,13 @@ function(shardscope_library)
     add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
     target_include_directories(${ARG_NAME} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
     target_link_libraries(${ARG_NAME} PUBLIC ${ARG_PUBLIC} PRIVATE ${ARG_PRIVATE} shardscope_warnings)
+    shardscope_note_torch(${ARG_NAME} ${ARG_PUBLIC} ${ARG_PRIVATE})
+    shardscope_precompile(${ARG_NAME} base)
   else()
     add_library(${ARG_NAME} INTERFACE)
     target_include_directories(${ARG_NAME} INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
     target_link_libraries(${ARG_NAME} INTERFACE ${ARG_PUBLIC} ${ARG_PRIVATE})
+    shardscope_note_torch(${ARG_NAME} ${ARG_PUBLIC} ${ARG_PRIVATE})
   endif()
   if(ARG_TESTS)
     shardscope_test(NAME ${ARG_NAME}_test SOURCES ${ARG_TESTS} LINKS ${ARG_NAME} ${ARG_TEST_LINKS})
@@ -29,6 +68,8 @@ function(shardscope_test)
   target_compile_definitions(${ARG_NAME} PRIVATE
     SHARDSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SHARDSCOPE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  shardscope_note_torch(${ARG_NAME} ${ARG_LINKS})
+  shardscope_precompile(${ARG_NAME} base_test <gmock/gmock.h> <gtest/gtest.h>)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()

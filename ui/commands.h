@@ -11,10 +11,10 @@
 
 #include "engine/config/control.h"
 #include "trace/analysis/scope.h"
+#include "ui/language.h"
 
 namespace shardscope::ui {
 
-enum class Language : uint8_t { kEnglish, kChinese };
 enum class ThemeName : uint8_t { kDark, kLight };
 // What stands over the panels; one at a time.
 enum class Overlay : uint8_t {

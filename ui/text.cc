@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "engine/config/config.h"
+
 namespace shardscope::ui {
 namespace {
 
@@ -32,9 +34,9 @@ const char* Tr(Language language, Text text) {
   return language == Language::kEnglish ? entry.english : entry.chinese;
 }
 
-std::string StallSentence(Language language, analysis::StallCause cause,
+std::string StallSentence(Language language, words::StallCause cause,
                           std::string_view cause_object) {
-  using analysis::StallCause;
+  using words::StallCause;
   switch (cause) {
     case StallCause::kFirstGather:
       return Tr(language, Text::kCauseFirstGather);
@@ -99,8 +101,8 @@ std::string KeyHelp(Language language, const config::KeyInfo& key) {
   return key.help;
 }
 
-const char* MemoryCategoryName(Language language, query::MemoryCategory category) {
-  static constexpr std::array<Text, query::kNumMemoryCategories> kNames = {
+const char* MemoryCategoryName(Language language, words::MemoryCategory category) {
+  static constexpr std::array<Text, words::kNumMemoryCategories> kNames = {
       Text::kMemoryParameterShard, Text::kMemoryUnshardedParameter,  Text::kMemoryGradient,
       Text::kMemoryGradientShard,  Text::kMemoryCommunicationBuffer, Text::kMemoryOptimizer,
       Text::kMemoryActivation,     Text::kMemoryTemporary,           Text::kMemoryOther};

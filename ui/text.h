@@ -9,9 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "engine/config/config.h"
-#include "trace/analysis/collectives.h"
-#include "ui/commands.h"
+#include "trace/base/words.h"
+#include "ui/language.h"
+
+namespace shardscope::config {
+struct KeyInfo;
+}
 
 namespace shardscope::ui {
 
@@ -36,7 +39,7 @@ std::string TrFormat(Language language, Text text, const Args&... args) {
 }
 
 // "all-gather queued behind RS block2" from a stall's cause and the name that the cause gives.
-std::string StallSentence(Language language, analysis::StallCause cause,
+std::string StallSentence(Language language, words::StallCause cause,
                           std::string_view cause_object);
 
 // The label of a key ("prefetch.backward" -> "Backward prefetch"); the key itself if it has none.
@@ -48,6 +51,6 @@ std::string UnitLabel(Language language, std::string_view unit);
 // One sentence on a key, in both languages.
 std::string KeyHelp(Language language, const config::KeyInfo& key);
 
-const char* MemoryCategoryName(Language language, query::MemoryCategory category);
+const char* MemoryCategoryName(Language language, words::MemoryCategory category);
 
 }  // namespace shardscope::ui

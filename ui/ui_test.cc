@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/config.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
 #include "ui/text.h"

@@ -30,7 +30,7 @@ KeyInfo Choice(std::string name, std::vector<std::string> choices, std::string h
           .help = std::move(help)};
 }
 
-KeyInfo Text(std::string name, std::string value, std::string help) {
+KeyInfo TextKey(std::string name, std::string value, std::string help) {
   return {.name = std::move(name),
           .type = KeyType::kString,
           .default_value = std::move(value),
@@ -100,8 +100,8 @@ Keys ShardingKeys() {
           In("ops", Int("host.run_ahead", -1, -1, 1000,
                         "How many compute ops the host may issue ahead of the one that runs; 0 = a "
                         "host that waits, -1 = no limit."))),
-      Text("unit.policy", "block",
-           "Which blocks are gathered together: block = each is a unit, blocks:n = n of them."),
+      TextKey("unit.policy", "block",
+              "Which blocks are gathered together: block = each is a unit, blocks:n = n of them."),
       Bool("unit.root", false,
            "Put embedding and head into one root unit that stays gathered, instead of units of "
            "their own."),
@@ -150,10 +150,10 @@ Keys CommunicationKeys() {
 
 Keys RunKeys() {
   KeyInfo socket =
-      Text("run.control_socket", "", "The run's control socket; the trainer writes it.");
+      TextKey("run.control_socket", "", "The run's control socket; the trainer writes it.");
   socket.settable = false;
   return {
-      Text("run.name", "", "Name of the run; empty = the name of its folder."),
+      TextKey("run.name", "", "Name of the run; empty = the name of its folder."),
       In("ranks", Int("run.ranks", 4, 1, 64, "Number of ranks that train together.")),
       Choice("run.device", {"cpu", "cuda", "auto"},
              "What the ranks compute on; auto = cuda where there are a GPU, its driver and the "
@@ -174,8 +174,8 @@ Keys ModelKeys() {
       Int("model.heads", 4, 1, 128,
           "Attention heads; each has model.dim/model.heads channels, an even number."),
       In("bytes", Int("model.seq", 128, 2, 8192, "Length of a sample; a token is a byte.")),
-      Text("data.path", "",
-           "File or folder of UTF-8 text to learn; empty = Shardscope's own source tree."),
+      TextKey("data.path", "",
+              "File or folder of UTF-8 text to learn; empty = Shardscope's own source tree."),
   };
 }
 
@@ -210,9 +210,9 @@ Keys EngineKeys() {
                 "Bytes that one rank may allocate. A schedule that can need more in some order of "
                 "execution is refused, and a run that needs more all the same fails as if out of "
                 "memory; 0 = no limit."),
-      Live(In("steps", Text("record.steps", "all",
-                            "Which steps are recorded: all, or a:b = from step a up to, not "
-                            "including, step b."))),
+      Live(In("steps", TextKey("record.steps", "all",
+                               "Which steps are recorded: all, or a:b = from step a up to, not "
+                               "including, step b."))),
       Choice("record.on_error", {"continue", "stop"},
              "What to do when the trace cannot be written, as on a full disk: train on without it, "
              "or stop."),
@@ -228,9 +228,10 @@ Keys EngineKeys() {
 }
 
 Keys DebugKeys() {
-  return {Text("debug.fault", "",
-               "For tests: a rank throws an error, hangs or kills its process in an op of a step, "
-               "given as hang:<rank>:<step>:<op>, op by name or index.")};
+  return {
+      TextKey("debug.fault", "",
+              "For tests: a rank throws an error, hangs or kills its process in an op of a step, "
+              "given as hang:<rank>:<step>:<op>, op by name or index.")};
 }
 
 Keys MakeKeys() {

@@ -15,7 +15,7 @@
 namespace shardscope::config {
 namespace {
 
-constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kMaxValueBytes = 4096;
 constexpr int64_t kMaxBlocksPerUnit = 128;
 constexpr std::string_view kAuto = "auto:";
 
@@ -133,7 +133,7 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
     if (!blocks) return std::nullopt;
     return text == "block" ? "block" : fmt::format("blocks:{}", *blocks);
   }
-  if (text.size() > kMaxTextBytes || !IsPlainUtf8(text)) return std::nullopt;
+  if (text.size() > kMaxValueBytes || !IsPlainUtf8(text)) return std::nullopt;
   // It becomes a folder in runs/.
   const bool is_name = text.find('/') == std::string_view::npos && text != "." && text != "..";
   if (key.name == "run.name" && !is_name) return std::nullopt;
@@ -198,8 +198,8 @@ std::string Allowed(const KeyInfo& key) {
   if (key.name == "debug.fault")
     return "empty, or throw, hang or kill:<rank>:<step>:<op>, rank and step counted from 0";
   if (key.name == "run.name")
-    return fmt::format("one line of UTF-8 text without / of at most {} bytes", kMaxTextBytes);
-  return fmt::format("one line of UTF-8 text of at most {} bytes", kMaxTextBytes);
+    return fmt::format("one line of UTF-8 text without / of at most {} bytes", kMaxValueBytes);
+  return fmt::format("one line of UTF-8 text of at most {} bytes", kMaxValueBytes);
 }
 
 Result<std::string> Canonical(const KeyInfo& key, std::string_view value) {

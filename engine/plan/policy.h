@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "engine/plan/op.h"
-#include "engine/plan/schedule.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/status.h"
 

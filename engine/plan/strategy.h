@@ -4,12 +4,11 @@
 #include <span>
 #include <string_view>
 
-#include "engine/plan/model_description.h"
-#include "engine/plan/schedule.h"
-
 namespace shardscope::plan {
 
+struct ModelDescription;
 struct Policy;
+struct Schedule;
 
 // One entry of the table in strategies.cc, which is the only list of them.
 struct Strategy {

@@ -36,9 +36,9 @@ Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& opti
 }
 
 // init.*, batch.<step>.<rank>, final.*: as the sharded trainer writes them.
-class Dump {
+class ReferenceDump {
  public:
-  Dump(const config::Config& config, const Job& job, model::Sampler sampler)
+  ReferenceDump(const config::Config& config, const Job& job, model::Sampler sampler)
       : config_(ModelConfigOf(config)), job_(job), sampler_(sampler) {}
 
   void AddParameters(const std::string& prefix, const model::ParameterMap& parameters) {
@@ -79,7 +79,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
   }
   model::ReferenceTrainer trainer(job.model, job.training, job.master, &job.corpus->bytes,
                                   *sampler);
-  std::optional<Dump> dump;
+  std::optional<ReferenceDump> dump;
   if (!options.dump_path.empty()) {
     dump.emplace(options.config, job, *sampler);
     dump->AddParameters("init.", trainer.parameters());

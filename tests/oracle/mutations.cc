@@ -17,7 +17,7 @@ using plan::Program;
 using plan::Schedule;
 
 template <typename T>
-const T& OneOf(const std::vector<T>& choices, Random& random) {
+const T& AnyOf(const std::vector<T>& choices, Random& random) {
   return choices[static_cast<size_t>(random.Below(static_cast<int64_t>(choices.size())))];
 }
 
@@ -77,14 +77,14 @@ class Breaker {
   std::pair<OpIndex, BufferId> RandomFree() {
     const std::vector<OpIndex> all = Where([](const Op& op) { return !op.frees.empty(); });
     if (all.empty()) return {plan::kNone, plan::kNone};
-    const OpIndex op = OneOf(all, random_);
-    return {op, OneOf(At(op).frees, random_)};
+    const OpIndex op = AnyOf(all, random_);
+    return {op, AnyOf(At(op).frees, random_)};
   }
 
   bool DropDependency() {
     const std::vector<OpIndex> all = Where([](const Op& op) { return !op.dependencies.empty(); });
     if (all.empty()) return false;
-    mutant_.op = OneOf(all, random_);
+    mutant_.op = AnyOf(all, random_);
     std::vector<Dependency>& waits = At(mutant_.op).dependencies;
     const auto dropped = waits.begin() + random_.Below(static_cast<int64_t>(waits.size()));
     mutant_.other = dropped->target;
@@ -144,8 +144,8 @@ class Breaker {
   bool SwapContents() {
     const std::vector<OpIndex> all = Where(IsCollective);
     for (int attempt = 0; attempt < 20; ++attempt) {
-      const OpIndex first = OneOf(all, random_);
-      const OpIndex second = OneOf(all, random_);
+      const OpIndex first = AnyOf(all, random_);
+      const OpIndex second = AnyOf(all, random_);
       if (first == second || At(first).kind != At(second).kind) continue;
       std::swap(At(first), At(second));
       std::swap(At(first).dependencies, At(second).dependencies);
@@ -204,7 +204,7 @@ class Breaker {
   bool ChangeCommunicator() {
     const std::vector<OpIndex> all = Where(IsCollective);
     if (all.empty()) return false;
-    mutant_.op = OneOf(all, random_);
+    mutant_.op = AnyOf(all, random_);
     // One that the other collectives do not use, or one that does not exist.
     mutant_.schedule.communicators.push_back("second");
     At(mutant_.op).communicator = random_.OneIn(10) ? random_.Between(2, 9) : 1;
@@ -215,7 +215,7 @@ class Breaker {
   bool ChangeBytes() {
     const std::vector<OpIndex> all = Where(IsCollective);
     if (all.empty()) return false;
-    mutant_.op = OneOf(all, random_);
+    mutant_.op = AnyOf(all, random_);
     Op& op = At(mutant_.op);
     const int64_t difference = random_.OneIn(2) ? 1 : -random_.Between(1, 2);
     switch (random_.Below(4)) {
@@ -247,7 +247,7 @@ class Breaker {
       }
     }
     if (uses.empty()) return false;
-    const auto [op, id] = OneOf(uses, random_);
+    const auto [op, id] = AnyOf(uses, random_);
     mutant_.op = op;
     program_.buffers[static_cast<size_t>(id)].bytes += difference;
     return true;

@@ -42,7 +42,7 @@ std::vector<Interval> Clip(const std::vector<Interval>& intervals, int64_t start
   return clipped;
 }
 
-std::vector<Interval> Join(std::vector<Interval> a, const std::vector<Interval>& b) {
+std::vector<Interval> UnionOf(std::vector<Interval> a, const std::vector<Interval>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return Union(std::move(a));
 }
@@ -104,8 +104,8 @@ StepBreakdown BreakdownCache::Compute(StepRows* rows) {
   rows->copy = Union(Clip(rows->copy, start_ns, end_ns));
   rows->slot_wait = Union(Clip(rows->slot_wait, start_ns, end_ns));
 
-  const std::vector<Interval> not_copy = Join(rows->compute, rows->communication);
-  const std::vector<Interval> busy = Join(not_copy, rows->copy);
+  const std::vector<Interval> not_copy = UnionOf(rows->compute, rows->communication);
+  const std::vector<Interval> busy = UnionOf(not_copy, rows->copy);
   StepBreakdown row;
   row.rank = rows->step.rank;
   row.step = rows->step.step;

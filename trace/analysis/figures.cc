@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kListedStalls = 20;
 // Steps looked at at a time: what is known of each of their ops is in memory meanwhile.
-constexpr int64_t kStepsAtATime = 256;
+constexpr int64_t kStepsOfAPart = 256;
 
 // Collectives and stalls of the steps whose times count, a few steps at a time.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
@@ -25,7 +25,7 @@ void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown
     if (row.step < figures->scope.first_timed || row.step > last) continue;
     ++num_rank_steps;
     if (row.step <= done) continue;
-    done = std::min(row.step + kStepsAtATime - 1, last);
+    done = std::min(row.step + kStepsOfAPart - 1, last);
     const int part_last = static_cast<int>(done);
     std::vector<CollectiveRun> runs = snapshot.derived
                                           ? DerivedCollectives(snapshot, row.step, part_last)

@@ -67,7 +67,7 @@ Result<Scope> ParseSteps(std::string_view text) {
   const size_t colon = text.find(':');
   const auto begin = StepNumber(text.substr(0, colon));
   const auto end =
-      colon == std::string_view::npos ? std::nullopt : StepNumber(text.substr(colon + 1));
+      StepNumber(colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1));
   if (!begin || !end || *begin >= *end) {
     return Status::Error(
         "give a:b, from step a up to, not including, step b, with 0 <= a < b, such as 5:9");

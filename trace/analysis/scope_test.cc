@@ -18,7 +18,7 @@ using ::testing::Not;
 
 constexpr Scope kSinceChange{.kind = ScopeKind::kSinceChange};
 
-Scope Steps(int32_t first, int32_t last) {
+Scope StepsFrom(int32_t first, int32_t last) {
   return {.kind = ScopeKind::kSteps, .first = first, .last = last};
 }
 
@@ -82,27 +82,27 @@ TEST(Scope, CountsTheLastStepsThatThereAre) {
 
 TEST(Scope, OfARangeHoldsTheStepsThatThereAre) {
   TestSnapshot test = RunWithSteps({0, 1, 5, 6, 20});
-  EXPECT_EQ(Range(ResolveIn(&test, Steps(2, 19))), std::pair(5, 6));
-  EXPECT_TRUE(ResolveIn(&test, Steps(7, 19)).empty());
-  EXPECT_TRUE(ResolveIn(&test, Steps(0, -1)).empty());
+  EXPECT_EQ(Range(ResolveIn(&test, StepsFrom(2, 19))), std::pair(5, 6));
+  EXPECT_TRUE(ResolveIn(&test, StepsFrom(7, 19)).empty());
+  EXPECT_TRUE(ResolveIn(&test, StepsFrom(0, -1)).empty());
   const std::vector<StepBreakdown> steps = Breakdowns(*test.Build());
-  EXPECT_TRUE(CheckHasSteps(Steps(2, 19), steps).ok());
-  EXPECT_EQ(CheckHasSteps(Steps(7, 19), steps).message(),
+  EXPECT_TRUE(CheckHasSteps(StepsFrom(2, 19), steps).ok());
+  EXPECT_EQ(CheckHasSteps(StepsFrom(7, 19), steps).message(),
             "no steps 7 to 19: this trace has the steps 0 to 20");
-  EXPECT_EQ(CheckHasSteps(Steps(3, 3), {}).message(),
+  EXPECT_EQ(CheckHasSteps(StepsFrom(3, 3), {}).message(),
             "no step 3: this trace has no finished step yet");
 }
 
 TEST(Scope, LeavesWarmUpOutOfTimesWhereThereIsMore) {
   TestSnapshot test = RunWithSteps({0, 1, 2, 3});
   EXPECT_EQ(ResolveIn(&test, {}).first_timed, 2);
-  EXPECT_EQ(ResolveIn(&test, Steps(0, 1)).first_timed, 0);
-  EXPECT_EQ(ResolveIn(&test, Steps(1, 3)).first_timed, 2);
-  EXPECT_EQ(ResolveIn(&test, Steps(3, 3)).first_timed, 3);
+  EXPECT_EQ(ResolveIn(&test, StepsFrom(0, 1)).first_timed, 0);
+  EXPECT_EQ(ResolveIn(&test, StepsFrom(1, 3)).first_timed, 2);
+  EXPECT_EQ(ResolveIn(&test, StepsFrom(3, 3)).first_timed, 3);
 }
 
 TEST(Scope, IsWrittenAsRecordStepsAre) {
-  EXPECT_EQ(ParseSteps("5:9").value(), Steps(5, 8));
+  EXPECT_EQ(ParseSteps("5:9").value(), StepsFrom(5, 8));
   for (const char* wrong :
        {"", "5", "5:", ":9", "5:5", "9:5", "-1:4", "a:b", "1:2:3", "0:99999999999"}) {
     EXPECT_FALSE(ParseSteps(wrong).ok()) << wrong;
@@ -112,7 +112,7 @@ TEST(Scope, IsWrittenAsRecordStepsAre) {
 TEST(Scope, HasAWordEach) {
   EXPECT_EQ(ParseScope("since-change")->kind, ScopeKind::kSinceChange);
   EXPECT_EQ(ParseScope("in-view")->kind, ScopeKind::kInView);
-  EXPECT_EQ(ParseScope("5:9").value(), Steps(5, 8));
+  EXPECT_EQ(ParseScope("5:9").value(), StepsFrom(5, 8));
   EXPECT_THAT(ParseScope("9:5").message(), HasSubstr("a < b"));
   EXPECT_THAT(ParseScope("all").message(), HasSubstr("whole-run"));
 }
@@ -144,7 +144,7 @@ TEST(Figures, OfScopesThatTileTheRunLoseAndRepeatNoStall) {
     for (const StallGroup& group : report.figures.stalls) total += group.total_ns;
     return total;
   };
-  EXPECT_EQ(stalled_ns(Steps(2, 5)) + stalled_ns(kSinceChange), stalled_ns(Steps(2, 11)));
+  EXPECT_EQ(stalled_ns(StepsFrom(2, 5)) + stalled_ns(kSinceChange), stalled_ns(StepsFrom(2, 11)));
 }
 
 TEST(Figures, PeakOfMemoryIsThatOfTheStepsWithWhatWasLiveBefore) {
@@ -160,16 +160,16 @@ TEST(Figures, PeakOfMemoryIsThatOfTheStepsWithWhatWasLiveBefore) {
     return MakeReport(*snapshot, {.scope = scope}).figures.memory.front().peak_bytes;
   };
   EXPECT_EQ(peak({}), 500);
-  EXPECT_EQ(peak(Steps(0, 0)), 500);
-  EXPECT_EQ(peak(Steps(1, 1)), 100);
-  EXPECT_EQ(peak(Steps(2, 3)), 150);
-  EXPECT_EQ(peak(Steps(3, 3)), 100);
-  EXPECT_EQ(MakeReport(*snapshot, {.scope = Steps(3, 3)}).memory.front().peak_bytes, 500);
+  EXPECT_EQ(peak(StepsFrom(0, 0)), 500);
+  EXPECT_EQ(peak(StepsFrom(1, 1)), 100);
+  EXPECT_EQ(peak(StepsFrom(2, 3)), 150);
+  EXPECT_EQ(peak(StepsFrom(3, 3)), 100);
+  EXPECT_EQ(MakeReport(*snapshot, {.scope = StepsFrom(3, 3)}).memory.front().peak_bytes, 500);
 }
 
 TEST(Figures, TextAndJsonNameTheScopeAndListItsStepsAndChanges) {
   const query::SnapshotPtr lesson = MakeLessonSnapshot(2, 24, 12);
-  const Report part = MakeReport(*lesson, {.scope = Steps(5, 8)});
+  const Report part = MakeReport(*lesson, {.scope = StepsFrom(5, 8)});
   const std::string text = PrintReportText(part);
   EXPECT_THAT(text, HasSubstr("\nOver 4 steps of 2 ranks: steps 5 to 8\n"));
   EXPECT_THAT(text, Not(HasSubstr("\nChanges")));

@@ -67,7 +67,7 @@ int64_t FileBytes(const std::string& path) {
 }
 
 // 0: no open file.
-uint64_t InodeOf(int descriptor) {
+uint64_t InodeOfOpen(int descriptor) {
   struct stat file = {};
   return fstat(descriptor, &file) == 0 ? file.st_ino : 0;
 }
@@ -149,7 +149,7 @@ Result<TraceLock> TraceLock::TryTake(const TraceFile& file) {
     TraceLock lock;
     lock.path_ = path;
     lock.descriptor_ = descriptor;
-    lock.inode_ = InodeOf(descriptor);
+    lock.inode_ = InodeOfOpen(descriptor);
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
       // Who asks whether a writer lives shares the lock for a moment; who has it shares it with
       // nobody.
@@ -177,7 +177,7 @@ TraceLock& TraceLock::operator=(TraceLock&& other) noexcept {
 
 TraceLock::~TraceLock() { Close(); }
 
-bool TraceLock::IsOpen() const { return descriptor_ >= 0 && InodeOf(descriptor_) == inode_; }
+bool TraceLock::IsOpen() const { return descriptor_ >= 0 && InodeOfOpen(descriptor_) == inode_; }
 
 void TraceLock::Close() {
   if (IsOpen()) close(descriptor_);

@@ -25,7 +25,7 @@ struct StepRange {
 int64_t Centre(const ui::View& view) { return view.start_ns + (view.end_ns - view.start_ns) / 2; }
 
 // Whole steps of every rank; ranks keep step, so that this is one range.
-StepRange StepsIn(const query::Snapshot& snapshot, const ui::View& view) {
+StepRange StepsInView(const query::Snapshot& snapshot, const ui::View& view) {
   StepRange range{0, INT32_MAX};
   for (const query::RankRows& rows : snapshot.ranks) {
     const auto begin = std::partition_point(
@@ -101,7 +101,7 @@ analysis::Scope WantedScope(const ui::Context& context) {
   analysis::Scope scope = context.focus.scope.value_or(analysis::DefaultScope(snapshot.state));
   StepRange range{scope.first, scope.last};
   if (scope.kind == ScopeKind::kInView) {
-    range = StepsIn(snapshot, context.view);
+    range = StepsInView(snapshot, context.view);
     if (range.empty()) {
       range = {};
       range.Take(StepAt(snapshot, Centre(context.view)));

@@ -5,7 +5,7 @@
 namespace shardscope::widgets {
 namespace {
 
-constexpr float kRowHeight = 26;
+constexpr float kOverlayRowHeight = 26;
 
 }  // namespace
 
@@ -46,7 +46,7 @@ bool OverlayWindow::IsLeft() const {
 
 bool MenuRow(const Look& look, const char* title, std::string_view key, bool marked) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ImVec2 size(ContentWidth(), look.Px(kRowHeight));
+  const ImVec2 size(ContentWidth(), look.Px(kOverlayRowHeight));
   const bool clicked = ImGui::InvisibleButton(title, size);
   if (marked || ImGui::IsItemHovered()) {
     ImGui::GetWindowDrawList()->AddRectFilled(

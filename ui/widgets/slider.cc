@@ -6,7 +6,7 @@
 namespace shardscope::widgets {
 namespace {
 
-constexpr float kRowHeight = 20;
+constexpr float kSliderRowHeight = 20;
 constexpr float kRailHeight = 3;
 constexpr float kHandleRadius = 6;
 constexpr float kHitHeight = 16;
@@ -95,7 +95,7 @@ SliderResult Slider(const Look& look, const char* id, const SliderSpec& spec,
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float width = ContentWidth();
   const float radius = look.Px(kHandleRadius);
-  const float label_height = look.Px(kRowHeight - 2);
+  const float label_height = look.Px(kSliderRowHeight - 2);
   ImGui::SetCursorScreenPos({origin.x, origin.y + label_height});
   ImGui::BeginDisabled(!state.enabled);
   ImGui::InvisibleButton(id, {width, look.Px(kHitHeight)});

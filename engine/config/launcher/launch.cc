@@ -15,7 +15,7 @@ struct Bounds {
   int largest = 0;
 };
 
-Result<std::string> Text(const Environment& environment, const char* name) {
+Result<std::string> VariableText(const Environment& environment, const char* name) {
   const char* value = environment(name);
   if (value != nullptr && *value != '\0') return std::string(value);
   return Status::Error(fmt::format(
@@ -25,7 +25,7 @@ Result<std::string> Text(const Environment& environment, const char* name) {
 }
 
 Result<int> Number(const Environment& environment, const char* name, Bounds bounds) {
-  const Result<std::string> text = Text(environment, name);
+  const Result<std::string> text = VariableText(environment, name);
   if (!text.ok()) return text.status();
   int value = 0;
   const char* end = text->data() + text->size();
@@ -48,7 +48,7 @@ Result<std::optional<Launch>> ReadLaunch(const Environment& environment) {
   if (!num_ranks.ok()) return num_ranks.status();
   const Result<int> rank = Number(environment, "RANK", {0, *num_ranks - 1});
   if (!rank.ok()) return rank.status();
-  const Result<std::string> address = Text(environment, "MASTER_ADDR");
+  const Result<std::string> address = VariableText(environment, "MASTER_ADDR");
   if (!address.ok()) return address.status();
   const Result<int> port = Number(environment, "MASTER_PORT", {1, kMaxPort});
   if (!port.ok()) return port.status();

@@ -33,7 +33,7 @@ std::vector<std::string> SetCudaEnvironment(bool waits_for_ranks) {
   if (waits_for_ranks) SetUnlessSet("NCCL_LAUNCH_ORDER_IMPLICIT", "1");
   std::vector<std::string> warnings;
   if (std::string_view(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")) == "1") {
-    warnings.push_back(
+    warnings.emplace_back(
         "CUDA_DEVICE_MAX_CONNECTIONS=1 makes all streams share one hardware queue: collectives "
         "will not overlap with compute; unset it");
   }

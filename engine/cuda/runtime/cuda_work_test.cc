@@ -84,14 +84,14 @@ TestResult TrainOnDevice(const TestRun& run,
   return result;
 }
 
-struct Case {
+struct Training {
   int ranks;
   int64_t micro_batches;
   Preset preset;
   const Strategy* strategy;
 };
 
-TestRun RunOf(const Case& tested, plan::DType dtype) {
+TestRun RunOf(const Training& tested, plan::DType dtype) {
   TestRun run;
   run.model.dtype = dtype;
   run.training.num_ranks = tested.ranks;
@@ -102,7 +102,7 @@ TestRun RunOf(const Case& tested, plan::DType dtype) {
   return run;
 }
 
-class CudaWorkTest : public testing::TestWithParam<Case> {};
+class CudaWorkTest : public testing::TestWithParam<Training> {};
 
 TEST_P(CudaWorkTest, Fp64EqualsTheReference) {
   const TestRun run = RunOf(GetParam(), plan::DType::kFp64);
@@ -135,10 +135,10 @@ TEST_P(CudaWorkTest, Bf16WithFp32MasterWeightsFollowsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaWorkTest,
-                         testing::Values(Case{1, 1, Preset::kFsdp2, FindStrategy("full")},
-                                         Case{3, 2, Preset::kFsdp2, FindStrategy("full")},
-                                         Case{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
-                                         Case{3, 2, Preset::kFsdp2, FindStrategy("no_shard")}),
+                         testing::Values(Training{1, 1, Preset::kFsdp2, FindStrategy("full")},
+                                         Training{3, 2, Preset::kFsdp2, FindStrategy("full")},
+                                         Training{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
+                                         Training{3, 2, Preset::kFsdp2, FindStrategy("no_shard")}),
                          [](const auto& tested) {
                            return "ranks" + std::to_string(tested.param.ranks) + "_" +
                                   std::string(tested.param.strategy->name);

@@ -21,12 +21,12 @@ namespace shardscope::query {
 namespace {
 
 constexpr int64_t kBound = 4'000'000;
-constexpr int kSteps = 400;
+constexpr int kManySteps = 400;
 constexpr int kOps = 80;           // a step and rank
 constexpr int kRowsOfStep = 1;     // table step
 constexpr int kEventsOfStep = 40;  // allocations and as many frees
 constexpr int64_t kPersistent = 5'000'000;
-constexpr int64_t kStepNs = 1'000'000;
+constexpr int64_t kLongStepNs = 1'000'000;
 
 // Looks at the folder all the time until it goes.
 class SizeWatch {
@@ -66,7 +66,7 @@ schema::MemoryEventRow EventAt(int64_t step, int64_t time_ns, int64_t bytes) {
 }
 
 void RecordStep(record::Recorder* recorder, int64_t plan_op, int64_t step) {
-  const int64_t start_ns = step * kStepNs;
+  const int64_t start_ns = step * kLongStepNs;
   for (int i = 0; i < kOps; ++i) {
     recorder->Record(OpAt(plan_op, 0, step, start_ns + i * 1000, start_ns + i * 1000 + 900));
   }
@@ -76,7 +76,7 @@ void RecordStep(record::Recorder* recorder, int64_t plan_op, int64_t step) {
   schema::StepRow row;
   row.step = step;
   row.start_ns = start_ns;
-  row.end_ns = start_ns + kStepNs;
+  row.end_ns = start_ns + kLongStepNs;
   recorder->Record(row);
 }
 
@@ -123,12 +123,12 @@ TEST(SizeBound, HoldsAtEveryMomentAndKeepsTheNewestSteps) {
   auto recorder = OpenRecorder(folder.path(), 1 << 14, kBound);
   const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   recorder->Record(EventAt(-1, 0, kPersistent));
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kManySteps; ++step) {
     RecordStep(recorder.get(), plan_op, step);
     if (step % 20 == 19) {
       ASSERT_TRUE(recorder->Flush().ok());
     }
-    if (step == kSteps / 2 - 1) {  // who opens the run while it is live sees the same
+    if (step == kManySteps / 2 - 1) {  // who opens the run while it is live sees the same
       ASSERT_TRUE(recorder->Flush().ok());
       const Result<SnapshotPtr> live = ReadSnapshot(folder.path());
       ASSERT_TRUE(live.ok()) << live.message();
@@ -143,7 +143,7 @@ TEST(SizeBound, HoldsAtEveryMomentAndKeepsTheNewestSteps) {
     ASSERT_GT(store::LiveSegments(run->traces.front()).size(), 1u);
     Result<store::Database> merged = store::OpenRunDatabase(*run);
     ASSERT_TRUE(merged.ok()) << merged.message();
-    EXPECT_EQ(merged->QueryInteger("SELECT max(step) FROM step").value(), kSteps - 1);
+    EXPECT_EQ(merged->QueryInteger("SELECT max(step) FROM step").value(), kManySteps - 1);
     EXPECT_EQ(merged->QueryInteger("SELECT sum(dropped) FROM v_dropped").value(),
               recorder->Dropped().at("engine") + recorder->Dropped().at("memory"));
   }
@@ -153,7 +153,7 @@ TEST(SizeBound, HoldsAtEveryMomentAndKeepsTheNewestSteps) {
   EXPECT_GT(largest, kBound / 3);  // the room is used
   const Result<SnapshotPtr> finished = ReadSnapshot(folder.path());
   ASSERT_TRUE(finished.ok()) << finished.message();
-  ExpectNewestSteps(*finished.value(), kSteps);
+  ExpectNewestSteps(*finished.value(), kManySteps);
   EXPECT_EQ(Dropped(*finished.value(), "engine"), recorder->Dropped().at("engine"));
   EXPECT_EQ(Dropped(*finished.value(), "memory"), recorder->Dropped().at("memory"));
 }
@@ -171,7 +171,7 @@ TEST(SizeBound, FollowerKeepsEveryRow) {
     return !trace.value()->status().ok() ||
            (!latest->ranks.empty() && latest->ranks[0].steps.size() >= steps);
   };
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kManySteps; ++step) {
     RecordStep(recorder.get(), plan_op, step);
     if (step % 50 != 49) continue;
     ASSERT_TRUE(recorder->Flush().ok());
@@ -188,12 +188,12 @@ TEST(SizeBound, FollowerKeepsEveryRow) {
   const SnapshotPtr all = trace.value()->Latest();
   EXPECT_EQ(all->state, TraceState::kFinished);
   const RankRows& rank = all->ranks.at(0);
-  ASSERT_EQ(rank.steps.size(), static_cast<size_t>(kSteps));
-  ASSERT_EQ(rank.op_runs.size(), static_cast<size_t>(kSteps) * kOps);
+  ASSERT_EQ(rank.steps.size(), static_cast<size_t>(kManySteps));
+  ASSERT_EQ(rank.op_runs.size(), static_cast<size_t>(kManySteps) * kOps);
   for (size_t i = 0; i < rank.op_runs.size(); ++i) {
     ASSERT_EQ(rank.op_runs[i].step, static_cast<int32_t>(i) / kOps);
   }
-  ASSERT_EQ(rank.memory.size(), static_cast<size_t>(kSteps) * kEventsOfStep + 1);
+  ASSERT_EQ(rank.memory.size(), static_cast<size_t>(kManySteps) * kEventsOfStep + 1);
   int64_t bytes = 0;
   for (size_t i = 0; i < rank.memory.size(); ++i) bytes += rank.memory[i].bytes;
   EXPECT_EQ(bytes, kPersistent);
@@ -220,7 +220,7 @@ TEST(SizeBound, FollowerThatIsTooLateSaysSo) {
   while (more.ok() && more.value()) more = late.value()->Read(&batch);
   ASSERT_TRUE(more.ok()) << more.message();
   EXPECT_EQ(batch.Get<schema::StepRow>().size(), 10u);
-  for (int step = 10; step < kSteps / 2; step += 10) record(step, step + 10);
+  for (int step = 10; step < kManySteps / 2; step += 10) record(step, step + 10);
   do {
     more = late.value()->Read(&batch);
   } while (more.ok() && more.value());
@@ -229,7 +229,7 @@ TEST(SizeBound, FollowerThatIsTooLateSaysSo) {
                                              testing::HasSubstr("open the run again")));
   const Result<SnapshotPtr> again = ReadSnapshot(folder.path());
   ASSERT_TRUE(again.ok()) << again.message();
-  ExpectNewestSteps(*again.value(), kSteps / 2);
+  ExpectNewestSteps(*again.value(), kManySteps / 2);
 }
 
 TEST(SizeBound, TooSmallABoundIsRefused) {

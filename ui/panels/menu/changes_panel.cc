@@ -14,7 +14,7 @@ using ui::Text;
 using ui::Tr;
 using ui::TrFormat;
 
-constexpr float kWidth = 460;
+constexpr float kChangesWidth = 460;
 constexpr float kRowHeight = 26;
 constexpr size_t kMostRows = 14;  // in sight at once
 
@@ -38,7 +38,7 @@ void DrawRow(const widgets::Look& look, const ui::Context& context, const timeli
 void DrawChanges(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   if (context.overlay != ui::Overlay::kChanges) return;
   const widgets::Look look = widgets::LookOf(context);
-  const widgets::OverlayWindow window(look, "##changes", widgets::InTheMiddle(kWidth));
+  const widgets::OverlayWindow window(look, "##changes", widgets::InTheMiddle(kChangesWidth));
   log->SetPanel("changes");
   widgets::Heading(look, Tr(context.language, Text::kChangesTitle));
   std::vector<timeline::Change> changes;

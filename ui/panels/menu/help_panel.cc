@@ -10,14 +10,14 @@ namespace {
 using ui::Text;
 using ui::Tr;
 
-constexpr float kWidth = 520;
+constexpr float kHelpWidth = 520;
 
 }  // namespace
 
 void DrawHelp(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   if (context.overlay != ui::Overlay::kHelp) return;
   const widgets::Look look = widgets::LookOf(context);
-  const widgets::OverlayWindow window(look, "##help", widgets::InTheMiddle(kWidth));
+  const widgets::OverlayWindow window(look, "##help", widgets::InTheMiddle(kHelpWidth));
   log->SetPanel("help");
   widgets::Heading(look, Tr(context.language, Text::kCommandHelp));
   for (const Text paragraph : {Text::kHelpTimeline, Text::kHelpKnobs, Text::kHelpFindings,

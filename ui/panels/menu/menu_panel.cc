@@ -16,7 +16,7 @@ namespace {
 using ui::Text;
 using ui::Tr;
 
-constexpr float kWidth = 260;
+constexpr float kMenuWidth = 260;
 
 // One choice with its name over it. Returns the option clicked, or -1.
 int Choose(const widgets::Look& look, const ui::Context& context, Text title,
@@ -57,7 +57,7 @@ void DrawMenu(const ui::Context& context, ui::DrawLog* log, ui::Commands* comman
                                       {.at = {viewport->Pos.x + viewport->Size.x - margin,
                                               viewport->Pos.y + look.Px(ui::kTopBarHeight)},
                                        .pivot = {1, 0},
-                                       .width = kWidth});
+                                       .width = kMenuWidth});
   log->SetPanel("menu");
   DrawChoices(look, context, log, commands);
   widgets::Gap(look, 6);

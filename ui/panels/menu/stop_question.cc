@@ -12,14 +12,15 @@ namespace {
 using ui::Text;
 using ui::Tr;
 
-constexpr float kWidth = 360;
+constexpr float kQuestionWidth = 360;
 
 }  // namespace
 
 void DrawStopQuestion(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   if (context.overlay != ui::Overlay::kStopQuestion) return;
   const widgets::Look look = widgets::LookOf(context);
-  const widgets::OverlayWindow window(look, "##stop_question", widgets::InTheMiddle(kWidth));
+  const widgets::OverlayWindow window(look, "##stop_question",
+                                      widgets::InTheMiddle(kQuestionWidth));
   log->SetPanel("stop_question");
   const char* title = Tr(context.language, Text::kStopQuestion);
   log->Text("title", title, widgets::Heading(look, title));

@@ -11,7 +11,7 @@ namespace shardscope::timeline {
 namespace {
 
 constexpr float kMinBand = 1;
-constexpr float kLabelPadding = 4;
+constexpr float kPauseLabelPadding = 4;
 
 }  // namespace
 
@@ -39,8 +39,8 @@ void DrawPauses(const ui::Context& context, const Axis& axis, const PauseStrip& 
     list->AddRectFilled({band.x0, band.y0}, {band.x1, band.y1}, look.theme.state.quiet_fill);
     const char* name = PauseName(context.language, pause.pause.cause);
     const ImVec2 size = widgets::TextSize(look, style, name);
-    const bool fits =
-        size.x + look.Px(2 * kLabelPadding) <= band.x1 - band.x0 && size.y <= band.y1 - band.y0;
+    const bool fits = size.x + look.Px(2 * kPauseLabelPadding) <= band.x1 - band.x0 &&
+                      size.y <= band.y1 - band.y0;
     if (fits) widgets::DrawTextCentered(look, style, band, name);
     log->Int(fmt::format("{}:{}", strip.name, pause.pause.step), fits ? name : "",
              pause.pause.end_ns - pause.pause.start_ns, "ns", band);

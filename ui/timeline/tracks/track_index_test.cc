@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kUs = 1000;
 constexpr int64_t kThreadTrack = 1;
-constexpr int64_t kComputeStream = 2;
+constexpr int64_t kStream = 2;
 constexpr int64_t kNcclStream = 3;
 
 // Two ranks that recorded a program: kernels on two streams, ranges on one thread.
@@ -27,9 +27,9 @@ class TrackIndexTest : public testing::Test {
     for (int32_t rank = 0; rank < 2; ++rank) {
       snapshot_.ranks.emplace_back().rank = rank;
       AddTrack(rank, kThreadTrack, "thread 4711");
-      AddTrack(rank, kComputeStream, "GPU 0 context 1 stream 7");
+      AddTrack(rank, kStream, "GPU 0 context 1 stream 7");
       AddTrack(rank, kNcclStream, "GPU 0 context 1 stream 13");
-      AddStream(rank, kComputeStream, 7);
+      AddStream(rank, kStream, 7);
       AddStream(rank, kNcclStream, 13);
     }
     snapshot_.communicators = {"abc"};
@@ -86,9 +86,9 @@ TEST_F(TrackIndexTest, EveryStreamAndLevelHasItsLane) {
   AddRange(5, 50);
   AddRange(55, 80);
   AddRange(60, 70);
-  Rows(0).gpu_work.Append(Kernel(0, kComputeStream, 10, 30));
+  Rows(0).gpu_work.Append(Kernel(0, kStream, 10, 30));
   Rows(0).gpu_work.Append(Kernel(0, kNcclStream, 20, 40));
-  Rows(0).gpu_work.Append(Kernel(0, kComputeStream, 30, 60));
+  Rows(0).gpu_work.Append(Kernel(0, kStream, 30, 60));
   RunIndex index;
   ASSERT_TRUE(index.Advance(snapshot_));
   const TrackIndex& tracks = index.Find(0)->tracks;
@@ -140,7 +140,7 @@ TEST_F(TrackIndexTest, RowsTakenInPiecesGiveTheSame) {
   for (int64_t i = 0; i < 50; ++i) {
     AddRange(100 * i + 10, 100 * i + 20);
     AddRange(100 * i, 100 * i + 90);
-    Rows(0).gpu_work.Append(Kernel(0, kComputeStream, 100 * i, 100 * i + 50));
+    Rows(0).gpu_work.Append(Kernel(0, kStream, 100 * i, 100 * i + 50));
   }
   RunIndex whole;
   ASSERT_TRUE(whole.Advance(snapshot_));
@@ -195,10 +195,10 @@ TEST_F(TrackIndexTest, KernelOfACollectiveWaitsForTheLastRank) {
 }
 
 TEST_F(TrackIndexTest, StreamsOfOneHardwareQueueAreTold) {
-  Rows(0).gpu_work.Append(Kernel(0, kComputeStream, 0, 10));
+  Rows(0).gpu_work.Append(Kernel(0, kStream, 0, 10));
   Rows(0).gpu_work.Append(Kernel(0, kNcclStream, 10, 20));
   Rows(0).gpu_work.Append(Kernel(0, kNcclStream, 30, 40));
-  query::GpuWork other = Kernel(1, kComputeStream, 0, 10);
+  query::GpuWork other = Kernel(1, kStream, 0, 10);
   other.channel = 5;
   Rows(1).gpu_work.Append(other);
   Rows(1).gpu_work.Append(Kernel(1, kNcclStream, 0, 10));
@@ -215,7 +215,7 @@ TEST_F(TrackIndexTest, StreamsOfOneHardwareQueueAreTold) {
 
 TEST_F(TrackIndexTest, ManyKernelsAreFoldedAndDrawnAsDensity) {
   for (int64_t i = 0; i < 20'000; ++i) {
-    Rows(0).gpu_work.Append(Kernel(0, kComputeStream, 10 * i, 10 * i + 8));
+    Rows(0).gpu_work.Append(Kernel(0, kStream, 10 * i, 10 * i + 8));
   }
   RunIndex index;
   ASSERT_TRUE(index.Advance(snapshot_));

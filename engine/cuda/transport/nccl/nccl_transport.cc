@@ -29,7 +29,7 @@ using transport::TransportError;
 using transport::TransportTimeout;
 
 // Between two looks at a call that NCCL has not finished yet.
-constexpr std::chrono::microseconds kPollEvery(50);
+constexpr std::chrono::microseconds kPollTransportEvery(50);
 
 ncclDataType_t TypeOf(plan::DType dtype) {
   switch (dtype) {
@@ -163,7 +163,7 @@ void NcclTransport::Settle(const NcclChannel& channel, const std::string& what,
       throw TransportTimeout(channels_.ErrorText(channel, what, result) + "; not done after " +
                              FormatDuration(options_.timeout_ns));
     }
-    std::this_thread::sleep_for(kPollEvery);
+    std::this_thread::sleep_for(kPollTransportEvery);
     const ncclResult_t asked = options_.nccl.CommGetAsyncError(comm, &result);
     if (asked != ncclSuccess) result = asked;
   }

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRoom = 1 << 20;
 
-const CuptiFunctions& Real() {
+const CuptiFunctions& RealCupti() {
   static const Result<CuptiFunctions> loaded = LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
   EXPECT_TRUE(loaded.ok()) << loaded.status().message();
   return *loaded;
@@ -83,7 +83,7 @@ TEST_F(Dump, ReadBackItDecodesToTheSame) {
     for (SyntheticBuffer& buffer : buffers) {
       Batch batch;
       dump->AddBuffer(buffer.data(), buffer.size());
-      EXPECT_EQ(Decode(Real(), buffer.data(), buffer.size(), names, batch).decoded, 7);
+      EXPECT_EQ(Decode(RealCupti(), buffer.data(), buffer.size(), names, batch).decoded, 7);
       before += Printed(batch, names);
     }
     EXPECT_EQ(dump->left_out(), 0);
@@ -97,7 +97,7 @@ TEST_F(Dump, ReadBackItDecodesToTheSame) {
   std::string after;
   for (LoadedDump::Buffer& buffer : loaded->buffers) {
     Batch batch;
-    const DecodeResult counts = Decode(Real(), buffer.data(), buffer.size, names, batch);
+    const DecodeResult counts = Decode(RealCupti(), buffer.data(), buffer.size, names, batch);
     EXPECT_FALSE(counts.damaged);
     after += Printed(batch, names);
   }

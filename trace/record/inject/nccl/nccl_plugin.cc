@@ -95,22 +95,23 @@ void* Open(ProcessRecording& recording, const Communicator* communicator, uint64
   return reinterpret_cast<void*>(number);
 }
 
-std::string_view Text(const char* text) { return text == nullptr ? "?" : text; }
+std::string_view TextOrMark(const char* text) { return text == nullptr ? "?" : text; }
 
 std::string NameOf(const nccl::Coll& coll) {
-  return fmt::format("{} {} {} {} {}", Text(coll.function), coll.count, Text(coll.datatype),
-                     Text(coll.algorithm), Text(coll.protocol));
+  return fmt::format("{} {} {} {} {}", TextOrMark(coll.function), coll.count,
+                     TextOrMark(coll.datatype), TextOrMark(coll.algorithm),
+                     TextOrMark(coll.protocol));
 }
 
 std::string NameOf(const nccl::P2p& p2p) {
-  return fmt::format("{} {} {} peer {}", Text(p2p.function), p2p.count, Text(p2p.datatype),
-                     p2p.peer);
+  return fmt::format("{} {} {} peer {}", TextOrMark(p2p.function), p2p.count,
+                     TextOrMark(p2p.datatype), p2p.peer);
 }
 
 void SetElements(size_t count, const char* datatype, schema::NcclOperationRow* row) {
   row->count = static_cast<int64_t>(count);
-  row->dtype = Text(datatype);
-  const int64_t bytes = BytesOf(Text(datatype));
+  row->dtype = TextOrMark(datatype);
+  const int64_t bytes = BytesOf(TextOrMark(datatype));
   row->bytes = bytes == 0 || count > size_t{1} << 56 ? -1 : row->count * bytes;
 }
 
@@ -126,12 +127,12 @@ record::NcclRecord RecordOf(const Communicator& communicator) {
 record::NcclRecord RecordOf(const Communicator& communicator, const nccl::Coll& coll) {
   record::NcclRecord record = RecordOf(communicator);
   schema::NcclOperationRow& row = record.operation;
-  row.function = Text(coll.function);
+  row.function = TextOrMark(coll.function);
   row.sequence = static_cast<int64_t>(coll.sequence);
   SetElements(coll.count, coll.datatype, &row);
   row.peer = coll.root;
-  row.algorithm = Text(coll.algorithm);
-  row.protocol = Text(coll.protocol);
+  row.algorithm = TextOrMark(coll.algorithm);
+  row.protocol = TextOrMark(coll.protocol);
   row.channels = coll.num_channels;
   return record;
 }
@@ -139,7 +140,7 @@ record::NcclRecord RecordOf(const Communicator& communicator, const nccl::Coll& 
 record::NcclRecord RecordOf(const Communicator& communicator, const nccl::P2p& p2p) {
   record::NcclRecord record = RecordOf(communicator);
   schema::NcclOperationRow& row = record.operation;
-  row.function = Text(p2p.function);
+  row.function = TextOrMark(p2p.function);
   SetElements(p2p.count, p2p.datatype, &row);
   row.peer = p2p.peer;
   row.channels = p2p.num_channels;

@@ -30,7 +30,7 @@ void WriteOpenRanges(ProcessRecording& recording) {
   for (size_t copy = 0; copy < kMaxCopies; ++copy) RangesOf(copy).WriteOpen(recording, end_ns);
 }
 
-std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
+std::string_view GivenText(const char* text) { return text == nullptr ? "" : text; }
 
 // UTF-8 of what the platform's wchar_t (UTF-32) holds.
 std::string Narrow(const wchar_t* wide) {
@@ -67,7 +67,7 @@ auto WithMessage(const nvtxEventAttributes_t* event, Use use) {
   if (event == nullptr) return use(std::string_view());
   switch (event->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII:
-      return use(Text(event->message.ascii));
+      return use(GivenText(event->message.ascii));
     case NVTX_MESSAGE_TYPE_UNICODE:
       return use(std::string_view(Narrow(event->message.unicode)));
     case NVTX_MESSAGE_TYPE_REGISTERED: {
@@ -87,16 +87,18 @@ struct Handlers {
   using Event = const nvtxEventAttributes_t*;
 
   static void MarkEx(Event event) { DomainMarkEx(nullptr, event); }
-  static void MarkA(const char* text) { Ranges().Mark(nullptr, Text(text)); }
+  static void MarkA(const char* text) { Ranges().Mark(nullptr, GivenText(text)); }
   static void MarkW(const wchar_t* text) { Ranges().Mark(nullptr, Narrow(text)); }
   static nvtxRangeId_t RangeStartEx(Event event) { return DomainRangeStartEx(nullptr, event); }
-  static nvtxRangeId_t RangeStartA(const char* text) { return Ranges().Start(nullptr, Text(text)); }
+  static nvtxRangeId_t RangeStartA(const char* text) {
+    return Ranges().Start(nullptr, GivenText(text));
+  }
   static nvtxRangeId_t RangeStartW(const wchar_t* text) {
     return Ranges().Start(nullptr, Narrow(text));
   }
   static void RangeEnd(nvtxRangeId_t id) { Ranges().End(id); }
   static int RangePushEx(Event event) { return DomainRangePushEx(nullptr, event); }
-  static int RangePushA(const char* text) { return Ranges().Push(nullptr, Text(text)); }
+  static int RangePushA(const char* text) { return Ranges().Push(nullptr, GivenText(text)); }
   static int RangePushW(const wchar_t* text) { return Ranges().Push(nullptr, Narrow(text)); }
   static int RangePop() { return Ranges().Pop(nullptr); }
 
@@ -118,13 +120,13 @@ struct Handlers {
   }
   static int DomainRangePop(nvtxDomainHandle_t domain) { return Ranges().Pop(DomainOf(domain)); }
   static nvtxStringHandle_t RegisterStringA(nvtxDomainHandle_t /*domain*/, const char* text) {
-    return reinterpret_cast<nvtxStringHandle_t>(Ranges().Register(Text(text)));
+    return reinterpret_cast<nvtxStringHandle_t>(Ranges().Register(GivenText(text)));
   }
   static nvtxStringHandle_t RegisterStringW(nvtxDomainHandle_t /*domain*/, const wchar_t* text) {
     return reinterpret_cast<nvtxStringHandle_t>(Ranges().Register(Narrow(text)));
   }
   static nvtxDomainHandle_t DomainCreateA(const char* name) {
-    return reinterpret_cast<nvtxDomainHandle_t>(Ranges().Domain(Text(name)));
+    return reinterpret_cast<nvtxDomainHandle_t>(Ranges().Domain(GivenText(name)));
   }
   static nvtxDomainHandle_t DomainCreateW(const wchar_t* name) {
     return reinterpret_cast<nvtxDomainHandle_t>(Ranges().Domain(Narrow(name)));

@@ -18,7 +18,7 @@ namespace shardscope::inject {
 namespace {
 
 constexpr size_t kMaxCached = 1 << 12;  // names that a thread remembers
-constexpr size_t kMaxNameBytes = 1 << 10;
+constexpr size_t kMaxRangeNameBytes = 1 << 10;
 
 // On the heap behind a plain pointer: destructors of thread_local objects run before those of the
 // program, which may still use NVTX.
@@ -44,7 +44,7 @@ std::optional<pthread_key_t> MakeKey(void (*at_end)(void*)) {
 // counts one op is one name.
 std::string_view WithoutCounts(std::string_view text) {
   text = text.substr(0, std::min(text.find(", seq = "), text.find(", op_id = ")));
-  return text.substr(0, kMaxNameBytes);
+  return text.substr(0, kMaxRangeNameBytes);
 }
 
 }  // namespace
