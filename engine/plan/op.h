@@ -25,13 +25,14 @@ using words::kNumMemoryCategories;
 using words::MemoryCategory;
 using words::OpClass;
 using words::OpKind;
+using words::OpKindTraits;
 using words::PayloadSide;
 using words::Phase;
 using words::TraitsOf;
 using StreamRole = words::TrackRole;
 using words::Name;
 
-inline Category CategoryOf(OpKind kind) { return TraitsOf(kind).category; }
+inline Category CategoryOf(OpKind kind) { return TraitsOf(TraitsOf(kind).op_class).category; }
 inline MemoryCategory MemoryCategoryOf(BufferKind kind) { return TraitsOf(kind).memory; }
 inline bool IsCollective(OpKind kind) { return CategoryOf(kind) == Category::kCommunication; }
 int64_t BytesOf(DType dtype);

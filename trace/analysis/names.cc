@@ -1,5 +1,6 @@
 #include "trace/analysis/names.h"
 
+#include <algorithm>
 #include <array>
 
 namespace shardscope::analysis {
@@ -7,18 +8,12 @@ namespace {
 
 // What stands in front of the unit or segment.
 std::string Verb(const query::PlanOp& op) {
-  if (op.kind == "all_gather") return "AG";
-  if (op.kind == "reduce_scatter") return "RS";
-  if (op.kind == "all_reduce") return "AR";
-  if (op.kind == "forward") return "F";
-  if (op.kind == "backward") return "B";
-  if (op.kind == "copy_in") return "copy-in";
-  if (op.kind == "copy_out") return "copy-out";
-  std::string words = op.kind;
-  for (char& letter : words) {
-    if (letter == '_') letter = ' ';
+  if (const auto known = words::ParseOpKind(op.kind)) {
+    return std::string(words::TraitsOf(*known).short_name);
   }
-  return words;
+  std::string verb = op.kind;
+  std::replace(verb.begin(), verb.end(), '_', ' ');
+  return verb;
 }
 
 }  // namespace

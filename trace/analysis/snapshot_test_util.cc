@@ -90,7 +90,7 @@ int64_t TestSnapshot::Plan(const std::string& kind, const std::string& phase,
   op.schedule = snapshot_.schedules.rbegin()->first;
   op.kind = kind;
   op.op_class = words::TraitsOf(*known).op_class;
-  op.category = words::TraitsOf(*known).category;
+  op.category = TraitsOf(op.op_class).category;
   op.phase = phase;
   op.micro_batch = phase == "optimizer" || phase.empty() ? -1 : 0;
   op.unit = unit;

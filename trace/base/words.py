@@ -40,10 +40,15 @@ class Words:
 class Trait:
     """A fact that every word of an enum has: a member of the struct that TraitsOf() gives."""
     name: str
-    type: str  # "bool", "int" or the name of another enum here
+    type: str  # "bool", "int", "text" or the name of another enum here
     doc: str
 
+    def member(self):
+        return f"{'std::string_view' if self.type == 'text' else self.type} {self.name};"
+
     def initial(self, value):
+        if self.type == "text":
+            return f'"{value}"'
         if self.type in ("bool", "int"):
             return str(value).lower()
         return f"{self.type}::{Word(value).value()}"
@@ -54,47 +59,57 @@ def words(name, doc, *found, **options):
     return Words(name, doc, tuple(Word(word) if isinstance(word, str) else Word(*word) for word in found), **options)
 
 
-def described(name, doc, traits, *found):
+def described(name, doc, traits, *found, **options):
     """An enum whose words have traits: (text, doc, value, value, ...)."""
     assert all(len(word) == 2 + len(traits) for word in found), f"{name}: a word without one of {[trait.name for trait in traits]}"
-    return Words(name, doc, tuple(Word(word[0], word[1], traits=word[2:]) for word in found), traits=traits)
+    return Words(name, doc, tuple(Word(word[0], word[1], traits=word[2:]) for word in found), traits=traits, **options)
 
 
 CATEGORIES = ("compute", "communication", "copy", "host", "optimizer")
 
 ENUMS = (
     described("OpKind", "What an op of a Schedule does.",
-              (Trait("category", "Category", "what its time counts as"),
-               Trait("op_class", "OpClass", "what it is drawn and listed as"),
+              (Trait("op_class", "OpClass", "what it is drawn and listed as, and its time counts as"),
+               Trait("short_name", "text", "in front of the unit or segment"),
                Trait("runs_segment", "bool", "it belongs to a segment of the model, not only to a unit"),
                Trait("payload", "PayloadSide", "of a collective"),
                Trait("ring_passes", "int", "of a collective: how often a ring sends (N-1)/N of the payload, N: ranks"),
                Trait("reduces", "bool", "a collective that adds what the ranks have")),
               ("control", "host: step boundary at which ranks agree on the Schedule of this step; starts every step",
-               "host", "bookkeeping", False, "none", 0, False),
-              ("load_batch", "host: reads one micro-batch of samples", "host", "host", False, "none", 0, False),
+               "bookkeeping", "control", False, "none", 0, False),
+              ("load_batch", "host: reads one micro-batch of samples", "host", "load batch", False, "none", 0, False),
               ("cast", "copy: master shard to param dtype, before the all-gather (FSDP1 pre_unshard stream)",
-               "copy", "copy", False, "none", 0, False),
+               "copy", "cast", False, "none", 0, False),
               ("copy_in", "copy: own shard to collective buffer; gradients to reduce-scatter input",
-               "copy", "copy", False, "none", 0, False),
-              ("copy_out", "copy: all-gather output to unsharded parameters", "copy", "copy", False, "none", 0, False),
+               "copy", "copy-in", False, "none", 0, False),
+              ("copy_out", "copy: all-gather output to unsharded parameters", "copy", "copy-out", False, "none", 0, False),
               ("accumulate", "copy: reduce-scatter output to gradient shard; casts, and adds if there is one already",
-               "copy", "copy", False, "none", 0, False),
-              ("all_gather", "", "communication", "all_gather", False, "writes", 1, False),
-              ("reduce_scatter", "", "communication", "reduce_scatter", False, "reads", 1, True),
-              ("all_reduce", "", "communication", "all_reduce", False, "both", 2, True),
-              ("forward", "", "compute", "forward", True, "none", 0, False),
-              ("backward", "", "compute", "backward", True, "none", 0, False),
+               "copy", "accumulate", False, "none", 0, False),
+              ("all_gather", "", "all_gather", "AG", False, "writes", 1, False),
+              ("reduce_scatter", "", "reduce_scatter", "RS", False, "reads", 1, True),
+              ("all_reduce", "", "all_reduce", "AR", False, "both", 2, True),
+              ("forward", "", "forward", "F", True, "none", 0, False),
+              ("backward", "", "backward", "B", True, "none", 0, False),
               ("reshard", "takes no time of its own: frees a unit's unsharded parameters once the stream reaches it",
-               "host", "bookkeeping", False, "none", 0, False),
+               "bookkeeping", "reshard", False, "none", 0, False),
               ("release", "likewise: frees other buffers, all-gather output or reduce-scatter input; with nothing to free it is a plain "
                           "wait of its stream, FSDP1's wait_stream before a prefetch, and its name says 'wait'",
-               "host", "bookkeeping", False, "none", 0, False),
-              ("grad_norm", "local sum of squares of the gradient shards", "optimizer", "optimizer", False, "none", 0, False),
+               "bookkeeping", "release", False, "none", 0, False),
+              ("grad_norm", "local sum of squares of the gradient shards", "optimizer", "grad norm", False, "none", 0, False),
               ("optimizer", "clip scale and AdamW on one unit's shards", "optimizer", "optimizer", False, "none", 0, False)),
-    words("OpClass", "What a span is drawn and listed as.",
-          "forward", "backward", "all_gather", "reduce_scatter", "all_reduce", "optimizer", "copy", "host",
-          ("bookkeeping", "takes no time of its own"), count="kNumOpClasses"),
+    described("OpClass", "What a span is drawn and listed as.",
+              (Trait("category", "Category", "what its time counts as"),
+               Trait("nccl_name", "text", "of a collective: part of the names of NCCL's kernels")),
+              ("forward", "", "compute", ""),
+              ("backward", "", "compute", ""),
+              ("all_gather", "", "communication", "AllGather"),
+              ("reduce_scatter", "", "communication", "ReduceScatter"),
+              ("all_reduce", "", "communication", "AllReduce"),
+              ("optimizer", "", "optimizer", ""),
+              ("copy", "", "copy", ""),
+              ("host", "", "host", ""),
+              ("bookkeeping", "takes no time of its own", "host", ""),
+              count="kNumOpClasses"),
     words("PayloadSide", "Which buffers of a collective hold what all ranks have together.", "none", "writes", "reads", "both"),
     described("BufferKind", "What a buffer holds, so that the engine can bind it to memory.",
               (Trait("memory", "MemoryCategory", "what its bytes count as"),),
@@ -204,12 +219,17 @@ std::optional<{enum.name}> Parse{enum.name}(std::string_view text);
 """
 
 
-def traits_struct(enum):
-    members = "".join(f"  {trait.type} {trait.name};  // {trait.doc}\n" for trait in enum.traits)
+def traits_of(enum):
+    members = "".join(f"  {trait.member()}  // {trait.doc}\n" for trait in enum.traits)
+    rows = "".join("    {" + ", ".join(trait.initial(value) for trait, value in zip(enum.traits, word.traits)) + f"}},  // {word.text}\n"
+                   for word in enum.words)
+    array = f"k{enum.name}Traits"
     return f"""
 struct {enum.name}Traits {{
 {members}}};
-const {enum.name}Traits& TraitsOf({enum.name} value);
+inline constexpr std::array<{enum.name}Traits, {len(enum.words)}> {array} = {{{{
+{rows}}}}};
+constexpr const {enum.name}Traits& TraitsOf({enum.name} value) {{ return {array}[static_cast<size_t>(value)]; }}
 """
 
 
@@ -217,12 +237,14 @@ def header():
     return f"""{NOTE}// Words of the trace as enums, and back: Name() of a value beyond the last is empty, Parse...() of another text gives nullopt.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 namespace shardscope::words {{
-{"".join(map(enum_class, ENUMS))}{"".join(traits_struct(enum) for enum in ENUMS if enum.traits)}
+{"".join(map(enum_class, ENUMS))}{"".join(traits_of(enum) for enum in ENUMS if enum.traits)}
 }}  // namespace shardscope::words
 """
 
@@ -237,16 +259,6 @@ std::string_view Name({enum.name} value) {{ return At({array}, static_cast<size_
 std::optional<{enum.name}> Parse{enum.name}(std::string_view text) {{
 {aliases}  return Find<{enum.name}>({array}, text);
 }}
-{traits_function(enum) if enum.traits else ""}"""
-
-
-def traits_function(enum):
-    rows = "".join("    {" + ", ".join(trait.initial(value) for trait, value in zip(enum.traits, word.traits)) + f"}},  // {word.text}\n"
-                   for word in enum.words)
-    return f"""
-constexpr std::array<{enum.name}Traits, {len(enum.words)}> k{enum.name}Traits = {{{{
-{rows}}}}};
-const {enum.name}Traits& TraitsOf({enum.name} value) {{ return k{enum.name}Traits[static_cast<size_t>(value)]; }}
 """
 
 
@@ -254,8 +266,6 @@ def source():
     return f"""{NOTE}#include "trace/base/words.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 
 namespace shardscope::words {{
 namespace {{

@@ -27,12 +27,11 @@ inline bool MayGrow(TraceState state) {
 }
 
 inline bool IsCompute(OpClass op_class) {
-  return op_class == OpClass::kForward || op_class == OpClass::kBackward ||
-         op_class == OpClass::kOptimizer;
+  const Category category = TraitsOf(op_class).category;
+  return category == Category::kCompute || category == Category::kOptimizer;
 }
 inline bool IsCommunication(OpClass op_class) {
-  return op_class == OpClass::kAllGather || op_class == OpClass::kReduceScatter ||
-         op_class == OpClass::kAllReduce;
+  return TraitsOf(op_class).category == Category::kCommunication;
 }
 
 struct Track {

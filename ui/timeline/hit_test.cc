@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ui/timeline/geometry.h"
-#include "ui/timeline/lane.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -64,39 +63,31 @@ bool HitSpan(const SpanColumn& column, const Axis& axis, float x, Hit* hit) {
 
 }  // namespace
 
-Hit HitTest(const RunIndex& index, const Layout& layout, const Axis& axis, float x, float y) {
+Hit HitTest(const Layout& layout, const Axis& axis, float x, float y) {
   Hit hit;
   const Lane* lane = LaneAt(layout, y);
   if (lane == nullptr || x < axis.left() || x > axis.right()) return hit;
-  const RankIndex* rank = index.Find(lane->rank);
-  if (rank == nullptr) return hit;
+  const LaneSource& source = lane->source;
+  const RankIndex& rank = *source.rank;
   hit.rank = lane->rank;
-  hit.lane = lane->kind;
-  hit.track = lane->track;
+  hit.lane = source;
   const int64_t time_ns = axis.Ns(x);
   const auto reach_ns = static_cast<int64_t>(axis.ns_per_pixel() * static_cast<double>(kReach));
-  if (lane->kind == LaneKind::kExposed) {
-    HitExposed(*rank, time_ns, reach_ns, &hit);
+  if (source.kind == LaneKind::kExposed) {
+    HitExposed(rank, time_ns, reach_ns, &hit);
     return hit;
   }
-  if (lane->kind == LaneKind::kStream || lane->kind == LaneKind::kThread) {
-    HitSpan(ColumnOf(*rank, *lane), axis, x, &hit);
-    return hit;
+  if (source.kind == LaneKind::kFolded) {
+    if (rank.column(LaneKind::kCompute).empty() || HitExposed(rank, time_ns, 0, &hit)) return hit;
   }
-  const bool folded = lane->kind == LaneKind::kFolded;
-  if (folded && rank->column(LaneKind::kCompute).empty()) return hit;
-  if (folded && HitExposed(*rank, time_ns, 0, &hit)) return hit;
-  const SpanColumn& column = rank->column(folded ? LaneKind::kCompute : lane->kind);
+  const SpanColumn& column = *source.spans;
   const size_t inside = column.Nearest(time_ns, 0);
   const bool on_span = inside < column.size() && column[inside].start_ns <= time_ns &&
                        time_ns < column[inside].end_ns;
-  if (lane->kind == LaneKind::kCompute && !on_span && HitStall(*rank, time_ns, &hit)) return hit;
+  if (source.kind == LaneKind::kCompute && !on_span && HitStall(rank, time_ns, &hit)) return hit;
   const bool on_strip =
       y < lane->y + kCopyStripHeight / ui::kCommunicationLaneHeight * lane->height;
-  if (lane->kind == LaneKind::kAllGather && on_strip &&
-      HitSpan(rank->column(LaneKind::kCopy), axis, x, &hit)) {
-    return hit;
-  }
+  if (source.strip != nullptr && on_strip && HitSpan(*source.strip, axis, x, &hit)) return hit;
   HitSpan(column, axis, x, &hit);
   return hit;
 }

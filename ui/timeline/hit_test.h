@@ -13,16 +13,15 @@ struct Hit {
   enum class Kind : uint8_t { kNothing, kSpan, kStall, kExposed };
   Kind kind = Kind::kNothing;
   int32_t rank = 0;
-  LaneKind lane = LaneKind::kHost;
-  uint16_t track = 0;     // Lane::track, for streams and threads
-  uint32_t row = kNoRow;  // of RankRows::op_runs, gpu_work or spans, by the lane; for a span
+  LaneSource lane;
+  uint32_t row = kNoRow;  // as LaneSource::rows says, for a span
   uint32_t stall = 0;     // of RankIndex::stalls, for a stall
   uint32_t count = 1;     // spans that share these pixels; > 1: zoom in to tell them apart
   Range range;            // of the span, the stall, the exposed part or all `count` spans
 };
 
 // `x` in pixels of the window, `y` from the top of the first rank.
-Hit HitTest(const RunIndex& index, const Layout& layout, const Axis& axis, float x, float y);
+Hit HitTest(const Layout& layout, const Axis& axis, float x, float y);
 
 // The rank whose block contains `y`; nullptr if none.
 const RankBlock* RankAt(const Layout& layout, float y);

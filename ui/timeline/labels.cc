@@ -28,16 +28,10 @@ std::string_view FirstPart(std::string_view key) { return key.substr(0, key.find
 }  // namespace
 
 SpanLabel LabelOf(const query::PlanOp& op) {
-  switch (op.op_class) {
-    case query::OpClass::kForward:
-    case query::OpClass::kBackward:
-      return {WithPhase(op, op.segment), WithPhase(op, LastPart(op.segment))};
-    case query::OpClass::kAllGather:
-    case query::OpClass::kReduceScatter:
-    case query::OpClass::kAllReduce:
-      return {op.unit, op.unit};
-    default:
-      break;
+  const query::Category category = TraitsOf(op.op_class).category;
+  if (category == query::Category::kCommunication) return {op.unit, op.unit};
+  if (category == query::Category::kCompute) {
+    return {WithPhase(op, op.segment), WithPhase(op, LastPart(op.segment))};
   }
   const std::string name = analysis::ShortName(op);
   return {name, name.substr(0, name.find(' '))};

@@ -16,34 +16,10 @@ using query::OpClass;
 // Rectangles return only when they are this much wider than where density began: one wheel notch.
 constexpr float kHysteresis = 1.25F;
 
-OpClass ClassOfSlot(LaneKind kind, size_t slot) {
-  constexpr std::array<OpClass, kNumSlots> kCompute = {OpClass::kForward, OpClass::kBackward,
-                                                       OpClass::kOptimizer, OpClass::kCopy};
-  if (slot > 0) return kCompute[slot];
-  switch (kind) {
-    case LaneKind::kHost:
-      return OpClass::kHost;
-    case LaneKind::kAllGather:
-    case LaneKind::kExposed:
-      return OpClass::kAllGather;
-    case LaneKind::kReduceScatter:
-      return OpClass::kReduceScatter;
-    case LaneKind::kAllReduce:
-      return OpClass::kAllReduce;
-    case LaneKind::kCopy:
-      return OpClass::kCopy;
-    case LaneKind::kCompute:
-    case LaneKind::kFolded:
-    case LaneKind::kStream:
-    case LaneKind::kThread:
-      break;
-  }
-  return OpClass::kForward;
-}
-
 // One column's look: the class that fills most, and how much of the column is busy.
-DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind kind,
-                  OpClass first_class) {
+DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, const LaneSource& lane) {
+  constexpr std::array<OpClass, kNumSlots> kClasses = {OpClass::kForward, OpClass::kBackward,
+                                                       OpClass::kOptimizer, OpClass::kCopy};
   size_t dominant = 0;
   float total = exposed;
   for (size_t slot = 0; slot < kNumSlots; ++slot) {
@@ -51,8 +27,8 @@ DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind
     if (busy[slot] > busy[dominant]) dominant = slot;
   }
   DensityRun run;
-  run.op_class = dominant == 0 ? first_class : ClassOfSlot(kind, dominant);
-  run.exposed = kind == LaneKind::kExposed || exposed > busy[dominant];
+  run.op_class = dominant == 0 ? lane.op_class : kClasses[dominant];
+  run.exposed = lane.kind == LaneKind::kExposed || exposed > busy[dominant];
   const float share = std::min(total / column_ns, 1.0F);
   run.level = share <= 0.002F ? uint8_t{0}
                               : static_cast<uint8_t>(std::max(
@@ -60,22 +36,21 @@ DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, LaneKind
   return run;
 }
 
-// `first_class`: what spans of the first slot are drawn as.
-void MakeRuns(const SpanColumn& column, const SpanColumn* exposed, LaneKind kind,
-              OpClass first_class, const Axis& axis, std::vector<DensityRun>* runs) {
+void MakeRuns(const LaneSource& lane, const Axis& axis, std::vector<DensityRun>* runs) {
   const auto column_ns = static_cast<float>(axis.ns_per_pixel());
   const int num_columns = static_cast<int>(axis.width());  // WindowAxis() is whole pixels wide
-  const std::vector<SlotBusy> busy = column.density().Columns(axis.range(), num_columns);
+  const std::vector<SlotBusy> busy = lane.spans->density().Columns(axis.range(), num_columns);
+  const bool folded = lane.kind == LaneKind::kFolded;
   std::vector<SlotBusy> exposed_busy;
-  if (exposed != nullptr) {
-    exposed_busy = exposed->density().Columns(axis.range(), num_columns);
+  if (folded) {
+    const SpanColumn& exposed = lane.rank->column(LaneKind::kExposed);
+    exposed_busy = exposed.density().Columns(axis.range(), num_columns);
   }
   for (int pixel = 0; pixel < num_columns; ++pixel) {
     const float x0 = axis.left() + static_cast<float>(pixel);
     const float x1 = x0 + 1;
     const auto at = static_cast<size_t>(pixel);
-    const float exposed_ns = exposed == nullptr ? 0 : exposed_busy[at][0];
-    DensityRun run = LookOf(busy[at], exposed_ns, column_ns, kind, first_class);
+    DensityRun run = LookOf(busy[at], folded ? exposed_busy[at][0] : 0, column_ns, lane);
     if (run.level == 0) continue;
     run.x0 = x0;
     run.x1 = x1;
@@ -110,6 +85,29 @@ bool Fold(const SpanBox& box, std::vector<SpanBox>* boxes) {
 
 // Finds truth and waiting part of a span that has a box of its own.
 using WaitOf = std::function<void(const Span&, SpanBox*)>;
+
+// Ranges of threads wait for nobody.
+WaitOf WaitsOf(const RunIndex& index, const query::RankRows& rows, const LaneSource& lane,
+               const Axis& axis) {
+  if (lane.rows == LaneRows::kRanges) return {};
+  return [&index, &rows, &lane, &axis](const Span& span, SpanBox* box) {
+    if (!IsCommunication(span.op_class)) return;
+    const bool is_op = lane.rows == LaneRows::kOps;
+    const uint32_t op_row =
+        is_op ? span.row : RunIndex::OpRunOf(rows, *lane.rank, rows.gpu_work[span.row]);
+    const query::Collective* collective = index.CollectiveOf(rows, *lane.rank, op_row);
+    if (collective != nullptr) box->truth = collective->truth;
+    const Arrival* arrival = nullptr;
+    if (!is_op) {
+      arrival = index.ArrivalOfWork(rows, *lane.rank, span.row);
+    } else if (collective != nullptr) {
+      arrival = index.ArrivalOf(*collective);
+    }
+    if (arrival != nullptr && arrival->last_ns > span.start_ns) {
+      box->wait_x1 = axis.X(std::min(arrival->last_ns, span.end_ns));
+    }
+  };
+}
 
 void MakeBoxes(const SpanColumn& column, const Axis& axis, const WaitOf& wait_of,
                std::vector<SpanBox>* boxes) {
@@ -178,73 +176,25 @@ bool DrawDense(const SpanColumn& column, const Axis& axis, bool was_dense) {
   return pixels_per_span < (was_dense ? kMinRectangle * kHysteresis : kMinRectangle);
 }
 
-const SpanColumn& ColumnOf(const RankIndex& rank, const Lane& lane) {
-  const auto& streams = rank.tracks.streams();
-  const auto& threads = rank.tracks.threads();
-  if (lane.kind == LaneKind::kStream) return streams[lane.track].levels.front();
-  if (lane.kind == LaneKind::kThread) return threads[lane.track].levels[lane.level];
-  if (lane.kind != LaneKind::kFolded) return rank.column(lane.kind);
-  const SpanColumn& compute = rank.column(LaneKind::kCompute);
-  if (!compute.empty() || rank.tracks.empty()) return compute;
-  return streams.empty() ? threads.front().levels.back() : streams.front().levels.front();
-}
-
-LaneDraw PreprocessTrack(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
-                         const Lane& lane, const Axis& axis, bool was_dense) {
+LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const LaneSource& lane,
+                    const Axis& axis, bool was_dense) {
   LaneDraw draw;
-  const SpanColumn& column = ColumnOf(rank, lane);
-  draw.dense = DrawDense(column, axis, was_dense);
+  draw.dense = DrawDense(*lane.spans, axis, was_dense);
+  if (lane.kind == LaneKind::kCompute) {
+    MakeStalls(*lane.rank, axis, draw.dense ? kMinStall : 1, &draw.gaps);
+  }
   if (draw.dense) {
-    const auto& lanes =
-        lane.kind == LaneKind::kThread ? rank.tracks.threads() : rank.tracks.streams();
-    const OpClass first_class =
-        lane.track < lanes.size() ? lanes[lane.track].op_class : OpClass::kHost;
-    MakeRuns(column, nullptr, lane.kind, first_class, axis, &draw.runs);
+    MakeRuns(lane, axis, &draw.runs);
     return draw;
   }
-  const WaitOf wait = [&](const Span& span, SpanBox* box) {
-    if (!IsCommunication(span.op_class)) return;
-    const uint32_t op_row = RunIndex::OpRunOf(rows, rank, rows.gpu_work[span.row]);
-    const query::Collective* collective =
-        op_row == kNoRow ? nullptr : index.CollectiveOf(rows, rank, op_row);
-    if (collective != nullptr) box->truth = collective->truth;
-    const Arrival* arrival = index.ArrivalOfWork(rows, rank, span.row);
-    if (arrival != nullptr && arrival->last_ns > span.start_ns) {
-      box->wait_x1 = axis.X(std::min(arrival->last_ns, span.end_ns));
-    }
-  };
-  MakeBoxes(column, axis, lane.kind == LaneKind::kStream ? wait : WaitOf(), &draw.boxes);
-  return draw;
-}
-
-LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
-                    LaneKind kind, const Axis& axis, bool was_dense) {
-  LaneDraw draw;
-  const bool folded = kind == LaneKind::kFolded;
-  const SpanColumn& column = rank.column(folded ? LaneKind::kCompute : kind);
-  const SpanColumn& exposed = rank.column(LaneKind::kExposed);
-  draw.dense = DrawDense(column, axis, was_dense);
-  if (draw.dense) {
-    MakeRuns(column, folded ? &exposed : nullptr, kind, ClassOfSlot(kind, 0), axis, &draw.runs);
-    if (kind == LaneKind::kCompute) MakeStalls(rank, axis, kMinStall, &draw.gaps);
-    return draw;
+  const WaitOf wait = WaitsOf(index, rows, lane, axis);
+  if (lane.kind != LaneKind::kExposed) MakeBoxes(*lane.spans, axis, wait, &draw.boxes);
+  if (lane.strip != nullptr && !DrawDense(*lane.strip, axis, false)) {
+    MakeBoxes(*lane.strip, axis, wait, &draw.strip);
   }
-  const WaitOf wait = [&](const Span& span, SpanBox* box) {
-    const query::Collective* collective = index.CollectiveOf(rows, rank, span.row);
-    if (collective == nullptr) return;
-    box->truth = collective->truth;
-    const Arrival* arrival = index.ArrivalOf(*collective);
-    if (arrival != nullptr && arrival->last_ns > span.start_ns) {
-      box->wait_x1 = axis.X(std::min(arrival->last_ns, span.end_ns));
-    }
-  };
-  if (kind != LaneKind::kExposed) MakeBoxes(column, axis, wait, &draw.boxes);
-  if (kind == LaneKind::kAllGather) {
-    const SpanColumn& copies = rank.column(LaneKind::kCopy);
-    if (!DrawDense(copies, axis, false)) MakeBoxes(copies, axis, wait, &draw.strip);
+  if (lane.kind == LaneKind::kExposed || lane.kind == LaneKind::kFolded) {
+    MakeExposed(*lane.rank, axis, &draw.gaps);
   }
-  if (kind == LaneKind::kCompute) MakeStalls(rank, axis, 1, &draw.gaps);
-  if (folded || kind == LaneKind::kExposed) MakeExposed(rank, axis, &draw.gaps);
   return draw;
 }
 

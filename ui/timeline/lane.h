@@ -13,10 +13,8 @@ namespace shardscope::timeline {
 struct SpanBox {
   float x0 = 0;
   float x1 = 0;
-  float wait_x1 = 0;  // end of a collective's waiting part; x0 if there is none
-  // Of RankRows::op_runs, on a stream gpu_work, on a thread spans; of the first span if several
-  // folded into one.
-  uint32_t row = 0;
+  float wait_x1 = 0;   // end of a collective's waiting part; x0 if there is none
+  uint32_t row = 0;    // as LaneSource::rows says; of the first span if several folded into one
   uint32_t count = 1;  // > 1: that many spans too narrow to tell apart
   query::OpClass op_class = query::OpClass::kHost;
   uint8_t shade = 0;
@@ -50,18 +48,10 @@ struct LaneDraw {
   std::vector<DensityRun> runs;  // if dense
 };
 
-// `was_dense`: how this lane was drawn last, so that it does not flicker between the two near the
-// border (one notch of the wheel apart).
-LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
-                    LaneKind kind, const Axis& axis, bool was_dense);
-
-// The same for a lane of a stream or thread, or of a rank without ops.
-LaneDraw PreprocessTrack(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
-                         const Lane& lane, const Axis& axis, bool was_dense);
-
-// The column that a lane shows; of a folded rank without ops its first stream, else its first
-// thread.
-const SpanColumn& ColumnOf(const RankIndex& rank, const Lane& lane);
+// `rows`: of the lane's rank. `was_dense`: how this lane was drawn last, so that it does not
+// flicker between the two near the border (one notch of the wheel apart).
+LaneDraw Preprocess(const RunIndex& index, const query::RankRows& rows, const LaneSource& lane,
+                    const Axis& axis, bool was_dense);
 
 // Whether spans get density columns: when they are narrower than kMinRectangle on average.
 bool DrawDense(const SpanColumn& column, const Axis& axis, bool was_dense);

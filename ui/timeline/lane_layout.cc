@@ -1,104 +1,19 @@
 #include "ui/timeline/lane_layout.h"
 
 #include <algorithm>
+#include <span>
 
 #include "ui/timeline/geometry.h"
 
 namespace shardscope::timeline {
 namespace {
 
-float HeightOf(LaneKind kind) {
-  switch (kind) {
-    case LaneKind::kHost:
-      return ui::kHostLaneHeight;
-    case LaneKind::kCompute:
-      return ui::kComputeLaneHeight;
-    case LaneKind::kAllGather:
-    case LaneKind::kReduceScatter:
-    case LaneKind::kAllReduce:
-      return ui::kCommunicationLaneHeight;
-    case LaneKind::kExposed:
-      return ui::kExposedLaneHeight;
-    case LaneKind::kStream:
-      return ui::kStreamLaneHeight;
-    case LaneKind::kThread:
-      return ui::kThreadLaneHeight;
-    case LaneKind::kCopy:
-    case LaneKind::kFolded:
-      break;
-  }
-  return ui::kFoldedRankHeight;
-}
-
-Lane LaneOfKind(LaneKind kind) {
-  Lane lane;
-  lane.kind = kind;
-  return lane;
-}
-
-void AddOps(const RankLanes& rank, std::vector<Lane>* lanes) {
-  lanes->push_back(LaneOfKind(LaneKind::kHost));
-  lanes->push_back(LaneOfKind(LaneKind::kCompute));
-  if (rank.all_gather) lanes->push_back(LaneOfKind(LaneKind::kAllGather));
-  if (rank.reduce_scatter) lanes->push_back(LaneOfKind(LaneKind::kReduceScatter));
-  if (rank.all_reduce) lanes->push_back(LaneOfKind(LaneKind::kAllReduce));
-  lanes->push_back(LaneOfKind(LaneKind::kExposed));
-}
-
-void AddStreams(const RankLanes& rank, std::vector<Lane>* lanes) {
-  for (const uint16_t stream : rank.streams) {
-    lanes->push_back(LaneOfKind(LaneKind::kStream));
-    lanes->back().track = stream;
-  }
-}
-
-// Outer ranges above the inner ones.
-void AddThreads(const RankLanes& rank, std::vector<Lane>* lanes) {
-  for (const ThreadLanes& thread : rank.threads) {
-    for (int level = thread.levels; level-- > 0;) {
-      lanes->push_back(LaneOfKind(LaneKind::kThread));
-      lanes->back().track = thread.thread;
-      lanes->back().level = static_cast<uint16_t>(level);
-    }
-  }
-}
-
-// From the top. The threads of a recorded program launch what its streams do; under a Schedule the
-// host lane says that, and the ranges of libraries come last.
-std::vector<Lane> LanesOf(const RankLanes& rank, bool folded) {
-  if (folded) return {LaneOfKind(LaneKind::kFolded)};
-  std::vector<Lane> lanes;
-  if (rank.ops) AddOps(rank, &lanes);
-  if (!rank.ops) AddThreads(rank, &lanes);
-  AddStreams(rank, &lanes);
-  if (rank.ops) AddThreads(rank, &lanes);
-  return lanes;
-}
-
 // Levels of one thread nearly touch.
-bool SameThread(const Lane& a, const Lane& b) {
-  return a.kind == LaneKind::kThread && b.kind == LaneKind::kThread && a.track == b.track;
+bool SameThread(const LaneSource& a, const LaneSource& b) {
+  return a.kind == LaneKind::kThread && a.track == b.track;
 }
 
 }  // namespace
-
-LaneKind LaneOf(query::TrackRole role) {
-  switch (role) {
-    case query::TrackRole::kHost:
-      return LaneKind::kHost;
-    case query::TrackRole::kCompute:
-      return LaneKind::kCompute;
-    case query::TrackRole::kCopy:
-      return LaneKind::kCopy;
-    case query::TrackRole::kAllGather:
-      return LaneKind::kAllGather;
-    case query::TrackRole::kReduceScatter:
-      return LaneKind::kReduceScatter;
-    case query::TrackRole::kAllReduce:
-      break;
-  }
-  return LaneKind::kAllReduce;
-}
 
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,
                   float scale) {
@@ -113,14 +28,13 @@ Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& 
     y += kRankPadding * scale;
     // The name of a thread is as long as the gutter: it stands under the rank's.
     if (!rank.ops && !block.folded) y += kRankNameHeight * scale;
-    for (Lane lane : LanesOf(rank, block.folded)) {
+    const std::span<const LaneSource> shown =
+        block.folded ? std::span(&rank.folded, 1) : std::span(rank.lanes);
+    for (const LaneSource& source : shown) {
       const bool first = layout.lanes.size() == block.first_lane;
-      if (!first && SameThread(layout.lanes.back(), lane)) y -= (ui::kLaneGap - 1) * scale;
-      lane.rank = rank.rank;
-      lane.y = y;
-      lane.height = HeightOf(lane.kind) * scale;
-      layout.lanes.push_back(lane);
-      y += (HeightOf(lane.kind) + ui::kLaneGap) * scale;
+      if (!first && SameThread(layout.lanes.back().source, source)) y -= (ui::kLaneGap - 1) * scale;
+      layout.lanes.push_back({source, rank.rank, y, source.height * scale});
+      y += (source.height + ui::kLaneGap) * scale;
     }
     y += (kRankPadding - ui::kLaneGap) * scale;
     block.num_lanes = layout.lanes.size() - block.first_lane;

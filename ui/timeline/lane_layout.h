@@ -1,5 +1,4 @@
-// Layout: which lanes every rank has and where they stand. First of a lane's three functions; no
-// ImGui.
+// Layout: where the lanes of every rank stand. First of a lane's three functions; no ImGui.
 #pragma once
 
 #include <cstdint>
@@ -7,33 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "trace/query/snapshot.h"
+#include "ui/timeline/lane_source.h"
 
 namespace shardscope::timeline {
 
-enum class LaneKind : uint8_t {
-  kHost,  // issues, and what the host does itself
-  kCompute,
-  kCopy,  // ops of copy streams: a strip inside the all-gather lane, no lane of its own
-  kAllGather,
-  kReduceScatter,
-  kAllReduce,
-  kExposed,  // communication that nothing hid
-  kFolded,   // a whole rank in one strip: compute and, over it, exposed communication
-  kStream,   // what the GPU did on one stream
-  kThread,   // one level of the nested ranges that a thread marked
-};
-inline constexpr int kNumColumns = 7;  // kinds before kFolded: one column of spans each
-
-LaneKind LaneOf(query::TrackRole role);
-
 struct Lane {
-  LaneKind kind = LaneKind::kHost;
+  LaneSource source;
   int32_t rank = 0;
   float y = 0;  // of its top, from the top of the first rank
   float height = 0;
-  uint16_t track = 0;  // kStream: of TrackIndex::streams(); kThread: of threads()
-  uint16_t level = 0;  // kThread: of TrackLane::levels
 };
 
 struct RankBlock {
@@ -49,22 +30,6 @@ struct Layout {
   std::vector<RankBlock> ranks;
   std::vector<Lane> lanes;  // ascending y
   float height = 0;
-};
-
-struct ThreadLanes {
-  uint16_t thread = 0;  // of TrackIndex::threads()
-  int levels = 1;       // of nesting
-};
-
-// Which optional lanes a rank has.
-struct RankLanes {
-  int32_t rank = 0;
-  bool all_gather = true;
-  bool reduce_scatter = true;
-  bool all_reduce = false;
-  bool ops = true;                     // else only what a recorded program marked and its GPU did
-  std::vector<uint16_t> streams{};     // of TrackIndex::streams(), from the top
-  std::vector<ThreadLanes> threads{};  // that marked ranges, as they stand
 };
 
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,

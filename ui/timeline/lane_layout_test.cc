@@ -2,19 +2,36 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "ui/theme.h"
+#include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {
 namespace {
 
-std::vector<RankLanes> Ranks(int count) {
-  std::vector<RankLanes> ranks;
-  for (int32_t rank = 0; rank < count; ++rank) ranks.push_back({rank, true});
-  return ranks;
-}
+// Ranks of which nothing has come, or one op on each of these lanes.
+class Ranks {
+ public:
+  explicit Ranks(int count, const std::vector<LaneKind>& ran = {}) {
+    for (int32_t rank = 0; rank < count; ++rank) {
+      RankIndex& index = indices_.emplace_back(rank);
+      index.op_runs->Append(query::OpRun());
+      for (const LaneKind kind : ran) index.columns[static_cast<size_t>(kind)].Insert({});
+    }
+  }
+  Layout MakeLayout(const std::set<int32_t>& folded, float scale) const {
+    std::vector<RankLanes> lanes;
+    for (const RankIndex& index : indices_) lanes.push_back(LanesOf(index));
+    return timeline::MakeLayout(lanes, folded, scale);
+  }
+
+ private:
+  std::deque<RankIndex> indices_;  // lanes point into them
+};
 
 TEST(LaneLayoutTest, LanesTileWithoutOverlapAndLieInTheirRank) {
-  const Layout layout = MakeLayout(Ranks(5), {1, 4}, 1.5F);
+  const Layout layout = Ranks(5).MakeLayout({1, 4}, 1.5F);
   ASSERT_EQ(layout.ranks.size(), 5U);
   float y = 0;
   for (const RankBlock& block : layout.ranks) {
@@ -36,25 +53,26 @@ TEST(LaneLayoutTest, LanesTileWithoutOverlapAndLieInTheirRank) {
 }
 
 TEST(LaneLayoutTest, WithoutAllGathersThereIsNoSuchLane) {
-  const Layout layout = MakeLayout({{0, false}}, {}, 1);
-  for (const Lane& lane : layout.lanes) EXPECT_NE(lane.kind, LaneKind::kAllGather);
+  const Layout layout = Ranks(1, {LaneKind::kAllReduce}).MakeLayout({}, 1);
+  for (const Lane& lane : layout.lanes) EXPECT_NE(lane.source.kind, LaneKind::kAllGather);
   EXPECT_EQ(layout.lanes.size(), 4U);
 }
 
 TEST(LaneLayoutTest, AllReducesHaveALaneOfTheirOwn) {
-  const Layout alone = MakeLayout(
-      {{.rank = 0, .all_gather = false, .reduce_scatter = false, .all_reduce = true}}, {}, 1);
+  const Layout alone = Ranks(1, {LaneKind::kAllReduce}).MakeLayout({}, 1);
   ASSERT_EQ(alone.lanes.size(), 4U);
-  EXPECT_EQ(alone.lanes[2].kind, LaneKind::kAllReduce);
-  EXPECT_EQ(alone.lanes[3].kind, LaneKind::kExposed);
-  const Layout beside = MakeLayout({{.rank = 0, .all_reduce = true}}, {}, 1);
+  EXPECT_EQ(alone.lanes[2].source.kind, LaneKind::kAllReduce);
+  EXPECT_EQ(alone.lanes[3].source.kind, LaneKind::kExposed);
+  const Layout beside =
+      Ranks(1, {LaneKind::kAllGather, LaneKind::kReduceScatter, LaneKind::kAllReduce})
+          .MakeLayout({}, 1);
   ASSERT_EQ(beside.lanes.size(), 6U);
-  EXPECT_EQ(beside.lanes[3].kind, LaneKind::kReduceScatter);
-  EXPECT_EQ(beside.lanes[4].kind, LaneKind::kAllReduce);
+  EXPECT_EQ(beside.lanes[3].source.kind, LaneKind::kReduceScatter);
+  EXPECT_EQ(beside.lanes[4].source.kind, LaneKind::kAllReduce);
 }
 
 TEST(LaneLayoutTest, VisibleLanesAreThoseThatTouch) {
-  const Layout layout = MakeLayout(Ranks(6), {2, 3}, 1);
+  const Layout layout = Ranks(6).MakeLayout({2, 3}, 1);
   for (float top = -50; top < layout.height + 50; top += 7) {
     const float bottom = top + 60;
     const auto [first, last] = VisibleLanes(layout, top, bottom);
@@ -67,8 +85,8 @@ TEST(LaneLayoutTest, VisibleLanesAreThoseThatTouch) {
 }
 
 TEST(LaneLayoutTest, FoldingAboveKeepsTheRankUnderTheMouse) {
-  const Layout before = MakeLayout(Ranks(6), {}, 1);
-  const Layout after = MakeLayout(Ranks(6), {0, 1}, 1);
+  const Layout before = Ranks(6).MakeLayout({}, 1);
+  const Layout after = Ranks(6).MakeLayout({0, 1}, 1);
   const float scroll = before.ranks[3].y - 40;
   const float mouse_y = 60;  // 20 pixels into rank 3
   const float moved = AnchoredScroll(before, after, scroll, mouse_y);

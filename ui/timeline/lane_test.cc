@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/hit_test.h"
+#include "ui/timeline/lane_layout.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -24,9 +27,12 @@ TEST(LanesOfRanksTest, AreThoseOfTheCollectivesThatRanksRan) {
     RunIndex index;
     EXPECT_TRUE(index.Advance(*made.Build()));
     const RankLanes lanes = index.LanesOfRanks().front();
-    EXPECT_EQ(lanes.all_gather, shards);
-    EXPECT_EQ(lanes.reduce_scatter, shards);
-    EXPECT_EQ(lanes.all_reduce, !shards);
+    const auto has = [&lanes](LaneKind kind) {
+      return std::ranges::count(lanes.lanes, kind, &LaneSource::kind) == 1;
+    };
+    EXPECT_EQ(has(LaneKind::kAllGather), shards);
+    EXPECT_EQ(has(LaneKind::kReduceScatter), shards);
+    EXPECT_EQ(has(LaneKind::kAllReduce), !shards);
   }
 }
 
@@ -37,7 +43,7 @@ class LessonTest : public testing::Test {
     EXPECT_TRUE(index_.FindStalls(*snapshot_, {snapshot_->start_ns, snapshot_->end_ns}));
   }
   LaneDraw Draw(LaneKind kind, const Axis& axis) const {
-    return Preprocess(index_, snapshot_->ranks[0], index_.ranks()[0], kind, axis, false);
+    return Preprocess(index_, snapshot_->ranks[0], OpLane(index_.ranks()[0], kind), axis, false);
   }
   Range StepRange(int first, int last) const {
     const auto& steps = snapshot_->ranks[0].steps;
@@ -138,27 +144,27 @@ TEST_F(LessonTest, HitTestFindsEveryWideBox) {
   const Axis axis(StepRange(4, 4), 50, 2'000);
   int hits = 0;
   for (const Lane& lane : layout.lanes) {
-    if (lane.rank != 0 || lane.kind == LaneKind::kExposed || lane.kind == LaneKind::kHost) continue;
-    for (const SpanBox& box : Draw(lane.kind, axis).boxes) {
+    const LaneKind kind = lane.source.kind;
+    if (lane.rank != 0 || kind == LaneKind::kExposed || kind == LaneKind::kHost) continue;
+    for (const SpanBox& box : Draw(kind, axis).boxes) {
       if (box.count > 1 || box.x1 - box.x0 < 8) continue;
       if (box.x0 < axis.left() || box.x1 > axis.right()) continue;
-      const Hit hit =
-          HitTest(index_, layout, axis, (box.x0 + box.x1) / 2, lane.y + lane.height - 2);
+      const Hit hit = HitTest(layout, axis, (box.x0 + box.x1) / 2, lane.y + lane.height - 2);
       EXPECT_EQ(hit.kind, Hit::Kind::kSpan);
       EXPECT_EQ(hit.row, box.row);
       EXPECT_EQ(hit.rank, 0);
       ++hits;
     }
-    for (const GapBox& gap : Draw(lane.kind, axis).gaps) {
+    for (const GapBox& gap : Draw(kind, axis).gaps) {
       if (gap.x1 - gap.x0 < 8 || gap.x0 < axis.left() || gap.x1 > axis.right()) continue;
-      const Hit hit = HitTest(index_, layout, axis, (gap.x0 + gap.x1) / 2, lane.y + 2);
+      const Hit hit = HitTest(layout, axis, (gap.x0 + gap.x1) / 2, lane.y + 2);
       EXPECT_EQ(hit.kind, Hit::Kind::kStall);
       EXPECT_EQ(hit.stall, gap.stall);
     }
   }
   EXPECT_GT(hits, 10);
-  EXPECT_EQ(HitTest(index_, layout, axis, 0, 30).kind, Hit::Kind::kNothing);
-  EXPECT_EQ(HitTest(index_, layout, axis, 500, layout.height + 5).kind, Hit::Kind::kNothing);
+  EXPECT_EQ(HitTest(layout, axis, 0, 30).kind, Hit::Kind::kNothing);
+  EXPECT_EQ(HitTest(layout, axis, 500, layout.height + 5).kind, Hit::Kind::kNothing);
 }
 
 // Feeding a run in pieces, as a live run comes, gives the same drawing as reading it at once.
@@ -204,7 +210,8 @@ TEST(RunIndexTest, PiecesGiveTheSameAsTheWhole) {
     for (const LaneKind kind : {LaneKind::kHost, LaneKind::kCompute, LaneKind::kAllGather,
                                 LaneKind::kReduceScatter, LaneKind::kExposed}) {
       const auto draw = [&](const RunIndex& index) {
-        return Preprocess(index, whole->ranks[rank], index.ranks()[rank], kind, axis, false);
+        return Preprocess(index, whole->ranks[rank], OpLane(index.ranks()[rank], kind), axis,
+                          false);
       };
       const LaneDraw a = draw(at_once);
       const LaneDraw b = draw(in_pieces);
@@ -300,7 +307,7 @@ TEST(LaneTest, AGapOfFourPixelsIsHatched) {
       EXPECT_TRUE(index.FindStalls(*snapshot, axis.range(), least_ns));
       const RankIndex& rank = *index.Find(0);
       const LaneDraw draw =
-          Preprocess(index, snapshot->ranks[0], rank, LaneKind::kCompute, axis, false);
+          Preprocess(index, snapshot->ranks[0], OpLane(rank, LaneKind::kCompute), axis, false);
       dense += draw.dense ? 1 : 0;
       for (const analysis::Stall& stall : analysis::Stalls(*snapshot, 0, static_cast<int>(last))) {
         if (stall.rank != 0 || axis.X(stall.end_ns) - axis.X(stall.start_ns) < kMinStall) continue;
@@ -324,7 +331,7 @@ TEST(LaneTest, DenseViewsAreBoundedByTheirWidth) {
   const RankIndex& rank = index.ranks()[0];
   const Axis axis({snapshot->start_ns, snapshot->end_ns}, 0, 800);
   for (const LaneKind kind : {LaneKind::kCompute, LaneKind::kAllGather, LaneKind::kFolded}) {
-    const LaneDraw draw = Preprocess(index, snapshot->ranks[0], rank, kind, axis, false);
+    const LaneDraw draw = Preprocess(index, snapshot->ranks[0], OpLane(rank, kind), axis, false);
     ASSERT_TRUE(draw.dense);
     EXPECT_TRUE(draw.boxes.empty());
     EXPECT_GT(draw.runs.size(), 0U);

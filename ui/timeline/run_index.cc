@@ -395,22 +395,8 @@ int64_t RunIndex::NewestNs() const {
 
 std::vector<RankLanes> RunIndex::LanesOfRanks() const {
   std::vector<RankLanes> lanes;
-  for (const RankIndex& rank : ranks_) {
-    const bool has_ops = std::any_of(rank.columns.begin(), rank.columns.end(),
-                                     [](const SpanColumn& column) { return !column.empty(); });
-    RankLanes& of_rank = lanes.emplace_back();
-    of_rank.rank = rank.rank;
-    // What shards has the first two, before its first collective too.
-    of_rank.all_reduce = !rank.column(LaneKind::kAllReduce).empty();
-    of_rank.all_gather = !of_rank.all_reduce || !rank.column(LaneKind::kAllGather).empty();
-    of_rank.reduce_scatter = !of_rank.all_reduce || !rank.column(LaneKind::kReduceScatter).empty();
-    of_rank.ops = has_ops || rank.tracks.empty();
-    of_rank.streams = rank.tracks.StreamsInOrder();
-    for (const uint16_t thread : rank.tracks.ThreadsInOrder()) {
-      const size_t levels = rank.tracks.threads()[thread].levels.size();
-      of_rank.threads.push_back({thread, static_cast<int>(levels)});
-    }
-  }
+  lanes.reserve(ranks_.size());
+  for (const RankIndex& rank : ranks_) lanes.push_back(LanesOf(rank));
   return lanes;
 }
 

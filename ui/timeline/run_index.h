@@ -16,7 +16,7 @@
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/memory/memory_timeline.h"
 #include "trace/query/snapshot.h"
-#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/lane_source.h"
 #include "ui/timeline/span_column.h"
 #include "ui/timeline/tracks/track_index.h"
 

@@ -73,7 +73,7 @@ Op StepBuilder::MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stre
   Op op = MakeOp(kind, unit_index, stream);
   // All-gathers on the first, all that reduces on the last.
   op.communicator = kShardCommunicator;
-  if (kind != OpKind::kAllGather) op.communicator += policy_.num_communicators - 1;
+  if (TraitsOf(kind).reduces) op.communicator += policy_.num_communicators - 1;
   op.dtype = dtype;
   op.payload_bytes = unit_index == kNone ? BytesOf(dtype) : UnshardedBytes(unit_index, dtype);
   op.wire_bytes = WireBytes(kind, op.payload_bytes, policy_.num_ranks);

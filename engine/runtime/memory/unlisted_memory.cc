@@ -10,13 +10,14 @@ namespace shardscope::runtime {
 namespace {
 
 int64_t TemporaryBytes(const Job& job, const transport::Transport& transport, const plan::Op& op) {
-  if (op.kind == plan::OpKind::kForward) {
+  const plan::OpKindTraits& traits = plan::TraitsOf(op.kind);
+  if (traits.op_class == plan::OpClass::kForward) {
     return model::ForwardTemporaryBytes(job.model, op.segment, job.training.batch);
   }
-  if (op.kind == plan::OpKind::kBackward) {
+  if (traits.op_class == plan::OpClass::kBackward) {
     return model::BackwardTemporaryBytes(job.model, op.segment, job.training.batch);
   }
-  if (!plan::TraitsOf(op.kind).reduces) return 0;
+  if (!traits.reduces) return 0;
   const int64_t pieces =
       op.unit == plan::kNone
           ? 1

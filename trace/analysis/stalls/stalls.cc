@@ -112,16 +112,10 @@ const IndexedRun* BlockingCollective(const StepIndex& step, const Gap& gap) {
 }
 
 std::string Noun(const query::PlanOp& op) {
-  switch (op.op_class) {
-    case OpClass::kAllGather:
-      return "all-gather";
-    case OpClass::kReduceScatter:
-      return "reduce-scatter";
-    case OpClass::kAllReduce:
-      return "all-reduce";
-    default:
-      return op.kind;
-  }
+  if (!query::IsCommunication(op.op_class)) return op.kind;
+  std::string noun(Name(op.op_class));
+  std::replace(noun.begin(), noun.end(), '_', '-');
+  return noun;
 }
 
 Cause Queued(const query::PlanOp& collective, const query::PlanOp& front) {

@@ -24,7 +24,7 @@ using widgets::Look;
 
 const Lane* FindLane(const timeline::Layout& layout, int32_t rank, LaneKind kind) {
   for (const Lane& lane : layout.lanes) {
-    if (lane.rank == rank && lane.kind == kind) return &lane;
+    if (lane.rank == rank && lane.source.kind == kind) return &lane;
   }
   return nullptr;
 }
@@ -120,22 +120,17 @@ void TimelineOverlay::DrawLaunch(const ui::Context& context, const Frame& frame,
                                  const timeline::WorkFacts& facts, ui::DrawLog* log) const {
   if (facts.kind != timeline::WorkFacts::Kind::kWork || facts.launched_by.empty()) return;
   const Look look = widgets::LookOf(context);
-  const timeline::RankIndex* rank = frame.index.Find(facts.rank);
-  if (rank == nullptr) return;
   const Lane* from = nullptr;  // the thread's outermost ranges, else the host lane
   const Lane* to = nullptr;
   for (const Lane& lane : frame.layout.lanes) {
     if (lane.rank != facts.rank) continue;
-    if (lane.kind == LaneKind::kHost && from == nullptr) from = &lane;
-    if (lane.kind == LaneKind::kThread &&
-        rank->tracks.threads()[lane.track].track == facts.work.launch_track &&
-        (from == nullptr || from->kind == LaneKind::kHost)) {
+    const timeline::LaneSource& source = lane.source;
+    if (source.kind == LaneKind::kHost && from == nullptr) from = &lane;
+    if (source.kind == LaneKind::kThread && source.track->track == facts.work.launch_track &&
+        (from == nullptr || from->source.kind == LaneKind::kHost)) {
       from = &lane;
     }
-    if (lane.kind == LaneKind::kStream &&
-        rank->tracks.streams()[lane.track].track == facts.work.track) {
-      to = &lane;
-    }
+    if (source.kind == LaneKind::kStream && source.track->track == facts.work.track) to = &lane;
   }
   if (from == nullptr || to == nullptr) return;
   const float launch_x = frame.axis.X(facts.work.launch_start_ns);

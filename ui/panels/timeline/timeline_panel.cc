@@ -19,39 +19,12 @@ namespace {
 using timeline::Axis;
 using timeline::Lane;
 using timeline::LaneKind;
+using timeline::LaneRows;
 using timeline::RankBlock;
 using widgets::Look;
 
 constexpr float kScrollPixels = 48;  // a notch of the wheel over the gutter
 constexpr float kBelowLanes = 28;    // room for the labels of changes under the last rank
-
-const char* NameOf(ui::Language language, LaneKind kind) {
-  switch (kind) {
-    case LaneKind::kHost:
-      return ui::Tr(language, ui::Text::kHost);
-    case LaneKind::kCompute:
-      return ui::Tr(language, ui::Text::kCompute);
-    case LaneKind::kAllGather:
-      return ui::Tr(language, ui::Text::kAllGather);
-    case LaneKind::kReduceScatter:
-      return ui::Tr(language, ui::Text::kReduceScatter);
-    case LaneKind::kAllReduce:
-      return ui::Tr(language, ui::Text::kAllReduce);
-    case LaneKind::kExposed:
-      return ui::Tr(language, ui::Text::kExposed);
-    case LaneKind::kCopy:
-    case LaneKind::kFolded:
-    case LaneKind::kStream:
-    case LaneKind::kThread:
-      break;
-  }
-  return "";
-}
-
-// That of the op lanes, which need not be what a rank without ops shows.
-const timeline::SpanColumn& OpColumnOf(const timeline::RankIndex& rank, LaneKind kind) {
-  return rank.column(kind == LaneKind::kFolded ? LaneKind::kCompute : kind);
-}
 
 }  // namespace
 
@@ -97,20 +70,17 @@ void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
 
 const timeline::LaneDraw& TimelinePanel::LaneDrawOf(const ui::Context& context, const Lane& lane,
                                                     const Axis& axis) {
-  CachedLane& cached = lanes_[{lane.rank, lane.kind, lane.track, lane.level}];
+  const timeline::LaneSource& source = lane.source;
+  const int64_t track = source.track == nullptr ? -1 : source.track->track;
+  CachedLane& cached = lanes_[{lane.rank, source.kind, track, source.level}];
   const LaneKey key{index_->version(), axis.range(), axis.left(), axis.width()};
   if (cached.key == key) return cached.draw;
   cached.key = key;
-  const timeline::RankIndex* rank = index_->Find(lane.rank);
   const query::RankRows* rows = context.snapshot->FindRank(lane.rank);
-  if (rank == nullptr || rows == nullptr) {
+  if (rows == nullptr) {
     cached.draw = {};
   } else {
-    const bool dense = cached.draw.dense;
-    const bool ops = lane.kind != LaneKind::kStream && lane.kind != LaneKind::kThread &&
-                     &timeline::ColumnOf(*rank, lane) == &OpColumnOf(*rank, lane.kind);
-    cached.draw = ops ? timeline::Preprocess(*index_, *rows, *rank, lane.kind, axis, dense)
-                      : timeline::PreprocessTrack(*index_, *rows, *rank, lane, axis, dense);
+    cached.draw = timeline::Preprocess(*index_, *rows, source, axis, cached.draw.dense);
   }
   return cached.draw;
 }
@@ -143,7 +113,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&
-                       hovered_.lane == LaneKind::kStream;
+                       hovered_.lane.rows == LaneRows::kWork;
   if (on_work) {
     overlay_.DrawLaunchOf(context, {*index_, layout_, axis, box, origin}, hovered_.rank,
                           hovered_.row, log);
@@ -178,8 +148,8 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box, u
     const Lane& lane = layout_.lanes[at];
     widgets::TextStyle style = widgets::DimOf(look);
     style.size = ui::kSmallTextSize;
-    if (lane.kind == LaneKind::kExposed) style.color = theme.op.exposed;
-    const std::string name = LaneName(context, lane);
+    if (lane.source.kind == LaneKind::kExposed) style.color = theme.op.exposed;
+    const std::string name = lane.source.Label(context.language);
     const float y = origin + lane.y + (lane.height - look.Px(13)) / 2;
     const float right = box.x0 - look.Px(8);
     const float room = right - left - look.Px(ui::kGrid);
@@ -187,40 +157,25 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box, u
         widgets::TextSize(look, style, name).x > room
             ? widgets::DrawTextClipped(look, style, {left + look.Px(ui::kGrid), y}, room, name)
             : widgets::DrawTextRight(look, style, {right, y}, name);
-    if (lane.kind == LaneKind::kStream) {
+    const timeline::TrackLane* track = lane.source.track;
+    if (track == nullptr || name.empty()) continue;
+    const bool is_stream = lane.source.kind == LaneKind::kStream;
+    if (is_stream) {
       DrawChannel(context, lane, {drawn.x0 - look.Px(5), origin + lane.y + lane.height / 2}, log);
-      const timeline::TrackLane& stream = index_->Find(lane.rank)->tracks.streams()[lane.track];
-      log->Int(fmt::format("stream:{}:{}", lane.rank, stream.track), name,
-               static_cast<int64_t>(stream.num_spans), "", drawn);
-    } else if (lane.kind == LaneKind::kThread && !name.empty()) {
-      const timeline::TrackLane& thread = index_->Find(lane.rank)->tracks.threads()[lane.track];
-      log->Int(fmt::format("thread:{}:{}", lane.rank, thread.track), name,
-               static_cast<int64_t>(thread.num_spans), "", drawn);
     }
+    log->Int(fmt::format("{}:{}:{}", is_stream ? "stream" : "thread", lane.rank, track->track),
+             name, static_cast<int64_t>(track->num_spans), "", drawn);
   }
-}
-
-std::string TimelinePanel::LaneName(const ui::Context& context, const Lane& lane) const {
-  const timeline::RankIndex* rank = index_->Find(lane.rank);
-  if (rank == nullptr) return "";
-  if (lane.kind == LaneKind::kStream) return rank->tracks.streams()[lane.track].name;
-  if (lane.kind == LaneKind::kThread) {
-    // Once a thread: at its outermost ranges.
-    const timeline::TrackLane& thread = rank->tracks.threads()[lane.track];
-    return lane.level + size_t{1} == thread.levels.size() ? thread.name : "";
-  }
-  return NameOf(context.language, lane.kind);
 }
 
 // The number of the stream's hardware queue; framed where another stream of the process uses it.
 void TimelinePanel::DrawChannel(const ui::Context& context, const Lane& lane, ImVec2 right_middle,
                                 ui::DrawLog* log) {
-  const timeline::RankIndex* rank = index_->Find(lane.rank);
-  if (rank == nullptr) return;
-  const timeline::TrackLane& stream = rank->tracks.streams()[lane.track];
+  const timeline::TrackLane& stream = *lane.source.track;
   if (!stream.has_channel) return;
   const Look look = widgets::LookOf(context);
-  const timeline::TrackLane* other = rank->tracks.SharesChannel(*context.snapshot, stream);
+  const timeline::TrackLane* other =
+      lane.source.rank->tracks.SharesChannel(*context.snapshot, stream);
   const std::string text = stream.several_channels ? "q*" : fmt::format("q{}", stream.channel);
   widgets::TextStyle style = widgets::FaintOf(look);
   if (other != nullptr) style.color = look.theme.op.exposed;
@@ -258,7 +213,7 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const float y = mouse.y - box.y0 + std::round(scroll_);
   const bool on_axis = over && mouse.x >= axis.left();
-  if (on_axis) hovered_ = timeline::HitTest(*index_, layout_, axis, mouse.x, y);
+  if (on_axis) hovered_ = timeline::HitTest(layout_, axis, mouse.x, y);
   const timeline::Hit& hit = hovered_;
   hand_.Hold(hit.kind != timeline::Hit::Kind::kNothing, commands);
   if (over && !on_axis) HandleGutter(context, y, commands);
@@ -312,9 +267,9 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
   const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
   const timeline::RankIndex* rank = index_->Find(hit.rank);
   const bool one = hit.kind == timeline::Hit::Kind::kSpan && hit.count == 1 && rows != nullptr;
-  if (one && hit.lane == LaneKind::kStream) {
+  if (one && hit.lane.rows == LaneRows::kWork) {
     commands->push_back(ui::SelectSpan{rows->gpu_work[hit.row].id, hit.rank});
-  } else if (one && hit.lane == LaneKind::kThread) {
+  } else if (one && hit.lane.rows == LaneRows::kRanges) {
     commands->push_back(ui::SelectSpan{rows->spans[hit.row].id, hit.rank});
   } else if (one) {
     commands->push_back(ui::SelectOp{rows->op_runs[hit.row].id, hit.rank, add});

@@ -47,7 +47,6 @@ class TimelinePanel : public ui::Panel {
   void DrawLanes(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
                  ui::DrawLog* log);
   void DrawGutter(const ui::Context& context, const ui::Box& box, ui::DrawLog* log);
-  std::string LaneName(const ui::Context& context, const timeline::Lane& lane) const;
   void DrawChannel(const ui::Context& context, const timeline::Lane& lane, ImVec2 right_middle,
                    ui::DrawLog* log);
   void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
@@ -66,7 +65,7 @@ class TimelinePanel : public ui::Panel {
   TimelineOverlay overlay_;
   WaitLines wait_lines_;
   // By rank, kind, track and level.
-  std::map<std::tuple<int32_t, timeline::LaneKind, uint16_t, uint16_t>, CachedLane> lanes_;
+  std::map<std::tuple<int32_t, timeline::LaneKind, int64_t, uint16_t>, CachedLane> lanes_;
   timeline::Hit hovered_;  // of this frame
   TooltipText tooltip_;    // of this frame
   float scroll_ = 0;

@@ -27,7 +27,7 @@ TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, 
   if (op == nullptr) return {};
   TooltipText text;
   const std::string name = analysis::ShortName(*op);
-  if (hit.lane == timeline::LaneKind::kHost && op->op_class != query::OpClass::kHost) {
+  if (hit.lane.kind == timeline::LaneKind::kHost && op->op_class != query::OpClass::kHost) {
     text.title = ui::TrFormat(context.language, ui::Text::kTimelineIssueOf, name);
     text.detail = ui::TrFormat(context.language, ui::Text::kTimelineStartedAfter,
                                ui::FormatDuration(run.started_ns - run.issued_ns));
@@ -68,16 +68,13 @@ TooltipText OfWork(const ui::Context& context, const timeline::RunIndex& index, 
   return text;
 }
 
-TooltipText OfRange(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
+TooltipText OfRange(const ui::Context& context, const Hit& hit) {
   const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
-  const timeline::RankIndex* rank = index.Find(hit.rank);
-  if (rows == nullptr || rank == nullptr || hit.row >= rows->spans.size()) return {};
+  if (rows == nullptr || hit.row >= rows->spans.size()) return {};
   const query::Span& range = rows->spans[hit.row];
   const std::string& name = context.snapshot->names[static_cast<size_t>(range.name)];
   return {Join(name, ui::FormatDuration(range.end_ns - range.start_ns)),
-          ui::TrFormat(context.language, ui::Text::kTimelineOnThread,
-                       rank->tracks.threads()[hit.track].name),
-          false};
+          ui::TrFormat(context.language, ui::Text::kTimelineOnThread, hit.lane.track->name), false};
 }
 
 }  // namespace
@@ -121,9 +118,15 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
     return {ui::TrFormat(context.language, ui::Text::kTimelineFolded, hit.count),
             ui::FormatDuration(length_ns), false};
   }
-  if (hit.lane == timeline::LaneKind::kStream) return OfWork(context, index, hit);
-  if (hit.lane == timeline::LaneKind::kThread) return OfRange(context, index, hit);
-  return OfSpan(context, index, hit);
+  switch (hit.lane.rows) {
+    case timeline::LaneRows::kOps:
+      return OfSpan(context, index, hit);
+    case timeline::LaneRows::kWork:
+      return OfWork(context, index, hit);
+    case timeline::LaneRows::kRanges:
+      return OfRange(context, hit);
+  }
+  return {};
 }
 
 }  // namespace shardscope::panels

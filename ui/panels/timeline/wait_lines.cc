@@ -25,8 +25,6 @@ using widgets::Look;
 // strip over the all-gathers.
 std::optional<float> HeightOf(const ui::Context& context, const TimelineOverlay::Frame& frame,
                               const WaitEnd& end) {
-  const timeline::RankIndex* rank = frame.index.Find(end.rank);
-  if (rank == nullptr) return std::nullopt;
   LaneKind kind = LaneKind::kStream;
   for (const query::Track& track : context.snapshot->tracks) {
     if (end.is_op && track.id == end.track) kind = timeline::LaneOf(track.role);
@@ -34,9 +32,8 @@ std::optional<float> HeightOf(const ui::Context& context, const TimelineOverlay:
   const bool strip = kind == LaneKind::kCopy;
   if (strip) kind = LaneKind::kAllGather;
   for (const Lane& lane : frame.layout.lanes) {
-    if (lane.rank != end.rank || lane.kind != kind) continue;
-    const bool other_stream = !end.is_op && rank->tracks.streams()[lane.track].track != end.track;
-    if (other_stream) continue;
+    if (lane.rank != end.rank || lane.source.kind != kind) continue;
+    if (!end.is_op && lane.source.track->track != end.track) continue;
     const float height = strip ? timeline::kCopyStripHeight * context.scale : lane.height;
     return frame.origin + lane.y + height / 2;
   }

@@ -117,12 +117,12 @@ void LanePainter::Draw(const LaneDraw& draw, const Lane& lane, const ui::Box& bo
   }
   const query::RankRows* rows = context.snapshot->FindRank(lane.rank);
   if (rows == nullptr) return;
-  if (lane.kind == LaneKind::kCompute) DrawGaps(draw, lane, box);
+  if (lane.source.kind == LaneKind::kCompute) DrawGaps(draw, lane, box);
   for (const SpanBox& span : draw.boxes) DrawSpan(span, lane, box, *rows);
   ui::Box strip = box;
   strip.y1 = strip.y0 + kCopyStripHeight * context.scale;
   for (const SpanBox& span : draw.strip) DrawSpan(span, lane, strip, *rows);
-  if (lane.kind != LaneKind::kCompute) DrawGaps(draw, lane, box);
+  if (lane.source.kind != LaneKind::kCompute) DrawGaps(draw, lane, box);
 }
 
 void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box& box,
@@ -133,7 +133,7 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
     Fill({tick.x0, tick.y0 + 2 * scale, tick.x1, tick.y1 - 2 * scale}, context.theme->op.host, 0);
     return;
   }
-  const bool strip = lane.kind == LaneKind::kFolded;
+  const bool strip = lane.source.kind == LaneKind::kFolded;
   const ui::Box body = Snap(span.x0, span.x1, box, strip || span.count > 1 ? 0 : kSpanGap);
   if (body.x1 <= box.x0 || body.x0 >= box.x1) return;
   if (span.count > 1) {
@@ -151,7 +151,7 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
   if (span.wait_x1 > span.x0) {
     transfer.x0 = std::clamp(std::round(span.wait_x1), body.x0, body.x1);
   }
-  if (lane.kind == LaneKind::kStream || lane.kind == LaneKind::kThread) {
+  if (lane.source.rows != LaneRows::kOps) {
     DrawWork(span, lane, body, transfer, rows);
     return;
   }
@@ -172,7 +172,7 @@ void LanePainter::DrawOutline(const ui::Box& box) const {
 
 void LanePainter::DrawWork(const SpanBox& span, const Lane& lane, const ui::Box& body,
                            const ui::Box& transfer, const query::RankRows& rows) const {
-  const bool kernel = lane.kind == LaneKind::kStream;
+  const bool kernel = lane.source.rows == LaneRows::kWork;
   const int32_t name = kernel ? rows.gpu_work[span.row].name : rows.spans[span.row].name;
   const int64_t id = kernel ? rows.gpu_work[span.row].id : rows.spans[span.row].id;
   if (HasLabelRoom(transfer, context.scale)) {
@@ -240,7 +240,7 @@ void LanePainter::DrawRuns(const LaneDraw& draw, const ui::Box& box) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ui::Theme& theme = *context.theme;
   // Thousands of runs have a few looks.
-  constexpr size_t kLooks = 2 * 16;
+  constexpr size_t kLooks = 2 * words::kNumOpClasses;
   std::array<std::array<ui::Color, kDensityLevels + 1>, kLooks> colors{};
   // In parts, because indices of 16 bits end at 65,536 vertices.
   constexpr size_t kRunsAtATime = 4096;
@@ -251,7 +251,7 @@ void LanePainter::DrawRuns(const LaneDraw& draw, const ui::Box& box) const {
     for (size_t at = first; at < last; ++at) {
       const DensityRun& run = draw.runs[at];
       const size_t look = static_cast<size_t>(run.op_class) * 2 + (run.exposed ? 1 : 0);
-      ui::Color& color = colors[look % kLooks][run.level];
+      ui::Color& color = colors[look][run.level];
       if (color == 0) {
         const ui::Color hue = run.exposed ? theme.op.exposed : ui::OpColor(theme, run.op_class);
         const float share = static_cast<float>(run.level) / static_cast<float>(kDensityLevels);
@@ -264,13 +264,14 @@ void LanePainter::DrawRuns(const LaneDraw& draw, const ui::Box& box) const {
 
 void LanePainter::DrawGaps(const LaneDraw& draw, const Lane& lane, const ui::Box& box) const {
   const Look look = widgets::LookOf(context);
+  const LaneKind kind = lane.source.kind;
   for (const GapBox& gap : draw.gaps) {
-    const ui::Box body = Snap(gap.x0, gap.x1, box, lane.kind == LaneKind::kCompute ? kSpanGap : 0);
+    const ui::Box body = Snap(gap.x0, gap.x1, box, kind == LaneKind::kCompute ? kSpanGap : 0);
     if (body.x1 <= box.x0 || body.x0 >= box.x1) continue;
-    if (lane.kind == LaneKind::kCompute) {
+    if (kind == LaneKind::kCompute) {
       DrawStallBox(look, body, std::round(gap.x0), gap.slot_wait);
     } else {
-      Fill(body, context.theme->op.exposed, lane.kind == LaneKind::kExposed ? context.scale : 0);
+      Fill(body, context.theme->op.exposed, kind == LaneKind::kExposed ? context.scale : 0);
     }
   }
 }

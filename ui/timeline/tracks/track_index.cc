@@ -34,6 +34,18 @@ bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// One that is not known is drawn as an all-reduce.
+OpClass CollectiveOf(std::string_view name) {
+  for (int at = 0; at < words::kNumOpClasses; ++at) {
+    const auto op_class = static_cast<OpClass>(at);
+    if (!query::IsCommunication(op_class)) continue;
+    if (Contains(name, TraitsOf(op_class).nccl_name) || Contains(name, Name(op_class))) {
+      return op_class;
+    }
+  }
+  return OpClass::kAllReduce;
+}
+
 const query::GpuStream* StreamOf(const query::Snapshot& snapshot, int64_t track) {
   for (const query::GpuStream& stream : snapshot.gpu_streams) {
     if (stream.track == track) return &stream;
@@ -52,11 +64,7 @@ OpClass ClassOf(SpanCategory category, std::string_view name) {
     case SpanCategory::kCopy:
       return OpClass::kCopy;
     case SpanCategory::kCommunication:
-      if (Contains(name, "AllGather") || Contains(name, "all_gather")) return OpClass::kAllGather;
-      if (Contains(name, "ReduceScatter") || Contains(name, "reduce_scatter")) {
-        return OpClass::kReduceScatter;
-      }
-      return OpClass::kAllReduce;
+      return CollectiveOf(name);
     case SpanCategory::kHost:
     case SpanCategory::kWait:
       break;

@@ -34,7 +34,7 @@ struct TrackLane {
 
  private:
   friend class TrackIndex;
-  std::array<int64_t, 9> busy_ns_{};  // by OpClass
+  std::array<int64_t, words::kNumOpClasses> busy_ns_{};  // by OpClass
 };
 
 class TrackIndex {

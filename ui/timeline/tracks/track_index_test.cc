@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "ui/timeline/lane.h"
+#include "ui/timeline/lane_layout.h"
 #include "ui/timeline/run_index.h"
 #include "ui/timeline/tracks/work_facts.h"
 
@@ -112,10 +113,10 @@ TEST_F(TrackIndexTest, EveryStreamAndLevelHasItsLane) {
   EXPECT_FALSE(lanes[0].ops);
   const Layout layout = MakeLayout(lanes, {}, 1);
   ASSERT_EQ(layout.ranks[0].num_lanes, 5U);
-  EXPECT_EQ(layout.lanes[0].kind, LaneKind::kThread);
-  EXPECT_EQ(layout.lanes[0].level, 2);  // the outermost range is on top
-  EXPECT_EQ(layout.lanes[4].kind, LaneKind::kStream);
-  EXPECT_EQ(layout.lanes[4].track, 1);
+  EXPECT_EQ(layout.lanes[0].source.kind, LaneKind::kThread);
+  EXPECT_EQ(layout.lanes[0].source.level, 2);  // the outermost range is on top
+  EXPECT_EQ(layout.lanes[4].source.kind, LaneKind::kStream);
+  EXPECT_EQ(layout.lanes[4].source.track, &tracks.streams()[1]);
   EXPECT_TRUE(lanes[1].ops);  // nothing came of this rank: as ever
 }
 
@@ -132,8 +133,8 @@ TEST_F(TrackIndexTest, ThreadsStandByPositionWhicheverMarkedSomethingFirst) {
   EXPECT_EQ(tracks.threads()[0].track, 900);
   EXPECT_EQ(tracks.ThreadsInOrder(), (std::vector<uint16_t>{1, 0}));
   const Layout layout = MakeLayout(index.LanesOfRanks(), {}, 1);
-  EXPECT_EQ(layout.lanes[0].track, 1);
-  EXPECT_EQ(layout.lanes[1].track, 0);
+  EXPECT_EQ(layout.lanes[0].source.track, &tracks.threads()[1]);
+  EXPECT_EQ(layout.lanes[1].source.track, &tracks.threads()[0]);
 }
 
 TEST_F(TrackIndexTest, RowsTakenInPiecesGiveTheSame) {
@@ -184,10 +185,10 @@ TEST_F(TrackIndexTest, KernelOfACollectiveWaitsForTheLastRank) {
   EXPECT_EQ(late.wait_ns, 0);
   EXPECT_EQ(late.transfer_ns, 60 * kUs);
   // The same in the lane: two tones.
-  Lane lane;
-  lane.kind = LaneKind::kStream;
+  const LaneSource stream = LanesOf(*index.Find(0)).lanes.front();
+  ASSERT_EQ(stream.kind, LaneKind::kStream);
   const Axis axis({0, 300 * kUs}, 0, 300);
-  const LaneDraw draw = PreprocessTrack(index, Rows(0), *index.Find(0), lane, axis, false);
+  const LaneDraw draw = Preprocess(index, Rows(0), stream, axis, false);
   ASSERT_EQ(draw.boxes.size(), 1U);
   EXPECT_FLOAT_EQ(draw.boxes[0].x0, 100);
   EXPECT_FLOAT_EQ(draw.boxes[0].wait_x1, 140);
@@ -219,11 +220,10 @@ TEST_F(TrackIndexTest, ManyKernelsAreFoldedAndDrawnAsDensity) {
   }
   RunIndex index;
   ASSERT_TRUE(index.Advance(snapshot_));
-  Lane lane;
-  lane.kind = LaneKind::kStream;
-  const RankIndex& rank = *index.Find(0);
+  const LaneSource stream = LanesOf(*index.Find(0)).lanes.front();
+  ASSERT_EQ(stream.kind, LaneKind::kStream);
   const auto boxes = [&](int64_t length_us) {
-    return PreprocessTrack(index, Rows(0), rank, lane, {{0, length_us * kUs}, 0, 100}, false);
+    return Preprocess(index, Rows(0), stream, {{0, length_us * kUs}, 0, 100}, false);
   };
   EXPECT_EQ(boxes(100).boxes.size(), 10U);  // 8 pixels each
   const LaneDraw folded = boxes(3000);

@@ -1,0 +1,163 @@
+#include "ui/timeline/lane_source.h"
+
+#include <algorithm>
+
+#include "ui/theme.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::timeline {
+namespace {
+
+using query::OpClass;
+
+// What all lanes of a kind have in common.
+struct KindTraits {
+  float height = 0;
+  OpClass op_class = OpClass::kForward;
+  std::optional<ui::Text> title = {};
+};
+
+KindTraits TraitsOf(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::kHost:
+      return {ui::kHostLaneHeight, OpClass::kHost, ui::Text::kHost};
+    case LaneKind::kCompute:
+      return {ui::kComputeLaneHeight, OpClass::kForward, ui::Text::kCompute};
+    case LaneKind::kCopy:
+      return {ui::kCommunicationLaneHeight, OpClass::kCopy};
+    case LaneKind::kAllGather:
+      return {ui::kCommunicationLaneHeight, OpClass::kAllGather, ui::Text::kAllGather};
+    case LaneKind::kReduceScatter:
+      return {ui::kCommunicationLaneHeight, OpClass::kReduceScatter, ui::Text::kReduceScatter};
+    case LaneKind::kAllReduce:
+      return {ui::kCommunicationLaneHeight, OpClass::kAllReduce, ui::Text::kAllReduce};
+    case LaneKind::kExposed:
+      return {ui::kExposedLaneHeight, OpClass::kAllGather, ui::Text::kExposed};
+    case LaneKind::kFolded:
+      return {ui::kFoldedRankHeight};
+    case LaneKind::kStream:
+      return {ui::kStreamLaneHeight};
+    case LaneKind::kThread:
+      return {ui::kThreadLaneHeight};
+  }
+  return {};
+}
+
+LaneSource SourceOf(const RankIndex& rank, LaneKind kind) {
+  const KindTraits traits = TraitsOf(kind);
+  LaneSource source;
+  source.kind = kind;
+  source.rank = &rank;
+  source.height = traits.height;
+  source.title = traits.title;
+  source.op_class = traits.op_class;
+  return source;
+}
+
+LaneSource StreamLane(const RankIndex& rank, const TrackLane& stream) {
+  LaneSource source = SourceOf(rank, LaneKind::kStream);
+  source.rows = LaneRows::kWork;
+  source.track = &stream;
+  source.spans = &stream.levels.front();
+  source.track_name = stream.name;
+  source.op_class = stream.op_class;
+  return source;
+}
+
+LaneSource ThreadLane(const RankIndex& rank, const TrackLane& thread, size_t level) {
+  LaneSource source = SourceOf(rank, LaneKind::kThread);
+  source.rows = LaneRows::kRanges;
+  source.track = &thread;
+  source.level = static_cast<uint16_t>(level);
+  source.spans = &thread.levels[level];
+  if (level + 1 == thread.levels.size()) source.track_name = thread.name;
+  source.op_class = thread.op_class;
+  return source;
+}
+
+void AddOps(const RankIndex& rank, std::vector<LaneSource>* lanes) {
+  const auto ran = [&rank](LaneKind kind) { return !rank.column(kind).empty(); };
+  const bool all_reduces = ran(LaneKind::kAllReduce);
+  lanes->push_back(OpLane(rank, LaneKind::kHost));
+  lanes->push_back(OpLane(rank, LaneKind::kCompute));
+  // What shards has these two, before its first collective too.
+  for (const LaneKind kind : {LaneKind::kAllGather, LaneKind::kReduceScatter}) {
+    if (!all_reduces || ran(kind)) lanes->push_back(OpLane(rank, kind));
+  }
+  if (all_reduces) lanes->push_back(OpLane(rank, LaneKind::kAllReduce));
+  lanes->push_back(OpLane(rank, LaneKind::kExposed));
+}
+
+void AddStreams(const RankIndex& rank, std::vector<LaneSource>* lanes) {
+  for (const uint16_t stream : rank.tracks.StreamsInOrder()) {
+    lanes->push_back(StreamLane(rank, rank.tracks.streams()[stream]));
+  }
+}
+
+// Outer ranges above the inner ones.
+void AddThreads(const RankIndex& rank, std::vector<LaneSource>* lanes) {
+  for (const uint16_t at : rank.tracks.ThreadsInOrder()) {
+    const TrackLane& thread = rank.tracks.threads()[at];
+    for (size_t level = thread.levels.size(); level-- > 0;) {
+      lanes->push_back(ThreadLane(rank, thread, level));
+    }
+  }
+}
+
+bool HasOps(const RankIndex& rank) {
+  return std::any_of(rank.columns.begin(), rank.columns.end(),
+                     [](const SpanColumn& column) { return !column.empty(); });
+}
+
+}  // namespace
+
+LaneKind LaneOf(query::TrackRole role) {
+  switch (role) {
+    case query::TrackRole::kHost:
+      return LaneKind::kHost;
+    case query::TrackRole::kCompute:
+      return LaneKind::kCompute;
+    case query::TrackRole::kCopy:
+      return LaneKind::kCopy;
+    case query::TrackRole::kAllGather:
+      return LaneKind::kAllGather;
+    case query::TrackRole::kReduceScatter:
+      return LaneKind::kReduceScatter;
+    case query::TrackRole::kAllReduce:
+      break;
+  }
+  return LaneKind::kAllReduce;
+}
+
+LaneSource OpLane(const RankIndex& rank, LaneKind kind) {
+  LaneSource source = SourceOf(rank, kind);
+  if (kind != LaneKind::kFolded) {
+    source.spans = &rank.column(kind);
+    if (kind == LaneKind::kAllGather) source.strip = &rank.column(LaneKind::kCopy);
+    return source;
+  }
+  source.spans = &rank.column(LaneKind::kCompute);
+  if (!source.spans->empty() || rank.tracks.empty()) return source;
+  const auto& streams = rank.tracks.streams();
+  source.rows = streams.empty() ? LaneRows::kRanges : LaneRows::kWork;
+  source.spans = streams.empty() ? &rank.tracks.threads().front().levels.back()
+                                 : &streams.front().levels.front();
+  source.op_class = streams.empty() ? OpClass::kHost : streams.front().op_class;
+  return source;
+}
+
+// The threads of a recorded program launch what its streams do; under a Schedule the host lane says
+// that, and the ranges of libraries come last.
+RankLanes LanesOf(const RankIndex& rank) {
+  RankLanes of_rank;
+  of_rank.rank = rank.rank;
+  of_rank.ops = HasOps(rank) || rank.tracks.empty();
+  of_rank.folded = OpLane(rank, LaneKind::kFolded);
+  if (of_rank.ops) AddOps(rank, &of_rank.lanes);
+  if (!of_rank.ops) AddThreads(rank, &of_rank.lanes);
+  AddStreams(rank, &of_rank.lanes);
+  if (of_rank.ops) AddThreads(rank, &of_rank.lanes);
+  return of_rank;
+}
+
+}  // namespace shardscope::timeline

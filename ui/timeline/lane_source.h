@@ -1,0 +1,72 @@
+// LaneSource: what a lane shows, of ops, of a GPU's streams and of threads alike. The only place
+// that knows which lanes a rank has and how they differ. No ImGui.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+#include "ui/text.h"
+
+namespace shardscope::timeline {
+
+struct RankIndex;
+struct TrackLane;
+class SpanColumn;
+
+enum class LaneKind : uint8_t {
+  kHost,  // issues, and what the host does itself
+  kCompute,
+  kCopy,  // ops of copy streams: a strip inside the all-gather lane, no lane of its own
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kExposed,  // communication that nothing hid
+  kFolded,   // a whole rank in one strip: compute and, over it, exposed communication
+  kStream,   // what the GPU did on one stream
+  kThread,   // one level of the nested ranges that a thread marked
+};
+inline constexpr int kNumColumns = 7;  // kinds before kFolded: one column of spans each
+
+LaneKind LaneOf(query::TrackRole role);
+
+// What Span::row is a row of, in RankRows: op_runs, gpu_work or spans.
+enum class LaneRows : uint8_t { kOps, kWork, kRanges };
+
+// Points into the RunIndex that made it: good until that takes new rows.
+struct LaneSource {
+  LaneKind kind = LaneKind::kHost;
+  LaneRows rows = LaneRows::kOps;
+  const RankIndex* rank = nullptr;
+  const TrackLane* track = nullptr;    // of a stream or thread
+  uint16_t level = 0;                  // of a thread: of TrackLane::levels
+  const SpanColumn* spans = nullptr;   // never null
+  const SpanColumn* strip = nullptr;   // over the upper part of `spans`
+  float height = 0;                    // at scale 1
+  std::optional<ui::Text> title = {};  // of a lane of ops
+  std::string_view track_name = {};    // of others; of a thread once, at its outermost ranges
+  // Of those spans that a coarse view cannot tell apart: SlotOf() is 0.
+  query::OpClass op_class = query::OpClass::kHost;
+
+  // What stands in front of it.
+  std::string Label(ui::Language language) const {
+    return title ? ui::Tr(language, *title) : std::string(track_name);
+  }
+};
+
+struct RankLanes {
+  int32_t rank = 0;
+  bool ops = true;                // else only what a recorded program marked and its GPU did
+  std::vector<LaneSource> lanes;  // from the top
+  LaneSource folded;              // the only one of a folded rank
+};
+RankLanes LanesOf(const RankIndex& rank);
+
+// `kind`: of a lane of ops, or kFolded; a folded rank without ops shows its first stream, else its
+// first thread.
+LaneSource OpLane(const RankIndex& rank, LaneKind kind);
+
+}  // namespace shardscope::timeline
