@@ -11,6 +11,7 @@
 #include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
 #include "trace/base/counted.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -182,7 +183,7 @@ void LiveTrainer::Collect(int rank, const StepReport& mine) {
   const std::optional<StepReport> all = reports_->Add(rank, mine);
   if (!all || !options_.on_step) return;
   // No rank can finish the next step before this one goes on, so reports stay in order.
-  const std::lock_guard message_lock(message_mutex_);
+  const MutexLock message_lock(message_mutex_);
   options_.on_step(*all);
 }
 

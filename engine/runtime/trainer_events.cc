@@ -7,6 +7,7 @@
 #include "engine/plan/memory.h"
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -68,7 +69,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   }
   if (link_changed && ranks_->transport().capabilities().has_link) {
     const int64_t latency_ns = config.GetInt("link.latency");
-    const std::lock_guard lock(bandwidth_mutex_);
+    const MutexLock lock(bandwidth_mutex_);
     auto_bandwidth_.reset();
     if (link.is_auto) {
       auto_bandwidth_ = std::make_unique<AutoBandwidth>(
@@ -96,7 +97,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
 void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
   std::unique_ptr<AutoBandwidth> found;
   {
-    const std::lock_guard lock(bandwidth_mutex_);
+    const MutexLock lock(bandwidth_mutex_);
     if (auto_bandwidth_ == nullptr) return;
     auto_bandwidth_->Add(step, times);
     if (!auto_bandwidth_->IsReady(ranks_->size())) return;
@@ -128,7 +129,7 @@ void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
 
 void LiveTrainer::Message(const std::string& text) {
   if (!is_leader()) return;
-  const std::lock_guard lock(message_mutex_);
+  const MutexLock lock(message_mutex_);
   folder_->Log(text);
   if (options_.on_message) options_.on_message(text);
 }
