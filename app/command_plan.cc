@@ -13,7 +13,7 @@
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
 #include "trace/base/counted.h"
 #include "trace/base/input_file.h"
@@ -89,7 +89,7 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
 Result<std::string> PrintPlan(const PlanArguments& arguments) {
   const Result<config::Config> config = MakeConfig(arguments);
   if (!config.ok()) return config.status();
-  const plan::ModelDescription model = plan::ToyModel(
+  const plan::ModelDescription model = plan::UniformModel(
       static_cast<int>(config->GetInt("model.layers")), config->GetBool("unit.root"));
   const Result<plan::Schedule> schedule = plan::BuildSchedule(model, config::ToPolicy(*config));
   if (!schedule.ok()) return schedule.status();

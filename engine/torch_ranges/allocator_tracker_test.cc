@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/torch_ranges/fake_c10_cuda.h"
+#include "tests/fake_torch/fake_c10_cuda.h"
 #include "trace/record/inject/allocator/allocator_event.h"
 
 namespace {

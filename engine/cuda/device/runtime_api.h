@@ -1,6 +1,6 @@
 // RuntimeApi: the calls of the CUDA runtime that running a Schedule needs, as a table of plain C
 // functions, so that the executor compiles and is tested without CUDA's headers, a driver or a GPU.
-// The real library and the fake of engine/cuda/fake export the same symbols.
+// The real library and the fake of tests/fake_cuda export the same symbols.
 #pragma once
 
 #include <cstddef>

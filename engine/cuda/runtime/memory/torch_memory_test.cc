@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
-#include "engine/cuda/fake/fake_runtime_test_util.h"
-#include "engine/torch_ranges/fake_c10_cuda.h"
+#include "tests/fake_cuda/fake_runtime_test_util.h"
+#include "tests/fake_torch/fake_c10_cuda.h"
 
 namespace shardscope::cuda {
 namespace {

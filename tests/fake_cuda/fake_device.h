@@ -12,7 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/cuda/fake/fake_runtime.h"
+#include "tests/fake_cuda/fake_runtime.h"
 
 namespace shardscope::cuda {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/cuda/device/runtime_api.h"
-#include "engine/cuda/fake/fake_runtime.h"
+#include "tests/fake_cuda/fake_runtime.h"
 #include "trace/base/check.h"
 
 namespace shardscope::cuda {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "engine/plan/schedule_test_util.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
 
 namespace shardscope::plan {
@@ -64,7 +64,7 @@ class PolicyGrid
  private:
   void CheckOne(const Policy& policy, bool root_unit, std::vector<std::string>* arithmetic) {
     // BuildSchedule validates.
-    const Result<Schedule> schedule = BuildSchedule(ToyModel(3, root_unit), policy);
+    const Result<Schedule> schedule = BuildSchedule(UniformModel(3, root_unit), policy);
     ASSERT_TRUE(schedule.ok()) << schedule.message();
     const Result<Schedule> parsed = ParseSchedule(PrintSchedule(*schedule));
     ASSERT_TRUE(parsed.ok()) << parsed.message();

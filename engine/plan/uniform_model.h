@@ -7,6 +7,6 @@ namespace shardscope::plan {
 
 // `blocks` blocks of attention and MLP between embedding and head. With `root_unit` embedding and
 // head are one root unit, otherwise a unit each.
-ModelDescription ToyModel(int blocks, bool root_unit);
+ModelDescription UniformModel(int blocks, bool root_unit);
 
 }  // namespace shardscope::plan

@@ -1,7 +1,7 @@
 // A libc10_cuda.so for tests: the allocator of the real header, with the order in which the real
 // one (c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.11) tells events and changes its sums, and
 // with a segment for every block. No memory is behind its addresses.
-#include "engine/torch_ranges/fake_c10_cuda.h"
+#include "tests/fake_torch/fake_c10_cuda.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>
 

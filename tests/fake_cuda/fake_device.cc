@@ -1,4 +1,4 @@
-#include "engine/cuda/fake/fake_device.h"
+#include "tests/fake_cuda/fake_device.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 
 #include <string>
 
@@ -27,7 +27,7 @@ Unit MakeBlock(const std::string& name) {
 
 }  // namespace
 
-ModelDescription ToyModel(int blocks, bool root_unit) {
+ModelDescription UniformModel(int blocks, bool root_unit) {
   const Parameter embedding = {"embedding.weight", {kVocabulary, kDim}};
   const std::vector<Parameter> head = {{"head.norm.weight", {kDim}},
                                        {"head.weight", {kVocabulary, kDim}}};

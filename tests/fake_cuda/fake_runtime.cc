@@ -1,11 +1,11 @@
 // The exported symbols of the fake CUDA runtime: those of libcudart.so.13 that RuntimeApi names.
-#include "engine/cuda/fake/fake_runtime.h"
+#include "tests/fake_cuda/fake_runtime.h"
 
 #include <cstring>
 #include <string>
 
 #include "engine/cuda/device/runtime_api.h"
-#include "engine/cuda/fake/fake_device.h"
+#include "tests/fake_cuda/fake_device.h"
 
 namespace {
 

@@ -1,21 +1,185 @@
-#include <string>
-#include <utility>
-
 #include "engine/plan/text.h"
-#include "engine/plan/text/line.h"
+
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "trace/base/status.h"
 #include "trace/base/text.h"
 
 namespace shardscope::plan {
 namespace {
 
+bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// One line of the text form, taken apart word by word. Reading stops at the first problem:
+// afterwards every getter returns its default, and Finish() tells the problem. So a caller reads a
+// whole line and looks once.
+class Line {
+ public:
+  Line(std::string_view text, int number) : number_(number) { Split(text); }
+
+  bool empty() const { return words_.empty(); }
+
+  // The next positional word, or "" with an error that names what was expected.
+  std::string Word(std::string_view expected) {
+    const Part* part = NextPositional(expected);
+    return part != nullptr ? part->value : "";
+  }
+
+  // The next positional word, a quoted string without its quotes.
+  std::string QuotedString(std::string_view expected) {
+    const Part* part = NextPositional(expected);
+    if (part == nullptr) return "";
+    if (!part->quoted) {
+      Fail("expected " + std::string(expected) + " in quotes, found '" + part->value + "'");
+    }
+    return part->value;
+  }
+
+  // A positional index that must be `expected`: entries are numbered from 0 without gaps.
+  void Index(size_t expected) {
+    const std::string word = Word("index " + std::to_string(expected));
+    if (word != std::to_string(expected)) {
+      Fail("expected index " + std::to_string(expected) + ", found '" + word + "'");
+    }
+  }
+
+  // Fields "key=value", in any order.
+  int64_t Number(std::string_view key, int64_t default_value) {
+    const std::optional<std::string> text = Field(key);
+    return text ? ParseNumber(key, *text).value_or(default_value) : default_value;
+  }
+
+  int32_t Id(std::string_view key, int32_t default_value) {
+    const int64_t number = Number(key, default_value);
+    if (number >= std::numeric_limits<int32_t>::min() &&
+        number <= std::numeric_limits<int32_t>::max()) {
+      return static_cast<int32_t>(number);
+    }
+    Fail("'" + std::string(key) + "' is out of range");
+    return default_value;
+  }
+
+  template <typename Int>
+  std::vector<Int> List(std::string_view key) {
+    std::vector<Int> values;
+    const std::optional<std::string> text = Field(key);
+    if (!text) return values;
+    for (const std::string_view item : shardscope::Split(*text, ',')) {
+      const std::optional<int64_t> number = ParseNumber(key, item);
+      if (!number) return {};
+      if (*number > std::numeric_limits<Int>::max() || *number < std::numeric_limits<Int>::min()) {
+        Fail("'" + std::string(key) + "' is out of range");
+        return {};
+      }
+      values.push_back(static_cast<Int>(*number));
+    }
+    return values;
+  }
+
+  std::optional<std::string> Field(std::string_view key) {
+    for (Part& part : words_) {
+      if (part.used || part.key != key) continue;
+      part.used = true;
+      return part.value;
+    }
+    return std::nullopt;
+  }
+
+  void Fail(const std::string& what) {
+    if (status_.ok()) status_ = Status::Error("line " + std::to_string(number_) + ": " + what);
+  }
+
+  // An error if anything failed, or if a word of the line was not asked for.
+  Status Finish() {
+    for (const Part& part : words_) {
+      if (part.used) continue;
+      Fail("'" + (part.key.empty() ? part.value : part.key + "=" + part.value) +
+           "' is not expected here");
+    }
+    return status_;
+  }
+
+ private:
+  struct Part {
+    std::string key;  // empty for a positional word
+    std::string value;
+    bool quoted = false;
+    bool used = false;
+  };
+  void Split(std::string_view text) {
+    size_t at = 0;
+    while (at < text.size() && text[at] != '#') {
+      if (IsSpace(text[at])) {
+        ++at;
+        continue;
+      }
+      Part part;
+      if (text[at] == '"') {
+        part.quoted = true;
+        for (++at; at < text.size() && text[at] != '"'; ++at) {
+          const bool escaped = text[at] == '\\' && at + 1 < text.size();
+          if (escaped) ++at;
+          part.value += escaped && text[at] == 'n' ? '\n' : text[at];
+        }
+        if (at == text.size()) return Fail("a string without a closing quote");
+        ++at;
+      } else {
+        const size_t begin = at;
+        while (at < text.size() && !IsSpace(text[at])) ++at;
+        const std::string_view word = text.substr(begin, at - begin);
+        const size_t equals = word.find('=');
+        if (equals == std::string_view::npos) {
+          part.value = word;
+        } else {
+          part.key = word.substr(0, equals);
+          part.value = word.substr(equals + 1);
+        }
+      }
+      words_.push_back(std::move(part));
+    }
+  }
+
+  const Part* NextPositional(std::string_view expected) {
+    for (Part& part : words_) {
+      if (part.used || !part.key.empty()) continue;
+      part.used = true;
+      return &part;
+    }
+    Fail("expected " + std::string(expected) + ", found the end of the line");
+    return nullptr;
+  }
+
+  std::optional<int64_t> ParseNumber(std::string_view key, std::string_view text) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return number;
+    Fail("expected a number for '" + std::string(key) + "', found '" + std::string(text) + "'");
+    return std::nullopt;
+  }
+
+  int number_;
+  std::vector<Part> words_;
+  Status status_;
+};
+
 constexpr size_t kFormatVersion = 1;
 constexpr int64_t kMaxRanks = 1 << 20;
 
+// The value of `Enum` whose Name() is `name`.
 template <typename Enum>
 Enum ParseEnum(const std::string& name, std::string_view what, Line* line) {
-  const std::optional<Enum> value = EnumNamed<Enum>(name);
-  if (!value) line->Fail("'" + name + "' is no " + std::string(what));
-  return value.value_or(Enum());
+  for (uint8_t value = 0; !Name(static_cast<Enum>(value)).empty(); ++value) {
+    if (Name(static_cast<Enum>(value)) == name) return static_cast<Enum>(value);
+  }
+  line->Fail("'" + name + "' is no " + std::string(what));
+  return Enum();
 }
 
 template <typename Enum>
