@@ -1,4 +1,4 @@
-#include "app/command_plan.h"
+#include "app/commands.h"
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ Status Apply(const Setting& setting, config::Config* config) {
     return Status::Error("'" + key + "' does not shape a schedule: leave it out here");
   }
   if (config->Set(setting.key, setting.value).ok()) return Status::Ok();
-  // In the words of whoever typed the option, not the key's.
+  // In the words of the option that was typed, not the key's.
   return Status::Error(fmt::format("{} {}: must be {}", setting.option, setting.value,
                                    config::Allowed(*config::FindKey(setting.key))));
 }
@@ -118,12 +118,8 @@ Result<std::string> CheckPlan(const std::string& path) {
 int Plan(const PlanArguments& arguments) {
   const Result<std::string> text =
       arguments.check.empty() ? PrintPlan(arguments) : CheckPlan(arguments.check);
-  if (!text.ok()) {
-    Say("shardscope plan: " + text.message());
-    return 1;
-  }
-  Print(*text);
-  return 0;
+  if (text.ok()) Print(*text);
+  return EndCommand("plan", text.status());
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ class Bound {
   std::vector<OpIndex> skip_;                         // by op: over some that are used up
   std::vector<int32_t> seen_;                         // by op: the last search that asked it
   int32_t num_searches_ = 0;
-  std::vector<OpIndex> closed_;  // by stream: frees that nobody asks again
+  std::vector<OpIndex> closed_;  // by stream: frees that are used up
 };
 
 }  // namespace

@@ -30,7 +30,10 @@ config::Response Refused(int64_t id, std::string error) {
 }  // namespace
 
 Steering::Steering(config::Config config, std::string run, CheckRun check)
-    : run_(std::move(run)), check_(std::move(check)), listed_(config.changes()) {
+    : run_(std::move(run)),
+      check_(std::move(check)),
+      steps_(config.GetInt("train.steps")),
+      listed_(config.changes()) {
   config.ClearChanges();  // copied with every change otherwise
   in_force_ = config;
   accepted_ = std::move(config);
@@ -62,9 +65,7 @@ config::Response Steering::Handle(const config::Request& request) {
 
 config::Response Steering::Set(int64_t id, const std::map<std::string, std::string>& values) {
   std::unique_lock lock(mutex_);
-  const auto is_ending = [&] {
-    return is_finished_ || stop_ || next_step_ >= accepted_.GetInt("train.steps");
-  };
+  const auto is_ending = [&] { return is_finished_ || stop_ || next_step_ >= steps_; };
   const std::string ending = "the run ends with this step: nothing can change any more";
   if (is_ending()) return Refused(id, ending);
   const Status status = ChangeUnlocked(values, &lock);
@@ -186,7 +187,7 @@ void Steering::SetFinished() {
 config::RunStatus Steering::StatusLocked() const {
   config::RunStatus status;
   status.run = run_;
-  status.steps = in_force_.GetInt("train.steps");
+  status.steps = steps_;
   status.step = std::max<int64_t>(0, is_paused_ ? next_step_ : next_step_ - 1);
   status.state = next_step_ == 0 ? "starting" : "training";
   if (is_paused_) status.state = "paused";

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor/cpu_runner.h"
+#include "engine/executor/execution_sink.h"
 #include "trace/base/interval.h"
 
 namespace shardscope::runtime {

@@ -17,8 +17,8 @@
 
 #include "engine/cuda/device/cuda_runner.h"
 #include "engine/cuda/device/reuse.h"
-#include "tests/fake_cuda/fake_runtime_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
+#include "tests/fake_cuda/fake_runtime_test_util.h"
 
 namespace shardscope::cuda {
 

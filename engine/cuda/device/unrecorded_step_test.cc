@@ -90,7 +90,8 @@ Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool leaves_out) {
 }
 
 plan::Schedule ToySchedule() {
-  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::UniformModel(2, true), plan::Policy{});
+  Result<plan::Schedule> schedule =
+      plan::BuildSchedule(plan::UniformModel(2, true), plan::Policy{});
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return *std::move(schedule);
 }

@@ -1,5 +1,5 @@
 // What the variables of a launcher mean, and what goes with them.
-#include "engine/config/launcher/launch.h"
+#include "engine/config/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

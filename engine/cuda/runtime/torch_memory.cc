@@ -1,4 +1,4 @@
-#include "engine/cuda/runtime/memory/torch_memory.h"
+#include "engine/cuda/runtime/torch_memory.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "engine/torch_allocator/torch_allocator.h"
+#include "engine/torch_ranges/torch_allocator.h"
 
 namespace shardscope::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/config/launcher/launch.h"
+#include "engine/config/launch.h"
 
 #include <fmt/format.h>
 

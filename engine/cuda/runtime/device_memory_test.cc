@@ -1,6 +1,6 @@
 // What the ops of a device count against what LibTorch's allocator handed out, on the CPU: equal to
 // the byte at every step's end, and where they differ the difference is said.
-#include "engine/cuda/runtime/memory/device_memory.h"
+#include "engine/cuda/runtime/torch_memory.h"
 
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What is heard of LibTorch's CUDA allocator, from a fake libc10_cuda.so; what the driver says,
 // from the fake CUDA runtime.
-#include "engine/cuda/runtime/memory/torch_memory.h"
+#include "engine/cuda/runtime/torch_memory.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,15 +1,25 @@
-#include "engine/torch_allocator/torch_allocator.h"
+// Where LibTorch's CUDA caching allocator is, and how one listens to it. Nothing of CUDA's side of
+// LibTorch is linked: its library is there or not. The plugin of our trainer and what is loaded
+// into a recorded PyTorch compile this, each with its own flags.
+#pragma once
 
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
 
 #include <atomic>
 #include <exception>
+#include <string>
 
 namespace shardscope::torch_allocator {
 
-// LibTorch keeps it in a variable of libc10_cuda.
-CUDAAllocator* Find(std::string* why_not) {
+using c10::CachingDeviceAllocator::TraceEntry;
+using c10::cuda::CUDACachingAllocator::CUDAAllocator;
+
+// The allocator in use, once LibTorch has initialised CUDA (before, it forgets who listens). Null,
+// and why, if there is none whose blocks can be heard.
+inline CUDAAllocator* Find(std::string* why_not) {
+  // LibTorch keeps it in a variable of libc10_cuda.
   void* const library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) {
     *why_not = "this PyTorch has no CUDA";
@@ -33,7 +43,9 @@ CUDAAllocator* Find(std::string* why_not) {
   return allocator;
 }
 
-std::string Listen(CUDAAllocator* allocator, void (*tracker)(const TraceEntry& entry)) {
+// From now on it calls `tracker` for every event, under the lock of the event's device, to the end
+// of the process. Empty: it does; else why not.
+inline std::string Listen(CUDAAllocator* allocator, void (*tracker)(const TraceEntry& entry)) {
   try {
     allocator->attachAllocatorTraceTracker(tracker);
     return "";

@@ -14,7 +14,7 @@ namespace shardscope::config {
 struct Launch {
   int rank = 0;
   int num_ranks = 1;
-  int num_local_ranks = 1;  // on this machine; all, if nobody says
+  int num_local_ranks = 1;  // on this machine; all, if it is not said
   std::string master_address;
   int master_port = 0;
   bool has_launcher_store = false;  // torchrun's agent listens at the address; else rank 0 does
