@@ -1,14 +1,17 @@
-#include "app/command_line.h"
+#include "app/commands.h"
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
-#include "app/record/command_record.h"
+#include "app/say.h"
 #include "trace/base/text.h"
+#include "trace/base/version.h"
 
 namespace shardscope::app {
 namespace {
@@ -55,6 +58,43 @@ std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error) {
 int ParseErrorCode(const CLI::App& app) {
   const CLI::App* command = Subcommand(app);
   return command != nullptr && command->get_name() == "record" ? kRecordFailed : 1;
+}
+
+int EndCommand(const std::string& command, const Status& status) {
+  if (!status.ok()) Say("shardscope " + command + ": " + status.message());
+  return status.ok() ? 0 : 1;
+}
+
+int RunCommandLine(int argc, char** argv) {
+  CLI::App app("Shows how sharded training overlaps communication with computation", "shardscope");
+  app.set_version_flag("--version", std::string("shardscope ") + kVersion);
+  int exit_code = 0;
+#ifdef SHARDSCOPE_UI
+  app.require_subcommand(0, 1);  // none: the window
+  AddOpenCommand(app, &exit_code);
+  AddShotCommand(app, &exit_code);
+#else
+  app.require_subcommand(1);
+#endif
+  AddPlanCommand(app, &exit_code);
+  RecordedWords recorded;
+  AddRecordCommand(app, &recorded.command, &exit_code);
+  recorded = SplitRecordedCommand(app, argc, argv);
+  AddReportCommand(app, &exit_code);
+  AddSqlCommand(app, &exit_code);
+  AddTailCommand(app, &exit_code);
+  try {
+    app.parse(recorded.argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    Say(ParseErrorText(app, error));
+    return ParseErrorCode(app);
+  }
+#ifdef SHARDSCOPE_UI
+  if (app.get_subcommands().empty()) return OpenWindow();
+#endif
+  return exit_code;
 }
 
 }  // namespace shardscope::app

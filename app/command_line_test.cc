@@ -1,13 +1,11 @@
-#include "app/command_line.h"
+#include "app/commands.h"
 
 #include <gmock/gmock.h>
 
+#include <CLI/CLI.hpp>
+
 #include <string>
 #include <vector>
-
-#include "app/command_plan.h"
-#include "app/command_report.h"
-#include "app/record/command_record.h"
 
 namespace shardscope::app {
 namespace {

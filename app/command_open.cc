@@ -1,4 +1,4 @@
-#include "app/command_open.h"
+#include "app/commands.h"
 
 #include <fmt/format.h>
 
@@ -45,10 +45,7 @@ void AddHiddenOptions(CLI::App* command, shell::WindowOptions* options) {
 }
 
 int RunWindow(const shell::WindowOptions& options) {
-  const Status status = shell::RunWindowApp(options);
-  if (status.ok()) return 0;
-  Say("shardscope open: " + status.message());
-  return 1;
+  return EndCommand("open", shell::RunWindowApp(options));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "app/command_plan.h"
+#include "app/commands.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
 #include "trace/base/counted.h"
 #include "trace/base/input_file.h"
@@ -68,7 +68,7 @@ Status Apply(const Setting& setting, config::Config* config) {
     return Status::Error("'" + key + "' does not shape a schedule: leave it out here");
   }
   if (config->Set(setting.key, setting.value).ok()) return Status::Ok();
-  // In the words of whoever typed the option, not the key's.
+  // In the words of the option that was typed, not the key's.
   return Status::Error(fmt::format("{} {}: must be {}", setting.option, setting.value,
                                    config::Allowed(*config::FindKey(setting.key))));
 }
@@ -89,7 +89,7 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
 Result<std::string> PrintPlan(const PlanArguments& arguments) {
   const Result<config::Config> config = MakeConfig(arguments);
   if (!config.ok()) return config.status();
-  const plan::ModelDescription model = plan::ToyModel(
+  const plan::ModelDescription model = plan::UniformModel(
       static_cast<int>(config->GetInt("model.layers")), config->GetBool("unit.root"));
   const Result<plan::Schedule> schedule = plan::BuildSchedule(model, config::ToPolicy(*config));
   if (!schedule.ok()) return schedule.status();
@@ -118,12 +118,8 @@ Result<std::string> CheckPlan(const std::string& path) {
 int Plan(const PlanArguments& arguments) {
   const Result<std::string> text =
       arguments.check.empty() ? PrintPlan(arguments) : CheckPlan(arguments.check);
-  if (!text.ok()) {
-    Say("shardscope plan: " + text.message());
-    return 1;
-  }
-  Print(*text);
-  return 0;
+  if (text.ok()) Print(*text);
+  return EndCommand("plan", text.status());
 }
 
 }  // namespace

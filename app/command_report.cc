@@ -1,4 +1,4 @@
-#include "app/command_report.h"
+#include "app/commands.h"
 
 #include <fmt/format.h>
 
@@ -56,19 +56,13 @@ Result<query::SnapshotPtr> Read(const ReportArguments& arguments) {
   return query::ReadSnapshot(arguments.run);
 }
 
-int Report(const ReportArguments& arguments) {
+Status Report(const ReportArguments& arguments) {
   const Result<query::SnapshotPtr> snapshot = Read(arguments);
-  if (!snapshot.ok()) {
-    Say("shardscope report: " + snapshot.message());
-    return 1;
-  }
+  if (!snapshot.ok()) return snapshot.status();
   const Result<std::string> text = ReportText(arguments, **snapshot);
-  if (!text.ok()) {
-    Say("shardscope report: " + text.message());
-    return 1;
-  }
+  if (!text.ok()) return text.status();
   arguments.json ? PrintExact(*text) : Print(*text);
-  return 0;
+  return Status::Ok();
 }
 
 // Which steps the figures are of; without any of these it is DefaultScope().
@@ -113,7 +107,8 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--all", arguments->all,
                     "List all steps of them, not only the last 10; with --json also every stall");
   AddScopeOptions(command, arguments);
-  command->callback([arguments, exit_code] { *exit_code = Report(*arguments); });
+  command->callback(
+      [arguments, exit_code] { *exit_code = EndCommand("report", Report(*arguments)); });
 }
 
 }  // namespace shardscope::app

@@ -1,4 +1,4 @@
-#include "app/command_report.h"
+#include "app/commands.h"
 
 #include <gmock/gmock.h>
 

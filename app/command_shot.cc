@@ -1,4 +1,4 @@
-#include "app/command_shot.h"
+#include "app/commands.h"
 
 #include <fmt/format.h>
 
@@ -155,11 +155,8 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::IsMember({"dark", "light"}));
   command->add_flag("--json", arguments->json,
                     "Print what was drawn: items, texts, values, boxes in pixels");
-  command->callback([arguments, exit_code] {
-    const Status status = TakeShot(*arguments);
-    *exit_code = status.ok() ? 0 : 1;
-    if (!status.ok()) Say("shardscope shot: " + status.message());
-  });
+  command->callback(
+      [arguments, exit_code] { *exit_code = EndCommand("shot", TakeShot(*arguments)); });
 }
 
 }  // namespace shardscope::app

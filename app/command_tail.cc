@@ -1,4 +1,4 @@
-#include "app/command_tail.h"
+#include "app/commands.h"
 
 #include <fmt/format.h>
 
@@ -74,12 +74,9 @@ void AddTailCommand(CLI::App& app, int* exit_code) {
                     "All rows as lines of JSON, for another machine (through ssh)");
   command->callback([arguments, exit_code] {
     const Status status = RunTail(*arguments);
-    if (!status.ok()) {
-      // The other end reads only our output.
-      if (arguments->stdio) PrintExact(store::TailError(status.message()));
-      Say("shardscope tail: " + status.message());
-    }
-    *exit_code = status.ok() ? 0 : 1;
+    // The other end reads only our output.
+    if (!status.ok() && arguments->stdio) PrintExact(store::TailError(status.message()));
+    *exit_code = EndCommand("tail", status);
   });
 }
 

@@ -11,7 +11,7 @@ namespace shardscope::app {
 // place. First thing in main().
 void HoldStandardDescriptors();
 
-// One line on standard error. Where nobody can read it (closed, full, a broken pipe) it is left
+// One line on standard error. Where it cannot be read (closed, full, a broken pipe) it is left
 // unsaid.
 void Say(std::string_view line);
 

@@ -2,7 +2,7 @@
 #include <exception>
 #include <string>
 
-#include "app/command_main.h"
+#include "app/commands.h"
 #include "app/say.h"
 #include "trace/analysis/derived/derived.h"
 #include "trace/base/heap.h"

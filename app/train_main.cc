@@ -1,5 +1,6 @@
 // shardscope-train: the engine as a program. Trains a byte-level decoder on ranks that are threads,
 // records the run, and listens to its control socket.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -13,13 +14,12 @@
 
 #include "app/say.h"
 #include "app/train/arguments.h"
-#include "app/train/loss_file.h"
 #include "app/train/progress.h"
 #include "app/train/signals.h"
 #include "engine/config/config.h"
-#include "engine/config/launcher/launch.h"
-#include "engine/cuda/plugin/environment.h"
+#include "engine/config/launch.h"
 #include "engine/cuda/plugin/loader.h"
+#include "engine/cuda/plugin/probe.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
@@ -116,10 +116,7 @@ std::string NamedFolder(const Arguments& arguments, const config::Config& config
 }
 
 std::string FolderOfNow() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y%m%d-%H%M%S", std::localtime(&now));
-  return std::string("runs/") + text;
+  return fmt::format("runs/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
 }
 
 std::string BrokenLinks(const model::Corpus& corpus) {

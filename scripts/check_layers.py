@@ -22,9 +22,9 @@ ARROWS = {
     "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
     "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan", "engine/executor"},
-    "engine/torch_allocator": set(), "engine/torch_ranges": {"engine/torch_allocator", "trace/record/inject"},  # its events
+    "engine/torch_ranges": {"trace/record/inject"},  # its events
     "engine/runtime": ENGINE,
-    "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_allocator", "trace/record/cupti", "trace/record/gpu"},
+    "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_ranges", "trace/record/cupti", "trace/record/gpu"},
     "trace/base": set(), "trace/schema": set(), "trace/store": {"trace/schema"},
     "trace/record": {"trace/store", "trace/schema"}, "trace/record/cupti": set(),
     "trace/record/gpu": {"trace/record", "trace/record/cupti", "trace/schema"},
@@ -40,7 +40,7 @@ TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")
 NEVER = [("trace", "engine"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
 HEADERS = [
     ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo",
-                                                 "engine/torch_allocator", "engine/torch_ranges")),
+                                                 "engine/torch_ranges", "tests/fake_torch")),
     ("SQLite", r"sqlite3", ("trace/store",)),
     ("Dear ImGui", r"(imgui|GLFW/|GL/|EGL/)", ("ui", "tests")),
     ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests")),

@@ -98,8 +98,8 @@ void ChildProcess::PassOn(const siginfo_t& signal) {
   // we are under `ssh -t HOST shardscope record`.
   const bool is_hangup = signal.si_signo == SIGHUP && getsid(0) == getpid();
   if (signal.si_code == SI_KERNEL && !is_hangup) return;
-  // What the child sends to its whole group it has had itself. Of others nobody knows whether they
-  // meant the group or us.
+  // What the child sends to its whole group it has had itself. Of others it is not known whether
+  // they meant the group or us.
   if (signal.si_code <= 0 && signal.si_pid == pid_) return;
   kill(pid_, signal.si_signo);
 }

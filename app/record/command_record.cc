@@ -1,13 +1,13 @@
-#include "app/record/command_record.h"
+#include "app/commands.h"
 
 #include <dlfcn.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
@@ -24,6 +24,7 @@
 #include "app/record/launch.h"
 #include "app/record/recorded_run.h"
 #include "app/say.h"
+#include "trace/base/host.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -44,10 +45,7 @@ struct RecordArguments {
 };
 
 std::string FolderOfNow() {
-  const std::time_t now = std::time(nullptr);
-  std::array<char, 32> text = {};
-  std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", std::localtime(&now));
-  return fmt::format("runs/record-{}", text.data());
+  return fmt::format("runs/record-{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
 }
 
 struct MadeFolder {
@@ -55,7 +53,7 @@ struct MadeFolder {
   bool is_new = false;
 };
 
-// The folder of the user, or one of now, numbered until nobody else has it.
+// The folder of the user, or one of now, numbered until it is a new one.
 Result<MadeFolder> MakeRunFolder(const std::optional<std::string>& output) {
   const std::string base = output ? *output : FolderOfNow();
   std::string folder = base;
@@ -72,11 +70,6 @@ Result<MadeFolder> MakeRunFolder(const std::optional<std::string>& output) {
   std::string absolute = fs::canonical(folder, error).string();
   if (error) return Status::Error(fmt::format("cannot open {}: {}", folder, error.message()));
   return MadeFolder{std::move(absolute), is_new};
-}
-
-std::string HostName() {
-  std::array<char, 256> host = {};
-  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "host";
 }
 
 // The launcher's own trace: what it started, when, and how that ended.

@@ -23,13 +23,14 @@ constexpr const char* kLibrary = "libshardscope_inject.so";
 // (engine/torch_ranges).
 constexpr const char* kPythonFolder = "python";
 
-struct Door {
+// A variable by which a library of the program loads a tool, and the source that it gives.
+struct Injection {
   const char* variable;
   const char* source;
 };
-constexpr Door kDoors[] = {{"NVTX_INJECTION64_PATH", "nvtx"},
-                           {"CUDA_INJECTION64_PATH", "cupti"},
-                           {"NCCL_PROFILER_PLUGIN", "nccl"}};
+constexpr Injection kInjections[] = {{"NVTX_INJECTION64_PATH", "nvtx"},
+                                     {"CUDA_INJECTION64_PATH", "cupti"},
+                                     {"NCCL_PROFILER_PLUGIN", "nccl"}};
 
 void Set(const std::string& name, const std::string& value, std::vector<std::string>* environment) {
   const std::string start = name + "=";
@@ -71,17 +72,17 @@ Result<std::string> FindInjectedLibrary() {
 Launch MakeLaunch(const std::string& library, const std::string& run_folder, int64_t until_ns) {
   Launch launch;
   for (char** entry = environ; *entry != nullptr; ++entry) launch.environment.emplace_back(*entry);
-  for (const Door& door : kDoors) {
-    const char* present = std::getenv(door.variable);
+  for (const Injection& injection : kInjections) {
+    const char* present = std::getenv(injection.variable);
     if (present != nullptr && *present != '\0' && present != library) {
-      launch.taken.push_back({0, door.source, "off",
+      launch.taken.push_back({0, injection.source, "off",
                               fmt::format("{} is set already, to {}: that tool gets the records",
-                                          door.variable, present),
+                                          injection.variable, present),
                               0});
       continue;
     }
-    launch.sources.emplace_back(door.source);
-    Set(door.variable, library, &launch.environment);
+    launch.sources.emplace_back(injection.source);
+    Set(injection.variable, library, &launch.environment);
   }
   // More hardware queues than the default 8: with few, streams wait for each other.
   if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr) {

@@ -147,8 +147,8 @@ Result<RecordedRun> Read(const std::string& path, const ReadMore& read_more) {
     Status status = database.status();
     if (status.ok()) status = ReadProcess(database.value(), &process);
     if (status.ok()) status = read_more(database.value(), &process);
-    // A file that could not be finished still says of itself what it was (a full disk, somebody
-    // else's folder).
+    // A file that could not be finished still says of itself what it was (a full disk, another
+    // user's folder).
     if (process.state != "finished" && !store::WriterLives(trace) &&
         !store::Exists(trace.FinishedPath())) {
       process.state = "cut";

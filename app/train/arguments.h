@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/config/launcher/launch.h"
+#include "engine/config/launch.h"
 #include "trace/base/status.h"
 
 namespace shardscope::app {

@@ -1,20 +1,22 @@
-// What shardscope-train prints on standard output while it trains: one updating line on a terminal,
-// plain lines otherwise.
+// What shardscope-train tells of its steps: on standard output one updating line on a terminal,
+// plain lines otherwise; in a file its losses.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "engine/runtime/trainer.h"
+#include "trace/base/output_file.h"
 
 namespace shardscope::app {
 
 // Threads: one call at a time.
 class TrainProgress {
  public:
-  // `on_no_reader` is called when a line found nobody to read it.
+  // `on_no_reader` is called when a line found no reader.
   explicit TrainProgress(std::function<void()> on_no_reader);
 
   void OnStep(const runtime::StepReport& report);
@@ -37,7 +39,8 @@ class TrainProgress {
 
 std::string FinishingText(int percent);
 
-// As long as it lives, what finishes a trace in this process tells `progress`; nullptr: nobody.
+// As long as it lives, what finishes a trace in this process is told by `progress`; null: it is not
+// told.
 class FinishingTold {
  public:
   explicit FinishingTold(TrainProgress* progress);
@@ -48,5 +51,27 @@ class FinishingTold {
 
 // Steps count from 0: "step 11 (12 of 100)  loss 2.345  12.3 k tokens/s  ..."
 std::string ProgressText(const runtime::StepReport& report);
+
+// "step loss grad_norm", in full precision.
+std::string LossLine(const runtime::StepReport& report);
+
+// --losses FILE: one line a step, which others may read while the run goes on. One thread at a
+// time.
+class LossFile {
+ public:
+  // With an empty path there is no file, and nothing is done.
+  Status Open(const std::string& path);
+  bool is_open() const { return file_.has_value(); }
+
+  // The training is worth more than this file: an error is said at once, and ends it alone.
+  void Add(const runtime::StepReport& report);
+
+  // The first error.
+  Status Close();
+
+ private:
+  Status status_;
+  std::optional<OutputFile> file_;
+};
 
 }  // namespace shardscope::app

@@ -43,7 +43,7 @@ bool Note(int number) {
 }
 
 extern "C" void OnSignal(int number, siginfo_t* info, void*) {
-  // Of a write of our own without a reader: whoever wrote sees it too, and knows what it means.
+  // Of a write of our own without a reader: the write itself reports it.
   if (number == SIGPIPE && info->si_pid == getpid()) return;
   if (!Note(number)) _exit(kExitOfSignals + number);
   const int before = errno;

@@ -20,10 +20,10 @@ const std::atomic<int>& StopSignal();
 // From now on. SIGHUP stays ignored where it is (nohup).
 void CatchSignals();
 
-// Whom the first signal is told; null: nobody any more.
+// What the first signal interrupts; null: nothing any more.
 void TellSignalsTo(runtime::Steering* steering);
 
-// As if the signal had come: whoever reads our output has gone. Does nothing after the first.
+// As if the signal had come: the reader of our output has gone. Does nothing after the first.
 void StopBy(int number);
 
 // A file that may not grow (ulimit -f) is a failed write, which is told as one, and no signal.

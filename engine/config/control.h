@@ -1,5 +1,5 @@
-// Control messages between app and trainer: newline-delimited JSON over the run's Unix socket
-// (DESIGN section 5). Parsing and printing only; the sockets are in control_server.h (trainer) and
+// Control messages between app and trainer: newline-delimited JSON over the run's Unix socket.
+// Parsing and printing only; the sockets are in control_server.h (trainer) and
 // control_client.h (app, scripts, tests).
 #pragma once
 

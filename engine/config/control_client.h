@@ -15,7 +15,7 @@ namespace shardscope::config {
 class ControlClient {
  public:
   // Connects to the socket named in `run_folder`/run.toml (key run.control_socket). Error: no run
-  // there, nobody listens.
+  // there, or it does not listen.
   static Result<std::unique_ptr<ControlClient>> Connect(const std::string& run_folder);
   virtual ~ControlClient() = default;
 

@@ -12,17 +12,109 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "engine/config/socket_io.h"
-#include "engine/config/socket_place.h"
 #include "trace/base/time.h"
 
 namespace shardscope::config {
 namespace {
+
+// Where a control socket is: $XDG_RUNTIME_DIR, or a private temporary folder.
+struct SocketPlace {
+  std::string path;
+  std::string own_folder;  // made for the socket, and removed with it; empty in $XDG_RUNTIME_DIR
+};
+
+namespace fs = std::filesystem;
+
+// Of sockets and their folders; the process that made it follows.
+constexpr std::string_view kPrefix = "shardscope-";
+
+std::string SocketName() {
+  static std::atomic<int> next_number{0};
+  return fmt::format("/{}{}-{}.sock", kPrefix, getpid(), next_number++);
+}
+
+// $XDG_RUNTIME_DIR if it is there, ours and short enough.
+std::string RuntimeFolder(const std::string& name) {
+  const char* folder = std::getenv("XDG_RUNTIME_DIR");
+  struct stat facts = {};
+  if (folder == nullptr || folder[0] != '/' || stat(folder, &facts) != 0) return "";
+  const bool is_usable = S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() &&
+                         access(folder, W_OK | X_OK) == 0 &&
+                         std::strlen(folder) + name.size() <= kMaxSocketPath;
+  return is_usable ? folder : "";
+}
+
+// "shardscope-<pid>-..." of a process that is gone.
+bool IsOfDeadProcess(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return false;
+  const char* const end = name.data() + name.size();
+  pid_t process = 0;
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, process);
+  if (error != std::errc() || rest == end || *rest != '-' || process <= 0) return false;
+  return kill(process, 0) != 0 && errno == ESRCH;
+}
+
+// The number of a process says nothing where containers share the folder.
+bool HasListener(const std::string& path) {
+  const auto address = AddressOf(path);
+  const auto client = NewSocket();
+  if (!address.ok() || !client.ok()) return true;
+  const auto* any = reinterpret_cast<const sockaddr*>(&*address);
+  return connect(client->get(), any, sizeof(*address)) == 0 || errno != ECONNREFUSED;
+}
+
+void ClearDeadSockets(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string path = entry.path().string();
+    struct stat facts = {};
+    if (!IsOfDeadProcess(entry.path().filename().string()) || lstat(path.c_str(), &facts) != 0 ||
+        facts.st_uid != geteuid()) {
+      continue;
+    }
+    if (S_ISSOCK(facts.st_mode) && !HasListener(path)) unlink(path.c_str());
+    if (S_ISDIR(facts.st_mode)) {
+      ClearDeadSockets(path);
+      rmdir(path.c_str());  // stays if anything else is in it
+    }
+  }
+}
+
+// A new place for a socket of this process. Clears away what killed processes of this user have
+// left beside it. Error: no folder can be made.
+Result<SocketPlace> ChooseSocketPlace() {
+  const std::string name = SocketName();
+  if (const std::string folder = RuntimeFolder(name); !folder.empty()) {
+    ClearDeadSockets(folder);
+    return SocketPlace{folder + name, ""};
+  }
+  const std::string own = fmt::format("/{}{}-XXXXXX", kPrefix, getpid());
+  const char* temporary = std::getenv("TMPDIR");
+  std::string parent = temporary != nullptr && temporary[0] == '/' ? temporary : "/tmp";
+  if (parent.size() + own.size() + name.size() > kMaxSocketPath) parent = "/tmp";
+  ClearDeadSockets(parent);
+  std::string folder = parent + own;
+  if (mkdtemp(folder.data()) == nullptr)  // mode 0700
+    return Status::Error(
+        fmt::format("no folder for the control socket: cannot make {}: {}; set XDG_RUNTIME_DIR or "
+                    "TMPDIR to a folder that can be written",
+                    folder, std::strerror(errno)));
+  return SocketPlace{folder + name, folder};
+}
+
+void RemoveSocketPlace(const SocketPlace& place) {
+  unlink(place.path.c_str());
+  if (!place.own_folder.empty()) rmdir(place.own_folder.c_str());
+}
 
 constexpr size_t kMaxClients = 64;
 constexpr size_t kMaxUnsentBytes = 1 << 20;  // a client that never reads is let go
@@ -146,7 +238,7 @@ void PollServer::LetGo() {
   });
 }
 
-// One a round, so that a crowd at the door does not keep those inside waiting.
+// One a round, so that many new clients do not keep the connected ones waiting.
 void PollServer::Accept() {
   Descriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid()) {
@@ -166,7 +258,7 @@ void PollServer::Accept() {
   Refuse(fmt::format("control: {} clients are connected, and more are not served; try again later",
                      kMaxClients),
          -1, client.get());
-  Write(client.get());  // as a rule it goes out at once, and nobody waits for the rest
+  Write(client.get());  // as a rule it goes out at once, and the rest is not waited for
 }
 
 void PollServer::Read(Client* client) {

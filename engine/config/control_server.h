@@ -1,6 +1,6 @@
 // ControlServer: the trainer's end. Listens on a Unix socket (0600) in $XDG_RUNTIME_DIR or a
 // private temporary folder and hands complete, parsed requests to a handler; garbage gets an error
-// line back and harms nobody.
+// line back.
 //
 // Threads: one of its own, on which the handler is called.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace shardscope::config {
 
-// Whoever has never asked for anything sensible while others find no place, or does not read what
-// it asked for, may stay for so long.
+// How long a client may stay that has sent no valid request while others find no place, or that
+// does not read what it asked for.
 inline constexpr int64_t kControlPatienceNs = 5 * kNsPerSecond;
 
 class ControlServer {

@@ -1,4 +1,7 @@
-// The table of all keys. Everything else (parsing, help, run.toml, the form of a new run) reads it.
+// The table of all keys, and --help made from it. Everything else (parsing, run.toml, the form of a
+// new run) reads it too.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/config/config.h"
@@ -244,6 +247,45 @@ Keys MakeKeys() {
   return all;
 }
 
+constexpr size_t kWidth = 100;
+
+std::string_view TypeName(KeyType type) {
+  switch (type) {
+    case KeyType::kInt:
+      return "int";
+    case KeyType::kFloat:
+      return "float";
+    case KeyType::kBool:
+      return "bool";
+    case KeyType::kChoice:
+      return "choice";
+    case KeyType::kString:
+      return "text";
+    case KeyType::kDuration:
+      return "duration";
+    case KeyType::kBandwidth:
+      return "bandwidth";
+    case KeyType::kBytes:
+      return "size";
+  }
+  return "";
+}
+
+// Breaks `text` at spaces into lines of kWidth with `indent` spaces in front.
+std::string Wrapped(std::string_view text, size_t indent) {
+  std::string lines;
+  std::string line(indent, ' ');
+  for (const std::string_view word : Split(text, ' ')) {
+    if (line.size() > indent && line.size() + 1 + word.size() > kWidth) {
+      lines += line + "\n";
+      line.assign(indent, ' ');
+    }
+    if (line.size() > indent) line += ' ';
+    line += word;
+  }
+  return lines + line + "\n";
+}
+
 }  // namespace
 
 const std::vector<KeyInfo>& AllKeys() {
@@ -256,6 +298,21 @@ const KeyInfo* FindKey(std::string_view name) {
   const auto found =
       std::find_if(keys.begin(), keys.end(), [&](const KeyInfo& key) { return key.name == name; });
   return found == keys.end() ? nullptr : &*found;
+}
+
+std::string KeyHelp() {
+  std::string help =
+      "Keys (--set key=value, run.toml, and those marked live in the control socket):\n";
+  for (const KeyInfo& key : AllKeys()) {
+    std::string facts = fmt::format("{}, default {}", TypeName(key.type),
+                                    key.default_value.empty() ? "empty" : key.default_value);
+    if (!key.unit.empty()) facts += ", unit " + key.unit;
+    facts += key.live ? ", live" : ", not live";
+    if (!key.settable) facts += ", written by the trainer";
+    help += fmt::format("  {:<24} {}\n", key.name, facts);
+    help += Wrapped(fmt::format("{} ({})", key.help, Allowed(key)), 6);
+  }
+  return help;
 }
 
 }  // namespace shardscope::config

@@ -16,7 +16,7 @@ class ComputeSlots {
       : patience_ns_(patience_ns), free_(slots), slots_(slots) {}
 
   // Blocks until a slot is free. Returns the nanoseconds it waited. Throws std::runtime_error if
-  // patience is over or somebody called Abort().
+  // patience is over or Abort() was called.
   int64_t Acquire();
   void Release();
 

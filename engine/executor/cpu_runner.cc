@@ -8,30 +8,19 @@
 #include <vector>
 
 #include "engine/executor/cause.h"
-#include "engine/executor/step_plan.h"
-#include "engine/executor/stream_worker.h"
 #include "trace/base/shortage.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 
 namespace shardscope::executor {
-namespace {
 
 using plan::OpIndex;
 
-// Written before `done` is set (ended_ns) or before the op is put on its queue (the rest); read
-// after.
-struct OpState {
-  std::atomic<uint32_t> done{0};
-  int64_t ended_ns = 0;
-  int64_t issued_ns = 0;
-  HostWait host_wait;  // the last one before this op was issued
-};
+namespace {
 
-void WaitUntilDone(const OpState& state) {
-  while (state.done.load(std::memory_order_acquire) == 0) {
-    state.done.wait(0, std::memory_order_acquire);
-  }
+// Of an op: until `done` is set.
+void WaitUntilDone(const std::atomic<uint32_t>& done) {
+  while (done.load(std::memory_order_acquire) == 0) done.wait(0, std::memory_order_acquire);
 }
 
 // Holds a compute slot for the length of an op.
@@ -54,55 +43,12 @@ class SlotHolder {
 
 }  // namespace
 
-class CpuRunner::Impl {
- public:
-  Impl(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
-      : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots), board_(rank) {}
+CpuRunner::CpuRunner(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
+    : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots), board_(rank) {}
 
-  Status SetSchedule(const plan::Schedule& schedule);
-  Status RunStep(int64_t step);
-  Activity activity() const { return board_.Read(); }
+CpuRunner::~CpuRunner() = default;
 
-  OnFailure on_failure;
-  DelayHook delay_hook;
-  int64_t last_end_ns = 0;
-
- private:
-  // On the host thread.
-  void StartWorkers(const plan::Schedule& schedule);
-  void Issue(OpIndex index);
-  void WaitOnHost(OpIndex index);
-
-  // On the thread of the op's stream.
-  void Execute(OpIndex index);
-  OpTimes RunOp(const OpContext& context);
-  void Fail(const std::string& error, Culprit culprit);
-
-  OpState& State(OpIndex index) { return states_[static_cast<size_t>(index)]; }
-  const OpState& State(OpIndex index) const { return states_[static_cast<size_t>(index)]; }
-
-  const int rank_;
-  OpBodies* const bodies_;
-  ExecutionSink* const sink_;
-  ComputeSlots* const slots_;
-  ActivityBoard board_;
-
-  // Written by the host while no worker has work.
-  StepPlan step_plan_;
-  OpContext step_context_;  // of the step that runs, or ran last
-  std::vector<OpState> states_;
-  int64_t step_start_ns_ = 0;
-  HostWait last_host_wait_;  // host thread only
-
-  std::atomic<bool> failed_{false};
-  std::string error_;  // written by whoever sets failed_, read after the step
-  std::atomic<uint32_t> unfinished_{0};
-
-  // One per stream but the host's; index 0 stays empty. Last member: the threads use the others.
-  std::vector<std::unique_ptr<StreamWorker>> workers_;
-};
-
-Status CpuRunner::Impl::SetSchedule(const plan::Schedule& schedule) {
+Status CpuRunner::SetSchedule(const plan::Schedule& schedule) {
   const plan::Program& program = schedule.ProgramOf(rank_);
   Result<StepPlan> step_plan = MakeStepPlan(schedule, program);
   if (!step_plan.ok()) return step_plan.status();
@@ -112,7 +58,7 @@ Status CpuRunner::Impl::SetSchedule(const plan::Schedule& schedule) {
   return Status::Ok();
 }
 
-Status CpuRunner::Impl::RunStep(int64_t step) {
+Status CpuRunner::RunStep(int64_t step) {
   const plan::Program& program = *step_context_.program;
   step_context_.step = step;
   states_ = std::vector<OpState>(program.ops.size());
@@ -129,11 +75,11 @@ Status CpuRunner::Impl::RunStep(int64_t step) {
     unfinished_.wait(unfinished, std::memory_order_acquire);
   }
   board_.End();
-  for (const OpState& state : states_) last_end_ns = std::max(last_end_ns, state.ended_ns);
+  for (const OpState& state : states_) last_end_ns_ = std::max(last_end_ns_, state.ended_ns);
   return failed_ ? Status::Error(error_) : Status::Ok();
 }
 
-void CpuRunner::Impl::StartWorkers(const plan::Schedule& schedule) {
+void CpuRunner::StartWorkers(const plan::Schedule& schedule) {
   if (workers_.empty()) workers_.emplace_back();
   for (size_t stream = workers_.size(); stream < schedule.streams.size(); ++stream) {
     // The name is that of the first Schedule that needed the stream; it serves debuggers only.
@@ -143,7 +89,7 @@ void CpuRunner::Impl::StartWorkers(const plan::Schedule& schedule) {
   }
 }
 
-void CpuRunner::Impl::Issue(OpIndex index) {
+void CpuRunner::Issue(OpIndex index) {
   WaitOnHost(index);
   const plan::StreamIndex stream = step_context_.program->ops[static_cast<size_t>(index)].stream;
   OpState& state = State(index);
@@ -156,13 +102,13 @@ void CpuRunner::Impl::Issue(OpIndex index) {
   }
 }
 
-void CpuRunner::Impl::WaitOnHost(OpIndex index) {
+void CpuRunner::WaitOnHost(OpIndex index) {
   for (const plan::Dependency& dependency :
        step_context_.program->ops[static_cast<size_t>(index)].dependencies) {
     if (dependency.kind != plan::DependencyKind::kHost) continue;
     const OpState& target = State(dependency.target);
     if (target.done.load(std::memory_order_acquire) != 0) continue;
-    WaitUntilDone(target);
+    WaitUntilDone(target.done);
     last_host_wait_ = {dependency.target, target.ended_ns};
   }
 }
@@ -171,12 +117,12 @@ void CpuRunner::Impl::WaitOnHost(OpIndex index) {
 // After a failure nothing is woken specially: every op still takes its turn, in order, but without
 // running. Waits end because the ops they wait for take theirs; collectives that are already
 // running end because on_failure aborts the transport.
-void CpuRunner::Impl::Execute(OpIndex index) {
+void CpuRunner::Execute(OpIndex index) {
   OpContext context = step_context_;
   context.index = index;
   context.issued_ns = State(index).issued_ns;
   for (const Wait& wait : step_plan_.waits[static_cast<size_t>(index)]) {
-    WaitUntilDone(State(wait.op));
+    WaitUntilDone(State(wait.op).done);
   }
   OpState& state = State(index);
   OpTimes times;
@@ -202,12 +148,12 @@ void CpuRunner::Impl::Execute(OpIndex index) {
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
 }
 
-OpTimes CpuRunner::Impl::RunOp(const OpContext& context) {
+OpTimes CpuRunner::RunOp(const OpContext& context) {
   const plan::Op& op = context.op();
   const bool takes_slot = step_plan_.takes_slot[static_cast<size_t>(context.index)];
   board_.Set(op.stream, context.index, takes_slot ? OpStage::kSlot : OpStage::kRunning,
              MonotonicNs());
-  if (delay_hook) delay_hook(context);
+  if (delay_hook_) delay_hook_(context);
   OpTimes times;
   times.issued_ns = context.issued_ns;
   {
@@ -237,23 +183,10 @@ OpTimes CpuRunner::Impl::RunOp(const OpContext& context) {
   return times;
 }
 
-void CpuRunner::Impl::Fail(const std::string& error, Culprit culprit) {
+void CpuRunner::Fail(const std::string& error, Culprit culprit) {
   if (failed_.exchange(true, std::memory_order_acq_rel)) return;
   error_ = error;
-  if (on_failure) on_failure(culprit);
+  if (on_failure_) on_failure_(culprit);
 }
-
-CpuRunner::CpuRunner(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
-    : impl_(std::make_unique<Impl>(rank, bodies, sink, slots)) {}
-CpuRunner::~CpuRunner() = default;
-
-Status CpuRunner::SetSchedule(const plan::Schedule& schedule) {
-  return impl_->SetSchedule(schedule);
-}
-Status CpuRunner::RunStep(int64_t step) { return impl_->RunStep(step); }
-void CpuRunner::set_on_failure(OnFailure on_failure) { impl_->on_failure = std::move(on_failure); }
-void CpuRunner::set_delay_hook(DelayHook hook) { impl_->delay_hook = std::move(hook); }
-int64_t CpuRunner::last_end_ns() const { return impl_->last_end_ns; }
-Activity CpuRunner::activity() const { return impl_->activity(); }
 
 }  // namespace shardscope::executor

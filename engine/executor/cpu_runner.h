@@ -5,11 +5,18 @@
 // inferred. No LibTorch.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "engine/executor/cause.h"
 #include "engine/executor/compute_slots.h"
+#include "engine/executor/step_plan.h"
 #include "engine/executor/step_runner.h"
+#include "engine/executor/stream_worker.h"
 #include "engine/plan/schedule.h"
 #include "trace/base/status.h"
 
@@ -24,14 +31,54 @@ class CpuRunner : public StepRunner {
 
   Status SetSchedule(const plan::Schedule& schedule) override;
   Status RunStep(int64_t step) override;
-  void set_on_failure(OnFailure on_failure) override;
-  void set_delay_hook(DelayHook hook) override;
-  int64_t last_end_ns() const override;
-  Activity activity() const override;
+  void set_on_failure(OnFailure on_failure) override { on_failure_ = std::move(on_failure); }
+  void set_delay_hook(DelayHook hook) override { delay_hook_ = std::move(hook); }
+  int64_t last_end_ns() const override { return last_end_ns_; }
+  Activity activity() const override { return board_.Read(); }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  // Written before `done` is set (ended_ns) or before the op is put on its queue (the rest); read
+  // after.
+  struct OpState {
+    std::atomic<uint32_t> done{0};
+    int64_t ended_ns = 0;
+    int64_t issued_ns = 0;
+    HostWait host_wait;  // the last one before this op was issued
+  };
+
+  // On the host thread.
+  void StartWorkers(const plan::Schedule& schedule);
+  void Issue(plan::OpIndex index);
+  void WaitOnHost(plan::OpIndex index);
+  // On the thread of the op's stream.
+  void Execute(plan::OpIndex index);
+  OpTimes RunOp(const OpContext& context);
+  void Fail(const std::string& error, Culprit culprit);
+  OpState& State(plan::OpIndex index) { return states_[static_cast<size_t>(index)]; }
+  const OpState& State(plan::OpIndex index) const { return states_[static_cast<size_t>(index)]; }
+
+  const int rank_;
+  OpBodies* const bodies_;
+  ExecutionSink* const sink_;
+  ComputeSlots* const slots_;
+  OnFailure on_failure_;
+  DelayHook delay_hook_;
+  int64_t last_end_ns_ = 0;
+  ActivityBoard board_;
+
+  // Written by the host while no worker has work.
+  StepPlan step_plan_;
+  OpContext step_context_;  // of the step that runs, or ran last
+  std::vector<OpState> states_;
+  int64_t step_start_ns_ = 0;
+  HostWait last_host_wait_;  // host thread only
+
+  std::atomic<bool> failed_{false};
+  std::string error_;  // written by the thread that sets failed_, read after the step
+  std::atomic<uint32_t> unfinished_{0};
+
+  // One per stream but the host's; index 0 stays empty. Last member: the threads use the others.
+  std::vector<std::unique_ptr<StreamWorker>> workers_;
 };
 
 }  // namespace shardscope::executor

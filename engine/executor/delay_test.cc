@@ -10,7 +10,7 @@
 #include "engine/executor/stillness_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
@@ -51,7 +51,7 @@ Policy RandomPolicy(Dice* dice) {
 }
 
 plan::Schedule RandomSchedule(Dice* dice) {
-  const plan::ModelDescription model = plan::ToyModel(1 + dice->Roll(4), dice->Roll(2) == 1);
+  const plan::ModelDescription model = plan::UniformModel(1 + dice->Roll(4), dice->Roll(2) == 1);
   const auto schedule = plan::BuildSchedule(model, RandomPolicy(dice));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : plan::Schedule{};
@@ -134,7 +134,7 @@ TEST(Delays, ShowAMissingWait) {
 #endif
   Policy policy;
   policy.num_ranks = 2;
-  const auto built = plan::BuildSchedule(plan::ToyModel(2, true), policy);
+  const auto built = plan::BuildSchedule(plan::UniformModel(2, true), policy);
   ASSERT_TRUE(built.ok()) << built.message();
   const ToyRun plain = RunToy(*built, {.steps = 2});
   plan::Schedule broken = *built;

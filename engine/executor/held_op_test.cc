@@ -11,7 +11,7 @@
 #include "engine/executor/stillness_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "trace/base/mutex.h"
 
 namespace shardscope::executor {
@@ -32,7 +32,7 @@ constexpr int32_t kBackwardUnit = 6;
 // Units beyond the held one whose all-gather has started, in that order: "34". In the end the step
 // has to come out right.
 std::string GathersUnder(const Policy& policy, const std::string& held) {
-  const auto schedule = plan::BuildSchedule(plan::ToyModel(7, true), policy);
+  const auto schedule = plan::BuildSchedule(plan::UniformModel(7, true), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   if (!schedule.ok()) return "";
   const bool forward = held.front() == 'F';

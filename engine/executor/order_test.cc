@@ -8,7 +8,7 @@
 #include "engine/executor/order_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "trace/base/time.h"
 
 namespace shardscope::executor {
@@ -18,7 +18,7 @@ using plan::Policy;
 using plan::Preset;
 
 plan::Schedule Build(const Policy& policy) {
-  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::ToyModel(3, true), policy);
+  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::UniformModel(3, true), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : plan::Schedule{};
 }

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/executor/cpu_runner.h"
+#include "engine/executor/execution_sink.h"
 #include "engine/plan/schedule.h"
 #include "trace/base/status.h"
 

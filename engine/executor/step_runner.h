@@ -1,5 +1,5 @@
 // StepRunner: runs one rank's part of a Schedule on some device. CpuRunner does it with threads
-// of the CPU, cuda::CudaRunner with the streams of a GPU; who runs steps knows neither.
+// of the CPU, cuda::CudaRunner with the streams of a GPU; what runs steps depends on neither.
 #pragma once
 
 #include <cstdint>

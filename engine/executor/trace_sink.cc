@@ -239,31 +239,29 @@ void TraceSink::OnUnfinished(const Activity& activity) {
 
 void TraceSink::OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes,
                          int64_t issued_ns, int64_t executed_ns) {
-  const plan::Buffer& what = context.buffer(buffer);
+  RecordMemory(context, issued_ns,
+               {.category = plan::MemoryCategoryOf(context.buffer(buffer).kind),
+                .bytes = bytes,
+                .executed_ns = executed_ns,
+                .buffer = buffer});
+}
+
+void TraceSink::OnOtherMemory(const OpContext& context, const MemoryChange& change) {
+  RecordMemory(context, context.issued_ns, change);
+}
+
+void TraceSink::RecordMemory(const OpContext& context, int64_t issued_ns,
+                             const MemoryChange& change) {
   schema::MemoryEventRow row;
   row.rank = context.rank;
   row.device = info_.device;
   row.issued_ns = issued_ns;
-  row.executed_ns = executed_ns;
-  row.bytes = bytes;
-  row.category = plan::Name(plan::MemoryCategoryOf(what.kind));
-  row.unit = OwnerName(*context.schedule, what.segment, what.unit);
-  row.plan_op = Find(context.schedule).PlanOp(context, context.index);
-  row.step = context.step;
-  recorder_->Record(row);
-}
-
-void TraceSink::OnOtherMemory(const OpContext& context, const MemoryChange& change) {
-  schema::MemoryEventRow row;
-  row.rank = context.rank;
-  row.device = info_.device;
-  row.issued_ns = context.issued_ns;
   row.executed_ns = change.executed_ns;
   row.bytes = change.bytes;
   row.category = plan::Name(change.category);
   if (change.buffer != plan::kNone) {
-    const plan::Buffer& beside = context.buffer(change.buffer);
-    row.unit = OwnerName(*context.schedule, beside.segment, beside.unit);
+    const plan::Buffer& buffer = context.buffer(change.buffer);
+    row.unit = OwnerName(*context.schedule, buffer.segment, buffer.unit);
   } else {
     row.unit = OwnerName(*context.schedule, context.op().segment, context.op().unit);
   }

@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor/cpu_runner.h"
+#include "engine/executor/activity.h"
+#include "engine/executor/execution_sink.h"
 #include "trace/base/mutex.h"
 #include "trace/record/recorder.h"
 
@@ -75,6 +76,7 @@ class TraceSink : public ExecutionSink {
   std::vector<int64_t> AddPlanOps(const plan::Schedule& schedule, int64_t schedule_id,
                                   size_t program);
   int64_t TrackOf(int rank, const plan::Stream& stream);
+  void RecordMemory(const OpContext& context, int64_t issued_ns, const MemoryChange& change);
   // Of the first collective that `communicator` runs in this step.
   int64_t FirstSequence(const Registered& registered, const OpContext& context,
                         plan::CommunicatorIndex communicator);

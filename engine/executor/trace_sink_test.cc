@@ -9,7 +9,7 @@
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::executor {
@@ -43,7 +43,7 @@ plan::Schedule Build(plan::BackwardPrefetch mode) {
   plan::Policy policy;
   policy.num_ranks = kRanks;
   policy.backward_prefetch = mode;
-  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::ToyModel(2, true), policy);
+  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::UniformModel(2, true), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : plan::Schedule{};
 }

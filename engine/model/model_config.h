@@ -1,4 +1,4 @@
-// What a model is made of: a decoder over bytes (DESIGN section 4). Plain values, no LibTorch.
+// What a model is made of: a decoder over bytes. Plain values, no LibTorch.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
@@ -16,23 +17,6 @@
 #include "trace/base/check.h"
 
 namespace shardscope::model {
-namespace {
-
-// y = x W^T has the weight gradient dy^T x, written where the caller wants it.
-void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
-                    at::Tensor* gradient) {
-  at::mm_out(*gradient, output_gradient.t(), input);
-}
-
-// Queries, keys or values of qkv [T, 3D] as [batch, heads, seq, head_dim].
-at::Tensor Part(const ModelConfig& config, const at::Tensor& qkv, int64_t part) {
-  return qkv.view({-1, config.seq, 3, config.heads, config.head_dim()})
-      .select(2, part)
-      .transpose(1, 2);
-}
-
-}  // namespace
-
 TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
                           std::span<int64_t> memory) {
   const auto row = static_cast<std::ptrdiff_t>(seq + 1);
@@ -45,7 +29,9 @@ TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
     target = std::copy(begin + 1, begin + row, target);
   }
   SHARDSCOPE_CHECK(input == inputs.end());
-  return {inputs, targets};
+  const auto count = static_cast<int64_t>(inputs.size());
+  return {at::from_blob(inputs.data(), {count}, at::kLong),
+          at::from_blob(targets.data(), {count}, at::kLong)};
 }
 
 at::ScalarType ScalarTypeOf(plan::DType dtype) {
@@ -66,21 +52,17 @@ int64_t SavedBytes(const Saved& saved) {
   return bytes;
 }
 
-Model::Model(const ModelConfig& config)
+SegmentModel::SegmentModel(const ModelConfig& config, at::Device device)
     : config_(config),
       type_(ScalarTypeOf(config.dtype)),
       wide_(WideType(type_)),
-      rotary_(RotaryTable(config.seq, config.head_dim(), wide_)) {}
+      rotary_(RotaryTable(config.seq, config.head_dim(), wide_).to(device)) {}
 
-Saved Model::Forward(int64_t segment, const std::vector<at::Tensor>& parameters,
-                     const at::Tensor& input, const TokenBatch& tokens) const {
+Saved SegmentModel::Forward(int64_t segment, const Tensors& parameters, const at::Tensor& input,
+                            const TokenBatch& tokens) const {
   switch (KindOf(config_, segment)) {
-    case SegmentKind::kEmbedding: {
-      Saved saved;
-      saved.output = at::empty({static_cast<int64_t>(tokens.inputs.size()), config_.dim}, type_);
-      EmbeddingRows(parameters[0], tokens.inputs.data(), &saved.output);
-      return saved;
-    }
+    case SegmentKind::kEmbedding:
+      return EmbeddingForward(parameters, tokens);
     case SegmentKind::kAttention:
       return AttentionForward(parameters, input);
     case SegmentKind::kMlp:
@@ -91,11 +73,11 @@ Saved Model::Forward(int64_t segment, const std::vector<at::Tensor>& parameters,
   return {};
 }
 
-at::Tensor Model::Backward(int64_t segment, const BackwardArgs& args,
-                           std::vector<at::Tensor>* gradients) const {
+at::Tensor SegmentModel::Backward(int64_t segment, const BackwardArgs& args,
+                                  Tensors* gradients) const {
   switch (KindOf(config_, segment)) {
     case SegmentKind::kEmbedding:
-      EmbeddingBackward(args.output_gradient, args.tokens.inputs.data(), &(*gradients)[0]);
+      EmbeddingBackward(args, gradients);
       return {};
     case SegmentKind::kAttention:
       return AttentionBackward(args, gradients);
@@ -105,6 +87,38 @@ at::Tensor Model::Backward(int64_t segment, const BackwardArgs& args,
       return HeadBackward(args, gradients);
   }
   return {};
+}
+
+at::Tensor SegmentModel::Part(const at::Tensor& qkv, int64_t part) const {
+  return qkv.view({-1, config_.seq, 3, config_.heads, config_.head_dim()})
+      .select(2, part)
+      .transpose(1, 2);
+}
+
+// The kernels' memory order is [batch, seq, heads, head_dim]: flattening is a view.
+at::Tensor SegmentModel::Flat(const at::Tensor& attended) const {
+  return attended.transpose(1, 2).reshape({-1, config_.dim});
+}
+
+at::Tensor SegmentModel::Heads(const at::Tensor& flat) const {
+  return flat.view({-1, config_.seq, config_.heads, config_.head_dim()}).transpose(1, 2);
+}
+
+void SegmentModel::WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
+                                  at::Tensor* gradient) {
+  at::mm_out(*gradient, output_gradient.t(), input);
+}
+
+Saved Model::EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const {
+  Saved saved;
+  saved.output = at::empty({tokens.inputs.numel(), config_.dim}, type_);
+  EmbeddingRows(parameters[0], tokens.inputs.const_data_ptr<int64_t>(), &saved.output);
+  return saved;
+}
+
+void Model::EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const {
+  model::EmbeddingBackward(args.output_gradient, args.tokens.inputs.const_data_ptr<int64_t>(),
+                           &(*gradients)[0]);
 }
 
 // tensors: scale, normed; more follow by segment.
@@ -117,49 +131,46 @@ Saved Model::Normed(const at::Tensor& input, const at::Tensor& weight) const {
   return saved;
 }
 
-Saved Model::AttentionForward(const std::vector<at::Tensor>& parameters,
-                              const at::Tensor& input) const {
+// The head has no output gradient: nothing passes beside it.
+at::Tensor Model::NormBackward(const BackwardArgs& args, const at::Tensor& normed_gradient,
+                               at::Tensor* weight_gradient) const {
+  at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
+  RmsNormBackward({normed_gradient, args.input, args.parameters[0], args.saved.tensors[0],
+                   args.output_gradient},
+                  &input_gradient, weight_gradient);
+  return input_gradient;
+}
+
+Saved Model::AttentionForward(const Tensors& parameters, const at::Tensor& input) const {
   Saved saved = Normed(input, parameters[0]);
   at::Tensor qkv = at::mm(saved.tensors[1], parameters[1].t());
   at::Tensor heads = qkv.view({-1, 3, config_.heads, config_.head_dim()});
   RotateInPlace(rotary_, &heads);
-  auto [attended, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
-      Part(config_, qkv, 0), Part(config_, qkv, 1), Part(config_, qkv, 2), 0.0,
-      /*is_causal=*/true);
-  // The kernel's memory order is [batch, seq, heads, head_dim]: flattening is a view.
-  const at::Tensor flat = attended.transpose(1, 2).reshape({-1, config_.dim});
-  saved.output = at::addmm(input, flat, parameters[2].t());
+  auto [attended, log_sum] =
+      at::_scaled_dot_product_flash_attention_for_cpu(Part(qkv, 0), Part(qkv, 1), Part(qkv, 2), 0.0,
+                                                      /*is_causal=*/true);
+  saved.output = at::addmm(input, Flat(attended), parameters[2].t());
   saved.tensors.insert(saved.tensors.end(), {qkv, log_sum, attended});
   return saved;
 }
 
-at::Tensor Model::AttentionBackward(const BackwardArgs& args,
-                                    std::vector<at::Tensor>* gradients) const {
-  const at::Tensor& scale = args.saved.tensors[0];
+at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor& normed = args.saved.tensors[1];
   const at::Tensor& qkv = args.saved.tensors[2];
   const at::Tensor& log_sum = args.saved.tensors[3];
   const at::Tensor& attended = args.saved.tensors[4];
-  const at::Tensor flat = attended.transpose(1, 2).reshape({-1, config_.dim});
-  WeightGradient(args.output_gradient, flat, &(*gradients)[2]);
-  const at::Tensor attended_gradient =
-      at::mm(args.output_gradient, args.parameters[2])
-          .view({-1, config_.seq, config_.heads, config_.head_dim()})
-          .transpose(1, 2);
+  WeightGradient(args.output_gradient, Flat(attended), &(*gradients)[2]);
+  const at::Tensor attended_gradient = Heads(at::mm(args.output_gradient, args.parameters[2]));
   const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      attended_gradient, Part(config_, qkv, 0), Part(config_, qkv, 1), Part(config_, qkv, 2),
-      attended, log_sum, 0.0, /*is_causal=*/true);
+      attended_gradient, Part(qkv, 0), Part(qkv, 1), Part(qkv, 2), attended, log_sum, 0.0,
+      /*is_causal=*/true);
   at::Tensor qkv_gradient = at::empty(qkv.sizes(), type_);
   RotateBack(rotary_, {query, key, value}, &qkv_gradient);
   WeightGradient(qkv_gradient, normed, &(*gradients)[1]);
-  const at::Tensor normed_gradient = at::mm(qkv_gradient, args.parameters[1]);
-  at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
-  RmsNormBackward({normed_gradient, args.input, args.parameters[0], scale, args.output_gradient},
-                  &input_gradient, &(*gradients)[0]);
-  return input_gradient;
+  return NormBackward(args, at::mm(qkv_gradient, args.parameters[1]), &(*gradients)[0]);
 }
 
-Saved Model::MlpForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input) const {
+Saved Model::MlpForward(const Tensors& parameters, const at::Tensor& input) const {
   Saved saved = Normed(input, parameters[0]);
   const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
   const at::Tensor after = at::gelu(before);
@@ -168,8 +179,7 @@ Saved Model::MlpForward(const std::vector<at::Tensor>& parameters, const at::Ten
   return saved;
 }
 
-at::Tensor Model::MlpBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const {
-  const at::Tensor& scale = args.saved.tensors[0];
+at::Tensor Model::MlpBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor& normed = args.saved.tensors[1];
   const at::Tensor& before = args.saved.tensors[2];
   const at::Tensor& after = args.saved.tensors[3];
@@ -178,36 +188,27 @@ at::Tensor Model::MlpBackward(const BackwardArgs& args, std::vector<at::Tensor>*
   // Elementwise: may be written over its own input.
   at::gelu_backward_out(hidden_gradient, hidden_gradient, before);
   WeightGradient(hidden_gradient, normed, &(*gradients)[1]);
-  const at::Tensor normed_gradient = at::mm(hidden_gradient, args.parameters[1]);
-  at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
-  RmsNormBackward({normed_gradient, args.input, args.parameters[0], scale, args.output_gradient},
-                  &input_gradient, &(*gradients)[0]);
-  return input_gradient;
+  return NormBackward(args, at::mm(hidden_gradient, args.parameters[1]), &(*gradients)[0]);
 }
 
-Saved Model::HeadForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input,
+Saved Model::HeadForward(const Tensors& parameters, const at::Tensor& input,
                          const TokenBatch& tokens) const {
   Saved saved = Normed(input, parameters[0]);
   const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
   const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
   saved.output = at::empty({}, wide_);
-  saved.output.fill_(MeanLoss(log_probabilities, tokens.targets.data()));
+  saved.output.fill_(MeanLoss(log_probabilities, tokens.targets.const_data_ptr<int64_t>()));
   saved.tensors.push_back(log_probabilities);
   return saved;
 }
 
-at::Tensor Model::HeadBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const {
-  const at::Tensor& scale = args.saved.tensors[0];
+at::Tensor Model::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor& normed = args.saved.tensors[1];
   const at::Tensor& log_probabilities = args.saved.tensors[2];
   at::Tensor logits_gradient = at::empty(log_probabilities.sizes(), type_);
-  LossBackward(log_probabilities, args.tokens.targets.data(), &logits_gradient);
+  LossBackward(log_probabilities, args.tokens.targets.const_data_ptr<int64_t>(), &logits_gradient);
   WeightGradient(logits_gradient, normed, &(*gradients)[1]);
-  const at::Tensor normed_gradient = at::mm(logits_gradient, args.parameters[1]);
-  at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
-  RmsNormBackward({normed_gradient, args.input, args.parameters[0], scale, at::Tensor()},
-                  &input_gradient, &(*gradients)[0]);
-  return input_gradient;
+  return NormBackward(args, at::mm(logits_gradient, args.parameters[1]), &(*gradients)[0]);
 }
 
 }  // namespace shardscope::model

@@ -12,13 +12,15 @@
 
 namespace shardscope::model {
 
-// Token ids of one micro-batch, [batch, seq + 1] row-major: inputs are the first seq of each row,
-// targets the last seq.
+// Token ids of one micro-batch, [batch * seq] each: of every row of [batch, seq + 1] the first seq,
+// and the last seq.
 struct TokenBatch {
-  std::span<const int64_t> inputs;   // batch * seq
-  std::span<const int64_t> targets;  // batch * seq
+  at::Tensor inputs;
+  at::Tensor targets;
 };
-// Fills `memory` (2 * batch * seq), which the result refers to.
+
+// Fills `memory` (2 * batch * seq), which the result refers to: the inputs of all rows, then their
+// targets.
 TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
                           std::span<int64_t> memory);
 
@@ -34,15 +36,14 @@ struct Saved {
 // Bytes that `saved` holds; equals the segment's activation_bytes.
 int64_t SavedBytes(const Saved& saved);
 
-// Threads: const after construction; any number of threads at once. Callers switch autograd off
-// (c10::InferenceMode) and set at::set_num_threads(1).
-class Model {
+// The segments of a model on some device. Threads: const after construction; any number of threads
+// at once, on a GPU each with its own current stream. Callers switch autograd off
+// (c10::InferenceMode), and on the CPU set at::set_num_threads(1).
+class SegmentModel {
  public:
-  explicit Model(const ModelConfig& config);
+  virtual ~SegmentModel() = default;
 
   const ModelConfig& config() const { return config_; }
-  // Of tensors that the model itself holds.
-  int64_t table_bytes() const { return static_cast<int64_t>(rotary_.nbytes()); }
 
   // `parameters` as ParametersOf() orders them; `input` undefined for the embedding.
   Saved Forward(int64_t segment, const std::vector<at::Tensor>& parameters, const at::Tensor& input,
@@ -60,20 +61,62 @@ class Model {
   at::Tensor Backward(int64_t segment, const BackwardArgs& args,
                       std::vector<at::Tensor>* gradients) const;
 
- private:
-  Saved AttentionForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input) const;
-  Saved MlpForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input) const;
-  Saved HeadForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input,
-                    const TokenBatch& tokens) const;
-  at::Tensor AttentionBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const;
-  at::Tensor MlpBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const;
-  at::Tensor HeadBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const;
-  Saved Normed(const at::Tensor& input, const at::Tensor& weight) const;
+ protected:
+  using Tensors = std::vector<at::Tensor>;
 
-  ModelConfig config_;
-  at::ScalarType type_;
-  at::ScalarType wide_;
-  at::Tensor rotary_;
+  SegmentModel(const ModelConfig& config, at::Device device);
+
+  virtual Saved EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const = 0;
+  virtual Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const = 0;
+  virtual Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const = 0;
+  virtual Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
+                            const TokenBatch& tokens) const = 0;
+  virtual void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
+  virtual at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
+  virtual at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
+  virtual at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
+
+  // Queries, keys or values of qkv [T, 3D] as [batch, heads, seq, head_dim].
+  at::Tensor Part(const at::Tensor& qkv, int64_t part) const;
+  // [T, D], from the output of attention.
+  at::Tensor Flat(const at::Tensor& attended) const;
+  // Of Flat(): back to [batch, heads, seq, head_dim].
+  at::Tensor Heads(const at::Tensor& flat) const;
+
+  // y = x W^T has the weight gradient dy^T x, written where the caller wants it.
+  static void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
+                             at::Tensor* gradient);
+
+  const ModelConfig config_;
+  const at::ScalarType type_;
+  const at::ScalarType wide_;
+  const at::Tensor rotary_;  // [seq, 2, head_dim / 2], wide
+};
+
+// On the CPU, with the row kernels of kernels.h.
+class Model final : public SegmentModel {
+ public:
+  explicit Model(const ModelConfig& config) : SegmentModel(config, at::kCPU) {}
+
+  // Of tensors that the model itself holds.
+  int64_t table_bytes() const { return static_cast<int64_t>(rotary_.nbytes()); }
+
+ protected:
+  Saved EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const override;
+  Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const override;
+  Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const override;
+  Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
+                    const TokenBatch& tokens) const override;
+  void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const override;
+  at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
+  at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const override;
+  at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const override;
+
+ private:
+  Saved Normed(const at::Tensor& input, const at::Tensor& weight) const;
+  // Through the norm of args.input, and past it.
+  at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& normed_gradient,
+                          at::Tensor* weight_gradient) const;
 };
 
 }  // namespace shardscope::model

@@ -35,11 +35,27 @@ using words::Name;
 inline Category CategoryOf(OpKind kind) { return TraitsOf(TraitsOf(kind).op_class).category; }
 inline MemoryCategory MemoryCategoryOf(BufferKind kind) { return TraitsOf(kind).memory; }
 inline bool IsCollective(OpKind kind) { return CategoryOf(kind) == Category::kCommunication; }
-int64_t BytesOf(DType dtype);
+constexpr int64_t BytesOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFp32:
+      return 4;
+    case DType::kBf16:
+      return 2;
+    case DType::kFp64:
+      return 8;
+  }
+  return 0;
+}
 
 // Bytes that each rank sends for a collective of `payload_bytes`, as a ring does: payload *
 // (N-1)/N, twice that for an all-reduce.
-int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks);
+inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks) {
+  // Split so that no size overflows.
+  const int64_t others = num_ranks - 1;
+  const int64_t sent =
+      payload_bytes / num_ranks * others + payload_bytes % num_ranks * others / num_ranks;
+  return TraitsOf(kind).ring_passes * sent;
+}
 
 // A wait that the host order alone does not give. Two more waits are implied and never listed: an
 // op runs after the previous op of its stream, and a collective after the previous op of its

@@ -1,9 +1,6 @@
 #include "engine/plan/policy.h"
 
-#include "engine/plan/passes/backward_prefetch.h"
-#include "engine/plan/passes/forward_prefetch.h"
-#include "engine/plan/passes/rate_limit.h"
-#include "engine/plan/passes/run_ahead.h"
+#include "engine/plan/passes.h"
 #include "engine/plan/validate.h"
 
 namespace shardscope::plan {

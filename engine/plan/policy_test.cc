@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/plan/schedule_test_util.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 
 namespace shardscope::plan {
 namespace {
@@ -376,16 +376,16 @@ TEST(Bytes, PayloadIsPaddedAndWireIsWhatARingSends) {
 TEST(BuildSchedule, RefusesPoliciesOutOfRange) {
   Policy policy;
   policy.backward_depth = 4;
-  EXPECT_EQ(BuildSchedule(ToyModel(1, true), policy).message(),
+  EXPECT_EQ(BuildSchedule(UniformModel(1, true), policy).message(),
             "backward prefetch depth is 4, must be 1 to 3");
 }
 
 TEST(BuildSchedule, RefusesModelsThatDoNotHangTogether) {
-  ModelDescription model = ToyModel(1, true);
+  ModelDescription model = UniformModel(1, true);
   model.segments.back().unit = 7;
   EXPECT_EQ(BuildSchedule(model, Policy()).message(),
             "segment 'head' names unit 7, but the model has 2 units");
-  model = ToyModel(1, true);
+  model = UniformModel(1, true);
   model.units.push_back({"spare", false, {{"spare.weight", {4}}}});
   EXPECT_EQ(BuildSchedule(model, Policy()).message(), "unit 'spare' is used by no segment");
 }

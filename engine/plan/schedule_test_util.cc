@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 
 namespace shardscope::plan {
 namespace {
@@ -81,7 +81,7 @@ Policy TwoRanks(Preset preset) {
 }
 
 Schedule Build(const Policy& policy, bool root_unit) {
-  Result<Schedule> schedule = BuildSchedule(ToyModel(3, root_unit), policy);
+  Result<Schedule> schedule = BuildSchedule(UniformModel(3, root_unit), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : Schedule();
 }

@@ -1,23 +1,15 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/plan/builders/fsdp1.h"
-#include "engine/plan/builders/fsdp2.h"
-#include "engine/plan/builders/no_shard.h"
+#include "engine/plan/builders/builders.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/strategy.h"
 
 namespace shardscope::plan {
 namespace {
 
-template <typename Builder>
-Schedule Build(const ModelDescription& model, const Policy& policy) {
-  return Builder(model, policy).Build();
-}
-
 Schedule BuildFsdp(const ModelDescription& model, const Policy& policy) {
-  return policy.preset == Preset::kFsdp1 ? Build<Fsdp1Builder>(model, policy)
-                                         : Build<Fsdp2Builder>(model, policy);
+  return policy.preset == Preset::kFsdp1 ? BuildFsdp1(model, policy) : BuildFsdp2(model, policy);
 }
 
 constexpr std::array kStrategies = {
@@ -26,10 +18,8 @@ constexpr std::array kStrategies = {
              .reshards_after_forward = true,
              .build = BuildFsdp},
     Strategy{.name = "grad_op", .shards = "the last two only", .build = BuildFsdp},
-    Strategy{.name = "no_shard",
-             .shards = "nothing",
-             .shards_parameters = false,
-             .build = Build<NoShardBuilder>},
+    Strategy{
+        .name = "no_shard", .shards = "nothing", .shards_parameters = false, .build = BuildNoShard},
 };
 
 }  // namespace

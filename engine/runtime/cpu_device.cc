@@ -9,7 +9,6 @@
 #include "engine/executor/cpu_runner.h"
 #include "engine/runtime/ranks/cpu_work.h"
 #include "engine/runtime/setup.h"
-#include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/units.h"
 
 namespace shardscope::runtime {
@@ -43,14 +42,7 @@ std::unique_ptr<transport::Transport> CpuDevice::MakeTransport(
   const auto num_ranks = static_cast<int>(config.GetInt("run.ranks"));
   const int64_t timeout_ns = config.GetInt("comm.timeout");
   if (launch) {
-    return transport::MakeGlooTransport({.rank = launch->rank,
-                                         .num_ranks = launch->num_ranks,
-                                         .master_address = launch->master_address,
-                                         .master_port = launch->master_port,
-                                         .has_launcher_store = launch->has_launcher_store,
-                                         .attempt = launch->attempt,
-                                         .say = launch->say},
-                                        timeout_ns);
+    return transport::MakeGlooTransport(GlooProcessOf(*launch), timeout_ns);
   }
   if (config.Get("transport") == "gloo") {
     return transport::MakeGlooTransport(num_ranks, timeout_ns);

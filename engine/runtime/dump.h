@@ -1,31 +1,36 @@
-// Dump: what `--dump` writes, for comparison with other programs.
+// Dump: what `--dump` writes, for comparison with other programs: of a training and of its
+// reference alike.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "engine/model/model_config.h"
 #include "engine/model/safetensors.h"
-#include "engine/runtime/ranks/ranks.h"
 
 namespace shardscope::runtime {
 
 // One thread, while no step runs.
 class Dump {
  public:
-  explicit Dump(std::string path) : path_(std::move(path)) {}
+  Dump(std::string path, const model::ModelConfig& model) : path_(std::move(path)), model_(model) {}
 
-  // Before the first step: init.<parameter>.
-  void AddInitial(Ranks* ranks);
+  // <prefix><parameter> of every parameter, whole: "init." before the first step, "final." after
+  // the last.
+  void AddParameters(const std::string& prefix,
+                     const std::function<at::Tensor(const std::string& name)>& parameter);
 
-  // After the last of `steps`: writes batch.<step>.<rank> (samples, seq + 1) and final.<parameter>
-  // too.
-  Status Write(Ranks* ranks, int64_t steps);
+  // batch.<step>.<rank>: all samples of a rank's step, [samples, seq + 1].
+  void AddBatch(int64_t step, int rank, const std::vector<int64_t>& tokens);
+
+  Status Write() const { return writer_.Write(path_); }
 
  private:
-  void AddParameters(const std::string& prefix, Ranks* ranks);
-
   const std::string path_;
+  const model::ModelConfig model_;
   model::SafetensorsWriter writer_;
 };
 

@@ -1,4 +1,4 @@
-// The implementation of Trainer; only trainer*.cc include it.
+// The implementation of Trainer, for trainer.cc and trainer_start.cc.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,9 @@ namespace shardscope::runtime {
 
 class LiveTrainer : public Trainer {
  public:
-  explicit LiveTrainer(TrainerOptions options) : options_(std::move(options)) {}
+  explicit LiveTrainer(TrainerOptions options)
+      : options_(std::move(options)),
+        stops_without_trace_(options_.config.Get("record.on_error") == "stop") {}
 
   // trainer_start.cc. Nothing is created in the file system before all that can be wrong with the
   // input has been found.
@@ -55,7 +57,7 @@ class LiveTrainer : public Trainer {
   int64_t BoundOf(const plan::Schedule& schedule) const;
   Status CheckRun(const config::Config& before, const config::Config& after) const;
 
-  // trainer.cc; on the ranks' host threads
+  // On the ranks' host threads.
   Status RankLoop(int rank);
   Status RunStep(int rank, int64_t step, const Regime& regime);
   Result<std::shared_ptr<const Regime>> WaitAndAgree(int rank, int64_t step);
@@ -68,8 +70,8 @@ class LiveTrainer : public Trainer {
   Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
   void Collect(int rank, const StepReport& mine);
 
-  // trainer_processes.cc; what processes of one run tell one another. All of it does nothing where
-  // the ranks are threads.
+  // What processes of one run tell one another: rank 0's is the leader, which has folder, control
+  // socket, log and markers; the others follow. All of it does nothing where the ranks are threads.
   bool has_processes() const { return options_.launch.has_value(); }
   bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
   // At the start: the leader's folder and run id, and whether all were given the same keys.
@@ -78,7 +80,7 @@ class LiveTrainer : public Trainer {
   // Rank 0's regime `number`, which the other processes have not heard of yet.
   void AgreeOnRegime(int rank, int64_t number);
 
-  // trainer_events.cc; on rank 0's host thread
+  // On rank 0's host thread.
   std::shared_ptr<const Regime> Decide(int64_t step);
   void Apply(int64_t step, const Regime& regime);
   Status RegisterSchedule(const plan::Schedule& schedule);
@@ -88,6 +90,7 @@ class LiveTrainer : public Trainer {
   Status CheckTrace();
 
   const TrainerOptions options_;
+  const bool stops_without_trace_;   // record.on_error
   std::optional<RunFolder> folder_;  // always there once Open() is through
   std::string run_id_;
   int64_t num_agreed_ = 0;  // regimes that all processes know

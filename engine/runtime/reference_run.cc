@@ -1,6 +1,5 @@
 #include "engine/runtime/reference_run.h"
 
-#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,7 +9,7 @@
 #include <thread>
 
 #include "engine/model/reference_trainer.h"
-#include "engine/model/safetensors.h"
+#include "engine/runtime/dump.h"
 #include "engine/runtime/run_folder.h"
 #include "trace/base/time.h"
 #include "trace/record/recorder.h"
@@ -35,36 +34,6 @@ Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& opti
   return recorder;
 }
 
-// init.*, batch.<step>.<rank>, final.*: as the sharded trainer writes them.
-class ReferenceDump {
- public:
-  ReferenceDump(const config::Config& config, const Job& job, model::Sampler sampler)
-      : config_(ModelConfigOf(config)), job_(job), sampler_(sampler) {}
-
-  void AddParameters(const std::string& prefix, const model::ParameterMap& parameters) {
-    for (const plan::Parameter& parameter : model::AllParameters(config_)) {
-      writer_.Add(prefix + parameter.name, parameters.at(parameter.name));
-    }
-  }
-  void AddBatches(int64_t step) {
-    for (int rank = 0; rank < job_.training.num_ranks; ++rank) {
-      std::vector<int64_t> tokens;
-      for (const int64_t sample : sampler_.Samples(step, rank)) {
-        model::AppendSample(job_.corpus->bytes, sample, config_.seq, &tokens);
-      }
-      writer_.Add(fmt::format("batch.{}.{}", step, rank),
-                  at::tensor(tokens, at::kLong).view({-1, config_.seq + 1}));
-    }
-  }
-  Status Write(const std::string& path) const { return writer_.Write(path); }
-
- private:
-  const model::ModelConfig config_;
-  const Job& job_;
-  model::Sampler sampler_;
-  model::SafetensorsWriter writer_;
-};
-
 }  // namespace
 
 Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job) {
@@ -79,11 +48,13 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
   }
   model::ReferenceTrainer trainer(job.model, job.training, job.master, &job.corpus->bytes,
                                   *sampler);
-  std::optional<ReferenceDump> dump;
+  std::optional<Dump> dump;
+  const auto parameter = [&](const std::string& name) { return trainer.parameters().at(name); };
   if (!options.dump_path.empty()) {
-    dump.emplace(options.config, job, *sampler);
-    dump->AddParameters("init.", trainer.parameters());
+    dump.emplace(options.dump_path, job.model);
+    dump->AddParameters("init.", parameter);
   }
+  model::Sampler dumped = *sampler;
   RunSummary summary;
   int64_t start_ns = MonotonicNs();
   for (int64_t step = 0; step < job.training.steps; ++step) {
@@ -104,7 +75,13 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
       row.grad_norm = result.grad_norm;
       recorder->Record(row);
     }
-    if (dump) dump->AddBatches(step);
+    for (int rank = 0; dump && rank < job.training.num_ranks; ++rank) {
+      std::vector<int64_t> samples;
+      for (const int64_t sample : dumped.Samples(step, rank)) {
+        model::AppendSample(job.corpus->bytes, sample, job.model.seq, &samples);
+      }
+      dump->AddBatch(step, rank, samples);
+    }
     if (options.on_step) {
       options.on_step({.step = step,
                        .steps = job.training.steps,
@@ -124,8 +101,8 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     summary.trace_path = recorder->path();
   }
   if (dump) {
-    dump->AddParameters("final.", trainer.parameters());
-    SHARDSCOPE_RETURN_IF_ERROR(dump->Write(options.dump_path));
+    dump->AddParameters("final.", parameter);
+    SHARDSCOPE_RETURN_IF_ERROR(dump->Write());
   }
   return summary;
 }

@@ -20,6 +20,9 @@ struct Regime {
   config::Config config;
   std::shared_ptr<const plan::Schedule> schedule;
   Decision decision;
+  // Of `config`, for every step; Add() fills them in.
+  double learning_rate = 0;
+  config::StepWindow record_steps;
 };
 
 // What rank 0 tells ranks in other processes of a regime; keys and values are single lines.

@@ -103,7 +103,7 @@ Result<RunFolder> RunFolder::Create(const std::string& path, IfTaken if_taken) {
     const std::string name = number == 1 ? path : path + "-" + std::to_string(number);
     const bool is_new = fs::create_directories(name, error);
     if (!error && if_taken == IfTaken::kNumber && !is_new) continue;
-    // Whoever makes this one has the folder.
+    // The process that makes this one has the folder.
     const bool is_ours = !error && fs::create_directory(fs::path(name) / kSchedules, error);
     if (!error && !is_ours) return Taken(name, kSchedules);
     if (!error) fs::create_directory(fs::path(name) / kCheckpoints, error);
@@ -155,7 +155,7 @@ void RunFolder::Log(const std::string& line) const {
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
   const std::string path = path_ + "/" + kLog;
   std::error_code ignored;
-  // Somebody else's pipe would keep the training waiting for its reader.
+  // A pipe would keep the training waiting for its reader.
   const fs::file_status status = fs::status(path, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) return;
   std::ofstream(path, std::ios::app) << text << ' ' << line << '\n';

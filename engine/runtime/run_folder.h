@@ -1,4 +1,4 @@
-// RunFolder: the files of a run's directory (DESIGN section 5) other than its trace.
+// RunFolder: the files of a run's directory other than its trace.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "engine/runtime/memory/resident_memory.h"
+#include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/setup.h"
 #include "trace/base/host.h"
 #include "trace/base/mutex.h"
@@ -15,7 +15,7 @@
 namespace shardscope::runtime {
 namespace {
 
-constexpr const char* kLeftOutNote =
+constexpr const char* kUnrecordedNote =
     "this step is not recorded, to measure what recording costs (record.measure_overhead)";
 
 record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options, const std::string& run_id,
@@ -46,7 +46,7 @@ RunTrace::RunTrace(const TrainerOptions& options, Ranks* ranks)
     : options_(options),
       device_(*options.device),
       ranks_(*ranks),
-      costs_(config::CostSteps(options.config), ranks->size()),
+      overhead_(OverheadSteps(options.config), ranks->size()),
       step_start_ns_(static_cast<size_t>(ranks->size())),
       is_recording_(static_cast<size_t>(ranks->size()), 1) {}
 
@@ -136,24 +136,24 @@ void RunTrace::Add(const DeviceCapability& capability, int64_t dropped) {
 bool RunTrace::BeginWindow(int rank, int64_t step, const config::StepWindow& window) {
   const auto index = static_cast<size_t>(rank);
   const bool is_in_window = step >= window.begin && step < window.end;
-  const bool is_left_out = is_in_window && IsLeftOut(step);
-  const char wanted = is_in_window && !is_left_out ? 1 : 0;
+  const bool is_unrecorded = is_in_window && IsUnrecorded(step);
+  const char wanted = is_in_window && !is_unrecorded ? 1 : 0;
   if (wanted == is_recording_[index]) return false;
   is_recording_[index] = wanted;
   if (rank == ranks_.first_local()) {
-    device_.SetRecording(!is_left_out);
+    device_.SetRecording(!is_unrecorded);
     recorder_->SetWindow(wanted == 1);
-    if (is_left_out) Mark(step, "note", {.new_value = kLeftOutNote});
+    if (is_unrecorded) Mark(step, "note", {.new_value = kUnrecordedNote});
   }
   return true;
 }
 
-void RunTrace::EndCost(int rank, const CostMeter::Moment& now) {
-  if (const auto row = costs_.End(rank, now)) recorder_->Add(*row);
+void RunTrace::EndMeasuredStep(int rank, const OverheadMeter::Moment& now) {
+  if (const auto row = overhead_.End(rank, now)) recorder_->Add(*row);
 }
 
-void RunTrace::BeginCost(int rank, const CostMeter::Moment& now) {
-  costs_.Begin(rank, now, is_recording_[static_cast<size_t>(rank)] == 1);
+void RunTrace::BeginMeasuredStep(int rank, const OverheadMeter::Moment& now) {
+  overhead_.Begin(rank, now, is_recording_[static_cast<size_t>(rank)] == 1);
 }
 
 void RunTrace::EndPause(int rank, int64_t step, std::string_view cause) {

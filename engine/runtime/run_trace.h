@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/executor/trace_sink.h"
-#include "engine/runtime/measure/cost_meter.h"
+#include "engine/runtime/overhead.h"
 #include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/run_folder.h"
 #include "engine/runtime/steering.h"
@@ -45,14 +45,14 @@ class RunTrace {
   void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
   void Add(const DeviceCapability& capability, int64_t dropped = 0);
 
-  // record.steps, and the steps that record.measure_overhead leaves out: `step`, which begins, is
-  // recorded or not. All ranks call it where none has an op to record; true: it is different from
-  // the step before, and no rank may go on until all have returned.
+  // record.steps, and the steps that are not recorded to measure what recording costs: `step`,
+  // which begins, is recorded or not. All ranks call it where none has an op to record; true: it is
+  // different from the step before, and no rank may go on until all have returned.
   bool BeginWindow(int rank, int64_t step, const config::StepWindow& window);
-  // Around what record.measure_overhead times; see CostMeter.
-  void EndCost(int rank, const CostMeter::Moment& now);
-  void BeginCost(int rank, const CostMeter::Moment& now);
-  bool IsLeftOut(int64_t step) const { return costs_.steps().IsLeftOut(step); }
+  // Around what record.measure_overhead times; see OverheadMeter.
+  void EndMeasuredStep(int rank, const OverheadMeter::Moment& now);
+  void BeginMeasuredStep(int rank, const OverheadMeter::Moment& now);
+  bool IsUnrecorded(int64_t step) const { return overhead_.steps().IsUnrecorded(step); }
 
   // `step` begins now: what passed since the one before is in neither.
   void EndPause(int rank, int64_t step, std::string_view cause);
@@ -81,7 +81,7 @@ class RunTrace {
   const TrainerOptions& options_;
   Device& device_;
   Ranks& ranks_;
-  CostMeter costs_;
+  OverheadMeter overhead_;
   std::unique_ptr<record::Recorder> recorder_;
   std::unique_ptr<executor::TraceSink> sink_;
 

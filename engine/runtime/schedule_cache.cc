@@ -28,7 +28,7 @@ Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::Get(const plan::Pol
       return kept_.front().second;
     }
   }
-  // Takes milliseconds, in which nobody has to wait for the lock.
+  // Takes milliseconds, in which the lock is free.
   Result<plan::Schedule> built = plan::BuildSchedule(model_, policy);
   if (!built.ok()) return built.status();
   auto schedule = std::make_shared<const plan::Schedule>(*std::move(built));

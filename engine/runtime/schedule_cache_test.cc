@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 
 namespace shardscope::runtime {
 namespace {
 
 TEST(ScheduleCache, BuildsAScheduleOnceWhileItIsKept) {
-  ScheduleCache cache(plan::ToyModel(2, false));
+  ScheduleCache cache(plan::UniformModel(2, false));
   plan::Policy first;
   first.num_ranks = 2;
   const auto built = cache.Get(first);

@@ -72,6 +72,16 @@ std::string ModelText(const Job& job) {
                      job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
 }
 
+transport::GlooProcess GlooProcessOf(const config::Launch& launch) {
+  return {.rank = launch.rank,
+          .num_ranks = launch.num_ranks,
+          .master_address = launch.master_address,
+          .master_port = launch.master_port,
+          .has_launcher_store = launch.has_launcher_store,
+          .attempt = launch.attempt,
+          .say = launch.say};
+}
+
 double StartBandwidth(const config::Config& config) {
   const config::LinkBandwidth link = config::GetLinkBandwidth(config);
   if (!link.is_auto) return link.bytes_per_second;

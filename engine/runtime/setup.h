@@ -6,6 +6,7 @@
 #include "engine/config/config.h"
 #include "engine/model/model_config.h"
 #include "engine/runtime/ranks/cpu_work.h"
+#include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
@@ -21,6 +22,9 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
 
 // The model in one line, for people.
 std::string ModelText(const Job& job);
+
+// This process's place among those that the launcher started.
+transport::GlooProcess GlooProcessOf(const config::Launch& launch);
 
 // Bytes per second of the emulated link while auto is still measuring.
 double StartBandwidth(const config::Config& config);

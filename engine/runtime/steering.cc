@@ -31,7 +31,10 @@ config::Response Refused(int64_t id, std::string error) {
 }  // namespace
 
 Steering::Steering(config::Config config, std::string run, CheckRun check)
-    : run_(std::move(run)), check_(std::move(check)), listed_(config.changes()) {
+    : run_(std::move(run)),
+      check_(std::move(check)),
+      steps_(config.GetInt("train.steps")),
+      listed_(config.changes()) {
   config.ClearChanges();  // copied with every change otherwise
   in_force_ = config;
   accepted_ = std::move(config);
@@ -89,9 +92,7 @@ Status Steering::Change(const std::map<std::string, std::string>& values) {
   }
 }
 
-bool Steering::IsEnding() const {
-  return is_finished_ || stop_ || next_step_ >= accepted_.GetInt("train.steps");
-}
+bool Steering::IsEnding() const { return is_finished_ || stop_ || next_step_ >= steps_; }
 
 // The check builds a Schedule, which takes milliseconds in which rank 0 must not wait for the lock.
 Steering::Checked Steering::CheckChange(const std::map<std::string, std::string>& values) const {
@@ -200,7 +201,7 @@ void Steering::SetFinished() {
 config::RunStatus Steering::StatusLocked() const {
   config::RunStatus status;
   status.run = run_;
-  status.steps = in_force_.GetInt("train.steps");
+  status.steps = steps_;
   status.step = std::max<int64_t>(0, is_paused_ ? next_step_ : next_step_ - 1);
   status.state = next_step_ == 0 ? "starting" : "training";
   if (is_paused_) status.state = "paused";

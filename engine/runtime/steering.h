@@ -85,6 +85,7 @@ class Steering {
 
   const std::string run_;
   const CheckRun check_;
+  const int64_t steps_;                       // of the run
   const std::vector<config::Change> listed_;  // by the configuration, ascending
   std::atomic<int> signal_{0};
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor/cpu_runner.h"
+#include "engine/executor/execution_sink.h"
 #include "trace/base/interval.h"
 #include "trace/base/mutex.h"
 

@@ -1,18 +1,24 @@
-// The ranks' loop over steps, and how they agree on what is in force.
+// The ranks' loop over steps, how they agree on what is in force, and what happens between steps.
 #include "engine/runtime/trainer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <string_view>
 #include <utility>
 
+#include "engine/plan/memory.h"
+#include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
 #include "trace/base/counted.h"
 #include "trace/base/mutex.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/base/units.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -24,10 +30,14 @@ std::string_view PauseOf(const Decision& decision) {
   return decision.changed.empty() ? std::string_view() : Name(words::PauseCause::kChange);
 }
 
+// Keys that may differ: the leader alone has a socket.
+bool IsShared(const std::string& key) { return key != "run.control_socket"; }
+
 }  // namespace
 
 Result<RunSummary> LiveTrainer::Run() {
-  if (dump_) dump_->AddInitial(ranks_.get());
+  const auto parameter = [this](const std::string& name) { return ranks_->FullParameter(name); };
+  if (dump_) dump_->AddParameters("init.", parameter);
   Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
   RunSummary summary;
   if (const std::optional<StepReport> last = reports_->Last()) {
@@ -37,7 +47,15 @@ Result<RunSummary> LiveTrainer::Run() {
   summary.stopped_early = summary.steps < ranks_->job().training.steps;
   if (summary.stopped_early) summary.stop_signal = steering_->signal();
   steering_->SetFinished();
-  if (status.ok() && dump_) status = dump_->Write(ranks_.get(), summary.steps);
+  if (status.ok() && dump_) {
+    for (int64_t step = 0; step < summary.steps; ++step) {
+      for (int rank = 0; rank < ranks_->size(); ++rank) {
+        dump_->AddBatch(step, rank, ranks_->work(rank).kept_batches()[static_cast<size_t>(step)]);
+      }
+    }
+    dump_->AddParameters("final.", parameter);
+    status = dump_->Write();
+  }
   if (!status.ok()) {
     for (const int rank : ranks_->local()) {
       if (ranks_->is_stuck()) trace_->AddUnfinished(rank);
@@ -58,7 +76,7 @@ Result<RunSummary> LiveTrainer::Run() {
   SHARDSCOPE_RETURN_IF_ERROR(status);
   if (!finished.ok()) {
     // A training that may go on without its trace has not failed for lack of it.
-    if (options_.config.Get("record.on_error") == "stop") return finished;
+    if (stops_without_trace_) return finished;
     Message(fmt::format("the trace is not whole ({} lost): {}",
                         Counted(trace_->NumDropped(), "record"), finished.message()));
   }
@@ -91,7 +109,7 @@ Status LiveTrainer::RankLoop(int rank) {
 Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_t step) {
   const Decision& pause = entered_[static_cast<size_t>(rank)]->decision;
   const int64_t beat_ns =
-      std::min(kNsPerSecond, std::max<int64_t>(1, options_.config.GetInt("comm.timeout") / 4));
+      std::min(kNsPerSecond, std::max<int64_t>(1, ranks_->job().timeout_ns / 4));
   bool goes_on = false;
   while (!goes_on) {
     const bool came_in = rank == 0 && steering_->WaitWhilePaused(pause, beat_ns);
@@ -104,12 +122,12 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_
 
 Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   RankWork& bodies = ranks_->work(rank);
-  bodies.BeginStep(regime.config.GetFloat("train.lr"));
+  bodies.BeginStep(regime.learning_rate);
   SHARDSCOPE_RETURN_IF_ERROR(ranks_->runner(rank).RunStep(step));
   const StepTimes times = observer_->Take(rank);
   const schema::StepRow row = trace_->AddStep(rank, step, *regime.schedule, times.first_issue_ns);
   // On a GPU the ops of such a step have no times.
-  if (!trace_->IsLeftOut(step)) MeasureBandwidth(step, times);
+  if (!trace_->IsUnrecorded(step)) MeasureBandwidth(step, times);
   ShareStep(rank, {.step = step,
                    .steps = ranks_->job().training.steps,
                    .loss = row.loss,
@@ -133,17 +151,17 @@ std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
   const Regime& regime = *entered_[index];
-  trace_->EndCost(rank, {step, regime.number, MonotonicNs()});
+  trace_->EndMeasuredStep(rank, {step, regime.number, MonotonicNs()});
   if (step + 1 < ranks_->job().training.steps) {
     next_regime_[index] = Agree(rank, step + 1)->number;
   } else {
     transport::Barrier(&ranks_->transport(), rank);
   }
   // Only here has no rank an op of this or another step to record.
-  if (trace_->BeginWindow(rank, step, config::GetRecordSteps(regime.config))) {
+  if (trace_->BeginWindow(rank, step, regime.record_steps)) {
     transport::Barrier(&ranks_->transport(), rank);
   }
-  trace_->BeginCost(rank, {step, regime.number, MonotonicNs()});
+  trace_->BeginMeasuredStep(rank, {step, regime.number, MonotonicNs()});
 }
 
 Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime) {
@@ -185,6 +203,202 @@ void LiveTrainer::Collect(int rank, const StepReport& mine) {
   // No rank can finish the next step before this one goes on, so reports stay in order.
   const MutexLock message_lock(message_mutex_);
   options_.on_step(*all);
+}
+
+// Makes a new regime if anything is different from the one before.
+std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
+  Decision decision = steering_->Decide(step);
+  const std::shared_ptr<const Regime> before = regimes_.Newest();
+  const auto has_flag = [](const Decision& d) { return d.stop || d.pause || d.checkpoint; };
+  if (before != nullptr && decision.changed.empty() && !has_flag(decision) &&
+      !has_flag(before->decision)) {
+    return before;
+  }
+  Regime regime;
+  regime.first_step = step;
+  regime.config = steering_->config();
+  regime.decision = std::move(decision);
+  if (before != nullptr && regime.decision.changed.empty()) {
+    regime.schedule = before->schedule;
+  } else {
+    Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime.config);
+    // It was built once when the change was accepted.
+    if (!schedule.ok()) throw std::runtime_error(schedule.message());
+    regime.schedule = *schedule;
+  }
+  return regimes_.Add(std::move(regime));
+}
+
+Status LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
+  if (trace_->HasSchedule(schedule)) return Status::Ok();
+  // Some rank of the process also has the tables that they share.
+  const int64_t number = trace_->AddSchedule(
+      schedule, {.issued = plan::PredictLargestPeak(schedule),
+                 .executed = BoundOf(schedule) + ranks_->shared_tensor_bytes()});
+  if (!is_leader()) return Status::Ok();
+  const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
+  if (status.ok()) return status;
+  if (stops_without_trace_) {
+    return Status::Error(status.message() + " (record.on_error=stop)");
+  }
+  trace_->Add({.source = "schedules", .status = "partial", .reason = status.message()},
+              /*dropped=*/1);
+  Message(status.message() + "; the training goes on without it");
+  return Status::Ok();
+}
+
+// One rank of each process, before the first step of the regime.
+void LiveTrainer::Apply(int64_t step, const Regime& regime) {
+  const config::Config& config = regime.config;
+  const config::LinkBandwidth link = config::GetLinkBandwidth(config);
+  const bool is_first = regime.number == 0;
+  bool link_changed = is_first;
+  for (const ChangedKey& change : regime.decision.changed) {
+    link_changed = link_changed || change.key.starts_with("link.");
+    trace_->Mark(step, "change", change);
+    Message(
+        fmt::format("step {}: {} {} -> {}", step, change.key, change.old_value, change.new_value));
+  }
+  if (link_changed && ranks_->transport().capabilities().has_link) {
+    const int64_t latency_ns = config.GetInt("link.latency");
+    const MutexLock lock(bandwidth_mutex_);
+    auto_bandwidth_.reset();
+    if (link.is_auto) {
+      auto_bandwidth_ = std::make_unique<AutoBandwidth>(
+          *regime.schedule, AutoBandwidth::Link{link.auto_share, latency_ns});
+    } else {
+      ranks_->transport().SetLink(link.bytes_per_second, latency_ns);
+    }
+  }
+  options_.device->Apply(config);
+  const std::shared_ptr<const Regime>& before =
+      entered_[static_cast<size_t>(ranks_->first_local())];
+  const bool was_paused = before != nullptr && before->decision.pause;
+  if (regime.decision.pause && !was_paused) {
+    trace_->Mark(step, "pause", {});
+    Message(fmt::format("paused before step {}", step));
+  }
+  if (was_paused && !regime.decision.pause) trace_->Mark(step, "resume", {});
+  if (regime.decision.stop) {
+    trace_->Mark(step, "stop", {});
+    Message(fmt::format("stopped before step {}", step));
+  }
+}
+
+// Any rank's host thread, after its step.
+void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
+  std::unique_ptr<AutoBandwidth> found;
+  {
+    const MutexLock lock(bandwidth_mutex_);
+    if (auto_bandwidth_ == nullptr) return;
+    auto_bandwidth_->Add(step, times);
+    if (!auto_bandwidth_->IsReady(ranks_->size())) return;
+    found = std::move(auto_bandwidth_);
+  }
+  const std::optional<double> rate = found->BytesPerSecond();
+  if (!rate) {
+    Message(
+        "link.bandwidth=auto: a block's all-gather sends nothing, or its latency alone is too "
+        "long; the rate stays as it is");
+    return;
+  }
+  const config::KeyInfo& key = *config::FindKey("link.bandwidth");
+  const double allowed = std::clamp(*rate, key.minimum, key.maximum);
+  const std::string text = fmt::format("{:.0f}kB/s", std::max(1.0, allowed / 1e3));
+  const Status status = steering_->Change({{"link.bandwidth", text}});
+  if (!status.ok()) {
+    Message("link.bandwidth=auto: " + status.message());
+    return;
+  }
+  Message(fmt::format("link.bandwidth=auto: a block's forward takes {}, so the link gets {}",
+                      FormatDuration(found->forward_ns()), FormatBandwidth(allowed)));
+  // run.toml then says what a later run has to be given to be the same.
+  config::Config written = options_.config;
+  Status rewritten = written.Set("link.bandwidth", text);
+  if (rewritten.ok()) rewritten = WriteConfig(std::move(written));
+  if (!rewritten.ok()) Message(rewritten.message());
+}
+
+void LiveTrainer::Message(const std::string& text) {
+  if (!is_leader()) return;
+  const MutexLock lock(message_mutex_);
+  folder_->Log(text);
+  if (options_.on_message) options_.on_message(text);
+}
+
+void LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
+  const CheckpointOutcome outcome =
+      runtime::WriteCheckpoint(ranks_.get(), rank, step, folder_->checkpoints());
+  if (!outcome.folder.empty()) trace_->Mark(step, "checkpoint", {.new_value = outcome.folder});
+  for (const std::string& message : outcome.messages) Message(message);
+}
+
+Status LiveTrainer::CheckTrace() {
+  const Status status = trace_->WriterStatus();
+  if (status.ok() || warned_of_trace_) return Status::Ok();
+  if (stops_without_trace_) {
+    return Status::Error("the trace cannot be written, and record.on_error=stop: " +
+                         status.message());
+  }
+  warned_of_trace_ = true;
+  Message("the trace cannot be written, training goes on without it: " + status.message());
+  return Status::Ok();
+}
+
+// Paths and values are single lines.
+Status LiveTrainer::AgreeOnRun() {
+  if (!has_processes()) return Status::Ok();
+  std::string text;
+  if (is_leader()) text = folder_->path() + "\n" + run_id_ + "\n";
+  if (is_leader()) {
+    for (const auto& [key, value] : options_.config.Values()) {
+      if (IsShared(key)) text += key + "=" + value + "\n";
+    }
+  }
+  const int rank = options_.launch->rank;
+  text = transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, text);
+  if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(TakeRun(text));
+  // None begins before all have agreed.
+  transport::Barrier(&ranks_->transport(), rank);
+  return Status::Ok();
+}
+
+// What the leader says of the run, where this process follows.
+Status LiveTrainer::TakeRun(std::string_view text) {
+  const std::string path(TakeField(&text, '\n'));
+  run_id_ = TakeField(&text, '\n');
+  for (const auto& [key, value] : options_.config.Values()) {
+    if (!IsShared(key)) continue;
+    const std::string mine = key + "=" + value;
+    const std::string leaders(TakeField(&text, '\n'));
+    if (mine != leaders) {
+      return Status::Error(fmt::format(
+          "rank {} was given {}, rank 0 {}: all processes of a run need the same settings",
+          options_.launch->rank, mine, leaders));
+    }
+  }
+  Result<RunFolder> folder = RunFolder::Attach(path);
+  if (!folder.ok()) return folder.status();
+  folder_ = std::move(folder).value();
+  return Status::Ok();
+}
+
+// All processes hear of all regimes, in order: what they count is the same everywhere.
+void LiveTrainer::AgreeOnRegime(int rank, int64_t number) {
+  if (!has_processes() || number < num_agreed_) return;
+  ++num_agreed_;
+  const std::string mine = is_leader() ? PrintRegime(*regimes_.At(number)) : "";
+  const std::string text =
+      transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, mine);
+  if (is_leader()) return;
+  const std::shared_ptr<const Regime> before = regimes_.Newest();
+  Result<Regime> regime = ParseRegime(text, before == nullptr ? options_.config : before->config);
+  if (!regime.ok()) throw std::runtime_error(regime.message());
+  // Built from the same keys as the leader's, hence the same.
+  Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime->config);
+  if (!schedule.ok()) throw std::runtime_error(schedule.message());
+  regime->schedule = *schedule;
+  regimes_.Add(std::move(regime).value());
 }
 
 }  // namespace shardscope::runtime

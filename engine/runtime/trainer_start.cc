@@ -9,7 +9,6 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
-#include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/host.h"
@@ -58,11 +57,11 @@ Status LiveTrainer::Open(Job job) {
   }
   observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
   reports_ = std::make_unique<StepReports>(job.training.num_ranks);
-  if (!options_.dump_path.empty()) dump_.emplace(options_.dump_path);
   Result<std::unique_ptr<Ranks>> ranks =
       Ranks::Make(std::move(job), std::move(transport), observer_.get(), options_.device);
   if (!ranks.ok()) return ranks.status();
   ranks_ = std::move(ranks).value();
+  if (!options_.dump_path.empty()) dump_.emplace(options_.dump_path, ranks_->job().model);
   const Status status = OpenRest();
   if (!status.ok()) ranks_->transport().Abort(status.message());
   return status;
@@ -71,7 +70,7 @@ Status LiveTrainer::Open(Job job) {
 Status LiveTrainer::OpenRest() {
   schedules_ = std::make_unique<ScheduleCache>(ranks_->job().description);
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
-  SHARDSCOPE_RETURN_IF_ERROR(config::CheckCostSteps(options_.config));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckOverheadSteps(options_.config));
   const auto num_ranks = static_cast<size_t>(ranks_->size());
   next_regime_.resize(num_ranks);
   entered_.resize(num_ranks);

@@ -9,7 +9,7 @@
 #include "engine/executor/order_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "engine/simulate/simulate.h"
 
 namespace shardscope::simulate {
@@ -83,7 +83,7 @@ plan::Schedule FsdpSchedule(Random* random) {
   policy.num_communicators = 1 + random->Below(2);
   policy.micro_batches = 1 + random->Below(2);
   Result<plan::Schedule> schedule =
-      plan::BuildSchedule(plan::ToyModel(3, random->OneIn(2)), policy);
+      plan::BuildSchedule(plan::UniformModel(3, random->OneIn(2)), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? std::move(schedule).value() : plan::Schedule();
 }

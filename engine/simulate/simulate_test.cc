@@ -8,7 +8,7 @@
 
 #include "engine/executor/trace_sink.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::simulate {
@@ -193,7 +193,7 @@ TEST(Simulate, AnOpOnNoStreamIsAnError) {
 TEST(Simulate, ReportsRowsAndMemoryAsAnExecutorDoes) {
   plan::Policy policy;
   policy.num_ranks = 2;
-  const Result<plan::Schedule> schedule = plan::BuildSchedule(plan::ToyModel(2, true), policy);
+  const Result<plan::Schedule> schedule = plan::BuildSchedule(plan::UniformModel(2, true), policy);
   ASSERT_TRUE(schedule.ok()) << schedule.message();
   const size_t num_ops = schedule->programs.front().ops.size();
   StepInput input;

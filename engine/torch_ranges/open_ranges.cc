@@ -41,6 +41,11 @@ std::string_view PhaseOf(std::string_view name) {
 
 }  // namespace
 
+OpenRanges& OpenRanges::OfThread() {
+  static thread_local auto* const ranges = new OpenRanges;
+  return *ranges;
+}
+
 std::shared_ptr<OpenRanges::Range> OpenRanges::Begin(std::string_view name) {
   while (!open_.empty() && open_.back()->has_ended) open_.pop_back();
   const FsdpName fsdp = ParseFsdp(name);

@@ -29,12 +29,16 @@ using words::kUnattributed;
 // Threads: one, whose ranges these are; but any may end one.
 class OpenRanges {
  public:
-  // Shared with whoever ends it, which may be another thread.
+  // Shared with what ends it, which may be another thread.
   struct Range {
     explicit Range(std::string_view text) : name(text) {}
     const std::string name;
     std::atomic<bool> has_ended = false;
   };
+
+  // Of the calling thread. Never destroyed: PyTorch ends ranges and frees memory in destructors of
+  // the thread's own objects.
+  static OpenRanges& OfThread();
 
   std::shared_ptr<Range> Begin(std::string_view name);
   // One of this thread's.

@@ -1,4 +1,4 @@
-// Link: the emulated wire. Plain arithmetic over time; nobody waits here.
+// Link: the emulated wire. Plain arithmetic over time, without waiting.
 #pragma once
 
 #include <cstdint>

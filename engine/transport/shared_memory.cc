@@ -130,7 +130,7 @@ void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const Redu
 }
 
 // Two passes without scratch memory. First every rank sums its chunk of all ranks' data into its
-// own data: nobody else reads that chunk there. Then, after a barrier, every rank fetches the
+// own data: no other rank reads that chunk there. Then, after a barrier, every rank fetches the
 // others' chunks.
 void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                                       const Reduction& reduction) {

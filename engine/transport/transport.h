@@ -129,7 +129,7 @@ class Transport {
 
   // Where ranks are processes: a short text of a rank that the others can read, at any time. Best
   // effort, and as long under way as the place where the processes meet does not answer. Any
-  // thread. Empty: nothing was posted, or nobody can know.
+  // thread. Empty: nothing was posted, or it cannot be known.
   virtual void Post(int /*rank*/, const std::string& /*text*/) {}
   virtual std::string ReadPost(int /*rank*/) { return ""; }
 

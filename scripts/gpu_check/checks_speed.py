@@ -8,7 +8,7 @@ from .lab import CUDA, CUPTI_OFF, Failure
 
 WARM_UP_STEPS = 3
 ROUNDS = 30  # each a step that is not recorded between two that are, so that a clock that drifts meets both sides
-ROUND_STEPS, OTHER_STEPS = 4, 4  # as engine/config/recording/cost_steps.h counts
+ROUND_STEPS, OTHER_STEPS = 4, 4  # as engine/runtime/overhead.h counts
 
 GPU_BOUND = (*CUDA, "run.ranks=1", "transport=local", "precision.param=bf16", "model.layers=4", "model.dim=2048", "model.heads=16",
              "model.seq=1024", "train.batch=8")

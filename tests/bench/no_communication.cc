@@ -5,6 +5,7 @@
 //
 // Usage: no_communication RANKS LAYERS DIM HEADS SEQ BATCH STEPS
 // Prints one JSON line: {"steps_ns": [[one rank's steps], ...]}.
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <malloc.h>
@@ -79,7 +80,10 @@ class Rank {
       inputs_.push_back(token(i));
       targets_.push_back(token(i + 1));
     }
-    return {inputs_, targets_};
+    const auto view = [](std::vector<int64_t>& tokens) {
+      return at::from_blob(tokens.data(), {static_cast<int64_t>(tokens.size())}, at::kLong);
+    };
+    return {view(inputs_), view(targets_)};
   }
 
   void Step(int64_t step, const model::TokenBatch& tokens) {

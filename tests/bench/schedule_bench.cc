@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
 
 namespace shardscope::plan {
@@ -39,7 +39,7 @@ void SetSize(const Schedule& schedule, benchmark::State* state) {
 
 // BuildSchedule() ends with Validate().
 void BuildAndValidate(benchmark::State& state, Preset preset) {
-  const ModelDescription model = ToyModel(kLayers, true);
+  const ModelDescription model = UniformModel(kLayers, true);
   const Policy policy = LargePolicy(preset);
   for ([[maybe_unused]] const auto iteration : state) {
     const Result<Schedule> schedule = BuildSchedule(model, policy);
@@ -55,7 +55,8 @@ BENCHMARK_CAPTURE(BuildAndValidate, fsdp1, Preset::kFsdp1)->Unit(benchmark::kMil
 
 // Validation alone, of this many different programs: 1 as built, 128 as if no two ranks were equal.
 void ValidatePrograms(benchmark::State& state) {
-  Result<Schedule> schedule = BuildSchedule(ToyModel(kLayers, true), LargePolicy(Preset::kFsdp2));
+  Result<Schedule> schedule =
+      BuildSchedule(UniformModel(kLayers, true), LargePolicy(Preset::kFsdp2));
   if (!schedule.ok()) return state.SkipWithError(schedule.message().c_str());
   const auto num_programs = static_cast<size_t>(state.range(0));
   const Program program = schedule->programs.front();

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/plan/memory.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_records.h"
 #include "trace/base/check.h"
@@ -266,7 +266,7 @@ int64_t KeyOf(int rank, int64_t step, plan::OpIndex op) {
 Scenario MakeScenario(const ScenarioOptions& options) {
   Scenario scenario;
   Result<plan::Schedule> schedule =
-      plan::BuildSchedule(plan::ToyModel(options.blocks, options.root_unit), options.policy);
+      plan::BuildSchedule(plan::UniformModel(options.blocks, options.root_unit), options.policy);
   SHARDSCOPE_CHECK(schedule.ok());
   scenario.schedule = std::make_unique<plan::Schedule>(std::move(schedule).value());
   SHARDSCOPE_CHECK(scenario.schedule->programs.size() == 1);

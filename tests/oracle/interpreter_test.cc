@@ -7,7 +7,7 @@
 
 #include "engine/plan/policy.h"
 #include "engine/plan/schedule_test_util.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "tests/oracle/bytes.h"
 #include "tests/oracle/reference.h"
 #include "tests/oracle/witness.h"
@@ -144,7 +144,7 @@ TEST_F(PlantedHarm, LostMicroBatchChangesTheResult) {
   const plan::Schedule schedule = plan::Build(policy);
   Interpreter interpreter(schedule);
   const Value result = interpreter.Run(RandomOrder(schedule, interpreter.graph(), 1)).result;
-  EXPECT_EQ(result, ReferenceResult(plan::ToyModel(3, true), policy));
+  EXPECT_EQ(result, ReferenceResult(plan::UniformModel(3, true), policy));
   schedule_ = schedule;
   // Overwrites instead of adding: no memory is misused, only the numbers are wrong.
   Named("B m1 block1 accumulate").reads.pop_back();
@@ -203,7 +203,7 @@ TEST(SearchHarm, FindsMostDroppedDependenciesThatTheValidatorRefuses) {
   Random random(3);
   const plan::Schedule schedule = Valid();
   const Value expected =
-      ReferenceResult(plan::ToyModel(3, true), plan::TwoRanks(plan::Preset::kFsdp2));
+      ReferenceResult(plan::UniformModel(3, true), plan::TwoRanks(plan::Preset::kFsdp2));
   int num_refused = 0;
   int num_found = 0;
   for (int number = 0; number < 100; ++number) {

@@ -9,7 +9,7 @@
 
 #include "engine/cuda/device/device_toys_test_util.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
 
 namespace shardscope::cuda {
@@ -26,7 +26,7 @@ constexpr uint64_t kLazy = 0;
 constexpr uint64_t kEager = 1;
 
 Schedule Build(const Policy& policy, int blocks = 3, bool root = true) {
-  Result<Schedule> schedule = plan::BuildSchedule(plan::ToyModel(blocks, root), policy);
+  Result<Schedule> schedule = plan::BuildSchedule(plan::UniformModel(blocks, root), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : Schedule{};
 }

@@ -16,7 +16,7 @@ struct OpPlan {
   std::vector<plan::OpIndex> host_waits;        // ops behind whose event the host waits
   std::vector<plan::BufferId> frees;            // buffers to give back before it allocates
   plan::OpIndex host_op_before = plan::kNone;   // host op whose work its stream must not outrun
-  bool needs_event = false;                     // somebody waits for its end
+  bool needs_event = false;                     // its end is waited for
 };
 
 struct DevicePlan {

@@ -15,8 +15,8 @@
 
 #include "engine/cuda/device/cuda_runner.h"
 #include "engine/cuda/device/reuse.h"
-#include "engine/cuda/fake/fake_runtime_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
+#include "tests/fake_cuda/fake_runtime_test_util.h"
 #include "trace/base/mutex.h"
 
 namespace shardscope::cuda {

@@ -19,7 +19,7 @@ class EventPool {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
-  // One that nobody has taken since the last TakeAllBack().
+  // One that was not taken since the last TakeAllBack().
   Event Take() {
     if (num_taken_ == events_.size()) {
       Event event = nullptr;
@@ -29,7 +29,7 @@ class EventPool {
     return events_[num_taken_++];
   }
 
-  // Whoever waited for them has done so.
+  // All waits for them are over.
   void TakeAllBack() { num_taken_ = 0; }
 
  private:

@@ -9,7 +9,7 @@
 #include "engine/plan/checks/happens_before.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -31,7 +31,7 @@ std::vector<Schedule> Schedules() {
         policy.backward_depth = depth;
         policy.forward_prefetch = depth - 1;
         policy.prefetch_limit = limit;
-        const Result<Schedule> schedule = BuildSchedule(plan::ToyModel(4, true), policy);
+        const Result<Schedule> schedule = BuildSchedule(plan::UniformModel(4, true), policy);
         EXPECT_TRUE(schedule.ok()) << schedule.message();
         schedules.push_back(*schedule);
       }

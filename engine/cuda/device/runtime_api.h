@@ -1,6 +1,6 @@
 // RuntimeApi: the calls of the CUDA runtime that running a Schedule needs, as a table of plain C
 // functions, so that the executor compiles and is tested without CUDA's headers, a driver or a GPU.
-// The real library and the fake of engine/cuda/fake export the same symbols.
+// The real library and the fake of tests/fake_cuda export the same symbols.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ class RuntimeError : public std::runtime_error {
 };
 
 // cudaEventQuery. "Not yet" is no error, but the runtime remembers it as the thread's last one, and
-// whoever looks for that after its next launch would take it for its own: it is cleared here.
+// a check after the next launch would take it for that launch's: it is cleared here.
 Code QueryEvent(const RuntimeApi& api, Event event);
 
 // Throws RuntimeError with that text unless `code` is success. Inside engine/cuda only.

@@ -10,7 +10,7 @@
 #include "engine/cuda/device/cuda_runner.h"
 #include "engine/cuda/device/device_toys_test_util.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -90,7 +90,8 @@ Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool leaves_out) {
 }
 
 plan::Schedule ToySchedule() {
-  Result<plan::Schedule> schedule = plan::BuildSchedule(plan::ToyModel(2, true), plan::Policy{});
+  Result<plan::Schedule> schedule =
+      plan::BuildSchedule(plan::UniformModel(2, true), plan::Policy{});
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return *std::move(schedule);
 }

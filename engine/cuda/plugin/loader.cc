@@ -6,8 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "engine/cuda/plugin/driver.h"
-#include "engine/cuda/plugin/environment.h"
+#include "engine/cuda/plugin/probe.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -17,7 +16,7 @@ Result<const PluginApi*> FindCuda() {
   return LoadPlugin(PluginPath());
 }
 
-// auto becomes the CPU for that reason; who wants cuda hears it, and what still works.
+// auto becomes the CPU for that reason; with cuda it is an error, which says what still works.
 Status GiveUp(const std::string& why, DeviceChoice* choice) {
   if (choice->wanted != "auto") {
     return Status::Error("run.device=cuda: " + why +

@@ -19,9 +19,9 @@ struct DeviceChoice {
   std::vector<std::string> warnings;  // for the user
 };
 
-// `wanted`: the value of run.device; `waits_for_ranks`: see environment.h. With "cpu" nothing is
-// touched. Sets the environment before it starts the driver, so: before any thread. Error: cuda was
-// asked for and cannot be had; says what is missing and what still works.
+// `wanted`: the value of run.device; `waits_for_ranks`: see SetCudaEnvironment(). With "cpu"
+// nothing is touched. Sets the environment before it starts the driver, so: before any thread.
+// Error: cuda was asked for and cannot be had; says what is missing and what still works.
 Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_ranks);
 
 // Takes the device that was chosen; null: the CPU. What keeps it from being used, as LibTorch's

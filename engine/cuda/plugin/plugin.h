@@ -1,20 +1,22 @@
-// The door between shardscope-train and libshardscope_cuda.so, which it opens at run time. Both are
-// built from one tree by one compiler and exchange C++ objects: a plugin of another build is
-// refused.
+// The interface between shardscope-train and libshardscope_cuda.so, which it opens at run time.
+// Both are built from one tree by one compiler and exchange C++ objects: a plugin of another build
+// is refused.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/config/config.h"
-#include "engine/config/launcher/launch.h"
+#include "engine/config/launch.h"
 #include "engine/runtime/ranks/device.h"
 #include "trace/base/status.h"
+#include "trace/base/version.h"
 
 namespace shardscope::cuda {
 
-// Raised whenever anything that passes through this door changes its shape.
+// Raised whenever anything that passes through this interface changes its shape.
 inline constexpr uint32_t kPluginVersion = 4;
 
 struct DeviceOptions {
@@ -34,7 +36,10 @@ struct PluginApi {
 
 // Who compiled this: version of the program and of the compiler. Equal in program and plugin, or
 // they do not fit.
-inline const char* BuildName() { return "shardscope " SHARDSCOPE_VERSION ", " __VERSION__; }
+inline const char* BuildName() {
+  static const std::string kName = std::string("shardscope ") + kVersion + ", " __VERSION__;
+  return kName.c_str();
+}
 
 // What the plugin exports: extern "C" const PluginApi* ShardscopeCudaPlugin().
 inline constexpr const char* kPluginSymbol = "ShardscopeCudaPlugin";

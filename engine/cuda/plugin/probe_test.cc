@@ -1,10 +1,9 @@
 // What is said where there is no driver, no GPU or too old a driver; which variables are set.
+#include "engine/cuda/plugin/probe.h"
+
 #include <gmock/gmock.h>
 
 #include <cstdlib>
-
-#include "engine/cuda/plugin/driver.h"
-#include "engine/cuda/plugin/environment.h"
 
 namespace shardscope::cuda {
 namespace {

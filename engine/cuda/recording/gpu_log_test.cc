@@ -6,7 +6,7 @@
 
 #include "engine/cuda/recording/cupti_log.h"
 #include "engine/plan/policy.h"
-#include "engine/plan/toy_model.h"
+#include "engine/plan/uniform_model.h"
 #include "trace/base/time.h"
 #include "trace/record/keeping_recorder_test_util.h"
 
@@ -36,7 +36,7 @@ class GpuLogTest : public testing::Test {
     plan::Policy policy;
     for (const int depth : {1, 2}) {
       policy.backward_depth = depth;
-      schedules_.push_back(*plan::BuildSchedule(plan::ToyModel(2, true), policy));
+      schedules_.push_back(*plan::BuildSchedule(plan::UniformModel(2, true), policy));
     }
   }
 

@@ -1,4 +1,4 @@
-#include "engine/cuda/runtime/cuda_device.h"
+// The GPUs of this machine as a runtime::Device, and what libshardscope_cuda.so exports.
 
 #include <ATen/Context.h>
 #include <cuda_runtime_api.h>
@@ -9,16 +9,17 @@
 #include <utility>
 
 #include "engine/cuda/device/cuda_runner.h"
+#include "engine/cuda/plugin/plugin.h"
 #include "engine/cuda/recording/cupti_log.h"
 #include "engine/cuda/recording/event_clock_log.h"
 #include "engine/cuda/runtime/cuda_work.h"
 #include "engine/cuda/runtime/device_limits.h"
-#include "engine/cuda/runtime/memory/torch_memory.h"
+#include "engine/cuda/runtime/device_model.h"
 #include "engine/cuda/runtime/torch_cuda.h"
+#include "engine/cuda/runtime/torch_memory.h"
 #include "engine/cuda/transport/local_transport.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
 #include "engine/runtime/setup.h"
-#include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/mutex.h"
 #include "trace/base/units.h"
 
@@ -191,14 +192,7 @@ std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
   }
   options.only_rank = launch->rank;
   return MakeNcclTransport(
-      options, transport::MakeGlooTransport({.rank = launch->rank,
-                                             .num_ranks = launch->num_ranks,
-                                             .master_address = launch->master_address,
-                                             .master_port = launch->master_port,
-                                             .has_launcher_store = launch->has_launcher_store,
-                                             .attempt = launch->attempt,
-                                             .say = launch->say},
-                                            timeout_ns));
+      options, transport::MakeGlooTransport(runtime::GlooProcessOf(*launch), timeout_ns));
 }
 
 std::vector<runtime::DeviceCapability> CudaDevice::Capabilities() const {
@@ -222,8 +216,10 @@ std::vector<runtime::DeviceCapability> CudaDevice::Capabilities() const {
   return capabilities;
 }
 
-}  // namespace
-
+// Loads LibTorch's CUDA libraries, starts the driver, takes the GPUs. Where ranks are processes,
+// each takes the GPU of its number on this machine; where they are threads, transport=nccl gives
+// each one of its own, and other transports put all on the first. Error: what is missing, in one
+// message.
 Result<std::unique_ptr<runtime::Device>> OpenCudaDevice(const DeviceOptions& options) {
   try {
     Result<RuntimeApi> api = LoadRuntimeApi();
@@ -251,4 +247,14 @@ Result<std::unique_ptr<runtime::Device>> OpenCudaDevice(const DeviceOptions& opt
   }
 }
 
+}  // namespace
+
 }  // namespace shardscope::cuda
+
+extern "C" __attribute__((visibility("default"))) const shardscope::cuda::PluginApi*
+ShardscopeCudaPlugin() {
+  static const shardscope::cuda::PluginApi api = {.version = shardscope::cuda::kPluginVersion,
+                                                  .build = shardscope::cuda::BuildName(),
+                                                  .open_device = &shardscope::cuda::OpenCudaDevice};
+  return &api;
+}

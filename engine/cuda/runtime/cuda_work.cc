@@ -1,7 +1,6 @@
 #include "engine/cuda/runtime/cuda_work.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/InferenceMode.h>
@@ -24,24 +23,11 @@ using executor::OpContext;
 using plan::BufferId;
 using plan::BufferKind;
 using plan::MemoryCategory;
-using runtime::ShardedUnit;
 
 CudaWork::CudaWork(int rank, const DevicePlace& place, const runtime::RankContext& rank_context,
                    model::Sampler sampler)
-    : RankOps(rank, place.device, rank_context, std::move(sampler)), place_(place) {
-  const ShardedUnit::Place shard{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
-  for (const plan::Unit& unit : job_->description.units) {
-    // Drawn on the host, so that every device starts from the same bits.
-    ShardedUnit& made =
-        units_.emplace_back(job_->model, unit, shard, job_->master, job_->training.seed);
-    for (at::Tensor* tensor :
-         {&made.parameters(), &made.gradient(), &made.first_moment(), &made.second_moment()}) {
-      *tensor = tensor->to(device_);
-    }
-    CountMemory(MemoryCategory::kParameterShard, made.shard_bytes());
-    CountMemory(MemoryCategory::kGradientShard, made.shard_bytes());
-    CountMemory(MemoryCategory::kOptimizer, 2 * made.shard_bytes());
-  }
+    : RankOps(rank, place.model, place.device, rank_context, std::move(sampler)), place_(place) {
+  MakeUnits();
   // Copied: zeroing on the device would be work of a stream that the Schedule's do not wait for.
   loss_ = at::zeros({}, at::kDouble).to(device_);
   norm_ = at::zeros({1}, at::kDouble).to(device_);
@@ -106,7 +92,7 @@ int64_t CudaWork::device_used_bytes() const {
 }
 
 void CudaWork::CountMemory(MemoryCategory category, int64_t bytes) {
-  memory_.Add(category, bytes);
+  RankOps::CountMemory(category, bytes);
   const int64_t live_bytes = memory_.live_bytes();
   int64_t peak_bytes = peak_bytes_.load(std::memory_order_relaxed);
   while (peak_bytes < live_bytes && !peak_bytes_.compare_exchange_weak(peak_bytes, live_bytes)) {
@@ -123,27 +109,15 @@ int64_t CudaWork::Allocate(const OpContext& context, BufferId id) {
 
 void CudaWork::TakeBlock(BufferId id, int64_t bytes) {
   if (!place_.uses_pool) {
-    BlockAt(id).memory = c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes));
+    BlockAt(id) = c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes));
     return;
   }
   const int64_t offset = placement_.offsets[static_cast<size_t>(id)];
   SHARDSCOPE_CHECK(offset != kNotPlaced);
-  BlockAt(id).memory = {static_cast<std::byte*>(pool_.get()) + offset, device_};
+  BlockAt(id) = {static_cast<std::byte*>(pool_.get()) + offset, device_};
 }
 
-void CudaWork::GiveBlock(BufferId id, int64_t /*bytes*/) { BlockAt(id) = Block(); }
-
-void CudaWork::StoreBatch(const OpContext& context, const std::vector<int64_t>& samples) {
-  const BufferId batch = context.op().writes.front();
-  std::vector<int64_t> ordered(static_cast<size_t>(At(batch).bytes) / sizeof(int64_t));
-  model::MakeTokenBatch(samples, job_->model.seq, ordered);
-  const auto count = static_cast<int64_t>(ordered.size());
-  const at::Tensor all =
-      runtime::FlatView({BlockOf(batch), at::kLong, device_}, 0, count).view({2, count / 2});
-  // Pageable memory: LibTorch waits for this copy, on a stream that has nothing else to do.
-  all.copy_(at::from_blob(ordered.data(), {2, count / 2}, at::TensorOptions(at::kLong)));
-  BlockAt(batch).tokens = {all.select(0, 0), all.select(0, 1)};
-}
+void CudaWork::GiveBlock(BufferId id, int64_t /*bytes*/) { BlockAt(id).clear(); }
 
 void CudaWork::Run(const OpContext& context) {
   runtime::ComputeOnOneThread();
@@ -164,27 +138,6 @@ void CudaWork::Forward(const OpContext& context) {
   Bound& result = At(id);
   result.gap_bytes = model::SavedBytes(result.saved) - result.bytes;
   ReportGap(context, id, result.gap_bytes);
-}
-
-const DeviceTokens& CudaWork::TokensOf(BufferId batch) {
-  static const DeviceTokens kNoTokens;
-  return batch == plan::kNone ? kNoTokens : BlockAt(batch).tokens;
-}
-
-model::Saved CudaWork::ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
-                                 const at::Tensor& input, BufferId batch) {
-  return place_.model->Forward(segment, parameters, input, TokensOf(batch));
-}
-
-at::Tensor CudaWork::BackwardOf(int32_t segment, const BackwardInputs& inputs,
-                                std::vector<at::Tensor>* gradients) {
-  return place_.model->Backward(segment,
-                                {.parameters = inputs.parameters,
-                                 .input = inputs.input,
-                                 .saved = inputs.saved,
-                                 .output_gradient = inputs.output_gradient,
-                                 .tokens = TokensOf(inputs.batch)},
-                                gradients);
 }
 
 void CudaWork::AddLoss(const OpContext& context, const at::Tensor& loss) {

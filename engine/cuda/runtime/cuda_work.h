@@ -17,16 +17,14 @@
 #include <vector>
 
 #include "engine/cuda/device/reuse.h"
-#include "engine/cuda/runtime/device_model.h"
-#include "engine/cuda/runtime/memory/device_memory.h"
-#include "engine/runtime/memory/rank_memory.h"
+#include "engine/cuda/runtime/torch_memory.h"
 #include "engine/runtime/ranks/rank_ops.h"
 
 namespace shardscope::cuda {
 
 // What a rank computes on.
 struct DevicePlace {
-  const DeviceModel* model = nullptr;  // shared by the ranks of a device; outlives them
+  const model::SegmentModel* model = nullptr;  // shared by the ranks of a device; outlives them
   at::Device device = at::kCPU;
   bool uses_pool = false;  // buffers in one block
   // What allocator and driver say; null: nothing is known but what the ops count. As `model`.
@@ -58,15 +56,9 @@ class CudaWork final : public runtime::RankOps {
   void TakeBlock(plan::BufferId buffer, int64_t bytes) override;
   void GiveBlock(plan::BufferId buffer, int64_t bytes) override;
   std::byte* BlockOf(plan::BufferId buffer) override {
-    return static_cast<std::byte*>(BlockAt(buffer).memory.get());
+    return static_cast<std::byte*>(BlockAt(buffer).get());
   }
   void CountMemory(plan::MemoryCategory category, int64_t bytes) override;
-  void StoreBatch(const executor::OpContext& context, const std::vector<int64_t>& samples) override;
-
-  model::Saved ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
-                         const at::Tensor& input, plan::BufferId batch) override;
-  at::Tensor BackwardOf(int32_t segment, const BackwardInputs& inputs,
-                        std::vector<at::Tensor>* gradients) override;
   void AddLoss(const executor::OpContext& context, const at::Tensor& loss) override;
   void GradNorm(const executor::OpContext& context) override;
   void Optimizer(const executor::OpContext& context) override;
@@ -77,28 +69,20 @@ class CudaWork final : public runtime::RankOps {
   // As RankOps::Guarded, and what LibTorch says of a CUDA error as the executor's own calls would.
   static void OnDevice(const std::function<void()>& work);
 
-  // Memory of one transient buffer.
-  struct Block {
-    c10::DataPtr memory;
-    DeviceTokens tokens;  // kBatch
-  };
-
-  // What the allocator handed out and nobody has counted yet; counts it.
+  // What the allocator handed out and is not counted yet; counts it.
   int64_t CountUnaccounted();
 
-  Block& BlockAt(plan::BufferId buffer) { return blocks_[static_cast<size_t>(buffer)]; }
-  const DeviceTokens& TokensOf(plan::BufferId batch);
+  c10::DataPtr& BlockAt(plan::BufferId buffer) { return blocks_[static_cast<size_t>(buffer)]; }
   runtime::UnitMemory NormMemory(plan::BufferId buffer) {
     return {BlockOf(buffer), at::kDouble, device_};
   }
 
   const DevicePlace place_;
-  runtime::RankMemory memory_;
   std::atomic<int64_t> peak_bytes_{0};
-  at::Tensor loss_;            // sum of the step's micro-batch losses, divided by their number
-  at::Tensor norm_;            // of the gradient, before clipping
-  std::vector<Block> blocks_;  // by BufferId
-  Placement placement_;        // with uses_pool
+  at::Tensor loss_;  // sum of the step's micro-batch losses, divided by their number
+  at::Tensor norm_;  // of the gradient, before clipping
+  std::vector<c10::DataPtr> blocks_;  // by BufferId, of transient buffers
+  Placement placement_;               // with uses_pool
   c10::DataPtr pool_;
 };
 

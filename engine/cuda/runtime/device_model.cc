@@ -1,7 +1,14 @@
 #include "engine/cuda/runtime/device_model.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/_log_softmax.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_backward.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/eq.h>
@@ -11,68 +18,90 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/stack.h>
 
-#include "engine/cuda/runtime/attention.h"
-#include "engine/model/kernels.h"
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace shardscope::cuda {
-
-using model::Saved;
-using model::SegmentKind;
-
 namespace {
 
-// y = x W^T has the weight gradient dy^T x, written where the caller wants it.
-void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
-                    at::Tensor* gradient) {
-  at::mm_out(*gradient, output_gradient.t(), input);
+using model::Saved;
+using model::TokenBatch;
+
+constexpr double kNoDropout = 0.0;
+
+// CUDA's FlashAttention takes half precision only.
+bool IsFlash(const at::Tensor& query) { return query.scalar_type() == at::kBFloat16; }
+
+// Views of [batch, heads, seq, head_dim] with contiguous channels.
+struct AttentionInputs {
+  at::Tensor query;
+  at::Tensor key;
+  at::Tensor value;
+};
+
+// The output, [batch, heads, seq, head_dim] whose memory order is [batch, seq, heads, head_dim],
+// then what the backward needs beside it.
+std::vector<at::Tensor> AttendCausally(const AttentionInputs& inputs) {
+  const auto& [query, key, value] = inputs;
+  if (query.is_cpu()) {
+    auto [output, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, kNoDropout, /*is_causal=*/true);
+    return {output, log_sum};
+  }
+  if (IsFlash(query)) {
+    auto result =
+        at::_scaled_dot_product_flash_attention(query, key, value, kNoDropout, /*is_causal=*/true);
+    // The sequence lengths and the debug mask (2, 3, 8) belong to variants not used here.
+    return {std::get<0>(result), std::get<1>(result), std::get<6>(result), std::get<7>(result)};
+  }
+  auto [output, log_sum, seed, offset] = at::_scaled_dot_product_efficient_attention(
+      query, key, value, std::nullopt, /*compute_log_sumexp=*/true, kNoDropout, /*is_causal=*/true);
+  return {output, log_sum, seed, offset};
+}
+
+// Gradients of query, key and value. `attended` is what AttendCausally() returned.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> AttendCausallyBackward(
+    const at::Tensor& gradient, const AttentionInputs& inputs,
+    const std::vector<at::Tensor>& attended) {
+  const auto& [query, key, value] = inputs;
+  const at::Tensor& output = attended[0];
+  const at::Tensor& log_sum = attended[1];
+  if (query.is_cpu()) {
+    return at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        gradient, query, key, value, output, log_sum, kNoDropout, /*is_causal=*/true);
+  }
+  if (IsFlash(query)) {
+    const int64_t seq = query.size(2);
+    return at::_scaled_dot_product_flash_attention_backward(
+        gradient, query, key, value, output, log_sum, at::Tensor(), at::Tensor(), seq, seq,
+        kNoDropout, /*is_causal=*/true, attended[2], attended[3]);
+  }
+  auto [query_gradient, key_gradient, value_gradient, bias_gradient] =
+      at::_scaled_dot_product_efficient_attention_backward(
+          gradient, query, key, value, at::Tensor(), output, log_sum, attended[2], attended[3],
+          kNoDropout, {true, true, true, false}, /*is_causal=*/true);
+  return {query_gradient, key_gradient, value_gradient};
 }
 
 }  // namespace
 
 DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device)
-    : config_(config),
-      type_(model::ScalarTypeOf(config.dtype)),
-      wide_(model::WideType(type_)),
-      rotary_(model::RotaryTable(config.seq, config.head_dim(), wide_).to(device)),
-      // Copied, as the table: the host then waits for it, and so no stream has to.
+    : SegmentModel(config, device),
+      // Copied, as the rotary table: the host then waits for it, and so no stream has to.
       vocabulary_(at::arange(model::kVocabulary, at::kLong).to(device)) {}
 
-Saved DeviceModel::Forward(int64_t segment, const std::vector<at::Tensor>& parameters,
-                           const at::Tensor& input, const DeviceTokens& tokens) const {
-  switch (model::KindOf(config_, segment)) {
-    case SegmentKind::kEmbedding: {
-      Saved saved;
-      saved.output = at::index_select(parameters[0], 0, tokens.inputs);
-      return saved;
-    }
-    case SegmentKind::kAttention:
-      return AttentionForward(parameters, input);
-    case SegmentKind::kMlp:
-      return MlpForward(parameters, input);
-    case SegmentKind::kHead:
-      return HeadForward(parameters, input, tokens);
-  }
-  return {};
+Saved DeviceModel::EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const {
+  Saved saved;
+  saved.output = at::index_select(parameters[0], 0, tokens.inputs);
+  return saved;
 }
 
-at::Tensor DeviceModel::Backward(int64_t segment, const BackwardArgs& args,
-                                 std::vector<at::Tensor>* gradients) const {
-  switch (model::KindOf(config_, segment)) {
-    case SegmentKind::kEmbedding: {
-      // A product with the tokens' one-hot rows: scattered additions would come in any order.
-      const at::Tensor one_hot =
-          at::eq(vocabulary_.unsqueeze(1), args.tokens.inputs.unsqueeze(0)).to(type_);
-      at::mm_out((*gradients)[0], one_hot, args.output_gradient);
-      return {};
-    }
-    case SegmentKind::kAttention:
-      return AttentionBackward(args, gradients);
-    case SegmentKind::kMlp:
-      return MlpBackward(args, gradients);
-    case SegmentKind::kHead:
-      return HeadBackward(args, gradients);
-  }
-  return {};
+void DeviceModel::EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const {
+  // A product with the tokens' one-hot rows: scattered additions would come in any order.
+  const at::Tensor one_hot =
+      at::eq(vocabulary_.unsqueeze(1), args.tokens.inputs.unsqueeze(0)).to(type_);
+  at::mm_out((*gradients)[0], one_hot, args.output_gradient);
 }
 
 // tensors: scale [T] (wide) = 1 / sqrt(mean(x^2) + epsilon), normed; more follow by segment.
@@ -99,13 +128,6 @@ at::Tensor DeviceModel::NormBackward(const BackwardArgs& args, const at::Tensor&
   return result.to(type_);
 }
 
-// Queries, keys or values of qkv [T, 3D] as [batch, heads, seq, head_dim].
-at::Tensor DeviceModel::Part(const at::Tensor& qkv, int64_t part) const {
-  return qkv.view({-1, config_.seq, 3, config_.heads, config_.head_dim()})
-      .select(2, part)
-      .transpose(1, 2);
-}
-
 // Turns [batch, seq, n, heads, head_dim] in place by its positions' angles; channel i turns with
 // channel i + head_dim / 2. `direction` -1 is the inverse.
 void DeviceModel::Rotate(const at::Tensor& heads, double direction) const {
@@ -120,31 +142,24 @@ void DeviceModel::Rotate(const at::Tensor& heads, double direction) const {
   first.copy_(turned_first);
 }
 
-Saved DeviceModel::AttentionForward(const std::vector<at::Tensor>& parameters,
-                                    const at::Tensor& input) const {
+Saved DeviceModel::AttentionForward(const Tensors& parameters, const at::Tensor& input) const {
   Saved saved = Normed(input, parameters[0]);
   const at::Tensor qkv = at::mm(saved.tensors[1], parameters[1].t());
   Rotate(qkv.view({-1, config_.seq, 3, config_.heads, config_.head_dim()}).narrow(2, 0, 2), 1);
   const std::vector<at::Tensor> attended =
       AttendCausally({Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)});
-  const at::Tensor flat = attended[0].transpose(1, 2).reshape({-1, config_.dim});
-  saved.output = at::addmm(input, flat, parameters[2].t());
+  saved.output = at::addmm(input, Flat(attended[0]), parameters[2].t());
   saved.tensors.push_back(qkv);
   saved.tensors.insert(saved.tensors.end(), attended.begin(), attended.end());
   return saved;
 }
 
-at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args,
-                                          std::vector<at::Tensor>* gradients) const {
+at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gradients) const {
   const std::vector<at::Tensor>& tensors = args.saved.tensors;
   const at::Tensor& qkv = tensors[2];
   const std::vector<at::Tensor> attended(tensors.begin() + 3, tensors.end());
-  const at::Tensor flat = attended[0].transpose(1, 2).reshape({-1, config_.dim});
-  WeightGradient(args.output_gradient, flat, &(*gradients)[2]);
-  const at::Tensor attended_gradient =
-      at::mm(args.output_gradient, args.parameters[2])
-          .view({-1, config_.seq, config_.heads, config_.head_dim()})
-          .transpose(1, 2);
+  WeightGradient(args.output_gradient, Flat(attended[0]), &(*gradients)[2]);
+  const at::Tensor attended_gradient = Heads(at::mm(args.output_gradient, args.parameters[2]));
   const auto [query, key, value] = AttendCausallyBackward(
       attended_gradient, {Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)}, attended);
   // [batch, seq, 3, heads, head_dim].
@@ -156,8 +171,7 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args,
   return NormBackward(args, at::mm(qkv_gradient, args.parameters[1]), &(*gradients)[0]);
 }
 
-Saved DeviceModel::MlpForward(const std::vector<at::Tensor>& parameters,
-                              const at::Tensor& input) const {
+Saved DeviceModel::MlpForward(const Tensors& parameters, const at::Tensor& input) const {
   Saved saved = Normed(input, parameters[0]);
   const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
   const at::Tensor after = at::gelu(before);
@@ -166,8 +180,7 @@ Saved DeviceModel::MlpForward(const std::vector<at::Tensor>& parameters,
   return saved;
 }
 
-at::Tensor DeviceModel::MlpBackward(const BackwardArgs& args,
-                                    std::vector<at::Tensor>* gradients) const {
+at::Tensor DeviceModel::MlpBackward(const BackwardArgs& args, Tensors* gradients) const {
   const std::vector<at::Tensor>& tensors = args.saved.tensors;
   WeightGradient(args.output_gradient, tensors[3], &(*gradients)[2]);
   at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
@@ -177,8 +190,8 @@ at::Tensor DeviceModel::MlpBackward(const BackwardArgs& args,
   return NormBackward(args, at::mm(hidden_gradient, args.parameters[1]), &(*gradients)[0]);
 }
 
-Saved DeviceModel::HeadForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input,
-                               const DeviceTokens& tokens) const {
+Saved DeviceModel::HeadForward(const Tensors& parameters, const at::Tensor& input,
+                               const TokenBatch& tokens) const {
   Saved saved = Normed(input, parameters[0]);
   const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
   const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
@@ -192,8 +205,7 @@ Saved DeviceModel::HeadForward(const std::vector<at::Tensor>& parameters, const 
   return saved;
 }
 
-at::Tensor DeviceModel::HeadBackward(const BackwardArgs& args,
-                                     std::vector<at::Tensor>* gradients) const {
+at::Tensor DeviceModel::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor& log_probabilities = args.saved.tensors[2];
   const at::Tensor hits =
       at::eq(vocabulary_.unsqueeze(0), args.tokens.targets.unsqueeze(1)).to(wide_);

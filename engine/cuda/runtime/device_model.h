@@ -17,53 +17,28 @@
 
 namespace shardscope::cuda {
 
-// Token ids of a micro-batch on the device, [batch * seq] each.
-struct DeviceTokens {
-  at::Tensor inputs;
-  at::Tensor targets;
-};
-
-// Threads: const after construction; any number of threads at once, each with its own current
-// stream. Callers switch autograd off (c10::InferenceMode).
-class DeviceModel {
+class DeviceModel final : public model::SegmentModel {
  public:
   DeviceModel(const model::ModelConfig& config, at::Device device);
 
-  // As model::Model; of the head, `output` is the mean loss.
-  model::Saved Forward(int64_t segment, const std::vector<at::Tensor>& parameters,
-                       const at::Tensor& input, const DeviceTokens& tokens) const;
-
-  struct BackwardArgs {
-    const std::vector<at::Tensor>& parameters;
-    const at::Tensor& input;
-    const model::Saved& saved;
-    const at::Tensor& output_gradient;
-    const DeviceTokens& tokens;
-  };
-  // Overwrites `gradients`; returns the input's gradient (undefined for the embedding).
-  at::Tensor Backward(int64_t segment, const BackwardArgs& args,
-                      std::vector<at::Tensor>* gradients) const;
+ protected:
+  model::Saved EmbeddingForward(const Tensors& parameters,
+                                const model::TokenBatch& tokens) const override;
+  model::Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const override;
+  model::Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const override;
+  model::Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
+                           const model::TokenBatch& tokens) const override;
+  void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const override;
+  at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
+  at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const override;
+  at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const override;
 
  private:
   model::Saved Normed(const at::Tensor& input, const at::Tensor& weight) const;
   at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
                           at::Tensor* weight_gradient) const;
-  at::Tensor Part(const at::Tensor& qkv, int64_t part) const;
   void Rotate(const at::Tensor& heads, double direction) const;
 
-  model::Saved AttentionForward(const std::vector<at::Tensor>& parameters,
-                                const at::Tensor& input) const;
-  model::Saved MlpForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input) const;
-  model::Saved HeadForward(const std::vector<at::Tensor>& parameters, const at::Tensor& input,
-                           const DeviceTokens& tokens) const;
-  at::Tensor AttentionBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const;
-  at::Tensor MlpBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const;
-  at::Tensor HeadBackward(const BackwardArgs& args, std::vector<at::Tensor>* gradients) const;
-
-  const model::ModelConfig config_;
-  const at::ScalarType type_;
-  const at::ScalarType wide_;
-  const at::Tensor rotary_;      // [seq, 2, head_dim / 2]
   const at::Tensor vocabulary_;  // 0 .. 255
 };
 

@@ -3,7 +3,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
@@ -55,9 +54,6 @@ TEST_P(DeviceModelTest, EverySegmentEqualsTheCpusForwardAndBackward) {
   }
   std::vector<int64_t> memory(static_cast<size_t>(2 * kBatch * config_.seq));
   const model::TokenBatch tokens = model::MakeTokenBatch(samples, config_.seq, memory);
-  const at::Tensor both =
-      at::from_blob(memory.data(), {2, kBatch * config_.seq}, at::TensorOptions(at::kLong));
-  const DeviceTokens device_tokens{both.select(0, 0), both.select(0, 1)};
   for (int64_t segment = 0; segment < model::NumSegments(config_); ++segment) {
     SCOPED_TRACE(segment);
     std::vector<at::Tensor> parameters, row_gradients, tensor_gradients;
@@ -72,14 +68,14 @@ TEST_P(DeviceModelTest, EverySegmentEqualsTheCpusForwardAndBackward) {
     const at::Tensor input =
         is_first ? at::Tensor() : Random({kBatch * config_.seq, config_.dim}, 77);
     const model::Saved expected = rows.Forward(segment, parameters, input, tokens);
-    const model::Saved actual = tensors.Forward(segment, parameters, input, device_tokens);
+    const model::Saved actual = tensors.Forward(segment, parameters, input, tokens);
     ExpectNear(actual.output, expected.output, "output");
     EXPECT_EQ(model::SavedBytes(actual), model::SavedBytes(expected));
     const at::Tensor gradient = is_last ? at::Tensor() : Random(expected.output.sizes(), 78);
     const at::Tensor expected_gradient =
         rows.Backward(segment, {parameters, input, expected, gradient, tokens}, &row_gradients);
-    const at::Tensor actual_gradient = tensors.Backward(
-        segment, {parameters, input, actual, gradient, device_tokens}, &tensor_gradients);
+    const at::Tensor actual_gradient =
+        tensors.Backward(segment, {parameters, input, actual, gradient, tokens}, &tensor_gradients);
     ASSERT_EQ(actual_gradient.defined(), expected_gradient.defined());
     if (!is_first) ExpectNear(actual_gradient, expected_gradient, "input gradient");
     for (size_t i = 0; i < row_gradients.size(); ++i) {

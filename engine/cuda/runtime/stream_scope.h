@@ -3,6 +3,7 @@
 
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <optional>
 
@@ -17,8 +18,16 @@ namespace shardscope::cuda {
 // (c10/cuda/CUDAStream.cpp); handles are even, ids of LibTorch's own streams odd.
 class StreamScope {
  public:
-  StreamScope(c10::Device device, void* stream);
-  ~StreamScope();
+  StreamScope(c10::Device device, void* stream) {
+    if (device.is_cpu() || stream == nullptr) return;
+    const auto id = static_cast<c10::StreamId>(reinterpret_cast<intptr_t>(stream));
+    before_ = c10::impl::getDeviceGuardImpl(device.type())
+                  ->exchangeStream(c10::Stream(c10::Stream::UNSAFE, device, id));
+  }
+  ~StreamScope() {
+    if (before_) c10::impl::getDeviceGuardImpl(before_->device_type())->exchangeStream(*before_);
+  }
+
   StreamScope(const StreamScope&) = delete;
   StreamScope& operator=(const StreamScope&) = delete;
 

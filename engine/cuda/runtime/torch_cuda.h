@@ -1,5 +1,5 @@
 // Finds LibTorch's CUDA libraries, which this project neither links nor fetches: they are 3 GB, and
-// who has a GPU has them with PyTorch.
+// PyTorch brings them to every machine with a GPU.
 #pragma once
 
 #include <string>

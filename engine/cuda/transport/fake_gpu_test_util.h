@@ -1,4 +1,4 @@
-// For tests: a GPU in one object, for transports. Why there are two fakes: that of engine/cuda/fake
+// For tests: a GPU in one object, for transports. Why there are two fakes: that of tests/fake_cuda
 // is a shared object with the runtime's own symbols, one a process, whose streams run when somebody
 // waits for them: what the executor does, mistakes in calls included. Here each test has its own,
 // work may wait for other work (NCCL's kernels for one another's) or for a clock (a paced link),

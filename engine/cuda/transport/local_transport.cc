@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/cuda/transport/local_shares.h"
+#include "engine/cuda/transport/kernels.h"
+#include "engine/transport/reduce.h"
 #include "engine/transport/rendezvous.h"
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
@@ -21,12 +24,162 @@ namespace {
 using transport::AllReducePiece;
 using transport::Announcement;
 using transport::Call;
+using transport::ChunkOf;
 using transport::GatherPiece;
 using transport::ReducePiece;
 using transport::Reduction;
 using transport::Rendezvous;
 using transport::TransportError;
 using transport::TransportTimeout;
+
+size_t Index(int rank) { return static_cast<size_t>(rank); }
+
+// Splits a collective's time among its pieces by their sizes.
+class PaceOfPieces {
+ public:
+  PaceOfPieces(const Pace& pace, size_t all) : pace_(pace), all_(std::max<size_t>(all, 1)) {}
+  Pace Next(size_t size) {
+    const double from = At(before_);
+    before_ += size;
+    return {pace_.window, from, At(before_), pace_.limit_ns};
+  }
+
+ private:
+  double At(size_t sum) const {
+    return pace_.from +
+           (pace_.to - pace_.from) * static_cast<double>(sum) / static_cast<double>(all_);
+  }
+  const Pace pace_;
+  const size_t all_;
+  size_t before_ = 0;
+};
+
+template <typename Piece>
+std::span<const Piece> PiecesOf(const Announcement& one) {
+  return std::get<std::span<const Piece>>(one.pieces);
+}
+
+// What all ranks have announced, by rank.
+using Announced = std::span<const transport::Announcement>;
+
+// What one rank does of a collective among virtual ranks, put on that rank's stream: copies and
+// sums of pieces that all lie on one GPU. The caller has made the rank's stream wait for what it
+// reads, and makes the others' streams wait for what it writes. A pace with a window spreads the
+// work over that time; without one it goes as fast as it can. Threads: any, for different ranks.
+class LocalShares {
+ public:
+  explicit LocalShares(const LocalTransportOptions& options) : options_(options) {}
+
+  // Every piece of every rank to its place here.
+  void Gather(Announced announced, int rank, const Pace& pace) const {
+    const std::span<const GatherPiece> own = PiecesOf<GatherPiece>(announced[Index(rank)]);
+    const Stream stream = announced[Index(rank)].call.device_stream;
+    size_t all = 0;
+    for (const GatherPiece& piece : own) all += piece.bytes;
+    PaceOfPieces paces(pace, all);
+    for (size_t index = 0; index < own.size(); ++index) {
+      CopyTask task{.num_inputs = options_.num_ranks,
+                    .output = own[index].receive,
+                    .bytes = own[index].bytes};
+      for (int from = 0; from < options_.num_ranks; ++from) {
+        task.inputs[from] = PiecesOf<GatherPiece>(announced[Index(from)])[index].send;
+      }
+      if (task.bytes == 0) continue;
+      if (pace.window != nullptr) {
+        options_.kernels->Copy(task, paces.Next(own[index].bytes), stream);
+        continue;
+      }
+      for (int from = 0; from < options_.num_ranks; ++from) {
+        std::byte* to = own[index].receive + Index(from) * task.bytes;
+        if (to == task.inputs[from]) continue;
+        Check(options_.api, "cudaMemcpyAsync",
+              options_.api.MemcpyAsync(to, task.inputs[from], task.bytes, kCopyDefault, stream));
+      }
+    }
+  }
+
+  // The rank's chunk of every piece, summed in rank order.
+  void Reduce(Announced announced, int rank, const Pace& pace) const {
+    SumPieces<ReducePiece>(announced, rank, pace, [&](const ReducePiece& own) {
+      return Chunk{own.receive, Index(rank) * own.elements, own.elements};
+    });
+  }
+
+  // An all-reduce in two parts: each rank sums its chunk of all ranks' data into its own (no other
+  // rank reads that chunk there), and once all have done that fetches the others' chunks.
+  void ChunkSums(Announced announced, int rank, const Pace& pace) const {
+    const auto element_bytes = ElementBytes(announced[Index(rank)]);
+    SumPieces<AllReducePiece>(announced, rank, pace, [&](const AllReducePiece& own) {
+      const auto [begin, end] = ChunkOf(own.elements, rank, options_.num_ranks);
+      return Chunk{own.data + begin * element_bytes, begin, end - begin};
+    });
+  }
+  void ChunkCopies(Announced announced, int rank, const Pace& pace) const {
+    const Announcement& mine = announced[Index(rank)];
+    const std::span<const AllReducePiece> own = PiecesOf<AllReducePiece>(mine);
+    const size_t element_bytes = ElementBytes(mine);
+    size_t all = 0;
+    for (const AllReducePiece& piece : own) {
+      const auto [begin, end] = ChunkOf(piece.elements, rank, options_.num_ranks);
+      all += piece.elements - (end - begin);
+    }
+    PaceOfPieces paces(pace, all);
+    for (size_t index = 0; index < own.size(); ++index) {
+      for (int from = 0; from < options_.num_ranks; ++from) {
+        const auto [begin, end] = ChunkOf(own[index].elements, from, options_.num_ranks);
+        if (from == rank || begin == end) continue;
+        const std::byte* source = PiecesOf<AllReducePiece>(announced[Index(from)])[index].data;
+        const CopyTask task{.inputs = {source + begin * element_bytes},
+                            .num_inputs = 1,
+                            .output = own[index].data + begin * element_bytes,
+                            .bytes = (end - begin) * element_bytes};
+        options_.kernels->Copy(task, paces.Next(end - begin), mine.call.device_stream);
+      }
+    }
+  }
+
+ private:
+  // What a rank sums of a piece.
+  struct Chunk {
+    std::byte* output = nullptr;
+    size_t first = 0;  // element of the ranks' memory
+    size_t elements = 0;
+  };
+
+  static const std::byte* InputOf(const ReducePiece& piece) { return piece.send; }
+  static const std::byte* InputOf(const AllReducePiece& piece) { return piece.data; }
+  static size_t ElementBytes(const Announcement& one) {
+    return static_cast<size_t>(plan::BytesOf(one.reduction.dtype));
+  }
+
+  // `chunk_of` a piece of the rank's own.
+  template <typename Piece, typename ChunkOfPiece>
+  void SumPieces(Announced announced, int rank, const Pace& pace,
+                 const ChunkOfPiece& chunk_of) const {
+    const Announcement& mine = announced[Index(rank)];
+    const std::span<const Piece> own = PiecesOf<Piece>(mine);
+    size_t all = 0;
+    for (const Piece& piece : own) all += piece.elements;
+    PaceOfPieces paces(pace, all);
+    for (size_t index = 0; index < own.size(); ++index) {
+      const Pace piece_pace = paces.Next(own[index].elements);
+      const Chunk chunk = chunk_of(own[index]);
+      if (chunk.elements == 0) continue;
+      SumTask task{.num_inputs = options_.num_ranks,
+                   .output = chunk.output,
+                   .elements = chunk.elements,
+                   .dtype = mine.reduction.dtype,
+                   .scale = mine.reduction.scale};
+      for (int from = 0; from < options_.num_ranks; ++from) {
+        task.inputs[from] = InputOf(PiecesOf<Piece>(announced[Index(from)])[index]) +
+                            chunk.first * ElementBytes(mine);
+      }
+      options_.kernels->Sum(task, piece_pace, mine.call.device_stream);
+    }
+  }
+
+  const LocalTransportOptions options_;
+};
 
 // A wait in a kernel ends after this and four times the longest transfer so far, whatever happens:
 // no more than a handful of collectives can be ahead of one on the wire.
@@ -95,7 +248,6 @@ class LocalTransport final : public transport::Transport {
 
  private:
   static Stream StreamOf(const Announcement& one) { return one.call.device_stream; }
-  static size_t Index(int rank) { return static_cast<size_t>(rank); }
 
   void Issue(const Announcement& announcement);
   Rendezvous& RendezvousOf(plan::CommunicatorIndex communicator);
@@ -237,7 +389,7 @@ void LocalTransport::EnqueueForAll(Announced announced) {
   const bool is_gather = std::holds_alternative<std::span<const GatherPiece>>(pieces);
   const bool is_all_reduce = std::holds_alternative<std::span<const AllReducePiece>>(pieces);
   if (is_all_reduce) {
-    // Nobody may fetch a chunk before it is summed.
+    // No rank may fetch a chunk before it is summed.
     const auto part = [&](double from, double to) {
       return Pace{pace.window, from, to, pace.limit_ns};
     };

@@ -5,7 +5,7 @@
 //
 // A call with Call::device_stream puts the collective on the streams of all ranks and returns; the
 // pieces are device memory. The ranks' hosts meet first, and the last to come enqueues for all:
-// waiting for an event that nobody has recorded yet is a silent no-op in CUDA, so no rank may wait
+// waiting for an event that is not recorded yet is a silent no-op in CUDA, so no rank may wait
 // for another one's event before that rank has issued its call. Each rank's share of the work goes
 // on its own stream. A call without device_stream is about host memory and blocks, as shared_memory
 // does.

@@ -1,7 +1,8 @@
-#include "engine/plan/builders/fsdp1.h"
-
 #include <utility>
 #include <vector>
+
+#include "engine/plan/builders/builders.h"
+#include "engine/plan/builders/step.h"
 
 namespace shardscope::plan {
 namespace {
@@ -10,91 +11,106 @@ constexpr StreamIndex kPreUnshardStream = 2;
 constexpr StreamIndex kUnshardStream = 3;
 constexpr StreamIndex kPostBackwardStream = 4;
 
+// FSDP1's waits and free points (PyTorch FullyShardedDataParallel: whole-stream waits, no copies
+// around collectives), for FULL_SHARD and SHARD_GRAD_OP.
+class Fsdp1Builder final : public StepBuilder {
+ public:
+  Fsdp1Builder(const ModelDescription& model, const Policy& policy)
+      : StepBuilder(model, policy,
+                    {{"host", StreamRole::kHost},
+                     {"compute", StreamRole::kCompute},
+                     {"pre_unshard", StreamRole::kCopy},
+                     {"unshard", StreamRole::kAllGather},
+                     {"post_backward", StreamRole::kReduceScatter}},
+                    policy.num_ranks) {}
+
+ protected:
+  void StartForward() override { first_gather_ = true; }
+
+  void PreForward(int32_t unit_index) override { EmitUnshard(unit_index); }
+
+  void PostForward(int32_t unit_index) override {
+    if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
+  }
+
+  void PreBackward(int32_t unit_index) override {
+    if (state(unit_index).parameters == kNone) EmitUnshard(unit_index);
+  }
+
+  void PostBackward(int32_t unit_index) override {
+    // As in FSDP2, every micro-batch synchronises its gradients and frees its parameters.
+    EmitReshard(unit_index);
+    // The collective reads the gradient itself; only another reduce dtype needs a copy.
+    BufferId input = std::exchange(state(unit_index).gradient, kNone);
+    std::vector<BufferId> held = {input};
+    const bool cast = policy().reduce_dtype != policy().param_dtype;
+    if (cast) {
+      Op copy = MakeReduceCopyIn(unit_index, input, kPostBackwardStream);
+      input = copy.writes.front();
+      held.push_back(input);
+      Emit(std::move(copy));
+    }
+    Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kPostBackwardStream,
+                               policy().reduce_dtype);
+    reduce.reads = {input};
+    if (!cast) reduce.dependencies = {AfterStream(kComputeStream)};
+    const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
+    // record_stream: compute's memory stays taken until the reduction is done, also where only the
+    // cast has read it (_post_backward_hook: autograd_computed_grad).
+    Op release = MakeOp(OpKind::kRelease, unit_index, kPostBackwardStream);
+    release.frees = std::move(held);
+    Emit(std::move(release));
+    if (reduced.output != kNone) EmitAccumulate(unit_index, reduced.output);
+  }
+
+  void EndBackward() override {
+    Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
+    wait.dependencies = {AfterStream(kPostBackwardStream)};
+    Emit(std::move(wait));
+  }
+
+  StreamIndex ReduceStream() const override { return kPostBackwardStream; }
+
+ private:
+  // Cast where the dtypes differ, all-gather, and compute's wait for the unshard stream.
+  void EmitUnshard(int32_t unit_index) {
+    // Root pre-forward: no gather may read shards that the last optimizer step still writes.
+    const bool first = std::exchange(first_gather_, false);
+    Op gather =
+        MakeCollective(OpKind::kAllGather, unit_index, kUnshardStream, policy().param_dtype);
+    if (first) gather.dependencies = {AfterStream(kComputeStream)};
+    if (policy().param_dtype == policy().master_dtype) {
+      gather.reads = {state(unit_index).parameter_shard};
+    } else {
+      const BufferId shard = NewBuffer(BufferKind::kCastShard, unit_index,
+                                       ShardBytes(unit_index, policy().param_dtype));
+      Op cast = MakeOp(OpKind::kCast, unit_index, kPreUnshardStream);
+      cast.allocates = cast.writes = {shard};
+      cast.reads = {state(unit_index).parameter_shard};
+      if (first) cast.dependencies = {AfterStream(kComputeStream)};
+      Emit(std::move(cast));
+      gather.reads = gather.frees = {shard};
+      gather.dependencies.push_back(AfterStream(kPreUnshardStream));
+    }
+    const BufferId unsharded = NewBuffer(BufferKind::kUnsharded, unit_index,
+                                         UnshardedBytes(unit_index, policy().param_dtype));
+    gather.allocates = gather.writes = {unsharded};
+    Emit(std::move(gather));
+    state(unit_index).parameters = unsharded;
+    // The whole stream, not this all-gather: what was issued there before must have ended as well.
+    // An op of its own, because a prefetch issued after it must not be waited for.
+    Op wait = MakeOp(OpKind::kRelease, unit_index, kComputeStream);
+    wait.dependencies = {AfterStream(kUnshardStream)};
+    Emit(std::move(wait));
+  }
+
+  bool first_gather_ = false;  // of this micro-batch's forward
+};
+
 }  // namespace
 
-Fsdp1Builder::Fsdp1Builder(const ModelDescription& model, const Policy& policy)
-    : StepBuilder(model, policy,
-                  {{"host", StreamRole::kHost},
-                   {"compute", StreamRole::kCompute},
-                   {"pre_unshard", StreamRole::kCopy},
-                   {"unshard", StreamRole::kAllGather},
-                   {"post_backward", StreamRole::kReduceScatter}},
-                  policy.num_ranks) {}
-
-StreamIndex Fsdp1Builder::ReduceStream() const { return kPostBackwardStream; }
-
-void Fsdp1Builder::StartForward() { first_gather_ = true; }
-
-void Fsdp1Builder::PreForward(int32_t unit_index) { EmitUnshard(unit_index); }
-
-void Fsdp1Builder::PostForward(int32_t unit_index) {
-  if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
-}
-
-void Fsdp1Builder::PreBackward(int32_t unit_index) {
-  if (state(unit_index).parameters == kNone) EmitUnshard(unit_index);
-}
-
-void Fsdp1Builder::PostBackward(int32_t unit_index) {
-  // As in FSDP2, every micro-batch synchronises its gradients and frees its parameters.
-  EmitReshard(unit_index);
-  // The collective reads the gradient itself; only another reduce dtype needs a copy.
-  BufferId input = std::exchange(state(unit_index).gradient, kNone);
-  std::vector<BufferId> held = {input};
-  const bool cast = policy().reduce_dtype != policy().param_dtype;
-  if (cast) {
-    Op copy = MakeReduceCopyIn(unit_index, input, kPostBackwardStream);
-    input = copy.writes.front();
-    held.push_back(input);
-    Emit(std::move(copy));
-  }
-  Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kPostBackwardStream,
-                             policy().reduce_dtype);
-  reduce.reads = {input};
-  if (!cast) reduce.dependencies = {AfterStream(kComputeStream)};
-  const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
-  // record_stream: compute's memory stays taken until the reduction is done, also where only the
-  // cast has read it (_post_backward_hook: autograd_computed_grad).
-  Op release = MakeOp(OpKind::kRelease, unit_index, kPostBackwardStream);
-  release.frees = std::move(held);
-  Emit(std::move(release));
-  if (reduced.output != kNone) EmitAccumulate(unit_index, reduced.output);
-}
-
-void Fsdp1Builder::EndBackward() {
-  Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
-  wait.dependencies = {AfterStream(kPostBackwardStream)};
-  Emit(std::move(wait));
-}
-
-void Fsdp1Builder::EmitUnshard(int32_t unit_index) {
-  // Root pre-forward: no gather may read shards that the last optimizer step still writes.
-  const bool first = std::exchange(first_gather_, false);
-  Op gather = MakeCollective(OpKind::kAllGather, unit_index, kUnshardStream, policy().param_dtype);
-  if (first) gather.dependencies = {AfterStream(kComputeStream)};
-  if (policy().param_dtype == policy().master_dtype) {
-    gather.reads = {state(unit_index).parameter_shard};
-  } else {
-    const BufferId shard =
-        NewBuffer(BufferKind::kCastShard, unit_index, ShardBytes(unit_index, policy().param_dtype));
-    Op cast = MakeOp(OpKind::kCast, unit_index, kPreUnshardStream);
-    cast.allocates = cast.writes = {shard};
-    cast.reads = {state(unit_index).parameter_shard};
-    if (first) cast.dependencies = {AfterStream(kComputeStream)};
-    Emit(std::move(cast));
-    gather.reads = gather.frees = {shard};
-    gather.dependencies.push_back(AfterStream(kPreUnshardStream));
-  }
-  const BufferId unsharded = NewBuffer(BufferKind::kUnsharded, unit_index,
-                                       UnshardedBytes(unit_index, policy().param_dtype));
-  gather.allocates = gather.writes = {unsharded};
-  Emit(std::move(gather));
-  state(unit_index).parameters = unsharded;
-  // The whole stream, not this all-gather: what was issued there before must have ended as well. An
-  // op of its own, because a prefetch issued after it must not be waited for.
-  Op wait = MakeOp(OpKind::kRelease, unit_index, kComputeStream);
-  wait.dependencies = {AfterStream(kUnshardStream)};
-  Emit(std::move(wait));
+Schedule BuildFsdp1(const ModelDescription& model, const Policy& policy) {
+  return Fsdp1Builder(model, policy).Build();
 }
 
 }  // namespace shardscope::plan

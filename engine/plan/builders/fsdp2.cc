@@ -1,6 +1,7 @@
-#include "engine/plan/builders/fsdp2.h"
-
 #include <utility>
+
+#include "engine/plan/builders/builders.h"
+#include "engine/plan/builders/step.h"
 
 namespace shardscope::plan {
 namespace {
@@ -9,124 +10,158 @@ constexpr StreamIndex kCopyInStream = 2;
 constexpr StreamIndex kAllGatherStream = 3;
 constexpr StreamIndex kReduceScatterStream = 4;
 
+// FSDP2's waits, copies and free points (PyTorch fully_shard: events per unit, copy-in and
+// copy-out, no host waits), for FULL_SHARD and SHARD_GRAD_OP.
+class Fsdp2Builder final : public StepBuilder {
+ public:
+  Fsdp2Builder(const ModelDescription& model, const Policy& policy)
+      : StepBuilder(model, policy,
+                    {{"host", StreamRole::kHost},
+                     {"compute", StreamRole::kCompute},
+                     {"all_gather_copy_in", StreamRole::kCopy},
+                     {"all_gather", StreamRole::kAllGather},
+                     {"reduce_scatter", StreamRole::kReduceScatter}},
+                    policy.num_ranks) {}
+
+ protected:
+  void StartForward() override { first_gather_ = true; }
+
+  void PreForward(int32_t unit_index) override {
+    HeldOutput gathered = EmitGather(unit_index);
+    // The previous output lives until here, so that this unit's copy-in may run under the previous
+    // all-gather, in other memory.
+    ReleaseOutput(held_output_);
+    EmitCopyOut(gathered);
+    held_output_ = gathered;
+  }
+
+  void PostForward(int32_t unit_index) override {
+    if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
+  }
+
+  void EndForward() override { ReleaseOutput(held_output_); }
+
+  void PreBackward(int32_t unit_index) override {
+    if (state(unit_index).parameters != kNone) return;
+    HeldOutput gathered = EmitGather(unit_index);
+    EmitCopyOut(gathered);
+    ReleaseOutput(gathered);
+  }
+
+  void PostBackward(int32_t unit_index) override {
+    // Every backward ends here with a reduce-scatter and freed parameters, in the last micro-batch
+    // and in the ones before: gradients are synchronised each time, so SHARD_GRAD_OP gathers once a
+    // micro-batch (PyTorch frees after backward unless synchronisation is off).
+    EmitReshard(unit_index);
+    // Compute waits for the previous reduce-scatter, so that at most two inputs exist at once.
+    ReleaseInput(held_input_.reduce_scatter);
+    HeldInput held;
+    held.unit = unit_index;
+    const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
+    Op copy = MakeReduceCopyIn(unit_index, gradient, kComputeStream);
+    copy.frees = {gradient};
+    held.buffer = copy.writes.front();
+    Emit(std::move(copy));
+    Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kReduceScatterStream,
+                               policy().reduce_dtype);
+    reduce.reads = {held.buffer};
+    reduce.dependencies = {AfterStream(kComputeStream)};
+    const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
+    held.reduce_scatter = reduced.op;
+    held.last = reduced.output == kNone ? reduced.op : EmitAccumulate(unit_index, reduced.output);
+    held_input_ = held;
+  }
+
+  void EndBackward() override {
+    // The optimizer, and the next forward, follow on compute: without this wait they would read
+    // gradient shards that are still being reduced.
+    ReleaseInput(held_input_.last);
+  }
+
+  StreamIndex ReduceStream() const override { return kReduceScatterStream; }
+
+ private:
+  // An all-gather output that has been copied out but is still held.
+  struct HeldOutput {
+    int32_t unit = kNone;
+    BufferId buffer = kNone;
+    OpIndex copy_out = kNone;
+  };
+  // The reduce-scatter whose input is still held.
+  struct HeldInput {
+    int32_t unit = kNone;
+    BufferId buffer = kNone;
+    OpIndex reduce_scatter = kNone;
+    OpIndex last = kNone;  // that writes the gradient shard
+  };
+
+  // copy-in and all-gather
+  HeldOutput EmitGather(int32_t unit_index) {
+    HeldOutput gathered;
+    gathered.unit = unit_index;
+    gathered.buffer = NewBuffer(BufferKind::kAllGatherOutput, unit_index,
+                                UnshardedBytes(unit_index, policy().param_dtype));
+    Op copy = MakeOp(OpKind::kCopyIn, unit_index, kCopyInStream);
+    copy.allocates = copy.writes = {gathered.buffer};
+    copy.reads = {state(unit_index).parameter_shard};
+    Op gather =
+        MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
+    gather.reads = gather.writes = {gathered.buffer};  // in place: own slot is the input
+    if (std::exchange(first_gather_, false)) {
+      // Root pre-forward: no gather may read shards that the last optimizer step still writes.
+      copy.dependencies = gather.dependencies = {AfterStream(kComputeStream)};
+    }
+    gather.dependencies.push_back(AfterEvent(Emit(std::move(copy))));
+    all_gather_ = Emit(std::move(gather));
+    return gathered;
+  }
+
+  // compute waits for the all-gather, then copies
+  void EmitCopyOut(HeldOutput& gathered) {
+    const BufferId unsharded = NewBuffer(BufferKind::kUnsharded, gathered.unit,
+                                         UnshardedBytes(gathered.unit, policy().param_dtype));
+    Op copy = MakeOp(OpKind::kCopyOut, gathered.unit, kComputeStream);
+    copy.allocates = copy.writes = {unsharded};
+    copy.reads = {gathered.buffer};
+    copy.dependencies = {AfterEvent(all_gather_)};
+    gathered.copy_out = Emit(std::move(copy));
+    state(gathered.unit).parameters = unsharded;
+  }
+
+  // no-op if nothing is held
+  void ReleaseOutput(HeldOutput& held) {
+    if (held.unit == kNone) return;
+    Op release = MakeOp(OpKind::kRelease, held.unit, kAllGatherStream);
+    release.frees = {held.buffer};
+    release.dependencies = {AfterEvent(held.copy_out)};
+    Emit(std::move(release));
+    // The next copy-in takes its memory from the output freed here, so its stream waits as well.
+    Op wait = MakeOp(OpKind::kRelease, held.unit, kCopyInStream);
+    wait.dependencies = {AfterEvent(held.copy_out)};
+    Emit(std::move(wait));
+    held = HeldOutput();
+  }
+
+  // the same
+  void ReleaseInput(OpIndex after) {
+    if (held_input_.unit == kNone) return;
+    Op release = MakeOp(OpKind::kRelease, held_input_.unit, kComputeStream);
+    release.frees = {held_input_.buffer};
+    release.dependencies = {AfterEvent(after)};
+    Emit(std::move(release));
+    held_input_ = HeldInput();
+  }
+
+  bool first_gather_ = false;   // of this micro-batch's forward
+  OpIndex all_gather_ = kNone;  // the last one issued
+  HeldOutput held_output_;
+  HeldInput held_input_;
+};
+
 }  // namespace
 
-Fsdp2Builder::Fsdp2Builder(const ModelDescription& model, const Policy& policy)
-    : StepBuilder(model, policy,
-                  {{"host", StreamRole::kHost},
-                   {"compute", StreamRole::kCompute},
-                   {"all_gather_copy_in", StreamRole::kCopy},
-                   {"all_gather", StreamRole::kAllGather},
-                   {"reduce_scatter", StreamRole::kReduceScatter}},
-                  policy.num_ranks) {}
-
-StreamIndex Fsdp2Builder::ReduceStream() const { return kReduceScatterStream; }
-
-void Fsdp2Builder::StartForward() { first_gather_ = true; }
-
-void Fsdp2Builder::PreForward(int32_t unit_index) {
-  HeldOutput gathered = EmitGather(unit_index);
-  // The previous output lives until here, so that this unit's copy-in may run under the previous
-  // all-gather, in other memory.
-  ReleaseOutput(held_output_);
-  EmitCopyOut(gathered);
-  held_output_ = gathered;
-}
-
-void Fsdp2Builder::PostForward(int32_t unit_index) {
-  if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
-}
-
-void Fsdp2Builder::EndForward() { ReleaseOutput(held_output_); }
-
-void Fsdp2Builder::PreBackward(int32_t unit_index) {
-  if (state(unit_index).parameters != kNone) return;
-  HeldOutput gathered = EmitGather(unit_index);
-  EmitCopyOut(gathered);
-  ReleaseOutput(gathered);
-}
-
-void Fsdp2Builder::PostBackward(int32_t unit_index) {
-  // Every backward ends here with a reduce-scatter and freed parameters, in the last micro-batch
-  // and in the ones before: gradients are synchronised each time, so SHARD_GRAD_OP gathers once a
-  // micro-batch (PyTorch frees after backward unless synchronisation is off).
-  EmitReshard(unit_index);
-  // Compute waits for the previous reduce-scatter, so that at most two inputs exist at once.
-  ReleaseInput(held_input_.reduce_scatter);
-  HeldInput held;
-  held.unit = unit_index;
-  const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
-  Op copy = MakeReduceCopyIn(unit_index, gradient, kComputeStream);
-  copy.frees = {gradient};
-  held.buffer = copy.writes.front();
-  Emit(std::move(copy));
-  Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kReduceScatterStream,
-                             policy().reduce_dtype);
-  reduce.reads = {held.buffer};
-  reduce.dependencies = {AfterStream(kComputeStream)};
-  const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
-  held.reduce_scatter = reduced.op;
-  held.last = reduced.output == kNone ? reduced.op : EmitAccumulate(unit_index, reduced.output);
-  held_input_ = held;
-}
-
-void Fsdp2Builder::EndBackward() {
-  // The optimizer, and the next forward, follow on compute: without this wait they would read
-  // gradient shards that are still being reduced.
-  ReleaseInput(held_input_.last);
-}
-
-Fsdp2Builder::HeldOutput Fsdp2Builder::EmitGather(int32_t unit_index) {
-  HeldOutput gathered;
-  gathered.unit = unit_index;
-  gathered.buffer = NewBuffer(BufferKind::kAllGatherOutput, unit_index,
-                              UnshardedBytes(unit_index, policy().param_dtype));
-  Op copy = MakeOp(OpKind::kCopyIn, unit_index, kCopyInStream);
-  copy.allocates = copy.writes = {gathered.buffer};
-  copy.reads = {state(unit_index).parameter_shard};
-  Op gather =
-      MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
-  gather.reads = gather.writes = {gathered.buffer};  // in place: own slot is the input
-  if (std::exchange(first_gather_, false)) {
-    // Root pre-forward: no gather may read shards that the last optimizer step still writes.
-    copy.dependencies = gather.dependencies = {AfterStream(kComputeStream)};
-  }
-  gather.dependencies.push_back(AfterEvent(Emit(std::move(copy))));
-  all_gather_ = Emit(std::move(gather));
-  return gathered;
-}
-
-void Fsdp2Builder::EmitCopyOut(HeldOutput& gathered) {
-  const BufferId unsharded = NewBuffer(BufferKind::kUnsharded, gathered.unit,
-                                       UnshardedBytes(gathered.unit, policy().param_dtype));
-  Op copy = MakeOp(OpKind::kCopyOut, gathered.unit, kComputeStream);
-  copy.allocates = copy.writes = {unsharded};
-  copy.reads = {gathered.buffer};
-  copy.dependencies = {AfterEvent(all_gather_)};
-  gathered.copy_out = Emit(std::move(copy));
-  state(gathered.unit).parameters = unsharded;
-}
-
-void Fsdp2Builder::ReleaseOutput(HeldOutput& held) {
-  if (held.unit == kNone) return;
-  Op release = MakeOp(OpKind::kRelease, held.unit, kAllGatherStream);
-  release.frees = {held.buffer};
-  release.dependencies = {AfterEvent(held.copy_out)};
-  Emit(std::move(release));
-  // The next copy-in takes its memory from the output freed here, so its stream waits as well.
-  Op wait = MakeOp(OpKind::kRelease, held.unit, kCopyInStream);
-  wait.dependencies = {AfterEvent(held.copy_out)};
-  Emit(std::move(wait));
-  held = HeldOutput();
-}
-
-void Fsdp2Builder::ReleaseInput(OpIndex after) {
-  if (held_input_.unit == kNone) return;
-  Op release = MakeOp(OpKind::kRelease, held_input_.unit, kComputeStream);
-  release.frees = {held_input_.buffer};
-  release.dependencies = {AfterEvent(after)};
-  Emit(std::move(release));
-  held_input_ = HeldInput();
+Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy) {
+  return Fsdp2Builder(model, policy).Build();
 }
 
 }  // namespace shardscope::plan

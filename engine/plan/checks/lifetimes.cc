@@ -1,9 +1,8 @@
-#include "engine/plan/checks/lifetimes.h"
+#include "engine/plan/checks/checks.h"
 
 #include <algorithm>
 #include <string>
 
-#include "engine/plan/checks/grid.h"
 #include "engine/plan/checks/happens_before.h"
 
 namespace shardscope::plan {

@@ -1,10 +1,8 @@
-#include "engine/plan/checks/rendezvous.h"
+#include "engine/plan/checks/checks.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
-
-#include "engine/plan/checks/grid.h"
 
 namespace shardscope::plan {
 namespace {

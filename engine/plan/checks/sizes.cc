@@ -1,10 +1,8 @@
-#include "engine/plan/checks/sizes.h"
+#include "engine/plan/checks/checks.h"
 
 #include <algorithm>
 #include <array>
 #include <string>
-
-#include "engine/plan/checks/grid.h"
 
 namespace shardscope::plan {
 namespace {

@@ -1,9 +1,7 @@
-#include "engine/plan/checks/structure.h"
+#include "engine/plan/checks/checks.h"
 
 #include <string>
 #include <utility>
-
-#include "engine/plan/checks/grid.h"
 
 namespace shardscope::plan {
 namespace {

@@ -1,10 +1,12 @@
 #include "engine/runtime/memory/memory_pool.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -128,6 +130,14 @@ void MemoryPool::Trim() {
     for (std::byte* block : kept.blocks) Release(bytes, block);
   }
   kept_.clear();
+}
+
+int64_t ResidentBytes() {
+  int64_t total_pages = 0;
+  int64_t resident_pages = 0;
+  std::ifstream file("/proc/self/statm");
+  if (!(file >> total_pages >> resident_pages)) return -1;
+  return resident_pages * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace shardscope::runtime

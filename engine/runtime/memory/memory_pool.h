@@ -31,7 +31,7 @@ class MemoryPool {
   struct Options {
     int rank = 0;             // for messages
     int64_t limit_bytes = 0;  // of allocated_bytes(); 0: none
-    // Tests: new blocks are full of NaNs, and freed blocks are pages that nobody may touch, never
+    // Tests: new blocks are full of NaNs, and freed blocks are pages that may not be touched, never
     // reused.
     bool poison = false;
   };
@@ -82,5 +82,8 @@ class MemoryPool {
   std::map<size_t, Kept> kept_ GUARDED_BY(mutex_);  // by size
   int steps_in_window_ GUARDED_BY(mutex_) = 0;
 };
+
+// Bytes of this process in physical memory now (/proc/self/statm); -1 if the system does not say.
+int64_t ResidentBytes();
 
 }  // namespace shardscope::runtime

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "engine/runtime/memory/memory_pool.h"
-#include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/memory/tensor_memory.h"
 
 namespace shardscope::runtime {

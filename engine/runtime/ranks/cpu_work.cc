@@ -48,26 +48,19 @@ class PoolScratch final : public transport::ScratchMemory {
 }  // namespace
 
 CpuWork::CpuWork(int rank, const RankContext& rank_context, model::Sampler sampler)
-    : RankOps(rank, at::kCPU, rank_context, std::move(sampler)),
+    : RankOps(rank, rank_context.model, at::kCPU, rank_context, std::move(sampler)),
       pool_(std::make_shared<MemoryPool>(MemoryPool::Options{
           .rank = rank, .limit_bytes = job_->memory_limit, .poison = job_->poison})) {
-  const ShardedUnit::Place place{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank};
   const TensorScope scope(pool_);
-  for (const plan::Unit& unit : job_->description.units) {
-    units_.emplace_back(job_->model, unit, place, job_->master, job_->training.seed);
-    const int64_t bytes = units_.back().shard_bytes();
-    memory_.Add(plan::MemoryCategory::kParameterShard, bytes);
-    memory_.Add(plan::MemoryCategory::kGradientShard, bytes);
-    memory_.Add(plan::MemoryCategory::kOptimizer, 2 * bytes);
-  }
+  MakeUnits();
 }
 
 CpuWork::~CpuWork() {
   // A failed step leaves its buffers bound.
   for (size_t id = 0; id < blocks_.size(); ++id) {
-    if (blocks_[id].memory == nullptr) continue;
+    if (blocks_[id] == nullptr) continue;
     const Bound& bound = At(static_cast<BufferId>(id));
-    pool_->Free(blocks_[id].memory, static_cast<size_t>(bound.bytes + bound.gap_bytes));
+    pool_->Free(blocks_[id], static_cast<size_t>(bound.bytes + bound.gap_bytes));
   }
 }
 
@@ -85,19 +78,12 @@ int64_t CpuWork::EndStep() {
 }
 
 void CpuWork::TakeBlock(BufferId buffer, int64_t bytes) {
-  BlockAt(buffer).memory = pool_->Allocate(static_cast<size_t>(bytes));
+  BlockAt(buffer) = pool_->Allocate(static_cast<size_t>(bytes));
 }
 
 void CpuWork::GiveBlock(BufferId buffer, int64_t bytes) {
-  pool_->Free(BlockAt(buffer).memory, static_cast<size_t>(bytes));
-  BlockAt(buffer) = Block();
-}
-
-void CpuWork::StoreBatch(const OpContext& context, const std::vector<int64_t>& samples) {
-  const BufferId batch = context.op().writes.front();
-  const std::span memory(reinterpret_cast<int64_t*>(BlockAt(batch).memory),
-                         static_cast<size_t>(At(batch).bytes) / sizeof(int64_t));
-  BlockAt(batch).tokens = model::MakeTokenBatch(samples, job_->model.seq, memory);
+  pool_->Free(BlockAt(buffer), static_cast<size_t>(bytes));
+  BlockAt(buffer) = nullptr;
 }
 
 void CpuWork::Run(const OpContext& context) {
@@ -127,27 +113,6 @@ void CpuWork::Backward(const OpContext& context) {
   const TemporaryMemory temporaries;
   RankOps::Backward(context);
   ReportTemporaries(context, temporaries.Finish(), start_ns);
-}
-
-const model::TokenBatch& CpuWork::TokensOf(BufferId batch) {
-  static const model::TokenBatch kNoTokens;
-  return batch == plan::kNone ? kNoTokens : BlockAt(batch).tokens;
-}
-
-model::Saved CpuWork::ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
-                                const at::Tensor& input, BufferId batch) {
-  return rank_context_.model->Forward(segment, parameters, input, TokensOf(batch));
-}
-
-at::Tensor CpuWork::BackwardOf(int32_t segment, const BackwardInputs& inputs,
-                               std::vector<at::Tensor>* gradients) {
-  return rank_context_.model->Backward(segment,
-                                       {.parameters = inputs.parameters,
-                                        .input = inputs.input,
-                                        .saved = inputs.saved,
-                                        .output_gradient = inputs.output_gradient,
-                                        .tokens = TokensOf(inputs.batch)},
-                                       gradients);
 }
 
 void CpuWork::AddLoss(const OpContext& /*context*/, const at::Tensor& loss) {

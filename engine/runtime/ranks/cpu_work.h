@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/runtime/memory/memory_pool.h"
-#include "engine/runtime/memory/rank_memory.h"
 #include "engine/runtime/ranks/rank_ops.h"
 
 namespace shardscope::runtime {
@@ -28,24 +27,13 @@ class CpuWork final : public RankOps {
   const RankMemory& memory() const { return memory_; }
   const MemoryPool& pool() const { return *pool_; }
   // For tests: where a buffer lies now; null if it is a tensor or not there.
-  const std::byte* BoundMemory(plan::BufferId id) const {
-    return blocks_[static_cast<size_t>(id)].memory;
-  }
+  const std::byte* BoundMemory(plan::BufferId id) const { return blocks_[static_cast<size_t>(id)]; }
 
  protected:
   void OnSchedule(const plan::Schedule& schedule) override;
   void TakeBlock(plan::BufferId buffer, int64_t bytes) override;
   void GiveBlock(plan::BufferId buffer, int64_t bytes) override;
-  std::byte* BlockOf(plan::BufferId buffer) override { return BlockAt(buffer).memory; }
-  void CountMemory(plan::MemoryCategory category, int64_t bytes) override {
-    memory_.Add(category, bytes);
-  }
-  void StoreBatch(const executor::OpContext& context, const std::vector<int64_t>& samples) override;
-
-  model::Saved ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
-                         const at::Tensor& input, plan::BufferId batch) override;
-  at::Tensor BackwardOf(int32_t segment, const BackwardInputs& inputs,
-                        std::vector<at::Tensor>* gradients) override;
+  std::byte* BlockOf(plan::BufferId buffer) override { return BlockAt(buffer); }
   void AddLoss(const executor::OpContext& context, const at::Tensor& loss) override;
   void GradNorm(const executor::OpContext& context) override;
   void Optimizer(const executor::OpContext& context) override;
@@ -54,20 +42,12 @@ class CpuWork final : public RankOps {
   void Backward(const executor::OpContext& context) override;
 
  private:
-  // Memory of one transient buffer.
-  struct Block {
-    std::byte* memory = nullptr;  // from the pool
-    model::TokenBatch tokens;     // kBatch; in `memory`
-  };
-
-  Block& BlockAt(plan::BufferId buffer) { return blocks_[static_cast<size_t>(buffer)]; }
-  const model::TokenBatch& TokensOf(plan::BufferId batch);
+  std::byte*& BlockAt(plan::BufferId buffer) { return blocks_[static_cast<size_t>(buffer)]; }
   // Reports what an op took for itself since `start_ns` and gave back.
   void ReportTemporaries(const executor::OpContext& context, int64_t bytes, int64_t start_ns);
 
   std::shared_ptr<MemoryPool> pool_;  // shared with the tensors from it
-  RankMemory memory_;
-  std::vector<Block> blocks_;  // by BufferId
+  std::vector<std::byte*> blocks_;    // by BufferId: from the pool, of a transient buffer; or null
 };
 
 }  // namespace shardscope::runtime

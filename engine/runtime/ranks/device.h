@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
-#include "engine/config/launcher/launch.h"
+#include "engine/config/launch.h"
 #include "engine/executor/step_runner.h"
 #include "engine/model/data.h"
 #include "engine/model/segments.h"

@@ -1,4 +1,4 @@
-// What all ranks of a run share and nobody changes.
+// What all ranks of a run share, unchanged.
 #pragma once
 
 #include <cstdint>

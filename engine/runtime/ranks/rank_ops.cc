@@ -1,5 +1,6 @@
 #include "engine/runtime/ranks/rank_ops.h"
 
+#include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -18,6 +19,21 @@ using plan::BufferKind;
 using plan::OpKind;
 
 namespace {
+
+const at::Tensor kNoTensor;
+
+// The activation of `segment` among the buffers that an op reads.
+BufferId ActivationOf(const OpContext& context, int32_t segment) {
+  for (const BufferId id : context.op().reads) {
+    const plan::Buffer& buffer = context.buffer(id);
+    if (buffer.kind == BufferKind::kActivation && buffer.segment == segment) return id;
+  }
+  return plan::kNone;
+}
+
+int32_t UnitOf(const OpContext& context, int32_t segment) {
+  return context.schedule->segments[static_cast<size_t>(segment)].unit;
+}
 
 // Which of its unit's parameters each segment uses.
 std::vector<std::vector<size_t>> MapParameters(const Job& job) {
@@ -38,14 +54,30 @@ std::vector<std::vector<size_t>> MapParameters(const Job& job) {
 
 }  // namespace
 
-RankOps::RankOps(int rank, at::Device device, const RankContext& rank_context,
-                 model::Sampler sampler)
+RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
+                 const RankContext& rank_context, model::Sampler sampler)
     : rank_(rank),
       device_(device),
       rank_context_(rank_context),
       job_(rank_context.job),
+      model_(*model),
       sampler_(std::move(sampler)),
       segment_parameters_(MapParameters(*rank_context.job)) {}
+
+void RankOps::MakeUnits() {
+  const ShardedUnit::Place place{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank_};
+  for (const plan::Unit& unit : job_->description.units) {
+    ShardedUnit& made =
+        units_.emplace_back(job_->model, unit, place, job_->master, job_->training.seed);
+    for (at::Tensor* tensor :
+         {&made.parameters(), &made.gradient(), &made.first_moment(), &made.second_moment()}) {
+      *tensor = tensor->to(device_);
+    }
+    CountMemory(plan::MemoryCategory::kParameterShard, made.shard_bytes());
+    CountMemory(plan::MemoryCategory::kGradientShard, made.shard_bytes());
+    CountMemory(plan::MemoryCategory::kOptimizer, 2 * made.shard_bytes());
+  }
+}
 
 void RankOps::SetSchedule(const plan::Schedule& schedule) {
   for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
@@ -176,7 +208,15 @@ void RankOps::LoadBatch(const OpContext& context) {
     std::vector<int64_t>& kept = kept_batches_.back();
     kept.insert(kept.end(), samples.begin(), samples.end());
   }
-  StoreBatch(context, samples);
+  const BufferId id = context.op().writes.front();
+  std::vector<int64_t> tokens(static_cast<size_t>(At(id).bytes) / sizeof(int64_t));
+  model::MakeTokenBatch(samples, job_->model.seq, tokens);
+  const auto count = static_cast<int64_t>(tokens.size());
+  const at::Tensor both =
+      FlatView({BlockOf(id), at::kLong, device_}, 0, count).view({2, count / 2});
+  // Pageable memory: a GPU's host waits for this copy, on a stream that has nothing else to do.
+  both.copy_(at::from_blob(tokens.data(), {2, count / 2}, at::TensorOptions(at::kLong)));
+  At(id).tokens = {both.select(0, 0), both.select(0, 1)};
 }
 
 void RankOps::Cast(const OpContext& context) {
@@ -218,6 +258,140 @@ void RankOps::Accumulate(const OpContext& context) {
   TakeReduced(UnitMemoryOf(context, source, is_packed ? job_->reduce : job_->model.dtype),
               is_packed, Find(context, op.reads, BufferKind::kGradientShard) != plan::kNone,
               &units_[static_cast<size_t>(op.unit)]);
+}
+
+// `name` is the op's, for errors; it outlives the call.
+transport::Call RankOps::CallOf(const OpContext& context, const std::string& name) const {
+  return {.rank = context.rank,
+          .communicator = context.op().communicator,
+          .op_name = name,
+          .wire_bytes = context.op().wire_bytes,
+          .op = context.index,
+          .device_stream = context.device_stream,
+          .step = context.step};
+}
+
+void RankOps::AllGather(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const UnitLayout& layout = LayoutOf(op.unit);
+  const BufferId target = op.writes.front();
+  const UnitMemory to = UnitMemoryOf(context, target, op.dtype);
+  std::vector<transport::GatherPiece> pieces;
+  if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
+    // In place: the copy-in put the own shard into its slot.
+    const int64_t bytes = layout.shard_elements() * to.element_bytes();
+    pieces.push_back({to.data + bytes * rank_, to.data, static_cast<size_t>(bytes)});
+  } else {
+    const BufferId cast = Find(context, op.reads, BufferKind::kCastShard);
+    pieces =
+        GatherPieces(layout, MemoryOf(context, cast == plan::kNone ? op.reads.front() : cast), to);
+  }
+  Communicate(context, [&](const auto& call) { rank_context_.transport->AllGather(call, pieces); });
+}
+
+void RankOps::ReduceScatter(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const UnitLayout& layout = LayoutOf(op.unit);
+  const BufferId source = op.reads.front();
+  const UnitMemory from = UnitMemoryOf(context, source, op.dtype);
+  std::byte* to = MemoryOf(context, op.writes.front());
+  std::vector<transport::ReducePiece> pieces;
+  if (context.buffer(source).kind == BufferKind::kReduceScatterInput) {
+    pieces.push_back({from.data, to, static_cast<size_t>(layout.shard_elements())});
+  } else {
+    pieces = ReducePieces(layout, from, to);
+  }
+  Communicate(context, [&](const auto& call) {
+    rank_context_.transport->ReduceScatter(call, pieces, {op.dtype, GradientScale()});
+  });
+}
+
+void RankOps::AllReduce(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const BufferId buffer = op.writes.front();
+  const UnitMemory memory = UnitMemoryOf(context, buffer, op.dtype);
+  std::vector<transport::AllReducePiece> pieces;
+  double scale = GradientScale();
+  switch (context.buffer(buffer).kind) {
+    case BufferKind::kNorm:
+      pieces.push_back({memory.data, 1});
+      scale = 1;
+      break;
+    case BufferKind::kReduceScatterInput:
+      pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
+      break;
+    default:
+      SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
+      pieces = AllReducePieces(LayoutOf(op.unit), memory);
+  }
+  Communicate(context, [&](const auto& call) {
+    rank_context_.transport->AllReduce(call, pieces, {op.dtype, scale});
+  });
+}
+
+// Views without padding, in whatever form the parameters are: gathered (unsharded form), or with
+// no_shard the packed shard itself, cast or not.
+std::vector<at::Tensor> RankOps::ParameterViews(const OpContext& context, int32_t segment) {
+  const std::vector<BufferId>& reads = context.op().reads;
+  BufferId id = Find(context, reads, BufferKind::kUnsharded);
+  const bool is_packed = id == plan::kNone;
+  if (is_packed) id = Find(context, reads, BufferKind::kCastShard);
+  if (id == plan::kNone) id = Find(context, reads, BufferKind::kParameterShard);
+  SHARDSCOPE_CHECK(id != plan::kNone);
+  const UnitMemory memory = UnitMemoryOf(context, id, job_->model.dtype);
+  std::vector<at::Tensor> views;
+  for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
+    views.push_back(ParameterView(LayoutOf(UnitOf(context, segment)), index, memory, is_packed));
+  }
+  return views;
+}
+
+std::vector<at::Tensor> RankOps::GradientViews(const OpContext& context, int32_t segment) {
+  const UnitMemory memory = UnitMemoryOf(
+      context, Find(context, context.op().writes, BufferKind::kGradient), job_->model.dtype);
+  std::vector<at::Tensor> views;
+  for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
+    views.push_back(ParameterView(LayoutOf(UnitOf(context, segment)), index, memory,
+                                  /*is_packed=*/false));
+  }
+  return views;
+}
+
+const model::TokenBatch& RankOps::TokensOf(BufferId batch) {
+  static const model::TokenBatch kNoTokens;
+  return batch == plan::kNone ? kNoTokens : At(batch).tokens;
+}
+
+void RankOps::Forward(const OpContext& context) {
+  const int32_t segment = context.op().segment;
+  const BufferId before = ActivationOf(context, segment - 1);
+  Bound& result = At(context.op().writes.front());
+  result.saved = model_.Forward(segment, ParameterViews(context, segment),
+                                before == plan::kNone ? kNoTensor : At(before).saved.output,
+                                TokensOf(Find(context, context.op().reads, BufferKind::kBatch)));
+  // The last segment's output is the loss of this micro-batch.
+  if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size()) {
+    AddLoss(context, result.saved.output);
+  }
+}
+
+void RankOps::Backward(const OpContext& context) {
+  const int32_t segment = context.op().segment;
+  const std::vector<BufferId>& reads = context.op().reads;
+  const BufferId before = ActivationOf(context, segment - 1);
+  const BufferId incoming = Find(context, reads, BufferKind::kActivationGradient);
+  const BufferId outgoing = Find(context, context.op().writes, BufferKind::kActivationGradient);
+  const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
+  std::vector<at::Tensor> gradients = GradientViews(context, segment);
+  at::Tensor input_gradient = model_.Backward(
+      segment,
+      {.parameters = parameters,
+       .input = before == plan::kNone ? kNoTensor : At(before).saved.output,
+       .saved = At(ActivationOf(context, segment)).saved,
+       .output_gradient = incoming == plan::kNone ? kNoTensor : At(incoming).gradient,
+       .tokens = TokensOf(Find(context, reads, BufferKind::kBatch))},
+      &gradients);
+  if (outgoing != plan::kNone) At(outgoing).gradient = std::move(input_gradient);
 }
 
 }  // namespace shardscope::runtime

@@ -13,6 +13,7 @@
 
 #include "engine/model/data.h"
 #include "engine/model/segments.h"
+#include "engine/runtime/memory/rank_memory.h"
 #include "engine/runtime/ranks/device.h"
 #include "engine/runtime/units/sharded_unit.h"
 #include "engine/runtime/units/unit_views.h"
@@ -39,22 +40,19 @@ class RankOps : public RankWork {
   // put it.
   struct Bound {
     int64_t bytes = 0;
-    int64_t gap_bytes = 0;  // beside `bytes`: alignment, or what a kernel keeps for its backward
-    model::Saved saved;     // kActivation
-    at::Tensor gradient;    // kActivationGradient
+    int64_t gap_bytes = 0;     // beside `bytes`: alignment, or what a kernel keeps for its backward
+    model::Saved saved;        // kActivation
+    at::Tensor gradient;       // kActivationGradient
+    model::TokenBatch tokens;  // kBatch
   };
 
-  // What the backward of a segment takes; `batch` is kNone where it takes no tokens.
-  struct BackwardInputs {
-    const std::vector<at::Tensor>& parameters;
-    const at::Tensor& input;
-    const model::Saved& saved;
-    const at::Tensor& output_gradient;
-    plan::BufferId batch = plan::kNone;
-  };
+  // `model` computes on `device`, where shards and buffers lie; borrowed.
+  RankOps(int rank, const model::SegmentModel* model, at::Device device,
+          const RankContext& rank_context, model::Sampler sampler);
 
-  // `device`: where shards and buffers lie. The shards are the subclass's to make.
-  RankOps(int rank, at::Device device, const RankContext& rank_context, model::Sampler sampler);
+  // The rank's shards, drawn on the host so that every device starts from the same bits. Once, by
+  // the subclass's constructor.
+  void MakeUnits();
 
   // Calls `work`, with errors as the executor wants them: what LibTorch says without its backtrace,
   // a late rank as the other rank's fault. Errors of an accelerator pass: their device words them.
@@ -92,16 +90,9 @@ class RankOps : public RankWork {
   virtual void TakeBlock(plan::BufferId buffer, int64_t bytes) = 0;
   virtual void GiveBlock(plan::BufferId buffer, int64_t bytes) = 0;
   virtual std::byte* BlockOf(plan::BufferId buffer) = 0;
-  virtual void CountMemory(plan::MemoryCategory category, int64_t bytes) = 0;
-  // The batch's samples, [batch, seq + 1], into the buffer that the op writes.
-  virtual void StoreBatch(const executor::OpContext& context,
-                          const std::vector<int64_t>& samples) = 0;
-
-  virtual model::Saved ForwardOf(int32_t segment, const std::vector<at::Tensor>& parameters,
-                                 const at::Tensor& input, plan::BufferId batch) = 0;
-  // Overwrites `gradients`; returns the input's gradient (undefined for the embedding).
-  virtual at::Tensor BackwardOf(int32_t segment, const BackwardInputs& inputs,
-                                std::vector<at::Tensor>* gradients) = 0;
+  virtual void CountMemory(plan::MemoryCategory category, int64_t bytes) {
+    memory_.Add(category, bytes);
+  }
   // A micro-batch's mean loss, one wide scalar.
   virtual void AddLoss(const executor::OpContext& context, const at::Tensor& loss) = 0;
   virtual void GradNorm(const executor::OpContext& context) = 0;
@@ -122,25 +113,23 @@ class RankOps : public RankWork {
   const Job* const job_;
   std::vector<ShardedUnit> units_;
   StepOutcome outcome_;
+  RankMemory memory_;
 
  private:
-  // rank_ops.cc
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
+  const model::TokenBatch& TokensOf(plan::BufferId batch);
+  std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
+  std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
   void LoadBatch(const executor::OpContext& context);
   void Cast(const executor::OpContext& context);
   void CopyIn(const executor::OpContext& context);
   void CopyOut(const executor::OpContext& context);
   void Accumulate(const executor::OpContext& context);
-
-  // rank_ops_compute.cc
-  std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
-  std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
-
-  // rank_ops_collectives.cc
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);
   void AllReduce(const executor::OpContext& context);
 
+  const model::SegmentModel& model_;
   model::Sampler sampler_;
   const std::vector<std::vector<size_t>> segment_parameters_;  // segment -> indices in its unit
   std::function<void(int64_t step)> on_control_;

@@ -14,7 +14,7 @@
 
 #include "engine/plan/memory.h"
 #include "engine/runtime/cpu_device.h"
-#include "engine/runtime/memory/resident_memory.h"
+#include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/job_test_util.h"

@@ -10,7 +10,6 @@
 
 #include "engine/transport/gloo/meeting.h"
 #include "engine/transport/gloo/mesh.h"
-#include "engine/transport/gloo/scratch.h"
 #include "engine/transport/gloo/stop_reason.h"
 #include "engine/transport/gloo/store.h"
 #include "engine/transport/gloo/tag.h"
@@ -27,6 +26,40 @@ constexpr int64_t kForeverNs = 365 * 24 * 3600 * kNsPerSecond;
 constexpr int64_t kConnectNs = 60 * kNsPerSecond;  // for threads of one process
 constexpr int64_t kReasonNs = kNsPerSecond;     // how long a rank waits to learn why another went
 constexpr size_t kSmallReduceBytes = 64 << 10;  // below, latency costs more than bytes
+
+constexpr size_t kScratchAlignment = 64;
+
+size_t AlignedUp(size_t bytes) {
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+
+// Memory for what other ranks send to be summed, for the length of a call.
+class Scratch {
+ public:
+  Scratch(const Call& call, size_t bytes)
+      : owner_(call.scratch),
+        bytes_(bytes),
+        own_(owner_ == nullptr ? bytes + kScratchAlignment : 0),
+        data_(owner_ == nullptr ? Aligned(own_.data()) : owner_->Take(bytes)) {}
+  ~Scratch() {
+    if (owner_ != nullptr) owner_->GiveBack(data_, bytes_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::byte* data() const { return data_; }
+
+ private:
+  static std::byte* Aligned(std::byte* block) {
+    const auto address = reinterpret_cast<uintptr_t>(block);
+    return block + (kScratchAlignment - address % kScratchAlignment) % kScratchAlignment;
+  }
+
+  ScratchMemory* const owner_;
+  const size_t bytes_;
+  std::vector<std::byte> own_;
+  std::byte* const data_;
+};
 
 // One message of a collective.
 struct Message {
@@ -68,6 +101,7 @@ class GlooTransport : public Transport {
   Mesh* MeshOf(int rank) const;
   // The other ranks, each rank beginning with its successor, so that not all send to rank 0 first.
   std::vector<int> PeersOf(int rank) const;
+  std::vector<Message> GatherMessages(int rank, std::span<const GatherPiece> pieces) const;
   // Sends and receives all messages; `meanwhile` runs while they are under way.
   template <typename Work>
   void Exchange(const Call& call, Kind kind, int tag, std::span<const Message> messages,
@@ -123,6 +157,21 @@ std::vector<int> GlooTransport::PeersOf(int rank) const {
   return peers;
 }
 
+// What `rank` sends of its pieces to each of the others, and receives from it.
+std::vector<Message> GlooTransport::GatherMessages(int rank,
+                                                   std::span<const GatherPiece> pieces) const {
+  std::vector<Message> messages;
+  for (const int peer : PeersOf(rank)) {
+    for (const GatherPiece& piece : pieces) {
+      if (piece.bytes == 0) continue;
+      std::byte* place = piece.receive + static_cast<size_t>(peer) * piece.bytes;
+      messages.push_back({.peer = peer, .receive = place, .bytes = piece.bytes});
+      messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
+    }
+  }
+  return messages;
+}
+
 // Note: why receives are posted first
 // A message is on its way only once the other side has said that it waits for it. So every rank
 // says so before it begins to copy into its own sockets.
@@ -156,15 +205,7 @@ void GlooTransport::Exchange(const Call& call, Kind kind, int tag,
 }
 
 void GlooTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
-  std::vector<Message> messages;
-  for (const int peer : PeersOf(call.rank)) {
-    for (const GatherPiece& piece : pieces) {
-      if (piece.bytes == 0) continue;
-      std::byte* place = piece.receive + static_cast<size_t>(peer) * piece.bytes;
-      messages.push_back({.peer = peer, .receive = place, .bytes = piece.bytes});
-      messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
-    }
-  }
+  const std::vector<Message> messages = GatherMessages(call.rank, pieces);
   Exchange(call, Kind::kAllGather, TagOf(Kind::kAllGather, call.communicator, pieces), messages,
            [&] {
              for (const GatherPiece& piece : pieces) {
@@ -239,15 +280,7 @@ void GlooTransport::AllReduceSmall(const Call& call, std::span<const AllReducePi
     gathers.push_back({piece.data, free, bytes});
     free += AlignedUp(bytes) * ranks;
   }
-  std::vector<Message> messages;
-  for (const int peer : PeersOf(call.rank)) {
-    for (const GatherPiece& piece : gathers) {
-      if (piece.bytes == 0) continue;
-      std::byte* place = piece.receive + static_cast<size_t>(peer) * piece.bytes;
-      messages.push_back({.peer = peer, .receive = place, .bytes = piece.bytes});
-      messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
-    }
-  }
+  const std::vector<Message> messages = GatherMessages(call.rank, gathers);
   Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
            messages, [] {});
   for (size_t index = 0; index < pieces.size(); ++index) {
@@ -322,13 +355,9 @@ int64_t GlooTransport::Broadcast(int rank, int64_t value) {
   const Call call = {.rank = rank, .communicator = kHostBroadcast, .op_name = "control"};
   std::vector<int64_t> values(static_cast<size_t>(num_ranks_));
   values[static_cast<size_t>(rank)] = value;
-  std::vector<Message> messages;
-  for (const int peer : PeersOf(rank)) {
-    auto* place = reinterpret_cast<std::byte*>(&values[static_cast<size_t>(peer)]);
-    messages.push_back({.peer = peer, .receive = place, .bytes = sizeof(value)});
-    const auto* own = reinterpret_cast<const std::byte*>(&value);
-    messages.push_back({.peer = peer, .send = own, .bytes = sizeof(value)});
-  }
+  const GatherPiece piece = {reinterpret_cast<const std::byte*>(&value),
+                             reinterpret_cast<std::byte*>(values.data()), sizeof(value)};
+  const std::vector<Message> messages = GatherMessages(rank, {&piece, 1});
   Exchange(call, Kind::kBroadcast,
            TagOf(Kind::kBroadcast, kHostBroadcast, std::span<const GatherPiece>()), messages,
            [] {});
@@ -352,7 +381,7 @@ void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, 
     Stop(reason, true);
     throw TransportTimeout(reason);
   }
-  // Whoever closed the connection on purpose says why.
+  // A rank that closed the connection on purpose says why.
   if (const std::optional<std::string> said =
           stop_reason_.WaitFor(std::min(kReasonNs, timeout_ns_))) {
     Stop(*said, false);

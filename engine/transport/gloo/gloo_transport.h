@@ -1,13 +1,13 @@
 // The Gloo transport: the same collectives over TCP connections that Gloo (the copy in LibTorch)
 // drives. Ranks are threads of this process, or one process each.
 //
-// Every rank sends what others need straight from its memory into theirs; sums are made by whoever
-// needs them, in rank order. So results are bit for bit those of shared_memory, and a
+// Every rank sends what others need straight from its memory into theirs; each rank makes the
+// sums that it needs, in rank order. So results are bit for bit those of shared_memory, and a
 // reduce-scatter sends (N-1)/N of the payload, while c10d's own reduce-scatter is an all-reduce of
 // the whole.
 //
 // Without kinds and sizes in the messages, a collective that does not fit the other ranks' (kind,
-// sizes, dtype, scale) meets nobody: it ends with the timeout.
+// sizes, dtype, scale) finds no partner: it ends with the timeout.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,9 @@ constexpr const char* kIsOver = "meeting/over";   // all have come; the run goes
 std::string Text(int64_t number) { return std::to_string(number); }
 
 // One process at the meeting.
-class Guest {
+class Participant {
  public:
-  Guest(const GlooProcess& process, Store* store) : process_(process), store_(store) {}
+  Participant(const GlooProcess& process, Store* store) : process_(process), store_(store) {}
 
   void Arrive() {
     number_ = store_->Add(OwnKey("processes"), 1);
@@ -114,30 +114,30 @@ void Patience::Wait(const std::string& whom) {
 }
 
 void Meet(const GlooProcess& process, Store* store, Patience* patience) {
-  Guest guest(process, store);
-  guest.Arrive();
+  Participant self(process, store);
+  self.Arrive();
   StopReason stop(store);
   std::vector<int> missing;
   int64_t num_seen = 0;
   while (true) {
-    const int64_t num_came = guest.NumCame();
+    const int64_t num_came = self.NumCame();
     std::string wrong;
-    if (num_came != num_seen) wrong = guest.Look(&missing);
+    if (num_came != num_seen) wrong = self.Look(&missing);
     num_seen = num_came;
-    // Before all else: of a store that is gone all numbers are 0, as if nobody were missing.
+    // Before all else: of a store that is gone all numbers are 0, as if no rank were missing.
     if (wrong.empty() && store->has_gone()) wrong = "rank 0 is gone: it served the others' meeting";
-    if (wrong.empty() && missing.empty()) return guest.End();
-    const bool is_over = !wrong.empty() && guest.IsOver();  // others train: none of their business
+    if (wrong.empty() && missing.empty()) return self.End();
+    const bool is_over = !wrong.empty() && self.IsOver();  // the others train already
     if (wrong.empty()) {
       if (const std::optional<std::string> said = stop.WaitFor(0)) {
-        stop.WaitForReaders([&guest] { return guest.NumCame(); });
+        stop.WaitForReaders([&self] { return self.NumCame(); });
         throw TransportError(*said);
       }
       if (patience->IsOver()) wrong = MissingText(process, missing, patience->timeout_ns());
     }
     if (!wrong.empty()) {
       stop.Set(wrong, !is_over);
-      stop.WaitForReaders([&guest] { return guest.NumCame(); });
+      stop.WaitForReaders([&self] { return self.NumCame(); });
       throw TransportError(wrong);
     }
     patience->Wait(RanksText(missing));

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "engine/transport/gloo/store_impl.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -105,7 +104,7 @@ std::unique_ptr<Mesh> Mesh::Connect(const Place& place, Store* store, int64_t ti
     auto options = Group::Options::create(milliseconds(timeout_ns / kNsPerMs));
     options->devices.push_back(DeviceFor(place));
     options->threads = 1;  // sends and receives need none
-    auto group = c10::make_intrusive<Group>(store->impl().store, place.rank, place.num_ranks,
+    auto group = c10::make_intrusive<Group>(store->shared(), place.rank, place.num_ranks,
                                             std::move(options));
     return std::make_unique<GlooMesh>(place, std::move(group));
   } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
 // Mesh: one rank's connections to all others, through c10d::ProcessGroupGloo. Sends and receives
-// plain memory without copying it; knows nothing of collectives. Header without LibTorch.
+// plain memory without copying it; knows nothing of collectives.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace shardscope::transport {
 enum class TransferEnd : uint8_t {
   kDone,     // received; or sent: the memory may be written again
   kTimeout,  // this and all other connections of the rank are closed by it
-  kClosed,   // somebody closed the connection, or died
+  kClosed,   // a rank closed the connection, or died
 };
 
 // A send or receive that is under way. Its memory must stay until it has ended or is destroyed.

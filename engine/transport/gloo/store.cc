@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include "engine/transport/gloo/store_impl.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -41,7 +40,7 @@ struct Opened {
 };
 
 // Note: why a store is opened on a thread of its own
-// c10d waits without an end for whoever has accepted its connection and does not answer. That
+// c10d waits without an end for a server that has accepted its connection and does not answer. That
 // thread is left behind then; the process ends with the error.
 Opened Open(const GlooProcess& process, bool serves, int64_t limit_ns, Patience* patience) {
   struct Attempt {
@@ -124,14 +123,8 @@ std::string WhyNotReached(const GlooProcess& process, int64_t timeout_ns) {
 
 }  // namespace
 
-Store::Store(std::unique_ptr<Impl> impl, bool is_server)
-    : impl_(std::move(impl)), is_server_(is_server) {}
-Store::~Store() = default;
-
 std::unique_ptr<Store> Store::InProcess() {
-  auto impl = std::make_unique<Impl>();
-  impl->store = c10::make_intrusive<c10d::HashStore>();
-  return std::unique_ptr<Store>(new Store(std::move(impl), false));
+  return std::unique_ptr<Store>(new Store(c10::make_intrusive<c10d::HashStore>(), false));
 }
 
 std::unique_ptr<Store> Store::OfProcesses(const GlooProcess& process, Patience* patience) {
@@ -149,16 +142,15 @@ std::unique_ptr<Store> Store::OfProcesses(const GlooProcess& process, Patience* 
     throw TransportError(serves ? WhyNotServed(process, opened.error)
                                 : WhyNotReached(process, patience->timeout_ns()));
   }
-  auto impl = std::make_unique<Impl>();
-  impl->store =
-      c10::make_intrusive<c10d::PrefixStore>("shardscope/" + process.attempt, opened.store);
-  return std::unique_ptr<Store>(new Store(std::move(impl), is_server));
+  return std::unique_ptr<Store>(new Store(
+      c10::make_intrusive<c10d::PrefixStore>("shardscope/" + process.attempt, opened.store),
+      is_server));
 }
 
 void Store::Set(const std::string& key, const std::string& value) {
   if (has_gone_) return;
   try {
-    impl_->store->set(key, value);
+    store_->set(key, value);
   } catch (const std::exception&) {
     has_gone_ = true;
   }
@@ -167,11 +159,11 @@ void Store::Set(const std::string& key, const std::string& value) {
 std::string Store::Get(const std::string& key) {
   if (has_gone_) return "";
   try {
-    if (!impl_->store->check({key})) return "";
+    if (!store_->check({key})) return "";
     // The store's own timeout stays as it is: other threads wait by it. Keys are never removed, so
     // after this there is nothing to wait for.
-    impl_->store->wait({key}, std::chrono::milliseconds(kAnswerNs / kNsPerMs));
-    return impl_->store->get_to_str(key);
+    store_->wait({key}, std::chrono::milliseconds(kAnswerNs / kNsPerMs));
+    return store_->get_to_str(key);
   } catch (const std::exception&) {
     has_gone_ = true;
     return "";
@@ -181,7 +173,7 @@ std::string Store::Get(const std::string& key) {
 int64_t Store::Add(const std::string& key, int64_t amount) {
   if (has_gone_) return 0;
   try {
-    return impl_->store->add(key, amount);
+    return store_->add(key, amount);
   } catch (const std::exception&) {
     has_gone_ = true;
     return 0;

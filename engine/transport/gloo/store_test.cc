@@ -8,8 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "engine/transport/gloo/store_impl.h"
-
 namespace shardscope::transport {
 namespace {
 
@@ -25,7 +23,7 @@ TEST(Store, IsEmptyWhereNobodyHasSetAnything) {
 // Gloo's own threads wait by the store's timeout, whatever others read meanwhile.
 TEST(Store, ReadingChangesNoTimeoutOfOthers) {
   const auto store = Store::InProcess();
-  c10d::Store& inner = *store->impl().store;
+  c10d::Store& inner = *store->shared();
   const auto timeout = inner.getTimeout();
   store->Set("a", "text");
   std::atomic<bool> is_done = false;

@@ -1,6 +1,6 @@
-// NcclBoard: what the processes of a run tell one another of their progress, so that who waits in
-// vain can name the rank that is late. Over the host's transport, whose meeting place may hang as
-// everything may: a thread of its own asks it, and nobody waits for that one.
+// NcclBoard: what the processes of a run tell one another of their progress, so that a rank that
+// waits in vain can name the rank that is late. Over the host's transport, whose meeting place may
+// hang as everything may: a thread of its own asks it, and it is not waited for.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ struct NcclChannel {
   std::string name;  // what NCCL calls it; as long as the communicator lives
 
   std::atomic<int64_t> num_issued = 0;  // collectives, the one that is being issued too
-  // NCCL writes it before it connects to the other ranks; whoever aborts takes it away.
+  // NCCL writes it before it connects to the other ranks; an abort takes it away.
   std::atomic<ncclComm_t> comm = nullptr;
 
   Mutex mutex;                                // held through every call of NCCL with `comm`
@@ -85,7 +85,7 @@ class NcclChannels {
   std::vector<NcclChannel*> All() const;  // in the order of ranks
   int64_t NumIssued(int rank, plan::CommunicatorIndex communicator) const;
 
-  // Ends all kernels and calls on all communicators, then frees these. Once it was called nobody
+  // Ends all kernels and calls on all communicators, then frees these. After it no thread
   // may begin another call of NCCL. May come again, for communicators that were being made.
   void AbortAll();
 

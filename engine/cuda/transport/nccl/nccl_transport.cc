@@ -101,7 +101,7 @@ class NcclTransport final : public transport::Transport {
   NcclWatchdog watchdog_;                   // last: its thread uses all of the above
 };
 
-// Without a timeout nobody would read it.
+// Without a timeout it would not be read.
 std::unique_ptr<NcclBoard> NcclTransport::MakeBoard() {
   if (!options_.only_rank || options_.timeout_ns == 0) return nullptr;
   const int rank = *options_.only_rank;

@@ -10,7 +10,7 @@
 //
 // A thread of its own watches all communicators: it finds NCCL's asynchronous errors, and
 // collectives and calls of NCCL that do not end in time. Both abort all communicators of this
-// process, which ends their kernels, so that nobody waits for ever; the next call, and
+// process, which ends their kernels, so that no rank waits for ever; the next call, and
 // ThrowIfAborted(), throw the reason, with the rank that is late: processes tell one another how
 // far they are (nccl_board.h).
 #pragma once

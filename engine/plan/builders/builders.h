@@ -1,0 +1,14 @@
+// The step of each strategy, before any pass: it has no prefetch. `policy` is checked.
+#pragma once
+
+#include "engine/plan/model_description.h"
+#include "engine/plan/policy.h"
+#include "engine/plan/schedule.h"
+
+namespace shardscope::plan {
+
+Schedule BuildFsdp1(const ModelDescription& model, const Policy& policy);
+Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy);
+Schedule BuildNoShard(const ModelDescription& model, const Policy& policy);
+
+}  // namespace shardscope::plan

@@ -1,0 +1,54 @@
+#include "engine/plan/uniform_model.h"
+
+#include <string>
+
+namespace shardscope::plan {
+namespace {
+
+constexpr int64_t kDim = 64;
+constexpr int64_t kVocabulary = 256;
+constexpr int64_t kTokens = 128;  // of one micro-batch
+constexpr int64_t kOutputBytes = kTokens * kDim * 4;
+
+Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs) {
+  return {name, unit, saved_outputs * kOutputBytes, kOutputBytes};
+}
+
+Unit MakeBlock(const std::string& name) {
+  return {name,
+          false,
+          {{name + ".attention.norm.weight", {kDim}},
+           {name + ".attention.qkv.weight", {3 * kDim, kDim}},
+           {name + ".attention.out.weight", {kDim, kDim}},
+           {name + ".mlp.norm.weight", {kDim}},
+           {name + ".mlp.up.weight", {4 * kDim, kDim}},
+           {name + ".mlp.down.weight", {kDim, 4 * kDim}}}};
+}
+
+}  // namespace
+
+ModelDescription UniformModel(int blocks, bool root_unit) {
+  const Parameter embedding = {"embedding.weight", {kVocabulary, kDim}};
+  const std::vector<Parameter> head = {{"head.norm.weight", {kDim}},
+                                       {"head.weight", {kVocabulary, kDim}}};
+  ModelDescription model;
+  model.batch_bytes = (kTokens + 1) * 8;
+  model.units.push_back({root_unit ? "root" : "embedding", root_unit, {embedding}});
+  model.segments.push_back(MakeSegment("embedding", 0, 1));
+  for (int32_t unit = 1; unit <= blocks; ++unit) {
+    const std::string name = "block" + std::to_string(unit - 1);
+    model.units.push_back(MakeBlock(name));
+    model.segments.push_back(MakeSegment(name + ".attention", unit, 6));
+    model.segments.push_back(MakeSegment(name + ".mlp", unit, 10));
+  }
+  if (root_unit) {
+    std::vector<Parameter>& root = model.units.front().parameters;
+    root.insert(root.end(), head.begin(), head.end());
+  } else {
+    model.units.push_back({"head", false, head});
+  }
+  model.segments.push_back(MakeSegment("head", root_unit ? 0 : blocks + 1, 10));
+  return model;
+}
+
+}  // namespace shardscope::plan
