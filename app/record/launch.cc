@@ -23,11 +23,11 @@ constexpr const char* kLibrary = "libshardscope_inject.so";
 // (engine/torch_ranges).
 constexpr const char* kPythonFolder = "python";
 
-struct Door {
+struct Hook {
   const char* variable;
   const char* source;
 };
-constexpr Door kDoors[] = {{"NVTX_INJECTION64_PATH", "nvtx"},
+constexpr Hook kHooks[] = {{"NVTX_INJECTION64_PATH", "nvtx"},
                            {"CUDA_INJECTION64_PATH", "cupti"},
                            {"NCCL_PROFILER_PLUGIN", "nccl"}};
 
@@ -71,17 +71,17 @@ Result<std::string> FindInjectedLibrary() {
 Launch MakeLaunch(const std::string& library, const std::string& run_folder, int64_t until_ns) {
   Launch launch;
   for (char** entry = environ; *entry != nullptr; ++entry) launch.environment.emplace_back(*entry);
-  for (const Door& door : kDoors) {
-    const char* present = std::getenv(door.variable);
+  for (const Hook& hook : kHooks) {
+    const char* present = std::getenv(hook.variable);
     if (present != nullptr && *present != '\0' && present != library) {
-      launch.taken.push_back({0, door.source, "off",
+      launch.taken.push_back({0, hook.source, "off",
                               fmt::format("{} is set already, to {}: that tool gets the records",
-                                          door.variable, present),
+                                          hook.variable, present),
                               0});
       continue;
     }
-    launch.sources.emplace_back(door.source);
-    Set(door.variable, library, &launch.environment);
+    launch.sources.emplace_back(hook.source);
+    Set(hook.variable, library, &launch.environment);
   }
   // More hardware queues than the default 8: with few, streams wait for each other.
   if (std::getenv("CUDA_DEVICE_MAX_CONNECTIONS") == nullptr) {

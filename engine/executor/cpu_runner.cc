@@ -10,7 +10,7 @@
 #include "engine/executor/cause.h"
 #include "engine/executor/step_plan.h"
 #include "engine/executor/stream_worker.h"
-#include "trace/base/shortage.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 

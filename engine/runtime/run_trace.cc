@@ -7,7 +7,7 @@
 
 #include "engine/runtime/memory/resident_memory.h"
 #include "engine/runtime/setup.h"
-#include "trace/base/host.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/base/version.h"
 

@@ -10,7 +10,7 @@
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
-#include "trace/base/counted.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {

@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "trace/base/heap.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/recorder.h"
 #include "ui/panels/timeline/timeline_panel.h"

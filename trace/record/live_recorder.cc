@@ -9,7 +9,7 @@
 #include <exception>
 #include <system_error>
 
-#include "trace/base/thread_memory.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 

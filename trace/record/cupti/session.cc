@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "trace/base/thread_memory.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/cupti/decode.h"
 

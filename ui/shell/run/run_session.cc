@@ -10,6 +10,8 @@
 namespace shardscope::shell {
 namespace {
 
+constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
+
 // What one frame may take into the index: rows for some 4 ms, steps for some 8 ms. What is more
 // arrives over some frames.
 constexpr size_t kRowsPerFrame = 30'000;
@@ -19,6 +21,33 @@ constexpr size_t kMaxLogLines = 2000;
 constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
 
 }  // namespace
+
+IndexMaker::IndexMaker(query::SnapshotPtr snapshot, std::function<void()> wake)
+    : thread_([this, snapshot = std::move(snapshot), wake = std::move(wake)](
+                  const std::stop_token& stop) { Make(stop, *snapshot, wake); }) {}
+
+void IndexMaker::Make(const std::stop_token& stop, const query::Snapshot& snapshot,
+                      const std::function<void()>& wake) {
+  auto index = std::make_shared<timeline::RunIndex>();
+  while (!index->Advance(snapshot, kRowsBetweenLooks)) {
+    if (stop.stop_requested()) return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    index_ = std::move(index);
+  }
+  if (wake) wake();
+}
+
+bool IndexMaker::ready() const {
+  const std::lock_guard lock(mutex_);
+  return index_ != nullptr;
+}
+
+std::shared_ptr<timeline::RunIndex> IndexMaker::Take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(index_, nullptr);
+}
 
 Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
                                                      std::function<void()> wake) {
@@ -139,6 +168,29 @@ bool RunSession::FindStalls(const ui::View& view, float width, bool whole) {
   const auto least_ns = static_cast<int64_t>(static_cast<double>(range.length_ns()) *
                                              double{timeline::kMinStall} / double{width});
   return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : kStallStepsPerFrame);
+}
+
+void SessionCloser::Close(std::unique_ptr<RunSession> session) {
+  if (session == nullptr) return;
+  {
+    const std::lock_guard lock(mutex_);
+    sessions_.push_back(std::move(session));
+  }
+  if (!thread_.joinable()) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  }
+  left_.notify_one();
+}
+
+void SessionCloser::Run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  // Asked to stop it still ends what was left before.
+  while (left_.wait(lock, stop, [this] { return !sessions_.empty(); })) {
+    std::vector<std::unique_ptr<RunSession>> ending = std::exchange(sessions_, {});
+    lock.unlock();
+    ending.clear();
+    lock.lock();
+  }
 }
 
 }  // namespace shardscope::shell
