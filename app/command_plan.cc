@@ -15,8 +15,8 @@
 #include "engine/plan/text.h"
 #include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
-#include "trace/base/counted.h"
 #include "trace/base/input_file.h"
+#include "trace/base/text.h"
 #include "trace/base/units.h"
 
 namespace shardscope::app {

@@ -17,8 +17,8 @@
 
 #include "app/say.h"
 #include "trace/base/text.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_files.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::app {
 namespace {

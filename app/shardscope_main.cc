@@ -4,9 +4,8 @@
 
 #include "app/commands.h"
 #include "app/say.h"
-#include "trace/analysis/derived/derived.h"
-#include "trace/base/heap.h"
-#include "trace/base/shortage.h"
+#include "trace/analysis/derived.h"
+#include "trace/base/process.h"
 
 int main(int argc, char** argv) {
   shardscope::app::HoldStandardDescriptors();

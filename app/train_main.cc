@@ -24,9 +24,9 @@
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
-#include "trace/analysis/derived/derived.h"
-#include "trace/base/counted.h"
-#include "trace/base/shortage.h"
+#include "trace/analysis/derived.h"
+#include "trace/base/process.h"
+#include "trace/base/text.h"
 #include "trace/base/units.h"
 
 namespace shardscope::app {

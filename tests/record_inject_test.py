@@ -1,4 +1,4 @@
-"""What `shardscope record` puts into a program: the library with its doors for NVTX, CUDA and NCCL."""
+"""What `shardscope record` puts into a program: the library with its hooks for NVTX, CUDA and NCCL."""
 
 import os
 import pathlib
@@ -17,17 +17,17 @@ NCCL = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "lib" / "l
 
 # What a program may find on the machine where it is recorded: the C library.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libpthread.so.0", "libdl.so.2"}
-DOORS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ShardscopeAllocator", "ShardscopeState", "ShardscopeStateIfRecorded",
+HOOKS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ShardscopeAllocator", "ShardscopeState", "ShardscopeStateIfRecorded",
          "ncclProfiler_v4", "ncclProfiler_v5"}
 
 
 class InjectedLibrary(RecordTest):
-    def test_it_needs_only_the_c_library_and_shows_only_its_doors(self):
+    def test_it_needs_only_the_c_library_and_shows_only_its_hooks(self):
         needed = self.run_program("readelf", "-d", LIBRARY).stdout
         libraries = {line.split("[")[1].rstrip("]") for line in needed.splitlines() if "(NEEDED)" in line}
         self.assertLessEqual(libraries, SYSTEM_LIBRARIES)
         symbols = self.run_program("nm", "-D", "--defined-only", LIBRARY).stdout
-        self.assertEqual({line.split()[-1] for line in symbols.splitlines()}, DOORS)
+        self.assertEqual({line.split()[-1] for line in symbols.splitlines()}, HOOKS)
 
     def test_ranges(self):
         run, _ = self.record(PROGRAM, "ranges", check=0, environment={"RANK": "3", "WORLD_SIZE": "8", "NCCL_ALGO": "Ring"})

@@ -17,7 +17,6 @@
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
-#include "ui/fonts.h"
 #include "ui/theme.h"
 
 namespace shardscope::timeline {

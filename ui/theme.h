@@ -9,6 +9,8 @@
 
 #include "trace/query/snapshot.h"
 
+struct ImFont;
+
 namespace shardscope::ui {
 
 enum class ThemeName : uint8_t;
@@ -121,5 +123,12 @@ inline constexpr float kStreamLaneHeight = 18;
 inline constexpr float kThreadLaneHeight = 14;  // of one level of nested ranges
 inline constexpr float kLaneGap = 3;
 inline constexpr float kFoldedRankHeight = 14;
+
+// The three faces that everything is written in. Loaded by ui/shell/backend/fonts.h.
+struct Fonts {
+  ImFont* text = nullptr;  // Roboto, with CJK merged
+  ImFont* bold = nullptr;
+  ImFont* mono = nullptr;
+};
 
 }  // namespace shardscope::ui

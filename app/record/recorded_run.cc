@@ -11,8 +11,8 @@
 #include "trace/analysis/sources.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_files.h"
+#include "trace/store/run_source.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::app {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/executor/cause.h"
-#include "trace/base/shortage.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 

@@ -1,8 +1,7 @@
 #include "engine/runtime/checkpoint.h"
 
-#include <fmt/format.h>
-
 #include <ATen/ops/tensor.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -10,7 +9,7 @@
 
 #include "engine/model/safetensors.h"
 #include "engine/transport/between_steps.h"
-#include "trace/base/counted.h"
+#include "trace/base/text.h"
 
 namespace shardscope::runtime {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/setup.h"
-#include "trace/base/host.h"
 #include "trace/base/mutex.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/base/version.h"
 

@@ -14,7 +14,6 @@
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
-#include "trace/base/counted.h"
 #include "trace/base/mutex.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"

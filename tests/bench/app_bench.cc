@@ -22,8 +22,8 @@
 #include <thread>
 #include <vector>
 
-#include "trace/base/heap.h"
 #include "trace/base/mutex.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/recorder.h"
 #include "ui/panels/timeline/timeline_panel.h"

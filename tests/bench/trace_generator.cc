@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/derived/derived.h"
-#include "trace/query/names.h"
+#include "trace/analysis/derived.h"
+#include "trace/query/rows.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope {

@@ -3,7 +3,7 @@
 
     tests/faults/kills.py [--build DIR] [--moments 50] [--seed N] [--jobs N]     prints Markdown
 
-The trainer publishes in shared memory what it has committed (trace/record/commit_counter.h). After each kill the trace must
+The trainer publishes in shared memory what it has committed (trace/record/batch_writer.h). After each kill the trace must
 open, have exactly the rows of the last committed batch or of the one being committed, and be called "cut" by everybody.
 """
 

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "tests/fuzz/targets.h"
-#include "trace/analysis/derived/derived.h"
+#include "trace/analysis/derived.h"
 #include "trace/analysis/report.h"
 #include "trace/base/check.h"
 #include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_files.h"
+#include "trace/store/run_source.h"
 #include "trace/store/writer.h"
 
 namespace shardscope::fuzz {

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "tests/golden/gpu_scenario.h"
-#include "trace/analysis/kernels/edge_check.h"
+#include "trace/analysis/gpu/edge_check.h"
 #include "trace/base/check.h"
 #include "trace/query/live_trace.h"
 #include "trace/store/database.h"
-#include "trace/store/run_database.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::golden {
 namespace {

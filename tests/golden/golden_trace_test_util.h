@@ -15,7 +15,7 @@
 #include "trace/base/check.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/database.h"
-#include "trace/store/run_database.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::golden {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "trace/record/inject/nccl/nccl_abi.h"
+#include "trace/record/inject/nccl_abi.h"
 
 namespace {
 

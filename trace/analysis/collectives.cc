@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trace/analysis/stalls/row_index.h"
+#include "trace/analysis/row_index.h"
 #include "trace/base/time.h"
 
 namespace shardscope::analysis {

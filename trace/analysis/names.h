@@ -6,7 +6,7 @@
 
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/scope.h"
-#include "trace/query/names.h"
+#include "trace/query/rows.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {

@@ -9,16 +9,30 @@
 #include <vector>
 
 #include "trace/analysis/breakdown.h"
-#include "trace/analysis/figures.h"
-#include "trace/analysis/kernels/edge_check.h"
-#include "trace/analysis/kernels/gpu_clock.h"
-#include "trace/analysis/kernels/kernels.h"
-#include "trace/analysis/kernels/overhead.h"
-#include "trace/analysis/memory/memory.h"
+#include "trace/analysis/collectives.h"
+#include "trace/analysis/gpu/edge_check.h"
+#include "trace/analysis/gpu/kernels.h"
+#include "trace/analysis/gpu/recording.h"
+#include "trace/analysis/memory.h"
+#include "trace/analysis/scope.h"
 #include "trace/analysis/sources.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
+
+// What is counted, added up or compared over steps; all of one Scope, so that they agree
+// with one another.
+struct Figures {
+  ScopedSteps scope;
+  Summary summary;
+  std::vector<MemoryPeak> memory;  // of each rank, warm-up included; empty without a step
+  std::vector<CollectiveRun> slowest_collectives;  // by duration, dearest first, at most 20
+  std::vector<StallGroup> stalls;                  // dearest first, at most 20
+};
+
+// `steps`: all of the snapshot, as Breakdowns() gives them.
+Figures MakeFigures(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
+                    const Scope& scope);
 
 struct Report {
   std::string name;

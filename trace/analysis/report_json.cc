@@ -1,7 +1,7 @@
 // The report as JSON: numbers in nanoseconds and bytes, keys as documented in docs.
 #include <nlohmann/json.hpp>
 
-#include "trace/analysis/changes/changes.h"
+#include "trace/analysis/changes.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report.h"
 #include "trace/base/time.h"

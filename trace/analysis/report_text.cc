@@ -7,10 +7,9 @@
 #include <map>
 #include <set>
 
-#include "trace/analysis/changes/changes.h"
+#include "trace/analysis/changes.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report.h"
-#include "trace/base/counted.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 

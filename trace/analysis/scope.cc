@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "trace/analysis/names.h"
-#include "trace/query/knob_change.h"
+#include "trace/query/rows.h"
 
 namespace shardscope::analysis {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trace/base/heap.h"
+#include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 

@@ -1,6 +1,7 @@
 // Small text helpers that more than one folder needs.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,5 +39,10 @@ std::string Shortened(std::string_view text, size_t columns);
 // its length (at least 2); for "did you mean".
 std::optional<std::string> NearestName(std::string_view word,
                                        const std::vector<std::string>& candidates);
+
+// "1 rank", "2 ranks": for nouns that only take an s.
+inline std::string Counted(int64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
 
 }  // namespace shardscope

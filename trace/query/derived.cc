@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trace/query/snapshot_builder.h"
-#include "trace/store/finished/finished_source.h"
+#include "trace/store/finished_source.h"
 #include "trace/store/finisher.h"
 
 namespace shardscope::query {

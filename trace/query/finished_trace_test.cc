@@ -1,5 +1,4 @@
 // A large finished trace is read another way than others: the rows must be the same.
-#include "trace/query/finished_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +10,7 @@
 
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
-#include "trace/store/finished/finished_source.h"
+#include "trace/store/finished_source.h"
 #include "trace/store/finisher.h"
 #include "trace/store/trace_file.h"
 
@@ -134,8 +133,8 @@ class FinishedTraceTest : public testing::Test {
   std::unique_ptr<LiveTrace> Open() {
     auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);
     EXPECT_TRUE(source.ok() && source.value() != nullptr);
-    auto trace = OpenFinishedTrace(std::move(source).value(), folder_.path(), "test",
-                                   [this] { changed_ = true; });
+    auto trace = LiveTrace::Load(std::move(source).value(), folder_.path(), "test",
+                                 [this] { changed_ = true; });
     EXPECT_TRUE(trace.ok());
     return std::move(trace).value();
   }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "trace/query/names.h"
+#include "trace/query/rows.h"
 #include "trace/query/sane.h"
 #include "trace/store/source.h"
 

@@ -2,6 +2,7 @@
 // Snapshots; callers poll.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,8 +11,9 @@
 #include "trace/query/snapshot.h"
 
 namespace shardscope::store {
+class FinishedSource;
 class Source;
-}
+}  // namespace shardscope::store
 
 namespace shardscope::query {
 
@@ -27,6 +29,11 @@ class LiveTrace {
   static Result<std::unique_ptr<LiveTrace>> Follow(std::unique_ptr<store::Source> source,
                                                    std::string folder, std::string name,
                                                    std::function<void()> on_change = {});
+  // Of a large finished file. The first Snapshot (`loading`) has the steps around the newest change
+  // of a knob, or the last ones; the second and last one, from a thread of its own, has everything.
+  static Result<std::unique_ptr<LiveTrace>> Load(std::unique_ptr<store::FinishedSource> source,
+                                                 std::string folder, std::string name,
+                                                 std::function<void()> on_change = {});
   virtual ~LiveTrace() = default;
 
   // The newest Snapshot; never null. Any thread, never blocks on I/O.
@@ -38,5 +45,15 @@ class LiveTrace {
 
 // Reads everything there is now, once, on the calling thread: for the CLI.
 Result<SnapshotPtr> ReadSnapshot(const std::string& path);
+
+// What names and locks in a folder tell of the run in it, without opening it.
+struct RunOnDisk {
+  bool found = false;  // there is a run: its configuration, or a trace
+  bool live = false;   // something writes one of its traces now; not so after a kill
+  std::filesystem::file_time_type began;  // when its first file was last written
+};
+
+// `path`: a run folder, or one trace file.
+RunOnDisk LookAtRun(const std::string& path);
 
 }  // namespace shardscope::query

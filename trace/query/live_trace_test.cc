@@ -13,8 +13,8 @@
 
 #include "trace/base/time.h"
 #include "trace/query/trace_test_util.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_files.h"
+#include "trace/store/run_source.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {

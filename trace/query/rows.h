@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/base/words.h"
@@ -179,5 +180,28 @@ struct Clock {
   int64_t residual_p95_ns = 0;
   int64_t residual_max_ns = 0;
 };
+
+using words::Name;
+using words::ParseBlockingKind;
+using words::ParseCategory;
+using words::ParseChannelKind;
+using words::ParseGpuTimes;
+using words::ParseGpuWorkKind;
+using words::ParseMemoryCategory;
+using words::ParsePauseCause;
+using words::ParseSpanCategory;
+using words::ParseTrackRole;
+using words::ParseTruth;
+
+// What an op of this kind is drawn as; a kind that is not known here, by its category.
+OpClass OpClassOf(std::string_view kind, Category category);
+
+// Whether a marker (query::Marker, or its row in the file) says that a knob was turned; not that
+// the run found a value for `auto`, nor that it was set to what it was.
+template <typename AnyMarker>
+bool IsKnobChange(const AnyMarker& marker) {
+  return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
+         !marker.old_value.starts_with("auto:");
+}
 
 }  // namespace shardscope::query

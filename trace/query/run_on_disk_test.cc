@@ -1,10 +1,9 @@
-#include "trace/query/run_on_disk.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <fstream>
 
+#include "trace/query/live_trace.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::query {

@@ -1,16 +1,80 @@
 #include "trace/query/snapshot_builder.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "trace/query/clocks.h"
-#include "trace/query/names.h"
+#include "trace/base/units.h"
+#include "trace/query/derived.h"
+#include "trace/query/rows.h"
 #include "trace/query/sane.h"
+#include "trace/query/snapshot.h"
+#include "trace/store/merge/clock_facts.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::query {
 namespace {
 
+// A file may claim anything.
+constexpr int64_t kMostProcesses = 1 << 16;
+constexpr size_t kMostClocks = 1 << 12;
 constexpr size_t kMaxRanks = 1 << 13;
+
+// Takes a row of `meta`, if it is about a clock (trace/store/merge/clock_facts.h).
+void TakeClock(const std::string& key, const std::string& value, std::vector<Clock>* clocks) {
+  if (!key.starts_with(store::kClockFactsPrefix)) return;
+  size_t index = kMostClocks;
+  std::from_chars(key.data() + store::kClockFactsPrefix.size(), key.data() + key.size(), index);
+  const std::optional<store::ClockFacts> facts = store::ParseClockFacts(value);
+  if (index >= kMostClocks || !facts) return;
+  if (clocks->size() <= index) clocks->resize(index + 1);
+  (*clocks)[index] = {facts->method,          facts->processes,      facts->offset_ns,
+                      facts->drift_ppb,       facts->collectives,    facts->residual_p50_ns,
+                      facts->residual_p95_ns, facts->residual_max_ns};
+}
+
+// Takes a row of `meta`, if it names one of the run's processes (trace/store/run_source.h).
+void TakeProcess(const std::string& key, const std::string& value,
+                 std::map<int64_t, Process>* processes) {
+  const std::string_view prefix = store::kProcessPrefix;
+  if (!key.starts_with(prefix)) return;
+  int64_t process = -1;
+  std::from_chars(key.data() + prefix.size(), key.data() + key.size(), process);
+  if (process >= 0 && process < kMostProcesses) (*processes)[process].name = value;
+}
+
+// How far the times of different clocks can be trusted, in words; none for a run on one clock.
+std::optional<Capability> ClockCapability(const std::vector<Clock>& clocks) {
+  if (clocks.size() < 2) return std::nullopt;
+  int64_t p95_ns = 0;
+  int64_t max_ns = 0;
+  std::string by_time_of_day;
+  for (const Clock& clock : clocks) {
+    p95_ns = std::max(p95_ns, clock.residual_p95_ns);
+    max_ns = std::max(max_ns, clock.residual_max_ns);
+    if (clock.method == ClockMethod::kTimeOfDay || clock.method == ClockMethod::kUnknown) {
+      by_time_of_day += (by_time_of_day.empty() ? "" : " ") + clock.processes;
+    }
+  }
+  Capability row;
+  row.source = "clocks";
+  row.status = by_time_of_day.empty() ? "on" : "partial";
+  row.reason = "clocks of " + std::to_string(clocks.size()) +
+               " machines put on one: ends of a collective lie within " + FormatDuration(p95_ns) +
+               " (p95), " + FormatDuration(max_ns) + " at most";
+  if (!by_time_of_day.empty()) {
+    row.reason += "; no shared collectives for " + by_time_of_day +
+                  ", placed by the time of day only: do not compare their times with others";
+  }
+  return row;
+}
 
 // The run waits for its user: by the newest marker that says anything of it.
 bool IsPaused(const std::vector<Marker>& markers) {
@@ -22,6 +86,37 @@ bool IsPaused(const std::vector<Marker>& markers) {
 }
 
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
+
+bool IsSane(const schema::StepPartRow& row) {
+  return IsStep(row.step) && SanePart(row.compute_ns) && SanePart(row.communication_ns) &&
+         SanePart(row.copy_ns) && SanePart(row.overlap_ns) && SanePart(row.exposed_copy_ns) &&
+         SanePart(row.slot_wait_ns) &&
+         row.overlap_ns <= std::min(row.compute_ns, row.communication_ns);
+}
+
+bool IsSane(const schema::StallRow& row) {
+  return IsStep(row.step) && SaneTime(row.start_ns) && SaneTime(row.end_ns) &&
+         row.start_ns <= row.end_ns;
+}
+
+bool IsSane(const schema::SlowCollectiveRow& row) {
+  return IsStep(row.step) && SaneTime(row.started_ns) && SaneTime(row.ended_ns) &&
+         row.started_ns <= row.ended_ns && SaneTime(row.last_arrival_ns) &&
+         FitsInt32(row.last_rank);
+}
+
+bool IsSane(const schema::MemoryPeakRow& row) {
+  return SaneBytes(row.peak_bytes) && SaneTime(row.peak_ns) && SaneBytes(row.at_total_peak_bytes);
+}
+
+// Rows of equal keys keep their order.
+template <typename Row, typename Key>
+void SortBy(Key key, std::vector<Row>* rows) {
+  const auto before = [&key](const Row& a, const Row& b) { return key(a) < key(b); };
+  if (!std::is_sorted(rows->begin(), rows->end(), before)) {
+    std::stable_sort(rows->begin(), rows->end(), before);
+  }
+}
 
 }  // namespace
 
@@ -313,6 +408,44 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
         {"reader", "partial", "rows of the file that cannot be were left out", refused_});
   }
   return snapshot;
+}
+
+void SnapshotBuilder::AddDerived(store::RowBatch&& batch, int64_t num_op_runs) {
+  const auto has_rank = [this](int64_t rank) {
+    const std::vector<RankRows>& ranks = current_.ranks;
+    const auto place =
+        std::lower_bound(ranks.begin(), ranks.end(), rank,
+                         [](const RankRows& rows, int64_t wanted) { return rows.rank < wanted; });
+    return place != ranks.end() && place->rank == rank;
+  };
+  const auto take = [&]<typename Row>(std::vector<Row>* rows) {
+    *rows = std::move(batch.Get<Row>());
+    const size_t refused = std::erase_if(
+        *rows, [&has_rank](const Row& row) { return !has_rank(row.rank) || !IsSane(row); });
+    refused_ += static_cast<int64_t>(refused);
+  };
+  auto derived = std::make_shared<DerivedRows>();
+  derived->num_op_runs = num_op_runs;
+  take(&derived->step_parts);
+  take(&derived->stalls);
+  take(&derived->slow_collectives);
+  take(&derived->memory_peaks);
+  const auto step_and_rank = [](const schema::StepPartRow& row) {
+    return std::pair(row.step, row.rank);
+  };
+  SortBy(step_and_rank, &derived->step_parts);
+  SortBy([](const schema::StallRow& row) { return row.step; }, &derived->stalls);
+  SortBy([](const schema::SlowCollectiveRow& row) { return row.step; }, &derived->slow_collectives);
+  SortBy([](const schema::MemoryPeakRow& row) { return row.rank; }, &derived->memory_peaks);
+  // A rank's step is counted once.
+  std::vector<schema::StepPartRow>& parts = derived->step_parts;
+  const auto twice = std::unique(parts.begin(), parts.end(),
+                                 [&](const schema::StepPartRow& a, const schema::StepPartRow& b) {
+                                   return step_and_rank(a) == step_and_rank(b);
+                                 });
+  refused_ += parts.end() - twice;
+  parts.erase(twice, parts.end());
+  current_.derived = std::move(derived);
 }
 
 }  // namespace shardscope::query

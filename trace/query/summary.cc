@@ -6,10 +6,10 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/query/names.h"
+#include "trace/query/rows.h"
 #include "trace/query/sane.h"
 #include "trace/query/snapshot_builder.h"
-#include "trace/store/finished/finished_source.h"
+#include "trace/store/finished_source.h"
 #include "trace/store/run_files.h"
 
 namespace shardscope::query {

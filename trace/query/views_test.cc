@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "trace/query/trace_test_util.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_files.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::query {
 namespace {

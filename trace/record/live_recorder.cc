@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "trace/base/mutex.h"
-#include "trace/base/thread_memory.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 

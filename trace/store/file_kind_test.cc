@@ -1,4 +1,3 @@
-#include "trace/store/file_kind.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,5 @@
 // Files that nobody vouches for: each gives one clear error, and nothing of them is run.
 #include "trace/store/reader.h"
-#include "trace/schema/ddl.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +15,8 @@
 
 #include "trace/base/folder_lock.h"
 #include "trace/schema/ddl.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_files.h"
+#include "trace/store/run_source.h"
 #include "trace/store/writer.h"
 
 namespace shardscope::store {

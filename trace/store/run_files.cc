@@ -1,15 +1,25 @@
 #include "trace/store/run_files.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <set>
 #include <system_error>
+#include <vector>
 
 #include "trace/base/folder_lock.h"
-#include "trace/store/file_kind.h"
+#include "trace/base/text.h"
+#include "trace/schema/ddl.h"
+#include "trace/store/database.h"
 #include "trace/store/finisher.h"
 #include "trace/store/reader.h"
+#include "trace/store/trace_file.h"
 
 namespace shardscope::store {
 namespace {
@@ -62,6 +72,149 @@ bool IsNoFile(fs::file_type type) {
          type == fs::file_type::character || type == fs::file_type::block;
 }
 
+constexpr size_t kHeadBytes = 64 << 10;
+constexpr size_t kMostTableNames = 5;  // of another program's SQLite file
+
+constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);
+constexpr std::string_view kGzipMagic = "\x1f\x8b\x08";
+
+struct Magic {
+  size_t offset = 0;
+  std::string_view bytes;
+  const char* kind = "";
+};
+constexpr Magic kMagics[] = {
+    {0, "NVIDIA Tegra Profiler Report", "an Nsight Systems report (.nsys-rep)"},
+    {0, "\x89PNG\r\n", "a PNG image"},
+    {0, "\xff\xd8\xff", "a JPEG image"},
+    {0, "GIF8", "a GIF image"},
+    {0, "%PDF-", "a PDF document"},
+    {0,
+     "\x7f"
+     "ELF",
+     "a program or library (ELF)"},
+    {0, "\x28\xb5\x2f\xfd", "a file compressed with zstd"},
+    {0,
+     "\xfd"
+     "7zXZ",
+     "a file compressed with xz"},
+    {0, "BZh", "a file compressed with bzip2"},
+    {257, "ustar", "a tar archive"},
+    {0, "\xff\xfe", "a text file (UTF-16)"},
+    {0, "\xfe\xff", "a text file (UTF-16)"},
+};
+
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Both have the same keys: the flight recorder writes a pickle, and JSON where it is asked to.
+bool IsFlightRecorder(std::string_view head) {
+  return Has(head, "pg_config") && (Has(head, "entries") || Has(head, "pg_status"));
+}
+
+std::string KindOfJson(std::string_view head) {
+  if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (JSON)";
+  const bool chrome = Has(head, "\"traceEvents\"") || Has(head, "\"ph\":");
+  const bool profiler = Has(head, "\"schemaVersion\"") || Has(head, "\"deviceProperties\"") ||
+                        Has(head, "\"cpu_op\"") || Has(head, "ProfilerStep#");
+  if (chrome || Has(head, "\"deviceProperties\"")) {
+    return profiler ? "a PyTorch profiler trace (Chrome JSON)" : "a Chrome trace (JSON)";
+  }
+  return "a JSON file";
+}
+
+// torch.cuda.memory._dump_snapshot() and torch._C._distributed_c10d._dump_nccl_trace() pickle a
+// dictionary.
+std::string KindOfPickle(std::string_view head) {
+  if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (pickle)";
+  if (Has(head, "segments") && (Has(head, "segment_type") || Has(head, "device_traces"))) {
+    return "a CUDA memory snapshot of PyTorch (pickle)";
+  }
+  return "a Python pickle";
+}
+
+bool IsPickle(std::string_view head) {
+  return head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+}
+
+// Text as people write it; a character may be cut at the end.
+bool IsText(std::string_view head) {
+  const auto is_control = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 &&
+           std::string_view("\t\n\f\r\x1b").find(c) == std::string_view::npos;
+  };
+  if (std::any_of(head.begin(), head.end(), is_control)) return false;
+  constexpr size_t kLongestCharacter = 4;
+  while (head.size() >= kLongestCharacter) {
+    if (!TakeCodePoint(&head)) return false;
+  }
+  return true;
+}
+
+// The first bytes of what was compressed; empty where that cannot be told.
+std::string Inflated(std::string_view head) {
+  constexpr int kGzip = 16;  // of inflateInit2: with a header of gzip
+  std::string inflated(kHeadBytes, '\0');
+  std::string input(head);  // zlib's pointer is not const
+  z_stream stream = {};
+  if (inflateInit2(&stream, kGzip + MAX_WBITS) != Z_OK) return {};
+  stream.next_in = reinterpret_cast<Bytef*>(input.data());  // zlib's bytes are unsigned
+  stream.avail_in = static_cast<uInt>(input.size());
+  stream.next_out = reinterpret_cast<Bytef*>(inflated.data());
+  stream.avail_out = static_cast<uInt>(inflated.size());
+  inflate(&stream, Z_SYNC_FLUSH);
+  inflated.resize(inflated.size() - stream.avail_out);
+  inflateEnd(&stream);
+  return inflated;
+}
+
+Result<std::string> ReadHead(const std::string& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
+  std::string head(kHeadBytes, '\0');
+  head.resize(std::fread(head.data(), 1, head.size(), file.get()));
+  return head;
+}
+
+std::string KindOfTables(const std::vector<std::string>& tables) {
+  const auto has = [&tables](std::string_view start) {
+    return std::any_of(tables.begin(), tables.end(),
+                       [start](const std::string& name) { return name.starts_with(start); });
+  };
+  if (has("StringIds") && (has("TARGET_INFO_") || has("CUPTI_ACTIVITY_KIND_") || has("META_DATA_")))
+    return "an Nsight Systems report exported to SQLite";
+  if (tables.empty()) return "an empty SQLite database";
+  std::vector<std::string> some(tables.begin(),
+                                tables.begin() + std::min(tables.size(), kMostTableNames));
+  for (std::string& name : some) name = Printable(Shortened(name, 40));
+  if (tables.size() > some.size()) {
+    some.push_back(fmt::format("{} more", tables.size() - some.size()));
+  }
+  return fmt::format("a SQLite database of another program (tables {})", Join(some, ", "));
+}
+
+// Empty: Shardscope's, or one that cannot be read.
+std::string KindOfSqlite(const std::string& path) {
+  Result<Database> database = Database::Open(path, Database::Mode::kReadOnly);
+  if (!database.ok()) return {};
+  const Result<int64_t> application = database->QueryInteger("PRAGMA application_id");
+  if (!application.ok() || *application == schema::kApplicationId) return {};
+  Result<Statement> select =
+      database->Prepare("SELECT name FROM main.sqlite_schema WHERE type = 'table' ORDER BY name");
+  if (!select.ok()) return {};
+  std::vector<std::string> tables;
+  Result<bool> row = select->Step();
+  for (; row.ok() && *row; row = select->Step()) tables.emplace_back(select->Text(0));
+  if (!row.ok()) return {};
+  return KindOfTables(tables);
+}
+
+// Whose content this program may read one day.
+bool IsProfile(std::string_view kind) {
+  return Has(kind, "PyTorch") || Has(kind, "Chrome") || Has(kind, "Nsight") || Has(kind, "NCCL");
+}
+
 }  // namespace
 
 std::vector<TraceFile> ListTraces(const std::string& folder) {
@@ -108,6 +261,41 @@ Result<RunFiles> FindRun(const std::string& path) {
   run.name = NameOf(run.path);
   SHARDSCOPE_RETURN_IF_ERROR(FinishWherePossible(&run));
   return run;
+}
+
+std::string KindOfHead(std::string_view head) {
+  if (head.empty()) return "an empty file";
+  if (head.starts_with(kSqliteMagic)) return {};
+  if (head.starts_with(kGzipMagic)) {
+    const std::string inside = KindOfHead(Inflated(head));
+    return inside.empty() || inside == "an empty file" ? "a file compressed with gzip"
+                                                       : inside + ", compressed with gzip";
+  }
+  for (const Magic& magic : kMagics) {
+    if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes)) {
+      return magic.kind;
+    }
+  }
+  if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) {
+    return Has(head, "/data.pkl") ? "a file of torch.save() (zip)" : "a zip archive";
+  }
+  if (IsPickle(head)) return KindOfPickle(head);
+  const std::string_view text = Trim(head);
+  if (!IsText(head)) return {};
+  if (text.starts_with('{') || text.starts_with('[')) return KindOfJson(head);
+  return "a text file";
+}
+
+Status CheckFileKind(const std::string& path) {
+  const Result<std::string> head = ReadHead(path);
+  if (!head.ok()) return head.status();
+  // A writer makes its live file a moment before the tables in it.
+  if (head->empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
+  const std::string kind = head->starts_with(kSqliteMagic) ? KindOfSqlite(path) : KindOfHead(*head);
+  if (kind.empty()) return Status::Ok();
+  return Status::Error(fmt::format("{} is no Shardscope trace: it is {}{}", path, kind,
+                                   IsProfile(kind) ? "; such files cannot be read yet"
+                                                   : "; give a run folder or a trace-*.db in one"));
 }
 
 }  // namespace shardscope::store

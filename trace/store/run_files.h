@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/base/status.h"
@@ -18,13 +19,22 @@ struct RunFiles {
   std::string unfinished;
 };
 
-// `path`: a run folder, or one trace file of any name (only that one is taken then). What a file is
-// that is no trace, the error says (file_kind.h). A file whose writer died
-// is finished first (state `cut`) if the folder can be written to; where that fails, and the live
-// file can be read, it is taken as it is.
+// `path`: a run folder, or one trace file of any name (only that one is taken then). The error for
+// a file that is no trace names what it is (CheckFileKind). A file whose writer died is finished
+// first (state `cut`) if the folder can be written to; where that fails, and the live file can be
+// read, it is taken as it is.
 Result<RunFiles> FindRun(const std::string& path);
 
 // The trace files in `folder` now, by name; none if it cannot be read.
 std::vector<TraceFile> ListTraces(const std::string& folder);
+
+// What `head`, the first bytes of a file, begins: "a PyTorch profiler trace (Chrome JSON)", "a PNG
+// image". Empty: nothing known, or a SQLite file.
+std::string KindOfHead(std::string_view head);
+
+// An error that says what the regular file at `path` is, if that can be told and it is no trace of
+// Shardscope; else ok: whether it is whole and readable is the reader's question. Reads at most 64
+// KiB, and of another program's SQLite file the names of its tables.
+Status CheckFileKind(const std::string& path);
 
 }  // namespace shardscope::store

@@ -3,19 +3,301 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "trace/base/time.h"
-#include "trace/store/file_source.h"
+#include "trace/schema/ddl.h"
+#include "trace/store/finisher.h"
+#include "trace/store/reader.h"
+#include "trace/store/source.h"
+#include "trace/store/trace_file.h"
+#include "trace/store/writer.h"
 
 namespace shardscope::store {
 namespace {
+
+// Says that the file of a killed run stays as it was left, and why. Id of no row of a file.
+inline constexpr std::string_view kFinisher = "finisher";  // capability.source of that row
+
+// Follows one trace, from live segment to live segment (writer.h) and over the moment
+// in which it is finished.
+class FileSource final : public Source {
+ public:
+  static Result<std::unique_ptr<FileSource>> Open(const TraceFile& file);
+
+  Result<bool> Read(RowBatch* batch) override;
+  SourceState state() const override { return state_; }
+
+ private:
+  // Ids for capability rows that are in no file; a file has no 2^39 rows.
+  static constexpr int64_t kFirstRemovedId = int64_t{1} << 39;
+
+  explicit FileSource(TraceFile file) : file_(std::move(file)) {}
+
+  Status Use(TraceReader reader);
+  Status OpenNewest();
+  // The next segment; 0: there is none yet. If there is one, no more rows come to segment_.
+  int64_t Successor() const;
+  Status CheckNoGap();
+  void CheckWriter(RowBatch* batch);
+  Result<bool> ReadTables(RowBatch* batch);
+  template <typename Row>
+  Result<bool> ReadTable(RowBatch* batch);
+  Status ReadState();
+  // What was removed to keep the size bound: taken out of the meta rows from `first_meta` on, and
+  // what is new of it added to *batch as capability rows, which add up over the files of a run.
+  void SayRemoved(size_t first_meta, RowBatch* batch);
+
+  const TraceFile file_;
+  std::optional<TraceReader> reader_;
+  int64_t segment_ = 0;  // that reader_ has open; 0: the finished file
+  // The last step of which rows were missing when this source began; -1: none. Its other rows are
+  // left out. Steps that are removed later were read before.
+  int64_t skip_through_step_ = -1;
+  int64_t data_version_ = -1;  // of reader_, at the last Read
+  bool more_ = false;          // the last Read left rows
+  int64_t next_writer_check_ns_ = 0;
+  std::array<int64_t, schema::kNumTables> last_id_ = {};  // ids start at 1
+  int64_t removed_engine_ = 0;                            // said so far
+  int64_t removed_memory_ = 0;
+  int64_t last_removed_id_ = kFirstRemovedId;
+  SourceState state_ = SourceState::kLive;
+};
+
+// Bounds the memory of one Read, and how long its read transaction keeps the writer's log from
+// being reset: about 50 ms.
+constexpr size_t kRowsPerTable = 100'000;
+
+// How often a silent live file is asked whether its writer still lives.
+constexpr int64_t kWriterCheckNs = kNsPerSecond;
+
+schema::CapabilityRow UnfinishedRow(const std::string& reason) {
+  return {(int64_t{1} << 39) - 1, std::string(kFinisher), "partial", reason, 0};
+}
+
+Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {
+  std::unique_ptr<FileSource> source(new FileSource(file));
+  SHARDSCOPE_RETURN_IF_ERROR(source->OpenNewest());
+  if (source->segment_ > 0 && !WriterLives(file)) {
+    // FindRun() finishes such a trace, unless it cannot.
+    SHARDSCOPE_RETURN_IF_ERROR(source->OpenNewest());
+    if (source->segment_ > 0) source->state_ = SourceState::kCut;
+  }
+  if (source->segment_ == 0) return source;
+  // The newest segment knows what was removed before the one that is open now.
+  const std::vector<int64_t> segments = LiveSegments(file);
+  if (!segments.empty() && segments.back() == source->segment_) return source;
+  Result<TraceReader> newest =
+      TraceReader::OpenSegment(file, segments.empty() ? source->segment_ : segments.back());
+  if (!newest.ok()) {  // finished meanwhile
+    SHARDSCOPE_RETURN_IF_ERROR(source->OpenNewest());
+    return source;
+  }
+  const Result<int64_t> dropped = newest->database().QueryInteger(
+      fmt::format("SELECT coalesce(max(CAST(value AS INTEGER)), -1) FROM meta WHERE key = '{}'",
+                  kDroppedThroughStep));
+  if (!dropped.ok()) return dropped.status();
+  source->skip_through_step_ = dropped.value();
+  return source;
+}
+
+Status FileSource::Use(TraceReader reader) {
+  segment_ = reader.segment();
+  reader_ = std::move(reader);
+  data_version_ = -1;
+  return CheckNoGap();
+}
+
+Status FileSource::OpenNewest() {
+  Result<TraceReader> reader = TraceReader::OpenNewest(file_);
+  if (!reader.ok()) return reader.status();
+  return Use(std::move(reader).value());
+}
+
+int64_t FileSource::Successor() const {
+  const std::vector<int64_t> segments = LiveSegments(file_);
+  const auto next = std::upper_bound(segments.begin(), segments.end(), segment_);
+  return next == segments.end() ? 0 : *next;
+}
+
+// What was read so far and a later file must fit together: its memory events start from a balance.
+Status FileSource::CheckNoGap() {
+  const auto check = [this]<typename Row>() -> Status {
+    const int64_t last_id = last_id_[schema::TableOf<Row>::kIndex];
+    if (last_id == 0) return Status::Ok();
+    const Result<int64_t> first = reader_->database().QueryInteger(
+        fmt::format("SELECT coalesce(min(id), 0) FROM {}", schema::TableOf<Row>::kName));
+    if (!first.ok()) return first.status();
+    if (first.value() <= last_id + 1) return Status::Ok();
+    return Status::Error(
+        fmt::format("{}: this reader was so late that rows it had not read were removed to keep "
+                    "record.max_bytes: open the run again",
+                    file_.stem));
+  };
+  SHARDSCOPE_RETURN_IF_ERROR(check.operator()<schema::OpRunRow>());
+  return check.operator()<schema::MemoryEventRow>();
+}
+
+template <typename Row>
+Result<bool> FileSource::ReadTable(RowBatch* batch) {
+  std::vector<Row>& rows = batch->Get<Row>();
+  if constexpr (schema::TableOf<Row>::kHasId) {
+    int64_t& last_id = last_id_[schema::TableOf<Row>::kIndex];
+    const int64_t after = last_id;
+    const auto take = [&](Row&& row) {
+      last_id = row.id;
+      if constexpr (schema::TableOf<Row>::kPerStep) {
+        if (row.step <= skip_through_step_) return;
+      }
+      rows.push_back(std::move(row));
+    };
+    const Result<size_t> count = reader_->ReadAfter<Row>(after, kRowsPerTable, take);
+    if (!count.ok()) return count.status();
+    return count.value() == kRowsPerTable;
+  } else {
+    const Result<size_t> count =
+        reader_->ReadAll<Row>([&rows](Row&& row) { rows.push_back(std::move(row)); });
+    if (!count.ok()) return count.status();
+    return false;
+  }
+}
+
+Status FileSource::ReadState() {
+  if (segment_ > 0) return Status::Ok();
+  const Result<std::string> state =
+      reader_->database().QueryText("SELECT value FROM meta WHERE key = 'state'");
+  if (!state.ok()) return state.status();
+  state_ = state.value() == "cut" ? SourceState::kCut : SourceState::kFinished;
+  return Status::Ok();
+}
+
+void FileSource::SayRemoved(size_t first_meta, RowBatch* batch) {
+  std::vector<schema::MetaRow>& meta = batch->Get<schema::MetaRow>();
+  const auto begin = meta.begin() + static_cast<ptrdiff_t>(first_meta);
+  std::string through;
+  for (auto row = begin; row != meta.end(); ++row) {
+    if (row->key == kDroppedThroughStep) through = row->value;
+  }
+  const auto say = [&](const schema::MetaRow& row, std::string_view key, std::string_view source,
+                       int64_t* said) {
+    int64_t count = 0;
+    std::from_chars(row.value.data(), row.value.data() + row.value.size(), count);
+    if (row.key != key || count <= *said) return;
+    batch->Get<schema::CapabilityRow>().push_back(
+        {++last_removed_id_, std::string(source), "partial",
+         fmt::format("steps to {} were removed to keep record.max_bytes", through), count - *said});
+    *said = count;
+  };
+  for (auto row = begin; row != meta.end(); ++row) {
+    say(*row, kDroppedEngine, "engine", &removed_engine_);
+    say(*row, kDroppedMemory, "memory", &removed_memory_);
+  }
+  const auto is_count = [](const schema::MetaRow& row) {
+    return row.key == kDroppedEngine || row.key == kDroppedMemory;
+  };
+  meta.erase(std::remove_if(begin, meta.end(), is_count), meta.end());
+}
+
+Result<bool> FileSource::ReadTables(RowBatch* batch) {
+  bool more = false;
+  const size_t first_meta = batch->Get<schema::MetaRow>().size();
+  Status status = reader_->database().Execute("BEGIN");
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
+    if (!status.ok() || schema::TableOf<Row>::kDerived) return;
+    const Result<bool> left = ReadTable<Row>(batch);
+    if (left.ok()) {
+      more |= left.value();
+    } else {
+      status = left.status();
+    }
+  });
+  if (status.ok()) status = ReadState();
+  const Status ended = reader_->database().Execute("COMMIT");
+  if (!status.ok()) return status;
+  if (!ended.ok()) return ended;
+  SayRemoved(first_meta, batch);
+  return more;
+}
+
+// A killed writer leaves its live file behind; then this reader finishes it, or, where it cannot,
+// takes the file as it is.
+void FileSource::CheckWriter(RowBatch* batch) {
+  if (state_ != SourceState::kLive || MonotonicNs() < next_writer_check_ns_) return;
+  next_writer_check_ns_ = MonotonicNs() + kWriterCheckNs;
+  if (WriterLives(file_)) return;
+  const bool writable = CanWrite(file_.Folder());
+  const Status finished = writable ? FinishIfAbandoned(file_) : Status::Ok();
+  if (writable && finished.ok()) return;
+  if (WriterLives(file_)) return;
+  state_ = SourceState::kCut;
+  if (!finished.ok()) {
+    batch->Get<schema::CapabilityRow>().push_back(UnfinishedRow(finished.message()));
+  }
+}
+
+Result<bool> FileSource::Read(RowBatch* batch) {
+  if (segment_ == 0 && !more_ && data_version_ >= 0) return false;  // finished and read
+  if (segment_ > 0 && Exists(file_.FinishedPath())) {
+    SHARDSCOPE_RETURN_IF_ERROR(OpenNewest());
+  }
+  // Asked before the rows are read: what is read now is all that the segment will ever have.
+  const int64_t successor = segment_ > 0 ? Successor() : 0;
+  const Result<int64_t> version = reader_->database().QueryInteger("PRAGMA data_version");
+  if (!version.ok()) return version.status();
+  if (version.value() != data_version_ || more_) {
+    data_version_ = version.value();
+    const Result<bool> more = ReadTables(batch);
+    more_ = more.ok() && more.value();
+    if (!more.ok() || more_ || successor == 0) return more;
+    return true;
+  }
+  if (successor > 0) {
+    Result<TraceReader> reader = TraceReader::OpenSegment(file_, successor);
+    // Removed just now; the next one is found by the next Read.
+    if (!reader.ok() && !Exists(file_.LivePath(successor))) return true;
+    if (!reader.ok()) return reader.status();
+    SHARDSCOPE_RETURN_IF_ERROR(Use(std::move(reader).value()));
+    return true;
+  }
+  CheckWriter(batch);
+  return segment_ > 0 && Exists(file_.FinishedPath());
+}
 
 std::string ProcessOf(const std::string& stem) {
   std::string name = std::filesystem::path(stem).filename().string();
   constexpr std::string_view kTrace = "trace-";
   if (name.starts_with(kTrace)) name.erase(0, kTrace.size());
   return name;
+}
+
+Result<Database> Merge(const RunFiles& run) {
+  Result<Database> merged = Database::OpenInMemory();
+  if (!merged.ok()) return merged;
+  for (const std::string& table : schema::CreateTables()) {
+    SHARDSCOPE_RETURN_IF_ERROR(merged->Execute(table));
+  }
+  Result<std::unique_ptr<RunSource>> source = RunSource::Open(run, RunSource::Purpose::kReadOnce);
+  if (!source.ok()) return source.status();
+  for (bool more = true; more;) {
+    RowBatch batch;
+    const Result<bool> left = source.value()->Read(&batch);
+    if (!left.ok()) return left.status();
+    more = left.value();
+    SHARDSCOPE_RETURN_IF_ERROR(InsertBatch(batch, &*merged));
+  }
+  for (const std::string& index : schema::CreateIndexes()) {
+    SHARDSCOPE_RETURN_IF_ERROR(merged->Execute(index));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&*merged));
+  merged->Seal();
+  return merged;
 }
 
 }  // namespace
@@ -90,6 +372,13 @@ SourceState RunSource::state() const {
     if (source->state() == SourceState::kCut) state = SourceState::kCut;
   }
   return state;
+}
+
+Result<Database> OpenRunDatabase(const RunFiles& run) {
+  if (run.traces.size() > 1 || LiveSegments(run.traces.front()).size() > 1) return Merge(run);
+  Result<TraceReader> reader = TraceReader::OpenNewest(run.traces.front());
+  if (!reader.ok()) return reader.status();
+  return std::move(reader).value().TakeDatabase();
 }
 
 }  // namespace shardscope::store

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/base/status.h"
+#include "trace/store/database.h"
 #include "trace/store/merge/clock_merger.h"
 #include "trace/store/run_files.h"
 #include "trace/store/source.h"
@@ -47,5 +49,10 @@ class RunSource final : public Source {
   ClockMerger merger_;
   int64_t next_look_ns_ = 0;
 };
+
+// One file is queried in place, live or finished. Several files are copied into memory, with ids
+// shifted as in row_io.h, so that views across ranks see the whole run. Nothing can be changed or
+// attached.
+Result<Database> OpenRunDatabase(const RunFiles& run);
 
 }  // namespace shardscope::store

@@ -1,4 +1,4 @@
-// Source: where the rows of a run come from: its files (file_source.h, run_source.h) or another
+// Source: where the rows of a run come from: its files (run_source.h) or another
 // machine (pipe_source.h). Used by one thread at a time.
 #pragma once
 

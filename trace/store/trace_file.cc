@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "trace/base/host.h"
+#include "trace/base/process.h"
 #include "trace/store/descriptors.h"
 
 namespace shardscope::store {

@@ -1,6 +1,8 @@
 // The panels of the app: which there are, where each is docked, and the frame drawn around each.
 #pragma once
 
+#include <imgui.h>
+
 #include <memory>
 #include <span>
 #include <string>
@@ -9,10 +11,23 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panel.h"
-#include "ui/shell/layout.h"
 #include "ui/text.h"
 
 namespace shardscope::shell {
+
+// Part of the name of the layout file: raise it when the default layout changes, so that old files
+// are not used.
+inline constexpr int kLayoutVersion = 1;
+
+enum class DockSlot { kLeft, kCenterTop, kCenterBottom, kRightTop, kRightBottom };
+
+// Splits the dock space as in the default layout and puts every panel of panel_windows.h into its
+// slot.
+void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale);
+
+// The left and the right column grow and shrink with the text in them, wherever their edges were
+// dragged to, and leave the timeline its part of `width`.
+void ScaleColumns(float width, float old_scale, float new_scale);
 
 struct PanelWindow {
   const char* id;  // "timeline": what FocusPanel and the draw log call it

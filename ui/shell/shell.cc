@@ -11,20 +11,14 @@
 
 #include "trace/base/time.h"
 #include "ui/panels/banner/banner_panel.h"
-#include "ui/panels/keys/keys_panel.h"
-#include "ui/panels/menu/changes_panel.h"
-#include "ui/panels/menu/help_panel.h"
-#include "ui/panels/menu/menu_panel.h"
-#include "ui/panels/menu/stop_question.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
-#include "ui/shell/backend/style.h"
+#include "ui/shell/backend/gui.h"
 #include "ui/shell/key_input.h"
 #include "ui/shell/run/places.h"
-#include "ui/shell/shell_dispatch.h"
 #include "ui/timeline/facts.h"
+#include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/run_index.h"
 #include "ui/timeline/shown_steps.h"
-#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::shell {
 namespace {
@@ -80,7 +74,7 @@ Status Shell::Open(const std::string& path) {
     Say(session.message());
     return session.status();
   }
-  CloseSession(this);
+  CloseSession();
   session_ = std::move(session).value();
   session_->Update(Now(), &context_);
   std::error_code ignored;
@@ -92,7 +86,7 @@ Status Shell::Open(const std::string& path) {
 }
 
 void Shell::OpenSnapshot(query::SnapshotPtr snapshot) {
-  CloseSession(this);
+  CloseSession();
   session_ = RunSession::OfSnapshot(std::move(snapshot));
   session_->Update(Now(), &context_);
   focus_ = "timeline";
@@ -290,13 +284,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
   DrawBanner(commands);
   DrawDockSpace();
   if (panel_frames_.Draw(context_, focus_, &draw_log_, commands)) focus_.clear();
-  panels::DrawKeys(context_, &draw_log_, commands);
-  panels::DrawMenu(context_, &draw_log_, commands);
-  panels::DrawChanges(context_, &draw_log_, commands);
-  panels::DrawHelp(context_, &draw_log_, commands);
-  panels::DrawStopQuestion(context_, &draw_log_, commands);
-  palette_.Draw(context_, &draw_log_, commands);
-  go_to_.Draw(context_, &draw_log_, commands);
+  overlays_.Draw(context_, &draw_log_, commands);
 }
 
 void Shell::Frame() {
@@ -308,7 +296,7 @@ void Shell::Frame() {
   UpdateContext();
   if (!options_.headless) ReadKeys(context_, view_.goal(), &commands);
   DrawWindow(&commands);
-  for (const ui::Command& command : commands) DispatchCommand(this, command);
+  for (const ui::Command& command : commands) Dispatch(command);
 }
 
 double Shell::SecondsUntilPoll() const {

@@ -14,15 +14,13 @@
 #include "trace/base/status.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
-#include "ui/fonts.h"
-#include "ui/panels/go_to/go_to_panel.h"
-#include "ui/panels/palette/palette_panel.h"
+#include "ui/panels/overlays/overlays.h"
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/run/run_session.h"
-#include "ui/shell/run/session_closer.h"
 #include "ui/shell/run/trainer_process.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/view_controller.h"
+#include "ui/theme.h"
 
 namespace shardscope::shell {
 
@@ -68,6 +66,10 @@ class Shell {
  private:
   friend struct Dispatcher;  // shell_dispatch.cc: one function a command
 
+  void Dispatch(const ui::Command& command);
+  // Forgets the open run and everything that was about it.
+  void CloseSession();
+
   void UpdateContext();
   void ShowFirst(const query::Snapshot& snapshot, int32_t step);
   void UpdateStarting();
@@ -87,8 +89,7 @@ class Shell {
   ui::Commands posted_;
   ViewController view_;
   PanelFrames panel_frames_;
-  panels::PalettePanel palette_;
-  panels::GoToPanel go_to_;
+  panels::Overlays overlays_;
   SessionCloser closer_;
   std::unique_ptr<RunSession> session_;
   std::optional<TrainerProcess> starting_;    // started, no trace yet

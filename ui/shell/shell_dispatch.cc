@@ -1,11 +1,9 @@
-#include "ui/shell/shell_dispatch.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "ui/shell/shell.h"
-#include "ui/timeline/tracks/work_facts.h"
+#include "ui/timeline/gpu/work_facts.h"
 
 namespace shardscope::shell {
 namespace {
@@ -24,7 +22,7 @@ struct Dispatcher {
     // What is wrong is said there, wherever the path came from (a drop, for one).
     if (!shell.Open(command.path).ok()) shell.focus_ = "runs";
   }
-  void operator()(const ui::CloseRun&) const { CloseSession(&shell); }
+  void operator()(const ui::CloseRun&) const { shell.CloseSession(); }
   void operator()(const ui::StartRun& command) const {
     shell.context_.start_error.clear();
     ui::StartRun absolute = command;
@@ -165,32 +163,28 @@ struct Dispatcher {
     shell.look_changed_ = true;
     SaveSettings(shell.options_.settings, shell.options_.settings_folder);
   }
-  void Close() const {
-    ui::Context& context = shell.context_;
-    context.snapshot = nullptr;
-    context.index = nullptr;
-    context.report = nullptr;
-    context.figures = nullptr;
-    context.focus = {};
-    context.change = {};
-    context.selection = {};
-    context.control = {};
-    context.lanes.folded_ranks.clear();
-    context.log.clear();
-    context.error.clear();
-    context.start_error.clear();
-    context.dismissed_problems = 0;
-    context.hover_ns = -1;
-    shell.view_.Reset({});
-    shell.view_is_set_ = false;
-    shell.closer_.Close(std::move(shell.session_));
-  }
 };
 
-void DispatchCommand(Shell* shell, const ui::Command& command) {
-  std::visit(Dispatcher{*shell}, command);
-}
+void Shell::Dispatch(const ui::Command& command) { std::visit(Dispatcher{*this}, command); }
 
-void CloseSession(Shell* shell) { Dispatcher{*shell}.Close(); }
+void Shell::CloseSession() {
+  context_.snapshot = nullptr;
+  context_.index = nullptr;
+  context_.report = nullptr;
+  context_.figures = nullptr;
+  context_.focus = {};
+  context_.change = {};
+  context_.selection = {};
+  context_.control = {};
+  context_.lanes.folded_ranks.clear();
+  context_.log.clear();
+  context_.error.clear();
+  context_.start_error.clear();
+  context_.dismissed_problems = 0;
+  context_.hover_ns = -1;
+  view_.Reset({});
+  view_is_set_ = false;
+  closer_.Close(std::move(session_));
+}
 
 }  // namespace shardscope::shell

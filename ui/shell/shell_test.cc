@@ -7,7 +7,6 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "ui/shell/key_input.h"
-#include "ui/shell/run/change_summary.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/trainer_process.h"
 #include "ui/shell/settings.h"

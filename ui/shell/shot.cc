@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "trace/analysis/changes/changes.h"
+#include "trace/analysis/changes.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
 #include "ui/shell/drawn_json.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "trace/query/knob_change.h"
+#include "trace/query/rows.h"
 #include "ui/timeline/steps.h"
 
 namespace shardscope::shell {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "trace/analysis/names.h"
-#include "trace/query/knob_change.h"
+#include "trace/query/rows.h"
 #include "ui/timeline/geometry.h"
 
 namespace shardscope::timeline {

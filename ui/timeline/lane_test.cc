@@ -8,7 +8,6 @@
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/geometry.h"
-#include "ui/timeline/hit_test.h"
 #include "ui/timeline/lane_layout.h"
 
 namespace shardscope::timeline {

@@ -14,11 +14,11 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
-#include "trace/analysis/memory/memory_timeline.h"
+#include "trace/analysis/memory.h"
 #include "trace/query/snapshot.h"
+#include "ui/timeline/gpu/track_index.h"
 #include "ui/timeline/lane_source.h"
 #include "ui/timeline/span_column.h"
-#include "ui/timeline/tracks/track_index.h"
 
 namespace shardscope::timeline {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/run_index.h"
-#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::timeline {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ui/widgets/look.h"
@@ -30,5 +31,21 @@ enum class Icon : uint8_t { kPause, kPlay, kStep, kStop, kMenu };
 // disabled.
 bool IconButton(const Look& look, const char* id, Icon icon, bool enabled, std::string_view tip,
                 float size = 28);
+
+struct ChipMenu {
+  std::string_view label;
+  std::string_view tip;
+  std::string_view tip_detail;
+  const std::vector<std::string>& options;
+  int chosen = -1;
+};
+
+float ChipMenuWidth(const Look& look, std::string_view label);
+
+struct ChipMenuResult {
+  ui::Box box;
+  int clicked = -1;  // of the options
+};
+ChipMenuResult DrawChipMenu(const Look& look, const char* id, ImVec2 at, const ChipMenu& menu);
 
 }  // namespace shardscope::widgets

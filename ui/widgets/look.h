@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "ui/draw_log.h"
-#include "ui/fonts.h"
 #include "ui/theme.h"
 
 namespace shardscope::widgets {

@@ -9,8 +9,8 @@
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/executor/op_bodies.h"
 #include "engine/plan/op.h"
-#include "trace/record/cupti/host_op.h"
-#include "trace/record/gpu/nccl_range.h"
+#include "trace/record/cupti/activity.h"
+#include "trace/record/gpu/nccl_ranges.h"
 
 namespace shardscope::cuda {
 

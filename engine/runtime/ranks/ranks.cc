@@ -11,7 +11,7 @@
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/mutex.h"
-#include "trace/base/shortage.h"
+#include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 

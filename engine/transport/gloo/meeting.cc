@@ -6,7 +6,7 @@
 
 #include "engine/transport/gloo/stop_reason.h"
 #include "engine/transport/gloo/store.h"
-#include "trace/base/host.h"
+#include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"

@@ -14,7 +14,6 @@
 #include "trace/base/folder_bytes_test_util.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_source.h"
 
 namespace shardscope::query {

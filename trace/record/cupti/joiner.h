@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "trace/record/cupti/activity.h"
-#include "trace/record/cupti/host_op.h"
 
 namespace shardscope::cupti {
 

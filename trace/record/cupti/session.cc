@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
-#include "trace/base/thread_memory.h"
+#include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/cupti/decode.h"
 

@@ -8,9 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "trace/record/gpu/nccl_range.h"
-
 namespace shardscope::gpu {
+
+// An interval in which one host thread was in a call of NCCL.
+struct NcclRange {
+  uint32_t thread = 0;  // gettid
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  std::string name;
+};
 
 // One thread.
 class NcclRanges {

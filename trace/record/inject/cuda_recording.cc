@@ -2,12 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "trace/base/time.h"
+#include "trace/record/cupti/functions.h"
+#include "trace/record/cupti/session.h"
+#include "trace/record/inject/guarded.h"
+#include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
 namespace {
 
 constexpr int64_t kLagNs = 300 * kNsPerMs;
+
+struct Gpu {
+  std::unique_ptr<CudaRecording> spans;
+  std::unique_ptr<cupti::Session> session;
+};
+Gpu* gpu = nullptr;  // set once, never destroyed: callbacks may come until the process is gone
+
+// Work that still runs is not waited for: the program decides when it ends.
+void StopCupti(ProcessRecording& recording) {
+  gpu->session->Stop();
+  gpu->spans->Finish();
+  const cupti::SessionCounts counts = gpu->session->counts();
+  recording.CountLost("cupti", "CUPTI had no room for records", counts.dropped);
+  recording.CountLost("cupti", "the rest of a buffer of CUPTI was unreadable",
+                      counts.damaged_buffers);
+  recording.CountLost("cupti", "kernels and copies without times and without their calls",
+                      gpu->spans->unplaced());
+  if (counts.silent) {
+    recording.State("cupti", "partial",
+                    "for a time launches went on but CUPTI handed out no records: another tool in "
+                    "the process (torch.profiler) has them");
+  }
+  if (counts.failed) {
+    recording.State("cupti", "partial", "an error of the recorder: what came later is lost");
+  }
+  if (counts.fatal) recording.State("cupti", "partial", "CUPTI met an error and stopped");
+}
 
 }  // namespace
 
@@ -47,6 +83,38 @@ void CudaRecording::AddMemory(const cupti::MemoryOperation& operation) {
     return;
   }
   recording_->Memory(fmt::format("GPU {}", operation.device), operation.time_ns, operation.bytes);
+}
+
+void AttachCuda() {
+  ProcessRecording* recording = ProcessRecording::Open();
+  if (recording == nullptr || gpu != nullptr) return;
+  const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti();
+  if (!functions.ok()) {
+    recording->State("cupti", "off", functions.message());
+    return;
+  }
+  const Undisturbed undisturbed;
+  auto spans = std::make_unique<CudaRecording>(recording);
+  cupti::SessionOptions options;
+  options.on_profiler = [recording](bool on, int64_t time_ns) {
+    Guarded([&] { recording->Switch(on, time_ns); });
+  };
+  auto session = cupti::Session::Start(
+      functions.value(), options,
+      [to = spans.get()](const cupti::Batch& batch, const cupti::Names& names) {
+        Guarded([&] { to->Add(batch, names); });
+      });
+  if (!session.ok()) {
+    recording->State("cupti", "off", session.message());
+    return;
+  }
+  gpu = new Gpu{std::move(spans), std::move(session).value()};
+  recording->AddAtEnd(&StopCupti);
+  recording->recorder().Add(schema::MetaRow{std::string(cupti::kDeviceBytesKey),
+                                            std::to_string(gpu->session->device_bytes())});
+  const std::vector<std::string>& missing = gpu->session->missing();
+  for (const std::string& reason : missing) recording->State("cupti", "partial", reason);
+  if (missing.empty()) recording->SourceOn("cupti");
 }
 
 }  // namespace shardscope::inject

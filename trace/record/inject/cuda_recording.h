@@ -49,4 +49,8 @@ class CudaRecording final : private gpu::RowTarget {
   std::set<std::pair<uint32_t, uint64_t>> segments_;  // with rows of memory: device, address
 };
 
+// As the CUDA driver calls it, once, while the program initialises CUDA. Without CUPTI, or while
+// another tool holds it, the trace says so and the rest is recorded.
+void AttachCuda();
+
 }  // namespace shardscope::inject

@@ -1,5 +1,5 @@
 // The parts of the injected library inside one process. What it does in real programs, and the
-// doors themselves, are tested by tests/record_test.py.
+// hooks themselves, are tested by tests/record_test.py.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@
 #include "trace/record/inject/cuda_recording.h"
 #include "trace/record/inject/nvtx/nvtx_ranges.h"
 #include "trace/record/inject/process_recording.h"
-#include "trace/store/run_database.h"
 #include "trace/store/run_files.h"
+#include "trace/store/run_source.h"
 
 namespace shardscope::inject {
 namespace {

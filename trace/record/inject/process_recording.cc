@@ -7,23 +7,72 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
-#include "trace/base/host.h"
 #include "trace/base/mutex.h"
+#include "trace/base/process.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
-#include "trace/record/inject/guest.h"
-#include "trace/record/inject/process_facts.h"
+#include "trace/record/inject/guarded.h"
 #include "trace/store/descriptors.h"
 #include "trace/store/trace_file.h"
 
+extern char** environ;
+
 namespace shardscope::inject {
 namespace {
+
+std::string ReadFile(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// Name of the program, as the kernel has it.
+std::string ProgramName() { return std::string(Trim(ReadFile("/proc/self/comm"))); }
+
+// The arguments, separated by spaces.
+std::string CommandLine() {
+  std::string text = ReadFile("/proc/self/cmdline");
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return std::string(Trim(text)).substr(0, 1000);
+}
+
+// A variable of the environment; `otherwise` if it holds no number.
+int64_t NumberFrom(const char* variable, int64_t otherwise) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr) return otherwise;
+  const std::string_view text = value;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
+}
+
+// Settings that decide how GPU work overlaps, as rows of table config.
+std::map<std::string, std::string> Settings() {
+  std::map<std::string, std::string> settings;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    if (!text.starts_with("NCCL_") && !text.starts_with("CUDA_") && !text.starts_with("TORCH_")) {
+      continue;
+    }
+    settings.emplace("env." + std::string(text.substr(0, equals)), text.substr(equals + 1));
+  }
+  return settings;
+}
 
 // Records of one thread and kind that wait for a batch: 300,000 ranges a second fit.
 constexpr size_t kRingRecords = 1 << 14;

@@ -2,9 +2,9 @@
 // one trace file, the tracks of its threads, the names of its spans, its end.
 //
 // It lives in a program that nobody wrote for it, so it changes nothing there: no signal handler,
-// no thread that takes signals, no descriptor that survives exec, no exception (guest.h). A forked
-// child is never recorded: it shares the parent's memory, but not its writer thread. A killed
-// process loses what came within the last batch (50 ms); whoever opens the file finishes it.
+// no thread that takes signals, no descriptor that survives exec, no exception (guarded.h). A
+// forked child is never recorded: it shares the parent's memory, but not its writer thread. A
+// killed process loses what came within the last batch (50 ms); whoever opens the file finishes it.
 #pragma once
 
 #include <array>
@@ -101,8 +101,8 @@ class ProcessRecording {
   // When the recording ends, if it does so now.
   int64_t EndNs() const;
 
-  // From when on a caching allocator tells of itself (allocator_door.h): what the driver hands out
-  // for it is no memory of its own any more. INT64_MAX: never.
+  // From when on a caching allocator tells of itself (allocator/allocator_rows.h): what the driver
+  // hands out for it is no memory of its own any more. INT64_MAX: never.
   void SetAllocatorSince(int64_t time_ns) { allocator_since_ns_ = time_ns; }
   int64_t allocator_since_ns() const { return allocator_since_ns_; }
 

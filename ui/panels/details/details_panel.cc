@@ -7,8 +7,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
-#include "ui/panels/details/wait_text.h"
-#include "ui/panels/details/work_text.h"
+#include "ui/panels/details/details_text.h"
 #include "ui/timeline/run_index.h"
 #include "ui/values.h"
 #include "ui/widgets/labels.h"

@@ -10,7 +10,7 @@
 #include "ui/panel.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/timeline/facts.h"
-#include "ui/timeline/tracks/work_facts.h"
+#include "ui/timeline/gpu/work_facts.h"
 
 namespace shardscope::panels {
 

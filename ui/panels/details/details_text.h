@@ -9,6 +9,8 @@
 #include "ui/commands.h"
 #include "ui/text.h"
 #include "ui/timeline/facts.h"
+#include "ui/timeline/gpu/stream_waits.h"
+#include "ui/timeline/gpu/work_facts.h"
 
 namespace shardscope::panels {
 
@@ -28,5 +30,18 @@ std::string DetailTitle(const query::PlanOp& op);
 
 // What it means and what would change it; one or two sentences.
 std::string DetailMeaning(const timeline::OpFacts& facts, ui::Language language);
+
+// A row a wait, those that differ from the Schedule first; not more than fit.
+std::vector<DetailRow> WaitRows(const std::vector<timeline::StreamWait>& waits,
+                                ui::Language language);
+
+// What a difference from the Schedule means; empty if there is none.
+std::string WaitMeaning(const std::vector<timeline::StreamWait>& waits, ui::Language language);
+
+std::vector<DetailRow> WorkRows(const timeline::WorkFacts& facts, ui::Language language);
+std::string WorkMeaning(const timeline::WorkFacts& facts, ui::Language language);
+
+// "kernel", "copy to the device", "range".
+std::string WorkKindName(const timeline::WorkFacts& facts, ui::Language language);
 
 }  // namespace shardscope::panels

@@ -1,4 +1,4 @@
-#include "ui/panels/details/wait_text.h"
+#include "ui/panels/details/details_text.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include "trace/query/snapshot.h"
 #include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/axis.h"
-#include "ui/timeline/tracks/track_index.h"
+#include "ui/timeline/gpu/track_index.h"
 
 namespace shardscope::panels {
 

@@ -280,13 +280,13 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
   ImGui::SetCursorScreenPos({left, box.y0});
   ImGui::InvisibleButton("##memory", {box.x1 - left, box.y1 - box.y0});
   const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
-  hand_.Handle(context, axis, run_ns + run_ns / 5, commands);
+  input_.Handle(context, axis, run_ns + run_ns / 5, commands);
   if (context.headless) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const auto on_plot = [&](const Row& row) {
     return mouse.y >= row.box.y0 && mouse.y <= row.box.y1;
   };
-  hand_.Hold(std::any_of(rows.begin(), rows.end(), on_plot), commands);
+  input_.Hold(std::any_of(rows.begin(), rows.end(), on_plot), commands);
   if (!ImGui::IsItemHovered()) return;
   if (mouse.x < axis.left()) {
     first_row_ -= ImGui::GetIO().MouseWheel;

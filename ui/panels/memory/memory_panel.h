@@ -9,7 +9,7 @@
 #include "ui/panel.h"
 #include "ui/panels/memory/device_memory.h"
 #include "ui/panels/memory/memory_stack.h"
-#include "ui/timeline/draw/hand.h"
+#include "ui/timeline/draw/axis_input.h"
 
 namespace shardscope::panels {
 
@@ -54,7 +54,7 @@ class MemoryPanel : public ui::Panel {
   std::string run_folder_;
   uint64_t generation_ = 0;
   std::map<int32_t, RankMemory> ranks_;
-  timeline::Hand hand_;
+  timeline::AxisInput input_;
   float first_row_ = 0;  // scroll position in rows
 };
 

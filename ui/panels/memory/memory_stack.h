@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/analysis/memory/memory_timeline.h"
+#include "trace/analysis/memory.h"
 #include "ui/timeline/axis.h"
 
 namespace shardscope::panels {

@@ -3,15 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/timeline/axis.h"
 #include "ui/timeline/facts.h"
+#include "ui/timeline/gpu/stream_waits.h"
+#include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/lane_layout.h"
 #include "ui/timeline/run_index.h"
-#include "ui/timeline/tracks/work_facts.h"
 
 namespace shardscope::panels {
 
@@ -51,5 +54,21 @@ class TimelineOverlay {
 
 // "stall 28.0 ms before B block1".
 std::string StallTitle(const ui::Context& context, const analysis::Stall& stall);
+
+class WaitLines {
+ public:
+  void Draw(const ui::Context& context, const TimelineOverlay::Frame& frame, ui::DrawLog* log);
+
+ private:
+  void Update(const ui::Context& context);
+
+  // What waits_ are of. With each new report later rows are looked at too.
+  std::string run_folder_;
+  ui::SelectedOp op_;
+  int64_t span_ = -1;
+  std::shared_ptr<const analysis::Report> report_;
+
+  std::vector<timeline::StreamWait> waits_;
+};
 
 }  // namespace shardscope::panels

@@ -205,24 +205,24 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
   ImGui::SetCursorScreenPos({left, box.y0});
   ImGui::InvisibleButton("##lanes", {box.x1 - left, box.y1 - box.y0});
   const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
-  hand_.Handle(context, axis, run_ns + run_ns / 5, commands);
+  input_.Handle(context, axis, run_ns + run_ns / 5, commands);
   hovered_ = {};
   tooltip_ = {};
   if (context.headless) return;
-  const bool over = ImGui::IsItemHovered() || hand_.clicked();
+  const bool over = ImGui::IsItemHovered() || input_.clicked();
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const float y = mouse.y - box.y0 + std::round(scroll_);
   const bool on_axis = over && mouse.x >= axis.left();
   if (on_axis) hovered_ = timeline::HitTest(layout_, axis, mouse.x, y);
   const timeline::Hit& hit = hovered_;
-  hand_.Hold(hit.kind != timeline::Hit::Kind::kNothing, commands);
+  input_.Hold(hit.kind != timeline::Hit::Kind::kNothing, commands);
   if (over && !on_axis) HandleGutter(context, y, commands);
   if (!on_axis) return;
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) &&
       hit.kind != timeline::Hit::Kind::kNothing) {
     const timeline::Range fit = timeline::FitWithMargin(hit.range);
     commands->push_back(ui::SetView{fit.start_ns, fit.end_ns, true, false});
-  } else if (hand_.clicked()) {
+  } else if (input_.clicked()) {
     Select(context, hit, commands);
   }
   if (ImGui::IsItemActive()) return;
@@ -235,7 +235,7 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
 void TimelinePanel::HandleGutter(const ui::Context& context, float y, ui::Commands* commands) {
   const RankBlock* block = timeline::RankAt(layout_, y);
   if (block == nullptr) return;
-  if (hand_.clicked()) commands->push_back(ui::ToggleRank{block->rank});
+  if (input_.clicked()) commands->push_back(ui::ToggleRank{block->rank});
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip) || ImGui::IsItemActive()) return;
   const ui::Text tip = block->folded ? ui::Text::kTimelineUnfold : ui::Text::kTimelineFold;
   tooltip_ = {ui::Tr(context.language, tip), "", false};
@@ -252,7 +252,7 @@ void TimelinePanel::DrawTooltip(const ui::Context& context, ui::DrawLog* log) co
 }
 
 void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, const ui::Box& box) {
-  scroll_ -= hand_.vertical_drag();
+  scroll_ -= input_.vertical_drag();
   const ImGuiIO& io = ImGui::GetIO();
   if (!context.headless && ImGui::IsItemHovered() && io.MousePos.x < axis.left()) {
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;

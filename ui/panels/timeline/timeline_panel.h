@@ -14,10 +14,8 @@
 #include "ui/panels/timeline/header.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/tooltip.h"
-#include "ui/panels/timeline/wait_lines.h"
+#include "ui/timeline/draw/axis_input.h"
 #include "ui/timeline/draw/draw_lane.h"
-#include "ui/timeline/draw/hand.h"
-#include "ui/timeline/hit_test.h"
 #include "ui/timeline/lane.h"
 #include "ui/timeline/run_index.h"
 
@@ -60,7 +58,7 @@ class TimelinePanel : public ui::Panel {
   const timeline::RunIndex* index_ = nullptr;  // the context's, during Draw()
   timeline::Layout layout_;
   timeline::LabelCache labels_;
-  timeline::Hand hand_;
+  timeline::AxisInput input_;
   TimelineHeader header_;
   TimelineOverlay overlay_;
   WaitLines wait_lines_;

@@ -7,8 +7,7 @@
 #include "ui/panels/timeline/overlay.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/draw_pauses.h"
-#include "ui/timeline/pauses.h"
-#include "ui/timeline/tracks/work_facts.h"
+#include "ui/timeline/gpu/work_facts.h"
 #include "ui/values.h"
 
 namespace shardscope::panels {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "ui/context.h"
-#include "ui/timeline/hit_test.h"
+#include "ui/timeline/lane.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::panels {

@@ -9,7 +9,6 @@
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
-#include "ui/widgets/chip_menu.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 

@@ -5,10 +5,48 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <vector>
+
+#include "ui/shell/backend/embedded_fonts.h"
+#include "ui/theme.h"
 
 namespace shardscope::shell {
 namespace {
+
+// Face of Noto Sans CJK's collection that has Simplified Chinese forms.
+constexpr ImU32 kSimplifiedChineseFace = 2;
+
+// Dear ImGui sizes a font by its line height, (ascent + descent) / em, and these differ: without a
+// correction merged glyphs would be smaller than the letters beside them.
+constexpr float kRobotoLine = 1.172f;
+constexpr float kJetBrainsMonoLine = 1.32f;
+constexpr float kNotoSansCjkLine = 1.448f;
+
+ImFont* AddEmbedded(std::span<const unsigned char> data, ImFontConfig config) {
+  config.FontDataOwnedByAtlas = false;
+  // The atlas only reads data that it does not own; its interface lacks the const.
+  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(data.data()),
+                                                    static_cast<int>(data.size()), 0, &config);
+}
+
+// Arrows and the sign for infinity are in the mono face, not in Roboto.
+void MergeSymbols() {
+  ImFontConfig config;
+  config.MergeMode = true;
+  config.ExtraSizeScale = kJetBrainsMonoLine / kRobotoLine;
+  AddEmbedded(EmbeddedMonoFont(), config);
+}
+
+bool MergeCjk(bool bold, float line) {
+  const std::string path = FindCjkFont(bold);
+  if (path.empty()) return false;
+  ImFontConfig config;
+  config.MergeMode = true;
+  config.ExtraSizeScale = kNotoSansCjkLine / line;
+  config.FontNo = kSimplifiedChineseFace;
+  return ImGui::GetIO().Fonts->AddFontFromFileTTF(path.c_str(), 0, &config) != nullptr;
+}
 
 // Where the next frame's input begins: at a release after something that it would change.
 const ImGuiInputEvent* EndOfFrameInput(const ImVector<ImGuiInputEvent>& queue) {
@@ -54,7 +92,72 @@ class Hash {
   uint64_t value_ = 0xcbf29ce484222325;
 };
 
+ImVec4 ToVec4(ui::Color color) { return ImGui::ColorConvertU32ToFloat4(color); }
+
+void ApplySizes(ImGuiStyle* style) {
+  style->WindowPadding = {ui::kPanelPadding, 8};
+  style->FramePadding = {7, 7};
+  style->ItemSpacing = {8, 6};
+  style->ItemInnerSpacing = {6, 4};
+  style->WindowRounding = ui::kRounding;
+  style->ChildRounding = 0;
+  style->FrameRounding = ui::kSmallRounding;
+  style->PopupRounding = ui::kRounding;
+  style->ScrollbarRounding = 4;
+  style->ScrollbarSize = 8;
+  style->GrabRounding = 4;
+  style->TabRounding = 0;
+  style->WindowBorderSize = 0;
+  style->ChildBorderSize = 0;
+  style->PopupBorderSize = 1;
+  style->FrameBorderSize = 0;
+  style->TabBorderSize = 0;
+  style->TabBarBorderSize = 0;
+  style->TabBarOverlineSize =
+      0;  // the accent line stands under the tab; ui/shell/panel_frame.cc draws it
+  style->DockingSeparatorSize = ui::kGrid;
+  style->WindowMenuButtonPosition = ImGuiDir_None;
+  style->DisabledAlpha = 1;  // widgets choose their disabled ink themselves
+}
+
+void ApplyTabColors(const ui::Theme& theme, ImVec4* colors) {
+  const ImVec4 panel = ToVec4(theme.surface.panel);
+  for (const ImGuiCol tab : {ImGuiCol_Tab, ImGuiCol_TabHovered, ImGuiCol_TabSelected,
+                             ImGuiCol_TabDimmed, ImGuiCol_TabDimmedSelected,
+                             ImGuiCol_TabSelectedOverline, ImGuiCol_TabDimmedSelectedOverline,
+                             ImGuiCol_TitleBg, ImGuiCol_TitleBgActive, ImGuiCol_TitleBgCollapsed}) {
+    colors[tab] = panel;
+  }
+}
+
 }  // namespace
+
+std::string FindCjkFont(bool bold) {
+  const char* file = bold ? "NotoSansCJK-Bold.ttc" : "NotoSansCJK-Regular.ttc";
+  for (const char* folder : {"/usr/share/fonts/opentype/noto/", "/usr/share/fonts/noto-cjk/",
+                             "/usr/share/fonts/google-noto-cjk/"}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(std::string(folder) + file, ignored)) {
+      return std::string(folder) + file;
+    }
+  }
+  return {};
+}
+
+LoadedFonts LoadFonts() {
+  ImGui::GetStyle().FontSizeBase = ui::kTextSize;
+  LoadedFonts loaded;
+  ImFontConfig config;
+  loaded.fonts.text = AddEmbedded(EmbeddedTextFont(), config);
+  MergeSymbols();
+  loaded.has_cjk = MergeCjk(false, kRobotoLine);
+  loaded.fonts.bold = AddEmbedded(EmbeddedBoldFont(), config);
+  MergeSymbols();
+  MergeCjk(true, kRobotoLine);
+  loaded.fonts.mono = AddEmbedded(EmbeddedMonoFont(), config);
+  MergeCjk(false, kJetBrainsMonoLine);
+  return loaded;
+}
 
 Gui::Gui() : context_(ImGui::CreateContext()) {
   ImGuiIO& io = ImGui::GetIO();
@@ -94,6 +197,52 @@ uint64_t HashOf(const ImDrawData& data) {
     }
   }
   return hash.value();
+}
+
+void ApplyStyle(const ui::Theme& theme, float scale) {
+  ImGuiStyle& style = ImGui::GetStyle();
+  style = ImGuiStyle();
+  style.FontSizeBase = ui::kTextSize;
+  ApplySizes(&style);
+  style.ScaleAllSizes(scale);
+  style.FontScaleMain = scale;
+  ImVec4* colors = style.Colors;
+  const ImVec4 clear(0, 0, 0, 0);
+  colors[ImGuiCol_Text] = ToVec4(theme.ink.text);
+  colors[ImGuiCol_TextDisabled] = ToVec4(theme.ink.faint);
+  colors[ImGuiCol_WindowBg] = ToVec4(theme.surface.panel);
+  colors[ImGuiCol_ChildBg] = clear;
+  colors[ImGuiCol_PopupBg] = ToVec4(theme.surface.raised);
+  // Dear ImGui paints the gaps between docked panels with the border's colour; what has a border
+  // pushes its own.
+  colors[ImGuiCol_Border] = ToVec4(theme.surface.window);
+  colors[ImGuiCol_FrameBg] = ToVec4(theme.surface.button);
+  colors[ImGuiCol_FrameBgHovered] = ToVec4(theme.surface.hovered);
+  colors[ImGuiCol_FrameBgActive] = ToVec4(theme.surface.chosen);
+  colors[ImGuiCol_ScrollbarBg] = clear;
+  colors[ImGuiCol_ScrollbarGrab] = ToVec4(theme.surface.line);
+  colors[ImGuiCol_ScrollbarGrabHovered] = ToVec4(theme.surface.chosen);
+  colors[ImGuiCol_ScrollbarGrabActive] = ToVec4(theme.ink.faint);
+  colors[ImGuiCol_CheckMark] = ToVec4(theme.ink.text);
+  colors[ImGuiCol_Button] = ToVec4(theme.surface.button);
+  colors[ImGuiCol_ButtonHovered] = ToVec4(theme.surface.hovered);
+  colors[ImGuiCol_ButtonActive] = ToVec4(theme.surface.chosen);
+  colors[ImGuiCol_Header] = ToVec4(theme.surface.button);
+  colors[ImGuiCol_HeaderHovered] = ToVec4(theme.surface.hovered);
+  colors[ImGuiCol_HeaderActive] = ToVec4(theme.surface.chosen);
+  colors[ImGuiCol_Separator] = ToVec4(theme.surface.window);
+  colors[ImGuiCol_SeparatorHovered] = ToVec4(theme.surface.chosen);
+  colors[ImGuiCol_SeparatorActive] = ToVec4(theme.state.accent);
+  colors[ImGuiCol_ResizeGrip] = clear;
+  colors[ImGuiCol_ResizeGripHovered] = ToVec4(theme.surface.chosen);
+  colors[ImGuiCol_ResizeGripActive] = ToVec4(theme.state.accent);
+  colors[ImGuiCol_DockingPreview] = ToVec4(ui::WithAlpha(theme.state.accent, 0.4f));
+  colors[ImGuiCol_DockingEmptyBg] = ToVec4(theme.surface.window);
+  colors[ImGuiCol_TextSelectedBg] = ToVec4(ui::WithAlpha(theme.state.accent, 0.35f));
+  colors[ImGuiCol_NavCursor] = ToVec4(theme.state.accent);
+  colors[ImGuiCol_InputTextCursor] = ToVec4(theme.ink.text);
+  colors[ImGuiCol_ModalWindowDimBg] = ToVec4(ui::WithAlpha(theme.surface.window, 0.6f));
+  ApplyTabColors(theme, colors);
 }
 
 }  // namespace shardscope::shell

@@ -2,13 +2,36 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
-#include "ui/shell/backend/fonts.h"
+#include "ui/theme.h"
 
 struct ImDrawData;
 struct ImGuiContext;
 
 namespace shardscope::shell {
+
+struct LoadedFonts {
+  ui::Fonts fonts;
+  bool has_cjk = false;  // false: Chinese would be drawn as boxes
+};
+LoadedFonts LoadFonts();
+
+// The system's CJK file with a Simplified Chinese face, or empty.
+std::string FindCjkFont(bool bold);
+
+// Where frames go. The shell draws the same into a window, into a headless picture, or
+// into nothing (tests). UI thread only; the Dear ImGui context must exist before a surface is made
+// and outlive it.
+class Surface {
+ public:
+  virtual ~Surface() = default;
+
+  // Events in, ImGui::NewFrame() ready to be called.
+  virtual void BeginFrame() = 0;
+  // After ImGui::Render().
+  virtual void EndFrame() = 0;
+};
 
 class Gui {
  public:
@@ -36,5 +59,7 @@ bool HasInput();
 
 // The same for two frames that look the same: textures aside, of every byte that is drawn.
 uint64_t HashOf(const ImDrawData& data);
+
+void ApplyStyle(const ui::Theme& theme, float scale);
 
 }  // namespace shardscope::shell

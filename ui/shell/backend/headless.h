@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "trace/base/status.h"
+#include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/png.h"
-#include "ui/shell/backend/surface.h"
 
 namespace shardscope::shell {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trace/base/status.h"
-#include "ui/shell/backend/surface.h"
+#include "ui/shell/backend/gui.h"
 
 namespace shardscope::shell {
 

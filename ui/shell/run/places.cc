@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "trace/query/run_on_disk.h"
+#include "trace/query/live_trace.h"
 
 namespace shardscope::shell {
 namespace {

@@ -60,4 +60,7 @@ class ReportWorker {
   std::thread thread_;  // last: starts when all else is there
 };
 
+ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
+                                  const std::vector<analysis::StepBreakdown>& steps);
+
 }  // namespace shardscope::shell

@@ -4,11 +4,14 @@
 #include <utility>
 
 #include "trace/base/input_file.h"
+#include "trace/base/mutex.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
 namespace {
+
+constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
 
 // What one frame may take into the index: rows for some 4 ms, steps for some 8 ms. What is more
 // arrives over some frames.
@@ -19,6 +22,33 @@ constexpr size_t kMaxLogLines = 2000;
 constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
 
 }  // namespace
+
+IndexMaker::IndexMaker(query::SnapshotPtr snapshot, std::function<void()> wake)
+    : thread_([this, snapshot = std::move(snapshot), wake = std::move(wake)](
+                  const std::stop_token& stop) { Make(stop, *snapshot, wake); }) {}
+
+void IndexMaker::Make(const std::stop_token& stop, const query::Snapshot& snapshot,
+                      const std::function<void()>& wake) {
+  auto index = std::make_shared<timeline::RunIndex>();
+  while (!index->Advance(snapshot, kRowsBetweenLooks)) {
+    if (stop.stop_requested()) return;
+  }
+  {
+    const MutexLock lock(mutex_);
+    index_ = std::move(index);
+  }
+  if (wake) wake();
+}
+
+bool IndexMaker::ready() const {
+  const MutexLock lock(mutex_);
+  return index_ != nullptr;
+}
+
+std::shared_ptr<timeline::RunIndex> IndexMaker::Take() {
+  const MutexLock lock(mutex_);
+  return std::exchange(index_, nullptr);
+}
 
 Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
                                                      std::function<void()> wake) {
@@ -139,6 +169,29 @@ bool RunSession::FindStalls(const ui::View& view, float width, bool whole) {
   const auto least_ns = static_cast<int64_t>(static_cast<double>(range.length_ns()) *
                                              double{timeline::kMinStall} / double{width});
   return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : kStallStepsPerFrame);
+}
+
+void SessionCloser::Close(std::unique_ptr<RunSession> session) {
+  if (session == nullptr) return;
+  {
+    const MutexLock lock(mutex_);
+    sessions_.push_back(std::move(session));
+  }
+  if (!thread_.joinable()) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  }
+  left_.notify_one();
+}
+
+void SessionCloser::Run(const std::stop_token& stop) {
+  MutexLock lock(mutex_);
+  // Asked to stop it still ends what was left before.
+  while (left_.wait(lock, stop, [this]() REQUIRES(mutex_) { return !sessions_.empty(); })) {
+    std::vector<std::unique_ptr<RunSession>> ending = std::exchange(sessions_, {});
+    lock.unlock();
+    ending.clear();
+    lock.lock();
+  }
 }
 
 }  // namespace shardscope::shell

@@ -4,18 +4,47 @@
 // Owner's thread only; readers and worker have their own threads inside.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/shell/run/control_link.h"
-#include "ui/shell/run/index_maker.h"
 #include "ui/shell/run/report_worker.h"
+#include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
+
+// Arranges the spans of a large trace for drawing on a thread of its own.
+//
+// Threads: all calls on the owner's thread; the index is made on the maker's.
+class IndexMaker {
+ public:
+  // `wake` is called on the maker's thread once the index is made.
+  IndexMaker(query::SnapshotPtr snapshot, std::function<void()> wake);
+  // Asks the maker to stop, which it does after less than a millisecond's rows.
+  ~IndexMaker() = default;
+  IndexMaker(const IndexMaker&) = delete;
+  IndexMaker& operator=(const IndexMaker&) = delete;
+
+  bool ready() const;
+  // The index, once: null before it is made and after it was taken.
+  std::shared_ptr<timeline::RunIndex> Take();
+
+ private:
+  void Make(const std::stop_token& stop, const query::Snapshot& snapshot,
+            const std::function<void()>& wake);
+
+  mutable Mutex mutex_;
+  std::shared_ptr<timeline::RunIndex> index_ GUARDED_BY(mutex_);  // null until it is complete
+  std::jthread thread_;  // last: starts when all else is there
+};
 
 class RunSession {
  public:
@@ -73,6 +102,29 @@ class RunSession {
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   int64_t log_offset_ = 0;                   // bytes of log.txt read so far
   double next_log_seconds_ = 0;
+};
+
+// Ends sessions that were left on a thread of its own. A session waits for its
+// reader, for the report in the making and frees millions of rows; no frame may wait for that.
+//
+// Close() on the UI thread; sessions end on the closer's thread.
+class SessionCloser {
+ public:
+  SessionCloser() = default;
+  ~SessionCloser() = default;  // waits until all have ended: what they call still exists then
+  SessionCloser(const SessionCloser&) = delete;
+  SessionCloser& operator=(const SessionCloser&) = delete;
+
+  // Returns at once. Null is allowed.
+  void Close(std::unique_ptr<RunSession> session);
+
+ private:
+  void Run(const std::stop_token& stop);
+
+  Mutex mutex_;
+  std::condition_variable_any left_;
+  std::vector<std::unique_ptr<RunSession>> sessions_ GUARDED_BY(mutex_);
+  std::jthread thread_;  // from the first session on; last, so that it ends before the rest
 };
 
 }  // namespace shardscope::shell

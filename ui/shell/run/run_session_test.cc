@@ -13,7 +13,6 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/base/mutex.h"
 #include "trace/query/trace_test_util.h"
-#include "ui/shell/run/session_closer.h"
 
 namespace shardscope::shell {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ui/timeline/geometry.h"
-#include "ui/timeline/tracks/track_index.h"
+#include "ui/timeline/gpu/track_index.h"
 
 namespace shardscope::timeline {
 namespace {

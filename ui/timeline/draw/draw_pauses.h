@@ -1,14 +1,28 @@
 // Draws pauses: a quiet band between two steps, with its name. UI thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/timeline/axis.h"
 #include "ui/timeline/lane_layout.h"
 
 namespace shardscope::timeline {
+
+struct PauseBox {
+  float x0 = 0;
+  float x1 = 0;
+  query::Pause pause;
+  bool is_open = false;  // how long it takes is not known yet: `pause` ends where the view does
+};
+
+// Those of a rank in view that are at least `min_width` wide there.
+std::vector<PauseBox> PausesInView(const query::Snapshot& snapshot, const query::RankRows& rows,
+                                   const Axis& axis, float min_width);
 
 // "paused", "checkpoint" or "change".
 const char* PauseName(ui::Language language, query::PauseCause cause);

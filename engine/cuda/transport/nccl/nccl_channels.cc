@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <mutex>
 #include <thread>
 
 #include "trace/base/mutex.h"
@@ -87,14 +86,14 @@ void NcclChannels::AbortAll() {
   const MutexLock aborting(abort_mutex_);
   const std::vector<NcclChannel*> channels = All();
   if (channels.empty()) return;
-  std::vector<std::unique_lock<Mutex>> held;
+  std::vector<MutexLock<Mutex>> held;
   for (NcclChannel* channel : channels) held.emplace_back(channel->mutex, std::defer_lock);
   const int64_t deadline_ns = MonotonicNs() + abort_patience_ns_;
   static_cast<void>(nccl_.GroupStart());
   while (true) {
     TellAll(channels);  // again and again: a communicator may just be in the making
     bool has_all = true;
-    for (std::unique_lock<Mutex>& lock : held) {
+    for (MutexLock<Mutex>& lock : held) {
       has_all = (lock.owns_lock() || lock.try_lock()) && has_all;
     }
     if (has_all) break;

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "trace/base/mutex.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
+#include "trace/record/inject/process_recording.h"
 
 namespace shardscope::inject {
 namespace {
@@ -17,6 +21,35 @@ using words::kUnattributed;
 constexpr size_t kBurst = 1 << 10;
 
 std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
+
+class Target final : public AllocatorTarget {
+ public:
+  explicit Target(ProcessRecording* recording) : recording_(recording) {}
+  record::Recorder& recorder() override { return recording_->recorder(); }
+  int64_t rank() const override { return recording_->rank(); }
+  int64_t Name(std::string_view text) override { return recording_->Name(text); }
+  int64_t ThreadTrack() override { return recording_->ThreadTrack(); }
+  int64_t CounterTrack() override { return recording_->AddTrack("memory", "host"); }
+
+ private:
+  ProcessRecording* const recording_;
+};
+
+struct Allocator {
+  explicit Allocator(ProcessRecording* to) : target(to), rows(&target) {}
+  Target target;
+  AllocatorRows rows;
+};
+// Set once, never destroyed: events may come until the process is gone.
+std::atomic<Allocator*> allocator = nullptr;
+
+void FinishRows(ProcessRecording& recording) {
+  Allocator* const one = allocator.load();
+  if (one == nullptr) return;  // the process ends just as the first event comes
+  one->rows.Finish(recording.EndNs());
+  recording.CountLost("memory", "changes of PyTorch's allocator without an event of it",
+                      one->rows.unexplained());
+}
 
 }  // namespace
 
@@ -191,6 +224,24 @@ void AllocatorRows::Finish(int64_t end_ns) {
 int64_t AllocatorRows::unexplained() const {
   const MutexLock lock(mutex_);
   return unexplained_;
+}
+
+void AddAllocatorEvent(const ShardscopeAllocatorEvent& event) {
+  // Null: this is a forked child, or the process ends.
+  ProcessRecording* const recording = ProcessRecording::Open();
+  if (recording == nullptr || event.time_ns >= recording->until_ns()) return;
+  Allocator* to = allocator.load(std::memory_order_acquire);
+  if (to == nullptr) {
+    static std::once_flag once;
+    std::call_once(once, [&] {
+      auto added = std::make_unique<Allocator>(recording);
+      recording->AddAtEnd(&FinishRows);
+      recording->SetAllocatorSince(event.time_ns);
+      allocator.store(added.release(), std::memory_order_release);
+    });
+    to = allocator.load(std::memory_order_acquire);
+  }
+  to->rows.Add(event);
 }
 
 }  // namespace shardscope::inject

@@ -82,4 +82,7 @@ class AllocatorRows {
   bool is_finished_ GUARDED_BY(mutex_) = false;
 };
 
+// Any thread, under the allocator's own lock: waits for nobody but other callers.
+void AddAllocatorEvent(const ShardscopeAllocatorEvent& event);
+
 }  // namespace shardscope::inject

@@ -4,6 +4,8 @@
 // Threads: any. Not in a forked child, whose lock may be held for ever.
 #pragma once
 
+#include <nvtx3/nvToolsExt.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -46,7 +48,6 @@ class PayloadSchemas {
     std::set<std::string> texts;  // so far
   };
 
-  // With mutex_ held, as what follows.
   Key KeyOf(const NvtxDomain* domain, std::optional<uint64_t> id) REQUIRES(mutex_);
   PayloadType Find(const NvtxDomain* domain, uint64_t id) const REQUIRES(mutex_);
   Known* Entry(const Key& key) REQUIRES(mutex_);  // null: there are too many
@@ -56,5 +57,21 @@ class PayloadSchemas {
   size_t num_texts_ GUARDED_BY(mutex_) = 0;
   uint64_t last_id_ GUARDED_BY(mutex_) = NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
 };
+
+// What an event of NVTX carries beside its message: a plain number, or structures whose layout the
+// library has registered.
+//
+// Note: NCCL's payloads
+// NCCL passes an array of {schema, size, pointer}, as nvToolsExtPayload.h has it, with numbers of
+// schemas that are fixed in its source (src/include/nvtx.h); it registers their layout only once
+// a communicator is made. The layouts here are those of NCCL 2.28: communicator's hash, bytes of a
+// rank, then, of most, one number more. What has another size is read as it was registered.
+struct NvtxPayload {
+  std::string text;  // becomes part of the range's name: " (communicator 1a2b, 64 bytes, peer 3)"
+  std::optional<double> number;  // becomes a counter where the range begins
+};
+
+// `event` may be null, and `domain`: the default one. Nothing is read where nothing is recorded.
+NvtxPayload PayloadOf(const nvtxEventAttributes_t* event, const NvtxDomain* domain);
 
 }  // namespace shardscope::inject

@@ -1,0 +1,24 @@
+// Derived rows of finished traces: how analysis makes them, and its structs from them again.
+#pragma once
+
+#include <vector>
+
+#include "trace/analysis/breakdown.h"
+#include "trace/analysis/collectives.h"
+#include "trace/analysis/memory.h"
+#include "trace/query/derived.h"
+
+namespace shardscope::analysis {
+
+// For query::DeriveWhileFinishing().
+query::Deriver MakeDeriver();
+
+// What Breakdowns(), Stalls(), MemoryPeaks() and the 20 slowest of Collectives() give, of a
+// Snapshot that has `derived` rows (trace/query/summary.h). GPUs have none.
+std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot);
+std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step, int last_step);
+std::vector<CollectiveRun> DerivedCollectives(const query::Snapshot& snapshot, int first_step,
+                                              int last_step);
+std::vector<MemoryPeak> DerivedMemoryPeaks(const query::Snapshot& snapshot);
+
+}  // namespace shardscope::analysis

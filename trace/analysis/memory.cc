@@ -1,0 +1,296 @@
+#include "trace/analysis/memory.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "trace/analysis/derived.h"
+
+namespace shardscope::analysis {
+namespace {
+
+// What a peak needs of an event: millions are held.
+struct Change {
+  int64_t time_ns = 0;
+  int64_t bytes = 0;
+  query::MemoryCategory category = query::MemoryCategory::kOther;
+};
+
+bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
+
+// Both ends belong to it.
+struct Window {
+  int64_t from_ns = INT64_MIN;
+  int64_t to_ns = INT64_MAX;
+};
+
+void AddDevice(const query::RankRows& rows, const Window& window, MemoryPeak* peak) {
+  std::vector<query::MemorySegment> segments(rows.segments.begin(), rows.segments.end());
+  std::stable_sort(segments.begin(), segments.end(),
+                   [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+  int64_t held = 0;
+  for (const query::MemorySegment& segment : segments) {
+    if (segment.time_ns > window.to_ns) break;
+    if (segment.time_ns >= window.from_ns) {
+      peak->driver_peak_bytes = std::max(peak->driver_peak_bytes, held);
+    }
+    held = std::max<int64_t>(held + segment.bytes, 0);  // what was there before is unknown
+  }
+  peak->driver_peak_bytes = std::max(peak->driver_peak_bytes, held);
+  for (const query::MemoryCounter& used : rows.device_used) {
+    if (used.time_ns < window.from_ns || used.time_ns > window.to_ns) continue;
+    peak->device_peak_bytes = std::max(peak->device_peak_bytes, used.bytes);
+  }
+}
+
+// Peaks of one rank's steps by their Schedule, while its changes go by in time order.
+class ScheduleSweep {
+ public:
+  ScheduleSweep(const query::RankRows& rows, std::map<int64_t, int64_t>* peaks)
+      : step_(rows.steps.begin()), end_(rows.steps.end()), peaks_(peaks) {}
+
+  void Change(int64_t time_ns, int64_t before, int64_t after) {
+    while (step_ != end_ && step_->end_ns < time_ns) ++step_;
+    if (step_ == end_ || time_ns < step_->start_ns) return;
+    int64_t& peak = (*peaks_)[step_->schedule];
+    peak = std::max({peak, before, after});
+  }
+
+ private:
+  using Iterator = query::RowList<query::Step>::Iterator;
+  Iterator step_;
+  const Iterator end_;
+  std::map<int64_t, int64_t>* const peaks_;
+};
+
+// The steps of each Schedule, of whichever rank has finished them, as stretches.
+std::map<int64_t, std::vector<std::pair<int, int>>> StepsOfSchedules(
+    const query::Snapshot& snapshot) {
+  std::map<int, int64_t> schedule_of;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& step : rows.steps) schedule_of.emplace(step.step, step.schedule);
+  }
+  std::map<int64_t, std::vector<std::pair<int, int>>> steps;
+  int64_t last = -1;  // also the schedule of a run without one
+  for (const auto& [step, schedule] : schedule_of) {
+    auto& stretches = steps[schedule];
+    if (schedule == last && !stretches.empty() && stretches.back().second == step - 1) {
+      stretches.back().second = step;
+    } else {
+      stretches.emplace_back(step, step);
+    }
+    last = schedule;
+  }
+  return steps;
+}
+
+std::vector<Change> ChangesOf(const query::RankRows& rows, Ledger ledger) {
+  std::vector<Change> changes;
+  changes.reserve(rows.memory.size());
+  for (const query::MemoryEvent& event : rows.memory) {
+    changes.push_back({ledger == Ledger::kIssue ? event.issued_ns : event.executed_ns, event.bytes,
+                       event.category});
+  }
+  if (!std::is_sorted(changes.begin(), changes.end(), Earlier)) {
+    std::stable_sort(changes.begin(), changes.end(), Earlier);
+  }
+  return changes;
+}
+
+// What is live from one change on until the next.
+struct Live {
+  int64_t time_ns = INT64_MIN;
+  int64_t total = 0;
+  CategoryBytes bytes{};
+
+  void Take(const Change& change) {
+    time_ns = change.time_ns;
+    total += change.bytes;
+    bytes[static_cast<size_t>(change.category)] += change.bytes;
+  }
+  void Raise(MemoryPeak* peak) const {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      if (bytes[i] <= peak->peak_of[i]) continue;
+      peak->peak_of[i] = bytes[i];
+      peak->peak_of_time_ns[i] = time_ns;
+    }
+    if (total <= peak->peak_bytes) return;
+    peak->peak_bytes = total;
+    peak->peak_time_ns = time_ns;
+    peak->at_peak = bytes;
+  }
+};
+
+MemoryPeak PeakOf(const query::RankRows& rows, Ledger ledger, const Window& window) {
+  MemoryPeak peak;
+  peak.rank = rows.rank;
+  Live live;
+  ScheduleSweep schedules(rows, &peak.of_schedule);
+  bool inside = false;
+  for (const Change& change : ChangesOf(rows, ledger)) {
+    if (change.time_ns > window.to_ns) break;
+    if (change.time_ns >= window.from_ns && !std::exchange(inside, true)) live.Raise(&peak);
+    schedules.Change(change.time_ns, live.total, live.total + change.bytes);
+    live.Take(change);
+    if (inside) live.Raise(&peak);
+  }
+  if (!inside) live.Raise(&peak);  // nothing changed in it
+  AddDevice(rows, window, &peak);
+  return peak;
+}
+
+// nullopt: the rank has none of these steps.
+std::optional<Window> WindowOf(const query::RankRows& rows, int32_t first, int32_t last) {
+  std::optional<Window> window;
+  rows.steps.ForEachOfSteps(first, last, [&](const query::Step& step, size_t) {
+    if (!window) window = Window{step.start_ns, step.end_ns};
+    window->from_ns = std::min(window->from_ns, step.start_ns);
+    window->to_ns = std::max(window->to_ns, step.end_ns);
+  });
+  return window;
+}
+
+}  // namespace
+
+std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger) {
+  if (snapshot.derived && ledger == Ledger::kExecution) return DerivedMemoryPeaks(snapshot);
+  std::vector<MemoryPeak> peaks;
+  for (const query::RankRows& rows : snapshot.ranks) peaks.push_back(PeakOf(rows, ledger, {}));
+  return peaks;
+}
+
+std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int32_t first,
+                                           int32_t last) {
+  std::vector<MemoryPeak> peaks;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    const auto window = WindowOf(rows, first, last);
+    peaks.push_back(window ? PeakOf(rows, Ledger::kExecution, *window)
+                           : MemoryPeak{.rank = rows.rank});
+  }
+  return peaks;
+}
+
+std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
+                                              const std::vector<MemoryPeak>& peaks) {
+  std::vector<ScheduleMemory> result;
+  for (auto& [id, steps] : StepsOfSchedules(snapshot)) {
+    const auto schedule = snapshot.schedules.find(id);
+    if (schedule == snapshot.schedules.end()) continue;
+    ScheduleMemory memory;
+    memory.name = schedule->second.name;
+    memory.steps = steps;
+    memory.predicted_bytes = schedule->second.predicted_peak_bytes;
+    memory.bound_bytes = schedule->second.executed_bound_bytes;
+    for (const MemoryPeak& peak : peaks) {
+      const auto found = peak.of_schedule.find(id);
+      if (found == peak.of_schedule.end() || found->second <= memory.peak_bytes) continue;
+      memory.peak_bytes = found->second;
+      memory.peak_rank = peak.rank;
+    }
+    result.push_back(std::move(memory));
+  }
+  std::sort(result.begin(), result.end(), [](const ScheduleMemory& a, const ScheduleMemory& b) {
+    return a.steps.front() < b.steps.front();
+  });
+  return result;
+}
+
+bool MemoryTimeline::Advance(const query::Snapshot& snapshot, size_t max_events) {
+  const query::RankRows* rows = snapshot.FindRank(rank_);
+  if (rows == nullptr || changes_.size() >= rows->memory.size()) return true;
+  const size_t old_size = changes_.size();
+  const size_t new_size = old_size + std::min(max_events, rows->memory.size() - old_size);
+  // Once for a loaded trace; by the vector's own steps for a growing one.
+  if (rows->memory.size() > 2 * changes_.capacity()) changes_.reserve(rows->memory.size());
+  for (size_t at = old_size; at < new_size; ++at) {
+    const query::MemoryEvent& event = rows->memory[at];
+    Change change;
+    change.time_ns = ledger_ == Ledger::kIssue ? event.issued_ns : event.executed_ns;
+    change.bytes = event.bytes;
+    change.category = static_cast<uint64_t>(event.category);
+    changes_.push_back(change);
+  }
+  const auto middle = changes_.begin() + static_cast<std::ptrdiff_t>(old_size);
+  std::stable_sort(middle, changes_.end(), Earlier);
+  // Late events are younger in commit order, so they go behind old ones of the same time.
+  const auto first_changed = std::upper_bound(changes_.begin(), middle, *middle, Earlier);
+  const auto keep = static_cast<size_t>(first_changed - changes_.begin());
+  std::inplace_merge(first_changed, middle, changes_.end(), Earlier);
+  MakeBlocks(keep);
+  return new_size == rows->memory.size();
+}
+
+void MemoryTimeline::MakeBlocks(size_t first_changed) {
+  const size_t first_block = first_changed / kBlock;
+  Point point;
+  if (first_block > 0) point = At(first_block * kBlock - 1);
+  blocks_.resize(first_block);
+  block_start_ns_.resize(first_block);
+  for (size_t at = first_block * kBlock; at < changes_.size(); ++at) {
+    if (at % kBlock == 0) {
+      Block block;
+      block.before = point.bytes;
+      block.total_before = point.total;
+      blocks_.push_back(block);
+      block_start_ns_.push_back(changes_[at].time_ns);
+    }
+    Step(at, &point);
+    Block& block = blocks_.back();
+    if (point.total <= block.largest_total) continue;
+    block.largest_total = point.total;
+    block.largest = at;
+  }
+}
+
+void MemoryTimeline::Step(size_t at, Point* point) const {
+  const Change& change = changes_[at];
+  point->time_ns = change.time_ns;
+  point->bytes[change.category] += change.bytes;
+  point->total += change.bytes;
+}
+
+MemoryTimeline::Point MemoryTimeline::At(size_t at) const {
+  const Block& block = blocks_[at / kBlock];
+  Point point{0, block.before, block.total_before};
+  for (size_t next = at / kBlock * kBlock; next <= at; ++next) Step(next, &point);
+  return point;
+}
+
+size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
+  const auto begin = block_start_ns_.begin() + static_cast<std::ptrdiff_t>(first / kBlock);
+  const auto block = std::lower_bound(begin, block_start_ns_.end(), time_ns);
+  // It is in the block before, or is the first point of this one.
+  const auto before = block == begin ? begin : block - 1;
+  size_t at = std::max(first, static_cast<size_t>(before - block_start_ns_.begin()) * kBlock);
+  while (at < changes_.size() && changes_[at].time_ns < time_ns) ++at;
+  return at;
+}
+
+size_t MemoryTimeline::Largest(size_t first, size_t last) const {
+  size_t largest = first;
+  int64_t largest_total = INT64_MIN;
+  int64_t total = 0;  // live before `at`, where its block is not seen whole
+  for (size_t at = first; at < last;) {
+    const Block& block = blocks_[at / kBlock];
+    const size_t block_end = std::min((at / kBlock + 1) * kBlock, changes_.size());
+    if (at % kBlock == 0 && block_end <= last) {
+      if (block.largest_total > largest_total) {
+        largest_total = block.largest_total;
+        largest = block.largest;
+      }
+      at = block_end;
+      continue;
+    }
+    if (at % kBlock == 0) total = block.total_before;
+    if (at == first) total = at == 0 ? 0 : At(at).total - changes_[at].bytes;
+    total += changes_[at].bytes;
+    if (total > largest_total) {
+      largest_total = total;
+      largest = at;
+    }
+    ++at;
+  }
+  return largest;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,64 @@
+#include "trace/analysis/row_index.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace shardscope::analysis {
+namespace {
+
+void Complete(StepIndex* index) {
+  std::stable_sort(
+      index->runs.begin(), index->runs.end(), [](const IndexedRun& a, const IndexedRun& b) {
+        // Equal starts: in host order, so that a wait stands before the op behind it.
+        return std::pair(a.run->started_ns, a.op->op) < std::pair(b.run->started_ns, b.op->op);
+      });
+  for (const IndexedRun& run : index->runs) index->by_plan[run.op->id] = &run;
+  if (index->finished || index->runs.empty()) return;
+  index->start_ns = index->runs.front().run->issued_ns;
+}
+
+void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, int first_step,
+             int last_step, std::vector<StepIndex>* result) {
+  std::map<int32_t, StepIndex> steps;
+  StepIndex* current = nullptr;  // op runs of a step come together
+  rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& run, size_t) {
+    const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
+    if (op == nullptr) return;
+    if (current == nullptr || current->step != run.step) {
+      current = &steps[run.step];
+      current->rank = rows.rank;
+      current->step = run.step;
+    }
+    current->runs.push_back({&run, op});
+  });
+  for (const query::Step& step : rows.steps) {
+    const auto found = steps.find(step.step);
+    if (found == steps.end()) continue;
+    found->second.finished = true;
+    found->second.start_ns = step.start_ns;
+  }
+  for (auto& [step, index] : steps) {
+    result->push_back(std::move(index));
+    Complete(&result->back());
+  }
+}
+
+}  // namespace
+
+std::vector<StepIndex> IndexSteps(const query::Snapshot& snapshot, int first_step, int last_step) {
+  std::vector<StepIndex> result;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    AddRank(snapshot, rows, first_step, last_step, &result);
+  }
+  return result;
+}
+
+StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step) {
+  std::vector<StepIndex> result;
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  if (rows != nullptr) AddRank(snapshot, *rows, step, step, &result);
+  return result.empty() ? StepIndex{rank, step} : std::move(result.front());
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,72 @@
+#include "trace/base/process.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <system_error>
+
+namespace shardscope {
+namespace {
+
+constexpr const char* kNoThread =
+    "no more threads can be started: use fewer ranks (run.ranks), or raise the limits of threads "
+    "and memory (ulimit -u, ulimit -v)";
+constexpr const char* kNoMemory =
+    "there is no more memory: use fewer ranks (run.ranks) or a smaller model, or raise the limit "
+    "of memory (ulimit -v)";
+
+// null: `error` is about something else.
+const char* Shortage(const std::exception& error) noexcept {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return kNoMemory;
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error)) {
+    if (system->code() == std::errc::resource_unavailable_try_again) return kNoThread;
+    if (system->code() == std::errc::not_enough_memory) return kNoMemory;
+  }
+  // LibTorch's allocator, whose exceptions have no type of their own.
+  return std::strstr(error.what(), "DefaultCPUAllocator") != nullptr ? kNoMemory : nullptr;
+}
+
+// Takes no memory.
+void Write(std::string_view text) {
+  const ssize_t ignored = write(STDERR_FILENO, text.data(), text.size());
+  static_cast<void>(ignored);
+}
+
+[[noreturn]] void OnTerminate() {
+  try {
+    if (const std::exception_ptr current = std::current_exception()) {
+      std::rethrow_exception(current);
+    }
+  } catch (const std::exception& error) {
+    if (const char* shortage = Shortage(error)) {
+      Write("error: ");
+      Write(shortage);
+      Write("\n");
+      std::_Exit(1);
+    }
+    Write(error.what());
+    Write("\n");
+  } catch (...) {
+  }
+  std::abort();
+}
+
+}  // namespace
+
+std::string ErrorText(const std::exception& error) {
+  const char* shortage = Shortage(error);
+  return shortage != nullptr ? shortage : error.what();
+}
+
+void EndOnShortage() { std::set_terminate(OnTerminate); }
+
+std::string HostName() {
+  std::array<char, 256> host = {};
+  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "host";
+}
+
+}  // namespace shardscope

@@ -1,0 +1,34 @@
+// What to say where the machine, or a limit of it, gives no more threads or memory.
+#pragma once
+
+#include <malloc.h>
+
+#include <exception>
+#include <string>
+
+namespace shardscope {
+
+// The text of an exception for the user. Without threads or memory it says which of them is short
+// and what to do; the libraries' own words do not. Any thread.
+std::string ErrorText(const std::exception& error);
+
+// std::terminate() says ErrorText() of what nobody caught and ends the program with exit code 1,
+// without a core file: a library's thread that gets no memory cannot be helped otherwise.
+void EndOnShortage();
+
+// Its name, as in the names of trace files; "host" if it has none. Any thread.
+std::string HostName();
+
+// Gives every block of a megabyte or more a mapping of its own, which the system gets back when the
+// block is freed. The C library would take such blocks from its heap once a few were freed, and
+// what growing vectors leave behind there stays resident: 150 MB for a trace of 10 M op runs. For
+// main() before other threads start. false: this allocator knows no such thing.
+inline bool ReturnLargeBlocks() { return mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1; }
+
+// Takes what an exception needs of it now. The C library takes it at the first use, and where there
+// is none then it ends the process, instead of letting the exception say that memory ran out.
+inline void ReserveForExceptions() {
+  [[maybe_unused]] const volatile int used = std::uncaught_exceptions();
+}
+
+}  // namespace shardscope

@@ -1,0 +1,125 @@
+#include "ui/timeline/draw/axis_input.h"
+
+#include <imgui.h>
+
+#include <cmath>
+
+namespace shardscope::timeline {
+namespace {
+
+constexpr double kAnimationSeconds = 0.15;
+constexpr float kDragThreshold = 4;
+constexpr double kPanSharePerSecond = 1.2;
+constexpr double kZoomPerSecond = 4;
+
+}  // namespace
+
+void AxisInput::Handle(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
+                       ui::Commands* commands) {
+  clicked_ = false;
+  vertical_drag_ = 0;
+  if (context.headless) return;
+  const bool hovered = ImGui::IsItemHovered();
+  const float x = ImGui::GetIO().MousePos.x;
+  const bool on_axis_before = on_axis_;
+  on_axis_ = hovered && x >= axis.left() && x <= axis.right();
+  if (on_axis_) {
+    commands->push_back(ui::SetHover{axis.Ns(x)});
+  } else if (on_axis_before) {
+    commands->push_back(ui::SetHover{-1});
+  }
+  if (hovered && x >= axis.left()) HandleWheel(context, axis, max_length_ns, commands);
+  HandleDrag(context, axis, commands);
+  const bool typing = ImGui::GetIO().WantTextInput;
+  if (ImGui::IsWindowFocused() && !typing) HandleKeys(context, max_length_ns, commands);
+}
+
+void AxisInput::Hold(bool on_something, ui::Commands* commands) {
+  const bool pressed = ImGui::IsAnyMouseDown();
+  holding_ = ImGui::IsItemActive() || (on_axis_ && (holding_ || on_something || pressed));
+  if (holding_) commands->push_back(ui::HoldView{});
+}
+
+Range AxisInput::Goal(const ui::Context& context) const {
+  if (context.time_seconds < goal_until_) return goal_;
+  return {context.view.start_ns, context.view.end_ns};
+}
+
+void AxisInput::Go(const ui::Context& context, Range range, bool animate, bool keep_follow,
+                   ui::Commands* commands) {
+  goal_ = range;
+  goal_until_ = animate ? context.time_seconds + kAnimationSeconds : -1;
+  commands->push_back(ui::SetView{range.start_ns, range.end_ns, animate, keep_follow});
+}
+
+void AxisInput::HandleWheel(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
+                            ui::Commands* commands) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.MouseWheelH != 0) {
+    const Range goal = Goal(context);
+    const double delta = -0.1 * static_cast<double>(io.MouseWheelH);
+    Go(context, Pan(goal, std::llround(delta * static_cast<double>(goal.length_ns()))), false,
+       false, commands);
+  }
+  if (io.MouseWheel == 0) return;
+  const Range goal = Goal(context);
+  // The mouse points at a place of the window, so the anchor is what will be there.
+  const Axis goal_axis(goal, axis.left(), axis.width());
+  const int64_t anchor_ns =
+      goal_axis.Ns(std::fmin(std::fmax(io.MousePos.x, axis.left()), axis.right()));
+  const double factor = WheelFactor(io.MouseWheel, io.KeyCtrl, io.KeyShift);
+  Go(context, Zoom(goal, anchor_ns, factor, max_length_ns), true, context.view.follow, commands);
+}
+
+void AxisInput::HandleDrag(const ui::Context& context, const Axis& axis, ui::Commands* commands) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (ImGui::IsItemActivated()) {
+    drag_start_ = {context.view.start_ns, context.view.end_ns};
+    drag_start_x_ = io.MousePos.x;
+    dragging_ = false;
+  }
+  if (ImGui::IsItemActive()) {
+    const ImVec2 moved = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
+    dragging_ =
+        dragging_ || std::fabs(moved.x) > kDragThreshold || std::fabs(moved.y) > kDragThreshold;
+    if (dragging_ && (io.MouseDelta.x != 0 || io.MouseDelta.y != 0)) {
+      vertical_drag_ = io.MouseDelta.y;
+      const double pixels = static_cast<double>(drag_start_x_ - io.MousePos.x);
+      const double per_pixel =
+          static_cast<double>(drag_start_.length_ns()) / static_cast<double>(axis.width());
+      if (io.MouseDelta.x != 0) {
+        Go(context, Pan(drag_start_, std::llround(pixels * per_pixel)), false, false, commands);
+      }
+    }
+  }
+  if (ImGui::IsItemDeactivated()) clicked_ = !dragging_;
+}
+
+void AxisInput::HandleKeys(const ui::Context& context, int64_t max_length_ns,
+                           ui::Commands* commands) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (io.KeyCtrl || io.KeyAlt || io.KeySuper) return;
+  const double speed = io.KeyShift ? 3 : 1;
+  const auto held = [](ImGuiKey a, ImGuiKey b) {
+    return ImGui::IsKeyDown(a) || ImGui::IsKeyDown(b);
+  };
+  const double seconds = static_cast<double>(std::fmin(io.DeltaTime, 0.1F));
+  const int pan = (held(ImGuiKey_D, ImGuiKey_RightArrow) ? 1 : 0) -
+                  (held(ImGuiKey_A, ImGuiKey_LeftArrow) ? 1 : 0);
+  const int zoom =
+      (held(ImGuiKey_W, ImGuiKey_UpArrow) ? 1 : 0) - (held(ImGuiKey_S, ImGuiKey_DownArrow) ? 1 : 0);
+  if (pan == 0 && zoom == 0) return;
+  Range range = Goal(context);
+  if (pan != 0) {
+    const double share = kPanSharePerSecond * speed * seconds * pan;
+    range = Pan(range, std::llround(share * static_cast<double>(range.length_ns())));
+  }
+  if (zoom != 0) {
+    const bool over_axis = context.hover_ns >= range.start_ns && context.hover_ns < range.end_ns;
+    const int64_t anchor = over_axis ? context.hover_ns : range.start_ns + range.length_ns() / 2;
+    range = Zoom(range, anchor, std::pow(kZoomPerSecond, -zoom * speed * seconds), max_length_ns);
+  }
+  Go(context, range, false, pan == 0 && context.view.follow, commands);
+}
+
+}  // namespace shardscope::timeline

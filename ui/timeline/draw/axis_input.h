@@ -1,0 +1,47 @@
+// AxisInput: wheel, drag and keys on the time axis, the same in timeline and memory. UI thread.
+#pragma once
+
+#include "ui/commands.h"
+#include "ui/context.h"
+#include "ui/timeline/axis.h"
+
+namespace shardscope::timeline {
+
+class AxisInput {
+ public:
+  // Reads the mouse over the current item and the keys while its window is focused; pushes SetView
+  // and SetHover. `max_length_ns`: how far out the wheel may zoom.
+  void Handle(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
+              ui::Commands* commands);
+
+  // After Handle(): a mouse that came upon something, or a button held down, keeps a followed view
+  // still until the mouse leaves.
+  void Hold(bool on_something, ui::Commands* commands);
+
+  // True if the button went up without a drag: then it was a click.
+  bool clicked() const { return clicked_; }
+  float vertical_drag() const { return vertical_drag_; }  // pixels since the last frame
+
+ private:
+  void HandleWheel(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
+                   ui::Commands* commands);
+  void HandleDrag(const ui::Context& context, const Axis& axis, ui::Commands* commands);
+  void HandleKeys(const ui::Context& context, int64_t max_length_ns, ui::Commands* commands);
+  // Where the view is heading: a zoom during an animation starts from its end, not from the frame
+  // in between.
+  Range Goal(const ui::Context& context) const;
+  void Go(const ui::Context& context, Range range, bool animate, bool keep_follow,
+          ui::Commands* commands);
+
+  bool dragging_ = false;
+  bool clicked_ = false;
+  bool on_axis_ = false;  // the mouse, over the item
+  bool holding_ = false;
+  float vertical_drag_ = 0;
+  Range drag_start_;
+  float drag_start_x_ = 0;
+  Range goal_;
+  double goal_until_ = -1;  // Context::time_seconds when the animation towards goal_ is over
+};
+
+}  // namespace shardscope::timeline

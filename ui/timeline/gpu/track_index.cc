@@ -1,0 +1,246 @@
+#include "ui/timeline/gpu/track_index.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace shardscope::timeline {
+namespace {
+
+using query::OpClass;
+using query::SpanCategory;
+
+// "GPU 0 context 1 stream 7" is "stream 7" beside its rank; where several GPUs or contexts have a
+// stream of that number, the whole name tells them apart.
+std::string NameOf(const query::Snapshot& snapshot, int64_t track) {
+  for (const query::GpuStream& stream : snapshot.gpu_streams) {
+    if (stream.track != track) continue;
+    const auto alike = std::count_if(
+        snapshot.gpu_streams.begin(), snapshot.gpu_streams.end(), [&](const auto& other) {
+          return other.rank == stream.rank && other.stream == stream.stream;
+        });
+    if (alike == 1) return "stream " + std::to_string(stream.stream);
+    return "GPU " + std::to_string(stream.device) + " stream " + std::to_string(stream.stream);
+  }
+  for (const query::Track& row : snapshot.tracks) {
+    if (row.id == track) return row.name.empty() ? "main thread" : row.name;
+  }
+  return "?";
+}
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// One that is not known is drawn as an all-reduce.
+OpClass CollectiveOf(std::string_view name) {
+  for (int at = 0; at < words::kNumOpClasses; ++at) {
+    const auto op_class = static_cast<OpClass>(at);
+    if (!query::IsCommunication(op_class)) continue;
+    if (Contains(name, TraitsOf(op_class).nccl_name) || Contains(name, Name(op_class))) {
+      return op_class;
+    }
+  }
+  return OpClass::kAllReduce;
+}
+
+const query::GpuStream* StreamOf(const query::Snapshot& snapshot, int64_t track) {
+  for (const query::GpuStream& stream : snapshot.gpu_streams) {
+    if (stream.track == track) return &stream;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+OpClass ClassOf(SpanCategory category, std::string_view name) {
+  switch (category) {
+    case SpanCategory::kCompute:
+      return OpClass::kForward;
+    case SpanCategory::kOptimizer:
+      return OpClass::kOptimizer;
+    case SpanCategory::kCopy:
+      return OpClass::kCopy;
+    case SpanCategory::kCommunication:
+      return CollectiveOf(name);
+    case SpanCategory::kHost:
+    case SpanCategory::kWait:
+      break;
+  }
+  return OpClass::kHost;
+}
+
+std::string ShortKernelName(std::string_view name) {
+  // The parameters begin at the first bracket outside template arguments; "(anonymous namespace)"
+  // is none.
+  constexpr std::string_view kAnonymous = "(anonymous namespace)::";
+  std::string plain;
+  int depth = 0;
+  for (size_t at = 0; at < name.size(); ++at) {
+    if (depth == 0 && name.substr(at).starts_with(kAnonymous)) {
+      at += kAnonymous.size() - 1;
+      continue;
+    }
+    if (depth == 0 && name[at] == '(' && !plain.empty()) break;
+    if (name[at] == '<') ++depth;
+    if (depth == 0) plain += name[at];
+    if (name[at] == '>' && depth > 0) --depth;
+  }
+  // "void f"; but words that name no function stay as they are.
+  const bool function = name.find('(') != std::string_view::npos;
+  const size_t space = plain.rfind(' ');
+  if (function && space != std::string::npos && space + 1 < plain.size()) {
+    plain.erase(0, space + 1);
+  }
+  const size_t colons = plain.rfind("::");
+  if (colons != std::string::npos && colons + 2 < plain.size()) plain.erase(0, colons + 2);
+  return plain.empty() ? std::string(name) : plain;
+}
+
+size_t TrackIndex::Advance(const query::Snapshot& snapshot, const query::RankRows& rows,
+                           const Looks& looks, size_t max_rows) {
+  size_t taken = 0;
+  for (; num_work_ < rows.gpu_work.size() && taken < max_rows; ++num_work_, ++taken) {
+    TakeWork(snapshot, rows.gpu_work[num_work_], static_cast<uint32_t>(num_work_), looks);
+  }
+  while (taken < max_rows) {
+    if (next_sorted_ == sorted_.size()) SortSpans(rows);
+    if (sorted_.empty()) break;
+    const uint32_t row = sorted_[next_sorted_++];
+    TakeSpan(snapshot, rows.spans[row], row);
+    ++taken;
+  }
+  return taken;
+}
+
+void TrackIndex::SortSpans(const query::RankRows& rows) {
+  constexpr size_t kAtATime = 65'536;  // some 6 ms
+  const size_t count = std::min(rows.spans.size() - num_sorted_, kAtATime);
+  sorted_.resize(count);
+  std::iota(sorted_.begin(), sorted_.end(), static_cast<uint32_t>(num_sorted_));
+  std::sort(sorted_.begin(), sorted_.end(), [&rows](uint32_t a, uint32_t b) {
+    const query::Span& left = rows.spans[a];
+    const query::Span& right = rows.spans[b];
+    return std::tuple(left.end_ns, -left.start_ns, a) <
+           std::tuple(right.end_ns, -right.start_ns, b);
+  });
+  num_sorted_ += count;
+  next_sorted_ = 0;
+}
+
+TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, int64_t track,
+                              std::vector<TrackLane>* lanes,
+                              std::unordered_map<int64_t, size_t>* places) {
+  const auto [place, is_new] = places->try_emplace(track, lanes->size());
+  if (is_new) {
+    TrackLane& lane = lanes->emplace_back();
+    lane.track = track;
+    lane.name = NameOf(snapshot, track);
+    lane.levels.resize(1);
+    for (const query::Track& known : snapshot.tracks) {
+      if (known.id == track) lane.position = known.position;
+    }
+    if (const query::GpuStream* stream = StreamOf(snapshot, track)) {
+      lane.device = stream->device;
+      lane.stream = stream->stream;
+    }
+  }
+  return (*lanes)[place->second];
+}
+
+std::vector<uint16_t> TrackIndex::StreamsInOrder() const {
+  std::vector<uint16_t> order(std::min<size_t>(streams_.size(), UINT16_MAX));
+  std::iota(order.begin(), order.end(), uint16_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
+    return std::pair(streams_[a].device, streams_[a].stream) <
+           std::pair(streams_[b].device, streams_[b].stream);
+  });
+  return order;
+}
+
+std::vector<uint16_t> TrackIndex::ThreadsInOrder() const {
+  std::vector<uint16_t> order(std::min<size_t>(threads_.size(), UINT16_MAX));
+  std::iota(order.begin(), order.end(), uint16_t{0});
+  std::stable_sort(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
+    return std::pair(threads_[a].position, threads_[a].track) <
+           std::pair(threads_[b].position, threads_[b].track);
+  });
+  return order;
+}
+
+void TrackIndex::Insert(const Span& span, size_t level, TrackLane* lane) {
+  lane->levels[level].Insert(span);
+  ++lane->num_spans;
+  if (SlotOf(span.op_class) != 0) return;
+  int64_t& busy_ns = lane->busy_ns_[static_cast<size_t>(span.op_class)];
+  busy_ns += span.end_ns - span.start_ns;
+  if (busy_ns >= lane->busy_ns_[static_cast<size_t>(lane->op_class)]) {
+    lane->op_class = span.op_class;
+  }
+}
+
+void TrackIndex::TakeWork(const query::Snapshot& snapshot, const query::GpuWork& work, uint32_t row,
+                          const Looks& looks) {
+  TrackLane& lane = LaneOf(snapshot, work.track, &streams_, &stream_of_track_);
+  Span span{work.start_ns, work.end_ns, row, OpClass::kHost, 0, false};
+  const auto look = looks.find(work.plan_op);
+  if (look != looks.end()) {
+    span.op_class = look->second.first;
+    span.shade = look->second.second;
+  } else {
+    span.op_class = ClassOf(work.category, snapshot.names[static_cast<size_t>(work.name)]);
+  }
+  // A copy-in before a collective is a copy, whatever op launched it.
+  if (work.kind != query::GpuWorkKind::kKernel) span.op_class = OpClass::kCopy;
+  Insert(span, 0, &lane);
+  if (work.kind != query::GpuWorkKind::kKernel ||
+      work.channel_kind == query::ChannelKind::kUnknown) {
+    return;
+  }
+  lane.several_channels |= lane.has_channel && lane.channel != work.channel;
+  lane.has_channel = true;
+  lane.channel = work.channel;
+  lane.channel_kind = work.channel_kind;
+}
+
+// Ranges are taken in the order of their ends, so inner ones before outer ones: each goes to the
+// level above all that it contains.
+void TrackIndex::TakeSpan(const query::Snapshot& snapshot, const query::Span& row_span,
+                          uint32_t row) {
+  if (stream_of_track_.contains(row_span.track)) return;  // the kernel's own row says more
+  TrackLane& lane = LaneOf(snapshot, row_span.track, &threads_, &thread_of_track_);
+  const std::string& name = snapshot.names[static_cast<size_t>(row_span.name)];
+  const Span span{row_span.start_ns,
+                  row_span.end_ns,
+                  row,
+                  ClassOf(row_span.category, name),
+                  static_cast<uint8_t>(row_span.name % 3),
+                  false};
+  size_t level = lane.levels.size();
+  for (; level > 0; --level) {
+    const SpanColumn& column = lane.levels[level - 1];
+    if (column.FirstTouching(span.start_ns) < column.FirstStartingAt(span.end_ns)) break;
+  }
+  level = std::min(level, kMaxLevels - 1);
+  if (level == lane.levels.size()) lane.levels.emplace_back();
+  Insert(span, level, &lane);
+}
+
+const TrackLane* TrackIndex::SharesChannel(const query::Snapshot& snapshot,
+                                           const TrackLane& stream) const {
+  const query::GpuStream* own = StreamOf(snapshot, stream.track);
+  if (own == nullptr || !stream.has_channel) return nullptr;
+  for (const TrackLane& other : streams_) {
+    if (other.track == stream.track || !other.has_channel) continue;
+    if (other.channel != stream.channel || other.channel_kind != stream.channel_kind) continue;
+    const query::GpuStream* theirs = StreamOf(snapshot, other.track);
+    const bool same = theirs != nullptr && theirs->process == own->process &&
+                      theirs->device == own->device && theirs->context == own->context;
+    if (same) return &other;
+  }
+  return nullptr;
+}
+
+}  // namespace shardscope::timeline

@@ -1,0 +1,238 @@
+#include "ui/timeline/gpu/work_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trace/analysis/names.h"
+#include "ui/timeline/run_index.h"
+
+namespace shardscope::timeline {
+namespace {
+
+std::string TrackName(const query::Snapshot& snapshot, int64_t track) {
+  for (const query::Track& row : snapshot.tracks) {
+    if (row.id == track) return row.name.empty() ? "main thread" : row.name;
+  }
+  return "";
+}
+
+const std::string& NameAt(const query::Snapshot& snapshot, int32_t name) {
+  return snapshot.names[static_cast<size_t>(name)];
+}
+
+int64_t StartOfStep(const query::Snapshot& snapshot, const query::RankRows& rows, int32_t step) {
+  for (size_t at = rows.steps.size(); at-- > 0 && rows.steps[at].step >= step - 1;) {
+    if (rows.steps[at].step == step) return rows.steps[at].start_ns;
+    if (rows.steps[at].step == step - 1) return rows.steps[at].end_ns;
+  }
+  return snapshot.start_ns;
+}
+
+std::string NcclText(const query::Snapshot& snapshot, const query::NcclOperation& operation) {
+  std::string text = NameAt(snapshot, operation.function);
+  if (operation.sequence >= 0) text += fmt::format(" #{}", operation.sequence);
+  const std::string& algorithm = NameAt(snapshot, operation.algorithm);
+  if (!algorithm.empty()) {
+    text += fmt::format(", {} {}", algorithm, NameAt(snapshot, operation.protocol));
+  }
+  if (operation.channels > 0) text += fmt::format(", {} channels", operation.channels);
+  return text;
+}
+
+// Where rows are not in the order of their ids, all are looked at.
+template <typename Row>
+uint32_t FindById(const query::RowList<Row>& rows, int64_t id) {
+  const auto of_id = [id](const Row& row) { return row.id == id; };
+  auto found = std::lower_bound(rows.begin(), rows.end(), id,
+                                [](const Row& row, int64_t wanted) { return row.id < wanted; });
+  if (found == rows.end() || !of_id(*found)) found = std::find_if(rows.begin(), rows.end(), of_id);
+  return found == rows.end() ? kNoRow : static_cast<uint32_t>(found - rows.begin());
+}
+
+void AddArrival(const RunIndex& index, const query::RankRows& rows, const RankIndex& rank,
+                uint32_t row, WorkFacts* facts) {
+  const Arrival* arrival = index.ArrivalOfWork(rows, rank, row);
+  if (arrival == nullptr) return;
+  const int64_t last_ns = std::clamp(arrival->last_ns, facts->work.start_ns, facts->work.end_ns);
+  facts->has_arrival = true;
+  facts->wait_ns = last_ns - facts->work.start_ns;
+  facts->transfer_ns = facts->work.end_ns - last_ns;
+  facts->last_rank = arrival->last_rank;
+}
+
+}  // namespace
+
+WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                      uint32_t row) {
+  WorkFacts facts;
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  const RankIndex* of_rank = index.Find(rank);
+  if (rows == nullptr || of_rank == nullptr || row >= rows->gpu_work.size()) return facts;
+  facts.kind = WorkFacts::Kind::kWork;
+  facts.rank = rank;
+  facts.work = rows->gpu_work[row];
+  facts.name = NameAt(snapshot, facts.work.name);
+  facts.short_name = ShortKernelName(facts.name);
+  facts.track = TrackName(snapshot, facts.work.track);
+  facts.launched_by = TrackName(snapshot, facts.work.launch_track);
+  if (const query::PlanOp* op = snapshot.FindPlanOp(facts.work.plan_op)) {
+    facts.op = analysis::ShortName(*op);
+    const uint32_t op_row = RunIndex::OpRunOf(*rows, *of_rank, facts.work);
+    if (op_row != kNoRow) facts.op_run = rows->op_runs[op_row].id;
+  }
+  facts.step_start_ns =
+      facts.work.step < 0 ? snapshot.start_ns : StartOfStep(snapshot, *rows, facts.work.step);
+  AddArrival(index, *rows, *of_rank, row, &facts);
+  const auto nccl = of_rank->nccl_of_work.find(row);
+  if (nccl != of_rank->nccl_of_work.end())
+    facts.nccl = NcclText(snapshot, rows->nccl[nccl->second]);
+  for (const TrackLane& stream : of_rank->tracks.streams()) {
+    if (stream.track != facts.work.track) continue;
+    const TrackLane* other = of_rank->tracks.SharesChannel(snapshot, stream);
+    if (other != nullptr) facts.shares_channel_with = other->name;
+  }
+  return facts;
+}
+
+uint32_t FindWorkRow(const query::RankRows& rows, int64_t span) {
+  return FindById(rows.gpu_work, span);
+}
+
+WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                      int64_t span) {
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  if (rows == nullptr || span < 0) return {};
+  const uint32_t row = FindWorkRow(*rows, span);
+  if (row != kNoRow) return FactsOfWork(snapshot, index, rank, row);
+  const uint32_t range_row = FindById(rows->spans, span);
+  if (range_row == kNoRow) return {};
+  const query::Span& range = rows->spans[range_row];
+  WorkFacts facts;
+  facts.kind = WorkFacts::Kind::kRange;
+  facts.rank = rank;
+  facts.range = range;
+  facts.name = facts.short_name = NameAt(snapshot, range.name);
+  facts.track = TrackName(snapshot, range.track);
+  facts.step_start_ns = snapshot.start_ns;
+  return facts;
+}
+
+int64_t FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                    int64_t op_run) {
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  const RankIndex* of_rank = index.Find(rank);
+  const uint32_t row = rows == nullptr ? kNoRow : FindRow(*rows, op_run);
+  if (row == kNoRow || of_rank == nullptr) return -1;
+  const query::OpRun& run = rows->op_runs[row];
+  const query::GpuWork* first = nullptr;
+  for (const TrackLane& stream : of_rank->tracks.streams()) {
+    const SpanColumn& column = stream.levels.front();
+    const size_t last = column.FirstStartingAt(run.ended_ns + 1);
+    for (size_t at = column.FirstStartingAt(run.started_ns); at < last; ++at) {
+      const query::GpuWork& work = rows->gpu_work[column[at].row];
+      if (work.plan_op != run.plan_op || work.step != run.step) continue;
+      if (first == nullptr || work.start_ns < first->start_ns) first = &work;
+      break;
+    }
+  }
+  return first == nullptr ? -1 : first->id;
+}
+
+std::optional<WorkId> LongestWork(const query::Snapshot& snapshot, Range range) {
+  constexpr size_t kMost = 1'000'000;  // rows that are looked at, when a run is opened
+  std::optional<WorkId> longest;
+  std::pair<bool, int64_t> best{false, -1};  // communication, ns
+  size_t looked_at = 0;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::GpuWork& work : rows.gpu_work) {
+      if (++looked_at > kMost) return longest;
+      const bool inside = work.start_ns >= range.start_ns && work.end_ns <= range.end_ns;
+      const std::pair<bool, int64_t> rating{work.category == query::SpanCategory::kCommunication,
+                                            work.end_ns - work.start_ns};
+      if (!inside || work.kind != query::GpuWorkKind::kKernel || rating <= best) continue;
+      best = rating;
+      longest = WorkId{work.id, rows.rank};
+    }
+  }
+  return longest;
+}
+
+// Kernels of a recorded program belong to the NCCL operation whose launch they were launched in.
+bool RunIndex::TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankIndex* rank) {
+  const query::GpuWork& work = rows.gpu_work[row];
+  // Operations come in the order of their launches, but for some of other threads.
+  constexpr ptrdiff_t kOutOfOrder = 64;
+  const auto after = std::partition_point(
+      rows.nccl.begin(), rows.nccl.end(), [&work](const query::NcclOperation& operation) {
+        return operation.launch_start_ns <= work.launch_start_ns;
+      });
+  auto operation = after + std::min<ptrdiff_t>(rows.nccl.end() - after, kOutOfOrder);
+  const auto first = after - std::min<ptrdiff_t>(after - rows.nccl.begin(), kOutOfOrder);
+  while (operation != first) {
+    --operation;
+    if (operation->launch_track != work.launch_track) continue;
+    if (work.launch_start_ns < operation->launch_start_ns ||
+        work.launch_start_ns > operation->launch_end_ns) {
+      continue;
+    }
+    rank->nccl_of_work[row] = static_cast<uint32_t>(operation - rows.nccl.begin());
+    if (operation->sequence >= 0) {
+      Arrive(ArrivalKey(operation->communicator, operation->sequence), work.start_ns, rows.rank);
+    }
+    return true;
+  }
+  return false;
+}
+
+void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
+                        RankIndex* rank, Consumed* consumed) {
+  if (rows.nccl.empty()) return;
+  std::vector<uint32_t> early = std::exchange(consumed->early_work, {});
+  for (; consumed->gpu_work < rows.gpu_work.size(); ++consumed->gpu_work) {
+    const query::GpuWork& work = rows.gpu_work[consumed->gpu_work];
+    const bool foreign = work.plan_op < 0 && work.category == query::SpanCategory::kCommunication;
+    if (foreign) early.push_back(static_cast<uint32_t>(consumed->gpu_work));
+  }
+  for (const uint32_t row : early) {
+    if (!TakeNcclKernel(rows, row, rank) && query::MayGrow(snapshot.state)) {
+      consumed->early_work.push_back(row);
+    }
+  }
+  // NCCL says nothing of some kernels, ever: only the newest are waited for.
+  constexpr size_t kMostWaiting = 4096;
+  std::vector<uint32_t>& waiting = consumed->early_work;
+  if (waiting.size() > kMostWaiting) waiting.erase(waiting.begin(), waiting.end() - kMostWaiting);
+}
+
+uint32_t RunIndex::OpRunOf(const query::RankRows& rows, const RankIndex& rank,
+                           const query::GpuWork& work) {
+  if (work.plan_op < 0) return kNoRow;
+  for (const SpanColumn& column : rank.columns) {
+    if (&column == &rank.column(LaneKind::kExposed)) continue;  // of no op
+    const size_t last = column.FirstStartingAt(work.end_ns + 1);
+    for (size_t at = column.FirstTouching(work.start_ns - 1); at < last; ++at) {
+      if (column[at].instant) continue;
+      const query::OpRun& run = rows.op_runs[column[at].row];
+      if (run.plan_op == work.plan_op && run.step == work.step) return column[at].row;
+    }
+  }
+  return kNoRow;
+}
+
+const Arrival* RunIndex::ArrivalOfWork(const query::RankRows& rows, const RankIndex& rank,
+                                       uint32_t row) const {
+  const auto nccl = rank.nccl_of_work.find(row);
+  if (nccl != rank.nccl_of_work.end()) {
+    const query::NcclOperation& operation = rows.nccl[nccl->second];
+    const auto found = arrivals_.find(ArrivalKey(operation.communicator, operation.sequence));
+    return found == arrivals_.end() ? nullptr : &found->second;
+  }
+  const uint32_t op_row = OpRunOf(rows, rank, rows.gpu_work[row]);
+  const query::Collective* collective =
+      op_row == kNoRow ? nullptr : CollectiveOf(rows, rank, op_row);
+  return collective == nullptr ? nullptr : ArrivalOf(*collective);
+}
+
+}  // namespace shardscope::timeline
