@@ -112,7 +112,7 @@ Result<std::string> CheckPlan(const std::string& path) {
   size_t ops = 0;
   for (const plan::Program& program : schedule->programs) ops += program.ops.size();
   return fmt::format("ok: {}, {}\n", Counted(static_cast<int64_t>(ops), "op"),
-                     Counted(schedule->num_ranks, "rank"));
+                     Counted(schedule->num_ranks(), "rank"));
 }
 
 int Plan(const PlanArguments& arguments) {

@@ -37,7 +37,7 @@ plan::Schedule ScheduleOf(std::vector<Op> ops) {
                       {"all_gather", plan::StreamRole::kAllGather},
                       {"reduce_scatter", plan::StreamRole::kReduceScatter},
                       {"other", plan::StreamRole::kCompute}};
-  schedule.communicators = {"shard"};
+  schedule.communicators = {{"shard"}};
   schedule.programs = {{std::move(ops), {}}};
   schedule.program_of_rank = {0};
   return schedule;
@@ -252,7 +252,7 @@ TEST(Failure, OfOneRankEndsAll) {
       ScheduleOf({OpOn(kHost, OpKind::kControl), OpOn(kCompute, OpKind::kForward),
                   OpOn(kGather, OpKind::kAllGather),
                   OpOn(kCompute, OpKind::kBackward, {{DependencyKind::kEvent, 2}})});
-  schedule.num_ranks = 3;
+  schedule.mesh = plan::MeshOf(plan::MeshDimension::kShard, 3);
   schedule.program_of_rank = {0, 0, 0};
   const ToyRun run = RunToy(schedule, {.delay_hook = [](const OpContext& context) {
                               // Not even a standard exception.

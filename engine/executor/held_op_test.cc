@@ -55,7 +55,7 @@ std::string GathersUnder(const Policy& policy, const std::string& held) {
     }
   };
   const ToyRun run = RunToy(
-      *schedule, {.slots = 2 * schedule->num_ranks, .delay_hook = nullptr, .on_run = on_run});
+      *schedule, {.slots = 2 * schedule->num_ranks(), .delay_hook = nullptr, .on_run = on_run});
   for (const Status& status : run.statuses) EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(run.persistent, RunToy(*schedule, {}).persistent);
   EXPECT_TRUE(under.has_value()) << schedule->name << " has no op " << held;

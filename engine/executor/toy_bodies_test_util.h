@@ -222,9 +222,9 @@ struct ToyOptions {
 
 // Runs all ranks of a Schedule on toy bodies.
 inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) {
-  ToyExchange exchange(schedule.num_ranks);
+  ToyExchange exchange(schedule.num_ranks());
   ComputeSlots slots(options.slots);
-  const auto num_ranks = static_cast<size_t>(schedule.num_ranks);
+  const auto num_ranks = static_cast<size_t>(schedule.num_ranks());
   ToyRun run;
   run.statuses.resize(num_ranks);
   run.sinks.resize(num_ranks);

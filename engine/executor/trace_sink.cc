@@ -38,7 +38,7 @@ schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op
   row.segment = SegmentName(schedule, op.segment);
   row.stream = schedule.streams[static_cast<size_t>(op.stream)].name;
   if (op.communicator != plan::kNone) {
-    row.communicator = schedule.communicators[static_cast<size_t>(op.communicator)];
+    row.communicator = schedule.communicators[static_cast<size_t>(op.communicator)].name;
     row.dtype = plan::Name(op.dtype);
   }
   row.payload_bytes = op.payload_bytes;
@@ -187,14 +187,15 @@ void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
     schema::CollectiveRow& collective = record.collective;
     collective.rank = context.rank;
     collective.step = context.step;
-    collective.communicator = context.schedule->communicators[static_cast<size_t>(op.communicator)];
+    collective.communicator =
+        context.schedule->communicators[static_cast<size_t>(op.communicator)].name;
     collective.sequence = FirstSequence(registered, context, op.communicator) +
                           registered.Of(context).ordinals[static_cast<size_t>(context.index)];
     collective.kind = plan::Name(op.kind);
     collective.payload_bytes = op.payload_bytes;
     collective.wire_bytes = op.wire_bytes;
     collective.dtype = plan::Name(op.dtype);
-    collective.group_size = context.schedule->num_ranks;
+    collective.group_size = context.schedule->num_ranks();
     collective.transport = info_.transport;
     collective.truth = info_.truth;
   }
@@ -212,7 +213,7 @@ int64_t TraceSink::FirstSequence(const Registered& registered, const OpContext& 
   std::vector<int64_t>& first = entry->second;
   if (is_new) {
     for (size_t i = 0; i < registered.collectives.size(); ++i) {
-      int64_t& next = next_sequence_[context.schedule->communicators[i]];
+      int64_t& next = next_sequence_[context.schedule->communicators[i].name];
       first.push_back(next);
       next += registered.collectives[i];
     }

@@ -48,7 +48,7 @@ constexpr int64_t BytesOf(DType dtype) {
 }
 
 // Bytes that each rank sends for a collective of `payload_bytes`, as a ring does: payload *
-// (N-1)/N, twice that for an all-reduce.
+// (N-1)/N of N ranks, twice that for an all-reduce.
 inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks) {
   // Split so that no size overflows.
   const int64_t others = num_ranks - 1;

@@ -1,5 +1,6 @@
 #include "engine/plan/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <limits>
@@ -291,8 +292,30 @@ class Parser {
     schedule_.name = line->QuotedString("the schedule's name");
     const int64_t ranks = line->Number("ranks", 1);
     if (ranks < 1 || ranks > kMaxRanks) return line->Fail("'ranks' is out of range");
-    schedule_.num_ranks = static_cast<int>(ranks);
+    schedule_.mesh = MeshOf(MeshDimension::kShard, static_cast<int>(ranks));
+    ParseMesh(static_cast<int32_t>(ranks), line);
     schedule_.num_micro_batches = line->Id("micro_batches", 1);
+  }
+
+  // Sizes in the order of MeshDimension.
+  void ParseMesh(int32_t ranks, Line* line) {
+    const std::vector<int32_t> sizes = line->List<int32_t>("mesh");
+    if (sizes.empty()) return;
+    if (sizes.size() != kNumMeshDimensions) {
+      return line->Fail("'mesh' needs " + std::to_string(kNumMeshDimensions) + " sizes");
+    }
+    int64_t product = 1;
+    for (size_t dimension = 0; dimension < sizes.size(); ++dimension) {
+      if (sizes[dimension] < 1 || sizes[dimension] > ranks) {
+        return line->Fail("a size of 'mesh' is out of range");
+      }
+      product = std::min(product * sizes[dimension], kMaxRanks + 1);
+      schedule_.mesh.sizes[dimension] = sizes[dimension];
+    }
+    if (product != ranks) {
+      line->Fail("the sizes of 'mesh' multiply to other than " + std::to_string(ranks) + " ranks");
+      schedule_.mesh = MeshOf(MeshDimension::kShard, ranks);
+    }
   }
 
   void ParseStream(Line* line) {
@@ -305,7 +328,16 @@ class Parser {
 
   void ParseCommunicator(Line* line) {
     line->Index(schedule_.communicators.size());
-    schedule_.communicators.push_back(line->QuotedString("the communicator's name"));
+    Communicator communicator;
+    communicator.name = line->QuotedString("the communicator's name");
+    if (const std::optional<std::string> dimensions = line->Field("dimensions")) {
+      communicator.dimensions = 0;
+      for (const std::string_view name : Split(*dimensions, ',')) {
+        communicator.dimensions |=
+            Only(ParseEnum<MeshDimension>(std::string(name), "dimension of the mesh", line));
+      }
+    }
+    schedule_.communicators.push_back(std::move(communicator));
   }
 
   void ParseUnit(Line* line) {

@@ -7,16 +7,12 @@
 
 // The text form, line by line. Fields at their default are left out; "#" starts a comment.
 //
-//   schedule 1 "fsdp2 full pre1" ranks=2 micro_batches=1
-//   stream 0 "host" role=host
-//   communicator 0 "shard"
-//   unit 0 "root" root=1
-//   parameter "embedding.weight" shape=256,64      belongs to the unit above
-//   segment 0 "embedding" unit=0 activation=65536 output=65536
-//   program 0
-//   buffer 0 parameter_shard unit=0 bytes=8192 persistent=1
-//   op 1 copy_in phase=forward mb=0 unit=0 stream=2 alloc=4 read=0 write=4 wait=stream:1
-//   rank_programs ranks=0,0
+//   schedule 1 "fsdp2 full pre1" ranks=2 micro_batches=1    mesh=P,R,S,T unless all ranks are along
+//   shard stream 0 "host" role=host communicator 0 "shard"                         over all ranks;
+//   or dimensions=shard,tensor of the mesh unit 0 "root" root=1 parameter "embedding.weight"
+//   shape=256,64      belongs to the unit above segment 0 "embedding" unit=0 activation=65536
+//   output=65536 program 0 buffer 0 parameter_shard unit=0 bytes=8192 persistent=1 op 1 copy_in
+//   phase=forward mb=0 unit=0 stream=2 alloc=4 read=0 write=4 wait=stream:1 rank_programs ranks=0,0
 namespace shardscope::plan {
 namespace {
 
@@ -142,7 +138,11 @@ std::string PrintOp(const Schedule& schedule, const Op& op, size_t index) {
 
 std::string PrintSchedule(const Schedule& schedule) {
   std::string text = Entry("schedule", 1, schedule.name);
-  text += " ranks=" + std::to_string(schedule.num_ranks);
+  text += " ranks=" + std::to_string(schedule.num_ranks());
+  if (schedule.mesh != MeshOf(MeshDimension::kShard, schedule.num_ranks())) {
+    text += " mesh=" +
+            List(std::vector<int32_t>(schedule.mesh.sizes.begin(), schedule.mesh.sizes.end()));
+  }
   text += " micro_batches=" + std::to_string(schedule.num_micro_batches) + '\n';
   for (size_t index = 0; index < schedule.streams.size(); ++index) {
     text += Entry("stream", index, schedule.streams[index].name) + " role=";
@@ -150,7 +150,12 @@ std::string PrintSchedule(const Schedule& schedule) {
     text += '\n';
   }
   for (size_t index = 0; index < schedule.communicators.size(); ++index) {
-    text += Entry("communicator", index, schedule.communicators[index]) + '\n';
+    const Communicator& communicator = schedule.communicators[index];
+    text += Entry("communicator", index, communicator.name);
+    if (communicator.dimensions != kAllDimensions) {
+      text += " dimensions=" + Print(communicator.dimensions);
+    }
+    text += '\n';
   }
   for (size_t index = 0; index < schedule.units.size(); ++index) {
     text += PrintUnit(schedule.units[index], index);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/plan/mesh.h"
 #include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
 
@@ -20,16 +21,21 @@ struct Program {
 
 struct Schedule {
   std::string name;  // "fsdp2 full pre1 fwd1"
-  int num_ranks = 1;
+  Mesh mesh;
   int num_micro_batches = 1;
-  std::vector<Stream> streams;             // stream 0 is the host
-  std::vector<std::string> communicators;  // "shard"; all communicators of a rank share its link
+  std::vector<Stream> streams;              // stream 0 is the host
+  std::vector<Communicator> communicators;  // all of a rank share its link
   std::vector<Segment> segments;
   std::vector<Unit> units;
   std::vector<Program> programs;         // distinct programs; symmetric schedules have one
-  std::vector<int32_t> program_of_rank;  // num_ranks entries, index into programs
+  std::vector<int32_t> program_of_rank;  // one entry a rank, index into programs
   bool operator==(const Schedule&) const = default;
 
+  int num_ranks() const { return mesh.num_ranks(); }
+  // Ranks of each of its groups.
+  int GroupSize(CommunicatorIndex communicator) const {
+    return mesh.SizeOf(communicators[static_cast<size_t>(communicator)].dimensions);
+  }
   const Program& ProgramOf(int rank) const {
     return programs[static_cast<size_t>(program_of_rank[static_cast<size_t>(rank)])];
   }

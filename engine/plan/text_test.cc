@@ -95,10 +95,12 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Text, KeepsEveryFieldOfAnOp) {
   Schedule schedule;
   schedule.name = "with \"quotes\", \\ and\na second line # no comment";
-  schedule.num_ranks = 2;
+  schedule.mesh = {{1, 2, 1, 3}};
   schedule.num_micro_batches = 4;
   schedule.streams = {{"host", StreamRole::kHost}, {"two words", StreamRole::kAllReduce}};
-  schedule.communicators = {"", "x=1"};
+  schedule.communicators = {{""},
+                            {"x=1", static_cast<MeshDimensions>(Only(MeshDimension::kReplicate) |
+                                                                Only(MeshDimension::kTensor))}};
   schedule.segments = {{"a", kNone, 1, 2}, {"b", 0, 1LL << 60, 0}};
   schedule.units = {{"u", true, {{"scalar", {}}, {"w", {3, 1LL << 40}}}}, {"", false, {}}};
   Op op;
@@ -146,6 +148,14 @@ TEST(Text, ErrorsNameTheLine) {
   EXPECT_EQ(error("stream 0 host\n"), "line 2: expected the stream's name in quotes, found 'host'");
   EXPECT_EQ(error("stream 0 \"host\n"), "line 2: a string without a closing quote");
   EXPECT_EQ(error("stream 0 \"s\" role=pump\n"), "line 2: 'pump' is no role");
+  EXPECT_EQ(error("communicator 0 \"c\" dimensions=shard,depth\n"),
+            "line 2: 'depth' is no dimension of the mesh");
+  EXPECT_EQ(ParseSchedule("schedule 1 \"x\" ranks=4 mesh=1,2,1,1").message(),
+            "line 1: the sizes of 'mesh' multiply to other than 4 ranks");
+  EXPECT_EQ(ParseSchedule("schedule 1 \"x\" ranks=4 mesh=2,2").message(),
+            "line 1: 'mesh' needs 4 sizes");
+  EXPECT_EQ(ParseSchedule("schedule 1 \"x\" ranks=4 mesh=1,0,4,1").message(),
+            "line 1: a size of 'mesh' is out of range");
   EXPECT_EQ(error("op 0 forward\n"), "line 2: 'op' before the first 'program' line");
   EXPECT_EQ(error("program 0\nop 0 fly\n"), "line 3: 'fly' is no kind of op");
   EXPECT_EQ(error("program 0\nop 0 forward read=1,x\n"),

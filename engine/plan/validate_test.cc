@@ -251,7 +251,7 @@ TEST_F(TwoPrograms, AnotherDtypeOnOneRank) {
 }
 
 TEST_F(TwoPrograms, CollectiveOnAnotherCommunicatorHasNoPartner) {
-  schedule_.communicators.push_back("second");
+  schedule_.communicators.push_back({"second"});
   schedule_.programs[1].ops[static_cast<size_t>(IndexOf(schedule_, "O all_reduce"))].communicator =
       1;
   EXPECT_THAT(ErrorOf(schedule_), AllOf(HasSubstr("'O all_reduce' has no partner"),
@@ -278,12 +278,66 @@ Program TwoCollectives(CommunicatorIndex first, CommunicatorIndex second) {
   return program;
 }
 
-TEST(Deadlock, CommunicatorsTakenInOppositeOrder) {
+// Ranks 0 and 1 are the first stage, 2 and 3 the second; "shard" joins the ranks of a stage,
+// "stages" those of the same place in them.
+Schedule TwoStages() {
   Schedule schedule;
-  schedule.num_ranks = 2;
+  schedule.mesh = {{2, 1, 2, 1}};
   schedule.streams = {
       {"host", StreamRole::kHost}, {"a", StreamRole::kAllReduce}, {"b", StreamRole::kAllReduce}};
-  schedule.communicators = {"x", "y"};
+  schedule.communicators = {{"shard", Only(MeshDimension::kShard)},
+                            {"stages", Only(MeshDimension::kPipeline)}};
+  schedule.programs = {TwoCollectives(0, 1), TwoCollectives(0, 1)};
+  schedule.program_of_rank = {0, 0, 1, 1};
+  return schedule;
+}
+
+TEST(Groups, OnlyRanksOfAGroupHaveToMatch) {
+  Schedule schedule = TwoStages();
+  EXPECT_EQ(ErrorOf(schedule), "");
+  // Another payload on the second stage: that stage agrees with itself.
+  Program& second = schedule.programs[1];
+  second.ops[0].payload_bytes = second.ops[0].wire_bytes = second.buffers[0].bytes = 16;
+  EXPECT_EQ(ErrorOf(schedule), "");
+  // Between the stages it does not.
+  second.ops[1].payload_bytes = second.ops[1].wire_bytes = second.buffers[1].bytes = 16;
+  EXPECT_THAT(ErrorOf(schedule),
+              AllOf(HasSubstr("does not match"), HasSubstr("on communicator 'stages' is"),
+                    HasSubstr("(rank 2)")));
+}
+
+TEST(Groups, AWireIsThatOfTheGroup) {
+  Schedule schedule = TwoStages();
+  schedule.programs[0].ops[0].wire_bytes = 12;  // of four ranks
+  EXPECT_THAT(ErrorOf(schedule), HasSubstr("a payload of 8 on 2 ranks sends 8"));
+}
+
+TEST(Groups, RanksOfOneProgramWaitForTheirOwnGroups) {
+  Schedule schedule = TwoStages();
+  schedule.programs[1] = TwoCollectives(1, 0);  // in the other order
+  schedule.program_of_rank = {0, 0, 1, 1};
+  EXPECT_EQ(ErrorOf(schedule), "");
+  schedule.program_of_rank = {0, 0, 0, 1};
+  EXPECT_EQ(ErrorOf(schedule), "");
+  // 0 waits for 2 in "stages", 2 for 3 in "shard", 3 for 1 in "stages", 1 for 0 in "shard".
+  schedule.program_of_rank = {1, 0, 0, 1};
+  EXPECT_THAT(ErrorOf(schedule), HasSubstr("the ranks wait for each other, a deadlock"));
+  schedule.programs[1].ops[1].stream = 2;
+  EXPECT_EQ(ErrorOf(schedule), "");
+}
+
+TEST(Groups, ACommunicatorNeedsADimension) {
+  Schedule schedule = TwoStages();
+  schedule.communicators[1].dimensions = 0;
+  EXPECT_THAT(ErrorOf(schedule), HasSubstr("communicator 'stages' has no dimension of the mesh"));
+}
+
+TEST(Deadlock, CommunicatorsTakenInOppositeOrder) {
+  Schedule schedule;
+  schedule.mesh = MeshOf(MeshDimension::kShard, 2);
+  schedule.streams = {
+      {"host", StreamRole::kHost}, {"a", StreamRole::kAllReduce}, {"b", StreamRole::kAllReduce}};
+  schedule.communicators = {{"x"}, {"y"}};
   schedule.programs = {TwoCollectives(0, 1), TwoCollectives(0, 1)};
   schedule.program_of_rank = {0, 1};
   EXPECT_EQ(ErrorOf(schedule), "");

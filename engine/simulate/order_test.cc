@@ -37,9 +37,9 @@ class Random {
 plan::Schedule AnySchedule(Random* random) {
   plan::Schedule schedule;
   schedule.name = "random";
-  schedule.num_ranks = 2 + random->Below(3);
-  schedule.program_of_rank.assign(static_cast<size_t>(schedule.num_ranks), 0);
-  schedule.communicators = {"shard", "reduce"};
+  schedule.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2 + random->Below(3));
+  schedule.program_of_rank.assign(static_cast<size_t>(schedule.num_ranks()), 0);
+  schedule.communicators = {{"shard"}, {"reduce"}};
   schedule.streams = {{"host", plan::StreamRole::kHost},
                       {"compute", plan::StreamRole::kCompute},
                       {"copy", plan::StreamRole::kCopy},
@@ -91,7 +91,7 @@ plan::Schedule FsdpSchedule(Random* random) {
 StepInput AnyInput(const plan::Schedule& schedule, Random* random) {
   StepInput input;
   input.compute_slots = random->Below(4);
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     input.start_ns.push_back(kStartNs + random->Below(200));
     std::vector<OpCost>& costs = input.costs.emplace_back();
     for (size_t op = 0; op < schedule.ProgramOf(rank).ops.size(); ++op) {

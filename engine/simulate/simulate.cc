@@ -72,7 +72,7 @@ class Simulation {
              const StepInput& input)
       : schedule_(schedule), input_(input), free_slots_(input.compute_slots) {
     meetings_.resize(schedule.communicators.size() + 1);
-    for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
       const auto program = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
       RankState& state = ranks_.emplace_back();
       state.program = &schedule.programs[program];
@@ -106,7 +106,7 @@ class Simulation {
           break;
       }
     }
-    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       SHARDSCOPE_RETURN_IF_ERROR(CheckAllDone(rank));
     }
     return Times();
@@ -278,7 +278,7 @@ Result<ProgramPlan> MakeProgramPlan(const plan::Schedule& schedule, const plan::
 }  // namespace
 
 Result<StepTimes> SimulateStep(const plan::Schedule& schedule, const StepInput& input) {
-  const auto num_ranks = static_cast<size_t>(schedule.num_ranks);
+  const auto num_ranks = static_cast<size_t>(schedule.num_ranks());
   SHARDSCOPE_CHECK(input.costs.size() == num_ranks && input.start_ns.size() == num_ranks);
   std::vector<ProgramPlan> plans;
   for (const plan::Program& program : schedule.programs) {
@@ -305,7 +305,7 @@ void ReportStep(const plan::Schedule& schedule, int64_t step, const StepTimes& t
   executor::OpContext context;
   context.schedule = &schedule;
   context.step = step;
-  for (context.rank = 0; context.rank < schedule.num_ranks; ++context.rank) {
+  for (context.rank = 0; context.rank < schedule.num_ranks(); ++context.rank) {
     const std::vector<OpTimes>& ops = times[static_cast<size_t>(context.rank)];
     context.program = &schedule.ProgramOf(context.rank);
     std::vector<OpIndex> order(ops.size());

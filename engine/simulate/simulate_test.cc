@@ -35,12 +35,12 @@ plan::Dependency HostWaitsFor(OpIndex op) { return {plan::DependencyKind::kHost,
 struct Small {
   Small(int num_ranks, const std::vector<SmallOp>& ops) {
     schedule.name = "small";
-    schedule.num_ranks = num_ranks;
+    schedule.mesh = plan::MeshOf(plan::MeshDimension::kShard, num_ranks);
     schedule.program_of_rank.assign(static_cast<size_t>(num_ranks), 0);
     schedule.streams = {{"host", plan::StreamRole::kHost},
                         {"compute", plan::StreamRole::kCompute},
                         {"all_gather", plan::StreamRole::kAllGather}};
-    schedule.communicators = {"shard"};
+    schedule.communicators = {{"shard"}};
     schedule.programs.emplace_back();
     std::vector<OpCost> costs;
     for (const SmallOp& small : ops) {

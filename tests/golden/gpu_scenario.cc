@@ -33,7 +33,7 @@ class ScenarioMaker {
         schedule_(*scenario->schedule),
         program_(schedule_.programs.front()),
         records_(options.costs, scenario),
-        hosts_(static_cast<size_t>(schedule_.num_ranks)) {
+        hosts_(static_cast<size_t>(schedule_.num_ranks())) {
     FindWaits();
     for (size_t op = 0; op < program_.ops.size(); ++op) {
       costs_.push_back(CostOf(static_cast<plan::OpIndex>(op)));
@@ -42,7 +42,7 @@ class ScenarioMaker {
 
   void Run() {
     const DeviceBytes device = DeviceBytesOf(schedule_);
-    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       records_.AddStart(rank, device, &HostOf(rank).time_ns);
       HostOf(rank).step_start_ns = HostOf(rank).time_ns;
     }
@@ -192,11 +192,11 @@ class ScenarioMaker {
   void AddOp(int64_t step, plan::OpIndex index, const simulate::StepTimes& times) {
     std::vector<int64_t> begins;
     std::vector<std::vector<uint32_t>> calls;
-    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       begins.push_back(HostOf(rank).time_ns);
       calls.push_back(AddCalls(rank, index, times));
     }
-    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       const auto at = static_cast<size_t>(rank);
       const executor::OpTimes& run = times[at][static_cast<size_t>(index)];
       AddRun(rank, index, run, calls[at]);
@@ -219,7 +219,7 @@ class ScenarioMaker {
     for (size_t op = 0; op < program_.ops.size(); ++op) {
       AddOp(step, static_cast<plan::OpIndex>(op), *times);
     }
-    for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       EndStep(rank, step, (*times)[static_cast<size_t>(rank)]);
     }
   }

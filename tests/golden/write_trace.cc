@@ -52,7 +52,7 @@ class Identities {
 
 void OwnAll(const Scenario& scenario, gpu::GpuRecorder* gpu) {
   const plan::Schedule& schedule = *scenario.schedule;
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     gpu->OwnThread(ThreadOf(rank), {rank, "host", 0});
     for (size_t stream = 1; stream < schedule.streams.size(); ++stream) {
       const plan::Stream& described = schedule.streams[stream];
@@ -157,14 +157,14 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
                   {"device", "cuda"},
                   {"truth", "projected"},
                   {"host", "virtual"},
-                  {"num_ranks", std::to_string(schedule.num_ranks)},
+                  {"num_ranks", std::to_string(schedule.num_ranks())},
                   {cupti::kDeviceBytesKey, std::to_string(DeviceBytesOf(schedule).tracer)}};
   Result<std::unique_ptr<record::Recorder>> opened = record::Recorder::Open(options);
   if (!opened.ok()) return opened.status();
   record::Recorder& recorder = *opened.value();
   recorder.Add(schema::CapabilityRow{0, "cupti", "on", "", 0});
   std::vector<int> ranks;
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     ranks.push_back(rank);
     recorder.Add(schema::RankRow{rank, "virtual", 1, "virtual GPU"});
   }

@@ -162,7 +162,7 @@ class LessonRun {
     for (const plan::Buffer& buffer : schedule_->programs.front().buffers) {
       if (buffer.persistent) bytes[plan::MemoryCategoryOf(buffer.kind)] += buffer.bytes;
     }
-    for (int32_t rank = 0; rank < schedule_->num_ranks; ++rank) {
+    for (int32_t rank = 0; rank < schedule_->num_ranks(); ++rank) {
       for (const auto& [category, sum] : bytes) test_.Memory(rank, category, kRunStartNs, sum);
     }
   }
@@ -171,7 +171,7 @@ class LessonRun {
     simulate::StepInput input;
     input.start_ns = ends_;
     const auto num_ops = static_cast<plan::OpIndex>(schedule_->programs.front().ops.size());
-    for (int rank = 0; rank < schedule_->num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule_->num_ranks(); ++rank) {
       std::vector<simulate::OpCost>& costs = input.costs.emplace_back();
       for (plan::OpIndex op = 0; op < num_ops; ++op) {
         costs.push_back(CostOf(*schedule_, op, rank, step));
@@ -180,7 +180,7 @@ class LessonRun {
     const Result<simulate::StepTimes> times = simulate::SimulateStep(*schedule_, input);
     SHARDSCOPE_CHECK(times.ok());
     simulate::ReportStep(*schedule_, step, *times, &rows_);
-    for (int32_t rank = 0; rank < schedule_->num_ranks; ++rank) {
+    for (int32_t rank = 0; rank < schedule_->num_ranks(); ++rank) {
       AddStep(rank, step, (*times)[static_cast<size_t>(rank)]);
     }
   }

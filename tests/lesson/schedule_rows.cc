@@ -42,7 +42,7 @@ int64_t ScheduleRows::AddOp(const plan::Schedule& schedule, plan::OpIndex index,
   row.stream = plan::Name(schedule.streams[static_cast<size_t>(op.stream)].role);
   row.host_predecessors = std::move(host_predecessors);
   if (op.communicator != plan::kNone) {
-    row.communicator = schedule.communicators[static_cast<size_t>(op.communicator)];
+    row.communicator = schedule.communicators[static_cast<size_t>(op.communicator)].name;
     row.dtype = plan::Name(op.dtype);
   }
   row.payload_bytes = op.payload_bytes;

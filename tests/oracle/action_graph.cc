@@ -13,12 +13,12 @@ ActionGraph::ActionGraph(const plan::Schedule& schedule)
     : schedule_(schedule),
       first_of_rank_(1, 0),
       collectives_(schedule.communicators.size(),
-                   std::vector<std::vector<int32_t>>(static_cast<size_t>(schedule.num_ranks))) {
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+                   std::vector<std::vector<int32_t>>(static_cast<size_t>(schedule.num_ranks()))) {
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     const auto num_ops = static_cast<int32_t>(schedule.ProgramOf(rank).ops.size());
     first_of_rank_.push_back(first_of_rank_.back() + num_ops);
   }
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) AddRank(rank);
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) AddRank(rank);
   AddMeetings();
   Index();
 }
@@ -85,7 +85,7 @@ void ActionGraph::AddMeetings() {
                                         [&](const auto& queue) { return number < queue.size(); });
       // A wait for itself: the meeting never happens.
       if (!all_come) AddEdge(meeting, meeting);
-      for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+      for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
         const std::vector<int32_t>& queue = queues[static_cast<size_t>(rank)];
         if (number >= queue.size()) continue;
         const int32_t instance = queue[number];

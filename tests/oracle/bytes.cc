@@ -43,7 +43,7 @@ class BytesCheck {
   }
 
  private:
-  int64_t Shards() const { return sharded_ ? schedule_.num_ranks : 1; }
+  int64_t Shards() const { return sharded_ ? schedule_.num_ranks() : 1; }
 
   // Of one rank: each parameter's rows rounded up to the same number on every rank.
   int64_t ShardElements(int32_t unit) const {
@@ -94,8 +94,8 @@ class BytesCheck {
   }
 
   void CheckCollective(OpIndex index, const Op& op) {
-    const int64_t others = schedule_.num_ranks - 1;
-    int64_t wire = op.payload_bytes * others / schedule_.num_ranks;
+    const int64_t others = schedule_.num_ranks() - 1;
+    int64_t wire = op.payload_bytes * others / schedule_.num_ranks();
     if (op.kind == OpKind::kAllReduce) wire *= 2;
     if (op.wire_bytes != wire) Find(index, plan::kNone);
     const int64_t width = plan::BytesOf(op.dtype);
@@ -133,7 +133,7 @@ class BytesCheck {
 std::vector<Finding> CheckBytes(const plan::Schedule& schedule) {
   std::set<int32_t> checked;
   std::vector<Finding> findings;
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     if (!checked.insert(schedule.program_of_rank[static_cast<size_t>(rank)]).second) continue;
     for (const Finding& finding : BytesCheck(schedule, rank).Run()) findings.push_back(finding);
   }

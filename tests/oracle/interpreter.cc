@@ -10,7 +10,7 @@ using plan::OpIndex;
 using plan::OpKind;
 
 Interpreter::Interpreter(const plan::Schedule& schedule) : schedule_(schedule), graph_(schedule) {
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     first_slot_.push_back(static_cast<Slot>(buffers_.size()));
     const plan::Program& program = schedule.ProgramOf(rank);
     for (const plan::Buffer& buffer : program.buffers) buffers_.push_back(&buffer);
@@ -56,7 +56,7 @@ void Interpreter::AddInstance(const Op& op, int rank, OpIndex index) {
 void Interpreter::Reset() {
   memory_.assign(buffers_.size(), Memory());
   allocator_.assign(buffers_.size(), plan::kNone);
-  for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
     const std::vector<plan::Buffer>& buffers = schedule_.ProgramOf(rank).buffers;
     for (size_t id = 0; id < buffers.size(); ++id) {
       if (!buffers[id].persistent) continue;
@@ -247,7 +247,7 @@ void Interpreter::Find(Harm harm, const Instance& instance, Slot slot) {
 }
 
 void Interpreter::FindUnfinished() {
-  for (int rank = 0; rank < schedule_.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
     const auto num_ops = static_cast<OpIndex>(schedule_.ProgramOf(rank).ops.size());
     for (OpIndex index = 0; index < num_ops; ++index) {
       const int32_t instance = graph_.InstanceOf(rank, index);
@@ -293,7 +293,7 @@ Priorities RandomOrder(const plan::Schedule& schedule, const ActionGraph& graph,
   if (style == kEven) return priorities;
   std::vector<uint32_t> stream_bias(schedule.streams.size());
   size_t action = 0;
-  for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+  for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     const auto rank_bias = static_cast<uint32_t>(random.Below(1000));
     for (uint32_t& bias : stream_bias) bias = static_cast<uint32_t>(random.Below(1000));
     for (const Op& op : schedule.ProgramOf(rank).ops) {

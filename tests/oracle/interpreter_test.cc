@@ -123,7 +123,7 @@ TEST_F(PlantedHarm, RanksThatMeetWithDifferentUnits) {
 
 TEST_F(PlantedHarm, CollectiveWithoutPartnerStopsTheStep) {
   SplitRanks();
-  schedule_.communicators.push_back("second");
+  schedule_.communicators.push_back({"second"});
   Named("O all_reduce").communicator = 1;
   const std::set<Harm> harms = HarmsOf(schedule_);
   EXPECT_THAT(harms, Contains(Harm::kNoPartner));
@@ -157,9 +157,9 @@ TEST_F(PlantedHarm, LostMicroBatchChangesTheResult) {
 // Two collectives on one stream and two communicators, taken in opposite order by two ranks.
 TEST(Deadlock, IsFoundAndConfirmsTheRefusal) {
   plan::Schedule schedule;
-  schedule.num_ranks = 2;
+  schedule.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   schedule.streams = {{"host", plan::StreamRole::kHost}, {"a", plan::StreamRole::kAllReduce}};
-  schedule.communicators = {"x", "y"};
+  schedule.communicators = {{"x"}, {"y"}};
   schedule.program_of_rank = {0, 1};
   for (const bool swapped : {false, true}) {
     plan::Program& program = schedule.programs.emplace_back();

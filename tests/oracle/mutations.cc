@@ -206,7 +206,7 @@ class Breaker {
     if (all.empty()) return false;
     mutant_.op = AnyOf(all, random_);
     // One that the other collectives do not use, or one that does not exist.
-    mutant_.schedule.communicators.push_back("second");
+    mutant_.schedule.communicators.push_back({"second"});
     At(mutant_.op).communicator = random_.OneIn(10) ? random_.Between(2, 9) : 1;
     if (random_.OneIn(20)) At(mutant_.op).communicator = plan::kNone;
     return true;
@@ -227,7 +227,7 @@ class Breaker {
         return true;
       case 2:  // consistent in itself
         op.payload_bytes *= 2;
-        op.wire_bytes = plan::WireBytes(op.kind, op.payload_bytes, mutant_.schedule.num_ranks);
+        op.wire_bytes = plan::WireBytes(op.kind, op.payload_bytes, mutant_.schedule.num_ranks());
         return true;
       default:
         return ChangeBufferBytes(difference);
@@ -271,12 +271,12 @@ std::optional<Mutant> Mutate(const Schedule& schedule, MutationKind kind, Random
   Mutant mutant;
   mutant.schedule = schedule;
   const bool needs_two = kind == MutationKind::kSwappedCollectives;
-  if (needs_two && schedule.num_ranks == 1) return std::nullopt;
-  if (schedule.num_ranks > 1 && (needs_two || random.OneIn(2))) {
+  if (needs_two && schedule.num_ranks() == 1) return std::nullopt;
+  if (schedule.num_ranks() > 1 && (needs_two || random.OneIn(2))) {
     // One rank gets a program of its own.
     mutant.program = static_cast<int32_t>(mutant.schedule.programs.size());
     mutant.schedule.programs.push_back(schedule.programs.front());
-    mutant.schedule.program_of_rank[static_cast<size_t>(random.Below(schedule.num_ranks))] =
+    mutant.schedule.program_of_rank[static_cast<size_t>(random.Below(schedule.num_ranks()))] =
         mutant.program;
   }
   if (!Breaker(&mutant, random).Break(kind)) return std::nullopt;

@@ -104,7 +104,7 @@ TEST(CudaRunner, GivesTheNumbersOfTheCpuForEverySchedule) {
     const DeviceToyRun run = RunOnDevice(schedule, options);
     ExpectClean(run);
     EXPECT_EQ(run.persistent, OnCpu(schedule, options.steps));
-    for (int rank = 0; rank < schedule.num_ranks; ++rank) {
+    for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
       ExpectOrders(schedule.ProgramOf(rank), *run.sinks[static_cast<size_t>(rank)]);
       ExpectBalanced(*run.sinks[static_cast<size_t>(rank)]);
     }

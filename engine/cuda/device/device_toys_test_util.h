@@ -292,8 +292,8 @@ struct DeviceToyRun {
 inline DeviceToyRun RunOnDevice(const plan::Schedule& schedule, const DeviceToyOptions& options) {
   const Fake& fake = TheFake();
   fake.control->reset(&options.fake);
-  DeviceExchange exchange(schedule.num_ranks);
-  const auto num_ranks = static_cast<size_t>(schedule.num_ranks);
+  DeviceExchange exchange(schedule.num_ranks());
+  const auto num_ranks = static_cast<size_t>(schedule.num_ranks());
   std::vector<std::unique_ptr<DeviceToyBodies>> bodies(num_ranks);
   DeviceToyRun run;
   run.statuses.resize(num_ranks);

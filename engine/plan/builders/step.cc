@@ -9,11 +9,11 @@ namespace shardscope::plan {
 StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
                          std::vector<Stream> streams, int shard_ranks)
     : model_(model), policy_(policy), shard_ranks_(shard_ranks) {
-  schedule_.num_ranks = policy.num_ranks;
+  schedule_.mesh = MeshOf(MeshDimension::kShard, policy.num_ranks);
   schedule_.num_micro_batches = policy.micro_batches;
   schedule_.streams = std::move(streams);
-  schedule_.communicators = {"shard"};
-  if (policy.num_communicators == 2) schedule_.communicators.push_back("reduce");
+  schedule_.communicators = {{"shard"}};
+  if (policy.num_communicators == 2) schedule_.communicators.push_back({"reduce"});
   schedule_.segments = model.segments;
   schedule_.units = model.units;
   states_.resize(model.units.size());
@@ -76,7 +76,7 @@ Op StepBuilder::MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stre
   if (TraitsOf(kind).reduces) op.communicator += policy_.num_communicators - 1;
   op.dtype = dtype;
   op.payload_bytes = unit_index == kNone ? BytesOf(dtype) : UnshardedBytes(unit_index, dtype);
-  op.wire_bytes = WireBytes(kind, op.payload_bytes, policy_.num_ranks);
+  op.wire_bytes = WireBytes(kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
   return op;
 }
 

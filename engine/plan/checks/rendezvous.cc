@@ -1,6 +1,8 @@
 #include "engine/plan/checks/checks.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -29,13 +31,20 @@ std::string Describe(const Schedule& schedule, const Op& op) {
          std::string(Name(op.dtype)) + ")";
 }
 
-// Where the sequences of one communicator in `program` and in the first program part.
-std::optional<Refusal> CompareSequences(const Schedule& schedule, const Program& program,
-                                        size_t communicator, const std::vector<OpIndex>& expected,
+// Programs of two ranks that are in one group of `communicator`.
+struct Pair {
+  const Program& reference;
+  const Program& program;
+  size_t communicator;
+};
+
+// Where the sequences of the communicator part.
+std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pair,
+                                        const std::vector<OpIndex>& expected,
                                         const std::vector<OpIndex>& actual) {
-  const Program& reference = schedule.programs.front();
+  const auto& [reference, program, communicator] = pair;
   const std::string where = "collective number ";
-  const std::string on = " on communicator '" + schedule.communicators[communicator] + "'";
+  const std::string on = " on communicator '" + schedule.communicators[communicator].name + "'";
   const size_t common = std::min(expected.size(), actual.size());
   for (size_t number = 0; number < common; ++number) {
     const Op& first = reference.ops[static_cast<size_t>(expected[number])];
@@ -53,6 +62,63 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Program&
       here ? actual[common] : expected[common],
       "has no partner on the other ranks: it is " + where + std::to_string(common) + on);
 }
+
+int32_t GroupOf(const Schedule& schedule, size_t communicator, int32_t rank) {
+  return PlaceOf(schedule.mesh, schedule.communicators[communicator].dimensions, rank).group;
+}
+
+// Ranks that behave alike: they run the same program, and in each of their groups ranks of the same
+// classes.
+class Classes {
+ public:
+  explicit Classes(const Schedule& schedule) : class_of_rank_(schedule.program_of_rank) {
+    size_t num_classes = 0;
+    while (Refine(schedule) != num_classes) num_classes = programs_.size();
+  }
+
+  // By class.
+  const std::vector<int32_t>& programs() const { return programs_; }
+  // Communicator, and the classes that are in one group of it.
+  const std::set<std::pair<size_t, std::vector<size_t>>>& groups() const { return groups_; }
+
+ private:
+  // Returns how many classes there are now.
+  size_t Refine(const Schedule& schedule) {
+    const auto num_ranks = static_cast<size_t>(schedule.num_ranks());
+    std::vector<std::vector<size_t>> fellows(num_ranks);  // what tells the rank's class
+    groups_.clear();
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      fellows[rank] = {static_cast<size_t>(class_of_rank_[rank])};
+    }
+    for (size_t communicator = 0; communicator < schedule.communicators.size(); ++communicator) {
+      std::map<int32_t, std::set<size_t>> members;  // by group
+      for (size_t rank = 0; rank < num_ranks; ++rank) {
+        members[GroupOf(schedule, communicator, static_cast<int32_t>(rank))].insert(
+            static_cast<size_t>(class_of_rank_[rank]));
+      }
+      for (size_t rank = 0; rank < num_ranks; ++rank) {
+        const std::set<size_t>& group =
+            members[GroupOf(schedule, communicator, static_cast<int32_t>(rank))];
+        fellows[rank].push_back(group.size());
+        fellows[rank].insert(fellows[rank].end(), group.begin(), group.end());
+        groups_.emplace(communicator, std::vector<size_t>(group.begin(), group.end()));
+      }
+    }
+    std::map<std::vector<size_t>, int32_t> number;
+    programs_.clear();
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      const auto [entry, is_new] =
+          number.try_emplace(fellows[rank], static_cast<int32_t>(number.size()));
+      class_of_rank_[rank] = entry->second;
+      if (is_new) programs_.push_back(schedule.program_of_rank[rank]);
+    }
+    return programs_.size();
+  }
+
+  std::vector<int32_t> class_of_rank_;
+  std::vector<int32_t> programs_;
+  std::set<std::pair<size_t, std::vector<size_t>>> groups_;
+};
 
 // One program while it is played.
 class Player {
@@ -139,14 +205,21 @@ class Player {
 }  // namespace
 
 std::optional<Refusal> CheckCollectivesMatch(const Schedule& schedule) {
-  if (schedule.programs.empty()) return std::nullopt;
-  const auto expected = CollectiveSequences(schedule, schedule.programs.front());
-  for (size_t index = 1; index < schedule.programs.size(); ++index) {
-    const Program& program = schedule.programs[index];
-    const auto actual = CollectiveSequences(schedule, program);
-    for (size_t communicator = 0; communicator < expected.size(); ++communicator) {
+  std::vector<std::vector<std::vector<OpIndex>>> sequences;  // by program, communicator
+  for (const Program& program : schedule.programs) {
+    sequences.push_back(CollectiveSequences(schedule, program));
+  }
+  for (size_t communicator = 0; communicator < schedule.communicators.size(); ++communicator) {
+    std::map<int32_t, size_t> first_of_group;  // the program of its first rank
+    std::set<std::pair<size_t, size_t>> compared;
+    for (int32_t rank = 0; rank < schedule.num_ranks(); ++rank) {
+      const auto index = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
+      const size_t first =
+          first_of_group.try_emplace(GroupOf(schedule, communicator, rank), index).first->second;
+      if (first == index || !compared.emplace(first, index).second) continue;
       std::optional<Refusal> refusal = CompareSequences(
-          schedule, program, communicator, expected[communicator], actual[communicator]);
+          schedule, {schedule.programs[first], schedule.programs[index], communicator},
+          sequences[first][communicator], sequences[index][communicator]);
       if (refusal) return refusal;
     }
   }
@@ -155,25 +228,29 @@ std::optional<Refusal> CheckCollectivesMatch(const Schedule& schedule) {
 
 std::optional<Refusal> CheckNoDeadlock(const Schedule& schedule) {
   if (schedule.programs.size() < 2) return std::nullopt;
-  // Ranks with the same program behave alike, so one player a program stands for all of them.
+  // Ranks of a class behave alike, so one player stands for all of them.
+  const Classes classes(schedule);
   std::vector<Player> players;
-  for (const Program& program : schedule.programs) players.emplace_back(schedule, program);
+  for (const int32_t program : classes.programs()) {
+    players.emplace_back(schedule, schedule.programs[static_cast<size_t>(program)]);
+  }
   for (bool moved = true; moved;) {
     moved = false;
     for (Player& player : players) moved |= player.Advance();
-    for (size_t communicator = 0; communicator < schedule.communicators.size(); ++communicator) {
-      const auto arrived = [communicator](const Player& player) {
-        return player.Arrived(communicator);
+    for (const auto& [communicator, members] : classes.groups()) {
+      const auto arrived = [&, on = communicator](size_t member) {
+        return players[member].Arrived(on);
       };
-      if (!std::all_of(players.begin(), players.end(), arrived)) continue;
-      for (Player& player : players) player.Complete(communicator);
+      if (!std::all_of(members.begin(), members.end(), arrived)) continue;
+      for (const size_t member : members) players[member].Complete(communicator);
       moved = true;
     }
   }
   for (size_t index = 0; index < players.size(); ++index) {
     const OpIndex stuck = players[index].FirstUnfinished();
     if (stuck == kNone) continue;
-    return RefusalAt(schedule, schedule.programs[index], RefusalKind::kDeadlock, stuck,
+    const auto program = static_cast<size_t>(classes.programs()[index]);
+    return RefusalAt(schedule, schedule.programs[program], RefusalKind::kDeadlock, stuck,
                      "never ends: the ranks wait for each other, a deadlock");
   }
   return std::nullopt;

@@ -54,10 +54,10 @@ class SizeCheck {
  public:
   SizeCheck(const Schedule& schedule, const Program& program)
       : schedule_(schedule), program_(program), checked_(program.buffers.size()) {
-    const bool gathers = std::any_of(program.ops.begin(), program.ops.end(),
-                                     [](const Op& op) { return op.kind == OpKind::kAllGather; });
     // Parameters that no op gathers are there as a whole on every rank.
-    shard_ranks_ = gathers ? schedule.num_ranks : 1;
+    const auto gather = std::find_if(program.ops.begin(), program.ops.end(),
+                                     [](const Op& op) { return op.kind == OpKind::kAllGather; });
+    if (gather != program.ops.end()) shard_ranks_ = schedule.GroupSize(gather->communicator);
     for (const Unit& unit : schedule.units) {
       shard_elements_.push_back(PaddedShardElements(unit, shard_ranks_));
     }
@@ -86,10 +86,11 @@ class SizeCheck {
   const Buffer& At(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
 
   std::string CollectiveProblem(const Op& op) {
-    const int64_t wire = WireBytes(op.kind, op.payload_bytes, schedule_.num_ranks);
+    const int num_ranks = schedule_.GroupSize(op.communicator);
+    const int64_t wire = WireBytes(op.kind, op.payload_bytes, num_ranks);
     if (op.wire_bytes != wire) {
       return "has " + std::to_string(op.wire_bytes) + " wire bytes, but a payload of " +
-             std::to_string(op.payload_bytes) + " on " + std::to_string(schedule_.num_ranks) +
+             std::to_string(op.payload_bytes) + " on " + std::to_string(num_ranks) +
              " ranks sends " + std::to_string(wire);
     }
     const PayloadSide side = TraitsOf(op.kind).payload;
@@ -103,13 +104,12 @@ class SizeCheck {
     // The other side, unless the collective works in place: one rank's part of the whole.
     for (const BufferId part : scatters ? op.writes : op.reads) {
       if (part == whole || side == PayloadSide::kBoth) continue;
-      if (op.payload_bytes % schedule_.num_ranks == 0 &&
-          op.payload_bytes / schedule_.num_ranks == At(part).bytes) {
+      if (op.payload_bytes % num_ranks == 0 && op.payload_bytes / num_ranks == At(part).bytes) {
         continue;
       }
       buffer_ = part;
       return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but each of " +
-             std::to_string(schedule_.num_ranks) + " ranks has " + std::to_string(At(part).bytes);
+             std::to_string(num_ranks) + " ranks has " + std::to_string(At(part).bytes);
     }
     return op.unit == kNone ? "" : UnitPayloadProblem(op);
   }

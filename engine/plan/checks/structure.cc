@@ -1,5 +1,6 @@
 #include "engine/plan/checks/checks.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -123,11 +124,18 @@ bool UnitSizeOk(const Unit& unit) {
 }
 
 std::optional<Refusal> CheckTables(const Schedule& schedule) {
-  if (schedule.num_ranks < 1 || schedule.num_micro_batches < 1) {
+  const auto is_positive = [](int32_t size) { return size >= 1; };
+  if (!std::all_of(schedule.mesh.sizes.begin(), schedule.mesh.sizes.end(), is_positive) ||
+      schedule.num_micro_batches < 1) {
     return Unlocated("a schedule needs at least one rank and one micro-batch");
   }
   if (schedule.streams.empty() || schedule.streams.front().role != StreamRole::kHost) {
     return Unlocated("stream 0 of a schedule must be the host");
+  }
+  for (const Communicator& communicator : schedule.communicators) {
+    if (communicator.dimensions == 0 || communicator.dimensions > kAllDimensions) {
+      return Unlocated("communicator '" + communicator.name + "' has no dimension of the mesh");
+    }
   }
   if (schedule.streams.size() > kMostStreams) {
     return Unlocated("a schedule has at most " + std::to_string(kMostStreams) + " streams, not " +
@@ -141,8 +149,8 @@ std::optional<Refusal> CheckTables(const Schedule& schedule) {
     return Unlocated("segment '" + segment.name + "' names unit " + std::to_string(segment.unit) +
                      ", which does not exist");
   }
-  if (schedule.program_of_rank.size() != static_cast<size_t>(schedule.num_ranks)) {
-    return Unlocated("the schedule has " + std::to_string(schedule.num_ranks) +
+  if (schedule.program_of_rank.size() != static_cast<size_t>(schedule.num_ranks())) {
+    return Unlocated("the schedule has " + std::to_string(schedule.num_ranks()) +
                      " ranks, but says which program runs for " +
                      std::to_string(schedule.program_of_rank.size()));
   }
