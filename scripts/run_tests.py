@@ -126,12 +126,13 @@ def run_sanitizer(sanitizer, jobs, tally):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--sanitizers", action="store_true", help="build/tsan and build/asan instead of --build")
+    parser.add_argument("--sanitizers", action="store_true", help="locks as clang sees them, then build/tsan and build/asan instead of --build")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     began = time.monotonic()
     tally = Tally()
     if options.sanitizers:
+        run_check("thread safety", ["scripts/check_thread_safety"], tally)
         for sanitizer in sanitizers.ALL:
             run_sanitizer(sanitizer, options.jobs, tally)
     else:

@@ -10,13 +10,13 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "engine/config/config.h"
 #include "engine/config/socket_io.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::config {
 namespace {
@@ -61,17 +61,18 @@ class SocketClient : public ControlClient {
   bool was_greeted_ = false;
   std::string problem_ = kGone;
 
-  std::mutex mutex_;  // guards what follows
-  int64_t next_id_ = 1;
-  std::string queued_;            // requests that the socket thread has not taken yet
-  std::set<int64_t> unanswered_;  // each gets one response, if only that the run has gone
-  std::deque<Response> responses_;
+  Mutex mutex_;
+  int64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::string queued_ GUARDED_BY(mutex_);  // requests that the socket thread has not taken yet
+  std::set<int64_t> unanswered_
+      GUARDED_BY(mutex_);  // each gets one response, if only that the run has gone
+  std::deque<Response> responses_ GUARDED_BY(mutex_);
 
   std::thread thread_;
 };
 
 int64_t SocketClient::Send(const std::variant<SetRequest, DoRequest, GetRequest>& body) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const int64_t id = next_id_++;
   if (!connected_) {
     responses_.push_back({.id = id, .ok = false, .error = kGone});
@@ -84,7 +85,7 @@ int64_t SocketClient::Send(const std::variant<SetRequest, DoRequest, GetRequest>
 }
 
 std::optional<Response> SocketClient::Poll() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (responses_.empty()) return std::nullopt;
   Response response = std::move(responses_.front());
   responses_.pop_front();
@@ -96,7 +97,7 @@ void SocketClient::Run() {
   }
   {
     // What was sent just before this client was destroyed, as a last "stop", still goes out.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sending_ += std::exchange(queued_, "");
   }
   WriteAvailable(socket_.get(), &sending_);
@@ -110,7 +111,7 @@ bool SocketClient::Exchange() {
   if (poll(waits, 2, -1) < 0) return errno == EINTR;
   if ((waits[0].revents & POLLIN) != 0) {
     wake_.Lower();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sending_ += std::exchange(queued_, "");
   }
   bool is_open = true;
@@ -133,14 +134,14 @@ bool SocketClient::TakeLine(const std::string& line) {
   }
   auto response = ParseResponse(line);
   if (!response.ok()) return true;  // a newer run's line of a kind we do not know
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unanswered_.erase(response->id);
   responses_.push_back(std::move(*response));
   return true;
 }
 
 void SocketClient::Disconnect(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   connected_ = false;
   for (const int64_t id : unanswered_) responses_.push_back({.id = id, .ok = false, .error = why});
   unanswered_.clear();

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "engine/config/config.h"
 #include "engine/config/control_server.h"
 #include "engine/config/socket_io.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::config {
@@ -86,7 +86,7 @@ class ControlSocket : public testing::Test {
 
   void Start(int64_t patience_ns = kControlPatienceNs) {
     const auto handler = [this](const Request& request) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       requests_.push_back(request);
       return Response{.id = 999, .ok = true, .applies_at = static_cast<int64_t>(requests_.size())};
     };
@@ -101,12 +101,12 @@ class ControlSocket : public testing::Test {
     return folder_;
   }
   size_t NumRequests() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return requests_.size();
   }
 
   std::string folder_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Request> requests_;  // guarded by mutex_
   std::unique_ptr<ControlServer> server_;
 };

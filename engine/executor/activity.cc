@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "trace/base/mutex.h"
 #include "trace/base/units.h"
 
 namespace shardscope::executor {
@@ -42,19 +43,19 @@ std::string Describe(const Activity& activity, int64_t now_ns, int64_t patience_
 }
 
 void ActivityBoard::Begin(const OpContext& context) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t num_streams = context.schedule->streams.size();
   if (slots_.size() < num_streams) slots_ = std::vector<Slot>(num_streams);
   step_ = context;
 }
 
 void ActivityBoard::End() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   step_.reset();
 }
 
 Activity ActivityBoard::Read() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Activity activity;
   activity.rank = rank_;
   if (!step_) return activity;

@@ -3,12 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/executor/op_bodies.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::executor {
 
@@ -74,9 +74,9 @@ class ActivityBoard {
   };
 
   const int rank_;
-  mutable std::mutex mutex_;       // guards `step_`, and `slots_` against being replaced
-  std::optional<OpContext> step_;  // nothing between steps
-  std::vector<Slot> slots_;        // by stream
+  mutable Mutex mutex_;                               // guards `slots_` against being replaced, too
+  std::optional<OpContext> step_ GUARDED_BY(mutex_);  // nothing between steps
+  std::vector<Slot> slots_;                           // by stream
 };
 
 }  // namespace shardscope::executor

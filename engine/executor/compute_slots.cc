@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trace/base/check.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/base/wait.h"
@@ -11,11 +12,13 @@
 namespace shardscope::executor {
 
 // Patience starts again whenever a slot is given back: a long queue that moves is no fault.
-void ComputeSlots::WaitForTurn(std::unique_lock<std::mutex>* lock, uint64_t ticket) {
-  const auto may_go = [&] { return is_aborted_ || (serving_ == ticket && free_ > 0); };
+void ComputeSlots::WaitForTurn(MutexLock* lock, uint64_t ticket) {
+  const auto may_go = [&]() REQUIRES(mutex_) {
+    return is_aborted_ || (serving_ == ticket && free_ > 0);
+  };
   while (!may_go()) {
     const uint64_t seen = num_released_;
-    const auto moves = [&] { return may_go() || num_released_ != seen; };
+    const auto moves = [&]() REQUIRES(mutex_) { return may_go() || num_released_ != seen; };
     if (patience_ns_ == 0) {
       changed_.wait(*lock, may_go);
     } else if (!WaitPatiently(&changed_, lock, patience_ns_, moves)) {
@@ -30,7 +33,7 @@ void ComputeSlots::WaitForTurn(std::unique_lock<std::mutex>* lock, uint64_t tick
 }
 
 int64_t ComputeSlots::Acquire() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const uint64_t ticket = next_ticket_++;
   int64_t waited_ns = 0;
   if (serving_ != ticket || free_ <= 0 || is_aborted_) {
@@ -46,21 +49,21 @@ int64_t ComputeSlots::Acquire() {
 }
 
 void ComputeSlots::Release() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++free_;
   ++num_released_;
   if (serving_ != next_ticket_) changed_.notify_all();
 }
 
 void ComputeSlots::Abort() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_aborted_ = true;
   changed_.notify_all();
 }
 
 void ComputeSlots::SetSlots(int slots) {
   SHARDSCOPE_CHECK(slots > 0);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // May be negative for a while: slots taken under the old limit are given back first.
   free_ += slots - slots_;
   slots_ = slots;
@@ -68,7 +71,7 @@ void ComputeSlots::SetSlots(int slots) {
 }
 
 int ComputeSlots::num_waiting() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return static_cast<int>(next_ticket_ - serving_);
 }
 

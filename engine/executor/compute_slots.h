@@ -2,9 +2,9 @@
 // other on the cores.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "trace/base/mutex.h"
 
 namespace shardscope::executor {
 
@@ -30,17 +30,17 @@ class ComputeSlots {
   int num_waiting() const;
 
  private:
-  void WaitForTurn(std::unique_lock<std::mutex>* lock, uint64_t ticket);
+  void WaitForTurn(MutexLock* lock, uint64_t ticket) REQUIRES(mutex_);
 
   const int64_t patience_ns_;
-  mutable std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  int free_;
-  int slots_;
-  uint64_t next_ticket_ = 0;
-  uint64_t serving_ = 0;
-  uint64_t num_released_ = 0;
-  bool is_aborted_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  int free_ GUARDED_BY(mutex_);
+  int slots_ GUARDED_BY(mutex_);
+  uint64_t next_ticket_ GUARDED_BY(mutex_) = 0;
+  uint64_t serving_ GUARDED_BY(mutex_) = 0;
+  uint64_t num_released_ GUARDED_BY(mutex_) = 0;
+  bool is_aborted_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace shardscope::executor

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
-#include <mutex>
 #include <random>
 
 #include "engine/executor/stillness_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/uniform_model.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::executor {
@@ -79,8 +79,8 @@ class LongestDelays {
 
   void operator()(const OpContext& context) {
     if (DiceOf(seed_, context).Roll(12) != 0) return;
-    const std::unique_lock only_one(mutex_, std::try_to_lock);
-    if (!only_one) return;
+    if (!mutex_.try_lock()) return;
+    const MutexLock only_one(mutex_, std::adopt_lock);
     WaitUntilNothingMoves();
     ++num_held;
   }
@@ -89,7 +89,7 @@ class LongestDelays {
 
  private:
   const uint32_t seed_;
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 constexpr uint32_t kSeedsOfASchedule = 2;

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/uniform_model.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::executor {
 namespace {
@@ -36,7 +36,7 @@ std::string GathersUnder(const Policy& policy, const std::string& held) {
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   if (!schedule.ok()) return "";
   const bool forward = held.front() == 'F';
-  std::mutex mutex;
+  Mutex mutex;
   std::string started;               // guarded by mutex
   std::optional<std::string> under;  // guarded by mutex
   const auto on_run = [&](const OpContext& context) {
@@ -45,12 +45,12 @@ std::string GathersUnder(const Policy& policy, const std::string& held) {
     if (op.kind == plan::OpKind::kAllGather &&
         op.phase == (forward ? plan::Phase::kForward : plan::Phase::kBackward) &&
         (forward ? op.unit > kForwardUnit : op.unit < kBackwardUnit)) {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       started += std::to_string(op.unit);
     }
     if (plan::OpName(*context.schedule, op) == held) {
       WaitUntilNothingMoves();
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       under = started;
     }
   };

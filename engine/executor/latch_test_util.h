@@ -2,29 +2,29 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "trace/base/mutex.h"
 
 namespace shardscope::executor {
 
 class Latch {
  public:
   void Open() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_open_ = true;
     changed_.notify_all();
   }
   // Whether it was opened in time.
   bool WaitFor(int64_t milliseconds) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
                              [&] { return is_open_; });
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
   bool is_open_ = false;
 };
 

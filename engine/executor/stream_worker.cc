@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::executor {
 
 StreamWorker::StreamWorker(const std::string& thread_name, std::function<void(plan::OpIndex)> run)
@@ -14,7 +16,7 @@ StreamWorker::StreamWorker(const std::string& thread_name, std::function<void(pl
 
 StreamWorker::~StreamWorker() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
   }
   changed_.notify_one();
@@ -23,16 +25,16 @@ StreamWorker::~StreamWorker() {
 
 void StreamWorker::Push(plan::OpIndex index) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queue_.push_back(index);
   }
   changed_.notify_one();
 }
 
 void StreamWorker::Loop() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return !queue_.empty() || closed_; });
+    changed_.wait(lock, [&]() REQUIRES(mutex_) { return !queue_.empty() || closed_; });
     if (queue_.empty()) return;
     const plan::OpIndex index = queue_.front();
     queue_.pop_front();

@@ -2,14 +2,13 @@
 // in order.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "engine/plan/op.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::executor {
 
@@ -28,11 +27,11 @@ class StreamWorker {
   void Loop();
 
   const std::function<void(plan::OpIndex)> run_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<plan::OpIndex> queue_;  // guarded by mutex_
-  bool closed_ = false;              // guarded by mutex_
-  std::thread thread_;               // last: starts when all of the above exists
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<plan::OpIndex> queue_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: starts when all of the above exists
 };
 
 }  // namespace shardscope::executor

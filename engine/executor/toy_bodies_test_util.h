@@ -3,10 +3,8 @@
 // that is not there throws.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "engine/executor/cpu_runner.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::executor {
@@ -25,7 +24,7 @@ class ToyExchange {
 
   // What every rank brought, in rank order; throws if aborted.
   std::vector<uint64_t> Gather(int communicator, int rank, uint64_t value) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (!abort_reason_.empty()) throw std::runtime_error("aborted: " + abort_reason_);
     Meeting& meeting = meetings_[communicator];
     meeting.values.resize(num_ranks_);
@@ -38,13 +37,15 @@ class ToyExchange {
       return meeting.result;
     }
     const int generation = meeting.generation;
-    changed_.wait(lock, [&] { return meeting.generation != generation || !abort_reason_.empty(); });
+    changed_.wait(lock, [&]() REQUIRES(mutex_) {
+      return meeting.generation != generation || !abort_reason_.empty();
+    });
     if (meeting.generation == generation) throw std::runtime_error("aborted: " + abort_reason_);
     return meeting.result;
   }
 
   void Abort(const std::string& reason) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (abort_reason_.empty()) abort_reason_ = reason;
     changed_.notify_all();
   }
@@ -57,10 +58,10 @@ class ToyExchange {
     int generation = 0;
   };
   const size_t num_ranks_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  std::map<int, Meeting> meetings_;
-  std::string abort_reason_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<int, Meeting> meetings_ GUARDED_BY(mutex_);
+  std::string abort_reason_ GUARDED_BY(mutex_);
 };
 
 class ToyBodies : public OpBodies {
@@ -180,12 +181,12 @@ class KeepingSink : public ExecutionSink {
   };
 
   void OnOpEnd(const OpContext& context, const OpTimes& times) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     times_[context.index] = times;
   }
   void OnMemory(const OpContext& /*context*/, plan::BufferId buffer, int64_t bytes,
                 int64_t issued_ns, int64_t executed_ns) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     memory_.push_back({buffer, bytes, issued_ns, executed_ns});
   }
   void OnOtherMemory(const OpContext& /*context*/, const MemoryChange& /*change*/) override {}
@@ -200,7 +201,7 @@ class KeepingSink : public ExecutionSink {
   const std::vector<MemoryEvent>& memory() const { return memory_; }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<plan::OpIndex, OpTimes> times_;
   std::vector<MemoryEvent> memory_;
 };

@@ -2,6 +2,7 @@
 
 #include "engine/plan/text.h"
 #include "trace/base/check.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::executor {
@@ -206,7 +207,7 @@ void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
 // first op of a step to arrive here finds all earlier steps counted (its own rank ran them).
 int64_t TraceSink::FirstSequence(const Registered& registered, const OpContext& context,
                                  plan::CommunicatorIndex communicator) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [entry, is_new] = steps_.try_emplace(context.step);
   std::vector<int64_t>& first = entry->second;
   if (is_new) {

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/executor/activity.h"
 #include "engine/executor/execution_sink.h"
+#include "trace/base/mutex.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::executor {
@@ -92,9 +92,11 @@ class TraceSink : public ExecutionSink {
   std::map<const plan::Schedule*, std::unique_ptr<Registered>> schedules_;
   std::map<std::pair<int, std::string>, int64_t> tracks_;  // by rank and stream name
 
-  std::mutex mutex_;                               // guards the two below
-  std::map<std::string, int64_t> next_sequence_;   // by communicator name, after all steps seen
-  std::map<int64_t, std::vector<int64_t>> steps_;  // the last steps: first sequence by communicator
+  Mutex mutex_;
+  std::map<std::string, int64_t> next_sequence_
+      GUARDED_BY(mutex_);  // by communicator name, after all steps seen
+  std::map<int64_t, std::vector<int64_t>> steps_
+      GUARDED_BY(mutex_);  // the last steps: first sequence by communicator
 };
 
 }  // namespace shardscope::executor

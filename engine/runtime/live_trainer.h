@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "engine/runtime/schedule_cache.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
 
@@ -105,10 +105,10 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<StepReports> reports_;
   RegimeLog regimes_;
 
-  std::mutex message_mutex_;  // one message at a time; held while the user is told
+  Mutex message_mutex_;  // one message at a time; held while the user is told
 
-  std::mutex bandwidth_mutex_;                     // guards auto_bandwidth_
-  std::unique_ptr<AutoBandwidth> auto_bandwidth_;  // while it measures
+  Mutex bandwidth_mutex_;
+  std::unique_ptr<AutoBandwidth> auto_bandwidth_ GUARDED_BY(bandwidth_mutex_);  // while it measures
 
   // By rank; each its own host thread's.
   std::vector<int64_t> next_regime_;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/base/text.h"
 
 namespace shardscope::runtime {
@@ -48,7 +49,7 @@ Result<Regime> ParseRegime(const std::string& text, const config::Config& before
 std::shared_ptr<const Regime> RegimeLog::Add(Regime regime) {
   regime.learning_rate = regime.config.GetFloat("train.lr");
   regime.record_steps = config::GetRecordSteps(regime.config);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const std::shared_ptr<const Regime>& other : regimes_) {
     if (other->schedule != regime.schedule && *other->schedule != *regime.schedule) continue;
     regime.schedule = other->schedule;
@@ -60,12 +61,12 @@ std::shared_ptr<const Regime> RegimeLog::Add(Regime regime) {
 }
 
 std::shared_ptr<const Regime> RegimeLog::At(int64_t number) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return regimes_[static_cast<size_t>(number)];
 }
 
 std::shared_ptr<const Regime> RegimeLog::Newest() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return regimes_.empty() ? nullptr : regimes_.back();
 }
 

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine/config/config.h"
 #include "engine/plan/schedule.h"
 #include "engine/runtime/steering.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
 
@@ -42,8 +42,8 @@ class RegimeLog {
   std::shared_ptr<const Regime> Newest() const;  // null: there is none yet
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<const Regime>> regimes_;  // by number
+  mutable Mutex mutex_;
+  std::vector<std::shared_ptr<const Regime>> regimes_ GUARDED_BY(mutex_);  // by number
 };
 
 }  // namespace shardscope::runtime

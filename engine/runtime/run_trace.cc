@@ -8,6 +8,7 @@
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/setup.h"
 #include "trace/base/host.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/version.h"
 
@@ -101,13 +102,13 @@ void RunTrace::AddPersistentMemory() {
 }
 
 bool RunTrace::HasSchedule(const plan::Schedule& schedule) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return schedule_ids_.contains(&schedule);
 }
 
 int64_t RunTrace::AddSchedule(const plan::Schedule& schedule,
                               const executor::PredictedPeaks& predicted) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto number = static_cast<int64_t>(schedule_ids_.size());
   schedule_ids_[&schedule] = sink_->RegisterSchedule(schedule, ranks_.local(), predicted);
   return number;
@@ -175,7 +176,7 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
   row.rank = rank;
   row.step = step;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     row.schedule = schedule_ids_.at(&schedule);
   }
   row.end_ns = ranks_.runner(rank).last_end_ns();

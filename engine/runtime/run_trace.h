@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "engine/runtime/run_folder.h"
 #include "engine/runtime/steering.h"
 #include "engine/runtime/trainer.h"
+#include "trace/base/mutex.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::runtime {
@@ -85,8 +85,8 @@ class RunTrace {
   std::unique_ptr<record::Recorder> recorder_;
   std::unique_ptr<executor::TraceSink> sink_;
 
-  mutable std::mutex mutex_;                               // guards schedule_ids_
-  std::map<const plan::Schedule*, int64_t> schedule_ids_;  // registered
+  mutable Mutex mutex_;
+  std::map<const plan::Schedule*, int64_t> schedule_ids_ GUARDED_BY(mutex_);  // registered
 
   // By rank; each its own host thread's.
   std::vector<int64_t> step_start_ns_;  // of the next step, but the first

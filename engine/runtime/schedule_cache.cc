@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::runtime {
 namespace {
 
@@ -18,7 +20,7 @@ auto FieldsOf(const plan::Policy& policy) {
 
 Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::Get(const plan::Policy& policy) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = std::ranges::find(kept_, FieldsOf(policy),
                                          [](const auto& entry) { return FieldsOf(entry.first); });
     if (found != kept_.end()) {
@@ -30,7 +32,7 @@ Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::Get(const plan::Pol
   Result<plan::Schedule> built = plan::BuildSchedule(model_, policy);
   if (!built.ok()) return built.status();
   auto schedule = std::make_shared<const plan::Schedule>(*std::move(built));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   kept_.emplace_front(policy, schedule);
   if (kept_.size() > kKept) kept_.pop_back();
   return schedule;

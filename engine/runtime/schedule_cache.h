@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "engine/plan/model_description.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/schedule.h"
+#include "trace/base/mutex.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
@@ -28,8 +28,9 @@ class ScheduleCache {
   static constexpr size_t kKept = 16;
 
   const plan::ModelDescription model_;
-  std::mutex mutex_;                                                                // guards kept_
-  std::list<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> kept_;  // newest first
+  Mutex mutex_;
+  std::list<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> kept_
+      GUARDED_BY(mutex_);  // newest first
 };
 
 }  // namespace shardscope::runtime

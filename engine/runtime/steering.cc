@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -40,7 +41,7 @@ Steering::Steering(config::Config config, std::string run, CheckRun check)
 }
 
 config::Config Steering::config() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return in_force_;
 }
 
@@ -54,7 +55,7 @@ config::Response Steering::Handle(const config::Request& request) {
   const std::string& what = std::get<config::GetRequest>(request.body).what;
   if (what != "status")
     return Refused(request.id, "get " + what + ": only status can be asked for");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   config::Response response;
   response.id = request.id;
   response.ok = true;
@@ -64,43 +65,56 @@ config::Response Steering::Handle(const config::Request& request) {
 }
 
 config::Response Steering::Set(int64_t id, const std::map<std::string, std::string>& values) {
-  std::unique_lock lock(mutex_);
-  const auto is_ending = [&] { return is_finished_ || stop_ || next_step_ >= steps_; };
   const std::string ending = "the run ends with this step: nothing can change any more";
-  if (is_ending()) return Refused(id, ending);
-  const Status status = ChangeUnlocked(values, &lock);
-  if (!status.ok()) return Refused(id, status.message());
-  if (is_ending()) return Refused(id, ending);
-  config::Response response;
-  response.id = id;
-  response.ok = true;
-  response.applies_at = next_step_;
-  return response;
+  {
+    const MutexLock lock(mutex_);
+    if (IsEnding()) return Refused(id, ending);
+  }
+  while (true) {
+    const Checked checked = CheckChange(values);
+    const MutexLock lock(mutex_);
+    if (!Accept(checked)) continue;
+    if (!checked.status.ok()) return Refused(id, checked.status.message());
+    if (IsEnding()) return Refused(id, ending);
+    config::Response response;
+    response.id = id;
+    response.ok = true;
+    response.applies_at = next_step_;
+    return response;
+  }
 }
 
 Status Steering::Change(const std::map<std::string, std::string>& values) {
-  std::unique_lock lock(mutex_);
-  return ChangeUnlocked(values, &lock);
+  while (true) {
+    const Checked checked = CheckChange(values);
+    const MutexLock lock(mutex_);
+    if (Accept(checked)) return checked.status;
+  }
 }
 
-// The check builds a Schedule, which takes milliseconds in which rank 0 must not wait for the lock:
-// it is made on copies, and made again if something changed meanwhile.
-Status Steering::ChangeUnlocked(const std::map<std::string, std::string>& values,
-                                std::unique_lock<std::mutex>* lock) {
-  while (true) {
-    const int64_t version = version_;
-    const config::Config in_force = in_force_;
-    config::Config candidate = accepted_;
-    lock->unlock();
-    Status status = config::ApplyLive(values, &candidate);
-    if (status.ok()) status = check_(in_force, candidate);
-    lock->lock();
-    if (!status.ok()) return status;
-    if (version_ != version) continue;
-    accepted_ = std::move(candidate);
-    ++version_;
-    return Status::Ok();
+bool Steering::IsEnding() const { return is_finished_ || stop_ || next_step_ >= steps_; }
+
+// The check builds a Schedule, which takes milliseconds in which rank 0 must not wait for the lock.
+Steering::Checked Steering::CheckChange(const std::map<std::string, std::string>& values) const {
+  Checked checked;
+  config::Config in_force;
+  {
+    const MutexLock lock(mutex_);
+    checked.version = version_;
+    checked.candidate = accepted_;
+    in_force = in_force_;
   }
+  checked.status = config::ApplyLive(values, &checked.candidate);
+  if (checked.status.ok()) checked.status = check_(in_force, checked.candidate);
+  return checked;
+}
+
+bool Steering::Accept(const Checked& checked) {
+  if (!checked.status.ok()) return true;
+  if (version_ != checked.version) return false;
+  accepted_ = checked.candidate;
+  ++version_;
+  return true;
 }
 
 Status Steering::ChangeLocked(const std::map<std::string, std::string>& values) {
@@ -113,7 +127,7 @@ Status Steering::ChangeLocked(const std::map<std::string, std::string>& values) 
 }
 
 config::Response Steering::Do(int64_t id, config::Action action) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_finished_) return Refused(id, "the run has ended");
   config::Response response;
   response.id = id;
@@ -144,7 +158,7 @@ config::Response Steering::Do(int64_t id, config::Action action) {
 }
 
 Decision Steering::Decide(int64_t step) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (; next_change_ < listed_.size() && listed_[next_change_].step <= step; ++next_change_) {
     // They passed Check() when the run started. One that no longer goes with what the user has
     // changed since gives way.
@@ -170,8 +184,8 @@ Decision Steering::Decide(int64_t step) {
 
 bool Steering::WaitWhilePaused(const Decision& pause, int64_t limit_ns) {
   const int64_t start_ns = MonotonicNs();
-  std::unique_lock lock(mutex_);
-  const auto came_in = [&] { return wakes_ != pause.wakes || signal() != 0; };
+  MutexLock lock(mutex_);
+  const auto came_in = [&]() REQUIRES(mutex_) { return wakes_ != pause.wakes || signal() != 0; };
   while (!came_in() && MonotonicNs() - start_ns < limit_ns) {
     changed_.wait_for(
         lock, std::min<std::chrono::nanoseconds>(kSignalPoll, std::chrono::nanoseconds(limit_ns)));
@@ -180,7 +194,7 @@ bool Steering::WaitWhilePaused(const Decision& pause, int64_t limit_ns) {
 }
 
 void Steering::SetFinished() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   is_finished_ = true;
 }
 

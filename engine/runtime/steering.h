@@ -8,17 +8,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine/config/config.h"
 #include "engine/config/control.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
 
@@ -70,11 +69,19 @@ class Steering {
  private:
   config::Response Set(int64_t id, const std::map<std::string, std::string>& values);
   config::Response Do(int64_t id, config::Action action);
-  config::RunStatus StatusLocked() const;
-  Status ChangeLocked(const std::map<std::string, std::string>& values);
-  // `lock` is held before and after, but not while the change is checked.
-  Status ChangeUnlocked(const std::map<std::string, std::string>& values,
-                        std::unique_lock<std::mutex>* lock);
+  config::RunStatus StatusLocked() const REQUIRES(mutex_);
+  Status ChangeLocked(const std::map<std::string, std::string>& values) REQUIRES(mutex_);
+  bool IsEnding() const REQUIRES(mutex_);
+
+  // A change that was checked on copies.
+  struct Checked {
+    Status status;
+    config::Config candidate;
+    int64_t version = 0;  // of what was copied
+  };
+  Checked CheckChange(const std::map<std::string, std::string>& values) const EXCLUDES(mutex_);
+  // Accepts it if its status is ok; false if something has changed since it was checked.
+  bool Accept(const Checked& checked) REQUIRES(mutex_);
 
   const std::string run_;
   const CheckRun check_;
@@ -82,20 +89,20 @@ class Steering {
   const std::vector<config::Change> listed_;  // by the configuration, ascending
   std::atomic<int> signal_{0};
 
-  mutable std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  config::Config in_force_;
-  config::Config accepted_;  // in_force_ and what is pending
-  int64_t version_ = 0;      // of the two above
-  int64_t next_step_ = 0;    // first step that is not decided yet
-  size_t next_change_ = 0;   // index into listed_
-  bool stop_ = false;
-  bool pause_ = false;
-  int64_t single_steps_ = 0;  // steps to run although paused
-  bool checkpoint_ = false;
-  int64_t wakes_ = 0;       // requests that a paused run has to look at
-  bool is_paused_ = false;  // by the last decision
-  bool is_finished_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  config::Config in_force_ GUARDED_BY(mutex_);
+  config::Config accepted_ GUARDED_BY(mutex_);  // in_force_ and what is pending
+  int64_t version_ GUARDED_BY(mutex_) = 0;      // of the two above
+  int64_t next_step_ GUARDED_BY(mutex_) = 0;    // first step that is not decided yet
+  size_t next_change_ GUARDED_BY(mutex_) = 0;   // index into listed_
+  bool stop_ GUARDED_BY(mutex_) = false;
+  bool pause_ GUARDED_BY(mutex_) = false;
+  int64_t single_steps_ GUARDED_BY(mutex_) = 0;  // steps to run although paused
+  bool checkpoint_ GUARDED_BY(mutex_) = false;
+  int64_t wakes_ GUARDED_BY(mutex_) = 0;       // requests that a paused run has to look at
+  bool is_paused_ GUARDED_BY(mutex_) = false;  // by the last decision
+  bool is_finished_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace shardscope::runtime

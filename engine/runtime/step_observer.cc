@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::runtime {
 
 StepObserver::StepObserver(int num_ranks) {
@@ -13,7 +15,7 @@ void StepObserver::OnOpEnd(const executor::OpContext& context, const executor::O
   if (next_ != nullptr) next_->OnOpEnd(context, times);
   const plan::Op& op = context.op();
   OfRank& rank = *ranks_[static_cast<size_t>(context.rank)];
-  const std::lock_guard lock(rank.mutex);
+  const MutexLock lock(rank.mutex);
   if (rank.first_issue_ns == 0 || times.issued_ns < rank.first_issue_ns) {
     rank.first_issue_ns = times.issued_ns;
   }
@@ -41,7 +43,7 @@ void StepObserver::OnOtherMemory(const executor::OpContext& context,
 
 StepTimes StepObserver::Take(int rank_index) {
   OfRank& rank = *ranks_[static_cast<size_t>(rank_index)];
-  const std::lock_guard lock(rank.mutex);
+  const MutexLock lock(rank.mutex);
   StepTimes times;
   times.first_issue_ns = std::exchange(rank.first_issue_ns, 0);
   const std::vector<Interval> communication = Union(std::exchange(rank.communication, {}));

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "engine/executor/execution_sink.h"
 #include "trace/base/interval.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
 
@@ -48,11 +48,11 @@ class StepObserver : public executor::ExecutionSink {
     int64_t duration_ns;
   };
   struct OfRank {
-    std::mutex mutex;  // guards all below
-    int64_t first_issue_ns = 0;
-    std::vector<Interval> compute;
-    std::vector<Interval> communication;
-    std::vector<Forward> forwards;
+    Mutex mutex;
+    int64_t first_issue_ns GUARDED_BY(mutex) = 0;
+    std::vector<Interval> compute GUARDED_BY(mutex);
+    std::vector<Interval> communication GUARDED_BY(mutex);
+    std::vector<Forward> forwards GUARDED_BY(mutex);
   };
 
   executor::ExecutionSink* next_ = nullptr;

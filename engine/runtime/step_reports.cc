@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <span>
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::runtime {
 namespace {
 
@@ -28,7 +30,7 @@ StepReport OfAllRanks(const std::vector<StepReport>& by_rank) {
 }  // namespace
 
 std::optional<StepReport> StepReports::Add(int rank, const StepReport& report) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Collected& collected = steps_[report.step];
   collected.by_rank.resize(static_cast<size_t>(num_ranks_));
   collected.by_rank[static_cast<size_t>(rank)] = report;
@@ -39,7 +41,7 @@ std::optional<StepReport> StepReports::Add(int rank, const StepReport& report) {
 }
 
 std::optional<StepReport> StepReports::Last() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_;
 }
 

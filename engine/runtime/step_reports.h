@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
+
+#include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
 
@@ -40,9 +41,9 @@ class StepReports {
   };
 
   const int num_ranks_;
-  mutable std::mutex mutex_;            // guards all below
-  std::map<int64_t, Collected> steps_;  // that some ranks have finished
-  std::optional<StepReport> last_;
+  mutable Mutex mutex_;
+  std::map<int64_t, Collected> steps_ GUARDED_BY(mutex_);  // that some ranks have finished
+  std::optional<StepReport> last_ GUARDED_BY(mutex_);
 };
 
 }  // namespace shardscope::runtime

@@ -15,6 +15,7 @@
 #include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
 #include "trace/base/counted.h"
+#include "trace/base/mutex.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -200,7 +201,7 @@ void LiveTrainer::Collect(int rank, const StepReport& mine) {
   const std::optional<StepReport> all = reports_->Add(rank, mine);
   if (!all || !options_.on_step) return;
   // No rank can finish the next step before this one goes on, so reports stay in order.
-  const std::lock_guard message_lock(message_mutex_);
+  const MutexLock message_lock(message_mutex_);
   options_.on_step(*all);
 }
 
@@ -260,7 +261,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   }
   if (link_changed && ranks_->transport().capabilities().has_link) {
     const int64_t latency_ns = config.GetInt("link.latency");
-    const std::lock_guard lock(bandwidth_mutex_);
+    const MutexLock lock(bandwidth_mutex_);
     auto_bandwidth_.reset();
     if (link.is_auto) {
       auto_bandwidth_ = std::make_unique<AutoBandwidth>(
@@ -288,7 +289,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
 void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
   std::unique_ptr<AutoBandwidth> found;
   {
-    const std::lock_guard lock(bandwidth_mutex_);
+    const MutexLock lock(bandwidth_mutex_);
     if (auto_bandwidth_ == nullptr) return;
     auto_bandwidth_->Add(step, times);
     if (!auto_bandwidth_->IsReady(ranks_->size())) return;
@@ -320,7 +321,7 @@ void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
 
 void LiveTrainer::Message(const std::string& text) {
   if (!is_leader()) return;
-  const std::lock_guard lock(message_mutex_);
+  const MutexLock lock(message_mutex_);
   folder_->Log(text);
   if (options_.on_message) options_.on_message(text);
 }

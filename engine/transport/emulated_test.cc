@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -13,6 +12,7 @@
 #include "engine/transport/ranks_test_util.h"
 #include "engine/transport/rendezvous.h"
 #include "engine/transport/transport.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::transport {
@@ -71,14 +71,14 @@ TEST(Emulated, EndsNoEarlierThanTheModelAfterTheLastArrival) {
 
 TEST(Emulated, CommunicatorsOfARankShareItsLink) {
   const auto transport = MakeEmulatedTransport(2, 0, kMegabytePerSecond, 0);
-  std::mutex mutex;
+  Mutex mutex;
   int64_t first_start_ns = INT64_MAX;
   std::array<int64_t, 2> end_ns{};
   // Ranks 0 and 1, each with a thread for communicator 0 and one for communicator 1.
   OnRanks(4, [&](int thread) {
     const auto communicator = static_cast<size_t>(thread / 2);
     const Interval run = Gather(transport.get(), thread % 2, thread / 2, 5000);
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     first_start_ns = std::min(first_start_ns, run.start_ns);
     end_ns[communicator] = std::max(end_ns[communicator], run.end_ns);
   });

@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "trace/base/check.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::transport {
 
 int64_t Link::Reserve(int64_t arrival_ns, int64_t wire_bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const double seconds = static_cast<double>(wire_bytes) / bytes_per_second_;
   const auto transfer_ns = static_cast<int64_t>(std::ceil(seconds * kNsPerSecond));
   free_from_ns_ = std::max(arrival_ns, free_from_ns_) + latency_ns_ + transfer_ns;
@@ -18,7 +19,7 @@ int64_t Link::Reserve(int64_t arrival_ns, int64_t wire_bytes) {
 
 void Link::Set(double bytes_per_second, int64_t latency_ns) {
   SHARDSCOPE_CHECK(bytes_per_second > 0 && latency_ns >= 0);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bytes_per_second_ = bytes_per_second;
   latency_ns_ = latency_ns;
 }

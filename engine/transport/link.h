@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
+
+#include "trace/base/mutex.h"
 
 namespace shardscope::transport {
 
@@ -21,10 +22,10 @@ class Link {
   void Set(double bytes_per_second, int64_t latency_ns);
 
  private:
-  std::mutex mutex_;  // guards all below
-  double bytes_per_second_ = 1;
-  int64_t latency_ns_ = 0;
-  int64_t free_from_ns_ = 0;
+  Mutex mutex_;
+  double bytes_per_second_ GUARDED_BY(mutex_) = 1;
+  int64_t latency_ns_ GUARDED_BY(mutex_) = 0;
+  int64_t free_from_ns_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace shardscope::transport

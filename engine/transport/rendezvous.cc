@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trace/base/check.h"
+#include "trace/base/mutex.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -106,7 +107,7 @@ Rendezvous::Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline, Des
       has_arrived_(static_cast<size_t>(num_ranks), false) {}
 
 Meeting Rendezvous::Meet(const Announcement& announcement) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   ThrowIfAborted();
   SHARDSCOPE_CHECK(announcement.call.rank >= 0 && announcement.call.rank < num_ranks_);
   const auto rank = static_cast<size_t>(announcement.call.rank);
@@ -117,7 +118,9 @@ Meeting Rendezvous::Meet(const Announcement& announcement) {
     return meeting_;
   }
   const uint64_t generation = generation_;
-  const auto may_go = [&] { return generation_ != generation || aborted_.has_value(); };
+  const auto may_go = [&]() REQUIRES(mutex_) {
+    return generation_ != generation || aborted_.has_value();
+  };
   if (timeout_ns_ == 0) {
     changed_.wait(lock, may_go);
   } else if (!WaitPatiently(&changed_, &lock, timeout_ns_, may_go)) {
@@ -146,7 +149,7 @@ void Rendezvous::ArriveLast() {
 }
 
 void Rendezvous::Sync() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (++num_arrived_ == num_ranks_) {
     num_arrived_ = 0;
     ++generation_;
@@ -154,14 +157,15 @@ void Rendezvous::Sync() {
     return;
   }
   const uint64_t generation = generation_;
-  changed_.wait(lock, [&] { return generation_ != generation; });
+  changed_.wait(lock, [&]() REQUIRES(mutex_) { return generation_ != generation; });
 }
 
 void Rendezvous::SleepUntil(int64_t deadline_ns) {
   const int64_t awake_ns = deadline_ns - spin_ns_;
   if (MonotonicNs() < awake_ns) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, TimePoint(awake_ns), [&] { return aborted_.has_value(); });
+    MutexLock lock(mutex_);
+    changed_.wait_until(lock, TimePoint(awake_ns),
+                        [&]() REQUIRES(mutex_) { return aborted_.has_value(); });
     ThrowIfAborted();
   }
   while (MonotonicNs() < deadline_ns) {
@@ -169,7 +173,7 @@ void Rendezvous::SleepUntil(int64_t deadline_ns) {
 }
 
 void Rendezvous::Abort(const std::string& reason, bool is_timeout) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!aborted_) {
     aborted_ = reason;
     is_timeout_ = is_timeout;

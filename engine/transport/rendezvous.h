@@ -3,10 +3,8 @@
 // announced until it parts.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "engine/transport/transport.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::transport {
 
@@ -46,7 +45,10 @@ class Rendezvous {
   Meeting Meet(const Announcement& announcement);
 
   // What `rank` announced; from Meet() to the last Sync() of the collective.
-  const Announcement& Of(int rank) const { return announced_[static_cast<size_t>(rank)]; }
+  // Unlocked: no rank announces anything before all have synced.
+  const Announcement& Of(int rank) const NO_THREAD_SAFETY_ANALYSIS {
+    return announced_[static_cast<size_t>(rank)];
+  }
   int num_ranks() const { return num_ranks_; }
 
   // Barrier among ranks that have met. Never fails and hears no abort: ranks may be reading the
@@ -64,9 +66,9 @@ class Rendezvous {
   void Abort(const std::string& reason, bool is_timeout = false);
 
  private:
-  void ThrowIfAborted() const;
-  void ArriveLast();
-  [[noreturn]] void ThrowTimeout(const Announcement& announcement);
+  void ThrowIfAborted() const REQUIRES(mutex_);
+  void ArriveLast() REQUIRES(mutex_);
+  [[noreturn]] void ThrowTimeout(const Announcement& announcement) REQUIRES(mutex_);
 
   const int num_ranks_;
   const int64_t spin_ns_;  // the last stretch of SleepUntil()
@@ -74,16 +76,17 @@ class Rendezvous {
   const Deadline deadline_;
   const DescribeRank describe_;
 
-  std::mutex mutex_;  // guards all below; announced_ may be read without it between Meet and Sync
-  std::condition_variable changed_;
-  std::vector<Announcement> announced_;
-  std::vector<bool> has_arrived_;
-  int num_arrived_ = 0;
-  uint64_t generation_ = 0;  // counts meetings and syncs
-  int64_t num_meetings_ = 0;
-  Meeting meeting_;  // of the last meeting; stays until all ranks have come again
-  std::optional<std::string> aborted_;
-  bool is_timeout_ = false;  // why it was aborted
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Announcement> announced_ GUARDED_BY(mutex_);
+  std::vector<bool> has_arrived_ GUARDED_BY(mutex_);
+  int num_arrived_ GUARDED_BY(mutex_) = 0;
+  uint64_t generation_ GUARDED_BY(mutex_) = 0;  // counts meetings and syncs
+  int64_t num_meetings_ GUARDED_BY(mutex_) = 0;
+  Meeting meeting_
+      GUARDED_BY(mutex_);  // of the last meeting; stays until all ranks have come again
+  std::optional<std::string> aborted_ GUARDED_BY(mutex_);
+  bool is_timeout_ GUARDED_BY(mutex_) = false;  // why it was aborted
 };
 
 }  // namespace shardscope::transport

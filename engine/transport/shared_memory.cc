@@ -1,7 +1,6 @@
 // The transport among threads of one process, with or without an emulated link on top.
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "engine/transport/rendezvous.h"
 #include "engine/transport/transport.h"
 #include "trace/base/check.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::transport {
@@ -59,14 +59,15 @@ class SharedMemoryTransport : public Transport {
   const Capabilities capabilities_;
   Rendezvous host_;  // for Broadcast
 
-  std::mutex mutex_;                             // guards all below
-  std::map<int32_t, Rendezvous> communicators_;  // made at first use; addresses are stable
-  std::string abort_reason_;
-  bool is_timeout_ = false;
+  Mutex mutex_;
+  std::map<int32_t, Rendezvous> communicators_
+      GUARDED_BY(mutex_);  // made at first use; addresses are stable
+  std::string abort_reason_ GUARDED_BY(mutex_);
+  bool is_timeout_ GUARDED_BY(mutex_) = false;
 };
 
 Rendezvous& SharedMemoryTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [entry, is_new] = communicators_.try_emplace(
       communicator, num_ranks_, timeout_ns_,
       [this](std::span<const Announcement> announced) { return Deadline(announced); },
@@ -166,7 +167,7 @@ int64_t SharedMemoryTransport::Broadcast(int rank, int64_t value) {
 }
 
 void SharedMemoryTransport::AbortAll(const std::string& reason, bool is_timeout) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (abort_reason_.empty()) {
     abort_reason_ = reason.empty() ? "no reason given" : reason;
     is_timeout_ = is_timeout;

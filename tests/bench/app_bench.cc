@@ -14,17 +14,16 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "trace/base/heap.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/record/recorder.h"
 #include "ui/panels/timeline/timeline_panel.h"
@@ -294,12 +293,12 @@ int RecordCommits(const std::string& folder, Commits* commits) {
 class DataWait {
  public:
   void Wake() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pending_ = true;
     woken_.notify_one();
   }
   void Wait() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     woken_.wait_for(lock, std::chrono::milliseconds(250), [this] { return pending_; });
     std::this_thread::sleep_until(last_ + std::chrono::milliseconds(33));
     last_ = std::chrono::steady_clock::now();
@@ -307,8 +306,8 @@ class DataWait {
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable woken_;
+  Mutex mutex_;
+  CondVar woken_;
   bool pending_ = false;
   std::chrono::steady_clock::time_point last_;
 };

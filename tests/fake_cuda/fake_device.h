@@ -7,12 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 #include "tests/fake_cuda/fake_runtime.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
 
@@ -53,7 +53,7 @@ class FakeDevice {
   static FakeDevice& Instance();
   ~FakeDevice();
 
-  std::mutex mutex;
+  Mutex mutex;
 
   void Reset(const FakeOptions& options);
   // What every call does first: 0, or the code that it has to return at once.

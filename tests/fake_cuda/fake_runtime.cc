@@ -6,9 +6,11 @@
 
 #include "engine/cuda/device/runtime_api.h"
 #include "tests/fake_cuda/fake_device.h"
+#include "trace/base/mutex.h"
 
 namespace {
 
+using shardscope::MutexLock;
 using shardscope::cuda::Code;
 using shardscope::cuda::Event;
 using shardscope::cuda::FakeControl;
@@ -26,7 +28,7 @@ FakeEvent* AsEvent(Event event) { return static_cast<FakeEvent*>(event); }
 template <typename Body>
 Code Call(const char* name, const Body& body) {
   FakeDevice& device = FakeDevice::Instance();
-  const std::lock_guard lock(device.mutex);
+  const MutexLock lock(device.mutex);
   int code = device.Enter(name);
   if (code == 0) code = body(device);
   // "Not ready" too: that is no error, and yet the runtime keeps it as one.
@@ -51,23 +53,23 @@ const FakeControl* FakeCudaControl() {
   static constexpr FakeControl kControl = {
       .reset =
           [](const FakeOptions* options) {
-            const std::lock_guard lock(FakeDevice::Instance().mutex);
+            const MutexLock lock(FakeDevice::Instance().mutex);
             FakeDevice::Instance().Reset(*options);
           },
       .name_thread = [](int name) { shardscope::cuda::ThisThread() = {.name = name}; },
       .counts =
           [] {
-            const std::lock_guard lock(FakeDevice::Instance().mutex);
+            const MutexLock lock(FakeDevice::Instance().mutex);
             return FakeDevice::Instance().counts();
           },
       .violations =
           [] {
-            const std::lock_guard lock(FakeDevice::Instance().mutex);
+            const MutexLock lock(FakeDevice::Instance().mutex);
             return Keep(FakeDevice::Instance().violations());
           },
       .calls =
           [] {
-            const std::lock_guard lock(FakeDevice::Instance().mutex);
+            const MutexLock lock(FakeDevice::Instance().mutex);
             return Keep(FakeDevice::Instance().calls());
           },
   };
@@ -154,7 +156,7 @@ Code cudaStreamCreateWithPriority(Stream* stream, unsigned /*flags*/, int priori
 
 Code cudaStreamDestroy(Stream stream) {
   FakeDevice& device = FakeDevice::Instance();
-  const std::lock_guard lock(device.mutex);  // also after a fault
+  const MutexLock lock(device.mutex);  // also after a fault
   return device.DestroyStream(AsStream(stream));
 }
 
@@ -177,7 +179,7 @@ Code cudaEventCreateWithFlags(Event* event, unsigned flags) {
 
 Code cudaEventDestroy(Event event) {
   FakeDevice& device = FakeDevice::Instance();
-  const std::lock_guard lock(device.mutex);  // also after a fault
+  const MutexLock lock(device.mutex);  // also after a fault
   return device.DestroyEvent(AsEvent(event));
 }
 
@@ -203,7 +205,7 @@ Code cudaEventElapsedTime(float* milliseconds, Event start, Event end) {
 
 Code cudaGetLastError() {
   FakeDevice& device = FakeDevice::Instance();
-  const std::lock_guard lock(device.mutex);
+  const MutexLock lock(device.mutex);
   return device.TakeLastCode();
 }
 

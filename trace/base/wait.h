@@ -2,9 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "trace/base/mutex.h"
 
 namespace shardscope {
 
@@ -12,8 +12,7 @@ namespace shardscope {
 // meanwhile (Ctrl-Z, a debugger) loses at most a sixteenth of its limit each time: nobody was late,
 // all stood still. `lock` is held by the caller.
 template <typename Predicate>
-bool WaitPatiently(std::condition_variable* changed, std::unique_lock<std::mutex>* lock,
-                   int64_t limit_ns, Predicate predicate) {
+bool WaitPatiently(CondVar* changed, MutexLock* lock, int64_t limit_ns, Predicate predicate) {
   constexpr int64_t kSlices = 16;
   const std::chrono::nanoseconds slice(limit_ns / kSlices + 1);
   for (int64_t i = 0; i < kSlices; ++i) {

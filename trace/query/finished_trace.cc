@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <thread>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/query/knob_change.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/finished/finished_source.h"
@@ -55,7 +55,7 @@ Status ReadSpansOf(const FirstSteps& steps, store::FinishedSource* source, store
   return Status::Ok();
 }
 
-// Locks: mutex_ guards latest_ and status_; it is never held while reading the file.
+// mutex_ is never held while reading the file.
 class FinishedTrace final : public LiveTrace {
  public:
   FinishedTrace(std::unique_ptr<store::FinishedSource> source, std::string folder, std::string name,
@@ -84,18 +84,21 @@ class FinishedTrace final : public LiveTrace {
     builder.Add(tables);
     builder.Add(steps);
     if (bounds->end_ns > bounds->start_ns) builder.Extend(bounds->start_ns, bounds->end_ns);
-    latest_ = builder.PublishLoading(State());
+    {
+      const MutexLock lock(mutex_);
+      latest_ = builder.PublishLoading(State());
+    }
     thread_ = std::thread([this, tables = std::move(tables)] { Load(tables); });
     return Status::Ok();
   }
 
   SnapshotPtr Latest() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return latest_;
   }
 
   Status status() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return status_;
   }
 
@@ -122,7 +125,7 @@ class FinishedTrace final : public LiveTrace {
     // What could be read is shown, with the error.
     SnapshotPtr snapshot = builder.Publish(State());
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       status_ = status;
       latest_ = std::move(snapshot);
     }
@@ -135,9 +138,9 @@ class FinishedTrace final : public LiveTrace {
   const std::function<void()> on_change_;
   std::atomic<bool> stopping_{false};
 
-  mutable std::mutex mutex_;
-  SnapshotPtr latest_;
-  Status status_;
+  mutable Mutex mutex_;
+  SnapshotPtr latest_ GUARDED_BY(mutex_);
+  Status status_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

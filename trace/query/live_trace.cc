@@ -1,12 +1,11 @@
 #include "trace/query/live_trace.h"
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <type_traits>
 
+#include "trace/base/mutex.h"
 #include "trace/query/finished_trace.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/finished/finished_source.h"
@@ -45,7 +44,7 @@ class News {
   std::map<std::string, std::string> meta_;
 };
 
-// Locks: mutex_ guards latest_, status_ and stopping_; it is never held while reading a file.
+// mutex_ is never held while reading a file.
 class Follower final : public LiveTrace {
  public:
   Follower(std::unique_ptr<store::Source> source, std::string folder, std::string name,
@@ -57,7 +56,7 @@ class Follower final : public LiveTrace {
 
   ~Follower() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     wake_.notify_one();
@@ -75,12 +74,12 @@ class Follower final : public LiveTrace {
   }
 
   SnapshotPtr Latest() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return latest_;
   }
 
   Status status() const override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return status_;
   }
 
@@ -96,7 +95,7 @@ class Follower final : public LiveTrace {
     builder_.Add(batch);
     if (!news_.In(batch) && !*done) return more.value();
     SnapshotPtr snapshot = builder_.Publish(*done ? source_->state() : store::SourceState::kLive);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     latest_ = std::move(snapshot);
     changed_ = true;
     return more.value();
@@ -112,15 +111,16 @@ class Follower final : public LiveTrace {
         changed_ = false;
         polls_without_news = 0;
         if (!more.ok()) {
-          const std::lock_guard lock(mutex_);
+          const MutexLock lock(mutex_);
           status_ = more.status();
         }
         if (on_change_) on_change_();
       }
       if (!more.ok()) return;
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       const auto wait = polls_without_news < kPollsUntilRest ? kPollTime : kRestingPollTime;
-      if (!more.value()) wake_.wait_for(lock, wait, [this] { return stopping_; });
+      if (!more.value())
+        wake_.wait_for(lock, wait, [this]() REQUIRES(mutex_) { return stopping_; });
       if (stopping_) return;
     }
   }
@@ -131,11 +131,11 @@ class Follower final : public LiveTrace {
   const std::function<void()> on_change_;
   bool changed_ = false;  // reader thread
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  SnapshotPtr latest_;
-  Status status_;
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  SnapshotPtr latest_ GUARDED_BY(mutex_);
+  Status status_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/record/null_recorder_test_util.h"
 #include "trace/schema/columns.h"
 
@@ -32,7 +32,7 @@ class KeepingRecorder : public NullRecorder {
   const std::vector<std::string>& strings() const { return strings_; }  // of ids 1, 2, ...
 
   int64_t AddString(std::string_view text) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     strings_.emplace_back(text);
     return static_cast<int64_t>(strings_.size());
   }
@@ -44,12 +44,12 @@ class KeepingRecorder : public NullRecorder {
   using Rows = std::vector<T>;
 
   int64_t AddRow(RareRow row) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::visit([this](auto* rare) { return Keep(std::move(*rare)); }, row);
   }
   template <typename T>
   void Take(const T& record) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::get<Rows<T>>(hot_).push_back(record);
   }
   template <typename Row>
@@ -62,7 +62,7 @@ class KeepingRecorder : public NullRecorder {
   }
 
   const int64_t first_id_;
-  std::mutex mutex_;
+  Mutex mutex_;
   schema::Each<std::tuple, Rows, schema::RareRows> rare_;
   schema::Each<std::tuple, Rows, schema::HotRecords> hot_;
   std::vector<std::string> strings_;

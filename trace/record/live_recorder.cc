@@ -9,6 +9,7 @@
 #include <exception>
 #include <system_error>
 
+#include "trace/base/mutex.h"
 #include "trace/base/thread_memory.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
@@ -100,7 +101,7 @@ int64_t LiveRecorder::AddRow(RareRow row) {
 
 ThreadRings& LiveRecorder::MyRings() {
   if (remembered.key == key_) return *remembered.rings;
-  const std::lock_guard lock(threads_mutex_);
+  const MutexLock lock(threads_mutex_);
   // A thread id comes again after its thread ended; the new thread takes the rings over.
   std::unique_ptr<ThreadRings>& rings = threads_[std::this_thread::get_id()];
   if (!rings) rings = std::make_unique<ThreadRings>();
@@ -109,14 +110,14 @@ ThreadRings& LiveRecorder::MyRings() {
 }
 
 void LiveRecorder::SetWindow(bool recording) {
-  const std::lock_guard lock(window_mutex_);
+  const MutexLock lock(window_mutex_);
   const bool is_on = switches_.size() % 2 == 0;
   if (recording != is_on) switches_.push_back(MonotonicNs());
   recording_.store(recording);
 }
 
 bool LiveRecorder::WasRecording(int64_t time_ns) const {
-  const std::lock_guard lock(window_mutex_);
+  const MutexLock lock(window_mutex_);
   const auto after = std::upper_bound(switches_.begin(), switches_.end(), time_ns);
   return (after - switches_.begin()) % 2 == 0;
 }
@@ -137,7 +138,7 @@ void LiveRecorder::Take(const T& record) {
 }
 
 std::vector<ThreadRings*> LiveRecorder::AllRings() const {
-  const std::lock_guard lock(threads_mutex_);
+  const MutexLock lock(threads_mutex_);
   std::vector<ThreadRings*> rings;
   for (const auto& [id, thread] : threads_) rings.push_back(thread.get());
   return rings;
@@ -164,7 +165,7 @@ void LiveRecorder::WriteLosses() {
 }
 
 void LiveRecorder::NoteLosses() {
-  const std::lock_guard lock(result_mutex_);
+  const MutexLock lock(result_mutex_);
   for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
     lost_by_writer_[kind] = batches_->removed()[kind] + batches_->lost_to_bound()[kind] +
                             batches_->lost_to_errors()[kind];
@@ -172,7 +173,7 @@ void LiveRecorder::NoteLosses() {
 }
 
 void LiveRecorder::SetError(const Status& status) {
-  const std::lock_guard lock(result_mutex_);
+  const MutexLock lock(result_mutex_);
   if (status.ok() || !status_.ok()) return;
   status_ = Status::Error("the trace loses records: " + status.message());
 }
@@ -225,7 +226,7 @@ void LiveRecorder::WriterThread() {
     recording_.store(false);
   }
   {
-    const std::lock_guard lock(wake_mutex_);
+    const MutexLock lock(wake_mutex_);
     flushes_done_ = kAllFlushes;
   }
   flushed_.notify_all();
@@ -241,7 +242,7 @@ void LiveRecorder::WriteUntilStopped() {
     uint64_t wanted = 0;
     bool stopping = false;
     {
-      std::unique_lock lock(wake_mutex_);
+      MutexLock lock(wake_mutex_);
       if (!stopping_ && flushes_wanted_ == flushes_done_) wake_.wait_for(lock, kBatchTime);
       wanted = flushes_wanted_;
       stopping = stopping_;
@@ -255,7 +256,7 @@ void LiveRecorder::WriteUntilStopped() {
     }
     Drain();
     {
-      const std::lock_guard lock(wake_mutex_);
+      const MutexLock lock(wake_mutex_);
       flushes_done_ = wanted;
     }
     flushed_.notify_all();
@@ -266,7 +267,7 @@ void LiveRecorder::WriteUntilStopped() {
 void LiveRecorder::StopThread() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(wake_mutex_);
+    const MutexLock lock(wake_mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -274,12 +275,12 @@ void LiveRecorder::StopThread() {
 }
 
 Status LiveRecorder::Flush() {
-  std::unique_lock lock(wake_mutex_);
+  MutexLock lock(wake_mutex_);
   // In this order: nobody joins the thread before it is told to stop.
   if (!stopping_ && thread_.joinable()) {
     const uint64_t mine = ++flushes_wanted_;
     wake_.notify_one();
-    flushed_.wait(lock, [&] { return flushes_done_ >= mine; });
+    flushed_.wait(lock, [&]() REQUIRES(wake_mutex_) { return flushes_done_ >= mine; });
   }
   lock.unlock();
   return WriterStatus();
@@ -299,7 +300,7 @@ Status LiveRecorder::Finish() {
   Drain();
   if (last_failed_) WriteLosses();
   const Status finished = batches_->trace().Finish();
-  const std::lock_guard lock(result_mutex_);
+  const MutexLock lock(result_mutex_);
   if (!finished.ok()) {
     if (status_.ok()) status_ = finished;
     return finished;
@@ -315,7 +316,7 @@ std::map<std::string, int64_t> LiveRecorder::Dropped() const {
       dropped[std::string(SourceOf(kind))] += thread->dropped[kind].load();
     }
   }
-  const std::lock_guard lock(result_mutex_);
+  const MutexLock lock(result_mutex_);
   for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
     dropped[std::string(SourceOf(kind))] += lost_by_writer_[kind];
   }
@@ -323,12 +324,12 @@ std::map<std::string, int64_t> LiveRecorder::Dropped() const {
 }
 
 Status LiveRecorder::WriterStatus() const {
-  const std::lock_guard lock(result_mutex_);
+  const MutexLock lock(result_mutex_);
   return status_;
 }
 
 std::string LiveRecorder::path() const {
-  const std::lock_guard lock(result_mutex_);
+  const MutexLock lock(result_mutex_);
   return path_;
 }
 

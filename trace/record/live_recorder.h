@@ -6,14 +6,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/record/batch_writer.h"
 #include "trace/record/rare_rows.h"
 #include "trace/record/recorder.h"
@@ -74,23 +73,24 @@ class LiveRecorder final : public Recorder {
   std::atomic<bool> finished_ = false;
   std::atomic<bool> thread_failed_ = false;
 
-  mutable std::mutex window_mutex_;  // guards the next
-  std::vector<int64_t> switches_;    // when recording went off, on, off, ...
+  mutable Mutex window_mutex_;
+  std::vector<int64_t> switches_
+      GUARDED_BY(window_mutex_);  // when recording went off, on, off, ...
 
-  mutable std::mutex threads_mutex_;
-  std::map<std::thread::id, std::unique_ptr<ThreadRings>> threads_;
+  mutable Mutex threads_mutex_;
+  std::map<std::thread::id, std::unique_ptr<ThreadRings>> threads_ GUARDED_BY(threads_mutex_);
 
-  std::mutex wake_mutex_;
-  std::condition_variable wake_;     // the writer waits here
-  std::condition_variable flushed_;  // Flush waits here
-  uint64_t flushes_wanted_ = 0;
-  uint64_t flushes_done_ = 0;
-  bool stopping_ = false;
+  Mutex wake_mutex_;
+  CondVar wake_;     // the writer waits here
+  CondVar flushed_;  // Flush waits here
+  uint64_t flushes_wanted_ GUARDED_BY(wake_mutex_) = 0;
+  uint64_t flushes_done_ GUARDED_BY(wake_mutex_) = 0;
+  bool stopping_ GUARDED_BY(wake_mutex_) = false;
 
-  mutable std::mutex result_mutex_;  // guards the next three
-  Status status_;
-  HotCounts lost_by_writer_ = {};
-  std::string path_;
+  mutable Mutex result_mutex_;
+  Status status_ GUARDED_BY(result_mutex_);
+  HotCounts lost_by_writer_ GUARDED_BY(result_mutex_) = {};
+  std::string path_ GUARDED_BY(result_mutex_);
 
   HotCounts reported_rings_ = {}, reported_bound_ = {}, reported_errors_ = {};  // writer thread
   std::thread thread_;

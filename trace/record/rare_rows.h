@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/schema/columns.h"
 #include "trace/store/row_io.h"
 
@@ -21,7 +21,7 @@ class RareRows {
   // Sets row.id and returns it; 0 where the table has none. Ids start at 1. Any thread.
   template <typename Row>
   int64_t Add(Row row) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     int64_t id = 0;
     if constexpr (schema::TableOf<Row>::kHasId) {
       id = row.id = ++last_id_[schema::TableOf<Row>::kIndex];
@@ -31,7 +31,7 @@ class RareRows {
   }
   // The id of `text`, which is stored once.
   int64_t Intern(std::string_view text) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = strings_.find(text);
     if (known != strings_.end()) return known->second;
     schema::StringRow row;
@@ -44,15 +44,15 @@ class RareRows {
 
   // All rows since the last call.
   store::RowBatch Take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(pending_, {});
   }
 
  private:
-  std::mutex mutex_;
-  store::RowBatch pending_;
-  std::array<int64_t, schema::kNumTables> last_id_ = {};
-  std::map<std::string, int64_t, std::less<>> strings_;
+  Mutex mutex_;
+  store::RowBatch pending_ GUARDED_BY(mutex_);
+  std::array<int64_t, schema::kNumTables> last_id_ GUARDED_BY(mutex_) = {};
+  std::map<std::string, int64_t, std::less<>> strings_ GUARDED_BY(mutex_);
 };
 
 }  // namespace shardscope::record

@@ -3,13 +3,11 @@
 // writes where something else still lies, changes the result.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "engine/cuda/device/reuse.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "tests/fake_cuda/fake_runtime_test_util.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
 
@@ -35,7 +34,7 @@ class DeviceExchange {
 
   // What every rank brought, in rank order; throws if aborted.
   std::vector<DeviceShare> Meet(int communicator, int rank, DeviceShare share) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     Meeting& meeting = meetings_[communicator];
     meeting.shares.resize(num_ranks_);
     meeting.shares[static_cast<size_t>(rank)] = share;
@@ -46,13 +45,14 @@ class DeviceExchange {
       ++meeting.generation;
       changed_.notify_all();
     }
-    changed_.wait(lock, [&] { return meeting.generation != generation || is_aborted_; });
+    changed_.wait(
+        lock, [&]() REQUIRES(mutex_) { return meeting.generation != generation || is_aborted_; });
     if (meeting.generation == generation) throw executor::OtherRankError("aborted");
     return meeting.result;
   }
 
   void Abort() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_aborted_ = true;
     changed_.notify_all();
   }
@@ -65,10 +65,10 @@ class DeviceExchange {
     int generation = 0;
   };
   const size_t num_ranks_;
-  std::mutex mutex_;  // guards all below
-  std::condition_variable changed_;
-  std::map<int, Meeting> meetings_;
-  bool is_aborted_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<int, Meeting> meetings_ GUARDED_BY(mutex_);
+  bool is_aborted_ GUARDED_BY(mutex_) = false;
 };
 
 enum class ToyMemory : uint8_t { kPool, kCaching };

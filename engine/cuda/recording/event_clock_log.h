@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
+#include "trace/base/mutex.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::cuda {
@@ -21,9 +21,9 @@ class EventClockLog {
   void Add(int rank, int device, int64_t time_ns, int64_t uncertainty_ns);
 
  private:
-  std::mutex mutex_;  // guards all below
-  record::Recorder* recorder_ = nullptr;
-  std::map<int, int64_t> last_ns_;  // by rank
+  Mutex mutex_;
+  record::Recorder* recorder_ GUARDED_BY(mutex_) = nullptr;
+  std::map<int, int64_t> last_ns_ GUARDED_BY(mutex_);  // by rank
 };
 
 }  // namespace shardscope::cuda

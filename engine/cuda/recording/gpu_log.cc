@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -27,7 +28,7 @@ void GpuLog::Open(record::Recorder* recorder, executor::OpIds ids) {
   options.rank_of_device = options_.rank_of_device;
   const auto gpu = std::make_shared<gpu::GpuRecorder>(recorder, std::move(options));
   if (options_.flush) gpu->SetFlush(options_.flush);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   gpu_ = gpu;
   trace_ = recorder;
   ids_ = std::move(ids);
@@ -37,13 +38,13 @@ gpu::GpuCounts GpuLog::Close() {
   const std::shared_ptr<gpu::GpuRecorder> gpu = recorder();
   if (gpu == nullptr) return {};
   const gpu::GpuCounts counts = gpu->Finish();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   gpu_.reset();
   return counts;
 }
 
 std::shared_ptr<gpu::GpuRecorder> GpuLog::recorder() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return gpu_;
 }
 
@@ -53,7 +54,7 @@ void GpuLog::Add(const cupti::Batch& batch, const cupti::Names& names) {
   Early early;
   record::Recorder* trace = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     early = std::exchange(early_, {});
     trace = trace_;
   }
@@ -76,7 +77,7 @@ void GpuLog::Add(const cupti::Batch& batch, const cupti::Names& names) {
 }
 
 void GpuLog::Keep(const cupti::Batch& batch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   early_.memory.insert(early_.memory.end(), batch.memory.begin(), batch.memory.end());
   early_.streams.insert(early_.streams.end(), batch.streams.begin(), batch.streams.end());
   early_.works += batch.kernels.size() + batch.copies.size();
@@ -89,7 +90,7 @@ void GpuLog::OnBegin(const executor::OpContext& context) {
   if (gpu == nullptr) return;
   bool is_new_thread = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Host& host = hosts_[context.rank];
     is_new_thread = std::exchange(host.thread, thread) != thread;
     const bool is_new =
@@ -100,7 +101,7 @@ void GpuLog::OnBegin(const executor::OpContext& context) {
   OwnStream(context);
 }
 
-// Which plan ops the keys of this and the following steps stand for. With mutex_.
+// Which plan ops the keys of this and the following steps stand for.
 void GpuLog::EnterRegime(const executor::OpContext& context, Host* host) {
   Regime& regime = host->regimes[context.step];
   regime.schedule = context.schedule;
@@ -115,7 +116,7 @@ void GpuLog::EnterRegime(const executor::OpContext& context, Host* host) {
 void GpuLog::OwnStream(const executor::OpContext& context) {
   executor::OpIds ids;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!owned_.emplace(context.device_stream, context.rank).second) return;
     ids = ids_;
   }
@@ -134,7 +135,7 @@ void GpuLog::OnIssued(const cupti::HostOp& op) {
   if (gpu == nullptr) return;
   const int rank = RankOfKey(op.key);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Host& host = hosts_[rank];
     // Another rank's thread may issue for this one.
     if (host.thread == op.thread) {
@@ -159,7 +160,7 @@ std::vector<DeviceInterval> GpuLog::TakeStep(int rank, int64_t step, size_t num_
   uint32_t thread = 0;
   int64_t until_ns = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const Host& host = hosts_[rank];
     thread = host.thread;
     until_ns = host.issued_until_ns;
@@ -172,7 +173,7 @@ std::vector<DeviceInterval> GpuLog::TakeStep(int rank, int64_t step, size_t num_
 }
 
 gpu::OpIdentity GpuLog::IdentityOf(int64_t key) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto host = hosts_.find(RankOfKey(key));
   if (host == hosts_.end()) return {};
   const std::map<int64_t, Regime>& regimes = host->second.regimes;

@@ -11,11 +11,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "engine/cuda/device/device_log.h"
+#include "trace/base/mutex.h"
 #include "trace/record/gpu/gpu_recorder.h"
 
 namespace shardscope::cuda {
@@ -73,20 +73,20 @@ class GpuLog : public DeviceLog {
   };
 
   void Keep(const cupti::Batch& batch);
-  void EnterRegime(const executor::OpContext& context, Host* host);
+  void EnterRegime(const executor::OpContext& context, Host* host) REQUIRES(mutex_);
   gpu::OpIdentity IdentityOf(int64_t key) const;
   void OwnStream(const executor::OpContext& context);
   std::shared_ptr<gpu::GpuRecorder> recorder() const;
 
   const GpuLogOptions options_;
   std::atomic<bool> is_recording_ = true;
-  mutable std::mutex mutex_;  // guards all below; the recorder is never called under it
-  std::shared_ptr<gpu::GpuRecorder> gpu_;
-  record::Recorder* trace_ = nullptr;  // while open
-  Early early_;                        // until the first batch after Open()
-  executor::OpIds ids_;
-  std::map<int, Host> hosts_;  // by rank
-  std::map<Stream, int> owned_;
+  mutable Mutex mutex_;  // the recorder is never called under it
+  std::shared_ptr<gpu::GpuRecorder> gpu_ GUARDED_BY(mutex_);
+  record::Recorder* trace_ GUARDED_BY(mutex_) = nullptr;  // while open
+  Early early_ GUARDED_BY(mutex_);                        // until the first batch after Open()
+  executor::OpIds ids_ GUARDED_BY(mutex_);
+  std::map<int, Host> hosts_ GUARDED_BY(mutex_);  // by rank
+  std::map<Stream, int> owned_ GUARDED_BY(mutex_);
 };
 
 }  // namespace shardscope::cuda

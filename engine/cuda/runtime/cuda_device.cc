@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "engine/cuda/device/cuda_runner.h"
@@ -21,6 +20,7 @@
 #include "engine/cuda/transport/local_transport.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
 #include "engine/runtime/setup.h"
+#include "trace/base/mutex.h"
 #include "trace/base/units.h"
 
 namespace shardscope::cuda {
@@ -131,7 +131,7 @@ class CudaDevice final : public runtime::Device {
     return rank == (has_gpu_each() ? gpu : 0);
   }
   const DeviceModel& ModelOn(int gpu, const model::ModelConfig& config) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
     return models_.try_emplace(gpu, config, device).first->second;
   }
@@ -147,8 +147,8 @@ class CudaDevice final : public runtime::Device {
   const std::shared_ptr<Kernels> kernels_ = MakeKernels();
   int64_t clock_step_ns_ = 0;
 
-  std::mutex mutex_;                   // guards models_
-  std::map<int, DeviceModel> models_;  // by GPU; addresses are stable
+  Mutex mutex_;
+  std::map<int, DeviceModel> models_ GUARDED_BY(mutex_);  // by GPU; addresses are stable
 };
 
 std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(

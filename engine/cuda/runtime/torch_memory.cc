@@ -3,10 +3,10 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <exception>
-#include <mutex>
 #include <unordered_map>
 
 #include "engine/torch_ranges/torch_allocator.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -23,12 +23,12 @@ struct Block {
 
 // Lives as long as the process: the allocator may tell of frees by static destructors.
 struct Blocks {
-  std::mutex mutex;  // guards all below; taken under the lock of a device's allocator
-  std::unordered_map<size_t, Block> by_address;
-  std::unordered_map<int, int64_t> bytes_of_rank;
+  Mutex mutex;  // taken under the lock of a device's allocator
+  std::unordered_map<size_t, Block> by_address GUARDED_BY(mutex);
+  std::unordered_map<int, int64_t> bytes_of_rank GUARDED_BY(mutex);
 
   void OnEntry(const TraceEntry& entry) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (entry.action_ == TraceEntry::ALLOC) {
       const Block block{static_cast<int64_t>(entry.size_), t_rank};
       by_address[entry.addr_] = block;
@@ -69,7 +69,7 @@ void TorchMemory::EnterThread(int rank) { t_rank = rank; }
 int64_t TorchMemory::HandedOut(int rank) const {
   if (!why_not_.empty()) return -1;
   Blocks& blocks = TheBlocks();
-  const std::lock_guard lock(blocks.mutex);
+  const MutexLock lock(blocks.mutex);
   const auto found = blocks.bytes_of_rank.find(rank);
   return found == blocks.bytes_of_rank.end() ? 0 : found->second;
 }

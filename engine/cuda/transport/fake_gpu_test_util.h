@@ -15,7 +15,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -25,6 +24,7 @@
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/block_work.h"
 #include "engine/cuda/transport/kernels.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
 
@@ -40,13 +40,13 @@ class FakeGpu {
   RuntimeApi Api();
 
   Stream NewStream() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     streams_[++num_streams_] = {};
     return reinterpret_cast<Stream>(num_streams_);
   }
   // `ready` says when the work may run; it may not call the GPU.
   void Launch(Stream stream, std::function<void()> work, std::function<bool()> ready = nullptr) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     streams_.at(reinterpret_cast<uintptr_t>(stream)).push_back({std::move(work), std::move(ready)});
   }
 
@@ -59,16 +59,25 @@ class FakeGpu {
   // Runs everything that is queued. Throws if streams wait for one another for ever.
   void Run(uint64_t seed) {
     RunWhatCan(seed);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [stream, queue] : streams_) {
       if (!queue.empty()) throw std::runtime_error("the fake GPU hangs");
     }
   }
 
   // What would have been silent mistakes.
-  int num_vain_waits() const { return num_vain_waits_; }  // for events that nobody had recorded
-  size_t num_live_events() const { return events_.size(); }
-  size_t num_live_blocks() const { return memory_.size(); }
+  int num_vain_waits() const {  // for events that were never recorded
+    const MutexLock lock(mutex_);
+    return num_vain_waits_;
+  }
+  size_t num_live_events() const {
+    const MutexLock lock(mutex_);
+    return events_.size();
+  }
+  size_t num_live_blocks() const {
+    const MutexLock lock(mutex_);
+    return memory_.size();
+  }
 
   // The clock of paced kernels; they advance it when they wait.
   uint64_t now_ns = 1000;
@@ -91,7 +100,7 @@ class FakeGpu {
   bool RunOne(std::mt19937_64* random) {
     std::function<void()> work;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       std::vector<std::deque<Queued>*> ready;
       for (auto& [stream, queue] : streams_) {
         if (queue.empty()) continue;
@@ -107,25 +116,25 @@ class FakeGpu {
     return true;
   }
 
-  std::mutex mutex_;  // guards all below
-  uintptr_t num_streams_ = 0;
-  uintptr_t num_events_ = 0;
-  std::map<uintptr_t, std::deque<Queued>> streams_;
-  std::map<Event, EventState> events_;
-  std::set<void*> memory_;
-  int num_vain_waits_ = 0;
+  mutable Mutex mutex_;
+  uintptr_t num_streams_ GUARDED_BY(mutex_) = 0;
+  uintptr_t num_events_ GUARDED_BY(mutex_) = 0;
+  std::map<uintptr_t, std::deque<Queued>> streams_ GUARDED_BY(mutex_);
+  std::map<Event, EventState> events_ GUARDED_BY(mutex_);
+  std::set<void*> memory_ GUARDED_BY(mutex_);
+  int num_vain_waits_ GUARDED_BY(mutex_) = 0;
 };
 
 inline RuntimeApi FakeGpu::Api() {
   RuntimeApi api;
   api.Malloc = [](void** memory, size_t bytes) {
-    const std::lock_guard lock(current()->mutex_);
+    const MutexLock lock(current()->mutex_);
     *memory = std::malloc(bytes);
     current()->memory_.insert(*memory);
     return kSuccess;
   };
   api.Free = [](void* memory) {
-    const std::lock_guard lock(current()->mutex_);
+    const MutexLock lock(current()->mutex_);
     current()->memory_.erase(memory);
     std::free(memory);
     return kSuccess;
@@ -139,40 +148,40 @@ inline RuntimeApi FakeGpu::Api() {
     return kSuccess;
   };
   api.EventCreateWithFlags = [](Event* event, unsigned) {
-    const std::lock_guard lock(current()->mutex_);
+    const MutexLock lock(current()->mutex_);
     *event = reinterpret_cast<Event>(++current()->num_events_);
     current()->events_[*event] = {};
     return kSuccess;
   };
   api.EventDestroy = [](Event event) {
-    const std::lock_guard lock(current()->mutex_);
+    const MutexLock lock(current()->mutex_);
     current()->events_.erase(event);
     return kSuccess;
   };
   api.EventRecord = [](Event event, Stream stream) {
     FakeGpu* gpu = current();
-    const std::lock_guard lock(gpu->mutex_);
+    const MutexLock lock(gpu->mutex_);
     const int64_t recording = ++gpu->events_.at(event).recorded;
     gpu->streams_.at(reinterpret_cast<uintptr_t>(stream))
         .push_back({[gpu, event, recording] {
-                      const std::lock_guard inner(gpu->mutex_);
+                      const MutexLock inner(gpu->mutex_);
                       gpu->events_.at(event).completed = recording;
                     },
                     nullptr});
     return kSuccess;
   };
   api.EventQuery = [](Event event) {
-    const std::lock_guard lock(current()->mutex_);
+    const MutexLock lock(current()->mutex_);
     const EventState& state = current()->events_.at(event);
     return state.completed >= state.recorded ? kSuccess : kErrorNotReady;
   };
   api.StreamWaitEvent = [](Stream stream, Event event, unsigned) {
     FakeGpu* gpu = current();
-    const std::lock_guard lock(gpu->mutex_);
+    const MutexLock lock(gpu->mutex_);
     const int64_t recorded = gpu->events_.at(event).recorded;
     if (recorded == 0) ++gpu->num_vain_waits_;
     gpu->streams_.at(reinterpret_cast<uintptr_t>(stream))
-        .push_back({nullptr, [gpu, event, recorded] {
+        .push_back({nullptr, [gpu, event, recorded]() REQUIRES(gpu->mutex_) {
                       return gpu->events_.at(event).completed >= recorded;
                     }});
     return kSuccess;

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "engine/transport/reduce.h"
 #include "engine/transport/rendezvous.h"
 #include "trace/base/check.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -241,7 +241,7 @@ class LocalTransport final : public transport::Transport {
   void Abort(const std::string& reason) override { AbortAll(reason, /*is_timeout=*/false); }
   void SetLink(double bytes_per_second, int64_t latency_ns) override {
     SHARDSCOPE_CHECK(bytes_per_second > 0 && latency_ns >= 0);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     wire_.bytes_per_second = bytes_per_second;
     wire_.latency_ns = latency_ns;
   }
@@ -288,14 +288,16 @@ class LocalTransport final : public transport::Transport {
   const LocalShares shares_;
   const std::unique_ptr<transport::Transport> host_;
 
-  std::mutex mutex_;  // guards all below
-  Wire wire_;
-  uint64_t* free_from_ns_ = nullptr;             // on the device: the wire of all communicators
-  Event wire_is_zero_ = nullptr;                 // after its zeroing
-  std::map<int32_t, Rendezvous> communicators_;  // made at first use; addresses are stable
-  std::map<int32_t, Meeting> meetings_;          // likewise
-  std::string abort_reason_;
-  bool is_timeout_ = false;
+  Mutex mutex_;
+  Wire wire_ GUARDED_BY(mutex_);
+  uint64_t* free_from_ns_ GUARDED_BY(mutex_) =
+      nullptr;                                       // on the device: the wire of all communicators
+  Event wire_is_zero_ GUARDED_BY(mutex_) = nullptr;  // after its zeroing
+  std::map<int32_t, Rendezvous> communicators_
+      GUARDED_BY(mutex_);  // made at first use; addresses are stable
+  std::map<int32_t, Meeting> meetings_ GUARDED_BY(mutex_);  // likewise
+  std::string abort_reason_ GUARDED_BY(mutex_);
+  bool is_timeout_ GUARDED_BY(mutex_) = false;
 };
 
 // No step runs. What fails here has no remedy.
@@ -312,7 +314,7 @@ LocalTransport::~LocalTransport() {
 }
 
 Rendezvous& LocalTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [entry, is_new] = communicators_.try_emplace(
       communicator, options_.num_ranks, options_.timeout_ns,
       [this](Announced announced) {
@@ -325,7 +327,7 @@ Rendezvous& LocalTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
 }
 
 Meeting& LocalTransport::MeetingOf(plan::CommunicatorIndex communicator) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [entry, is_new] = meetings_.try_emplace(communicator);
   Meeting& meeting = entry->second;
   if (!is_new) return meeting;
@@ -416,7 +418,7 @@ Pace LocalTransport::ReserveWire(Announced announced, Meeting* meeting) {
   const Stream lead = StreamOf(announced.front());
   int64_t wire_bytes = 0;
   for (const Announcement& one : announced) wire_bytes = std::max(wire_bytes, one.call.wire_bytes);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (meeting->window == nullptr) meeting->window = NewOnDevice<LinkWindow>(lead);
   if (free_from_ns_ == nullptr) {
     free_from_ns_ = NewOnDevice<uint64_t>(lead);
@@ -435,17 +437,20 @@ Pace LocalTransport::ReserveWire(Announced announced, Meeting* meeting) {
 // Without mutex_ while it calls: the rank that enqueues takes mutex_ inside its rendezvous.
 void LocalTransport::AbortAll(const std::string& reason, bool is_timeout) {
   std::vector<Rendezvous*> rendezvous;  // they live as long as this
+  std::string first_reason;
+  bool is_first_timeout = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (abort_reason_.empty()) {
       abort_reason_ = reason.empty() ? "no reason given" : reason;
       is_timeout_ = is_timeout;
     }
+    first_reason = abort_reason_;
+    is_first_timeout = is_timeout_;
     for (auto& [communicator, one] : communicators_) rendezvous.push_back(&one);
   }
-  // Both are set once.
-  host_->Abort(abort_reason_);
-  for (Rendezvous* one : rendezvous) one->Abort(abort_reason_, is_timeout_);
+  host_->Abort(first_reason);
+  for (Rendezvous* one : rendezvous) one->Abort(first_reason, is_first_timeout);
 }
 
 }  // namespace

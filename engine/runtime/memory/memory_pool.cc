@@ -12,6 +12,7 @@
 #include <string>
 
 #include "trace/base/check.h"
+#include "trace/base/mutex.h"
 #include "trace/base/units.h"
 
 namespace shardscope::runtime {
@@ -53,7 +54,7 @@ void MemoryPool::Count(int64_t bytes) {
 }
 
 std::byte* MemoryPool::TakeKept(size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto kept = kept_.find(bytes);
   if (kept == kept_.end() || kept->second.blocks.empty()) return nullptr;
   std::byte* block = kept->second.blocks.back();
@@ -102,7 +103,7 @@ void MemoryPool::Free(std::byte* block, size_t bytes, size_t front) {
     SHARDSCOPE_CHECK(mprotect(block, size, PROT_NONE) == 0);
     reserved_bytes_ -= static_cast<int64_t>(size);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   kept_[size].blocks.push_back(block);
 }
 
@@ -112,7 +113,7 @@ void MemoryPool::Release(size_t bytes, std::byte* block) {
 }
 
 void MemoryPool::EndStep() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (options_.poison || ++steps_in_window_ < kStepsKept) return;
   steps_in_window_ = 0;
   for (auto& [bytes, kept] : kept_) {
@@ -124,7 +125,7 @@ void MemoryPool::EndStep() {
 }
 
 void MemoryPool::Trim() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [bytes, kept] : kept_) {
     for (std::byte* block : kept.blocks) Release(bytes, block);
   }

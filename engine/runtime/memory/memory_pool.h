@@ -10,8 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
+
+#include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
 
@@ -77,9 +78,9 @@ class MemoryPool {
   std::atomic<int64_t> allocated_bytes_{0};
   std::atomic<int64_t> peak_bytes_{0};
   std::atomic<int64_t> reserved_bytes_{0};
-  std::mutex mutex_;             // guards all below
-  std::map<size_t, Kept> kept_;  // by size
-  int steps_in_window_ = 0;
+  Mutex mutex_;
+  std::map<size_t, Kept> kept_ GUARDED_BY(mutex_);  // by size
+  int steps_in_window_ GUARDED_BY(mutex_) = 0;
 };
 
 // Bytes of this process in physical memory now (/proc/self/statm); -1 if the system does not say.

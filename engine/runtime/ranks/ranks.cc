@@ -10,6 +10,7 @@
 
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
+#include "trace/base/mutex.h"
 #include "trace/base/shortage.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
@@ -74,7 +75,7 @@ Status Ranks::SetSchedule(int rank, const plan::Schedule& schedule) {
 // it out at their next collective.
 void Ranks::NoteFailure(int rank, executor::Culprit culprit) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (failure_.rank < 0) {
       failure_.rank = rank;
       failure_.time_ns = MonotonicNs();
@@ -110,13 +111,11 @@ std::string Ranks::DescribeOthers(int rank) const {
 }
 
 Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
-  const auto together = std::make_shared<Together>();
-  together->results.resize(static_cast<size_t>(size()));
-  together->ended.resize(static_cast<size_t>(size()));
+  const auto together = std::make_shared<Together>(size());
   std::vector<std::thread> threads;
   const auto end = [this, together](int rank, const Status& result, executor::Culprit culprit) {
     if (!result.ok()) NoteFailure(rank, culprit);
-    const std::lock_guard lock(together->mutex);
+    const MutexLock lock(together->mutex);
     together->results[static_cast<size_t>(rank)] = result;
     together->ended[static_cast<size_t>(rank)] = 1;
     ++together->num_ended;
@@ -149,18 +148,18 @@ Status Ranks::OnAll(const std::function<Status(int rank)>& body) {
   }
   is_stuck_ = !WaitForAll(together.get());
   for (std::thread& thread : threads) is_stuck_ ? thread.detach() : thread.join();
-  const std::lock_guard lock(together->mutex);
+  const MutexLock lock(together->mutex);
   return FirstError(*together);
 }
 
 // False: a rank has failed, and another does not end.
 bool Ranks::WaitForAll(Together* together) {
   constexpr std::chrono::milliseconds kLook(100);
-  std::unique_lock lock(together->mutex);
+  MutexLock lock(together->mutex);
   while (together->num_ended < num_local()) {
     together->changed.wait_for(lock, kLook);
     const Failure failure = [&] {
-      const std::lock_guard failure_lock(mutex_);
+      const MutexLock failure_lock(mutex_);
       return failure_;
     }();
     if (failure.rank < 0) continue;
@@ -187,7 +186,7 @@ bool Ranks::IsHopeless(int rank, const Failure& failure) const {
 }
 
 Status Ranks::FirstError(const Together& together) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Status first;
   for (const Status& result : together.results) {
     if (first.ok()) first = result;

@@ -2,14 +2,13 @@
 // steps; knows nothing of control, traces or folders.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine/runtime/ranks/device.h"
+#include "trace/base/mutex.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
@@ -70,11 +69,13 @@ class Ranks {
 
   // What OnAll()'s threads share with it; they may outlive the call.
   struct Together {
-    std::mutex mutex;  // guards all below
-    std::condition_variable changed;
-    std::vector<Status> results;
-    std::vector<char> ended;
-    int num_ended = 0;
+    explicit Together(int num_ranks)
+        : results(static_cast<size_t>(num_ranks)), ended(static_cast<size_t>(num_ranks)) {}
+    Mutex mutex;
+    CondVar changed;
+    std::vector<Status> results GUARDED_BY(mutex);
+    std::vector<char> ended GUARDED_BY(mutex);
+    int num_ended GUARDED_BY(mutex) = 0;
   };
   struct Failure {
     int rank = -1;
@@ -85,16 +86,16 @@ class Ranks {
   std::string DescribeOthers(int rank) const;
   bool WaitForAll(Together* together);
   bool IsHopeless(int rank, const Failure& failure) const;
-  Status FirstError(const Together& together) const;
+  Status FirstError(const Together& together) const REQUIRES(together.mutex);
 
   const Job job_;
   const model::Model model_;
   std::unique_ptr<transport::Transport> transport_;
   Device& device_;
   bool is_stuck_ = false;
-  mutable std::mutex mutex_;  // guards failure_
-  Failure failure_;           // the first
-  std::vector<Rank> ranks_;   // last: their threads use the others
+  mutable Mutex mutex_;
+  Failure failure_ GUARDED_BY(mutex_);  // the first
+  std::vector<Rank> ranks_;             // last: their threads use the others
 };
 
 }  // namespace shardscope::runtime

@@ -19,6 +19,7 @@
 #include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -53,18 +54,18 @@ class MemorySink : public NullSink {
     Add(context, {context.issued_ns, change.executed_ns, change.bytes, change.category, false});
   }
   std::vector<Event> Take() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return std::exchange(events_, {});
   }
 
  private:
   void Add(const OpContext& context, const Event& event) {
     if (context.rank != 0) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     events_.push_back(event);
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::vector<Event> events_;
 };
 
@@ -229,8 +230,8 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     // Streams overtake each other differently in each run.
     ranks.runner(0).set_delay_hook([&random](const OpContext& context) {
       if (context.op().stream == 0) return;
-      static std::mutex mutex;
-      const std::unique_lock lock(mutex);
+      static Mutex mutex;
+      const MutexLock lock(mutex);
       const auto delay = std::chrono::microseconds(random() % 8 == 0 ? 2000 : random() % 100);
       std::this_thread::sleep_for(delay);
     });

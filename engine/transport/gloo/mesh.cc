@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <limits>
-#include <mutex>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -74,7 +74,7 @@ class GlooMesh : public Mesh {
  private:
   template <typename Call>
   std::unique_ptr<Transfer> Post(const Call& call) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     try {
       return std::make_unique<GlooTransfer>(call());
     } catch (const std::exception&) {
@@ -83,7 +83,7 @@ class GlooMesh : public Mesh {
   }
 
   const Place place_;
-  std::mutex mutex_;  // the group counts its calls without one
+  Mutex mutex_;  // the group counts its calls without one
   const c10::intrusive_ptr<Group> group_;
 };
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::transport {
@@ -18,7 +19,7 @@ void Pause() { std::this_thread::sleep_for(std::chrono::nanoseconds(kPollNs)); }
 }  // namespace
 
 std::optional<std::string> StopReason::Get() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return reason_;
 }
 
@@ -30,7 +31,7 @@ void StopReason::ThrowIfSet() const {
 
 bool StopReason::Set(const std::string& reason, bool tell) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (reason_) return false;
     reason_ = reason;
   }

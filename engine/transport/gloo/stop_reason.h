@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "engine/transport/gloo/store.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::transport {
 
@@ -32,8 +32,8 @@ class StopReason {
   std::optional<std::string> Get() const;
 
   Store* const store_;
-  mutable std::mutex mutex_;  // guards reason_
-  std::optional<std::string> reason_;
+  mutable Mutex mutex_;
+  std::optional<std::string> reason_ GUARDED_BY(mutex_);
 };
 
 }  // namespace shardscope::transport

@@ -13,9 +13,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -44,9 +44,9 @@ struct Opened {
 // thread is left behind then; the process ends with the error.
 Opened Open(const GlooProcess& process, bool serves, int64_t limit_ns, Patience* patience) {
   struct Attempt {
-    std::mutex mutex;  // guards the others
-    bool is_done = false;
-    Opened opened;
+    Mutex mutex;
+    bool is_done GUARDED_BY(mutex) = false;
+    Opened opened GUARDED_BY(mutex);
   };
   const auto attempt = std::make_shared<Attempt>();
   c10d::TCPStoreOptions options;
@@ -63,14 +63,14 @@ Opened Open(const GlooProcess& process, bool serves, int64_t limit_ns, Patience*
       const auto* known = dynamic_cast<const c10::Error*>(&error);
       opened.error = FirstLine(known == nullptr ? error.what() : known->what_without_backtrace());
     }
-    const std::lock_guard lock(attempt->mutex);
+    const MutexLock lock(attempt->mutex);
     attempt->opened = std::move(opened);
     attempt->is_done = true;
   }).detach();
   const int64_t until_ns = MonotonicNs() + limit_ns;
   while (true) {
     {
-      const std::lock_guard lock(attempt->mutex);
+      const MutexLock lock(attempt->mutex);
       if (attempt->is_done) return std::move(attempt->opened);
     }
     if (MonotonicNs() >= until_ns) return {};

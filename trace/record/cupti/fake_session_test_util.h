@@ -9,12 +9,12 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/record/cupti/session.h"
 #include "trace/record/cupti/synthetic_test_util.h"
 
@@ -39,8 +39,8 @@ struct Fake {
   std::atomic<int> forced = 0;
   std::set<CUpti_ActivityKind> kinds;
   std::set<CUpti_CallbackId> runtime, driver;
-  std::mutex mutex;                      // guards the next
-  std::set<CUpti_CallbackId> callbacks;  // of the driver's calls
+  Mutex mutex;
+  std::set<CUpti_CallbackId> callbacks GUARDED_BY(mutex);  // of the driver's calls
 };
 inline Fake fake;
 
@@ -68,7 +68,7 @@ inline CuptiFunctions FakeFunctions() {
   };
   table.EnableCallback = [](uint32_t on, CUpti_SubscriberHandle, CUpti_CallbackDomain domain,
                             CUpti_CallbackId id) {
-    const std::lock_guard lock(fake.mutex);
+    const MutexLock lock(fake.mutex);
     if (domain == CUPTI_CB_DOMAIN_DRIVER_API && on != 0) fake.callbacks.insert(id);
     if (domain == CUPTI_CB_DOMAIN_DRIVER_API && on == 0) fake.callbacks.erase(id);
     return CUPTI_SUCCESS;
@@ -135,14 +135,14 @@ inline CuptiFunctions FakeFunctions() {
 }
 
 struct Seen {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<Batch> batches;
   size_t num_kernels = 0;
 };
 
 inline Result<std::unique_ptr<Session>> StartSession(Seen* seen, SessionOptions options = {}) {
   return Session::Start(FakeFunctions(), options, [seen](Batch batch, const Names&) {
-    const std::lock_guard lock(seen->mutex);
+    const MutexLock lock(seen->mutex);
     seen->num_kernels += batch.kernels.size();
     seen->batches.push_back(std::move(batch));
   });

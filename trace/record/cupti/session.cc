@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/base/thread_memory.h"
 #include "trace/base/time.h"
 #include "trace/record/cupti/decode.h"
@@ -175,7 +176,7 @@ Status Session::Enable() {
 
 void Session::FlushSoon() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     flush_soon_ = true;
   }
   wake_.notify_all();
@@ -189,7 +190,7 @@ void Session::SetRecording(bool on) {
 void Session::Stop() {
   if (thread_.joinable()) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     wake_.notify_all();
@@ -237,10 +238,10 @@ void Session::DecodeThread() {
 }
 
 void Session::DecodeUntilStopped() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     wake_.wait_for(lock, std::chrono::nanoseconds(options_.flush_period_ns),
-                   [this] { return stopping_ || flush_soon_; });
+                   [this]() REQUIRES(mutex_) { return stopping_ || flush_soon_; });
     if (stopping_) break;
     flush_soon_ = false;
     lock.unlock();

@@ -5,15 +5,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/base/status.h"
 #include "trace/record/cupti/activity.h"
 #include "trace/record/cupti/buffers/buffer_pool.h"
@@ -134,10 +133,10 @@ class Session {
   SilenceWatch silence_;                // decode thread
   std::atomic<bool> recording_ = true;  // not paused
 
-  std::mutex mutex_;  // guards the next two; no CUPTI call is made under it
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  bool flush_soon_ = false;
+  Mutex mutex_;  // no CUPTI call is made under it
+  CondVar wake_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  bool flush_soon_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -9,9 +9,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
+#include "trace/base/mutex.h"
 #include "trace/record/cupti/fake_session_test_util.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -124,7 +124,7 @@ TEST(SessionDeathTest, AnOlderCuptiIsRefused) {
 // A call of the driver as CUPTI tells of it, if it was asked to.
 void CallDriver(CUpti_CallbackId id) {
   {
-    const std::lock_guard lock(fake.mutex);
+    const MutexLock lock(fake.mutex);
     if (fake.callbacks.count(id) == 0) return;
   }
   CUpti_CallbackData data = {};
@@ -168,7 +168,7 @@ TEST(SessionDeathTest, LaunchesWithoutBuffersAreNoticed) {
     }
     // Launches are not counted for ever: this ends.
     const auto is_counting = [] {
-      const std::lock_guard lock(fake.mutex);
+      const MutexLock lock(fake.mutex);
       return !fake.callbacks.empty();
     };
     while (is_counting()) std::this_thread::yield();
@@ -189,7 +189,7 @@ TEST(SessionDeathTest, APauseIsNoSilence) {
       (*session)->FlushSoon();
       while (fake.flushes == before) std::this_thread::yield();
     }
-    const std::lock_guard lock(fake.mutex);
+    const MutexLock lock(fake.mutex);
     EXPECT_TRUE(fake.callbacks.empty());  // launches are not counted
   });
 }

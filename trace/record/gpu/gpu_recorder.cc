@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::gpu {
@@ -26,39 +25,39 @@ class GpuRecorder::Impl final : public RowTarget {
       : recorder_(recorder), options_(std::move(options)), rows_(this) {}
 
   void SetFlush(std::function<void()> flush) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     flush_ = std::move(flush);
   }
 
   void OwnStream(cupti::StreamId stream, const StreamOwner& owner) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     joiner_.SetOwner(stream, owner.rank);
     streams_[stream] = owner;
   }
 
   void OwnThread(uint32_t thread, const ThreadOwner& owner) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     threads_[thread] = owner;
   }
 
   void OpIssued(const cupti::HostOp& op, int32_t rank) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     joiner_.Add(op, rank);
     int64_t& issued_ns = issued_until_[op.thread];
     issued_ns = std::max(issued_ns, op.end_ns);
   }
 
   void CalledNccl(NcclRange call) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     nccl_calls_.push_back(std::move(call));
   }
 
   std::vector<cupti::OpWork> TakeOps(uint32_t thread, int64_t until_ns,
                                      const std::vector<int64_t>& ops, int64_t timeout_ns) {
     const int64_t deadline_ns = MonotonicNs() + timeout_ns;
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     // Another rank's thread may have issued some of them, and its records come by themselves.
-    const auto is_here = [&] {
+    const auto is_here = [&]() REQUIRES(mutex_) {
       return joiner_.IsComplete(thread, until_ns) && joiner_.AreComplete(ops);
     };
     while (!is_here() && MonotonicNs() < deadline_ns) {
@@ -76,7 +75,7 @@ class GpuRecorder::Impl final : public RowTarget {
     std::vector<NcclRange> nccl_calls;
     int64_t fence_ns = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       joiner_.Add(batch);
       fence_ns = Fence();
       joined = joiner_.Take(fence_ns);
@@ -94,7 +93,7 @@ class GpuRecorder::Impl final : public RowTarget {
     cupti::Joined joined;
     std::vector<NcclRange> nccl_calls;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       joined = joiner_.Take(cupti::kEnd);
       nccl_calls.swap(nccl_calls_);
       counts.joins = joiner_.counts();
@@ -119,7 +118,7 @@ class GpuRecorder::Impl final : public RowTarget {
     schema::TrackRow row;
     StreamTrack added;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto owner = streams_.find(stream);
       if (owner != streams_.end()) {
         row.rank = owner->second.rank;
@@ -142,7 +141,7 @@ class GpuRecorder::Impl final : public RowTarget {
     schema::TrackRow row;
     row.role = "host";
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       const auto owner = threads_.find(thread);
       row.rank = owner == threads_.end() ? 0 : owner->second.rank;
       row.name = owner == threads_.end() ? fmt::format("thread {} calls", thread)
@@ -170,8 +169,8 @@ class GpuRecorder::Impl final : public RowTarget {
  private:
   static constexpr int64_t kOthersPosition = 1000;  // below all that the engine names
 
-  // With mutex_. Ops are told once they are issued: those of a thread are known until its last one.
-  int64_t Fence() const {
+  // Ops are told once they are issued: those of a thread are known until its last one.
+  int64_t Fence() const REQUIRES(mutex_) {
     const int64_t now_ns = MonotonicNs();
     int64_t fence_ns = now_ns - options_.lag_ns;
     for (const auto& [thread, until_ns] : issued_until_) fence_ns = std::min(fence_ns, until_ns);
@@ -189,15 +188,14 @@ class GpuRecorder::Impl final : public RowTarget {
   int64_t works_ = 0;                    // decode thread
   const cupti::Names* names_ = nullptr;  // decode thread
 
-  std::mutex
-      mutex_;  // guards the rest; neither CUPTI nor the trace's writer is waited for under it
-  std::condition_variable came_;
-  cupti::Joiner joiner_;
-  std::function<void()> flush_;
-  std::map<cupti::StreamId, StreamOwner> streams_;
-  std::map<uint32_t, ThreadOwner> threads_;
-  std::map<uint32_t, int64_t> issued_until_;  // by thread
-  std::vector<NcclRange> nccl_calls_;
+  Mutex mutex_;  // neither CUPTI nor the trace's writer is waited for under it
+  CondVar came_;
+  cupti::Joiner joiner_ GUARDED_BY(mutex_);
+  std::function<void()> flush_ GUARDED_BY(mutex_);
+  std::map<cupti::StreamId, StreamOwner> streams_ GUARDED_BY(mutex_);
+  std::map<uint32_t, ThreadOwner> threads_ GUARDED_BY(mutex_);
+  std::map<uint32_t, int64_t> issued_until_ GUARDED_BY(mutex_);  // by thread
+  std::vector<NcclRange> nccl_calls_ GUARDED_BY(mutex_);
 };
 
 GpuRecorder::GpuRecorder(record::Recorder* recorder, GpuRecorderOptions options)

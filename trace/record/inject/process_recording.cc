@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "trace/base/host.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/record/inject/guest.h"
 #include "trace/record/inject/process_facts.h"
@@ -68,9 +69,9 @@ std::atomic<bool> is_forked_child = false;
 
 // States of sources that wait for a recording.
 struct WaitingStates {
-  std::mutex mutex;  // guards the rest
-  bool has_opened = false;
-  std::vector<schema::CapabilityRow> rows;
+  Mutex mutex;
+  bool has_opened GUARDED_BY(mutex) = false;
+  std::vector<schema::CapabilityRow> rows GUARDED_BY(mutex);
 };
 WaitingStates& Waiting() {
   static auto* const waiting = new WaitingStates;  // never destroyed, as the recording
@@ -152,7 +153,7 @@ Status ProcessRecording::Create() {
   std::atexit(&ProcessRecording::Finish);  // if it fails the file is finished by who opens it
   {
     WaitingStates& waiting = Waiting();
-    const std::lock_guard guard(waiting.mutex);
+    const MutexLock guard(waiting.mutex);
     waiting.has_opened = true;
     for (const schema::CapabilityRow& row : waiting.rows) recording->recorder_->Add(row);
   }
@@ -185,7 +186,7 @@ void ProcessRecording::StateIfRecorded(std::string_view source, std::string_view
   if (is_forked_child) return;  // the lock may be held for ever
   WaitingStates& waiting = Waiting();
   {
-    const std::lock_guard lock(waiting.mutex);
+    const MutexLock lock(waiting.mutex);
     if (!waiting.has_opened) {
       waiting.rows.push_back({0, std::string(source), std::string(status), std::string(reason), 0});
       return;
@@ -195,7 +196,7 @@ void ProcessRecording::StateIfRecorded(std::string_view source, std::string_view
 }
 
 void ProcessRecording::AddAtEnd(AtEnd at_end) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   at_end_.push_back(at_end);
 }
 
@@ -211,7 +212,7 @@ int64_t ProcessRecording::EndNs() const { return std::min(MonotonicNs(), until_n
 
 void ProcessRecording::SourceOn(std::string_view source) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!sources_on_.emplace(source).second) return;
   }
   State(source, "on", "");
@@ -228,7 +229,7 @@ void ProcessRecording::State(std::string_view source, std::string_view status,
 void ProcessRecording::CountLost(std::string_view source, std::string_view reason,
                                  int64_t records) {
   if (records == 0) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   lost_[{std::string(source), std::string(reason)}] += records;
 }
 
@@ -238,7 +239,7 @@ int64_t ProcessRecording::AddTrack(std::string_view name, std::string_view role)
   row.name = name.empty() ? process_ : fmt::format("{} {}", process_, name);
   row.role = role;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     row.position = next_position_++;
   }
   return recorder_->Add(row);
@@ -253,18 +254,18 @@ int64_t ProcessRecording::ThreadTrack() {
 
 int64_t ProcessRecording::TrackOf(uint32_t thread) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = thread_tracks_.find(thread);
     if (known != thread_tracks_.end()) return known->second;
   }
   const int64_t added = AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), "host");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // Another thread may have asked meanwhile: its track is used, and the other stays empty.
   return thread_tracks_.try_emplace(thread, added).first->second;
 }
 
 void ProcessRecording::Switch(bool on, int64_t time_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const size_t count = num_switches_.load();
   const bool is_on = count % 2 == 0;
   if (on == is_on) return;  // the program repeats itself
@@ -291,7 +292,7 @@ bool ProcessRecording::IsRecorded(int64_t start_ns) const {
 }
 
 int64_t ProcessRecording::Name(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = names_.find(text);
   if (known != names_.end()) return known->second;
   if (names_.size() >= kMaxNames) {
@@ -320,7 +321,7 @@ void ProcessRecording::SpanNotEnded(int64_t track, int64_t start_ns, int64_t unt
                                     std::string_view category) {
   std::string text(kOtherNames);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto known = texts_.find(name);
     if (known != texts_.end()) text = known->second;
   }
@@ -385,12 +386,12 @@ void ProcessRecording::Finish() {
 void ProcessRecording::WriteEnd() {
   std::vector<AtEnd> at_end;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     at_end.swap(at_end_);
   }
   for (const AtEnd call : at_end) call(*this);
   Span(AddTrack("process", "host"), opened_ns_, EndNs(), recorder_->AddString("process"), "host");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [what, records] : lost_) {
     recorder_->Add(schema::CapabilityRow{0, what.first, "partial", what.second, records});
   }

@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/base/status.h"
 #include "trace/record/recorder.h"
 
@@ -144,14 +144,15 @@ class ProcessRecording {
   std::array<std::atomic<int64_t>, kMaxSwitches> switches_ = {};
   std::atomic<size_t> num_switches_ = 0;
 
-  std::mutex mutex_;  // guards the rest
-  std::vector<AtEnd> at_end_;
-  std::set<std::string, std::less<>> sources_on_;
-  std::map<std::string, int64_t, std::less<>> names_;
-  std::unordered_map<int64_t, std::string_view> texts_;  // of those names, whose nodes stay
-  std::map<std::pair<std::string, std::string>, int64_t> lost_;
-  int64_t next_position_ = 0;
-  std::map<uint32_t, int64_t> thread_tracks_;
+  Mutex mutex_;
+  std::vector<AtEnd> at_end_ GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> sources_on_ GUARDED_BY(mutex_);
+  std::map<std::string, int64_t, std::less<>> names_ GUARDED_BY(mutex_);
+  std::unordered_map<int64_t, std::string_view> texts_
+      GUARDED_BY(mutex_);  // of those names, whose nodes stay
+  std::map<std::pair<std::string, std::string>, int64_t> lost_ GUARDED_BY(mutex_);
+  int64_t next_position_ GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, int64_t> thread_tracks_ GUARDED_BY(mutex_);
 };
 
 }  // namespace shardscope::inject

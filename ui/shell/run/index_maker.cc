@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::shell {
 namespace {
 
@@ -20,19 +22,19 @@ void IndexMaker::Make(const std::stop_token& stop, const query::Snapshot& snapsh
     if (stop.stop_requested()) return;
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     index_ = std::move(index);
   }
   if (wake) wake();
 }
 
 bool IndexMaker::ready() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return index_ != nullptr;
 }
 
 std::shared_ptr<timeline::RunIndex> IndexMaker::Take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(index_, nullptr);
 }
 

@@ -5,9 +5,9 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "trace/base/mutex.h"
 #include "trace/query/snapshot.h"
 #include "ui/timeline/run_index.h"
 
@@ -30,9 +30,9 @@ class IndexMaker {
   void Make(const std::stop_token& stop, const query::Snapshot& snapshot,
             const std::function<void()>& wake);
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<timeline::RunIndex> index_;  // guarded by mutex_; null until it is complete
-  std::jthread thread_;                        // last: starts when all else is there
+  mutable Mutex mutex_;
+  std::shared_ptr<timeline::RunIndex> index_ GUARDED_BY(mutex_);  // null until it is complete
+  std::jthread thread_;  // last: starts when all else is there
 };
 
 }  // namespace shardscope::shell

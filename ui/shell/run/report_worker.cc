@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "ui/shell/run/change_summary.h"
 
 namespace shardscope::shell {
@@ -39,7 +40,7 @@ ReportWorker::ReportWorker(std::function<void()> wake)
 
 ReportWorker::~ReportWorker() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
   requested_.notify_one();
@@ -48,7 +49,7 @@ ReportWorker::~ReportWorker() {
 
 void ReportWorker::Request(query::SnapshotPtr snapshot, const analysis::Scope& scope) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     next_ = std::move(snapshot);
     next_scope_ = scope;
   }
@@ -56,16 +57,16 @@ void ReportWorker::Request(query::SnapshotPtr snapshot, const analysis::Scope& s
 }
 
 FindingsPtr ReportWorker::Latest() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return latest_;
 }
 
 void ReportWorker::Run() {
   using Clock = std::chrono::steady_clock;
   FindingsMaker maker;
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    requested_.wait(lock, [this] { return stop_ || next_ != nullptr; });
+    requested_.wait(lock, [this]() REQUIRES(mutex_) { return stop_ || next_ != nullptr; });
     if (stop_) return;
     query::SnapshotPtr snapshot = std::exchange(next_, nullptr);
     const analysis::Scope scope = next_scope_;
@@ -81,7 +82,7 @@ void ReportWorker::Run() {
     lock.unlock();
     if (wake_) wake_();
     lock.lock();
-    requested_.wait_for(lock, rest, [this] { return stop_; });
+    requested_.wait_for(lock, rest, [this]() REQUIRES(mutex_) { return stop_; });
   }
 }
 

@@ -4,13 +4,12 @@
 // Threads: Request() and Latest() on the owner's thread; the report is made on the worker's.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "trace/analysis/report.h"
+#include "trace/base/mutex.h"
 #include "ui/context.h"
 
 namespace shardscope::shell {
@@ -52,12 +51,12 @@ class ReportWorker {
   void Run();
 
   const std::function<void()> wake_;
-  mutable std::mutex mutex_;
-  std::condition_variable requested_;
-  query::SnapshotPtr next_;  // guarded by mutex_, as are the three below
-  analysis::Scope next_scope_;
-  FindingsPtr latest_;
-  bool stop_ = false;
+  mutable Mutex mutex_;
+  CondVar requested_;
+  query::SnapshotPtr next_ GUARDED_BY(mutex_);
+  analysis::Scope next_scope_ GUARDED_BY(mutex_);
+  FindingsPtr latest_ GUARDED_BY(mutex_);
+  bool stop_ GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: starts when all else is there
 };
 

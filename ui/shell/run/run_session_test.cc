@@ -4,15 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "trace/base/mutex.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/shell/run/session_closer.h"
 
@@ -24,33 +23,33 @@ namespace {
 class Gate {
  public:
   void Wake() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     ++held_;
     changed_.notify_all();
     gave_up_ |= !changed_.wait_for(lock, std::chrono::seconds(20), [this] { return open_; });
     --held_;
   }
   void WaitUntilHeld() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     changed_.wait(lock, [this] { return held_ > 0; });
   }
   void Open() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     open_ = true;
     changed_.notify_all();
   }
   int held() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return held_;
   }
   bool gave_up() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return gave_up_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable Mutex mutex_;
+  CondVar changed_;
   int held_ = 0;
   bool open_ = false;
   bool gave_up_ = false;

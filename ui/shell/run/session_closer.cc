@@ -2,12 +2,14 @@
 
 #include <utility>
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::shell {
 
 void SessionCloser::Close(std::unique_ptr<RunSession> session) {
   if (session == nullptr) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sessions_.push_back(std::move(session));
   }
   if (!thread_.joinable()) {
@@ -17,9 +19,9 @@ void SessionCloser::Close(std::unique_ptr<RunSession> session) {
 }
 
 void SessionCloser::Run(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   // Asked to stop it still ends what was left before.
-  while (left_.wait(lock, stop, [this] { return !sessions_.empty(); })) {
+  while (left_.wait(lock, stop, [this]() REQUIRES(mutex_) { return !sessions_.empty(); })) {
     std::vector<std::unique_ptr<RunSession>> ending = std::exchange(sessions_, {});
     lock.unlock();
     ending.clear();

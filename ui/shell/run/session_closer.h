@@ -6,10 +6,10 @@
 
 #include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "ui/shell/run/run_session.h"
 
 namespace shardscope::shell {
@@ -27,9 +27,9 @@ class SessionCloser {
  private:
   void Run(const std::stop_token& stop);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any left_;
-  std::vector<std::unique_ptr<RunSession>> sessions_;  // guarded by mutex_
+  std::vector<std::unique_ptr<RunSession>> sessions_ GUARDED_BY(mutex_);
   std::jthread thread_;  // from the first session on; last, so that it ends before the rest
 };
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 #include "engine/cuda/transport/fake_gpu_test_util.h"
 #include "engine/cuda/transport/nccl/nccl_api.h"
 #include "engine/transport/reduce.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -94,7 +94,7 @@ class FakeNccl {
   using Body = std::function<void(const std::vector<const std::byte*>& sends, int rank)>;
   ncclResult_t Enqueue(ncclComm_t handle, const void* send, cudaStream_t stream, Body body) {
     if (collective_result != ncclSuccess) return collective_result;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     allocated_ns.push_back(MonotonicNs());
     Comm* comm = CommOf(handle);
     ThisGroup().last = comm;
@@ -119,12 +119,12 @@ class FakeNccl {
         [work, num_ranks, state] { return work->num_done == num_ranks || state->is_told; });
     return ncclSuccess;
   }
-  void Begin(Comm* comm) {
+  void Begin(Comm* comm) REQUIRES(mutex_) {
     live_.insert(comm);
     allocated_ns.push_back(MonotonicNs());
   }
   void Free(Comm* comm) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Comm* other : live_) {
       if (!other->state->is_told && other->state->num_running > 0) ++num_deadlocks;
     }
@@ -135,12 +135,12 @@ class FakeNccl {
   }
   ncclResult_t Connect(Comm* comm) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++comm->clique->num_present;
     }
     while (!comm->state->is_told) {
       std::this_thread::yield();
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!init_hangs && comm->clique->num_present == comm->clique->num_ranks) return ncclSuccess;
     }
     return ncclInternalError;
@@ -160,10 +160,10 @@ class FakeNccl {
   }
 
   FakeGpu* const gpu_;
-  std::mutex mutex_;                                        // guards all below
-  std::map<std::string, std::shared_ptr<Clique>> cliques_;  // by unique id
-  std::set<Comm*> live_;
-  int num_ids_ = 0;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Clique>> cliques_ GUARDED_BY(mutex_);  // by unique id
+  std::set<Comm*> live_ GUARDED_BY(mutex_);
+  int num_ids_ GUARDED_BY(mutex_) = 0;
 };
 
 inline NcclApi FakeNccl::Api() {
@@ -173,7 +173,7 @@ inline NcclApi FakeNccl::Api() {
   };
   api.GetLastError = [](ncclComm_t) { return "the fake's details"; };
   api.GetUniqueId = [](ncclUniqueId* id) {
-    const std::lock_guard lock(current()->mutex_);
+    const MutexLock lock(current()->mutex_);
     // With zeros and high bytes inside, as a real one.
     std::memset(id->internal, 0, sizeof(id->internal));
     id->internal[5] = static_cast<char>(0xF0 + ++current()->num_ids_);
@@ -185,7 +185,7 @@ inline NcclApi FakeNccl::Api() {
     if (config->blocking != 1) return ncclInvalidUsage;
     auto* made = new Comm;
     {
-      const std::lock_guard lock(nccl->mutex_);
+      const MutexLock lock(nccl->mutex_);
       std::shared_ptr<Clique>& clique =
           nccl->cliques_[std::string(id.internal, sizeof(id.internal))];
       if (clique == nullptr) clique = std::make_shared<Clique>();

@@ -1,12 +1,12 @@
 #include "engine/cuda/transport/nccl/nccl_board.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <sstream>
 #include <thread>
 #include <utility>
+
+#include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
 
@@ -42,15 +42,15 @@ struct NcclBoard::Shared {
   std::shared_ptr<transport::Transport> host;
   NcclBoardOptions options;
 
-  mutable std::mutex mutex;  // guards all below; not held while the host's transport is asked
-  std::condition_variable changed;
-  bool is_closing = false;
-  bool is_asked = false;
-  bool has_ended = false;  // the thread, and it has let go of the host
-  std::map<int, NcclProgress> others;
+  mutable Mutex mutex;  // not held while the host's transport is asked
+  CondVar changed;
+  bool is_closing GUARDED_BY(mutex) = false;
+  bool is_asked GUARDED_BY(mutex) = false;
+  bool has_ended GUARDED_BY(mutex) = false;  // the thread, and it has let go of the host
+  std::map<int, NcclProgress> others GUARDED_BY(mutex);
 
   void Run() {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     while (!is_closing) {
       const std::string mine = PrintProgress(options.mine());
       const bool reads = is_asked;
@@ -59,7 +59,7 @@ struct NcclBoard::Shared {
       if (reads) ReadOthers();
       lock.lock();
       changed.wait_for(lock, std::chrono::nanoseconds(options.period_ns),
-                       [&] { return is_closing || is_asked != reads; });
+                       [&]() REQUIRES(mutex) { return is_closing || is_asked != reads; });
     }
   }
 
@@ -68,7 +68,7 @@ struct NcclBoard::Shared {
       if (rank == options.rank) continue;
       const std::string text = host->ReadPost(rank);
       if (text.empty()) continue;
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       others[rank] = ParseProgress(text);
     }
   }
@@ -84,7 +84,7 @@ NcclBoard::NcclBoard(std::shared_ptr<transport::Transport> host, NcclBoardOption
     } catch (const std::exception&) {
       // Then the others learn nothing of this rank.
     }
-    const std::lock_guard lock(shared->mutex);
+    const MutexLock lock(shared->mutex);
     shared->host.reset();
     shared->has_ended = true;
     shared->changed.notify_all();
@@ -92,21 +92,22 @@ NcclBoard::NcclBoard(std::shared_ptr<transport::Transport> host, NcclBoardOption
 }
 
 NcclBoard::~NcclBoard() {
-  std::unique_lock lock(shared_->mutex);
+  MutexLock lock(shared_->mutex);
   shared_->is_closing = true;
   shared_->changed.notify_all();
-  shared_->changed.wait_for(lock, kPatience, [this] { return shared_->has_ended; });
+  shared_->changed.wait_for(lock, kPatience,
+                            [this]() REQUIRES(shared_->mutex) { return shared_->has_ended; });
 }
 
 void NcclBoard::AskForOthers() {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   if (shared_->is_asked) return;
   shared_->is_asked = true;
   shared_->changed.notify_all();
 }
 
 std::optional<int64_t> NcclBoard::Issued(int rank, int communicator) const {
-  const std::lock_guard lock(shared_->mutex);
+  const MutexLock lock(shared_->mutex);
   const auto of_rank = shared_->others.find(rank);
   if (of_rank == shared_->others.end()) return std::nullopt;
   const auto found = of_rank->second.find(communicator);

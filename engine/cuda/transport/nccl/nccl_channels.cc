@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <mutex>
 #include <thread>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -42,7 +44,7 @@ NcclChannels::~NcclChannels() {
 }
 
 NcclChannel& NcclChannels::Of(int rank, plan::CommunicatorIndex communicator) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::unique_ptr<NcclChannel>& channel = channels_[{rank, communicator}];
   if (channel == nullptr) {
     channel = std::make_unique<NcclChannel>();
@@ -53,14 +55,14 @@ NcclChannel& NcclChannels::Of(int rank, plan::CommunicatorIndex communicator) {
 }
 
 std::vector<NcclChannel*> NcclChannels::All() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<NcclChannel*> all;
   for (const auto& [key, channel] : channels_) all.push_back(channel.get());
   return all;
 }
 
 int64_t NcclChannels::NumIssued(int rank, plan::CommunicatorIndex communicator) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = channels_.find({rank, communicator});
   return found == channels_.end() ? 0 : found->second->num_issued.load();
 }
@@ -82,17 +84,17 @@ void NcclChannels::TellAll(const std::vector<NcclChannel*>& channels) {
 // it soon after they were told, so their mutexes are awaited before the group ends. One that does
 // not leave keeps all memory: the group is never ended, and the process is as good as over.
 void NcclChannels::AbortAll() {
-  const std::lock_guard aborting(abort_mutex_);
+  const MutexLock aborting(abort_mutex_);
   const std::vector<NcclChannel*> channels = All();
   if (channels.empty()) return;
-  std::vector<std::unique_lock<std::mutex>> held;
+  std::vector<std::unique_lock<Mutex>> held;
   for (NcclChannel* channel : channels) held.emplace_back(channel->mutex, std::defer_lock);
   const int64_t deadline_ns = MonotonicNs() + abort_patience_ns_;
   static_cast<void>(nccl_.GroupStart());
   while (true) {
     TellAll(channels);  // again and again: a communicator may just be in the making
     bool has_all = true;
-    for (std::unique_lock<std::mutex>& lock : held) {
+    for (std::unique_lock<Mutex>& lock : held) {
       has_all = (lock.owns_lock() || lock.try_lock()) && has_all;
     }
     if (has_all) break;

@@ -7,7 +7,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/nccl/nccl_api.h"
 #include "engine/plan/op.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
 
@@ -40,13 +40,14 @@ struct NcclChannel {
   // NCCL writes it before it connects to the other ranks; an abort takes it away.
   std::atomic<ncclComm_t> comm = nullptr;
 
-  std::mutex mutex;         // held through every call of NCCL with `comm`; guards the next
-  int64_t last_end_ns = 0;  // when the watchdog saw a collective end
-  std::deque<Pending> pending;
-  std::vector<Event> free_events;
+  Mutex mutex;                                // held through every call of NCCL with `comm`
+  int64_t last_end_ns GUARDED_BY(mutex) = 0;  // when the watchdog saw a collective end
+  std::deque<Pending> pending GUARDED_BY(mutex);
+  std::vector<Event> free_events GUARDED_BY(mutex);
 
-  std::mutex calling_mutex;        // guards the next
-  std::optional<Pending> calling;  // what the rank's thread calls NCCL for at this moment
+  Mutex calling_mutex;
+  std::optional<Pending> calling
+      GUARDED_BY(calling_mutex);  // what the rank's thread calls NCCL for at this moment
 };
 
 // Says what the rank's thread calls NCCL for while it lives; at the end `log` hears of the call,
@@ -61,7 +62,7 @@ class NcclCalling {
 
  private:
   void Set(std::optional<Pending> pending) {
-    const std::lock_guard lock(channel_->calling_mutex);
+    const MutexLock lock(channel_->calling_mutex);
     channel_->calling = std::move(pending);
   }
   NcclChannel* const channel_;
@@ -98,10 +99,11 @@ class NcclChannels {
   const RuntimeApi api_;
   const NcclApi nccl_;
   const int64_t abort_patience_ns_;
-  std::mutex abort_mutex_;  // one abort at a time
+  Mutex abort_mutex_;  // one abort at a time
 
-  mutable std::mutex mutex_;                                              // guards the next
-  std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_;  // by rank, communicator
+  mutable Mutex mutex_;
+  std::map<std::pair<int, int>, std::unique_ptr<NcclChannel>> channels_
+      GUARDED_BY(mutex_);  // by rank, communicator
 };
 
 }  // namespace shardscope::cuda

@@ -3,15 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "engine/cuda/transport/nccl/fake_nccl_test_util.h"
 #include "engine/cuda/transport/nccl/nccl_board.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
 #include "engine/transport/ranks_test_util.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -37,26 +36,23 @@ struct MeetingPlace {
   const std::unique_ptr<transport::Transport> transport;
   // From now on nothing is posted or read, and nothing was.
   void Hang() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     hangs = true;
     posts.clear();
   }
   void Answer() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     hangs = false;
     changed.notify_all();
   }
-  // Waits until it answers.
-  std::unique_lock<std::mutex> Lock() {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [this] { return !hangs; });
-    return lock;
+  void WaitUntilItAnswers(MutexLock* lock) REQUIRES(mutex) {
+    changed.wait(*lock, [this]() REQUIRES(mutex) { return !hangs; });
   }
 
-  std::mutex mutex;  // guards all below
-  std::condition_variable changed;
-  std::map<int, std::string> posts;
-  bool hangs = false;
+  Mutex mutex;
+  CondVar changed;
+  std::map<int, std::string> posts GUARDED_BY(mutex);
+  bool hangs GUARDED_BY(mutex) = false;
 };
 
 // One process's way there.
@@ -79,11 +75,13 @@ class HostOfProcess final : public transport::Transport {
   void Abort(const std::string& /*reason*/) override {}  // each process for itself
   void SetLink(double /*bytes_per_second*/, int64_t /*latency_ns*/) override {}
   void Post(int rank, const std::string& text) override {
-    const auto lock = place_->Lock();
+    MutexLock lock(place_->mutex);
+    place_->WaitUntilItAnswers(&lock);
     place_->posts[rank] = text;
   }
   std::string ReadPost(int rank) override {
-    const auto lock = place_->Lock();
+    MutexLock lock(place_->mutex);
+    place_->WaitUntilItAnswers(&lock);
     return place_->posts[rank];
   }
 

@@ -4,13 +4,13 @@
 
 #include <unistd.h>
 
-#include <mutex>
 #include <thread>
 
 #include "engine/cuda/transport/nccl/fake_nccl_test_util.h"
 #include "engine/cuda/transport/nccl/nccl_channels.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
 #include "engine/transport/ranks_test_util.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -120,13 +120,13 @@ class NcclLog final : public DeviceLog {
     return {};
   }
   void OnNccl(const gpu::NcclRange& call) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     heard.push_back({std::string(call.name), call});
   }
   std::vector<Heard> heard;
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 TEST(NcclTransport, TellsWhenAThreadIsInNccl) {
@@ -345,7 +345,7 @@ TEST(NcclTransport, AThreadThatNeverLeavesKeepsItsMemory) {
     ncclUniqueId id = {};
     ASSERT_EQ(nccl.Api().CommInitRankConfig(comm, 1, id, 0, &config), ncclSuccess);
     std::thread stuck([&] {
-      const std::lock_guard lock(channel.mutex);
+      const MutexLock lock(channel.mutex);
       while (!may_leave) std::this_thread::yield();
     });
     while (channel.mutex.try_lock()) {

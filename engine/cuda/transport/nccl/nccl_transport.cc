@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "engine/cuda/transport/nccl/nccl_channels.h"
 #include "engine/cuda/transport/nccl/nccl_watchdog.h"
 #include "engine/transport/between_steps.h"
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -84,7 +84,7 @@ class NcclTransport final : public transport::Transport {
 
   // With channel->mutex held: `result` of a call to NCCL; waits until it is not in progress.
   void Settle(const NcclChannel& channel, const std::string& what, ncclResult_t result) const;
-  Event TakeEvent(NcclChannel* channel) const;
+  Event TakeEvent(NcclChannel* channel) const REQUIRES(channel->mutex);
   [[noreturn]] void ThrowAborted() const;
   void Fail(const NcclFailure& failure);
 
@@ -92,8 +92,8 @@ class NcclTransport final : public transport::Transport {
   const transport::Capabilities capabilities_{"nccl", "measured", false};
   const std::shared_ptr<transport::Transport> host_;  // with the board's thread
 
-  mutable std::mutex mutex_;  // guards the next
-  std::optional<NcclFailure> failure_;
+  mutable Mutex mutex_;
+  std::optional<NcclFailure> failure_ GUARDED_BY(mutex_);
   std::atomic<bool> is_aborted_{false};  // as failure_, for loops that may not take mutex_
 
   NcclChannels channels_;
@@ -141,7 +141,7 @@ void NcclTransport::Connect(NcclChannel* channel, const Pending& pending) {
   config.blocking = 1;
   channel->name = "shardscope" + std::to_string(channel->communicator);
   config.commName = channel->name.c_str();
-  const std::lock_guard lock(channel->mutex);
+  const MutexLock lock(channel->mutex);
   const NcclCalling calling(channel, pending, options_.log, "ncclCommInitRankConfig");
   // Before it connects NCCL writes the handle, so that others can abort it: a plain store of a
   // pointer, which an atomic one of this size is.
@@ -173,7 +173,7 @@ void NcclTransport::Settle(const NcclChannel& channel, const std::string& what,
 }
 
 void NcclTransport::ThrowAborted() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const NcclFailure failure = failure_.value_or(NcclFailure{"aborted"});
   if (failure.is_timeout) throw TransportTimeout(failure.reason);
   throw TransportError("aborted: " + failure.reason);
@@ -202,7 +202,7 @@ void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
                   .op = call.op};
   try {
     if (pending.number == 1) Connect(&channel, pending);
-    const std::lock_guard lock(channel.mutex);
+    const MutexLock lock(channel.mutex);
     const ncclComm_t comm = channel.comm;
     if (comm == nullptr) ThrowAborted();
     {
@@ -289,7 +289,7 @@ void NcclTransport::Scale(void* data, size_t elements, const Reduction& reductio
 void NcclTransport::Fail(const NcclFailure& failure) {
   bool is_first = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_first = !failure_.has_value();
     if (is_first) failure_ = failure;
     is_aborted_ = true;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -17,7 +18,7 @@ NcclWatchdog::NcclWatchdog(const NcclTransportOptions& options, NcclChannels* ch
 
 NcclWatchdog::~NcclWatchdog() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_closing_ = true;
     changed_.notify_all();
   }
@@ -25,7 +26,7 @@ NcclWatchdog::~NcclWatchdog() {
 }
 
 void NcclWatchdog::Watch() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!is_closing_) {
     changed_.wait_for(lock, std::chrono::nanoseconds(options_.look_every_ns));
     if (is_closing_) return;
@@ -38,8 +39,13 @@ void NcclWatchdog::Watch() {
 
 std::optional<NcclFailure> NcclWatchdog::LookAtAll() {
   for (NcclChannel* channel : channels_->All()) {
-    std::unique_lock lock(channel->mutex, std::try_to_lock);
-    const std::optional<NcclFailure> failure = lock ? Look(channel) : LookAtCall(channel);
+    std::optional<NcclFailure> failure;
+    if (channel->mutex.try_lock()) {
+      const MutexLock lock(channel->mutex, std::adopt_lock);
+      failure = Look(channel);
+    } else {
+      failure = LookAtCall(channel);
+    }
     if (failure) return failure;
   }
   return std::nullopt;
@@ -54,12 +60,11 @@ bool NcclWatchdog::TakesTooLong(int64_t since_ns) const {
 
 // The rank's thread is in a call of NCCL, and hears of errors there, if it ever returns.
 std::optional<NcclFailure> NcclWatchdog::LookAtCall(NcclChannel* channel) {
-  const std::lock_guard lock(channel->calling_mutex);
+  const MutexLock lock(channel->calling_mutex);
   if (!channel->calling || !TakesTooLong(channel->calling->issued_ns)) return std::nullopt;
   return Timeout(*channel, *channel->calling, "is in NCCL's call for");
 }
 
-// With its mutex held.
 std::optional<NcclFailure> NcclWatchdog::Look(NcclChannel* channel) {
   const ncclComm_t comm = channel->comm;
   if (comm == nullptr) return std::nullopt;

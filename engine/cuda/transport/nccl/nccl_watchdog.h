@@ -2,9 +2,7 @@
 // errors, and collectives that do not end in time.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -12,6 +10,7 @@
 #include "engine/cuda/transport/nccl/nccl_board.h"
 #include "engine/cuda/transport/nccl/nccl_channels.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
+#include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
 
@@ -39,7 +38,7 @@ class NcclWatchdog {
  private:
   void Watch();
   std::optional<NcclFailure> LookAtAll();
-  std::optional<NcclFailure> Look(NcclChannel* channel);
+  std::optional<NcclFailure> Look(NcclChannel* channel) REQUIRES(channel->mutex);
   std::optional<NcclFailure> LookAtCall(NcclChannel* channel);
   // Whether what is waited for since then has taken too long; asks for the others' progress before.
   bool TakesTooLong(int64_t since_ns) const;
@@ -52,9 +51,9 @@ class NcclWatchdog {
   NcclChannels* const channels_;
   const Calls calls_;
 
-  std::mutex mutex_;  // guards the next
-  bool is_closing_ = false;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  bool is_closing_ GUARDED_BY(mutex_) = false;
+  CondVar changed_;
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
 
@@ -26,7 +27,7 @@ AllocatorRows::Device& AllocatorRows::DeviceOf(const ShardscopeAllocatorEvent& e
 }
 
 void AllocatorRows::Add(const ShardscopeAllocatorEvent& event) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_finished_) return;
   Device& device = DeviceOf(event);
   Settle(event, &device);
@@ -167,7 +168,7 @@ void AllocatorRows::WriteOutOfMemory(const ShardscopeAllocatorEvent& event, cons
 }
 
 void AllocatorRows::Finish(int64_t end_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_finished_) return;
   is_finished_ = true;
   size_t rows = 0;
@@ -188,7 +189,7 @@ void AllocatorRows::Finish(int64_t end_ns) {
 }
 
 int64_t AllocatorRows::unexplained() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return unexplained_;
 }
 

@@ -12,12 +12,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "trace/base/mutex.h"
 #include "trace/record/inject/allocator/allocator_event.h"
 #include "trace/record/recorder.h"
 
@@ -62,23 +62,24 @@ class AllocatorRows {
     std::optional<uint64_t> unsettled;           // the block whose bytes the next event tells
   };
 
-  Device& DeviceOf(const ShardscopeAllocatorEvent& event);
-  void Settle(const ShardscopeAllocatorEvent& event, Device* device);
+  Device& DeviceOf(const ShardscopeAllocatorEvent& event) REQUIRES(mutex_);
+  void Settle(const ShardscopeAllocatorEvent& event, Device* device) REQUIRES(mutex_);
   void SettleBlock(int64_t bytes, Device* device);
   void Begin(const ShardscopeAllocatorEvent& event, Device* device);
   void End(const ShardscopeAllocatorEvent& event, Device* device);
-  void Reserve(int64_t change, const ShardscopeAllocatorEvent& event, Device* device);
+  void Reserve(int64_t change, const ShardscopeAllocatorEvent& event, Device* device)
+      REQUIRES(mutex_);
   void WriteMemory(const Device& device, const schema::AllocationRow& row, int64_t issued_ns,
                    int64_t executed_ns, int64_t bytes);
   void WriteOutOfMemory(const ShardscopeAllocatorEvent& event, const Device& device);
 
   AllocatorTarget* const target_;
-  mutable std::mutex mutex_;  // guards the rest
-  std::map<int32_t, Device> devices_;
-  int64_t counter_track_ = -1;
-  int64_t reserved_name_ = -1;
-  int64_t unexplained_ = 0;
-  bool is_finished_ = false;
+  mutable Mutex mutex_;
+  std::map<int32_t, Device> devices_ GUARDED_BY(mutex_);
+  int64_t counter_track_ GUARDED_BY(mutex_) = -1;
+  int64_t reserved_name_ GUARDED_BY(mutex_) = -1;
+  int64_t unexplained_ GUARDED_BY(mutex_) = 0;
+  bool is_finished_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace shardscope::inject

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/record/inject/nvtx/thread_ranges.h"
 #include "trace/record/inject/process_recording.h"
@@ -24,13 +25,13 @@ void CountUnrecorded(ProcessRecording& recording) {
 // wherever else a lock is taken, it does not come so far.
 NvtxDomain* NvtxRanges::Domain(std::string_view name) {
   if (ProcessRecording::Active() == nullptr) return &default_;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return &domains_.try_emplace(std::string(name), NvtxDomain{std::string(name)}).first->second;
 }
 
 NvtxString* NvtxRanges::Register(std::string_view text) {
   if (ProcessRecording::Active() == nullptr) return &unrecorded_;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return &strings_.try_emplace(std::string(text), NvtxString{std::string(text)}).first->second;
 }
 
@@ -46,7 +47,7 @@ int NvtxRanges::Push(NvtxDomain* domain, std::string_view text, const NvtxPayloa
     const int64_t counter = mine.NameOf(*recording, *domain, text, kNumberSuffix);
     recording->Counter(mine.track, start_ns, counter, *payload.number);
   }
-  const std::lock_guard lock(mine.latch);
+  const RangeLatchLock lock(mine.latch);
   const auto level = std::count_if(mine.open.begin(), mine.open.end(),
                                    [&](const OpenRange& range) { return range.domain == domain; });
   if (mine.open.size() >= kMaxOpen) {
@@ -66,7 +67,7 @@ int NvtxRanges::Pop(NvtxDomain* domain) {
   if (!recording->TakesAt(end_ns)) return kNotTracked;
   domain = OrDefault(domain);
   ThreadRanges& mine = ThreadRanges::Mine(*recording);
-  const std::lock_guard lock(mine.latch);
+  const RangeLatchLock lock(mine.latch);
   std::vector<OpenRange>& open = mine.open;
   const auto last = std::find_if(open.rbegin(), open.rend(),
                                  [&](const OpenRange& range) { return range.domain == domain; });
@@ -87,7 +88,7 @@ uint64_t NvtxRanges::Start(NvtxDomain* domain, std::string_view text, const Nvtx
                  mine.NameOf(*recording, *domain, text, payload.text)};
   const int64_t counter =
       payload.number ? mine.NameOf(*recording, *domain, text, kNumberSuffix) : 0;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (crossing_.size() >= kMaxOpen) {
     CountUnrecorded(*recording);
     return 0;
@@ -106,7 +107,7 @@ void NvtxRanges::End(uint64_t id) {
   if (!recording->TakesAt(end_ns)) return;
   Crossing range;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = crossing_.find(id);
     if (found == crossing_.end()) return;
     range = found->second;
@@ -131,7 +132,7 @@ void NvtxRanges::Mark(NvtxDomain* domain, std::string_view text, const NvtxPaylo
 }
 
 void NvtxRanges::WriteOpen(ProcessRecording& recording, int64_t end_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [id, range] : crossing_) {
     recording.SpanNotEnded(range.track, range.start_ns, end_ns, range.name, kNvtxCategory);
   }

@@ -7,11 +7,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "trace/base/mutex.h"
 #include "trace/record/inject/nvtx/payload.h"
 
 namespace shardscope::inject {
@@ -66,11 +66,11 @@ class NvtxRanges {
 
   NvtxDomain default_;
   NvtxString unrecorded_;
-  std::mutex mutex_;  // guards the rest
-  std::map<std::string, NvtxDomain, std::less<>> domains_;
-  std::map<std::string, NvtxString, std::less<>> strings_;
-  std::unordered_map<uint64_t, Crossing> crossing_;
-  uint64_t last_id_ = 0;
+  Mutex mutex_;
+  std::map<std::string, NvtxDomain, std::less<>> domains_ GUARDED_BY(mutex_);
+  std::map<std::string, NvtxString, std::less<>> strings_ GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, Crossing> crossing_ GUARDED_BY(mutex_);
+  uint64_t last_id_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace shardscope::inject

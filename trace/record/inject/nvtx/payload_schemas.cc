@@ -1,5 +1,7 @@
 #include "trace/record/inject/nvtx/payload_schemas.h"
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::inject {
 namespace {
 
@@ -41,9 +43,9 @@ uint64_t PayloadSchemas::Register(const NvtxDomain* domain,
     id = attributes.schemaId;
     if (IsOfNvtx(*id) || IsNew(*id)) return 0;
   }
-  const std::lock_guard lock(mutex_);
-  PayloadSchema made =
-      MakePayloadSchema(attributes, [&](uint64_t type) { return Find(domain, type); });
+  const MutexLock lock(mutex_);
+  PayloadSchema made = MakePayloadSchema(
+      attributes, [&](uint64_t type) REQUIRES(mutex_) { return Find(domain, type); });
   const Key key = KeyOf(domain, id);
   Known* const known = Entry(key);
   if (known == nullptr) return key.second;
@@ -63,7 +65,7 @@ uint64_t PayloadSchemas::RegisterEnum(const NvtxDomain* domain,
     if (IsOfNvtx(*id) || IsNew(*id)) return 0;
   }
   PayloadEnum made = MakePayloadEnum(attributes);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const Key key = KeyOf(domain, id);
   Known* const known = Entry(key);
   if (known == nullptr) return key.second;
@@ -84,14 +86,14 @@ std::optional<std::string> PayloadSchemas::Text(const NvtxDomain* domain,
     key = {domain, data.schemaId};
     of_nvtx = SchemaOfType(data.schemaId, data.size);
   } else {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     key = KeyOf(domain, data.schemaId);
     schema = Find(domain, data.schemaId).schema;
   }
   if (schema == nullptr) return "";
   std::string text = PayloadText(*schema, data.payload, data.size);
   if (text.empty()) return text;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Known* const known = Entry(key);
   if (known == nullptr) return std::nullopt;
   if (known->texts.contains(text)) return text;

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "trace/base/mutex.h"
 #include "trace/record/inject/nvtx/payload_schema.h"
 
 namespace shardscope::inject {
@@ -47,14 +47,14 @@ class PayloadSchemas {
   };
 
   // With mutex_ held, as what follows.
-  Key KeyOf(const NvtxDomain* domain, std::optional<uint64_t> id);
-  PayloadType Find(const NvtxDomain* domain, uint64_t id) const;
-  Known* Entry(const Key& key);  // null: there are too many
+  Key KeyOf(const NvtxDomain* domain, std::optional<uint64_t> id) REQUIRES(mutex_);
+  PayloadType Find(const NvtxDomain* domain, uint64_t id) const REQUIRES(mutex_);
+  Known* Entry(const Key& key) REQUIRES(mutex_);  // null: there are too many
 
-  std::mutex mutex_;  // guards the rest
-  std::map<Key, Known> known_;
-  size_t num_texts_ = 0;
-  uint64_t last_id_ = NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
+  Mutex mutex_;
+  std::map<Key, Known> known_ GUARDED_BY(mutex_);
+  size_t num_texts_ GUARDED_BY(mutex_) = 0;
+  uint64_t last_id_ GUARDED_BY(mutex_) = NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START;
 };
 
 }  // namespace shardscope::inject

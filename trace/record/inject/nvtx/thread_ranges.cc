@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <optional>
 
+#include "trace/base/mutex.h"
 #include "trace/record/inject/guest.h"
 #include "trace/record/inject/nvtx/nvtx_ranges.h"
 #include "trace/record/inject/process_recording.h"
@@ -25,8 +25,8 @@ constexpr size_t kMaxRangeNameBytes = 1 << 10;
 thread_local ThreadRanges* mine = nullptr;
 
 struct AllThreads {
-  std::mutex mutex;  // guards the next
-  std::vector<ThreadRanges*> threads;
+  Mutex mutex;
+  std::vector<ThreadRanges*> threads GUARDED_BY(mutex);
 };
 AllThreads& All() {
   static auto* const all = new AllThreads;  // never destroyed, as the recording
@@ -55,7 +55,7 @@ ThreadRanges& ThreadRanges::Mine(ProcessRecording& recording) {
   std::unique_ptr<ThreadRanges> added(new ThreadRanges(recording.ThreadTrack()));
   {
     AllThreads& all = All();
-    const std::lock_guard lock(all.mutex);
+    const MutexLock lock(all.mutex);
     all.threads.push_back(added.get());
   }
   mine = added.release();
@@ -71,7 +71,7 @@ void ThreadRanges::End(void* ended) {
     auto* const thread = static_cast<ThreadRanges*>(ended);
     AllThreads& all = All();
     {
-      const std::lock_guard lock(all.mutex);
+      const MutexLock lock(all.mutex);
       if (ProcessRecording* const recording = ProcessRecording::Active()) {
         thread->WriteOpen(*recording, recording->EndNs());
       }
@@ -83,12 +83,12 @@ void ThreadRanges::End(void* ended) {
 
 void ThreadRanges::WriteOpenOfAll(ProcessRecording& recording, int64_t end_ns) {
   AllThreads& all = All();
-  const std::lock_guard lock(all.mutex);
+  const MutexLock lock(all.mutex);
   for (ThreadRanges* const thread : all.threads) thread->WriteOpen(recording, end_ns);
 }
 
 void ThreadRanges::WriteOpen(ProcessRecording& recording, int64_t end_ns) {
-  const std::lock_guard lock(latch);
+  const RangeLatchLock lock(latch);
   for (const OpenRange& range : open) {
     recording.SpanNotEnded(track, range.start_ns, end_ns, range.name, kNvtxCategory);
   }

@@ -13,21 +13,34 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trace/base/mutex.h"
+
 namespace shardscope::inject {
 
 class ProcessRecording;
 struct NvtxDomain;
 
 // Its own thread takes it for every range, hardly ever with anybody else: one exchange.
-class RangeLatch {
+class SHARDSCOPE_ATTRIBUTE(capability("latch")) RangeLatch {
  public:
-  void lock() {
+  void lock() ACQUIRE() {
     while (taken_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
   }
-  void unlock() { taken_.clear(std::memory_order_release); }
+  void unlock() RELEASE() { taken_.clear(std::memory_order_release); }
 
  private:
   std::atomic_flag taken_;
+};
+
+class SHARDSCOPE_ATTRIBUTE(scoped_lockable) RangeLatchLock {
+ public:
+  explicit RangeLatchLock(RangeLatch& latch) ACQUIRE(latch) : latch_(latch) { latch_.lock(); }
+  ~RangeLatchLock() RELEASE() { latch_.unlock(); }
+  RangeLatchLock(const RangeLatchLock&) = delete;
+  RangeLatchLock& operator=(const RangeLatchLock&) = delete;
+
+ private:
+  RangeLatch& latch_;
 };
 
 struct OpenRange {
@@ -43,8 +56,8 @@ class ThreadRanges {
   // At the end of the process: ranges that are still open are written up to `end_ns`.
   static void WriteOpenOfAll(ProcessRecording& recording, int64_t end_ns);
 
-  RangeLatch latch;             // guards the next
-  std::vector<OpenRange> open;  // outermost first
+  RangeLatch latch;
+  std::vector<OpenRange> open GUARDED_BY(latch);  // outermost first
 
   const int64_t track;  // this thread's
   int64_t NameOf(ProcessRecording& recording, const NvtxDomain& domain, std::string_view text,
