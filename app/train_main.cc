@@ -116,7 +116,8 @@ std::string NamedFolder(const Arguments& arguments, const config::Config& config
 }
 
 std::string FolderOfNow() {
-  return fmt::format("runs/{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
+  const std::time_t now = std::time(nullptr);
+  return fmt::format("runs/{:%Y%m%d-%H%M%S}", *std::localtime(&now));
 }
 
 std::string BrokenLinks(const model::Corpus& corpus) {

@@ -342,5 +342,16 @@ TEST(ToPolicy, CarriesEveryKnob) {
             plan::BackwardPrefetch::kNone);
 }
 
+TEST(Keys, UnitPolicyIsBlockOrBlocksOfN) {
+  Config config;
+  ASSERT_TRUE(config.Set("unit.policy", "block").ok());
+  EXPECT_EQ(GetBlocksPerUnit(config), 1);
+  ASSERT_TRUE(config.Set("unit.policy", "blocks:4").ok());
+  EXPECT_EQ(GetBlocksPerUnit(config), 4);
+  for (const char* wrong : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:2x"}) {
+    EXPECT_FALSE(config.Set("unit.policy", wrong).ok()) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::config

@@ -1,5 +1,7 @@
 #include "engine/executor/cpu_runner.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <exception>
 #include <optional>
@@ -42,6 +44,42 @@ class SlotHolder {
 };
 
 }  // namespace
+
+StreamWorker::StreamWorker(const std::string& thread_name, std::function<void(plan::OpIndex)> run)
+    : run_(std::move(run)), thread_([this] { Loop(); }) {
+  constexpr size_t kLongestName = 15;  // the kernel's limit
+  pthread_setname_np(thread_.native_handle(), thread_name.substr(0, kLongestName).c_str());
+}
+
+StreamWorker::~StreamWorker() {
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+void StreamWorker::Push(plan::OpIndex index) {
+  {
+    const MutexLock lock(mutex_);
+    queue_.push_back(index);
+  }
+  changed_.notify_one();
+}
+
+void StreamWorker::Loop() {
+  MutexLock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&]() REQUIRES(mutex_) { return !queue_.empty() || closed_; });
+    if (queue_.empty()) return;
+    const plan::OpIndex index = queue_.front();
+    queue_.pop_front();
+    lock.unlock();
+    run_(index);
+    lock.lock();
+  }
+}
 
 CpuRunner::CpuRunner(int rank, OpBodies* bodies, ExecutionSink* sink, ComputeSlots* slots)
     : rank_(rank), bodies_(bodies), sink_(sink), slots_(slots), board_(rank) {}

@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,11 +19,35 @@
 #include "engine/executor/compute_slots.h"
 #include "engine/executor/step_plan.h"
 #include "engine/executor/step_runner.h"
-#include "engine/executor/stream_worker.h"
+#include "engine/plan/op.h"
 #include "engine/plan/schedule.h"
+#include "trace/base/mutex.h"
 #include "trace/base/status.h"
 
 namespace shardscope::executor {
+
+// One stream of one rank: a thread that runs what the host issued, in order. Owner: CpuRunner.
+// Threads: Push on the host thread; `run` is called on the worker's own.
+class StreamWorker {
+ public:
+  StreamWorker(const std::string& thread_name, std::function<void(plan::OpIndex)> run);
+  // Runs what is still queued, then ends the thread.
+  ~StreamWorker();
+  StreamWorker(const StreamWorker&) = delete;
+  StreamWorker& operator=(const StreamWorker&) = delete;
+
+  void Push(plan::OpIndex index);
+
+ private:
+  void Loop();
+
+  const std::function<void(plan::OpIndex)> run_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<plan::OpIndex> queue_ GUARDED_BY(mutex_);
+  bool closed_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: starts when all of the above exists
+};
 
 // One rank's executor on the CPU. Owns the rank's stream threads; lives as long as the run.
 class CpuRunner : public StepRunner {

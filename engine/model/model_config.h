@@ -6,7 +6,6 @@
 
 #include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
-#include "trace/base/status.h"
 
 namespace shardscope::model {
 
@@ -32,9 +31,6 @@ struct UnitPolicy {
   int64_t blocks = 1;
   bool root = false;
 };
-
-// "block" or "blocks:n".
-Result<UnitPolicy> ParseUnitPolicy(const std::string& policy, bool root);
 
 enum class SegmentKind : uint8_t { kEmbedding, kAttention, kMlp, kHead };
 

@@ -109,6 +109,43 @@ void SegmentModel::WeightGradient(const at::Tensor& output_gradient, const at::T
   at::mm_out(*gradient, output_gradient.t(), input);
 }
 
+Saved SegmentModel::MlpForward(const Tensors& parameters, const at::Tensor& input) const {
+  Saved saved = Normed(input, parameters[0]);
+  const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
+  const at::Tensor after = at::gelu(before);
+  saved.output = at::addmm(input, after, parameters[2].t());
+  saved.tensors.insert(saved.tensors.end(), {before, after});
+  return saved;
+}
+
+at::Tensor SegmentModel::MlpBackward(const BackwardArgs& args, Tensors* gradients) const {
+  const at::Tensor& normed = args.saved.tensors[1];
+  const at::Tensor& before = args.saved.tensors[2];
+  const at::Tensor& after = args.saved.tensors[3];
+  WeightGradient(args.output_gradient, after, &(*gradients)[2]);
+  at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
+  // Elementwise: may be written over its own input.
+  at::gelu_backward_out(hidden_gradient, hidden_gradient, before);
+  WeightGradient(hidden_gradient, normed, &(*gradients)[1]);
+  return NormBackward(args, at::mm(hidden_gradient, args.parameters[1]), &(*gradients)[0]);
+}
+
+Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& input,
+                                const TokenBatch& tokens) const {
+  Saved saved = Normed(input, parameters[0]);
+  const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
+  const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
+  saved.output = MeanLossOf(log_probabilities, tokens.targets);
+  saved.tensors.push_back(log_probabilities);
+  return saved;
+}
+
+at::Tensor SegmentModel::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
+  const at::Tensor logits_gradient = LogitsGradient(args.saved.tensors[2], args.tokens.targets);
+  WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
+  return NormBackward(args, at::mm(logits_gradient, args.parameters[1]), &(*gradients)[0]);
+}
+
 Saved Model::EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const {
   Saved saved;
   saved.output = at::empty({tokens.inputs.numel(), config_.dim}, type_);
@@ -170,45 +207,15 @@ at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients
   return NormBackward(args, at::mm(qkv_gradient, args.parameters[1]), &(*gradients)[0]);
 }
 
-Saved Model::MlpForward(const Tensors& parameters, const at::Tensor& input) const {
-  Saved saved = Normed(input, parameters[0]);
-  const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
-  const at::Tensor after = at::gelu(before);
-  saved.output = at::addmm(input, after, parameters[2].t());
-  saved.tensors.insert(saved.tensors.end(), {before, after});
-  return saved;
+at::Tensor Model::MeanLossOf(const at::Tensor& log_probabilities, const at::Tensor& targets) const {
+  return at::empty({}, wide_).fill_(MeanLoss(log_probabilities, targets.const_data_ptr<int64_t>()));
 }
 
-at::Tensor Model::MlpBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor& normed = args.saved.tensors[1];
-  const at::Tensor& before = args.saved.tensors[2];
-  const at::Tensor& after = args.saved.tensors[3];
-  WeightGradient(args.output_gradient, after, &(*gradients)[2]);
-  at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
-  // Elementwise: may be written over its own input.
-  at::gelu_backward_out(hidden_gradient, hidden_gradient, before);
-  WeightGradient(hidden_gradient, normed, &(*gradients)[1]);
-  return NormBackward(args, at::mm(hidden_gradient, args.parameters[1]), &(*gradients)[0]);
-}
-
-Saved Model::HeadForward(const Tensors& parameters, const at::Tensor& input,
-                         const TokenBatch& tokens) const {
-  Saved saved = Normed(input, parameters[0]);
-  const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
-  const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
-  saved.output = at::empty({}, wide_);
-  saved.output.fill_(MeanLoss(log_probabilities, tokens.targets.const_data_ptr<int64_t>()));
-  saved.tensors.push_back(log_probabilities);
-  return saved;
-}
-
-at::Tensor Model::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor& normed = args.saved.tensors[1];
-  const at::Tensor& log_probabilities = args.saved.tensors[2];
-  at::Tensor logits_gradient = at::empty(log_probabilities.sizes(), type_);
-  LossBackward(log_probabilities, args.tokens.targets.const_data_ptr<int64_t>(), &logits_gradient);
-  WeightGradient(logits_gradient, normed, &(*gradients)[1]);
-  return NormBackward(args, at::mm(logits_gradient, args.parameters[1]), &(*gradients)[0]);
+at::Tensor Model::LogitsGradient(const at::Tensor& log_probabilities,
+                                 const at::Tensor& targets) const {
+  at::Tensor gradient = at::empty(log_probabilities.sizes(), type_);
+  LossBackward(log_probabilities, targets.const_data_ptr<int64_t>(), &gradient);
+  return gradient;
 }
 
 }  // namespace shardscope::model

@@ -68,13 +68,25 @@ class SegmentModel {
 
   virtual Saved EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const = 0;
   virtual Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const = 0;
-  virtual Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const = 0;
-  virtual Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
-                            const TokenBatch& tokens) const = 0;
   virtual void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
   virtual at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
-  virtual at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
-  virtual at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
+  // The normed input after its scale: the first two of `tensors`, which more follow by segment.
+  virtual Saved Normed(const at::Tensor& input, const at::Tensor& weight) const = 0;
+  // Through the norm of args.input, and past it; the head has no output gradient to pass beside.
+  virtual at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& normed_gradient,
+                                  at::Tensor* weight_gradient) const = 0;
+  // One wide scalar of [T, V].
+  virtual at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
+                                const at::Tensor& targets) const = 0;
+  virtual at::Tensor LogitsGradient(const at::Tensor& log_probabilities,
+                                    const at::Tensor& targets) const = 0;
+
+  // What all devices share.
+  Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const;
+  at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const;
+  Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
+                    const TokenBatch& tokens) const;
+  at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const;
 
   // Queries, keys or values of qkv [T, 3D] as [batch, heads, seq, head_dim].
   at::Tensor Part(const at::Tensor& qkv, int64_t part) const;
@@ -104,19 +116,15 @@ class Model final : public SegmentModel {
  protected:
   Saved EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const override;
   Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const override;
-  Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const override;
-  Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
-                    const TokenBatch& tokens) const override;
   void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const override;
   at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
-  at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const override;
-  at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const override;
-
- private:
-  Saved Normed(const at::Tensor& input, const at::Tensor& weight) const;
-  // Through the norm of args.input, and past it.
+  Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
   at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& normed_gradient,
-                          at::Tensor* weight_gradient) const;
+                          at::Tensor* weight_gradient) const override;
+  at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
+                        const at::Tensor& targets) const override;
+  at::Tensor LogitsGradient(const at::Tensor& log_probabilities,
+                            const at::Tensor& targets) const override;
 };
 
 }  // namespace shardscope::model

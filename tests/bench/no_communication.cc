@@ -5,7 +5,6 @@
 //
 // Usage: no_communication RANKS LAYERS DIM HEADS SEQ BATCH STEPS
 // Prints one JSON line: {"steps_ns": [[one rank's steps], ...]}.
-#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <malloc.h>
@@ -67,23 +66,18 @@ class Rank {
   }
 
  private:
-  // Refers to inputs_ and targets_.
+  // Refers to tokens_.
   model::TokenBatch NextBatch(int64_t step) {
     const auto key = static_cast<uint64_t>(step * shape_.num_ranks + rank_);
-    inputs_.clear();
-    targets_.clear();
-    for (int64_t i = 0; i < shape_.batch * shape_.model.seq; ++i) {
-      const auto token = [&](int64_t at) {
-        const uint64_t bits = model::MixedBits(key, static_cast<uint64_t>(at));
-        return static_cast<int64_t>(bits % model::kVocabulary);
-      };
-      inputs_.push_back(token(i));
-      targets_.push_back(token(i + 1));
+    std::vector<int64_t> samples;
+    for (int64_t row = 0; row < shape_.batch; ++row) {
+      for (int64_t i = 0; i <= shape_.model.seq; ++i) {
+        const auto at = static_cast<uint64_t>(row * shape_.model.seq + i);
+        samples.push_back(static_cast<int64_t>(model::MixedBits(key, at) % model::kVocabulary));
+      }
     }
-    const auto view = [](std::vector<int64_t>& tokens) {
-      return at::from_blob(tokens.data(), {static_cast<int64_t>(tokens.size())}, at::kLong);
-    };
-    return {view(inputs_), view(targets_)};
+    tokens_.resize(static_cast<size_t>(2 * shape_.batch * shape_.model.seq));
+    return model::MakeTokenBatch(samples, shape_.model.seq, tokens_);
   }
 
   void Step(int64_t step, const model::TokenBatch& tokens) {
@@ -160,7 +154,7 @@ class Rank {
   const int64_t rank_;
   const model::Model model_;
   std::vector<std::vector<Weight>> segments_;
-  std::vector<int64_t> inputs_, targets_;
+  std::vector<int64_t> tokens_;  // inputs, then targets
 };
 
 int Main(const Shape& shape) {

@@ -19,10 +19,8 @@
 
 #include "engine/cuda/device/device_log.h"
 #include "engine/cuda/device/device_plan.h"
-#include "engine/cuda/device/device_streams.h"
-#include "engine/cuda/device/event_clock.h"
-#include "engine/cuda/device/event_pool.h"
 #include "engine/cuda/device/runtime_api.h"
+#include "engine/cuda/device/streams_and_events.h"
 #include "engine/executor/cause.h"
 #include "engine/executor/step_runner.h"
 

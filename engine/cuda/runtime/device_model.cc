@@ -171,48 +171,17 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gra
   return NormBackward(args, at::mm(qkv_gradient, args.parameters[1]), &(*gradients)[0]);
 }
 
-Saved DeviceModel::MlpForward(const Tensors& parameters, const at::Tensor& input) const {
-  Saved saved = Normed(input, parameters[0]);
-  const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
-  const at::Tensor after = at::gelu(before);
-  saved.output = at::addmm(input, after, parameters[2].t());
-  saved.tensors.insert(saved.tensors.end(), {before, after});
-  return saved;
+// In fp64, as the CPU adds it: the mean of many values of one size.
+at::Tensor DeviceModel::MeanLossOf(const at::Tensor& log_probabilities,
+                                   const at::Tensor& targets) const {
+  return log_probabilities.gather(1, targets.unsqueeze(1)).to(at::kDouble).mean().neg().to(wide_);
 }
 
-at::Tensor DeviceModel::MlpBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const std::vector<at::Tensor>& tensors = args.saved.tensors;
-  WeightGradient(args.output_gradient, tensors[3], &(*gradients)[2]);
-  at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
-  // Elementwise: may be written over its own input.
-  at::gelu_backward_out(hidden_gradient, hidden_gradient, tensors[2]);
-  WeightGradient(hidden_gradient, tensors[1], &(*gradients)[1]);
-  return NormBackward(args, at::mm(hidden_gradient, args.parameters[1]), &(*gradients)[0]);
-}
-
-Saved DeviceModel::HeadForward(const Tensors& parameters, const at::Tensor& input,
-                               const TokenBatch& tokens) const {
-  Saved saved = Normed(input, parameters[0]);
-  const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
-  const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
-  // In fp64, as the CPU adds it: the mean of many values of one size.
-  saved.output = log_probabilities.gather(1, tokens.targets.unsqueeze(1))
-                     .to(at::kDouble)
-                     .mean()
-                     .neg()
-                     .to(wide_);
-  saved.tensors.push_back(log_probabilities);
-  return saved;
-}
-
-at::Tensor DeviceModel::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor& log_probabilities = args.saved.tensors[2];
-  const at::Tensor hits =
-      at::eq(vocabulary_.unsqueeze(0), args.tokens.targets.unsqueeze(1)).to(wide_);
+at::Tensor DeviceModel::LogitsGradient(const at::Tensor& log_probabilities,
+                                       const at::Tensor& targets) const {
+  const at::Tensor hits = at::eq(vocabulary_.unsqueeze(0), targets.unsqueeze(1)).to(wide_);
   const auto rows = static_cast<double>(log_probabilities.size(0));
-  const at::Tensor logits_gradient = (log_probabilities.exp().sub_(hits)).mul_(1 / rows).to(type_);
-  WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
-  return NormBackward(args, at::mm(logits_gradient, args.parameters[1]), &(*gradients)[0]);
+  return (log_probabilities.exp().sub_(hits)).mul_(1 / rows).to(type_);
 }
 
 }  // namespace shardscope::cuda

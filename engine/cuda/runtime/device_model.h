@@ -25,18 +25,17 @@ class DeviceModel final : public model::SegmentModel {
   model::Saved EmbeddingForward(const Tensors& parameters,
                                 const model::TokenBatch& tokens) const override;
   model::Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const override;
-  model::Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const override;
-  model::Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
-                           const model::TokenBatch& tokens) const override;
   void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const override;
   at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
-  at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const override;
-  at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const override;
+  model::Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
+  at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
+                          at::Tensor* weight_gradient) const override;
+  at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
+                        const at::Tensor& targets) const override;
+  at::Tensor LogitsGradient(const at::Tensor& log_probabilities,
+                            const at::Tensor& targets) const override;
 
  private:
-  model::Saved Normed(const at::Tensor& input, const at::Tensor& weight) const;
-  at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
-                          at::Tensor* weight_gradient) const;
   void Rotate(const at::Tensor& heads, double direction) const;
 
   const at::Tensor vocabulary_;  // 0 .. 255

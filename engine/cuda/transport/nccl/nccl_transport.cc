@@ -11,7 +11,6 @@
 
 #include "engine/cuda/transport/nccl/nccl_board.h"
 #include "engine/cuda/transport/nccl/nccl_channels.h"
-#include "engine/cuda/transport/nccl/nccl_watchdog.h"
 #include "engine/transport/between_steps.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
@@ -45,18 +44,29 @@ ncclDataType_t TypeOf(plan::DType dtype) {
 
 cudaStream_t StreamOf(const Call& call) { return static_cast<cudaStream_t>(call.device_stream); }
 
+// Why everything stops.
+struct NcclFailure {
+  std::string reason;
+  bool is_timeout = false;
+};
+
 class NcclTransport final : public transport::Transport {
  public:
   NcclTransport(const NcclTransportOptions& options, std::unique_ptr<transport::Transport> host)
       : options_(options),
         host_(std::move(host)),
         channels_(options.api, options.nccl, options.abort_patience_ns),
-        board_(MakeBoard()),
-        watchdog_(options, &channels_,
-                  {.describe_rank = [this](int rank) { return Described(rank); },
-                   .on_failure = [this](const NcclFailure& failure) { Fail(failure); },
-                   .board = board_.get()}) {
+        board_(MakeBoard()) {
     host_->set_describe_rank([this](int rank) { return Described(rank); });
+    watchdog_ = std::thread([this] { Watch(); });
+  }
+  ~NcclTransport() override {
+    {
+      const MutexLock lock(watch_mutex_);
+      is_closing_ = true;
+      closing_.notify_all();
+    }
+    watchdog_.join();
   }
 
   const transport::Capabilities& capabilities() const override { return capabilities_; }
@@ -75,6 +85,19 @@ class NcclTransport final : public transport::Transport {
   void SetLink(double /*bytes_per_second*/, int64_t /*latency_ns*/) override {}
 
  private:
+  // On the watchdog's thread, which looks at all channels from time to time and finds NCCL's
+  // asynchronous errors, and collectives that do not end in time.
+  void Watch();
+  std::optional<NcclFailure> LookAtAll();
+  std::optional<NcclFailure> Look(NcclChannel* channel) REQUIRES(channel->mutex);
+  std::optional<NcclFailure> LookAtCall(NcclChannel* channel);
+  // Whether what is waited for since then has taken too long; asks for the others' progress before.
+  bool TakesTooLong(int64_t since_ns) const;
+  // Collectives that `rank` has issued on a communicator; none: it is not known.
+  std::optional<int64_t> IssuedBy(int rank, int communicator) const;
+  bool IsHere(int rank) const { return !options_.only_rank || rank == *options_.only_rank; }
+  NcclFailure Timeout(const NcclChannel& channel, const Pending& pending, const char* does) const;
+
   template <typename Enqueue>
   void Collective(const Call& call, const Enqueue& enqueue);
   void Connect(NcclChannel* channel, const Pending& pending);
@@ -98,7 +121,11 @@ class NcclTransport final : public transport::Transport {
 
   NcclChannels channels_;
   const std::unique_ptr<NcclBoard> board_;  // where ranks are processes; its thread uses the above
-  NcclWatchdog watchdog_;                   // last: its thread uses all of the above
+
+  Mutex watch_mutex_;
+  bool is_closing_ GUARDED_BY(watch_mutex_) = false;
+  CondVar closing_;
+  std::thread watchdog_;  // uses all of the above; until the destructor
 };
 
 // Without a timeout it would not be read.
@@ -283,6 +310,110 @@ void NcclTransport::Scale(void* data, size_t elements, const Reduction& reductio
                          .dtype = reduction.dtype,
                          .scale = reduction.scale},
                         {}, stream);
+}
+
+void NcclTransport::Watch() {
+  MutexLock lock(watch_mutex_);
+  while (!is_closing_) {
+    closing_.wait_for(lock, std::chrono::nanoseconds(options_.look_every_ns));
+    if (is_closing_) return;
+    lock.unlock();
+    const std::optional<NcclFailure> failure = LookAtAll();
+    if (failure) return Fail(*failure);
+    lock.lock();
+  }
+}
+
+std::optional<NcclFailure> NcclTransport::LookAtAll() {
+  for (NcclChannel* channel : channels_.All()) {
+    std::optional<NcclFailure> failure;
+    if (channel->mutex.try_lock()) {
+      const MutexLock lock(channel->mutex, std::adopt_lock);
+      failure = Look(channel);
+    } else {
+      failure = LookAtCall(channel);
+    }
+    if (failure) return failure;
+  }
+  return std::nullopt;
+}
+
+bool NcclTransport::TakesTooLong(int64_t since_ns) const {
+  if (options_.timeout_ns == 0) return false;
+  const int64_t waited_ns = MonotonicNs() - since_ns;
+  if (board_ != nullptr && waited_ns > options_.timeout_ns / 2) board_->AskForOthers();
+  return waited_ns > options_.timeout_ns;
+}
+
+// The rank's thread is in a call of NCCL, and hears of errors there, if it ever returns.
+std::optional<NcclFailure> NcclTransport::LookAtCall(NcclChannel* channel) {
+  const MutexLock lock(channel->calling_mutex);
+  if (!channel->calling || !TakesTooLong(channel->calling->issued_ns)) return std::nullopt;
+  return Timeout(*channel, *channel->calling, "is in NCCL's call for");
+}
+
+std::optional<NcclFailure> NcclTransport::Look(NcclChannel* channel) {
+  const ncclComm_t comm = channel->comm;
+  if (comm == nullptr) return std::nullopt;
+  const int64_t now_ns = MonotonicNs();
+  // Asking for an event on a thread without a device would make a context on the first GPU.
+  if (options_.device_of_rank) {
+    const Code code = options_.api.SetDevice(options_.device_of_rank(channel->rank));
+    if (code != kSuccess) return NcclFailure{Describe(options_.api, "cudaSetDevice", code)};
+  }
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = options_.nccl.CommGetAsyncError(comm, &state);
+  const ncclResult_t result = asked != ncclSuccess ? asked : state;
+  if (result != ncclSuccess && result != ncclInProgress) {
+    return NcclFailure{channels_.ErrorText(*channel, "asynchronous error on communicator", result)};
+  }
+  while (!channel->pending.empty()) {
+    const Pending& oldest = channel->pending.front();
+    const Code code = QueryEvent(options_.api, oldest.ended);
+    if (code == kErrorNotReady) break;
+    if (code != kSuccess) {
+      return NcclFailure{"nccl: rank " + std::to_string(channel->rank) + ": '" + oldest.op_name +
+                         "' or an op before it: " + Describe(options_.api, "cudaEventQuery", code)};
+    }
+    channel->free_events.push_back(oldest.ended);
+    channel->pending.pop_front();
+    channel->last_end_ns = now_ns;
+  }
+  if (channel->pending.empty()) return std::nullopt;
+  const Pending& oldest = channel->pending.front();
+  if (!TakesTooLong(std::max(oldest.issued_ns, channel->last_end_ns))) return std::nullopt;
+  return Timeout(*channel, oldest, "waits for");
+}
+
+std::optional<int64_t> NcclTransport::IssuedBy(int rank, int communicator) const {
+  if (IsHere(rank)) return channels_.NumIssued(rank, communicator);
+  return board_ == nullptr ? std::nullopt : board_->Issued(rank, communicator);
+}
+
+NcclFailure NcclTransport::Timeout(const NcclChannel& channel, const Pending& pending,
+                                   const char* does) const {
+  std::string text = "nccl: rank " + std::to_string(channel.rank) + " " + does + " '" +
+                     pending.op_name + "' (op " + std::to_string(pending.op) + ", number " +
+                     std::to_string(pending.number) + " of communicator " +
+                     std::to_string(channel.communicator) + ") for " +
+                     FormatDuration(options_.timeout_ns);
+  bool is_explained = false;
+  for (int rank = 0; rank < options_.num_ranks; ++rank) {
+    const std::optional<int64_t> issued = IssuedBy(rank, channel.communicator);
+    if (issued && *issued >= pending.number) continue;
+    is_explained = true;
+    const std::string name = "rank " + std::to_string(rank);
+    if (!issued) {
+      text += "; " + name + " has said nothing of itself";
+    } else {
+      text += "; " + (IsHere(rank) ? Described(rank) : name + " is late") + ", it has issued " +
+              std::to_string(*issued);
+    }
+  }
+  if (!is_explained) {
+    text += "; all ranks have issued it: a GPU or the link between them hangs";
+  }
+  return {text, /*is_timeout=*/true};
 }
 
 // No lock is held. The first reason stays.

@@ -36,13 +36,5 @@ TEST(DescribeModelTest, TheExampleOfTheDesignHas19MillionParameters) {
   EXPECT_NEAR(static_cast<double>(elements), 19.1e6, 0.05e6);
 }
 
-TEST(ParseUnitPolicyTest, TakesBlockAndBlocksOfN) {
-  EXPECT_EQ(ParseUnitPolicy("block", true)->blocks, 1);
-  EXPECT_EQ(ParseUnitPolicy("blocks:4", false)->blocks, 4);
-  for (const char* wrong : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:2x"}) {
-    EXPECT_FALSE(ParseUnitPolicy(wrong, false).ok()) << wrong;
-  }
-}
-
 }  // namespace
 }  // namespace shardscope::model
