@@ -51,6 +51,11 @@ std::vector<int32_t> MembersOf(const Mesh& mesh, MeshDimensions dimensions, int3
   return members;
 }
 
+Group GroupOf(const Mesh& mesh, MeshDimensions dimensions, int32_t rank) {
+  const GroupPlace at = PlaceOf(mesh, dimensions, rank);
+  return {at.group, at.place, MembersOf(mesh, dimensions, at.group)};
+}
+
 std::string Print(MeshDimensions dimensions) {
   std::string text;
   for (size_t dimension = 0; dimension < kNumMeshDimensions; ++dimension) {

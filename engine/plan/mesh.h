@@ -57,6 +57,14 @@ GroupPlace PlaceOf(const Mesh& mesh, MeshDimensions dimensions, int32_t rank);
 // The ranks of a group, ascending: a rank's place is its index.
 std::vector<int32_t> MembersOf(const Mesh& mesh, MeshDimensions dimensions, int32_t group);
 
+// Those with which a rank calls the collectives of a communicator.
+struct Group {
+  int32_t number = 0;          // among the groups of the communicator
+  int32_t place = 0;           // of the rank, in `ranks`
+  std::vector<int32_t> ranks;  // ascending
+};
+Group GroupOf(const Mesh& mesh, MeshDimensions dimensions, int32_t rank);
+
 // "shard", "replicate,shard"; "" of none.
 std::string Print(MeshDimensions dimensions);
 

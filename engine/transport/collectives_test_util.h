@@ -186,6 +186,49 @@ TEST_P(CollectivesTest, AllReduceGivesEveryRankTheSameSum) {
   }
 }
 
+// Two communicators over a mesh of two rows and two columns: groups of one do not wait for each
+// other, and a rank's place in its group decides what it gets.
+TEST_P(CollectivesTest, GroupsOfAMeshCallSideBySide) {
+  if (num_ranks_ != 4) return;
+  const plan::Mesh mesh = {{1, 2, 2, 1}};
+  constexpr size_t kElements = 33;
+  const auto input = [&](int rank) {
+    return RandomNumbers(2 * kElements, dtype_, static_cast<uint32_t>(rank));
+  };
+  const auto bytes = kElements * SizeOf(dtype_);
+  for (const plan::MeshDimension dimension :
+       {plan::MeshDimension::kShard, plan::MeshDimension::kReplicate}) {
+    OnRanks(num_ranks_, [&](int rank) {
+      const plan::Group group = plan::GroupOf(mesh, plan::Only(dimension), rank);
+      Call call = CallOf(rank);
+      call.communicator = static_cast<plan::CommunicatorIndex>(dimension);
+      call.group = &group;
+      std::vector<Bytes> inputs;
+      for (const int member : group.ranks) inputs.push_back(input(member));
+      const auto place = static_cast<size_t>(group.place);
+
+      Bytes gathered(2 * bytes);
+      const Bytes own = input(rank);
+      const GatherPiece gather = {own.data(), gathered.data(), bytes};
+      transport_->AllGather(call, {&gather, 1});
+      for (size_t i = 0; i < bytes; ++i) {
+        EXPECT_EQ(gathered[i], inputs[0][i]);
+        EXPECT_EQ(gathered[bytes + i], inputs[1][i]);
+      }
+
+      Bytes sum(bytes);
+      const ReducePiece reduce = {own.data(), sum.data(), kElements};
+      transport_->ReduceScatter(call, {&reduce, 1}, reduction_);
+      EXPECT_EQ(sum, NaiveSum(inputs, place * kElements, kElements, dtype_, reduction_.scale));
+
+      Bytes all = own;
+      const AllReducePiece all_reduce = {all.data(), 2 * kElements};
+      transport_->AllReduce(call, {&all_reduce, 1}, reduction_);
+      EXPECT_EQ(all, NaiveSum(inputs, 0, 2 * kElements, dtype_, reduction_.scale));
+    });
+  }
+}
+
 // Many collectives in a row on the same buffers: a rank that runs ahead must not overwrite what
 // others still read, and every repetition must give the same bits.
 TEST_P(CollectivesTest, RepeatsBitForBit) {

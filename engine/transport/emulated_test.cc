@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string>
 #include <thread>
 
@@ -19,25 +20,37 @@ namespace shardscope::transport {
 namespace {
 
 constexpr double kMegabytePerSecond = 1e6;
+constexpr int kRankZero[] = {0};
 
 TEST(Link, ChargesLatencyAndBytesAfterTheArrival) {
-  Link link(kMegabytePerSecond, 50);
-  EXPECT_EQ(link.Reserve(1'000'000, 3), 1'000'000 + 50 + 3'000);
+  Link link(1, kMegabytePerSecond, 50);
+  EXPECT_EQ(link.Reserve(kRankZero, 1'000'000, 3), 1'000'000 + 50 + 3'000);
 }
 
 TEST(Link, SerialisesCollectivesAndIsFreeInBetween) {
-  Link link(kMegabytePerSecond, 50);
-  const int64_t first_end_ns = link.Reserve(100, 10);
-  EXPECT_EQ(link.Reserve(200, 10), first_end_ns + 50 + 10'000);
-  EXPECT_EQ(link.Reserve(1'000'000, 10), 1'000'000 + 50 + 10'000);
+  Link link(1, kMegabytePerSecond, 50);
+  const int64_t first_end_ns = link.Reserve(kRankZero, 100, 10);
+  EXPECT_EQ(link.Reserve(kRankZero, 200, 10), first_end_ns + 50 + 10'000);
+  EXPECT_EQ(link.Reserve(kRankZero, 1'000'000, 10), 1'000'000 + 50 + 10'000);
+}
+
+TEST(Link, RanksOfDifferentGroupsDoNotWaitForEachOther) {
+  Link link(4, kMegabytePerSecond, 0);
+  constexpr int kFirst[] = {0, 1};
+  constexpr int kSecond[] = {2, 3};
+  constexpr int kAcross[] = {1, 3};
+  EXPECT_EQ(link.Reserve(kFirst, 0, 10), 10'000);
+  EXPECT_EQ(link.Reserve(kSecond, 0, 20), 20'000);
+  EXPECT_EQ(link.Reserve(kAcross, 0, 5), 25'000);  // after the wires of both
+  EXPECT_EQ(link.Reserve(kFirst, 0, 1), 26'000);
 }
 
 TEST(Link, AChangeHoldsForLaterCollectives) {
-  Link link(kMegabytePerSecond, 0);
-  const int64_t first_end_ns = link.Reserve(0, 10);
+  Link link(1, kMegabytePerSecond, 0);
+  const int64_t first_end_ns = link.Reserve(kRankZero, 0, 10);
   link.Set(2 * kMegabytePerSecond, 7);
   EXPECT_EQ(first_end_ns, 10'000);
-  EXPECT_EQ(link.Reserve(first_end_ns, 10), first_end_ns + 7 + 5'000);
+  EXPECT_EQ(link.Reserve(kRankZero, first_end_ns, 10), first_end_ns + 7 + 5'000);
 }
 
 struct Interval {
@@ -102,7 +115,9 @@ int64_t Sleeps() {
 }
 
 Rendezvous RendezvousOf(int num_ranks) {
-  return {num_ranks, 0, nullptr, [](int) { return std::string(); }};
+  std::vector<int> ranks(static_cast<size_t>(num_ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return {ranks, 0, nullptr, [](int) { return std::string(); }};
 }
 
 TEST(Emulated, TheLastStretchIsWaitedForAwake) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
@@ -11,21 +13,28 @@
 
 namespace shardscope::transport {
 
-// All ranks take part in every collective, each with a wire of its own that all its communicators
-// share: the wires are always in the same state, and one stands for all. Threads: any.
+// Every rank has a wire of its own, which all its communicators share. Threads: any.
 class Link {
  public:
-  Link(double bytes_per_second, int64_t latency_ns) { Set(bytes_per_second, latency_ns); }
+  Link(int num_ranks, double bytes_per_second, int64_t latency_ns)
+      : free_from_ns_(static_cast<size_t>(num_ranks)) {
+    Set(bytes_per_second, latency_ns);
+  }
 
-  // Reserves the wire for a collective whose last rank arrived at `arrival_ns` and that sends
-  // `wire_bytes` from each rank. Returns when it ends:
-  //   max(arrival, end of the wire's previous collective) + latency + bytes / bandwidth.
-  int64_t Reserve(int64_t arrival_ns, int64_t wire_bytes) {
+  // Reserves the wires of `ranks` for a collective whose last rank arrived at `arrival_ns` and that
+  // sends `wire_bytes` from each rank. Returns when it ends:
+  //   max(arrival, end of the last collective of any of them) + latency + bytes / bandwidth.
+  int64_t Reserve(std::span<const int> ranks, int64_t arrival_ns, int64_t wire_bytes) {
     const MutexLock lock(mutex_);
     const double seconds = static_cast<double>(wire_bytes) / bytes_per_second_;
     const auto transfer_ns = static_cast<int64_t>(std::ceil(seconds * kNsPerSecond));
-    free_from_ns_ = std::max(arrival_ns, free_from_ns_) + latency_ns_ + transfer_ns;
-    return free_from_ns_;
+    int64_t start_ns = arrival_ns;
+    for (const int rank : ranks) {
+      start_ns = std::max(start_ns, free_from_ns_[static_cast<size_t>(rank)]);
+    }
+    const int64_t end_ns = start_ns + latency_ns_ + transfer_ns;
+    for (const int rank : ranks) free_from_ns_[static_cast<size_t>(rank)] = end_ns;
+    return end_ns;
   }
 
   // For collectives reserved from now on.
@@ -40,7 +49,7 @@ class Link {
   Mutex mutex_;
   double bytes_per_second_ GUARDED_BY(mutex_) = 1;
   int64_t latency_ns_ GUARDED_BY(mutex_) = 0;
-  int64_t free_from_ns_ GUARDED_BY(mutex_) = 0;
+  std::vector<int64_t> free_from_ns_ GUARDED_BY(mutex_);  // by rank
 };
 
 }  // namespace shardscope::transport

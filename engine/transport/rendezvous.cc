@@ -97,23 +97,26 @@ std::string Mismatch(std::span<const Announcement> announced) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline, DescribeRank describe)
-    : num_ranks_(num_ranks),
-      spin_ns_(SpinNs(num_ranks)),
+Rendezvous::Rendezvous(std::vector<int> ranks, int64_t timeout_ns, Deadline deadline,
+                       DescribeRank describe)
+    : ranks_(std::move(ranks)),
+      spin_ns_(SpinNs(num_ranks())),
       timeout_ns_(timeout_ns),
       deadline_(std::move(deadline)),
       describe_(std::move(describe)),
-      announced_(static_cast<size_t>(num_ranks)),
-      has_arrived_(static_cast<size_t>(num_ranks), false) {}
+      announced_(ranks_.size()),
+      has_arrived_(ranks_.size(), false) {}
 
 Meeting Rendezvous::Meet(const Announcement& announcement) {
   MutexLock lock(mutex_);
   ThrowIfAborted();
-  SHARDSCOPE_CHECK(announcement.call.rank >= 0 && announcement.call.rank < num_ranks_);
-  const auto rank = static_cast<size_t>(announcement.call.rank);
-  announced_[rank] = announcement;
-  has_arrived_[rank] = true;
-  if (++num_arrived_ == num_ranks_) {
+  const Party party(announcement.call, num_ranks());
+  SHARDSCOPE_CHECK(party.size() == num_ranks() && party.place() >= 0 &&
+                   party.place() < num_ranks());
+  const auto place = static_cast<size_t>(party.place());
+  announced_[place] = announcement;
+  has_arrived_[place] = true;
+  if (++num_arrived_ == num_ranks()) {
     ArriveLast();
     return meeting_;
   }
@@ -150,7 +153,7 @@ void Rendezvous::ArriveLast() {
 
 void Rendezvous::Sync() {
   MutexLock lock(mutex_);
-  if (++num_arrived_ == num_ranks_) {
+  if (++num_arrived_ == num_ranks()) {
     num_arrived_ = 0;
     ++generation_;
     changed_.notify_all();
@@ -190,11 +193,11 @@ void Rendezvous::ThrowIfAborted() const {
 void Rendezvous::ThrowTimeout(const Announcement& announcement) {
   std::vector<std::string> missing;
   std::vector<std::string> waiting;
-  for (size_t rank = 0; rank < has_arrived_.size(); ++rank) {
-    if (has_arrived_[rank]) {
-      waiting.push_back(std::to_string(rank));
+  for (size_t place = 0; place < has_arrived_.size(); ++place) {
+    if (has_arrived_[place]) {
+      waiting.push_back(std::to_string(ranks_[place]));
     } else {
-      missing.push_back(describe_(static_cast<int>(rank)));
+      missing.push_back(describe_(ranks_[place]));
     }
   }
   // Of this communicator: the number that the trace would have given to the collective.

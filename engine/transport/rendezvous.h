@@ -1,6 +1,6 @@
-// Rendezvous: where the ranks of one communicator meet, in one process. Each rank announces its
-// call; when all have come, the announcements are compared and every rank may read what the others
-// announced until it parts.
+// Rendezvous: where the ranks of one group of a communicator meet, in one process. Each rank
+// announces its call; when all have come, the announcements are compared and every rank may read
+// what the others announced until it parts.
 #pragma once
 
 #include <cstdint>
@@ -37,19 +37,21 @@ class Rendezvous {
  public:
   // `deadline` is asked once a meeting, by the rank that arrives last.
   using Deadline = std::function<int64_t(std::span<const Announcement>)>;
-  // `describe` says of a rank that is missing what it does instead.
-  Rendezvous(int num_ranks, int64_t timeout_ns, Deadline deadline, DescribeRank describe);
+  // `ranks`: ascending; what follows numbers them by their place in it. `describe` tells what a
+  // rank that is missing does instead.
+  Rendezvous(std::vector<int> ranks, int64_t timeout_ns, Deadline deadline, DescribeRank describe);
 
   // Blocks until all ranks have come. Throws TransportError if their calls differ, if one does not
   // come in time, or if aborted. After a throw the caller must abort.
   Meeting Meet(const Announcement& announcement);
 
-  // What `rank` announced; from Meet() to the last Sync() of the collective.
+  // What the rank at `place` announced; from Meet() to the last Sync() of the collective.
   // Unlocked: no rank announces anything before all have synced.
-  const Announcement& Of(int rank) const NO_THREAD_SAFETY_ANALYSIS {
-    return announced_[static_cast<size_t>(rank)];
+  const Announcement& Of(int place) const NO_THREAD_SAFETY_ANALYSIS {
+    return announced_[static_cast<size_t>(place)];
   }
-  int num_ranks() const { return num_ranks_; }
+  const std::vector<int>& ranks() const { return ranks_; }
+  int num_ranks() const { return static_cast<int>(ranks_.size()); }
 
   // Barrier among ranks that have met. Never fails and hears no abort: ranks may be reading the
   // memory that their fellows announced, which must not go away under them, and between Meet() and
@@ -70,7 +72,7 @@ class Rendezvous {
   void ArriveLast() REQUIRES(mutex_);
   [[noreturn]] void ThrowTimeout(const Announcement& announcement) REQUIRES(mutex_);
 
-  const int num_ranks_;
+  const std::vector<int> ranks_;
   const int64_t spin_ns_;  // the last stretch of SleepUntil()
   const int64_t timeout_ns_;
   const Deadline deadline_;
@@ -78,8 +80,8 @@ class Rendezvous {
 
   Mutex mutex_;
   CondVar changed_;
-  std::vector<Announcement> announced_ GUARDED_BY(mutex_);
-  std::vector<bool> has_arrived_ GUARDED_BY(mutex_);
+  std::vector<Announcement> announced_ GUARDED_BY(mutex_);  // by place
+  std::vector<bool> has_arrived_ GUARDED_BY(mutex_);        // by place
   int num_arrived_ GUARDED_BY(mutex_) = 0;
   uint64_t generation_ GUARDED_BY(mutex_) = 0;  // counts meetings and syncs
   int64_t num_meetings_ GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,7 @@
 // The transport among threads of one process, with or without an emulated link on top.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,14 @@ namespace shardscope::transport {
 namespace {
 
 template <typename Piece>
-const Piece& PieceOf(const Rendezvous& rendezvous, int rank, size_t index) {
-  return std::get<std::span<const Piece>>(rendezvous.Of(rank).pieces)[index];
+const Piece& PieceOf(const Rendezvous& rendezvous, int place, size_t index) {
+  return std::get<std::span<const Piece>>(rendezvous.Of(place).pieces)[index];
+}
+
+std::vector<int> AllOf(int num_ranks) {
+  std::vector<int> ranks(static_cast<size_t>(num_ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 class SharedMemoryTransport : public Transport {
@@ -30,7 +37,7 @@ class SharedMemoryTransport : public Transport {
         link_(std::move(link)),
         capabilities_(link_ ? Capabilities{"emulated", "emulated", true}
                             : Capabilities{"shared_memory", "measured", false}),
-        host_(num_ranks, timeout_ns, nullptr, [this](int rank) { return Described(rank); }) {
+        host_(AllOf(num_ranks), timeout_ns, nullptr, [this](int rank) { return Described(rank); }) {
     SHARDSCOPE_CHECK(num_ranks > 0);
   }
 
@@ -48,10 +55,10 @@ class SharedMemoryTransport : public Transport {
 
  private:
   void AbortAll(const std::string& reason, bool is_timeout);
-  Rendezvous& RendezvousOf(plan::CommunicatorIndex communicator);
+  Rendezvous& RendezvousOf(const Call& call);
   // On an error, aborts the transport, so that ranks in other collectives stop too.
   Meeting Meet(Rendezvous& rendezvous, const Announcement& announcement);
-  int64_t Deadline(std::span<const Announcement> announced);
+  int64_t Deadline(std::span<const int> ranks, std::span<const Announcement> announced);
 
   const int num_ranks_;
   const int64_t timeout_ns_;
@@ -60,27 +67,30 @@ class SharedMemoryTransport : public Transport {
   Rendezvous host_;  // for Broadcast
 
   Mutex mutex_;
-  std::map<int32_t, Rendezvous> communicators_
-      GUARDED_BY(mutex_);  // made at first use; addresses are stable
+  // By communicator and group; made at first use, with stable addresses.
+  std::map<std::pair<int32_t, int32_t>, Rendezvous> groups_ GUARDED_BY(mutex_);
   std::string abort_reason_ GUARDED_BY(mutex_);
   bool is_timeout_ GUARDED_BY(mutex_) = false;
 };
 
-Rendezvous& SharedMemoryTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
+Rendezvous& SharedMemoryTransport::RendezvousOf(const Call& call) {
+  const std::pair key(call.communicator, Party(call, num_ranks_).number());
+  const std::vector<int> ranks = call.group == nullptr ? AllOf(num_ranks_) : call.group->ranks;
   const MutexLock lock(mutex_);
-  const auto [entry, is_new] = communicators_.try_emplace(
-      communicator, num_ranks_, timeout_ns_,
-      [this](std::span<const Announcement> announced) { return Deadline(announced); },
+  const auto [entry, is_new] = groups_.try_emplace(
+      key, ranks, timeout_ns_,
+      [this, ranks](std::span<const Announcement> announced) { return Deadline(ranks, announced); },
       [this](int rank) { return Described(rank); });
   if (is_new && !abort_reason_.empty()) entry->second.Abort(abort_reason_, is_timeout_);
   return entry->second;
 }
 
-int64_t SharedMemoryTransport::Deadline(std::span<const Announcement> announced) {
-  if (!link_ || num_ranks_ == 1) return 0;
+int64_t SharedMemoryTransport::Deadline(std::span<const int> ranks,
+                                        std::span<const Announcement> announced) {
+  if (!link_ || ranks.size() == 1) return 0;
   int64_t wire_bytes = 0;
   for (const Announcement& one : announced) wire_bytes = std::max(wire_bytes, one.call.wire_bytes);
-  return link_->Reserve(MonotonicNs(), wire_bytes);
+  return link_->Reserve(ranks, MonotonicNs(), wire_bytes);
 }
 
 Meeting SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& announcement) {
@@ -96,12 +106,13 @@ Meeting SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& 
 }
 
 void SharedMemoryTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
-  Rendezvous& rendezvous = RendezvousOf(call.communicator);
+  const Party party(call, num_ranks_);
+  Rendezvous& rendezvous = RendezvousOf(call);
   const Meeting meeting = Meet(rendezvous, {call, pieces, {}});
   for (size_t index = 0; index < pieces.size(); ++index) {
-    for (int rank = 0; rank < num_ranks_; ++rank) {
-      const GatherPiece& from = PieceOf<GatherPiece>(rendezvous, rank, index);
-      std::byte* to = pieces[index].receive + static_cast<size_t>(rank) * from.bytes;
+    for (int place = 0; place < party.size(); ++place) {
+      const GatherPiece& from = PieceOf<GatherPiece>(rendezvous, place, index);
+      std::byte* to = pieces[index].receive + static_cast<size_t>(place) * from.bytes;
       // An own shard that is already in place is left alone: others are reading it.
       if (to != from.send) CopyPiece(to, from.send, from.bytes);
     }
@@ -112,15 +123,16 @@ void SharedMemoryTransport::AllGather(const Call& call, std::span<const GatherPi
 
 void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
                                           const Reduction& reduction) {
-  Rendezvous& rendezvous = RendezvousOf(call.communicator);
-  std::vector<const std::byte*> inputs(static_cast<size_t>(num_ranks_));
+  const Party party(call, num_ranks_);
+  Rendezvous& rendezvous = RendezvousOf(call);
+  std::vector<const std::byte*> inputs(static_cast<size_t>(party.size()));
   const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
   const Meeting meeting = Meet(rendezvous, {call, pieces, reduction});
   for (size_t index = 0; index < pieces.size(); ++index) {
     const size_t chunk_bytes = pieces[index].elements * element_bytes;
-    for (int rank = 0; rank < num_ranks_; ++rank) {
-      inputs[static_cast<size_t>(rank)] = PieceOf<ReducePiece>(rendezvous, rank, index).send +
-                                          static_cast<size_t>(call.rank) * chunk_bytes;
+    for (int place = 0; place < party.size(); ++place) {
+      inputs[static_cast<size_t>(place)] = PieceOf<ReducePiece>(rendezvous, place, index).send +
+                                           static_cast<size_t>(party.place()) * chunk_bytes;
     }
     SumInOrder(inputs, pieces[index].elements, reduction.dtype, reduction.scale,
                pieces[index].receive);
@@ -134,25 +146,26 @@ void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const Redu
 // others' chunks.
 void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                                       const Reduction& reduction) {
-  Rendezvous& rendezvous = RendezvousOf(call.communicator);
-  std::vector<const std::byte*> inputs(static_cast<size_t>(num_ranks_));
+  const Party party(call, num_ranks_);
+  Rendezvous& rendezvous = RendezvousOf(call);
+  std::vector<const std::byte*> inputs(static_cast<size_t>(party.size()));
   const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
   const Meeting meeting = Meet(rendezvous, {call, pieces, reduction});
   for (size_t index = 0; index < pieces.size(); ++index) {
-    const auto [from, to] = ChunkOf(pieces[index].elements, call.rank, num_ranks_);
-    for (int rank = 0; rank < num_ranks_; ++rank) {
-      inputs[static_cast<size_t>(rank)] =
-          PieceOf<AllReducePiece>(rendezvous, rank, index).data + from * element_bytes;
+    const auto [from, to] = ChunkOf(pieces[index].elements, party.place(), party.size());
+    for (int place = 0; place < party.size(); ++place) {
+      inputs[static_cast<size_t>(place)] =
+          PieceOf<AllReducePiece>(rendezvous, place, index).data + from * element_bytes;
     }
     SumInOrder(inputs, to - from, reduction.dtype, reduction.scale,
                pieces[index].data + from * element_bytes);
   }
   rendezvous.Sync();
   for (size_t index = 0; index < pieces.size(); ++index) {
-    for (int rank = 0; rank < num_ranks_; ++rank) {
-      const auto [from, to] = ChunkOf(pieces[index].elements, rank, num_ranks_);
-      if (rank == call.rank || from == to) continue;
-      const std::byte* source = PieceOf<AllReducePiece>(rendezvous, rank, index).data;
+    for (int place = 0; place < party.size(); ++place) {
+      const auto [from, to] = ChunkOf(pieces[index].elements, place, party.size());
+      if (place == party.place() || from == to) continue;
+      const std::byte* source = PieceOf<AllReducePiece>(rendezvous, place, index).data;
       CopyPiece(pieces[index].data + from * element_bytes, source + from * element_bytes,
                 (to - from) * element_bytes);
     }
@@ -173,7 +186,7 @@ void SharedMemoryTransport::AbortAll(const std::string& reason, bool is_timeout)
     is_timeout_ = is_timeout;
   }
   host_.Abort(abort_reason_, is_timeout_);
-  for (auto& [communicator, rendezvous] : communicators_) {
+  for (auto& [group, rendezvous] : groups_) {
     rendezvous.Abort(abort_reason_, is_timeout_);
   }
 }
@@ -187,7 +200,7 @@ std::unique_ptr<Transport> MakeSharedMemoryTransport(int num_ranks, int64_t time
 std::unique_ptr<Transport> MakeEmulatedTransport(int num_ranks, int64_t timeout_ns,
                                                  double bytes_per_second, int64_t latency_ns) {
   return std::make_unique<SharedMemoryTransport>(
-      num_ranks, timeout_ns, std::make_unique<Link>(bytes_per_second, latency_ns));
+      num_ranks, timeout_ns, std::make_unique<Link>(num_ranks, bytes_per_second, latency_ns));
 }
 
 }  // namespace shardscope::transport

@@ -16,12 +16,14 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/plan/mesh.h"
 #include "engine/plan/op.h"
 
 namespace shardscope::transport {
 
 // One contiguous piece. A unit may be sent as many pieces (one per parameter, no copies: FSDP1,
 // zero-copy) or as one (through a communication buffer: FSDP2).
+// Sizes and orders are those of the group that calls together.
 struct GatherPiece {
   const std::byte* send = nullptr;  // this rank's padded shard, `bytes` long
   std::byte* receive = nullptr;  // num_ranks * bytes, rank-major; may contain `send` at its place
@@ -61,15 +63,38 @@ inline constexpr plan::CommunicatorIndex kHostBroadcast = 126;
 struct Call {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
-  std::string_view op_name;        // for messages
-  int64_t wire_bytes = 0;          // what the emulated link charges
-  plan::OpIndex op = plan::kNone;  // for messages
+  const plan::Group* group = nullptr;  // of this communicator, with the rank; null: all ranks
+  std::string_view op_name;            // for messages
+  int64_t wire_bytes = 0;              // what the emulated link charges
+  plan::OpIndex op = plan::kNone;      // for messages
   // Whose memory the call may use, and who counts it. Null: the transport's own, for few bytes.
   ScratchMemory* scratch = nullptr;
   // For transports of a GPU: the queue on which the collective is put (a cudaStream_t), and in
   // which step. Null: the pieces are host memory.
   void* device_stream = nullptr;
   int64_t step = 0;
+};
+
+// Who takes part in a call.
+class Party {
+ public:
+  // `num_ranks`: of the transport.
+  Party(const Call& call, int num_ranks)
+      : group_(call.group),
+        place_(group_ == nullptr ? call.rank : group_->place),
+        size_(group_ == nullptr ? num_ranks : static_cast<int>(group_->ranks.size())) {}
+
+  int size() const { return size_; }
+  int place() const { return place_; }  // of the calling rank, from 0
+  int number() const { return group_ == nullptr ? 0 : group_->number; }
+  int RankAt(int place) const {
+    return group_ == nullptr ? place : group_->ranks[static_cast<size_t>(place)];
+  }
+
+ private:
+  const plan::Group* group_;
+  int place_;
+  int size_;
 };
 
 struct Capabilities {

@@ -69,6 +69,29 @@ struct Message {
   size_t bytes = 0;
 };
 
+// The places of the others, each rank beginning with its successor, so that not all send to the
+// first one first.
+std::vector<int> OthersOf(const Party& party) {
+  std::vector<int> others;
+  for (int i = 1; i < party.size(); ++i) others.push_back((party.place() + i) % party.size());
+  return others;
+}
+
+// What the calling rank sends of its pieces to each of the others, and receives from it.
+std::vector<Message> GatherMessages(const Party& party, std::span<const GatherPiece> pieces) {
+  std::vector<Message> messages;
+  for (const int other : OthersOf(party)) {
+    for (const GatherPiece& piece : pieces) {
+      if (piece.bytes == 0) continue;
+      const int peer = party.RankAt(other);
+      std::byte* place = piece.receive + static_cast<size_t>(other) * piece.bytes;
+      messages.push_back({.peer = peer, .receive = place, .bytes = piece.bytes});
+      messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
+    }
+  }
+  return messages;
+}
+
 class GlooTransport : public Transport {
  public:
   GlooTransport(int num_ranks, int first_rank, int64_t timeout_ns, std::unique_ptr<Store> store)
@@ -99,9 +122,7 @@ class GlooTransport : public Transport {
 
  private:
   Mesh* MeshOf(int rank) const;
-  // The other ranks, each rank beginning with its successor, so that not all send to rank 0 first.
-  std::vector<int> PeersOf(int rank) const;
-  std::vector<Message> GatherMessages(int rank, std::span<const GatherPiece> pieces) const;
+  Party PartyOf(const Call& call) const { return {call, num_ranks_}; }
   // Sends and receives all messages; `meanwhile` runs while they are under way.
   template <typename Work>
   void Exchange(const Call& call, Kind kind, int tag, std::span<const Message> messages,
@@ -151,27 +172,6 @@ Mesh* GlooTransport::MeshOf(int rank) const {
   return meshes_[static_cast<size_t>(index)].get();
 }
 
-std::vector<int> GlooTransport::PeersOf(int rank) const {
-  std::vector<int> peers;
-  for (int i = 1; i < num_ranks_; ++i) peers.push_back((rank + i) % num_ranks_);
-  return peers;
-}
-
-// What `rank` sends of its pieces to each of the others, and receives from it.
-std::vector<Message> GlooTransport::GatherMessages(int rank,
-                                                   std::span<const GatherPiece> pieces) const {
-  std::vector<Message> messages;
-  for (const int peer : PeersOf(rank)) {
-    for (const GatherPiece& piece : pieces) {
-      if (piece.bytes == 0) continue;
-      std::byte* place = piece.receive + static_cast<size_t>(peer) * piece.bytes;
-      messages.push_back({.peer = peer, .receive = place, .bytes = piece.bytes});
-      messages.push_back({.peer = peer, .send = piece.send, .bytes = piece.bytes});
-    }
-  }
-  return messages;
-}
-
 // Note: why receives are posted first
 // A message is on its way only once the other side has said that it waits for it. So every rank
 // says so before it begins to copy into its own sockets.
@@ -205,11 +205,12 @@ void GlooTransport::Exchange(const Call& call, Kind kind, int tag,
 }
 
 void GlooTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
-  const std::vector<Message> messages = GatherMessages(call.rank, pieces);
+  const Party party = PartyOf(call);
+  const std::vector<Message> messages = GatherMessages(party, pieces);
   Exchange(call, Kind::kAllGather, TagOf(Kind::kAllGather, call.communicator, pieces), messages,
            [&] {
              for (const GatherPiece& piece : pieces) {
-               std::byte* own = piece.receive + static_cast<size_t>(call.rank) * piece.bytes;
+               std::byte* own = piece.receive + static_cast<size_t>(party.place()) * piece.bytes;
                if (own != piece.send && piece.bytes > 0) std::memcpy(own, piece.send, piece.bytes);
              }
            });
@@ -221,29 +222,30 @@ void GlooTransport::ReduceScatter(const Call& call, std::span<const ReducePiece>
   const auto section = [&](const ReducePiece& piece) {  // one rank's
     return AlignedUp(piece.elements * element_bytes);
   };
+  const Party party = PartyOf(call);
   size_t scratch_bytes = 0;
   for (const ReducePiece& piece : pieces) {
-    scratch_bytes += section(piece) * static_cast<size_t>(num_ranks_ - 1);
+    scratch_bytes += section(piece) * static_cast<size_t>(party.size() - 1);
   }
   const Scratch scratch(call, scratch_bytes);
-  // inputs[piece * num_ranks + rank]
+  // inputs[piece * ranks + place]
   std::vector<const std::byte*> inputs;
   std::vector<Message> messages;
   std::byte* free = scratch.data();
   for (const ReducePiece& piece : pieces) {
     const size_t bytes = piece.elements * element_bytes;
-    for (int rank = 0; rank < num_ranks_; ++rank) {
-      const std::byte* chunk = piece.send + static_cast<size_t>(rank) * bytes;
-      inputs.push_back(rank == call.rank ? chunk : free);
-      if (rank == call.rank || bytes == 0) continue;
-      messages.push_back({.peer = rank, .receive = free, .bytes = bytes});
-      messages.push_back({.peer = rank, .send = chunk, .bytes = bytes});
+    for (int place = 0; place < party.size(); ++place) {
+      const std::byte* chunk = piece.send + static_cast<size_t>(place) * bytes;
+      inputs.push_back(place == party.place() ? chunk : free);
+      if (place == party.place() || bytes == 0) continue;
+      messages.push_back({.peer = party.RankAt(place), .receive = free, .bytes = bytes});
+      messages.push_back({.peer = party.RankAt(place), .send = chunk, .bytes = bytes});
       free += section(piece);
     }
   }
   Exchange(call, Kind::kReduceScatter,
            TagOf(Kind::kReduceScatter, call.communicator, pieces, reduction), messages, [] {});
-  const auto ranks = static_cast<size_t>(num_ranks_);
+  const auto ranks = static_cast<size_t>(party.size());
   for (size_t index = 0; index < pieces.size(); ++index) {
     SumInOrder({inputs.data() + index * ranks, ranks}, pieces[index].elements, reduction.dtype,
                reduction.scale, pieces[index].receive);
@@ -267,7 +269,8 @@ int64_t GlooTransport::ScratchBytes(plan::OpKind kind, int64_t payload_bytes,
 void GlooTransport::AllReduceSmall(const Call& call, std::span<const AllReducePiece> pieces,
                                    const Reduction& reduction) {
   const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
-  const auto ranks = static_cast<size_t>(num_ranks_);
+  const Party party = PartyOf(call);
+  const auto ranks = static_cast<size_t>(party.size());
   size_t scratch_bytes = 0;
   for (const AllReducePiece& piece : pieces) {
     scratch_bytes += AlignedUp(piece.elements * element_bytes) * ranks;
@@ -280,15 +283,15 @@ void GlooTransport::AllReduceSmall(const Call& call, std::span<const AllReducePi
     gathers.push_back({piece.data, free, bytes});
     free += AlignedUp(bytes) * ranks;
   }
-  const std::vector<Message> messages = GatherMessages(call.rank, gathers);
+  const std::vector<Message> messages = GatherMessages(party, gathers);
   Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
            messages, [] {});
   for (size_t index = 0; index < pieces.size(); ++index) {
     std::vector<const std::byte*> inputs;
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      inputs.push_back(static_cast<int>(rank) == call.rank
+    for (size_t place = 0; place < ranks; ++place) {
+      inputs.push_back(static_cast<int>(place) == party.place()
                            ? pieces[index].data
-                           : gathers[index].receive + rank * gathers[index].bytes);
+                           : gathers[index].receive + place * gathers[index].bytes);
     }
     SumInOrder(inputs, pieces[index].elements, reduction.dtype, reduction.scale,
                pieces[index].data);
@@ -303,13 +306,14 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
   for (const AllReducePiece& piece : pieces) all_bytes += piece.elements * element_bytes;
   if (all_bytes <= kSmallReduceBytes) return AllReduceSmall(call, pieces, reduction);
 
+  const Party party = PartyOf(call);
   size_t scratch_bytes = 0;
   const auto own_bytes = [&](const AllReducePiece& piece) {
-    const auto [from, to] = ChunkOf(piece.elements, call.rank, num_ranks_);
+    const auto [from, to] = ChunkOf(piece.elements, party.place(), party.size());
     return (to - from) * element_bytes;
   };
   for (const AllReducePiece& piece : pieces) {
-    scratch_bytes += AlignedUp(own_bytes(piece)) * static_cast<size_t>(num_ranks_ - 1);
+    scratch_bytes += AlignedUp(own_bytes(piece)) * static_cast<size_t>(party.size() - 1);
   }
   const Scratch scratch(call, scratch_bytes);
   std::vector<const std::byte*> inputs;
@@ -319,31 +323,33 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
   for (const AllReducePiece& piece : pieces) {
     const size_t bytes = own_bytes(piece);
     std::byte* own =
-        piece.data + ChunkOf(piece.elements, call.rank, num_ranks_).first * element_bytes;
-    for (int rank = 0; rank < num_ranks_; ++rank) {
-      inputs.push_back(rank == call.rank ? own : free);
-      if (rank == call.rank) continue;
-      const auto [from, to] = ChunkOf(piece.elements, rank, num_ranks_);
+        piece.data + ChunkOf(piece.elements, party.place(), party.size()).first * element_bytes;
+    for (int place = 0; place < party.size(); ++place) {
+      inputs.push_back(place == party.place() ? own : free);
+      if (place == party.place()) continue;
+      const int peer = party.RankAt(place);
+      const auto [from, to] = ChunkOf(piece.elements, place, party.size());
       std::byte* theirs = piece.data + from * element_bytes;
       const size_t their_bytes = (to - from) * element_bytes;
       if (bytes > 0) {
-        reduces.push_back({.peer = rank, .receive = free, .bytes = bytes});
-        gathers.push_back({.peer = rank, .send = own, .bytes = bytes});
+        reduces.push_back({.peer = peer, .receive = free, .bytes = bytes});
+        gathers.push_back({.peer = peer, .send = own, .bytes = bytes});
       }
       if (their_bytes > 0) {
-        reduces.push_back({.peer = rank, .send = theirs, .bytes = their_bytes});
-        gathers.push_back({.peer = rank, .receive = theirs, .bytes = their_bytes});
+        reduces.push_back({.peer = peer, .send = theirs, .bytes = their_bytes});
+        gathers.push_back({.peer = peer, .receive = theirs, .bytes = their_bytes});
       }
       free += AlignedUp(bytes);
     }
   }
   Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
            reduces, [] {});
-  const auto ranks = static_cast<size_t>(num_ranks_);
+  const auto ranks = static_cast<size_t>(party.size());
   for (size_t index = 0; index < pieces.size(); ++index) {
     const size_t own_elements = own_bytes(pieces[index]) / element_bytes;
-    std::byte* own = pieces[index].data +
-                     ChunkOf(pieces[index].elements, call.rank, num_ranks_).first * element_bytes;
+    std::byte* own =
+        pieces[index].data +
+        ChunkOf(pieces[index].elements, party.place(), party.size()).first * element_bytes;
     SumInOrder({inputs.data() + index * ranks, ranks}, own_elements, reduction.dtype,
                reduction.scale, own);
   }
@@ -357,7 +363,7 @@ int64_t GlooTransport::Broadcast(int rank, int64_t value) {
   values[static_cast<size_t>(rank)] = value;
   const GatherPiece piece = {reinterpret_cast<const std::byte*>(&value),
                              reinterpret_cast<std::byte*>(values.data()), sizeof(value)};
-  const std::vector<Message> messages = GatherMessages(rank, {&piece, 1});
+  const std::vector<Message> messages = GatherMessages(PartyOf(call), {&piece, 1});
   Exchange(call, Kind::kBroadcast,
            TagOf(Kind::kBroadcast, kHostBroadcast, std::span<const GatherPiece>()), messages,
            [] {});
