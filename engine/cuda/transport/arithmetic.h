@@ -56,17 +56,32 @@ struct LinkWindow {
 
 // What a collective asks of the wire.
 struct LinkRequest {
+  uint32_t ranks = 0;  // whose wires: a bit each
   uint64_t latency_ns = 0;
   uint64_t transfer_ns = 0;  // wire bytes / bandwidth
 };
 
-// As transport::Link::Reserve: the wire is the collective's alone from the last arrival, or from
-// the end of the one before.
-SHARDSCOPE_HOST_DEVICE inline LinkWindow ReserveWindow(uint64_t arrival_ns, uint64_t free_from_ns,
-                                                       LinkRequest request) {
-  const uint64_t begin_ns = arrival_ns > free_from_ns ? arrival_ns : free_from_ns;
+// Every rank's wire: when its last collective has ended.
+struct LinkWires {
+  uint64_t free_from_ns[kMaxLocalRanks] = {};
+  uint32_t lock = 0;  // 1: somebody reserves
+};
+
+// As transport::Link::Reserve: the wires are the collective's alone from the last arrival, or from
+// the end of the last one on any of them.
+SHARDSCOPE_HOST_DEVICE inline LinkWindow ReserveWindow(uint64_t arrival_ns, LinkRequest request,
+                                                       LinkWires* wires) {
+  uint64_t begin_ns = arrival_ns;
+  for (int rank = 0; rank < kMaxLocalRanks; ++rank) {
+    const uint64_t free_from_ns = wires->free_from_ns[rank];
+    if ((request.ranks >> rank & 1U) != 0 && free_from_ns > begin_ns) begin_ns = free_from_ns;
+  }
   const uint64_t start_ns = begin_ns + request.latency_ns;
-  return {start_ns, start_ns + request.transfer_ns};
+  const uint64_t end_ns = start_ns + request.transfer_ns;
+  for (int rank = 0; rank < kMaxLocalRanks; ++rank) {
+    if ((request.ranks >> rank & 1U) != 0) wires->free_from_ns[rank] = end_ns;
+  }
+  return {start_ns, end_ns};
 }
 
 // When the wire has carried `part` (0 to 1) of the collective's bytes.

@@ -31,18 +31,22 @@ TEST(Bf16Format, EqualsTheCpusForEveryValueAndManyRoundings) {
 
 TEST(ReserveWindow, IsTheCpusLink) {
   std::mt19937_64 random(3);
-  transport::Link link(2e9, 5000);
-  uint64_t free_from_ns = 0;
+  transport::Link link(4, 2e9, 5000);
+  LinkWires wires;
   uint64_t arrival_ns = 0;
   for (int i = 0; i < 1000; ++i) {
     arrival_ns += random() % 20'000;
     const auto wire_bytes = static_cast<int64_t>(random() % 40'000);
     const auto transfer_ns =
         static_cast<uint64_t>(std::ceil(static_cast<double>(wire_bytes) / 2e9 * 1e9));
-    const LinkWindow window = ReserveWindow(arrival_ns, free_from_ns, {5000, transfer_ns});
-    free_from_ns = window.end_ns;
-    ASSERT_EQ(window.end_ns,
-              static_cast<uint64_t>(link.Reserve(static_cast<int64_t>(arrival_ns), wire_bytes)));
+    const auto ranks = static_cast<uint32_t>(1 + random() % 15);
+    std::vector<int> members;
+    for (int rank = 0; rank < 4; ++rank) {
+      if ((ranks >> rank & 1U) != 0) members.push_back(rank);
+    }
+    const LinkWindow window = ReserveWindow(arrival_ns, {ranks, 5000, transfer_ns}, &wires);
+    ASSERT_EQ(window.end_ns, static_cast<uint64_t>(link.Reserve(
+                                 members, static_cast<int64_t>(arrival_ns), wire_bytes)));
     ASSERT_EQ(window.end_ns - window.start_ns, transfer_ns);
   }
 }

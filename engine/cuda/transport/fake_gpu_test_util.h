@@ -224,11 +224,10 @@ class FakeKernels final : public Kernels {
       Wait(pace);
     });
   }
-  void Reserve(uint64_t* free_from_ns, LinkWindow* window, LinkRequest request,
+  void Reserve(LinkWires* wires, LinkWindow* window, const LinkRequest& request,
                Stream stream) override {
-    gpu_->Launch(stream, [this, free_from_ns, window, request] {
-      *window = ReserveWindow(gpu_->now_ns, *free_from_ns, request);
-      *free_from_ns = window->end_ns;
+    gpu_->Launch(stream, [this, wires, window, request] {
+      *window = ReserveWindow(gpu_->now_ns, request, wires);
       windows.push_back(*window);
     });
   }

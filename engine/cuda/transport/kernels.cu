@@ -70,19 +70,15 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // One thread. Collectives of other communicators may reserve at the same moment.
-__global__ void ReserveKernel(unsigned long long* free_from_ns, LinkWindow* window,
-                              LinkRequest request) {
+__global__ void ReserveKernel(LinkWires* wires, LinkWindow* window, LinkRequest request) {
   const uint64_t arrival_ns = NowNs();
-  unsigned long long before = atomicAdd(free_from_ns, 0ULL);
-  while (true) {
-    const LinkWindow reserved = ReserveWindow(arrival_ns, before, request);
-    const unsigned long long seen = atomicCAS(free_from_ns, before, reserved.end_ns);
-    if (seen == before) {
-      *window = reserved;
-      return;
-    }
-    before = seen;
+  // Whoever holds the lock runs already, and lets go of it after a few reads and writes.
+  while (atomicCAS(&wires->lock, 0U, 1U) != 0U) {
   }
+  __threadfence();
+  *window = ReserveWindow(arrival_ns, request, wires);
+  __threadfence();
+  atomicExch(&wires->lock, 0U);
 }
 
 __global__ void ClockKernel(uint64_t* step_ns) {
@@ -134,11 +130,9 @@ class RealKernels final : public Kernels {
     CheckCuda(cudaGetLastError(), "launch of the sum kernel");
   }
 
-  void Reserve(uint64_t* free_from_ns, LinkWindow* window, LinkRequest request,
+  void Reserve(LinkWires* wires, LinkWindow* window, const LinkRequest& request,
                Stream stream) override {
-    static_assert(sizeof(unsigned long long) == sizeof(uint64_t));
-    ReserveKernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(
-        reinterpret_cast<unsigned long long*>(free_from_ns), window, request);
+    ReserveKernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(wires, window, request);
     CheckCuda(cudaGetLastError(), "launch of the link's kernel");
   }
 

@@ -46,9 +46,8 @@ class Kernels {
   virtual void Copy(const CopyTask& task, const Pace& pace, Stream stream) = 0;
   virtual void Sum(const SumTask& task, const Pace& pace, Stream stream) = 0;
 
-  // Reserves the wire from the moment the kernel runs. `free_from_ns` is the wire, both pointers on
-  // the device.
-  virtual void Reserve(uint64_t* free_from_ns, LinkWindow* window, LinkRequest request,
+  // Reserves wires from the moment the kernel runs. Both pointers are on the device.
+  virtual void Reserve(LinkWires* wires, LinkWindow* window, const LinkRequest& request,
                        Stream stream) = 0;
 
   // The smallest step in which the GPU's clock was seen to advance: how finely a link can be paced.

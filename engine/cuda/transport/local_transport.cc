@@ -26,13 +26,14 @@ using transport::Announcement;
 using transport::Call;
 using transport::ChunkOf;
 using transport::GatherPiece;
+using transport::Party;
 using transport::ReducePiece;
 using transport::Reduction;
 using transport::Rendezvous;
 using transport::TransportError;
 using transport::TransportTimeout;
 
-size_t Index(int rank) { return static_cast<size_t>(rank); }
+size_t Index(int place) { return static_cast<size_t>(place); }
 
 // Splits a collective's time among its pieces by their sizes.
 class PaceOfPieces {
@@ -59,7 +60,7 @@ std::span<const Piece> PiecesOf(const Announcement& one) {
   return std::get<std::span<const Piece>>(one.pieces);
 }
 
-// What all ranks have announced, by rank.
+// What the ranks of a group have announced, by their places in it, which number them below.
 using Announced = std::span<const transport::Announcement>;
 
 // What one rank does of a collective among virtual ranks, put on that rank's stream: copies and
@@ -71,17 +72,17 @@ class LocalShares {
   explicit LocalShares(const LocalTransportOptions& options) : options_(options) {}
 
   // Every piece of every rank to its place here.
-  void Gather(Announced announced, int rank, const Pace& pace) const {
-    const std::span<const GatherPiece> own = PiecesOf<GatherPiece>(announced[Index(rank)]);
-    const Stream stream = announced[Index(rank)].call.device_stream;
+  void Gather(Announced announced, int place, const Pace& pace) const {
+    const std::span<const GatherPiece> own = PiecesOf<GatherPiece>(announced[Index(place)]);
+    const Stream stream = announced[Index(place)].call.device_stream;
     size_t all = 0;
     for (const GatherPiece& piece : own) all += piece.bytes;
     PaceOfPieces paces(pace, all);
     for (size_t index = 0; index < own.size(); ++index) {
-      CopyTask task{.num_inputs = options_.num_ranks,
+      CopyTask task{.num_inputs = NumRanks(announced),
                     .output = own[index].receive,
                     .bytes = own[index].bytes};
-      for (int from = 0; from < options_.num_ranks; ++from) {
+      for (int from = 0; from < NumRanks(announced); ++from) {
         task.inputs[from] = PiecesOf<GatherPiece>(announced[Index(from)])[index].send;
       }
       if (task.bytes == 0) continue;
@@ -89,7 +90,7 @@ class LocalShares {
         options_.kernels->Copy(task, paces.Next(own[index].bytes), stream);
         continue;
       }
-      for (int from = 0; from < options_.num_ranks; ++from) {
+      for (int from = 0; from < NumRanks(announced); ++from) {
         std::byte* to = own[index].receive + Index(from) * task.bytes;
         if (to == task.inputs[from]) continue;
         Check(options_.api, "cudaMemcpyAsync",
@@ -99,35 +100,35 @@ class LocalShares {
   }
 
   // The rank's chunk of every piece, summed in rank order.
-  void Reduce(Announced announced, int rank, const Pace& pace) const {
-    SumPieces<ReducePiece>(announced, rank, pace, [&](const ReducePiece& own) {
-      return Chunk{own.receive, Index(rank) * own.elements, own.elements};
+  void Reduce(Announced announced, int place, const Pace& pace) const {
+    SumPieces<ReducePiece>(announced, place, pace, [&](const ReducePiece& own) {
+      return Chunk{own.receive, Index(place) * own.elements, own.elements};
     });
   }
 
   // An all-reduce in two parts: each rank sums its chunk of all ranks' data into its own (no other
   // rank reads that chunk there), and once all have done that fetches the others' chunks.
-  void ChunkSums(Announced announced, int rank, const Pace& pace) const {
-    const auto element_bytes = ElementBytes(announced[Index(rank)]);
-    SumPieces<AllReducePiece>(announced, rank, pace, [&](const AllReducePiece& own) {
-      const auto [begin, end] = ChunkOf(own.elements, rank, options_.num_ranks);
+  void ChunkSums(Announced announced, int place, const Pace& pace) const {
+    const auto element_bytes = ElementBytes(announced[Index(place)]);
+    SumPieces<AllReducePiece>(announced, place, pace, [&](const AllReducePiece& own) {
+      const auto [begin, end] = ChunkOf(own.elements, place, NumRanks(announced));
       return Chunk{own.data + begin * element_bytes, begin, end - begin};
     });
   }
-  void ChunkCopies(Announced announced, int rank, const Pace& pace) const {
-    const Announcement& mine = announced[Index(rank)];
+  void ChunkCopies(Announced announced, int place, const Pace& pace) const {
+    const Announcement& mine = announced[Index(place)];
     const std::span<const AllReducePiece> own = PiecesOf<AllReducePiece>(mine);
     const size_t element_bytes = ElementBytes(mine);
     size_t all = 0;
     for (const AllReducePiece& piece : own) {
-      const auto [begin, end] = ChunkOf(piece.elements, rank, options_.num_ranks);
+      const auto [begin, end] = ChunkOf(piece.elements, place, NumRanks(announced));
       all += piece.elements - (end - begin);
     }
     PaceOfPieces paces(pace, all);
     for (size_t index = 0; index < own.size(); ++index) {
-      for (int from = 0; from < options_.num_ranks; ++from) {
-        const auto [begin, end] = ChunkOf(own[index].elements, from, options_.num_ranks);
-        if (from == rank || begin == end) continue;
+      for (int from = 0; from < NumRanks(announced); ++from) {
+        const auto [begin, end] = ChunkOf(own[index].elements, from, NumRanks(announced));
+        if (from == place || begin == end) continue;
         const std::byte* source = PiecesOf<AllReducePiece>(announced[Index(from)])[index].data;
         const CopyTask task{.inputs = {source + begin * element_bytes},
                             .num_inputs = 1,
@@ -146,6 +147,7 @@ class LocalShares {
     size_t elements = 0;
   };
 
+  static int NumRanks(Announced announced) { return static_cast<int>(announced.size()); }
   static const std::byte* InputOf(const ReducePiece& piece) { return piece.send; }
   static const std::byte* InputOf(const AllReducePiece& piece) { return piece.data; }
   static size_t ElementBytes(const Announcement& one) {
@@ -154,9 +156,9 @@ class LocalShares {
 
   // `chunk_of` a piece of the rank's own.
   template <typename Piece, typename ChunkOfPiece>
-  void SumPieces(Announced announced, int rank, const Pace& pace,
+  void SumPieces(Announced announced, int place, const Pace& pace,
                  const ChunkOfPiece& chunk_of) const {
-    const Announcement& mine = announced[Index(rank)];
+    const Announcement& mine = announced[Index(place)];
     const std::span<const Piece> own = PiecesOf<Piece>(mine);
     size_t all = 0;
     for (const Piece& piece : own) all += piece.elements;
@@ -165,12 +167,12 @@ class LocalShares {
       const Pace piece_pace = paces.Next(own[index].elements);
       const Chunk chunk = chunk_of(own[index]);
       if (chunk.elements == 0) continue;
-      SumTask task{.num_inputs = options_.num_ranks,
+      SumTask task{.num_inputs = NumRanks(announced),
                    .output = chunk.output,
                    .elements = chunk.elements,
                    .dtype = mine.reduction.dtype,
                    .scale = mine.reduction.scale};
-      for (int from = 0; from < options_.num_ranks; ++from) {
+      for (int from = 0; from < NumRanks(announced); ++from) {
         task.inputs[from] = InputOf(PiecesOf<Piece>(announced[Index(from)])[index]) +
                             chunk.first * ElementBytes(mine);
       }
@@ -193,14 +195,15 @@ struct Wire {
   uint64_t longest_ns = 0;  // latency and transfer, of any collective so far
 };
 
-// What one communicator needs again and again. An event may be recorded anew while streams still
-// wait for its last recording: a wait takes the recording that was there when it was asked for.
+// What one group of a communicator needs again and again. An event may be recorded anew while
+// streams still wait for its last recording: a wait takes the recording that was there when it was
+// asked for.
 struct Meeting {
-  std::vector<Event> arrived;  // by rank
-  std::vector<Event> done;     // by rank
+  std::vector<Event> arrived;  // by place
+  std::vector<Event> done;     // by place
   Event all_arrived = nullptr;
   Event all_done = nullptr;
-  LinkWindow* window = nullptr;  // on the device; one collective of a communicator runs at a time
+  LinkWindow* window = nullptr;  // on the device; one collective of a group runs at a time
 };
 
 class LocalTransport final : public transport::Transport {
@@ -250,8 +253,13 @@ class LocalTransport final : public transport::Transport {
   static Stream StreamOf(const Announcement& one) { return one.call.device_stream; }
 
   void Issue(const Announcement& announcement);
-  Rendezvous& RendezvousOf(plan::CommunicatorIndex communicator);
-  Meeting& MeetingOf(plan::CommunicatorIndex communicator);
+  // Communicator and group.
+  using Key = std::pair<int32_t, int32_t>;
+  Key KeyOf(const Call& call) const {
+    return {call.communicator, Party(call, options_.num_ranks).number()};
+  }
+  Rendezvous& RendezvousOf(const Call& call);
+  Meeting& MeetingOf(const Call& call);
   void AbortAll(const std::string& reason, bool is_timeout);
 
   // By the rank that comes last, while all others wait.
@@ -259,7 +267,7 @@ class LocalTransport final : public transport::Transport {
   Pace ReserveWire(Announced announced, Meeting* meeting);
   void Join(Announced announced, const std::vector<Event>& events, Event together);
   template <typename Work>
-  void EachRank(Announced announced, const Work& work);
+  void EachPlace(Announced announced, const Work& work);
 
   void RecordOn(Stream stream, Event event) {
     Check(options_.api, "cudaEventRecord", options_.api.EventRecord(event, stream));
@@ -290,33 +298,37 @@ class LocalTransport final : public transport::Transport {
 
   Mutex mutex_;
   Wire wire_ GUARDED_BY(mutex_);
-  uint64_t* free_from_ns_ GUARDED_BY(mutex_) =
-      nullptr;                                       // on the device: the wire of all communicators
-  Event wire_is_zero_ GUARDED_BY(mutex_) = nullptr;  // after its zeroing
-  std::map<int32_t, Rendezvous> communicators_
-      GUARDED_BY(mutex_);  // made at first use; addresses are stable
-  std::map<int32_t, Meeting> meetings_ GUARDED_BY(mutex_);  // likewise
+  LinkWires* wires_ GUARDED_BY(mutex_) = nullptr;      // on the device
+  Event wires_are_zero_ GUARDED_BY(mutex_) = nullptr;  // after their zeroing
+  // Made at first use, with stable addresses.
+  std::map<Key, Rendezvous> groups_ GUARDED_BY(mutex_);
+  std::map<Key, Meeting> meetings_ GUARDED_BY(mutex_);
   std::string abort_reason_ GUARDED_BY(mutex_);
   bool is_timeout_ GUARDED_BY(mutex_) = false;
 };
 
 // No step runs. What fails here has no remedy.
 LocalTransport::~LocalTransport() {
-  for (auto& [communicator, meeting] : meetings_) {
+  for (auto& [group, meeting] : meetings_) {
     for (const Event event : meeting.arrived) static_cast<void>(options_.api.EventDestroy(event));
     for (const Event event : meeting.done) static_cast<void>(options_.api.EventDestroy(event));
     static_cast<void>(options_.api.EventDestroy(meeting.all_arrived));
     static_cast<void>(options_.api.EventDestroy(meeting.all_done));
     static_cast<void>(options_.api.Free(meeting.window));
   }
-  static_cast<void>(options_.api.Free(free_from_ns_));
-  if (wire_is_zero_ != nullptr) static_cast<void>(options_.api.EventDestroy(wire_is_zero_));
+  static_cast<void>(options_.api.Free(wires_));
+  if (wires_are_zero_ != nullptr) {
+    static_cast<void>(options_.api.EventDestroy(wires_are_zero_));
+  }
 }
 
-Rendezvous& LocalTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
+Rendezvous& LocalTransport::RendezvousOf(const Call& call) {
+  const Party party(call, options_.num_ranks);
+  std::vector<int> ranks;
+  for (int place = 0; place < party.size(); ++place) ranks.push_back(party.RankAt(place));
   const MutexLock lock(mutex_);
-  const auto [entry, is_new] = communicators_.try_emplace(
-      communicator, options_.num_ranks, options_.timeout_ns,
+  const auto [entry, is_new] = groups_.try_emplace(
+      KeyOf(call), std::move(ranks), options_.timeout_ns,
       [this](Announced announced) {
         EnqueueForAll(announced);
         return 0;
@@ -326,12 +338,13 @@ Rendezvous& LocalTransport::RendezvousOf(plan::CommunicatorIndex communicator) {
   return entry->second;
 }
 
-Meeting& LocalTransport::MeetingOf(plan::CommunicatorIndex communicator) {
+Meeting& LocalTransport::MeetingOf(const Call& call) {
   const MutexLock lock(mutex_);
-  const auto [entry, is_new] = meetings_.try_emplace(communicator);
+  const auto [entry, is_new] = meetings_.try_emplace(KeyOf(call));
   Meeting& meeting = entry->second;
   if (!is_new) return meeting;
-  for (int rank = 0; rank < options_.num_ranks; ++rank) {
+  const int num_ranks = Party(call, options_.num_ranks).size();
+  for (int place = 0; place < num_ranks; ++place) {
     meeting.arrived.push_back(NewEvent());
     meeting.done.push_back(NewEvent());
   }
@@ -343,9 +356,10 @@ Meeting& LocalTransport::MeetingOf(plan::CommunicatorIndex communicator) {
 void LocalTransport::Issue(const Announcement& announcement) {
   const Call& call = announcement.call;
   // Before the others can know of it: see above.
-  RecordOn(call.device_stream, MeetingOf(call.communicator).arrived[Index(call.rank)]);
+  RecordOn(call.device_stream,
+           MeetingOf(call).arrived[Index(Party(call, options_.num_ranks).place())]);
   try {
-    RendezvousOf(call.communicator).Meet(announcement);
+    RendezvousOf(call).Meet(announcement);
   } catch (const TransportTimeout& error) {
     AbortAll(error.what(), /*is_timeout=*/true);
     throw;
@@ -355,15 +369,16 @@ void LocalTransport::Issue(const Announcement& announcement) {
   }
 }
 
-// Lets `work` put a rank's share on its stream, and tells the log whose op that was.
+// Lets `work` put a place's share on its rank's stream, and tells the log whose op that was.
 template <typename Work>
-void LocalTransport::EachRank(Announced announced, const Work& work) {
-  for (const Announcement& one : announced) {
+void LocalTransport::EachPlace(Announced announced, const Work& work) {
+  for (size_t place = 0; place < announced.size(); ++place) {
+    const Announcement& one = announced[place];
     cupti::HostOp issued;
     issued.key = OpRunKey(one.call.rank, one.call.step, one.call.op);
     issued.thread = static_cast<uint32_t>(gettid());
     issued.start_ns = MonotonicNs();
-    work(one.call.rank);
+    work(static_cast<int>(place));
     issued.end_ns = MonotonicNs();
     if (options_.log != nullptr) options_.log->OnIssued(issued);
   }
@@ -378,7 +393,7 @@ void LocalTransport::Join(Announced announced, const std::vector<Event>& events,
 }
 
 void LocalTransport::EnqueueForAll(Announced announced) {
-  Meeting& meeting = MeetingOf(announced.front().call.communicator);
+  Meeting& meeting = MeetingOf(announced.front().call);
   const Stream lead = StreamOf(announced.front());
   for (const Event event : meeting.arrived) WaitOn(lead, event);
   const Pace pace = ReserveWire(announced, &meeting);
@@ -393,44 +408,48 @@ void LocalTransport::EnqueueForAll(Announced announced) {
     const auto part = [&](double from, double to) {
       return Pace{pace.window, from, to, pace.limit_ns};
     };
-    EachRank(announced, [&](int rank) {
-      shares_.ChunkSums(announced, rank, part(0, 0.5));
-      RecordOn(StreamOf(announced[Index(rank)]), meeting.done[Index(rank)]);
+    EachPlace(announced, [&](int place) {
+      shares_.ChunkSums(announced, place, part(0, 0.5));
+      RecordOn(StreamOf(announced[Index(place)]), meeting.done[Index(place)]);
     });
     Join(announced, meeting.done, meeting.all_done);
-    EachRank(announced, [&](int rank) {
-      shares_.ChunkCopies(announced, rank, part(0.5, 1));
-      RecordOn(StreamOf(announced[Index(rank)]), meeting.done[Index(rank)]);
+    EachPlace(announced, [&](int place) {
+      shares_.ChunkCopies(announced, place, part(0.5, 1));
+      RecordOn(StreamOf(announced[Index(place)]), meeting.done[Index(place)]);
     });
   } else {
-    EachRank(announced, [&](int rank) {
-      is_gather ? shares_.Gather(announced, rank, pace) : shares_.Reduce(announced, rank, pace);
-      RecordOn(StreamOf(announced[Index(rank)]), meeting.done[Index(rank)]);
+    EachPlace(announced, [&](int place) {
+      is_gather ? shares_.Gather(announced, place, pace) : shares_.Reduce(announced, place, pace);
+      RecordOn(StreamOf(announced[Index(place)]), meeting.done[Index(place)]);
     });
   }
   // What a rank sent may change or go once all have read it.
   Join(announced, meeting.done, meeting.all_done);
 }
 
-// On rank 0's stream, when all have arrived there; the result holds for all streams.
+// On the first one's stream, when all have arrived there; the result holds for all streams.
 Pace LocalTransport::ReserveWire(Announced announced, Meeting* meeting) {
-  if (!has_link_ || options_.num_ranks == 1) return {};
+  if (!has_link_ || announced.size() == 1) return {};
   const Stream lead = StreamOf(announced.front());
   int64_t wire_bytes = 0;
-  for (const Announcement& one : announced) wire_bytes = std::max(wire_bytes, one.call.wire_bytes);
+  uint32_t ranks = 0;
+  for (const Announcement& one : announced) {
+    wire_bytes = std::max(wire_bytes, one.call.wire_bytes);
+    ranks |= 1U << one.call.rank;
+  }
   const MutexLock lock(mutex_);
   if (meeting->window == nullptr) meeting->window = NewOnDevice<LinkWindow>(lead);
-  if (free_from_ns_ == nullptr) {
-    free_from_ns_ = NewOnDevice<uint64_t>(lead);
-    wire_is_zero_ = NewEvent();
-    RecordOn(lead, wire_is_zero_);
+  if (wires_ == nullptr) {
+    wires_ = NewOnDevice<LinkWires>(lead);
+    wires_are_zero_ = NewEvent();
+    RecordOn(lead, wires_are_zero_);
   }
-  WaitOn(lead, wire_is_zero_);  // another communicator may have made the wire on its own stream
+  WaitOn(lead, wires_are_zero_);  // another communicator may have made them on its own stream
   const double seconds = static_cast<double>(wire_bytes) / wire_.bytes_per_second;
-  const LinkRequest request{static_cast<uint64_t>(wire_.latency_ns),
+  const LinkRequest request{ranks, static_cast<uint64_t>(wire_.latency_ns),
                             static_cast<uint64_t>(std::ceil(seconds * kNsPerSecond))};
   wire_.longest_ns = std::max(wire_.longest_ns, request.latency_ns + request.transfer_ns);
-  options_.kernels->Reserve(free_from_ns_, meeting->window, request, lead);
+  options_.kernels->Reserve(wires_, meeting->window, request, lead);
   return {meeting->window, 0, 1, kSpinSlackNs + kTransfersAhead * wire_.longest_ns};
 }
 
@@ -447,7 +466,7 @@ void LocalTransport::AbortAll(const std::string& reason, bool is_timeout) {
     }
     first_reason = abort_reason_;
     is_first_timeout = is_timeout_;
-    for (auto& [communicator, one] : communicators_) rendezvous.push_back(&one);
+    for (auto& [group, one] : groups_) rendezvous.push_back(&one);
   }
   host_->Abort(first_reason);
   for (Rendezvous* one : rendezvous) one->Abort(first_reason, is_first_timeout);

@@ -42,13 +42,18 @@ NcclChannels::~NcclChannels() {
   }
 }
 
-NcclChannel& NcclChannels::Of(int rank, plan::CommunicatorIndex communicator) {
+NcclChannel& NcclChannels::Of(int rank, plan::CommunicatorIndex communicator,
+                              const transport::Party& party) {
   const MutexLock lock(mutex_);
   std::unique_ptr<NcclChannel>& channel = channels_[{rank, communicator}];
   if (channel == nullptr) {
     channel = std::make_unique<NcclChannel>();
     channel->rank = rank;
     channel->communicator = communicator;
+    channel->place = party.place();
+    for (int place = 0; place < party.size(); ++place) {
+      channel->ranks.push_back(party.RankAt(place));
+    }
   }
   return *channel;
 }
@@ -86,14 +91,14 @@ void NcclChannels::AbortAll() {
   const MutexLock aborting(abort_mutex_);
   const std::vector<NcclChannel*> channels = All();
   if (channels.empty()) return;
-  std::vector<MutexLock<Mutex>> held;
+  std::vector<std::unique_lock<Mutex>> held;
   for (NcclChannel* channel : channels) held.emplace_back(channel->mutex, std::defer_lock);
   const int64_t deadline_ns = MonotonicNs() + abort_patience_ns_;
   static_cast<void>(nccl_.GroupStart());
   while (true) {
     TellAll(channels);  // again and again: a communicator may just be in the making
     bool has_all = true;
-    for (MutexLock<Mutex>& lock : held) {
+    for (std::unique_lock<Mutex>& lock : held) {
       has_all = (lock.owns_lock() || lock.try_lock()) && has_all;
     }
     if (has_all) break;

@@ -17,6 +17,7 @@
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/nccl/nccl_api.h"
 #include "engine/plan/op.h"
+#include "engine/transport/transport.h"
 #include "trace/base/mutex.h"
 
 namespace shardscope::cuda {
@@ -34,7 +35,9 @@ struct Pending {
 struct NcclChannel {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
-  std::string name;  // what NCCL calls it; as long as the communicator lives
+  int place = 0;           // of `rank` in `ranks`
+  std::vector<int> ranks;  // of its group of the communicator
+  std::string name;        // what NCCL calls it; as long as the communicator lives
 
   std::atomic<int64_t> num_issued = 0;  // collectives, the one that is being issued too
   // NCCL writes it before it connects to the other ranks; an abort takes it away.
@@ -81,7 +84,7 @@ class NcclChannels {
   ~NcclChannels();
 
   // Made at its first use; lives as long as this.
-  NcclChannel& Of(int rank, plan::CommunicatorIndex communicator);
+  NcclChannel& Of(int rank, plan::CommunicatorIndex communicator, const transport::Party& party);
   std::vector<NcclChannel*> All() const;  // in the order of ranks
   int64_t NumIssued(int rank, plan::CommunicatorIndex communicator) const;
 

@@ -331,6 +331,38 @@ TEST(NcclTransport, ACallThatDoesNotReturnIsATimeoutAndItsMemoryIsFreedAfterIt) 
   EXPECT_EQ(node.nccl.num_deadlocks, 0);
 }
 
+// Two groups of two ranks: each is a communicator of NCCL's own, and a message names its ranks
+// alone.
+TEST(NcclTransport, EveryGroupHasACommunicatorOfItsOwn) {
+  Node node(4, kShortNs);
+  const plan::Mesh mesh = {{1, 2, 2, 1}};
+  std::vector<plan::Group> groups;
+  for (int rank = 0; rank < 4; ++rank) {
+    groups.push_back(plan::GroupOf(mesh, plan::Only(plan::MeshDimension::kReplicate), rank));
+  }
+  static std::byte memory[4][24];
+  const auto gather = [&](int rank) {
+    Call call = node.CallOf(rank);
+    call.group = &groups[static_cast<size_t>(rank)];
+    const GatherPiece piece = {memory[rank], memory[rank] + 8, 8};
+    node.transport->AllGather(call, {&piece, 1});
+  };
+  transport::OnRanks(4, [&](int rank) {
+    std::memset(memory[rank], rank, 8);
+    gather(rank);
+  });
+  node.gpu.Run(1);
+  EXPECT_EQ(node.nccl.num_live, 4);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(memory[rank][8], std::byte(rank % 2));
+    EXPECT_EQ(memory[rank][16], std::byte(rank % 2 + 2));
+  }
+  // Rank 3 does not come: 1 waits for it, and the other group is not named.
+  gather(1);
+  EXPECT_THAT(node.Reason(1), AllOf(HasSubstr("rank 1 waits for"), HasSubstr("rank 3 has not come"),
+                                    Not(HasSubstr("rank 0")), Not(HasSubstr("rank 2"))));
+}
+
 // As a thread that waits in the driver: the process ends without it, and nothing is freed under it.
 TEST(NcclTransport, AThreadThatNeverLeavesKeepsItsMemory) {
   FakeGpu gpu;
@@ -338,7 +370,7 @@ TEST(NcclTransport, AThreadThatNeverLeavesKeepsItsMemory) {
   std::atomic<bool> may_leave = false;
   {
     NcclChannels channels(gpu.Api(), nccl.Api(), /*abort_patience_ns=*/5'000'000);
-    NcclChannel& channel = channels.Of(0, 0);
+    NcclChannel& channel = channels.Of(0, 0, transport::Party({.rank = 0}, 1));
     auto* const comm = reinterpret_cast<ncclComm_t*>(&channel.comm);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;

@@ -11,7 +11,6 @@
 
 #include "engine/cuda/transport/nccl/nccl_board.h"
 #include "engine/cuda/transport/nccl/nccl_channels.h"
-#include "engine/transport/between_steps.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -22,6 +21,7 @@ namespace {
 using transport::AllReducePiece;
 using transport::Call;
 using transport::GatherPiece;
+using transport::Party;
 using transport::ReducePiece;
 using transport::Reduction;
 using transport::TransportError;
@@ -100,7 +100,7 @@ class NcclTransport final : public transport::Transport {
 
   template <typename Enqueue>
   void Collective(const Call& call, const Enqueue& enqueue);
-  void Connect(NcclChannel* channel, const Pending& pending);
+  void Connect(const Call& call, NcclChannel* channel, const Pending& pending);
   std::unique_ptr<NcclBoard> MakeBoard();
   NcclProgress Progress(int rank) const;
   void Scale(void* data, size_t elements, const Reduction& reduction, Stream stream);
@@ -147,19 +147,25 @@ NcclProgress NcclTransport::Progress(int rank) const {
   return progress;
 }
 
-// All ranks do so at the same place of their programs. On the rank's host thread, whose device is
-// the rank's.
-void NcclTransport::Connect(NcclChannel* channel, const Pending& pending) {
+// All ranks of the group do so at the same place of their programs. On the rank's host thread,
+// whose device is the rank's.
+void NcclTransport::Connect(const Call& call, NcclChannel* channel, const Pending& pending) {
   ncclUniqueId id = {};
-  if (channel->rank == 0) {
+  if (channel->place == 0) {
     const ncclResult_t result = options_.nccl.GetUniqueId(&id);
     if (result != ncclSuccess) {
       throw TransportError(channels_.ErrorText(*channel, "no unique id for communicator", result));
     }
   }
-  const std::string text = transport::BroadcastText(host_.get(), options_.num_ranks, channel->rank,
-                                                    std::string(id.internal, sizeof(id.internal)));
-  std::memcpy(id.internal, text.data(), sizeof(id.internal));
+  std::vector<ncclUniqueId> ids(channel->ranks.size());
+  const GatherPiece piece = {reinterpret_cast<const std::byte*>(&id),
+                             reinterpret_cast<std::byte*>(ids.data()), sizeof(id)};
+  Call exchange{.rank = call.rank,
+                .communicator = call.communicator,
+                .group = call.group,
+                .op_name = "ncclUniqueId"};
+  host_->AllGather(exchange, {&piece, 1});
+  id = ids.front();
   // Note: blocking communicators
   // A group of a non-blocking communicator is launched by a thread that NCCL starts for it: CUPTI
   // would see the kernel come from a thread that belongs to no rank and no op. So calls may block,
@@ -176,7 +182,8 @@ void NcclTransport::Connect(NcclChannel* channel, const Pending& pending) {
                 std::atomic<ncclComm_t>::is_always_lock_free);
   auto* const comm = reinterpret_cast<ncclComm_t*>(&channel->comm);
   Settle(*channel, "cannot make communicator",
-         options_.nccl.CommInitRankConfig(comm, options_.num_ranks, id, channel->rank, &config));
+         options_.nccl.CommInitRankConfig(comm, static_cast<int>(channel->ranks.size()), id,
+                                          channel->place, &config));
 }
 
 // In progress are only calls that NCCL_COMM_BLOCKING=0 forbids to block.
@@ -222,13 +229,14 @@ Event NcclTransport::TakeEvent(NcclChannel* channel) const {
 template <typename Enqueue>
 void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
   if (is_aborted_) ThrowAborted();
-  NcclChannel& channel = channels_.Of(call.rank, call.communicator);
+  NcclChannel& channel =
+      channels_.Of(call.rank, call.communicator, Party(call, options_.num_ranks));
   Pending pending{.number = ++channel.num_issued,
                   .issued_ns = MonotonicNs(),
                   .op_name = std::string(call.op_name),
                   .op = call.op};
   try {
-    if (pending.number == 1) Connect(&channel, pending);
+    if (pending.number == 1) Connect(call, &channel, pending);
     const MutexLock lock(channel.mutex);
     const ncclComm_t comm = channel.comm;
     if (comm == nullptr) ThrowAborted();
@@ -398,7 +406,7 @@ NcclFailure NcclTransport::Timeout(const NcclChannel& channel, const Pending& pe
                      std::to_string(channel.communicator) + ") for " +
                      FormatDuration(options_.timeout_ns);
   bool is_explained = false;
-  for (int rank = 0; rank < options_.num_ranks; ++rank) {
+  for (const int rank : channel.ranks) {
     const std::optional<int64_t> issued = IssuedBy(rank, channel.communicator);
     if (issued && *issued >= pending.number) continue;
     is_explained = true;
