@@ -195,7 +195,7 @@ void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
     collective.payload_bytes = op.payload_bytes;
     collective.wire_bytes = op.wire_bytes;
     collective.dtype = plan::Name(op.dtype);
-    collective.group_size = context.schedule->num_ranks();
+    collective.group_size = context.schedule->GroupSize(op.communicator);
     collective.transport = info_.transport;
     collective.truth = info_.truth;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <queue>
 #include <string>
@@ -71,7 +72,6 @@ class Simulation {
   Simulation(const plan::Schedule& schedule, const std::vector<ProgramPlan>& plans,
              const StepInput& input)
       : schedule_(schedule), input_(input), free_slots_(input.compute_slots) {
-    meetings_.resize(schedule.communicators.size() + 1);
     for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
       const auto program = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
       RankState& state = ranks_.emplace_back();
@@ -185,9 +185,15 @@ class Simulation {
       return;
     }
     // Communicator order lets a rank come to one meeting of a communicator at a time.
-    std::vector<OpOfRank>& meeting = meetings_[static_cast<size_t>(OpOf(of).communicator + 1)];
+    const plan::CommunicatorIndex communicator = OpOf(of).communicator;
+    const bool is_control = communicator == plan::kNone;
+    const plan::MeshDimensions dimensions =
+        is_control ? plan::kAllDimensions
+                   : schedule_.communicators[static_cast<size_t>(communicator)].dimensions;
+    const int32_t group = plan::PlaceOf(schedule_.mesh, dimensions, of.rank).group;
+    std::vector<OpOfRank>& meeting = meetings_[{communicator, group}];
     meeting.push_back(of);
-    if (meeting.size() < ranks_.size()) return;
+    if (meeting.size() < static_cast<size_t>(schedule_.mesh.SizeOf(dimensions))) return;
     for (const OpOfRank one : meeting) {
       Add(now_ns_ + CostOf(one).duration_ns, EventKind::kEnd, one);
     }
@@ -257,8 +263,9 @@ class Simulation {
   int64_t now_ns_ = 0;
   std::vector<RankState> ranks_;
   int free_slots_;
-  std::deque<OpOfRank> waiting_;                 // for a slot, in the order in which they came
-  std::vector<std::vector<OpOfRank>> meetings_;  // who came; the control op's, then by communicator
+  std::deque<OpOfRank> waiting_;  // for a slot, in the order in which they came
+  // Who came, by communicator (kNone: the control op) and group.
+  std::map<std::pair<plan::CommunicatorIndex, int32_t>, std::vector<OpOfRank>> meetings_;
 };
 
 Result<ProgramPlan> MakeProgramPlan(const plan::Schedule& schedule, const plan::Program& program) {

@@ -1,6 +1,8 @@
 #include "tests/oracle/action_graph.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace shardscope::oracle {
 
@@ -71,11 +73,35 @@ void ActionGraph::AddRank(int rank) {
   }
 }
 
+// Ranks whose coordinates in all dimensions but the communicator's are equal. By counting, not with
+// the mesh's own functions.
+std::vector<ActionGraph::GroupQueues> ActionGraph::Groups() const {
+  std::vector<GroupQueues> all;
+  for (size_t communicator = 0; communicator < collectives_.size(); ++communicator) {
+    const unsigned dimensions = schedule_.communicators[communicator].dimensions;
+    std::map<std::vector<int>, GroupQueues> groups;  // by those coordinates
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
+      std::vector<int> others;
+      int rest = rank;
+      for (size_t dimension = schedule_.mesh.sizes.size(); dimension-- > 0;) {
+        const int coordinate = rest % schedule_.mesh.sizes[dimension];
+        rest /= schedule_.mesh.sizes[dimension];
+        if ((dimensions >> dimension & 1U) == 0) others.push_back(coordinate);
+      }
+      GroupQueues& group = groups[others];
+      group.ranks.push_back(rank);
+      group.queues.push_back(collectives_[communicator][static_cast<size_t>(rank)]);
+    }
+    for (auto& [others, group] : groups) all.push_back(std::move(group));
+  }
+  return all;
+}
+
 void ActionGraph::AddMeetings() {
   const auto op_of = [&](int rank, OpIndex op) -> const Op& {
     return schedule_.ProgramOf(rank).ops[static_cast<size_t>(op)];
   };
-  for (const std::vector<std::vector<int32_t>>& queues : collectives_) {
+  for (const auto& [queues, ranks] : Groups()) {
     size_t longest = 0;
     for (const std::vector<int32_t>& queue : queues) longest = std::max(longest, queue.size());
     for (size_t number = 0; number < longest; ++number) {
@@ -85,8 +111,9 @@ void ActionGraph::AddMeetings() {
                                         [&](const auto& queue) { return number < queue.size(); });
       // A wait for itself: the meeting never happens.
       if (!all_come) AddEdge(meeting, meeting);
-      for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
-        const std::vector<int32_t>& queue = queues[static_cast<size_t>(rank)];
+      for (size_t member = 0; member < ranks.size(); ++member) {
+        const int rank = ranks[member];
+        const std::vector<int32_t>& queue = queues[member];
         if (number >= queue.size()) continue;
         const int32_t instance = queue[number];
         members.instances.push_back(instance);
@@ -96,7 +123,7 @@ void ActionGraph::AddMeetings() {
           findings_.push_back({Harm::kNoPartner, rank, OpOf(instance)});
           continue;
         }
-        const Op& first = op_of(0, OpOf(members.instances.front()));
+        const Op& first = op_of(ranks.front(), OpOf(members.instances.front()));
         const Op& here = op_of(rank, OpOf(instance));
         if (first.kind == here.kind && first.unit == here.unit &&
             first.micro_batch == here.micro_batch && first.dtype == here.dtype &&

@@ -68,6 +68,12 @@ class ActionGraph {
   size_t Start(Action action) const { return start_[static_cast<size_t>(action)]; }
   void AddEdge(Action before, Action after) { edges_.push_back({before, after}); }
   void AddRank(int rank);
+  // What the ranks of one group issue on its communicator, by member.
+  struct GroupQueues {
+    std::vector<std::vector<int32_t>> queues;
+    std::vector<int> ranks;
+  };
+  std::vector<GroupQueues> Groups() const;
   void AddMeetings();
   void Index();
 

@@ -27,7 +27,7 @@ class BytesCheck {
   BytesCheck(const plan::Schedule& schedule, int rank)
       : schedule_(schedule), program_(schedule.ProgramOf(rank)), rank_(rank) {
     for (const Op& op : program_.ops) {
-      if (op.kind == OpKind::kAllGather) sharded_ = true;
+      if (op.kind == OpKind::kAllGather) shards_ = RanksOf(op.communicator);
     }
   }
 
@@ -43,7 +43,19 @@ class BytesCheck {
   }
 
  private:
-  int64_t Shards() const { return sharded_ ? schedule_.num_ranks() : 1; }
+  int64_t Shards() const { return shards_; }
+
+  // In each group of the communicator.
+  int64_t RanksOf(plan::CommunicatorIndex communicator) const {
+    int64_t ranks = 1;
+    const auto& mesh = schedule_.mesh.sizes;
+    const unsigned dimensions =
+        schedule_.communicators[static_cast<size_t>(communicator)].dimensions;
+    for (size_t dimension = 0; dimension < mesh.size(); ++dimension) {
+      if ((dimensions >> dimension & 1U) != 0) ranks *= mesh[dimension];
+    }
+    return ranks;
+  }
 
   // Of one rank: each parameter's rows rounded up to the same number on every rank.
   int64_t ShardElements(int32_t unit) const {
@@ -94,8 +106,8 @@ class BytesCheck {
   }
 
   void CheckCollective(OpIndex index, const Op& op) {
-    const int64_t others = schedule_.num_ranks() - 1;
-    int64_t wire = op.payload_bytes * others / schedule_.num_ranks();
+    const int64_t ranks = RanksOf(op.communicator);
+    int64_t wire = op.payload_bytes * (ranks - 1) / ranks;
     if (op.kind == OpKind::kAllReduce) wire *= 2;
     if (op.wire_bytes != wire) Find(index, plan::kNone);
     const int64_t width = plan::BytesOf(op.dtype);
@@ -123,7 +135,7 @@ class BytesCheck {
   const plan::Schedule& schedule_;
   const plan::Program& program_;
   const int rank_;
-  bool sharded_ = false;
+  int64_t shards_ = 1;
   std::array<int64_t, kNumWidths> widths_{};  // bytes an element, as the first buffer has it
   std::vector<Finding> findings_;
 };

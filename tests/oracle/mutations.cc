@@ -227,7 +227,8 @@ class Breaker {
         return true;
       case 2:  // consistent in itself
         op.payload_bytes *= 2;
-        op.wire_bytes = plan::WireBytes(op.kind, op.payload_bytes, mutant_.schedule.num_ranks());
+        op.wire_bytes =
+            plan::WireBytes(op.kind, op.payload_bytes, mutant_.schedule.GroupSize(op.communicator));
         return true;
       default:
         return ChangeBufferBytes(difference);

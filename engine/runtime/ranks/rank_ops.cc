@@ -83,6 +83,10 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
   bound_.clear();
   bound_.resize(schedule.ProgramOf(rank_).buffers.size());
+  groups_.clear();
+  for (const plan::Communicator& communicator : schedule.communicators) {
+    groups_.push_back(plan::GroupOf(schedule.mesh, communicator.dimensions, rank_));
+  }
   OnSchedule(schedule);
 }
 
@@ -264,6 +268,7 @@ void RankOps::Accumulate(const OpContext& context) {
 transport::Call RankOps::CallOf(const OpContext& context, const std::string& name) const {
   return {.rank = context.rank,
           .communicator = context.op().communicator,
+          .group = &groups_[static_cast<size_t>(context.op().communicator)],
           .op_name = name,
           .wire_bytes = context.op().wire_bytes,
           .op = context.index,

@@ -134,6 +134,8 @@ class RankOps : public RankWork {
   const std::vector<std::vector<size_t>> segment_parameters_;  // segment -> indices in its unit
   std::function<void(int64_t step)> on_control_;
 
+  std::vector<plan::Group> groups_;  // of this rank, by communicator of the Schedule
+
   // The running step.
   std::vector<Bound> bound_;  // by BufferId
   double learning_rate_ = 0;
