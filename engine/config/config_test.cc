@@ -329,7 +329,7 @@ TEST(ToPolicy, CarriesEveryKnob) {
   EXPECT_EQ(policy.forward_prefetch, 3);
   EXPECT_EQ(policy.prefetch_limit, 4);
   EXPECT_EQ(policy.run_ahead, 5);
-  EXPECT_EQ(policy.num_ranks, 6);
+  EXPECT_EQ(policy.mesh.num_ranks(), 6);
   EXPECT_EQ(policy.micro_batches, 7);
   EXPECT_EQ(policy.param_dtype, plan::DType::kBf16);
   EXPECT_EQ(policy.reduce_dtype, plan::DType::kBf16);

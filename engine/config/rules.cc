@@ -157,7 +157,7 @@ plan::Policy ToPolicy(const Config& config) {
   policy.prefetch_limit = small("prefetch.limit");
   policy.run_ahead = small("host.run_ahead");
   policy.num_communicators = small("comm.communicators");
-  policy.num_ranks = small("run.ranks");
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, small("run.ranks"));
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));

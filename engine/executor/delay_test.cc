@@ -44,7 +44,7 @@ Policy RandomPolicy(Dice* dice) {
   policy.forward_prefetch = dice->Roll(4);
   policy.prefetch_limit = dice->Roll(4);
   policy.run_ahead = dice->Roll(4) - 1;
-  policy.num_ranks = 1 + dice->Roll(4);
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 1 + dice->Roll(4));
   policy.micro_batches = 1 + dice->Roll(2);
   if (dice->Roll(2) == 1) policy.param_dtype = plan::DType::kBf16;
   return policy;
@@ -133,7 +133,7 @@ TEST(Delays, ShowAMissingWait) {
   GTEST_SKIP() << "a race on purpose";
 #endif
   Policy policy;
-  policy.num_ranks = 2;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   const auto built = plan::BuildSchedule(plan::UniformModel(2, true), policy);
   ASSERT_TRUE(built.ok()) << built.message();
   const ToyRun plain = RunToy(*built, {.steps = 2});

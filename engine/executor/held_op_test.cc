@@ -75,7 +75,7 @@ class HeldOpTest : public testing::TestWithParam<Preset> {
  protected:
   HeldOpTest() {
     policy_.preset = GetParam();
-    policy_.num_ranks = 2;
+    policy_.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   }
 
   void ExpectUnder(const std::string& held, int count) const {

@@ -40,7 +40,7 @@ std::vector<Policy> Policies() {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     Policy base;
     base.preset = preset;
-    base.num_ranks = 3;
+    base.mesh = plan::MeshOf(plan::MeshDimension::kShard, 3);
     policies.push_back(base);
     Policy none = base;
     none.backward_prefetch = plan::BackwardPrefetch::kNone;
@@ -122,7 +122,7 @@ TEST(Prefetch, ChangesNoResult) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     Policy policy;
     policy.preset = preset;
-    policy.num_ranks = 2;
+    policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
     policy.backward_prefetch = plan::BackwardPrefetch::kNone;
     const ToyRun none = RunToy(Build(policy), {.steps = 2});
     policy.backward_prefetch = plan::BackwardPrefetch::kPre;
@@ -137,7 +137,7 @@ TEST(Prefetch, ChangesNoResult) {
 
 TEST(ComputeSlots, AreNeverExceededByAllRanksTogether) {
   Policy policy;
-  policy.num_ranks = 4;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 4);
   const plan::Schedule schedule = Build(policy);
   // The recorded intervals of all ranks: at most two compute ops at any moment.
   const ToyRun run = RunToy(schedule, {.slots = 2, .work_ns = kNsPerMs});

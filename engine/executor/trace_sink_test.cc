@@ -41,7 +41,7 @@ constexpr int kRanks = 2;
 
 plan::Schedule Build(plan::BackwardPrefetch mode) {
   plan::Policy policy;
-  policy.num_ranks = kRanks;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, kRanks);
   policy.backward_prefetch = mode;
   Result<plan::Schedule> schedule = plan::BuildSchedule(plan::UniformModel(2, true), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();

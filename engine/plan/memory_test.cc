@@ -128,14 +128,14 @@ TEST(Memory, NeverPassesTheBoundsOfThePresets) {
     policy.backward_prefetch = static_cast<BackwardPrefetch>(random() % 3);
     policy.forward_prefetch = static_cast<int>(random() % 2);
     policy.prefetch_limit = static_cast<int>(random() % 3);
-    policy.num_ranks = static_cast<int>(2 + random() % 3);
+    policy.mesh = MeshOf(MeshDimension::kShard, static_cast<int>(2 + random() % 3));
     policy.micro_batches = static_cast<int>(1 + random() % 2);
     if (random() % 3 == 0) policy.param_dtype = DType::kBf16;
     const Result<Schedule> schedule = BuildSchedule(model, policy);
     ASSERT_TRUE(schedule.ok()) << schedule.message();
     SCOPED_TRACE(schedule->name + ", round " + std::to_string(round));
 
-    const UnitSizes sizes = SizesOf(model, policy.num_ranks);
+    const UnitSizes sizes = SizesOf(model, policy.mesh.num_ranks());
     const int64_t p = BytesOf(policy.param_dtype);
     const int64_t r = BytesOf(policy.reduce_dtype);
     const bool is_fsdp1 = policy.preset == Preset::kFsdp1;
@@ -143,7 +143,7 @@ TEST(Memory, NeverPassesTheBoundsOfThePresets) {
     const int64_t kept =
         policy.reshard_after_forward ? p * sizes.root : p * (sizes.all - sizes.largest);
     // FSDP1's low-precision shard while it is gathered, which the formulas leave out.
-    const int64_t cast = is_fsdp1 && p != r ? p * sizes.largest / policy.num_ranks : 0;
+    const int64_t cast = is_fsdp1 && p != r ? p * sizes.largest / policy.mesh.num_ranks() : 0;
     const int64_t forward_units = is_fsdp1 ? 2 : 2 + policy.forward_prefetch;
     EXPECT_LE(PeakUntil(*schedule, "F m0 end forward", transient),
               forward_units * p * sizes.largest + kept + cast);

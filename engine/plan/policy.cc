@@ -14,7 +14,7 @@ Status OutOfRange(const std::string& what, int value, int minimum, int maximum) 
 
 Status CheckPolicy(const Policy& policy) {
   constexpr int kMany = 1 << 20;
-  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of ranks", policy.num_ranks, 1, kMany));
+  SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of ranks", policy.mesh.num_ranks(), 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of micro-batches", policy.micro_batches, 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("backward prefetch depth", policy.backward_depth, 1, 3));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("forward prefetch", policy.forward_prefetch, 0, 3));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "engine/plan/mesh.h"
 #include "engine/plan/op.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/status.h"
@@ -23,7 +24,7 @@ struct Policy {
   int prefetch_limit = 0;     // unsharded units in flight; 0 = no limit
   int run_ahead = -1;         // compute ops that the host may issue ahead; -1 = unlimited
   int num_communicators = 1;  // 1: all-gathers and reductions share one; 2: one each
-  int num_ranks = 1;
+  Mesh mesh;
   int micro_batches = 1;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64
   DType param_dtype = DType::kFp32;
@@ -32,7 +33,7 @@ struct Policy {
 
 // Builds the Schedule of one step: the strategy's builder, then every pass that the policy asks
 // for, in fixed order (backward prefetch, forward prefetch, rate limit, run-ahead), then Validate.
-// num_ranks == 1 still runs collectives (of one).
+// One rank still runs collectives (of one).
 Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy);
 
 }  // namespace shardscope::plan

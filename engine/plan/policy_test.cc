@@ -353,7 +353,7 @@ TEST(RunAhead, TwoWaitsForTheThirdLastComputeOp) {
 
 TEST(Bytes, PayloadIsPaddedAndWireIsWhatARingSends) {
   Policy policy = TwoRanks(Preset::kFsdp2);
-  policy.num_ranks = 3;
+  policy.mesh = MeshOf(MeshDimension::kShard, 3);
   policy.param_dtype = DType::kBf16;
   const Schedule schedule = Build(policy);
   const Op& gather =

@@ -76,7 +76,7 @@ void WalkLedger(const Schedule& schedule, const Categories& categories, Visit vi
 Policy TwoRanks(Preset preset) {
   Policy policy;
   policy.preset = preset;
-  policy.num_ranks = 2;
+  policy.mesh = MeshOf(MeshDimension::kShard, 2);
   return policy;
 }
 

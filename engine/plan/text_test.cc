@@ -42,7 +42,7 @@ class PolicyGrid
   void CheckKnobs(const Shape& shape, std::vector<std::string>* arithmetic) {
     Policy policy;
     std::tie(policy.preset, policy.strategy, policy.backward_prefetch) = GetParam();
-    policy.num_ranks = shape.num_ranks;
+    policy.mesh = MeshOf(MeshDimension::kShard, shape.num_ranks);
     policy.micro_batches = shape.micro_batches;
     policy.param_dtype = shape.param;
     policy.reduce_dtype = shape.reduce;

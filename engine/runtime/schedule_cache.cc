@@ -11,9 +11,9 @@ namespace {
 // Every field, or this does not compile.
 auto FieldsOf(const plan::Policy& policy) {
   const auto& [preset, strategy, reshard, backward, depth, forward, limit, run_ahead, communicators,
-               ranks, micro_batches, master, param, reduce] = policy;
+               mesh, micro_batches, master, param, reduce] = policy;
   return std::tuple(preset, strategy, reshard, backward, depth, forward, limit, run_ahead,
-                    communicators, ranks, micro_batches, master, param, reduce);
+                    communicators, mesh, micro_batches, master, param, reduce);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 TEST(ScheduleCache, BuildsAScheduleOnceWhileItIsKept) {
   ScheduleCache cache(plan::UniformModel(2, false));
   plan::Policy first;
-  first.num_ranks = 2;
+  first.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   const auto built = cache.Get(first);
   ASSERT_TRUE(built.ok()) << built.message();
   plan::Policy other = first;

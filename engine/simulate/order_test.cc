@@ -74,7 +74,7 @@ plan::Schedule AnySchedule(Random* random) {
 plan::Schedule FsdpSchedule(Random* random) {
   plan::Policy policy;
   policy.preset = random->OneIn(2) ? plan::Preset::kFsdp1 : plan::Preset::kFsdp2;
-  policy.num_ranks = 2 + random->Below(2);
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2 + random->Below(2));
   policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(random->Below(3));
   policy.backward_depth = 1 + random->Below(3);
   policy.forward_prefetch = random->Below(4);

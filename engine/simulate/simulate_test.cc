@@ -192,7 +192,7 @@ TEST(Simulate, AnOpOnNoStreamIsAnError) {
 // The same sink that writes what an executor measures.
 TEST(Simulate, ReportsRowsAndMemoryAsAnExecutorDoes) {
   plan::Policy policy;
-  policy.num_ranks = 2;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   const Result<plan::Schedule> schedule = plan::BuildSchedule(plan::UniformModel(2, true), policy);
   ASSERT_TRUE(schedule.ok()) << schedule.message();
   const size_t num_ops = schedule->programs.front().ops.size();

@@ -18,7 +18,7 @@ constexpr int kMicroBatches = 8;
 Policy LargePolicy(Preset preset) {
   Policy policy;
   policy.preset = preset;
-  policy.num_ranks = kRanks;
+  policy.mesh = MeshOf(MeshDimension::kShard, kRanks);
   policy.micro_batches = kMicroBatches;
   policy.forward_prefetch = 1;
   if (preset == Preset::kFsdp1) policy.prefetch_limit = 2;

@@ -14,7 +14,7 @@ TEST(DeviceMemoryGolden, LedgersAreThoseOfTheScheduleAndBandsAddUp) {
   const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
   SHARDSCOPE_CHECK(functions.ok());
   ScenarioOptions options;
-  options.policy.num_ranks = 2;
+  options.policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   const Scenario scenario = MakeScenario(options);
   const query::TestFolder folder;
   ASSERT_TRUE(WriteTrace(scenario, *functions, folder.path()).ok());

@@ -30,7 +30,7 @@ class EdgeCheckGolden : public ::testing::Test {
     const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
     SHARDSCOPE_CHECK(functions.ok());
     ScenarioOptions options;
-    options.policy.num_ranks = 2;
+    options.policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
     options.policy.preset = preset;
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);

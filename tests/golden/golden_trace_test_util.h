@@ -85,7 +85,7 @@ class Trace {
 // Two ranks, without the time of copies, which are no part of the closed forms.
 inline ScenarioOptions Options(plan::BackwardPrefetch prefetch, int run_ahead) {
   ScenarioOptions options;
-  options.policy.num_ranks = 2;
+  options.policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   options.policy.backward_prefetch = prefetch;
   options.policy.run_ahead = run_ahead;
   options.costs.copy_ns = 0;

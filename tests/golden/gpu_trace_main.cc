@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   }
   golden::ScenarioOptions options;
   options.steps = argc > 2 ? std::atoll(argv[2]) : 4;
-  options.policy.num_ranks = argc > 3 ? std::atoi(argv[3]) : 2;
+  options.policy.mesh =
+      plan::MeshOf(plan::MeshDimension::kShard, argc > 3 ? std::atoi(argv[3]) : 2);
   const std::string prefetch = argc > 4 ? argv[4] : "pre";
   options.policy.backward_prefetch = prefetch == "none"   ? plan::BackwardPrefetch::kNone
                                      : prefetch == "post" ? plan::BackwardPrefetch::kPost

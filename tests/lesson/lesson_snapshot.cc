@@ -68,7 +68,7 @@ plan::ModelDescription LessonModel() {
 
 plan::Schedule LessonSchedule(int ranks, bool prefetch) {
   plan::Policy policy;
-  policy.num_ranks = ranks;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, ranks);
   policy.run_ahead = 0;
   policy.backward_prefetch =
       prefetch ? plan::BackwardPrefetch::kPre : plan::BackwardPrefetch::kNone;

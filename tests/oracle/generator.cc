@@ -75,7 +75,8 @@ plan::ModelDescription RandomModel(Random& random) {
 plan::Policy RandomArithmetic(Random& random) {
   using plan::DType;
   plan::Policy policy;
-  policy.num_ranks = OneOf<int>({1, 2, 2, 2, 3, 3, 4, 5}, random);
+  policy.mesh =
+      plan::MeshOf(plan::MeshDimension::kShard, OneOf<int>({1, 2, 2, 2, 3, 3, 4, 5}, random));
   policy.micro_batches = OneOf<int>({1, 1, 2, 3}, random);
   if (random.OneIn(6)) {
     policy.master_dtype = policy.param_dtype = policy.reduce_dtype = DType::kFp64;

@@ -18,7 +18,7 @@ class Reference {
   Value Run() {
     for (int micro_batch = 0; micro_batch < policy_.micro_batches; ++micro_batch) {
       std::vector<std::vector<Value>> gradients;  // by rank, by unit
-      for (int rank = 0; rank < policy_.num_ranks; ++rank) {
+      for (int rank = 0; rank < policy_.mesh.num_ranks(); ++rank) {
         gradients.push_back(GradientsOf(rank, micro_batch));
       }
       for (size_t unit = 0; unit < model_.units.size(); ++unit) {
@@ -29,7 +29,7 @@ class Reference {
   }
 
  private:
-  size_t Ranks() const { return static_cast<size_t>(policy_.num_ranks); }
+  size_t Ranks() const { return static_cast<size_t>(policy_.mesh.num_ranks()); }
   int32_t NumSegments() const { return static_cast<int32_t>(model_.segments.size()); }
   static Value Initial(BufferKind kind, int32_t unit, int rank) {
     return Symbol(Term::kInitial, kind, unit, rank);
@@ -52,7 +52,7 @@ class Reference {
   Value Parameters(int32_t unit, int rank) const {
     if (!sharded_) return Initial(BufferKind::kParameterShard, unit, rank);
     Value all = Symbol(Term::kGather);
-    for (int from = 0; from < policy_.num_ranks; ++from) {
+    for (int from = 0; from < policy_.mesh.num_ranks(); ++from) {
       all = Mix(all, Initial(BufferKind::kParameterShard, unit, from));
     }
     return all;

@@ -20,7 +20,7 @@ query::SnapshotPtr Golden() {
     const auto cupti = cupti::LoadCupti(SHARDSCOPE_CUPTI_LIBRARY);
     SHARDSCOPE_CHECK(cupti.ok());
     golden::ScenarioOptions options;
-    options.policy.num_ranks = 2;
+    options.policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
     const Status written =
         golden::WriteTrace(golden::MakeScenario(options), cupti.value(), folder.path());
     SHARDSCOPE_CHECK(written.ok());

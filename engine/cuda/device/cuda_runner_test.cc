@@ -42,7 +42,7 @@ Policy RandomPolicy(std::mt19937* random) {
   policy.forward_prefetch = below(4);
   policy.prefetch_limit = below(3);
   policy.run_ahead = below(3) - 1;
-  policy.num_ranks = 1 + below(3);
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 1 + below(3));
   policy.num_communicators = 1 + below(2);
   policy.micro_batches = 1 + below(2);
   if (below(3) == 0) policy.param_dtype = plan::DType::kBf16;
@@ -132,7 +132,7 @@ TEST(DeviceExecutorMutation, AScheduleWithoutANeededDependencyGivesOtherNumbers)
   for (const plan::Preset preset : {plan::Preset::kFsdp1, plan::Preset::kFsdp2}) {
     Policy policy;
     policy.preset = preset;
-    policy.num_ranks = 2;
+    policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
     policy.prefetch_limit = preset == plan::Preset::kFsdp1 ? 2 : 0;
     const Schedule schedule = Build(policy, 2);
     const auto truth = OnCpu(schedule, 1);
@@ -161,7 +161,7 @@ TEST(DeviceExecutorMutation, AScheduleWithoutANeededDependencyGivesOtherNumbers)
 // either others imply it, or the numbers change.
 TEST(DeviceExecutorMutation, MostWaitsAreNeeded) {
   Policy policy;
-  policy.num_ranks = 2;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   policy.micro_batches = 2;
   const Schedule schedule = Build(policy, 1);
   const auto truth = OnCpu(schedule, 1);
@@ -178,7 +178,7 @@ TEST(DeviceExecutorMutation, MostWaitsAreNeeded) {
 
 TEST(CudaRunner, ARankThatThrowsEndsTheOthers) {
   Policy policy;
-  policy.num_ranks = 3;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 3);
   const Schedule schedule = Build(policy);
   DeviceToyOptions options;
   options.on_run = [](const executor::OpContext& context) {

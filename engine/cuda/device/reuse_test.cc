@@ -26,7 +26,7 @@ std::vector<Schedule> Schedules() {
       for (const int limit : {0, 2}) {
         Policy policy;
         policy.preset = preset;
-        policy.num_ranks = 2;
+        policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
         policy.micro_batches = 2;
         policy.backward_depth = depth;
         policy.forward_prefetch = depth - 1;

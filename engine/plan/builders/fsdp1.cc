@@ -22,7 +22,7 @@ class Fsdp1Builder final : public StepBuilder {
                      {"pre_unshard", StreamRole::kCopy},
                      {"unshard", StreamRole::kAllGather},
                      {"post_backward", StreamRole::kReduceScatter}},
-                    policy.num_ranks) {}
+                    policy.mesh.size(MeshDimension::kShard)) {}
 
  protected:
   void StartForward() override { first_gather_ = true; }

@@ -21,7 +21,7 @@ class Fsdp2Builder final : public StepBuilder {
                      {"all_gather_copy_in", StreamRole::kCopy},
                      {"all_gather", StreamRole::kAllGather},
                      {"reduce_scatter", StreamRole::kReduceScatter}},
-                    policy.num_ranks) {}
+                    policy.mesh.size(MeshDimension::kShard)) {}
 
  protected:
   void StartForward() override { first_gather_ = true; }

@@ -9,7 +9,7 @@ namespace shardscope::plan {
 StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
                          std::vector<Stream> streams, int shard_ranks)
     : model_(model), policy_(policy), shard_ranks_(shard_ranks) {
-  schedule_.mesh = MeshOf(MeshDimension::kShard, policy.num_ranks);
+  schedule_.mesh = policy.mesh;
   schedule_.num_micro_batches = policy.micro_batches;
   schedule_.streams = std::move(streams);
   schedule_.communicators = {{"shard"}};
@@ -40,7 +40,7 @@ Schedule StepBuilder::Build() {
   phase_ = Phase::kOptimizer;
   Optimizer();
   schedule_.programs.push_back(std::move(program_));
-  schedule_.program_of_rank.assign(static_cast<size_t>(policy_.num_ranks), 0);
+  schedule_.program_of_rank.assign(static_cast<size_t>(policy_.mesh.num_ranks()), 0);
   return std::move(schedule_);
 }
 
@@ -197,7 +197,7 @@ void StepBuilder::Optimizer() {
   local.allocates = local.writes = {norm};
   OpIndex ready = Emit(std::move(local));
   // Where every rank holds whole gradients, the local norm is the global one already.
-  if (shard_ranks_ == policy_.num_ranks) {
+  if (shard_ranks_ == policy_.mesh.num_ranks()) {
     Op reduce = MakeCollective(OpKind::kAllReduce, kNone, ReduceStream(), DType::kFp64);
     reduce.reads = reduce.writes = {norm};
     reduce.dependencies = {AfterEvent(ready)};

@@ -28,7 +28,7 @@ std::shared_ptr<const model::Corpus> TestCorpus() {
 
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
-  policy.num_ranks = run.training.num_ranks;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, run.training.num_ranks);
   policy.micro_batches = static_cast<int>(run.training.micro_batches);
   policy.param_dtype = run.model.dtype;
   const bool is_double = run.model.dtype == plan::DType::kFp64;
