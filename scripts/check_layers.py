@@ -15,13 +15,13 @@ import sys
 ALL = {"engine/*", "trace/*", "ui", "ui/*"}
 ENGINE = {"engine/plan", "engine/config", "engine/executor", "engine/transport", "engine/transport/gloo", "engine/model",
           "trace/record"}
-SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
+SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config"}  # what ui may show
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,
     "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
-    "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan", "engine/executor"},
+    "engine/model": {"engine/plan"},
     "engine/torch_ranges": {"trace/record/inject"},  # its events
     "engine/runtime": ENGINE,
     "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_ranges", "trace/record/cupti", "trace/record/gpu"},

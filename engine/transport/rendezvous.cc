@@ -35,10 +35,6 @@ std::string_view KindOf(const Announcement& announcement) {
   return kNames[announcement.pieces.index()];
 }
 
-size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
-size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
-size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
-
 std::vector<size_t> SizesOf(const Announcement& announcement) {
   std::vector<size_t> sizes;
   std::visit(

@@ -39,6 +39,11 @@ struct AllReducePiece {
   size_t elements = 0;
 };
 
+// In bytes, or elements per rank.
+inline size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
+inline size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
+inline size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
+
 // Reductions add in rank order in max(fp32, dtype) and multiply by `scale` once at the end, so that
 // runs repeat bit for bit.
 struct Reduction {

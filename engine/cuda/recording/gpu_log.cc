@@ -94,21 +94,21 @@ void GpuLog::OnBegin(const executor::OpContext& context) {
     Host& host = hosts_[context.rank];
     is_new_thread = std::exchange(host.thread, thread) != thread;
     const bool is_new =
-        host.regimes.empty() || host.regimes.rbegin()->second.schedule != context.schedule;
-    if (is_new) EnterRegime(context, &host);
+        host.schedules.empty() || host.schedules.rbegin()->second.schedule != context.schedule;
+    if (is_new) EnterSchedule(context, &host);
   }
   if (is_new_thread) gpu->OwnThread(thread, {.rank = context.rank, .name = "host"});
   OwnStream(context);
 }
 
 // Which plan ops the keys of this and the following steps stand for.
-void GpuLog::EnterRegime(const executor::OpContext& context, Host* host) {
-  Regime& regime = host->regimes[context.step];
-  regime.schedule = context.schedule;
+void GpuLog::EnterSchedule(const executor::OpContext& context, Host* host) {
+  ScheduleOps& entered = host->schedules[context.step];
+  entered.schedule = context.schedule;
   executor::OpContext at = context;
   for (size_t op = 0; op < context.program->ops.size(); ++op) {
     at.index = static_cast<plan::OpIndex>(op);
-    regime.ops.push_back(
+    entered.ops.push_back(
         {.plan_op = ids_.plan_op(at), .category = plan::Name(plan::CategoryOf(at.op().kind))});
   }
 }
@@ -176,9 +176,9 @@ gpu::OpIdentity GpuLog::IdentityOf(int64_t key) const {
   const MutexLock lock(mutex_);
   const auto host = hosts_.find(RankOfKey(key));
   if (host == hosts_.end()) return {};
-  const std::map<int64_t, Regime>& regimes = host->second.regimes;
-  const auto after = regimes.upper_bound(StepOfKey(key));
-  if (after == regimes.begin()) return {};
+  const std::map<int64_t, ScheduleOps>& schedules = host->second.schedules;
+  const auto after = schedules.upper_bound(StepOfKey(key));
+  if (after == schedules.begin()) return {};
   gpu::OpIdentity identity = std::prev(after)->second.ops.at(static_cast<size_t>(OpOfKey(key)));
   identity.step = StepOfKey(key);
   return identity;

@@ -55,14 +55,14 @@ class GpuLog : public DeviceLog {
 
  private:
   // A Schedule that a rank runs from a step on.
-  struct Regime {
+  struct ScheduleOps {
     const plan::Schedule* schedule = nullptr;
     std::vector<gpu::OpIdentity> ops;  // without the step
   };
   struct Host {
     uint32_t thread = 0;
     int64_t issued_until_ns = 0;
-    std::map<int64_t, Regime> regimes;  // by first step
+    std::map<int64_t, ScheduleOps> schedules;  // by first step
   };
 
   // Of the time before Open().
@@ -73,7 +73,7 @@ class GpuLog : public DeviceLog {
   };
 
   void Keep(const cupti::Batch& batch);
-  void EnterRegime(const executor::OpContext& context, Host* host) REQUIRES(mutex_);
+  void EnterSchedule(const executor::OpContext& context, Host* host) REQUIRES(mutex_);
   gpu::OpIdentity IdentityOf(int64_t key) const;
   void OwnStream(const executor::OpContext& context);
   std::shared_ptr<gpu::GpuRecorder> recorder() const;

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/units/unit_layout.h"
+#include "engine/runtime/units/sharded_unit.h"
 
 namespace shardscope::runtime {
 namespace {

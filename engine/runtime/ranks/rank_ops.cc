@@ -231,7 +231,7 @@ void RankOps::Cast(const OpContext& context) {
 }
 
 // Own shard into its slot of an all-gather output (cast on the way), or the gradient into a
-// rank-major reduce-scatter input. The forms of memory are those of unit_layout.h.
+// rank-major reduce-scatter input. The forms of memory are those of sharded_unit.h.
 void RankOps::CopyIn(const OpContext& context) {
   const plan::Op& op = context.op();
   ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];

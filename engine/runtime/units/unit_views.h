@@ -1,4 +1,4 @@
-// Memory of a unit as tensors and as pieces of collectives, in the forms of unit_layout.h, on any
+// Memory of a unit as tensors and as pieces of collectives, in the forms of sharded_unit.h, on any
 // device. No state.
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/runtime/units/sharded_unit.h"
-#include "engine/runtime/units/unit_layout.h"
 #include "engine/transport/transport.h"
 
 namespace shardscope::runtime {

@@ -24,10 +24,6 @@ class Digest {
   uint64_t hash_ = 0xCBF29CE484222325;
 };
 
-size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
-size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
-size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
-
 template <typename Piece>
 int TagOfAny(Kind kind, int communicator, std::span<const Piece> pieces,
              const Reduction& reduction) {

@@ -98,8 +98,8 @@ class NcclTransport final : public transport::Transport {
   bool IsHere(int rank) const { return !options_.only_rank || rank == *options_.only_rank; }
   NcclFailure Timeout(const NcclChannel& channel, const Pending& pending, const char* does) const;
 
-  template <typename Enqueue>
-  void Collective(const Call& call, const Enqueue& enqueue);
+  template <typename Piece, typename Enqueue>
+  void Collective(const Call& call, std::span<const Piece> pieces, const Enqueue& enqueue);
   void Connect(const Call& call, NcclChannel* channel, const Pending& pending);
   std::unique_ptr<NcclBoard> MakeBoard();
   NcclProgress Progress(int rank) const;
@@ -225,9 +225,11 @@ Event NcclTransport::TakeEvent(NcclChannel* channel) const {
   return event;
 }
 
-// Calls enqueue(comm) between the start and the end of a group: one kernel for all pieces.
-template <typename Enqueue>
-void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
+// Calls enqueue(piece, comm) of all that is not empty between the start and the end of a group: one
+// kernel for all pieces.
+template <typename Piece, typename Enqueue>
+void NcclTransport::Collective(const Call& call, std::span<const Piece> pieces,
+                               const Enqueue& enqueue) {
   if (is_aborted_) ThrowAborted();
   NcclChannel& channel =
       channels_.Of(call.rank, call.communicator, Party(call, options_.num_ranks));
@@ -244,10 +246,15 @@ void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
       const NcclCalling calling(&channel, pending, options_.log, pending.op_name);
       const std::string what = "'" + pending.op_name + "' failed on communicator";
       Settle(channel, what, options_.nccl.GroupStart());
-      const ncclResult_t result = enqueue(comm);
+      const auto is_failure = [](ncclResult_t code) {
+        return code != ncclSuccess && code != ncclInProgress;
+      };
+      ncclResult_t result = ncclSuccess;
+      for (const Piece& piece : pieces) {
+        if (SizeOf(piece) > 0 && !is_failure(result)) result = enqueue(piece, comm);
+      }
       const ncclResult_t ended = options_.nccl.GroupEnd();
-      const bool has_failed = result != ncclSuccess && result != ncclInProgress;
-      Settle(channel, what, has_failed ? result : ended);
+      Settle(channel, what, is_failure(result) ? result : ended);
     }
     pending.ended = TakeEvent(&channel);
     const Event ended = pending.ended;
@@ -264,28 +271,18 @@ void NcclTransport::Collective(const Call& call, const Enqueue& enqueue) {
 
 void NcclTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
   if (call.device_stream == nullptr) return host_->AllGather(call, pieces);
-  Collective(call, [&](ncclComm_t comm) {
-    ncclResult_t result = ncclSuccess;
-    for (const GatherPiece& piece : pieces) {
-      if (piece.bytes == 0 || (result != ncclSuccess && result != ncclInProgress)) continue;
-      result = options_.nccl.AllGather(piece.send, piece.receive, piece.bytes, ncclChar, comm,
-                                       StreamOf(call));
-    }
-    return result;
+  Collective(call, pieces, [&](const GatherPiece& piece, ncclComm_t comm) {
+    return options_.nccl.AllGather(piece.send, piece.receive, piece.bytes, ncclChar, comm,
+                                   StreamOf(call));
   });
 }
 
 void NcclTransport::ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
                                   const Reduction& reduction) {
   if (call.device_stream == nullptr) return host_->ReduceScatter(call, pieces, reduction);
-  Collective(call, [&](ncclComm_t comm) {
-    ncclResult_t result = ncclSuccess;
-    for (const ReducePiece& piece : pieces) {
-      if (piece.elements == 0 || (result != ncclSuccess && result != ncclInProgress)) continue;
-      result = options_.nccl.ReduceScatter(piece.send, piece.receive, piece.elements,
-                                           TypeOf(reduction.dtype), ncclSum, comm, StreamOf(call));
-    }
-    return result;
+  Collective(call, pieces, [&](const ReducePiece& piece, ncclComm_t comm) {
+    return options_.nccl.ReduceScatter(piece.send, piece.receive, piece.elements,
+                                       TypeOf(reduction.dtype), ncclSum, comm, StreamOf(call));
   });
   for (const ReducePiece& piece : pieces) {
     Scale(piece.receive, piece.elements, reduction, call.device_stream);
@@ -295,14 +292,9 @@ void NcclTransport::ReduceScatter(const Call& call, std::span<const ReducePiece>
 void NcclTransport::AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                               const Reduction& reduction) {
   if (call.device_stream == nullptr) return host_->AllReduce(call, pieces, reduction);
-  Collective(call, [&](ncclComm_t comm) {
-    ncclResult_t result = ncclSuccess;
-    for (const AllReducePiece& piece : pieces) {
-      if (piece.elements == 0 || (result != ncclSuccess && result != ncclInProgress)) continue;
-      result = options_.nccl.AllReduce(piece.data, piece.data, piece.elements,
-                                       TypeOf(reduction.dtype), ncclSum, comm, StreamOf(call));
-    }
-    return result;
+  Collective(call, pieces, [&](const AllReducePiece& piece, ncclComm_t comm) {
+    return options_.nccl.AllReduce(piece.data, piece.data, piece.elements, TypeOf(reduction.dtype),
+                                   ncclSum, comm, StreamOf(call));
   });
   for (const AllReducePiece& piece : pieces) {
     Scale(piece.data, piece.elements, reduction, call.device_stream);

@@ -1,4 +1,4 @@
-#include "engine/simulate/simulate.h"
+#include "tests/simulate/simulate.h"
 
 #include <algorithm>
 #include <deque>
