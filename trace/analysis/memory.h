@@ -39,6 +39,10 @@ std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot,
 std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int32_t first,
                                            int32_t last);
 
+// Whether each of rows.segments was NCCL's: it was taken while a thread of the rank was in one of
+// NCCL's own ranges. What is given back belongs to the owner of the segment.
+std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows);
+
 // A Schedule that ran: what it was predicted to take, and what it took.
 struct ScheduleMemory {
   std::string name;

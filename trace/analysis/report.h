@@ -40,8 +40,9 @@ struct Report {
   query::TraceState state = query::TraceState::kLive;
   query::Truth truth = query::Truth::kMeasured;
   bool contended = false;
-  std::vector<StepBreakdown> steps;               // of the whole run
-  std::vector<MemoryPeak> memory;                 // of the whole run
+  std::vector<StepBreakdown> steps;                    // of the whole run
+  std::vector<MemoryPeak> memory;                      // of the whole run
+  std::map<int32_t, std::vector<bool>> nccl_segments;  // by rank: SegmentsOfNccl()
   std::vector<ScheduleMemory> schedules;          // that ran, with what each was predicted to take
   Figures figures;                                // of the scope that was asked for
   std::vector<query::Pause> pauses;               // before its steps, of the first rank

@@ -29,20 +29,18 @@ void MoveNumbered(std::vector<Row>* rows, store::RowBatch* batch) {
 
 Status DeriveSteps(const Deriver& deriver, const store::RowBatch& tables,
                    store::FinishedSource* source, DerivedRows* rows) {
-  const Result<store::StepBounds> bounds = source->Bounds();
-  if (!bounds.ok()) return bounds.status();
-  for (int64_t first = bounds->first_step; first <= bounds->last_step;) {
-    const Result<int64_t> last = source->LastStepOfPart(first);
-    if (!last.ok()) return last.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source->Bounds());
+  for (int64_t first = bounds.first_step; first <= bounds.last_step;) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t last, source->LastStepOfPart(first));
     store::RowBatch steps;
-    SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(first, *last, &steps));
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(first, last, &steps));
     SnapshotBuilder part("", "");
     part.Add(tables);
     part.Add(steps);
     deriver.derive_steps(*part.Publish(store::SourceState::kFinished), rows);
-    first = *last + 1;
-    const auto done = static_cast<double>(first - bounds->first_step);
-    const auto all = static_cast<double>(bounds->last_step + 1 - bounds->first_step);
+    first = last + 1;
+    const auto done = static_cast<double>(first - bounds.first_step);
+    const auto all = static_cast<double>(bounds.last_step + 1 - bounds.first_step);
     store::TellFinishProgress(store::kCopiedPercent +
                               static_cast<int>((100 - store::kCopiedPercent) * done / all));
   }
@@ -57,10 +55,9 @@ Status DeriveMemory(const Deriver& deriver, const store::RowBatch& tables,
   SHARDSCOPE_RETURN_IF_ERROR(source->ReadDerived(&steps));  // none yet, but for the steps
   memory.Add(steps);
   while (true) {
-    const Result<store::RowBatch> events = source->ReadMemory();
-    if (!events.ok()) return events.status();
-    if (store::IsEmpty(*events)) break;
-    memory.Add(*events);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const store::RowBatch events, source->ReadMemory());
+    if (store::IsEmpty(events)) break;
+    memory.Add(events);
   }
   deriver.derive_memory(*memory.Publish(store::SourceState::kFinished), rows);
   return Status::Ok();
@@ -68,16 +65,14 @@ Status DeriveMemory(const Deriver& deriver, const store::RowBatch& tables,
 
 Result<store::RowBatch> Derive(const Deriver& deriver, const std::string& path) {
   store::RowBatch batch;
-  auto source = store::FinishedSource::OpenFile(path);
-  if (!source.ok()) return source.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto source, store::FinishedSource::OpenFile(path));
   store::RowBatch tables;
-  SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadSmallTables(&tables));
-  const Result<bool> has_gpu_rows = source.value()->HasGpuRows();
-  if (!has_gpu_rows.ok()) return has_gpu_rows.status();
-  if (*has_gpu_rows || !IsWholeRun(tables)) return batch;
+  SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&tables));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool has_gpu_rows, source->HasGpuRows());
+  if (has_gpu_rows || !IsWholeRun(tables)) return batch;
   DerivedRows rows;
-  SHARDSCOPE_RETURN_IF_ERROR(DeriveSteps(deriver, tables, source.value().get(), &rows));
-  SHARDSCOPE_RETURN_IF_ERROR(DeriveMemory(deriver, tables, source.value().get(), &rows));
+  SHARDSCOPE_RETURN_IF_ERROR(DeriveSteps(deriver, tables, source.get(), &rows));
+  SHARDSCOPE_RETURN_IF_ERROR(DeriveMemory(deriver, tables, source.get(), &rows));
   MoveNumbered(&rows.step_parts, &batch);
   MoveNumbered(&rows.stalls, &batch);
   MoveNumbered(&rows.slow_collectives, &batch);

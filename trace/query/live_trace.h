@@ -24,7 +24,7 @@ class LiveTrace {
   // reader's thread after each new Snapshot.
   static Result<std::unique_ptr<LiveTrace>> Open(const std::string& path,
                                                  std::function<void()> on_change = {});
-  // The same for rows from elsewhere (another machine: store/remote/pipe_source.h). `folder` and
+  // The same for rows from elsewhere (another machine: `shardscope tail`). `folder` and
   // `name` are what the Snapshots say.
   static Result<std::unique_ptr<LiveTrace>> Follow(std::unique_ptr<store::Source> source,
                                                    std::string folder, std::string name,

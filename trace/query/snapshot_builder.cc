@@ -374,13 +374,7 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddPauses(batch);
   AddCollectives(batch);
   AddMemory(batch);
-  gpu_builder_.Add(batch, &current_, Hooks());
-}
-
-GpuSnapshotBuilder::Hooks SnapshotBuilder::Hooks() {
-  return {[this](int64_t rank) { return RowsOfRank(rank); },
-          [this](std::string_view name) { return Communicator(name); },
-          [this](int64_t from_ns, int64_t to_ns) { Extend(from_ns, to_ns); }, [this] { Refuse(); }};
+  gpu_builder_.Add(batch);
 }
 
 SnapshotPtr SnapshotBuilder::PublishLoading(store::SourceState state) {
@@ -398,7 +392,7 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
                    : state == store::SourceState::kCut ? TraceState::kCut
                                                        : TraceState::kFinished;
   current_.paused = current_.state == TraceState::kLive && IsPaused(current_.markers);
-  if (state != store::SourceState::kLive) gpu_builder_.End(Hooks());
+  if (state != store::SourceState::kLive) gpu_builder_.End();
   auto snapshot = std::make_shared<Snapshot>(current_);
   if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {
     snapshot->capabilities.push_back(*clocks);

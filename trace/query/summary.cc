@@ -27,17 +27,16 @@ class SummaryReader {
  public:
   // Null: it has none.
   static Result<std::unique_ptr<SummaryReader>> Open(const std::string& path, int64_t least_bytes) {
-    const Result<store::RunFiles> run = store::FindRun(path);
-    if (!run.ok()) return run.status();
-    if (run->traces.size() != 1) return std::unique_ptr<SummaryReader>();
-    auto source = store::FinishedSource::Open(run->traces.front(), least_bytes);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles run, store::FindRun(path));
+    if (run.traces.size() != 1) return std::unique_ptr<SummaryReader>();
+    auto source = store::FinishedSource::Open(run.traces.front(), least_bytes);
     if (!source.ok()) return source.status();
     if (source.value() == nullptr) return std::unique_ptr<SummaryReader>();
     store::RowBatch derived;
     SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadDerived(&derived));
     if (derived.Get<schema::StepPartRow>().empty()) return std::unique_ptr<SummaryReader>();
     std::unique_ptr<SummaryReader> reader(
-        new SummaryReader(std::move(source).value(), run->path, run->name));
+        new SummaryReader(std::move(source).value(), run.path, run.name));
     SHARDSCOPE_RETURN_IF_ERROR(reader->ReadTables(std::move(derived)));
     return reader;
   }
@@ -66,12 +65,10 @@ class SummaryReader {
     SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
     builder_.Add(tables);
     builder_.Add(derived);  // the steps
-    const Result<int64_t> num_op_runs = source_->NumOpRuns();
-    if (!num_op_runs.ok()) return num_op_runs.status();
-    builder_.AddDerived(std::move(derived), num_op_runs.value());
-    const Result<store::StepBounds> bounds = source_->Bounds();
-    if (!bounds.ok()) return bounds.status();
-    first_step_ = bounds->first_step;
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t num_op_runs, source_->NumOpRuns());
+    builder_.AddDerived(std::move(derived), num_op_runs);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source_->Bounds());
+    first_step_ = bounds.first_step;
     return Status::Ok();
   }
 
@@ -245,30 +242,27 @@ Status SummaryReader::AddRowsOf(const Snapshot& summary, std::vector<StepRange> 
 }  // namespace
 
 Result<SnapshotPtr> ReadSummary(const std::string& path) {
-  const auto reader = SummaryReader::Open(path, 0);
-  if (!reader.ok()) return reader.status();
-  if (reader.value() == nullptr) return SnapshotPtr();
-  SHARDSCOPE_RETURN_IF_ERROR(reader.value()->AddFirstStep());
-  return reader.value()->Publish();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto reader, SummaryReader::Open(path, 0));
+  if (reader == nullptr) return SnapshotPtr();
+  SHARDSCOPE_RETURN_IF_ERROR(reader->AddFirstStep());
+  return reader->Publish();
 }
 
 Result<SnapshotPtr> ReadSummaryAround(const std::string& path, const ChooseTimes& choose,
                                       int64_t least_bytes) {
-  const auto reader = SummaryReader::Open(path, least_bytes);
-  if (!reader.ok()) return reader.status();
-  if (reader.value() == nullptr) return SnapshotPtr();
-  const Result<bool> has_spans = reader.value()->HasSpans();
-  if (!has_spans.ok()) return has_spans.status();
-  const SnapshotPtr summary = reader.value()->Publish();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto reader, SummaryReader::Open(path, least_bytes));
+  if (reader == nullptr) return SnapshotPtr();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool has_spans, reader->HasSpans());
+  const SnapshotPtr summary = reader->Publish();
   const std::optional<std::vector<TimeRange>> times = choose(*summary);
-  if (has_spans.value() || !times) return SnapshotPtr();
+  if (has_spans || !times) return SnapshotPtr();
   std::vector<StepRange> steps;
   for (const TimeRange& range : *times) {
     const StepRange touching = StepsTouching(*summary, range);
     if (touching.first <= touching.last) steps.push_back({touching.first - 1, touching.last + 1});
   }
-  SHARDSCOPE_RETURN_IF_ERROR(reader.value()->AddRowsOf(*summary, std::move(steps)));
-  return reader.value()->Publish();
+  SHARDSCOPE_RETURN_IF_ERROR(reader->AddRowsOf(*summary, std::move(steps)));
+  return reader->Publish();
 }
 
 }  // namespace shardscope::query

@@ -33,10 +33,9 @@ thread_local RememberedRings remembered;
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options) {
-  Result<std::unique_ptr<BatchWriter>> batches =
-      BatchWriter::Create(options.run_folder, options.max_bytes);
-  if (!batches.ok()) return batches.status();
-  auto recorder = std::make_unique<LiveRecorder>(options, std::move(batches).value());
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<BatchWriter> batches,
+                              BatchWriter::Create(options.run_folder, options.max_bytes));
+  auto recorder = std::make_unique<LiveRecorder>(options, std::move(batches));
   SHARDSCOPE_RETURN_IF_ERROR(recorder->Start(options));
   return std::unique_ptr<Recorder>(std::move(recorder));
 }

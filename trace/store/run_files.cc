@@ -287,11 +287,10 @@ std::string KindOfHead(std::string_view head) {
 }
 
 Status CheckFileKind(const std::string& path) {
-  const Result<std::string> head = ReadHead(path);
-  if (!head.ok()) return head.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string head, ReadHead(path));
   // A writer makes its live file a moment before the tables in it.
-  if (head->empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
-  const std::string kind = head->starts_with(kSqliteMagic) ? KindOfSqlite(path) : KindOfHead(*head);
+  if (head.empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
+  const std::string kind = head.starts_with(kSqliteMagic) ? KindOfSqlite(path) : KindOfHead(head);
   if (kind.empty()) return Status::Ok();
   return Status::Error(fmt::format("{} is no Shardscope trace: it is {}{}", path, kind,
                                    IsProfile(kind) ? "; such files cannot be read yet"

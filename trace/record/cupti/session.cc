@@ -80,10 +80,10 @@ Status Session::OpenDump() {
   if (options_.dump_path.empty()) return Status::Ok();
   uint32_t version = 0;
   functions_.GetVersion(&version);
-  Result<std::unique_ptr<BufferDump>> dump =
-      BufferDump::Create(options_.dump_path, version, options_.dump_max_bytes);
-  if (!dump.ok()) return dump.status();
-  dump_ = std::move(dump).value();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      std::unique_ptr<BufferDump> dump,
+      BufferDump::Create(options_.dump_path, version, options_.dump_max_bytes));
+  dump_ = std::move(dump);
   names_ = Names([this](const char* pointer) {
     dump_->AddName(pointer, pointer);
     return std::string(pointer);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
-#include <numeric>
 #include <utility>
 
 namespace shardscope::panels {
@@ -91,23 +89,6 @@ int64_t Most(const Columns& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-// As the recorder writes a range of NCCL's own NVTX domain.
-bool IsNcclRange(const std::string& name) { return name.starts_with("NCCL: "); }
-
-bool IsInNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
-              const timeline::TrackIndex& tracks, int64_t time_ns) {
-  for (const timeline::TrackLane& thread : tracks.threads()) {
-    for (const timeline::SpanColumn& level : thread.levels) {
-      const size_t at = level.Nearest(time_ns, 0);
-      if (at == level.size()) continue;
-      const query::Span& span = rows.spans[level[at].row];
-      const bool inside = span.start_ns <= time_ns && time_ns <= span.end_ns;
-      if (inside && IsNcclRange(snapshot.names[static_cast<size_t>(span.name)])) return true;
-    }
-  }
-  return false;
-}
-
 // Columns of equal heights are one band.
 void AddBands(Kind kind, const Columns& low, const Columns& high, const timeline::Axis& axis,
               std::vector<DeviceBand>* bands) {
@@ -126,30 +107,6 @@ void AddBands(Kind kind, const Columns& low, const Columns& high, const timeline
 }
 
 }  // namespace
-
-std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
-                                 const timeline::TrackIndex& tracks) {
-  std::vector<bool> of_nccl(rows.segments.size(), false);
-  const bool any = std::any_of(snapshot.names.begin(), snapshot.names.end(), IsNcclRange);
-  if (!any) return of_nccl;
-  std::vector<size_t> order(rows.segments.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&rows](size_t a, size_t b) {
-    return rows.segments[a].time_ns < rows.segments[b].time_ns;
-  });
-  std::map<std::pair<int32_t, int64_t>, bool> owners;  // by GPU and address
-  for (const size_t at : order) {
-    const query::MemorySegment& segment = rows.segments[at];
-    const std::pair<int32_t, int64_t> place(segment.device, segment.address);
-    if (segment.bytes > 0) {
-      owners[place] = of_nccl[at] = IsInNccl(snapshot, rows, tracks, segment.time_ns);
-    } else if (const auto owner = owners.find(place); owner != owners.end()) {
-      of_nccl[at] = owner->second;
-      owners.erase(owner);
-    }
-  }
-  return of_nccl;
-}
 
 int64_t TracerBytes(const query::Snapshot& snapshot) {
   const auto found = snapshot.meta.find("cupti_device_bytes");

@@ -9,7 +9,6 @@
 #include "trace/query/snapshot.h"
 #include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/axis.h"
-#include "ui/timeline/gpu/track_index.h"
 
 namespace shardscope::panels {
 
@@ -40,11 +39,6 @@ struct DeviceMemory {
   int64_t used_bytes = 0;  // of the GPU, by whomever; 0 if nobody asked
   int64_t gap_bytes = 0;   // most at once
 };
-
-// Whether each of rows.segments was NCCL's: it was taken while a thread of the rank was in one of
-// NCCL's own ranges. What is given back is his who took it.
-std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
-                                 const timeline::TrackIndex& tracks);
 
 // What CUPTI takes at least of each GPU's memory in this run; 0: it does not tell, or was not used.
 int64_t TracerBytes(const query::Snapshot& snapshot);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/panels/memory/memory_legend.h"
 #include "ui/panels/memory/predictions.h"
@@ -66,6 +65,14 @@ std::string DeviceText(const ui::Context& context, const DeviceMemory& device, f
   return text;
 }
 
+// Which of a rank's segments are NCCL's; empty until the Report is there.
+const std::vector<bool>& NcclSegments(const ui::Context& context, int32_t rank) {
+  static const std::vector<bool> kNone;
+  if (context.report == nullptr) return kNone;
+  const auto found = context.report->nccl_segments.find(rank);
+  return found == context.report->nccl_segments.end() ? kNone : found->second;
+}
+
 // And none will come.
 bool HasNone(const query::Snapshot& snapshot) {
   if (snapshot.loading || query::MayGrow(snapshot.state)) return false;
@@ -98,9 +105,11 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(40));
   const float legend_y = LegendY(look, top.y);
-  const bool nccl = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& memory) {
-    return memory.second.num_nccl > 0;  // of the frame before
-  });
+  const bool nccl =
+      std::any_of(snapshot->ranks.begin(), snapshot->ranks.end(), [&](const auto& rows) {
+        const std::vector<bool>& of_nccl = NcclSegments(context, rows.rank);
+        return std::find(of_nccl.begin(), of_nccl.end(), true) != of_nccl.end();
+      });
   const ui::Box legend{axis.left(), legend_y, axis.right(), bottom - look.Px(kLeastRowHeight)};
   const float legend_end = DrawMemoryLegend(context, legend, nccl, log);
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
@@ -151,27 +160,12 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
   return rows;
 }
 
-// Each segment is looked for in the ranges of all threads, and ranges come when they have ended:
-// not with every new row, but soon.
-void MemoryPanel::UpdateNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
-                             const timeline::TrackIndex& tracks, RankMemory* memory) {
-  const bool indexed = tracks.Complete(rows);
-  const int64_t patience_ns = query::MayGrow(snapshot.state) ? kNsPerSecond : 1;
-  const bool settled = memory->of_nccl.size() == rows.segments.size() &&
-                       snapshot.end_ns - memory->nccl_until_ns < patience_ns &&
-                       memory->nccl_indexed == indexed;
-  if (settled) return;
-  memory->of_nccl = SegmentsOfNccl(snapshot, rows, tracks);
-  memory->num_nccl = std::count(memory->of_nccl.begin(), memory->of_nccl.end(), true);
-  memory->nccl_until_ns = snapshot.end_ns;
-  memory->nccl_indexed = indexed;
-}
-
 void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t rank) {
   RankMemory& memory = ranks_[rank];
   const timeline::RankIndex* index = context.index->Find(rank);
-  const bool same = memory.version == context.index->version() && memory.range == axis.range() &&
-                    memory.left == axis.left() && memory.width == axis.width();
+  const bool same = memory.version == context.index->version() && memory.report == context.report &&
+                    memory.range == axis.range() && memory.left == axis.left() &&
+                    memory.width == axis.width();
   if (same || index == nullptr) return;
   memory.stack = MakeStack(index->memory, axis, context.snapshot->end_ns);
   if (const query::RankRows* rows = context.snapshot->FindRank(rank)) {
@@ -179,11 +173,12 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
         index->issued_memory.size() == 0
             ? MemoryStack()
             : MakeStack(index->issued_memory, axis, context.snapshot->end_ns);
-    UpdateNccl(*context.snapshot, *rows, index->tracks, &memory);
-    memory.device = MakeDeviceMemory(*rows, {memory.of_nccl, TracerBytes(*context.snapshot)},
-                                     {memory.stack, issued}, axis, context.snapshot->end_ns);
+    memory.device =
+        MakeDeviceMemory(*rows, {NcclSegments(context, rank), TracerBytes(*context.snapshot)},
+                         {memory.stack, issued}, axis, context.snapshot->end_ns);
   }
   memory.version = context.index->version();
+  memory.report = context.report;
   memory.range = axis.range();
   memory.left = axis.left();
   memory.width = axis.width();

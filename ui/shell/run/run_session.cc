@@ -52,10 +52,9 @@ std::shared_ptr<timeline::RunIndex> IndexMaker::Take() {
 Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
                                                      std::function<void()> wake) {
   std::unique_ptr<RunSession> session(new RunSession());
-  auto trace = query::LiveTrace::Open(path, wake);
-  if (!trace.ok()) return trace.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto trace, query::LiveTrace::Open(path, wake));
   session->wake_ = wake;
-  session->trace_ = std::move(trace).value();
+  session->trace_ = std::move(trace);
   session->worker_ = std::make_unique<ReportWorker>(wake);
   session->control_ = std::make_unique<ControlLink>(session->trace_->Latest()->run_folder);
   return session;
