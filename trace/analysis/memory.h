@@ -26,8 +26,8 @@ struct MemoryPeak {
   CategoryBytes peak_of{};  // each category's own peak
   std::array<int64_t, query::kNumMemoryCategories> peak_of_time_ns{};
   std::map<int64_t, int64_t> of_schedule;  // by its id: highest total in its finished steps
-  // Most that the process held from the GPU's driver, and most of that GPU in use by whomever; 0 if
-  // the trace does not say.
+  // Most that the process held from the GPU's driver, and most of that GPU in use by any process; 0
+  // if the trace has no rows of it.
   int64_t driver_peak_bytes = 0;
   int64_t device_peak_bytes = 0;
 };

@@ -68,7 +68,7 @@ struct ReportOptions {
   BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
 };
 
-// The markers that say why the run failed, oldest first.
+// The markers with the reason why the run failed, oldest first.
 std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot);
 // Why files of killed processes could not be finished; none if they were.
 std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot);

@@ -50,7 +50,7 @@ class InputFile {
     std::string bytes;
     size_t filled = 0;
     while (filled < max_bytes) {
-      // The size says nothing of a file in /proc, or of one that grows.
+      // The size of a file in /proc, or of one that grows, is of no use.
       bytes.resize(std::min(max_bytes, filled + kBlock));
       const ssize_t count = pread(descriptor_, bytes.data() + filled, bytes.size() - filled,
                                   offset + static_cast<int64_t>(filled));

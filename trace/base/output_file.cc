@@ -144,13 +144,13 @@ Status OutputFile::OpenTemporary(const Target& target) {
     return Fail();
   }
   if (target.is_new) return Status::Ok();
-  // Only root can give the file to whom the old one belongs to.
+  // Only root can give the file to the owner of the old one.
   const int chowned = fchown(descriptor_, target.owner, target.group);
   static_cast<void>(chowned);
   return fchmod(descriptor_, target.mode) == 0 ? Status::Ok() : Fail();
 }
 
-// A pipe that nobody reads would keep us waiting for ever.
+// A pipe without a reader would keep us waiting for ever.
 Status OutputFile::OpenThrough(const Target& target) {
   if (target.standard >= 0) {
     descriptor_ = fcntl(target.standard, F_DUPFD_CLOEXEC, 3);

@@ -1,7 +1,6 @@
 #include "trace/query/derived.h"
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "trace/query/snapshot_builder.h"

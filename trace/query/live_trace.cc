@@ -223,7 +223,7 @@ class Follower final : public LiveTrace {
     store::RowBatch batch;
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, source_->Read(&batch));
     const bool ended = source_->state() != store::SourceState::kLive;
-    // The state is told only with the last rows.
+    // The state is published only with the last rows.
     *done = ended && !more;
     builder_.Add(batch);
     if (!news_.In(batch) && !*done) return more;

@@ -156,7 +156,7 @@ struct RankRows {
   RowList<EventEdge> event_edges;      // waits of its streams
   RowList<MemorySegment> segments;     // of the GPU's own memory
   RowList<MemoryCounter> reserved;     // what its allocators held, at the end of steps
-  RowList<MemoryCounter> device_used;  // of its GPU's memory by whomever, other processes too
+  RowList<MemoryCounter> device_used;  // of its GPU's memory, other processes included
 };
 
 // Of a Snapshot with only some rows: larger than that of any complete one.

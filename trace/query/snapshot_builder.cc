@@ -76,7 +76,7 @@ std::optional<Capability> ClockCapability(const std::vector<Clock>& clocks) {
   return row;
 }
 
-// The run waits for its user: by the newest marker that says anything of it.
+// The run waits for its user: by the newest marker of a pause or its end.
 bool IsPaused(const std::vector<Marker>& markers) {
   for (auto marker = markers.rbegin(); marker != markers.rend(); ++marker) {
     if (marker->kind == "pause") return true;

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "trace/query/gpu_snapshot_builder.h"
 #include "trace/query/snapshot.h"

@@ -119,7 +119,7 @@ Status InsertStepRanges(Database* database) {
 
 Status CopyTables(const std::vector<std::string>& segments, const std::string& state,
                   Database* target) {
-  // No journal: until the rename nobody knows of this file, and after a crash it is built anew.
+  // No journal: until the rename this file is not visible, and after a crash it is built anew.
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute(
       fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
                   "PRAGMA trusted_schema=OFF; PRAGMA application_id={}; PRAGMA user_version={}",

@@ -68,7 +68,7 @@ Status CannotRead(const Status& status) {
       fmt::format("cannot read {}; it may be cut or damaged: copy it again", status.message()));
 }
 
-// SQLite opens anything and complains later; its own first bytes tell early.
+// SQLite opens anything and complains later; the first bytes show it early.
 Status CheckMagic(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
@@ -121,7 +121,7 @@ Status CheckSchema(Database* database, int64_t version) {
   return Status::Ok();
 }
 
-// The tables that came after `version`, empty, so that nobody else need know of older files.
+// The tables that came after `version`, empty, so that older files are a matter of this one only.
 Status CreateMissingTables(Database* database, int64_t version) {
   constexpr std::string_view kCreate = "CREATE ";
   for (size_t i = 0; i < schema::Tables().size(); ++i) {

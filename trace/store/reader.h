@@ -1,4 +1,4 @@
-// TraceReader: opens one trace file that nobody vouches for. Used by one thread at a time.
+// TraceReader: opens one untrusted trace file. Used by one thread at a time.
 #pragma once
 
 #include <string>

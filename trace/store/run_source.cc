@@ -65,7 +65,7 @@ class FileSource final : public Source {
   bool more_ = false;          // the last Read left rows
   int64_t next_writer_check_ns_ = 0;
   std::array<int64_t, schema::kNumTables> last_id_ = {};  // ids start at 1
-  int64_t removed_engine_ = 0;                            // said so far
+  int64_t removed_engine_ = 0;                            // reported so far
   int64_t removed_memory_ = 0;
   int64_t last_removed_id_ = kFirstRemovedId;
   SourceState state_ = SourceState::kLive;

@@ -126,7 +126,7 @@ Status TraceWriter::SetMeta(std::string_view key, std::string_view value) {
   return Insert(schema::MetaRow{std::string(key), std::string(value)});
 }
 
-// The new segment is built under another name: whoever sees it, sees all of its rare rows.
+// The new segment is built under another name: when it becomes visible it has all of its rare rows.
 Status TraceWriter::StartSegment(const std::vector<schema::MemoryEventRow>& balance) {
   const int64_t segment = segments_.back() + 1;
   const std::string path = file_.LivePath(segment);

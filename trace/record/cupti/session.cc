@@ -245,7 +245,7 @@ void Session::DecodeUntilStopped() {
     flush_soon_ = false;
     lock.unlock();
     if (!fatal_) functions_.ActivityFlushAll(0);
-    // Who joins records over time goes on while none come.
+    // Joining over time goes on while no records come.
     if (!DecodeFull()) on_batch_({}, names_);
     WatchSilence();
     lock.lock();

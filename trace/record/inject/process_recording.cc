@@ -25,7 +25,6 @@
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/record/inject/guarded.h"
-#include "trace/store/descriptors.h"
 #include "trace/store/trace_file.h"
 
 extern char** environ;
@@ -165,7 +164,7 @@ void ProcessRecording::OpenOnce() {
   }
 }
 
-// Ok without a recording: nobody asked for one.
+// Ok without a recording: none was asked for.
 Status ProcessRecording::Create() {
   const char* folder = std::getenv(kRunVariable);
   const int64_t until_ns = NumberFrom(kUntilVariable, INT64_MAX);
@@ -198,7 +197,7 @@ Status ProcessRecording::Create() {
   if (pthread_atfork(nullptr, nullptr, in_child) != 0) {
     return Status::Error("there is no memory for a handler of forks");
   }
-  std::atexit(&ProcessRecording::Finish);  // if it fails the file is finished by who opens it
+  std::atexit(&ProcessRecording::Finish);  // if it fails the file is finished when it is opened
   {
     WaitingStates& waiting = Waiting();
     const std::lock_guard guard(waiting.mutex);
@@ -225,7 +224,7 @@ void ProcessRecording::SayFailed(std::string_view what, std::string_view reason)
     recorder_->Add(
         schema::CapabilityRow{0, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
   } catch (const std::exception&) {
-    // What cannot be written cannot be said.
+    // What cannot be written is not reported either.
   }
 }
 

@@ -1,4 +1,4 @@
-#include "ui/panels/memory/device_memory.h"
+#include "ui/panels/memory/memory_stack.h"
 
 #include <gtest/gtest.h>
 

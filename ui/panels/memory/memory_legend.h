@@ -5,7 +5,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
-#include "ui/panels/memory/device_memory.h"
+#include "ui/panels/memory/memory_stack.h"
 #include "ui/text.h"
 #include "ui/theme.h"
 

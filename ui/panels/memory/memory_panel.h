@@ -8,7 +8,6 @@
 
 #include "ui/commands.h"
 #include "ui/panel.h"
-#include "ui/panels/memory/device_memory.h"
 #include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/draw/axis_input.h"
 

@@ -8,7 +8,6 @@
 
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
-#include "ui/timeline/draw/draw_pauses.h"
 #include "ui/timeline/geometry.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
@@ -274,7 +273,7 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
   } else if (one) {
     commands->push_back(ui::SelectOp{rows->op_runs[hit.row].id, hit.rank, add});
   } else if (hit.kind == timeline::Hit::Kind::kStall && rank != nullptr) {
-    // What it waited for tells more than what waited.
+    // What it waited for explains more than what waited.
     const analysis::Stall& stall = rank->stalls[hit.stall];
     const int64_t op = stall.blocking_op_run >= 0 ? stall.blocking_op_run : stall.op_run;
     commands->push_back(ui::SelectOp{op, hit.rank, add});

@@ -4,10 +4,7 @@
 #include <imgui.h>
 
 #include <map>
-#include <optional>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "ui/commands.h"
 #include "ui/panel.h"

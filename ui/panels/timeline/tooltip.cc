@@ -6,7 +6,7 @@
 #include "trace/base/units.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/text.h"
-#include "ui/timeline/draw/draw_pauses.h"
+#include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/values.h"
 

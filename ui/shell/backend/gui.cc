@@ -164,7 +164,7 @@ Gui::Gui() : context_(ImGui::CreateContext()) {
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
   io.ConfigDockingWithShift = false;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
-  io.IniFilename = nullptr;  // ui/shell/layout.cc names the file, if any
+  io.IniFilename = nullptr;  // ui/shell/shell.cc names the file, if any
   io.LogFilename = nullptr;
   fonts_ = LoadFonts();
 }

@@ -19,7 +19,7 @@ namespace shardscope::shell {
 Status WritePng(const Image& image, const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   const auto write = [](void* context, void* data, int size) {
-    // Close() says what went wrong.
+    // Close() has the error.
     static_cast<void>(static_cast<OutputFile*>(context)->Write(
         {static_cast<const char*>(data), static_cast<size_t>(size)}));
   };

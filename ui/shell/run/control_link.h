@@ -8,7 +8,6 @@
 #include <future>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "engine/config/control_client.h"
