@@ -162,7 +162,7 @@ struct RankRows {
 // Of a Snapshot with only some rows: larger than that of any complete one.
 inline constexpr uint64_t kLoadingGeneration = uint64_t{1} << 62;
 
-struct DerivedRows;  // trace/query/derived.h
+struct DerivedRows;  // trace/query/summary.h
 
 struct Snapshot {
   // Grows with every published Snapshot of a LiveTrace. A smaller one than before means that rows

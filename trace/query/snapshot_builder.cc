@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "trace/base/units.h"
-#include "trace/query/derived.h"
 #include "trace/query/rows.h"
 #include "trace/query/sane.h"
 #include "trace/query/snapshot.h"
+#include "trace/query/summary.h"
 #include "trace/store/merge/clock_facts.h"
 #include "trace/store/run_source.h"
 

@@ -26,7 +26,7 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  // Takes the rows of derived tables (trace/query/derived.h), all at once and after the ranks,
+  // Takes the rows of derived tables (trace/query/summary.h), all at once and after the ranks,
   // and how many op runs the file has. Rows that cannot be are left out and counted as by Add().
   void AddDerived(store::RowBatch&& batch, int64_t num_op_runs);
 

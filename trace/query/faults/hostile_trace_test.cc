@@ -6,7 +6,6 @@
 #include <array>
 #include <fstream>
 
-#include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
 #include "trace/query/trace_test_util.h"

@@ -113,14 +113,8 @@ void RowWriter::Write(const cupti::Joined& joined, const cupti::Names& names) {
 void RowWriter::WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns) {
   nccl_.Add(std::move(ranges));
   for (const NcclRange& range : nccl_.Take(fence_ns)) {
-    schema::SpanRow row;
-    row.track = TrackOfThread(range.thread);
-    row.start_ns = range.start_ns;
-    row.duration_ns = range.end_ns - range.start_ns;
-    row.name_string = target_->Name(std::string(kNcclPrefix) + range.name);
-    row.category = "host";
-    row.op_run = -1;
-    Record(row);
+    Record(SpanOf(TrackOfThread(range.thread), range.start_ns, range.end_ns,
+                  target_->Name(std::string(kNcclPrefix) + range.name), "host"));
   }
 }
 
@@ -174,9 +168,8 @@ int64_t RowWriter::NameOf(int32_t name, const cupti::Names& names) {
   return id;
 }
 
-void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                          std::string_view category) {
-  if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
+schema::SpanRow SpanOf(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                       std::string_view category) {
   schema::SpanRow row;
   row.track = track;
   row.start_ns = start_ns;
@@ -184,7 +177,13 @@ void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64
   row.name_string = name;
   row.category = category;
   row.op_run = -1;
-  Record(row);
+  return row;
+}
+
+void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                          std::string_view category) {
+  if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
+  Record(SpanOf(track, start_ns, end_ns, name, category));
 }
 
 void RowWriter::WriteWork(const cupti::Work& work, const cupti::Names& names) {

@@ -53,6 +53,10 @@ class RowTarget {
   virtual bool IsMemoryRecorded(int64_t time_ns) { return IsRecorded(time_ns); }
 };
 
+// Of no op, GPU work or NCCL call; one that ends before it starts has no length.
+schema::SpanRow SpanOf(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                       std::string_view category);
+
 // One thread at a time.
 class RowWriter {
  public:

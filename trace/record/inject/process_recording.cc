@@ -24,6 +24,7 @@
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/record/gpu/row_writer.h"
 #include "trace/record/inject/guarded.h"
 #include "trace/store/trace_file.h"
 
@@ -354,14 +355,7 @@ int64_t ProcessRecording::Name(std::string_view text) {
 void ProcessRecording::Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
                             std::string_view category) {
   if (!IsRecorded(start_ns)) return;
-  schema::SpanRow row;
-  row.track = track;
-  row.start_ns = start_ns;
-  row.duration_ns = std::max<int64_t>(0, end_ns - start_ns);
-  row.name_string = name;
-  row.category = category;
-  row.op_run = -1;
-  recorder_->Record(row);
+  recorder_->Record(gpu::SpanOf(track, start_ns, end_ns, name, category));
 }
 
 void ProcessRecording::SpanNotEnded(int64_t track, int64_t start_ns, int64_t until_ns, int64_t name,

@@ -160,8 +160,8 @@ std::string DeviceText(const ui::Context& context, const DeviceMemory& device, f
   for (auto band = device.bands.rbegin(); band != device.bands.rend(); ++band) {
     if (x < band->x0 || x >= band->x1) continue;
     if (!text.empty()) text += '\n';
-    text += std::string(ui::Tr(context.language, BandName(band->kind))) + "  " +
-            FormatBytes(band->high_bytes - band->low_bytes);
+    text += std::string(ui::Tr(context.language, LookOfBand(*context.theme, band->kind).name)) +
+            "  " + FormatBytes(band->high_bytes - band->low_bytes);
   }
   return text;
 }
@@ -322,7 +322,8 @@ void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t
     if (band.kind == DeviceBand::Kind::kFreeGap) {
       widgets::DrawHatch(box, look.Px(5), look.Px(1), look.theme.op.hatch);
     } else {
-      list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, BandColor(look.theme, band.kind));
+      list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
+                          LookOfBand(look.theme, band.kind).color);
     }
   }
   const std::string rank = std::to_string(row.rank);
@@ -372,11 +373,7 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
 void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,
                               const std::vector<Row>& rows, ui::DrawLog* log,
                               ui::Commands* commands) {
-  const float left = ImGui::GetWindowPos().x;
-  ImGui::SetCursorScreenPos({left, box.y0});
-  ImGui::InvisibleButton("##memory", {box.x1 - left, box.y1 - box.y0});
-  const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
-  input_.Handle(context, axis, run_ns + run_ns / 5, commands);
+  input_.Handle(context, axis, "##memory", box, commands);
   if (context.headless) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const auto on_plot = [&](const Row& row) {

@@ -114,7 +114,7 @@ void ApplySizes(ImGuiStyle* style) {
   style->TabBorderSize = 0;
   style->TabBarBorderSize = 0;
   style->TabBarOverlineSize =
-      0;  // the accent line stands under the tab; ui/shell/panel_frame.cc draws it
+      0;  // the accent line stands under the tab; ui/shell/panel_windows.cc draws it
   style->DockingSeparatorSize = ui::kGrid;
   style->WindowMenuButtonPosition = ImGuiDir_None;
   style->DisabledAlpha = 1;  // widgets choose their disabled ink themselves
