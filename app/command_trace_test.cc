@@ -13,7 +13,7 @@
 
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
-#include "trace/store/remote/pipe_source.h"
+#include "trace/store/remote/pipe_source_test_util.h"
 
 namespace shardscope::app {
 namespace {

@@ -1,7 +1,5 @@
 #include "ui/actions.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "trace/base/text.h"
@@ -104,7 +102,7 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{Quit{}}; }},
 };
 
-constexpr HandKey kHandKeys[] = {
+constexpr AxisKey kAxisKeys[] = {
     {Text::kKeyZoom, Text::kKeyWheel},
     {Text::kKeyZoomKeys, Text::kKeyZoomKeysName},
     {Text::kKeyPan, Text::kKeyDrag},
@@ -121,7 +119,7 @@ std::string Lower(std::string_view text) {
 }  // namespace
 
 std::span<const Action> AllActions() { return kActions; }
-std::span<const HandKey> HandKeys() { return kHandKeys; }
+std::span<const AxisKey> AxisKeys() { return kAxisKeys; }
 
 std::vector<const Action*> MatchingActions(std::string_view query) {
   std::vector<const Action*> matching;

@@ -5,7 +5,6 @@
 #include <imgui.h>
 
 #include <span>
-#include <string>
 
 #include "ui/context.h"
 #include "ui/text.h"
@@ -21,11 +20,11 @@ struct Action {
 std::span<const Action> AllActions();
 
 // Keys that are no commands of their own: wheel, drag, click.
-struct HandKey {
+struct AxisKey {
   Text what;
   Text key;
 };
-std::span<const HandKey> HandKeys();
+std::span<const AxisKey> AxisKeys();
 
 // The actions whose title, in either language, contains every word of `query`.
 std::vector<const Action*> MatchingActions(std::string_view query);

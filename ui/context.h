@@ -95,7 +95,7 @@ struct ChangeSummary {
   int64_t peak_after_bytes = 0;
 };
 
-// Which steps the window tells about.
+// Which steps the window shows.
 struct Focus {
   std::optional<analysis::Scope> scope;  // of the figures, as chosen; none: what the run's state
                                          // asks for
@@ -137,7 +137,7 @@ struct Context {
   double time_seconds = 0;  // for animations; fixed in headless pictures
   Overlay overlay = Overlay::kNone;
   bool headless = false;  // shot: no animation, no hover
-  // Where widgets log every text and control, for those who drive the window; null: nobody does.
+  // Where widgets log every text and control, for programs that drive the window; null: off.
   DrawLog* widgets_log = nullptr;
 };
 

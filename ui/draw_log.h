@@ -1,4 +1,4 @@
-// DrawLog: what a frame drew, for `shot --json` and for tests: panels say which item, text and
+// DrawLog: what a frame drew, for `shot --json` and for tests: panels log which item, text and
 // value they put where. Cleared by the shell before each frame; costs nothing while it is not
 // enabled.
 #pragma once

@@ -124,7 +124,7 @@ inline constexpr float kThreadLaneHeight = 14;  // of one level of nested ranges
 inline constexpr float kLaneGap = 3;
 inline constexpr float kFoldedRankHeight = 14;
 
-// The three faces that everything is written in. Loaded by ui/shell/backend/fonts.h.
+// The three faces that everything is written in. Loaded by ui/shell/backend/gui.h.
 struct Fonts {
   ImFont* text = nullptr;  // Roboto, with CJK merged
   ImFont* bold = nullptr;

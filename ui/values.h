@@ -17,11 +17,11 @@ inline constexpr float kScaleStep = 1.1f;
 // The state of the open run in one word: LIVE, PAUSED, FINISHED, FAILED, ...
 Text StateWord(const Context& context);
 
-// The value in force: what the training says, else the run's start with its markers applied, else
-// the default.
+// The value in force: what the training reports, else the run's start with its markers applied,
+// else the default.
 std::string ValueInForce(const Context& context, std::string_view key);
 
-// Whether panels tell of the step in focus rather than of what is in force now: a run that has
+// Whether panels show the step in focus rather than of what is in force now: a run that has
 // ended, and one that goes on while it is not followed.
 bool ShowsThePast(const Context& context);
 

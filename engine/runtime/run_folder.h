@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "trace/base/folder_lock.h"
+#include "trace/base/process.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {

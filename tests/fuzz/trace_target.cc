@@ -15,7 +15,6 @@
 #include "trace/analysis/derived.h"
 #include "trace/analysis/report.h"
 #include "trace/base/check.h"
-#include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
 #include "trace/store/run_files.h"

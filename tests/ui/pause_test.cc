@@ -4,7 +4,7 @@
 #include "tests/ui/harness.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/time.h"
-#include "ui/panels/timeline/tooltip.h"
+#include "ui/panels/timeline/timeline_panel.h"
 
 namespace shardscope::ui_test {
 namespace {

@@ -87,7 +87,7 @@ struct Percentiles {
 inline constexpr int kWarmUpSteps = 2;
 
 // Over ranks and steps. Shares are those of the medians beside them, so that what is shown together
-// agrees; where a step is far from the others, sums would say something else.
+// agrees; where a step is far from the others, sums would differ.
 struct Summary {
   int num_ranks = 0;
   int num_steps = 0;  // steps that every rank finished

@@ -1,5 +1,5 @@
 // What the changes of knobs did: as many steps before each as after it. Pure; the app's card and
-// `shardscope report` say the same.
+// `shardscope report` agree.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,7 @@ inline constexpr int64_t kSmallestStallNs = 20'000;
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step);
 
 // Stalls of the same place in the Schedule (same op, blocking op, cause), over ranks and steps,
-// dearest first. Waits for a compute slot say nothing about a place: they are one group.
+// dearest first. Waits for a compute slot belong to no place: they are one group.
 struct StallGroup {
   std::string op_name;
   std::string blocking_name;

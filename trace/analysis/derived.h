@@ -6,7 +6,7 @@
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/memory.h"
-#include "trace/query/derived.h"
+#include "trace/query/summary.h"
 
 namespace shardscope::analysis {
 

@@ -1,6 +1,8 @@
 #include "trace/analysis/memory.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -150,6 +152,26 @@ std::optional<Window> WindowOf(const query::RankRows& rows, int32_t first, int32
   return window;
 }
 
+// Start -> latest end among all ranges of NCCL's own NVTX domain that began until then, which the
+// recorder names "NCCL: ...".
+std::map<int64_t, int64_t> NcclRanges(const query::Snapshot& snapshot,
+                                      const query::RankRows& rows) {
+  std::vector<bool> is_nccl;
+  for (const std::string& name : snapshot.names) is_nccl.push_back(name.starts_with("NCCL: "));
+  std::map<int64_t, int64_t> ranges;
+  if (rows.segments.empty() || std::find(is_nccl.begin(), is_nccl.end(), true) == is_nccl.end()) {
+    return ranges;
+  }
+  for (const query::Span& span : rows.spans) {
+    if (!is_nccl[static_cast<size_t>(span.name)]) continue;
+    int64_t& end_ns = ranges[span.start_ns];
+    end_ns = std::max(end_ns, span.end_ns);
+  }
+  int64_t latest_ns = INT64_MIN;
+  for (auto& [start_ns, end_ns] : ranges) latest_ns = end_ns = std::max(end_ns, latest_ns);
+  return ranges;
+}
+
 }  // namespace
 
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger) {
@@ -291,6 +313,33 @@ size_t MemoryTimeline::Largest(size_t first, size_t last) const {
     ++at;
   }
   return largest;
+}
+
+std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows) {
+  std::vector<bool> of_nccl(rows.segments.size(), false);
+  const std::map<int64_t, int64_t> ranges = NcclRanges(snapshot, rows);
+  if (ranges.empty()) return of_nccl;
+  const auto is_in_nccl = [&ranges](int64_t time_ns) {
+    const auto next = ranges.upper_bound(time_ns);
+    return next != ranges.begin() && std::prev(next)->second >= time_ns;
+  };
+  std::vector<size_t> order(rows.segments.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&rows](size_t a, size_t b) {
+    return rows.segments[a].time_ns < rows.segments[b].time_ns;
+  });
+  std::map<std::pair<int32_t, int64_t>, bool> owners;  // by GPU and address
+  for (const size_t at : order) {
+    const query::MemorySegment& segment = rows.segments[at];
+    const std::pair<int32_t, int64_t> place(segment.device, segment.address);
+    if (segment.bytes > 0) {
+      owners[place] = of_nccl[at] = is_in_nccl(segment.time_ns);
+    } else if (const auto owner = owners.find(place); owner != owners.end()) {
+      of_nccl[at] = owner->second;
+      owners.erase(owner);
+    }
+  }
+  return of_nccl;
 }
 
 }  // namespace shardscope::analysis

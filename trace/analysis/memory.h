@@ -26,8 +26,8 @@ struct MemoryPeak {
   CategoryBytes peak_of{};  // each category's own peak
   std::array<int64_t, query::kNumMemoryCategories> peak_of_time_ns{};
   std::map<int64_t, int64_t> of_schedule;  // by its id: highest total in its finished steps
-  // Most that the process held from the GPU's driver, and most of that GPU in use by whomever; 0 if
-  // the trace does not say.
+  // Most that the process held from the GPU's driver, and most of that GPU in use by any process; 0
+  // if the trace has no rows of it.
   int64_t driver_peak_bytes = 0;
   int64_t device_peak_bytes = 0;
 };
@@ -38,6 +38,10 @@ std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot,
 // last, with what was live before; all 0 where a rank has none.
 std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int32_t first,
                                            int32_t last);
+
+// Whether each of rows.segments was NCCL's: it was taken while a thread of the rank was in one of
+// NCCL's own ranges. What is given back belongs to the owner of the segment.
+std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows);
 
 // A Schedule that ran: what it was predicted to take, and what it took.
 struct ScheduleMemory {

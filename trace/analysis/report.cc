@@ -97,6 +97,9 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   }
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
   report.schedules = MemoryOfSchedules(snapshot, report.memory);
+  for (const query::RankRows& rows : snapshot.ranks) {
+    if (!rows.segments.empty()) report.nccl_segments[rows.rank] = SegmentsOfNccl(snapshot, rows);
+  }
   if (options.every_stall) {
     const ScopedSteps& scope = report.figures.scope;
     report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);

@@ -40,8 +40,9 @@ struct Report {
   query::TraceState state = query::TraceState::kLive;
   query::Truth truth = query::Truth::kMeasured;
   bool contended = false;
-  std::vector<StepBreakdown> steps;               // of the whole run
-  std::vector<MemoryPeak> memory;                 // of the whole run
+  std::vector<StepBreakdown> steps;                    // of the whole run
+  std::vector<MemoryPeak> memory;                      // of the whole run
+  std::map<int32_t, std::vector<bool>> nccl_segments;  // by rank: SegmentsOfNccl()
   std::vector<ScheduleMemory> schedules;          // that ran, with what each was predicted to take
   Figures figures;                                // of the scope that was asked for
   std::vector<query::Pause> pauses;               // before its steps, of the first rank
@@ -67,7 +68,7 @@ struct ReportOptions {
   BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
 };
 
-// The markers that say why the run failed, oldest first.
+// The markers with the reason why the run failed, oldest first.
 std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot);
 // Why files of killed processes could not be finished; none if they were.
 std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot);

@@ -12,68 +12,57 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json StepJson(const StepBreakdown& row) {
-  Json json;
-  json["step"] = row.step;
-  json["rank"] = row.rank;
-  json["step_ns"] = row.step_ns;
-  json["compute_ns"] = row.compute_ns;
-  json["communication_ns"] = row.communication_ns;
-  json["copy_ns"] = row.copy_ns;
-  json["overlap_ns"] = row.overlap_ns;
-  json["exposed_ns"] = row.exposed_ns;
-  json["exposed_copy_ns"] = row.exposed_copy_ns;
-  json["idle_ns"] = row.idle_ns;
-  json["slot_wait_ns"] = row.slot_wait_ns;
-  json["tokens"] = row.tokens;
-  json["tokens_per_second"] = TokensPerSecond(row);
-  json["loss"] = row.loss;
-  json["grad_norm"] = row.grad_norm;
-  return json;
+  return {{"step", row.step},
+          {"rank", row.rank},
+          {"step_ns", row.step_ns},
+          {"compute_ns", row.compute_ns},
+          {"communication_ns", row.communication_ns},
+          {"copy_ns", row.copy_ns},
+          {"overlap_ns", row.overlap_ns},
+          {"exposed_ns", row.exposed_ns},
+          {"exposed_copy_ns", row.exposed_copy_ns},
+          {"idle_ns", row.idle_ns},
+          {"slot_wait_ns", row.slot_wait_ns},
+          {"tokens", row.tokens},
+          {"tokens_per_second", TokensPerSecond(row)},
+          {"loss", row.loss},
+          {"grad_norm", row.grad_norm}};
 }
 
 Json PauseJson(const query::Pause& pause) {
-  Json json;
-  json["before_step"] = pause.step;
-  json["cause"] = Name(pause.cause);
-  json["pause_ns"] = pause.end_ns - pause.start_ns;
-  return json;
+  return {{"before_step", pause.step},
+          {"cause", Name(pause.cause)},
+          {"pause_ns", pause.end_ns - pause.start_ns}};
 }
 
 Json PercentilesJson(const Percentiles& percentiles) {
-  Json json;
-  json["p50"] = percentiles.p50;
-  json["p95"] = percentiles.p95;
-  return json;
+  return {{"p50", percentiles.p50}, {"p95", percentiles.p95}};
 }
 
 Json SummaryJson(const Summary& summary) {
-  Json json;
-  json["num_ranks"] = summary.num_ranks;
-  json["num_steps"] = summary.num_steps;
-  json["warm_up_steps"] = kWarmUpSteps;
-  json["step_ns"] = PercentilesJson(summary.step_ns);
-  json["compute_ns"] = PercentilesJson(summary.compute_ns);
-  json["communication_ns"] = PercentilesJson(summary.communication_ns);
-  json["exposed_ns"] = PercentilesJson(summary.exposed_ns);
-  json["idle_ns"] = PercentilesJson(summary.idle_ns);
-  json["exposed_share"] = summary.exposed_share;
-  json["overlap_ratio"] = summary.overlap_ratio;
-  json["tokens_per_second"] = summary.tokens_per_second;
-  json["first_loss"] = summary.first_loss;
-  json["last_loss"] = summary.last_loss;
-  return json;
+  return {{"num_ranks", summary.num_ranks},
+          {"num_steps", summary.num_steps},
+          {"warm_up_steps", kWarmUpSteps},
+          {"step_ns", PercentilesJson(summary.step_ns)},
+          {"compute_ns", PercentilesJson(summary.compute_ns)},
+          {"communication_ns", PercentilesJson(summary.communication_ns)},
+          {"exposed_ns", PercentilesJson(summary.exposed_ns)},
+          {"idle_ns", PercentilesJson(summary.idle_ns)},
+          {"exposed_share", summary.exposed_share},
+          {"overlap_ratio", summary.overlap_ratio},
+          {"tokens_per_second", summary.tokens_per_second},
+          {"first_loss", summary.first_loss},
+          {"last_loss", summary.last_loss}};
 }
 
 // Steps of an empty scope are null.
 Json ScopeJson(const ScopedSteps& scope) {
   const auto step = [&](int32_t number) { return scope.empty() ? Json() : Json(number); };
-  Json json;
-  json["kind"] = Name(scope.kind);
-  json["first_step"] = step(scope.first);
-  json["last_step"] = step(scope.last);
-  json["first_timed_step"] = step(scope.first_timed);
-  json["words"] = ScopeWords(scope);
-  return json;
+  return {{"kind", Name(scope.kind)},
+          {"first_step", step(scope.first)},
+          {"last_step", step(scope.last)},
+          {"first_timed_step", step(scope.first_timed)},
+          {"words", ScopeWords(scope)}};
 }
 
 Json CategoriesJson(const CategoryBytes& bytes) {
@@ -97,107 +86,78 @@ Json MemoryJson(const MemoryPeak& peak) {
 }
 
 Json ScheduleJson(const ScheduleMemory& schedule) {
-  Json json;
-  json["name"] = schedule.name;
-  json["steps"] = schedule.steps;
-  json["predicted_peak_bytes"] = schedule.predicted_bytes;
-  json["executed_bound_bytes"] = schedule.bound_bytes;
-  json["peak_bytes"] = schedule.peak_bytes;
-  json["peak_rank"] = schedule.peak_rank;
-  return json;
+  return {{"name", schedule.name},
+          {"steps", schedule.steps},
+          {"predicted_peak_bytes", schedule.predicted_bytes},
+          {"executed_bound_bytes", schedule.bound_bytes},
+          {"peak_bytes", schedule.peak_bytes},
+          {"peak_rank", schedule.peak_rank}};
 }
 
 Json CollectiveJson(const CollectiveRun& run) {
-  Json json;
-  json["op_run"] = run.op_run;
-  json["name"] = run.name;
-  json["rank"] = run.rank;
-  json["step"] = run.step;
-  json["communicator"] = run.communicator;
-  json["sequence"] = run.sequence;
-  json["started_ns"] = run.started_ns;
-  json["ended_ns"] = run.ended_ns;
-  json["duration_ns"] = run.ended_ns - run.started_ns;
-  json["wait_ns"] = run.wait_ns;
-  json["transfer_ns"] = run.transfer_ns;
-  json["last_rank"] = run.last_rank;
-  json["payload_bytes"] = run.payload_bytes;
-  json["wire_bytes"] = run.wire_bytes;
-  json["bus_bandwidth"] = run.bus_bandwidth;
-  json["complete"] = run.complete;
-  return json;
+  return {{"op_run", run.op_run},
+          {"name", run.name},
+          {"rank", run.rank},
+          {"step", run.step},
+          {"communicator", run.communicator},
+          {"sequence", run.sequence},
+          {"started_ns", run.started_ns},
+          {"ended_ns", run.ended_ns},
+          {"duration_ns", run.ended_ns - run.started_ns},
+          {"wait_ns", run.wait_ns},
+          {"transfer_ns", run.transfer_ns},
+          {"last_rank", run.last_rank},
+          {"payload_bytes", run.payload_bytes},
+          {"wire_bytes", run.wire_bytes},
+          {"bus_bandwidth", run.bus_bandwidth},
+          {"complete", run.complete}};
 }
 
 Json StallJson(const StallGroup& group) {
-  Json json;
-  json["title"] = group.title;
-  json["op"] = group.op_name;
-  json["blocking_op"] = group.blocking_name;
-  json["cause"] = Name(group.cause);
-  json["cause_object"] = group.cause_object;
-  json["sentence"] = group.sentence;
-  json["total_ns"] = group.total_ns;
-  json["ns_per_step"] = group.ns_per_step;
-  json["count"] = group.count;
-  json["worst_ns"] = group.worst.stall_ns;
-  json["worst_rank"] = group.worst.rank;
-  json["worst_step"] = group.worst.step;
-  return json;
+  return {{"title", group.title},
+          {"op", group.op_name},
+          {"blocking_op", group.blocking_name},
+          {"cause", Name(group.cause)},
+          {"cause_object", group.cause_object},
+          {"sentence", group.sentence},
+          {"total_ns", group.total_ns},
+          {"ns_per_step", group.ns_per_step},
+          {"count", group.count},
+          {"worst_ns", group.worst.stall_ns},
+          {"worst_rank", group.worst.rank},
+          {"worst_step", group.worst.step}};
 }
 
 Json EveryStallJson(const Stall& stall) {
-  Json json;
-  json["rank"] = stall.rank;
-  json["step"] = stall.step;
-  json["op"] = stall.op_name;
-  json["blocking_op"] = stall.blocking_name;
-  json["cause"] = Name(stall.cause);
-  json["cause_object"] = stall.cause_object;
-  json["sentence"] = stall.sentence;
-  json["start_ns"] = stall.start_ns;
-  json["stall_ns"] = stall.stall_ns;
-  return json;
+  return {{"rank", stall.rank},         {"step", stall.step},
+          {"op", stall.op_name},        {"blocking_op", stall.blocking_name},
+          {"cause", Name(stall.cause)}, {"cause_object", stall.cause_object},
+          {"sentence", stall.sentence}, {"start_ns", stall.start_ns},
+          {"stall_ns", stall.stall_ns}};
 }
 
 Json KernelsJson(const KernelSummary& kernels) {
-  Json json;
-  json["ranks"] = kernels.num_ranks;
-  json["kernels"] = kernels.kernels;
-  json["copies"] = kernels.copies;
-  json["joined"] = kernels.joined;
-  json["join_rate"] = kernels.join_rate();
-  json["without_times"] = kernels.without_times;
-  json["compute_ns"] = kernels.compute_ns;
-  json["communication_ns"] = kernels.communication_ns;
-  json["copy_ns"] = kernels.copy_ns;
-  json["overlap_ns"] = kernels.overlap_ns;
-  json["exposed_ns"] = kernels.exposed_ns();
-  json["overlap_ratio"] = kernels.overlap_ratio();
-  json["overhead_ns"] = kernels.overhead_ns;
-  json["overlapping_pairs"] = kernels.overlapping_pairs;
-  return json;
+  return {{"ranks", kernels.num_ranks},         {"kernels", kernels.kernels},
+          {"copies", kernels.copies},           {"joined", kernels.joined},
+          {"join_rate", kernels.join_rate()},   {"without_times", kernels.without_times},
+          {"compute_ns", kernels.compute_ns},   {"communication_ns", kernels.communication_ns},
+          {"copy_ns", kernels.copy_ns},         {"overlap_ns", kernels.overlap_ns},
+          {"exposed_ns", kernels.exposed_ns()}, {"overlap_ratio", kernels.overlap_ratio()},
+          {"overhead_ns", kernels.overhead_ns}, {"overlapping_pairs", kernels.overlapping_pairs}};
 }
 
 Json EdgeGroupJson(const EdgeGroup& group) {
-  Json json;
-  json["from"] = group.from;
-  json["to"] = group.to;
-  json["verdict"] = group.missing ? "missing" : "extra";
-  json["count"] = group.count;
-  json["first_rank"] = group.first.rank;
-  json["first_step"] = group.first.step;
-  return json;
+  return {{"from", group.from},
+          {"to", group.to},
+          {"verdict", group.missing ? "missing" : "extra"},
+          {"count", group.count},
+          {"first_rank", group.first.rank},
+          {"first_step", group.first.step}};
 }
 
 Json MarkerJson(const query::Marker& marker) {
-  Json json;
-  json["step"] = marker.step;
-  json["time_ns"] = marker.time_ns;
-  json["kind"] = marker.kind;
-  json["key"] = marker.key;
-  json["old_value"] = marker.old_value;
-  json["new_value"] = marker.new_value;
-  return json;
+  return {{"step", marker.step}, {"time_ns", marker.time_ns},     {"kind", marker.kind},
+          {"key", marker.key},   {"old_value", marker.old_value}, {"new_value", marker.new_value}};
 }
 
 Json ChangeJson(const ChangeEffect& effect) {
@@ -216,42 +176,29 @@ Json ChangeJson(const ChangeEffect& effect) {
 }
 
 Json ClockJson(const query::Clock& clock) {
-  Json json;
-  json["method"] = Name(clock.method);
-  json["processes"] = clock.processes;
-  json["offset_ns"] = clock.offset_ns;
-  json["drift_ppb"] = clock.drift_ppb;
-  json["collectives"] = clock.collectives;
-  json["residual_p50_ns"] = clock.residual_p50_ns;
-  json["residual_p95_ns"] = clock.residual_p95_ns;
-  json["residual_max_ns"] = clock.residual_max_ns;
-  return json;
+  return {{"method", Name(clock.method)},
+          {"processes", clock.processes},
+          {"offset_ns", clock.offset_ns},
+          {"drift_ppb", clock.drift_ppb},
+          {"collectives", clock.collectives},
+          {"residual_p50_ns", clock.residual_p50_ns},
+          {"residual_p95_ns", clock.residual_p95_ns},
+          {"residual_max_ns", clock.residual_max_ns}};
 }
 
 Json GpuClockJson(const GpuClockBounds& bounds) {
-  Json json;
-  json["rank"] = bounds.rank;
-  json["device"] = bounds.device;
-  json["method"] = bounds.method;
-  json["low_ns"] = bounds.low_ns;
-  json["high_ns"] = bounds.high_ns;
-  json["uncertainty_ns"] = bounds.uncertainty_ns();
-  json["drifts"] = bounds.drifts();
-  json["readings"] = bounds.readings;
-  return json;
+  return {{"rank", bounds.rank},       {"device", bounds.device},
+          {"method", bounds.method},   {"low_ns", bounds.low_ns},
+          {"high_ns", bounds.high_ns}, {"uncertainty_ns", bounds.uncertainty_ns()},
+          {"drifts", bounds.drifts()}, {"readings", bounds.readings}};
 }
 
 Json OverheadJson(const Overhead& overhead) {
   if (overhead.left_out.empty()) return nullptr;
-  Json json;
-  json["rounds"] = overhead.rounds;
-  json["ratio"] = overhead.ratio;
-  json["lowest"] = overhead.lowest;
-  json["highest"] = overhead.highest;
-  json["recorded_ns"] = overhead.recorded_ns;
-  json["unrecorded_ns"] = overhead.unrecorded_ns;
-  json["left_out_steps"] = overhead.left_out;
-  return json;
+  return {{"rounds", overhead.rounds},           {"ratio", overhead.ratio},
+          {"lowest", overhead.lowest},           {"highest", overhead.highest},
+          {"recorded_ns", overhead.recorded_ns}, {"unrecorded_ns", overhead.unrecorded_ns},
+          {"left_out_steps", overhead.left_out}};
 }
 
 template <typename Row>

@@ -185,7 +185,7 @@ std::string StepsText(const Report& report, int num_steps) {
       all ? "" : fmt::format(" {} to {}, --all lists all", first, scope.last), table.Print());
 }
 
-// Memory of the GPU as its driver tells it, where the trace has that.
+// Memory of the GPU as its driver reports it, where the trace has that.
 std::string DeviceMemoryText(const Report& report) {
   std::string text;
   for (const MemoryPeak& peak : report.figures.memory) {
@@ -322,7 +322,7 @@ std::string PlacedBy(query::ClockMethod method) {
   return "nothing (no shared collectives, no time of day)";
 }
 
-// Times of several machines are only as good as this says.
+// Times of several machines are right within this only.
 std::string ClocksText(const Report& report) {
   if (report.clocks.empty()) return "";
   if (report.clocks.size() == 1) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <type_traits>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "trace/query/snapshot.h"

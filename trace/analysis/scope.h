@@ -15,10 +15,10 @@ namespace shardscope::analysis {
 enum class ScopeKind : uint8_t {
   kSinceChange,  // from the first step under the newest values of knobs on
   kLastSteps,
-  kInView,     // in the app: `first` and `last` say which
+  kInView,     // in the app: from `first` to `last`
   kSelection,  // in the app: the steps of what is selected
   kWholeRun,
-  kSteps,  // a range that somebody named
+  kSteps,  // a range given by the user
 };
 
 inline constexpr int32_t kLastStepsShown = 20;
@@ -33,7 +33,7 @@ struct Scope {
   bool operator==(const Scope&) const = default;
 };
 
-// Of a run in this state, where nobody asked: a live one is looked at for what it does now.
+// The default for a run in this state: of a live one, what it does now.
 Scope DefaultScope(query::TraceState state);
 
 // "5:9": from step 5 up to, not including, step 9, as record.steps has it.
@@ -62,7 +62,7 @@ struct ScopedSteps {
 ScopedSteps Resolve(const Scope& scope, const std::vector<StepBreakdown>& steps,
                     const std::vector<query::Marker>& markers);
 
-// An error names the steps that there are, where a range that somebody named holds none of them.
+// An error names the steps that there are, where a range given by the user holds none of them.
 Status CheckHasSteps(const Scope& scope, const std::vector<StepBreakdown>& steps);
 
 // "since the change at step 12, steps 12 to 23".

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/lesson/lesson_snapshot.h"

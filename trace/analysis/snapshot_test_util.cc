@@ -1,8 +1,6 @@
 #include "trace/analysis/snapshot_test_util.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "trace/base/check.h"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -31,7 +30,7 @@ void SayWhere(const query::Snapshot& snapshot, const Processes& where, SourceSta
 std::vector<SourceState> SourcesOf(const query::Snapshot& snapshot) {
   std::vector<SourceState> states;
   std::vector<Processes> where;                // of each of `states`
-  std::map<std::string, Processes> of_source;  // that say anything of it
+  std::map<std::string, Processes> of_source;  // that have a row of it
   for (const query::Capability& row : snapshot.capabilities) {
     if (row.source == kFinisher) continue;
     size_t at = 0;
@@ -79,7 +78,7 @@ std::string PrintSources(const std::vector<SourceState>& sources) {
   std::string on;
   std::string others;
   for (const SourceState& state : sources) {
-    if (state.dropped > 0) continue;  // told where losses are
+    if (state.dropped > 0) continue;  // listed with the losses
     const std::string places = PlacesOf(state);
     if (state.status == "on" && state.reason.empty() && places.empty()) {
       on += (on.empty() ? "" : ", ") + Printable(state.source);

@@ -10,8 +10,8 @@
 
 namespace shardscope::analysis {
 
-// As trace/store names who finishes the files of killed runs: the source of a row that says why one
-// could not be finished.
+// As trace/store names the finisher of files of killed runs: the source of a row with the reason
+// why one could not be finished.
 inline constexpr std::string_view kFinisher = "finisher";
 
 // One status of one source, with its reason.
@@ -20,7 +20,7 @@ struct SourceState {
   std::string status;  // on, off or partial
   std::string reason;
   int64_t dropped = 0;  // records lost for this reason
-  // Where it is so; both empty if it is in every process that says anything of this source.
+  // Where it is so; both empty if it is in every process that has a row of this source.
   std::vector<int32_t> ranks;          // ascending
   std::vector<std::string> processes;  // "host-pid" of those without a rank
 };

@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "trace/analysis/collectives.h"
@@ -82,7 +81,7 @@ std::vector<Gap> GapsOf(const StepIndex& step, const std::set<int64_t>& compute_
     waiting.clear();
     before = &run;
   }
-  // Nothing computes behind the last copies: they hold nobody up.
+  // Nothing computes behind the last copies: they hold nothing up.
   std::erase_if(gaps, [](const Gap& gap) { return gap.op == nullptr; });
   return gaps;
 }

@@ -50,7 +50,7 @@ class InputFile {
     std::string bytes;
     size_t filled = 0;
     while (filled < max_bytes) {
-      // The size says nothing of a file in /proc, or of one that grows.
+      // The size of a file in /proc, or of one that grows, is of no use.
       bytes.resize(std::min(max_bytes, filled + kBlock));
       const ssize_t count = pread(descriptor_, bytes.data() + filled, bytes.size() - filled,
                                   offset + static_cast<int64_t>(filled));
@@ -78,9 +78,8 @@ class InputFile {
 }  // namespace
 
 Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  const Result<InputFile> file = InputFile::Open(path);
-  if (!file.ok()) return file.status();
-  Result<std::string> bytes = file->Read(0, max_bytes + 1);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
+  Result<std::string> bytes = file.Read(0, max_bytes + 1);
   if (bytes.ok() && bytes->size() > max_bytes) {
     return Status::Error(fmt::format("{} is larger than {}: it is no file of this kind", path,
                                      FormatBytes(static_cast<int64_t>(max_bytes))));
@@ -89,11 +88,10 @@ Result<std::string> ReadFile(const std::string& path, size_t max_bytes) {
 }
 
 Result<FileEnd> ReadFileEnd(const std::string& path, int64_t offset, size_t max_bytes) {
-  const Result<InputFile> file = InputFile::Open(path);
-  if (!file.ok()) return file.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const InputFile file, InputFile::Open(path));
   FileEnd end;
-  end.offset = std::max(offset, file->size() - static_cast<int64_t>(max_bytes));
-  Result<std::string> bytes = file->Read(end.offset, max_bytes);
+  end.offset = std::max(offset, file.size() - static_cast<int64_t>(max_bytes));
+  Result<std::string> bytes = file.Read(end.offset, max_bytes);
   if (!bytes.ok()) return bytes.status();
   end.bytes = std::move(bytes).value();
   return end;

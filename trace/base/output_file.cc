@@ -110,26 +110,24 @@ struct OutputFile::Target {
 };
 
 Status OutputFile::Check(const std::string& path) {
-  const Result<Target> target = Target::Find(path);
-  if (!target.ok()) return target.status();
-  const bool is_writable = target->is_new || access(target->path.c_str(), W_OK) == 0;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Target target, Target::Find(path));
+  const bool is_writable = target.is_new || access(target.path.c_str(), W_OK) == 0;
   if (!is_writable) return CannotWrite(path, std::strerror(errno), RemedyFor(errno));
-  if (target->is_through || access(target->folder().c_str(), W_OK | X_OK) == 0) {
+  if (target.is_through || access(target.folder().c_str(), W_OK | X_OK) == 0) {
     return Status::Ok();
   }
   return CannotWrite(path,
-                     fmt::format("folder {}: {}", target->folder().string(), std::strerror(errno)),
+                     fmt::format("folder {}: {}", target.folder().string(), std::strerror(errno)),
                      "name a file in a folder that can be written to");
 }
 
 Result<OutputFile> OutputFile::Create(const std::string& path) {
   SHARDSCOPE_RETURN_IF_ERROR(Check(path));
-  const Result<Target> target = Target::Find(path);
-  if (!target.ok()) return target.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Target target, Target::Find(path));
   OutputFile file(path);
-  file.destination_ = target->path;
-  SHARDSCOPE_RETURN_IF_ERROR(target->is_through ? file.OpenThrough(*target)
-                                                : file.OpenTemporary(*target));
+  file.destination_ = target.path;
+  SHARDSCOPE_RETURN_IF_ERROR(target.is_through ? file.OpenThrough(target)
+                                               : file.OpenTemporary(target));
   return file;
 }
 
@@ -146,13 +144,13 @@ Status OutputFile::OpenTemporary(const Target& target) {
     return Fail();
   }
   if (target.is_new) return Status::Ok();
-  // Only root can give the file to whom the old one belongs to.
+  // Only root can give the file to the owner of the old one.
   const int chowned = fchown(descriptor_, target.owner, target.group);
   static_cast<void>(chowned);
   return fchmod(descriptor_, target.mode) == 0 ? Status::Ok() : Fail();
 }
 
-// A pipe that nobody reads would keep us waiting for ever.
+// A pipe without a reader would keep us waiting for ever.
 Status OutputFile::OpenThrough(const Target& target) {
   if (target.standard >= 0) {
     descriptor_ = fcntl(target.standard, F_DUPFD_CLOEXEC, 3);
@@ -219,10 +217,9 @@ Status OutputFile::Close() {
 }
 
 Status WriteFile(const std::string& path, std::string_view bytes) {
-  Result<OutputFile> file = OutputFile::Create(path);
-  if (!file.ok()) return file.status();
-  SHARDSCOPE_RETURN_IF_ERROR(file->Write(bytes));
-  return file->Close();
+  SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  SHARDSCOPE_RETURN_IF_ERROR(file.Write(bytes));
+  return file.Close();
 }
 
 }  // namespace shardscope

@@ -1,4 +1,4 @@
-// OutputFile: how every file is written that somebody asked for or that a later run may need.
+// OutputFile: how every file is written that the user asked for or that a later run may need.
 //
 // Note: Output files. A regular file, or one that is not there yet, is written beside its place
 // and takes that place when it is whole: a full disk or a killed program leaves the old one as it

@@ -1,13 +1,17 @@
 #include "trace/base/process.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace shardscope {
 namespace {
@@ -55,6 +59,10 @@ void Write(std::string_view text) {
   std::abort();
 }
 
+int OpenFolder(const std::string& folder) {
+  return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 }  // namespace
 
 std::string ErrorText(const std::exception& error) {
@@ -67,6 +75,29 @@ void EndOnShortage() { std::set_terminate(OnTerminate); }
 std::string HostName() {
   std::array<char, 256> host = {};
   return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "host";
+}
+
+FolderLock::FolderLock(const std::string& folder) : descriptor_(OpenFolder(folder)) {
+  static_cast<void>(flock(descriptor_, LOCK_EX | LOCK_NB));
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool FolderLock::IsHeld(const std::string& folder) {
+  FolderLock probe;
+  probe.descriptor_ = OpenFolder(folder);
+  return probe.descriptor_ >= 0 && flock(probe.descriptor_, LOCK_SH | LOCK_NB) != 0 &&
+         errno == EWOULDBLOCK;
 }
 
 }  // namespace shardscope

@@ -1,4 +1,5 @@
-// What to say where the machine, or a limit of it, gives no more threads or memory.
+// This process and its machine: the name of the host, folders that it made, memory, and the
+// messages for when the machine, or a limit of it, gives no more threads or memory.
 #pragma once
 
 #include <malloc.h>
@@ -8,15 +9,15 @@
 
 namespace shardscope {
 
-// The text of an exception for the user. Without threads or memory it says which of them is short
+// The text of an exception for the user. Without threads or memory it names which of them is short
 // and what to do; the libraries' own words do not. Any thread.
 std::string ErrorText(const std::exception& error);
 
-// std::terminate() says ErrorText() of what nobody caught and ends the program with exit code 1,
-// without a core file: a library's thread that gets no memory cannot be helped otherwise.
+// std::terminate() prints ErrorText() of an uncaught exception and ends the program with exit code
+// 1, without a core file: a library's thread that gets no memory cannot be helped otherwise.
 void EndOnShortage();
 
-// Its name, as in the names of trace files; "host" if it has none. Any thread.
+// The name of the machine, as in the names of trace files; "host" if it has none. Any thread.
 std::string HostName();
 
 // Gives every block of a megabyte or more a mapping of its own, which the system gets back when the
@@ -26,9 +27,28 @@ std::string HostName();
 inline bool ReturnLargeBlocks() { return mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1; }
 
 // Takes what an exception needs of it now. The C library takes it at the first use, and where there
-// is none then it ends the process, instead of letting the exception say that memory ran out.
+// is none then it ends the process, instead of letting the exception report that memory ran out.
 inline void ReserveForExceptions() {
   [[maybe_unused]] const volatile int used = std::uncaught_exceptions();
 }
+
+// Whether the process that made a folder still lives. The system lets go of it when
+// the process ends in any way.
+class FolderLock {
+ public:
+  FolderLock() = default;
+  // Of a folder that this process has made. Where the file system has no locks, no process holds
+  // it.
+  explicit FolderLock(const std::string& folder);
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&& other) noexcept;
+  ~FolderLock();
+
+  // Whether a process on this machine holds it.
+  static bool IsHeld(const std::string& folder);
+
+ private:
+  int descriptor_ = -1;
+};
 
 }  // namespace shardscope

@@ -72,3 +72,15 @@ class [[nodiscard]] Result {
     ::shardscope::Status shardscope_status_ = (expression);  \
     if (!shardscope_status_.ok()) return shardscope_status_; \
   } while (false)
+
+// Gives `declaration` the value of an expression (a Result), or returns its error from the calling
+// function. Two statements: not the body of an `if` without braces.
+#define SHARDSCOPE_ASSIGN_OR_RETURN(declaration, ...)                                       \
+  SHARDSCOPE_ASSIGN_OR_RETURN_(SHARDSCOPE_JOIN_(shardscope_result_, __LINE__), declaration, \
+                               __VA_ARGS__)
+#define SHARDSCOPE_ASSIGN_OR_RETURN_(result, declaration, ...) \
+  auto result = (__VA_ARGS__);                                 \
+  if (!result.ok()) return result.status();                    \
+  declaration = std::move(result).value()
+#define SHARDSCOPE_JOIN_(a, b) SHARDSCOPE_JOIN2_(a, b)
+#define SHARDSCOPE_JOIN2_(a, b) a##b

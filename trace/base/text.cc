@@ -1,7 +1,6 @@
 #include "trace/base/text.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <utility>
 

@@ -9,8 +9,8 @@
 namespace shardscope {
 
 // Waits until `predicate` holds; false if it does not within `limit_ns`. A process that was stopped
-// meanwhile (Ctrl-Z, a debugger) loses at most a sixteenth of its limit each time: nobody was late,
-// all stood still. `lock` is held by the caller.
+// meanwhile (Ctrl-Z, a debugger) loses at most a sixteenth of its limit each time: no thread was
+// late, all stood still. `lock` is held by the caller.
 template <typename Predicate>
 bool WaitPatiently(CondVar* changed, MutexLock* lock, int64_t limit_ns, Predicate predicate) {
   constexpr int64_t kSlices = 16;

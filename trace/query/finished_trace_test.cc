@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
 #include "trace/store/finished_source.h"

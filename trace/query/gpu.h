@@ -63,7 +63,8 @@ struct GpuStream {
   int64_t stream = 0;
 };
 
-// A stream waited for an event of another one. Work is told by its track and GpuWork::correlation.
+// A stream waited for an event of another one. Work is identified by its track and
+// GpuWork::correlation.
 struct EventEdge {
   int64_t from_track = -1;        // of the stream that recorded the event
   int64_t to_track = -1;          // of the stream that waited

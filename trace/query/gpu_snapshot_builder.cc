@@ -8,6 +8,7 @@
 
 #include "trace/query/rows.h"
 #include "trace/query/sane.h"
+#include "trace/query/snapshot_builder.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {
@@ -58,34 +59,37 @@ GpuWork WorkOf(const schema::GpuWorkRow& row, const Span& span) {
 
 }  // namespace
 
-void GpuSnapshotBuilder::Add(const store::RowBatch& batch, Snapshot* snapshot, const Hooks& hooks) {
-  AddNames(batch, snapshot);
-  for (; known_tracks_ < snapshot->tracks.size(); ++known_tracks_) {
-    const Track& track = snapshot->tracks[known_tracks_];
+GpuSnapshotBuilder::GpuSnapshotBuilder(SnapshotBuilder* owner)
+    : owner_(*owner), snapshot_(owner->current_) {}
+
+void GpuSnapshotBuilder::Add(const store::RowBatch& batch) {
+  AddNames(batch);
+  for (; known_tracks_ < snapshot_.tracks.size(); ++known_tracks_) {
+    const Track& track = snapshot_.tracks[known_tracks_];
     rank_of_track_.emplace(track.id, track.rank);
   }
-  AddStreams(batch, snapshot, hooks);
-  AddSpans(batch, hooks);
-  AddWork(batch, hooks);
-  AddNccl(batch, snapshot, hooks);
-  AddEdges(batch, hooks);
-  AddSegments(batch, hooks);
-  AddCounters(batch, hooks);
+  AddStreams(batch);
+  AddSpans(batch);
+  AddWork(batch);
+  AddNccl(batch);
+  AddEdges(batch);
+  AddSegments(batch);
+  AddCounters(batch);
 }
 
-void GpuSnapshotBuilder::AddNames(const store::RowBatch& batch, Snapshot* snapshot) {
-  if (snapshot->names.empty()) snapshot->names.Append("");
+void GpuSnapshotBuilder::AddNames(const store::RowBatch& batch) {
+  if (snapshot_.names.empty()) snapshot_.names.Append("");
   // Only traces with such rows need names.
   for (const schema::StringRow& row : batch.Get<schema::StringRow>()) {
-    name_of_string_.emplace(row.id, NameOfText(row.text, snapshot));
+    name_of_string_.emplace(row.id, NameOfText(row.text));
   }
 }
 
-int32_t GpuSnapshotBuilder::NameOfText(std::string_view text, Snapshot* snapshot) {
+int32_t GpuSnapshotBuilder::NameOfText(std::string_view text) {
   const auto known = name_of_text_.find(text);
   if (known != name_of_text_.end()) return known->second;
-  const auto name = static_cast<int32_t>(snapshot->names.size());
-  snapshot->names.Append(std::string(text));
+  const auto name = static_cast<int32_t>(snapshot_.names.size());
+  snapshot_.names.Append(std::string(text));
   name_of_text_.emplace(text, name);
   return name;
 }
@@ -100,21 +104,20 @@ int32_t GpuSnapshotBuilder::KnownName(std::string_view text) const {
   return found == name_of_text_.end() ? -1 : found->second;
 }
 
-RankRows* GpuSnapshotBuilder::RowsOfTrack(int64_t track, const Hooks& hooks) const {
+RankRows* GpuSnapshotBuilder::RowsOfTrack(int64_t track) const {
   const auto found = rank_of_track_.find(track);
-  return found == rank_of_track_.end() ? nullptr : hooks.rows_of_rank(found->second);
+  return found == rank_of_track_.end() ? nullptr : owner_.RowsOfRank(found->second);
 }
 
-void GpuSnapshotBuilder::AddStreams(const store::RowBatch& batch, Snapshot* snapshot,
-                                    const Hooks& hooks) {
+void GpuSnapshotBuilder::AddStreams(const store::RowBatch& batch) {
   for (const schema::GpuStreamRow& row : batch.Get<schema::GpuStreamRow>()) {
     const auto rank = rank_of_track_.find(row.track);
     if (rank == rank_of_track_.end()) {
-      hooks.refuse();
+      owner_.Refuse();
       continue;
     }
     if (!stream_tracks_.insert(row.track).second) continue;
-    snapshot->gpu_streams.push_back({.rank = rank->second,
+    snapshot_.gpu_streams.push_back({.rank = rank->second,
                                      .track = row.track,
                                      .op_track = row.op_track,
                                      .process = row.track / store::kIdsPerFile,
@@ -124,20 +127,20 @@ void GpuSnapshotBuilder::AddStreams(const store::RowBatch& batch, Snapshot* snap
   }
 }
 
-void GpuSnapshotBuilder::AddSpans(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddSpans(const store::RowBatch& batch) {
   for (const schema::SpanRow& row : batch.Get<schema::SpanRow>()) {
-    RankRows* rows = RowsOfTrack(row.track, hooks);
+    RankRows* rows = RowsOfTrack(row.track);
     const std::optional<SpanCategory> category = ParseSpanCategory(row.category);
     if (rows == nullptr || !category || !SaneInterval(row.start_ns, row.duration_ns)) {
-      hooks.refuse();
+      owner_.Refuse();
       continue;
     }
     const Span span{
         row.id,   row.track, row.start_ns, row.start_ns + row.duration_ns, NameOf(row.name_string),
         *category};
-    hooks.extend(span.start_ns, span.end_ns);
+    owner_.Extend(span.start_ns, span.end_ns);
     if (const auto work = waiting_work_.find(row.id); work != waiting_work_.end()) {
-      Join(work->second, span, hooks);
+      Join(work->second, span);
       waiting_work_.erase(work);
     } else if (stream_tracks_.contains(row.track) && waiting_spans_.size() < kMostWaiting) {
       waiting_spans_.emplace(row.id, span);
@@ -147,28 +150,28 @@ void GpuSnapshotBuilder::AddSpans(const store::RowBatch& batch, const Hooks& hoo
   }
 }
 
-void GpuSnapshotBuilder::AddWork(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddWork(const store::RowBatch& batch) {
   for (const schema::GpuWorkRow& row : batch.Get<schema::GpuWorkRow>()) {
     const auto span = waiting_spans_.find(row.id);
     if (span != waiting_spans_.end()) {
-      Join(row, span->second, hooks);
+      Join(row, span->second);
       waiting_spans_.erase(span);
     } else if (waiting_work_.size() < kMostWaiting) {
       waiting_work_.emplace(row.id, row);
     } else {
-      hooks.refuse();
+      owner_.Refuse();
     }
   }
 }
 
-void GpuSnapshotBuilder::Join(const schema::GpuWorkRow& row, const Span& span, const Hooks& hooks) {
+void GpuSnapshotBuilder::Join(const schema::GpuWorkRow& row, const Span& span) {
   const std::optional<GpuWorkKind> kind = ParseGpuWorkKind(row.kind);
   const std::optional<GpuTimes> times = ParseGpuTimes(row.times);
   const std::optional<ChannelKind> channel_kind = ParseChannelKind(row.channel_kind);
-  RankRows* rows = RowsOfTrack(span.track, hooks);
+  RankRows* rows = RowsOfTrack(span.track);
   if (!kind || !times || !channel_kind || rows == nullptr ||
       !SaneInterval(row.launch_start_ns, row.launch_duration_ns)) {
-    hooks.refuse();
+    owner_.Refuse();
     return;
   }
   GpuWork work = WorkOf(row, span);
@@ -178,24 +181,23 @@ void GpuSnapshotBuilder::Join(const schema::GpuWorkRow& row, const Span& span, c
   rows->gpu_work.Append(work);
 }
 
-void GpuSnapshotBuilder::AddNccl(const store::RowBatch& batch, Snapshot* snapshot,
-                                 const Hooks& hooks) {
+void GpuSnapshotBuilder::AddNccl(const store::RowBatch& batch) {
   for (const schema::NcclOperationRow& row : batch.Get<schema::NcclOperationRow>()) {
     // Without the thread that launched it nothing can be joined to it; its span is shown.
     if (row.launch_track < 0) continue;
-    RankRows* rows = RowsOfTrack(row.launch_track, hooks);
+    RankRows* rows = RowsOfTrack(row.launch_track);
     if (rows == nullptr || !SaneInterval(row.launch_start_ns, row.launch_duration_ns)) {
-      hooks.refuse();
+      owner_.Refuse();
       continue;
     }
     NcclOperation operation;
     operation.id = row.id;
-    operation.communicator = hooks.communicator(row.communicator);
+    operation.communicator = owner_.Communicator(row.communicator);
     operation.group_size = Clamped(row.group_size);
     operation.sequence = row.sequence;
-    operation.function = NameOfText(row.function, snapshot);
-    operation.algorithm = NameOfText(row.algorithm, snapshot);
-    operation.protocol = NameOfText(row.protocol, snapshot);
+    operation.function = NameOfText(row.function);
+    operation.algorithm = NameOfText(row.algorithm);
+    operation.protocol = NameOfText(row.protocol);
     operation.channels = Clamped(row.channels);
     operation.bytes = row.bytes;
     operation.launch_track = row.launch_track;
@@ -205,12 +207,12 @@ void GpuSnapshotBuilder::AddNccl(const store::RowBatch& batch, Snapshot* snapsho
   }
 }
 
-void GpuSnapshotBuilder::AddEdges(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddEdges(const store::RowBatch& batch) {
   for (const schema::EventEdgeRow& row : batch.Get<schema::EventEdgeRow>()) {
-    RankRows* rows = RowsOfTrack(row.to_track, hooks);
+    RankRows* rows = RowsOfTrack(row.to_track);
     const bool known = rows != nullptr && rank_of_track_.contains(row.from_track);
     if (!known || !SaneTime(row.recorded_ns) || !SaneTime(row.waited_ns)) {
-      hooks.refuse();
+      owner_.Refuse();
       continue;
     }
     rows->event_edges.Append({row.from_track, row.to_track, row.from_correlation,
@@ -220,31 +222,31 @@ void GpuSnapshotBuilder::AddEdges(const store::RowBatch& batch, const Hooks& hoo
   }
 }
 
-void GpuSnapshotBuilder::AddSegments(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddSegments(const store::RowBatch& batch) {
   for (const schema::MemorySegmentRow& row : batch.Get<schema::MemorySegmentRow>()) {
-    RankRows* rows = hooks.rows_of_rank(row.rank);
+    RankRows* rows = owner_.RowsOfRank(row.rank);
     const bool sane = SaneTime(row.time_ns) && SaneBytes(row.bytes);
     if (rows == nullptr || !sane) {
-      hooks.refuse();
+      owner_.Refuse();
       continue;
     }
     if (std::string_view(row.kind) != "device") continue;
     rows->segments.Append({row.time_ns, row.bytes, Clamped(row.device), row.address});
-    hooks.extend(row.time_ns, row.time_ns);
+    owner_.Extend(row.time_ns, row.time_ns);
   }
 }
 
-void GpuSnapshotBuilder::AddCounters(const store::RowBatch& batch, const Hooks& hooks) {
+void GpuSnapshotBuilder::AddCounters(const store::RowBatch& batch) {
   const int32_t reserved = KnownName("reserved_bytes");
   const int32_t device_used = KnownName("device_used_bytes");
   for (const schema::CounterRow& row : batch.Get<schema::CounterRow>()) {
     const int32_t name = NameOf(row.name_string);
     if (name == 0 || (name != reserved && name != device_used)) continue;
-    RankRows* rows = RowsOfTrack(row.track, hooks);
+    RankRows* rows = RowsOfTrack(row.track);
     // Written as a real number; what is none or absurd is no number of bytes.
     const bool sane = row.value >= 0 && row.value < static_cast<double>(kMaxBytes);
     if (rows == nullptr || !sane || !SaneTime(row.time_ns)) {
-      hooks.refuse();
+      owner_.Refuse();
       continue;
     }
     (name == reserved ? rows->reserved : rows->device_used)
@@ -252,16 +254,16 @@ void GpuSnapshotBuilder::AddCounters(const store::RowBatch& batch, const Hooks& 
   }
 }
 
-void GpuSnapshotBuilder::End(const Hooks& hooks) {
+void GpuSnapshotBuilder::End() {
   std::vector<Span> left;
   left.reserve(waiting_spans_.size());
   for (const auto& [id, span] : waiting_spans_) left.push_back(span);
   waiting_spans_.clear();
-  for (size_t half = 0; half < waiting_work_.size(); ++half) hooks.refuse();
+  for (size_t half = 0; half < waiting_work_.size(); ++half) owner_.Refuse();
   waiting_work_.clear();
   std::sort(left.begin(), left.end(), [](const Span& a, const Span& b) { return a.id < b.id; });
   for (const Span& span : left) {
-    if (RankRows* rows = RowsOfTrack(span.track, hooks)) rows->spans.Append(span);
+    if (RankRows* rows = RowsOfTrack(span.track)) rows->spans.Append(span);
   }
 }
 

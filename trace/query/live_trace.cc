@@ -83,17 +83,16 @@ class FinishedTrace final : public LiveTrace {
   Status Start() {
     store::RowBatch tables;
     SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
-    const Result<store::StepBounds> bounds = source_->Bounds();
-    if (!bounds.ok()) return bounds.status();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source_->Bounds());
     store::RowBatch steps;
-    const FirstSteps first = FirstStepsOf(bounds.value(), tables);
+    const FirstSteps first = FirstStepsOf(bounds, tables);
     SHARDSCOPE_RETURN_IF_ERROR(
         source_->ReadSteps(first.first, first.first + kStepsAtOnce - 1, &steps));
     SHARDSCOPE_RETURN_IF_ERROR(ReadSpansOf(first, source_.get(), &steps));
     SnapshotBuilder builder(folder_, name_);
     builder.Add(tables);
     builder.Add(steps);
-    if (bounds->end_ns > bounds->start_ns) builder.Extend(bounds->start_ns, bounds->end_ns);
+    if (bounds.end_ns > bounds.start_ns) builder.Extend(bounds.start_ns, bounds.end_ns);
     {
       const MutexLock lock(mutex_);
       latest_ = builder.PublishLoading(State());
@@ -119,10 +118,9 @@ class FinishedTrace final : public LiveTrace {
 
   Status LoadInto(SnapshotBuilder* builder) {
     while (!stopping_) {
-      const Result<store::RowBatch> batch = source_->ReadNext();
-      if (!batch.ok()) return batch.status();
-      if (store::IsEmpty(batch.value())) return Status::Ok();
-      builder->Add(batch.value());
+      SHARDSCOPE_ASSIGN_OR_RETURN(const store::RowBatch batch, source_->ReadNext());
+      if (store::IsEmpty(batch)) return Status::Ok();
+      builder->Add(batch);
     }
     return Status::Ok();
   }
@@ -206,8 +204,7 @@ class Follower final : public LiveTrace {
   // of a bad file) at once.
   Status Start() {
     bool done = false;
-    const Result<bool> more = ReadOnce(&done);
-    if (!more.ok()) return more.status();
+    SHARDSCOPE_RETURN_IF_ERROR(ReadOnce(&done).status());
     if (!done) thread_ = std::thread([this] { Follow(); });
     return Status::Ok();
   }
@@ -226,18 +223,17 @@ class Follower final : public LiveTrace {
   // true: more rows wait. *done: no more will come.
   Result<bool> ReadOnce(bool* done) {
     store::RowBatch batch;
-    const Result<bool> more = source_->Read(&batch);
-    if (!more.ok()) return more.status();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, source_->Read(&batch));
     const bool ended = source_->state() != store::SourceState::kLive;
-    // The state is told only with the last rows.
-    *done = ended && !more.value();
+    // The state is published only with the last rows.
+    *done = ended && !more;
     builder_.Add(batch);
-    if (!news_.In(batch) && !*done) return more.value();
+    if (!news_.In(batch) && !*done) return more;
     SnapshotPtr snapshot = builder_.Publish(*done ? source_->state() : store::SourceState::kLive);
     const MutexLock lock(mutex_);
     latest_ = std::move(snapshot);
     changed_ = true;
-    return more.value();
+    return more;
   }
 
   void Follow() {
@@ -294,18 +290,16 @@ void Found(const fs::path& file, RunOnDisk* run) {
 
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
                                                    std::function<void()> on_change) {
-  Result<store::RunFiles> run = store::FindRun(path);
-  if (!run.ok()) return run.status();
-  if (run->traces.size() == 1) {
-    auto finished = store::FinishedSource::Open(run->traces.front());
-    if (!finished.ok()) return finished.status();
-    if (finished.value() != nullptr) {
-      return Load(std::move(finished).value(), run->path, run->name, std::move(on_change));
+  SHARDSCOPE_ASSIGN_OR_RETURN(store::RunFiles run, store::FindRun(path));
+  if (run.traces.size() == 1) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(auto finished, store::FinishedSource::Open(run.traces.front()));
+    if (finished != nullptr) {
+      return Load(std::move(finished), run.path, run.name, std::move(on_change));
     }
   }
-  Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(*run);
+  Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run);
   if (!source.ok()) return source.status();
-  return Follow(std::move(source).value(), run->path, run->name, std::move(on_change));
+  return Follow(std::move(source).value(), run.path, run.name, std::move(on_change));
 }
 
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Load(std::unique_ptr<store::FinishedSource> source,
@@ -327,18 +321,15 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Sour
 }
 
 Result<SnapshotPtr> ReadSnapshot(const std::string& path) {
-  const Result<store::RunFiles> run = store::FindRun(path);
-  if (!run.ok()) return run.status();
-  Result<std::unique_ptr<store::RunSource>> source =
-      store::RunSource::Open(run.value(), store::RunSource::Purpose::kReadOnce);
-  if (!source.ok()) return source.status();
-  SnapshotBuilder builder(run.value().path, run.value().name);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles run, store::FindRun(path));
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<store::RunSource> source,
+                              store::RunSource::Open(run, store::RunSource::Purpose::kReadOnce));
+  SnapshotBuilder builder(run.path, run.name);
   while (true) {
     store::RowBatch batch;
-    const Result<bool> more = source.value()->Read(&batch);
-    if (!more.ok()) return more.status();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, source->Read(&batch));
     builder.Add(batch);
-    if (!more.value()) return builder.Publish(source.value()->state());
+    if (!more) return builder.Publish(source->state());
   }
 }
 

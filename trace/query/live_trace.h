@@ -24,8 +24,8 @@ class LiveTrace {
   // reader's thread after each new Snapshot.
   static Result<std::unique_ptr<LiveTrace>> Open(const std::string& path,
                                                  std::function<void()> on_change = {});
-  // The same for rows from elsewhere (another machine: store/remote/pipe_source.h). `folder` and
-  // `name` are what the Snapshots say.
+  // The same for rows from elsewhere (another machine: `shardscope tail`). `folder` and
+  // `name` are those of the Snapshots.
   static Result<std::unique_ptr<LiveTrace>> Follow(std::unique_ptr<store::Source> source,
                                                    std::string folder, std::string name,
                                                    std::function<void()> on_change = {});
@@ -46,7 +46,7 @@ class LiveTrace {
 // Reads everything there is now, once, on the calling thread: for the CLI.
 Result<SnapshotPtr> ReadSnapshot(const std::string& path);
 
-// What names and locks in a folder tell of the run in it, without opening it.
+// What is known of a run without opening it, by the names and locks in its folder.
 struct RunOnDisk {
   bool found = false;  // there is a run: its configuration, or a trace
   bool live = false;   // something writes one of its traces now; not so after a kill

@@ -159,7 +159,7 @@ struct Capability {
   std::string status;
   std::string reason;
   int64_t dropped = 0;
-  int64_t process = 0;  // that says so: key into Snapshot::processes
+  int64_t process = 0;  // whose row it is: key into Snapshot::processes
 };
 
 // Whose rows one file of the run has.
@@ -181,6 +181,7 @@ struct Clock {
   int64_t residual_max_ns = 0;
 };
 
+// The words of text columns as enums, and back (trace/base/words.h).
 using words::Name;
 using words::ParseBlockingKind;
 using words::ParseCategory;
@@ -196,7 +197,7 @@ using words::ParseTruth;
 // What an op of this kind is drawn as; a kind that is not known here, by its category.
 OpClass OpClassOf(std::string_view kind, Category category);
 
-// Whether a marker (query::Marker, or its row in the file) says that a knob was turned; not that
+// Whether a marker (query::Marker, or its row in the file) is of a knob that was turned; not that
 // the run found a value for `auto`, nor that it was set to what it was.
 template <typename AnyMarker>
 bool IsKnobChange(const AnyMarker& marker) {

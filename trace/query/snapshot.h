@@ -156,13 +156,13 @@ struct RankRows {
   RowList<EventEdge> event_edges;      // waits of its streams
   RowList<MemorySegment> segments;     // of the GPU's own memory
   RowList<MemoryCounter> reserved;     // what its allocators held, at the end of steps
-  RowList<MemoryCounter> device_used;  // of its GPU's memory by whomever, other processes too
+  RowList<MemoryCounter> device_used;  // of its GPU's memory, other processes included
 };
 
 // Of a Snapshot with only some rows: larger than that of any complete one.
 inline constexpr uint64_t kLoadingGeneration = uint64_t{1} << 62;
 
-struct DerivedRows;  // trace/query/derived.h
+struct DerivedRows;  // trace/query/summary.h
 
 struct Snapshot {
   // Grows with every published Snapshot of a LiveTrace. A smaller one than before means that rows

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "trace/base/units.h"
-#include "trace/query/derived.h"
 #include "trace/query/rows.h"
 #include "trace/query/sane.h"
 #include "trace/query/snapshot.h"
+#include "trace/query/summary.h"
 #include "trace/store/merge/clock_facts.h"
 #include "trace/store/run_source.h"
 
@@ -76,7 +76,7 @@ std::optional<Capability> ClockCapability(const std::vector<Clock>& clocks) {
   return row;
 }
 
-// The run waits for its user: by the newest marker that says anything of it.
+// The run waits for its user: by the newest marker of a pause or its end.
 bool IsPaused(const std::vector<Marker>& markers) {
   for (auto marker = markers.rbegin(); marker != markers.rend(); ++marker) {
     if (marker->kind == "pause") return true;
@@ -374,13 +374,7 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddPauses(batch);
   AddCollectives(batch);
   AddMemory(batch);
-  gpu_builder_.Add(batch, &current_, Hooks());
-}
-
-GpuSnapshotBuilder::Hooks SnapshotBuilder::Hooks() {
-  return {[this](int64_t rank) { return RowsOfRank(rank); },
-          [this](std::string_view name) { return Communicator(name); },
-          [this](int64_t from_ns, int64_t to_ns) { Extend(from_ns, to_ns); }, [this] { Refuse(); }};
+  gpu_builder_.Add(batch);
 }
 
 SnapshotPtr SnapshotBuilder::PublishLoading(store::SourceState state) {
@@ -398,7 +392,7 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
                    : state == store::SourceState::kCut ? TraceState::kCut
                                                        : TraceState::kFinished;
   current_.paused = current_.state == TraceState::kLive && IsPaused(current_.markers);
-  if (state != store::SourceState::kLive) gpu_builder_.End(Hooks());
+  if (state != store::SourceState::kLive) gpu_builder_.End();
   auto snapshot = std::make_shared<Snapshot>(current_);
   if (const std::optional<Capability> clocks = ClockCapability(current_.clocks)) {
     snapshot->capabilities.push_back(*clocks);

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "trace/query/gpu_snapshot_builder.h"
 #include "trace/query/snapshot.h"
@@ -16,6 +14,7 @@ namespace shardscope::query {
 class SnapshotBuilder {
  public:
   SnapshotBuilder(std::string run_folder, std::string name);
+  SnapshotBuilder(const SnapshotBuilder&) = delete;  // its parts refer to one another
 
   // Takes new rows. A row that cannot be (negative rank, times out of order, unknown word) is left
   // out and counted as lost (capability source "reader").
@@ -27,7 +26,7 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  // Takes the rows of derived tables (trace/query/derived.h), all at once and after the ranks,
+  // Takes the rows of derived tables (trace/query/summary.h), all at once and after the ranks,
   // and how many op runs the file has. Rows that cannot be are left out and counted as by Add().
   void AddDerived(store::RowBatch&& batch, int64_t num_op_runs);
 
@@ -35,6 +34,8 @@ class SnapshotBuilder {
   void Extend(int64_t from_ns, int64_t to_ns);
 
  private:
+  friend class GpuSnapshotBuilder;
+
   void AddTables(const store::RowBatch& batch);
   void AddPlan(const store::RowBatch& batch);
   void AddOpRuns(const store::RowBatch& batch);
@@ -46,13 +47,12 @@ class SnapshotBuilder {
   void AddRankOfProcess(int64_t process, int32_t rank);
   int32_t Communicator(std::string_view name);
   void Refuse() { ++refused_; }
-  GpuSnapshotBuilder::Hooks Hooks();
 
   Snapshot current_;
   std::map<std::string, int32_t, std::less<>> communicator_index_;
   bool has_time_ = false;
   int64_t refused_ = 0;
-  GpuSnapshotBuilder gpu_builder_;
+  GpuSnapshotBuilder gpu_builder_{this};
 };
 
 }  // namespace shardscope::query

@@ -1,6 +1,7 @@
 #include "trace/query/summary.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -10,10 +11,80 @@
 #include "trace/query/sane.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/finished_source.h"
+#include "trace/store/finisher.h"
 #include "trace/store/run_files.h"
 
 namespace shardscope::query {
 namespace {
+
+// Whether the file has all ranks of its run: what is derived compares them.
+bool IsWholeRun(const store::RowBatch& tables) {
+  for (const schema::ConfigRow& row : tables.Get<schema::ConfigRow>()) {
+    if (row.key == "run.ranks") {
+      return row.value == std::to_string(tables.Get<schema::RankRow>().size());
+    }
+  }
+  return true;
+}
+
+template <typename Row>
+void MoveNumbered(std::vector<Row>* rows, store::RowBatch* batch) {
+  for (size_t i = 0; i < rows->size(); ++i) (*rows)[i].id = static_cast<int64_t>(i) + 1;
+  batch->Get<Row>() = std::move(*rows);
+}
+
+Status DeriveSteps(const Deriver& deriver, const store::RowBatch& tables,
+                   store::FinishedSource* source, DerivedRows* rows) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source->Bounds());
+  for (int64_t first = bounds.first_step; first <= bounds.last_step;) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t last, source->LastStepOfPart(first));
+    store::RowBatch steps;
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(first, last, &steps));
+    SnapshotBuilder part("", "");
+    part.Add(tables);
+    part.Add(steps);
+    deriver.derive_steps(*part.Publish(store::SourceState::kFinished), rows);
+    first = last + 1;
+    const auto done = static_cast<double>(first - bounds.first_step);
+    const auto all = static_cast<double>(bounds.last_step + 1 - bounds.first_step);
+    store::TellFinishProgress(store::kCopiedPercent +
+                              static_cast<int>((100 - store::kCopiedPercent) * done / all));
+  }
+  return Status::Ok();
+}
+
+Status DeriveMemory(const Deriver& deriver, const store::RowBatch& tables,
+                    store::FinishedSource* source, DerivedRows* rows) {
+  SnapshotBuilder memory("", "");
+  memory.Add(tables);
+  store::RowBatch steps;
+  SHARDSCOPE_RETURN_IF_ERROR(source->ReadDerived(&steps));  // none yet, but for the steps
+  memory.Add(steps);
+  while (true) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const store::RowBatch events, source->ReadMemory());
+    if (store::IsEmpty(events)) break;
+    memory.Add(events);
+  }
+  deriver.derive_memory(*memory.Publish(store::SourceState::kFinished), rows);
+  return Status::Ok();
+}
+
+Result<store::RowBatch> Derive(const Deriver& deriver, const std::string& path) {
+  store::RowBatch batch;
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto source, store::FinishedSource::OpenFile(path));
+  store::RowBatch tables;
+  SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&tables));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool has_gpu_rows, source->HasGpuRows());
+  if (has_gpu_rows || !IsWholeRun(tables)) return batch;
+  DerivedRows rows;
+  SHARDSCOPE_RETURN_IF_ERROR(DeriveSteps(deriver, tables, source.get(), &rows));
+  SHARDSCOPE_RETURN_IF_ERROR(DeriveMemory(deriver, tables, source.get(), &rows));
+  MoveNumbered(&rows.step_parts, &batch);
+  MoveNumbered(&rows.stalls, &batch);
+  MoveNumbered(&rows.slow_collectives, &batch);
+  MoveNumbered(&rows.memory_peaks, &batch);
+  return batch;
+}
 
 static_assert(kLargeRunBytes == store::FinishedSource::kLargeBytes);
 
@@ -27,17 +98,16 @@ class SummaryReader {
  public:
   // Null: it has none.
   static Result<std::unique_ptr<SummaryReader>> Open(const std::string& path, int64_t least_bytes) {
-    const Result<store::RunFiles> run = store::FindRun(path);
-    if (!run.ok()) return run.status();
-    if (run->traces.size() != 1) return std::unique_ptr<SummaryReader>();
-    auto source = store::FinishedSource::Open(run->traces.front(), least_bytes);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles run, store::FindRun(path));
+    if (run.traces.size() != 1) return std::unique_ptr<SummaryReader>();
+    auto source = store::FinishedSource::Open(run.traces.front(), least_bytes);
     if (!source.ok()) return source.status();
     if (source.value() == nullptr) return std::unique_ptr<SummaryReader>();
     store::RowBatch derived;
     SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadDerived(&derived));
     if (derived.Get<schema::StepPartRow>().empty()) return std::unique_ptr<SummaryReader>();
     std::unique_ptr<SummaryReader> reader(
-        new SummaryReader(std::move(source).value(), run->path, run->name));
+        new SummaryReader(std::move(source).value(), run.path, run.name));
     SHARDSCOPE_RETURN_IF_ERROR(reader->ReadTables(std::move(derived)));
     return reader;
   }
@@ -66,12 +136,10 @@ class SummaryReader {
     SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
     builder_.Add(tables);
     builder_.Add(derived);  // the steps
-    const Result<int64_t> num_op_runs = source_->NumOpRuns();
-    if (!num_op_runs.ok()) return num_op_runs.status();
-    builder_.AddDerived(std::move(derived), num_op_runs.value());
-    const Result<store::StepBounds> bounds = source_->Bounds();
-    if (!bounds.ok()) return bounds.status();
-    first_step_ = bounds->first_step;
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t num_op_runs, source_->NumOpRuns());
+    builder_.AddDerived(std::move(derived), num_op_runs);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source_->Bounds());
+    first_step_ = bounds.first_step;
     return Status::Ok();
   }
 
@@ -244,31 +312,32 @@ Status SummaryReader::AddRowsOf(const Snapshot& summary, std::vector<StepRange> 
 
 }  // namespace
 
+void DeriveWhileFinishing(const Deriver& deriver) {
+  store::SetDerive([deriver](const std::string& path) { return Derive(deriver, path); });
+}
+
 Result<SnapshotPtr> ReadSummary(const std::string& path) {
-  const auto reader = SummaryReader::Open(path, 0);
-  if (!reader.ok()) return reader.status();
-  if (reader.value() == nullptr) return SnapshotPtr();
-  SHARDSCOPE_RETURN_IF_ERROR(reader.value()->AddFirstStep());
-  return reader.value()->Publish();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto reader, SummaryReader::Open(path, 0));
+  if (reader == nullptr) return SnapshotPtr();
+  SHARDSCOPE_RETURN_IF_ERROR(reader->AddFirstStep());
+  return reader->Publish();
 }
 
 Result<SnapshotPtr> ReadSummaryAround(const std::string& path, const ChooseTimes& choose,
                                       int64_t least_bytes) {
-  const auto reader = SummaryReader::Open(path, least_bytes);
-  if (!reader.ok()) return reader.status();
-  if (reader.value() == nullptr) return SnapshotPtr();
-  const Result<bool> has_spans = reader.value()->HasSpans();
-  if (!has_spans.ok()) return has_spans.status();
-  const SnapshotPtr summary = reader.value()->Publish();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto reader, SummaryReader::Open(path, least_bytes));
+  if (reader == nullptr) return SnapshotPtr();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool has_spans, reader->HasSpans());
+  const SnapshotPtr summary = reader->Publish();
   const std::optional<std::vector<TimeRange>> times = choose(*summary);
-  if (has_spans.value() || !times) return SnapshotPtr();
+  if (has_spans || !times) return SnapshotPtr();
   std::vector<StepRange> steps;
   for (const TimeRange& range : *times) {
     const StepRange touching = StepsTouching(*summary, range);
     if (touching.first <= touching.last) steps.push_back({touching.first - 1, touching.last + 1});
   }
-  SHARDSCOPE_RETURN_IF_ERROR(reader.value()->AddRowsOf(*summary, std::move(steps)));
-  return reader.value()->Publish();
+  SHARDSCOPE_RETURN_IF_ERROR(reader->AddRowsOf(*summary, std::move(steps)));
+  return reader->Publish();
 }
 
 }  // namespace shardscope::query

@@ -10,8 +10,31 @@
 
 #include "trace/base/status.h"
 #include "trace/query/snapshot.h"
+#include "trace/schema/rows.h"
 
 namespace shardscope::query {
+
+// What a finished trace keeps of its steps, so that figures of all of them need not read all of its
+// rows. trace/analysis/derived.h makes and uses them.
+struct DerivedRows {
+  int64_t num_op_runs = 0;                                  // of the whole run
+  std::vector<schema::StepPartRow> step_parts;              // by step, rank
+  std::vector<schema::StallRow> stalls;                     // by step
+  std::vector<schema::SlowCollectiveRow> slow_collectives;  // by step, longest first
+  std::vector<schema::MemoryPeakRow> memory_peaks;          // by rank
+};
+
+// How they are made; both append.
+struct Deriver {
+  // `part`: all rows of some steps, but memory events.
+  void (*derive_steps)(const Snapshot& part, DerivedRows* rows) = nullptr;
+  // `memory`: all steps and memory events of the trace.
+  void (*derive_memory)(const Snapshot& memory, DerivedRows* rows) = nullptr;
+};
+
+// From now on this process derives rows of every trace that it finishes, but those of GPUs and
+// those that are a part of their run. For main(), before other threads are there.
+void DeriveWhileFinishing(const Deriver& deriver);
 
 // A finished run with `derived` rows and all steps, but without memory events and with the op runs
 // and collectives of its first step only, which put its communicators in order. Null: it has no

@@ -88,10 +88,10 @@ Result<std::unique_ptr<BatchWriter>> BatchWriter::Create(const std::string& fold
         fmt::format("record.max_bytes must be 0 (no limit) or at least {} bytes", kMinMaxBytes));
   }
   std::unique_ptr<BatchWriter> batches(new BatchWriter(max_bytes));
-  Result<std::unique_ptr<store::TraceWriter>> writer =
-      store::TraceWriter::Create(folder, batches->bound_.checkpoint_pages());
-  if (!writer.ok()) return writer.status();
-  batches->writer_ = std::move(writer).value();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      std::unique_ptr<store::TraceWriter> writer,
+      store::TraceWriter::Create(folder, batches->bound_.checkpoint_pages()));
+  batches->writer_ = std::move(writer);
   return batches;
 }
 

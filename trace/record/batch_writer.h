@@ -51,7 +51,7 @@ class BatchWriter {
   static Result<std::unique_ptr<BatchWriter>> Create(const std::string& folder, int64_t max_bytes);
 
   // Commits a batch of hot rows from the rings, after all rare rows that came before them.
-  // *more says whether rows were left. If the commit fails, the batch's hot rows are lost and
+  // *more: rows were left. If the commit fails, the batch's hot rows are lost and
   // counted; its rare rows come again with the next batch.
   Status WriteBatch(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);
 
@@ -63,7 +63,7 @@ class BatchWriter {
   // Whether the file is still at its place; if not, all rows from now on are lost to errors.
   Status CheckFile();
 
-  // Rows removed to keep the size bound (table meta says so), rows for which it left no room, and
+  // Rows removed to keep the size bound (see table meta), rows for which it left no room, and
   // rows of batches that could not be committed.
   const HotCounts& removed() const { return bound_.removed(); }
   const HotCounts& lost_to_bound() const { return lost_to_bound_; }

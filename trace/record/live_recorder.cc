@@ -34,10 +34,9 @@ thread_local RememberedRings remembered;
 }  // namespace
 
 Result<std::unique_ptr<Recorder>> Recorder::Open(const RecorderOptions& options) {
-  Result<std::unique_ptr<BatchWriter>> batches =
-      BatchWriter::Create(options.run_folder, options.max_bytes);
-  if (!batches.ok()) return batches.status();
-  auto recorder = std::make_unique<LiveRecorder>(options, std::move(batches).value());
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<BatchWriter> batches,
+                              BatchWriter::Create(options.run_folder, options.max_bytes));
+  auto recorder = std::make_unique<LiveRecorder>(options, std::move(batches));
   SHARDSCOPE_RETURN_IF_ERROR(recorder->Start(options));
   return std::unique_ptr<Recorder>(std::move(recorder));
 }
@@ -71,7 +70,7 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
   return Status::Ok();
 }
 
-// The trace says why it holds nothing else.
+// The trace holds the reason why it has nothing else.
 Status LiveRecorder::GiveUp(const std::string& reason) {
   Add(schema::CapabilityRow{0, source_, "off", reason, 0});
   Drain();
@@ -212,7 +211,7 @@ void LiveRecorder::AddClockPair() {
   rare_.Add(row);
 }
 
-// Where the thread ends by an error (no memory) nobody waits for it any more, and nothing more is
+// Where the thread ends by an error (no memory) no call waits for it any more, and nothing more is
 // taken; Finish() says so, on a thread that may have what this one lacks.
 void LiveRecorder::WriterThread() {
   pthread_setname_np(pthread_self(), "recorder");  // as top and debuggers show it
@@ -276,7 +275,7 @@ void LiveRecorder::StopThread() {
 
 Status LiveRecorder::Flush() {
   MutexLock lock(wake_mutex_);
-  // In this order: nobody joins the thread before it is told to stop.
+  // In this order: the thread is joined after it is asked to stop.
   if (!stopping_ && thread_.joinable()) {
     const uint64_t mine = ++flushes_wanted_;
     wake_.notify_one();

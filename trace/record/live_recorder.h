@@ -23,7 +23,7 @@ namespace shardscope::record {
 class LiveRecorder final : public Recorder {
  public:
   LiveRecorder(const RecorderOptions& options, std::unique_ptr<BatchWriter> batches);
-  // Without Finish() the live file stays; whoever opens it finishes it as `cut`.
+  // Without Finish() the live file stays, and is finished as `cut` when it is opened.
   ~LiveRecorder() override;
 
   // Writes meta, config and the first capability rows, then starts the writer thread.

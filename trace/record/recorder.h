@@ -28,7 +28,7 @@ struct RecorderOptions {
   bool stop_on_error = false;     // record.on_error: stop the training, or go on and count
   size_t ring_records = 1 << 12;  // per thread and kind
   // Under which source of table capability lost rows are counted, of tables without one of their
-  // own. Who is not the engine states its own sources; the engine's are engine, memory and nvtx.
+  // own. Sources of other recorders are theirs to state; the engine's are engine, memory and nvtx.
   std::string source = "engine";
 };
 
@@ -60,7 +60,7 @@ class Recorder {
 
   // Whether recording is switched off (record.steps window): hot rows are ignored then,
   // without being counted as lost. But rows that come late (spans, what a GPU did, ...: `late` in
-  // tables.py) are always taken: who makes them asks WasRecording().
+  // tables.py) are always taken: callers ask WasRecording().
   virtual void SetWindow(bool recording) = 0;
   // Whether what happened then is recorded. Any thread; may take a lock.
   virtual bool WasRecording(int64_t time_ns) const = 0;

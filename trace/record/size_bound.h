@@ -18,7 +18,7 @@
 namespace shardscope::record {
 
 inline constexpr size_t kMaxBatchRows = 10'000;
-inline constexpr int64_t kMinMaxBytes = 4'000'000;  // as engine/config says
+inline constexpr int64_t kMinMaxBytes = 4'000'000;  // as in engine/config
 
 class SizeBound {
  public:

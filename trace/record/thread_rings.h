@@ -21,7 +21,7 @@ using HotCounts = std::array<int64_t, schema::kNumHotRecords>;
 template <typename T>
 class LazyRing {
  public:
-  // Producer. What is pushed by nobody costs no memory.
+  // Producer. A ring that is never used costs no memory.
   SpscRing<T>& Make(size_t capacity) {
     if (!owned_) {
       owned_ = std::make_unique<SpscRing<T>>(capacity);

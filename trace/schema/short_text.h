@@ -1,5 +1,5 @@
 // ShortText: up to 31 bytes of text inline, so that rows recorded while training never allocate.
-// Longer text is cut to 28 bytes (at a UTF-8 character) plus "..."; docs/trace.md says so.
+// Longer text is cut to 28 bytes (at a UTF-8 character) plus "..."; see docs/trace.md.
 #pragma once
 
 #include <array>

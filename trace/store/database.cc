@@ -154,19 +154,15 @@ Status Database::Execute(const std::string& sql) {
 }
 
 Result<int64_t> Database::QueryInteger(const std::string& sql) {
-  Result<Statement> statement = Prepare(sql);
-  if (!statement.ok()) return statement.status();
-  const Result<bool> row = statement->Step();
-  if (!row.ok()) return row.status();
-  return *row ? statement->Integer(0) : 0;
+  SHARDSCOPE_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Integer(0) : 0;
 }
 
 Result<std::string> Database::QueryText(const std::string& sql) {
-  Result<Statement> statement = Prepare(sql);
-  if (!statement.ok()) return statement.status();
-  const Result<bool> row = statement->Step();
-  if (!row.ok()) return row.status();
-  return *row ? std::string(statement->Text(0)) : std::string();
+  SHARDSCOPE_ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? std::string(statement.Text(0)) : std::string();
 }
 
 void Database::Seal() {

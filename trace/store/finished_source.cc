@@ -32,13 +32,13 @@ template <typename Row>
 class Cursor {
  public:
   static Result<Cursor> Open(TraceReader* reader, const std::string& condition) {
-    Result<Statement> select =
-        reader->database().Prepare(fmt::format("{} {}", schema::TableOf<Row>::kSelect, condition));
-    if (!select.ok()) return select.status();
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        Statement select,
+        reader->database().Prepare(fmt::format("{} {}", schema::TableOf<Row>::kSelect, condition)));
     const std::string& path = reader->database().path();
     std::error_code error;
     const auto bytes = std::filesystem::file_size(path, error);
-    return Cursor(std::move(select).value(), path, error ? 0 : bytes / kLeastRowBytes);
+    return Cursor(std::move(select), path, error ? 0 : bytes / kLeastRowBytes);
   }
   Statement& statement() { return select_; }
 
@@ -66,18 +66,16 @@ class Cursor {
 template <typename Row>
 Status ReadInto(Cursor<Row>* cursor, RowBatch* batch) {
   while (true) {
-    const Result<bool> more = cursor->Next();
-    if (!more.ok()) return more.status();
-    if (!more.value()) return Status::Ok();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, cursor->Next());
+    if (!more) return Status::Ok();
     batch->Get<Row>().push_back(cursor->row());
   }
 }
 
 template <typename Row>
 Status Start(TraceReader* reader, std::unique_ptr<Cursor<Row>>* cursor) {
-  auto opened = Cursor<Row>::Open(reader, "ORDER BY id");
-  if (!opened.ok()) return opened.status();
-  *cursor = std::make_unique<Cursor<Row>>(std::move(opened).value());
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto opened, Cursor<Row>::Open(reader, "ORDER BY id"));
+  *cursor = std::make_unique<Cursor<Row>>(std::move(opened));
   return Status::Ok();
 }
 
@@ -85,9 +83,8 @@ Status Start(TraceReader* reader, std::unique_ptr<Cursor<Row>>* cursor) {
 template <typename Row>
 Status Drain(std::unique_ptr<Cursor<Row>>* cursor, size_t* left, RowBatch* batch) {
   while (*cursor != nullptr && *left > 0) {
-    const Result<bool> more = (*cursor)->Next();
-    if (!more.ok()) return more.status();
-    if (!more.value()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, (*cursor)->Next());
+    if (!more) {
       cursor->reset();
       return Status::Ok();
     }
@@ -119,10 +116,9 @@ struct FinishedSource::Memory {
 class FinishedSource::OpRuns {
  public:
   static Result<std::unique_ptr<OpRuns>> Open(const std::string& path) {
-    Result<TraceReader> reader = TraceReader::Open(path);
-    if (!reader.ok()) return reader.status();
+    SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
     auto op_runs = std::make_unique<OpRuns>();
-    op_runs->reader_ = std::move(reader).value();
+    op_runs->reader_ = std::move(reader);
     SHARDSCOPE_RETURN_IF_ERROR(Start(&op_runs->reader_, &op_runs->rows_));
     return op_runs;
   }
@@ -144,10 +140,9 @@ class FinishedSource::OpRuns {
 class FinishedSource::Others {
  public:
   static Result<std::unique_ptr<Others>> Open(const std::string& path) {
-    Result<TraceReader> reader = TraceReader::Open(path);
-    if (!reader.ok()) return reader.status();
+    SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
     auto others = std::make_unique<Others>();
-    others->reader_ = std::move(reader).value();
+    others->reader_ = std::move(reader);
     SHARDSCOPE_RETURN_IF_ERROR(
         others->ForEach([&](auto* cursor) { return Start(&others->reader_, cursor); }));
     return others;
@@ -186,42 +181,39 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::Open(const TraceFile& fi
                                                              int64_t least_bytes) {
   const std::string path = file.FinishedPath();
   if (!Exists(path) || DatabaseBytes(path) < least_bytes) return std::unique_ptr<FinishedSource>();
-  Result<std::unique_ptr<FinishedSource>> source = OpenFile(path);
-  if (!source.ok()) return source;
-  Database& database = source.value()->reader_.database();
-  const Result<int64_t> bounded = database.QueryInteger(
-      fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep));
-  if (!bounded.ok()) return bounded.status();
-  const Result<int64_t> version = database.QueryInteger("PRAGMA user_version");
-  if (!version.ok()) return version.status();
-  if (bounded.value() > 0 || version.value() < kFirstVersion) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<FinishedSource> source, OpenFile(path));
+  Database& database = source->reader_.database();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const int64_t bounded,
+      database.QueryInteger(
+          fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep)));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t version, database.QueryInteger("PRAGMA user_version"));
+  if (bounded > 0 || version < kFirstVersion) {
     return std::unique_ptr<FinishedSource>();
   }
   return source;
 }
 
 Result<std::unique_ptr<FinishedSource>> FinishedSource::OpenFile(const std::string& path) {
-  Result<TraceReader> reader = TraceReader::Open(path);
-  if (!reader.ok()) return reader.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
   std::unique_ptr<FinishedSource> source(new FinishedSource());
-  source->reader_ = std::move(reader).value();
-  const Result<std::string> state =
-      source->reader_.database().QueryText("SELECT value FROM meta WHERE key = 'state'");
-  if (!state.ok()) return state.status();
-  source->cut_ = state.value() == "cut";
+  source->reader_ = std::move(reader);
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const std::string state,
+      source->reader_.database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
+  source->cut_ = state == "cut";
   return source;
 }
 
 Result<StepBounds> FinishedSource::Bounds() {
-  Result<Statement> select = reader_.database().Prepare(
-      fmt::format("SELECT min(step), max(step), min(start_ns), max(end_ns) FROM step "
-                  "WHERE step BETWEEN -1 AND {} HAVING count(*) > 0",
-                  kMaxStep));
-  if (!select.ok()) return select.status();
-  const Result<bool> row = select->Step();
-  if (!row.ok()) return row.status();
-  if (!row.value()) return StepBounds{};
-  return StepBounds{select->Integer(0), select->Integer(1), select->Integer(2), select->Integer(3)};
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement select, reader_.database().Prepare(fmt::format(
+                            "SELECT min(step), max(step), min(start_ns), max(end_ns) FROM step "
+                            "WHERE step BETWEEN -1 AND {} HAVING count(*) > 0",
+                            kMaxStep)));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());
+  if (!row) return StepBounds{};
+  return StepBounds{select.Integer(0), select.Integer(1), select.Integer(2), select.Integer(3)};
 }
 
 Status FinishedSource::ReadSmallTables(RowBatch* batch) {
@@ -239,18 +231,17 @@ Status FinishedSource::ReadSmallTables(RowBatch* batch) {
 
 // One search a track: an index on nothing but the track's own order.
 Result<std::vector<int64_t>> FinishedSource::TracksOfSpans() {
-  Result<Statement> next =
-      reader_.database().Prepare("SELECT track FROM span WHERE track > ? ORDER BY track LIMIT 1");
-  if (!next.ok()) return next.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement next,
+      reader_.database().Prepare("SELECT track FROM span WHERE track > ? ORDER BY track LIMIT 1"));
   std::vector<int64_t> tracks;
   while (true) {
-    next->Bind(1, tracks.empty() ? INT64_MIN : tracks.back());
-    const Result<bool> row = next->Step();
-    if (!row.ok()) return row.status();
-    if (!row.value()) return tracks;
+    next.Bind(1, tracks.empty() ? INT64_MIN : tracks.back());
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, next.Step());
+    if (!row) return tracks;
     if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), "span");
-    tracks.push_back(next->Integer(0));
-    next->Reset();
+    tracks.push_back(next.Integer(0));
+    next.Reset();
   }
 }
 
@@ -259,12 +250,12 @@ Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch
     constexpr const char* kCondition =
         "WHERE id BETWEEN (SELECT min({0}) FROM step_range WHERE {2} AND {0} <= {1}) AND "
         "(SELECT max({1}) FROM step_range WHERE {2}) AND {2} ORDER BY id";
-    auto rows = Cursor<Row>::Open(
-        &reader_, fmt::format(kCondition, first_id, last_id, "step BETWEEN ?1 AND ?2"));
-    if (!rows.ok()) return rows.status();
-    rows->statement().Bind(1, first_step);
-    rows->statement().Bind(2, last_step);
-    return ReadInto(&rows.value(), batch);
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        auto rows, Cursor<Row>::Open(&reader_, fmt::format(kCondition, first_id, last_id,
+                                                           "step BETWEEN ?1 AND ?2")));
+    rows.statement().Bind(1, first_step);
+    rows.statement().Bind(2, last_step);
+    return ReadInto(&rows, batch);
   };
   SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::StepRow>("first_step_row", "last_step_row"));
   SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::OpRunRow>("first_op_run", "last_op_run"));
@@ -272,34 +263,34 @@ Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch
 }
 
 Result<int64_t> FinishedSource::LastStepOfPart(int64_t first_step) {
-  Result<Statement> ranges = reader_.database().Prepare(
-      "SELECT step, last_step_row - first_step_row + last_op_run - first_op_run + 2 "
-      "FROM step_range WHERE step >= ? ORDER BY step");
-  if (!ranges.ok()) return ranges.status();
-  ranges->Bind(1, first_step);
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement ranges,
+      reader_.database().Prepare(
+          "SELECT step, last_step_row - first_step_row + last_op_run - first_op_run + 2 "
+          "FROM step_range WHERE step >= ? ORDER BY step"));
+  ranges.Bind(1, first_step);
   int64_t last_step = first_step;
   for (size_t rows = 0; rows < kRowsAtATime;) {
-    const Result<bool> row = ranges->Step();
-    if (!row.ok()) return row.status();
-    if (!row.value()) break;
-    last_step = ranges->Integer(0);
-    rows += static_cast<size_t>(std::clamp<int64_t>(ranges->Integer(1), 1, kRowsAtATime));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, ranges.Step());
+    if (!row) break;
+    last_step = ranges.Integer(0);
+    rows += static_cast<size_t>(std::clamp<int64_t>(ranges.Integer(1), 1, kRowsAtATime));
   }
   return last_step;
 }
 
 Result<bool> FinishedSource::HasGpuRows() {
-  const Result<int64_t> count = reader_.database().QueryInteger(
-      "SELECT EXISTS(SELECT 1 FROM gpu_work) OR EXISTS(SELECT 1 FROM memory_segment)");
-  if (!count.ok()) return count.status();
-  return count.value() > 0;
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const int64_t count,
+      reader_.database().QueryInteger(
+          "SELECT EXISTS(SELECT 1 FROM gpu_work) OR EXISTS(SELECT 1 FROM memory_segment)"));
+  return count > 0;
 }
 
 Result<bool> FinishedSource::HasSpans() {
-  const Result<int64_t> count =
-      reader_.database().QueryInteger("SELECT EXISTS(SELECT 1 FROM span)");
-  if (!count.ok()) return count.status();
-  return count.value() > 0;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t count,
+                              reader_.database().QueryInteger("SELECT EXISTS(SELECT 1 FROM span)"));
+  return count > 0;
 }
 
 Result<int64_t> FinishedSource::NumOpRuns() {
@@ -307,19 +298,18 @@ Result<int64_t> FinishedSource::NumOpRuns() {
 }
 
 Status FinishedSource::ForEachMemoryChange(const std::function<void(const MemoryChange&)>& visit) {
-  Result<Statement> select = reader_.database().Prepare(
-      "SELECT rank, issued_ns, executed_ns, bytes, step, category FROM memory_event ORDER BY id");
-  if (!select.ok()) return select.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement select, reader_.database().Prepare("SELECT rank, issued_ns, executed_ns, bytes, "
+                                                   "step, category FROM memory_event ORDER BY id"));
   const std::string& path = reader_.database().path();
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   for (size_t left = error ? 0 : bytes / kLeastRowBytes;; --left) {
-    const Result<bool> row = select->Step();
-    if (!row.ok()) return row.status();
-    if (!row.value()) return Status::Ok();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return Status::Ok();
     if (left == 0) return Repeats(path, "memory_event");
-    visit({select->Integer(0), select->Integer(1), select->Integer(2), select->Integer(3),
-           select->Integer(4), select->Text(5)});
+    visit({select.Integer(0), select.Integer(1), select.Integer(2), select.Integer(3),
+           select.Integer(4), select.Text(5)});
   }
 }
 
@@ -354,40 +344,39 @@ Result<RowBatch> FinishedSource::ReadMemory() {
 // Whether at most `most_rows` spans of these tracks begin in the range.
 Result<bool> FinishedSource::AreFewSpans(const std::vector<int64_t>& tracks, int64_t from_ns,
                                          int64_t to_ns, size_t most_rows) {
-  Result<Statement> count = reader_.database().Prepare(
-      "SELECT count(*) FROM (SELECT 1 FROM span WHERE track = ? AND start_ns BETWEEN ? AND ? LIMIT "
-      "?)");
-  if (!count.ok()) return count.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement count, reader_.database().Prepare("SELECT count(*) FROM (SELECT 1 FROM span WHERE "
+                                                  "track = ? AND start_ns BETWEEN ? AND ? LIMIT "
+                                                  "?)"));
   auto left = static_cast<int64_t>(most_rows);
   for (const int64_t track : tracks) {
-    count->Bind(1, track);
-    count->Bind(2, from_ns);
-    count->Bind(3, to_ns);
-    count->Bind(4, left + 1);
-    const Result<bool> row = count->Step();
-    if (!row.ok()) return row.status();
-    left -= count->Integer(0);
+    count.Bind(1, track);
+    count.Bind(2, from_ns);
+    count.Bind(3, to_ns);
+    count.Bind(4, left + 1);
+    SHARDSCOPE_RETURN_IF_ERROR(count.Step().status());
+    left -= count.Integer(0);
     if (left < 0) return false;
-    count->Reset();
+    count.Reset();
   }
   return true;
 }
 
 Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t most_rows,
                                        RowBatch* batch) {
-  const Result<std::vector<int64_t>> tracks = TracksOfSpans();
-  if (!tracks.ok()) return tracks.status();
-  const Result<bool> few = AreFewSpans(*tracks, from_ns, to_ns, most_rows);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<int64_t> tracks, TracksOfSpans());
+  const Result<bool> few = AreFewSpans(tracks, from_ns, to_ns, most_rows);
   if (!few.ok() || !few.value()) return few;
-  auto spans = Cursor<schema::SpanRow>::Open(
-      &reader_, "WHERE track = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns, id");
-  if (!spans.ok()) return spans.status();
-  for (const int64_t track : *tracks) {
-    spans->statement().Bind(1, track);
-    spans->statement().Bind(2, from_ns);
-    spans->statement().Bind(3, to_ns);
-    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&spans.value(), batch));
-    spans->statement().Reset();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      auto spans,
+      Cursor<schema::SpanRow>::Open(
+          &reader_, "WHERE track = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns, id"));
+  for (const int64_t track : tracks) {
+    spans.statement().Bind(1, track);
+    spans.statement().Bind(2, from_ns);
+    spans.statement().Bind(3, to_ns);
+    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&spans, batch));
+    spans.statement().Reset();
   }
   std::vector<schema::SpanRow>& rows = batch->Get<schema::SpanRow>();
   std::sort(rows.begin(), rows.end(),
@@ -404,12 +393,10 @@ Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t mo
 
 Result<RowBatch> FinishedSource::ReadNext() {
   if (op_runs_ == nullptr) {
-    auto op_runs = OpRuns::Open(reader_.database().path());
-    if (!op_runs.ok()) return op_runs.status();
-    auto others = Others::Open(reader_.database().path());
-    if (!others.ok()) return others.status();
-    op_runs_ = std::move(op_runs).value();
-    others_ = std::move(others).value();
+    SHARDSCOPE_ASSIGN_OR_RETURN(auto op_runs, OpRuns::Open(reader_.database().path()));
+    SHARDSCOPE_ASSIGN_OR_RETURN(auto others, Others::Open(reader_.database().path()));
+    op_runs_ = std::move(op_runs);
+    others_ = std::move(others);
   }
   const auto start = [this] {
     next_op_runs_ = std::async(std::launch::async, [this] { return op_runs_->Read(); });

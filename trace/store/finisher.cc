@@ -89,9 +89,8 @@ Status FindRanges(const char* table, Database* database,
   if (!select.ok()) return select.status();
   schema::StepRangeRow* range = nullptr;  // of the row before: most rows have the same step
   while (true) {
-    const Result<bool> row = select->Step();
-    if (!row.ok()) return row.status();
-    if (!row.value()) return Status::Ok();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select->Step());
+    if (!row) return Status::Ok();
     const int64_t step = select->Integer(0);
     const int64_t id = select->Integer(1);
     if (range == nullptr || range->step != step) {
@@ -120,7 +119,7 @@ Status InsertStepRanges(Database* database) {
 
 Status CopyTables(const std::vector<std::string>& segments, const std::string& state,
                   Database* target) {
-  // No journal: until the rename nobody knows of this file, and after a crash it is built anew.
+  // No journal: until the rename this file is not visible, and after a crash it is built anew.
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute(
       fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
                   "PRAGMA trusted_schema=OFF; PRAGMA application_id={}; PRAGMA user_version={}",
@@ -137,11 +136,11 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
   SHARDSCOPE_RETURN_IF_ERROR(target->Execute("BEGIN"));
   const Result<int64_t> version = target->QueryInteger("PRAGMA segment0.user_version");
   if (!version.ok()) return version.status();
-  const Result<int64_t> dropped =
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const int64_t dropped,
       target->QueryInteger(fmt::format("SELECT count(*) FROM segment{}.meta WHERE key = '{}'",
-                                       segments.size() - 1, kDroppedThroughStep));
-  if (!dropped.ok()) return dropped.status();
-  const bool bounded = segments.size() > 1 || *dropped > 0;
+                                       segments.size() - 1, kDroppedThroughStep)));
+  const bool bounded = segments.size() > 1 || dropped > 0;
   const std::vector<schema::TableInfo>& tables = schema::Tables();
   std::vector<double> rows;
   double all_rows = 0;
@@ -188,12 +187,11 @@ void AddDerived(const std::string& path) {
 Result<std::string> CheckSegments(const TraceFile& file, const std::vector<int64_t>& segments) {
   std::string state;
   for (const int64_t segment : segments) {
-    Result<TraceReader> reader = TraceReader::Open(file.LivePath(segment));
-    if (!reader.ok()) return reader.status();
-    Result<std::string> value =
-        reader->database().QueryText("SELECT value FROM meta WHERE key = 'state'");
-    if (!value.ok()) return value.status();
-    state = std::move(value).value();
+    SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(file.LivePath(segment)));
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        std::string value,
+        reader.database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
+    state = std::move(value);
   }
   return state;
 }
@@ -240,9 +238,8 @@ Status BuildFinished(const TraceFile& file, const std::string& state) {
 
 Status FinishIfAbandoned(const TraceFile& file) {
   if (LiveSegments(file).empty()) return Status::Ok();
-  Result<TraceLock> lock = TraceLock::TryTake(file);
-  if (!lock.ok()) return lock.status();
-  if (!lock->held()) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceLock lock, TraceLock::TryTake(file));
+  if (!lock.held()) return Status::Ok();
   Status status;
   const std::vector<int64_t> segments = LiveSegments(file);
   if (!segments.empty() && Exists(file.FinishedPath())) {
@@ -252,7 +249,7 @@ Status FinishIfAbandoned(const TraceFile& file) {
     status = state.ok() ? BuildFinished(file, *state == "finishing" ? "finished" : "cut")
                         : state.status();
   }
-  lock->RemoveAndRelease();
+  lock.RemoveAndRelease();
   return status;
 }
 

@@ -17,12 +17,13 @@ using Derive = std::function<Result<RowBatch>(const std::string& path)>;
 // it in main(), before other threads are there.
 void SetDerive(Derive derive);
 
-// Whom this process tells how much of a trace it has finished, in percent and ascending, a few ten
+// Called with how much of a trace this process has finished, in percent and ascending, a few ten
 // times each, on the thread that finishes. Call it while no trace is being finished.
 using FinishProgress = std::function<void(int percent)>;
 void SetFinishProgress(FinishProgress progress);
 
-// The first half is copying, told by BuildFinished(); the second is deriving, told by what derives.
+// The first half is copying, reported by BuildFinished(); the second is deriving, reported by the
+// deriver.
 inline constexpr int kCopiedPercent = 50;
 void TellFinishProgress(int percent);
 

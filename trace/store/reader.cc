@@ -26,38 +26,36 @@ constexpr int64_t kOpenRetryNs = 25 * kNsPerMs;
 using SchemaText = std::map<std::string, std::string>;
 
 Result<SchemaText> ReadSchemaText(Database* database) {
-  Result<Statement> select =
-      database->Prepare("SELECT type, name, coalesce(sql, '') FROM main.sqlite_schema");
-  if (!select.ok()) return select.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement select,
+      database->Prepare("SELECT type, name, coalesce(sql, '') FROM main.sqlite_schema"));
   SchemaText text;
   while (true) {
-    const Result<bool> row = select->Step();
-    if (!row.ok()) return row.status();
-    if (!*row) return text;
-    if (select->Text(0) == "view") continue;
-    text[fmt::format("{} {}", select->Text(0), select->Text(1))] = select->Text(2);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return text;
+    if (select.Text(0) == "view") continue;
+    text[fmt::format("{} {}", select.Text(0), select.Text(1))] = select.Text(2);
   }
 }
 
 Result<SchemaText> ExpectedSchemaText(bool finished, int64_t version) {
-  Result<Database> database = Database::OpenInMemory();
-  if (!database.ok()) return database.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(Database database, Database::OpenInMemory());
   const bool clustered = finished && version < 4;
   for (const std::string& table :
        clustered ? schema::CreateTablesBefore4() : schema::CreateTables()) {
-    SHARDSCOPE_RETURN_IF_ERROR(database->Execute(table));
+    SHARDSCOPE_RETURN_IF_ERROR(database.Execute(table));
   }
   if (finished) {
     for (const std::string& index :
          clustered ? schema::CreateIndexesBefore4() : schema::CreateIndexes()) {
-      SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
+      SHARDSCOPE_RETURN_IF_ERROR(database.Execute(index));
     }
   }
   for (const schema::TableInfo& table : schema::Tables()) {
     if (table.since <= version) continue;
-    SHARDSCOPE_RETURN_IF_ERROR(database->Execute("DROP TABLE " + table.name));
+    SHARDSCOPE_RETURN_IF_ERROR(database.Execute("DROP TABLE " + table.name));
   }
-  return ReadSchemaText(&*database);
+  return ReadSchemaText(&database);
 }
 
 Status NoTrace(const std::string& path, const std::string& why) {
@@ -70,7 +68,7 @@ Status CannotRead(const Status& status) {
       fmt::format("cannot read {}; it may be cut or damaged: copy it again", status.message()));
 }
 
-// SQLite opens anything and complains later; its own first bytes tell early.
+// SQLite opens anything and complains later; the first bytes show it early.
 Status CheckMagic(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
@@ -111,20 +109,19 @@ Status CheckSchema(Database* database, int64_t version) {
   if (!found.ok()) return CannotRead(found.status());
   const char* const index = version < 4 ? "index op_run_by_id" : "index span_by_track_start_ns";
   const bool finished = found.value().contains(index);
-  const Result<SchemaText> expected = ExpectedSchemaText(finished, version);
-  if (!expected.ok()) return expected.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const SchemaText expected, ExpectedSchemaText(finished, version));
   for (const auto& [name, sql] : found.value()) {
-    const auto wanted = expected.value().find(name);
-    if (wanted == expected.value().end()) return NoTrace(path, "it has an unexpected " + name);
+    const auto wanted = expected.find(name);
+    if (wanted == expected.end()) return NoTrace(path, "it has an unexpected " + name);
     if (wanted->second != sql) return NoTrace(path, "its " + name + " is not as it should be");
   }
-  for (const auto& [name, sql] : expected.value()) {
+  for (const auto& [name, sql] : expected) {
     if (!found.value().contains(name)) return NoTrace(path, "it lacks " + name);
   }
   return Status::Ok();
 }
 
-// The tables that came after `version`, empty, so that nobody else need know of older files.
+// The tables that came after `version`, empty, so that older files are a matter of this one only.
 Status CreateMissingTables(Database* database, int64_t version) {
   constexpr std::string_view kCreate = "CREATE ";
   for (size_t i = 0; i < schema::Tables().size(); ++i) {
@@ -140,16 +137,14 @@ Status CreateMissingTables(Database* database, int64_t version) {
 
 Result<TraceReader> TraceReader::Open(const std::string& path) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckMagic(path));
-  Result<Database> database = Database::Open(path, Database::Mode::kReadOnly);
-  if (!database.ok()) return database.status();
-  const Result<int64_t> version = CheckVersion(&*database);
-  if (!version.ok()) return version.status();
-  SHARDSCOPE_RETURN_IF_ERROR(CheckSchema(&*database, *version));
-  SHARDSCOPE_RETURN_IF_ERROR(CreateMissingTables(&*database, *version));
-  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&*database));
-  database->Seal();
+  SHARDSCOPE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kReadOnly));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t version, CheckVersion(&database));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckSchema(&database, version));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateMissingTables(&database, version));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&database));
+  database.Seal();
   TraceReader reader;
-  reader.database_ = std::move(database).value();
+  reader.database_ = std::move(database);
   return reader;
 }
 

@@ -1,4 +1,4 @@
-// TraceReader: opens one trace file that nobody vouches for. Used by one thread at a time.
+// TraceReader: opens one untrusted trace file. Used by one thread at a time.
 #pragma once
 
 #include <string>
@@ -29,20 +29,19 @@ class TraceReader {
   template <typename Row, typename Visit>
   Result<size_t> ReadAfter(int64_t after, size_t limit, Visit&& visit) {
     static_assert(schema::TableOf<Row>::kHasId);
-    Result<Statement> select = database_.Prepare(std::string(schema::TableOf<Row>::kSelect) +
-                                                 " WHERE id > ? ORDER BY id LIMIT ?");
-    if (!select.ok()) return select.status();
-    select->Bind(1, after);
-    select->Bind(2, static_cast<int64_t>(limit));
-    return Drain<Row>(&*select, after, std::forward<Visit>(visit));
+    SHARDSCOPE_ASSIGN_OR_RETURN(Statement select,
+                                database_.Prepare(std::string(schema::TableOf<Row>::kSelect) +
+                                                  " WHERE id > ? ORDER BY id LIMIT ?"));
+    select.Bind(1, after);
+    select.Bind(2, static_cast<int64_t>(limit));
+    return Drain<Row>(&select, after, std::forward<Visit>(visit));
   }
 
   // All rows of a table.
   template <typename Row, typename Visit>
   Result<size_t> ReadAll(Visit&& visit) {
-    Result<Statement> select = database_.Prepare(schema::TableOf<Row>::kSelect);
-    if (!select.ok()) return select.status();
-    return Drain<Row>(&*select, -1, std::forward<Visit>(visit));
+    SHARDSCOPE_ASSIGN_OR_RETURN(Statement select, database_.Prepare(schema::TableOf<Row>::kSelect));
+    return Drain<Row>(&select, -1, std::forward<Visit>(visit));
   }
 
   Database& database() { return database_; }

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "trace/base/folder_lock.h"
+#include "trace/base/process.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/run_files.h"
 #include "trace/store/run_source.h"

@@ -8,11 +8,10 @@ namespace {
 template <typename Row>
 Status InsertAll(const std::vector<Row>& rows, Database* database) {
   if (rows.empty()) return Status::Ok();
-  Result<Statement> insert = database->Prepare(schema::TableOf<Row>::kInsert);
-  if (!insert.ok()) return insert.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(Statement insert, database->Prepare(schema::TableOf<Row>::kInsert));
   for (const Row& row : rows) {
-    BindRow(row, &*insert);
-    SHARDSCOPE_RETURN_IF_ERROR(insert->Run());
+    BindRow(row, &insert);
+    SHARDSCOPE_RETURN_IF_ERROR(insert.Run());
   }
   return Status::Ok();
 }

@@ -4,16 +4,14 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <vector>
 
-#include "trace/base/folder_lock.h"
+#include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/database.h"
@@ -26,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where that is not possible (read-only media, somebody else's run, a full disk) the live file is
+// Where that is not possible (read-only media, another user's run, a full disk) the live file is
 // read as it is.
 Status FinishWherePossible(RunFiles* run) {
   for (const TraceFile& trace : run->traces) {
@@ -66,7 +64,7 @@ Status NoTrace(const std::string& folder) {
       folder));
 }
 
-// A pipe, a socket, a terminal: who opens one may wait for ever.
+// A pipe, a socket, a terminal: opening one may wait for ever.
 bool IsNoFile(fs::file_type type) {
   return type == fs::file_type::fifo || type == fs::file_type::socket ||
          type == fs::file_type::character || type == fs::file_type::block;
@@ -152,7 +150,7 @@ bool IsText(std::string_view head) {
   return true;
 }
 
-// The first bytes of what was compressed; empty where that cannot be told.
+// The first bytes of what was compressed; empty where that is not known.
 std::string Inflated(std::string_view head) {
   constexpr int kGzip = 16;  // of inflateInit2: with a header of gzip
   std::string inflated(kHeadBytes, '\0');
@@ -287,11 +285,10 @@ std::string KindOfHead(std::string_view head) {
 }
 
 Status CheckFileKind(const std::string& path) {
-  const Result<std::string> head = ReadHead(path);
-  if (!head.ok()) return head.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string head, ReadHead(path));
   // A writer makes its live file a moment before the tables in it.
-  if (head->empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
-  const std::string kind = head->starts_with(kSqliteMagic) ? KindOfSqlite(path) : KindOfHead(*head);
+  if (head.empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
+  const std::string kind = head.starts_with(kSqliteMagic) ? KindOfSqlite(path) : KindOfHead(head);
   if (kind.empty()) return Status::Ok();
   return Status::Error(fmt::format("{} is no Shardscope trace: it is {}{}", path, kind,
                                    IsProfile(kind) ? "; such files cannot be read yet"

@@ -32,7 +32,7 @@ std::vector<TraceFile> ListTraces(const std::string& folder);
 // image". Empty: nothing known, or a SQLite file.
 std::string KindOfHead(std::string_view head);
 
-// An error that says what the regular file at `path` is, if that can be told and it is no trace of
+// An error that names what the regular file at `path` is, if that is known and it is no trace of
 // Shardscope; else ok: whether it is whole and readable is the reader's question. Reads at most 64
 // KiB, and of another program's SQLite file the names of its tables.
 Status CheckFileKind(const std::string& path);

@@ -65,7 +65,7 @@ class FileSource final : public Source {
   bool more_ = false;          // the last Read left rows
   int64_t next_writer_check_ns_ = 0;
   std::array<int64_t, schema::kNumTables> last_id_ = {};  // ids start at 1
-  int64_t removed_engine_ = 0;                            // said so far
+  int64_t removed_engine_ = 0;                            // reported so far
   int64_t removed_memory_ = 0;
   int64_t last_removed_id_ = kFirstRemovedId;
   SourceState state_ = SourceState::kLive;
@@ -100,11 +100,12 @@ Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {
     SHARDSCOPE_RETURN_IF_ERROR(source->OpenNewest());
     return source;
   }
-  const Result<int64_t> dropped = newest->database().QueryInteger(
-      fmt::format("SELECT coalesce(max(CAST(value AS INTEGER)), -1) FROM meta WHERE key = '{}'",
-                  kDroppedThroughStep));
-  if (!dropped.ok()) return dropped.status();
-  source->skip_through_step_ = dropped.value();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const int64_t dropped,
+      newest->database().QueryInteger(
+          fmt::format("SELECT coalesce(max(CAST(value AS INTEGER)), -1) FROM meta WHERE key = '{}'",
+                      kDroppedThroughStep)));
+  source->skip_through_step_ = dropped;
   return source;
 }
 
@@ -116,9 +117,8 @@ Status FileSource::Use(TraceReader reader) {
 }
 
 Status FileSource::OpenNewest() {
-  Result<TraceReader> reader = TraceReader::OpenNewest(file_);
-  if (!reader.ok()) return reader.status();
-  return Use(std::move(reader).value());
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::OpenNewest(file_));
+  return Use(std::move(reader));
 }
 
 int64_t FileSource::Successor() const {
@@ -132,10 +132,10 @@ Status FileSource::CheckNoGap() {
   const auto check = [this]<typename Row>() -> Status {
     const int64_t last_id = last_id_[schema::TableOf<Row>::kIndex];
     if (last_id == 0) return Status::Ok();
-    const Result<int64_t> first = reader_->database().QueryInteger(
-        fmt::format("SELECT coalesce(min(id), 0) FROM {}", schema::TableOf<Row>::kName));
-    if (!first.ok()) return first.status();
-    if (first.value() <= last_id + 1) return Status::Ok();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t first, reader_->database().QueryInteger(fmt::format(
+                                                         "SELECT coalesce(min(id), 0) FROM {}",
+                                                         schema::TableOf<Row>::kName)));
+    if (first <= last_id + 1) return Status::Ok();
     return Status::Error(
         fmt::format("{}: this reader was so late that rows it had not read were removed to keep "
                     "record.max_bytes: open the run again",
@@ -162,19 +162,18 @@ Result<bool> FileSource::ReadTable(RowBatch* batch) {
     if (!count.ok()) return count.status();
     return count.value() == kRowsPerTable;
   } else {
-    const Result<size_t> count =
-        reader_->ReadAll<Row>([&rows](Row&& row) { rows.push_back(std::move(row)); });
-    if (!count.ok()) return count.status();
+    const auto take = [&rows](Row&& row) { rows.push_back(std::move(row)); };
+    SHARDSCOPE_RETURN_IF_ERROR(reader_->ReadAll<Row>(take).status());
     return false;
   }
 }
 
 Status FileSource::ReadState() {
   if (segment_ > 0) return Status::Ok();
-  const Result<std::string> state =
-      reader_->database().QueryText("SELECT value FROM meta WHERE key = 'state'");
-  if (!state.ok()) return state.status();
-  state_ = state.value() == "cut" ? SourceState::kCut : SourceState::kFinished;
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const std::string state,
+      reader_->database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
+  state_ = state == "cut" ? SourceState::kCut : SourceState::kFinished;
   return Status::Ok();
 }
 
@@ -278,25 +277,23 @@ std::string ProcessOf(const std::string& stem) {
 }
 
 Result<Database> Merge(const RunFiles& run) {
-  Result<Database> merged = Database::OpenInMemory();
-  if (!merged.ok()) return merged;
+  SHARDSCOPE_ASSIGN_OR_RETURN(Database merged, Database::OpenInMemory());
   for (const std::string& table : schema::CreateTables()) {
-    SHARDSCOPE_RETURN_IF_ERROR(merged->Execute(table));
+    SHARDSCOPE_RETURN_IF_ERROR(merged.Execute(table));
   }
   Result<std::unique_ptr<RunSource>> source = RunSource::Open(run, RunSource::Purpose::kReadOnce);
   if (!source.ok()) return source.status();
   for (bool more = true; more;) {
     RowBatch batch;
-    const Result<bool> left = source.value()->Read(&batch);
-    if (!left.ok()) return left.status();
-    more = left.value();
-    SHARDSCOPE_RETURN_IF_ERROR(InsertBatch(batch, &*merged));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool left, source.value()->Read(&batch));
+    more = left;
+    SHARDSCOPE_RETURN_IF_ERROR(InsertBatch(batch, &merged));
   }
   for (const std::string& index : schema::CreateIndexes()) {
-    SHARDSCOPE_RETURN_IF_ERROR(merged->Execute(index));
+    SHARDSCOPE_RETURN_IF_ERROR(merged.Execute(index));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&*merged));
-  merged->Seal();
+  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&merged));
+  merged.Seal();
   return merged;
 }
 
@@ -310,9 +307,8 @@ Result<std::unique_ptr<RunSource>> RunSource::Open(const RunFiles& run, Purpose 
 }
 
 Status RunSource::AddFile(const TraceFile& file) {
-  Result<std::unique_ptr<FileSource>> source = FileSource::Open(file);
-  if (!source.ok()) return source.status();
-  sources_.push_back(std::move(source).value());
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<FileSource> source, FileSource::Open(file));
+  sources_.push_back(std::move(source));
   stems_.push_back(file.stem);
   return Status::Ok();
 }
@@ -346,9 +342,8 @@ Result<bool> RunSource::Read(RowBatch* batch) {
   bool more = false;
   for (size_t i = 0; i < sources_.size(); ++i) {
     RowBatch rows;
-    const Result<bool> left = sources_[i]->Read(&rows);
-    if (!left.ok()) return left.status();
-    more |= left.value();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool left, sources_[i]->Read(&rows));
+    more |= left;
     ShiftIds(IdShift(i), &rows);
     if (sources_.size() == 1) {
       merger_.PassOnly(std::move(rows), batch);
@@ -376,9 +371,8 @@ SourceState RunSource::state() const {
 
 Result<Database> OpenRunDatabase(const RunFiles& run) {
   if (run.traces.size() > 1 || LiveSegments(run.traces.front()).size() > 1) return Merge(run);
-  Result<TraceReader> reader = TraceReader::OpenNewest(run.traces.front());
-  if (!reader.ok()) return reader.status();
-  return std::move(reader).value().TakeDatabase();
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::OpenNewest(run.traces.front()));
+  return std::move(reader).TakeDatabase();
 }
 
 }  // namespace shardscope::store

@@ -1,5 +1,5 @@
-// Source: where the rows of a run come from: its files (run_source.h) or another
-// machine (pipe_source.h). Used by one thread at a time.
+// Source: where the rows of a run come from: its files (run_source.h) or lines of
+// `shardscope tail` from another machine. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sqlite3.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -19,7 +22,6 @@
 #include <utility>
 
 #include "trace/base/process.h"
-#include "trace/store/descriptors.h"
 
 namespace shardscope::store {
 namespace {
@@ -79,6 +81,17 @@ bool SameFile(int descriptor, const std::string& path) {
   struct stat named_file = {};
   return fstat(descriptor, &open_file) == 0 && stat(path.c_str(), &named_file) == 0 &&
          open_file.st_ino == named_file.st_ino && open_file.st_dev == named_file.st_dev;
+}
+
+// A fork copies the table of descriptors up to the highest: 32 KiB.
+constexpr rlim_t kHighest = 4096;
+// Room above the first for all that a recorder opens at once.
+constexpr rlim_t kRoom = 64;
+
+std::atomic<bool> are_high = false;
+
+int OpenHigh(const char* path, int flags, int mode) {
+  return KeptDescriptor(open(path, flags, mode));
 }
 
 }  // namespace
@@ -151,8 +164,8 @@ Result<TraceLock> TraceLock::TryTake(const TraceFile& file) {
     lock.descriptor_ = descriptor;
     lock.inode_ = InodeOfOpen(descriptor);
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
-      // Who asks whether a writer lives shares the lock for a moment; who has it shares it with
-      // nobody.
+      // A process that asks whether a writer lives shares the lock for a moment; its holder shares
+      // it with none.
       if (++attempts > kMostAttempts || flock(descriptor, LOCK_SH | LOCK_NB) != 0) {
         return TraceLock();
       }
@@ -211,7 +224,7 @@ Status SyncPath(const std::string& path, int flags) {
   return Status::Ok();
 }
 
-// Asks without creating anything, so that it works on somebody else's run.
+// Asks without creating anything, so that it works on another user's run.
 bool WriterLives(const TraceFile& file) {
   const int descriptor = open(file.LockPath().c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
@@ -228,5 +241,30 @@ bool Exists(const std::string& path) {
 bool CanWrite(const std::string& folder) { return access(folder.c_str(), W_OK) == 0; }
 
 std::string SystemError() { return std::strerror(errno); }  // NOLINT: one thread reads it at once
+
+void KeepDescriptorsHigh() {
+  are_high = true;
+  // Null: the system call of SQLite's own table that opens files, whichever connection does so.
+  sqlite3_vfs* const files = sqlite3_vfs_find(nullptr);
+  if (files == nullptr || files->iVersion < 3 || files->xSetSystemCall == nullptr) return;
+  files->xSetSystemCall(files, "open", reinterpret_cast<sqlite3_syscall_ptr>(&OpenHigh));
+}
+
+int KeptDescriptor(int descriptor) {
+  if (descriptor < 0 || !are_high) return descriptor;
+  const int error = errno;
+  rlimit limit = {};
+  int high = -1;
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    const rlim_t above = std::min(limit.rlim_cur, kHighest);
+    if (above > kRoom && static_cast<rlim_t>(descriptor) < above - kRoom) {
+      high = fcntl(descriptor, F_DUPFD_CLOEXEC, static_cast<int>(above - kRoom));
+    }
+  }
+  errno = error;
+  if (high < 0) return descriptor;
+  close(descriptor);
+  return high;
+}
 
 }  // namespace shardscope::store

@@ -1,10 +1,10 @@
-// The names of one trace's files, and the lock that says whether its writer lives.
+// The names of one trace's files, and the lock that shows whether its writer lives.
 //
 // A trace is <stem>.live.db while it is written and <stem>.db once finished; <stem> is
 // trace-<host>-<pid>. Where its size is bounded, the live trace is a row of segments,
 // <stem>.live.db, <stem>.live.2.db, <stem>.live.3.db, ..., of which the oldest go (writer.h).
-// Whoever writes or finishes a trace holds an flock on <stem>.lock, which the kernel lets go when
-// the process ends, however it ends.
+// The process that writes or finishes a trace holds an flock on <stem>.lock, which the kernel lets
+// go when the process ends, however it ends.
 #pragma once
 
 #include <cstdint>
@@ -56,11 +56,11 @@ class TraceLock {
   ~TraceLock();
 
   bool held() const { return descriptor_ >= 0; }
-  // Whether the descriptor is still the lock's: a program in which we are guests may have closed it
-  // with all others, or put a file of its own there.
+  // Whether the descriptor is still the lock's: a recorded program may have closed it with all
+  // others, or put a file of its own there.
   bool IsOpen() const;
   // Makes the lock file take room on the disk, as far as there is any, and gives it back: for what
-  // has to be written where a disk is full. Only by who holds the lock.
+  // has to be written where a disk is full. Only while the lock is held.
   void Reserve();
   void ReleaseReserve();
   // Removes the lock file and lets go; once the trace is finished.
@@ -74,7 +74,7 @@ class TraceLock {
   uint64_t inode_ = 0;
 };
 
-// Whether somebody holds the lock of a trace.
+// Whether a process holds the lock of a trace.
 bool WriterLives(const TraceFile& file);
 
 bool Exists(const std::string& path);
@@ -84,5 +84,19 @@ Status SyncPath(const std::string& path, int flags);
 bool CanWrite(const std::string& folder);
 // The message of errno.
 std::string SystemError();
+
+// A program that is recorded may close every descriptor it does not know, or put its own on a
+// number that it names, as a daemon does. If its next file then got the number of a trace, SQLite
+// would write into that file. Numbers far above those that a kernel gives, the lowest free ones,
+// are never given again: what the recorder writes fails then, the program's files are its own, and
+// the writer opens the trace again (TraceWriter::Begin).
+//
+// From now on all files of SQLite in this process, and what KeptDescriptor() is asked for, have
+// numbers as high as the process may have, up to 4096. Before the first of them is opened.
+void KeepDescriptorsHigh();
+
+// The same file at such a number, `descriptor` closed; itself if that was not asked for or cannot
+// be. A negative one stays as it is.
+int KeptDescriptor(int descriptor);
 
 }  // namespace shardscope::store

@@ -28,11 +28,10 @@ uint64_t InodeOf(const std::string& path) {
 }
 
 Status CopyRareRows(const std::string& from, Database* to) {
-  Result<Statement> attach = to->Prepare("ATTACH ? AS before");
-  if (!attach.ok()) return attach.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(Statement attach, to->Prepare("ATTACH ? AS before"));
   const std::string uri = ReadOnlyUri(from);
-  attach->Bind(1, std::string_view(uri));
-  SHARDSCOPE_RETURN_IF_ERROR(attach->Run());
+  attach.Bind(1, std::string_view(uri));
+  SHARDSCOPE_RETURN_IF_ERROR(attach.Run());
   SHARDSCOPE_RETURN_IF_ERROR(to->Execute("BEGIN"));
   for (const schema::TableInfo& table : schema::Tables()) {
     if (table.hot) continue;
@@ -79,13 +78,11 @@ TraceWriter::TraceWriter(TraceFile file, TraceLock lock, int64_t checkpoint_page
 Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& folder,
                                                          int64_t checkpoint_pages) {
   const TraceFile file = NewTraceFile(folder);
-  Result<TraceLock> lock = TraceLock::TryTake(file);
-  if (!lock.ok()) return lock.status();
-  if (!lock->held()) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceLock lock, TraceLock::TryTake(file));
+  if (!lock.held()) {
     return Status::Error(fmt::format("{} is held by another process", file.LockPath()));
   }
-  std::unique_ptr<TraceWriter> writer(
-      new TraceWriter(file, std::move(lock).value(), checkpoint_pages));
+  std::unique_ptr<TraceWriter> writer(new TraceWriter(file, std::move(lock), checkpoint_pages));
   SHARDSCOPE_RETURN_IF_ERROR(writer->OpenSegment(1));
   writer->segments_.push_back(1);
   SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&writer->database_));
@@ -95,11 +92,10 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
 
 Status TraceWriter::OpenSegment(int64_t segment) {
   const std::string path = file_.LivePath(segment);
-  Result<Database> database = Database::Open(path, Database::Mode::kCreate);
-  if (!database.ok()) return database.status();
-  SHARDSCOPE_RETURN_IF_ERROR(Configure(checkpoint_pages_, &*database));
+  SHARDSCOPE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kCreate));
+  SHARDSCOPE_RETURN_IF_ERROR(Configure(checkpoint_pages_, &database));
   for (std::optional<Statement>& statement : inserts_) statement.reset();
-  database_ = std::move(database).value();
+  database_ = std::move(database);
   inode_ = InodeOf(path);
   return Status::Ok();
 }
@@ -112,19 +108,17 @@ Status TraceWriter::Begin() {
 // The old ones are let go first: the new ones may get their numbers. If they cannot be opened, the
 // writer has an empty database in memory until the next try.
 Status TraceWriter::Reopen() {
-  Result<Database> nothing = Database::OpenInMemory();
-  if (!nothing.ok()) return nothing.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(Database nothing, Database::OpenInMemory());
   for (std::optional<Statement>& statement : inserts_) statement.reset();
-  database_ = std::move(nothing).value();
+  database_ = std::move(nothing);
   lock_ = TraceLock();
-  Result<TraceLock> lock = TraceLock::TryTake(file_);
-  if (!lock.ok()) return lock.status();
-  if (!lock->held()) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceLock lock, TraceLock::TryTake(file_));
+  if (!lock.held()) {
     return Status::Error(
         fmt::format("the program closed the files of its trace, and {} is held by another process",
                     file_.LockPath()));
   }
-  lock_ = std::move(lock).value();
+  lock_ = std::move(lock);
   return OpenSegment(segments_.back());
 }
 
@@ -132,7 +126,7 @@ Status TraceWriter::SetMeta(std::string_view key, std::string_view value) {
   return Insert(schema::MetaRow{std::string(key), std::string(value)});
 }
 
-// The new segment is built under another name: whoever sees it, sees all of its rare rows.
+// The new segment is built under another name: when it becomes visible it has all of its rare rows.
 Status TraceWriter::StartSegment(const std::vector<schema::MemoryEventRow>& balance) {
   const int64_t segment = segments_.back() + 1;
   const std::string path = file_.LivePath(segment);

@@ -7,9 +7,9 @@
 // whole and nothing is ever deleted from a file. Hot rows go on counting their ids, so a reader
 // that takes "id > last" from one segment after the other sees every row once. Memory events are
 // sums over time: a segment opens with their balance so far, in rows that bear the ids of the last
-// events before it. Who has read those events skips the balance by the same rule; who starts with
-// this segment takes it. A step of which a part was removed is left out by readers and by the
-// finisher: meta.dropped_through_step names the last such step.
+// events before it. A reader that has those events skips the balance by the same rule; one that
+// starts with this segment takes it. A step of which a part was removed is left out by readers and
+// by the finisher: meta.dropped_through_step names the last such step.
 #pragma once
 
 #include <array>
@@ -51,7 +51,7 @@ class TraceWriter {
   static Result<std::unique_ptr<TraceWriter>> Create(const std::string& folder,
                                                      int64_t checkpoint_pages = kCheckpointPages);
 
-  // Opens the files again if the program has closed them with all its descriptors (descriptors.h).
+  // Opens the files again if the program has closed them with all its descriptors (trace_file.h).
   Status Begin();
   Status Commit() { return database_.Execute("COMMIT"); }
   void Rollback() { (void)database_.Execute("ROLLBACK"); }

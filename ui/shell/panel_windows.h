@@ -1,4 +1,5 @@
-// The panels of the app: which there are, where each is docked, and the frame drawn around each.
+// The panels of the app: which there are, where each is docked, the frame drawn around each,
+// and the default layout.
 #pragma once
 
 #include <imgui.h>

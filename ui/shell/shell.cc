@@ -4,7 +4,6 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -141,7 +140,7 @@ void Shell::UpdateStarting() {
   }
 }
 
-// A training that dies before its first step leaves a trace that says nothing: its output does.
+// A training that dies before its first step leaves an empty trace: the reason is in its output.
 void Shell::UpdateFirstStep() {
   if (!first_step_) return;
   const bool other_run = !context_.snapshot;

@@ -19,7 +19,7 @@ struct Dispatcher {
 
   void operator()(const ui::OpenRun& command) const {
     shell.context_.error.clear();
-    // What is wrong is said there, wherever the path came from (a drop, for one).
+    // The error is shown there, wherever the path came from (a drop, for one).
     if (!shell.Open(command.path).ok()) shell.focus_ = "runs";
   }
   void operator()(const ui::CloseRun&) const { shell.CloseSession(); }

@@ -77,8 +77,7 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
         "no font with Chinese characters on this system: install fonts-noto-cjk, or use "
         "--language en");
   }
-  auto surface = HeadlessSurface::Create(options.width, options.height);
-  if (!surface.ok()) return surface.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto surface, HeadlessSurface::Create(options.width, options.height));
   ShellOptions shell_options;
   shell_options.settings.language = options.language;
   shell_options.settings.theme = options.theme;
@@ -91,17 +90,17 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   shell.Post(ui::SetScope{options.scope});
   if (!options.panel.empty()) shell.Post(ui::FocusPanel{options.panel});
   for (int i = 0; i < kSettlingFrames; ++i) {
-    surface.value()->BeginFrame();
+    surface->BeginFrame();
     ImGui::NewFrame();
     shell.Frame();
     ImGui::Render();
-    surface.value()->EndFrame();
+    surface->EndFrame();
   }
   if (options.scope) {
     const Status has_steps = analysis::CheckHasSteps(*options.scope, shell.context().report->steps);
     if (!has_steps.ok()) return has_steps;
   }
-  return Shot{surface.value()->Read(), shell.draw_log()};
+  return Shot{surface->Read(), shell.draw_log()};
 }
 
 std::string PrintShotJson(const query::Snapshot& snapshot, const ShotOptions& options,

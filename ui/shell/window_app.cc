@@ -107,15 +107,14 @@ bool ShowsRows(const ui::Context& context) {
 
 Status RunWindowApp(const WindowOptions& window_options) {
   Gui gui;
-  auto window = WindowSurface::Create(kWidth, kHeight, "Shardscope");
-  if (!window.ok()) return window.status();
-  WindowHost host(window.value().get());
-  Pace pace(&host, window.value()->software() ? kSoftwareDataSeconds : kDataSeconds);
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto window, WindowSurface::Create(kWidth, kHeight, "Shardscope"));
+  WindowHost host(window.get());
+  Pace pace(&host, window->software() ? kSoftwareDataSeconds : kDataSeconds);
   ShellOptions options;
   options.settings_folder = SettingsFolder();
   options.settings = LoadSettings(options.settings_folder);
   options.log_drawing = options.log_widgets = !window_options.draw_log.empty();
-  const float content_scale = window.value()->content_scale();
+  const float content_scale = window->content_scale();
   if (content_scale >= 1.5f) options.default_scale = content_scale;
   options.wake = [&pace] { pace.WakeForData(); };
   Shell shell(std::move(options), gui.fonts().fonts);
@@ -126,9 +125,9 @@ Status RunWindowApp(const WindowOptions& window_options) {
   } else {
     SHARDSCOPE_RETURN_IF_ERROR(shell.Open(run));
   }
-  for (int64_t frame = 1; !shell.wants_quit() && !window.value()->close_requested(); ++frame) {
+  for (int64_t frame = 1; !shell.wants_quit() && !window->close_requested(); ++frame) {
     pace.BeginFrame();
-    DrawFrame(window.value().get(), &shell, host.TakePasses(), window_options.frame_seconds);
+    DrawFrame(window.get(), &shell, host.TakePasses(), window_options.frame_seconds);
     if (!window_options.draw_log.empty()) WriteDrawLog(window_options.draw_log, shell, frame);
     pace.EndFrame();
     if (window_options.first_frame_only && (run.empty() || ShowsRows(shell.context()))) {
@@ -136,9 +135,9 @@ Status RunWindowApp(const WindowOptions& window_options) {
       break;
     }
     pace.Wait();
-    for (const std::string& path : window.value()->TakeDropped()) shell.Post(ui::OpenRun{path});
+    for (const std::string& path : window->TakeDropped()) shell.Post(ui::OpenRun{path});
   }
-  window.value()->Hide();
+  window->Hide();
   return Status::Ok();
 }
 

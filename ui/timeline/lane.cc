@@ -86,7 +86,7 @@ bool Fold(const SpanBox& box, std::vector<SpanBox>* boxes) {
 // Finds truth and waiting part of a span that has a box of its own.
 using WaitOf = std::function<void(const Span&, SpanBox*)>;
 
-// Ranges of threads wait for nobody.
+// Ranges of threads wait for no other rank.
 WaitOf WaitsOf(const RunIndex& index, const query::RankRows& rows, const LaneSource& lane,
                const Axis& axis) {
   if (lane.rows == LaneRows::kRanges) return {};

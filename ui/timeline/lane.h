@@ -1,12 +1,12 @@
-// A lane's spans as small draw structs in pixels: second of a lane's three functions. Any thread;
-// no ImGui.
+// A lane's spans as small draw structs in pixels: second of a lane's three functions; and what
+// is under the mouse, by binary search in the columns. Any thread; no ImGui.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "ui/timeline/axis.h"
-#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/lane_source.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {
@@ -15,7 +15,7 @@ struct SpanBox {
   float x0 = 0;
   float x1 = 0;
   float wait_x1 = 0;   // end of a collective's waiting part; x0 if there is none
-  uint32_t row = 0;    // as LaneSource::rows says; of the first span if several folded into one
+  uint32_t row = 0;    // by LaneSource::rows; of the first span if several folded into one
   uint32_t count = 1;  // > 1: that many spans too narrow to tell apart
   query::OpClass op_class = query::OpClass::kHost;
   uint8_t shade = 0;
@@ -62,7 +62,7 @@ struct Hit {
   Kind kind = Kind::kNothing;
   int32_t rank = 0;
   LaneSource lane;
-  uint32_t row = kNoRow;  // as LaneSource::rows says, for a span
+  uint32_t row = kNoRow;  // by LaneSource::rows, for a span
   uint32_t stall = 0;     // of RankIndex::stalls, for a stall
   uint32_t count = 1;     // spans that share these pixels; > 1: zoom in to tell them apart
   Range range;            // of the span, the stall, the exposed part or all `count` spans

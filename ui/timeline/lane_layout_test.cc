@@ -1,10 +1,9 @@
-#include "ui/timeline/lane_layout.h"
-
 #include <gtest/gtest.h>
 
 #include <deque>
 
 #include "ui/theme.h"
+#include "ui/timeline/lane_source.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {

@@ -8,7 +8,7 @@
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/geometry.h"
-#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/lane_source.h"
 
 namespace shardscope::timeline {
 namespace {

@@ -68,7 +68,7 @@ std::pair<int32_t, int32_t> StepsIn(const query::Snapshot& snapshot, Range range
 }
 
 // Of StepsIn() those that take at least `least_ns` on some rank, ascending; of a step that goes on
-// nobody knows yet.
+// is not known yet.
 std::set<int32_t> LongStepsIn(const query::Snapshot& snapshot, Range range, int64_t least_ns) {
   const auto [first_step, last_step] = StepsIn(snapshot, range);
   std::set<int32_t> steps;

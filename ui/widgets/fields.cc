@@ -2,6 +2,9 @@
 
 #include <imgui_stdlib.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace shardscope::widgets {
 namespace {
 
@@ -16,6 +19,71 @@ void PushFieldStyle(const Look& look, bool invalid) {
 void PopFieldStyle() {
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar(3);
+}
+
+constexpr float kSliderRowHeight = 20;
+constexpr float kRailHeight = 3;
+constexpr float kHandleRadius = 6;
+constexpr float kHitHeight = 16;
+
+struct Rail {
+  float x0 = 0;
+  float x1 = 0;
+  float y = 0;
+
+  float At(double share) const { return x0 + (x1 - x0) * static_cast<float>(share); }
+};
+
+void DrawDashes(const Look& look, float from, float to, float y, Color color) {
+  const float left = std::min(from, to);
+  const float right = std::max(from, to);
+  const float half = look.Px(kRailHeight) / 2;
+  for (float x = left; x < right; x += look.Px(6)) {
+    ImGui::GetWindowDrawList()->AddRectFilled(
+        {x, y - half}, {std::min(x + look.Px(3.5f), right), y + half}, color);
+  }
+}
+
+void DrawRail(const Look& look, const Rail& rail, double share, std::optional<double> pending,
+              bool enabled) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float half = look.Px(kRailHeight) / 2;
+  const Color filled = enabled ? look.theme.ink.filled : look.theme.ink.faint;
+  const float x = rail.At(share);
+  list->AddRectFilled({rail.x0, rail.y - half}, {rail.x1, rail.y + half}, look.theme.surface.line,
+                      half);
+  list->AddRectFilled({rail.x0, rail.y - half}, {x, rail.y + half}, filled, half);
+  const float radius = look.Px(kHandleRadius);
+  if (pending) {
+    const float px = rail.At(*pending);
+    DrawDashes(look, x, px, rail.y, look.theme.state.pending);
+    list->AddCircleFilled({px, rail.y}, radius, look.theme.surface.panel);
+    list->AddCircle({px, rail.y}, radius, look.theme.state.pending, 0, look.Px(1.8f));
+  }
+  list->AddCircleFilled({x, rail.y}, radius, enabled ? look.theme.ink.text : look.theme.ink.faint);
+}
+
+// The share under the mouse while the item is dragged, kept until the release.
+std::optional<double> DraggedShare(const Rail& rail, ImGuiID id) {
+  ImGuiStorage* storage = ImGui::GetStateStorage();
+  if (ImGui::IsItemActive()) {
+    const float width = std::max(rail.x1 - rail.x0, 1.0f);
+    const float share = std::clamp((ImGui::GetIO().MousePos.x - rail.x0) / width, 0.0f, 1.0f);
+    storage->SetFloat(id, share);
+    return share;
+  }
+  if (ImGui::IsItemDeactivated()) return storage->GetFloat(id);
+  return std::nullopt;
+}
+
+// Arrow keys move a focused slider by one whole number, or a fiftieth of the rail.
+std::optional<double> Nudge(const SliderSpec& spec, double value) {
+  if (!ImGui::IsItemFocused()) return std::nullopt;
+  const int direction = static_cast<int>(ImGui::IsKeyPressed(ImGuiKey_RightArrow)) -
+                        static_cast<int>(ImGui::IsKeyPressed(ImGuiKey_LeftArrow));
+  if (direction == 0) return std::nullopt;
+  if (spec.whole_numbers) return std::clamp(value + direction, spec.minimum, spec.maximum);
+  return SliderValue(spec, std::clamp(SliderShare(spec, value) + 0.02 * direction, 0.0, 1.0));
 }
 
 }  // namespace
@@ -53,6 +121,58 @@ bool Choice(const Look& look, const char* id, const std::vector<std::string>& op
   }
   PopFieldStyle();
   return changed;
+}
+
+double SliderShare(const SliderSpec& spec, double value) {
+  const double clamped = std::clamp(value, spec.minimum, spec.maximum);
+  if (spec.maximum <= spec.minimum) return 0;
+  if (spec.logarithmic) {
+    return std::log(clamped / spec.minimum) / std::log(spec.maximum / spec.minimum);
+  }
+  return (clamped - spec.minimum) / (spec.maximum - spec.minimum);
+}
+
+double SliderValue(const SliderSpec& spec, double share) {
+  const double value = spec.logarithmic
+                           ? spec.minimum * std::pow(spec.maximum / spec.minimum, share)
+                           : spec.minimum + (spec.maximum - spec.minimum) * share;
+  return spec.whole_numbers ? std::round(value) : value;
+}
+
+SliderResult Slider(const Look& look, const char* id, const SliderSpec& spec,
+                    const SliderState& state, const std::function<std::string(double)>& format) {
+  SliderResult result;
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  const float width = ContentWidth();
+  const float radius = look.Px(kHandleRadius);
+  const float label_height = look.Px(kSliderRowHeight - 2);
+  ImGui::SetCursorScreenPos({origin.x, origin.y + label_height});
+  ImGui::BeginDisabled(!state.enabled);
+  ImGui::InvisibleButton(id, {width, look.Px(kHitHeight)});
+  ImGui::EndDisabled();
+  LogControl(look, "slider", id, state.label);
+  const Rail rail{origin.x + radius * 0.4f, origin.x + width - radius * 0.4f,
+                  origin.y + label_height + look.Px(kHitHeight) / 2};
+
+  std::optional<double> pending_share;
+  if (state.pending) pending_share = SliderShare(spec, *state.pending);
+  std::string value_text = state.value_text;
+  if (const auto dragged = state.enabled ? DraggedShare(rail, ImGui::GetItemID()) : std::nullopt) {
+    const double value = SliderValue(spec, *dragged);
+    pending_share = SliderShare(spec, value);
+    value_text = format(value);
+    if (ImGui::IsItemDeactivated()) result.chosen = value;
+  } else if (state.enabled) {
+    result.chosen = Nudge(spec, state.pending.value_or(state.value));
+  }
+
+  TextStyle label = DimOf(look);
+  TextStyle value = BoldOf(look);
+  if (!state.enabled) value.color = look.theme.ink.dim;
+  DrawText(look, label, {origin.x, origin.y}, state.label);
+  result.value_box = DrawTextRight(look, value, {origin.x + width, origin.y}, value_text);
+  DrawRail(look, rail, SliderShare(spec, state.value), pending_share, state.enabled);
+  return result;
 }
 
 }  // namespace shardscope::widgets

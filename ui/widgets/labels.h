@@ -21,7 +21,7 @@ ui::Box DrawChip(const Look& look, ImVec2 at, std::string_view text, const ChipS
 ui::Box DrawPill(const Look& look, ImVec2 at, float width, std::string_view text, Color ground,
                  Color ink);
 
-// A small triangle that says that a list opens; `at`: the left end of its middle line.
+// A small triangle for a list that opens; `at`: the left end of its middle line.
 void DrawMenuArrow(const Look& look, ImVec2 at);
 
 // A small triangle: to the right if what it stands beside is folded, else down.

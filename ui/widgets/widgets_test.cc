@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ui/widgets/slider.h"
+#include "ui/widgets/fields.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::widgets {

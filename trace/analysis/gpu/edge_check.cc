@@ -108,7 +108,7 @@ struct RankRuns {
   int32_t newest_step = -1;
 };
 
-// What ran on the GPU, in `worked` too; each launch of an op tells the same.
+// What ran on the GPU, in `worked` too; each launch of an op has the same.
 void AddWork(const query::Snapshot& snapshot, const query::RankRows& rows, RankRuns* runs,
              std::unordered_set<int64_t>* worked) {
   std::pair<int64_t, int32_t> last{-1, -1};

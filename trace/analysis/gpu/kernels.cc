@@ -21,7 +21,7 @@ using query::SpanCategory;
 // As trace/record/gpu names it.
 constexpr std::string_view kOverheadTrack = "tracer overhead";
 
-// What an op is for, where one launched it; else what the kernel's name says.
+// What an op is for, where one launched it; else by the kernel's name.
 SpanCategory CategoryOf(const query::Snapshot& snapshot, const GpuWork& work) {
   if (work.kind != GpuWorkKind::kKernel) return SpanCategory::kCopy;
   const query::PlanOp* op = snapshot.FindPlanOp(work.plan_op);

@@ -1,10 +1,9 @@
-// What the GPU's own rows say: how many kernels and copies, how many of them an op launched, and
+// Figures of the GPU's own rows: how many kernels and copies, how many of them an op launched, and
 // how communication overlapped with compute by their times. Pure functions.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "trace/query/snapshot.h"
 
@@ -22,7 +21,7 @@ struct KernelSummary {
   int64_t overlap_ns = 0;  // communication and compute at once
   // Pairs of a communication and a compute kernel that ran at the same time.
   int64_t overlapping_pairs = 0;
-  int64_t overhead_ns = 0;  // the tracer's own, as CUPTI tells it; union per rank
+  int64_t overhead_ns = 0;  // the tracer's own, as CUPTI reports it; union per rank
   int num_ranks = 0;        // with such rows
 
   int64_t exposed_ns() const { return communication_ns - overlap_ns; }

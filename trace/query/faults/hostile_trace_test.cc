@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <fstream>
 
-#include "trace/query/derived.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
 #include "trace/query/trace_test_util.h"

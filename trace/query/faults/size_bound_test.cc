@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "trace/base/folder_bytes_test_util.h"

@@ -1,4 +1,4 @@
-// What CUPTI's activity records say, as plain values: no CUPTI header, so that joining, tests and
+// CUPTI's activity records as plain values: no CUPTI header, so that joining, tests and
 // fixtures need none. decode.h makes them from CUPTI's buffers.
 //
 // All times are CLOCK_MONOTONIC nanoseconds (the session registers that clock with CUPTI). A start
@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "trace/base/words.h"
+
 namespace shardscope::cupti {
 
 // A stream or an event is unique within its context only.
@@ -19,8 +21,9 @@ struct StreamId {
   auto operator<=>(const StreamId&) const = default;
 };
 
+using words::ChannelKind;
+
 // A hardware queue: streams that share one wait for each other.
-enum class ChannelKind : uint8_t { kUnknown, kCompute, kCopy, kDecompression };
 struct Channel {
   uint32_t id = 0;
   ChannelKind kind = ChannelKind::kUnknown;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "trace/record/cupti/activity.h"
@@ -10,6 +11,21 @@
 #include "trace/record/cupti/names.h"
 
 namespace shardscope::cupti {
+
+// An enumeration as the number that is there: another CUPTI may have values that the headers that
+// this was built with lack.
+template <typename Record, typename Enum>
+uint32_t Number(const Record& record, Enum Record::*field) {
+  static_assert(sizeof(Enum) == sizeof(uint32_t));
+  uint32_t number = 0;
+  // Not through a reference to the member: of a packed record that would be a copy, read as the
+  // enumeration.
+  std::memcpy(&number, &(record.*field), sizeof number);
+  return number;
+}
+
+// Calls each of which, if it succeeds, makes one kernel.
+bool LaunchesKernel(bool driver, uint32_t callback);
 
 struct DecodeResult {
   int64_t decoded = 0;
@@ -21,8 +37,8 @@ struct DecodeResult {
 };
 
 // Appends the records of one completed buffer (`size` valid bytes, 8-aligned) to `batch`. The
-// walker of `functions` steps from record to record; a damaged one ends the walk and is said, never
-// followed. One thread (that of `names`).
+// walker of `functions` steps from record to record; a damaged one ends the walk and is reported,
+// never followed. One thread (that of `names`).
 DecodeResult Decode(const CuptiFunctions& functions, uint8_t* buffer, size_t size, Names& names,
                     Batch& batch);
 

@@ -96,9 +96,8 @@ Names::Resolve LoadedDump::resolver() const {
 }
 
 Result<LoadedDump> ReadBufferDump(const std::string& path) {
-  const Result<std::string> bytes = ReadFile(path, kMaxBytes);
-  if (!bytes.ok()) return bytes.status();
-  std::string_view text = *bytes;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxBytes));
+  std::string_view text = bytes;
   FileHeader header;
   LoadedDump dump;
   if (!Read(&text, &header) || header.magic != FileHeader().magic || header.format != kFormat) {

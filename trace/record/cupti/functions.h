@@ -1,7 +1,8 @@
 // CuptiFunctions: the CUPTI calls that the recorder makes, as a table that is filled at run time.
 //
 // CUPTI is never linked: a machine without it, or without a driver, must run the same program. The
-// table has three fillings: the real library, none (LoadCupti says why), and a fake in tests.
+// table has three fillings: the real library, none (LoadCupti gives the reason), and a fake in
+// tests.
 #pragma once
 
 #include <cupti_activity.h>
@@ -48,7 +49,7 @@ inline constexpr uint32_t kCuptiMajor = 13;
 
 // The copy that this process has loaded already (LibTorch brings one), else `path` if it is not
 // empty, else the plain name. Error: no library, a function is missing, or another major version;
-// the message says which. The library stays loaded. Any thread.
+// the message names it. The library stays loaded. Any thread.
 Result<CuptiFunctions> LoadCupti(const std::string& path = "");
 
 }  // namespace shardscope::cupti

@@ -1,8 +1,8 @@
 // Joiner: which op each piece of GPU work belongs to.
 //
-// Records come in no order, so nothing is joined before the owner says that all of a time is there
-// (a fence); work whose call is still missing then waits a little longer. The join is by fact,
-// never by name:
+// Records come in no order, so nothing is joined before the owner declares that all of a time is
+// there (a fence); work whose call is still missing then waits a little longer. The join is by
+// fact, never by name:
 //   work -> call    by correlation id; a copy may know only the runtime call's
 //   call -> op      the innermost op of the same thread that was open when the call started
 //   work -> rank    the owner of its stream

@@ -81,10 +81,10 @@ Status Session::OpenDump() {
   if (options_.dump_path.empty()) return Status::Ok();
   uint32_t version = 0;
   functions_.GetVersion(&version);
-  Result<std::unique_ptr<BufferDump>> dump =
-      BufferDump::Create(options_.dump_path, version, options_.dump_max_bytes);
-  if (!dump.ok()) return dump.status();
-  dump_ = std::move(dump).value();
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      std::unique_ptr<BufferDump> dump,
+      BufferDump::Create(options_.dump_path, version, options_.dump_max_bytes));
+  dump_ = std::move(dump);
   names_ = Names([this](const char* pointer) {
     dump_->AddName(pointer, pointer);
     return std::string(pointer);
@@ -246,7 +246,7 @@ void Session::DecodeUntilStopped() {
     flush_soon_ = false;
     lock.unlock();
     if (!fatal_) functions_.ActivityFlushAll(0);
-    // Who joins records over time goes on while none come.
+    // Joining over time goes on while no records come.
     if (!DecodeFull()) on_batch_({}, names_);
     WatchSilence();
     lock.lock();

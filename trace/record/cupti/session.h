@@ -75,7 +75,7 @@ class SilenceWatch {
 // meta: bytes, in decimal, that CUPTI takes at least of the memory of each GPU in each context.
 inline constexpr const char* kDeviceBytesKey = "cupti_device_bytes";
 
-// "off": no session in this process; for those who measure what CUPTI costs, or need it themselves.
+// "off": no session in this process; to measure what CUPTI costs, or to leave it to another tool.
 inline constexpr const char* kSwitchVariable = "SHARDSCOPE_CUPTI";
 
 struct SessionOptions {
@@ -126,7 +126,7 @@ class Session {
   const std::vector<std::string>& missing() const { return missing_; }
 
   // What CUPTI takes of a GPU's memory for its own records when a context is made, by its
-  // attributes: it may take more later. 0: nothing, or it does not tell.
+  // attributes: it may take more later. 0: nothing, or not known.
   int64_t device_bytes() const { return device_bytes_; }
 
   // Takes in all that CUPTI has, then switches it off. The caller has synchronised its devices:

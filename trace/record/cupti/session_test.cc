@@ -6,7 +6,6 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "trace/base/text.h"
-#include "trace/record/cupti/record_values.h"
+#include "trace/record/cupti/decode.h"
 
 namespace shardscope::cupti {
 namespace {
@@ -34,7 +34,7 @@ constexpr std::array kLastingKinds = {
     Kind{CUPTI_ACTIVITY_KIND_MEMORY2, "MEMORY2", "memory that the driver hands out"},
     Kind{CUPTI_ACTIVITY_KIND_OVERHEAD, "OVERHEAD", "what CUPTI itself takes"},
 };
-// Those that existed before are told as well.
+// Those that existed before are reported as well.
 constexpr std::array kDumpedKinds = {
     Kind{CUPTI_ACTIVITY_KIND_DEVICE, "DEVICE", "devices"},
     Kind{CUPTI_ACTIVITY_KIND_CONTEXT, "CONTEXT", "contexts"},

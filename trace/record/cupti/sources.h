@@ -1,7 +1,8 @@
 // Sources: which kinds of records and which calls CUPTI is asked for, and which of them it refuses.
 //
 // Kernels, copies and the calls that launch kernels are what everything else rests on: without them
-// there is no session. Anything else that this driver or this CUPTI refuses is left out, and said.
+// there is no session. Anything else that this driver or this CUPTI refuses is left out, and
+// reported.
 #pragma once
 
 #include <string>

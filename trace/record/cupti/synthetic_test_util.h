@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "trace/record/cupti/functions.h"

@@ -9,7 +9,7 @@
 namespace shardscope::gpu {
 namespace {
 
-// A second is told so long after its end: the joiner holds work back that waits for its call.
+// A second is reported so long after its end: the joiner holds work back that waits for its call.
 constexpr int64_t kPatienceSeconds = 5;
 // So many works of a stream are kept at most; of older ones only the last matters.
 constexpr size_t kMostKept = 1 << 12;

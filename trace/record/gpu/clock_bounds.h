@@ -16,7 +16,7 @@
 
 namespace shardscope::gpu {
 
-// What one second of a run says of one GPU.
+// The bounds of one GPU's clock in one second of a run.
 struct ClockReading {
   uint32_t device = 0;
   int64_t time_ns = 0;  // the last wait's end

@@ -169,7 +169,8 @@ class GpuRecorder::Impl final : public RowTarget {
  private:
   static constexpr int64_t kOthersPosition = 1000;  // below all that the engine names
 
-  // Ops are told once they are issued: those of a thread are known until its last one.
+  // Ops are added once they are issued: those of a thread are known until its last
+  // one.
   int64_t Fence() const REQUIRES(mutex_) {
     const int64_t now_ns = MonotonicNs();
     int64_t fence_ns = now_ns - options_.lag_ns;

@@ -1,5 +1,5 @@
 // GpuRecorder: the GPU work of a process that trains: CUPTI's batches joined to the ops that the
-// engine says it issued, as rows of its trace and as the times of those ops.
+// engine reports as issued, as rows of its trace and as the times of those ops.
 //
 //   auto gpu = std::make_unique<GpuRecorder>(recorder, options);
 //   Session::Start(functions, {}, [&](Batch batch, const Names& names) { gpu->Add(...); });
@@ -47,7 +47,7 @@ struct GpuRecorderOptions {
   int64_t lag_ns = 300'000'000;
 };
 
-// What Finish() tells: numbers of works and waits.
+// The result of Finish(): numbers of works and waits.
 struct GpuCounts {
   cupti::JoinCounts joins;
   int64_t works = 0;

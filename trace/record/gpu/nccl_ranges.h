@@ -1,6 +1,6 @@
 // NcclRanges: which calls of NCCL took memory from the driver. Those become ranges of the trace, by
-// which what they took is told from the memory of others, as by NCCL's own ranges in a recorded
-// program; all other calls leave nothing.
+// which what they took is separated from the memory of others, as by NCCL's own ranges in a
+// recorded program; all other calls leave nothing.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class NcclRanges {
 
  private:
   std::vector<NcclRange> ranges_;
-  std::set<int64_t> taken_ns_;  // the newest: a range is told when it has ended
+  std::set<int64_t> taken_ns_;  // the newest: a range is added when it has ended
 };
 
 }  // namespace shardscope::gpu

@@ -8,8 +8,8 @@
 namespace shardscope::gpu {
 namespace {
 
-// Of work that no op owns, NCCL's kernels are told by name; what their names say beyond that is not
-// true (one kernel stands for many algorithms).
+// Of work that no op owns, NCCL's kernels are known by name; what their names hold beyond that is
+// not true (one kernel stands for many algorithms).
 bool IsNcclKernel(std::string_view name) {
   return name.starts_with("ncclDevKernel") || name.starts_with("ncclSymk");
 }
@@ -47,20 +47,6 @@ CopyNames NamesOf(cupti::CopyKind kind) {
   return {GpuWorkKind::kCopy, "copy"};
 }
 
-words::ChannelKind WordOf(cupti::ChannelKind kind) {
-  switch (kind) {
-    case cupti::ChannelKind::kCompute:
-      return words::ChannelKind::kCompute;
-    case cupti::ChannelKind::kCopy:
-      return words::ChannelKind::kCopy;
-    case cupti::ChannelKind::kDecompression:
-      return words::ChannelKind::kDecompression;
-    case cupti::ChannelKind::kUnknown:
-      break;
-  }
-  return words::ChannelKind::kUnknown;
-}
-
 std::string_view TextOf(cupti::MemoryKind kind) {
   switch (kind) {
     case cupti::MemoryKind::kDevice:
@@ -96,13 +82,14 @@ void FillKernel(const cupti::Kernel& kernel, schema::GpuWorkRow* row) {
 
 }  // namespace
 
-// Rows come in bursts, and here nobody waits for them: rather than to lose any, the writer is.
+// Rows come in bursts, and nothing waits for them here: rather than to lose any, this waits for the
+// writer.
 template <typename Row>
 void RowWriter::Record(const Row& row) {
   target_->recorder().Record(row);
   if (++unflushed_ < kBurst) return;
   unflushed_ = 0;
-  (void)target_->recorder().Flush();  // its error is the recorder's, and said by it
+  (void)target_->recorder().Flush();  // its error is the recorder's, and reported by it
 }
 
 void RowWriter::Write(const cupti::Joined& joined, const cupti::Names& names) {
@@ -126,14 +113,8 @@ void RowWriter::Write(const cupti::Joined& joined, const cupti::Names& names) {
 void RowWriter::WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns) {
   nccl_.Add(std::move(ranges));
   for (const NcclRange& range : nccl_.Take(fence_ns)) {
-    schema::SpanRow row;
-    row.track = TrackOfThread(range.thread);
-    row.start_ns = range.start_ns;
-    row.duration_ns = range.end_ns - range.start_ns;
-    row.name_string = target_->Name(std::string(kNcclPrefix) + range.name);
-    row.category = "host";
-    row.op_run = -1;
-    Record(row);
+    Record(SpanOf(TrackOfThread(range.thread), range.start_ns, range.end_ns,
+                  target_->Name(std::string(kNcclPrefix) + range.name), "host"));
   }
 }
 
@@ -187,9 +168,8 @@ int64_t RowWriter::NameOf(int32_t name, const cupti::Names& names) {
   return id;
 }
 
-void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                          std::string_view category) {
-  if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
+schema::SpanRow SpanOf(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                       std::string_view category) {
   schema::SpanRow row;
   row.track = track;
   row.start_ns = start_ns;
@@ -197,7 +177,13 @@ void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64
   row.name_string = name;
   row.category = category;
   row.op_run = -1;
-  Record(row);
+  return row;
+}
+
+void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                          std::string_view category) {
+  if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
+  Record(SpanOf(track, start_ns, end_ns, name, category));
 }
 
 void RowWriter::WriteWork(const cupti::Work& work, const cupti::Names& names) {
@@ -244,7 +230,7 @@ void RowWriter::WriteWork(const cupti::Work& work, const cupti::Names& names) {
   }
   const cupti::Channel channel = is_kernel ? work.kernel.channel : work.copy.channel;
   row.channel = channel.id;
-  row.channel_kind = Name(WordOf(channel.kind));
+  row.channel_kind = Name(channel.kind);
   Record(record);
 }
 

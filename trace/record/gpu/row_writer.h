@@ -4,12 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "trace/record/cupti/joiner.h"
@@ -24,7 +21,7 @@ namespace shardscope::gpu {
 struct OpIdentity {
   int64_t plan_op = -1;
   int64_t step = -1;
-  std::string_view category;  // of its plan op; empty: as its kernels' names say
+  std::string_view category;  // of its plan op; empty: by its kernels' names
 };
 
 // Where the rows of a process go. Asked by one thread at a time.
@@ -56,6 +53,10 @@ class RowTarget {
   virtual bool IsMemoryRecorded(int64_t time_ns) { return IsRecorded(time_ns); }
 };
 
+// Of no op, GPU work or NCCL call; one that ends before it starts has no length.
+schema::SpanRow SpanOf(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+                       std::string_view category);
+
 // One thread at a time.
 class RowWriter {
  public:
@@ -68,10 +69,10 @@ class RowWriter {
   // Calls of NCCL that took memory from the driver become ranges, whether or not their step is
   // recorded: without them that memory would be others'. After the Write() of the same fence.
   void WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns);
-  // What is said of a while once it is over. After the last Write().
+  // Figures of a while once it is over. After the last Write().
   void Finish() { WriteClocks(/*all=*/true); }
 
-  // Work without times and without a call, whose place in time nobody knows: it has no row.
+  // Work without times and without a call, whose place in time is unknown: it has no row.
   int64_t unplaced() const { return unplaced_; }
 
  private:

@@ -71,8 +71,9 @@ int32_t CudaRecording::RankOfDevice(uint32_t /*device*/) {
   return static_cast<int32_t>(recording_->rank());
 }
 
-// Where no caching allocator tells of itself, the driver is the one allocator that is seen. Where
-// one does, its blocks are the memory; what the driver hands out is in table memory_segment anyway.
+// Where no caching allocator reports its events, the driver is the one allocator that is seen.
+// Where one does, its blocks are the memory; what the driver hands out is in table memory_segment
+// anyway.
 void CudaRecording::AddMemory(const cupti::MemoryOperation& operation) {
   if (operation.kind != cupti::MemoryKind::kDevice || operation.time_ns <= 0) return;
   const std::pair segment(operation.device, operation.address);

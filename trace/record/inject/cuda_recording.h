@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -50,7 +49,7 @@ class CudaRecording final : private gpu::RowTarget {
 };
 
 // As the CUDA driver calls it, once, while the program initialises CUDA. Without CUPTI, or while
-// another tool holds it, the trace says so and the rest is recorded.
+// another tool holds it, the trace records that, and the rest.
 void AttachCuda();
 
 }  // namespace shardscope::inject

@@ -33,7 +33,7 @@ SHARDSCOPE_HOOK void ShardscopeState(const char* source, const char* status, con
   });
 }
 
-// The same without a recording of a process that has nothing else to tell.
+// The same without a recording of a process with nothing else to record.
 SHARDSCOPE_HOOK void ShardscopeStateIfRecorded(const char* source, const char* status,
                                                const char* reason) {
   Guarded([&] { ProcessRecording::StateIfRecorded(source, status, reason); });

@@ -7,10 +7,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include "trace/record/inject/cuda_recording.h"

@@ -25,8 +25,8 @@
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/record/gpu/row_writer.h"
 #include "trace/record/inject/guarded.h"
-#include "trace/store/descriptors.h"
 #include "trace/store/trace_file.h"
 
 extern char** environ;
@@ -166,7 +166,7 @@ void ProcessRecording::OpenOnce() {
   }
 }
 
-// Ok without a recording: nobody asked for one.
+// Ok without a recording: none was asked for.
 Status ProcessRecording::Create() {
   const char* folder = std::getenv(kRunVariable);
   const int64_t until_ns = NumberFrom(kUntilVariable, INT64_MAX);
@@ -199,7 +199,7 @@ Status ProcessRecording::Create() {
   if (pthread_atfork(nullptr, nullptr, in_child) != 0) {
     return Status::Error("there is no memory for a handler of forks");
   }
-  std::atexit(&ProcessRecording::Finish);  // if it fails the file is finished by who opens it
+  std::atexit(&ProcessRecording::Finish);  // if it fails the file is finished when it is opened
   {
     WaitingStates& waiting = Waiting();
     const MutexLock guard(waiting.mutex);
@@ -226,7 +226,7 @@ void ProcessRecording::SayFailed(std::string_view what, std::string_view reason)
     recorder_->Add(
         schema::CapabilityRow{0, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
   } catch (const std::exception&) {
-    // What cannot be written cannot be said.
+    // What cannot be written is not reported either.
   }
 }
 
@@ -356,14 +356,7 @@ int64_t ProcessRecording::Name(std::string_view text) {
 void ProcessRecording::Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
                             std::string_view category) {
   if (!IsRecorded(start_ns)) return;
-  schema::SpanRow row;
-  row.track = track;
-  row.start_ns = start_ns;
-  row.duration_ns = std::max<int64_t>(0, end_ns - start_ns);
-  row.name_string = name;
-  row.category = category;
-  row.op_run = -1;
-  recorder_->Record(row);
+  recorder_->Record(gpu::SpanOf(track, start_ns, end_ns, name, category));
 }
 
 void ProcessRecording::SpanNotEnded(int64_t track, int64_t start_ns, int64_t until_ns, int64_t name,

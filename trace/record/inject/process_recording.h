@@ -1,10 +1,11 @@
 // ProcessRecording: what is recorded of the foreign process that this library was loaded into: its
 // one trace file, the tracks of its threads, the names of its spans, its end.
 //
-// It lives in a program that nobody wrote for it, so it changes nothing there: no signal handler,
+// It lives in a foreign program, so it changes nothing there: no signal handler,
 // no thread that takes signals, no descriptor that survives exec, no exception (guarded.h). A
 // forked child is never recorded: it shares the parent's memory, but not its writer thread. A
-// killed process loses what came within the last batch (50 ms); whoever opens the file finishes it.
+// killed process loses what came within the last batch (50 ms); the file is finished when it is
+// opened.
 #pragma once
 
 #include <array>
@@ -24,7 +25,7 @@
 
 namespace shardscope::inject {
 
-// What the launcher tells in the environment.
+// What the launcher passes in the environment.
 inline constexpr const char* kRunVariable = "SHARDSCOPE_RECORD_RUN";      // absolute folder
 inline constexpr const char* kUntilVariable = "SHARDSCOPE_RECORD_UNTIL";  // CLOCK_MONOTONIC ns
 
@@ -44,7 +45,7 @@ class ProcessRecording {
   // Whether there is a file to be finished, also one that takes nothing more.
   static bool IsOpen() { return opened_.load(std::memory_order_acquire) != nullptr; }
 
-  // The recording of this process, opened by the first caller. Null: nobody asked for one
+  // The recording of this process, opened by the first caller. Null: none was asked for
   // (kRunVariable), its time is over, or it cannot be written; then it is not tried again.
   static ProcessRecording* Open();
 
@@ -55,14 +56,14 @@ class ProcessRecording {
     return false;
   }
 
-  // A source began: its capability row says so, once.
+  // A source began: it gets its capability row, once.
   void SourceOn(std::string_view source);
   // A capability row: on, off or partial, and why. On disk when this returns.
   void State(std::string_view source, std::string_view status, std::string_view reason);
   // As State(), if this process is recorded, now or later: this opens no recording.
   static void StateIfRecorded(std::string_view source, std::string_view status,
                               std::string_view reason);
-  // Records that a source itself lost; told with the end of the process.
+  // Records that a source itself lost; recorded at the end of the process.
   void CountLost(std::string_view source, std::string_view reason, int64_t records);
 
   // A track of this process; `name` is prefixed with program and process id.
@@ -77,7 +78,7 @@ class ProcessRecording {
   void Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
             std::string_view category);
 
-  // The same of a range whose end was not seen: its name says so.
+  // The same of a range whose end was not seen: its name has that.
   void SpanNotEnded(int64_t track, int64_t start_ns, int64_t until_ns, int64_t name,
                     std::string_view category);
 
@@ -101,8 +102,8 @@ class ProcessRecording {
   // When the recording ends, if it does so now.
   int64_t EndNs() const;
 
-  // From when on a caching allocator tells of itself (allocator/allocator_rows.h): what the driver
-  // hands out for it is no memory of its own any more. INT64_MAX: never.
+  // From when on a caching allocator reports its events (allocator/allocator_rows.h): what the
+  // driver hands out for it is no memory of its own any more. INT64_MAX: never.
   void SetAllocatorSince(int64_t time_ns) { allocator_since_ns_ = time_ns; }
   int64_t allocator_since_ns() const { return allocator_since_ns_; }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -21,7 +20,7 @@ constexpr size_t kMostPairs = 512;
 constexpr int64_t kStepNs = kNsPerMs;
 constexpr int64_t kSlewNs = kNsPerSecond / 2;
 
-// Fewer or closer pairs say nothing about drift: jitter of the ends is tens of microseconds.
+// Fewer or closer pairs give no drift: jitter of the ends is tens of microseconds.
 constexpr size_t kFewestForDrift = 16;
 constexpr int64_t kShortestForDriftNs = 50 * kNsPerMs;
 

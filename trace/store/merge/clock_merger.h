@@ -32,7 +32,7 @@ struct CollectiveTimes {
 // One collective that all its ranks ended; two clocks at least, ascending.
 using SharedCollective = std::vector<CollectiveTimes>;
 
-// Finds what several clocks say about one collective, by (communicator,
+// Brings together the times of one collective on several clocks, by (communicator,
 // sequence). Memory is bounded: collectives that stay incomplete are forgotten, the oldest first.
 class CollectiveMatcher {
  public:

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "trace/base/text.h"
-#include "trace/store/remote/pipe_source.h"
+#include "trace/store/remote/pipe_source_test_util.h"
 
 namespace shardscope::store {
 namespace {

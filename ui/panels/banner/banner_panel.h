@@ -1,5 +1,5 @@
-// Banner: one line over the panels that says why the run failed, or that its file could not be
-// finished. A click goes to that moment; the cross puts it away.
+// Banner: one line over the panels with the reason why the run failed, or that its file could not
+// be finished. A click goes to that moment; the cross puts it away.
 #pragma once
 
 #include "ui/commands.h"
@@ -8,7 +8,7 @@
 
 namespace shardscope::panels {
 
-// In pixels; 0: there is nothing to say.
+// In pixels; 0: there is none.
 float BannerHeight(const ui::Context& context);
 
 // Fills `box`.

@@ -3,7 +3,6 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"

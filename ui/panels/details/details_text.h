@@ -1,4 +1,5 @@
-// What the details panel says of an op: its rows and the sentence under them. No ImGui.
+// The text of the details panel for an op, a wait between GPU streams, a kernel, a copy or a range:
+// its rows and the sentence under them. No ImGui.
 #pragma once
 
 #include <optional>

@@ -7,7 +7,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
-#include "trace/query/derived.h"
+#include "trace/query/summary.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/text.h"

@@ -1,5 +1,5 @@
 // Log and trace health: what was dropped, what each source could record, how far the picture lags
-// behind, and what was said.
+// behind, and messages.
 #pragma once
 
 #include "ui/panel.h"

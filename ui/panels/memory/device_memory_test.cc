@@ -1,4 +1,4 @@
-#include "ui/panels/memory/device_memory.h"
+#include "ui/panels/memory/memory_stack.h"
 
 #include <gtest/gtest.h>
 
@@ -162,26 +162,6 @@ TEST(DeviceMemoryTest, WhatTheTracerTakesIsInTheTrace) {
     snapshot.meta["cupti_device_bytes"] = foreign;
     EXPECT_EQ(TracerBytes(snapshot), 0) << foreign;
   }
-}
-
-TEST(SegmentsOfNcclTest, AreThoseTakenInItsRangesAndTheirReturns) {
-  query::Snapshot snapshot;
-  snapshot.names.Append("");
-  snapshot.names.Append("NCCL: ncclCommInitRank");
-  snapshot.names.Append("torch: forward");
-  snapshot.tracks.push_back({7, 0, "thread 1", query::TrackRole::kHost, 0});
-  query::RankRows rows;
-  rows.spans.Append({1, 7, 100, 200, 1, query::SpanCategory::kHost});
-  rows.spans.Append({2, 7, 300, 400, 2, query::SpanCategory::kHost});
-  rows.segments.Append({150, 10, 0, 16});
-  rows.segments.Append({350, 20, 0, 32});
-  rows.segments.Append({450, -10, 0, 16});
-  rows.segments.Append({150, 30, 1, 32});  // another GPU, the same address
-  rows.segments.Append({460, -20, 0, 32});
-  timeline::TrackIndex tracks;
-  tracks.Advance(snapshot, rows, {}, 100);
-  EXPECT_EQ(SegmentsOfNccl(snapshot, rows, tracks),
-            (std::vector<bool>{true, false, true, true, false}));
 }
 
 }  // namespace

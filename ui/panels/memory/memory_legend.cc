@@ -42,9 +42,9 @@ void AddDeviceEntries(const ui::Context& context, bool nccl, std::vector<LegendE
     return std::any_of(ranks.begin(), ranks.end(), has);
   };
   const auto add = [&](DeviceBand::Kind kind) {
-    const bool gap = kind == DeviceBand::Kind::kFreeGap;
-    entries->push_back({ui::Tr(context.language, BandName(kind)),
-                        gap ? context.theme->op.wait : BandColor(*context.theme, kind), gap});
+    const BandLook look = LookOfBand(*context.theme, kind);
+    entries->push_back(
+        {ui::Tr(context.language, look.name), look.color, kind == DeviceBand::Kind::kFreeGap});
   };
   using Rows = query::RankRows;
   if (any([](const Rows& rows) { return !rows.gpu_work.empty() && !rows.memory.empty(); })) {
@@ -65,39 +65,25 @@ void AddDeviceEntries(const ui::Context& context, bool nccl, std::vector<LegendE
 
 }  // namespace
 
-ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind) {
+BandLook LookOfBand(const ui::Theme& theme, DeviceBand::Kind kind) {
+  const auto mixed = [&theme](ui::Color color, float share) {
+    return ui::Mix(theme.surface.panel, color, share);
+  };
   switch (kind) {
     case DeviceBand::Kind::kReserved:
-      return ui::Mix(theme.surface.panel, theme.ink.dim, 0.22F);
+      return {ui::Text::kMemoryReserved, mixed(theme.ink.dim, 0.22F)};
     case DeviceBand::Kind::kNccl:
-      return ui::Mix(theme.surface.panel, theme.op.all_gather, 0.45F);
+      return {ui::Text::kMemoryNccl, mixed(theme.op.all_gather, 0.45F)};
     case DeviceBand::Kind::kOthers:
-      return ui::Mix(theme.surface.panel, theme.ink.dim, 0.6F);
+      return {ui::Text::kMemoryOthers, mixed(theme.ink.dim, 0.6F)};
     case DeviceBand::Kind::kTracer:
-      return ui::Mix(theme.surface.panel, theme.state.accent, 0.45F);
+      return {ui::Text::kMemoryTracer, mixed(theme.state.accent, 0.45F)};
     case DeviceBand::Kind::kContext:
+      return {ui::Text::kMemoryContext, mixed(theme.op.optimizer, 0.35F)};
     case DeviceBand::Kind::kFreeGap:
       break;
   }
-  return ui::Mix(theme.surface.panel, theme.op.optimizer, 0.35F);
-}
-
-ui::Text BandName(DeviceBand::Kind kind) {
-  switch (kind) {
-    case DeviceBand::Kind::kReserved:
-      return ui::Text::kMemoryReserved;
-    case DeviceBand::Kind::kNccl:
-      return ui::Text::kMemoryNccl;
-    case DeviceBand::Kind::kOthers:
-      return ui::Text::kMemoryOthers;
-    case DeviceBand::Kind::kTracer:
-      return ui::Text::kMemoryTracer;
-    case DeviceBand::Kind::kContext:
-      return ui::Text::kMemoryContext;
-    case DeviceBand::Kind::kFreeGap:
-      break;
-  }
-  return ui::Text::kMemoryFreeGap;
+  return {ui::Text::kMemoryFreeGap, theme.op.wait};
 }
 
 float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl,

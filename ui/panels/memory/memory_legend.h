@@ -5,15 +5,17 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
-#include "ui/panels/memory/device_memory.h"
+#include "ui/panels/memory/memory_stack.h"
 #include "ui/text.h"
 #include "ui/theme.h"
 
 namespace shardscope::panels {
 
-// Not for kFreeGap, which is hatched over what it is of.
-ui::Color BandColor(const ui::Theme& theme, DeviceBand::Kind kind);
-ui::Text BandName(DeviceBand::Kind kind);
+struct BandLook {
+  ui::Text name;
+  ui::Color color;  // of kFreeGap only in the legend: it is hatched over the stack
+};
+BandLook LookOfBand(const ui::Theme& theme, DeviceBand::Kind kind);
 
 // As many lines as the entries need and `box` has room for, at least one; returns where they end.
 // `nccl`: some of the memory is known to be NCCL's.

@@ -1,23 +1,123 @@
 #include "ui/panels/memory/memory_panel.h"
 
+#include <imgui.h>
 #include <imgui_internal.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
 
-#include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/query/snapshot.h"
+#include "ui/context.h"
+#include "ui/draw_log.h"
 #include "ui/panels/memory/memory_legend.h"
-#include "ui/panels/memory/predictions.h"
 #include "ui/text.h"
+#include "ui/timeline/axis.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/run_index.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 namespace {
+
+// Where a rank's memory is drawn: from 0 at the bottom to `max_bytes` at the top.
+struct MemoryPlot {
+  int32_t rank = 0;
+  ui::Box box;
+  int64_t max_bytes = 1;
+};
+
+// Steps of one Schedule that follow each other, in pixels.
+struct Stretch {
+  const query::Schedule* schedule = nullptr;
+  float x0 = 0;
+  float x1 = 0;
+};
+
+std::vector<Stretch> StretchesInView(const query::Snapshot& snapshot, const query::RankRows& rows,
+                                     const timeline::Axis& axis, const ui::Box& box) {
+  const auto first = std::partition_point(
+      rows.steps.begin(), rows.steps.end(),
+      [&](const query::Step& step) { return step.end_ns <= axis.range().start_ns; });
+  const auto last = std::partition_point(first, rows.steps.end(), [&](const query::Step& step) {
+    return step.start_ns < axis.range().end_ns;
+  });
+  std::vector<Stretch> stretches;
+  for (auto step = first; step != last;) {
+    auto next = step;
+    while (next != last && next->schedule == step->schedule) ++next;
+    const auto found = snapshot.schedules.find(step->schedule);
+    if (found != snapshot.schedules.end()) {
+      stretches.push_back({&found->second, std::max(axis.X(step->start_ns), box.x0),
+                           next == last ? box.x1 : std::min(axis.X(next->start_ns), box.x1)});
+    }
+    step = next;
+  }
+  return stretches;
+}
+
+struct Line {
+  int64_t query::Schedule::*bytes;
+  const char* id;
+  ui::Text text;
+  float label_px;  // from the line down to the top of its label
+};
+// The bound is never the lower one: the two labels keep apart.
+constexpr Line kLines[] = {
+    {&query::Schedule::predicted_peak_bytes, "predicted_peak:", ui::Text::kPredictedPeak, 2},
+    {&query::Schedule::executed_bound_bytes, "executed_bound:", ui::Text::kExecutedBound, -15}};
+
+void DrawLine(const ui::Context& context, const std::vector<Stretch>& stretches,
+              const MemoryPlot& plot, const Line& line, ui::DrawLog* log) {
+  const widgets::Look look = widgets::LookOf(context);
+  const float height = plot.box.y1 - plot.box.y0;
+  float y = 0;
+  int64_t bytes = 0;  // of the last stretch that has any
+  for (const Stretch& stretch : stretches) {
+    if (stretch.schedule->*line.bytes <= 0) continue;
+    bytes = stretch.schedule->*line.bytes;
+    const double share = static_cast<double>(bytes) / static_cast<double>(plot.max_bytes);
+    y = plot.box.y1 - height * static_cast<float>(share);
+    timeline::DrawDashedHorizontal(look, stretch.x0 + look.Px(3), stretch.x1 - look.Px(3), y,
+                                   look.theme.ink.dim);
+  }
+  if (bytes == 0) return;
+  const std::string text = ui::TrFormat(context.language, line.text, FormatBytes(bytes));
+  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  const ImVec2 at(plot.box.x1 - look.Px(4), y + look.Px(line.label_px));
+  const ImVec2 size = widgets::TextSize(look, style, text);
+  // The dashed line stands without it where there is no room.
+  if (size.x > plot.box.x1 - plot.box.x0 - look.Px(8)) return;
+  ImGui::GetWindowDrawList()->AddRectFilled(  // readable over any band
+      {at.x - size.x - look.Px(3), at.y}, {at.x + look.Px(3), at.y + size.y},
+      ui::WithAlpha(look.theme.surface.panel, 0.8F));
+  const ui::Box drawn = widgets::DrawTextRight(look, style, at, text);
+  log->Int(line.id + std::to_string(plot.rank), text, bytes, "B", drawn);
+}
+
+// Of all Schedules of the run.
+int64_t LargestPrediction(const query::Snapshot& snapshot) {
+  int64_t largest = 0;
+  for (const auto& [id, schedule] : snapshot.schedules) {
+    largest = std::max({largest, schedule.predicted_peak_bytes, schedule.executed_bound_bytes});
+  }
+  return largest;
+}
+
+// Two lines a Schedule: its peak in issue order, and the bound of its executed peak.
+void DrawPredictions(const ui::Context& context, const timeline::Axis& axis, const MemoryPlot& plot,
+                     ui::DrawLog* log) {
+  const query::RankRows* rows = context.snapshot->FindRank(plot.rank);
+  if (rows == nullptr) return;
+  const std::vector<Stretch> stretches = StretchesInView(*context.snapshot, *rows, axis, plot.box);
+  for (const Line& line : kLines) DrawLine(context, stretches, plot, line, log);
+}
 
 using timeline::Axis;
 using widgets::Look;
@@ -60,10 +160,18 @@ std::string DeviceText(const ui::Context& context, const DeviceMemory& device, f
   for (auto band = device.bands.rbegin(); band != device.bands.rend(); ++band) {
     if (x < band->x0 || x >= band->x1) continue;
     if (!text.empty()) text += '\n';
-    text += std::string(ui::Tr(context.language, BandName(band->kind))) + "  " +
-            FormatBytes(band->high_bytes - band->low_bytes);
+    text += std::string(ui::Tr(context.language, LookOfBand(*context.theme, band->kind).name)) +
+            "  " + FormatBytes(band->high_bytes - band->low_bytes);
   }
   return text;
+}
+
+// Which of a rank's segments are NCCL's; empty until the Report is there.
+const std::vector<bool>& NcclSegments(const ui::Context& context, int32_t rank) {
+  static const std::vector<bool> kNone;
+  if (context.report == nullptr) return kNone;
+  const auto found = context.report->nccl_segments.find(rank);
+  return found == context.report->nccl_segments.end() ? kNone : found->second;
 }
 
 // And none will come.
@@ -98,9 +206,11 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(40));
   const float legend_y = LegendY(look, top.y);
-  const bool nccl = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& memory) {
-    return memory.second.num_nccl > 0;  // of the frame before
-  });
+  const bool nccl =
+      std::any_of(snapshot->ranks.begin(), snapshot->ranks.end(), [&](const auto& rows) {
+        const std::vector<bool>& of_nccl = NcclSegments(context, rows.rank);
+        return std::find(of_nccl.begin(), of_nccl.end(), true) != of_nccl.end();
+      });
   const ui::Box legend{axis.left(), legend_y, axis.right(), bottom - look.Px(kLeastRowHeight)};
   const float legend_end = DrawMemoryLegend(context, legend, nccl, log);
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
@@ -151,27 +261,12 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
   return rows;
 }
 
-// Each segment is looked for in the ranges of all threads, and ranges come when they have ended:
-// not with every new row, but soon.
-void MemoryPanel::UpdateNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
-                             const timeline::TrackIndex& tracks, RankMemory* memory) {
-  const bool indexed = tracks.Complete(rows);
-  const int64_t patience_ns = query::MayGrow(snapshot.state) ? kNsPerSecond : 1;
-  const bool settled = memory->of_nccl.size() == rows.segments.size() &&
-                       snapshot.end_ns - memory->nccl_until_ns < patience_ns &&
-                       memory->nccl_indexed == indexed;
-  if (settled) return;
-  memory->of_nccl = SegmentsOfNccl(snapshot, rows, tracks);
-  memory->num_nccl = std::count(memory->of_nccl.begin(), memory->of_nccl.end(), true);
-  memory->nccl_until_ns = snapshot.end_ns;
-  memory->nccl_indexed = indexed;
-}
-
 void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t rank) {
   RankMemory& memory = ranks_[rank];
   const timeline::RankIndex* index = context.index->Find(rank);
-  const bool same = memory.version == context.index->version() && memory.range == axis.range() &&
-                    memory.left == axis.left() && memory.width == axis.width();
+  const bool same = memory.version == context.index->version() && memory.report == context.report &&
+                    memory.range == axis.range() && memory.left == axis.left() &&
+                    memory.width == axis.width();
   if (same || index == nullptr) return;
   memory.stack = MakeStack(index->memory, axis, context.snapshot->end_ns);
   if (const query::RankRows* rows = context.snapshot->FindRank(rank)) {
@@ -179,11 +274,12 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
         index->issued_memory.size() == 0
             ? MemoryStack()
             : MakeStack(index->issued_memory, axis, context.snapshot->end_ns);
-    UpdateNccl(*context.snapshot, *rows, index->tracks, &memory);
-    memory.device = MakeDeviceMemory(*rows, {memory.of_nccl, TracerBytes(*context.snapshot)},
-                                     {memory.stack, issued}, axis, context.snapshot->end_ns);
+    memory.device =
+        MakeDeviceMemory(*rows, {NcclSegments(context, rank), TracerBytes(*context.snapshot)},
+                         {memory.stack, issued}, axis, context.snapshot->end_ns);
   }
   memory.version = context.index->version();
+  memory.report = context.report;
   memory.range = axis.range();
   memory.left = axis.left();
   memory.width = axis.width();
@@ -226,7 +322,8 @@ void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t
     if (band.kind == DeviceBand::Kind::kFreeGap) {
       widgets::DrawHatch(box, look.Px(5), look.Px(1), look.theme.op.hatch);
     } else {
-      list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, BandColor(look.theme, band.kind));
+      list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
+                          LookOfBand(look.theme, band.kind).color);
     }
   }
   const std::string rank = std::to_string(row.rank);
@@ -276,11 +373,7 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
 void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,
                               const std::vector<Row>& rows, ui::DrawLog* log,
                               ui::Commands* commands) {
-  const float left = ImGui::GetWindowPos().x;
-  ImGui::SetCursorScreenPos({left, box.y0});
-  ImGui::InvisibleButton("##memory", {box.x1 - left, box.y1 - box.y0});
-  const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
-  input_.Handle(context, axis, run_ns + run_ns / 5, commands);
+  input_.Handle(context, axis, "##memory", box, commands);
   if (context.headless) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const auto on_plot = [&](const Row& row) {

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ui/commands.h"
 #include "ui/panel.h"
-#include "ui/panels/memory/device_memory.h"
 #include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/draw/axis_input.h"
 
@@ -22,15 +22,12 @@ class MemoryPanel : public ui::Panel {
   struct RankMemory {
     // What stack was made for.
     uint64_t version = 0;  // of the index
+    std::shared_ptr<const analysis::Report> report;
     timeline::Range range;
     float left = 0;
     float width = 0;
     MemoryStack stack;
     DeviceMemory device;
-    std::vector<bool> of_nccl;  // of the rank's segments
-    int64_t num_nccl = 0;
-    int64_t nccl_until_ns = 0;  // newest time when that was found out
-    bool nccl_indexed = false;  // all ranges were known then
   };
   struct Row {
     int32_t rank = 0;
@@ -38,8 +35,6 @@ class MemoryPanel : public ui::Panel {
   };
 
   void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
-  static void UpdateNccl(const query::Snapshot& snapshot, const query::RankRows& rows,
-                         const timeline::TrackIndex& tracks, RankMemory* memory);
   std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
                             const ui::Box& box);
   void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,

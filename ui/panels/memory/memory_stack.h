@@ -1,4 +1,6 @@
-// Stacked memory as boxes in pixels. Logic only; no ImGui.
+// Stacked memory as boxes in pixels, and what lies over the stack of a rank with a GPU: what its
+// allocator holds besides, what NCCL and others in the process took from the driver, what else of
+// the GPU is in use, and what was asked to be freed but still is in use. Logic only; no ImGui.
 #pragma once
 
 #include <array>
@@ -6,6 +8,7 @@
 #include <vector>
 
 #include "trace/analysis/memory.h"
+#include "trace/query/snapshot.h"
 #include "ui/timeline/axis.h"
 
 namespace shardscope::panels {
@@ -39,5 +42,50 @@ struct MemoryStack {
 // what is known.
 MemoryStack MakeStack(const analysis::MemoryTimeline& memory, const timeline::Axis& axis,
                       int64_t end_ns);
+
+// Between two heights, over some columns.
+struct DeviceBand {
+  enum class Kind : uint8_t {
+    kReserved,  // held by the allocator, in no tensor
+    kNccl,      // taken from the driver during a call of NCCL
+    kOthers,    // taken from the driver, not by the allocator and not by NCCL as far as is known
+    kTracer,    // what CUPTI takes at least for its records, by its own account
+    kContext,   // in use, but taken by no call: contexts, other processes on the GPU
+    kFreeGap    // freed by the host, still used by the GPU
+  };
+  Kind kind = Kind::kReserved;
+  float x0 = 0;
+  float x1 = 0;
+  int64_t low_bytes = 0;
+  int64_t high_bytes = 0;
+};
+
+struct DeviceMemory {
+  std::vector<DeviceBand> bands;
+  int64_t max_bytes = 0;     // of the highest band
+  int64_t driver_bytes = 0;  // most that the process held in view; 0 without rows of the driver
+  int64_t reserved_bytes = 0;
+  int64_t nccl_bytes = 0;
+  int64_t tracer_bytes = 0;
+  int64_t used_bytes = 0;  // of the GPU, by all processes; 0 if it was not read
+  int64_t gap_bytes = 0;   // most at once
+};
+
+// What CUPTI takes at least of each GPU's memory in this run; 0: not known, or CUPTI was not used.
+int64_t TracerBytes(const query::Snapshot& snapshot);
+
+// Owners of memory, beyond what the rows have. `of_nccl` may be empty.
+struct DeviceOwners {
+  const std::vector<bool>& of_nccl;
+  int64_t tracer_bytes = 0;
+};
+// `live` and `issued`: the stacks by execution and by issue; `issued` may be empty.
+struct MemoryStacks {
+  const MemoryStack& live;
+  const MemoryStack& issued;
+};
+DeviceMemory MakeDeviceMemory(const query::RankRows& rows, const DeviceOwners& owners,
+                              const MemoryStacks& stacks, const timeline::Axis& axis,
+                              int64_t end_ns);
 
 }  // namespace shardscope::panels

@@ -39,7 +39,7 @@ int32_t ShownRank(const ui::Context& context) {
   return context.snapshot->ranks.front().rank;
 }
 
-// "14.0": milliseconds with three digits, as the column's heading says the unit.
+// "14.0": milliseconds with three digits, as the unit stands in the column's heading.
 std::string Milliseconds(double ns) {
   const double ms = ns / static_cast<double>(kNsPerMs);
   return fmt::format("{:.{}f}", ms, ms >= 99.95 ? 0 : ms >= 9.995 ? 1 : 2);

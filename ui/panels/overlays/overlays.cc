@@ -175,7 +175,7 @@ void DrawKey(const Look& look, const char* key, const char* what, ui::DrawLog* l
 void DrawKeys(const Look& look, const ui::Context& context, ui::DrawLog* log) {
   widgets::Heading(look, Tr(context.language, Text::kKeysTitle));
   widgets::Gap(look, 4);
-  for (const ui::HandKey& key : ui::HandKeys()) {
+  for (const ui::AxisKey& key : ui::AxisKeys()) {
     DrawKey(look, Tr(context.language, key.key), Tr(context.language, key.what), log);
   }
   for (const ui::Action& action : ui::AllActions()) {

@@ -18,7 +18,6 @@
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
-#include "ui/widgets/slider.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
@@ -337,7 +336,7 @@ void DrawPendingBar(const Frame& frame) {
   ImGui::SetCursorScreenPos({at.x, at.y + size.y});
 }
 
-// One place under the knobs says what is pending, refused, or why nothing can be turned; it keeps
+// One place under the knobs shows what is pending, refused, or why nothing can be turned; it keeps
 // its height, so the card below never moves.
 void DrawNotice(const Frame& frame) {
   const ui::Context& context = frame.context;

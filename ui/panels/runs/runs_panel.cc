@@ -217,7 +217,7 @@ void RunsPanel::DrawKeys(const RunsFrame& frame) {
   }
 }
 
-// How many keys differ; pointed at it says which, clicked it leaves only these in the form.
+// How many keys differ; pointed at it names them, clicked it leaves only these in the form.
 void RunsPanel::DrawChanged(const RunsFrame& frame) {
   if (form_.num_changed() == 0) {
     only_changed_ = false;

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
-#include <vector>
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
@@ -252,7 +250,7 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
                    {issue_x, host_y + drop * 0.6F},
                    {start_x - look.Px(10), gather_y},
                    {start_x, gather_y}});
-  // The use may lie before the end (a stall): then the curve goes back, which is what it says.
+  // The use may lie before the end (a stall): then the curve goes back, as it should.
   const float tip_x = std::max(use_x, end_x);
   DrawCurve(look, {{end_x, gather_y},
                    {end_x + look.Px(14), gather_y},
@@ -291,7 +289,7 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
   const analysis::Stall* dearest = nullptr;
   for (const analysis::Stall& stall : rank.stalls) {
     if (stall.blocking_op_run < 0 || stall.end_ns > until_ns) continue;
-    if (facts_.found && stall.blocking_op_run == facts_.run.id) continue;  // the arrow tells it
+    if (facts_.found && stall.blocking_op_run == facts_.run.id) continue;  // the arrow shows it
     const float x0 = frame.axis.X(stall.start_ns);
     const float x1 = frame.axis.X(stall.end_ns);
     if (x0 < frame.axis.left() || x1 > frame.axis.right() || x1 - x0 < look.Px(12)) continue;

@@ -1,5 +1,6 @@
 // What explains the lanes: the arrow of the selected all-gather from its issue to its first use,
-// and the call-out of a stall.
+// the call-out of a stall, and
+// the waits of GPU streams around the selected kernel or op.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 #include "ui/timeline/facts.h"
 #include "ui/timeline/gpu/stream_waits.h"
 #include "ui/timeline/gpu/work_facts.h"
-#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/lane_source.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::panels {
@@ -27,7 +28,7 @@ class TimelineOverlay {
     ui::Box box;       // of all lanes on screen
     float origin = 0;  // y on screen of Layout's 0
   };
-  // The arrow of the selection; in headless pictures also the dearest stall in view, since nobody
+  // The arrow of the selection; in headless pictures also the dearest stall in view, since no mouse
   // hovers there.
   void Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log);
 
@@ -55,6 +56,8 @@ class TimelineOverlay {
 // "stall 28.0 ms before B block1".
 std::string StallTitle(const ui::Context& context, const analysis::Stall& stall);
 
+// A line from the event that was waited for to the work that waited. One that the Schedule does not
+// plan, or plans and CUPTI did not see, stands out.
 class WaitLines {
  public:
   void Draw(const ui::Context& context, const TimelineOverlay::Frame& frame, ui::DrawLog* log);

@@ -4,22 +4,33 @@
 #include <imgui.h>
 
 #include <map>
-#include <optional>
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "ui/commands.h"
+#include "ui/context.h"
 #include "ui/panel.h"
 #include "ui/panels/timeline/header.h"
 #include "ui/panels/timeline/overlay.h"
-#include "ui/panels/timeline/tooltip.h"
 #include "ui/timeline/draw/axis_input.h"
 #include "ui/timeline/draw/draw_lane.h"
 #include "ui/timeline/lane.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::panels {
+
+// Name, duration and the one fact that matters.
+struct TooltipText {
+  std::string title;  // empty: no tooltip
+  std::string detail;
+  bool warns = false;  // a stall or exposed communication
+};
+TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& index,
+                      const timeline::Hit& hit);
+
+// Of the pause of `rank` at `x`, if there is one.
+TooltipText TooltipOfPause(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
+                           float x);
 
 class TimelinePanel : public ui::Panel {
  public:

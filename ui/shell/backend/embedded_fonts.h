@@ -1,7 +1,6 @@
 // The fonts inside the program (cmake/EmbedFonts.cmake). Constant; live as long as the program.
 #pragma once
 
-#include <cstddef>
 #include <span>
 
 namespace shardscope::shell {

@@ -114,7 +114,7 @@ void ApplySizes(ImGuiStyle* style) {
   style->TabBorderSize = 0;
   style->TabBarBorderSize = 0;
   style->TabBarOverlineSize =
-      0;  // the accent line stands under the tab; ui/shell/panel_frame.cc draws it
+      0;  // the accent line stands under the tab; ui/shell/panel_windows.cc draws it
   style->DockingSeparatorSize = ui::kGrid;
   style->WindowMenuButtonPosition = ImGuiDir_None;
   style->DisabledAlpha = 1;  // widgets choose their disabled ink themselves
@@ -164,7 +164,7 @@ Gui::Gui() : context_(ImGui::CreateContext()) {
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
   io.ConfigDockingWithShift = false;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
-  io.IniFilename = nullptr;  // ui/shell/layout.cc names the file, if any
+  io.IniFilename = nullptr;  // ui/shell/shell.cc names the file, if any
   io.LogFilename = nullptr;
   fonts_ = LoadFonts();
 }

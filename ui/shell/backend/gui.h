@@ -15,6 +15,8 @@ struct LoadedFonts {
   ui::Fonts fonts;
   bool has_cjk = false;  // false: Chinese would be drawn as boxes
 };
+// Into the current Dear ImGui context. CJK comes from the system at run time (19 MB, so not
+// embedded) and is opened only when it is there; glyphs are rasterised when first drawn.
 LoadedFonts LoadFonts();
 
 // The system's CJK file with a Simplified Chinese face, or empty.
@@ -60,6 +62,7 @@ bool HasInput();
 // The same for two frames that look the same: textures aside, of every byte that is drawn.
 uint64_t HashOf(const ImDrawData& data);
 
+// Dear ImGui's own style from the theme, so that nothing of its default grey is left.
 void ApplyStyle(const ui::Theme& theme, float scale);
 
 }  // namespace shardscope::shell

@@ -17,19 +17,18 @@
 namespace shardscope::shell {
 
 Status WritePng(const Image& image, const std::string& path) {
-  Result<OutputFile> file = OutputFile::Create(path);
-  if (!file.ok()) return file.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   const auto write = [](void* context, void* data, int size) {
-    // Close() says what went wrong.
+    // Close() has the error.
     static_cast<void>(static_cast<OutputFile*>(context)->Write(
         {static_cast<const char*>(data), static_cast<size_t>(size)}));
   };
-  const int encoded = stbi_write_png_to_func(write, &*file, image.width, image.height, 4,
+  const int encoded = stbi_write_png_to_func(write, &file, image.width, image.height, 4,
                                              image.rgba.data(), image.width * 4);
   if (encoded == 0) {
     return Status::Error(fmt::format("no memory to make {}: ask for a smaller --size", path));
   }
-  return file->Close();
+  return file.Close();
 }
 
 }  // namespace shardscope::shell

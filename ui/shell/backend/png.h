@@ -15,7 +15,7 @@ struct Image {
   std::vector<uint8_t> rgba;  // rows from the top
 };
 
-// Errors name the path and what the system said; a file half written is removed.
+// Errors name the path and the system's message; a file half written is removed.
 Status WritePng(const Image& image, const std::string& path);
 
 }  // namespace shardscope::shell

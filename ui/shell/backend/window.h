@@ -2,7 +2,6 @@
 // idle app uses no CPU.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

@@ -60,6 +60,7 @@ class ReportWorker {
   std::thread thread_;  // last: starts when all else is there
 };
 
+// The effect of the newest change of a knob, as analysis::EffectsOfChanges() has it, and on memory.
 ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
                                   const std::vector<analysis::StepBreakdown>& steps);
 

@@ -1,5 +1,6 @@
 #include "ui/shell/run/run_session.h"
 
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +11,9 @@
 
 namespace shardscope::shell {
 namespace {
+
+constexpr double kStatusSeconds = 0.25;
+constexpr double kReconnectSeconds = 1;
 
 constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
 
@@ -22,6 +26,99 @@ constexpr size_t kMaxLogLines = 2000;
 constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
 
 }  // namespace
+
+ControlLink::ControlLink(std::string run_folder) : run_folder_(std::move(run_folder)) {}
+
+void ControlLink::Connect(double now_seconds) {
+  if (connecting_.valid()) {
+    if (connecting_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+    auto result = connecting_.get();
+    if (result.ok()) {
+      client_ = std::move(result).value();
+      state_.connection = ui::ConnectionState::kConnected;
+      state_.error.clear();
+      next_status_seconds_ = 0;
+    } else {
+      next_connect_seconds_ = now_seconds + kReconnectSeconds;
+    }
+    return;
+  }
+  if (now_seconds < next_connect_seconds_) return;
+  // Connecting reads run.toml and waits for the hello: not on a frame's time.
+  connecting_ = std::async(std::launch::async, [folder = run_folder_] {
+    return config::ControlClient::Connect(folder);
+  });
+}
+
+void ControlLink::Take(const config::Response& response) {
+  if (response.has_status) {
+    // Before the first status nothing is known, and a run without values has nothing to steer.
+    state_.status = response.status;
+  }
+  const auto asked = asked_.find(response.id);
+  if (asked != asked_.end()) {
+    for (const auto& [key, value] : asked->second) {
+      const auto unsent = state_.unsent.find(key);
+      if (unsent != state_.unsent.end() && unsent->second == value) state_.unsent.erase(unsent);
+      if (response.ok) state_.status.pending[key] = value;
+    }
+    if (response.ok) {
+      state_.status.pending_step = response.applies_at;
+      state_.error.clear();
+    }
+    asked_.erase(asked);
+    next_status_seconds_ = 0;
+  }
+  if (!response.ok) state_.error = response.error;
+}
+
+void ControlLink::Update(double now_seconds, bool live) {
+  if (client_ == nullptr) {
+    if (live) Connect(now_seconds);
+    return;
+  }
+  while (const auto response = client_->Poll()) Take(*response);
+  if (!client_->connected()) {
+    client_.reset();
+    asked_.clear();
+    state_.unsent.clear();
+    state_.status.pending.clear();
+    state_.connection = ui::ConnectionState::kLost;
+    next_connect_seconds_ = now_seconds + kReconnectSeconds;
+    return;
+  }
+  if (now_seconds >= next_status_seconds_) {
+    client_->Send(config::GetRequest{"status"});
+    next_status_seconds_ = now_seconds + kStatusSeconds;
+  }
+}
+
+void ControlLink::SendSet(const std::map<std::string, std::string>& values) {
+  if (client_ == nullptr || values.empty()) return;
+  asked_[client_->Send(config::SetRequest{values})] = values;
+  for (const auto& [key, value] : values) state_.unsent[key] = value;
+}
+
+void ControlLink::SetKnob(const std::string& key, const std::string& value) {
+  SendSet({{key, value}});
+}
+
+void ControlLink::RevertPending() {
+  std::map<std::string, std::string> back;
+  for (const auto* pending : {&state_.status.pending, &state_.unsent}) {
+    for (const auto& [key, value] : *pending) {
+      const auto in_force = state_.status.values.find(key);
+      if (in_force != state_.status.values.end()) back[key] = in_force->second;
+    }
+  }
+  SendSet(back);
+}
+
+void ControlLink::Do(config::Action action) {
+  if (client_ == nullptr) return;
+  client_->Send(config::DoRequest{action});
+  next_status_seconds_ = 0;
+}
 
 IndexMaker::IndexMaker(query::SnapshotPtr snapshot, std::function<void()> wake)
     : thread_([this, snapshot = std::move(snapshot), wake = std::move(wake)](
@@ -53,10 +150,9 @@ std::shared_ptr<timeline::RunIndex> IndexMaker::Take() {
 Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
                                                      std::function<void()> wake) {
   std::unique_ptr<RunSession> session(new RunSession());
-  auto trace = query::LiveTrace::Open(path, wake);
-  if (!trace.ok()) return trace.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto trace, query::LiveTrace::Open(path, wake));
   session->wake_ = wake;
-  session->trace_ = std::move(trace).value();
+  session->trace_ = std::move(trace);
   session->worker_ = std::make_unique<ReportWorker>(wake);
   session->control_ = std::make_unique<ControlLink>(session->trace_->Latest()->run_folder);
   return session;

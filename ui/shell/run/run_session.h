@@ -5,21 +5,56 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
+#include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/config/control_client.h"
 #include "trace/base/mutex.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
-#include "ui/shell/run/control_link.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
+
+// The app's connection to a run's training: connects in the background while the run
+// is live, keeps its status fresh, and remembers what was asked and not yet answered.
+//
+// Owner's thread only; ControlClient has the socket's thread.
+class ControlLink {
+ public:
+  explicit ControlLink(std::string run_folder);
+
+  // Once a frame: takes answers, asks for the status four times a second, connects again after a
+  // second. `live`: whether the trace is still being written; a run that has ended is not called.
+  void Update(double now_seconds, bool live);
+
+  void SetKnob(const std::string& key, const std::string& value);
+  void RevertPending();  // asks for the values in force again
+  void Do(config::Action action);
+
+  const ui::ControlState& state() const { return state_; }
+
+ private:
+  void Connect(double now_seconds);
+  void Take(const config::Response& response);
+  void SendSet(const std::map<std::string, std::string>& values);
+
+  const std::string run_folder_;
+  ui::ControlState state_;
+  std::future<Result<std::unique_ptr<config::ControlClient>>> connecting_;
+  std::unique_ptr<config::ControlClient> client_;
+  std::map<int64_t, std::map<std::string, std::string>> asked_;  // set requests without an answer
+  double next_connect_seconds_ = 0;
+  double next_status_seconds_ = 0;
+};
 
 // Arranges the spans of a large trace for drawing on a thread of its own.
 //

@@ -97,7 +97,7 @@ Result<TrainerProcess> TrainerProcess::Launch(const std::string& trainer,
   const Status prepared = PrepareFolder(start.folder);
   if (!prepared.ok()) return prepared;
   const std::string output_path = (fs::path(start.folder) / kOutputFile).string();
-  // Not blocking: a pipe of this name that nobody reads is an error.
+  // Not blocking: a pipe of this name without a reader is an error.
   const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
   const int output = open(output_path.c_str(), flags, 0644);
   if (output < 0) {

@@ -4,7 +4,6 @@
 // Owner's thread only.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,9 +27,9 @@ class TrainerProcess {
   enum class State { kStarting, kReady, kFailed };
   // kReady once a trace is there to open; kFailed once the child has ended without one.
   State Poll();
-  // Whether the child is gone; error() then has the end of what it said.
+  // Whether the child is gone; error() then has the end of its output.
   bool Ended();
-  const std::string& error() const { return error_; }  // of kFailed: the end of what the child said
+  const std::string& error() const { return error_; }  // of kFailed: the end of the child's output
   const std::string& folder() const { return folder_; }
 
  private:

@@ -14,11 +14,16 @@ constexpr double kZoomPerSecond = 4;
 
 }  // namespace
 
-void AxisInput::Handle(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
-                       ui::Commands* commands) {
+void AxisInput::Handle(const ui::Context& context, const Axis& axis, const char* id,
+                       const ui::Box& box, ui::Commands* commands) {
+  const float left = ImGui::GetWindowPos().x;
+  ImGui::SetCursorScreenPos({left, box.y0});
+  ImGui::InvisibleButton(id, {box.x1 - left, box.y1 - box.y0});
   clicked_ = false;
   vertical_drag_ = 0;
   if (context.headless) return;
+  const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
+  const int64_t max_length_ns = run_ns + run_ns / 5;  // how far out the view may zoom
   const bool hovered = ImGui::IsItemHovered();
   const float x = ImGui::GetIO().MousePos.x;
   const bool on_axis_before = on_axis_;

@@ -9,9 +9,9 @@ namespace shardscope::timeline {
 
 class AxisInput {
  public:
-  // Reads the mouse over the current item and the keys while its window is focused; pushes SetView
-  // and SetHover. `max_length_ns`: how far out the wheel may zoom.
-  void Handle(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
+  // Makes an item `id` of the window from its left edge to the right one of `box`, reads the mouse
+  // over it and the keys while the window is focused; pushes SetView and SetHover.
+  void Handle(const ui::Context& context, const Axis& axis, const char* id, const ui::Box& box,
               ui::Commands* commands);
 
   // After Handle(): a mouse that came upon something, or a button held down, keeps a followed view

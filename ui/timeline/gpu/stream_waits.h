@@ -24,7 +24,7 @@ struct WaitEnd {
 
 struct StreamWait {
   enum class Verdict : uint8_t {
-    kUnknown,  // no Schedule says anything about it
+    kUnknown,  // in no Schedule
     kPlanned,
     kExtra,   // seen, and nothing planned is as strong
     kMissing  // planned, and nothing as strong was seen: drawn where it should have been

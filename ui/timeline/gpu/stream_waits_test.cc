@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/gpu/work_facts.h"
 

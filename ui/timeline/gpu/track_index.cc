@@ -209,7 +209,7 @@ void TrackIndex::TakeWork(const query::Snapshot& snapshot, const query::GpuWork&
 // level above all that it contains.
 void TrackIndex::TakeSpan(const query::Snapshot& snapshot, const query::Span& row_span,
                           uint32_t row) {
-  if (stream_of_track_.contains(row_span.track)) return;  // the kernel's own row says more
+  if (stream_of_track_.contains(row_span.track)) return;  // the kernel's own row has more
   TrackLane& lane = LaneOf(snapshot, row_span.track, &threads_, &thread_of_track_);
   const std::string& name = snapshot.names[static_cast<size_t>(row_span.name)];
   const Span span{row_span.start_ns,

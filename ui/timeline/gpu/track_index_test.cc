@@ -2,11 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/lane.h"
-#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/lane_source.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {

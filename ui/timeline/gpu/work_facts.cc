@@ -200,7 +200,7 @@ void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& 
       consumed->early_work.push_back(row);
     }
   }
-  // NCCL says nothing of some kernels, ever: only the newest are waited for.
+  // Some kernels never get a row of NCCL: only the newest are waited for.
   constexpr size_t kMostWaiting = 4096;
   std::vector<uint32_t>& waiting = consumed->early_work;
   if (waiting.size() > kMostWaiting) waiting.erase(waiting.begin(), waiting.end() - kMostWaiting);

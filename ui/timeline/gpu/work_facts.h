@@ -30,7 +30,7 @@ struct WorkFacts {
   int64_t wait_ns = 0;
   int64_t transfer_ns = 0;
   int32_t last_rank = -1;
-  std::string nccl;  // "ReduceScatter #12, RING LL, 2 channels"; empty: NCCL said nothing
+  std::string nccl;  // "ReduceScatter #12, RING LL, 2 channels"; empty: no row of NCCL
 
   std::string shares_channel_with;  // name of the other stream; empty: none does
 

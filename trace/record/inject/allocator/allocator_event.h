@@ -1,4 +1,4 @@
-// What a library in the recorded process tells of a caching allocator for GPU memory. In terms of
+// What a library in the recorded process reports of a caching allocator for GPU memory. In terms of
 // C: it may be built against another C++ library than this one.
 #pragma once
 
@@ -25,7 +25,7 @@ struct ShardscopeAllocatorEvent {
   uint64_t address;  // out of memory: bytes that the device has free
   uint64_t stream;   // the CUDA stream that it was allocated for
   int64_t bytes;     // as the program asked for them; of a segment: its own
-  // What the allocator says of itself at this moment: bytes of all blocks that are in use (handed
+  // The allocator's own figures at this moment: bytes of all blocks that are in use (handed
   // out, or given back and still used by a stream), and of all its segments. In them are all events
   // before this one, and not this one; but a segment that just came or went may be.
   int64_t active_bytes;

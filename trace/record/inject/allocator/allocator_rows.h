@@ -3,11 +3,11 @@
 // out.
 //
 // Note: how many bytes a block has
-// An event tells what the program asked for; the block that it got may be larger. The allocator's
-// own sum of all blocks, which comes with each event, tells it with the next event of the device:
+// An event has what the program asked for; the block that it got may be larger. The allocator's
+// own sum of all blocks, which comes with each event, reveals it with the next event of the device:
 // so a block's rows are made one event late. What the sum has beyond all known blocks (those from
 // before the events began, blocks that the allocator moved by itself) becomes rows without an
-// owner: the rows of a device always add up to what the allocator says.
+// owner: the rows of a device always add up to the allocator's own sum.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class AllocatorRows {
     int64_t reserved_bytes = 0;
     int64_t old_bytes = 0;                       // of blocks from before the events began
     std::unordered_map<uint64_t, Block> blocks;  // by address
-    std::optional<uint64_t> unsettled;           // the block whose bytes the next event tells
+    std::optional<uint64_t> unsettled;           // the block whose bytes the next event reveals
   };
 
   Device& DeviceOf(const ShardscopeAllocatorEvent& event) REQUIRES(mutex_);
@@ -82,7 +82,7 @@ class AllocatorRows {
   bool is_finished_ GUARDED_BY(mutex_) = false;
 };
 
-// Any thread, under the allocator's own lock: waits for nobody but other callers.
+// Any thread, under the allocator's own lock: waits for other callers only.
 void AddAllocatorEvent(const ShardscopeAllocatorEvent& event);
 
 }  // namespace shardscope::inject

@@ -88,7 +88,7 @@ int NvtxRanges::Push(NvtxDomain* domain, std::string_view text, const NvtxPayloa
   const auto level = std::count_if(mine.open.begin(), mine.open.end(),
                                    [&](const OpenRange& range) { return range.domain == domain; });
   if (mine.open.size() >= kMaxOpen) {
-    // The pops that belong to these end outer ranges early: the trace says that it has holes.
+    // The pops that belong to these end outer ranges early: the trace records that it has holes.
     CountUnrecorded(*recording);
   } else {
     mine.open.push_back({domain, start_ns, name});
@@ -192,7 +192,7 @@ ThreadRanges& ThreadRanges::Mine(ProcessRecording& recording) {
 
 void ThreadRanges::End(void* ended) {
   mine = nullptr;
-  // In a forked child the lock may be held for ever, and after the end nobody looks.
+  // In a forked child the lock may be held for ever, and after the end nothing reads it.
   if (!ProcessRecording::IsOpen()) return;
   Guarded([&] {
     auto* const thread = static_cast<ThreadRanges*>(ended);

@@ -42,7 +42,7 @@ class NvtxRanges {
   NvtxDomain* Domain(std::string_view name);
   NvtxString* Register(std::string_view text);
 
-  // What NVTX itself says where no tool listens (NVTX_NO_PUSH_POP_TRACKING).
+  // What NVTX itself returns where no tool is attached (NVTX_NO_PUSH_POP_TRACKING).
   static constexpr int kNotTracked = -2;
 
   // The level of the range, from 0. `domain` null: the default one.
@@ -75,7 +75,7 @@ class NvtxRanges {
   uint64_t last_id_ GUARDED_BY(mutex_) = 0;
 };
 
-// Its own thread takes it for every range, hardly ever with anybody else: one exchange.
+// Its own thread takes it for every range, hardly ever in competition: one exchange.
 class SHARDSCOPE_ATTRIBUTE(capability("latch")) RangeLatch {
  public:
   void lock() ACQUIRE() {

@@ -318,7 +318,7 @@ PayloadEnum MakePayloadEnum(const nvtxPayloadEnumAttr_t& attributes) {
   if ((attributes.fieldMask & NVTX_PAYLOAD_ENUM_ATTR_FIELD_SIZE) != 0) {
     const size_t bytes = attributes.sizeOfEnum;
     const bool is_number = bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8;
-    made.bytes = is_number ? bytes : 0;  // 0: nobody knows where the next field begins
+    made.bytes = is_number ? bytes : 0;  // 0: where the next field begins is unknown
   }
   if ((attributes.fieldMask & kNeeded) != kNeeded || attributes.entries == nullptr) return made;
   const size_t num_entries = std::min(attributes.numEntries, kMaxEnumNames);

@@ -3,8 +3,8 @@
 //
 // What is read: static layouts whose fields are numbers, enumerations, arrays of fixed size of
 // these, texts, and structures of such, registered before. Other fields are passed over; of a field
-// without an offset that follows one of unknown size nobody knows the place, so it is passed over,
-// too. This runs in somebody else's process: nothing in a schema is believed. A field that does not
+// without an offset that follows one of unknown size has no known place, so it is passed over,
+// too. This runs in a foreign process: nothing in a schema is trusted. A field that does not
 // lie in the payload has no value, and a pointer to text is followed by the kernel, for which a
 // wrong one is an error and no crash.
 #pragma once
@@ -66,7 +66,7 @@ PayloadEnum MakePayloadEnum(const nvtxPayloadEnumAttr_t& attributes);
 // That of a payload which is one value, or an array of values, of a type of NVTX's own.
 PayloadSchema SchemaOfType(uint64_t type, size_t size);
 
-// "name=value, name=[1, 2, 3]". `size` SIZE_MAX: as the schema says.
+// "name=value, name=[1, 2, 3]". `size` SIZE_MAX: as in the schema.
 std::string PayloadText(const PayloadSchema& schema, const void* payload, size_t size);
 
 }  // namespace shardscope::inject

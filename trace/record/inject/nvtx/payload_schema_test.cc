@@ -10,7 +10,6 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "trace/record/inject/nvtx/nvtx_ranges.h"

@@ -1,4 +1,4 @@
-#include "trace/store/remote/pipe_source.h"
+#include "trace/store/remote/pipe_source_test_util.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
