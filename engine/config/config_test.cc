@@ -47,6 +47,8 @@ TEST(Keys, TheFixedNamesExist) {
   for (const char* name : {"preset",
                            "strategy",
                            "reshard_after_forward",
+                           "mesh.replicate",
+                           "mesh.shard",
                            "prefetch.backward",
                            "prefetch.backward_depth",
                            "prefetch.forward",
