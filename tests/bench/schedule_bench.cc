@@ -55,7 +55,8 @@ BENCHMARK_CAPTURE(BuildAndValidate, fsdp1, Preset::kFsdp1)->Unit(benchmark::kMil
 
 // Validation alone, of this many different programs: 1 as built, 128 as if no two ranks were equal.
 void ValidatePrograms(benchmark::State& state) {
-  Result<Schedule> schedule = BuildSchedule(UniformModel(kLayers, true), LargePolicy(Preset::kFsdp2));
+  Result<Schedule> schedule =
+      BuildSchedule(UniformModel(kLayers, true), LargePolicy(Preset::kFsdp2));
   if (!schedule.ok()) return state.SkipWithError(schedule.message().c_str());
   const auto num_programs = static_cast<size_t>(state.range(0));
   const Program program = schedule->programs.front();
