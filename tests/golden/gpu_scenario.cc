@@ -7,8 +7,8 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/uniform_model.h"
+#include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_records.h"
-#include "tests/simulate/simulate.h"
 #include "trace/base/check.h"
 
 namespace shardscope::golden {

@@ -4,8 +4,8 @@
 
 #include "engine/executor/trace_sink.h"
 #include "engine/plan/memory.h"
+#include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_scenario.h"
-#include "tests/simulate/simulate.h"
 #include "trace/record/cupti/decode.h"
 #include "trace/record/cupti/session.h"
 #include "trace/record/gpu/gpu_recorder.h"

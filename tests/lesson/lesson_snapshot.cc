@@ -11,8 +11,8 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
+#include "engine/simulate/simulate.h"
 #include "tests/lesson/schedule_rows.h"
-#include "tests/simulate/simulate.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
