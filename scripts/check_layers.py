@@ -15,13 +15,13 @@ import sys
 ALL = {"engine/*", "trace/*", "ui", "ui/*"}
 ENGINE = {"engine/plan", "engine/config", "engine/executor", "engine/transport", "engine/transport/gloo", "engine/model",
           "trace/record"}
-SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config"}  # what ui may show
+SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,
     "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
-    "engine/model": {"engine/plan"},
+    "engine/model": {"engine/plan"}, "engine/simulate": {"engine/plan", "engine/executor"},
     "engine/torch_ranges": {"trace/record/inject"},  # its events
     "engine/runtime": ENGINE,
     "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_ranges", "trace/record/cupti", "trace/record/gpu"},
@@ -40,7 +40,7 @@ TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")
 NEVER = [("trace", "engine"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
 HEADERS = [
     ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo",
-                                                 "engine/torch_ranges", "tests/fake_torch")),
+                                                 "engine/torch_ranges", "tests/fake_torch", "tests/bench")),
     ("SQLite", r"sqlite3", ("trace/store",)),
     ("Dear ImGui", r"(imgui|GLFW/|GL/|EGL/)", ("ui", "tests")),
     ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests")),

@@ -37,7 +37,7 @@ inline std::optional<std::map<std::string, std::string>> SleepsOfOtherThreads() 
 // A thread that both scans saw asleep, with the same number of sleeps, slept from its first to its
 // second look. Every thread's first look is before the end of the first scan and its second one
 // after it, so at that moment all slept at once; and a thread that waits for another thread is
-// woken by no one but that other thread. It holds only where nobody sleeps for a time or on input.
+// woken by that other thread alone. It holds only where no thread sleeps for a time or on input.
 inline bool AllOtherThreadsWait() {
   const auto before = SleepsOfOtherThreads();
   return before && before == SleepsOfOtherThreads();

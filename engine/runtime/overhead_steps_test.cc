@@ -19,7 +19,7 @@ config::Config OverheadConfigOf(const std::map<std::string, std::string>& values
   return config;
 }
 
-std::vector<int64_t> LeftOut(const config::Config& config) {
+std::vector<int64_t> Unrecorded(const config::Config& config) {
   const OverheadSteps steps(config);
   std::vector<int64_t> out;
   for (int64_t step = 0; step < 300; ++step) {
@@ -32,15 +32,16 @@ TEST(OverheadSteps, AreFewAndOnlyInLongRunsOnAGpu) {
   using ::testing::ElementsAre;
   using ::testing::IsEmpty;
   const std::string device = "run.device";
-  EXPECT_THAT(LeftOut(OverheadConfigOf({{device, "cuda"}, {"train.steps", "100"}})),
+  EXPECT_THAT(Unrecorded(OverheadConfigOf({{device, "cuda"}, {"train.steps", "100"}})),
               ElementsAre(4, 12, 20, 28, 36));
-  EXPECT_THAT(LeftOut(OverheadConfigOf({{device, "cuda"}, {"train.steps", "45"}})),
+  EXPECT_THAT(Unrecorded(OverheadConfigOf({{device, "cuda"}, {"train.steps", "45"}})),
               ElementsAre(4, 12, 20));
-  EXPECT_THAT(LeftOut(OverheadConfigOf({{device, "cuda"}, {"train.steps", "44"}})), IsEmpty());
-  EXPECT_THAT(LeftOut(OverheadConfigOf({{device, "cpu"}, {"train.steps", "100"}})), IsEmpty());
+  EXPECT_THAT(Unrecorded(OverheadConfigOf({{device, "cuda"}, {"train.steps", "44"}})), IsEmpty());
+  EXPECT_THAT(Unrecorded(OverheadConfigOf({{device, "cpu"}, {"train.steps", "100"}})), IsEmpty());
   // Who asked for certain steps gets them.
-  EXPECT_THAT(LeftOut(OverheadConfigOf({{device, "cuda"}, {"record.steps", "10:30"}})), IsEmpty());
-  EXPECT_THAT(LeftOut(OverheadConfigOf({{device, "cuda"}, {"record.measure_overhead", "0"}})),
+  EXPECT_THAT(Unrecorded(OverheadConfigOf({{device, "cuda"}, {"record.steps", "10:30"}})),
+              IsEmpty());
+  EXPECT_THAT(Unrecorded(OverheadConfigOf({{device, "cuda"}, {"record.measure_overhead", "0"}})),
               IsEmpty());
 }
 
@@ -52,8 +53,8 @@ TEST(OverheadSteps, StandBetweenTwoThatAreRecordedAndMeasured) {
       ASSERT_TRUE(CheckOverheadSteps(config).ok()) << wanted;
       const OverheadSteps steps(config);
       EXPECT_EQ(steps.num_rounds(), std::stoll(wanted));
-      EXPECT_EQ(LeftOut(config).size(), static_cast<size_t>(steps.num_rounds()));
-      for (const int64_t out : LeftOut(config)) {
+      EXPECT_EQ(Unrecorded(config).size(), static_cast<size_t>(steps.num_rounds()));
+      for (const int64_t out : Unrecorded(config)) {
         const int64_t round = steps.Of(out).round;
         for (const int64_t with : {out - 1, out + 2}) {
           EXPECT_EQ(steps.Of(with).role, Role::kWith) << with;

@@ -7,7 +7,7 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/uniform_model.h"
-#include "tests/simulate/simulate.h"
+#include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_records.h"
 #include "trace/base/check.h"
 

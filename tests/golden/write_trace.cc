@@ -4,7 +4,7 @@
 
 #include "engine/executor/trace_sink.h"
 #include "engine/plan/memory.h"
-#include "tests/simulate/simulate.h"
+#include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_scenario.h"
 #include "trace/record/cupti/decode.h"
 #include "trace/record/cupti/session.h"

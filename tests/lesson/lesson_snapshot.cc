@@ -11,7 +11,7 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
-#include "tests/simulate/simulate.h"
+#include "engine/simulate/simulate.h"
 #include "tests/lesson/schedule_rows.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/check.h"

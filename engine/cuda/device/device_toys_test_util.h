@@ -207,7 +207,7 @@ inline int64_t DeviceToyBodies::Allocate(const executor::OpContext& context,
 }
 
 // Caching: at once handed out to the next op of its stream that wants as much. In the pool: spoiled
-// when the stream gets there, for whoever still reads it.
+// when the stream gets there, to expose a read after that.
 inline int64_t DeviceToyBodies::Free(const executor::OpContext& context, plan::BufferId buffer) {
   Cell& cell = CellOf(buffer);
   if (cell.words == nullptr) throw std::runtime_error("freed twice");

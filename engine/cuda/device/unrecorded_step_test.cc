@@ -16,7 +16,7 @@
 namespace shardscope::cuda {
 namespace {
 
-constexpr int64_t kLeftOut = 1;  // of three steps
+constexpr int64_t kUnrecorded = 1;  // of three steps
 
 // Remembers of which steps it heard.
 class StepLog : public DeviceLog {
@@ -46,7 +46,7 @@ struct Ran {
 };
 
 // Three steps of one rank; the op that starts a step decides whether it is recorded.
-Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool leaves_out) {
+Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool skips_one) {
   const FakeOptions fake{.log_calls = true};
   TheFake().control->reset(&fake);
   TheFake().control->name_thread(0);
@@ -54,7 +54,7 @@ Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool leaves_out) {
   DeviceToyBodies bodies(&exchange, ToyMemory::kCaching);
   std::atomic<bool> is_recording = true;
   bodies.on_run = [&](const executor::OpContext& context) {
-    if (context.index == 0) is_recording = !leaves_out || context.step != kLeftOut;
+    if (context.index == 0) is_recording = !skips_one || context.step != kUnrecorded;
   };
   executor::KeepingSink sink;
   Ran ran;
@@ -111,10 +111,10 @@ TEST(UnrecordedStep, HasNoTimedEventAndTheSameNumbers) {
   EXPECT_EQ(ran.num_records[0], all.num_records[0]);
   // With a log only what somebody waits for is recorded; without one the clocks are tied, too, by
   // four events, before it is known that the step is not recorded. So is the first op begun.
-  const int64_t num_needed = logged.num_records[kLeftOut];
-  EXPECT_GE(ran.num_records[kLeftOut], num_needed + 4);
-  EXPECT_LE(ran.num_records[kLeftOut], num_needed + 4 + 2);
-  EXPECT_GT(all.num_records[kLeftOut], num_needed + num_ops);
+  const int64_t num_needed = logged.num_records[kUnrecorded];
+  EXPECT_GE(ran.num_records[kUnrecorded], num_needed + 4);
+  EXPECT_LE(ran.num_records[kUnrecorded], num_needed + 4 + 2);
+  EXPECT_GT(all.num_records[kUnrecorded], num_needed + num_ops);
   EXPECT_GE(ran.num_records[2], all.num_records[2] - 2);
 }
 
@@ -126,7 +126,7 @@ TEST(UnrecordedStep, IsNotLogged) {
   EXPECT_EQ(ran.violations, "");
   EXPECT_EQ(log.taken, (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(log.begun[0].size(), num_ops);
-  EXPECT_EQ(log.begun[kLeftOut], (std::set<plan::OpIndex>{0}));  // it was not known yet
+  EXPECT_EQ(log.begun[kUnrecorded], (std::set<plan::OpIndex>{0}));  // it was not known yet
   EXPECT_EQ(log.begun[2].size(), num_ops - 1);
   EXPECT_EQ(log.issued, log.begun);
 }
@@ -137,9 +137,9 @@ TEST(UnrecordedStep, EndsWhenTheDeviceHasDoneItsWork) {
   for (const bool has_log : {false, true}) {
     StepLog log;
     const Ran ran = RunThree(schedule, has_log ? &log : nullptr, true);
-    EXPECT_GT(ran.end_ns[kLeftOut], ran.done_ns[0]);
-    EXPECT_LE(ran.end_ns[kLeftOut], ran.done_ns[kLeftOut]);
-    EXPECT_GE(ran.end_ns[2], ran.end_ns[kLeftOut]);
+    EXPECT_GT(ran.end_ns[kUnrecorded], ran.done_ns[0]);
+    EXPECT_LE(ran.end_ns[kUnrecorded], ran.done_ns[kUnrecorded]);
+    EXPECT_GE(ran.end_ns[2], ran.end_ns[kUnrecorded]);
   }
 }
 

@@ -1,6 +1,6 @@
 // For tests: a GPU in one object, for transports. Why there are two fakes: that of tests/fake_cuda
-// is a shared object with the runtime's own symbols, one a process, whose streams run when somebody
-// waits for them: what the executor does, mistakes in calls included. Here each test has its own,
+// is a shared object with the runtime's own symbols, one a process, whose streams run when they are
+// waited for: what the executor does, mistakes in calls included. Here each test has its own,
 // work may wait for other work (NCCL's kernels for one another's) or for a clock (a paced link),
 // and all orders that CUDA allows are tried.
 //
@@ -50,7 +50,7 @@ class FakeGpu {
     streams_.at(reinterpret_cast<uintptr_t>(stream)).push_back({std::move(work), std::move(ready)});
   }
 
-  // Runs what is queued, up to what waits for something that nobody has issued.
+  // Runs what is queued, up to what waits for something not yet issued.
   void RunWhatCan(uint64_t seed) {
     std::mt19937_64 random(seed);
     while (RunOne(&random)) {

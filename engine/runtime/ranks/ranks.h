@@ -1,5 +1,5 @@
 // Ranks: the ranks of this process (threads: all of the run, or one), with what they share. Runs
-// steps; knows nothing of control, traces or folders.
+// steps; control, traces and folders are the Trainer's.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Mesh: one rank's connections to all others, through c10d::ProcessGroupGloo. Sends and receives
-// plain memory without copying it; knows nothing of collectives.
+// plain memory without copying it; collectives are GlooTransport's.
 #pragma once
 
 #include <cstddef>

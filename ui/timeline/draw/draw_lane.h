@@ -9,7 +9,6 @@
 #include "ui/draw_log.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/lane.h"
-#include "ui/timeline/lane_layout.h"
 #include "ui/widgets/look.h"
 
 namespace shardscope::timeline {

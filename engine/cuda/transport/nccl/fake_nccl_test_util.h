@@ -46,7 +46,7 @@ class FakeNccl {
   std::atomic<int> num_deadlocks = 0;
   std::atomic<int> num_freed_in_use = 0;
   // When the real one would have taken memory: for a communicator, and as a collective is called.
-  // Read while nobody calls.
+  // Read between calls.
   std::vector<int64_t> allocated_ns;
 
  private:
@@ -260,7 +260,7 @@ inline NcclApi FakeNccl::Api() {
       result->resize(count * static_cast<size_t>(plan::BytesOf(DTypeOf(type))));
       Sum(sends, 0, count, type, result->data());
     });
-    // In place: nobody overwrites before all have summed.
+    // In place: overwritten only after all have summed.
     current()->gpu_->Launch(stream, [=] { std::memcpy(receive, result->data(), result->size()); });
     return status;
   };

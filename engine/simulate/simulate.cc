@@ -1,4 +1,4 @@
-#include "tests/simulate/simulate.h"
+#include "engine/simulate/simulate.h"
 
 #include <algorithm>
 #include <deque>

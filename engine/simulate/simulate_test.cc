@@ -1,5 +1,5 @@
 // Steps so small that their times can be worked out by hand.
-#include "tests/simulate/simulate.h"
+#include "engine/simulate/simulate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/uniform_model.h"
-#include "tests/simulate/simulate.h"
+#include "engine/simulate/simulate.h"
 
 namespace shardscope::simulate {
 namespace {
