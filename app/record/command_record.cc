@@ -24,7 +24,7 @@
 #include "app/record/launch.h"
 #include "app/record/recorded_run.h"
 #include "app/say.h"
-#include "trace/base/host.h"
+#include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"

@@ -6,11 +6,10 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "trace/base/mutex.h"
 
 namespace c10::cuda {
 
@@ -29,7 +28,7 @@ class FakeAllocator final : public CUDAAllocator {
   explicit FakeAllocator(int kind) : kind_(kind) {}
 
   void* Allocate(size_t bytes, size_t block_bytes) {
-    const MutexLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     last_address_ += 1 << 20;
     Sum(stats_.reserved_bytes) += static_cast<int64_t>(block_bytes);
     Tell(TraceEntry::SEGMENT_ALLOC, last_address_, block_bytes);
@@ -41,13 +40,13 @@ class FakeAllocator final : public CUDAAllocator {
     return reinterpret_cast<void*>(last_address_);
   }
   void Free(size_t address, bool is_used) {
-    const MutexLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     Sum(stats_.allocated_bytes) -= static_cast<int64_t>(blocks_.at(address).second);
     Tell(TraceEntry::FREE_REQUESTED, address, blocks_.at(address).first);
     if (!is_used) Complete(address);
   }
   void Complete(size_t address) {
-    const MutexLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     const auto [bytes, block_bytes] = blocks_.at(address);
     Tell(TraceEntry::FREE_COMPLETED, address, bytes);
     blocks_.erase(address);
@@ -57,7 +56,7 @@ class FakeAllocator final : public CUDAAllocator {
     Tell(TraceEntry::SEGMENT_FREE, address, block_bytes);
   }
   void RunOut(size_t bytes, size_t free_bytes) {
-    const MutexLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     Tell(TraceEntry::OOM, free_bytes, bytes);
   }
 
@@ -66,7 +65,7 @@ class FakeAllocator final : public CUDAAllocator {
   bool isEnabled() const override { return kind_ != kFakeUncached; }
   std::string name() override { return kind_ == kFakeAsync ? "cudaMallocAsync" : "native"; }
   DeviceStats getDeviceStats(DeviceIndex /*device*/) override {
-    const MutexLock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     return stats_;
   }
   // The real one gives the tracker to the devices that it knows by now.
