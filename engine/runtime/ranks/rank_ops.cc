@@ -286,7 +286,8 @@ void RankOps::AllGather(const OpContext& context) {
   if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
     const int64_t bytes = layout.shard_elements() * to.element_bytes();
-    pieces.push_back({to.data + bytes * rank_, to.data, static_cast<size_t>(bytes)});
+    pieces.push_back(
+        {to.data + bytes * job_->ShardIndexOf(rank_), to.data, static_cast<size_t>(bytes)});
   } else {
     const BufferId cast = Find(context, op.reads, BufferKind::kCastShard);
     pieces =
