@@ -30,7 +30,9 @@ plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
   policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, run.training.num_ranks);
   if (policy.strategy->replicates_shards) {
-    policy.mesh = {{1, run.replicas, run.training.num_ranks / run.replicas, 1}};
+    const int ranks = run.training.num_ranks;
+    const int replicas = ranks % run.replicas == 0 ? run.replicas : ranks;
+    policy.mesh = {{1, replicas, ranks / replicas, 1}};
   }
   policy.micro_batches = static_cast<int>(run.training.micro_batches);
   policy.param_dtype = run.model.dtype;
