@@ -212,7 +212,7 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
       if (ahead && knob.values[i] == *ahead) segments.pending = static_cast<int>(i - first);
       segments.options.push_back(ShowValue(context.language, knob, knob.values[i]));
     }
-    const std::string id = "segments" + std::to_string(first);
+    const std::string id = first == 0 ? "segments" : "segments" + std::to_string(first);
     const int clicked = widgets::Segmented(frame.look, id.c_str(), segments);
     if (clicked >= 0) Turn(frame, knob, knob.values[first + static_cast<size_t>(clicked)]);
   }
