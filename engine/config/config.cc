@@ -83,8 +83,11 @@ void Config::RefreshDefaults() {
   SetDefault("strategy", plan::VariantThat(!reshard_is_off, first).name);
   const plan::Strategy& strategy = *plan::FindStrategy(Get("strategy"));
   const bool reshards = strategy.reshards_after_forward;
-  SetDefault("mesh.replicate",
-             strategy.replicates_shards ? LeastReplicas(GetInt("run.ranks")) : "1");
+  const bool has_shards = strategy.Uses(plan::MeshDimension::kShard);
+  SetDefault("mesh.shard", has_shards ? "auto" : "1");
+  SetDefault("mesh.replicate", strategy.replicates_shards() ? LeastReplicas(GetInt("run.ranks"))
+                               : has_shards || strategy.dimensions == 0 ? "1"
+                                                                        : "auto");
   SetDefault("reshard_after_forward", reshards ? "true" : "false");
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");

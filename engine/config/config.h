@@ -67,8 +67,8 @@ struct Change {
 //   reshard_after_forward true with strategy=full, else false
 //   strategy              grad_op if reshard_after_forward=false is set, else full
 //   mesh.replicate        with strategy=hybrid or hybrid_grad_op the smallest number of replicas
-//   above
-//                         1 that divides run.ranks, else 1
+//                         above 1 that divides run.ranks, with ddp auto, else 1
+//   mesh.shard            auto where ranks share anything, else 1
 //   precision.reduce      fp64 with precision.param=fp64, else fp32
 //   transport             emulated if link.bandwidth or link.latency is set, else local with
 //                         run.device=cuda, else shared_memory

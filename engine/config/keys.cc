@@ -78,6 +78,15 @@ KeyInfo StrategyKey() {
   return Choice("strategy", std::move(names), "What is sharded: " + Join(help, "; ") + ".");
 }
 
+KeyInfo BucketCapKey() {
+  KeyInfo key = MostBytes("ddp.bucket_cap",
+                          "With strategy=ddp: a bucket of gradients is reduced once it has so many "
+                          "bytes, the first one with 1 MB.");
+  key.default_value = "25MB";
+  key.minimum = 1;
+  return key;
+}
+
 KeyInfo MeshKey(std::string_view dimension, std::string value, std::string help) {
   return TextKey("mesh." + std::string(dimension), std::move(value), std::move(help));
 }
@@ -118,6 +127,11 @@ Keys ShardingKeys() {
       Bool("unit.root", false,
            "Put embedding and head into one root unit that stays gathered, instead of units of "
            "their own."),
+      BucketCapKey(),
+      In("elements", Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
+                         "With strategy=zero1 or zero2: gradients are reduced, and parameters "
+                         "gathered, so many "
+                         "elements at a time.")),
   };
 }
 

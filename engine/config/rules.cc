@@ -32,7 +32,9 @@ Status CheckModel(const Config& config) {
 std::string StrategiesThat(bool reshard_after_forward) {
   std::vector<std::string> names;
   for (const plan::Strategy& strategy : plan::Strategies()) {
-    if (strategy.reshards_after_forward == reshard_after_forward) names.emplace_back(strategy.name);
+    if (strategy.shards_parameters && strategy.reshards_after_forward == reshard_after_forward) {
+      names.emplace_back(strategy.name);
+    }
   }
   return Join(names, " and ");
 }
@@ -83,19 +85,30 @@ Result<plan::Mesh> MeshOf(const Config& config) {
 }
 
 Status CheckMesh(const Config& config) {
+  if (plan::FindStrategy(config.Get("strategy"))->dimensions == 0 &&
+      config.GetInt("run.ranks") > 1) {
+    return Status::Error(fmt::format("{} is one rank, not {}: set run.ranks=1, or strategy=ddp",
+                                     Shown(config, "strategy"), Shown(config, "run.ranks")));
+  }
   SHARDSCOPE_ASSIGN_OR_RETURN(const plan::Mesh mesh, MeshOf(config));
   const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
   const int32_t replicas = mesh.size(plan::MeshDimension::kReplicate);
-  if (strategy.replicates_shards && replicas == 1) {
+  const int32_t shards = mesh.size(plan::MeshDimension::kShard);
+  if (strategy.replicates_shards() && replicas == 1) {
     return Status::Error(fmt::format(
         "{} needs replicas, and {} with {} leaves one: set mesh.replicate=2 and an even run.ranks, "
         "or strategy=full",
         Shown(config, "strategy"), Shown(config, "mesh.replicate"), Shown(config, "run.ranks")));
   }
-  if (!strategy.replicates_shards && replicas > 1) {
+  if (!strategy.Uses(plan::MeshDimension::kReplicate) && replicas > 1) {
     return Status::Error(fmt::format(
         "{} means replicas, which {} does not have: set strategy=hybrid, or mesh.replicate=1",
         Shown(config, "mesh.replicate"), Shown(config, "strategy")));
+  }
+  if (!strategy.Uses(plan::MeshDimension::kShard) && shards > 1) {
+    return Status::Error(
+        fmt::format("{} means shards, which {} does not have: set strategy=hybrid, or mesh.shard=1",
+                    Shown(config, "mesh.shard"), Shown(config, "strategy")));
   }
   return Status::Ok();
 }
@@ -150,6 +163,20 @@ Status CheckChanges(const Config& config) {
       return Status::Error(fmt::format("change at step {}: {}", change.step, status.message()));
   }
   return Status::Ok();
+}
+
+plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy) {
+  plan::UnitPolicy units{.blocks = GetBlocksPerUnit(config), .root = config.GetBool("unit.root")};
+  if (strategy.wraps) return units;
+  if (!strategy.shards_optimizer) {
+    units.bucket_bytes = config.GetInt("ddp.bucket_cap");
+    units.first_bucket_bytes = std::min(units.first_bucket_bytes, units.bucket_bytes);
+    return units;
+  }
+  const int64_t element_bytes = config.Get("precision.param") == "fp64" ? 8 : 4;
+  units.bucket_bytes = config.GetInt("zero.reduce_bucket_size") * element_bytes;
+  units.first_bucket_bytes = units.bucket_bytes;
+  return units;
 }
 
 plan::DType ParseDType(const std::string& text) {
@@ -212,6 +239,7 @@ plan::Policy ToPolicy(const Config& config) {
   policy.run_ahead = small("host.run_ahead");
   policy.num_communicators = small("comm.communicators");
   policy.mesh = MeshOf(config).value();
+  policy.units = UnitsOf(config, *policy.strategy);
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));

@@ -42,7 +42,7 @@ int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batc
 }
 
 // Unit of each segment as an index in order of first use.
-std::string UnitName(const ModelConfig& config, const UnitPolicy& policy, int64_t segment) {
+std::string UnitName(const ModelConfig& config, const plan::UnitPolicy& policy, int64_t segment) {
   const SegmentKind kind = KindOf(config, segment);
   if (kind == SegmentKind::kEmbedding) return policy.root ? "root" : "embedding";
   if (kind == SegmentKind::kHead) return policy.root ? "root" : "head";
@@ -97,6 +97,59 @@ int64_t AttentionBackwardBytes(const ModelConfig& config) {
          MatmulBytes(config, tile.queries, tile.keys, config.head_dim());
 }
 
+// Gradients arrive from the last segment to the first, and in a segment from its last parameter to
+// its first. Bucket 0 is full first; units are in order of first use in forward.
+void FillBuckets(const ModelConfig& config, const plan::UnitPolicy& policy,
+                 plan::ModelDescription* model) {
+  const int64_t element_bytes = config.wide_bytes();
+  int64_t left_bytes = policy.first_bucket_bytes;
+  std::vector<plan::Unit> buckets(1);
+  std::vector<std::vector<int32_t>> of_segment(model->segments.size());
+  for (int64_t segment = NumSegments(config) - 1; segment >= 0; --segment) {
+    std::vector<Parameter> parameters = ParametersOf(config, segment);
+    for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+      if (left_bytes <= 0) {
+        buckets.emplace_back();
+        left_bytes = policy.bucket_bytes;
+      }
+      left_bytes -= plan::NumElements(parameter->shape) * element_bytes;
+      const auto bucket = static_cast<int32_t>(buckets.size()) - 1;
+      std::vector<int32_t>& used = of_segment[static_cast<size_t>(segment)];
+      if (used.empty() || used.back() != bucket) used.push_back(bucket);
+      buckets.back().parameters.push_back(std::move(*parameter));
+    }
+  }
+  const auto last = static_cast<int32_t>(buckets.size()) - 1;
+  for (int32_t bucket = last; bucket >= 0; --bucket) {
+    model->units.push_back(std::move(buckets[static_cast<size_t>(bucket)]));
+    model->units.back().name = "bucket" + std::to_string(bucket);
+  }
+  for (size_t segment = 0; segment < of_segment.size(); ++segment) {
+    for (auto bucket = of_segment[segment].rbegin(); bucket != of_segment[segment].rend();
+         ++bucket) {
+      model->segments[segment].units.push_back(last - *bucket);
+    }
+  }
+}
+
+// The unit of each segment, made at its first use.
+void GroupByName(const ModelConfig& config, const plan::UnitPolicy& policy,
+                 plan::ModelDescription* model) {
+  for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
+    const std::string name = UnitName(config, policy, segment);
+    auto unit = std::ranges::find(model->units, name, &plan::Unit::name);
+    if (unit == model->units.end()) {
+      model->units.push_back({.name = name, .is_root = name == "root"});
+      unit = model->units.end() - 1;
+    }
+    model->segments[static_cast<size_t>(segment)].units = {
+        static_cast<int32_t>(unit - model->units.begin())};
+    for (Parameter& parameter : ParametersOf(config, segment)) {
+      unit->parameters.push_back(std::move(parameter));
+    }
+  }
+}
+
 }  // namespace
 
 int64_t NumSegments(const ModelConfig& config) { return 2 * config.layers + 2; }
@@ -128,7 +181,7 @@ std::vector<Parameter> ParametersOf(const ModelConfig& config, int64_t segment) 
   return {};
 }
 
-plan::ModelDescription DescribeModel(const ModelConfig& config, const UnitPolicy& policy,
+plan::ModelDescription DescribeModel(const ModelConfig& config, const plan::UnitPolicy& policy,
                                      int64_t batch) {
   plan::ModelDescription description;
   description.batch_bytes = 2 * batch * config.seq * static_cast<int64_t>(sizeof(int64_t));
@@ -139,19 +192,12 @@ plan::ModelDescription DescribeModel(const ModelConfig& config, const UnitPolicy
     segment.output_bytes = KindOf(config, index) == SegmentKind::kHead
                                ? config.wide_bytes()
                                : batch * config.seq * config.dim * plan::BytesOf(config.dtype);
-    const std::string unit_name = UnitName(config, policy, index);
-    auto& units = description.units;
-    auto unit = std::find_if(units.begin(), units.end(),
-                             [&](const plan::Unit& other) { return other.name == unit_name; });
-    if (unit == units.end()) {
-      units.push_back({.name = unit_name, .is_root = unit_name == "root"});
-      unit = units.end() - 1;
-    }
-    segment.unit = static_cast<int32_t>(unit - units.begin());
-    for (Parameter& parameter : ParametersOf(config, index)) {
-      unit->parameters.push_back(std::move(parameter));
-    }
     description.segments.push_back(std::move(segment));
+  }
+  if (policy.bucket_bytes > 0) {
+    FillBuckets(config, policy, &description);
+  } else {
+    GroupByName(config, policy, &description);
   }
   return description;
 }

@@ -25,13 +25,6 @@ struct ModelConfig {
   int64_t wide_bytes() const { return dtype == plan::DType::kFp64 ? 8 : 4; }
 };
 
-// How parameters are grouped: `blocks` transformer blocks a unit; embedding and head in units of
-// their own, or together in a root unit that is never freed after forward.
-struct UnitPolicy {
-  int64_t blocks = 1;
-  bool root = false;
-};
-
 enum class SegmentKind : uint8_t { kEmbedding, kAttention, kMlp, kHead };
 
 // Segments in forward order: embedding, then attention and MLP of every block, head.
@@ -41,9 +34,10 @@ SegmentKind KindOf(const ModelConfig& config, int64_t segment);
 // Parameters of one segment, in the order in which the functions of segments.h take them.
 std::vector<plan::Parameter> ParametersOf(const ModelConfig& config, int64_t segment);
 
-// What the builders need. `batch`: samples per rank and micro-batch. Activation bytes are exact:
+// What the builders need. `batch`: samples per rank and micro-batch. Buckets count parameters in
+// the master dtype. Activation bytes are exact:
 // what Forward() saves, output included and input not (that is the previous segment's output).
-plan::ModelDescription DescribeModel(const ModelConfig& config, const UnitPolicy& policy,
+plan::ModelDescription DescribeModel(const ModelConfig& config, const plan::UnitPolicy& policy,
                                      int64_t batch);
 
 // Most bytes that forward and backward of a segment (segments.cc, on the CPU with one thread) take

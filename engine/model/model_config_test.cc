@@ -21,7 +21,7 @@ TEST(DescribeModelTest, GroupsBlocksAndRootAsAsked) {
   const auto root = DescribeModel(config, {1, true}, 1);
   EXPECT_TRUE(root.units[0].is_root);
   EXPECT_FALSE(root.units[1].is_root);
-  EXPECT_EQ(root.segments.front().unit, root.segments.back().unit);
+  EXPECT_EQ(root.segments.front().units, root.segments.back().units);
   EXPECT_THAT(root.units[0].parameters,
               testing::ElementsAre(plan::Parameter{"embedding.weight", {256, 8}},
                                    plan::Parameter{"head.norm.weight", {8}},
@@ -30,7 +30,7 @@ TEST(DescribeModelTest, GroupsBlocksAndRootAsAsked) {
 
 TEST(DescribeModelTest, TheExampleOfTheDesignHas19MillionParameters) {
   const auto description =
-      DescribeModel({.layers = 6, .dim = 512, .heads = 8, .seq = 128}, UnitPolicy(), 1);
+      DescribeModel({.layers = 6, .dim = 512, .heads = 8, .seq = 128}, plan::UnitPolicy(), 1);
   int64_t elements = 0;
   for (const plan::Unit& unit : description.units) elements += plan::UnitElements(unit);
   EXPECT_NEAR(static_cast<double>(elements), 19.1e6, 0.05e6);

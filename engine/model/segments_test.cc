@@ -93,7 +93,7 @@ TEST(SegmentsTest, DescriptionHasTheBytesThatForwardSaves) {
     const ModelConfig config{.layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = dtype};
     const ParameterMap parameters = InitialParameters(config, plan::DType::kFp32, 5);
     const Chain chain = RunChain(config, parameters, SomeTokens(2 * (config.seq + 1)));
-    const plan::ModelDescription description = DescribeModel(config, UnitPolicy(), 2);
+    const plan::ModelDescription description = DescribeModel(config, plan::UnitPolicy(), 2);
     for (size_t i = 0; i < description.segments.size(); ++i) {
       EXPECT_EQ(chain.saved_bytes[i], description.segments[i].activation_bytes)
           << description.segments[i].name << " " << plan::Name(dtype);

@@ -88,7 +88,7 @@ class Bound {
   int64_t Peak() {
     int64_t peak = 0;
     for (const Buffer& buffer : program_.buffers) {
-      if (buffer.persistent) peak += buffer.bytes;
+      if (buffer.persistent) peak += BytesOf(buffer);
     }
     for (OpIndex index = 0; index < NumOps(); ++index) {
       int64_t bytes = BytesOf(OpAt(index).allocates) + TemporaryOf(OpAt(index));
@@ -168,11 +168,11 @@ class Bound {
   }
   int64_t BytesOf(const std::vector<BufferId>& ids) const {
     int64_t bytes = 0;
-    for (const BufferId id : ids) {
-      const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
-      bytes += buffer.bytes + (unlisted_.beside_bytes ? unlisted_.beside_bytes(buffer) : 0);
-    }
+    for (const BufferId id : ids) bytes += BytesOf(program_.buffers[static_cast<size_t>(id)]);
     return bytes;
+  }
+  int64_t BytesOf(const Buffer& buffer) const {
+    return buffer.bytes + (unlisted_.beside_bytes ? unlisted_.beside_bytes(buffer) : 0);
   }
   OpIndex NumOps() const { return static_cast<OpIndex>(program_.ops.size()); }
   const Op& OpAt(OpIndex index) const { return program_.ops[static_cast<size_t>(index)]; }

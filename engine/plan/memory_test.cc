@@ -87,10 +87,10 @@ ModelDescription RandomModel(std::mt19937* random) {
     const std::string name = "u" + std::to_string(unit);
     const auto rows = static_cast<int64_t>(1 + (*random)() % 40);
     model.units.push_back({name, root && unit == 0, {{name + ".weight", {rows, 8}}}});
-    model.segments.push_back({name + ".a", unit, 64, 64});
-    if ((*random)() % 2 == 0) model.segments.push_back({name + ".b", unit, 64, 64});
+    model.segments.push_back({name + ".a", {unit}, 64, 64});
+    if ((*random)() % 2 == 0) model.segments.push_back({name + ".b", {unit}, 64, 64});
   }
-  model.segments.push_back({"end", root ? 0 : num_units - 1, 64, 64});
+  model.segments.push_back({"end", {root ? 0 : num_units - 1}, 64, 64});
   return model;
 }
 

@@ -18,15 +18,16 @@ struct Parameter {
 // A piece of the model with one forward and one backward.
 struct Segment {
   std::string name;  // "embedding", "block3.attention", "block3.mlp", "head"
-  int32_t unit = kNone;
+  // Which hold its parameters, ascending. One, unless units are buckets.
+  std::vector<int32_t> units;
   int64_t activation_bytes = 0;  // estimate, per micro-batch: saved tensors and output
   int64_t output_bytes = 0;      // per micro-batch
   bool operator==(const Segment&) const = default;
 };
 
-// Parameters gathered and freed together.
+// Parameters gathered and freed, or reduced, together.
 struct Unit {
-  std::string name;      // "root", "embedding", "block3", "head"
+  std::string name;      // "root", "embedding", "block3", "head", "bucket0"
   bool is_root = false;  // never freed after forward: gathered once a micro-batch
   std::vector<Parameter> parameters;
   bool operator==(const Unit&) const = default;
@@ -36,6 +37,19 @@ struct ModelDescription {
   std::vector<Segment> segments;  // in forward order
   std::vector<Unit> units;        // in order of first use in forward
   int64_t batch_bytes = 0;        // token ids of one micro-batch
+};
+
+// Which parameters are a unit. By default that is `blocks` transformer blocks; embedding and head
+// are units of their own, or together a root unit that is never freed after forward.
+struct UnitPolicy {
+  int64_t blocks = 1;
+  bool root = false;
+  // Above 0: units are buckets instead, filled in the order in which gradients arrive; a bucket is
+  // full once it has so many bytes, the first one sooner (PyTorch's DDP after its first step:
+  // reducer.cpp, compute_bucket_assignment_by_size).
+  int64_t bucket_bytes = 0;
+  int64_t first_bucket_bytes = int64_t{1} << 20;
+  bool operator==(const UnitPolicy&) const = default;
 };
 
 // Number of elements of `shape`.

@@ -360,7 +360,7 @@ class Parser {
     line->Index(schedule_.segments.size());
     Segment segment;
     segment.name = line->QuotedString("the segment's name");
-    segment.unit = line->Id("unit", kNone);
+    segment.units = line->List<int32_t>("unit");
     segment.activation_bytes = line->Number("activation", 0);
     segment.output_bytes = line->Number("output", 0);
     schedule_.segments.push_back(std::move(segment));

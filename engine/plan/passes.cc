@@ -92,10 +92,10 @@ std::vector<PhasePass> FindPhases(const Schedule& schedule, const Program& progr
     if (op.phase != phase || op.micro_batch == kNone) continue;
     PhasePass& units = phases[static_cast<size_t>(op.micro_batch)];
     if (op.segment != kNone) {
-      const int32_t unit = schedule.segments[static_cast<size_t>(op.segment)].unit;
-      if (unit == kNone) continue;
-      UnitPass& pass = FindUnit(units, unit);
-      if (pass.first_compute == kNone) pass.first_compute = index;
+      for (const int32_t unit : schedule.segments[static_cast<size_t>(op.segment)].units) {
+        UnitPass& pass = FindUnit(units, unit);
+        if (pass.first_compute == kNone) pass.first_compute = index;
+      }
     } else if (op.kind == OpKind::kReshard) {
       FindUnit(units, op.unit).reshard = index;
     } else if (IsGatherOp(schedule, op)) {

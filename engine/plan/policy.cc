@@ -48,13 +48,14 @@ Status CheckModel(const ModelDescription& model) {
   if (model.units.empty()) return Status::Error("the model has no units");
   std::vector<bool> used(model.units.size());
   for (const Segment& segment : model.segments) {
-    if (segment.unit == kNone) continue;
-    if (segment.unit < 0 || static_cast<size_t>(segment.unit) >= model.units.size()) {
-      return Status::Error("segment '" + segment.name + "' names unit " +
-                           std::to_string(segment.unit) + ", but the model has " +
-                           std::to_string(model.units.size()) + " units");
+    for (const int32_t unit : segment.units) {
+      if (unit < 0 || static_cast<size_t>(unit) >= model.units.size()) {
+        return Status::Error("segment '" + segment.name + "' names unit " + std::to_string(unit) +
+                             ", but the model has " + std::to_string(model.units.size()) +
+                             " units");
+      }
+      used[static_cast<size_t>(unit)] = true;
     }
-    used[static_cast<size_t>(segment.unit)] = true;
   }
   for (size_t index = 0; index < used.size(); ++index) {
     if (!used[index]) {
@@ -66,8 +67,9 @@ Status CheckModel(const ModelDescription& model) {
 }
 
 std::string ScheduleName(const Policy& policy) {
-  std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
   const Strategy& strategy = *policy.strategy;
+  if (!strategy.has_presets) return std::string(strategy.name);
+  std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
   const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
   name.append(" ").append(VariantThat(reshards, strategy).name);

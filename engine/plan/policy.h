@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "engine/plan/mesh.h"
+#include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/status.h"
@@ -25,15 +26,17 @@ struct Policy {
   int run_ahead = -1;         // compute ops that the host may issue ahead; -1 = unlimited
   int num_communicators = 1;  // 1: all-gathers and reductions share one; 2: one each
   Mesh mesh;
+  UnitPolicy units;
   int micro_batches = 1;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64
   DType param_dtype = DType::kFp32;
   DType reduce_dtype = DType::kFp32;
+  bool operator==(const Policy&) const = default;
 };
 
-// Builds the Schedule of one step: the strategy's builder, then every pass that the policy asks
-// for, in fixed order (backward prefetch, forward prefetch, rate limit, run-ahead), then Validate.
-// One rank still runs collectives (of one).
+// Builds the Schedule of one step of a model whose units are made already: the strategy's builder,
+// then every pass that the policy asks for, in fixed order (backward prefetch, forward prefetch,
+// rate limit, run-ahead), then Validate. One rank still runs collectives (of one).
 Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy);
 
 }  // namespace shardscope::plan

@@ -414,7 +414,7 @@ TEST(BuildSchedule, RefusesPoliciesOutOfRange) {
 
 TEST(BuildSchedule, RefusesModelsThatDoNotHangTogether) {
   ModelDescription model = UniformModel(1, true);
-  model.segments.back().unit = 7;
+  model.segments.back().units = {7};
   EXPECT_EQ(BuildSchedule(model, Policy()).message(),
             "segment 'head' names unit 7, but the model has 2 units");
   model = UniformModel(1, true);

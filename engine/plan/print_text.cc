@@ -79,7 +79,7 @@ std::string PrintUnit(const Unit& unit, size_t index) {
 
 std::string PrintSegment(const Segment& segment, size_t index) {
   std::string line = Entry("segment", index, segment.name);
-  Number("unit", segment.unit, kNone, &line);
+  if (!segment.units.empty()) line += " unit=" + List(segment.units);
   Number("activation", segment.activation_bytes, 0, &line);
   Number("output", segment.output_bytes, 0, &line);
   return line + '\n';

@@ -31,7 +31,9 @@ std::string ShortOp(const Schedule& schedule, const Op& op) {
     case OpKind::kForward:
     case OpKind::kBackward: {
       const Segment& segment = schedule.segments[static_cast<size_t>(op.segment)];
-      return (op.kind == OpKind::kForward ? "F" : "B") + ShortUnit(schedule, segment.unit);
+      std::string name = op.kind == OpKind::kForward ? "F" : "B";
+      for (const int32_t of_segment : segment.units) name += ShortUnit(schedule, of_segment);
+      return name;
     }
     default:
       return "";

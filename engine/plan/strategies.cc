@@ -8,6 +8,9 @@
 namespace shardscope::plan {
 namespace {
 
+constexpr MeshDimensions kReplicate = Only(MeshDimension::kReplicate);
+constexpr MeshDimensions kShardAndReplicate = Only(MeshDimension::kShard) | kReplicate;
+
 Schedule BuildFsdp(const ModelDescription& model, const Policy& policy) {
   return policy.preset == Preset::kFsdp1 ? BuildFsdp1(model, policy) : BuildFsdp2(model, policy);
 }
@@ -18,17 +21,51 @@ constexpr std::array kStrategies = {
              .reshards_after_forward = true,
              .build = BuildFsdp},
     Strategy{.name = "grad_op", .shards = "the last two only", .build = BuildFsdp},
-    Strategy{
-        .name = "no_shard", .shards = "nothing", .shards_parameters = false, .build = BuildNoShard},
+    Strategy{.name = "no_shard",
+             .shards = "nothing",
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .shards_optimizer = false,
+             .build = BuildNoShard},
     Strategy{.name = "hybrid",
              .shards = "as full inside mesh.shard, and mesh.replicate copies of that",
-             .replicates_shards = true,
+             .dimensions = kShardAndReplicate,
              .reshards_after_forward = true,
              .build = BuildFsdp},
     Strategy{.name = "hybrid_grad_op",
              .shards = "as grad_op inside mesh.shard, and mesh.replicate copies of that",
-             .replicates_shards = true,
+             .dimensions = kShardAndReplicate,
              .build = BuildFsdp},
+    Strategy{.name = "single",
+             .shards = "nothing, and there is one rank, which sends nothing",
+             .dimensions = 0,
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .shards_optimizer = false,
+             .has_presets = false,
+             .build = BuildSingle},
+    Strategy{.name = "ddp",
+             .shards = "nothing, gradients are all-reduced in buckets",
+             .dimensions = kReplicate,
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .shards_optimizer = false,
+             .wraps = false,
+             .has_presets = false,
+             .build = BuildDdp},
+    Strategy{.name = "zero1",
+             .shards = "optimizer state",
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .wraps = false,
+             .has_presets = false,
+             .build = BuildZero},
+    Strategy{.name = "zero2",
+             .shards = "optimizer state and gradients",
+             .shards_parameters = false,
+             .wraps = false,
+             .has_presets = false,
+             .build = BuildZero},
 };
 
 }  // namespace
@@ -41,11 +78,11 @@ const Strategy* FindStrategy(std::string_view name) {
 }
 
 const Strategy& VariantThat(bool reshards_after_forward, const Strategy& strategy) {
-  return *std::ranges::find_if(kStrategies, [&](const Strategy& other) {
-    return other.reshards_after_forward == reshards_after_forward &&
-           other.shards_parameters == strategy.shards_parameters &&
-           other.replicates_shards == strategy.replicates_shards;
+  const auto found = std::ranges::find_if(kStrategies, [&](const Strategy& other) {
+    return other.reshards_after_forward == reshards_after_forward && other.shards_parameters &&
+           strategy.shards_parameters && other.dimensions == strategy.dimensions;
   });
+  return found == kStrategies.end() ? strategy : *found;
 }
 
 }  // namespace shardscope::plan

@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "engine/plan/mesh.h"
+
 namespace shardscope::plan {
 
 struct ModelDescription;
@@ -14,14 +16,26 @@ struct Schedule;
 struct Strategy {
   std::string_view name;    // value of the key, and part of a Schedule's name
   std::string_view shards;  // what is sharded, in words
-  // false: every rank holds all parameters, and reduces all gradients.
+  // Along which ranks may lie. With shards and replicas the groups of mesh.replicate reduce the
+  // shards of gradients; of none there is one rank only.
+  MeshDimensions dimensions = Only(MeshDimension::kShard);
+  // What each rank keeps a slice of between steps. All of it where this is false.
   bool shards_parameters = true;
-  // It shards inside mesh.shard, and the groups of mesh.replicate reduce the shards of gradients.
-  bool replicates_shards = false;
+  bool shards_gradients = true;
+  bool shards_optimizer = true;
+  // Units are what the wrap policy says; else buckets, which say when gradients are reduced.
+  bool wraps = true;
+  // `preset` says whose waits, copies and free points it has.
+  bool has_presets = true;
   // Units are freed after their forward, unless reshard_after_forward says otherwise.
   bool reshards_after_forward = false;
   // The step before any pass: it has no prefetch. `policy` is checked.
   Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
+
+  bool Uses(MeshDimension dimension) const { return (dimensions & Only(dimension)) != 0; }
+  bool replicates_shards() const {
+    return Uses(MeshDimension::kShard) && Uses(MeshDimension::kReplicate);
+  }
 };
 
 // All of them, the default first. Entries live as long as the program: compare their addresses.
@@ -30,7 +44,8 @@ std::span<const Strategy> Strategies();
 // null: there is none of that name.
 const Strategy* FindStrategy(std::string_view name);
 
-// The one that shards as `strategy` but does, or does not, free units after their forward.
+// The one that shards as `strategy` but does, or does not, free units after their forward; itself
+// if there is none.
 const Strategy& VariantThat(bool reshards_after_forward, const Strategy& strategy);
 
 }  // namespace shardscope::plan

@@ -102,7 +102,7 @@ TEST(Text, KeepsEveryFieldOfAnOp) {
   schedule.communicators = {{""},
                             {"x=1", static_cast<MeshDimensions>(Only(MeshDimension::kReplicate) |
                                                                 Only(MeshDimension::kTensor))}};
-  schedule.segments = {{"a", kNone, 1, 2}, {"b", 0, 1LL << 60, 0}};
+  schedule.segments = {{"a", {}, 1, 2}, {"b", {0, 1}, 1LL << 60, 0}};
   schedule.units = {{"u", true, {{"scalar", {}}, {"w", {3, 1LL << 40}}}}, {"", false, {}}};
   Op op;
   op.kind = OpKind::kReduceScatter;

@@ -11,7 +11,7 @@ constexpr int64_t kTokens = 128;  // of one micro-batch
 constexpr int64_t kOutputBytes = kTokens * kDim * 4;
 
 Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs) {
-  return {name, unit, saved_outputs * kOutputBytes, kOutputBytes};
+  return {name, {unit}, saved_outputs * kOutputBytes, kOutputBytes};
 }
 
 Unit MakeBlock(const std::string& name) {

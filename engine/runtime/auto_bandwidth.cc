@@ -8,7 +8,8 @@ AutoBandwidth::AutoBandwidth(const plan::Schedule& schedule, Link link) : link_(
   // Blocks are the units that hold an attention segment.
   is_block_.resize(schedule.units.size());
   for (const plan::Segment& segment : schedule.segments) {
-    if (segment.name.ends_with(".attention")) is_block_[static_cast<size_t>(segment.unit)] = true;
+    if (!segment.name.ends_with(".attention")) continue;
+    for (const int32_t unit : segment.units) is_block_[static_cast<size_t>(unit)] = true;
   }
   for (const plan::Op& op : schedule.programs.front().ops) {
     if (op.kind == plan::OpKind::kAllGather && is_block_[static_cast<size_t>(op.unit)]) {

@@ -23,18 +23,20 @@ Status WriteShards(Ranks* ranks, int rank, int64_t step, const std::string& fold
   RankWork& work = ranks->work(rank);
   for (size_t index = 0; index < job.description.units.size(); ++index) {
     ShardedUnit& unit = work.unit(index);
-    for (const ParameterLayout& layout : unit.layout().parameters()) {
+    for (size_t at = 0; at < unit.layout().parameters().size(); ++at) {
+      const ParameterLayout& layout = unit.layout().parameters()[at];
       const int64_t rows =
           plan::OwnedRows(layout.parameter, job.shard_ranks, job.ShardIndexOf(rank));
       const auto slice = [&](const at::Tensor& shard) {
-        return shard.narrow(0, layout.shard_offset, rows * layout.row_elements)
+        return shard.narrow(0, 0, rows * layout.row_elements)
             .view({rows, layout.row_elements})
             .cpu();
       };
       const std::string& name = layout.parameter.name;
-      writer.Add("parameter." + name, slice(unit.parameters()));
-      writer.Add("first_moment." + name, slice(unit.first_moment()));
-      writer.Add("second_moment." + name, slice(unit.second_moment()));
+      const ShardedUnit::Slice kept = unit.SliceOf(at);
+      writer.Add("parameter." + name, slice(kept.parameters));
+      writer.Add("first_moment." + name, slice(kept.first_moment));
+      writer.Add("second_moment." + name, slice(kept.second_moment));
     }
   }
   return writer.Write(fmt::format("{}/rank-{}-of-{}.safetensors", folder, rank, ranks->size()));

@@ -23,10 +23,9 @@ CpuDevice::CpuDevice(const config::Config& config, const std::optional<config::L
 Status CpuDevice::CheckFits(const Job& job) const {
   int64_t elements = 0;
   for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
-  const double copies = static_cast<double>(job.training.num_ranks) / job.shard_ranks;
-  const double here = job.only_rank ? 1.0 / job.training.num_ranks : 1;
-  const double needed = 4 * copies * here * static_cast<double>(elements) *
-                        static_cast<double>(plan::BytesOf(job.master));
+  double needed = 0;  // padding included
+  for (const plan::Buffer& buffer : job.state) needed += static_cast<double>(buffer.bytes);
+  if (!job.only_rank) needed *= job.training.num_ranks;
   const double present =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed <= present) return Status::Ok();

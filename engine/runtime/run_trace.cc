@@ -87,14 +87,16 @@ void RunTrace::AddRun(const RunFolder& folder) {
 
 void RunTrace::AddPersistentMemory() {
   const int64_t now_ns = MonotonicNs();
-  const std::vector<plan::Unit>& units = ranks_.job().description.units;
+  const Job& job = ranks_.job();
   for (const int rank : ranks_.local()) {
-    for (size_t unit = 0; unit < units.size(); ++unit) {
-      const int64_t bytes = ranks_.work(rank).unit(unit).shard_bytes();
-      const std::string& name = units[unit].name;
-      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kParameterShard, name, bytes, now_ns);
-      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kGradientShard, name, bytes, now_ns);
-      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOptimizer, name, 2 * bytes, now_ns);
+    for (const plan::Buffer& buffer : job.state) {
+      const auto unit = static_cast<size_t>(buffer.unit);
+      const std::string& name = job.description.units[unit].name;
+      const int64_t gap_bytes = GapBytes(ranks_.work(rank).unit(unit).layout(), buffer);
+      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategoryOf(buffer.kind), name, buffer.bytes,
+                                now_ns);
+      if (gap_bytes == 0) continue;
+      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, name, gap_bytes, now_ns);
     }
   }
   sink_->OnMemoryOutsideOps(ranks_.first_local(), plan::MemoryCategory::kOther, "rotary table",

@@ -1,28 +1,15 @@
 #include "engine/runtime/schedule_cache.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
-namespace {
-
-// Every field, or this does not compile.
-auto FieldsOf(const plan::Policy& policy) {
-  const auto& [preset, strategy, reshard, backward, depth, forward, limit, run_ahead, communicators,
-               mesh, micro_batches, master, param, reduce] = policy;
-  return std::tuple(preset, strategy, reshard, backward, depth, forward, limit, run_ahead,
-                    communicators, mesh, micro_batches, master, param, reduce);
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::Get(const plan::Policy& policy) {
   {
     const MutexLock lock(mutex_);
-    const auto found = std::ranges::find(kept_, FieldsOf(policy),
-                                         [](const auto& entry) { return FieldsOf(entry.first); });
+    const auto found =
+        std::ranges::find(kept_, policy, [](const auto& entry) { return entry.first; });
     if (found != kept_.end()) {
       kept_.splice(kept_.begin(), kept_, found);
       return kept_.front().second;

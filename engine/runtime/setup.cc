@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/plan/state.h"
 #include "trace/base/check.h"
 #include "trace/base/units.h"
 
@@ -56,11 +57,10 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
-  const model::UnitPolicy units{config::GetBlocksPerUnit(config), config.GetBool("unit.root")};
-  job.description = model::DescribeModel(job.model, units, job.training.batch);
+  job.description = model::DescribeModel(job.model, policy.units, job.training.batch);
   job.mesh = policy.mesh;
-  job.shard_ranks =
-      policy.strategy->shards_parameters ? policy.mesh.size(plan::MeshDimension::kShard) : 1;
+  job.shard_ranks = plan::ShardRanks(policy);
+  job.state = plan::StateBuffers(job.description, policy);
   job.memory_limit = config.GetInt("engine.memory_limit");
   job.timeout_ns = config.GetInt("comm.timeout");
   job.fault = config::GetFault(config);

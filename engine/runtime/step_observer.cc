@@ -26,8 +26,9 @@ void StepObserver::OnOpEnd(const executor::OpContext& context, const executor::O
     rank.communication.push_back({times.started_ns, times.ended_ns});
   }
   if (op.kind == plan::OpKind::kForward) {
-    const int32_t unit = context.schedule->segments[static_cast<size_t>(op.segment)].unit;
-    rank.forwards.push_back({unit, op.micro_batch, times.ended_ns - times.started_ns});
+    for (const int32_t unit : context.schedule->segments[static_cast<size_t>(op.segment)].units) {
+      rank.forwards.push_back({unit, op.micro_batch, times.ended_ns - times.started_ns});
+    }
   }
 }
 

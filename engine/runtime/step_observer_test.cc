@@ -10,9 +10,9 @@ namespace {
 // Two units with one segment each; ops: forward of each, a collective, an optimizer.
 plan::Schedule SmallSchedule() {
   plan::Schedule schedule;
-  schedule.segments = {{.name = "embedding", .unit = 0},
-                       {.name = "block0.attention", .unit = 1},
-                       {.name = "block0.mlp", .unit = 1}};
+  schedule.segments = {{.name = "embedding", .units = {0}},
+                       {.name = "block0.attention", .units = {1}},
+                       {.name = "block0.mlp", .units = {1}}};
   schedule.units = {{.name = "embedding"}, {.name = "block0"}};
   plan::Program program;
   for (int32_t segment = 0; segment < 3; ++segment) {

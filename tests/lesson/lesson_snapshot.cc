@@ -44,7 +44,7 @@ plan::ModelDescription LessonModel() {
   model.batch_bytes = (kTokensPerStep + 1) * 8;
   const auto add_segment = [&model](const std::string& name, int64_t saved_outputs) {
     const auto unit = static_cast<int32_t>(model.units.size()) - 1;
-    model.segments.push_back({name, unit, saved_outputs * kOutputBytes, kOutputBytes});
+    model.segments.push_back({name, {unit}, saved_outputs * kOutputBytes, kOutputBytes});
   };
   model.units.push_back({"embedding", false, {{"embedding.weight", {kVocabulary, kDim}}}});
   add_segment("embedding", 1);

@@ -30,7 +30,7 @@ plan::Unit RandomUnit(const std::string& name, Random& random) {
 void AddSegment(int32_t unit, Random& random, plan::ModelDescription* model) {
   plan::Segment segment;
   segment.name = "segment" + std::to_string(model->segments.size());
-  segment.unit = unit;
+  if (unit != plan::kNone) segment.units = {unit};
   segment.activation_bytes = random.Between(1, 1000);
   segment.output_bytes = random.Between(1, 1000);
   model->segments.push_back(segment);
@@ -94,7 +94,7 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   policy.strategy = plan::FindStrategy(
       OneOf<std::string_view>({"full", "full", "full", "grad_op", "no_shard", "hybrid"}, random));
   const int ranks = policy.mesh.num_ranks();
-  if (policy.strategy->replicates_shards) {
+  if (policy.strategy->replicates_shards()) {
     int replicas = std::min(ranks, random.Between(2, std::max(2, ranks)));
     while (ranks % replicas != 0) ++replicas;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};

@@ -79,8 +79,7 @@ class Reference {
   // Parameters and batch: what forward and backward of a segment both read.
   Value CommonInputs(int32_t segment, int rank, int micro_batch) const {
     Value inputs = 0;
-    const int32_t unit = model_.segments[static_cast<size_t>(segment)].unit;
-    if (unit != plan::kNone) {
+    for (const int32_t unit : model_.segments[static_cast<size_t>(segment)].units) {
       inputs += OfUnit(BufferKind::kUnsharded, unit, Parameters(unit, rank));
     }
     if (segment == 0 || segment + 1 == NumSegments()) {
@@ -104,8 +103,8 @@ class Reference {
       Value inputs = CommonInputs(segment, rank, micro_batch) + activations[at] + incoming;
       if (segment > 0) inputs += activations[at - 1];
       const Value made = Symbol(Term::kBackward, segment, inputs);
-      if (model_.segments[at].unit != plan::kNone) {
-        Value& gradient = gradients[static_cast<size_t>(model_.segments[at].unit)];
+      for (const int32_t unit : model_.segments[at].units) {
+        Value& gradient = gradients[static_cast<size_t>(unit)];
         const Value own = Mix(made, static_cast<Value>(BufferKind::kGradient));
         gradient = gradient == kPoison ? own : Symbol(Term::kAdd, gradient, own);
       }
@@ -131,7 +130,7 @@ class Reference {
         for (const int other : Replicas(static_cast<int>(rank))) {
           of_replicas.push_back(scattered[static_cast<size_t>(other)]);
         }
-        own = policy_.strategy->replicates_shards ? AllReduce(of_replicas) : scattered[rank];
+        own = policy_.strategy->replicates_shards() ? AllReduce(of_replicas) : scattered[rank];
       }
       Value& shard = reduced_[unit][rank];
       shard = first ? own : Symbol(Term::kAdd, shard, own);

@@ -7,8 +7,11 @@
 
 namespace shardscope::plan {
 
+Schedule BuildDdp(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp1(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy);
 Schedule BuildNoShard(const ModelDescription& model, const Policy& policy);
+Schedule BuildSingle(const ModelDescription& model, const Policy& policy);
+Schedule BuildZero(const ModelDescription& model, const Policy& policy);
 
 }  // namespace shardscope::plan

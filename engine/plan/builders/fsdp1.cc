@@ -21,8 +21,7 @@ class Fsdp1Builder final : public StepBuilder {
                      {"compute", StreamRole::kCompute},
                      {"pre_unshard", StreamRole::kCopy},
                      {"unshard", StreamRole::kAllGather},
-                     {"post_backward", StreamRole::kReduceScatter}},
-                    policy.mesh.size(MeshDimension::kShard)) {}
+                     {"post_backward", StreamRole::kReduceScatter}}) {}
 
  protected:
   void StartForward() override { first_gather_ = true; }

@@ -20,8 +20,7 @@ class Fsdp2Builder final : public StepBuilder {
                      {"compute", StreamRole::kCompute},
                      {"all_gather_copy_in", StreamRole::kCopy},
                      {"all_gather", StreamRole::kAllGather},
-                     {"reduce_scatter", StreamRole::kReduceScatter}},
-                    policy.mesh.size(MeshDimension::kShard)) {}
+                     {"reduce_scatter", StreamRole::kReduceScatter}}) {}
 
  protected:
   void StartForward() override { first_gather_ = true; }

@@ -1,35 +1,48 @@
 #include "engine/plan/builders/step.h"
 
+#include <ranges>
 #include <utility>
 
+#include "engine/plan/state.h"
 #include "trace/base/check.h"
 
 namespace shardscope::plan {
 
 StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
-                         std::vector<Stream> streams, int shard_ranks)
-    : model_(model), policy_(policy), shard_ranks_(shard_ranks) {
+                         std::vector<Stream> streams)
+    : model_(model), policy_(policy), shard_ranks_(ShardRanks(policy)) {
   schedule_.mesh = policy.mesh;
   schedule_.num_micro_batches = policy.micro_batches;
   schedule_.streams = std::move(streams);
   if (has_replicas()) schedule_.streams.push_back({"all_reduce", StreamRole::kAllReduce});
-  // One group of all ranks unless there are replicas.
-  const MeshDimensions shard = has_replicas() ? Only(MeshDimension::kShard) : kAllDimensions;
-  schedule_.communicators = {{"shard", shard}};
-  if (policy.num_communicators == 2) schedule_.communicators.push_back({"reduce", shard});
-  if (has_replicas()) {
-    schedule_.communicators.push_back({"replicate", Only(MeshDimension::kReplicate)});
-  }
+  AddCommunicators();
   schedule_.segments = model.segments;
   schedule_.units = model.units;
   states_.resize(model.units.size());
   spans_.resize(model.units.size());
   for (int32_t segment = 0; segment <= LastSegment(); ++segment) {
-    const int32_t unit_index = model.segments[static_cast<size_t>(segment)].unit;
-    if (unit_index == kNone) continue;
-    Span& span = spans_[static_cast<size_t>(unit_index)];
-    if (span.first == kNone) span.first = segment;
-    span.last = segment;
+    for (const int32_t unit_index : UnitsOf(segment)) {
+      Span& span = spans_[static_cast<size_t>(unit_index)];
+      if (span.first == kNone) span.first = segment;
+      span.last = segment;
+    }
+  }
+}
+
+// One group of all ranks unless there are replicas of shards.
+void StepBuilder::AddCommunicators() {
+  const Strategy& strategy = *policy_.strategy;
+  if (strategy.dimensions == 0) return;
+  if (!strategy.Uses(MeshDimension::kShard)) {
+    schedule_.communicators = {{"replicate", kAllDimensions}};
+    return;
+  }
+  const MeshDimensions shard = has_replicas() ? Only(MeshDimension::kShard) : kAllDimensions;
+  schedule_.communicators = {{"shard", shard}};
+  if (policy_.num_communicators == 2) schedule_.communicators.push_back({"reduce", shard});
+  reduce_communicator_ = policy_.num_communicators - 1;
+  if (has_replicas()) {
+    schedule_.communicators.push_back({"replicate", Only(MeshDimension::kReplicate)});
   }
 }
 
@@ -78,8 +91,7 @@ Op StepBuilder::MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stre
                                DType dtype) const {
   Op op = MakeOp(kind, unit_index, stream);
   // All-gathers on the first, all that reduces on the last.
-  op.communicator = kShardCommunicator;
-  if (TraitsOf(kind).reduces) op.communicator += policy_.num_communicators - 1;
+  op.communicator = TraitsOf(kind).reduces ? reduce_communicator_ : kShardCommunicator;
   op.dtype = dtype;
   op.payload_bytes = unit_index == kNone ? BytesOf(dtype) : UnshardedBytes(unit_index, dtype);
   op.wire_bytes = WireBytes(kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
@@ -108,13 +120,27 @@ OpIndex StepBuilder::Emit(Op op) {
 }
 
 void StepBuilder::AddPersistentBuffers() {
-  for (int32_t index = 0; index < static_cast<int32_t>(states_.size()); ++index) {
-    const int64_t bytes = ShardBytes(index, policy_.master_dtype);
-    state(index).parameter_shard = NewBuffer(BufferKind::kParameterShard, index, bytes);
-    state(index).gradient_shard = NewBuffer(BufferKind::kGradientShard, index, bytes);
-    state(index).optimizer_state = NewBuffer(BufferKind::kOptimizerState, index, 2 * bytes);
+  program_.buffers = StateBuffers(model_, policy_);
+  for (BufferId id = 0; id < static_cast<BufferId>(program_.buffers.size()); ++id) {
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+    UnitState& unit_state = state(buffer.unit);
+    switch (buffer.kind) {
+      case BufferKind::kParameterShard:
+        unit_state.parameter_shard = id;
+        break;
+      case BufferKind::kUnsharded:
+        unit_state.whole_parameters = id;
+        break;
+      case BufferKind::kGradient:
+        unit_state.whole_gradient = id;
+        break;
+      case BufferKind::kGradientShard:
+        unit_state.gradient_shard = id;
+        break;
+      default:
+        unit_state.optimizer_state = id;
+    }
   }
-  for (Buffer& buffer : program_.buffers) buffer.persistent = true;
 }
 
 void StepBuilder::Forward() {
@@ -126,11 +152,13 @@ void StepBuilder::Forward() {
   activations_.assign(model_.segments.size(), kNone);
   StartForward();
   for (int32_t segment = 0; segment <= LastSegment(); ++segment) {
-    const int32_t unit_index = model_.segments[static_cast<size_t>(segment)].unit;
-    const Span span = unit_index == kNone ? Span() : spans_[static_cast<size_t>(unit_index)];
-    if (span.first == segment) PreForward(unit_index);
+    for (const int32_t unit_index : UnitsOf(segment)) {
+      if (SpanOf(unit_index).first == segment) PreForward(unit_index);
+    }
     ForwardSegment(segment);
-    if (span.last == segment) PostForward(unit_index);
+    for (const int32_t unit_index : UnitsOf(segment)) {
+      if (SpanOf(unit_index).last == segment) PostForward(unit_index);
+    }
   }
   EndForward();
 }
@@ -139,7 +167,9 @@ void StepBuilder::ForwardSegment(int32_t segment) {
   const Segment& description = model_.segments[static_cast<size_t>(segment)];
   Op op = MakeOp(OpKind::kForward, kNone, kComputeStream);
   op.segment = segment;
-  if (description.unit != kNone) op.reads.push_back(state(description.unit).parameters);
+  for (const int32_t unit_index : description.units) {
+    op.reads.push_back(state(unit_index).parameters);
+  }
   if (segment > 0) op.reads.push_back(activations_[static_cast<size_t>(segment) - 1]);
   // The first segment reads the tokens, the last one the targets of its loss.
   if (segment == 0 || segment == LastSegment()) op.reads.push_back(batch_);
@@ -153,20 +183,23 @@ void StepBuilder::ForwardSegment(int32_t segment) {
 void StepBuilder::Backward() {
   activation_gradient_ = kNone;
   for (int32_t segment = LastSegment(); segment >= 0; --segment) {
-    const int32_t unit_index = model_.segments[static_cast<size_t>(segment)].unit;
-    const Span span = unit_index == kNone ? Span() : spans_[static_cast<size_t>(unit_index)];
-    if (span.last == segment) PreBackward(unit_index);
+    for (const int32_t unit_index : UnitsOf(segment) | std::views::reverse) {
+      if (SpanOf(unit_index).last == segment) PreBackward(unit_index);
+    }
     BackwardSegment(segment);
-    if (span.first == segment) PostBackward(unit_index);
+    for (const int32_t unit_index : UnitsOf(segment) | std::views::reverse) {
+      if (SpanOf(unit_index).first == segment) PostBackward(unit_index);
+    }
   }
   EndBackward();
 }
 
 void StepBuilder::BackwardSegment(int32_t segment) {
-  const int32_t unit_index = model_.segments[static_cast<size_t>(segment)].unit;
   Op op = MakeOp(OpKind::kBackward, kNone, kComputeStream);
   op.segment = segment;
-  if (unit_index != kNone) op.reads.push_back(state(unit_index).parameters);
+  for (const int32_t unit_index : UnitsOf(segment)) {
+    op.reads.push_back(state(unit_index).parameters);
+  }
   op.reads.push_back(activations_[static_cast<size_t>(segment)]);
   op.frees.push_back(activations_[static_cast<size_t>(segment)]);
   // The input was saved by reference: it is the output in the previous segment's activation.
@@ -177,7 +210,7 @@ void StepBuilder::BackwardSegment(int32_t segment) {
     op.reads.push_back(activation_gradient_);
     op.frees.push_back(activation_gradient_);
   }
-  if (unit_index != kNone) {
+  for (const int32_t unit_index : UnitsOf(segment)) {
     BufferId& gradient = state(unit_index).gradient;
     if (gradient == kNone) {
       gradient = NewBuffer(BufferKind::kGradient, unit_index,
@@ -199,11 +232,11 @@ void StepBuilder::BackwardSegment(int32_t segment) {
 void StepBuilder::Optimizer() {
   const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
   Op local = MakeOp(OpKind::kGradNorm, kNone, kComputeStream);
-  for (const UnitState& unit_state : states_) local.reads.push_back(unit_state.gradient_shard);
+  for (const UnitState& unit_state : states_) local.reads.push_back(unit_state.reduced_gradient());
   local.allocates = local.writes = {norm};
   OpIndex ready = Emit(std::move(local));
   // Where every rank holds whole gradients, the local norm is the global one already.
-  if (shard_ranks_ == policy_.mesh.num_ranks() || has_replicas()) {
+  if (policy_.strategy->shards_optimizer) {
     Op reduce = MakeCollective(OpKind::kAllReduce, kNone, ReduceStream(), DType::kFp64);
     reduce.reads = reduce.writes = {norm};
     reduce.dependencies = {AfterEvent(ready)};
@@ -212,14 +245,15 @@ void StepBuilder::Optimizer() {
   for (int32_t index = 0; index < static_cast<int32_t>(states_.size()); ++index) {
     const UnitState& unit_state = state(index);
     Op op = MakeOp(OpKind::kOptimizer, index, kComputeStream);
-    op.reads = {unit_state.gradient_shard, norm, unit_state.parameter_shard,
+    op.reads = {unit_state.reduced_gradient(), norm, unit_state.master(),
                 unit_state.optimizer_state};
-    op.writes = {unit_state.parameter_shard, unit_state.optimizer_state};
+    op.writes = {unit_state.master(), unit_state.optimizer_state};
     // The others follow on the same stream.
     if (index == 0) op.dependencies = {AfterEvent(ready)};
     if (index + 1 == static_cast<int32_t>(states_.size())) op.frees = {norm};
-    Emit(std::move(op));
+    PostOptimizer(index, Emit(std::move(op)));
   }
+  EndStep();
 }
 
 void StepBuilder::EmitReshard(int32_t unit_index) {
@@ -242,7 +276,7 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
   // The first gradient of a step becomes the gradient shard (FSDP2: `sharded_param.grad = ...` of
   // the reduced output, no copy); later ones are added to it, and another dtype has to be cast.
   Reduced reduced;
-  if (first_micro_batch() && policy_.reduce_dtype == policy_.master_dtype) {
+  if (IsFirstReduction(unit_index) && policy_.reduce_dtype == policy_.master_dtype) {
     reduce.writes = {state(unit_index).gradient_shard};
   } else {
     reduced.output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
@@ -251,6 +285,12 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
   }
   reduced.op = Emit(std::move(reduce));
   return reduced;
+}
+
+bool StepBuilder::IsFirstReduction(int32_t unit_index) {
+  int32_t& first = state(unit_index).first_reduced;
+  if (first == kNone) first = micro_batch_;
+  return first == micro_batch_;
 }
 
 OpIndex StepBuilder::FinishReduction(int32_t unit_index, const Reduced& reduced) {
@@ -279,7 +319,7 @@ OpIndex StepBuilder::EmitAccumulate(int32_t unit_index, BufferId reduced) {
   const StreamIndex stream = has_replicas() ? ReplicaStream() : ReduceStream();
   Op op = MakeOp(OpKind::kAccumulate, unit_index, stream);
   op.reads = {reduced};
-  if (!first_micro_batch()) op.reads.push_back(shard);  // adds instead of overwriting
+  if (!IsFirstReduction(unit_index)) op.reads.push_back(shard);  // adds instead of overwriting
   op.writes = {shard};
   op.frees = {reduced};
   return Emit(std::move(op));

@@ -11,21 +11,31 @@
 
 namespace shardscope::plan {
 
+// Of all-gathers; of replicas' all-reduces where nothing is sharded.
+inline constexpr CommunicatorIndex kShardCommunicator = 0;
+
 // The unit's buffers while the step is being built.
 struct UnitState {
   BufferId parameter_shard = kNone;
   BufferId gradient_shard = kNone;
   BufferId optimizer_state = kNone;
+  BufferId whole_parameters = kNone;  // where ranks keep all of them, but a slice of the rest
+  BufferId whole_gradient = kNone;    // the same
+  int32_t first_reduced = kNone;      // micro-batch whose gradient the shard got first
   BufferId parameters = kNone;  // what forward and backward read now; kNone while not gathered
   BufferId gradient = kNone;    // allocated by the unit's first backward op of a micro-batch
+
+  // What the optimizer reads and updates: where ranks have no slice apart, theirs of the whole.
+  BufferId reduced_gradient() const {
+    return gradient_shard == kNone ? whole_gradient : gradient_shard;
+  }
+  BufferId master() const { return parameter_shard == kNone ? whole_parameters : parameter_shard; }
 };
 
 class StepBuilder {
  public:
   // `model` and `policy` must outlive the builder.
-  // `shard_ranks`: over how many ranks parameters are split (1: every rank holds all of them).
-  StepBuilder(const ModelDescription& model, const Policy& policy, std::vector<Stream> streams,
-              int shard_ranks);
+  StepBuilder(const ModelDescription& model, const Policy& policy, std::vector<Stream> streams);
   virtual ~StepBuilder() = default;
   StepBuilder(const StepBuilder&) = delete;
   StepBuilder& operator=(const StepBuilder&) = delete;
@@ -43,6 +53,9 @@ class StepBuilder {
   virtual void PreBackward(int32_t unit) = 0;
   virtual void PostBackward(int32_t unit) = 0;
   virtual void EndBackward() = 0;  // final callback: compute waits for all reductions
+  // `optimizer` is the unit's op.
+  virtual void PostOptimizer(int32_t /*unit*/, OpIndex /*optimizer*/) {}
+  virtual void EndStep() {}
   // The stream that reduces gradients, and the gradient norm.
   virtual StreamIndex ReduceStream() const = 0;
 
@@ -51,7 +64,8 @@ class StepBuilder {
   UnitState& state(int32_t index) { return states_[static_cast<size_t>(index)]; }
   bool ReshardsAfterForward(int32_t index) const;
   bool first_micro_batch() const { return micro_batch_ == 0; }
-  bool has_replicas() const { return policy_.strategy->replicates_shards; }
+  bool last_micro_batch() const { return micro_batch_ + 1 == policy_.micro_batches; }
+  bool has_replicas() const { return policy_.strategy->replicates_shards(); }
   // Where there are replicas: on which they reduce their shards.
   StreamIndex ReplicaStream() const {
     return static_cast<StreamIndex>(schedule_.streams.size()) - 1;
@@ -91,13 +105,20 @@ class StepBuilder {
     int32_t last = kNone;
   };
 
+  // Whether the gradient shard holds nothing of this step before this micro-batch.
+  bool IsFirstReduction(int32_t unit_index);
   OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
+  void AddCommunicators();
   void AddPersistentBuffers();
   void Forward();
   void Backward();
   void ForwardSegment(int32_t segment);
   void BackwardSegment(int32_t segment);
   void Optimizer();
+  const std::vector<int32_t>& UnitsOf(int32_t segment) const {
+    return model_.segments[static_cast<size_t>(segment)].units;
+  }
+  const Span& SpanOf(int32_t unit_index) const { return spans_[static_cast<size_t>(unit_index)]; }
   int32_t LastSegment() const { return static_cast<int32_t>(model_.segments.size()) - 1; }
   BufferId NewSegmentBuffer(BufferKind kind, int32_t segment, int64_t bytes);
 
@@ -110,6 +131,7 @@ class StepBuilder {
   std::vector<Span> spans_;  // by unit
   Phase phase_ = Phase::kForward;
   int32_t micro_batch_ = kNone;
+  CommunicatorIndex reduce_communicator_ = kShardCommunicator;
   BufferId batch_ = kNone;
   std::vector<BufferId> activations_;     // by segment
   BufferId activation_gradient_ = kNone;  // of the output of the segment that goes next
@@ -117,7 +139,6 @@ class StepBuilder {
 
 inline constexpr StreamIndex kHostStream = 0;
 inline constexpr StreamIndex kComputeStream = 1;
-inline constexpr CommunicatorIndex kShardCommunicator = 0;
 
 inline Dependency AfterEvent(OpIndex op) { return {DependencyKind::kEvent, op}; }
 inline Dependency AfterStream(StreamIndex stream) { return {DependencyKind::kStream, stream}; }

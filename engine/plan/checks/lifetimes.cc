@@ -137,7 +137,8 @@ class LifetimeCheck {
       // An op that reads and writes reads first: its own write does not count.
       const auto before = std::lower_bound(uses.writes.begin(), uses.writes.end(), read);
       const auto after = std::upper_bound(before, uses.writes.end(), read);
-      const bool is_gradient = KindOf(buffer_) == BufferKind::kGradientShard;
+      const bool is_gradient = KindOf(buffer_) == BufferKind::kGradientShard ||
+                               (KindOf(buffer_) == BufferKind::kGradient && persistent);
       if (before == uses.writes.begin()) {
         // What a gradient shard holds from the step before is no gradient of this one.
         if (!persistent || is_gradient) {

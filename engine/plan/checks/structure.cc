@@ -145,9 +145,11 @@ std::optional<Refusal> CheckTables(const Schedule& schedule) {
     if (!UnitSizeOk(unit)) return Unlocated("unit '" + unit.name + "' has a shape that cannot be");
   }
   for (const Segment& segment : schedule.segments) {
-    if (NamesOrNone(segment.unit, schedule.units)) continue;
-    return Unlocated("segment '" + segment.name + "' names unit " + std::to_string(segment.unit) +
-                     ", which does not exist");
+    for (const int32_t unit : segment.units) {
+      if (Names(unit, schedule.units)) continue;
+      return Unlocated("segment '" + segment.name + "' names unit " + std::to_string(unit) +
+                       ", which does not exist");
+    }
   }
   if (schedule.program_of_rank.size() != static_cast<size_t>(schedule.num_ranks())) {
     return Unlocated("the schedule has " + std::to_string(schedule.num_ranks()) +

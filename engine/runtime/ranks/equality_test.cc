@@ -88,6 +88,16 @@ const ReferenceCase kCases[] = {
     {6, 1, Preset::kFsdp1, FindStrategy("hybrid_grad_op"), 2},
     {6, 3, Preset::kFsdp2, FindStrategy("hybrid"), 3},
     {2, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2},  // shards of one rank
+    {1, 3, Preset::kFsdp2, FindStrategy("single")},
+    {1, 1, Preset::kFsdp2, FindStrategy("ddp")},
+    {2, 1, Preset::kFsdp2, FindStrategy("ddp")},
+    {4, 3, Preset::kFsdp2, FindStrategy("ddp")},
+    {1, 3, Preset::kFsdp2, FindStrategy("zero1")},
+    {2, 1, Preset::kFsdp2, FindStrategy("zero1")},
+    {3, 3, Preset::kFsdp2, FindStrategy("zero1")},
+    {1, 1, Preset::kFsdp2, FindStrategy("zero2")},
+    {2, 3, Preset::kFsdp2, FindStrategy("zero2")},
+    {5, 1, Preset::kFsdp2, FindStrategy("zero2")},
 };
 INSTANTIATE_TEST_SUITE_P(All, ReferenceTest, testing::ValuesIn(kCases), CaseName);
 
@@ -151,7 +161,8 @@ std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
   std::vector<plan::Policy> policies;
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
-         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")}) {
+         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
+          FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2")}) {
       plan::Policy& policy = policies.emplace_back();
       policy.preset = preset;
       policy.strategy = strategy;

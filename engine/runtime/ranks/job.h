@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "engine/config/config.h"
 #include "engine/model/data.h"
@@ -23,10 +24,11 @@ struct Job {
   std::shared_ptr<const model::Corpus> corpus;
   plan::ModelDescription description;
   plan::Mesh mesh;
-  int shard_ranks = 1;           // 1 with no_shard
-  std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
-  bool poison = false;           // tests: freed memory is inaccessible
-  bool keep_batches = false;     // for --dump
+  int shard_ranks = 1;              // plan::ShardRanks()
+  std::vector<plan::Buffer> state;  // plan::StateBuffers()
+  std::optional<int> only_rank;     // of this process, where each rank has one; else it has all
+  bool poison = false;              // tests: freed memory is inaccessible
+  bool keep_batches = false;        // for --dump
   int64_t memory_limit = 0;
   int64_t timeout_ns = 60 * kNsPerSecond;  // how long a rank may keep the others waiting
   std::optional<config::Fault> fault;      // debug.fault

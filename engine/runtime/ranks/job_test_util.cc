@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "engine/model/initialize.h"
+#include "engine/plan/state.h"
 #include "engine/runtime/cpu_device.h"
 #include "trace/base/time.h"
 
@@ -29,10 +30,19 @@ std::shared_ptr<const model::Corpus> TestCorpus() {
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
   policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, run.training.num_ranks);
-  if (policy.strategy->replicates_shards) {
+  if (policy.strategy->replicates_shards()) {
     const int ranks = run.training.num_ranks;
     const int replicas = ranks % run.replicas == 0 ? run.replicas : ranks;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
+  }
+  if (!policy.strategy->Uses(plan::MeshDimension::kShard)) {
+    policy.mesh = plan::MeshOf(plan::MeshDimension::kReplicate, run.training.num_ranks);
+  }
+  policy.units = run.units;
+  // Small enough for several buckets, which cut segments apart.
+  if (!policy.strategy->wraps) {
+    policy.units.bucket_bytes = 9000;
+    policy.units.first_bucket_bytes = 1000;
   }
   policy.micro_batches = static_cast<int>(run.training.micro_batches);
   policy.param_dtype = run.model.dtype;
@@ -50,10 +60,10 @@ Job JobOf(const TestRun& run) {
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
   job.corpus = TestCorpus();
-  job.description = model::DescribeModel(run.model, run.units, run.training.batch);
+  job.description = model::DescribeModel(run.model, policy.units, run.training.batch);
   job.mesh = policy.mesh;
-  job.shard_ranks =
-      policy.strategy->shards_parameters ? policy.mesh.size(plan::MeshDimension::kShard) : 1;
+  job.shard_ranks = plan::ShardRanks(policy);
+  job.state = plan::StateBuffers(job.description, policy);
   job.poison = run.poison;
   return job;
 }

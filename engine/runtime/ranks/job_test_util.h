@@ -23,7 +23,7 @@ class NullSink : public executor::ExecutionSink {
 struct TestRun {
   model::ModelConfig model{.layers = 2, .dim = 24, .heads = 3, .seq = 16};
   model::TrainingSettings training{.steps = 5, .num_ranks = 2, .batch = 2, .warmup_steps = 2};
-  model::UnitPolicy units;
+  plan::UnitPolicy units;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
   int replicas = 2;     // of strategies that have some
   bool poison = true;   // freed memory is inaccessible, new memory is NaN

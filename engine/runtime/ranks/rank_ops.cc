@@ -31,23 +31,24 @@ BufferId ActivationOf(const OpContext& context, int32_t segment) {
   return plan::kNone;
 }
 
-int32_t UnitOf(const OpContext& context, int32_t segment) {
-  return context.schedule->segments[static_cast<size_t>(segment)].unit;
+UnitParameter FindParameter(const Job& job, int64_t segment, const plan::Parameter& parameter) {
+  for (const int32_t unit : job.description.segments[static_cast<size_t>(segment)].units) {
+    const auto& in_unit = job.description.units[static_cast<size_t>(unit)].parameters;
+    const auto found = std::find(in_unit.begin(), in_unit.end(), parameter);
+    if (found != in_unit.end()) return {unit, static_cast<size_t>(found - in_unit.begin())};
+  }
+  SHARDSCOPE_CHECK(false);
+  return {};
 }
 
-// Which of its unit's parameters each segment uses.
-std::vector<std::vector<size_t>> MapParameters(const Job& job) {
-  std::vector<std::vector<size_t>> map;
+// What each segment uses, in the order of model::ParametersOf().
+std::vector<std::vector<UnitParameter>> MapParameters(const Job& job) {
+  std::vector<std::vector<UnitParameter>> map;
   for (int64_t segment = 0; segment < model::NumSegments(job.model); ++segment) {
-    const int32_t unit = job.description.segments[static_cast<size_t>(segment)].unit;
-    const auto& in_unit = job.description.units[static_cast<size_t>(unit)].parameters;
-    std::vector<size_t> indices;
+    std::vector<UnitParameter>& used = map.emplace_back();
     for (const plan::Parameter& parameter : model::ParametersOf(job.model, segment)) {
-      const auto found = std::find(in_unit.begin(), in_unit.end(), parameter);
-      SHARDSCOPE_CHECK(found != in_unit.end());
-      indices.push_back(static_cast<size_t>(found - in_unit.begin()));
+      used.push_back(FindParameter(job, segment, parameter));
     }
-    map.push_back(std::move(indices));
   }
   return map;
 }
@@ -66,16 +67,15 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
 
 void RankOps::MakeUnits() {
   const ShardedUnit::Place place{job_->shard_ranks, job_->ShardIndexOf(rank_)};
-  for (const plan::Unit& unit : job_->description.units) {
-    ShardedUnit& made =
-        units_.emplace_back(job_->model, unit, place, job_->master, job_->training.seed);
-    for (at::Tensor* tensor :
-         {&made.parameters(), &made.gradient(), &made.first_moment(), &made.second_moment()}) {
-      *tensor = tensor->to(device_);
-    }
-    CountMemory(plan::MemoryCategory::kParameterShard, made.shard_bytes());
-    CountMemory(plan::MemoryCategory::kGradientShard, made.shard_bytes());
-    CountMemory(plan::MemoryCategory::kOptimizer, 2 * made.shard_bytes());
+  for (int32_t unit = 0; unit < std::ssize(job_->description.units); ++unit) {
+    const auto forms = ShardedUnit::FormsOf(job_->state, unit, job_->master, job_->model.dtype);
+    units_.emplace_back(job_->model, job_->description.units[static_cast<size_t>(unit)], place,
+                        forms, job_->training.seed);
+    units_.back().MoveTo(device_);
+  }
+  for (const plan::Buffer& buffer : job_->state) {
+    CountMemory(plan::MemoryCategoryOf(buffer.kind), buffer.bytes);
+    CountMemory(plan::MemoryCategory::kOther, GapOf(buffer));
   }
 }
 
@@ -87,6 +87,12 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   for (const plan::Communicator& communicator : schedule.communicators) {
     groups_.push_back(plan::GroupOf(schedule.mesh, communicator.dimensions, rank_));
   }
+  const auto has = [&](auto condition) {
+    return std::ranges::any_of(schedule.ProgramOf(rank_).ops, condition);
+  };
+  scatters_ = has([](const plan::Op& op) { return op.kind == OpKind::kReduceScatter; });
+  reduces_ = has(
+      [](const plan::Op& op) { return op.unit != plan::kNone && plan::TraitsOf(op.kind).reduces; });
   OnSchedule(schedule);
 }
 
@@ -140,9 +146,12 @@ std::byte* RankOps::MemoryOf(const OpContext& context, BufferId id) {
   const plan::Buffer& buffer = context.buffer(id);
   if (!buffer.persistent) return BlockOf(id);
   ShardedUnit& unit = units_[static_cast<size_t>(buffer.unit)];
-  at::Tensor& tensor =
-      buffer.kind == BufferKind::kGradientShard ? unit.gradient() : unit.parameters();
-  return static_cast<std::byte*>(tensor.mutable_data_ptr());
+  const auto data = [](const at::Tensor& tensor) {
+    return static_cast<std::byte*>(tensor.mutable_data_ptr());
+  };
+  if (buffer.kind == BufferKind::kUnsharded) return data(unit.whole_parameters());
+  if (buffer.kind == BufferKind::kGradient) return data(unit.whole_gradient());
+  return data(buffer.kind == BufferKind::kGradientShard ? unit.gradient() : unit.parameters());
 }
 
 UnitMemory RankOps::UnitMemoryOf(const OpContext& context, BufferId id, plan::DType dtype) {
@@ -230,8 +239,8 @@ void RankOps::Cast(const OpContext& context) {
       .copy_(unit.parameters());
 }
 
-// Own shard into its slot of an all-gather output (cast on the way), or the gradient into a
-// rank-major reduce-scatter input. The forms of memory are those of sharded_unit.h.
+// Own shard into its slot of an all-gather output or of whole parameters (cast on the way), or the
+// gradient into a rank-major reduce-scatter input. The forms of memory are those of sharded_unit.h.
 void RankOps::CopyIn(const OpContext& context) {
   const plan::Op& op = context.op();
   ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];
@@ -243,9 +252,22 @@ void RankOps::CopyIn(const OpContext& context) {
         .copy_(unit.parameters());
     return;
   }
+  if (context.buffer(target).kind == BufferKind::kUnsharded) {
+    const std::vector<at::Tensor> slots = SlotsOf(unit.layout(), job_->ShardIndexOf(rank_),
+                                                  UnitMemoryOf(context, target, job_->model.dtype));
+    for (size_t index = 0; index < slots.size(); ++index) {
+      slots[index].copy_(unit.SliceOf(index).parameters);
+    }
+    return;
+  }
   SHARDSCOPE_CHECK(context.buffer(target).kind == BufferKind::kReduceScatterInput);
-  PackRankMajor(unit.layout(), UnitMemoryOf(context, op.reads.front(), job_->model.dtype),
-                UnitMemoryOf(context, target, job_->reduce));
+  const BufferId source = op.reads.front();
+  const UnitMemory input = UnitMemoryOf(context, target, job_->reduce);
+  if (context.buffer(source).kind == BufferKind::kGradientShard) {
+    FlatView(input, 0, unit.layout().shard_elements()).copy_(unit.gradient());
+    return;
+  }
+  PackRankMajor(unit.layout(), UnitMemoryOf(context, source, job_->model.dtype), input);
 }
 
 void RankOps::CopyOut(const OpContext& context) {
@@ -254,15 +276,25 @@ void RankOps::CopyOut(const OpContext& context) {
                   UnitMemoryOf(context, op.writes.front(), job_->model.dtype));
 }
 
-// The reduced gradient into the gradient shard: overwrites in the first micro-batch, adds after.
+// The gradient into the one that is kept: overwrites it, or adds where the op reads it too.
 void RankOps::Accumulate(const OpContext& context) {
   const plan::Op& op = context.op();
   const BufferId source = op.reads.front();
+  const BufferId target = op.writes.front();
+  const bool adds = op.reads.size() > 1;
+  if (context.buffer(target).kind == BufferKind::kGradient) {
+    Take(LayoutOf(op.unit), UnitMemoryOf(context, source, job_->model.dtype), adds,
+         UnitMemoryOf(context, target, job_->model.dtype));
+    return;
+  }
   // no_shard without another reduce dtype: the gradient itself was all-reduced.
   const bool is_packed = context.buffer(source).kind != BufferKind::kGradient;
   TakeReduced(UnitMemoryOf(context, source, is_packed ? job_->reduce : job_->model.dtype),
-              is_packed, Find(context, op.reads, BufferKind::kGradientShard) != plan::kNone,
-              &units_[static_cast<size_t>(op.unit)]);
+              is_packed, adds, &units_[static_cast<size_t>(op.unit)]);
+  // As a rule the reduction makes a mean of the sum.
+  if (!reduces_ && op.micro_batch + 1 == job_->training.micro_batches) {
+    units_[static_cast<size_t>(op.unit)].gradient().mul_(GradientScale());
+  }
 }
 
 // `name` is the op's, for errors; it outlives the call.
@@ -283,7 +315,9 @@ void RankOps::AllGather(const OpContext& context) {
   const BufferId target = op.writes.front();
   const UnitMemory to = UnitMemoryOf(context, target, op.dtype);
   std::vector<transport::GatherPiece> pieces;
-  if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
+  if (op.reads.front() == target && context.buffer(target).kind == BufferKind::kUnsharded) {
+    pieces = GatherPiecesInPlace(layout, job_->ShardIndexOf(rank_), to);
+  } else if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
     const int64_t bytes = layout.shard_elements() * to.element_bytes();
     pieces.push_back(
@@ -303,7 +337,9 @@ void RankOps::ReduceScatter(const OpContext& context) {
   const UnitMemory from = UnitMemoryOf(context, source, op.dtype);
   std::byte* to = MemoryOf(context, op.writes.front());
   std::vector<transport::ReducePiece> pieces;
-  if (context.buffer(source).kind == BufferKind::kReduceScatterInput) {
+  if (op.writes.front() == source) {
+    pieces = ReducePiecesInPlace(layout, job_->ShardIndexOf(rank_), from);
+  } else if (context.buffer(source).kind == BufferKind::kReduceScatterInput) {
     pieces.push_back({from.data, to, static_cast<size_t>(layout.shard_elements())});
   } else {
     pieces = ReducePieces(layout, from, to);
@@ -329,9 +365,8 @@ void RankOps::AllReduce(const OpContext& context) {
       break;
     case BufferKind::kGradientShard:
     case BufferKind::kReduceScatterOutput:
-      // Replicas' shards, which the reduce-scatter has scaled.
       pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
-      scale = 1;
+      if (scatters_) scale = 1;  // replicas' shards, which the reduce-scatter has scaled
       break;
     default:
       SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
@@ -345,27 +380,30 @@ void RankOps::AllReduce(const OpContext& context) {
 // Views without padding, in whatever form the parameters are: gathered (unsharded form), or with
 // no_shard the packed shard itself, cast or not.
 std::vector<at::Tensor> RankOps::ParameterViews(const OpContext& context, int32_t segment) {
-  const std::vector<BufferId>& reads = context.op().reads;
-  BufferId id = Find(context, reads, BufferKind::kUnsharded);
-  const bool is_packed = id == plan::kNone;
-  if (is_packed) id = Find(context, reads, BufferKind::kCastShard);
-  if (id == plan::kNone) id = Find(context, reads, BufferKind::kParameterShard);
-  SHARDSCOPE_CHECK(id != plan::kNone);
-  const UnitMemory memory = UnitMemoryOf(context, id, job_->model.dtype);
-  std::vector<at::Tensor> views;
-  for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
-    views.push_back(ParameterView(LayoutOf(UnitOf(context, segment)), index, memory, is_packed));
-  }
-  return views;
+  return Views(context, segment, context.op().reads,
+               {BufferKind::kUnsharded, BufferKind::kCastShard, BufferKind::kParameterShard});
 }
 
 std::vector<at::Tensor> RankOps::GradientViews(const OpContext& context, int32_t segment) {
-  const UnitMemory memory = UnitMemoryOf(
-      context, Find(context, context.op().writes, BufferKind::kGradient), job_->model.dtype);
+  return Views(context, segment, context.op().writes,
+               {BufferKind::kGradient, BufferKind::kGradientShard});
+}
+
+// Of each parameter of the segment, in its unit's buffer among `ids` of one of these kinds, of
+// which the first is in unsharded form and the others are packed.
+std::vector<at::Tensor> RankOps::Views(const OpContext& context, int32_t segment,
+                                       const std::vector<BufferId>& ids,
+                                       std::initializer_list<BufferKind> kinds) {
   std::vector<at::Tensor> views;
-  for (const size_t index : segment_parameters_[static_cast<size_t>(segment)]) {
-    views.push_back(ParameterView(LayoutOf(UnitOf(context, segment)), index, memory,
-                                  /*is_packed=*/false));
+  for (const UnitParameter& parameter : segment_parameters_[static_cast<size_t>(segment)]) {
+    const auto found = std::ranges::find_if(ids, [&](BufferId id) {
+      const plan::Buffer& buffer = context.buffer(id);
+      return buffer.unit == parameter.unit && std::ranges::find(kinds, buffer.kind) != kinds.end();
+    });
+    SHARDSCOPE_CHECK(found != ids.end());
+    views.push_back(ParameterView(LayoutOf(parameter.unit), parameter.index,
+                                  UnitMemoryOf(context, *found, job_->model.dtype),
+                                  context.buffer(*found).kind != *kinds.begin()));
   }
   return views;
 }

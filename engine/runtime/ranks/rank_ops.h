@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@
 #include "engine/runtime/units/unit_views.h"
 
 namespace shardscope::runtime {
+
+// Where a parameter lies: in which unit, and which of its parameters it is.
+struct UnitParameter {
+  int32_t unit = plan::kNone;
+  size_t index = 0;
+};
 
 class RankOps : public RankWork {
  public:
@@ -120,6 +127,9 @@ class RankOps : public RankWork {
   const model::TokenBatch& TokensOf(plan::BufferId batch);
   std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
+  std::vector<at::Tensor> Views(const executor::OpContext& context, int32_t segment,
+                                const std::vector<plan::BufferId>& ids,
+                                std::initializer_list<plan::BufferKind> kinds);
   void LoadBatch(const executor::OpContext& context);
   void Cast(const executor::OpContext& context);
   void CopyIn(const executor::OpContext& context);
@@ -131,10 +141,12 @@ class RankOps : public RankWork {
 
   const model::SegmentModel& model_;
   model::Sampler sampler_;
-  const std::vector<std::vector<size_t>> segment_parameters_;  // segment -> indices in its unit
+  const std::vector<std::vector<UnitParameter>> segment_parameters_;  // by segment
   std::function<void(int64_t step)> on_control_;
 
   std::vector<plan::Group> groups_;  // of this rank, by communicator of the Schedule
+  bool scatters_ = false;            // gradients are reduce-scattered before any all-reduce of them
+  bool reduces_ = false;             // any collective adds up gradients
 
   // The running step.
   std::vector<Bound> bound_;  // by BufferId

@@ -210,7 +210,9 @@ Status Ranks::FirstError(const Together& together) const {
 
 at::Tensor Ranks::FullParameter(const std::string& name) {
   for (size_t unit = 0; unit < job_.description.units.size(); ++unit) {
-    for (const ParameterLayout& layout : work(0).unit(unit).layout().parameters()) {
+    const std::vector<ParameterLayout>& layouts = work(0).unit(unit).layout().parameters();
+    for (size_t index = 0; index < layouts.size(); ++index) {
+      const ParameterLayout& layout = layouts[index];
       if (layout.parameter.name != name) continue;
       at::Tensor full = at::empty(layout.parameter.shape, model::ScalarTypeOf(job_.master));
       at::Tensor flat = full.view({-1});
@@ -219,7 +221,7 @@ at::Tensor Ranks::FullParameter(const std::string& name) {
             plan::OwnedRows(layout.parameter, job_.shard_ranks, rank) * layout.row_elements;
         if (elements == 0) continue;
         flat.narrow(0, rank * layout.shard_elements(), elements)
-            .copy_(work(rank).unit(unit).parameters().narrow(0, layout.shard_offset, elements));
+            .copy_(work(rank).unit(unit).SliceOf(index).parameters.narrow(0, 0, elements));
       }
       return full;
     }

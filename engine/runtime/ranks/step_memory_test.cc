@@ -143,8 +143,10 @@ std::vector<plan::Policy> ManyPolicies() {
   };
   std::vector<plan::Policy> policies;
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy* strategy : {FindStrategy("full"), FindStrategy("grad_op"),
-                                     FindStrategy("no_shard"), FindStrategy("hybrid")}) {
+    for (const Strategy* strategy :
+         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
+          FindStrategy("zero2")}) {
       for (const auto backward : {plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
                                   plan::BackwardPrefetch::kNone}) {
         for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
@@ -180,6 +182,11 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     std::array<int64_t, plan::kNumMemoryCategories> before{};
     for (size_t i = 0; i < before.size(); ++i) {
       before[i] = CpuWorkOf(*running.ranks, 0).memory().live_bytes(static_cast<MemoryCategory>(i));
+    }
+    for (const plan::Buffer& buffer : running.ranks->job().state) {
+      const UnitLayout& layout =
+          running.ranks->work(0).unit(static_cast<size_t>(buffer.unit)).layout();
+      before[static_cast<size_t>(MemoryCategory::kOther)] -= GapBytes(layout, buffer);
     }
     const Status status = running.Step(running.schedule, 0);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -342,8 +349,10 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
 TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   const int64_t unscoped = UnscopedTensorBytes();
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy* strategy : {FindStrategy("full"), FindStrategy("grad_op"),
-                                     FindStrategy("no_shard"), FindStrategy("hybrid")}) {
+    for (const Strategy* strategy :
+         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
+          FindStrategy("zero2")}) {
       for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
         TestRun run;
         run.model.dtype = dtype;

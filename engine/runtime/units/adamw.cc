@@ -1,5 +1,6 @@
 #include "engine/runtime/units/adamw.h"
 
+#include <bit>
 #include <cmath>
 
 #include "engine/model/training_settings.h"
@@ -32,6 +33,11 @@ void AdamW(const AdamState<T>& state, const UpdateArgs& args) {
     parameters[i] =
         parameters[i] * decay - rate * first / (std::sqrt(second * inverse2) + kEpsilon);
   }
+}
+
+void AddBf16(const uint16_t* from, int64_t elements, float* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < elements; ++i) to[i] += std::bit_cast<float>(uint32_t{from[i]} << 16);
 }
 
 template <typename T>

@@ -1,5 +1,6 @@
-// AdamW on raw memory, and the sum of squares for the gradient's norm: loops that the compiler
-// vectorises, so they stand apart from LibTorch's headers and flags. T is float or double.
+// AdamW on raw memory, the sum of squares for the gradient's norm, and sums of two dtypes: loops
+// that the compiler vectorises, so they stand apart from LibTorch's headers and flags. T is float
+// or double.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,9 @@ struct AdamState {
 // Elements whose parameter, gradient and moments are zero (padding) stay zero.
 template <typename T>
 void AdamW(const AdamState<T>& state, const UpdateArgs& args);
+
+// Adds bf16 to fp32, without the cast copy that LibTorch makes on the CPU.
+void AddBf16(const uint16_t* from, int64_t elements, float* to);
 
 // In fp64, whatever T.
 template <typename T>

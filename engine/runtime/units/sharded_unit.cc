@@ -24,6 +24,26 @@ void DispatchMaster(const at::Tensor& tensor, const Body& body) {
   body(float{});
 }
 
+template <typename T>
+void StoreAs(const std::vector<double>& values, const at::Tensor& tensor) {
+  std::ranges::transform(values, tensor.mutable_data_ptr<T>(),
+                         [](double value) { return static_cast<T>(value); });
+}
+
+// In the first elements of a flat tensor on the host; in bf16 as a cast of fp32 would leave it.
+void Store(const std::vector<double>& values, const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return StoreAs<double>(values, tensor);
+    case at::kBFloat16:
+      std::ranges::transform(values, tensor.mutable_data_ptr<at::BFloat16>(),
+                             [](double value) { return at::BFloat16(static_cast<float>(value)); });
+      return;
+    default:
+      return StoreAs<float>(values, tensor);
+  }
+}
+
 }  // namespace
 
 UnitLayout::UnitLayout(const plan::Unit& unit, int num_ranks) : num_ranks_(num_ranks) {
@@ -59,45 +79,115 @@ int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
   return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
 }
 
+ShardedUnit::Forms ShardedUnit::FormsOf(std::span<const plan::Buffer> state, int32_t unit,
+                                        plan::DType master, plan::DType compute) {
+  const auto has = [&](plan::BufferKind kind) {
+    return std::ranges::any_of(state, [&](const plan::Buffer& buffer) {
+      return buffer.unit == unit && buffer.kind == kind;
+    });
+  };
+  return {.master = master,
+          .compute = compute,
+          .has_parameter_shard = has(plan::BufferKind::kParameterShard),
+          .has_gradient_shard = has(plan::BufferKind::kGradientShard),
+          .has_whole_parameters = has(plan::BufferKind::kUnsharded),
+          .has_whole_gradient = has(plan::BufferKind::kGradient)};
+}
+
 ShardedUnit::ShardedUnit(const model::ModelConfig& config, const plan::Unit& unit, Place place,
-                         plan::DType master, uint64_t seed)
-    : layout_(unit, place.shard_ranks) {
-  const at::ScalarType type = model::ScalarTypeOf(master);
-  parameters_ = at::zeros({layout_.shard_elements()}, type);
-  gradient_ = at::zeros({layout_.shard_elements()}, type);
-  first_moment_ = at::zeros({layout_.shard_elements()}, type);
-  second_moment_ = at::zeros({layout_.shard_elements()}, type);
-  DispatchMaster(parameters_, [&](auto value) {
-    using T = decltype(value);
-    T* shard = parameters_.mutable_data_ptr<T>();
-    for (const ParameterLayout& parameter : layout_.parameters()) {
-      const int64_t owned =
-          plan::OwnedRows(parameter.parameter, place.shard_ranks, place.shard_index);
-      const int64_t first = place.shard_index * parameter.shard_elements();
-      const std::vector<double> values = model::InitialValues(
-          config, parameter.parameter, seed, first, owned * parameter.row_elements);
-      std::transform(values.begin(), values.end(), shard + parameter.shard_offset,
-                     [](double initial) { return static_cast<T>(initial); });
+                         Forms forms, uint64_t seed)
+    : layout_(unit, place.shard_ranks), place_(place) {
+  const at::ScalarType master = model::ScalarTypeOf(forms.master);
+  const at::ScalarType compute = model::ScalarTypeOf(forms.compute);
+  const int64_t whole_elements =
+      layout_.UnshardedBytes(plan::BytesOf(forms.compute)) / plan::BytesOf(forms.compute);
+  const auto shard = [&] { return at::zeros({layout_.shard_elements()}, master); };
+  if (forms.has_parameter_shard) parameters_ = shard();
+  if (forms.has_gradient_shard) gradient_ = shard();
+  if (forms.has_whole_parameters) whole_parameters_ = at::zeros({whole_elements}, compute);
+  if (forms.has_whole_gradient) whole_gradient_ = at::zeros({whole_elements}, compute);
+  first_moment_ = shard();
+  second_moment_ = shard();
+  Initialize(config, seed);
+}
+
+void ShardedUnit::Initialize(const model::ModelConfig& config, uint64_t seed) {
+  const auto fill = [&](size_t index, int64_t first_row, int64_t rows, const at::Tensor& to) {
+    const ParameterLayout& parameter = layout_.parameters()[index];
+    Store(model::InitialValues(config, parameter.parameter, seed,
+                               first_row * parameter.row_elements, rows * parameter.row_elements),
+          to);
+  };
+  for (size_t index = 0; index < layout_.parameters().size(); ++index) {
+    const ParameterLayout& parameter = layout_.parameters()[index];
+    if (parameters_.defined()) {
+      fill(index, place_.shard_index * parameter.padded_rows,
+           plan::OwnedRows(parameter.parameter, place_.shard_ranks, place_.shard_index),
+           parameters_.narrow(0, parameter.shard_offset, parameter.shard_elements()));
     }
-  });
+    if (whole_parameters_.defined()) {
+      const int64_t bytes = whole_parameters_.element_size();
+      fill(index, 0, parameter.rows,
+           whole_parameters_.narrow(0, layout_.UnshardedOffset(index, bytes) / bytes,
+                                    parameter.rows * parameter.row_elements));
+    }
+  }
+}
+
+at::Tensor ShardedUnit::OwnRows(const at::Tensor& whole, size_t index) const {
+  const int64_t elements = layout_.parameters()[index].shard_elements();
+  const int64_t offset = layout_.UnshardedOffset(index, whole.element_size());
+  return whole.narrow(0, offset / whole.element_size() + place_.shard_index * elements, elements);
+}
+
+ShardedUnit::Slice ShardedUnit::SliceOf(size_t index) const {
+  const ParameterLayout& parameter = layout_.parameters()[index];
+  const auto packed = [&](const at::Tensor& shard) {
+    return shard.narrow(0, parameter.shard_offset, parameter.shard_elements());
+  };
+  return {parameters_.defined() ? packed(parameters_) : OwnRows(whole_parameters_, index),
+          gradient_.defined() ? packed(gradient_) : OwnRows(whole_gradient_, index),
+          packed(first_moment_), packed(second_moment_)};
+}
+
+std::vector<ShardedUnit::Slice> ShardedUnit::Slices() const {
+  if (parameters_.defined() && gradient_.defined()) {
+    return {{parameters_, gradient_, first_moment_, second_moment_}};
+  }
+  std::vector<Slice> slices;
+  for (size_t index = 0; index < layout_.parameters().size(); ++index) {
+    slices.push_back(SliceOf(index));
+  }
+  return slices;
+}
+
+void ShardedUnit::MoveTo(at::Device device) {
+  for (at::Tensor* tensor : {&parameters_, &gradient_, &whole_parameters_, &whole_gradient_,
+                             &first_moment_, &second_moment_}) {
+    if (tensor->defined()) *tensor = tensor->to(device);
+  }
 }
 
 double ShardedUnit::GradientSquares() const {
   double sum = 0;
-  DispatchMaster(gradient_, [&](auto value) {
-    sum = SumOfSquares(gradient_.const_data_ptr<decltype(value)>(), gradient_.numel());
-  });
+  for (const Slice& slice : Slices()) {
+    DispatchMaster(slice.gradient, [&](auto value) {
+      sum += SumOfSquares(slice.gradient.const_data_ptr<decltype(value)>(), slice.gradient.numel());
+    });
+  }
   return sum;
 }
 
 void ShardedUnit::Update(const UpdateArgs& args) {
-  DispatchMaster(parameters_, [&](auto value) {
-    using T = decltype(value);
-    AdamW<T>({parameters_.mutable_data_ptr<T>(), gradient_.const_data_ptr<T>(),
-              first_moment_.mutable_data_ptr<T>(), second_moment_.mutable_data_ptr<T>(),
-              parameters_.numel()},
-             args);
-  });
+  for (const Slice& slice : Slices()) {
+    DispatchMaster(slice.parameters, [&](auto value) {
+      using T = decltype(value);
+      AdamW<T>({slice.parameters.mutable_data_ptr<T>(), slice.gradient.const_data_ptr<T>(),
+                slice.first_moment.mutable_data_ptr<T>(), slice.second_moment.mutable_data_ptr<T>(),
+                slice.parameters.numel()},
+               args);
+    });
+  }
 }
 
 }  // namespace shardscope::runtime

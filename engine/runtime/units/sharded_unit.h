@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,9 @@ class UnitLayout {
 // Schedule's figure is without these gaps. `layout`: of the buffer's unit.
 int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer);
 
-// What a rank keeps of one unit for the whole run: its slice of the parameters in the
-// master dtype, of the gradient, and AdamW's two moments. All in packed-shard form;
-// padding is zero and stays zero.
+// What a rank keeps of one unit from step to step: AdamW's two moments of its slice, and the slice
+// itself and its gradient, either in packed-shard form or as a part of the whole unit in unsharded
+// form. Padding is zero and stays zero.
 class ShardedUnit {
  public:
   // `shard_ranks`: among how many ranks the unit is split (1: this rank holds all of it);
@@ -63,25 +64,60 @@ class ShardedUnit {
     int shard_ranks = 1;
     int shard_index = 0;
   };
-  ShardedUnit(const model::ModelConfig& config, const plan::Unit& unit, Place place,
-              plan::DType master, uint64_t seed);
+  // Packed shards are in the master dtype, what is whole in that of compute.
+  struct Forms {
+    plan::DType master = plan::DType::kFp32;
+    plan::DType compute = plan::DType::kFp32;
+    bool has_parameter_shard = true;
+    bool has_gradient_shard = true;
+    bool has_whole_parameters = false;
+    bool has_whole_gradient = false;
+  };
+  // `state`: the persistent buffers of the unit, see plan::StateBuffers().
+  static Forms FormsOf(std::span<const plan::Buffer> state, int32_t unit, plan::DType master,
+                       plan::DType compute);
+
+  ShardedUnit(const model::ModelConfig& config, const plan::Unit& unit, Place place, Forms forms,
+              uint64_t seed);
 
   const UnitLayout& layout() const { return layout_; }
+  // Undefined where the unit has no such tensor.
   at::Tensor& parameters() { return parameters_; }
   at::Tensor& gradient() { return gradient_; }
-  at::Tensor& first_moment() { return first_moment_; }
-  at::Tensor& second_moment() { return second_moment_; }
-  int64_t shard_bytes() const { return static_cast<int64_t>(parameters_.nbytes()); }
+  at::Tensor& whole_parameters() { return whole_parameters_; }
+  at::Tensor& whole_gradient() { return whole_gradient_; }
 
-  // Sum of squares of the gradient shard.
+  // What the optimizer works on, as flat tensors of one length that share the unit's memory.
+  struct Slice {
+    at::Tensor parameters;
+    at::Tensor gradient;
+    at::Tensor first_moment;
+    at::Tensor second_moment;
+  };
+  // The rank's rows of parameter `index`, padding included.
+  Slice SliceOf(size_t index) const;
+  // All of them; one slice where they lie together.
+  std::vector<Slice> Slices() const;
+
+  // Only before the first step.
+  void MoveTo(at::Device device);
+
+  // Sum of squares of the gradient's slice.
   double GradientSquares() const;
 
   void Update(const UpdateArgs& args);
 
  private:
+  // The rank's rows of parameter `index` in a flat tensor of the unsharded form.
+  at::Tensor OwnRows(const at::Tensor& whole, size_t index) const;
+  void Initialize(const model::ModelConfig& config, uint64_t seed);
+
   UnitLayout layout_;
+  Place place_;
   at::Tensor parameters_;
   at::Tensor gradient_;
+  at::Tensor whole_parameters_;
+  at::Tensor whole_gradient_;
   at::Tensor first_moment_;
   at::Tensor second_moment_;
 };

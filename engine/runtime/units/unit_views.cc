@@ -3,6 +3,8 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/core/ScalarType.h>
 
+#include "engine/runtime/units/adamw.h"
+
 namespace shardscope::runtime {
 namespace {
 
@@ -20,6 +22,18 @@ at::Tensor RowsOfAll(const UnitLayout& layout, size_t index, const UnitMemory& u
   return FlatView(unsharded, layout.UnshardedOffset(index, unsharded.element_bytes()),
                   layout.num_ranks() * elements)
       .view({layout.num_ranks(), elements});
+}
+
+// Both contiguous.
+void Put(const at::Tensor& to, const at::Tensor& from, bool adds) {
+  if (!adds) {
+    to.copy_(from);
+  } else if (to.is_cpu() && to.scalar_type() == at::kFloat && from.scalar_type() == at::kBFloat16) {
+    AddBf16(static_cast<const uint16_t*>(from.const_data_ptr()), from.numel(),
+            to.mutable_data_ptr<float>());
+  } else {
+    to.add_(from);
+  }
 }
 
 at::Tensor Shards(const UnitLayout& layout, const UnitMemory& rank_major) {
@@ -110,24 +124,56 @@ std::vector<transport::AllReducePiece> AllReducePieces(const UnitLayout& layout,
   return pieces;
 }
 
+std::vector<at::Tensor> SlotsOf(const UnitLayout& layout, int place, const UnitMemory& unsharded) {
+  std::vector<at::Tensor> slots;
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    slots.push_back(RowsOfAll(layout, index, unsharded).select(0, place));
+  }
+  return slots;
+}
+
+std::vector<transport::GatherPiece> GatherPiecesInPlace(const UnitLayout& layout, int place,
+                                                        const UnitMemory& unsharded) {
+  const int64_t bytes = unsharded.element_bytes();
+  std::vector<transport::GatherPiece> pieces;
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    const int64_t slot_bytes = layout.parameters()[index].shard_elements() * bytes;
+    std::byte* const all = unsharded.data + layout.UnshardedOffset(index, bytes);
+    pieces.push_back({all + place * slot_bytes, all, static_cast<size_t>(slot_bytes)});
+  }
+  return pieces;
+}
+
+std::vector<transport::ReducePiece> ReducePiecesInPlace(const UnitLayout& layout, int place,
+                                                        const UnitMemory& unsharded) {
+  const int64_t bytes = unsharded.element_bytes();
+  std::vector<transport::ReducePiece> pieces;
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    const int64_t elements = layout.parameters()[index].shard_elements();
+    std::byte* const all = unsharded.data + layout.UnshardedOffset(index, bytes);
+    pieces.push_back({all, all + place * elements * bytes, static_cast<size_t>(elements)});
+  }
+  return pieces;
+}
+
+void Take(const UnitLayout& layout, const UnitMemory& from, bool adds, const UnitMemory& to) {
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    Put(RowsOfAll(layout, index, to), RowsOfAll(layout, index, from), adds);
+  }
+}
+
 void TakeReduced(const UnitMemory& reduced, bool is_packed, bool adds, ShardedUnit* unit) {
-  const auto put = [adds](const at::Tensor& shard, const at::Tensor& from) {
-    if (adds) {
-      shard.add_(from);
-    } else {
-      shard.copy_(from);
-    }
-  };
   const UnitLayout& layout = unit->layout();
   if (is_packed) {
-    put(unit->gradient(), FlatView(reduced, 0, layout.shard_elements()));
+    Put(unit->gradient(), FlatView(reduced, 0, layout.shard_elements()), adds);
     return;
   }
   for (size_t index = 0; index < layout.parameters().size(); ++index) {
     const ParameterLayout& parameter = layout.parameters()[index];
-    put(unit->gradient().narrow(0, parameter.shard_offset, parameter.shard_elements()),
+    Put(unit->gradient().narrow(0, parameter.shard_offset, parameter.shard_elements()),
         FlatView(reduced, layout.UnshardedOffset(index, reduced.element_bytes()),
-                 parameter.shard_elements()));
+                 parameter.shard_elements()),
+        adds);
   }
 }
 

@@ -46,6 +46,17 @@ std::vector<transport::ReducePiece> ReducePieces(const UnitLayout& layout,
 std::vector<transport::AllReducePiece> AllReducePieces(const UnitLayout& layout,
                                                        const UnitMemory& unsharded);
 
+// `place`'s rows of each parameter, in the unsharded form.
+std::vector<at::Tensor> SlotsOf(const UnitLayout& layout, int place, const UnitMemory& unsharded);
+// One piece a parameter, in place: `place`'s slot is what it sends, or what it receives.
+std::vector<transport::GatherPiece> GatherPiecesInPlace(const UnitLayout& layout, int place,
+                                                        const UnitMemory& unsharded);
+std::vector<transport::ReducePiece> ReducePiecesInPlace(const UnitLayout& layout, int place,
+                                                        const UnitMemory& unsharded);
+
+// One unsharded form into another of the same dtype: overwrites it, or adds to it.
+void Take(const UnitLayout& layout, const UnitMemory& from, bool adds, const UnitMemory& to);
+
 // A reduced gradient into the unit's gradient shard: overwrites it, or adds to it. `is_packed`: it
 // has the form of a shard; else that of an unsharded unit of one rank, its padding left out.
 void TakeReduced(const UnitMemory& reduced, bool is_packed, bool adds, ShardedUnit* unit);

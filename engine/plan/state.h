@@ -1,0 +1,19 @@
+// What a rank keeps from step to step: the buffers of a Schedule that no op allocates or frees.
+#pragma once
+
+#include <vector>
+
+#include "engine/plan/model_description.h"
+#include "engine/plan/policy.h"
+
+namespace shardscope::plan {
+
+// Among how many ranks units are split; 1: every rank has all of them.
+int ShardRanks(const Policy& policy);
+
+// By unit. Per element of the model, in fp32 and over N ranks (ZeRO paper, arXiv 1910.02054,
+// section 5): 16 bytes without shards, 8 + 8/N with ZeRO-1, 4 + 12/N with ZeRO-2, 16/N where all is
+// sharded. With another parameter dtype the masters are apart from the parameters.
+std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy);
+
+}  // namespace shardscope::plan
