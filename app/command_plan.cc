@@ -50,7 +50,7 @@ constexpr Option kOptions[] = {
 
 // The keys that shape a schedule. The others would be accepted and change nothing.
 bool ShapesSchedule(const std::string& key) {
-  for (const char* prefix : {"prefetch.", "precision."}) {
+  for (const char* prefix : {"prefetch.", "precision.", "mesh."}) {
     if (key.rfind(prefix, 0) == 0) return true;
   }
   for (const char* name : {"preset", "strategy", "reshard_after_forward", "host.run_ahead",

@@ -36,6 +36,13 @@ int64_t StepOfShare(std::string_view share, int64_t steps) {
   return steps * top / bottom;
 }
 
+// The smallest number of replicas that divides the ranks, and is more than one.
+std::string LeastReplicas(int64_t ranks) {
+  int64_t replicas = 2;
+  while (replicas < ranks && ranks % replicas != 0) ++replicas;
+  return std::to_string(std::min(replicas, ranks));
+}
+
 bool IsEarlier(const Change& a, const Change& b) { return a.step < b.step; }
 
 }  // namespace
@@ -72,8 +79,12 @@ void Config::SetDefault(std::string_view key, std::string_view value) {
 void Config::RefreshDefaults() {
   const bool reshard_is_off =
       IsExplicit("reshard_after_forward") && !GetBool("reshard_after_forward");
-  SetDefault("strategy", plan::FirstStrategyThat(!reshard_is_off).name);
-  const bool reshards = plan::FindStrategy(Get("strategy"))->reshards_after_forward;
+  const plan::Strategy& first = plan::Strategies().front();
+  SetDefault("strategy", plan::VariantThat(!reshard_is_off, first).name);
+  const plan::Strategy& strategy = *plan::FindStrategy(Get("strategy"));
+  const bool reshards = strategy.reshards_after_forward;
+  SetDefault("mesh.replicate",
+             strategy.replicates_shards ? LeastReplicas(GetInt("run.ranks")) : "1");
   SetDefault("reshard_after_forward", reshards ? "true" : "false");
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");

@@ -66,6 +66,9 @@ struct Change {
 //   prefetch.limit        2 with preset=fsdp1, else 0
 //   reshard_after_forward true with strategy=full, else false
 //   strategy              grad_op if reshard_after_forward=false is set, else full
+//   mesh.replicate        with strategy=hybrid or hybrid_grad_op the smallest number of replicas
+//   above
+//                         1 that divides run.ranks, else 1
 //   precision.reduce      fp64 with precision.param=fp64, else fp32
 //   transport             emulated if link.bandwidth or link.latency is set, else local with
 //                         run.device=cuda, else shared_memory
@@ -162,6 +165,8 @@ StepWindow GetRecordSteps(const Config& config);
 
 // unit.policy: blocks per unit.
 int64_t GetBlocksPerUnit(const Config& config);
+// Of one of the keys mesh.*; none: auto.
+std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key);
 
 // engine.compute_slots with 0 resolved to the cores that this process may use.
 int64_t GetComputeSlots(const Config& config);

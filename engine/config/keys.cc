@@ -78,6 +78,10 @@ KeyInfo StrategyKey() {
   return Choice("strategy", std::move(names), "What is sharded: " + Join(help, "; ") + ".");
 }
 
+KeyInfo MeshKey(std::string_view dimension, std::string value, std::string help) {
+  return TextKey("mesh." + std::string(dimension), std::move(value), std::move(help));
+}
+
 Keys ShardingKeys() {
   return {
       Live(
@@ -85,6 +89,12 @@ Keys ShardingKeys() {
                  "Whose waits, copies and free points the schedule has; sets the defaults of other "
                  "keys, nothing else.")),
       Live(StrategyKey()),
+      MeshKey("replicate", "1",
+              "Ranks along the mesh's dimension of replicas, which hold the same shards and reduce "
+              "their gradients; auto = what the other dimensions leave of run.ranks."),
+      MeshKey("shard", "auto",
+              "Ranks that share parameters, gradients and optimizer state among them; auto = what "
+              "the other dimensions leave of run.ranks."),
       Live(Bool("reshard_after_forward", true,
                 "Free a unit's gathered parameters after its forward and gather them again for its "
                 "backward.")),

@@ -47,6 +47,59 @@ Status CheckSharding(const Config& config) {
       StrategiesThat(false)));
 }
 
+// The keys that exist, in the order of plan::Mesh::sizes.
+constexpr std::pair<plan::MeshDimension, std::string_view> kMeshKeys[] = {
+    {plan::MeshDimension::kReplicate, "mesh.replicate"},
+    {plan::MeshDimension::kShard, "mesh.shard"},
+};
+
+// auto: what the others leave of run.ranks. A mesh that does not multiply to them is an error.
+Result<plan::Mesh> MeshOf(const Config& config) {
+  plan::Mesh mesh;
+  int64_t stated = 1;
+  std::optional<plan::MeshDimension> rest;
+  std::vector<std::string> shown;
+  for (const auto& [dimension, key] : kMeshKeys) {
+    shown.push_back(Shown(config, key));
+    if (const std::optional<int64_t> size = GetMeshSize(config, key)) {
+      mesh.sizes[static_cast<size_t>(dimension)] = static_cast<int32_t>(*size);
+      stated *= *size;
+    } else if (rest) {
+      return Status::Error(fmt::format("{}: only one of them can be auto", Join(shown, ", ")));
+    } else {
+      rest = dimension;
+    }
+  }
+  const int64_t ranks = config.GetInt("run.ranks");
+  if (rest && ranks % stated == 0) {
+    mesh.sizes[static_cast<size_t>(*rest)] = static_cast<int32_t>(ranks / stated);
+  } else if (rest || ranks != stated) {
+    return Status::Error(
+        fmt::format("{} multiply to {}, which {} is no multiple of: set one of them to auto, or {}",
+                    Join(shown, " and "), stated, Shown(config, "run.ranks"),
+                    fmt::format("run.ranks={}", stated)));
+  }
+  return mesh;
+}
+
+Status CheckMesh(const Config& config) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const plan::Mesh mesh, MeshOf(config));
+  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  const int32_t replicas = mesh.size(plan::MeshDimension::kReplicate);
+  if (strategy.replicates_shards && replicas == 1) {
+    return Status::Error(fmt::format(
+        "{} needs replicas, and {} with {} leaves one: set mesh.replicate=2 and an even run.ranks, "
+        "or strategy=full",
+        Shown(config, "strategy"), Shown(config, "mesh.replicate"), Shown(config, "run.ranks")));
+  }
+  if (!strategy.replicates_shards && replicas > 1) {
+    return Status::Error(fmt::format(
+        "{} means replicas, which {} does not have: set strategy=hybrid, or mesh.replicate=1",
+        Shown(config, "mesh.replicate"), Shown(config, "strategy")));
+  }
+  return Status::Ok();
+}
+
 Status CheckPrecision(const Config& config) {
   if ((config.Get("precision.param") == "fp64") == (config.Get("precision.reduce") == "fp64"))
     return Status::Ok();
@@ -110,6 +163,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckRecord(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckMesh(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckFault(*this));
@@ -157,7 +211,7 @@ plan::Policy ToPolicy(const Config& config) {
   policy.prefetch_limit = small("prefetch.limit");
   policy.run_ahead = small("host.run_ahead");
   policy.num_communicators = small("comm.communicators");
-  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, small("run.ranks"));
+  policy.mesh = MeshOf(config).value();
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));

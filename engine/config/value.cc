@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMaxValueBytes = 4096;
 constexpr int64_t kMaxBlocksPerUnit = 128;
+constexpr int64_t kMaxMeshSize = 64;
 constexpr std::string_view kAuto = "auto:";
 
 std::optional<int64_t> ParseInt(std::string_view text) {
@@ -121,6 +122,13 @@ std::optional<std::string> CanonicalNumber(const KeyInfo& key, std::string_view 
   return std::nullopt;
 }
 
+std::optional<std::string> CanonicalMeshSize(std::string_view text) {
+  if (text == "auto") return "auto";
+  const auto ranks = ParseInt(text);
+  if (!ranks || *ranks < 1 || *ranks > kMaxMeshSize) return std::nullopt;
+  return std::to_string(*ranks);
+}
+
 std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view text) {
   if (key.name == "record.steps") {
     if (text == "all") return "all";
@@ -133,6 +141,7 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
     if (!blocks) return std::nullopt;
     return text == "block" ? "block" : fmt::format("blocks:{}", *blocks);
   }
+  if (key.name.starts_with("mesh.")) return CanonicalMeshSize(text);
   if (text.size() > kMaxValueBytes || !IsPlainUtf8(text)) return std::nullopt;
   // It becomes a folder in runs/.
   const bool is_name = text.find('/') == std::string_view::npos && text != "." && text != "..";
@@ -195,6 +204,8 @@ std::string Allowed(const KeyInfo& key) {
   if (key.name == "record.steps") return "all, or a:b with 0 <= a < b";
   if (key.name == "unit.policy")
     return fmt::format("block, or blocks:n with n from 1 to {}", kMaxBlocksPerUnit);
+  if (key.name.starts_with("mesh."))
+    return fmt::format("auto, or a whole number from 1 to {}", kMaxMeshSize);
   if (key.name == "debug.fault")
     return "empty, or throw, hang or kill:<rank>:<step>:<op>, rank and step counted from 0";
   if (key.name == "run.name")
@@ -227,6 +238,10 @@ StepWindow GetRecordSteps(const Config& config) {
   const std::string& text = config.Get("record.steps");
   if (text == "all") return {0, std::numeric_limits<int64_t>::max()};
   return ParseWindow(text).value();
+}
+
+std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key) {
+  return ParseInt(config.Get(key));
 }
 
 int64_t GetBlocksPerUnit(const Config& config) {

@@ -46,6 +46,14 @@ schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op
   return row;
 }
 
+// "shard"; "shard/1" where the communicator has several groups.
+std::string GroupNameOf(const plan::Schedule& schedule, plan::CommunicatorIndex index, int rank) {
+  const plan::Communicator& communicator = schedule.communicators[static_cast<size_t>(index)];
+  if (schedule.GroupSize(index) == schedule.num_ranks()) return communicator.name;
+  const int32_t group = plan::PlaceOf(schedule.mesh, communicator.dimensions, rank).group;
+  return communicator.name + "/" + std::to_string(group);
+}
+
 // For each op its position among the collectives of its communicator; 0 for other ops.
 std::vector<int64_t> OrdinalsOf(const plan::Schedule& schedule, const plan::Program& program) {
   std::vector<int64_t> next(schedule.communicators.size(), 0);
@@ -190,8 +198,7 @@ void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
     schema::CollectiveRow& collective = record.collective;
     collective.rank = context.rank;
     collective.step = context.step;
-    collective.communicator =
-        context.schedule->communicators[static_cast<size_t>(op.communicator)].name;
+    collective.communicator = GroupNameOf(*context.schedule, op.communicator, context.rank);
     collective.sequence = FirstSequence(registered, context, op.communicator) +
                           registered.Of(context).ordinals[static_cast<size_t>(context.index)];
     collective.kind = plan::Name(op.kind);

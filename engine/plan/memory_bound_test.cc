@@ -118,8 +118,8 @@ TEST(MemoryBound, CountsWhatLiesBesideBuffers) {
 // Host order, one op after the other, is one of the orders.
 TEST(MemoryBound, IsNeverBelowTheIssueLedgerAndSeldomFarAbove) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy* strategy :
-         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")}) {
+    for (const Strategy* strategy : {FindStrategy("full"), FindStrategy("grad_op"),
+                                     FindStrategy("no_shard"), FindStrategy("hybrid")}) {
       for (const int run_ahead : {-1, 0, 2}) {
         Policy policy = TwoRanks(preset);
         policy.strategy = strategy;

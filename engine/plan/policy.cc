@@ -14,6 +14,11 @@ Status OutOfRange(const std::string& what, int value, int minimum, int maximum) 
 
 Status CheckPolicy(const Policy& policy) {
   constexpr int kMany = 1 << 20;
+  constexpr int kManyOfOne = 1 << 7;  // four of them multiply to an int
+  for (size_t dimension = 0; dimension < kNumMeshDimensions; ++dimension) {
+    const std::string name = "mesh." + std::string(Name(static_cast<MeshDimension>(dimension)));
+    SHARDSCOPE_RETURN_IF_ERROR(OutOfRange(name, policy.mesh.sizes[dimension], 1, kManyOfOne));
+  }
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of ranks", policy.mesh.num_ranks(), 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of micro-batches", policy.micro_batches, 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("backward prefetch depth", policy.backward_depth, 1, 3));
@@ -65,7 +70,7 @@ std::string ScheduleName(const Policy& policy) {
   const Strategy& strategy = *policy.strategy;
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
   const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
-  name.append(" ").append(FirstStrategyThat(reshards).name);
+  name.append(" ").append(VariantThat(reshards, strategy).name);
   const std::string depth = std::to_string(policy.backward_depth);
   switch (policy.backward_prefetch) {
     case BackwardPrefetch::kPre:

@@ -91,6 +91,38 @@ TEST_P(BothPresets, NoShardReducesGradientsOnly) {
   EXPECT_EQ(Queue(policy), "| AR3 AR2 AR1 ARr | ");
 }
 
+// Two replicas of two shards.
+Policy Hybrid(Preset preset, const char* strategy) {
+  Policy policy = TwoRanks(preset);
+  policy.strategy = FindStrategy(strategy);
+  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
+  policy.mesh = {{1, 2, 2, 1}};
+  return policy;
+}
+
+TEST_P(BothPresets, HybridAllReducesEachShardOverTheReplicas) {
+  EXPECT_EQ(Queue(Hybrid(GetParam(), "hybrid")),
+            "AGr AG1 AG2 AG3 | AG3 AG2 RS3 AR3 AG1 RS2 AR2 RS1 AR1 RSr ARr | AR");
+  EXPECT_EQ(Queue(Hybrid(GetParam(), "hybrid_grad_op")),
+            "AGr AG1 AG2 AG3 | RS3 AR3 RS2 AR2 RS1 AR1 RSr ARr | AR");
+}
+
+TEST_P(BothPresets, HybridSendsWhatItsGroupsNeed) {
+  const Schedule schedule = Build(Hybrid(GetParam(), "hybrid"));
+  ASSERT_EQ(schedule.communicators.size(), 2U);
+  const auto replicate = static_cast<CommunicatorIndex>(1);
+  EXPECT_EQ(schedule.communicators[1].name, "replicate");
+  for (const Op& op : schedule.programs.front().ops) {
+    if (!IsCollective(op.kind) || op.unit == kNone) continue;
+    const Unit& unit = schedule.units[static_cast<size_t>(op.unit)];
+    const int64_t shard = PaddedShardElements(unit, 2) * BytesOf(op.dtype);
+    const bool among_replicas = op.kind == OpKind::kAllReduce;
+    EXPECT_EQ(op.communicator == replicate, among_replicas);
+    EXPECT_EQ(op.payload_bytes, among_replicas ? shard : 2 * shard);
+    EXPECT_EQ(op.wire_bytes, shard);  // N = 2 each way
+  }
+}
+
 TEST_P(BothPresets, EveryMicroBatchGathersAndReduces) {
   Policy policy = TwoRanks(GetParam());
   policy.micro_batches = 2;

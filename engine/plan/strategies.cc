@@ -20,6 +20,15 @@ constexpr std::array kStrategies = {
     Strategy{.name = "grad_op", .shards = "the last two only", .build = BuildFsdp},
     Strategy{
         .name = "no_shard", .shards = "nothing", .shards_parameters = false, .build = BuildNoShard},
+    Strategy{.name = "hybrid",
+             .shards = "as full inside mesh.shard, and mesh.replicate copies of that",
+             .replicates_shards = true,
+             .reshards_after_forward = true,
+             .build = BuildFsdp},
+    Strategy{.name = "hybrid_grad_op",
+             .shards = "as grad_op inside mesh.shard, and mesh.replicate copies of that",
+             .replicates_shards = true,
+             .build = BuildFsdp},
 };
 
 }  // namespace
@@ -31,8 +40,12 @@ const Strategy* FindStrategy(std::string_view name) {
   return found == kStrategies.end() ? nullptr : &*found;
 }
 
-const Strategy& FirstStrategyThat(bool reshards_after_forward) {
-  return *std::ranges::find(kStrategies, reshards_after_forward, &Strategy::reshards_after_forward);
+const Strategy& VariantThat(bool reshards_after_forward, const Strategy& strategy) {
+  return *std::ranges::find_if(kStrategies, [&](const Strategy& other) {
+    return other.reshards_after_forward == reshards_after_forward &&
+           other.shards_parameters == strategy.shards_parameters &&
+           other.replicates_shards == strategy.replicates_shards;
+  });
 }
 
 }  // namespace shardscope::plan

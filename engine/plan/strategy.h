@@ -16,6 +16,8 @@ struct Strategy {
   std::string_view shards;  // what is sharded, in words
   // false: every rank holds all parameters, and reduces all gradients.
   bool shards_parameters = true;
+  // It shards inside mesh.shard, and the groups of mesh.replicate reduce the shards of gradients.
+  bool replicates_shards = false;
   // Units are freed after their forward, unless reshard_after_forward says otherwise.
   bool reshards_after_forward = false;
   // The step before any pass: it has no prefetch. `policy` is checked.
@@ -28,7 +30,7 @@ std::span<const Strategy> Strategies();
 // null: there is none of that name.
 const Strategy* FindStrategy(std::string_view name);
 
-// The first that does, or does not, free units after their forward.
-const Strategy& FirstStrategyThat(bool reshards_after_forward);
+// The one that shards as `strategy` but does, or does not, free units after their forward.
+const Strategy& VariantThat(bool reshards_after_forward, const Strategy& strategy);
 
 }  // namespace shardscope::plan

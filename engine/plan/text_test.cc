@@ -87,10 +87,11 @@ TEST_P(PolicyGrid, IsValidAndRoundTripsAndKnobsKeepTheArithmetic) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, PolicyGrid,
-    testing::Combine(
-        testing::Values(Preset::kFsdp1, Preset::kFsdp2),
-        testing::Values(FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")),
-        testing::Values(BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone)));
+    testing::Combine(testing::Values(Preset::kFsdp1, Preset::kFsdp2),
+                     testing::Values(FindStrategy("full"), FindStrategy("grad_op"),
+                                     FindStrategy("no_shard"), FindStrategy("hybrid")),
+                     testing::Values(BackwardPrefetch::kPre, BackwardPrefetch::kPost,
+                                     BackwardPrefetch::kNone)));
 
 TEST(Text, KeepsEveryFieldOfAnOp) {
   Schedule schedule;

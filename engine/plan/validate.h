@@ -31,6 +31,7 @@ struct Refusal {
 
 // Checks, for every rank: each read happens after its write and before its free (happens-before
 // over host order, streams, communicators and dependencies), no write or free races with a use,
+// gradient shards are written before the optimizer reads them and not after that,
 // every allocation is freed once and every free has an allocation, persistent buffers are neither;
 // collectives of a communicator agree in order, kind, unit, bytes and dtype on all ranks; sizes
 // follow from the units' shapes; nothing deadlocks (host waits included).

@@ -24,8 +24,8 @@ Status WriteShards(Ranks* ranks, int rank, int64_t step, const std::string& fold
   for (size_t index = 0; index < job.description.units.size(); ++index) {
     ShardedUnit& unit = work.unit(index);
     for (const ParameterLayout& layout : unit.layout().parameters()) {
-      const int place = job.shard_ranks == 1 ? 0 : rank;
-      const int64_t rows = plan::OwnedRows(layout.parameter, job.shard_ranks, place);
+      const int64_t rows =
+          plan::OwnedRows(layout.parameter, job.shard_ranks, job.ShardIndexOf(rank));
       const auto slice = [&](const at::Tensor& shard) {
         return shard.narrow(0, layout.shard_offset, rows * layout.row_elements)
             .view({rows, layout.row_elements})

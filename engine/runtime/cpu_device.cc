@@ -23,7 +23,7 @@ CpuDevice::CpuDevice(const config::Config& config, const std::optional<config::L
 Status CpuDevice::CheckFits(const Job& job) const {
   int64_t elements = 0;
   for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
-  const double copies = job.shard_ranks == 1 ? job.training.num_ranks : 1;
+  const double copies = static_cast<double>(job.training.num_ranks) / job.shard_ranks;
   const double here = job.only_rank ? 1.0 / job.training.num_ranks : 1;
   const double needed = 4 * copies * here * static_cast<double>(elements) *
                         static_cast<double>(plan::BytesOf(job.master));

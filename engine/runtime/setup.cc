@@ -58,6 +58,7 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
   const model::UnitPolicy units{config::GetBlocksPerUnit(config), config.GetBool("unit.root")};
   job.description = model::DescribeModel(job.model, units, job.training.batch);
+  job.mesh = policy.mesh;
   job.shard_ranks =
       policy.strategy->shards_parameters ? policy.mesh.size(plan::MeshDimension::kShard) : 1;
   job.memory_limit = config.GetInt("engine.memory_limit");

@@ -1,6 +1,7 @@
 #include "tests/oracle/bytes.h"
 
 #include <array>
+#include <optional>
 #include <set>
 
 namespace shardscope::oracle {
@@ -27,7 +28,9 @@ class BytesCheck {
   BytesCheck(const plan::Schedule& schedule, int rank)
       : schedule_(schedule), program_(schedule.ProgramOf(rank)), rank_(rank) {
     for (const Op& op : program_.ops) {
-      if (op.kind == OpKind::kAllGather) shards_ = RanksOf(op.communicator);
+      if (op.kind != OpKind::kAllGather || gathers_) continue;
+      shards_ = RanksOf(op.communicator);
+      gathers_ = DimensionsOf(op.communicator);
     }
   }
 
@@ -45,12 +48,15 @@ class BytesCheck {
  private:
   int64_t Shards() const { return shards_; }
 
+  unsigned DimensionsOf(plan::CommunicatorIndex communicator) const {
+    return schedule_.communicators[static_cast<size_t>(communicator)].dimensions;
+  }
+
   // In each group of the communicator.
   int64_t RanksOf(plan::CommunicatorIndex communicator) const {
     int64_t ranks = 1;
     const auto& mesh = schedule_.mesh.sizes;
-    const unsigned dimensions =
-        schedule_.communicators[static_cast<size_t>(communicator)].dimensions;
+    const unsigned dimensions = DimensionsOf(communicator);
     for (size_t dimension = 0; dimension < mesh.size(); ++dimension) {
       if ((dimensions >> dimension & 1U) != 0) ranks *= mesh[dimension];
     }
@@ -111,7 +117,10 @@ class BytesCheck {
     if (op.kind == OpKind::kAllReduce) wire *= 2;
     if (op.wire_bytes != wire) Find(index, plan::kNone);
     const int64_t width = plan::BytesOf(op.dtype);
-    const int64_t elements = op.unit == plan::kNone ? 1 : Shards() * ShardElements(op.unit);
+    // What replicas reduce is a shard.
+    const bool is_shard = gathers_ && (DimensionsOf(op.communicator) & *gathers_) == 0;
+    const int64_t elements =
+        op.unit == plan::kNone ? 1 : (is_shard ? 1 : Shards()) * ShardElements(op.unit);
     if (op.payload_bytes != width * elements) Find(index, plan::kNone);
     // An in-place all-gather reads its own slot of the whole.
     for (const BufferId id : op.reads) {
@@ -136,6 +145,7 @@ class BytesCheck {
   const plan::Program& program_;
   const int rank_;
   int64_t shards_ = 1;
+  std::optional<unsigned> gathers_;           // dimensions of the communicator that gathers first
   std::array<int64_t, kNumWidths> widths_{};  // bytes an element, as the first buffer has it
   std::vector<Finding> findings_;
 };

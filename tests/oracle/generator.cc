@@ -92,7 +92,13 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   plan::Policy policy = arithmetic;
   policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
   policy.strategy = plan::FindStrategy(
-      OneOf<std::string_view>({"full", "full", "full", "grad_op", "no_shard"}, random));
+      OneOf<std::string_view>({"full", "full", "full", "grad_op", "no_shard", "hybrid"}, random));
+  const int ranks = policy.mesh.num_ranks();
+  if (policy.strategy->replicates_shards) {
+    int replicas = std::min(ranks, random.Between(2, std::max(2, ranks)));
+    while (ranks % replicas != 0) ++replicas;
+    policy.mesh = {{1, replicas, ranks / replicas, 1}};
+  }
   policy.reshard_after_forward = !random.OneIn(4);
   policy.backward_prefetch = OneOf<BackwardPrefetch>(
       {BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone}, random);

@@ -62,6 +62,8 @@ void Interpreter::Reset() {
       if (!buffers[id].persistent) continue;
       Memory& memory = memory_[static_cast<size_t>(first_slot_[static_cast<size_t>(rank)]) + id];
       memory.live = true;
+      // The gradient of the step before is none of this one.
+      if (buffers[id].kind == BufferKind::kGradientShard) continue;
       memory.value = Symbol(Term::kInitial, buffers[id].kind, buffers[id].unit, rank);
     }
   }
@@ -128,11 +130,14 @@ void Interpreter::Start(Instance& instance) {
     }
     use.seen = memory.value;
     use.seen_version = memory.version;
+    if (instance.op->phase == plan::Phase::kOptimizer) At(use.slot).is_final = true;
   }
   for (int32_t at = instance.writes.begin; at < instance.writes.end; ++at) {
     Use& use = uses_[static_cast<size_t>(at)];
     Memory& memory = At(use.slot);
     if (!memory.live) Find(Harm::kDeadUse, instance, use.slot);
+    const bool is_gradient = BufferAt(use.slot).kind == BufferKind::kGradientShard;
+    if (is_gradient && memory.is_final) Find(Harm::kChangedUnderUse, instance, use.slot);
     if (use.adds && memory.live && memory.value == kPoison) {
       Find(Harm::kPoisonRead, instance, use.slot);
     }

@@ -63,6 +63,7 @@ class Interpreter {
     Value value = kPoison;
     uint32_t version = 0;  // changes with every write, allocation and free
     bool live = false;
+    bool is_final = false;  // the optimizer has read it
   };
 
   Range AddUses(const std::vector<plan::BufferId>& buffers, int rank);

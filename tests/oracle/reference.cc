@@ -49,10 +49,28 @@ class Reference {
     return sum;
   }
 
+  // Ranks that share shards, and those that hold the same one: of R replicas of S shards, rank r
+  // has shard r % S of replica r / S.
+  int ShardsOfAReplica() const { return policy_.mesh.size(plan::MeshDimension::kShard); }
+  std::vector<int> ShardGroup(int rank) const {
+    std::vector<int> group;
+    const int first = rank - rank % ShardsOfAReplica();
+    for (int i = 0; i < ShardsOfAReplica(); ++i) group.push_back(first + i);
+    return group;
+  }
+  std::vector<int> Replicas(int rank) const {
+    std::vector<int> group;
+    for (int other = rank % ShardsOfAReplica(); other < policy_.mesh.num_ranks();
+         other += ShardsOfAReplica()) {
+      group.push_back(other);
+    }
+    return group;
+  }
+
   Value Parameters(int32_t unit, int rank) const {
     if (!sharded_) return Initial(BufferKind::kParameterShard, unit, rank);
     Value all = Symbol(Term::kGather);
-    for (int from = 0; from < policy_.mesh.num_ranks(); ++from) {
+    for (const int from : ShardGroup(rank)) {
       all = Mix(all, Initial(BufferKind::kParameterShard, unit, from));
     }
     return all;
@@ -100,13 +118,21 @@ class Reference {
   void Reduce(size_t unit, const std::vector<std::vector<Value>>& gradients, bool first) {
     std::vector<Value> values;
     for (const std::vector<Value>& of_rank : gradients) values.push_back(of_rank[unit]);
-    Value sum = AllReduce(values);
-    if (sharded_) {
-      sum = Symbol(Term::kReduceScatter);
-      for (const Value value : values) sum = Mix(sum, value);
+    std::vector<Value> scattered;  // by rank
+    for (int rank = 0; rank < policy_.mesh.num_ranks(); ++rank) {
+      Value sum = Symbol(Term::kReduceScatter);
+      for (const int from : ShardGroup(rank)) sum = Mix(sum, values[static_cast<size_t>(from)]);
+      scattered.push_back(Mix(sum, static_cast<Value>(rank)));
     }
     for (size_t rank = 0; rank < Ranks(); ++rank) {
-      const Value own = sharded_ ? Mix(sum, rank) : sum;
+      Value own = AllReduce(values);
+      if (sharded_) {
+        std::vector<Value> of_replicas;
+        for (const int other : Replicas(static_cast<int>(rank))) {
+          of_replicas.push_back(scattered[static_cast<size_t>(other)]);
+        }
+        own = policy_.strategy->replicates_shards ? AllReduce(of_replicas) : scattered[rank];
+      }
       Value& shard = reduced_[unit][rank];
       shard = first ? own : Symbol(Term::kAdd, shard, own);
     }
@@ -122,11 +148,13 @@ class Reference {
   }
 
   Value Optimize() const {
-    std::vector<Value> norms;
-    for (size_t rank = 0; rank < Ranks(); ++rank) norms.push_back(Norm(rank));
-    const Value global = AllReduce(norms);
     Value result = 0;
     for (size_t rank = 0; rank < Ranks(); ++rank) {
+      std::vector<Value> norms;
+      for (const int other : ShardGroup(static_cast<int>(rank))) {
+        norms.push_back(Norm(static_cast<size_t>(other)));
+      }
+      const Value global = AllReduce(norms);
       const Value norm = Input({.kind = BufferKind::kNorm}, sharded_ ? global : Norm(rank));
       for (int32_t unit = 0; unit < static_cast<int32_t>(model_.units.size()); ++unit) {
         const auto initial = [&](BufferKind kind) {

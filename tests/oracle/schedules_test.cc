@@ -60,22 +60,23 @@ TEST(RandomSchedules, ComputeTheSameInEveryInterleaving) {
   while (tally.schedules < TestOptions().schedules && !HasFailure()) {
     const plan::ModelDescription model = RandomModel(random);
     const plan::Policy arithmetic = RandomArithmetic(random);
-    // By whether parameters are sharded: those that do the same arithmetic agree.
-    std::map<bool, Value> results;
+    // By among how many ranks parameters are sharded: those that do the same arithmetic agree.
+    std::map<int, Value> results;
     for (int number = 0; number < kPoliciesOfAModel; ++number) {
       const plan::Policy policy = RandomKnobs(arithmetic, random);
       const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
       ASSERT_TRUE(schedule.ok()) << schedule.message();
       const Value result = RunAll(*schedule, random.Next(), &tally);
-      const bool sharded = policy.strategy->shards_parameters;
-      EXPECT_EQ(results.emplace(sharded, result).first->second, result) << schedule->name;
+      const int shards =
+          policy.strategy->shards_parameters ? policy.mesh.size(plan::MeshDimension::kShard) : 0;
+      EXPECT_EQ(results.emplace(shards, result).first->second, result) << schedule->name;
       EXPECT_EQ(result, ReferenceResult(model, policy)) << schedule->name << "\n"
                                                         << plan::PrintSchedule(*schedule);
     }
     // The result tells arithmetics apart.
-    if (results.size() == 2) {
-      EXPECT_NE(results[true], results[false]);
-    }
+    std::set<Value> different;
+    for (const auto& [shards, result] : results) different.insert(result);
+    EXPECT_EQ(different.size(), results.size());
   }
   std::cout << tally.schedules << " schedules (" << tally.names.size()
             << " combinations of knobs), " << tally.interleavings << " interleavings, "

@@ -65,8 +65,35 @@ Status ReadSpansOf(const FirstSteps& steps, store::FinishedSource* source, store
   return Status::Ok();
 }
 
-// mutex_ is never held while reading the file.
-class FinishedTrace final : public LiveTrace {
+// What a reading thread has published for the others.
+class PublishingTrace : public LiveTrace {
+ public:
+  SnapshotPtr Latest() const final {
+    const MutexLock lock(mutex_);
+    return latest_;
+  }
+  Status status() const final {
+    const MutexLock lock(mutex_);
+    return status_;
+  }
+
+ protected:
+  void Publish(SnapshotPtr snapshot) {
+    const MutexLock lock(mutex_);
+    latest_ = std::move(snapshot);
+  }
+  void SetStatus(const Status& status) {
+    const MutexLock lock(mutex_);
+    status_ = status;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  SnapshotPtr latest_ GUARDED_BY(mutex_);
+  Status status_ GUARDED_BY(mutex_);
+};
+
+class FinishedTrace final : public PublishingTrace {
  public:
   FinishedTrace(std::unique_ptr<store::FinishedSource> source, std::string folder, std::string name,
                 std::function<void()> on_change)
@@ -93,22 +120,9 @@ class FinishedTrace final : public LiveTrace {
     builder.Add(tables);
     builder.Add(steps);
     if (bounds.end_ns > bounds.start_ns) builder.Extend(bounds.start_ns, bounds.end_ns);
-    {
-      const MutexLock lock(mutex_);
-      latest_ = builder.PublishLoading(State());
-    }
+    Publish(builder.PublishLoading(State()));
     thread_ = std::thread([this, tables = std::move(tables)] { Load(tables); });
     return Status::Ok();
-  }
-
-  SnapshotPtr Latest() const override {
-    const MutexLock lock(mutex_);
-    return latest_;
-  }
-
-  Status status() const override {
-    const MutexLock lock(mutex_);
-    return status_;
   }
 
  private:
@@ -131,12 +145,8 @@ class FinishedTrace final : public LiveTrace {
     const Status status = LoadInto(&builder);
     if (stopping_) return;
     // What could be read is shown, with the error.
-    SnapshotPtr snapshot = builder.Publish(State());
-    {
-      const MutexLock lock(mutex_);
-      status_ = status;
-      latest_ = std::move(snapshot);
-    }
+    SetStatus(status);
+    Publish(builder.Publish(State()));
     if (on_change_) on_change_();
   }
 
@@ -145,10 +155,6 @@ class FinishedTrace final : public LiveTrace {
   const std::string name_;
   const std::function<void()> on_change_;
   std::atomic<bool> stopping_{false};
-
-  mutable Mutex mutex_;
-  SnapshotPtr latest_ GUARDED_BY(mutex_);
-  Status status_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
@@ -181,15 +187,15 @@ class News {
   std::map<std::string, std::string> meta_;
 };
 
-// mutex_ is never held while reading a file.
-class Follower final : public LiveTrace {
+class Follower final : public PublishingTrace {
  public:
   Follower(std::unique_ptr<store::Source> source, std::string folder, std::string name,
            std::function<void()> on_change)
       : source_(std::move(source)),
         builder_(std::move(folder), std::move(name)),
-        on_change_(std::move(on_change)),
-        latest_(builder_.Publish(store::SourceState::kLive)) {}
+        on_change_(std::move(on_change)) {
+    Publish(builder_.Publish(store::SourceState::kLive));
+  }
 
   ~Follower() override {
     {
@@ -209,16 +215,6 @@ class Follower final : public LiveTrace {
     return Status::Ok();
   }
 
-  SnapshotPtr Latest() const override {
-    const MutexLock lock(mutex_);
-    return latest_;
-  }
-
-  Status status() const override {
-    const MutexLock lock(mutex_);
-    return status_;
-  }
-
  private:
   // true: more rows wait. *done: no more will come.
   Result<bool> ReadOnce(bool* done) {
@@ -229,9 +225,7 @@ class Follower final : public LiveTrace {
     *done = ended && !more;
     builder_.Add(batch);
     if (!news_.In(batch) && !*done) return more;
-    SnapshotPtr snapshot = builder_.Publish(*done ? source_->state() : store::SourceState::kLive);
-    const MutexLock lock(mutex_);
-    latest_ = std::move(snapshot);
+    Publish(builder_.Publish(*done ? source_->state() : store::SourceState::kLive));
     changed_ = true;
     return more;
   }
@@ -245,10 +239,7 @@ class Follower final : public LiveTrace {
       if (changed_ || !more.ok()) {
         changed_ = false;
         polls_without_news = 0;
-        if (!more.ok()) {
-          const MutexLock lock(mutex_);
-          status_ = more.status();
-        }
+        if (!more.ok()) SetStatus(more.status());
         if (on_change_) on_change_();
       }
       if (!more.ok()) return;
@@ -266,10 +257,8 @@ class Follower final : public LiveTrace {
   const std::function<void()> on_change_;
   bool changed_ = false;  // reader thread
 
-  mutable Mutex mutex_;
+  Mutex mutex_;
   CondVar wake_;
-  SnapshotPtr latest_ GUARDED_BY(mutex_);
-  Status status_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

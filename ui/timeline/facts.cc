@@ -54,6 +54,10 @@ void AddCollective(const query::Snapshot& snapshot, const query::RankRows& rows,
     if (run.rank == rows.rank && run.op_run == facts->run.id) facts->collective = std::move(run);
   }
   if (!facts->collective) return;
+  const auto communicator = static_cast<size_t>(facts->collective->communicator);
+  if (communicator < snapshot.communicators.size()) {
+    facts->communicator = snapshot.communicators[communicator];
+  }
   facts->truth = snapshot.truth;
   for (size_t at = rows.collectives.size(); at-- > 0;) {
     if (rows.collectives[at].op_run != facts->run.id) continue;

@@ -21,6 +21,7 @@ struct OpFacts {
   int64_t step_start_ns = 0;  // of its rank; the run's start while the step goes on
 
   std::optional<analysis::CollectiveRun> collective;
+  std::string communicator;       // of the collective
   analysis::PrefetchSlack slack;  // all-gathers only
   std::string first_use;          // short name of the op that uses it first
   int64_t hidden_ns = 0;          // of a collective: how long compute ran beside it

@@ -138,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(All, CudaWorkTest,
                          testing::Values(Training{1, 1, Preset::kFsdp2, FindStrategy("full")},
                                          Training{3, 2, Preset::kFsdp2, FindStrategy("full")},
                                          Training{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
-                                         Training{3, 2, Preset::kFsdp2, FindStrategy("no_shard")}),
+                                         Training{3, 2, Preset::kFsdp2, FindStrategy("no_shard")},
+                                         Training{4, 2, Preset::kFsdp2, FindStrategy("hybrid")}),
                          [](const auto& tested) {
                            return "ranks" + std::to_string(tested.param.ranks) + "_" +
                                   std::string(tested.param.strategy->name);

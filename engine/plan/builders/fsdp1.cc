@@ -12,7 +12,7 @@ constexpr StreamIndex kUnshardStream = 3;
 constexpr StreamIndex kPostBackwardStream = 4;
 
 // FSDP1's waits and free points (PyTorch FullyShardedDataParallel: whole-stream waits, no copies
-// around collectives), for FULL_SHARD and SHARD_GRAD_OP.
+// around collectives), for FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD and _HYBRID_SHARD_ZERO2.
 class Fsdp1Builder final : public StepBuilder {
  public:
   Fsdp1Builder(const ModelDescription& model, const Policy& policy)
@@ -60,12 +60,13 @@ class Fsdp1Builder final : public StepBuilder {
     Op release = MakeOp(OpKind::kRelease, unit_index, kPostBackwardStream);
     release.frees = std::move(held);
     Emit(std::move(release));
-    if (reduced.output != kNone) EmitAccumulate(unit_index, reduced.output);
+    FinishReduction(unit_index, reduced);
   }
 
   void EndBackward() override {
     Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
     wait.dependencies = {AfterStream(kPostBackwardStream)};
+    if (has_replicas()) wait.dependencies.push_back(AfterStream(ReplicaStream()));
     Emit(std::move(wait));
   }
 

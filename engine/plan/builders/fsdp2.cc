@@ -11,7 +11,7 @@ constexpr StreamIndex kAllGatherStream = 3;
 constexpr StreamIndex kReduceScatterStream = 4;
 
 // FSDP2's waits, copies and free points (PyTorch fully_shard: events per unit, copy-in and
-// copy-out, no host waits), for FULL_SHARD and SHARD_GRAD_OP.
+// copy-out, no host waits), for FULL_SHARD, SHARD_GRAD_OP and HSDP of both.
 class Fsdp2Builder final : public StepBuilder {
  public:
   Fsdp2Builder(const ModelDescription& model, const Policy& policy)
@@ -68,7 +68,7 @@ class Fsdp2Builder final : public StepBuilder {
     reduce.dependencies = {AfterStream(kComputeStream)};
     const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
     held.reduce_scatter = reduced.op;
-    held.last = reduced.output == kNone ? reduced.op : EmitAccumulate(unit_index, reduced.output);
+    held.last = FinishReduction(unit_index, reduced);
     held_input_ = held;
   }
 

@@ -12,8 +12,14 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
   schedule_.mesh = policy.mesh;
   schedule_.num_micro_batches = policy.micro_batches;
   schedule_.streams = std::move(streams);
-  schedule_.communicators = {{"shard"}};
-  if (policy.num_communicators == 2) schedule_.communicators.push_back({"reduce"});
+  if (has_replicas()) schedule_.streams.push_back({"all_reduce", StreamRole::kAllReduce});
+  // One group of all ranks unless there are replicas.
+  const MeshDimensions shard = has_replicas() ? Only(MeshDimension::kShard) : kAllDimensions;
+  schedule_.communicators = {{"shard", shard}};
+  if (policy.num_communicators == 2) schedule_.communicators.push_back({"reduce", shard});
+  if (has_replicas()) {
+    schedule_.communicators.push_back({"replicate", Only(MeshDimension::kReplicate)});
+  }
   schedule_.segments = model.segments;
   schedule_.units = model.units;
   states_.resize(model.units.size());
@@ -197,7 +203,7 @@ void StepBuilder::Optimizer() {
   local.allocates = local.writes = {norm};
   OpIndex ready = Emit(std::move(local));
   // Where every rank holds whole gradients, the local norm is the global one already.
-  if (shard_ranks_ == policy_.mesh.num_ranks()) {
+  if (shard_ranks_ == policy_.mesh.num_ranks() || has_replicas()) {
     Op reduce = MakeCollective(OpKind::kAllReduce, kNone, ReduceStream(), DType::kFp64);
     reduce.reads = reduce.writes = {norm};
     reduce.dependencies = {AfterEvent(ready)};
@@ -247,9 +253,31 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
   return reduced;
 }
 
+OpIndex StepBuilder::FinishReduction(int32_t unit_index, const Reduced& reduced) {
+  OpIndex last = reduced.op;
+  if (has_replicas()) last = EmitReplicaReduce(unit_index, reduced);
+  return reduced.output == kNone ? last : EmitAccumulate(unit_index, reduced.output);
+}
+
+// FSDP's HYBRID_SHARD and HSDP: an all-reduce of the shard, in place, on a stream of its own that
+// waits for the reduce-scatter (_fsdp_collectives.py: foreach_reduce).
+OpIndex StepBuilder::EmitReplicaReduce(int32_t unit_index, const Reduced& reduced) {
+  Op op = MakeOp(OpKind::kAllReduce, unit_index, ReplicaStream());
+  op.communicator = static_cast<CommunicatorIndex>(schedule_.communicators.size()) - 1;
+  op.dtype = policy_.reduce_dtype;
+  op.payload_bytes = ShardBytes(unit_index, op.dtype);
+  op.wire_bytes = WireBytes(op.kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
+  const BufferId shard =
+      reduced.output == kNone ? state(unit_index).gradient_shard : reduced.output;
+  op.reads = op.writes = {shard};
+  op.dependencies = {AfterEvent(reduced.op)};
+  return Emit(std::move(op));
+}
+
 OpIndex StepBuilder::EmitAccumulate(int32_t unit_index, BufferId reduced) {
   const BufferId shard = state(unit_index).gradient_shard;
-  Op op = MakeOp(OpKind::kAccumulate, unit_index, ReduceStream());
+  const StreamIndex stream = has_replicas() ? ReplicaStream() : ReduceStream();
+  Op op = MakeOp(OpKind::kAccumulate, unit_index, stream);
   op.reads = {reduced};
   if (!first_micro_batch()) op.reads.push_back(shard);  // adds instead of overwriting
   op.writes = {shard};

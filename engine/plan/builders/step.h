@@ -51,6 +51,11 @@ class StepBuilder {
   UnitState& state(int32_t index) { return states_[static_cast<size_t>(index)]; }
   bool ReshardsAfterForward(int32_t index) const;
   bool first_micro_batch() const { return micro_batch_ == 0; }
+  bool has_replicas() const { return policy_.strategy->replicates_shards; }
+  // Where there are replicas: on which they reduce their shards.
+  StreamIndex ReplicaStream() const {
+    return static_cast<StreamIndex>(schedule_.streams.size()) - 1;
+  }
 
   // Bytes of one rank's padded slice of the unit, and of all slices together.
   int64_t ShardBytes(int32_t index, DType dtype) const;
@@ -74,6 +79,9 @@ class StepBuilder {
   };
   // Gives `reduce` its output and emits it.
   Reduced EmitReduceScatter(Op reduce, int32_t unit_index);
+  // What follows: replicas reduce it in place, and it is added to the gradient shard where it is
+  // not that already. Returns the last op that writes the shard.
+  OpIndex FinishReduction(int32_t unit_index, const Reduced& reduced);
   // Adds `reduced` to the gradient shard, and frees it.
   OpIndex EmitAccumulate(int32_t unit_index, BufferId reduced);
 
@@ -83,6 +91,7 @@ class StepBuilder {
     int32_t last = kNone;
   };
 
+  OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
   void AddPersistentBuffers();
   void Forward();
   void Backward();

@@ -47,6 +47,7 @@ class LifetimeCheck {
 
  private:
   Uses& At(BufferId id) { return uses_[static_cast<size_t>(id)]; }
+  BufferKind KindOf(BufferId id) const { return program_.buffers[static_cast<size_t>(id)].kind; }
   std::string Buffer() const {
     return "buffer " + std::to_string(buffer_) + " '" +
            BufferName(schedule_, program_.buffers[static_cast<size_t>(buffer_)]) + "'";
@@ -136,13 +137,19 @@ class LifetimeCheck {
       // An op that reads and writes reads first: its own write does not count.
       const auto before = std::lower_bound(uses.writes.begin(), uses.writes.end(), read);
       const auto after = std::upper_bound(before, uses.writes.end(), read);
+      const bool is_gradient = KindOf(buffer_) == BufferKind::kGradientShard;
       if (before == uses.writes.begin()) {
-        if (!persistent) {
+        // What a gradient shard holds from the step before is no gradient of this one.
+        if (!persistent || is_gradient) {
           return Error(read, "reads " + Buffer() + ", which no op has written before it");
         }
       } else if (!Before(*(before - 1), read)) {
         return Unordered(read, *(before - 1), "may read " + Buffer() + " before ",
                          " has written it");
+      }
+      const Phase phase = program_.ops[static_cast<size_t>(read)].phase;
+      if (is_gradient && phase == Phase::kOptimizer && after != uses.writes.end()) {
+        return Error(read, "reads " + Buffer() + " before " + Named(*after) + " writes it");
       }
       if (after != uses.writes.end() && !Before(read, *after)) {
         return Unordered(*after, read, "writes " + Buffer() + " while ", " may still read it");

@@ -57,7 +57,10 @@ class SizeCheck {
     // Parameters that no op gathers are there as a whole on every rank.
     const auto gather = std::find_if(program.ops.begin(), program.ops.end(),
                                      [](const Op& op) { return op.kind == OpKind::kAllGather; });
-    if (gather != program.ops.end()) shard_ranks_ = schedule.GroupSize(gather->communicator);
+    if (gather != program.ops.end()) {
+      shard_ranks_ = schedule.GroupSize(gather->communicator);
+      shard_dimensions_ = DimensionsOf(*gather);
+    }
     for (const Unit& unit : schedule.units) {
       shard_elements_.push_back(PaddedShardElements(unit, shard_ranks_));
     }
@@ -84,6 +87,10 @@ class SizeCheck {
 
  private:
   const Buffer& At(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
+
+  MeshDimensions DimensionsOf(const Op& op) const {
+    return schedule_.communicators[static_cast<size_t>(op.communicator)].dimensions;
+  }
 
   std::string CollectiveProblem(const Op& op) {
     const int num_ranks = schedule_.GroupSize(op.communicator);
@@ -115,7 +122,9 @@ class SizeCheck {
   }
 
   std::string UnitPayloadProblem(const Op& op) const {
-    const int64_t expected = Elements(op.unit, true) * BytesOf(op.dtype);
+    // Among ranks that hold the same shard it is a shard.
+    const bool whole = shard_ranks_ == 1 || (DimensionsOf(op) & shard_dimensions_) != 0;
+    const int64_t expected = Elements(op.unit, whole) * BytesOf(op.dtype);
     if (op.payload_bytes == expected) return "";
     return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but its unit in " +
            std::string(Name(op.dtype)) + " has " + std::to_string(expected);
@@ -150,6 +159,7 @@ class SizeCheck {
   const Schedule& schedule_;
   const Program& program_;
   int shard_ranks_ = 1;
+  MeshDimensions shard_dimensions_ = 0;       // of the communicator that gathers
   std::vector<int64_t> shard_elements_;       // by unit
   std::array<int64_t, kNumWidths> widths_{};  // bytes an element; 0: not seen yet
   std::vector<bool> checked_;                 // by buffer

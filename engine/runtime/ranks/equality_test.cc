@@ -19,6 +19,7 @@ struct ReferenceCase {
   int64_t micro_batches;
   Preset preset;
   const Strategy* strategy;
+  int replicas = 1;
 };
 
 class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
@@ -29,6 +30,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     run.training.micro_batches = GetParam().micro_batches;
     run.policy.preset = GetParam().preset;
     run.policy.strategy = GetParam().strategy;
+    run.replicas = GetParam().replicas;
     run.policy.reshard_after_forward = GetParam().strategy->reshards_after_forward;
     return run;
   }
@@ -63,7 +65,8 @@ TEST_P(ReferenceTest, Fp32LossesAreEqualOverTwentySteps) {
 std::string CaseName(const testing::TestParamInfo<ReferenceCase>& tested) {
   return std::string(tested.param.preset == Preset::kFsdp1 ? "fsdp1_" : "fsdp2_") +
          std::string(tested.param.strategy->name) + "_ranks" + std::to_string(tested.param.ranks) +
-         "_micro" + std::to_string(tested.param.micro_batches);
+         "_replicas" + std::to_string(tested.param.replicas) + "_micro" +
+         std::to_string(tested.param.micro_batches);
 }
 
 // dim 24 and 72 rows do not divide by 5 or 7, 256 rows not by 3, 5 or 7.
@@ -79,6 +82,12 @@ const ReferenceCase kCases[] = {
     {7, 1, Preset::kFsdp2, FindStrategy("full")},
     {3, 3, Preset::kFsdp2, FindStrategy("no_shard")},
     {2, 1, Preset::kFsdp1, FindStrategy("no_shard")},
+    {4, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2},
+    {4, 3, Preset::kFsdp2, FindStrategy("hybrid_grad_op"), 2},
+    {4, 3, Preset::kFsdp1, FindStrategy("hybrid"), 2},
+    {6, 1, Preset::kFsdp1, FindStrategy("hybrid_grad_op"), 2},
+    {6, 3, Preset::kFsdp2, FindStrategy("hybrid"), 3},
+    {2, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2},  // shards of one rank
 };
 INSTANTIATE_TEST_SUITE_P(All, ReferenceTest, testing::ValuesIn(kCases), CaseName);
 

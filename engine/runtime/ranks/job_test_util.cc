@@ -29,6 +29,11 @@ std::shared_ptr<const model::Corpus> TestCorpus() {
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
   policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, run.training.num_ranks);
+  if (policy.strategy->replicates_shards) {
+    const int ranks = run.training.num_ranks;
+    const int replicas = ranks % run.replicas == 0 ? run.replicas : ranks;
+    policy.mesh = {{1, replicas, ranks / replicas, 1}};
+  }
   policy.micro_batches = static_cast<int>(run.training.micro_batches);
   policy.param_dtype = run.model.dtype;
   const bool is_double = run.model.dtype == plan::DType::kFp64;
@@ -46,7 +51,9 @@ Job JobOf(const TestRun& run) {
   job.reduce = policy.reduce_dtype;
   job.corpus = TestCorpus();
   job.description = model::DescribeModel(run.model, run.units, run.training.batch);
-  job.shard_ranks = policy.strategy->shards_parameters ? run.training.num_ranks : 1;
+  job.mesh = policy.mesh;
+  job.shard_ranks =
+      policy.strategy->shards_parameters ? policy.mesh.size(plan::MeshDimension::kShard) : 1;
   job.poison = run.poison;
   return job;
 }

@@ -25,6 +25,7 @@ struct TestRun {
   model::TrainingSettings training{.steps = 5, .num_ranks = 2, .batch = 2, .warmup_steps = 2};
   model::UnitPolicy units;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
+  int replicas = 2;     // of strategies that have some
   bool poison = true;   // freed memory is inaccessible, new memory is NaN
   bool jitter = false;  // every op waits a while, differently each time, before it runs
 };

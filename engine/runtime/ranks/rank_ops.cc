@@ -65,7 +65,7 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
       segment_parameters_(MapParameters(*rank_context.job)) {}
 
 void RankOps::MakeUnits() {
-  const ShardedUnit::Place place{job_->shard_ranks, job_->shard_ranks == 1 ? 0 : rank_};
+  const ShardedUnit::Place place{job_->shard_ranks, job_->ShardIndexOf(rank_)};
   for (const plan::Unit& unit : job_->description.units) {
     ShardedUnit& made =
         units_.emplace_back(job_->model, unit, place, job_->master, job_->training.seed);
@@ -239,7 +239,8 @@ void RankOps::CopyIn(const OpContext& context) {
   if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     const UnitMemory memory = UnitMemoryOf(context, target, job_->model.dtype);
     const int64_t elements = unit.layout().shard_elements();
-    FlatView(memory, elements * rank_ * memory.element_bytes(), elements).copy_(unit.parameters());
+    FlatView(memory, elements * job_->ShardIndexOf(rank_) * memory.element_bytes(), elements)
+        .copy_(unit.parameters());
     return;
   }
   SHARDSCOPE_CHECK(context.buffer(target).kind == BufferKind::kReduceScatterInput);
@@ -285,7 +286,8 @@ void RankOps::AllGather(const OpContext& context) {
   if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
     const int64_t bytes = layout.shard_elements() * to.element_bytes();
-    pieces.push_back({to.data + bytes * rank_, to.data, static_cast<size_t>(bytes)});
+    pieces.push_back(
+        {to.data + bytes * job_->ShardIndexOf(rank_), to.data, static_cast<size_t>(bytes)});
   } else {
     const BufferId cast = Find(context, op.reads, BufferKind::kCastShard);
     pieces =
@@ -324,6 +326,12 @@ void RankOps::AllReduce(const OpContext& context) {
       break;
     case BufferKind::kReduceScatterInput:
       pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
+      break;
+    case BufferKind::kGradientShard:
+    case BufferKind::kReduceScatterOutput:
+      // Replicas' shards, which the reduce-scatter has scaled.
+      pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
+      scale = 1;
       break;
     default:
       SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);

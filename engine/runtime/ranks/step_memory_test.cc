@@ -143,8 +143,8 @@ std::vector<plan::Policy> ManyPolicies() {
   };
   std::vector<plan::Policy> policies;
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy* strategy :
-         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")}) {
+    for (const Strategy* strategy : {FindStrategy("full"), FindStrategy("grad_op"),
+                                     FindStrategy("no_shard"), FindStrategy("hybrid")}) {
       for (const auto backward : {plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
                                   plan::BackwardPrefetch::kNone}) {
         for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
@@ -342,8 +342,8 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
 TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   const int64_t unscoped = UnscopedTensorBytes();
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy* strategy :
-         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard")}) {
+    for (const Strategy* strategy : {FindStrategy("full"), FindStrategy("grad_op"),
+                                     FindStrategy("no_shard"), FindStrategy("hybrid")}) {
       for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
         TestRun run;
         run.model.dtype = dtype;

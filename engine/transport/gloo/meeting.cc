@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/transport/gloo/stop_reason.h"
@@ -51,11 +52,7 @@ class Participant {
       return "rank " + Text(process_.rank) + " was given WORLD_SIZE=" + mine + ", rank " +
              Text(rank) + " WORLD_SIZE=" + theirs + ": all processes of a run need the same";
     }
-    if (store_->Add(OwnKey("processes"), 0) < 2) return "";
-    const std::string rank = Text(process_.rank);
-    return "rank " + rank + " is there twice: RANK=" + rank + " was given to " + Who(1) +
-           " and RANK=" + rank + " to " + Who(number_ > 1 ? number_ : 2) +
-           "; each process of a run needs its own RANK, from 0 to " + Text(process_.num_ranks - 1);
+    return Twice();
   }
 
  private:
@@ -65,9 +62,22 @@ class Participant {
     return "meeting/" + Text(rank) + "/" + what;
   }
   std::string OwnKey(const std::string& what) const { return KeyOf(process_.rank, what); }
-  std::string Who(int64_t number) const {
-    const std::string who = store_->Get(OwnKey("who/" + Text(number)));
-    return who.empty() ? "another process" : who;
+  std::string Who(int64_t number) const { return store_->Get(OwnKey("who/" + Text(number))); }
+
+  // Why this rank is there twice; empty: it is not, or the other one has not told its name yet (it
+  // does so before it counts itself among those who came, and that is when all look again).
+  std::string Twice() const {
+    const int64_t num_processes = store_->Add(OwnKey("processes"), 0);
+    for (int64_t other = 1; other <= num_processes; ++other) {
+      if (other == number_ || Who(other).empty()) continue;
+      const std::string rank = Text(process_.rank);
+      return "rank " + rank + " is there twice: RANK=" + rank + " was given to " +
+             Who(std::min(other, number_)) + " and RANK=" + rank + " to " +
+             Who(std::max(other, number_)) +
+             "; each process of a run needs its own RANK, from 0 to " +
+             Text(process_.num_ranks - 1);
+    }
+    return "";
   }
 
   const GlooProcess& process_;

@@ -73,7 +73,7 @@ void AddCollective(const OpFacts& facts, RowList* rows) {
     rows->Plain("hidden_under", Text::kDetailsHiddenUnder, facts.hidden_under);
   }
   rows->Plain("sequence", Text::kDetailsSequence,
-              fmt::format("comm {} · #{}", run.communicator, run.sequence));
+              fmt::format("{} · #{}", facts.communicator, run.sequence));
 }
 
 void AddCompute(const OpFacts& facts, RowList* rows) {

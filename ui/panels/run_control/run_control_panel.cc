@@ -195,20 +195,27 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
   const ui::Context& context = frame.context;
   const std::string value = ui::ShownValue(context, knob.key->name);
   const auto ahead = ValueAhead(context, knob.key->name);
-  widgets::Segments segments;
-  segments.enabled = frame.enabled;
-  for (size_t i = 0; i < knob.values.size(); ++i) {
-    if (knob.values[i] == value) segments.chosen = static_cast<int>(i);
-    if (ahead && knob.values[i] == *ahead) segments.pending = static_cast<int>(i);
-    segments.options.push_back(ShowValue(context.language, knob, knob.values[i]));
-  }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string label = ui::KeyLabel(context.language, knob.key->name);
   const ui::Box box = widgets::DrawText(frame.look, widgets::DimOf(frame.look), at, label);
   ImGui::InvisibleButton("label", {widgets::ContentWidth(), frame.look.Px(ui::kTextSize + 2)});
   KeyTip(frame, knob);
-  const int clicked = widgets::Segmented(frame.look, "segments", segments);
-  if (clicked >= 0) Turn(frame, knob, knob.values[static_cast<size_t>(clicked)]);
+  // Words of many choices would be cut: they stand in several rows.
+  constexpr size_t kMostInARow = 4;
+  const size_t in_a_row = knob.values.size() <= kMostInARow ? kMostInARow : kMostInARow - 1;
+  for (size_t first = 0; first < knob.values.size(); first += in_a_row) {
+    widgets::Segments segments;
+    segments.enabled = frame.enabled;
+    const size_t end = std::min(knob.values.size(), first + in_a_row);
+    for (size_t i = first; i < end; ++i) {
+      if (knob.values[i] == value) segments.chosen = static_cast<int>(i - first);
+      if (ahead && knob.values[i] == *ahead) segments.pending = static_cast<int>(i - first);
+      segments.options.push_back(ShowValue(context.language, knob, knob.values[i]));
+    }
+    const std::string id = first == 0 ? "segments" : "segments" + std::to_string(first);
+    const int clicked = widgets::Segmented(frame.look, id.c_str(), segments);
+    if (clicked >= 0) Turn(frame, knob, knob.values[first + static_cast<size_t>(clicked)]);
+  }
   frame.log->Text("knob:" + knob.key->name, value, box);
   if (ahead) frame.log->Text("ahead:" + knob.key->name, *ahead, box);
 }
