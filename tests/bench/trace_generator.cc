@@ -47,7 +47,7 @@ class Generator {
     }
     for (const auto& [id, op] : base.plan_ops) AddPlanOp(op);
     for (const auto& [id, op] : base.plan_ops) {
-      for (const int64_t before : op.predecessors) {
+      for (const query::PlanOpId before : op.predecessors) {
         const auto& by_host = op.host_predecessors;
         const bool is_host = std::find(by_host.begin(), by_host.end(), before) != by_host.end();
         recorder_.Add(schema::PlanEdgeRow{
