@@ -24,9 +24,9 @@ void RecordRun(record::Recorder* recorder) {
   schema::TrackRow track;
   track.name = track.role = "compute";
   recorder->Add(track);
-  const int64_t gather =
+  const schema::PlanOpId gather =
       query::AddPlanOp(recorder, "F m0 block0 all_gather", "all_gather", "communication");
-  const int64_t forward =
+  const schema::PlanOpId forward =
       query::AddPlanOp(recorder, "F m0 block0.mlp forward", "forward", "compute");
   constexpr int64_t kMs = 1'000'000;
   for (int64_t step = 0; step < 3; ++step) {

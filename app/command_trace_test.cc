@@ -44,7 +44,7 @@ Outcome RunProgram(const std::string& arguments) {
 TEST(SqlCommand, AnswersLiveAndFinished) {
   TestFolder folder;
   auto recorder = query::OpenRecorder(folder.path());
-  const int64_t op = query::AddPlanOp(recorder.get(), "F, block0", "forward", "compute");
+  const schema::PlanOpId op = query::AddPlanOp(recorder.get(), "F, block0", "forward", "compute");
   recorder->Record(OpAt(op, 0, 0, 0, 2'500'000));
   ASSERT_TRUE(recorder->Flush().ok());
   const std::string query =
@@ -159,7 +159,7 @@ TEST(AllCommands, SayWhatAFileIsThatIsNoTrace) {
 TEST(TailCommand, AnotherProcessFollowsOverTheFinish) {
   TestFolder folder;
   auto recorder = query::OpenRecorder(folder.path());
-  const int64_t op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const schema::PlanOpId op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   auto source = store::PipeSource::Start({kProgram, "tail", "--stdio", folder.path()});
   ASSERT_TRUE(source.ok()) << source.message();
   auto trace = query::LiveTrace::Follow(std::move(source).value(), "host:run", "run");

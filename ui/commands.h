@@ -52,12 +52,12 @@ struct SetFollow {
 };
 struct HoldView {};  // the next frame does not follow: the mouse rests on what is shown
 struct SelectOp {
-  int64_t op_run = -1;
+  query::OpRunId op_run = query::OpRunId::None();
   int32_t rank = 0;
   bool add = false;  // Shift-click: besides what is selected, or no longer
 };                   // -1 clears
 struct SelectSpan {  // a kernel, copy or range
-  int64_t span = -1;
+  query::SpanId span = query::SpanId::None();
   int32_t rank = 0;
 };
 struct FitSelection {};

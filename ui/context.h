@@ -34,20 +34,20 @@ struct View {
 };
 
 struct SelectedOp {
-  int64_t op_run = -1;
+  query::OpRunId op_run = query::OpRunId::None();
   int32_t rank = 0;
   bool operator==(const SelectedOp&) const = default;
 };
 
 struct Selection {
-  int64_t op_run = -1;  // -1: nothing selected
+  query::OpRunId op_run = query::OpRunId::None();  // none: nothing selected
   int32_t rank = 0;
   std::vector<SelectedOp> also;  // Shift-click; never the one above
-  // Instead of an op: the span of a kernel, a copy or a range of `rank`; -1: none.
-  int64_t span = -1;
+  // Instead of an op: the span of a kernel, a copy or a range of `rank`.
+  query::SpanId span = query::SpanId::None();
 
-  bool ContainsSpan(int64_t id, int32_t of_rank) const {
-    return span >= 0 && span == id && rank == of_rank;
+  bool ContainsSpan(query::SpanId id, int32_t of_rank) const {
+    return !span.is_none() && span == id && rank == of_rank;
   }
 
   bool Contains(const SelectedOp& op) const {

@@ -91,19 +91,19 @@ class LauncherTrace {
   }
 
   void Note(const std::string& text) {
-    recorder_->Add(schema::MarkerRow{0, MonotonicNs(), 0, "note", "", "", text});
+    recorder_->Add(schema::MarkerRow{{}, MonotonicNs(), 0, "note", "", "", text});
   }
   void Capability(const schema::CapabilityRow& row) { recorder_->Add(row); }
 
   void AddCommand(const std::string& command, int64_t start_ns) {
     schema::SpanRow span;
     span.track = recorder_->Add(
-        schema::TrackRow{0, 0, fmt::format("shardscope record {}", getpid()), "host"});
+        schema::TrackRow{{}, 0, fmt::format("shardscope record {}", getpid()), "host"});
     span.start_ns = start_ns;
     span.duration_ns = MonotonicNs() - start_ns;
     span.name_string = recorder_->AddString(command);
     span.category = "host";
-    span.op_run = -1;
+    span.op_run = schema::OpRunId::None();
     recorder_->Record(span);
   }
 
@@ -138,7 +138,7 @@ void AddUnusedSources(const RecordedRun& run, const std::vector<schema::Capabili
   }
   for (const schema::CapabilityRow& row : taken) spoken.insert(row.source);
   const auto add = [&](const char* source, const char* reason) {
-    if (!spoken.contains(source)) trace->Capability({0, source, "off", reason, 0});
+    if (!spoken.contains(source)) trace->Capability({{}, source, "off", reason, 0});
   };
   add("nvtx", "no process used NVTX");
   add("nccl", "no process made an NCCL communicator");
@@ -155,7 +155,7 @@ void TellOuterRun(const RecordArguments& arguments, const Launch& launch,
   if (!outer.ok()) return;
   for (const std::string& source : launch.sources) {
     outer->Capability(
-        {0, source, "off",
+        {schema::CapabilityId(), source, "off",
          fmt::format("another `shardscope record` inside took the records; its run is {}", folder),
          0});
   }

@@ -75,7 +75,7 @@ Launch MakeLaunch(const std::string& library, const std::string& run_folder, int
   for (const Injection& injection : kInjections) {
     const char* present = std::getenv(injection.variable);
     if (present != nullptr && *present != '\0' && present != library) {
-      launch.taken.push_back({0, injection.source, "off",
+      launch.taken.push_back({schema::CapabilityId(), injection.source, "off",
                               fmt::format("{} is set already, to {}: that tool gets the records",
                                           injection.variable, present),
                               0});

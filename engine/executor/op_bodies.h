@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/plan/schedule.h"
+#include "trace/record/recorder.h"
 
 namespace shardscope::executor {
 
@@ -31,8 +32,8 @@ struct OpContext {
 // What the trace calls an op run, so that rows of the GPU's work can refer to it. Any thread, for
 // ops of Schedules that are registered with the trace.
 struct OpIds {
-  std::function<int64_t(const OpContext& context)> plan_op;
-  std::function<int64_t(const OpContext& context)> track;  // of the op's stream
+  std::function<schema::PlanOpId(const OpContext& context)> plan_op;
+  std::function<schema::TrackId(const OpContext& context)> track;  // of the op's stream
 };
 
 // `what` with the rank, step and op at which it went wrong, as errors reach the user.

@@ -70,18 +70,19 @@ std::vector<int64_t> OrdinalsOf(const plan::Schedule& schedule, const plan::Prog
 // What the hot path looks up.
 struct TraceSink::Registered {
   struct OfProgram {
-    std::vector<int64_t> plan_ops;  // plan_op.id by op
-    std::vector<int64_t> ordinals;  // by op
+    std::vector<schema::PlanOpId> plan_ops;  // by op
+    std::vector<int64_t> ordinals;           // by op
   };
   std::vector<OfProgram> programs;
-  std::map<int, std::vector<int64_t>> tracks;  // track.id by rank and stream
-  std::vector<int64_t> collectives;            // in a step, by communicator; equal in all programs
+  std::map<int, std::vector<schema::TrackId>> tracks;  // by rank and stream
+  std::vector<int64_t> collectives;  // in a step, by communicator; equal in all programs
 
   const OfProgram& Of(const OpContext& context) const {
     return programs[static_cast<size_t>(context.program - context.schedule->programs.data())];
   }
-  int64_t PlanOp(const OpContext& context, plan::OpIndex index) const {
-    return index == plan::kNone ? -1 : Of(context).plan_ops[static_cast<size_t>(index)];
+  schema::PlanOpId PlanOp(const OpContext& context, plan::OpIndex index) const {
+    return index == plan::kNone ? schema::PlanOpId::None()
+                                : Of(context).plan_ops[static_cast<size_t>(index)];
   }
 };
 
@@ -94,13 +95,14 @@ TraceSink::TraceSink(record::Recorder* recorder, CollectiveInfo info)
       device_used_string_(recorder->AddString("device_used_bytes")) {}
 TraceSink::~TraceSink() = default;
 
-int64_t TraceSink::RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
-                                    const PredictedPeaks& predicted) {
+schema::ScheduleId TraceSink::RegisterSchedule(const plan::Schedule& schedule,
+                                               const std::vector<int>& ranks,
+                                               const PredictedPeaks& predicted) {
   schema::ScheduleRow row;
   row.name = schedule.name;
   row.text = plan::PrintSchedule(schedule);
   row.predicted_peak_bytes = predicted.issued;
-  const int64_t schedule_id = recorder_->Add(row);
+  const schema::ScheduleId schedule_id = recorder_->Add(row);
   recorder_->Add(
       schema::ScheduleBoundRow{.schedule = schedule_id, .executed_peak_bytes = predicted.executed});
 
@@ -116,17 +118,18 @@ int64_t TraceSink::RegisterSchedule(const plan::Schedule& schedule, const std::v
     }
   }
   for (const int rank : ranks) {
-    std::vector<int64_t>& tracks = registered->tracks[rank];
+    std::vector<schema::TrackId>& tracks = registered->tracks[rank];
     for (const plan::Stream& stream : schedule.streams) tracks.push_back(TrackOf(rank, stream));
   }
   schedules_[&schedule] = std::move(registered);
   return schedule_id;
 }
 
-std::vector<int64_t> TraceSink::AddPlanOps(const plan::Schedule& schedule, int64_t schedule_id,
-                                           size_t program) {
+std::vector<schema::PlanOpId> TraceSink::AddPlanOps(const plan::Schedule& schedule,
+                                                    schema::ScheduleId schedule_id,
+                                                    size_t program) {
   const std::vector<plan::Op>& ops = schedule.programs[program].ops;
-  std::vector<int64_t> ids;
+  std::vector<schema::PlanOpId> ids;
   for (size_t index = 0; index < ops.size(); ++index) {
     schema::PlanOpRow row = PlanOpRowOf(schedule, ops[index]);
     row.schedule = schedule_id;
@@ -147,8 +150,8 @@ std::vector<int64_t> TraceSink::AddPlanOps(const plan::Schedule& schedule, int64
   return ids;
 }
 
-int64_t TraceSink::TrackOf(int rank, const plan::Stream& stream) {
-  const auto [entry, is_new] = tracks_.try_emplace({rank, stream.name}, 0);
+schema::TrackId TraceSink::TrackOf(int rank, const plan::Stream& stream) {
+  const auto [entry, is_new] = tracks_.try_emplace({rank, stream.name});
   if (is_new) {
     schema::TrackRow row;
     row.rank = rank;
@@ -167,11 +170,11 @@ const TraceSink::Registered& TraceSink::Find(const plan::Schedule* schedule) con
   return *entry->second;
 }
 
-int64_t TraceSink::PlanOpOf(const OpContext& context) const {
+schema::PlanOpId TraceSink::PlanOpOf(const OpContext& context) const {
   return Find(context.schedule).PlanOp(context, context.index);
 }
 
-int64_t TraceSink::TrackOf(const OpContext& context) const {
+schema::TrackId TraceSink::TrackOf(const OpContext& context) const {
   return Find(context.schedule).tracks.at(context.rank)[static_cast<size_t>(context.op().stream)];
 }
 
@@ -240,7 +243,7 @@ void TraceSink::OnUnfinished(const Activity& activity) {
     row.duration_ns = MonotonicNs() - op.since_ns;
     row.name_string = recorder_->AddString(op.name + " (unfinished)");
     row.category = plan::Name(plan::CategoryOf(planned.kind));
-    row.op_run = -1;
+    row.op_run = schema::OpRunId::None();
     recorder_->Record(row);
   }
 }
@@ -288,7 +291,7 @@ void TraceSink::OnMemoryOutsideOps(int rank, plan::MemoryCategory category, cons
   row.bytes = bytes;
   row.category = plan::Name(category);
   row.unit = unit;
-  row.plan_op = -1;
+  row.plan_op = schema::PlanOpId::None();
   row.step = -1;
   recorder_->Record(row);
 }
@@ -297,7 +300,7 @@ void TraceSink::OnStepMemory(int rank, const StepMemory& memory) {
   schema::CounterRow row;
   row.track = tracks_.at({rank, kHostTrack});
   row.time_ns = memory.time_ns;
-  const auto record = [&](int64_t name_string, int64_t bytes) {
+  const auto record = [&](schema::StringId name_string, int64_t bytes) {
     row.name_string = name_string;
     row.value = static_cast<double>(bytes);
     recorder_->Record(row);

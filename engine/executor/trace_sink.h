@@ -45,12 +45,12 @@ class TraceSink : public ExecutionSink {
 
   // Writes schedule, plan ops, edges and (once per rank and stream name) tracks. Returns the
   // schedule's id. Call on one thread while no step runs. `schedule` outlives this.
-  int64_t RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
-                           const PredictedPeaks& predicted);
+  schema::ScheduleId RegisterSchedule(const plan::Schedule& schedule, const std::vector<int>& ranks,
+                                      const PredictedPeaks& predicted);
 
   // What the trace calls an op, and the track of its stream. Any thread.
-  int64_t PlanOpOf(const OpContext& context) const;
-  int64_t TrackOf(const OpContext& context) const;
+  schema::PlanOpId PlanOpOf(const OpContext& context) const;
+  schema::TrackId TrackOf(const OpContext& context) const;
 
   void OnOpEnd(const OpContext& context, const OpTimes& times) override;
   void OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes, int64_t issued_ns,
@@ -73,9 +73,9 @@ class TraceSink : public ExecutionSink {
   struct Registered;
 
   const Registered& Find(const plan::Schedule* schedule) const;
-  std::vector<int64_t> AddPlanOps(const plan::Schedule& schedule, int64_t schedule_id,
-                                  size_t program);
-  int64_t TrackOf(int rank, const plan::Stream& stream);
+  std::vector<schema::PlanOpId> AddPlanOps(const plan::Schedule& schedule,
+                                           schema::ScheduleId schedule_id, size_t program);
+  schema::TrackId TrackOf(int rank, const plan::Stream& stream);
   void RecordMemory(const OpContext& context, int64_t issued_ns, const MemoryChange& change);
   // Of the first collective that `communicator` runs in this step.
   int64_t FirstSequence(const Registered& registered, const OpContext& context,
@@ -83,14 +83,14 @@ class TraceSink : public ExecutionSink {
 
   record::Recorder* const recorder_;
   const CollectiveInfo info_;
-  const int64_t allocated_string_;  // string.id
-  const int64_t reserved_string_;
-  const int64_t resident_string_;
-  const int64_t device_used_string_;
+  const schema::StringId allocated_string_;  // string.id
+  const schema::StringId reserved_string_;
+  const schema::StringId resident_string_;
+  const schema::StringId device_used_string_;
 
   // Written by RegisterSchedule only, read while steps run.
   std::map<const plan::Schedule*, std::unique_ptr<Registered>> schedules_;
-  std::map<std::pair<int, std::string>, int64_t> tracks_;  // by rank and stream name
+  std::map<std::pair<int, std::string>, schema::TrackId> tracks_;  // by rank and stream name
 
   Mutex mutex_;
   std::map<std::string, int64_t> next_sequence_

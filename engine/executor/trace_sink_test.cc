@@ -20,11 +20,11 @@ struct KeepingRecorder final : record::KeepingRecorder {
   static constexpr int64_t kFirstId = 1000;
   KeepingRecorder() : record::KeepingRecorder(kFirstId) {}
 
-  const schema::PlanOpRow& PlanOp(int64_t id) const {
-    return plan_ops[static_cast<size_t>(id - kFirstId)];
+  const schema::PlanOpRow& PlanOp(schema::PlanOpId id) const {
+    return plan_ops[static_cast<size_t>(id.value() - kFirstId)];
   }
-  const schema::TrackRow& Track(int64_t id) const {
-    return tracks[static_cast<size_t>(id - kFirstId)];
+  const schema::TrackRow& Track(schema::TrackId id) const {
+    return tracks[static_cast<size_t>(id.value() - kFirstId)];
   }
 
   const std::vector<schema::TrackRow>& tracks = Rare<schema::TrackRow>();
@@ -77,7 +77,8 @@ class TraceSinkTest : public testing::Test {
 };
 
 TEST_F(TraceSinkTest, WritesTheSchedule) {
-  const int64_t id = sink_.RegisterSchedule(pre_, {0, 1}, {.issued = 12345, .executed = 23456});
+  const schema::ScheduleId id =
+      sink_.RegisterSchedule(pre_, {0, 1}, {.issued = 12345, .executed = 23456});
   ASSERT_EQ(recorder_.schedules.size(), 1U);
   EXPECT_EQ(recorder_.schedules[0].id, id);
   EXPECT_EQ(recorder_.schedules[0].name, pre_.name);
@@ -127,14 +128,14 @@ TEST_F(TraceSinkTest, WritesATrackPerRankAndStreamOnce) {
 TEST_F(TraceSinkTest, RecordsEveryOpOfEveryRankAndStep) {
   sink_.RegisterSchedule(pre_, {0, 1}, {});
   RunSteps(&sink_, {&pre_, &pre_, &pre_});
-  std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
+  std::set<std::tuple<schema::PlanOpId, int64_t, int64_t>> seen;
   for (const record::OpRecord& record : recorder_.ops) {
     const schema::OpRunRow& run = record.run;
     EXPECT_TRUE(seen.emplace(run.plan_op, run.rank, run.step).second);
     EXPECT_EQ(recorder_.Track(run.track).rank, run.rank);
     EXPECT_EQ(recorder_.Track(run.track).name, recorder_.PlanOp(run.plan_op).stream);
     if (run.blocking_kind != "slot") {
-      EXPECT_EQ(run.blocking_plan_op == -1, run.blocking_kind == "none");
+      EXPECT_EQ(run.blocking_plan_op == schema::PlanOpId::None(), run.blocking_kind == "none");
     }
     const schema::PlanOpRow& op = recorder_.PlanOp(run.plan_op);
     EXPECT_EQ(record.collective.kind.empty(), op.communicator.empty());
@@ -181,7 +182,7 @@ TEST_F(TraceSinkTest, RecordsMemoryInAndOutsideOps) {
   EXPECT_EQ(outside.category, "optimizer");
   EXPECT_EQ(outside.unit, "block0");
   EXPECT_EQ(outside.bytes, 800);
-  EXPECT_EQ(outside.plan_op, -1);
+  EXPECT_EQ(outside.plan_op, schema::PlanOpId::None());
   EXPECT_EQ(outside.step, -1);
   EXPECT_EQ(outside.issued_ns, outside.executed_ns);
   std::map<std::pair<int64_t, std::string>, int64_t> live;  // by rank and category
@@ -246,7 +247,8 @@ TEST_F(TraceSinkTest, CountsOfTheAllocatorsAreCountersOfTheHostTrack) {
     EXPECT_EQ(row.time_ns, 9);
     EXPECT_EQ(recorder_.Track(row.track).name, "host");
     EXPECT_EQ(recorder_.Track(row.track).rank, values.size() < 2 ? 1 : 0);
-    values.emplace_back(recorder_.strings()[static_cast<size_t>(row.name_string) - 1], row.value);
+    values.emplace_back(recorder_.strings()[static_cast<size_t>(row.name_string.value()) - 1],
+                        row.value);
   }
   const std::vector<std::pair<std::string, double>> expected = {
       {"allocated_bytes", 100}, {"reserved_bytes", 150}, {"allocated_bytes", 1},

@@ -67,7 +67,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     if (recorder) {
       schema::StepRow row;
       row.step = step;
-      row.schedule = -1;
+      row.schedule = schema::ScheduleId::None();
       row.start_ns = start_ns;
       row.end_ns = end_ns;
       row.tokens = tokens;

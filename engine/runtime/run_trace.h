@@ -86,7 +86,8 @@ class RunTrace {
   std::unique_ptr<executor::TraceSink> sink_;
 
   mutable Mutex mutex_;
-  std::map<const plan::Schedule*, int64_t> schedule_ids_ GUARDED_BY(mutex_);  // registered
+  std::map<const plan::Schedule*, schema::ScheduleId> schedule_ids_
+      GUARDED_BY(mutex_);  // registered
 
   // By rank; each its own host thread's.
   std::vector<int64_t> step_start_ns_;  // of the next step, but the first

@@ -258,15 +258,16 @@ int RecordCommits(const std::string& folder, Commits* commits) {
   auto recorder = record::Recorder::Open(options);
   if (!recorder.ok()) return 1;
   recorder.value()->Add(schema::RankRow{0, "bench", 1, "cpu"});
-  const int64_t track = recorder.value()->Add(schema::TrackRow{0, 0, "compute", "compute", 1});
+  const schema::TrackId track =
+      recorder.value()->Add(schema::TrackRow{{}, 0, "compute", "compute", 1});
   schema::PlanOpRow op;
   op.kind = "forward";
   op.category = "compute";
-  const int64_t plan_op = recorder.value()->Add(op);
+  const schema::PlanOpId plan_op = recorder.value()->Add(op);
   for (int at = 0; at < Commits::kMost; ++at) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20 + at * 7 % 31));
     record::OpRecord row;
-    row.run = {0,
+    row.run = {{},
                plan_op,
                0,
                at,
@@ -277,7 +278,7 @@ int RecordCommits(const std::string& folder, Commits* commits) {
                MonotonicNs() + 1'000,
                0,
                0,
-               -1,
+               schema::PlanOpId::None(),
                "none"};
     commits->before_ns[static_cast<size_t>(at)] = MonotonicNs();
     recorder.value()->Record(row);

@@ -51,12 +51,12 @@ void UseOneCore() {
 
 schema::SpanRow SpanAt(int64_t i) {
   schema::SpanRow span;
-  span.track = 1 + i % 8;
+  span.track = schema::TrackId(1 + i % 8);
   span.start_ns = 1'000'000'000'000'000 + i * 1500;  // 11 days after boot, as on a server
   span.duration_ns = 900 + i % 1000;
-  span.name_string = 1 + i % 40;
+  span.name_string = schema::StringId(1 + i % 40);
   span.category = i % 3 == 0 ? "communication" : "compute";
-  span.op_run = i;
+  span.op_run = schema::OpRunId(i);
   return span;
 }
 
@@ -72,7 +72,7 @@ int Writer(int64_t rows, const std::string& folder) {
     SHARDSCOPE_CHECK(writer->Begin().ok());
     for (int64_t i = first; i < std::min(rows, first + kBatch); ++i) {
       schema::SpanRow span = SpanAt(i);
-      span.id = i + 1;
+      span.id = schema::SpanId(i + 1);
       SHARDSCOPE_CHECK(writer->Insert(span).ok());
     }
     SHARDSCOPE_CHECK(writer->Commit().ok());
@@ -97,12 +97,12 @@ std::unique_ptr<record::Recorder> Open(const std::string& folder) {
   return std::move(recorder).value();
 }
 
-record::OpRecord OpAt(int64_t plan_op, int64_t rank, int64_t i, int64_t now_ns) {
+record::OpRecord OpAt(schema::PlanOpId plan_op, int64_t rank, int64_t i, int64_t now_ns) {
   record::OpRecord op;
   op.run.plan_op = plan_op;
   op.run.rank = rank;
   op.run.step = i / 100;
-  op.run.track = 1 + rank;
+  op.run.track = schema::TrackId(1 + rank);
   op.run.issued_ns = op.run.ready_ns = op.run.started_ns = now_ns;
   op.run.ended_ns = now_ns + 1000;
   op.run.blocking_plan_op = plan_op;
@@ -151,7 +151,8 @@ double NsPerRecord(record::Recorder* recorder, MakeRow make) {
 int Record(const std::string& folder) {
   const auto recorder = Open(folder);
   const double span = NsPerRecord(recorder.get(), [](int64_t i) { return SpanAt(i); });
-  const double op = NsPerRecord(recorder.get(), [](int64_t i) { return OpAt(1, 0, i * 10, i); });
+  const double op = NsPerRecord(recorder.get(),
+                                [](int64_t i) { return OpAt(schema::PlanOpId(1), 0, i * 10, i); });
   const double memory = NsPerRecord(recorder.get(), [](int64_t i) { return EventAt(0, i, i); });
   SHARDSCOPE_CHECK(recorder->Finish().ok());
   fmt::print(R"({{"span_ns": {:.1f}, "op_run_ns": {:.1f}, "memory_event_ns": {:.1f}}})"
@@ -195,7 +196,7 @@ void RunRank(record::Recorder* recorder, int rank, int64_t rate, int64_t seconds
     int64_t longest_ns = 0;
     for (; recorded < due; ++recorded) {
       const int64_t now_ns = MonotonicNs();
-      TimedRecord(recorder, OpAt(1, rank, recorded, now_ns), calls, &longest_ns);
+      TimedRecord(recorder, OpAt(schema::PlanOpId(1), rank, recorded, now_ns), calls, &longest_ns);
       TimedRecord(recorder, EventAt(rank, recorded, now_ns), calls, &longest_ns);
     }
     rusage after = {};
@@ -286,7 +287,7 @@ int Bound(int64_t max_bytes, int64_t seconds, const std::string& folder) {
   for (; MonotonicNs() < begin_ns + seconds * kNsPerSecond;
        SHARDSCOPE_CHECK(recorder->Flush().ok())) {
     for (int i = 0; i < 2000; ++i, ++recorded) {
-      const record::OpRecord op = OpAt(1, 0, recorded, MonotonicNs());
+      const record::OpRecord op = OpAt(schema::PlanOpId(1), 0, recorded, MonotonicNs());
       recorder->Record(op);
       recorder->Record(EventAt(0, recorded, op.run.ended_ns));
       rows += op.collective.kind.empty() ? 2 : 3;

@@ -42,21 +42,26 @@ class Generator {
     for (const query::Track& track : base.tracks) AddTrack(track);
     for (const auto& [id, schedule] : base.schedules) {
       schedules_[id] = recorder_.Add(
-          schema::ScheduleRow{0, schedule.name, schedule.text, schedule.predicted_peak_bytes});
-      recorder_.Add(schema::ScheduleBoundRow{0, schedules_[id], schedule.executed_bound_bytes});
+          schema::ScheduleRow{{}, schedule.name, schedule.text, schedule.predicted_peak_bytes});
+      recorder_.Add(schema::ScheduleBoundRow{{}, schedules_[id], schedule.executed_bound_bytes});
     }
     for (const auto& [id, op] : base.plan_ops) AddPlanOp(op);
     for (const auto& [id, op] : base.plan_ops) {
-      for (const int64_t before : op.predecessors) {
+      for (const query::PlanOpId before : op.predecessors) {
         const auto& by_host = op.host_predecessors;
         const bool is_host = std::find(by_host.begin(), by_host.end(), before) != by_host.end();
-        recorder_.Add(schema::PlanEdgeRow{0, plan_ops_.at(id), plan_ops_.at(before),
-                                          is_host ? "host" : "event"});
+        recorder_.Add(schema::PlanEdgeRow{
+            {}, plan_ops_.at(id), plan_ops_.at(before), is_host ? "host" : "event"});
       }
     }
     for (const query::Marker& marker : base.markers) {
-      recorder_.Add(schema::MarkerRow{0, marker.time_ns, marker.step, marker.kind, marker.key,
-                                      marker.old_value, marker.new_value});
+      recorder_.Add(schema::MarkerRow{{},
+                                      marker.time_ns,
+                                      marker.step,
+                                      marker.kind,
+                                      marker.key,
+                                      marker.old_value,
+                                      marker.new_value});
     }
   }
 
@@ -66,15 +71,28 @@ class Generator {
       const Slice& slice = rows.slices[static_cast<size_t>(base_step)];
       for (const query::OpRun* run : slice.op_runs) AddOpRun(rows, *run, step, shift_ns);
       for (const query::MemoryEvent* event : slice.memory) {
-        recorder_.Record(schema::MemoryEventRow{0, rows.rank, "cpu", event->issued_ns + shift_ns,
-                                                event->executed_ns + shift_ns, event->bytes,
-                                                Name(event->category), "", -1, step});
+        recorder_.Record(schema::MemoryEventRow{{},
+                                                rows.rank,
+                                                "cpu",
+                                                event->issued_ns + shift_ns,
+                                                event->executed_ns + shift_ns,
+                                                event->bytes,
+                                                Name(event->category),
+                                                "",
+                                                query::PlanOpId::None(),
+                                                step});
         ++unflushed_;
       }
       const query::Step& row = *slice.step;
-      recorder_.Record(schema::StepRow{0, row.rank, step, schedules_.at(row.schedule),
-                                       row.start_ns + shift_ns, row.end_ns + shift_ns, row.tokens,
-                                       row.loss, row.grad_norm});
+      recorder_.Record(schema::StepRow{{},
+                                       row.rank,
+                                       step,
+                                       schedules_.at(row.schedule),
+                                       row.start_ns + shift_ns,
+                                       row.end_ns + shift_ns,
+                                       row.tokens,
+                                       row.loss,
+                                       row.grad_norm});
     }
     if (unflushed_ < kFlushRecords) return Status::Ok();
     unflushed_ = 0;
@@ -99,7 +117,7 @@ class Generator {
   };
   struct StepRows {
     int32_t rank = 0;
-    std::map<int64_t, const query::Collective*> collectives;  // by op run
+    std::map<query::OpRunId, const query::Collective*> collectives;  // by op run
     std::vector<Slice> slices;
     std::map<int32_t, int64_t> collectives_a_step;
   };
@@ -131,8 +149,8 @@ class Generator {
   static size_t Index(int32_t step) { return static_cast<size_t>(step); }
 
   void AddTrack(const query::Track& track) {
-    tracks_[track.id] = recorder_.Add(
-        schema::TrackRow{0, track.rank, track.name, std::string(Name(track.role)), track.position});
+    tracks_[track.id] = recorder_.Add(schema::TrackRow{
+        {}, track.rank, track.name, std::string(Name(track.role)), track.position});
   }
 
   void AddPlanOp(const query::PlanOp& op) {
@@ -157,7 +175,7 @@ class Generator {
 
   void AddOpRun(const StepRows& rows, const query::OpRun& run, int32_t step, int64_t shift_ns) {
     record::OpRecord record;
-    record.run = {0,
+    record.run = {{},
                   plan_ops_.at(run.plan_op),
                   run.rank,
                   step,
@@ -168,15 +186,16 @@ class Generator {
                   run.ended_ns + shift_ns,
                   run.slot_wait_ns,
                   run.cpu_ns,
-                  run.blocking_plan_op < 0 ? -1 : plan_ops_.at(run.blocking_plan_op),
+                  run.blocking_plan_op.is_none() ? query::PlanOpId::None()
+                                                 : plan_ops_.at(run.blocking_plan_op),
                   Name(run.blocking_kind)};
     const auto found = rows.collectives.find(run.id);
     if (found != rows.collectives.end()) {
       const query::Collective& row = *found->second;
       // The same on all ranks, and never twice in a run.
       const int64_t sequence = int64_t{step} * 1000 + row.sequence % 1000;
-      record.collective = {0,
-                           0,
+      record.collective = {{},
+                           {},
                            row.rank,
                            step,
                            base_.communicators[static_cast<size_t>(row.communicator)],
@@ -197,9 +216,9 @@ class Generator {
   const query::Snapshot& base_;
   record::Recorder& recorder_;
   std::vector<StepRows> rows_;
-  std::map<int64_t, int64_t> tracks_;
-  std::map<int64_t, int64_t> schedules_;
-  std::map<int64_t, int64_t> plan_ops_;
+  std::map<query::TrackId, query::TrackId> tracks_;
+  std::map<query::ScheduleId, query::ScheduleId> schedules_;
+  std::map<query::PlanOpId, query::PlanOpId> plan_ops_;
   int64_t op_runs_ = 0;
   int64_t unflushed_ = 0;
 };

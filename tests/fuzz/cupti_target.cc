@@ -73,7 +73,9 @@ CUptiResult NextRecord(uint8_t* buffer, size_t size, CUpti_Activity** record) {
 class CheckingRecorder final : public record::NullRecorder {
  public:
   CheckingRecorder() : NullRecorder(TakersOf<CheckingRecorder>(schema::HotRecords())) {}
-  int64_t AddString(std::string_view /*text*/) override { return ++last_id_; }
+  schema::StringId AddString(std::string_view /*text*/) override {
+    return schema::StringId(++last_id_);
+  }
 
  private:
   friend class record::Recorder;
@@ -85,14 +87,15 @@ class CheckingRecorder final : public record::NullRecorder {
     return ++last_id_;
   }
   static void Take(const schema::SpanRow& row) {
-    SHARDSCOPE_CHECK(row.start_ns > 0 && row.duration_ns >= 0 && row.track > 0);
+    SHARDSCOPE_CHECK(row.start_ns > 0 && row.duration_ns >= 0 && row.track.value() > 0);
   }
   static void Take(const record::GpuWorkRecord& record) {
     Take(record.span);
     SHARDSCOPE_CHECK(record.work.launch_start_ns > 0);
   }
   static void Take(const schema::EventEdgeRow& row) {
-    SHARDSCOPE_CHECK(row.from_track > 0 && row.to_track > 0 && row.from_track != row.to_track);
+    SHARDSCOPE_CHECK(row.from_track.value() > 0 && row.to_track.value() > 0 &&
+                     row.from_track != row.to_track);
   }
   static void Take(const schema::MemorySegmentRow& row) { SHARDSCOPE_CHECK(row.time_ns > 0); }
   template <typename T>
@@ -104,13 +107,15 @@ class CheckingRecorder final : public record::NullRecorder {
 class Target final : public gpu::RowTarget {
  public:
   record::Recorder& recorder() override { return recorder_; }
-  int64_t Name(std::string_view text) override { return recorder_.AddString(text); }
+  schema::StringId Name(std::string_view text) override { return recorder_.AddString(text); }
   StreamTrack AddStreamTrack(uint32_t /*device*/, cupti::StreamId /*stream*/) override {
-    return {recorder_.Add(schema::TrackRow{}), -1};
+    return {recorder_.Add(schema::TrackRow{}), schema::TrackId::None()};
   }
-  int64_t CallTrack(uint32_t /*thread*/) override { return recorder_.Add(schema::TrackRow{}); }
-  int64_t OverheadTrack() override { return recorder_.Add(schema::TrackRow{}); }
-  gpu::OpIdentity IdentityOf(int64_t op) override { return {op, 0, "compute"}; }
+  schema::TrackId CallTrack(uint32_t /*thread*/) override {
+    return recorder_.Add(schema::TrackRow{});
+  }
+  schema::TrackId OverheadTrack() override { return recorder_.Add(schema::TrackRow{}); }
+  gpu::OpIdentity IdentityOf(int64_t op) override { return {schema::PlanOpId(op), 0, "compute"}; }
   int32_t RankOfDevice(uint32_t /*device*/) override { return 0; }
   bool IsRecorded(int64_t /*start_ns*/) override { return true; }
 

@@ -58,15 +58,17 @@ class RowMaker {
     Add(schema::MetaRow{"pid", std::to_string(rank_)});
     Add(schema::MetaRow{"name", "fuzz"});
     Add(schema::ConfigRow{"transport", "emulated"});
-    Add(schema::CapabilityRow{1, "engine", "on", "", 0});
-    Add(schema::ClockRow{1, kStart + rank_ * kStart, kStart * 1000, 50});
+    Add(schema::CapabilityRow{schema::CapabilityId(1), "engine", "on", "", 0});
+    Add(schema::ClockRow{schema::ClockId(1), kStart + rank_ * kStart, kStart * 1000, 50});
     Add(schema::RankRow{rank_, host, rank_, "cpu"});
-    Add(schema::StringRow{1, "kernel"});
-    Add(schema::ScheduleRow{1, "fuzz", "schedule", 1000});
+    Add(schema::StringRow{schema::StringId(1), "kernel"});
+    Add(schema::ScheduleRow{schema::ScheduleId(1), "fuzz", "schedule", 1000});
     for (size_t i = 0; i < kOps.size(); ++i) AddPlan(static_cast<int64_t>(i), kOps[i]);
     for (int step = 0; step < kSteps; ++step) AddStep(step);
-    Add(schema::MarkerRow{1, Now(), 1, "change", "prefetch.backward", "pre", "none"});
-    Add(schema::FlowRow{1, 1, 2, 1});
+    Add(schema::MarkerRow{schema::MarkerId(1), Now(), 1, "change", "prefetch.backward", "pre",
+                          "none"});
+    Add(schema::FlowRow{schema::FlowId(1), schema::SpanId(1), schema::SpanId(2),
+                        schema::StringId(1)});
   }
 
  private:
@@ -81,8 +83,8 @@ class RowMaker {
 
   void AddPlan(int64_t i, const PlannedOp& op) {
     schema::PlanOpRow row;
-    row.id = i + 1;
-    row.schedule = 1;
+    row.id = schema::PlanOpId(i + 1);
+    row.schedule = schema::ScheduleId(1);
     row.op = i;
     row.name = std::string("F m0 block0 ") + op.kind;
     row.kind = op.kind;
@@ -91,18 +93,20 @@ class RowMaker {
     row.unit = "block0";
     row.stream = op.role;
     Add(row);
-    Add(schema::TrackRow{i + 1, rank_, op.role, op.role, i});
-    if (i > 0) Add(schema::PlanEdgeRow{i, i + 1, i, "event"});
+    Add(schema::TrackRow{schema::TrackId(i + 1), rank_, op.role, op.role, i});
+    if (i > 0)
+      Add(schema::PlanEdgeRow{schema::PlanEdgeId(i), schema::PlanOpId(i + 1), schema::PlanOpId(i),
+                              "event"});
   }
 
   void AddStep(int step) {
     const int64_t start_ns = Now();
     for (size_t i = 0; i < kOps.size(); ++i) AddRun(step, static_cast<int64_t>(i), kOps[i]);
     schema::StepRow row;
-    row.id = step + 1;
+    row.id = schema::StepId(step + 1);
     row.rank = rank_;
     row.step = step;
-    row.schedule = 1;
+    row.schedule = schema::ScheduleId(1);
     row.start_ns = start_ns;
     row.end_ns = Now();
     row.tokens = 64;
@@ -112,23 +116,29 @@ class RowMaker {
 
   void AddRun(int step, int64_t op, const PlannedOp& planned) {
     schema::OpRunRow run;
-    run.id = ++next_id_;
-    run.plan_op = run.track = op + 1;
+    const int64_t id = ++next_id_;
+    run.id = schema::OpRunId(id);
+    run.plan_op = schema::PlanOpId(op + 1);
+    run.track = schema::TrackId(op + 1);
     run.rank = rank_;
     run.step = step;
     run.issued_ns = run.ready_ns = run.started_ns = Now();
     ++tick_;
     run.ended_ns = Now();
-    run.blocking_plan_op = op == 0 ? -1 : op;
+    run.blocking_plan_op = op == 0 ? schema::PlanOpId::None() : schema::PlanOpId(op);
     run.blocking_kind = op == 0 ? "none" : "event";
     Add(run);
-    Add(schema::SpanRow{run.id, run.track, run.started_ns, 1000, 1, "host", run.id});
-    Add(schema::CounterRow{run.id, run.track, run.started_ns, 1, 0.5});
-    Add(schema::MemoryEventRow{run.id, rank_, "cpu", run.issued_ns, run.started_ns,
-                               op % 2 == 0 ? 4096 : -4096, "gradient", "block0", op + 1, step});
+    Add(schema::SpanRow{schema::SpanId(id), run.track, run.started_ns, 1000, schema::StringId(1),
+                        "host", run.id});
+    Add(schema::CounterRow{schema::CounterId(id), run.track, run.started_ns, schema::StringId(1),
+                           0.5});
+    Add(schema::MemoryEventRow{schema::MemoryEventId(id), rank_, "cpu", run.issued_ns,
+                               run.started_ns, op % 2 == 0 ? 4096 : -4096, "gradient", "block0",
+                               run.plan_op, step});
     if (std::strcmp(planned.category, "communication") != 0) return;
     schema::CollectiveRow collective;
-    collective.id = collective.op_run = run.id;
+    collective.id = schema::CollectiveId(id);
+    collective.op_run = run.id;
     collective.rank = rank_;
     collective.step = step;
     collective.communicator = "default";

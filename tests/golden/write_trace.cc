@@ -35,19 +35,19 @@ void Deliver(std::vector<std::vector<uint64_t>> records, const cupti::CuptiFunct
 // The rows of the plan by the scenario's keys.
 class Identities {
  public:
-  Identities(const plan::Schedule& schedule, int64_t first_plan_op)
+  Identities(const plan::Schedule& schedule, schema::PlanOpId first_plan_op)
       : schedule_(schedule), first_plan_op_(first_plan_op) {}
 
   gpu::OpIdentity Of(int64_t key) const {
     const auto op = static_cast<plan::OpIndex>(key % 1'000'000);
     return {
-        first_plan_op_ + op, key / 100'000'000,
+        schema::PlanOpId(first_plan_op_.value() + op), key / 100'000'000,
         plan::Name(plan::CategoryOf(schedule_.programs.front().ops[static_cast<size_t>(op)].kind))};
   }
 
  private:
   const plan::Schedule& schedule_;
-  const int64_t first_plan_op_;
+  const schema::PlanOpId first_plan_op_;
 };
 
 void OwnAll(const Scenario& scenario, gpu::GpuRecorder* gpu) {
@@ -62,8 +62,8 @@ void OwnAll(const Scenario& scenario, gpu::GpuRecorder* gpu) {
       owner.role = plan::Name(described.role);
       owner.position = static_cast<int64_t>(described.role);
       // The sink adds the tracks of a rank in the order of its streams, from 1.
-      owner.op_track =
-          1 + rank * static_cast<int64_t>(schedule.streams.size()) + static_cast<int64_t>(stream);
+      owner.op_track = schema::TrackId(1 + rank * static_cast<int64_t>(schedule.streams.size()) +
+                                       static_cast<int64_t>(stream));
       gpu->OwnStream(StreamOf(rank, static_cast<plan::StreamIndex>(stream)), owner);
     }
   }
@@ -129,7 +129,8 @@ void RecordOps(const Scenario& scenario, gpu::GpuRecorder* gpu, executor::TraceS
   }
 }
 
-void RecordSteps(const Scenario& scenario, int64_t schedule, record::Recorder* recorder) {
+void RecordSteps(const Scenario& scenario, schema::ScheduleId schedule,
+                 record::Recorder* recorder) {
   for (const StepRun& run : scenario.steps) {
     schema::StepRow row;
     row.rank = run.rank;
@@ -162,16 +163,16 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
   Result<std::unique_ptr<record::Recorder>> opened = record::Recorder::Open(options);
   if (!opened.ok()) return opened.status();
   record::Recorder& recorder = *opened.value();
-  recorder.Add(schema::CapabilityRow{0, "cupti", "on", "", 0});
+  recorder.Add(schema::CapabilityRow{{}, "cupti", "on", "", 0});
   std::vector<int> ranks;
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     ranks.push_back(rank);
     recorder.Add(schema::RankRow{rank, "virtual", 1, "virtual GPU"});
   }
   executor::TraceSink sink(&recorder, {"nccl", "projected", "GPU"});
-  const int64_t schedule_id =
+  const schema::ScheduleId schedule_id =
       sink.RegisterSchedule(schedule, ranks, {.issued = plan::PredictLargestPeak(schedule)});
-  const Identities identities(schedule, 1);  // the first rows of the plan
+  const Identities identities(schedule, schema::PlanOpId(1));  // the first rows of the plan
   gpu::GpuRecorderOptions gpu_options;
   gpu_options.identity_of = [&](int64_t key) { return identities.Of(key); };
   gpu_options.rank_of_device = [](uint32_t device) { return static_cast<int32_t>(device); };

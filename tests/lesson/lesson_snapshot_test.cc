@@ -42,7 +42,7 @@ TEST(LessonSnapshot, ShowsEveryLessonsCause) {
 TEST(LessonSnapshot, KeepsTheInvariantsOfATrace) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(3, 8, 4);
   for (const query::RankRows& rows : snapshot->ranks) {
-    std::map<int64_t, int64_t> end_of_track;
+    std::map<query::TrackId, int64_t> end_of_track;
     for (const query::OpRun& run : rows.op_runs) {
       EXPECT_LE(run.issued_ns, run.ready_ns);
       EXPECT_LE(run.ready_ns, run.started_ns);

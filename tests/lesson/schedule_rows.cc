@@ -8,23 +8,23 @@ namespace shardscope::analysis {
 
 void ScheduleRows::Add(const plan::Schedule& schedule) {
   SHARDSCOPE_CHECK(schedule.programs.size() == 1);
-  std::vector<int64_t> ids;
+  std::vector<query::PlanOpId> ids;
   for (size_t op = 0; op < schedule.programs.front().ops.size(); ++op) {
     ids.push_back(AddOp(schedule, static_cast<plan::OpIndex>(op), ids));
   }
   plan_ops_[&schedule] = std::move(ids);
 }
 
-int64_t ScheduleRows::AddOp(const plan::Schedule& schedule, plan::OpIndex index,
-                            const std::vector<int64_t>& ids) {
+query::PlanOpId ScheduleRows::AddOp(const plan::Schedule& schedule, plan::OpIndex index,
+                                    const std::vector<query::PlanOpId>& ids) {
   const plan::Program& program = schedule.programs.front();
   const plan::Op& op = program.ops[static_cast<size_t>(index)];
-  std::vector<int64_t> predecessors;
-  std::vector<int64_t> host_predecessors;
+  std::vector<query::PlanOpId> predecessors;
+  std::vector<query::PlanOpId> host_predecessors;
   for (const plan::Dependency& dependency : op.dependencies) {
     const plan::OpIndex before = plan::ResolveDependency(program, index, dependency);
     if (before == plan::kNone) continue;
-    const int64_t id = ids[static_cast<size_t>(before)];
+    const query::PlanOpId id = ids[static_cast<size_t>(before)];
     predecessors.push_back(id);
     if (dependency.kind == plan::DependencyKind::kHost) host_predecessors.push_back(id);
   }
@@ -33,8 +33,9 @@ int64_t ScheduleRows::AddOp(const plan::Schedule& schedule, plan::OpIndex index,
   const auto segment = op.segment == plan::kNone
                            ? std::string()
                            : schedule.segments[static_cast<size_t>(op.segment)].name;
-  const int64_t id = test_.Plan(std::string(plan::Name(op.kind)), std::string(plan::Name(op.phase)),
-                                unit, segment, predecessors);
+  const query::PlanOpId id =
+      test_.Plan(std::string(plan::Name(op.kind)), std::string(plan::Name(op.phase)), unit, segment,
+                 predecessors);
   query::PlanOp& row = test_.op(id);
   row.name = plan::OpName(schedule, op);
   row.micro_batch = op.micro_batch;
@@ -50,8 +51,10 @@ int64_t ScheduleRows::AddOp(const plan::Schedule& schedule, plan::OpIndex index,
   return id;
 }
 
-int64_t ScheduleRows::PlanOp(const executor::OpContext& context, plan::OpIndex index) const {
-  return index == plan::kNone ? -1 : plan_ops_.at(context.schedule)[static_cast<size_t>(index)];
+query::PlanOpId ScheduleRows::PlanOp(const executor::OpContext& context,
+                                     plan::OpIndex index) const {
+  return index == plan::kNone ? query::PlanOpId::None()
+                              : plan_ops_.at(context.schedule)[static_cast<size_t>(index)];
 }
 
 void ScheduleRows::OnOpEnd(const executor::OpContext& context, const executor::OpTimes& times) {

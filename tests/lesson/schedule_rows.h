@@ -26,12 +26,12 @@ class ScheduleRows : public executor::ExecutionSink {
                      const executor::MemoryChange& change) override;
 
  private:
-  int64_t AddOp(const plan::Schedule& schedule, plan::OpIndex index,
-                const std::vector<int64_t>& ids);
-  int64_t PlanOp(const executor::OpContext& context, plan::OpIndex index) const;
+  query::PlanOpId AddOp(const plan::Schedule& schedule, plan::OpIndex index,
+                        const std::vector<query::PlanOpId>& ids);
+  query::PlanOpId PlanOp(const executor::OpContext& context, plan::OpIndex index) const;
 
   TestSnapshot& test_;
-  std::map<const plan::Schedule*, std::vector<int64_t>> plan_ops_;  // ids by op
+  std::map<const plan::Schedule*, std::vector<query::PlanOpId>> plan_ops_;  // by op
 };
 
 }  // namespace shardscope::analysis

@@ -35,16 +35,16 @@ TEST(GoldenGpu, EveryStreamHasALaneWithTheKernelsOfTheTrace) {
   Keep(*shot, "gpu-golden");
   std::map<std::string, const query::GpuWork*> work_of_id;
   for (const query::RankRows& rows : Golden()->ranks) {
-    std::map<int64_t, int64_t> work_of_track;
+    std::map<query::TrackId, int64_t> work_of_track;
     for (const query::GpuWork& work : rows.gpu_work) {
       ++work_of_track[work.track];
-      work_of_id[fmt::format("work:{}:{}", rows.rank, work.id)] = &work;
+      work_of_id[fmt::format("work:{}:{}", rows.rank, work.id.value())] = &work;
     }
     ASSERT_GE(work_of_track.size(), 3u);
     for (const auto& [track, count] : work_of_track) {
       const ui::DrawnItem* lane =
-          shot->log.Find("timeline", fmt::format("stream:{}:{}", rows.rank, track));
-      ASSERT_NE(lane, nullptr) << rows.rank << " " << track;
+          shot->log.Find("timeline", fmt::format("stream:{}:{}", rows.rank, track.value()));
+      ASSERT_NE(lane, nullptr) << rows.rank << " " << track.value();
       EXPECT_EQ(std::get<int64_t>(lane->value), count);
     }
   }
@@ -156,7 +156,7 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
   const std::vector<ui::DrawnItem> drawn = Items(harness.log(), "timeline", "work:0:");
   for (const ui::DrawnItem& candidate : drawn) {
     for (const query::GpuWork& row : rows.gpu_work) {
-      const bool same = candidate.id == "work:0:" + std::to_string(row.id);
+      const bool same = candidate.id == "work:0:" + std::to_string(row.id.value());
       if (!same || row.kind != query::GpuWorkKind::kKernel) continue;
       if (candidate.box.x1 - candidate.box.x0 < 10) continue;
       item = &candidate;
@@ -164,7 +164,7 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
     }
   }
   ASSERT_NE(item, nullptr);
-  const std::string arrow = "launch:0:" + std::to_string(work->id);
+  const std::string arrow = "launch:0:" + std::to_string(work->id.value());
   EXPECT_EQ(harness.log().Find("timeline", arrow), nullptr);
   const ImVec2 middle((item->box.x0 + item->box.x1) / 2, (item->box.y0 + item->box.y1) / 2);
   EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
@@ -174,7 +174,7 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
     test->MouseClick();
   }));
   EXPECT_EQ(harness.context().selection.span, work->id);
-  EXPECT_EQ(harness.context().selection.op_run, -1);
+  EXPECT_EQ(harness.context().selection.op_run, query::OpRunId::None());
   const auto detail = [&](const char* id) { return harness.log().Find("details", id); };
   for (const char* id : {"grid", "block", "registers", "shared_bytes", "channel", "op", "stream"}) {
     EXPECT_NE(detail(id), nullptr) << id;
@@ -193,14 +193,14 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
   }));
   EXPECT_LT(harness.context().view.end_ns - harness.context().view.start_ns, before / 2);
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
-  EXPECT_EQ(harness.context().selection.span, -1);
+  EXPECT_EQ(harness.context().selection.span, query::SpanId::None());
 }
 
 // The kernel whose op waited for another stream's event, drawn wide enough to be clicked.
 const query::GpuWork* WaitingKernel(const ui::DrawLog& log, ImVec2* middle) {
   const query::RankRows& rows = Golden()->ranks[0];
   for (const query::GpuWork& work : rows.gpu_work) {
-    const ui::DrawnItem* item = log.Find("timeline", "work:0:" + std::to_string(work.id));
+    const ui::DrawnItem* item = log.Find("timeline", "work:0:" + std::to_string(work.id.value()));
     if (item == nullptr || item->box.x1 - item->box.x0 < 8) continue;
     for (const query::EventEdge& edge : rows.event_edges) {
       if (edge.to_track != work.track || edge.to_correlation != work.correlation) continue;
@@ -232,7 +232,7 @@ TEST(GoldenGpu, OJumpsFromAKernelToItsOpAndBack) {
   ASSERT_NE(work, nullptr);
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_O); }));
   const ui::Selection on_op = harness.context().selection;
-  EXPECT_EQ(on_op.span, -1);
+  EXPECT_EQ(on_op.span, query::SpanId::None());
   const query::OpRun* op_run = nullptr;
   for (const query::OpRun& run : Golden()->ranks[0].op_runs) {
     if (run.id == on_op.op_run) op_run = &run;
@@ -242,20 +242,20 @@ TEST(GoldenGpu, OJumpsFromAKernelToItsOpAndBack) {
   EXPECT_EQ(op_run->step, work->step);
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_O); }));
   const ui::Selection back = harness.context().selection;
-  EXPECT_EQ(back.op_run, -1);
+  EXPECT_EQ(back.op_run, query::OpRunId::None());
   for (const query::GpuWork& row : Golden()->ranks[0].gpu_work) {
     if (row.id != back.span) continue;
     EXPECT_EQ(row.plan_op, work->plan_op);
     EXPECT_EQ(row.step, work->step);
   }
-  EXPECT_GE(back.span, 0);
+  EXPECT_GE(back.span, query::SpanId(0));
   // Without a selection there is nowhere to go.
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
     test->KeyPress(ImGuiKey_Escape);
     test->KeyPress(ImGuiKey_O);
   }));
-  EXPECT_EQ(harness.context().selection.span, -1);
-  EXPECT_EQ(harness.context().selection.op_run, -1);
+  EXPECT_EQ(harness.context().selection.span, query::SpanId::None());
+  EXPECT_EQ(harness.context().selection.op_run, query::OpRunId::None());
 }
 
 TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
@@ -268,7 +268,7 @@ TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
   const query::GpuWork* work = ClickWaitingKernel(&harness);
   ASSERT_NE(work, nullptr);
   // Lines begin at the end of what was waited for and end at the start of what waited.
-  std::map<int64_t, const query::GpuWork*> work_of_id;
+  std::map<query::SpanId, const query::GpuWork*> work_of_id;
   for (const query::GpuWork& row : Golden()->ranks[0].gpu_work) work_of_id[row.id] = &row;
   int64_t incoming = 0;
   const std::vector<ui::DrawnItem> lines = Items(harness.log(), "timeline", "wait:");
@@ -276,9 +276,11 @@ TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
   for (const ui::DrawnItem& line : lines) {
     int64_t from = -1, to = -1;
     ASSERT_EQ(std::sscanf(line.id.c_str(), "wait:%ld:%ld", &from, &to), 2) << line.id;
-    ASSERT_TRUE(work_of_id.contains(from) && work_of_id.contains(to)) << line.id;
-    EXPECT_EQ(std::get<int64_t>(line.value), work_of_id[to]->start_ns - work_of_id[from]->end_ns);
-    incoming += to == work->id ? 1 : 0;
+    ASSERT_TRUE(work_of_id.contains(query::SpanId(from)) && work_of_id.contains(query::SpanId(to)))
+        << line.id;
+    EXPECT_EQ(std::get<int64_t>(line.value),
+              work_of_id[query::SpanId(to)]->start_ns - work_of_id[query::SpanId(from)]->end_ns);
+    incoming += to == work->id.value() ? 1 : 0;
   }
   EXPECT_GE(incoming, 1);
   EXPECT_TRUE(Items(harness.log(), "timeline", "wait_extra:").empty());

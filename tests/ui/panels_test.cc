@@ -109,12 +109,12 @@ TEST_F(PanelsTest, ClickSelectsAnOpAndDetailsTellAboutIt) {
     test->MouseMoveToPos(Middle(*op));
     test->MouseClick();
   }));
-  const std::string id = "op_run:1:" + std::to_string(harness_.context().selection.op_run);
+  const std::string id = "op_run:1:" + std::to_string(harness_.context().selection.op_run.value());
   EXPECT_EQ(id, op->id);
   EXPECT_EQ(harness_.context().selection.rank, 1);
   EXPECT_NE(harness_.log().Find("details", "title"), nullptr);
   EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
-  EXPECT_EQ(harness_.context().selection.op_run, -1);
+  EXPECT_EQ(harness_.context().selection.op_run, query::OpRunId::None());
 }
 
 TEST_F(PanelsTest, DoubleClickFitsASpan) {
@@ -156,7 +156,7 @@ TEST_F(PanelsTest, ShiftClickCollectsSpansAndDetailsAddThemUp) {
   EXPECT_TRUE(harness_.Drive(shift_click));
   ASSERT_EQ(harness_.context().selection.also.size(), 1u);
   const ui::SelectedOp also = harness_.context().selection.also.front();
-  EXPECT_EQ("op_run:1:" + std::to_string(also.op_run), second->id);
+  EXPECT_EQ("op_run:1:" + std::to_string(also.op_run.value()), second->id);
   int64_t sum_ns = 0;
   for (const query::RankRows& rows : harness_.context().snapshot->ranks) {
     for (const query::OpRun& run : rows.op_runs) {
@@ -263,7 +263,7 @@ void AppendStep(query::Snapshot* live) {
     for (size_t at = 0; at < known; ++at) {
       query::OpRun run = rows.op_runs[at];
       if (run.step != step.step) continue;
-      run.id += 1'000'000;
+      run.id = query::OpRunId(run.id.value() + 1'000'000);
       ++run.step;
       for (int64_t* time : {&run.issued_ns, &run.ready_ns, &run.started_ns, &run.ended_ns}) {
         *time += length_ns;

@@ -16,8 +16,8 @@ constexpr int kPausedBefore = 3;
 // Two ranks, six steps of which an all-gather takes the first half; paused before step 3.
 analysis::TestSnapshot PausedRun() {
   analysis::TestSnapshot test(2);
-  const int64_t gather = test.Plan("all_gather", "forward", "block0");
-  const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp", {gather});
+  const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp", {gather});
   for (const int rank : {0, 1}) {
     for (int step = 0; step < 6; ++step) {
       const int64_t start_ns = step * kStepNs + (step >= kPausedBefore ? kPauseNs : 0);

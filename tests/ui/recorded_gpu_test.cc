@@ -21,7 +21,7 @@ TEST(RecordedGpu, ShowsThreadsStreamsWaitsAndSharedQueuesWithoutOpLanes) {
   Keep(*shot, "gpu-recorded");
   EXPECT_TRUE(Items(shot->log, "timeline", "op_run:").empty());
   const ui::DrawnItem* thread =
-      shot->log.Find("timeline", fmt::format("thread:0:{}", program.thread(0)));
+      shot->log.Find("timeline", fmt::format("thread:0:{}", program.thread(0).value()));
   ASSERT_NE(thread, nullptr);
   EXPECT_EQ(std::get<int64_t>(thread->value), 20);
   // Ranges stand over what they contain.

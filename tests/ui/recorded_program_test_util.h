@@ -23,12 +23,12 @@ class RecordedProgram {
     snapshot_ = Read(folder_.path());
   }
   const query::SnapshotPtr& snapshot() const { return snapshot_; }
-  int64_t thread(size_t rank) const { return threads_[rank]; }
-  int64_t nccl_stream(size_t rank) const { return nccl_streams_[rank]; }
+  schema::TrackId thread(size_t rank) const { return threads_[rank]; }
+  schema::TrackId nccl_stream(size_t rank) const { return nccl_streams_[rank]; }
 
  private:
-  static int64_t Track(record::Recorder* recorder, int64_t rank, const std::string& name,
-                       const std::string& role, int64_t position) {
+  static schema::TrackId Track(record::Recorder* recorder, int64_t rank, const std::string& name,
+                               const std::string& role, int64_t position) {
     schema::TrackRow row;
     row.rank = rank;
     row.name = name;
@@ -36,21 +36,22 @@ class RecordedProgram {
     row.position = position;
     return recorder->Add(row);
   }
-  static schema::SpanRow Span(record::Recorder* recorder, int64_t track, const std::string& name,
-                              const char* category, int64_t start_ns, int64_t end_ns) {
+  static schema::SpanRow Span(record::Recorder* recorder, schema::TrackId track,
+                              const std::string& name, const char* category, int64_t start_ns,
+                              int64_t end_ns) {
     schema::SpanRow row;
     row.track = track;
     row.start_ns = start_ns;
     row.duration_ns = end_ns - start_ns;
     row.name_string = recorder->AddString(name);
     row.category = category;
-    row.op_run = -1;
+    row.op_run = schema::OpRunId::None();
     return row;
   }
-  static void AddStream(record::Recorder* recorder, int64_t track, int64_t stream) {
+  static void AddStream(record::Recorder* recorder, schema::TrackId track, int64_t stream) {
     schema::GpuStreamRow row;
     row.track = track;
-    row.op_track = -1;
+    row.op_track = schema::TrackId::None();
     row.context = 1;
     row.stream = stream;
     recorder->Add(row);
@@ -59,10 +60,10 @@ class RecordedProgram {
     schema::RankRow row;
     row.rank = rank;
     recorder->Add(row);
-    const int64_t thread = Track(recorder, rank, "thread 4711", "host", 0);
-    const int64_t compute = Track(recorder, rank, "GPU 0 context 1 stream 7", "compute", 1);
-    const int64_t nccl = Track(recorder, rank, "GPU 0 context 1 stream 13", "compute", 2);
-    const int64_t communicator = Track(recorder, rank, "NCCL abc", "host", 3);
+    const schema::TrackId thread = Track(recorder, rank, "thread 4711", "host", 0);
+    const schema::TrackId compute = Track(recorder, rank, "GPU 0 context 1 stream 7", "compute", 1);
+    const schema::TrackId nccl = Track(recorder, rank, "GPU 0 context 1 stream 13", "compute", 2);
+    const schema::TrackId communicator = Track(recorder, rank, "NCCL abc", "host", 3);
     threads_.push_back(thread);
     nccl_streams_.push_back(nccl);
     AddStream(recorder, compute, 7);
@@ -85,12 +86,13 @@ class RecordedProgram {
     }
     AddMemory(recorder, rank, thread);
   }
-  static void AddKernel(record::Recorder* recorder, int64_t thread, int64_t, schema::SpanRow span) {
+  static void AddKernel(record::Recorder* recorder, schema::TrackId thread, schema::TrackId,
+                        schema::SpanRow span) {
     record::GpuWorkRecord record;
     record.span = span;
     record.work.kind = "kernel";
     record.work.times = "measured";
-    record.work.plan_op = -1;
+    record.work.plan_op = schema::PlanOpId::None();
     record.work.step = -1;
     record.work.launch_track = thread;
     record.work.launch_start_ns = span.start_ns - 2 * kMs;
@@ -103,8 +105,9 @@ class RecordedProgram {
     record.work.channel_kind = "compute";
     recorder->Record(record);
   }
-  static void AddGather(record::Recorder* recorder, int64_t thread, int64_t stream,
-                        int64_t communicator, int64_t start_ns, int64_t end_ns, int64_t sequence) {
+  static void AddGather(record::Recorder* recorder, schema::TrackId thread, schema::TrackId stream,
+                        schema::TrackId communicator, int64_t start_ns, int64_t end_ns,
+                        int64_t sequence) {
     AddKernel(recorder, thread, stream,
               Span(recorder, stream, "ncclDevKernel_AllGather_RING_LL(ncclDevComm*)",
                    "communication", start_ns, end_ns));
@@ -120,12 +123,13 @@ class RecordedProgram {
     record.operation.launch_duration_ns = kMs + 50'000;
     recorder->Record(record);
   }
-  static void AddMemory(record::Recorder* recorder, int64_t rank, int64_t thread) {
+  static void AddMemory(record::Recorder* recorder, int64_t rank, schema::TrackId thread) {
     schema::MemoryEventRow event;
     event.rank = rank;
     event.device = "GPU 0";
     event.category = "other";
-    event.plan_op = event.step = -1;
+    event.plan_op = schema::PlanOpId::None();
+    event.step = -1;
     event.bytes = 300'000'000;
     event.issued_ns = event.executed_ns = 1000 * kMs;
     recorder->Record(event);
@@ -147,7 +151,7 @@ class RecordedProgram {
     segment.kind = "device";
     recorder->Record(segment);
     // NCCL's own, taken while a thread was in a range of NCCL's.
-    const int64_t other_thread = Track(recorder, rank, "thread 4712", "host", 4);
+    const schema::TrackId other_thread = Track(recorder, rank, "thread 4712", "host", 4);
     recorder->Record(
         Span(recorder, other_thread, "NCCL: ncclCommInitRank", "host", 1002 * kMs, 1006 * kMs));
     segment.time_ns = 1004 * kMs;
@@ -160,8 +164,8 @@ class RecordedProgram {
   }
 
   query::TestFolder folder_;
-  std::vector<int64_t> threads_;
-  std::vector<int64_t> nccl_streams_;
+  std::vector<schema::TrackId> threads_;
+  std::vector<schema::TrackId> nccl_streams_;
   query::SnapshotPtr snapshot_;
 };
 

@@ -50,7 +50,7 @@ std::vector<Interval> UnionOf(std::vector<Interval> a, const std::vector<Interva
   return Union(std::move(a));
 }
 
-bool IsOnComputeTrack(const query::Snapshot& snapshot, int64_t track) {
+bool IsOnComputeTrack(const query::Snapshot& snapshot, query::TrackId track) {
   for (const query::Track& candidate : snapshot.tracks) {
     if (candidate.id == track) return candidate.role == query::TrackRole::kCompute;
   }

@@ -21,12 +21,12 @@ class OneStep : public ::testing::Test {
   }
 
   TestSnapshot test_{1};
-  int64_t gather_ = test_.Plan("all_gather", "forward", "block0");
-  int64_t copy_ = test_.Plan("copy_out", "forward", "block0");
-  int64_t forward_ = test_.Plan("forward", "forward", "", "block0.mlp");
-  int64_t optimizer_ = test_.Plan("optimizer", "optimizer", "block0");
-  int64_t reshard_ = test_.Plan("reshard", "forward", "block0");
-  int64_t control_ = test_.Plan("control", "");
+  query::PlanOpId gather_ = test_.Plan("all_gather", "forward", "block0");
+  query::PlanOpId copy_ = test_.Plan("copy_out", "forward", "block0");
+  query::PlanOpId forward_ = test_.Plan("forward", "forward", "", "block0.mlp");
+  query::PlanOpId optimizer_ = test_.Plan("optimizer", "optimizer", "block0");
+  query::PlanOpId reshard_ = test_.Plan("reshard", "forward", "block0");
+  query::PlanOpId control_ = test_.Plan("control", "");
 };
 
 TEST_F(OneStep, CountsUnionsNotSums) {
@@ -110,7 +110,7 @@ TEST_F(OneStep, UnfinishedStepsAreLeftOut) {
 TEST(BreakdownCache, LateRowsCorrectTheirStep) {
   TestSnapshot test(2);
   test.snapshot().state = query::TraceState::kLive;
-  const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp");
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
   BreakdownCache cache;
   test.Run(0, 0, forward, 0, 10);
   test.Step(0, 0, 0, 20);
@@ -133,7 +133,7 @@ TEST(BreakdownCache, LateRowsCorrectTheirStep) {
 TEST(BreakdownCache, WaitsForThePlanOfALiveRun) {
   TestSnapshot test(1);
   test.snapshot().state = query::TraceState::kLive;
-  const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp");
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
   test.Run(0, 0, forward, 0, 10);
   test.Step(0, 0, 0, 20);
   const query::PlanOp op = test.op(forward);
@@ -187,9 +187,10 @@ TEST(Breakdown, EqualsTheOracleOnRandomRuns) {
     for (const std::string& kind : kinds) test.Plan(kind, "forward", "block0");
     for (int64_t i = pick(0, 12); i > 0; --i) {
       const int64_t started = pick(0, 280);
-      query::OpRun& run = test.Run(0, 0, pick(1, static_cast<int64_t>(kinds.size())), started,
-                                   started + pick(0, 60));
-      if (run.plan_op == 1) run.slot_wait_ns = pick(0, 40);
+      query::OpRun& run =
+          test.Run(0, 0, query::PlanOpId(pick(1, static_cast<int64_t>(kinds.size()))), started,
+                   started + pick(0, 60));
+      if (run.plan_op == query::PlanOpId(1)) run.slot_wait_ns = pick(0, 40);
     }
     test.Step(0, 0, 30, 300);
     const query::SnapshotPtr snapshot = test.Build();
@@ -211,8 +212,8 @@ TEST(Breakdown, EqualsTheOracleOnRandomRuns) {
 // A whole run is taken in parts of some steps; a cache takes its rows in their order.
 TEST(Breakdown, InPartsIsThatOfAllRowsAtOnce) {
   TestSnapshot test(2);
-  const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp");
-  const int64_t gather = test.Plan("all_gather", "forward", "block0");
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
+  const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
   std::mt19937 random(7);
   int64_t time_ns = 0;
   for (int32_t step = 0; step < 3'000; step += 1 + static_cast<int32_t>(random() % 20)) {

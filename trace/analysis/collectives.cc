@@ -21,7 +21,7 @@ using CollectiveKey = std::pair<int32_t, int64_t>;  // communicator, sequence
 
 void AppendRank(const query::Snapshot& snapshot, const query::RankRows& rows, int first_step,
                 int last_step, std::vector<CollectiveRun>* runs, std::vector<int32_t>* sizes) {
-  std::unordered_map<int64_t, const query::Collective*> by_op_run;
+  std::unordered_map<query::OpRunId, const query::Collective*> by_op_run;
   rows.collectives.ForEachOfSteps(first_step, last_step, [&](const query::Collective& row, size_t) {
     by_op_run[row.op_run] = &row;
   });

@@ -15,8 +15,8 @@ namespace shardscope::analysis {
 
 // One rank's part of one collective.
 struct CollectiveRun {
-  int64_t op_run = 0;
-  int64_t plan_op = 0;
+  query::OpRunId op_run;
+  query::PlanOpId plan_op;
   int32_t rank = 0;
   int32_t step = 0;
   std::string name;  // "B m0 block3 all_gather"
@@ -52,15 +52,15 @@ using words::StallCause;
 struct Stall {
   int32_t rank = 0;
   int32_t step = 0;
-  int64_t op_run = 0;    // the op that waited
-  std::string op_name;   // "B m0 block1.mlp backward"
-  int64_t start_ns = 0;  // the compute stream ran dry
-  int64_t end_ns = 0;    // the op, or the copy in front of it that waited, began
+  query::OpRunId op_run;  // the op that waited
+  std::string op_name;    // "B m0 block1.mlp backward"
+  int64_t start_ns = 0;   // the compute stream ran dry
+  int64_t end_ns = 0;     // the op, or the copy in front of it that waited, began
   int64_t stall_ns = 0;
-  int64_t waiting_op_run = 0;    // what began then: the op or that copy
-  int64_t blocking_op_run = -1;  // the collective it waited for
-  std::string blocking_name;     // "B m0 block1 all_gather"
-  std::string title;             // "AG block1 → B"
+  query::OpRunId waiting_op_run;                            // what began then: the op or that copy
+  query::OpRunId blocking_op_run = query::OpRunId::None();  // the collective it waited for
+  std::string blocking_name;                                // "B m0 block1 all_gather"
+  std::string title;                                        // "AG block1 → B"
   StallCause cause = StallCause::kOther;
   std::string cause_object;  // short name of the op ("RS block2") or rank ("rank 1") that the cause
                              // names; may be empty
@@ -104,11 +104,12 @@ class StallGroups {
 // when the compute stream ran dry in front of it: then it would have begun.
 struct PrefetchSlack {
   bool found = false;
-  int64_t first_use_op_run = -1;
+  query::OpRunId first_use_op_run = query::OpRunId::None();
   std::string first_use_name;
   int64_t first_use_ns = 0;
   int64_t slack_ns = 0;
 };
-PrefetchSlack SlackOf(const query::Snapshot& snapshot, int64_t all_gather_op_run, int32_t rank);
+PrefetchSlack SlackOf(const query::Snapshot& snapshot, query::OpRunId all_gather_op_run,
+                      int32_t rank);
 
 }  // namespace shardscope::analysis

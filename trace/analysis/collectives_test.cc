@@ -14,7 +14,7 @@ class TwoRanks : public ::testing::Test {
     test_.op(gather_).wire_bytes = 1000;
   }
   TestSnapshot test_{2};
-  int64_t gather_ = test_.Plan("all_gather", "forward", "block0");
+  query::PlanOpId gather_ = test_.Plan("all_gather", "forward", "block0");
 };
 
 TEST_F(TwoRanks, SplitAtTheLastArrival) {

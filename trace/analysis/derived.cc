@@ -15,7 +15,7 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr const char* kTotal = "total";
-constexpr int64_t kWholeRun = -1;  // of MemoryPeakRow::schedule
+constexpr query::ScheduleId kWholeRun = query::ScheduleId::None();  // of MemoryPeakRow::schedule
 
 std::set<int32_t> StepsOf(const query::Snapshot& snapshot) {
   std::set<int32_t> steps;
@@ -25,21 +25,21 @@ std::set<int32_t> StepsOf(const query::Snapshot& snapshot) {
   return steps;
 }
 
-std::string PlanName(const query::Snapshot& snapshot, int64_t plan_op) {
+std::string PlanName(const query::Snapshot& snapshot, query::PlanOpId plan_op) {
   const query::PlanOp* op = snapshot.FindPlanOp(plan_op);
   return op == nullptr ? "" : op->name;
 }
 
 void AppendParts(const query::Snapshot& part, query::DerivedRows* rows) {
   for (const StepBreakdown& row : Breakdowns(part)) {
-    rows->step_parts.push_back({0, row.rank, row.step, row.compute_ns, row.communication_ns,
-                                row.copy_ns, row.overlap_ns, row.exposed_copy_ns,
-                                row.slot_wait_ns});
+    rows->step_parts.push_back({schema::StepPartId(), row.rank, row.step, row.compute_ns,
+                                row.communication_ns, row.copy_ns, row.overlap_ns,
+                                row.exposed_copy_ns, row.slot_wait_ns});
   }
 }
 
 // By op run.
-using PlanOps = std::map<int64_t, int64_t>;
+using PlanOps = std::map<query::OpRunId, query::PlanOpId>;
 PlanOps PlanOpsOf(const query::Snapshot& part) {
   PlanOps plan_ops;
   for (const query::RankRows& rows : part.ranks) {
@@ -50,16 +50,17 @@ PlanOps PlanOpsOf(const query::Snapshot& part) {
 
 void AppendStalls(const query::Snapshot& part, int first, int last, query::DerivedRows* rows) {
   const PlanOps plan_ops = PlanOpsOf(part);
-  const auto plan_op = [&plan_ops](int64_t op_run) {
+  const auto plan_op = [&plan_ops](query::OpRunId op_run) {
     const auto found = plan_ops.find(op_run);
-    return found == plan_ops.end() ? -1 : found->second;
+    return found == plan_ops.end() ? query::PlanOpId::None() : found->second;
   };
   const size_t begin = rows->stalls.size();
   for (const Stall& stall : Stalls(part, first, last)) {
-    rows->stalls.push_back({0, stall.rank, stall.step, stall.op_run, plan_op(stall.op_run),
-                            stall.start_ns, stall.end_ns, stall.waiting_op_run,
-                            stall.blocking_op_run, plan_op(stall.blocking_op_run),
-                            std::string(Name(stall.cause)), stall.cause_object, stall.sentence});
+    rows->stalls.push_back({schema::StallId(), stall.rank, stall.step, stall.op_run,
+                            plan_op(stall.op_run), stall.start_ns, stall.end_ns,
+                            stall.waiting_op_run, stall.blocking_op_run,
+                            plan_op(stall.blocking_op_run), std::string(Name(stall.cause)),
+                            stall.cause_object, stall.sentence});
   }
   std::stable_sort(rows->stalls.begin() + static_cast<std::ptrdiff_t>(begin), rows->stalls.end(),
                    [](const schema::StallRow& a, const schema::StallRow& b) {
@@ -74,11 +75,11 @@ void AppendSlowest(const query::Snapshot& part, int first, int last, query::Deri
   }
   for (auto& [step, runs] : by_step) {
     for (const CollectiveRun& run : Slowest(std::move(runs))) {
-      rows->slow_collectives.push_back({0, run.op_run, run.plan_op, run.rank, run.step,
-                                        part.communicators[static_cast<size_t>(run.communicator)],
-                                        run.sequence, run.started_ns, run.last_arrival_ns,
-                                        run.ended_ns, run.last_rank, run.payload_bytes,
-                                        run.wire_bytes, run.complete ? 1 : 0});
+      rows->slow_collectives.push_back(
+          {schema::SlowCollectiveId(), run.op_run, run.plan_op, run.rank, run.step,
+           part.communicators[static_cast<size_t>(run.communicator)], run.sequence, run.started_ns,
+           run.last_arrival_ns, run.ended_ns, run.last_rank, run.payload_bytes, run.wire_bytes,
+           run.complete ? 1 : 0});
     }
   }
 }
@@ -95,7 +96,7 @@ void DeriveMemory(const query::Snapshot& memory, query::DerivedRows* rows) {
   for (const MemoryPeak& peak : MemoryPeaks(memory)) {
     const auto add = [&](std::string category, int64_t bytes, int64_t time_ns, int64_t at_peak) {
       rows->memory_peaks.push_back(
-          {0, peak.rank, kWholeRun, std::move(category), bytes, time_ns, at_peak});
+          {{}, peak.rank, kWholeRun, std::move(category), bytes, time_ns, at_peak});
     };
     for (size_t i = 0; i < peak.peak_of.size(); ++i) {
       if (peak.peak_of[i] == 0 && peak.at_peak[i] == 0) continue;
@@ -105,7 +106,7 @@ void DeriveMemory(const query::Snapshot& memory, query::DerivedRows* rows) {
     add(kTotal, peak.peak_bytes, peak.peak_time_ns, peak.peak_bytes);
     for (const auto& [schedule, bytes] : peak.of_schedule) {
       rows->memory_peaks.push_back(
-          {0, peak.rank, schedule, kTotal, bytes, peak.peak_time_ns, bytes});
+          {{}, peak.rank, schedule, kTotal, bytes, peak.peak_time_ns, bytes});
     }
   }
 }

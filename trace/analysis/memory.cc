@@ -48,7 +48,7 @@ void AddDevice(const query::RankRows& rows, const Window& window, MemoryPeak* pe
 // Peaks of one rank's steps by their Schedule, while its changes go by in time order.
 class ScheduleSweep {
  public:
-  ScheduleSweep(const query::RankRows& rows, std::map<int64_t, int64_t>* peaks)
+  ScheduleSweep(const query::RankRows& rows, std::map<query::ScheduleId, int64_t>* peaks)
       : step_(rows.steps.begin()), end_(rows.steps.end()), peaks_(peaks) {}
 
   void Change(int64_t time_ns, int64_t before, int64_t after) {
@@ -62,18 +62,18 @@ class ScheduleSweep {
   using Iterator = query::RowList<query::Step>::Iterator;
   Iterator step_;
   const Iterator end_;
-  std::map<int64_t, int64_t>* const peaks_;
+  std::map<query::ScheduleId, int64_t>* const peaks_;
 };
 
 // The steps of each Schedule, of whichever rank has finished them, as stretches.
-std::map<int64_t, std::vector<std::pair<int, int>>> StepsOfSchedules(
+std::map<query::ScheduleId, std::vector<std::pair<int, int>>> StepsOfSchedules(
     const query::Snapshot& snapshot) {
-  std::map<int, int64_t> schedule_of;
+  std::map<int, query::ScheduleId> schedule_of;
   for (const query::RankRows& rows : snapshot.ranks) {
     for (const query::Step& step : rows.steps) schedule_of.emplace(step.step, step.schedule);
   }
-  std::map<int64_t, std::vector<std::pair<int, int>>> steps;
-  int64_t last = -1;  // also the schedule of a run without one
+  std::map<query::ScheduleId, std::vector<std::pair<int, int>>> steps;
+  auto last = query::ScheduleId::None();  // also the schedule of a run without one
   for (const auto& [step, schedule] : schedule_of) {
     auto& stretches = steps[schedule];
     if (schedule == last && !stretches.empty() && stretches.back().second == step - 1) {

@@ -25,7 +25,7 @@ struct MemoryPeak {
   CategoryBytes at_peak{};  // what was live at that moment; sums to peak_bytes
   CategoryBytes peak_of{};  // each category's own peak
   std::array<int64_t, query::kNumMemoryCategories> peak_of_time_ns{};
-  std::map<int64_t, int64_t> of_schedule;  // by its id: highest total in its finished steps
+  std::map<query::ScheduleId, int64_t> of_schedule;  // highest total in its finished steps
   // Most that the process held from the GPU's driver, and most of that GPU in use by any process; 0
   // if the trace has no rows of it.
   int64_t driver_peak_bytes = 0;

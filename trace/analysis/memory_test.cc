@@ -62,10 +62,10 @@ TEST(SegmentsOfNcclTest, AreThoseTakenInItsRangesAndTheirReturns) {
   snapshot.names.Append("");
   snapshot.names.Append("NCCL: ncclCommInitRank");
   snapshot.names.Append("torch: forward");
-  snapshot.tracks.push_back({7, 0, "thread 1", query::TrackRole::kHost, 0});
+  snapshot.tracks.push_back({query::TrackId(7), 0, "thread 1", query::TrackRole::kHost, 0});
   query::RankRows rows;
-  rows.spans.Append({1, 7, 100, 200, 1, query::SpanCategory::kHost});
-  rows.spans.Append({2, 7, 300, 400, 2, query::SpanCategory::kHost});
+  rows.spans.Append({query::SpanId(1), query::TrackId(7), 100, 200, 1, query::SpanCategory::kHost});
+  rows.spans.Append({query::SpanId(2), query::TrackId(7), 300, 400, 2, query::SpanCategory::kHost});
   rows.segments.Append({150, 10, 0, 16});
   rows.segments.Append({350, 20, 0, 32});
   rows.segments.Append({450, -10, 0, 16});

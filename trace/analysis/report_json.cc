@@ -95,7 +95,7 @@ Json ScheduleJson(const ScheduleMemory& schedule) {
 }
 
 Json CollectiveJson(const CollectiveRun& run) {
-  return {{"op_run", run.op_run},
+  return {{"op_run", run.op_run.value()},
           {"name", run.name},
           {"rank", run.rank},
           {"step", run.step},

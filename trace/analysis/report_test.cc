@@ -66,8 +66,8 @@ TEST(ReportJson, NumbersAreThoseOfTheAnalysis) {
 // Two steps of 40 ms with a minute between them.
 TestSnapshot PausedRun() {
   TestSnapshot test(1);
-  const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp");
-  const int64_t gather = test.Plan("all_gather", "forward", "block0");
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
+  const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
   for (const int step : {0, 1}) {
     const int64_t start_ns = step * (40 * kNsPerMs + 60 * kNsPerSecond);
     test.Run(0, step, gather, start_ns, start_ns + 20 * kNsPerMs);
@@ -102,15 +102,16 @@ TEST(Report, APauseIsInNoStepAndInNoFigure) {
 // The second schedule's steps hold less: its peak is not that of the whole run.
 TEST(Report, PeaksStandBesideThePredictionsOfTheirOwnSchedule) {
   TestSnapshot test(2);
-  test.snapshot().schedules.at(1) = {1, "first", "", 100, 150};
+  test.snapshot().schedules.at(query::ScheduleId(1)) = {query::ScheduleId(1), "first", "", 100,
+                                                        150};
   test.NextSchedule("second");
-  test.snapshot().schedules.at(2).predicted_peak_bytes = 70;
+  test.snapshot().schedules.at(query::ScheduleId(2)).predicted_peak_bytes = 70;
   test.NextSchedule("never ran");
   for (int32_t step = 0; step < 4; ++step) {
     const int64_t at_ns = 100 * step;
     for (const int32_t rank : {0, 1}) {
       const bool is_second = step == 2;
-      test.Step(rank, step, at_ns, at_ns + 100).schedule = is_second ? 2 : 1;
+      test.Step(rank, step, at_ns, at_ns + 100).schedule = query::ScheduleId(is_second ? 2 : 1);
       const int64_t bytes = is_second ? 60 : 120 + rank + step;
       test.Memory(rank, query::MemoryCategory::kActivation, at_ns + 10, bytes);
       test.Memory(rank, query::MemoryCategory::kActivation, at_ns + 20, -bytes);
@@ -135,8 +136,8 @@ TEST(Report, PeaksStandBesideThePredictionsOfTheirOwnSchedule) {
 
 TEST(Report, OfStepsWithoutAScheduleHasNoPredictions) {
   TestSnapshot test(1);
-  test.Step(0, 0, 0, 10).schedule = -1;
-  test.Step(0, 1, 10, 20).schedule = -1;
+  test.Step(0, 0, 0, 10).schedule = query::ScheduleId::None();
+  test.Step(0, 1, 10, 20).schedule = query::ScheduleId::None();
   EXPECT_TRUE(MakeReport(*test.Build()).schedules.empty());
 }
 
@@ -144,9 +145,9 @@ TEST(Report, OfStepsWithoutAScheduleHasNoPredictions) {
 TEST(Report, APeakOfAScheduleCountsWhatItsStepsFound) {
   TestSnapshot test(1);
   test.NextSchedule("second");
-  test.snapshot().schedules.at(1).predicted_peak_bytes = 1;
+  test.snapshot().schedules.at(query::ScheduleId(1)).predicted_peak_bytes = 1;
   test.Step(0, 0, 0, 100);
-  test.Step(0, 1, 100, 200).schedule = 2;
+  test.Step(0, 1, 100, 200).schedule = query::ScheduleId(2);
   test.Memory(0, query::MemoryCategory::kOther, 50, 40);
   test.Memory(0, query::MemoryCategory::kOther, 150, -30);
   const Report report = MakeReport(*test.Build());
@@ -199,7 +200,7 @@ TEST(Report, ListsAreShortAndSorted) {
 // A damaged file may say so; what lies between takes no time.
 TEST(Report, StepsAtTheEndsOfTheirRangeAreLookedAt) {
   TestSnapshot test(1);
-  const int64_t gather = test.Plan("all_gather", "forward", "block0");
+  const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
   int64_t start_ns = 0;
   for (const int32_t step :
        {std::numeric_limits<int32_t>::min(), 0, 700, std::numeric_limits<int32_t>::max()}) {

@@ -24,9 +24,9 @@ struct StepIndex {
   bool finished = false;         // there is a step row
   int64_t start_ns = 0;          // of the step row; without one, issue of the first op
   std::vector<IndexedRun> runs;  // by start
-  std::unordered_map<int64_t, const IndexedRun*> by_plan;  // plan op id -> run
+  std::unordered_map<query::PlanOpId, const IndexedRun*> by_plan;
 
-  const IndexedRun* Find(int64_t plan_op) const {
+  const IndexedRun* Find(query::PlanOpId plan_op) const {
     const auto found = by_plan.find(plan_op);
     return found == by_plan.end() ? nullptr : found->second;
   }

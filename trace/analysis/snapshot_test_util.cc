@@ -31,8 +31,8 @@ TrackRole RoleOf(words::OpKind kind) {
 }
 
 // Every rank has a track of each role, named after it.
-int64_t TrackId(int32_t rank, TrackRole role) {
-  return int64_t{rank} * words::kNumTrackRoles + static_cast<int64_t>(role) + 1;
+query::TrackId TrackOf(int32_t rank, TrackRole role) {
+  return query::TrackId(int64_t{rank} * words::kNumTrackRoles + static_cast<int64_t>(role) + 1);
 }
 
 std::string OpName(const query::PlanOp& op) {
@@ -57,12 +57,13 @@ TestSnapshot::TestSnapshot(int num_ranks) : rows_(static_cast<size_t>(num_ranks)
   snapshot_.name = "test";
   snapshot_.state = query::TraceState::kFinished;
   snapshot_.communicators = {"shard"};
-  snapshot_.schedules[1] = {.id = 1, .name = "test"};
+  const query::ScheduleId schedule(1);
+  snapshot_.schedules[schedule] = {.id = schedule, .name = "test"};
   for (int32_t rank = 0; rank < num_ranks; ++rank) {
     snapshot_.ranks.push_back({.rank = rank});
     for (int i = 0; i < words::kNumTrackRoles; ++i) {
       const auto role = static_cast<TrackRole>(i);
-      snapshot_.tracks.push_back({.id = TrackId(rank, role),
+      snapshot_.tracks.push_back({.id = TrackOf(rank, role),
                                   .rank = rank,
                                   .name = std::string(Name(role)),
                                   .role = role,
@@ -72,19 +73,19 @@ TestSnapshot::TestSnapshot(int num_ranks) : rows_(static_cast<size_t>(num_ranks)
 }
 
 void TestSnapshot::NextSchedule(const std::string& name) {
-  const int64_t id = snapshot_.schedules.rbegin()->first + 1;
+  const query::ScheduleId id(snapshot_.schedules.rbegin()->first.value() + 1);
   snapshot_.schedules[id] = {.id = id, .name = name};
   next_op_ = 0;
 }
 
-int64_t TestSnapshot::Plan(const std::string& kind, const std::string& phase,
-                           const std::string& unit, const std::string& segment,
-                           const std::vector<int64_t>& predecessors) {
+query::PlanOpId TestSnapshot::Plan(const std::string& kind, const std::string& phase,
+                                   const std::string& unit, const std::string& segment,
+                                   const std::vector<query::PlanOpId>& predecessors) {
   const auto known = words::ParseOpKind(kind);
   SHARDSCOPE_CHECK(known.has_value());
   query::PlanOp op;
   op.op = next_op_++;
-  op.id = static_cast<int64_t>(snapshot_.plan_ops.size()) + 1;
+  op.id = query::PlanOpId(static_cast<int64_t>(snapshot_.plan_ops.size()) + 1);
   op.schedule = snapshot_.schedules.rbegin()->first;
   op.kind = kind;
   op.op_class = words::TraitsOf(*known).op_class;
@@ -100,23 +101,23 @@ int64_t TestSnapshot::Plan(const std::string& kind, const std::string& phase,
   }
   op.predecessors = predecessors;
   op.name = OpName(op);
-  for (const int64_t predecessor : predecessors) {
+  for (const query::PlanOpId predecessor : predecessors) {
     snapshot_.plan_ops.at(predecessor).successors.push_back(op.id);
   }
-  const int64_t id = op.id;
+  const query::PlanOpId id = op.id;
   snapshot_.plan_ops[id] = std::move(op);
   return id;
 }
 
-query::OpRun& TestSnapshot::Run(int32_t rank, int32_t step, int64_t plan_op, int64_t started_ns,
-                                int64_t ended_ns) {
+query::OpRun& TestSnapshot::Run(int32_t rank, int32_t step, query::PlanOpId plan_op,
+                                int64_t started_ns, int64_t ended_ns) {
   const query::PlanOp& op = snapshot_.plan_ops.at(plan_op);
   query::OpRun run;
-  run.id = next_op_run_++;
+  run.id = query::OpRunId(next_op_run_++);
   run.plan_op = plan_op;
   run.rank = rank;
   run.step = step;
-  run.track = TrackId(rank, words::ParseTrackRole(op.stream).value());
+  run.track = TrackOf(rank, words::ParseTrackRole(op.stream).value());
   run.issued_ns = run.ready_ns = run.started_ns = started_ns;
   run.ended_ns = ended_ns;
   if (op.category == Category::kCommunication) {

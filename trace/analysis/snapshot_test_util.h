@@ -1,8 +1,8 @@
 // TestSnapshot: builds Snapshots by hand, for tests of analysis and of the app's panels.
 //
 //   TestSnapshot test(2);
-//   const int64_t gather = test.Plan("all_gather", "forward", "block0");
-//   const int64_t forward = test.Plan("forward", "forward", "", "block0.mlp", {gather});
+//   const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
+//   const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp", {gather});
 //   test.Run(0, 0, gather, 0, 10);
 //   test.Run(0, 0, forward, 10, 30);
 //   test.Step(0, 0, 0, 40);
@@ -29,14 +29,15 @@ class TestSnapshot {
   // The next op in host order; returns its plan op id. Name, class, category and stream follow from
   // `kind` (the words of the trace: "all_gather", "copy_out", "forward", ...). Edges go to
   // `predecessors`.
-  int64_t Plan(const std::string& kind, const std::string& phase, const std::string& unit = "",
-               const std::string& segment = "", const std::vector<int64_t>& predecessors = {});
-  query::PlanOp& op(int64_t plan_op) { return snapshot_.plan_ops.at(plan_op); }
+  query::PlanOpId Plan(const std::string& kind, const std::string& phase,
+                       const std::string& unit = "", const std::string& segment = "",
+                       const std::vector<query::PlanOpId>& predecessors = {});
+  query::PlanOp& op(query::PlanOpId plan_op) { return snapshot_.plan_ops.at(plan_op); }
 
   // One op run, on the track that its stream names; issued and ready when it started. Change the
   // returned row before the next call. A collective gets its collective row: sequence = how many of
   // its communicator this rank ran before.
-  query::OpRun& Run(int32_t rank, int32_t step, int64_t plan_op, int64_t started_ns,
+  query::OpRun& Run(int32_t rank, int32_t step, query::PlanOpId plan_op, int64_t started_ns,
                     int64_t ended_ns);
   query::Collective& last_collective(int32_t rank) { return rows(rank).collectives.back(); }
 

@@ -55,7 +55,7 @@ class CollectiveRows {
   }
 
  private:
-  std::map<std::pair<int32_t, int64_t>, const CollectiveRun*> rows_;
+  std::map<std::pair<int32_t, query::OpRunId>, const CollectiveRun*> rows_;
 };
 
 struct Cause {
@@ -64,7 +64,7 @@ struct Cause {
   std::string sentence;
 };
 
-std::vector<Gap> GapsOf(const StepIndex& step, const std::set<int64_t>& compute_tracks) {
+std::vector<Gap> GapsOf(const StepIndex& step, const std::set<query::TrackId>& compute_tracks) {
   std::vector<Gap> gaps;
   std::vector<size_t> waiting;  // gaps whose compute op is still to come
   int64_t dry_ns = step.start_ns;
@@ -88,10 +88,10 @@ std::vector<Gap> GapsOf(const StepIndex& step, const std::set<int64_t>& compute_
 
 // What `run` waited for last. A wait for a compute slot hides it, so there the plan answers.
 const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run) {
-  if (run.run->blocking_plan_op >= 0) return step.Find(run.run->blocking_plan_op);
+  if (!run.run->blocking_plan_op.is_none()) return step.Find(run.run->blocking_plan_op);
   if (run.run->blocking_kind != BlockingKind::kSlot) return nullptr;
   const IndexedRun* latest = nullptr;
-  for (const int64_t predecessor : run.op->predecessors) {
+  for (const query::PlanOpId predecessor : run.op->predecessors) {
     const IndexedRun* found = step.Find(predecessor);
     if (found == nullptr) continue;
     if (latest == nullptr || found->run->ended_ns > latest->run->ended_ns) latest = found;
@@ -253,7 +253,7 @@ Stall StallOf(const StepIndex& step, const Gap& gap, Cause cause) {
   return stall;
 }
 
-void StallsOfStep(const StepIndex& step, const std::set<int64_t>& compute_tracks,
+void StallsOfStep(const StepIndex& step, const std::set<query::TrackId>& compute_tracks,
                   const CollectiveRows& rows, std::vector<Stall>* stalls) {
   for (const Gap& gap : GapsOf(step, compute_tracks)) {
     // The end of the gap may be a wait for a slot: that part is no communication's fault.
@@ -318,15 +318,16 @@ std::vector<const query::PlanOp*> ProgramFrom(const query::Snapshot& snapshot,
 // named after the unit, or stands behind the unit's own copy-out or wait (the segments of a root
 // unit have names of their own).
 FirstUse FindFirstUse(const query::Snapshot& snapshot, const query::PlanOp& gather) {
-  std::set<int64_t> reached = {gather.id};
+  std::set<query::PlanOpId> reached = {gather.id};
   std::set<std::string> unsharded;  // streams on which the unit's copy-out or wait was reached
-  std::map<std::string, int64_t> last_of_stream;
+  std::map<std::string, query::PlanOpId> last_of_stream;
   std::map<std::string, const query::PlanOp*> first_reached;  // by stream
   FirstUse first;
   for (const query::PlanOp* op : ProgramFrom(snapshot, gather)) {
     const auto before = last_of_stream.find(op->stream);
     bool after = before != last_of_stream.end() && reached.contains(before->second);
-    for (const int64_t predecessor : op->predecessors) after |= reached.contains(predecessor);
+    for (const query::PlanOpId predecessor : op->predecessors)
+      after |= reached.contains(predecessor);
     last_of_stream[op->stream] = op->id;
     if (!after) continue;
     reached.insert(op->id);
@@ -365,7 +366,7 @@ std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int l
   }
   const std::vector<CollectiveRun> collectives = Collectives(snapshot, first_step, last_step);
   const CollectiveRows rows(collectives);
-  std::set<int64_t> compute_tracks;
+  std::set<query::TrackId> compute_tracks;
   for (const query::Track& track : snapshot.tracks) {
     if (track.role == query::TrackRole::kCompute) compute_tracks.insert(track.id);
   }
@@ -409,14 +410,15 @@ std::vector<StallGroup> StallGroups::Sorted(int num_rank_steps) const {
   return sorted;
 }
 
-PrefetchSlack SlackOf(const query::Snapshot& snapshot, int64_t all_gather_op_run, int32_t rank) {
+PrefetchSlack SlackOf(const query::Snapshot& snapshot, query::OpRunId all_gather_op_run,
+                      int32_t rank) {
   PrefetchSlack slack;
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (rows == nullptr) return slack;
   // Ids ascend in commit order.
-  const auto gather =
-      std::lower_bound(rows->op_runs.begin(), rows->op_runs.end(), all_gather_op_run,
-                       [](const query::OpRun& run, int64_t wanted) { return run.id < wanted; });
+  const auto gather = std::lower_bound(
+      rows->op_runs.begin(), rows->op_runs.end(), all_gather_op_run,
+      [](const query::OpRun& run, query::OpRunId wanted) { return run.id < wanted; });
   if (gather == rows->op_runs.end() || gather->id != all_gather_op_run) return slack;
   const query::PlanOp* gather_op = snapshot.FindPlanOp(gather->plan_op);
   if (gather_op == nullptr || gather_op->op_class != query::OpClass::kAllGather) return slack;

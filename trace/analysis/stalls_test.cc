@@ -17,14 +17,15 @@ constexpr int64_t Ms(double ms) { return static_cast<int64_t>(ms * kNsPerMs); }
 // forward, block2 and block1 in backward, the optimizer.
 class StallsTest : public ::testing::Test {
  protected:
-  query::OpRun& Run(int64_t op, double start, double end, int64_t blocker = -1,
+  query::OpRun& Run(query::PlanOpId op, double start, double end,
+                    query::PlanOpId blocker = query::PlanOpId::None(),
                     BlockingKind kind = BlockingKind::kNone) {
     Block(&test_.Run(1, 0, op, Ms(start), Ms(end)), blocker, kind);
     query::OpRun& run = test_.Run(0, 0, op, Ms(start), Ms(end));
     Block(&run, blocker, kind);
     return run;
   }
-  static void Block(query::OpRun* run, int64_t blocker, BlockingKind kind) {
+  static void Block(query::OpRun* run, query::PlanOpId blocker, BlockingKind kind) {
     run->blocking_plan_op = blocker;
     run->blocking_kind = kind;
   }
@@ -38,19 +39,23 @@ class StallsTest : public ::testing::Test {
   }
 
   TestSnapshot test_{2};
-  int64_t gather_embedding_ = test_.Plan("all_gather", "forward", "embedding");
-  int64_t forward_embedding_ =
+  query::PlanOpId gather_embedding_ = test_.Plan("all_gather", "forward", "embedding");
+  query::PlanOpId forward_embedding_ =
       test_.Plan("forward", "forward", "", "embedding", {gather_embedding_});
-  int64_t gather_f1_ = test_.Plan("all_gather", "forward", "block1");
-  int64_t forward_b1_ = test_.Plan("forward", "forward", "", "block1", {gather_f1_});
-  int64_t backward_b2_ = test_.Plan("backward", "backward", "", "block2");
-  int64_t scatter_b2_ = test_.Plan("reduce_scatter", "backward", "block2", "", {backward_b2_});
-  int64_t gather_b1_ = test_.Plan("all_gather", "backward", "block1");
-  int64_t copy_out_b1_ = test_.Plan("copy_out", "backward", "block1", "", {gather_b1_});
-  int64_t backward_b1_ = test_.Plan("backward", "backward", "", "block1.mlp", {copy_out_b1_});
-  int64_t scatter_b1_ = test_.Plan("reduce_scatter", "backward", "block1", "", {backward_b1_});
-  int64_t accumulate_b1_ = test_.Plan("accumulate", "backward", "block1", "", {scatter_b1_});
-  int64_t optimizer_ = test_.Plan("optimizer", "optimizer", "block1", "", {accumulate_b1_});
+  query::PlanOpId gather_f1_ = test_.Plan("all_gather", "forward", "block1");
+  query::PlanOpId forward_b1_ = test_.Plan("forward", "forward", "", "block1", {gather_f1_});
+  query::PlanOpId backward_b2_ = test_.Plan("backward", "backward", "", "block2");
+  query::PlanOpId scatter_b2_ =
+      test_.Plan("reduce_scatter", "backward", "block2", "", {backward_b2_});
+  query::PlanOpId gather_b1_ = test_.Plan("all_gather", "backward", "block1");
+  query::PlanOpId copy_out_b1_ = test_.Plan("copy_out", "backward", "block1", "", {gather_b1_});
+  query::PlanOpId backward_b1_ =
+      test_.Plan("backward", "backward", "", "block1.mlp", {copy_out_b1_});
+  query::PlanOpId scatter_b1_ =
+      test_.Plan("reduce_scatter", "backward", "block1", "", {backward_b1_});
+  query::PlanOpId accumulate_b1_ =
+      test_.Plan("accumulate", "backward", "block1", "", {scatter_b1_});
+  query::PlanOpId optimizer_ = test_.Plan("optimizer", "optimizer", "block1", "", {accumulate_b1_});
 };
 
 TEST_F(StallsTest, FirstGatherOfTheStep) {
@@ -162,7 +167,7 @@ TEST_F(StallsTest, TailOfTheLastReduceScatter) {
 TEST_F(StallsTest, SlotWaitIsAStallOfItsOwn) {
   Run(backward_b2_, 0, 10);
   Run(gather_b1_, 1, 15);
-  Run(backward_b1_, 40, 50, -1, BlockingKind::kSlot).slot_wait_ns = Ms(25);
+  Run(backward_b1_, 40, 50, query::PlanOpId::None(), BlockingKind::kSlot).slot_wait_ns = Ms(25);
   test_.op(backward_b1_).predecessors = {gather_b1_};
   test_.Step(0, 0, 0, Ms(100));
   std::vector<Stall> stalls = Stalls(*test_.Build(), 0, 0);
@@ -173,7 +178,7 @@ TEST_F(StallsTest, SlotWaitIsAStallOfItsOwn) {
   EXPECT_EQ(stalls[1].cause, StallCause::kSlot);
   EXPECT_EQ(stalls[1].sentence, "waited for a compute slot");
   EXPECT_EQ(stalls[1].stall_ns, Ms(25));
-  EXPECT_EQ(stalls[1].blocking_op_run, -1);
+  EXPECT_EQ(stalls[1].blocking_op_run, query::OpRunId::None());
 }
 
 TEST_F(StallsTest, WhatIsNoStall) {

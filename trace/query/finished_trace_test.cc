@@ -27,18 +27,18 @@ constexpr int64_t kStepNs = 10'000;
 // host.
 constexpr int kKernelsAStep = 3;
 struct GpuTracks {
-  int64_t host = 0;
-  int64_t stream = 0;
+  TrackId host;
+  TrackId stream;
 };
 
 GpuTracks AddGpu(record::Recorder* recorder, int64_t rank) {
   GpuTracks tracks;
-  tracks.host = recorder->Add(schema::TrackRow{0, rank, "thread 1", "host", 0});
+  tracks.host = recorder->Add(schema::TrackRow{{}, rank, "thread 1", "host", 0});
   tracks.stream =
-      recorder->Add(schema::TrackRow{0, rank, "GPU 0 context 1 stream 7", "compute", 1});
+      recorder->Add(schema::TrackRow{{}, rank, "GPU 0 context 1 stream 7", "compute", 1});
   schema::GpuStreamRow stream;
   stream.track = tracks.stream;
-  stream.op_track = -1;
+  stream.op_track = TrackId::None();
   stream.stream = 7;
   recorder->Add(stream);
   return tracks;
@@ -50,10 +50,10 @@ void RecordGpu(record::Recorder* recorder, const GpuTracks& tracks, int64_t step
   record.span.duration_ns = 500;
   record.span.name_string = recorder->AddString("gemm");
   record.span.category = "compute";
-  record.span.op_run = -1;
+  record.span.op_run = OpRunId::None();
   record.work.kind = "kernel";
   record.work.times = "measured";
-  record.work.plan_op = -1;
+  record.work.plan_op = PlanOpId::None();
   record.work.step = step;
   record.work.launch_track = tracks.host;
   record.work.launch_start_ns = from_ns;
@@ -71,7 +71,8 @@ void RecordGpu(record::Recorder* recorder, const GpuTracks& tracks, int64_t step
   edge.from_track = edge.to_track = tracks.stream;
   edge.recorded_ns = edge.waited_ns = from_ns;
   edge.to_correlation = step * kKernelsAStep;
-  edge.from_plan_op = edge.to_plan_op = edge.from_step = edge.from_correlation = -1;
+  edge.from_plan_op = edge.to_plan_op = PlanOpId::None();
+  edge.from_step = edge.from_correlation = -1;
   edge.to_step = step;
   recorder->Record(edge);
 }
@@ -80,14 +81,14 @@ void RecordGpu(record::Recorder* recorder, const GpuTracks& tracks, int64_t step
 // than they began. Returns the path of the finished file.
 std::string RecordTrace(const std::string& folder) {
   auto recorder = OpenRecorder(folder);
-  const int64_t op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
-  const int64_t gather = AddPlanOp(recorder.get(), "AG block0", "all_gather", "communication");
-  std::map<std::pair<int, int>, int64_t> tracks;
+  const PlanOpId op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId gather = AddPlanOp(recorder.get(), "AG block0", "all_gather", "communication");
+  std::map<std::pair<int, int>, TrackId> tracks;
   std::map<int64_t, GpuTracks> gpus;
   for (int rank = 0; rank < kRanks; ++rank) {
     recorder->Add(schema::RankRow{rank, "host", 1, "cpu"});
-    tracks[{rank, 0}] = recorder->Add(schema::TrackRow{0, rank, "compute", "compute", 1});
-    tracks[{rank, 1}] = recorder->Add(schema::TrackRow{0, rank, "all_gather", "all_gather", 2});
+    tracks[{rank, 0}] = recorder->Add(schema::TrackRow{{}, rank, "compute", "compute", 1});
+    tracks[{rank, 1}] = recorder->Add(schema::TrackRow{{}, rank, "all_gather", "all_gather", 2});
     gpus[rank] = AddGpu(recorder.get(), rank);
   }
   for (int64_t step = 0; step < kSteps; ++step) {
@@ -101,27 +102,25 @@ std::string RecordTrace(const std::string& folder) {
             OpAt(communication ? gather : op, rank, step, start_ns, start_ns + length_ns);
         row.run.track = tracks.at({static_cast<int>(rank), communication ? 1 : 0});
         if (communication) {
-          row.collective = {0,
-                            0,
-                            rank,
-                            step,
-                            "shard",
-                            step * kOpsAStep + at,
-                            "all_gather",
-                            1000,
-                            10,
-                            "fp32",
-                            2,
-                            "shared_memory",
+          row.collective = {{},           {},   rank, step,   "shard", step * kOpsAStep + at,
+                            "all_gather", 1000, 10,   "fp32", 2,       "shared_memory",
                             "measured"};
         }
         recorder->Record(row);
-        recorder->Record(schema::MemoryEventRow{0, rank, "cpu", start_ns, start_ns,
-                                                at % 2 == 0 ? 64 : -64, "activation", "", op,
+        recorder->Record(schema::MemoryEventRow{{},
+                                                rank,
+                                                "cpu",
+                                                start_ns,
+                                                start_ns,
+                                                at % 2 == 0 ? 64 : -64,
+                                                "activation",
+                                                "",
+                                                op,
                                                 step});
       }
       RecordGpu(recorder.get(), gpus.at(rank), step, from_ns);
-      recorder->Record(schema::StepRow{0, rank, step, 1, from_ns, from_ns + kStepNs, 10, 2.5, 1.0});
+      recorder->Record(
+          schema::StepRow{{}, rank, step, ScheduleId(1), from_ns, from_ns + kStepNs, 10, 2.5, 1.0});
     }
     EXPECT_TRUE(recorder->Flush().ok());
   }
@@ -290,7 +289,7 @@ TEST_F(FinishedTraceTest, SmallTracesAreNotForIt) {
 TEST(Finishing, TellsAscendingPercents) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path());
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   for (int i = 0; i < 100; ++i) recorder->Record(OpAt(plan_op, 0, i, 1000 + i, 1001 + i));
   std::vector<int> percents;
   store::SetFinishProgress([&percents](int percent) { percents.push_back(percent); });

@@ -7,9 +7,14 @@
 #include <string>
 
 #include "trace/base/words.h"
+#include "trace/schema/ids.h"
 
 namespace shardscope::query {
 
+using schema::PlanOpId;
+using schema::SpanId;
+using schema::StringId;
+using schema::TrackId;
 using words::ChannelKind;
 using words::GpuTimes;
 using words::GpuWorkKind;
@@ -17,8 +22,8 @@ using words::SpanCategory;
 
 // An interval that is no op and no work of the GPU: an NVTX range, a wait of the host.
 struct Span {
-  int64_t id = 0;
-  int64_t track = 0;
+  SpanId id;
+  TrackId track;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int32_t name = 0;  // index into Snapshot::names
@@ -27,12 +32,12 @@ struct Span {
 
 // A kernel, copy or memset on the track of its stream.
 struct GpuWork {
-  int64_t id = 0;  // of its span
-  int64_t track = 0;
+  SpanId id;  // of its span
+  TrackId track;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
-  int64_t plan_op = -1;  // that launched it; -1: no op
-  int64_t launch_track = -1;
+  PlanOpId plan_op = PlanOpId::None();  // that launched it; -1: no op
+  TrackId launch_track = TrackId::None();
   int64_t launch_start_ns = 0;
   int64_t launch_duration_ns = 0;
   int64_t correlation = 0;
@@ -55,8 +60,8 @@ struct GpuWork {
 
 struct GpuStream {
   int32_t rank = 0;
-  int64_t track = 0;
-  int64_t op_track = -1;
+  TrackId track;
+  TrackId op_track = TrackId::None();
   int64_t process = 0;  // equal for the streams of one process
   int64_t device = 0;
   int64_t context = 0;
@@ -66,21 +71,21 @@ struct GpuStream {
 // A stream waited for an event of another one. Work is identified by its track and
 // GpuWork::correlation.
 struct EventEdge {
-  int64_t from_track = -1;        // of the stream that recorded the event
-  int64_t to_track = -1;          // of the stream that waited
-  int64_t from_correlation = -1;  // of the last work before the recording; -1: none
-  int64_t to_correlation = -1;    // of the first work after the wait; -1: none
-  int64_t recorded_ns = 0;        // waited_ns if it is not known
-  int64_t waited_ns = 0;          // of the host's call
-  int64_t from_plan_op = -1;      // of those works; -1: no op
-  int64_t to_plan_op = -1;
+  TrackId from_track = TrackId::None();      // of the stream that recorded the event
+  TrackId to_track = TrackId::None();        // of the stream that waited
+  int64_t from_correlation = -1;             // of the last work before the recording; -1: none
+  int64_t to_correlation = -1;               // of the first work after the wait; -1: none
+  int64_t recorded_ns = 0;                   // waited_ns if it is not known
+  int64_t waited_ns = 0;                     // of the host's call
+  PlanOpId from_plan_op = PlanOpId::None();  // of those works; -1: no op
+  PlanOpId to_plan_op = PlanOpId::None();
   int32_t from_step = -1;
   int32_t step = -1;  // of the work that waited
 };
 
 // What NCCL put on a stream; the kernels of `launch_track` launched in this time are its own.
 struct NcclOperation {
-  int64_t id = 0;            // of its span
+  SpanId id;                 // of its span
   int32_t communicator = 0;  // index into Snapshot::communicators
   int32_t group_size = 0;
   int64_t sequence = -1;
@@ -89,7 +94,7 @@ struct NcclOperation {
   int32_t protocol = 0;
   int32_t channels = 0;
   int64_t bytes = 0;
-  int64_t launch_track = -1;
+  TrackId launch_track = TrackId::None();
   int64_t launch_start_ns = 0;
   int64_t launch_end_ns = 0;
 };

@@ -94,7 +94,7 @@ int32_t GpuSnapshotBuilder::NameOfText(std::string_view text) {
   return name;
 }
 
-int32_t GpuSnapshotBuilder::NameOf(int64_t string) const {
+int32_t GpuSnapshotBuilder::NameOf(StringId string) const {
   const auto found = name_of_string_.find(string);
   return found == name_of_string_.end() ? 0 : found->second;
 }
@@ -104,7 +104,7 @@ int32_t GpuSnapshotBuilder::KnownName(std::string_view text) const {
   return found == name_of_text_.end() ? -1 : found->second;
 }
 
-RankRows* GpuSnapshotBuilder::RowsOfTrack(int64_t track) const {
+RankRows* GpuSnapshotBuilder::RowsOfTrack(TrackId track) const {
   const auto found = rank_of_track_.find(track);
   return found == rank_of_track_.end() ? nullptr : owner_.RowsOfRank(found->second);
 }
@@ -120,7 +120,7 @@ void GpuSnapshotBuilder::AddStreams(const store::RowBatch& batch) {
     snapshot_.gpu_streams.push_back({.rank = rank->second,
                                      .track = row.track,
                                      .op_track = row.op_track,
-                                     .process = row.track / store::kIdsPerFile,
+                                     .process = row.track.value() / store::kIdsPerFile,
                                      .device = row.device,
                                      .context = row.context,
                                      .stream = row.stream});
@@ -184,7 +184,7 @@ void GpuSnapshotBuilder::Join(const schema::GpuWorkRow& row, const Span& span) {
 void GpuSnapshotBuilder::AddNccl(const store::RowBatch& batch) {
   for (const schema::NcclOperationRow& row : batch.Get<schema::NcclOperationRow>()) {
     // Without the thread that launched it nothing can be joined to it; its span is shown.
-    if (row.launch_track < 0) continue;
+    if (row.launch_track.is_none()) continue;
     RankRows* rows = RowsOfTrack(row.launch_track);
     if (rows == nullptr || !SaneInterval(row.launch_start_ns, row.launch_duration_ns)) {
       owner_.Refuse();

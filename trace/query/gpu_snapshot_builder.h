@@ -36,22 +36,22 @@ class GpuSnapshotBuilder {
   void AddEdges(const store::RowBatch& batch);
   void AddSegments(const store::RowBatch& batch);
   void AddCounters(const store::RowBatch& batch);
-  RankRows* RowsOfTrack(int64_t track) const;
+  RankRows* RowsOfTrack(TrackId track) const;
   // Index into Snapshot::names of a string of the file; 0, an empty name, if there is none.
-  int32_t NameOf(int64_t string) const;
+  int32_t NameOf(StringId string) const;
   int32_t NameOfText(std::string_view text);
   int32_t KnownName(std::string_view text) const;  // -1: no string of the file so far
 
   SnapshotBuilder& owner_;
   Snapshot& snapshot_;  // of the owner
-  std::unordered_map<int64_t, int32_t> name_of_string_;
+  std::unordered_map<StringId, int32_t> name_of_string_;
   std::map<std::string, int32_t, std::less<>> name_of_text_;
-  std::unordered_map<int64_t, int32_t> rank_of_track_;
+  std::unordered_map<TrackId, int32_t> rank_of_track_;
   size_t known_tracks_ = 0;
-  std::unordered_set<int64_t> stream_tracks_;
+  std::unordered_set<TrackId> stream_tracks_;
   // By id; each waits for its other half.
-  std::unordered_map<int64_t, Span> waiting_spans_;  // on stream tracks
-  std::unordered_map<int64_t, schema::GpuWorkRow> waiting_work_;
+  std::unordered_map<SpanId, Span> waiting_spans_;  // on stream tracks
+  std::unordered_map<SpanId, schema::GpuWorkRow> waiting_work_;
 };
 
 }  // namespace shardscope::query

@@ -8,27 +8,27 @@
 namespace shardscope::query {
 namespace {
 
-constexpr int64_t kThread = 1;
-constexpr int64_t kStream = 2;
+constexpr TrackId kThread(1);
+constexpr TrackId kStream(2);
 
-schema::SpanRow SpanRow(int64_t id, int64_t track, int64_t start_ns) {
+schema::SpanRow SpanRow(int64_t id, TrackId track, int64_t start_ns) {
   schema::SpanRow row;
-  row.id = id;
+  row.id = SpanId(id);
   row.track = track;
   row.start_ns = start_ns;
   row.duration_ns = 10;
-  row.name_string = 5;
+  row.name_string = StringId(5);
   row.category = "compute";
-  row.op_run = -1;
+  row.op_run = OpRunId::None();
   return row;
 }
 
 schema::GpuWorkRow WorkRow(int64_t id) {
   schema::GpuWorkRow row;
-  row.id = id;
+  row.id = SpanId(id);
   row.kind = "kernel";
   row.times = "measured";
-  row.plan_op = -1;
+  row.plan_op = PlanOpId::None();
   row.step = -1;
   row.launch_track = kThread;
   row.launch_start_ns = 90;
@@ -39,7 +39,7 @@ schema::GpuWorkRow WorkRow(int64_t id) {
 
 store::RowBatch Tables() {
   store::RowBatch batch;
-  for (const int64_t id : {kThread, kStream}) {
+  for (const TrackId id : {kThread, kStream}) {
     schema::TrackRow track;
     track.id = id;
     track.role = "host";
@@ -47,11 +47,11 @@ store::RowBatch Tables() {
   }
   schema::GpuStreamRow stream;
   stream.track = kStream;
-  stream.op_track = -1;
+  stream.op_track = TrackId::None();
   stream.stream = 7;
   batch.Get<schema::GpuStreamRow>().push_back(stream);
   schema::StringRow name;
-  name.id = 5;
+  name.id = StringId(5);
   name.text = "gemm";
   batch.Get<schema::StringRow>().push_back(name);
   return batch;
@@ -79,14 +79,14 @@ TEST(GpuSnapshotBuilderTest, BothHalvesMakeOneRowInEitherOrder) {
   EXPECT_EQ(Refused(*snapshot), 0);
   const RankRows& rows = snapshot->ranks.at(0);
   ASSERT_EQ(rows.gpu_work.size(), 2u);
-  EXPECT_EQ(rows.gpu_work[0].id, 3);
+  EXPECT_EQ(rows.gpu_work[0].id, SpanId(3));
   EXPECT_EQ(rows.gpu_work[0].start_ns, 200);
-  EXPECT_EQ(rows.gpu_work[1].id, 1);
+  EXPECT_EQ(rows.gpu_work[1].id, SpanId(1));
   EXPECT_EQ(rows.gpu_work[1].end_ns, 110);
   EXPECT_EQ(rows.gpu_work[1].grid[0], 7);
   EXPECT_EQ(snapshot->names[static_cast<size_t>(rows.gpu_work[1].name)], "gemm");
   ASSERT_EQ(rows.spans.size(), 1u);  // that of the thread
-  EXPECT_EQ(rows.spans[0].id, 2);
+  EXPECT_EQ(rows.spans[0].id, SpanId(2));
   ASSERT_EQ(snapshot->gpu_streams.size(), 1u);
   EXPECT_EQ(snapshot->gpu_streams[0].stream, 7);
   EXPECT_EQ(snapshot->start_ns, 50);
@@ -103,7 +103,7 @@ TEST(GpuSnapshotBuilderTest, HalvesThatStayAloneAreSpansOrCountedAsLost) {
   EXPECT_EQ(builder.Publish(store::SourceState::kLive)->ranks.at(0).spans.size(), 0u);
   const SnapshotPtr end = builder.Publish(store::SourceState::kCut);
   ASSERT_EQ(end->ranks.at(0).spans.size(), 1u);
-  EXPECT_EQ(end->ranks.at(0).spans[0].id, 1);
+  EXPECT_EQ(end->ranks.at(0).spans[0].id, SpanId(1));
   EXPECT_TRUE(end->ranks.at(0).gpu_work.empty());
   EXPECT_EQ(Refused(*end), 1);
 }
@@ -112,7 +112,7 @@ TEST(GpuSnapshotBuilderTest, RowsThatCannotBeAreCounted) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch batch;
-  schema::SpanRow elsewhere = SpanRow(1, 77, 100);
+  schema::SpanRow elsewhere = SpanRow(1, TrackId(77), 100);
   schema::SpanRow endless = SpanRow(2, kThread, 100);
   endless.duration_ns = INT64_MAX;
   schema::SpanRow unknown = SpanRow(3, kThread, 100);
@@ -137,13 +137,14 @@ TEST(GpuSnapshotBuilderTest, CountersOfMemoryAreToldByTheirNames) {
   SnapshotBuilder builder("run", "run");
   builder.Add(Tables());
   store::RowBatch batch;
-  batch.Get<schema::StringRow>() = {
-      {900, "reserved_bytes"}, {901, "device_used_bytes"}, {902, "resident_bytes"}};
+  batch.Get<schema::StringRow>() = {{StringId(900), "reserved_bytes"},
+                                    {StringId(901), "device_used_bytes"},
+                                    {StringId(902), "resident_bytes"}};
   const auto counter = [](int64_t name, double value) {
     schema::CounterRow row;
     row.track = kThread;
     row.time_ns = 50;
-    row.name_string = name;
+    row.name_string = StringId(name);
     row.value = value;
     return row;
   };
@@ -171,7 +172,7 @@ TEST(GpuSnapshotBuilderTest, WaitsBelongToTheRankOfTheStreamThatWaits) {
   edge.from_step = 2;
   edge.to_step = 3;
   schema::EventEdgeRow elsewhere = edge;
-  elsewhere.from_track = 77;
+  elsewhere.from_track = TrackId(77);
   schema::EventEdgeRow endless = edge;
   endless.recorded_ns = -1;
   batch.Get<schema::EventEdgeRow>() = {edge, elsewhere, endless};
@@ -193,10 +194,10 @@ TEST(GpuSnapshotBuilderTest, ANameThatIsNotInTheFileIsEmpty) {
   builder.Add(Tables());
   store::RowBatch batch;
   schema::SpanRow nameless = SpanRow(1, kThread, 100);
-  nameless.name_string = 1234;
+  nameless.name_string = StringId(1234);
   batch.Get<schema::SpanRow>() = {nameless};
   schema::NcclOperationRow nccl;
-  nccl.id = 8;
+  nccl.id = SpanId(8);
   nccl.communicator = "abc";
   nccl.function = "AllGather";
   nccl.launch_track = kThread;

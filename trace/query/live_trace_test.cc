@@ -27,7 +27,7 @@ constexpr int kRowsPerThread = 20'000;
 constexpr size_t kRoomyRing = 1 << 15;
 
 // Every thread records its ops with its index as the rank and a counter in `cpu_ns`.
-void RecordFromThreads(record::Recorder* recorder, int64_t plan_op, int rows_per_thread) {
+void RecordFromThreads(record::Recorder* recorder, PlanOpId plan_op, int rows_per_thread) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kThreads; ++rank) {
     threads.emplace_back([=] {
@@ -54,7 +54,7 @@ void RecordFromThreads(record::Recorder* recorder, int64_t plan_op, int rows_per
 // Each rank's rows are there once each, in the order in which its thread recorded them.
 void ExpectAllRows(const Snapshot& snapshot, int rows_per_thread) {
   ASSERT_EQ(snapshot.ranks.size(), static_cast<size_t>(kThreads));
-  std::set<int64_t> ids;
+  std::set<OpRunId> ids;
   for (const RankRows& rank : snapshot.ranks) {
     ASSERT_EQ(rank.op_runs.size(), static_cast<size_t>(rows_per_thread));
     for (size_t i = 0; i < rank.op_runs.size(); ++i) {
@@ -62,7 +62,7 @@ void ExpectAllRows(const Snapshot& snapshot, int rows_per_thread) {
       ASSERT_TRUE(ids.insert(rank.op_runs[i].id).second);
     }
     ASSERT_EQ(rank.collectives.size(), static_cast<size_t>(rows_per_thread) / 10);
-    std::map<int64_t, int64_t> cpu_by_id;
+    std::map<OpRunId, int64_t> cpu_by_id;
     for (const OpRun& run : rank.op_runs) cpu_by_id[run.id] = run.cpu_ns;
     for (const Collective& collective : rank.collectives) {
       ASSERT_EQ(cpu_by_id.at(collective.op_run), collective.sequence * 10);
@@ -73,7 +73,7 @@ void ExpectAllRows(const Snapshot& snapshot, int rows_per_thread) {
 TEST(Recorder, AllThreadsRowsComeBack) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path(), kRoomyRing);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   RecordFromThreads(recorder.get(), plan_op, kRowsPerThread);
   ASSERT_TRUE(recorder->Flush().ok());
 
@@ -102,7 +102,7 @@ TEST(Recorder, AllThreadsRowsComeBack) {
 TEST(LiveTrace, FollowsOverTheFinish) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path(), kRoomyRing);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   std::atomic<int> changes = 0;
   Result<std::unique_ptr<LiveTrace>> trace =
       LiveTrace::Open(folder.path(), [&changes] { ++changes; });
@@ -144,11 +144,11 @@ TEST(LiveTrace, FollowsOverTheFinish) {
 TEST(Recorder, FullRingIsCounted) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path(), 16);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   schema::MemoryEventRow memory;
   memory.category = "gradient";
   memory.step = -1;
-  memory.plan_op = -1;
+  memory.plan_op = PlanOpId::None();
   constexpr int kRows = 50'000;
   for (int i = 0; i < kRows; ++i) {
     recorder->Record(OpAt(plan_op, 0, 0, i, i + 1));
@@ -196,13 +196,14 @@ TEST(LiveTrace, TheClockAloneIsNoNews) {
   store::RowBatch first;
   first.Get<schema::MetaRow>() = {{.key = "name", .value = "quiet"}};
   store::RowBatch clock = first;
-  clock.Get<schema::ClockRow>() = {{.id = 1, .monotonic_ns = 5, .realtime_ns = 6}};
+  clock.Get<schema::ClockRow>() = {{.id = schema::ClockId(1), .monotonic_ns = 5, .realtime_ns = 6}};
   store::RowBatch other_clock = first;
-  other_clock.Get<schema::ClockRow>() = {{.id = 2, .monotonic_ns = 7, .realtime_ns = 8}};
+  other_clock.Get<schema::ClockRow>() = {
+      {.id = schema::ClockId(2), .monotonic_ns = 7, .realtime_ns = 8}};
   store::RowBatch changed;
   changed.Get<schema::MetaRow>() = {{.key = "name", .value = "changed"}};
   store::RowBatch marker = changed;
-  marker.Get<schema::MarkerRow>() = {{.id = 1}};
+  marker.Get<schema::MarkerRow>() = {{.id = schema::MarkerId(1)}};
   std::atomic<int> changes = 0;
   const std::vector<store::RowBatch> batches = {first, clock, other_clock, changed, marker};
   auto trace = LiveTrace::Follow(std::make_unique<ScriptedSource>(batches), "folder", "name",
@@ -219,7 +220,7 @@ TEST(LiveTrace, CapabilitiesSayWhichProcessTheyAreOf) {
   const TestFolder folder;
   for (int64_t process = 0; process < 3; ++process) {
     auto recorder = OpenRecorder(folder.path());
-    recorder->Add(schema::CapabilityRow{0, "cupti", process == 1 ? "off" : "on", "", 0});
+    recorder->Add(schema::CapabilityRow{{}, "cupti", process == 1 ? "off" : "on", "", 0});
     schema::TrackRow track;
     track.role = "host";
     for (track.rank = 2 * process; process < 2 && track.rank < 2 * process + 2; ++track.rank) {
@@ -252,7 +253,7 @@ TEST(LiveTrace, CapabilitiesSayWhichProcessTheyAreOf) {
 TEST(Recorder, WindowLeavesOutWithoutLoss) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path());
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   recorder->SetWindow(false);
   recorder->Record(OpAt(plan_op, 0, 0, 1, 2));
   recorder->SetWindow(true);
@@ -273,7 +274,7 @@ TEST(Recorder, WhatComesLateIsAskedForByItsTime) {
   recorder->SetWindow(false);
   const int64_t while_off_ns = MonotonicNs();
   record::GpuWorkRecord work;
-  work.span.track = 1;
+  work.span.track = TrackId(1);
   work.span.start_ns = before_ns;
   recorder->Record(work);  // of a time when recording was on
   recorder->SetWindow(true);

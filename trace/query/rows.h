@@ -8,9 +8,14 @@
 #include <vector>
 
 #include "trace/base/words.h"
+#include "trace/schema/ids.h"
 
 namespace shardscope::query {
 
+using schema::OpRunId;
+using schema::PlanOpId;
+using schema::ScheduleId;
+using schema::TrackId;
 using words::BlockingKind;
 using words::Category;
 using words::ClockMethod;
@@ -36,7 +41,7 @@ inline bool IsCommunication(OpClass op_class) {
 }
 
 struct Track {
-  int64_t id = 0;
+  TrackId id;
   int32_t rank = 0;
   std::string name;
   TrackRole role = TrackRole::kHost;
@@ -44,8 +49,8 @@ struct Track {
 };
 
 struct PlanOp {
-  int64_t id = 0;
-  int64_t schedule = 0;
+  PlanOpId id;
+  ScheduleId schedule;
   int32_t program = 0;
   int32_t op = 0;  // index in host order
   std::string name;
@@ -61,13 +66,13 @@ struct PlanOp {
   std::string dtype;
   int64_t payload_bytes = 0;
   int64_t wire_bytes = 0;
-  std::vector<int64_t> predecessors;       // plan_op ids of explicit dependencies
-  std::vector<int64_t> host_predecessors;  // those of them that the host waits for, no stream
-  std::vector<int64_t> successors;         // the reverse
+  std::vector<PlanOpId> predecessors;       // plan_op ids of explicit dependencies
+  std::vector<PlanOpId> host_predecessors;  // those of them that the host waits for, no stream
+  std::vector<PlanOpId> successors;         // the reverse
 };
 
 struct Schedule {
-  int64_t id = 0;
+  ScheduleId id;
   std::string name;
   std::string text;
   int64_t predicted_peak_bytes = 0;  // in issue order
@@ -77,26 +82,26 @@ struct Schedule {
 // Runs have millions of op runs, collectives and memory events: what they hold is in such an order
 // and width that little of it is padding, and what is only asked for by SQL is left out.
 struct OpRun {
-  int64_t id = 0;
-  int64_t plan_op = 0;  // key into Snapshot::plan_ops
+  OpRunId id;
+  PlanOpId plan_op;  // key into Snapshot::plan_ops
   int32_t rank : 24 = 0;
   BlockingKind blocking_kind = BlockingKind::kNone;
   int32_t step = 0;
-  int64_t track = 0;
+  TrackId track;
   int64_t issued_ns = 0;
   int64_t ready_ns = 0;
   int64_t started_ns = 0;
   int64_t ended_ns = 0;
   int64_t slot_wait_ns = 0;
   int64_t cpu_ns = 0;
-  int64_t blocking_plan_op = -1;
+  PlanOpId blocking_plan_op = PlanOpId::None();
 };
 static_assert(sizeof(OpRun) == 88);
 
 struct Step {
   int32_t rank = 0;
   int32_t step = 0;
-  int64_t schedule = 0;
+  ScheduleId schedule;
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int64_t tokens = 0;
@@ -113,7 +118,7 @@ struct Pause {
 };
 
 struct Collective {
-  int64_t op_run = 0;
+  OpRunId op_run;
   int32_t rank = 0;
   int32_t step = 0;
   int32_t communicator = 0;  // index into Snapshot::communicators

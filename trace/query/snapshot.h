@@ -185,8 +185,8 @@ struct Snapshot {
   std::vector<std::string> communicators;
   std::vector<GpuStream> gpu_streams;
   RowList<std::string> names;  // of spans, kernels and NCCL's functions
-  std::map<int64_t, Schedule> schedules;
-  std::map<int64_t, PlanOp> plan_ops;
+  std::map<ScheduleId, Schedule> schedules;
+  std::map<PlanOpId, PlanOp> plan_ops;
   std::vector<RankRows> ranks;  // ascending rank
   std::vector<Marker> markers;
   std::vector<Capability> capabilities;
@@ -199,7 +199,7 @@ struct Snapshot {
   std::shared_ptr<const DerivedRows> derived;
 
   // nullptr if there is none.
-  const PlanOp* FindPlanOp(int64_t id) const {
+  const PlanOp* FindPlanOp(PlanOpId id) const {
     const auto found = plan_ops.find(id);
     return found == plan_ops.end() ? nullptr : &found->second;
   }

@@ -182,7 +182,7 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
       continue;
     }
     current_.tracks.push_back({row.id, Int32(row.rank), row.name, *role, Int32(row.position)});
-    AddRankOfProcess(row.id / store::kIdsPerFile, Int32(row.rank));
+    AddRankOfProcess(row.id.value() / store::kIdsPerFile, Int32(row.rank));
   }
   for (const schema::MarkerRow& row : batch.Get<schema::MarkerRow>()) {
     if (!SaneTime(row.time_ns) || !IsStep(row.step)) {
@@ -196,7 +196,7 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
   for (const schema::CapabilityRow& row : batch.Get<schema::CapabilityRow>()) {
     const int64_t dropped = std::clamp<int64_t>(row.dropped, 0, kMaxCount);
     current_.capabilities.push_back(
-        {row.source, row.status, row.reason, dropped, row.id / store::kIdsPerFile});
+        {row.source, row.status, row.reason, dropped, row.id.value() / store::kIdsPerFile});
   }
   for (const schema::GpuClockRow& row : batch.Get<schema::GpuClockRow>()) {
     if (row.rank < 0 || row.rank > kMaxRank || !SaneTime(row.time_ns) || !SaneCount(row.low_ns) ||

@@ -15,7 +15,7 @@ constexpr int32_t kLastRank = 1 << 20;
 store::RowBatch PlanOfOneOp() {
   store::RowBatch batch;
   schema::PlanOpRow op;
-  op.id = kId;
+  op.id = PlanOpId(kId);
   op.kind = "forward";
   op.category = "compute";
   batch.Get<schema::PlanOpRow>().push_back(op);
@@ -26,18 +26,18 @@ store::RowBatch PlanOfOneOp() {
 TEST(SnapshotBuilder, HoldsTheLargestValuesOfOpRuns) {
   store::RowBatch batch = PlanOfOneOp();
   schema::OpRunRow row;
-  row.id = kId + 1;
-  row.plan_op = kId;
+  row.id = OpRunId(kId + 1);
+  row.plan_op = PlanOpId(kId);
   row.rank = kLastRank;
   row.step = kMaxStep;
-  row.track = kId + 2;
+  row.track = TrackId(kId + 2);
   row.issued_ns = kLate - 3;
   row.ready_ns = kLate - 2;
   row.started_ns = kLate - 1;
   row.ended_ns = kLate;
   row.slot_wait_ns = kLate - 4;
   row.cpu_ns = INT64_MAX;
-  row.blocking_plan_op = kId;
+  row.blocking_plan_op = PlanOpId(kId);
   row.blocking_kind = "slot";
   batch.Get<schema::OpRunRow>().push_back(row);
   SnapshotBuilder builder("", "");
@@ -74,7 +74,7 @@ TEST(SnapshotBuilder, HoldsTheLargestValuesOfMemoryEventsAndCollectives) {
     batch.Get<schema::MemoryEventRow>().push_back(row);
   }
   schema::CollectiveRow collective;
-  collective.op_run = kId;
+  collective.op_run = OpRunId(kId);
   collective.rank = kLastRank;
   collective.step = kMaxStep;
   collective.communicator = "shard";
@@ -140,12 +140,12 @@ store::RowBatch PausesOf(std::initializer_list<schema::PauseRow> rows) {
 
 TEST(SnapshotBuilder, TakesPausesThatCanBe) {
   SnapshotBuilder builder("", "");
-  builder.Add(PausesOf({{1, 0, 3, "user", 10, 20},
-                        {2, 0, 4, "checkpoint", 30, 31},
-                        {3, 0, 5, "lunch", 40, 50},     // no such word
-                        {4, 0, 5, "user", 50, 40},      // ends before it begins
-                        {5, 0, 5, "user", 30, 60},      // over another
-                        {6, -1, 5, "user", 70, 80}}));  // nobody's
+  builder.Add(PausesOf({{schema::PauseId(1), 0, 3, "user", 10, 20},
+                        {schema::PauseId(2), 0, 4, "checkpoint", 30, 31},
+                        {schema::PauseId(3), 0, 5, "lunch", 40, 50},     // no such word
+                        {schema::PauseId(4), 0, 5, "user", 50, 40},      // ends before it begins
+                        {schema::PauseId(5), 0, 5, "user", 30, 60},      // over another
+                        {schema::PauseId(6), -1, 5, "user", 70, 80}}));  // nobody's
   const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
   ASSERT_EQ(snapshot->ranks.size(), 1u);
   const std::vector<Pause>& pauses = snapshot->ranks[0].pauses;

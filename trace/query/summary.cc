@@ -29,7 +29,9 @@ bool IsWholeRun(const store::RowBatch& tables) {
 
 template <typename Row>
 void MoveNumbered(std::vector<Row>* rows, store::RowBatch* batch) {
-  for (size_t i = 0; i < rows->size(); ++i) (*rows)[i].id = static_cast<int64_t>(i) + 1;
+  for (size_t i = 0; i < rows->size(); ++i) {
+    (*rows)[i].id = decltype(Row::id)(static_cast<int64_t>(i) + 1);
+  }
   batch->Get<Row>() = std::move(*rows);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "trace/query/rows.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::query {
@@ -44,8 +45,8 @@ inline std::unique_ptr<record::Recorder> OpenRecorder(const std::string& folder,
 }
 
 // An op of the plan with only what tests look at.
-inline int64_t AddPlanOp(record::Recorder* recorder, const std::string& name,
-                         const std::string& kind, const std::string& category) {
+inline PlanOpId AddPlanOp(record::Recorder* recorder, const std::string& name,
+                          const std::string& kind, const std::string& category) {
   schema::PlanOpRow row;
   row.name = name;
   row.kind = kind;
@@ -55,18 +56,18 @@ inline int64_t AddPlanOp(record::Recorder* recorder, const std::string& name,
   return recorder->Add(row);
 }
 
-inline record::OpRecord OpAt(int64_t plan_op, int64_t rank, int64_t step, int64_t start_ns,
+inline record::OpRecord OpAt(PlanOpId plan_op, int64_t rank, int64_t step, int64_t start_ns,
                              int64_t end_ns) {
   record::OpRecord record;
   record.run.plan_op = plan_op;
   record.run.rank = rank;
   record.run.step = step;
-  record.run.track = 1;
+  record.run.track = TrackId(1);
   record.run.issued_ns = start_ns;
   record.run.ready_ns = start_ns;
   record.run.started_ns = start_ns;
   record.run.ended_ns = end_ns;
-  record.run.blocking_plan_op = -1;
+  record.run.blocking_plan_op = PlanOpId::None();
   record.run.blocking_kind = "none";
   return record;
 }

@@ -33,11 +33,11 @@ Rows Query(const std::string& folder, const std::string& sql) {
 }
 
 constexpr int64_t kMs = 1'000'000;
-constexpr int64_t kComputeTrack = 1;  // that OpAt() puts ops on
+constexpr TrackId kComputeTrack(1);  // that OpAt() puts ops on
 
-record::OpRecord CollectiveAt(int64_t plan_op, int64_t rank, int64_t start_ns, int64_t end_ns) {
+record::OpRecord CollectiveAt(PlanOpId plan_op, int64_t rank, int64_t start_ns, int64_t end_ns) {
   record::OpRecord op = OpAt(plan_op, rank, 0, start_ns, end_ns);
-  op.run.track = 2;
+  op.run.track = TrackId(2);
   op.collective.rank = rank;
   op.collective.communicator = "default";
   op.collective.sequence = 1;
@@ -54,7 +54,7 @@ void RecordMemory(record::Recorder* recorder, const char* category, int64_t time
   row.executed_ns = time_ns;
   row.bytes = bytes;
   row.category = category;
-  row.plan_op = -1;
+  row.plan_op = PlanOpId::None();
   recorder->Record(row);
 }
 
@@ -62,7 +62,7 @@ TEST(PausedViews, APauseIsInNoStep) {
   const TestFolder folder;
   {
     const auto recorder = OpenRecorder(folder.path());
-    const int64_t forward = AddPlanOp(recorder.get(), "F m0 block0 forward", "forward", "compute");
+    const PlanOpId forward = AddPlanOp(recorder.get(), "F m0 block0 forward", "forward", "compute");
     for (const int64_t step : {0, 1}) {
       const int64_t start_ns = step * 1000 * kMs;
       recorder->Record(OpAt(forward, 0, step, start_ns + kMs, start_ns + 4 * kMs));
@@ -87,12 +87,12 @@ TEST(PausedViews, APauseIsInNoStep) {
 // the all-gather, arriving at 5, and a step without compute.
 void RecordSmallRun(record::Recorder* recorder) {
   const int64_t t = 100 * kMs;
-  const int64_t first = AddPlanOp(recorder, "F m0 block0 forward", "forward", "compute");
-  const int64_t gather =
+  const PlanOpId first = AddPlanOp(recorder, "F m0 block0 forward", "forward", "compute");
+  const PlanOpId gather =
       AddPlanOp(recorder, "F m0 block1 all_gather", "all_gather", "communication");
-  const int64_t copy = AddPlanOp(recorder, "F m0 block1 copy_out", "copy_out", "copy");
-  const int64_t second = AddPlanOp(recorder, "F m0 block1 forward", "forward", "compute");
-  const int64_t reshard = AddPlanOp(recorder, "F m0 block1 reshard", "reshard", "host");
+  const PlanOpId copy = AddPlanOp(recorder, "F m0 block1 copy_out", "copy_out", "copy");
+  const PlanOpId second = AddPlanOp(recorder, "F m0 block1 forward", "forward", "compute");
+  const PlanOpId reshard = AddPlanOp(recorder, "F m0 block1 reshard", "reshard", "host");
   schema::TrackRow track;
   track.name = track.role = "compute";
   EXPECT_EQ(recorder->Add(track), kComputeTrack);
@@ -100,7 +100,7 @@ void RecordSmallRun(record::Recorder* recorder) {
   recorder->Record(CollectiveAt(gather, 0, t + 2 * kMs, t + 8 * kMs));
   recorder->Record(CollectiveAt(gather, 1, t + 5 * kMs, t + 8 * kMs));
   record::OpRecord copied = OpAt(copy, 0, 0, t + 8 * kMs, t + 9 * kMs);
-  copied.run.track = 3;
+  copied.run.track = TrackId(3);
   copied.run.issued_ns = t + 2 * kMs;
   copied.run.blocking_plan_op = gather;
   copied.run.blocking_kind = "stream_order";

@@ -96,21 +96,21 @@ Result<std::unique_ptr<BatchWriter>> BatchWriter::Create(const std::string& fold
 }
 
 template <typename Row>
-Status BatchWriter::InsertNumbered(Row row, int64_t* id) {
-  *id = row.id = ++last_hot_id_[schema::TableOf<Row>::kIndex];
-  return writer_->Insert(row);
+Status BatchWriter::InsertNumbered(Row* row) {
+  row->id = decltype(row->id)(++last_hot_id_[schema::TableOf<Row>::kIndex]);
+  return writer_->Insert(*row);
 }
 
 template <typename T>
 Status BatchWriter::InsertHot(const T& record) {
   using Record = schema::RecordOf<T>;
-  int64_t id = 0;
-  SHARDSCOPE_RETURN_IF_ERROR(InsertNumbered(Record::First(record), &id));
+  auto first = Record::First(record);
+  SHARDSCOPE_RETURN_IF_ERROR(InsertNumbered(&first));
   if constexpr (Record::kIsPair) {
     if (!Record::HasSecond(record)) return Status::Ok();
-    auto second = Record::Second(record, id);
+    auto second = Record::Second(record, first.id);
     if constexpr (Record::kSharesId) return writer_->Insert(second);
-    return InsertNumbered(std::move(second), &id);
+    return InsertNumbered(&second);
   }
   return Status::Ok();
 }
@@ -239,7 +239,8 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
     lose_batch();
   }
   if (batch_rows_ == HotCounts{}) return status;  // the size bound is about hot rows
-  const int64_t last_memory_id = last_hot_id_[schema::TableOf<schema::MemoryEventRow>::kIndex];
+  const schema::MemoryEventId last_memory_id(
+      last_hot_id_[schema::TableOf<schema::MemoryEventRow>::kIndex]);
   const Status kept = bound_.Keep(last_memory_id, writer_.get());
   return status.ok() ? kept : status;
 }

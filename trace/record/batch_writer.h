@@ -77,9 +77,9 @@ class BatchWriter {
   int64_t LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const;
   Status WriteRareRows();
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
-  // A hot row under the next id of its table.
+  // Gives a hot row the next id of its table.
   template <typename Row>
-  Status InsertNumbered(Row row, int64_t* id);
+  Status InsertNumbered(Row* row);
   template <typename T>
   Status InsertHot(const T& record);
   Status WriteTransaction(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);

@@ -31,10 +31,10 @@ class KeepingRecorder : public NullRecorder {
   }
   const std::vector<std::string>& strings() const { return strings_; }  // of ids 1, 2, ...
 
-  int64_t AddString(std::string_view text) override {
+  schema::StringId AddString(std::string_view text) override {
     const MutexLock lock(mutex_);
     strings_.emplace_back(text);
-    return static_cast<int64_t>(strings_.size());
+    return schema::StringId(static_cast<int64_t>(strings_.size()));
   }
 
  private:
@@ -56,7 +56,7 @@ class KeepingRecorder : public NullRecorder {
   int64_t Keep(Row row) {
     auto& rows = std::get<Rows<Row>>(rare_);
     const int64_t id = first_id_ + static_cast<int64_t>(rows.size());
-    if constexpr (schema::TableOf<Row>::kHasId) row.id = id;
+    if constexpr (schema::TableOf<Row>::kHasId) row.id = decltype(row.id)(id);
     rows.push_back(std::move(row));
     return id;
   }

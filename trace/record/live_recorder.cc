@@ -72,7 +72,7 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
 
 // The trace holds the reason why it has nothing else.
 Status LiveRecorder::GiveUp(const std::string& reason) {
-  Add(schema::CapabilityRow{0, source_, "off", reason, 0});
+  Add(schema::CapabilityRow{{}, source_, "off", reason, 0});
   Drain();
   (void)batches_->trace().Finish();
   return Status::Error(reason);
@@ -84,13 +84,13 @@ std::string_view LiveRecorder::SourceOf(size_t kind) const {
 }
 
 void LiveRecorder::AddEngineSources() {
-  Add(schema::CapabilityRow{0, "engine", "on", "", 0});
-  Add(schema::CapabilityRow{0, "memory", "on", "", 0});
+  Add(schema::CapabilityRow{{}, "engine", "on", "", 0});
+  Add(schema::CapabilityRow{{}, "memory", "on", "", 0});
   if (NvtxAttached()) {
-    Add(schema::CapabilityRow{0, "nvtx", "on", "", 0});
+    Add(schema::CapabilityRow{{}, "nvtx", "on", "", 0});
   } else {
-    Add(schema::CapabilityRow{0, "nvtx", "off",
-                              "no tool listens (NVTX_INJECTION64_PATH is not set)", 0});
+    Add(schema::CapabilityRow{
+        {}, "nvtx", "off", "no tool listens (NVTX_INJECTION64_PATH is not set)", 0});
   }
 }
 
@@ -188,8 +188,8 @@ void LiveRecorder::ReportLosses() {
     for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
       const int64_t dropped = now[kind] - (*reported)[kind];
       if (dropped == 0) continue;
-      Add(schema::CapabilityRow{0, std::string(SourceOf(kind)), "partial", std::string(reason),
-                                dropped});
+      Add(schema::CapabilityRow{
+          {}, std::string(SourceOf(kind)), "partial", std::string(reason), dropped});
     }
     *reported = now;
   };
@@ -291,8 +291,8 @@ Status LiveRecorder::Finish() {
   StopThread();
   if (thread_failed_) {
     batches_->trace().Rollback();  // which also takes memory, of which the thread had none
-    Add(schema::CapabilityRow{0, source_, "partial",
-                              "the recorder had no memory: what came later is lost", 0});
+    Add(schema::CapabilityRow{
+        {}, source_, "partial", "the recorder had no memory: what came later is lost", 0});
   }
   // What the last drain itself lost.
   ReportLosses();

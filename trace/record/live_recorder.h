@@ -29,7 +29,7 @@ class LiveRecorder final : public Recorder {
   // Writes meta, config and the first capability rows, then starts the writer thread.
   Status Start(const RecorderOptions& options);
 
-  int64_t AddString(std::string_view text) override { return rare_.Intern(text); }
+  schema::StringId AddString(std::string_view text) override { return rare_.Intern(text); }
   void SetWindow(bool recording) override;
   bool WasRecording(int64_t time_ns) const override;
   std::map<std::string, int64_t> Dropped() const override;

@@ -13,7 +13,7 @@ class NullRecorder : public Recorder {
  public:
   NullRecorder() : Recorder(TakersOf<NullRecorder>(schema::HotRecords())) {}
 
-  int64_t AddString(std::string_view /*text*/) override { return 0; }
+  schema::StringId AddString(std::string_view /*text*/) override { return {}; }
   void SetWindow(bool /*recording*/) override {}
   bool WasRecording(int64_t /*time_ns*/) const override { return true; }
   std::map<std::string, int64_t> Dropped() const override { return {}; }

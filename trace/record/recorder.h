@@ -42,14 +42,15 @@ class Recorder {
   static Result<std::unique_ptr<Recorder>> Open(const RecorderOptions& options);
   virtual ~Recorder() = default;
 
-  // Rare rows (schema::RareRows); they may take a lock. Returns the id at once, and it is final; 0
-  // where the table has none. Any thread.
+  // Rare rows (schema::RareRows); they may take a lock. Returns the id at once, if the table has
+  // any, and it is final. Any thread.
   template <typename Row>
-  int64_t Add(Row row) {
-    return AddRow(&row);
+  auto Add(Row row) {
+    const int64_t id = AddRow(&row);
+    if constexpr (requires { row.id; }) return decltype(row.id)(id);
   }
   // The id of the row of table `string` with this text; there is only one. Any thread.
-  virtual int64_t AddString(std::string_view text) = 0;
+  virtual schema::StringId AddString(std::string_view text) = 0;
 
   // Hot rows and pairs of them (schema::HotRecords; the writer assigns their ids): never block,
   // never allocate. Any thread.
@@ -101,7 +102,7 @@ class Recorder {
   }
 
  private:
-  // May move from the row.
+  // The number of its id; 0 where the table has none. May move from the row.
   virtual int64_t AddRow(RareRow row) = 0;
 
   const Takers takers_;

@@ -68,26 +68,26 @@ void SizeBound::EndBatch(bool committed) {
   batch_.clear();
 }
 
-std::vector<schema::MemoryEventRow> SizeBound::Balance(int64_t last_id) const {
+std::vector<schema::MemoryEventRow> SizeBound::Balance(schema::MemoryEventId last_id) const {
   std::vector<schema::MemoryEventRow> rows;
-  int64_t id = last_id - static_cast<int64_t>(balance_.size());
+  int64_t id = last_id.value() - static_cast<int64_t>(balance_.size());
   for (const auto& [account, bytes] : balance_) {
     schema::MemoryEventRow row;
-    row.id = ++id;
+    row.id = schema::MemoryEventId(++id);
     row.rank = account.rank;
     row.device = account.device;
     row.issued_ns = row.executed_ns = last_memory_ns_;
     row.bytes = bytes;
     row.category = account.category;
     row.unit = account.unit;
-    row.plan_op = -1;
+    row.plan_op = schema::PlanOpId::None();
     row.step = kNoStep;
     rows.push_back(row);
   }
   return rows;
 }
 
-Status SizeBound::StartSegment(int64_t last_memory_id, store::TraceWriter* writer) {
+Status SizeBound::StartSegment(schema::MemoryEventId last_memory_id, store::TraceWriter* writer) {
   SHARDSCOPE_RETURN_IF_ERROR(writer->StartSegment(Balance(last_memory_id)));
   segments_.emplace_back();
   empty_segment_bytes_ = writer->SegmentBytes();
@@ -133,7 +133,7 @@ Status SizeBound::WriteMeta(store::TraceWriter* writer) {
   return Status::Ok();
 }
 
-Status SizeBound::Keep(int64_t last_memory_id, store::TraceWriter* writer) {
+Status SizeBound::Keep(schema::MemoryEventId last_memory_id, store::TraceWriter* writer) {
   if (!bounded()) return Status::Ok();
   const int64_t segment_bytes = std::max(LiveBytes() / kSegmentShare, 2 * empty_segment_bytes_);
   Status status;

@@ -41,7 +41,7 @@ class SizeBound {
 
   // Between batches: starts and removes segments as needed. `last_memory_id` is the id of the last
   // memory event committed.
-  Status Keep(int64_t last_memory_id, store::TraceWriter* writer);
+  Status Keep(schema::MemoryEventId last_memory_id, store::TraceWriter* writer);
 
   // Whether the rare rows alone leave no room: hot rows cannot be written any more.
   bool full() const { return full_; }
@@ -68,10 +68,10 @@ class SizeBound {
   }
 
   int64_t LiveBytes() const { return max_bytes_ / 5 * 2; }
-  Status StartSegment(int64_t last_memory_id, store::TraceWriter* writer);
+  Status StartSegment(schema::MemoryEventId last_memory_id, store::TraceWriter* writer);
   void CountOldest();
   Status WriteMeta(store::TraceWriter* writer);
-  std::vector<schema::MemoryEventRow> Balance(int64_t last_id) const;
+  std::vector<schema::MemoryEventRow> Balance(schema::MemoryEventId last_id) const;
 
   const int64_t max_bytes_;
   std::deque<Counts> segments_;  // oldest first; of committed rows

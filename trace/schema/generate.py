@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns tables.py and views.sql into code and documentation.
 
-generate.py --out FOLDER      rows.h, columns.h, fields.h, fields.cc, ddl.h and ddl.cc, into FOLDER
+generate.py --out FOLDER      ids.h, rows.h, columns.h, fields.h, fields.cc, ddl.h and ddl.cc, into FOLDER
 generate.py --docs FILE       docs/trace.md
 """
 
@@ -25,7 +25,18 @@ def row_type(table):
     return camel(table.name) + "Row"
 
 
+def id_table(table, column):
+    """Name of the table whose id the column holds; empty: it holds none."""
+    return column.references or (table.name if column.name == "id" else "")
+
+
+def id_type(name):
+    return camel(name) + "Id"
+
+
 def cpp_type(table, column):
+    if id_table(table, column):
+        return id_type(id_table(table, column))
     if column.type == tables.INT:
         return "int64_t"
     if column.type == tables.REAL:
@@ -74,9 +85,17 @@ def type_list(name, doc, types):
     return f"// {doc}\nusing {name} = TypeList<{', '.join(types)}>;\n"
 
 
+def ids_header():
+    names = [table.name for table in tables.TABLES if has_id(table) and not table.columns[0].references]
+    tags = "".join(f"using {id_type(name)} = Id<struct {camel(name)}Tag>;\n" for name in names)
+    return (f"// {NOTE}\n// The ids of all tables. A row that has the id of another table's row has that type.\n"
+            f'#pragma once\n\n#include "trace/base/id.h"\n\nnamespace shardscope::schema {{\n\n{tags}\n}}  // namespace shardscope::schema\n')
+
+
 def rows_header():
     parts = [f"// {NOTE}\n// One struct a table; fields are its columns. At the end what is recorded as one, and lists.\n"
-             '#pragma once\n\n#include <cstdint>\n#include <string>\n\n#include "trace/schema/short_text.h"\n#include "trace/schema/type_list.h"\n\n'
+             '#pragma once\n\n#include <cstdint>\n#include <string>\n\n#include "trace/schema/ids.h"\n#include "trace/schema/short_text.h"\n'
+             '#include "trace/schema/type_list.h"\n\n'
              "namespace shardscope::schema {\n"]
     for table in tables.TABLES:
         fields = "".join(field(table, column) for column in table.columns)
@@ -100,7 +119,7 @@ def members(table, name, columns):
 
 def traits(index, table):
     names = [column.name for column in table.columns]
-    ids = [c for c in table.columns if c.name == "id" or c.references]
+    ids = "".join(f" visit(&row->{c.name});" for c in table.columns if id_table(table, c))
     moments = [c for c in table.columns if c.moment]
     flags = {"HasId": has_id(table), "Hot": table.hot, "PerStep": table.per_step, "Derived": table.derived, "SqlOnly": table.sql_only}
     constants = "".join(f"  static constexpr bool k{name} = {str(value).lower()};\n" for name, value in flags.items())
@@ -112,7 +131,10 @@ struct TableOf<{row_type(table)}> {{
   static constexpr const char* kInsert =
       "INSERT OR REPLACE INTO {table.name}({", ".join(names)}) VALUES({", ".join("?" * len(names))})";
   static constexpr const char* kSelect = "SELECT {", ".join(names)} FROM {table.name}";
-{constants}{members(table, "kIds", ids)}{members(table, "kMoments", moments)}}};
+{constants}{members(table, "kMoments", moments)}
+  template <typename Visit>
+  static void ForEachId([[maybe_unused]] {row_type(table)}* row, [[maybe_unused]] const Visit& visit) {{{ids} }}
+}};
 """
 
 
@@ -128,7 +150,7 @@ def record_traits(index, record):
         condition = f"!record.{pair.second[0]}.{pair.second_if}.empty()" if pair.second_if else "true"
         second = f"""
   static bool HasSecond([[maybe_unused]] const {pair.name}& record) {{ return {condition}; }}
-  static {row_type(second_table)} Second(const {pair.name}& record, int64_t first_id) {{
+  static {row_type(second_table)} Second(const {pair.name}& record, {id_type(pair.first[1])} first_id) {{
     {row_type(second_table)} row = record.{pair.second[0]};
     row.{pair.link} = first_id;
     return row;
@@ -159,8 +181,8 @@ def columns_header():
 //   kPerStep  every row is part of one step (column step).
 //   kDerived  made from the other tables while a trace is finished.
 //   kSqlOnly  no Snapshot has its rows.
-//   kIds      the row's own id and every id it refers to.
 //   kMoments  every time of CLOCK_MONOTONIC.
+//   ForEachId calls visit(&id) for the row's own id and every id it refers to.
 // RecordOf<Record>: what threads record, a hot row or a pair.
 //   kLate     made some time after what it tells of: the window in force then is not its own.
 //   TimeOf    records of all threads are committed in this order, as far as one batch goes.
@@ -231,9 +253,11 @@ def fields_header():
 def fields_source():
     parts = [f'// {NOTE}\n#include "trace/schema/fields.h"\n\nnamespace shardscope::schema {{\n']
     for table in tables.TABLES:
-        kinds = [(FIELD_KINDS[column.type], column.name) for column in table.columns]
-        written = "".join(f"  sink->{kind}(row.{name});\n" for kind, name in kinds)
-        read = "".join(f"  row->{name} = source->{kind}();\n" for kind, name in kinds)
+        written = read = ""
+        for column in table.columns:
+            kind, name, is_id = FIELD_KINDS[column.type], column.name, id_table(table, column)
+            written += f"  sink->{kind}(row.{name}{'.value()' if is_id else ''});\n"
+            read += f"  row->{name} = " + (f"{cpp_type(table, column)}(source->{kind}());\n" if is_id else f"source->{kind}();\n")
         parts.append(f"\nvoid WriteFields(const {row_type(table)}& row, FieldSink* sink) {{\n{written}}}\n"
                      f"void ReadFields(FieldSource* source, {row_type(table)}* row) {{\n{read}}}\n")
     return "".join(parts) + "\n}  // namespace shardscope::schema\n"
@@ -449,6 +473,7 @@ def main():
     parser.add_argument("--docs", type=pathlib.Path)
     options = parser.parse_args()
     if options.out:
+        write(options.out / "ids.h", ids_header())
         write(options.out / "rows.h", rows_header())
         write(options.out / "columns.h", columns_header())
         write(options.out / "fields.h", fields_header())

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <type_traits>
 
 #include "trace/schema/columns.h"
 #include "trace/schema/ddl.h"
@@ -61,6 +62,26 @@ TEST(Schema, EveryTableIsVisitedWithAllItsFields) {
     ++tables;
   });
   EXPECT_EQ(tables, kNumTables);
+}
+
+// None passes for that of another table, nor for a number.
+static_assert(!std::is_constructible_v<TrackId, OpRunId>);
+static_assert(!std::is_convertible_v<int64_t, TrackId>);
+static_assert(!std::is_convertible_v<TrackId, int64_t>);
+static_assert(std::is_same_v<decltype(OpRunRow::track), decltype(TrackRow::id)>);
+static_assert(std::is_same_v<decltype(GpuWorkRow::id), decltype(SpanRow::id)>);
+static_assert(sizeof(TrackId) == sizeof(int64_t));
+
+TEST(Ids, EveryIdOfARowIsVisited) {
+  OpRunRow row{.id = OpRunId(1), .plan_op = PlanOpId(2), .track = TrackId(3)};
+  row.blocking_plan_op = PlanOpId::None();
+  EXPECT_TRUE(row.blocking_plan_op.is_none());
+  TableOf<OpRunRow>::ForEachId(&row,
+                               []<typename Tag>(Id<Tag>* id) { *id = Id<Tag>(id->value() + 10); });
+  EXPECT_EQ(row.id, OpRunId(11));
+  EXPECT_EQ(row.plan_op, PlanOpId(12));
+  EXPECT_EQ(row.track, TrackId(13));
+  EXPECT_EQ(row.blocking_plan_op, PlanOpId(9));
 }
 
 TEST(ShortText, KeepsWhatFitsAndSaysWhatItCut) {

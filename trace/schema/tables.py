@@ -28,7 +28,7 @@ class Column:
     type: str
     doc: str
     unit: str = ""
-    # Table whose id this column holds; -1 where the doc says "none". Merging files of one run shifts these.
+    # Table whose id this column holds, of that table's type; -1 where the doc says "none". Merging files of one run shifts these.
     references: str = ""
     # A moment on the clock of the process that wrote it. Merging files of one run puts these on one clock.
     moment: bool = False

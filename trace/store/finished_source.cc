@@ -230,17 +230,17 @@ Status FinishedSource::ReadSmallTables(RowBatch* batch) {
 }
 
 // One search a track: an index on nothing but the track's own order.
-Result<std::vector<int64_t>> FinishedSource::TracksOfSpans() {
+Result<std::vector<schema::TrackId>> FinishedSource::TracksOfSpans() {
   SHARDSCOPE_ASSIGN_OR_RETURN(
       Statement next,
       reader_.database().Prepare("SELECT track FROM span WHERE track > ? ORDER BY track LIMIT 1"));
-  std::vector<int64_t> tracks;
+  std::vector<schema::TrackId> tracks;
   while (true) {
-    next.Bind(1, tracks.empty() ? INT64_MIN : tracks.back());
+    next.Bind(1, tracks.empty() ? INT64_MIN : tracks.back().value());
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, next.Step());
     if (!row) return tracks;
     if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), "span");
-    tracks.push_back(next.Integer(0));
+    tracks.push_back(schema::TrackId(next.Integer(0)));
     next.Reset();
   }
 }
@@ -342,15 +342,15 @@ Result<RowBatch> FinishedSource::ReadMemory() {
 }
 
 // Whether at most `most_rows` spans of these tracks begin in the range.
-Result<bool> FinishedSource::AreFewSpans(const std::vector<int64_t>& tracks, int64_t from_ns,
-                                         int64_t to_ns, size_t most_rows) {
+Result<bool> FinishedSource::AreFewSpans(const std::vector<schema::TrackId>& tracks,
+                                         int64_t from_ns, int64_t to_ns, size_t most_rows) {
   SHARDSCOPE_ASSIGN_OR_RETURN(
       Statement count, reader_.database().Prepare("SELECT count(*) FROM (SELECT 1 FROM span WHERE "
                                                   "track = ? AND start_ns BETWEEN ? AND ? LIMIT "
                                                   "?)"));
   auto left = static_cast<int64_t>(most_rows);
-  for (const int64_t track : tracks) {
-    count.Bind(1, track);
+  for (const schema::TrackId track : tracks) {
+    count.Bind(1, track.value());
     count.Bind(2, from_ns);
     count.Bind(3, to_ns);
     count.Bind(4, left + 1);
@@ -364,15 +364,15 @@ Result<bool> FinishedSource::AreFewSpans(const std::vector<int64_t>& tracks, int
 
 Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t most_rows,
                                        RowBatch* batch) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<int64_t> tracks, TracksOfSpans());
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<schema::TrackId> tracks, TracksOfSpans());
   const Result<bool> few = AreFewSpans(tracks, from_ns, to_ns, most_rows);
   if (!few.ok() || !few.value()) return few;
   SHARDSCOPE_ASSIGN_OR_RETURN(
       auto spans,
       Cursor<schema::SpanRow>::Open(
           &reader_, "WHERE track = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns, id"));
-  for (const int64_t track : tracks) {
-    spans.statement().Bind(1, track);
+  for (const schema::TrackId track : tracks) {
+    spans.statement().Bind(1, track.value());
     spans.statement().Bind(2, from_ns);
     spans.statement().Bind(3, to_ns);
     SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&spans, batch));
@@ -384,7 +384,7 @@ Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t mo
   auto work = Cursor<schema::GpuWorkRow>::Open(&reader_, "WHERE id = ?");
   if (!work.ok()) return work.status();
   for (const schema::SpanRow& span : rows) {
-    work->statement().Bind(1, span.id);
+    work->statement().Bind(1, span.id.value());
     SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&work.value(), batch));
     work->statement().Reset();
   }

@@ -91,9 +91,9 @@ class FinishedSource {
   class Others;
 
   FinishedSource() = default;
-  Result<std::vector<int64_t>> TracksOfSpans();
-  Result<bool> AreFewSpans(const std::vector<int64_t>& tracks, int64_t from_ns, int64_t to_ns,
-                           size_t most_rows);
+  Result<std::vector<schema::TrackId>> TracksOfSpans();
+  Result<bool> AreFewSpans(const std::vector<schema::TrackId>& tracks, int64_t from_ns,
+                           int64_t to_ns, size_t most_rows);
 
   TraceReader reader_;  // of the calling thread
   bool cut_ = false;

@@ -82,9 +82,10 @@ int64_t RowsOf(const schema::TableInfo& table, size_t num_segments, Database* ta
 }
 
 // Per step, the ids of its rows in one table.
+template <typename RowId>
 Status FindRanges(const char* table, Database* database,
                   std::map<int64_t, schema::StepRangeRow>* ranges,
-                  int64_t schema::StepRangeRow::*first, int64_t schema::StepRangeRow::*last) {
+                  RowId schema::StepRangeRow::*first, RowId schema::StepRangeRow::*last) {
   Result<Statement> select = database->Prepare(fmt::format("SELECT step, id FROM {}", table));
   if (!select.ok()) return select.status();
   schema::StepRangeRow* range = nullptr;  // of the row before: most rows have the same step
@@ -92,10 +93,16 @@ Status FindRanges(const char* table, Database* database,
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select->Step());
     if (!row) return Status::Ok();
     const int64_t step = select->Integer(0);
-    const int64_t id = select->Integer(1);
+    const RowId id(select->Integer(1));
     if (range == nullptr || range->step != step) {
-      range =
-          &ranges->try_emplace(step, schema::StepRangeRow{step, 0, -1, 0, -1, 0, -1}).first->second;
+      const schema::StepRangeRow none{.step = step,
+                                      .first_step_row = {},
+                                      .last_step_row = schema::StepId::None(),
+                                      .first_op_run = {},
+                                      .last_op_run = schema::OpRunId::None(),
+                                      .first_collective = {},
+                                      .last_collective = schema::CollectiveId::None()};
+      range = &ranges->try_emplace(step, none).first->second;
     }
     if (range->*last < range->*first) range->*first = id;
     range->*first = std::min(range->*first, id);

@@ -27,14 +27,13 @@ class TraceReader {
 
   // Calls visit(Row&&) for at most `limit` rows with id > after, ascending. Returns how many.
   template <typename Row, typename Visit>
-  Result<size_t> ReadAfter(int64_t after, size_t limit, Visit&& visit) {
-    static_assert(schema::TableOf<Row>::kHasId);
+  Result<size_t> ReadAfter(decltype(Row::id) after, size_t limit, Visit&& visit) {
     SHARDSCOPE_ASSIGN_OR_RETURN(Statement select,
                                 database_.Prepare(std::string(schema::TableOf<Row>::kSelect) +
                                                   " WHERE id > ? ORDER BY id LIMIT ?"));
-    select.Bind(1, after);
+    select.Bind(1, after.value());
     select.Bind(2, static_cast<int64_t>(limit));
-    return Drain<Row>(&select, after, std::forward<Visit>(visit));
+    return Drain<Row>(&select, after.value(), std::forward<Visit>(visit));
   }
 
   // All rows of a table.
@@ -62,8 +61,8 @@ class TraceReader {
       if (!*more) break;
       Row row = ReadRow<Row>(*select);
       if constexpr (kHasId) {
-        if (row.id <= after) return Repeats(schema::TableOf<Row>::kName);
-        after = row.id;
+        if (row.id.value() <= after) return Repeats(schema::TableOf<Row>::kName);
+        after = row.id.value();
       }
       ++count;
       bytes = before + count * kLeastRowBytes + select->text_bytes();

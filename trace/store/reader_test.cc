@@ -135,7 +135,7 @@ TEST_F(Hostile, AnOlderTraceThatWasCutIsFinishedAsANewOne) {
     ASSERT_TRUE(writer.ok());
     stem = writer.value()->file().stem;
     ASSERT_TRUE(writer.value()->Begin().ok());
-    ASSERT_TRUE(writer.value()->Insert(schema::StringRow{1, "kept"}).ok());
+    ASSERT_TRUE(writer.value()->Insert(schema::StringRow{schema::StringId(1), "kept"}).ok());
     ASSERT_TRUE(writer.value()->Commit().ok());
   }
   const TraceFile file{stem};

@@ -57,10 +57,10 @@ void ShiftIds(int64_t shift, RowBatch* batch) {
   if (shift == 0) return;
   schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
     for (Row& row : batch->Get<Row>()) {
-      for (int64_t Row::*member : schema::TableOf<Row>::kIds) {
-        int64_t& id = row.*member;
-        if (id >= 0) id = id < kIdsPerFile ? id + shift : -1;
-      }
+      schema::TableOf<Row>::ForEachId(&row, [shift]<typename Tag>(Id<Tag>* id) {
+        if (id->is_none()) return;
+        *id = id->value() < kIdsPerFile ? Id<Tag>(id->value() + shift) : Id<Tag>::None();
+      });
     }
   });
 }

@@ -79,7 +79,8 @@ constexpr size_t kRowsPerTable = 100'000;
 constexpr int64_t kWriterCheckNs = kNsPerSecond;
 
 schema::CapabilityRow UnfinishedRow(const std::string& reason) {
-  return {(int64_t{1} << 39) - 1, std::string(kFinisher), "partial", reason, 0};
+  return {schema::CapabilityId((int64_t{1} << 39) - 1), std::string(kFinisher), "partial", reason,
+          0};
 }
 
 Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {
@@ -150,9 +151,9 @@ Result<bool> FileSource::ReadTable(RowBatch* batch) {
   std::vector<Row>& rows = batch->Get<Row>();
   if constexpr (schema::TableOf<Row>::kHasId) {
     int64_t& last_id = last_id_[schema::TableOf<Row>::kIndex];
-    const int64_t after = last_id;
+    const decltype(Row::id) after(last_id);
     const auto take = [&](Row&& row) {
-      last_id = row.id;
+      last_id = row.id.value();
       if constexpr (schema::TableOf<Row>::kPerStep) {
         if (row.step <= skip_through_step_) return;
       }
@@ -190,7 +191,7 @@ void FileSource::SayRemoved(size_t first_meta, RowBatch* batch) {
     std::from_chars(row.value.data(), row.value.data() + row.value.size(), count);
     if (row.key != key || count <= *said) return;
     batch->Get<schema::CapabilityRow>().push_back(
-        {++last_removed_id_, std::string(source), "partial",
+        {schema::CapabilityId(++last_removed_id_), std::string(source), "partial",
          fmt::format("steps to {} were removed to keep record.max_bytes", through), count - *said});
     *said = count;
   };

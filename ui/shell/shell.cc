@@ -109,7 +109,7 @@ void Shell::ShowFirst(const query::Snapshot& snapshot, int32_t step) {
   if (const auto op_run = timeline::MostInstructiveOp(snapshot, range)) {
     context_.selection = {*op_run, snapshot.ranks.front().rank, {}};
   } else if (const auto work = timeline::LongestWork(snapshot, range)) {
-    context_.selection = {-1, work->rank, {}, work->id};
+    context_.selection = {query::OpRunId::None(), work->rank, {}, work->id};
   }
 }
 

@@ -54,7 +54,7 @@ struct Dispatcher {
   void operator()(const ui::HoldView&) const { shell.view_.Hold(); }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
-    if (command.add && selection.op_run >= 0 && command.op_run >= 0) {
+    if (command.add && !selection.op_run.is_none() && !command.op_run.is_none()) {
       // Again: no longer.
       const ui::SelectedOp op{command.op_run, command.rank};
       if (std::erase(selection.also, op) == 0 && !selection.Contains(op)) {
@@ -65,7 +65,7 @@ struct Dispatcher {
     selection = {command.op_run, command.rank, {}};
   }
   void operator()(const ui::SelectSpan& command) const {
-    shell.context_.selection = {-1, command.rank, {}, command.span};
+    shell.context_.selection = {query::OpRunId::None(), command.rank, {}, command.span};
   }
   void Fit(int64_t start_ns, int64_t end_ns) const {
     const int64_t room =
@@ -75,13 +75,13 @@ struct Dispatcher {
   void operator()(const ui::FitSelection&) const {
     const ui::Selection& selection = shell.context_.selection;
     if (!shell.context_.snapshot) return;
-    if (selection.span >= 0) {
+    if (!selection.span.is_none()) {
       const timeline::WorkFacts facts = timeline::WorkFactsOf(
           *shell.context_.snapshot, *shell.context_.index, selection.rank, selection.span);
       if (facts.kind != timeline::WorkFacts::Kind::kNothing) Fit(facts.start_ns(), facts.end_ns());
       return;
     }
-    if (selection.op_run < 0) return;
+    if (selection.op_run.is_none()) return;
     const query::RankRows* rows = shell.context_.snapshot->FindRank(selection.rank);
     if (rows == nullptr) return;
     for (const query::OpRun& run : rows->op_runs) {
@@ -95,13 +95,14 @@ struct Dispatcher {
     if (!shell.context_.snapshot || !shell.context_.index) return;
     const query::Snapshot& snapshot = *shell.context_.snapshot;
     const timeline::RunIndex& index = *shell.context_.index;
-    if (selection.span >= 0) {
-      const int64_t op_run =
+    if (!selection.span.is_none()) {
+      const query::OpRunId op_run =
           timeline::WorkFactsOf(snapshot, index, selection.rank, selection.span).op_run;
-      if (op_run >= 0) selection = {op_run, selection.rank, {}};
-    } else if (selection.op_run >= 0) {
-      const int64_t span = timeline::FirstWorkOf(snapshot, index, selection.rank, selection.op_run);
-      if (span >= 0) selection = {-1, selection.rank, {}, span};
+      if (!op_run.is_none()) selection = {op_run, selection.rank, {}};
+    } else if (!selection.op_run.is_none()) {
+      const query::SpanId span =
+          timeline::FirstWorkOf(snapshot, index, selection.rank, selection.op_run);
+      if (!span.is_none()) selection = {query::OpRunId::None(), selection.rank, {}, span};
     }
   }
   void operator()(const ui::SetHover& command) const {

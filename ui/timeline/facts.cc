@@ -13,7 +13,8 @@ namespace {
 using query::IsCompute;
 using query::OpClass;
 
-std::string NameOfRun(const query::Snapshot& snapshot, const query::RankRows& rows, int64_t id) {
+std::string NameOfRun(const query::Snapshot& snapshot, const query::RankRows& rows,
+                      query::OpRunId id) {
   const uint32_t row = FindRow(rows, id);
   if (row == kNoRow) return "";
   const query::PlanOp* op = snapshot.FindPlanOp(rows.op_runs[row].plan_op);
@@ -74,12 +75,12 @@ void AddCollective(const query::Snapshot& snapshot, const query::RankRows& rows,
 // The all-gather that was issued and is used in `range`, without anything waiting for it, and that
 // took longest: a short one hides anywhere and its box can hardly be seen. nullopt if there is
 // none.
-std::optional<int64_t> LongestHidden(const query::Snapshot& snapshot, const query::RankRows& rows,
-                                     Range range) {
+std::optional<query::OpRunId> LongestHidden(const query::Snapshot& snapshot,
+                                            const query::RankRows& rows, Range range) {
   constexpr int kEnough = 64;  // a view of many steps shows no single gather anyway
   // Backward prefetch is what most lessons are about: twice as long in forward to be preferred.
   constexpr int64_t kBackwardWeight = 2;
-  std::optional<int64_t> best;
+  std::optional<query::OpRunId> best;
   int64_t best_weight = 0;
   int seen = 0;
   const auto first = std::partition_point(
@@ -102,8 +103,8 @@ std::optional<int64_t> LongestHidden(const query::Snapshot& snapshot, const quer
   return best;
 }
 
-std::optional<int64_t> BehindDearestStall(const query::Snapshot& snapshot,
-                                          const query::RankRows& rows, Range range) {
+std::optional<query::OpRunId> BehindDearestStall(const query::Snapshot& snapshot,
+                                                 const query::RankRows& rows, Range range) {
   int first_step = INT32_MAX;
   int last_step = -1;
   for (const query::Step& step : rows.steps) {
@@ -115,7 +116,7 @@ std::optional<int64_t> BehindDearestStall(const query::Snapshot& snapshot,
   const std::vector<analysis::Stall> stalls = analysis::Stalls(snapshot, first_step, last_step);
   const analysis::Stall* dearest = nullptr;
   for (const analysis::Stall& stall : stalls) {
-    if (stall.rank != rows.rank || stall.blocking_op_run < 0) continue;
+    if (stall.rank != rows.rank || stall.blocking_op_run.is_none()) continue;
     if (stall.start_ns < range.start_ns || stall.end_ns > range.end_ns) continue;
     if (stall.blocking_name.find("all_gather") == std::string::npos) continue;
     if (dearest == nullptr || stall.stall_ns > dearest->stall_ns) dearest = &stall;
@@ -126,7 +127,7 @@ std::optional<int64_t> BehindDearestStall(const query::Snapshot& snapshot,
 
 }  // namespace
 
-OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, int64_t op_run) {
+OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op_run) {
   OpFacts facts;
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (rows == nullptr) return facts;
@@ -167,16 +168,16 @@ double LinkHeadroom(const OpFacts& facts) {
   return (transfer + slack) / transfer;
 }
 
-std::optional<int64_t> MostInstructiveOp(const query::Snapshot& snapshot, Range range) {
+std::optional<query::OpRunId> MostInstructiveOp(const query::Snapshot& snapshot, Range range) {
   if (snapshot.ranks.empty()) return std::nullopt;
   const query::RankRows& rows = snapshot.ranks.front();
   for (const Change& change : ChangesOf(snapshot)) {
     if (change.time_ns < range.start_ns || change.time_ns >= range.end_ns) continue;
-    const std::optional<int64_t> hidden =
+    const std::optional<query::OpRunId> hidden =
         LongestHidden(snapshot, rows, {change.time_ns, range.end_ns});
     if (hidden) return hidden;
   }
-  const std::optional<int64_t> behind_stall = BehindDearestStall(snapshot, rows, range);
+  const std::optional<query::OpRunId> behind_stall = BehindDearestStall(snapshot, rows, range);
   return behind_stall ? behind_stall : LongestHidden(snapshot, rows, range);
 }
 

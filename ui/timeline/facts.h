@@ -32,7 +32,7 @@ struct OpFacts {
 
   bool is_collective() const { return collective.has_value(); }
 };
-OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, int64_t op_run);
+OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op_run);
 
 // How many times slower the link could be before this hidden all-gather would be exposed; 0 if it
 // is exposed already or took no time.
@@ -41,6 +41,6 @@ double LinkHeadroom(const OpFacts& facts);
 // The all-gather of the first rank that teaches most in `range`: one that is hidden right after a
 // change, else the one behind the dearest stall, else the longest hidden one. nullopt without
 // either.
-std::optional<int64_t> MostInstructiveOp(const query::Snapshot& snapshot, Range range);
+std::optional<query::OpRunId> MostInstructiveOp(const query::Snapshot& snapshot, Range range);
 
 }  // namespace shardscope::timeline

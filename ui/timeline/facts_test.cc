@@ -53,8 +53,8 @@ TEST(MostInstructiveOpTest, NothingInAnEmptyView) {
 
 TEST(FactsTest, UnknownOpIsNotFound) {
   const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(1, 3, 9);
-  EXPECT_FALSE(FactsOf(*snapshot, 0, 1'000'000).found);
-  EXPECT_FALSE(FactsOf(*snapshot, 5, 1).found);
+  EXPECT_FALSE(FactsOf(*snapshot, 0, query::OpRunId(1'000'000)).found);
+  EXPECT_FALSE(FactsOf(*snapshot, 5, query::OpRunId(1)).found);
 }
 
 TEST(LabelsTest, QualifiedNamesAreShortenedFromTheLeft) {

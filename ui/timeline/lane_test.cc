@@ -18,8 +18,8 @@ using query::OpClass;
 TEST(LanesOfRanksTest, AreThoseOfTheCollectivesThatRanksRan) {
   for (const bool shards : {true, false}) {
     analysis::TestSnapshot made(1);
-    const int64_t forward = made.Plan("forward", "forward", "root", "embedding");
-    const int64_t collective =
+    const query::PlanOpId forward = made.Plan("forward", "forward", "root", "embedding");
+    const query::PlanOpId collective =
         made.Plan(shards ? "all_gather" : "all_reduce", "backward", "root", "", {forward});
     made.Run(0, 0, forward, 0, 100);
     made.Run(0, 0, collective, 100, 200);

@@ -124,10 +124,10 @@ RankIndex::RankIndex(int32_t of_rank)
   columns[static_cast<size_t>(LaneKind::kExposed)] = SpanColumn();  // its spans are of no op
 }
 
-uint32_t FindRow(const query::RankRows& rows, int64_t id) {
-  const auto found =
-      std::lower_bound(rows.op_runs.begin(), rows.op_runs.end(), id,
-                       [](const query::OpRun& run, int64_t wanted) { return run.id < wanted; });
+uint32_t FindRow(const query::RankRows& rows, query::OpRunId id) {
+  const auto found = std::lower_bound(
+      rows.op_runs.begin(), rows.op_runs.end(), id,
+      [](const query::OpRun& run, query::OpRunId wanted) { return run.id < wanted; });
   if (found == rows.op_runs.end() || found->id != id) return kNoRow;
   return static_cast<uint32_t>(found - rows.op_runs.begin());
 }

@@ -139,12 +139,12 @@ class RunIndex {
   std::pair<int32_t, int32_t> shown_steps_ = {0, -1};  // first and last in RankIndex::stalls
   std::vector<RankIndex> ranks_;
   std::vector<Consumed> consumed_;
-  std::unordered_map<int64_t, LaneKind> lane_of_track_;
-  std::unordered_map<int64_t, std::pair<query::OpClass, uint8_t>> look_of_plan_op_;
+  std::unordered_map<query::TrackId, LaneKind> lane_of_track_;
+  std::unordered_map<query::PlanOpId, std::pair<query::OpClass, uint8_t>> look_of_plan_op_;
   std::unordered_map<uint64_t, Arrival> arrivals_;
 };
 
 // Row of the op run `id` of a rank; kNoRow if there is none.
-uint32_t FindRow(const query::RankRows& rows, int64_t id);
+uint32_t FindRow(const query::RankRows& rows, query::OpRunId id);
 
 }  // namespace shardscope::timeline

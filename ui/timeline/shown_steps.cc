@@ -49,7 +49,7 @@ struct Selected {
 
 std::optional<Selected> SelectedRun(const query::Snapshot& snapshot, const ui::SelectedOp& op) {
   const query::RankRows* rows = snapshot.FindRank(op.rank);
-  const uint32_t row = rows == nullptr || op.op_run < 0 ? kNoRow : FindRow(*rows, op.op_run);
+  const uint32_t row = rows == nullptr || op.op_run.is_none() ? kNoRow : FindRow(*rows, op.op_run);
   if (row == kNoRow) return std::nullopt;
   const query::OpRun& run = rows->op_runs[row];
   return Selected{run.step, run.started_ns, run.ended_ns};
@@ -59,7 +59,7 @@ std::optional<Selected> SelectedWork(const query::Snapshot& snapshot,
                                      const ui::Selection& selection) {
   const query::RankRows* rows = snapshot.FindRank(selection.rank);
   const uint32_t row =
-      rows == nullptr || selection.span < 0 ? kNoRow : FindWorkRow(*rows, selection.span);
+      rows == nullptr || selection.span.is_none() ? kNoRow : FindWorkRow(*rows, selection.span);
   if (row == kNoRow) return std::nullopt;
   const query::GpuWork& work = rows->gpu_work[row];
   const int32_t step = work.step >= 0 ? work.step : StepAt(snapshot, work.start_ns);

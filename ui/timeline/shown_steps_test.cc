@@ -17,7 +17,7 @@ constexpr int32_t kSteps = 6;
 class ShownStepsTest : public testing::Test {
  protected:
   ShownStepsTest() : test_(2) {
-    const int64_t op = test_.Plan("forward", "forward", "", "block0.mlp");
+    const query::PlanOpId op = test_.Plan("forward", "forward", "", "block0.mlp");
     for (int32_t step = 0; step < kSteps; ++step) {
       for (int32_t rank = 0; rank < 2; ++rank) {
         const int64_t start_ns = 110 * step;
@@ -38,7 +38,7 @@ class ShownStepsTest : public testing::Test {
   }
 
   analysis::TestSnapshot test_;
-  std::vector<int64_t> first_op_[2];
+  std::vector<query::OpRunId> first_op_[2];
   ui::Context context_;
 };
 

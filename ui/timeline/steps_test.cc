@@ -18,7 +18,7 @@ class StepsTest : public testing::Test {
   }
 
   analysis::TestSnapshot test_{2};
-  const int64_t forward_;
+  const query::PlanOpId forward_;
 };
 
 TEST_F(StepsTest, TheStepThatGoesOnBeginsAtItsFirstOp) {

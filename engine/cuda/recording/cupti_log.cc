@@ -66,11 +66,11 @@ void CuptiLog::Open(record::Recorder* recorder, executor::OpIds ids) {
   }
   if (session_ != nullptr && !session_->missing().empty()) {
     for (const std::string& reason : session_->missing()) {
-      recorder->Add(schema::CapabilityRow{0, "cupti", "partial", reason, 0});
+      recorder->Add(schema::CapabilityRow{{}, "cupti", "partial", reason, 0});
     }
     return;
   }
-  recorder->Add(schema::CapabilityRow{0, "cupti", "on", "", 0});
+  recorder->Add(schema::CapabilityRow{{}, "cupti", "on", "", 0});
 }
 
 void CuptiLog::SetRecording(bool is_recording) {
@@ -84,7 +84,7 @@ void CuptiLog::Close() {
   const cupti::SessionCounts counts = session_->counts();
   log_.Close();
   const auto lost = [this](int64_t number, const std::string& reason) {
-    if (number > 0) recorder_->Add(schema::CapabilityRow{0, "cupti", "partial", reason, number});
+    if (number > 0) recorder_->Add(schema::CapabilityRow{{}, "cupti", "partial", reason, number});
   };
   if (recorder_ != nullptr) {
     lost(counts.dropped, "records that CUPTI had no buffer for");

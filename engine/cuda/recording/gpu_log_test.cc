@@ -41,13 +41,15 @@ class GpuLogTest : public testing::Test {
   }
 
   void Open() {
-    log_.Open(
-        &recorder_,
-        {.plan_op =
-             [this](const OpContext& context) {
-               return 1000 * (context.schedule - schedules_.data()) + context.index;
-             },
-         .track = [](const OpContext& context) { return int64_t{50} + context.op().stream; }});
+    log_.Open(&recorder_, {.plan_op =
+                               [this](const OpContext& context) {
+                                 return schema::PlanOpId(
+                                     1000 * (context.schedule - schedules_.data()) + context.index);
+                               },
+                           .track =
+                               [](const OpContext& context) {
+                                 return schema::TrackId(50 + context.op().stream);
+                               }});
   }
 
   // Issues all ops of a step, each with one call and one kernel, and one call more; gives the log
@@ -123,7 +125,7 @@ TEST_F(GpuLogTest, RowsNameThePlanOpOfTheScheduleThatRan) {
   log_.Close();
   std::map<int64_t, std::vector<int64_t>> plan_ops;  // by step
   for (const record::GpuWorkRecord& work : recorder_.works) {
-    plan_ops[work.work.step].push_back(work.work.plan_op);
+    plan_ops[work.work.step].push_back(work.work.plan_op.value());
   }
   ASSERT_EQ(plan_ops.size(), 3U);
   for (auto& [step, ops] : plan_ops) {
@@ -202,13 +204,15 @@ TEST_F(GpuLogTest, CallsOfNcclInWhichTheDriverHandedOutMemoryAreRanges) {
   log_.Add(batch, names_);
   log_.Close();
   const auto is_of_nccl = [this](const schema::SpanRow& row) {
-    return recorder_.strings()[static_cast<size_t>(row.name_string) - 1].starts_with("NCCL: ");
+    return recorder_.strings()[static_cast<size_t>(row.name_string.value()) - 1].starts_with(
+        "NCCL: ");
   };
   ASSERT_EQ(std::count_if(recorder_.spans.begin(), recorder_.spans.end(), is_of_nccl), 1);
   const schema::SpanRow& row =
       *std::find_if(recorder_.spans.begin(), recorder_.spans.end(), is_of_nccl);
-  EXPECT_EQ(recorder_.strings()[static_cast<size_t>(row.name_string) - 1], "NCCL: first gather");
-  EXPECT_EQ(recorder_.tracks[static_cast<size_t>(row.track) - 1].name, "host calls");
+  EXPECT_EQ(recorder_.strings()[static_cast<size_t>(row.name_string.value()) - 1],
+            "NCCL: first gather");
+  EXPECT_EQ(recorder_.tracks[static_cast<size_t>(row.track.value()) - 1].name, "host calls");
   EXPECT_EQ(row.start_ns, start_ns);
   EXPECT_EQ(row.duration_ns, 100);
   EXPECT_EQ(recorder_.segments.size(), 3U);

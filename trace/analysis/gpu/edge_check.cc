@@ -17,7 +17,7 @@ namespace {
 using query::PlanOp;
 
 // One of a Schedule's programs.
-using ProgramKey = std::pair<int64_t, int32_t>;
+using ProgramKey = std::pair<query::ScheduleId, int32_t>;
 
 ProgramKey ProgramOf(const PlanOp& op) { return {op.schedule, op.program}; }
 
@@ -75,7 +75,7 @@ void Plan(const PlanOp& before, const PlanOp& op, Program* program) {
 void AddPlanned(const query::Snapshot& snapshot, Program* program) {
   std::map<std::string_view, const PlanOp*> last_of_communicator;
   for (const auto& [index, op] : program->ops) {
-    for (const int64_t id : op->predecessors) {
+    for (const query::PlanOpId id : op->predecessors) {
       const auto& of_host = op->host_predecessors;
       if (std::find(of_host.begin(), of_host.end(), id) != of_host.end()) continue;
       if (const PlanOp* before = snapshot.FindPlanOp(id)) Plan(*before, *op, program);
@@ -88,7 +88,7 @@ void AddPlanned(const query::Snapshot& snapshot, Program* program) {
 }
 
 std::map<ProgramKey, Program> ProgramsOf(const query::Snapshot& snapshot,
-                                         const std::unordered_set<int64_t>& worked) {
+                                         const std::unordered_set<query::PlanOpId>& worked) {
   std::map<ProgramKey, Program> programs;
   for (const auto& [id, op] : snapshot.plan_ops) programs[ProgramOf(op)].ops[op.op] = &op;
   for (auto& [key, program] : programs) {
@@ -110,10 +110,10 @@ struct RankRuns {
 
 // What ran on the GPU, in `worked` too; each launch of an op has the same.
 void AddWork(const query::Snapshot& snapshot, const query::RankRows& rows, RankRuns* runs,
-             std::unordered_set<int64_t>* worked) {
-  std::pair<int64_t, int32_t> last{-1, -1};
+             std::unordered_set<query::PlanOpId>* worked) {
+  std::pair<query::PlanOpId, int32_t> last{query::PlanOpId::None(), -1};
   for (const query::GpuWork& work : rows.gpu_work) {
-    if (work.plan_op < 0 || last == std::pair(work.plan_op, work.step)) continue;
+    if (work.plan_op.is_none() || last == std::pair(work.plan_op, work.step)) continue;
     last = {work.plan_op, work.step};
     const PlanOp* op = snapshot.FindPlanOp(work.plan_op);
     if (op == nullptr) continue;
@@ -152,7 +152,7 @@ void Compare(int32_t rank, int32_t step, const Program& program, const std::set<
 }
 
 void MakeGroups(const query::Snapshot& snapshot, EdgeCheck* check) {
-  std::map<std::tuple<int64_t, int64_t, bool>, size_t> places;
+  std::map<std::tuple<query::PlanOpId, query::PlanOpId, bool>, size_t> places;
   for (const EdgeDifference& difference : check->differences) {
     const auto [place, is_new] = places.try_emplace(
         {difference.from_plan_op, difference.to_plan_op, difference.missing}, check->groups.size());
@@ -169,8 +169,8 @@ void MakeGroups(const query::Snapshot& snapshot, EdgeCheck* check) {
 
 }  // namespace
 
-const EdgeDifference* EdgeCheck::Find(int32_t rank, int32_t step, int64_t from_plan_op,
-                                      int64_t to_plan_op) const {
+const EdgeDifference* EdgeCheck::Find(int32_t rank, int32_t step, query::PlanOpId from_plan_op,
+                                      query::PlanOpId to_plan_op) const {
   for (const EdgeDifference& difference : differences) {
     if (difference.rank == rank && difference.step == step &&
         difference.from_plan_op == from_plan_op && difference.to_plan_op == to_plan_op) {
@@ -182,7 +182,7 @@ const EdgeDifference* EdgeCheck::Find(int32_t rank, int32_t step, int64_t from_p
 
 EdgeCheck CheckEdges(const query::Snapshot& snapshot) {
   EdgeCheck check;
-  std::unordered_set<int64_t> worked;
+  std::unordered_set<query::PlanOpId> worked;
   std::vector<RankRuns> ranks(snapshot.ranks.size());
   for (size_t at = 0; at < ranks.size(); ++at) {
     AddWork(snapshot, snapshot.ranks[at], &ranks[at], &worked);

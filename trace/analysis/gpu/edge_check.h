@@ -14,8 +14,8 @@ namespace shardscope::analysis {
 struct EdgeDifference {
   int32_t rank = 0;
   int32_t step = 0;
-  int64_t from_plan_op = -1;
-  int64_t to_plan_op = -1;  // that waits, or should have
+  query::PlanOpId from_plan_op = query::PlanOpId::None();
+  query::PlanOpId to_plan_op = query::PlanOpId::None();  // that waits, or should have
   bool missing = false;
 };
 
@@ -39,8 +39,8 @@ struct EdgeCheck {
 
   bool compared() const { return planned > 0 || extra > 0; }
   // nullptr if the wait of `to_plan_op` for `from_plan_op` differs in no way.
-  const EdgeDifference* Find(int32_t rank, int32_t step, int64_t from_plan_op,
-                             int64_t to_plan_op) const;
+  const EdgeDifference* Find(int32_t rank, int32_t step, query::PlanOpId from_plan_op,
+                             query::PlanOpId to_plan_op) const;
 };
 inline constexpr size_t kMostDifferences = 4096;
 

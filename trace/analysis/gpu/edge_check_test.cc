@@ -15,17 +15,18 @@ class EdgeCheckTest : public ::testing::Test {
   EdgeCheckTest() {
     test_.op(scatter_).host_predecessors = {forward_};
     for (int32_t step = 0; step < 2; ++step) {
-      for (const int64_t op : {cast_, gather_, copy_out_, forward_, scatter_}) Work(op, step);
+      for (const query::PlanOpId op : {cast_, gather_, copy_out_, forward_, scatter_})
+        Work(op, step);
     }
   }
 
-  void Work(int64_t plan_op, int32_t step) {
+  void Work(query::PlanOpId plan_op, int32_t step) {
     query::GpuWork work;
     work.plan_op = plan_op;
     work.step = step;
     test_.snapshot().ranks[0].gpu_work.Append(work);
   }
-  void Wait(int64_t from, int64_t to, int32_t step) {
+  void Wait(query::PlanOpId from, query::PlanOpId to, int32_t step) {
     query::EventEdge edge;
     edge.from_plan_op = from;
     edge.to_plan_op = to;
@@ -41,12 +42,13 @@ class EdgeCheckTest : public ::testing::Test {
   EdgeCheck Check() { return CheckEdges(*test_.Build()); }
 
   TestSnapshot test_{1};
-  int64_t cast_ = test_.Plan("cast", "forward", "block0");
-  int64_t gather_ = test_.Plan("all_gather", "forward", "block0", "", {cast_});
-  int64_t wait_ = test_.Plan("release", "forward", "block0", "", {gather_});  // no work of its own
-  int64_t copy_out_ = test_.Plan("copy_out", "forward", "block0");
-  int64_t forward_ = test_.Plan("forward", "forward", "", "block0.mlp");
-  int64_t scatter_ = test_.Plan("reduce_scatter", "backward", "block0", "", {forward_});
+  query::PlanOpId cast_ = test_.Plan("cast", "forward", "block0");
+  query::PlanOpId gather_ = test_.Plan("all_gather", "forward", "block0", "", {cast_});
+  query::PlanOpId wait_ =
+      test_.Plan("release", "forward", "block0", "", {gather_});  // no work of its own
+  query::PlanOpId copy_out_ = test_.Plan("copy_out", "forward", "block0");
+  query::PlanOpId forward_ = test_.Plan("forward", "forward", "", "block0.mlp");
+  query::PlanOpId scatter_ = test_.Plan("reduce_scatter", "backward", "block0", "", {forward_});
 };
 
 TEST_F(EdgeCheckTest, WaitsAsPlannedDifferInNothing) {
@@ -90,8 +92,9 @@ TEST_F(EdgeCheckTest, AStrongerWaitIsAsGood) {
   // earlier op than the planned one is covered by that.
   WaitsOf(0);
   WaitsOf(1);
-  const int64_t next_gather = test_.Plan("all_gather", "forward", "block1");
-  const int64_t next_forward = test_.Plan("forward", "forward", "", "block1.mlp", {next_gather});
+  const query::PlanOpId next_gather = test_.Plan("all_gather", "forward", "block1");
+  const query::PlanOpId next_forward =
+      test_.Plan("forward", "forward", "", "block1.mlp", {next_gather});
   for (int32_t step = 0; step < 2; ++step) {
     Work(next_gather, step);
     Work(next_forward, step);

@@ -68,7 +68,7 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, Kerne
   std::vector<Interval> copy;
   for (const GpuWork& work : rows.gpu_work) {
     ++(work.kind == GpuWorkKind::kKernel ? summary->kernels : summary->copies);
-    if (work.plan_op >= 0) ++summary->joined;
+    if (!work.plan_op.is_none()) ++summary->joined;
     if (work.times != GpuTimes::kMeasured) {
       ++summary->without_times;
       continue;
@@ -94,7 +94,7 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, Kerne
 
 KernelSummary SummarizeKernels(const query::Snapshot& snapshot) {
   KernelSummary summary;
-  std::set<int64_t> overhead_tracks;
+  std::set<query::TrackId> overhead_tracks;
   for (const query::Track& track : snapshot.tracks) {
     if (track.name == kOverheadTrack) overhead_tracks.insert(track.id);
   }

@@ -37,12 +37,12 @@ TEST(KernelsTest, UnionsAndPairsOfEachRankAreAddedUp) {
   snapshot.ranks[0].gpu_work.Append(lost);
   snapshot.ranks[2].rank = 2;
 
-  snapshot.tracks.push_back({7, 0, "tracer overhead", query::TrackRole::kHost, 9});
+  snapshot.tracks.push_back({query::TrackId(7), 0, "tracer overhead", query::TrackRole::kHost, 9});
   query::Span overhead;
-  overhead.track = 7;
+  overhead.track = query::TrackId(7);
   overhead.end_ns = 25;
   snapshot.ranks[0].spans.Append(overhead);
-  overhead.track = 8;  // of another name
+  overhead.track = query::TrackId(8);  // of another name
   snapshot.ranks[0].spans.Append(overhead);
 
   const KernelSummary summary = SummarizeKernels(snapshot);
@@ -68,11 +68,11 @@ TEST(KernelsTest, AnOpSaysWhatItsKernelIsFor) {
   snapshot.names.Append("");
   snapshot.ranks.resize(1);
   query::PlanOp gather;
-  gather.id = 4;
+  gather.id = query::PlanOpId(4);
   gather.category = query::Category::kCommunication;
-  snapshot.plan_ops[4] = gather;
+  snapshot.plan_ops[gather.id] = gather;
   query::GpuWork work = Work(query::SpanCategory::kCompute, 0, 10);  // by its name no collective
-  work.plan_op = 4;
+  work.plan_op = query::PlanOpId(4);
   snapshot.ranks[0].gpu_work.Append(work);
   const KernelSummary summary = SummarizeKernels(snapshot);
   EXPECT_EQ(summary.communication_ns, 10);

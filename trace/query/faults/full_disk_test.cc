@@ -34,7 +34,7 @@ class FileSizeLimit {
 TEST(FullDisk, LostRecordsAreCountedAndRecordingGoesOn) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path());
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   constexpr int64_t kRows = 20'000;
   const auto record = [&](int64_t from) {
     for (int64_t i = from; i < from + kRows; ++i) {

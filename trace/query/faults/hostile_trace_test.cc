@@ -21,7 +21,7 @@ class HostileTrace : public testing::Test {
  protected:
   HostileTrace() {
     auto recorder = OpenRecorder(folder_.path());
-    const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+    const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
     for (int i = 0; i < 100; ++i) {
       recorder->Record(OpAt(plan_op, i % 2, i / 10, 1000 + i, 1001 + i));
     }

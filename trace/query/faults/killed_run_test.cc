@@ -17,7 +17,7 @@ namespace {
 // In the child: records for ever and tells through the pipe how many rows are surely committed.
 [[noreturn]] void RecordForEver(const std::string& folder, int pipe_end) {
   auto recorder = OpenRecorder(folder);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   for (int64_t rows = 0;;) {
     for (int i = 0; i < 500; ++i) {
       recorder->Record(OpAt(plan_op, 0, 0, rows, rows + 1));

@@ -58,12 +58,12 @@ schema::MemoryEventRow EventAt(int64_t step, int64_t time_ns, int64_t bytes) {
   row.bytes = bytes;
   row.category = step < 0 ? "parameter_shard" : "activation";
   row.unit = "block0";
-  row.plan_op = -1;
+  row.plan_op = PlanOpId::None();
   row.step = step;
   return row;
 }
 
-void RecordStep(record::Recorder* recorder, int64_t plan_op, int64_t step) {
+void RecordStep(record::Recorder* recorder, PlanOpId plan_op, int64_t step) {
   const int64_t start_ns = step * kLongStepNs;
   for (int i = 0; i < kOps; ++i) {
     recorder->Record(OpAt(plan_op, 0, step, start_ns + i * 1000, start_ns + i * 1000 + 900));
@@ -119,7 +119,7 @@ TEST(SizeBound, HoldsAtEveryMomentAndKeepsTheNewestSteps) {
   TestFolder folder;
   SizeWatch watch(folder.path());
   auto recorder = OpenRecorder(folder.path(), 1 << 14, kBound);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   recorder->Record(EventAt(-1, 0, kPersistent));
   for (int step = 0; step < kManySteps; ++step) {
     RecordStep(recorder.get(), plan_op, step);
@@ -160,7 +160,7 @@ TEST(SizeBound, HoldsAtEveryMomentAndKeepsTheNewestSteps) {
 TEST(SizeBound, FollowerKeepsEveryRow) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path(), 1 << 14, kBound);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   recorder->Record(EventAt(-1, 0, kPersistent));
   Result<std::unique_ptr<LiveTrace>> trace = LiveTrace::Open(folder.path());
   ASSERT_TRUE(trace.ok()) << trace.message();
@@ -202,7 +202,7 @@ TEST(SizeBound, FollowerKeepsEveryRow) {
 TEST(SizeBound, FollowerThatIsTooLateSaysSo) {
   TestFolder folder;
   auto recorder = OpenRecorder(folder.path(), 1 << 14, kBound);
-  const int64_t plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   recorder->Record(EventAt(-1, 0, kPersistent));
   const auto record = [&](int begin, int end) {
     for (int step = begin; step < end; ++step) RecordStep(recorder.get(), plan_op, step);

@@ -105,14 +105,14 @@ class GpuRecorder::Impl final : public RowTarget {
     counts.unplaced = rows_.unplaced();
     const auto count = [this](int64_t number, std::string_view reason) {
       if (number > 0)
-        recorder_->Add(schema::CapabilityRow{0, "cupti", "partial", std::string(reason), number});
+        recorder_->Add(schema::CapabilityRow{{}, "cupti", "partial", std::string(reason), number});
     };
     count(counts.unplaced, "kernels and copies without times and without the call that made them");
     return counts;
   }
 
   record::Recorder& recorder() override { return *recorder_; }
-  int64_t Name(std::string_view text) override { return recorder_->AddString(text); }
+  schema::StringId Name(std::string_view text) override { return recorder_->AddString(text); }
 
   StreamTrack AddStreamTrack(uint32_t device, cupti::StreamId stream) override {
     schema::TrackRow row;
@@ -137,7 +137,7 @@ class GpuRecorder::Impl final : public RowTarget {
     return added;
   }
 
-  int64_t CallTrack(uint32_t thread) override {
+  schema::TrackId CallTrack(uint32_t thread) override {
     schema::TrackRow row;
     row.role = "host";
     {
@@ -151,7 +151,7 @@ class GpuRecorder::Impl final : public RowTarget {
     return recorder_->Add(row);
   }
 
-  int64_t OverheadTrack() override {
+  schema::TrackId OverheadTrack() override {
     schema::TrackRow row;
     row.name = "tracer overhead";
     row.role = "host";

@@ -26,10 +26,10 @@ namespace shardscope::gpu {
 
 struct StreamOwner {
   int32_t rank = 0;
-  std::string name;       // of the stream: its kernels' track is "<name> kernels"
-  std::string role;       // track.role
-  int64_t position = 0;   // track.position: that of the ops' track, so that it comes right below
-  int64_t op_track = -1;  // track.id of the ops that are issued on it; -1: none
+  std::string name;      // of the stream: its kernels' track is "<name> kernels"
+  std::string role;      // track.role
+  int64_t position = 0;  // track.position: that of the ops' track, so that it comes right below
+  schema::TrackId op_track = schema::TrackId::None();  // of the ops that are issued on it
 };
 
 struct ThreadOwner {

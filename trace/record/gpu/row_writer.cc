@@ -102,7 +102,7 @@ void RowWriter::Write(const cupti::Joined& joined, const cupti::Names& names) {
   }
   for (const cupti::MemoryOperation& operation : joined.memory) WriteMemory(operation);
   for (const cupti::Overhead& overhead : joined.overheads) {
-    if (overhead_track_ == 0) overhead_track_ = target_->OverheadTrack();
+    if (overhead_track_ == schema::TrackId()) overhead_track_ = target_->OverheadTrack();
     WriteSpan(overhead_track_, overhead.start_ns, overhead.end_ns, NameOf(overhead.name, names),
               "host");
   }
@@ -133,9 +133,9 @@ void RowWriter::WriteClocks(bool all) {
   }
 }
 
-int64_t RowWriter::TrackOf(uint32_t device, cupti::StreamId stream) {
-  int64_t& track = tracks_[stream];
-  if (track != 0) return track;
+schema::TrackId RowWriter::TrackOf(uint32_t device, cupti::StreamId stream) {
+  schema::TrackId& track = tracks_[stream];
+  if (track != schema::TrackId()) return track;
   const RowTarget::StreamTrack added = target_->AddStreamTrack(device, stream);
   track = added.track;
   schema::GpuStreamRow row;
@@ -150,9 +150,9 @@ int64_t RowWriter::TrackOf(uint32_t device, cupti::StreamId stream) {
   return track;
 }
 
-int64_t RowWriter::TrackOfThread(uint32_t thread) {
-  int64_t& track = thread_tracks_[thread];
-  if (track == 0) track = target_->CallTrack(thread);
+schema::TrackId RowWriter::TrackOfThread(uint32_t thread) {
+  schema::TrackId& track = thread_tracks_[thread];
+  if (track == schema::TrackId()) track = target_->CallTrack(thread);
   return track;
 }
 
@@ -162,26 +162,26 @@ const RowWriter::KernelName& RowWriter::NameOfKernel(int32_t name, const cupti::
   return entry->second;
 }
 
-int64_t RowWriter::NameOf(int32_t name, const cupti::Names& names) {
-  int64_t& id = names_[name];
-  if (id == 0) id = target_->Name(names.Text(name));
+schema::StringId RowWriter::NameOf(int32_t name, const cupti::Names& names) {
+  schema::StringId& id = names_[name];
+  if (id == schema::StringId()) id = target_->Name(names.Text(name));
   return id;
 }
 
-schema::SpanRow SpanOf(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                       std::string_view category) {
+schema::SpanRow SpanOf(schema::TrackId track, int64_t start_ns, int64_t end_ns,
+                       schema::StringId name, std::string_view category) {
   schema::SpanRow row;
   row.track = track;
   row.start_ns = start_ns;
   row.duration_ns = std::max<int64_t>(0, end_ns - start_ns);
   row.name_string = name;
   row.category = category;
-  row.op_run = -1;
+  row.op_run = schema::OpRunId::None();
   return row;
 }
 
-void RowWriter::WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                          std::string_view category) {
+void RowWriter::WriteSpan(schema::TrackId track, int64_t start_ns, int64_t end_ns,
+                          schema::StringId name, std::string_view category) {
   if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
   Record(SpanOf(track, start_ns, end_ns, name, category));
 }
@@ -202,14 +202,14 @@ void RowWriter::WriteWork(const cupti::Work& work, const cupti::Names& names) {
   record.span.track = TrackOf(is_kernel ? work.kernel.device : work.copy.device, work.stream);
   record.span.start_ns = start_ns;
   record.span.duration_ns = work.HasTimes() ? work.end_ns - work.start_ns : 0;
-  record.span.op_run = -1;
+  record.span.op_run = schema::OpRunId::None();
   schema::GpuWorkRow& row = record.work;
   row.times = Name(is_lost         ? GpuTimes::kLost
                    : is_unfinished ? GpuTimes::kUnfinished
                                    : GpuTimes::kMeasured);
   row.plan_op = op.plan_op;
-  row.step = op.plan_op < 0 ? -1 : op.step;
-  row.launch_track = has_call ? TrackOfThread(work.call_thread) : -1;
+  row.step = op.plan_op.is_none() ? -1 : op.step;
+  row.launch_track = has_call ? TrackOfThread(work.call_thread) : schema::TrackId::None();
   row.launch_start_ns = has_call ? work.call_start_ns : start_ns;
   row.launch_duration_ns = has_call ? work.call_end_ns - work.call_start_ns : 0;
   row.correlation = work.correlation;

@@ -19,7 +19,7 @@ namespace shardscope::gpu {
 
 // What a trace knows an op run by, and how its work counts.
 struct OpIdentity {
-  int64_t plan_op = -1;
+  schema::PlanOpId plan_op = schema::PlanOpId::None();
   int64_t step = -1;
   std::string_view category;  // of its plan op; empty: by its kernels' names
 };
@@ -31,18 +31,18 @@ class RowTarget {
 
   virtual record::Recorder& recorder() = 0;
   // Of text that is shown.
-  virtual int64_t Name(std::string_view text) = 0;
+  virtual schema::StringId Name(std::string_view text) = 0;
 
   struct StreamTrack {
-    int64_t track = 0;
-    int64_t op_track = -1;
+    schema::TrackId track;
+    schema::TrackId op_track = schema::TrackId::None();
   };
   // A new track for the work of a stream; asked once a stream.
   virtual StreamTrack AddStreamTrack(uint32_t device, cupti::StreamId stream) = 0;
   // The track of a thread's calls; asked once a thread.
-  virtual int64_t CallTrack(uint32_t thread) = 0;
+  virtual schema::TrackId CallTrack(uint32_t thread) = 0;
   // The track of what the tracer itself does; asked once.
-  virtual int64_t OverheadTrack() = 0;
+  virtual schema::TrackId OverheadTrack() = 0;
 
   virtual OpIdentity IdentityOf(int64_t op) = 0;
   // The rank whose memory the driver hands out on `device`.
@@ -54,8 +54,8 @@ class RowTarget {
 };
 
 // Of no op, GPU work or NCCL call; one that ends before it starts has no length.
-schema::SpanRow SpanOf(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                       std::string_view category);
+schema::SpanRow SpanOf(schema::TrackId track, int64_t start_ns, int64_t end_ns,
+                       schema::StringId name, std::string_view category);
 
 // One thread at a time.
 class RowWriter {
@@ -77,7 +77,7 @@ class RowWriter {
 
  private:
   struct KernelName {
-    int64_t name = 0;
+    schema::StringId name;
     bool communication = false;
   };
 
@@ -87,22 +87,22 @@ class RowWriter {
   void WriteEdge(const cupti::Edge& edge);
   void WriteMemory(const cupti::MemoryOperation& operation);
   void WriteClocks(bool all);
-  void WriteSpan(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+  void WriteSpan(schema::TrackId track, int64_t start_ns, int64_t end_ns, schema::StringId name,
                  std::string_view category);
-  int64_t TrackOf(uint32_t device, cupti::StreamId stream);
-  int64_t TrackOfThread(uint32_t thread);
+  schema::TrackId TrackOf(uint32_t device, cupti::StreamId stream);
+  schema::TrackId TrackOfThread(uint32_t thread);
   const KernelName& NameOfKernel(int32_t name, const cupti::Names& names);
-  int64_t NameOf(int32_t name, const cupti::Names& names);
+  schema::StringId NameOf(int32_t name, const cupti::Names& names);
 
   RowTarget* const target_;
   ClockBounds clocks_;
   NcclRanges nccl_;
-  std::map<cupti::StreamId, int64_t> tracks_;
+  std::map<cupti::StreamId, schema::TrackId> tracks_;
   std::map<cupti::StreamId, int32_t> priorities_;
-  std::unordered_map<uint32_t, int64_t> thread_tracks_;
-  int64_t overhead_track_ = 0;
+  std::unordered_map<uint32_t, schema::TrackId> thread_tracks_;
+  schema::TrackId overhead_track_;
   std::unordered_map<int32_t, KernelName> kernel_names_;  // by the decoder's number
-  std::unordered_map<int32_t, int64_t> names_;            // likewise
+  std::unordered_map<int32_t, schema::StringId> names_;   // likewise
   int64_t unplaced_ = 0;
   int64_t unflushed_ = 0;
 };

@@ -29,10 +29,12 @@ class CudaRecording final : private gpu::RowTarget {
 
  private:
   record::Recorder& recorder() override { return recording_->recorder(); }
-  int64_t Name(std::string_view text) override { return recording_->Name(text); }
+  schema::StringId Name(std::string_view text) override { return recording_->Name(text); }
   StreamTrack AddStreamTrack(uint32_t device, cupti::StreamId stream) override;
-  int64_t CallTrack(uint32_t thread) override { return recording_->TrackOf(thread); }
-  int64_t OverheadTrack() override { return recording_->AddTrack("tracer overhead", "host"); }
+  schema::TrackId CallTrack(uint32_t thread) override { return recording_->TrackOf(thread); }
+  schema::TrackId OverheadTrack() override {
+    return recording_->AddTrack("tracer overhead", "host");
+  }
   gpu::OpIdentity IdentityOf(int64_t /*op*/) override { return {}; }
   int32_t RankOfDevice(uint32_t /*device*/) override;
   bool IsRecorded(int64_t start_ns) override { return recording_->IsRecorded(start_ns); }

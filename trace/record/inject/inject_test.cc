@@ -196,7 +196,7 @@ TEST(Inject, OneRecordingOfThisProcess) {
   RecordGpu(recording);
   ForkAndRecord();
   ForkWhileAThreadAddsNames();
-  const int64_t name = recording->Name("same");
+  const schema::StringId name = recording->Name("same");
   EXPECT_EQ(recording->Name("same"), name);
   for (size_t i = 0; i < kMaxNames; ++i) recording->Name(std::to_string(i));
   EXPECT_EQ(recording->Name("one more"), recording->Name("another"));

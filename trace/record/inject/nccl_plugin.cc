@@ -24,8 +24,8 @@ struct Communicator {
   std::string hash;
   int rank = 0;
   int num_ranks = 0;
-  int64_t track = 0;
-  int64_t sequence_name = 0;
+  schema::TrackId track;
+  schema::StringId sequence_name;
   int* mask = nullptr;  // NCCL's own, one for the process
 };
 
@@ -157,7 +157,7 @@ void EndOperation(const Communicator* communicator, ProcessRecording& recording,
   ThreadLaunch& launch = thread_launch;
   launch.open = std::max(0, launch.open - 1);
   schema::NcclOperationRow& row = record->operation;
-  row.launch_track = -1;
+  row.launch_track = schema::TrackId::None();
   row.launch_start_ns = record->span.start_ns;
   if (launch.communicator != communicator || launch.end_ns == 0) return;
   launch.used = true;
@@ -176,7 +176,7 @@ nccl::Result Start(void* context, void** event, uint64_t type,
     __atomic_store_n(communicator->mask, 0, __ATOMIC_RELAXED);  // NCCL asks no more
     return kSuccess;
   }
-  const int64_t track = communicator->track;
+  const schema::TrackId track = communicator->track;
   if (type == nccl::kColl) {
     record::NcclRecord record = RecordOf(*communicator, description.coll);
     record.span.name_string = recording->Name(NameOf(description.coll));

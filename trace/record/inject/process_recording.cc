@@ -109,7 +109,7 @@ void LetGoInChild(const HeldLock& lock) {
 // Trivial, so that it can be used until the very end of a thread.
 struct ThreadsTrack {
   const ProcessRecording* recording = nullptr;
-  int64_t track = 0;
+  schema::TrackId track;
 };
 thread_local ThreadsTrack threads_track;
 
@@ -224,7 +224,7 @@ void ProcessRecording::Fail(std::string_view reason) noexcept {
 void ProcessRecording::SayFailed(std::string_view what, std::string_view reason) noexcept {
   try {
     recorder_->Add(
-        schema::CapabilityRow{0, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
+        schema::CapabilityRow{{}, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
   } catch (const std::exception&) {
     // What cannot be written is not reported either.
   }
@@ -237,7 +237,8 @@ void ProcessRecording::StateIfRecorded(std::string_view source, std::string_view
   {
     const MutexLock lock(waiting.mutex);
     if (!waiting.has_opened) {
-      waiting.rows.push_back({0, std::string(source), std::string(status), std::string(reason), 0});
+      waiting.rows.push_back(
+          {{}, std::string(source), std::string(status), std::string(reason), 0});
       return;
     }
   }
@@ -271,7 +272,7 @@ void ProcessRecording::State(std::string_view source, std::string_view status,
                              std::string_view reason) {
   const Undisturbed undisturbed;
   recorder_->Add(
-      schema::CapabilityRow{0, std::string(source), std::string(status), std::string(reason), 0});
+      schema::CapabilityRow{{}, std::string(source), std::string(status), std::string(reason), 0});
   (void)recorder_->Flush();  // however short the program is
 }
 
@@ -282,7 +283,7 @@ void ProcessRecording::CountLost(std::string_view source, std::string_view reaso
   lost_[{std::string(source), std::string(reason)}] += records;
 }
 
-int64_t ProcessRecording::AddTrack(std::string_view name, std::string_view role) {
+schema::TrackId ProcessRecording::AddTrack(std::string_view name, std::string_view role) {
   schema::TrackRow row;
   row.rank = rank_;
   row.name = name.empty() ? process_ : fmt::format("{} {}", process_, name);
@@ -294,20 +295,21 @@ int64_t ProcessRecording::AddTrack(std::string_view name, std::string_view role)
   return recorder_->Add(row);
 }
 
-int64_t ProcessRecording::ThreadTrack() {
+schema::TrackId ProcessRecording::ThreadTrack() {
   if (threads_track.recording != this) {
     threads_track = {this, TrackOf(static_cast<uint32_t>(syscall(SYS_gettid)))};
   }
   return threads_track.track;
 }
 
-int64_t ProcessRecording::TrackOf(uint32_t thread) {
+schema::TrackId ProcessRecording::TrackOf(uint32_t thread) {
   {
     const MutexLock lock(mutex_);
     const auto known = thread_tracks_.find(thread);
     if (known != thread_tracks_.end()) return known->second;
   }
-  const int64_t added = AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), "host");
+  const schema::TrackId added =
+      AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), "host");
   const MutexLock lock(mutex_);
   // Another thread may have asked meanwhile: its track is used, and the other stays empty.
   return thread_tracks_.try_emplace(thread, added).first->second;
@@ -340,7 +342,7 @@ bool ProcessRecording::IsRecorded(int64_t start_ns) const {
   return passed % 2 == 0;
 }
 
-int64_t ProcessRecording::Name(std::string_view text) {
+schema::StringId ProcessRecording::Name(std::string_view text) {
   const MutexLock lock(mutex_);
   const auto known = names_.find(text);
   if (known != names_.end()) return known->second;
@@ -348,19 +350,19 @@ int64_t ProcessRecording::Name(std::string_view text) {
     ++lost_[{"inject", "names of spans: more than a trace keeps"}];
     return recorder_->AddString(kOtherNames);
   }
-  const int64_t id = recorder_->AddString(text);
+  const schema::StringId id = recorder_->AddString(text);
   texts_.emplace(id, names_.emplace(text, id).first->first);
   return id;
 }
 
-void ProcessRecording::Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
-                            std::string_view category) {
+void ProcessRecording::Span(schema::TrackId track, int64_t start_ns, int64_t end_ns,
+                            schema::StringId name, std::string_view category) {
   if (!IsRecorded(start_ns)) return;
   recorder_->Record(gpu::SpanOf(track, start_ns, end_ns, name, category));
 }
 
-void ProcessRecording::SpanNotEnded(int64_t track, int64_t start_ns, int64_t until_ns, int64_t name,
-                                    std::string_view category) {
+void ProcessRecording::SpanNotEnded(schema::TrackId track, int64_t start_ns, int64_t until_ns,
+                                    schema::StringId name, std::string_view category) {
   std::string text(kOtherNames);
   {
     const MutexLock lock(mutex_);
@@ -370,7 +372,8 @@ void ProcessRecording::SpanNotEnded(int64_t track, int64_t start_ns, int64_t unt
   Span(track, start_ns, until_ns, Name(text + " (not ended)"), category);
 }
 
-void ProcessRecording::Counter(int64_t track, int64_t time_ns, int64_t name, double value) {
+void ProcessRecording::Counter(schema::TrackId track, int64_t time_ns, schema::StringId name,
+                               double value) {
   if (!IsRecorded(time_ns)) return;
   schema::CounterRow row;
   row.track = track;
@@ -384,7 +387,7 @@ void ProcessRecording::Nccl(record::NcclRecord record, int64_t end_ns) {
   if (!IsRecorded(record.span.start_ns)) return;
   record.span.duration_ns = std::max<int64_t>(0, end_ns - record.span.start_ns);
   record.span.category = "host";
-  record.span.op_run = -1;
+  record.span.op_run = schema::OpRunId::None();
   recorder_->Record(record);
 }
 
@@ -397,7 +400,7 @@ void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t 
   row.executed_ns = time_ns;
   row.bytes = bytes;
   row.category = "other";
-  row.plan_op = -1;
+  row.plan_op = schema::PlanOpId::None();
   row.step = -1;
   recorder_->Record(row);
 }
@@ -435,7 +438,7 @@ void ProcessRecording::WriteEnd() {
   Span(AddTrack("process", "host"), opened_ns_, EndNs(), recorder_->AddString("process"), "host");
   const MutexLock lock(mutex_);
   for (const auto& [what, records] : lost_) {
-    recorder_->Add(schema::CapabilityRow{0, what.first, "partial", what.second, records});
+    recorder_->Add(schema::CapabilityRow{{}, what.first, "partial", what.second, records});
   }
 }
 

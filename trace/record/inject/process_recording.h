@@ -67,23 +67,23 @@ class ProcessRecording {
   void CountLost(std::string_view source, std::string_view reason, int64_t records);
 
   // A track of this process; `name` is prefixed with program and process id.
-  int64_t AddTrack(std::string_view name, std::string_view role);
+  schema::TrackId AddTrack(std::string_view name, std::string_view role);
   // The calling thread's own.
-  int64_t ThreadTrack();
+  schema::TrackId ThreadTrack();
   // That of a thread of this process (gettid).
-  int64_t TrackOf(uint32_t thread);
-  int64_t Name(std::string_view text);
+  schema::TrackId TrackOf(uint32_t thread);
+  schema::StringId Name(std::string_view text);
 
   // Ignored if it starts after the recording's end.
-  void Span(int64_t track, int64_t start_ns, int64_t end_ns, int64_t name,
+  void Span(schema::TrackId track, int64_t start_ns, int64_t end_ns, schema::StringId name,
             std::string_view category);
 
   // The same of a range whose end was not seen: its name has that.
-  void SpanNotEnded(int64_t track, int64_t start_ns, int64_t until_ns, int64_t name,
-                    std::string_view category);
+  void SpanNotEnded(schema::TrackId track, int64_t start_ns, int64_t until_ns,
+                    schema::StringId name, std::string_view category);
 
   // Ignored as Span() ignores.
-  void Counter(int64_t track, int64_t time_ns, int64_t name, double value);
+  void Counter(schema::TrackId track, int64_t time_ns, schema::StringId name, double value);
   // An allocation, or with negative `bytes` a release.
   void Memory(std::string_view device, int64_t time_ns, int64_t bytes);
 
@@ -148,12 +148,12 @@ class ProcessRecording {
   Mutex mutex_;
   std::vector<AtEnd> at_end_ GUARDED_BY(mutex_);
   std::set<std::string, std::less<>> sources_on_ GUARDED_BY(mutex_);
-  std::map<std::string, int64_t, std::less<>> names_ GUARDED_BY(mutex_);
-  std::unordered_map<int64_t, std::string_view> texts_
+  std::map<std::string, schema::StringId, std::less<>> names_ GUARDED_BY(mutex_);
+  std::unordered_map<schema::StringId, std::string_view> texts_
       GUARDED_BY(mutex_);  // of those names, whose nodes stay
   std::map<std::pair<std::string, std::string>, int64_t> lost_ GUARDED_BY(mutex_);
   int64_t next_position_ GUARDED_BY(mutex_) = 0;
-  std::map<uint32_t, int64_t> thread_tracks_ GUARDED_BY(mutex_);
+  std::map<uint32_t, schema::TrackId> thread_tracks_ GUARDED_BY(mutex_);
 };
 
 }  // namespace shardscope::inject

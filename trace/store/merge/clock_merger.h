@@ -57,7 +57,7 @@ class CollectiveMatcher {
   void Forget();
 
   std::map<std::string, int32_t, std::less<>> communicators_;
-  std::unordered_map<int64_t, Row> rows_;  // by op run that did not come yet
+  std::unordered_map<schema::OpRunId, Row> rows_;  // by op run that did not come yet
   std::map<Key, Partial> partial_;
   std::deque<Key> order_;  // of partial_, the oldest first; may name complete ones
   std::vector<SharedCollective> complete_;

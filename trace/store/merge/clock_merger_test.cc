@@ -60,7 +60,7 @@ class FakeRun {
  private:
   void AddReading(const Machine& machine, int i, int64_t id, RowBatch* rows) const {
     schema::ClockRow row;
-    row.id = id;
+    row.id = schema::ClockId(id);
     row.monotonic_ns = machine.Local(TrueEnd(i));
     // NTP steers both clocks of a machine, so they stay equally far apart.
     row.realtime_ns = row.monotonic_ns + kEpochNs - machine.shift_ns + machine.time_of_day_error_ns;
@@ -71,7 +71,7 @@ class FakeRun {
   void AddCollective(const Machine& machine, int file, int i, int64_t id, RowBatch* rows) {
     std::uniform_int_distribution<int64_t> jitter(0, jitter_ns);
     schema::OpRunRow run;
-    run.id = id;
+    run.id = schema::OpRunId(id);
     run.rank = file;
     // It transfers for a millisecond once the last rank arrived.
     run.started_ns = machine.Local(TrueEnd(i) - kNsPerMs - (file + i) % 3 * kNsPerMs);
@@ -81,7 +81,8 @@ class FakeRun {
     rows->Get<schema::OpRunRow>().push_back(run);
     if (silent.contains(file)) return;
     schema::CollectiveRow collective;
-    collective.id = collective.op_run = id;
+    collective.id = schema::CollectiveId(id);
+    collective.op_run = schema::OpRunId(id);
     collective.rank = file;
     collective.communicator = "default";
     collective.sequence = i;
@@ -110,7 +111,7 @@ void Collect(RowBatch* batch, Merged* merged) {
   }
   for (const schema::OpRunRow& run : batch->Get<schema::OpRunRow>()) {
     ++merged->num_op_runs;
-    merged->ends_by_collective[run.id % kIdsPerFile - 1].push_back(run.ended_ns);
+    merged->ends_by_collective[run.id.value() % kIdsPerFile - 1].push_back(run.ended_ns);
   }
   AppendRows(batch, &merged->rows);
 }
@@ -187,7 +188,7 @@ TEST(ClockMerger, TheFirstFileIsUntouchedAndTheOthersComeClose) {
   FakeRun run({kFirst, kShifted});
   const Merged merged = MergeFinished(&run, 2, 2000);
   for (const schema::OpRunRow& row : merged.rows.Get<schema::OpRunRow>()) {
-    const int64_t i = row.id % kIdsPerFile - 1;
+    const int64_t i = row.id.value() % kIdsPerFile - 1;
     const int64_t error_ns = row.ended_ns - FakeRun::TrueEnd(static_cast<int>(i));
     EXPECT_GE(error_ns, row.rank == 0 ? 0 : -20 * kNsPerUs);
     EXPECT_LE(error_ns, run.jitter_ns + (row.rank == 0 ? 0 : 20 * kNsPerUs));
@@ -202,7 +203,8 @@ TEST(ClockMerger, NoCollectiveEndsBeforeItsLastRankStarted) {
   std::map<int64_t, std::pair<int64_t, int64_t>> last_start_first_end;
   for (const schema::OpRunRow& row : merged.rows.Get<schema::OpRunRow>()) {
     auto& [start, end] =
-        last_start_first_end.try_emplace(row.id % kIdsPerFile, 0, kLatestSaneNs).first->second;
+        last_start_first_end.try_emplace(row.id.value() % kIdsPerFile, 0, kLatestSaneNs)
+            .first->second;
     start = std::max(start, row.started_ns);
     end = std::min(end, row.ended_ns);
   }

@@ -24,14 +24,14 @@ RowBatch SomeRows() {
   RowBatch batch;
   for (int64_t i = 1; i <= 2500; ++i) {  // more than one line of them
     schema::OpRunRow row;
-    row.id = i;
+    row.id = schema::OpRunId(i);
     row.ended_ns = std::numeric_limits<int64_t>::max() - i;
-    row.blocking_plan_op = -1;
+    row.blocking_plan_op = schema::PlanOpId::None();
     row.blocking_kind = "communicator_order";
     batch.Get<schema::OpRunRow>().push_back(row);
   }
   schema::StepRow step;
-  step.id = 1;
+  step.id = schema::StepId(1);
   step.loss = 0.1;
   step.grad_norm = std::numeric_limits<double>::quiet_NaN();
   batch.Get<schema::StepRow>().push_back(step);
@@ -42,9 +42,9 @@ RowBatch SomeRows() {
 void ExpectSomeRows(const RowBatch& batch) {
   const auto& ops = batch.Get<schema::OpRunRow>();
   ASSERT_EQ(ops.size(), 2500u);
-  for (size_t i = 0; i < ops.size(); ++i) ASSERT_EQ(ops[i].id, static_cast<int64_t>(i) + 1);
+  for (size_t i = 0; i < ops.size(); ++i) ASSERT_EQ(ops[i].id.value(), static_cast<int64_t>(i) + 1);
   EXPECT_EQ(ops[0].ended_ns, std::numeric_limits<int64_t>::max() - 1);
-  EXPECT_EQ(ops[0].blocking_plan_op, -1);
+  EXPECT_EQ(ops[0].blocking_plan_op, schema::PlanOpId::None());
   EXPECT_EQ(ops[0].blocking_kind, "communicator_order");
   ASSERT_EQ(batch.Get<schema::StepRow>().size(), 1u);
   EXPECT_EQ(batch.Get<schema::StepRow>()[0].loss, 0.1);

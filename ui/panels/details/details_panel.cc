@@ -95,7 +95,7 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
 }
 
 void DetailsPanel::UpdateWork(const ui::Context& context) {
-  if (context.snapshot == nullptr || context.selection.span < 0) {
+  if (context.snapshot == nullptr || context.selection.span.is_none()) {
     work_ = {};
     return;
   }
@@ -134,7 +134,7 @@ void DetailsPanel::DrawWorkHeader(const ui::Context& context, ui::DrawLog* log) 
 }
 
 void DetailsPanel::Update(const ui::Context& context) {
-  if (context.snapshot == nullptr || context.selection.op_run < 0) {
+  if (context.snapshot == nullptr || context.selection.op_run.is_none()) {
     facts_ = {};
     return;
   }

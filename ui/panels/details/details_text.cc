@@ -173,11 +173,11 @@ DetailRow RowOf(const StreamWait& wait, ui::Language language) {
     row.value = ui::TrFormat(language, extra ? Text::kWaitExtra : Text::kWaitMissing, other.name);
     row.tone = DetailRow::Tone::kBad;
   }
-  if (other.id < 0) return row;
+  if (!other.was_recorded()) return row;
   if (other.is_op) {
-    row.link = ui::SelectOp{other.id, other.rank};
+    row.link = ui::SelectOp{other.op_run, other.rank};
   } else {
-    row.link = ui::SelectSpan{other.id, other.rank};
+    row.link = ui::SelectSpan{other.span, other.rank};
   }
   return row;
 }
@@ -227,7 +227,7 @@ void AddWork(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   const query::GpuWork& work = facts.work;
   if (!facts.op.empty()) {
     rows->push_back(Plain("op", Text::kWorkOp, facts.op));
-    if (facts.op_run >= 0) rows->back().link = ui::SelectOp{facts.op_run, facts.rank};
+    if (!facts.op_run.is_none()) rows->back().link = ui::SelectOp{facts.op_run, facts.rank};
   }
   if (!facts.launched_by.empty()) {
     rows->push_back(Moment(facts, "launched", Text::kWorkLaunched, work.launch_start_ns));

@@ -13,8 +13,8 @@ StreamWait Wait(StreamWait::Verdict verdict, bool incoming, const std::string& o
   wait.incoming = incoming;
   wait.from.name = incoming ? other : "own";
   wait.to.name = incoming ? "own" : other;
-  wait.from.id = 1;
-  wait.to.id = 2;
+  wait.from.span = query::SpanId(1);
+  wait.to.span = query::SpanId(2);
   return wait;
 }
 
@@ -38,15 +38,16 @@ TEST(WaitTextTest, AValueLeadsToTheOtherEnd) {
   StreamWait kernel = Wait(StreamWait::Verdict::kUnknown, true, "gemm");
   StreamWait op = Wait(StreamWait::Verdict::kPlanned, false, "F block0");
   op.to.is_op = true;
+  op.to.op_run = query::OpRunId(2);
   StreamWait lost = Wait(StreamWait::Verdict::kUnknown, true, "stream 7");
-  lost.from.id = -1;
+  lost.from.span = query::SpanId::None();
   const std::vector<DetailRow> rows = WaitRows({kernel, lost, op}, ui::Language::kEnglish);
   ASSERT_EQ(rows.size(), 3u);
   ASSERT_TRUE(rows[0].link.has_value());
-  EXPECT_EQ(std::get<ui::SelectSpan>(*rows[0].link).span, 1);
+  EXPECT_EQ(std::get<ui::SelectSpan>(*rows[0].link).span, query::SpanId(1));
   EXPECT_FALSE(rows[1].link.has_value());
   ASSERT_TRUE(rows[2].link.has_value());
-  EXPECT_EQ(std::get<ui::SelectOp>(*rows[2].link).op_run, 2);
+  EXPECT_EQ(std::get<ui::SelectOp>(*rows[2].link).op_run, query::OpRunId(2));
 }
 
 TEST(WaitTextTest, ManyWaitsDoNotFillThePanel) {

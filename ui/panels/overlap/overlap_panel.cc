@@ -35,7 +35,7 @@ constexpr size_t kMaxStalls = 8;
 
 // The rank whose steps are shown: that of the selection, else the first.
 int32_t ShownRank(const ui::Context& context) {
-  if (context.selection.op_run >= 0) return context.selection.rank;
+  if (!context.selection.op_run.is_none()) return context.selection.rank;
   return context.snapshot->ranks.front().rank;
 }
 
@@ -169,7 +169,8 @@ void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
     ImGui::PushID(static_cast<int>(at));
     const analysis::Stall& worst = stalls[at].worst;
     if (ImGui::InvisibleButton("##stall", {row.x1 - row.x0, row.y1 - row.y0})) {
-      const int64_t op = worst.blocking_op_run >= 0 ? worst.blocking_op_run : worst.op_run;
+      const query::OpRunId op =
+          worst.blocking_op_run.is_none() ? worst.op_run : worst.blocking_op_run;
       commands->push_back(ui::SelectOp{op, worst.rank, false});
       commands->push_back(ui::FitSelection{});
     }

@@ -343,7 +343,7 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
         UnfinishedLabel(context, *unfinished),
         ui::TrFormat(context.language, ui::Text::kStepN, unfinished->step),
         std::to_string(unfinished->step)};
-    DrawRulerStep(context, axis, {rank.rank, unfinished->step, 0, unfinished->start_ns, end_ns},
+    DrawRulerStep(context, axis, {rank.rank, unfinished->step, {}, unfinished->start_ns, end_ns},
                   names, 1, box, log);
   } else if (steps.empty()) {
     // A recorded program has no steps: time since its recording began.

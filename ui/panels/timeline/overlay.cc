@@ -163,7 +163,7 @@ void TimelineOverlay::Update(const ui::Context& context) {
 
 void TimelineOverlay::Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log) {
   callout_ = {};
-  if (context.selection.span < 0) {
+  if (context.selection.span.is_none()) {
     work_ = {};
   } else {
     const bool same =
@@ -179,7 +179,7 @@ void TimelineOverlay::Draw(const ui::Context& context, const Frame& frame, ui::D
     }
     DrawLaunch(context, frame, work_, log);
   }
-  if (context.selection.op_run >= 0) {
+  if (!context.selection.op_run.is_none()) {
     Update(context);
     if (facts_.found && facts_.slack.found) callout_ = DrawArrow(context, frame, log);
   }
@@ -221,7 +221,7 @@ void TimelineOverlay::DrawLaunch(const ui::Context& context, const Frame& frame,
   DrawArrowHead(look, {start_x, to_y});
   const int64_t delay_ns = facts.work.start_ns - facts.work.launch_start_ns;
   log->Int(
-      fmt::format("launch:{}:{}", facts.rank, facts.work.id),
+      fmt::format("launch:{}:{}", facts.rank, facts.work.id.value()),
       ui::TrFormat(context.language, ui::Text::kTimelineLaunched, ui::FormatDuration(delay_ns)),
       delay_ns, "ns",
       {std::min(launch_x, start_x), std::min(from_y, to_y), std::max(launch_x, start_x),
@@ -288,7 +288,7 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
   }
   const analysis::Stall* dearest = nullptr;
   for (const analysis::Stall& stall : rank.stalls) {
-    if (stall.blocking_op_run < 0 || stall.end_ns > until_ns) continue;
+    if (stall.blocking_op_run.is_none() || stall.end_ns > until_ns) continue;
     if (facts_.found && stall.blocking_op_run == facts_.run.id) continue;  // the arrow shows it
     const float x0 = frame.axis.X(stall.start_ns);
     const float x1 = frame.axis.X(stall.end_ns);
@@ -324,11 +324,11 @@ void WaitLines::Update(const ui::Context& context) {
   const query::RankRows* rows = snapshot.FindRank(selection.rank);
   if (rows == nullptr) return;
   const analysis::EdgeCheck* check = report_ == nullptr ? nullptr : &report_->edges;
-  if (selection.span >= 0) {
+  if (!selection.span.is_none()) {
     const uint32_t row = timeline::FindWorkRow(*rows, selection.span);
     if (row == timeline::kNoRow) return;
     waits_ = timeline::WaitsOfWork(snapshot, *context.index, check, selection.rank, row);
-  } else if (selection.op_run >= 0) {
+  } else if (!selection.op_run.is_none()) {
     const uint32_t row = timeline::FindRow(*rows, selection.op_run);
     if (row == timeline::kNoRow) return;
     waits_ = timeline::WaitsOfOp(snapshot, check, selection.rank, rows->op_runs[row]);
@@ -347,7 +347,7 @@ void WaitLines::Draw(const ui::Context& context, const TimelineOverlay::Frame& f
     const ImVec2 to(frame.axis.X(wait.to.time_ns), *to_y);
     if (to.x < frame.axis.left() || from.x > frame.axis.right()) continue;
     DrawLine(look, from, to, wait);
-    log->Int(fmt::format("{}:{}:{}", PrefixOf(wait), wait.from.id, wait.to.id),
+    log->Int(fmt::format("{}:{}:{}", PrefixOf(wait), wait.from.number(), wait.to.number()),
              wait.from.name + " \xE2\x86\x92 " + wait.to.name, wait.to.time_ns - wait.from.time_ns,
              "ns",
              {std::min(from.x, to.x), std::min(from.y, to.y), std::max(from.x, to.x),

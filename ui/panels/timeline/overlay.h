@@ -68,7 +68,7 @@ class WaitLines {
   // What waits_ are of. With each new report later rows are looked at too.
   std::string run_folder_;
   ui::SelectedOp op_;
-  int64_t span_ = -1;
+  query::SpanId span_ = query::SpanId::None();
   std::shared_ptr<const analysis::Report> report_;
 
   std::vector<timeline::StreamWait> waits_;

@@ -188,7 +188,8 @@ void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
 const timeline::LaneDraw& TimelinePanel::LaneDrawOf(const ui::Context& context, const Lane& lane,
                                                     const Axis& axis) {
   const timeline::LaneSource& source = lane.source;
-  const int64_t track = source.track == nullptr ? -1 : source.track->track;
+  const query::TrackId track =
+      source.track == nullptr ? query::TrackId::None() : source.track->track;
   CachedLane& cached = lanes_[{lane.rank, source.kind, track, source.level}];
   const LaneKey key{index_->version(), axis.range(), axis.left(), axis.width()};
   if (cached.key == key) return cached.draw;
@@ -280,8 +281,9 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box, u
     if (is_stream) {
       DrawChannel(context, lane, {drawn.x0 - look.Px(5), origin + lane.y + lane.height / 2}, log);
     }
-    log->Int(fmt::format("{}:{}:{}", is_stream ? "stream" : "thread", lane.rank, track->track),
-             name, static_cast<int64_t>(track->num_spans), "", drawn);
+    log->Int(
+        fmt::format("{}:{}:{}", is_stream ? "stream" : "thread", lane.rank, track->track.value()),
+        name, static_cast<int64_t>(track->num_spans), "", drawn);
   }
 }
 
@@ -308,7 +310,7 @@ void TimelinePanel::DrawChannel(const ui::Context& context, const Lane& lane, Im
       other == nullptr ? ui::TrFormat(context.language, ui::Text::kTimelineChannel, stream.channel)
                        : ui::TrFormat(context.language, ui::Text::kTimelineChannelShared,
                                       stream.channel, other->name);
-  log->Int(fmt::format("channel:{}:{}", lane.rank, stream.track), tip, stream.channel,
+  log->Int(fmt::format("channel:{}:{}", lane.rank, stream.track.value()), tip, stream.channel,
            other == nullptr ? "" : "shared", box);
   if (context.headless) return;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -389,10 +391,11 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
   } else if (hit.kind == timeline::Hit::Kind::kStall && rank != nullptr) {
     // What it waited for explains more than what waited.
     const analysis::Stall& stall = rank->stalls[hit.stall];
-    const int64_t op = stall.blocking_op_run >= 0 ? stall.blocking_op_run : stall.op_run;
+    const query::OpRunId op =
+        stall.blocking_op_run.is_none() ? stall.op_run : stall.blocking_op_run;
     commands->push_back(ui::SelectOp{op, hit.rank, add});
-  } else if (!add && (context.selection.op_run >= 0 || context.selection.span >= 0)) {
-    commands->push_back(ui::SelectOp{-1, 0, false});
+  } else if (!add && (!context.selection.op_run.is_none() || !context.selection.span.is_none())) {
+    commands->push_back(ui::SelectOp{query::OpRunId::None(), 0, false});
   }
 }
 

@@ -74,7 +74,7 @@ class TimelinePanel : public ui::Panel {
   TimelineOverlay overlay_;
   WaitLines wait_lines_;
   // By rank, kind, track and level.
-  std::map<std::tuple<int32_t, timeline::LaneKind, int64_t, uint16_t>, CachedLane> lanes_;
+  std::map<std::tuple<int32_t, timeline::LaneKind, query::TrackId, uint16_t>, CachedLane> lanes_;
   timeline::Hit hovered_;  // of this frame
   TooltipText tooltip_;    // of this frame
   float scroll_ = 0;

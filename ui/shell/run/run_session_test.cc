@@ -57,7 +57,8 @@ class Gate {
 TEST(SessionCloserTest, LeavingARunDoesNotWaitForItsThreads) {
   query::TestFolder folder;
   auto recorder = query::OpenRecorder(folder.path());
-  const int64_t plan_op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const query::PlanOpId plan_op =
+      query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   recorder->Record(query::OpAt(plan_op, 0, 0, 10, 20));
   ASSERT_TRUE(recorder->Flush().ok());
   Gate gate;

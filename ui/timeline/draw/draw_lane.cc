@@ -42,7 +42,7 @@ bool HasLabelRoom(const ui::Box& box, float scale) {
 }  // namespace
 
 const LabelCache::Entry& LabelCache::Get(const Look& look, const query::Snapshot& snapshot,
-                                         int64_t plan_op) {
+                                         query::PlanOpId plan_op) {
   ForgetOther(look, snapshot);
   const auto [found, added] = entries_.try_emplace(plan_op);
   if (!added) return found->second;
@@ -174,7 +174,7 @@ void LanePainter::DrawWork(const SpanBox& span, const Lane& lane, const ui::Box&
                            const ui::Box& transfer, const query::RankRows& rows) const {
   const bool kernel = lane.source.rows == LaneRows::kWork;
   const int32_t name = kernel ? rows.gpu_work[span.row].name : rows.spans[span.row].name;
-  const int64_t id = kernel ? rows.gpu_work[span.row].id : rows.spans[span.row].id;
+  const query::SpanId id = kernel ? rows.gpu_work[span.row].id : rows.spans[span.row].id;
   if (HasLabelRoom(transfer, context.scale)) {
     DrawLabel(span, transfer, labels->GetName(widgets::LookOf(context), *context.snapshot, name));
   }
@@ -184,10 +184,10 @@ void LanePainter::DrawWork(const SpanBox& span, const Lane& lane, const ui::Box&
       kernel ? rows.gpu_work[span.row].end_ns - rows.gpu_work[span.row].start_ns
              : rows.spans[span.row].end_ns - rows.spans[span.row].start_ns;
   const std::string prefix = kernel ? "work:" : "range:";
-  log->Int(prefix + std::to_string(lane.rank) + ":" + std::to_string(id),
+  log->Int(prefix + std::to_string(lane.rank) + ":" + std::to_string(id.value()),
            context.snapshot->names[static_cast<size_t>(name)], duration_ns, "ns", body);
   if (kernel && span.wait_x1 > span.x0) {
-    log->Int("wait_of_work:" + std::to_string(lane.rank) + ":" + std::to_string(id), "",
+    log->Int("wait_of_work:" + std::to_string(lane.rank) + ":" + std::to_string(id.value()), "",
              std::llround((transfer.x0 - body.x0)), "px", {body.x0, body.y0, transfer.x0, body.y1});
   }
 }
@@ -280,7 +280,7 @@ void LanePainter::LogSpan(const query::OpRun& run, const ui::Box& box) const {
   const query::PlanOp* op = context.snapshot->FindPlanOp(run.plan_op);
   if (op == nullptr) return;
   const int64_t duration_ns = run.ended_ns - run.started_ns;
-  log->Int("op_run:" + std::to_string(run.rank) + ":" + std::to_string(run.id), op->name,
+  log->Int("op_run:" + std::to_string(run.rank) + ":" + std::to_string(run.id.value()), op->name,
            duration_ns, "ns", box);
 }
 

@@ -21,7 +21,8 @@ class LabelCache {
     float full_width = 0;
     float shorter_width = 0;
   };
-  const Entry& Get(const widgets::Look& look, const query::Snapshot& snapshot, int64_t plan_op);
+  const Entry& Get(const widgets::Look& look, const query::Snapshot& snapshot,
+                   query::PlanOpId plan_op);
   // Of a kernel or a range: index into Snapshot::names.
   const Entry& GetName(const widgets::Look& look, const query::Snapshot& snapshot, int32_t name);
 
@@ -30,7 +31,7 @@ class LabelCache {
 
   float scale_ = 0;
   std::string run_folder_;
-  std::unordered_map<int64_t, Entry> entries_;  // by plan op
+  std::unordered_map<query::PlanOpId, Entry> entries_;  // by plan op
   std::unordered_map<int32_t, Entry> names_;
 };
 

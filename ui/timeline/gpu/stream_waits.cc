@@ -14,14 +14,14 @@ using Verdict = StreamWait::Verdict;
 // farther from the time of a wait.
 constexpr size_t kFarthest = 4096;
 
-int32_t RankOfTrack(const query::Snapshot& snapshot, int64_t track) {
+int32_t RankOfTrack(const query::Snapshot& snapshot, query::TrackId track) {
   for (const query::GpuStream& stream : snapshot.gpu_streams) {
     if (stream.track == track) return stream.rank;
   }
   return -1;
 }
 
-const TrackLane* LaneOfTrack(const RankIndex& rank, int64_t track) {
+const TrackLane* LaneOfTrack(const RankIndex& rank, query::TrackId track) {
   for (const TrackLane& lane : rank.tracks.streams()) {
     if (lane.track == track) return &lane;
   }
@@ -29,7 +29,7 @@ const TrackLane* LaneOfTrack(const RankIndex& rank, int64_t track) {
 }
 
 // The row of gpu_work with this correlation on a stream, near `near_ns`.
-uint32_t FindWork(const query::RankRows& rows, const RankIndex& rank, int64_t track,
+uint32_t FindWork(const query::RankRows& rows, const RankIndex& rank, query::TrackId track,
                   int64_t correlation, int64_t near_ns) {
   const TrackLane* lane = LaneOfTrack(rank, track);
   if (lane == nullptr || correlation < 0) return kNoRow;
@@ -52,7 +52,7 @@ WaitEnd EndOfWork(const query::Snapshot& snapshot, const query::RankRows& rows, 
   WaitEnd end;
   end.rank = rows.rank;
   end.track = work.track;
-  end.id = work.id;
+  end.span = work.id;
   end.time_ns = of_from ? work.end_ns : work.start_ns;
   end.name = ShortKernelName(snapshot.names[static_cast<size_t>(work.name)]);
   if (const query::PlanOp* op = snapshot.FindPlanOp(work.plan_op)) {
@@ -64,7 +64,7 @@ WaitEnd EndOfWork(const query::Snapshot& snapshot, const query::RankRows& rows, 
 // The other end of a wait, of which only its edge is known for sure.
 WaitEnd OtherEnd(const query::Snapshot& snapshot, const RunIndex& index,
                  const query::EventEdge& edge, bool of_from) {
-  const int64_t track = of_from ? edge.from_track : edge.to_track;
+  const query::TrackId track = of_from ? edge.from_track : edge.to_track;
   const int64_t near_ns = of_from ? edge.recorded_ns : edge.waited_ns;
   WaitEnd end;
   end.rank = RankOfTrack(snapshot, track);
@@ -103,7 +103,7 @@ void ForEachNear(const query::Snapshot& snapshot, int32_t step, const Visit& vis
 }
 
 // The run of a plan op in a step; nullptr if it has not run.
-const query::OpRun* RunOf(const query::RankRows& rows, int64_t plan_op, int32_t step) {
+const query::OpRun* RunOf(const query::RankRows& rows, query::PlanOpId plan_op, int32_t step) {
   const query::OpRun* found = nullptr;
   rows.op_runs.ForEachOfSteps(step, step, [&](const query::OpRun& run, size_t) {
     if (run.plan_op == plan_op) found = &run;
@@ -111,8 +111,8 @@ const query::OpRun* RunOf(const query::RankRows& rows, int64_t plan_op, int32_t 
   return found;
 }
 
-std::optional<WaitEnd> EndOfOp(const query::Snapshot& snapshot, int32_t rank, int64_t plan_op,
-                               int32_t step, bool of_from) {
+std::optional<WaitEnd> EndOfOp(const query::Snapshot& snapshot, int32_t rank,
+                               query::PlanOpId plan_op, int32_t step, bool of_from) {
   const query::PlanOp* op = snapshot.FindPlanOp(plan_op);
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (op == nullptr || rows == nullptr) return std::nullopt;
@@ -122,7 +122,7 @@ std::optional<WaitEnd> EndOfOp(const query::Snapshot& snapshot, int32_t rank, in
   end.rank = rank;
   end.track = run->track;
   end.is_op = true;
-  end.id = run->id;
+  end.op_run = run->id;
   end.time_ns = of_from ? run->ended_ns : run->started_ns;
   end.name = analysis::ShortName(*op);
   return end;
@@ -130,7 +130,8 @@ std::optional<WaitEnd> EndOfOp(const query::Snapshot& snapshot, int32_t rank, in
 
 // Ends that were not recorded have no id: they are told apart by where and when they were.
 bool EndsAt(const WaitEnd& a, const WaitEnd& b) {
-  return a.id == b.id && (a.id >= 0 || (a.track == b.track && a.time_ns == b.time_ns));
+  return a.op_run == b.op_run && a.span == b.span &&
+         (a.was_recorded() || (a.track == b.track && a.time_ns == b.time_ns));
 }
 
 // Several kernels of one op may wait alike: one line says it.
@@ -194,7 +195,7 @@ std::vector<StreamWait> WaitsOfOp(const query::Snapshot& snapshot, const analysi
     if (!incoming && !outgoing) return;
     const auto from = EndOfOp(snapshot, from_rank, edge.from_plan_op, edge.from_step, true);
     const auto to = EndOfOp(snapshot, waiting_rank, edge.to_plan_op, edge.step, false);
-    if (!from || !to || from->id == to->id) return;
+    if (!from || !to || from->op_run == to->op_run) return;
     AddOnce({VerdictOf(snapshot, check, waiting_rank, edge), incoming, *from, *to, edge.waited_ns},
             &waits);
   });

@@ -15,11 +15,17 @@ namespace shardscope::timeline {
 // One side of a wait: where it stands and what it is called.
 struct WaitEnd {
   int32_t rank = 0;
-  int64_t track = -1;   // of the op run, or of the GPU stream
-  bool is_op = false;   // else a kernel or copy
-  int64_t id = -1;      // of the op run or span; -1: nothing of it was recorded
+  query::TrackId track = query::TrackId::None();  // of the op run, or of the GPU stream
+  bool is_op = false;                             // else a kernel or copy
+  // One of the two; none if nothing of it was recorded.
+  query::OpRunId op_run = query::OpRunId::None();
+  query::SpanId span = query::SpanId::None();
   int64_t time_ns = 0;  // end of what was waited for, start of what waited
   std::string name;     // "AG block1", "gemm"
+
+  bool was_recorded() const { return !op_run.is_none() || !span.is_none(); }
+  // In the names of what was drawn.
+  int64_t number() const { return is_op ? op_run.value() : span.value(); }
 };
 
 struct StreamWait {

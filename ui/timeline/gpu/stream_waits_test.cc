@@ -10,8 +10,8 @@ namespace {
 
 using Verdict = StreamWait::Verdict;
 
-constexpr int64_t kGatherStream = 101;
-constexpr int64_t kComputeStream = 102;
+constexpr query::TrackId kGatherStream(101);
+constexpr query::TrackId kComputeStream(102);
 
 // One rank: a gather on its stream, then a copy-out and a forward of two kernels on another. The
 // copy-out waits for the gather's event, as planned; the forward for nothing.
@@ -22,9 +22,9 @@ class StreamWaitsTest : public ::testing::Test {
     snapshot.run_folder = "run";
     snapshot.names.Append("");
     snapshot.names.Append("gemm");
-    for (const int64_t track : {kGatherStream, kComputeStream}) {
+    for (const query::TrackId track : {kGatherStream, kComputeStream}) {
       snapshot.tracks.push_back({track, 0, "s", query::TrackRole::kCompute, 9});
-      snapshot.gpu_streams.push_back({.rank = 0, .track = track, .stream = track});
+      snapshot.gpu_streams.push_back({.rank = 0, .track = track, .stream = track.value()});
     }
     gather_run_ = test_.Run(0, 0, gather_, 10, 40).id;
     copy_run_ = test_.Run(0, 0, copy_out_, 45, 50).id;
@@ -35,9 +35,10 @@ class StreamWaitsTest : public ::testing::Test {
     Work(4, kComputeStream, forward_, 80, 90);
     test_.Step(0, 0, 0, 100);
   }
-  void Work(int64_t correlation, int64_t track, int64_t plan_op, int64_t start_ns, int64_t end_ns) {
+  void Work(int64_t correlation, query::TrackId track, query::PlanOpId plan_op, int64_t start_ns,
+            int64_t end_ns) {
     query::GpuWork work;
-    work.id = 1000 + correlation;
+    work.id = query::SpanId(1000 + correlation);
     work.track = track;
     work.correlation = correlation;
     work.start_ns = start_ns;
@@ -47,7 +48,8 @@ class StreamWaitsTest : public ::testing::Test {
     work.name = 1;
     test_.snapshot().ranks[0].gpu_work.Append(work);
   }
-  void Wait(int64_t from, int64_t to, int64_t from_op, int64_t to_op, int64_t recorded_ns = 40) {
+  void Wait(int64_t from, int64_t to, query::PlanOpId from_op, query::PlanOpId to_op,
+            int64_t recorded_ns = 40) {
     query::EventEdge edge;
     edge.from_track = kGatherStream;
     edge.to_track = kComputeStream;
@@ -68,18 +70,18 @@ class StreamWaitsTest : public ::testing::Test {
   std::vector<StreamWait> OfWork(uint32_t row) {
     return WaitsOfWork(*snapshot_, index_, &check_, 0, row);
   }
-  std::vector<StreamWait> OfOp(int64_t op_run) {
+  std::vector<StreamWait> OfOp(query::OpRunId op_run) {
     const query::RankRows& rows = snapshot_->ranks[0];
     return WaitsOfOp(*snapshot_, &check_, 0, rows.op_runs[FindRow(rows, op_run)]);
   }
 
   analysis::TestSnapshot test_{1};
-  int64_t gather_ = test_.Plan("all_gather", "forward", "block0");
-  int64_t copy_out_ = test_.Plan("copy_out", "forward", "block0", "", {gather_});
-  int64_t forward_ = test_.Plan("forward", "forward", "", "block0.mlp");
-  int64_t gather_run_ = 0;
-  int64_t copy_run_ = 0;
-  int64_t forward_run_ = 0;
+  query::PlanOpId gather_ = test_.Plan("all_gather", "forward", "block0");
+  query::PlanOpId copy_out_ = test_.Plan("copy_out", "forward", "block0", "", {gather_});
+  query::PlanOpId forward_ = test_.Plan("forward", "forward", "", "block0.mlp");
+  query::OpRunId gather_run_;
+  query::OpRunId copy_run_;
+  query::OpRunId forward_run_;
   query::SnapshotPtr snapshot_;
   RunIndex index_;
   analysis::EdgeCheck check_;
@@ -93,18 +95,18 @@ TEST_F(StreamWaitsTest, AWaitAsPlannedHasBothEndsFromEitherSide) {
     ASSERT_EQ(waits.size(), 1u);
     EXPECT_EQ(waits[0].incoming, incoming);
     EXPECT_EQ(waits[0].verdict, Verdict::kPlanned);
-    EXPECT_EQ(waits[0].from.id, 1001);
+    EXPECT_EQ(waits[0].from.span, query::SpanId(1001));
     EXPECT_EQ(waits[0].from.time_ns, 40);
     EXPECT_EQ(waits[0].from.name, "AG block0");
-    EXPECT_EQ(waits[0].to.id, 1002);
+    EXPECT_EQ(waits[0].to.span, query::SpanId(1002));
     EXPECT_EQ(waits[0].to.time_ns, 45);
     EXPECT_EQ(waits[0].to.track, kComputeStream);
     EXPECT_FALSE(waits[0].to.is_op);
     const std::vector<StreamWait> of_op = OfOp(incoming ? copy_run_ : gather_run_);
     ASSERT_EQ(of_op.size(), 1u);
     EXPECT_TRUE(of_op[0].from.is_op);
-    EXPECT_EQ(of_op[0].from.id, gather_run_);
-    EXPECT_EQ(of_op[0].to.id, copy_run_);
+    EXPECT_EQ(of_op[0].from.op_run, gather_run_);
+    EXPECT_EQ(of_op[0].to.op_run, copy_run_);
     EXPECT_EQ(of_op[0].incoming, incoming);
   }
   EXPECT_TRUE(OfWork(2).empty());
@@ -119,7 +121,7 @@ TEST_F(StreamWaitsTest, WhatNothingPlansAndWhatNobodySawAreMarked) {
   ASSERT_EQ(of_copy.size(), 1u);
   EXPECT_EQ(of_copy[0].verdict, Verdict::kMissing);
   EXPECT_TRUE(of_copy[0].differs());
-  EXPECT_EQ(of_copy[0].from.id, gather_run_);
+  EXPECT_EQ(of_copy[0].from.op_run, gather_run_);
   EXPECT_EQ(of_copy[0].waited_ns, 0);
   EXPECT_TRUE(OfWork(1).empty());  // of kernels only what was seen
 }
@@ -154,45 +156,45 @@ TEST_F(StreamWaitsTest, SeveralKernelsOfAnOpThatWaitAlikeAreOneLine) {
 }
 
 TEST_F(StreamWaitsTest, AnEndThatWasNotRecordedStandsAtItsTime) {
-  Wait(77, 2, -1, copy_out_);
+  Wait(77, 2, query::PlanOpId::None(), copy_out_);
   Build();
   const std::vector<StreamWait> waits = OfWork(1);
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].verdict, Verdict::kUnknown);
-  EXPECT_EQ(waits[0].from.id, -1);
+  EXPECT_EQ(waits[0].from.number(), -1);
   EXPECT_EQ(waits[0].from.time_ns, 40);
   EXPECT_EQ(waits[0].from.track, kGatherStream);
   EXPECT_EQ(waits[0].from.name, "stream 101");
 }
 
 TEST_F(StreamWaitsTest, EndsThatWereNotRecordedAreNotOne) {
-  Wait(77, 2, -1, copy_out_);
-  Wait(78, 2, -1, copy_out_, 41);
-  Wait(78, 2, -1, copy_out_, 41);
+  Wait(77, 2, query::PlanOpId::None(), copy_out_);
+  Wait(78, 2, query::PlanOpId::None(), copy_out_, 41);
+  Wait(78, 2, query::PlanOpId::None(), copy_out_, 41);
   Build();
   EXPECT_EQ(OfWork(1).size(), 2u);
 }
 
 TEST_F(StreamWaitsTest, KernelsAndOpsFindEachOther) {
   Build();
-  EXPECT_EQ(FirstWorkOf(*snapshot_, index_, 0, forward_run_), 1003);
-  EXPECT_EQ(FirstWorkOf(*snapshot_, index_, 0, gather_run_), 1001);
-  EXPECT_EQ(FirstWorkOf(*snapshot_, index_, 0, 12345), -1);
+  EXPECT_EQ(FirstWorkOf(*snapshot_, index_, 0, forward_run_), query::SpanId(1003));
+  EXPECT_EQ(FirstWorkOf(*snapshot_, index_, 0, gather_run_), query::SpanId(1001));
+  EXPECT_EQ(FirstWorkOf(*snapshot_, index_, 0, query::OpRunId(12345)), query::SpanId::None());
   EXPECT_EQ(FactsOfWork(*snapshot_, index_, 0, 3).op_run, forward_run_);
-  EXPECT_EQ(FindWorkRow(snapshot_->ranks[0], 1002), 1u);
-  EXPECT_EQ(FindWorkRow(snapshot_->ranks[0], 5), kNoRow);
+  EXPECT_EQ(FindWorkRow(snapshot_->ranks[0], query::SpanId(1002)), 1u);
+  EXPECT_EQ(FindWorkRow(snapshot_->ranks[0], query::SpanId(5)), kNoRow);
 }
 
 TEST(FindWorkRowTest, FindsRowsThatAreNotInTheOrderOfTheirIds) {
   query::RankRows rows;
   for (const int64_t id : {5, 9, 2, 7}) {
     query::GpuWork work;
-    work.id = id;
+    work.id = query::SpanId(id);
     rows.gpu_work.Append(work);
   }
-  EXPECT_EQ(FindWorkRow(rows, 2), 2u);
-  EXPECT_EQ(FindWorkRow(rows, 9), 1u);
-  EXPECT_EQ(FindWorkRow(rows, 3), kNoRow);
+  EXPECT_EQ(FindWorkRow(rows, query::SpanId(2)), 2u);
+  EXPECT_EQ(FindWorkRow(rows, query::SpanId(9)), 1u);
+  EXPECT_EQ(FindWorkRow(rows, query::SpanId(3)), kNoRow);
 }
 
 }  // namespace

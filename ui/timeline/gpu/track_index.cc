@@ -14,7 +14,7 @@ using query::SpanCategory;
 
 // "GPU 0 context 1 stream 7" is "stream 7" beside its rank; where several GPUs or contexts have a
 // stream of that number, the whole name tells them apart.
-std::string NameOf(const query::Snapshot& snapshot, int64_t track) {
+std::string NameOf(const query::Snapshot& snapshot, query::TrackId track) {
   for (const query::GpuStream& stream : snapshot.gpu_streams) {
     if (stream.track != track) continue;
     const auto alike = std::count_if(
@@ -46,7 +46,7 @@ OpClass CollectiveOf(std::string_view name) {
   return OpClass::kAllReduce;
 }
 
-const query::GpuStream* StreamOf(const query::Snapshot& snapshot, int64_t track) {
+const query::GpuStream* StreamOf(const query::Snapshot& snapshot, query::TrackId track) {
   for (const query::GpuStream& stream : snapshot.gpu_streams) {
     if (stream.track == track) return &stream;
   }
@@ -130,9 +130,9 @@ void TrackIndex::SortSpans(const query::RankRows& rows) {
   next_sorted_ = 0;
 }
 
-TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, int64_t track,
+TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, query::TrackId track,
                               std::vector<TrackLane>* lanes,
-                              std::unordered_map<int64_t, size_t>* places) {
+                              std::unordered_map<query::TrackId, size_t>* places) {
   const auto [place, is_new] = places->try_emplace(track, lanes->size());
   if (is_new) {
     TrackLane& lane = lanes->emplace_back();

@@ -15,7 +15,7 @@
 namespace shardscope::timeline {
 
 struct TrackLane {
-  int64_t track = 0;
+  query::TrackId track;
   std::string name;                // "stream 7", "thread 4711"
   std::vector<SpanColumn> levels;  // of a stream: one; of a thread: the innermost ranges first
   size_t num_spans = 0;
@@ -44,7 +44,7 @@ class TrackIndex {
     query::OpClass op_class = query::OpClass::kHost;
     uint8_t shade = 0;
   };
-  using Looks = std::unordered_map<int64_t, std::pair<query::OpClass, uint8_t>>;
+  using Looks = std::unordered_map<query::PlanOpId, std::pair<query::OpClass, uint8_t>>;
 
   // Takes new rows, at most `max_rows`; returns how many. Rows of a stream carry row numbers of
   // RankRows::gpu_work, those of a thread of RankRows::spans.
@@ -72,8 +72,9 @@ class TrackIndex {
   static constexpr size_t kMaxLevels = 6;
 
  private:
-  TrackLane& LaneOf(const query::Snapshot& snapshot, int64_t track, std::vector<TrackLane>* lanes,
-                    std::unordered_map<int64_t, size_t>* places);
+  TrackLane& LaneOf(const query::Snapshot& snapshot, query::TrackId track,
+                    std::vector<TrackLane>* lanes,
+                    std::unordered_map<query::TrackId, size_t>* places);
   void TakeWork(const query::Snapshot& snapshot, const query::GpuWork& work, uint32_t row,
                 const Looks& looks);
   void TakeSpan(const query::Snapshot& snapshot, const query::Span& span, uint32_t row);
@@ -88,8 +89,8 @@ class TrackIndex {
 
   std::vector<TrackLane> streams_;
   std::vector<TrackLane> threads_;
-  std::unordered_map<int64_t, size_t> stream_of_track_;
-  std::unordered_map<int64_t, size_t> thread_of_track_;
+  std::unordered_map<query::TrackId, size_t> stream_of_track_;
+  std::unordered_map<query::TrackId, size_t> thread_of_track_;
 };
 
 // How work is drawn that no op launched: by what it is for.

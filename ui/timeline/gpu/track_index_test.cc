@@ -11,9 +11,9 @@ namespace shardscope::timeline {
 namespace {
 
 constexpr int64_t kUs = 1000;
-constexpr int64_t kThreadTrack = 1;
-constexpr int64_t kStream = 2;
-constexpr int64_t kNcclStream = 3;
+constexpr query::TrackId kThreadTrack(1);
+constexpr query::TrackId kStream(2);
+constexpr query::TrackId kNcclStream(3);
 
 // Two ranks that recorded a program: kernels on two streams, ranges on one thread.
 class TrackIndexTest : public testing::Test {
@@ -34,12 +34,14 @@ class TrackIndexTest : public testing::Test {
     snapshot_.communicators = {"abc"};
   }
 
-  static int64_t TrackOf(int32_t rank, int64_t track) { return rank * 100 + track; }
-  void AddTrack(int32_t rank, int64_t track, const std::string& name) {
-    snapshot_.tracks.push_back(
-        {TrackOf(rank, track), rank, name, query::TrackRole::kHost, static_cast<int32_t>(track)});
+  static query::TrackId TrackOf(int32_t rank, query::TrackId track) {
+    return query::TrackId(rank * 100 + track.value());
   }
-  void AddStream(int32_t rank, int64_t track, int64_t stream) {
+  void AddTrack(int32_t rank, query::TrackId track, const std::string& name) {
+    snapshot_.tracks.push_back({TrackOf(rank, track), rank, name, query::TrackRole::kHost,
+                                static_cast<int32_t>(track.value())});
+  }
+  void AddStream(int32_t rank, query::TrackId track, int64_t stream) {
     snapshot_.gpu_streams.push_back({.rank = rank,
                                      .track = TrackOf(rank, track),
                                      .process = rank,
@@ -51,9 +53,9 @@ class TrackIndexTest : public testing::Test {
     snapshot_.names.Append(text);
     return static_cast<int32_t>(snapshot_.names.size()) - 1;
   }
-  query::GpuWork Kernel(int32_t rank, int64_t track, int64_t start_us, int64_t end_us) {
+  query::GpuWork Kernel(int32_t rank, query::TrackId track, int64_t start_us, int64_t end_us) {
     query::GpuWork work;
-    work.id = next_id_++;
+    work.id = query::SpanId(next_id_++);
     work.track = TrackOf(rank, track);
     work.start_ns = start_us * kUs;
     work.end_ns = end_us * kUs;
@@ -66,7 +68,7 @@ class TrackIndexTest : public testing::Test {
   }
   void AddRange(int64_t start_us, int64_t end_us) {
     query::Span span;
-    span.id = next_id_++;
+    span.id = query::SpanId(next_id_++);
     span.track = TrackOf(0, kThreadTrack);
     span.start_ns = start_us * kUs;
     span.end_ns = end_us * kUs;
@@ -119,16 +121,16 @@ TEST_F(TrackIndexTest, EveryStreamAndLevelHasItsLane) {
 }
 
 TEST_F(TrackIndexTest, ThreadsStandByPositionWhicheverMarkedSomethingFirst) {
-  snapshot_.tracks.push_back({900, 0, "thread 2", query::TrackRole::kHost, 8});
-  snapshot_.tracks.push_back({901, 0, "thread 1", query::TrackRole::kHost, 7});
+  snapshot_.tracks.push_back({query::TrackId(900), 0, "thread 2", query::TrackRole::kHost, 8});
+  snapshot_.tracks.push_back({query::TrackId(901), 0, "thread 1", query::TrackRole::kHost, 7});
   for (const int64_t track : {900, 901}) {
-    Rows(0).spans.Append({track, track, 10 * track, 10 * track + 5});
+    Rows(0).spans.Append({query::SpanId(track), query::TrackId(track), 10 * track, 10 * track + 5});
   }
   RunIndex index;
   ASSERT_TRUE(index.Advance(snapshot_));
   const TrackIndex& tracks = index.Find(0)->tracks;
   ASSERT_EQ(tracks.threads().size(), 2U);
-  EXPECT_EQ(tracks.threads()[0].track, 900);
+  EXPECT_EQ(tracks.threads()[0].track, query::TrackId(900));
   EXPECT_EQ(tracks.ThreadsInOrder(), (std::vector<uint16_t>{1, 0}));
   const Layout layout = MakeLayout(index.LanesOfRanks(), {}, 1);
   EXPECT_EQ(layout.lanes[0].source.track, &tracks.threads()[1]);

@@ -11,7 +11,7 @@
 namespace shardscope::timeline {
 namespace {
 
-std::string TrackName(const query::Snapshot& snapshot, int64_t track) {
+std::string TrackName(const query::Snapshot& snapshot, query::TrackId track) {
   for (const query::Track& row : snapshot.tracks) {
     if (row.id == track) return row.name.empty() ? "main thread" : row.name;
   }
@@ -43,10 +43,11 @@ std::string NcclText(const query::Snapshot& snapshot, const query::NcclOperation
 
 // Where rows are not in the order of their ids, all are looked at.
 template <typename Row>
-uint32_t FindById(const query::RowList<Row>& rows, int64_t id) {
+uint32_t FindById(const query::RowList<Row>& rows, query::SpanId id) {
   const auto of_id = [id](const Row& row) { return row.id == id; };
-  auto found = std::lower_bound(rows.begin(), rows.end(), id,
-                                [](const Row& row, int64_t wanted) { return row.id < wanted; });
+  auto found =
+      std::lower_bound(rows.begin(), rows.end(), id,
+                       [](const Row& row, query::SpanId wanted) { return row.id < wanted; });
   if (found == rows.end() || !of_id(*found)) found = std::find_if(rows.begin(), rows.end(), of_id);
   return found == rows.end() ? kNoRow : static_cast<uint32_t>(found - rows.begin());
 }
@@ -96,14 +97,14 @@ WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, in
   return facts;
 }
 
-uint32_t FindWorkRow(const query::RankRows& rows, int64_t span) {
+uint32_t FindWorkRow(const query::RankRows& rows, query::SpanId span) {
   return FindById(rows.gpu_work, span);
 }
 
 WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
-                      int64_t span) {
+                      query::SpanId span) {
   const query::RankRows* rows = snapshot.FindRank(rank);
-  if (rows == nullptr || span < 0) return {};
+  if (rows == nullptr || span.is_none()) return {};
   const uint32_t row = FindWorkRow(*rows, span);
   if (row != kNoRow) return FactsOfWork(snapshot, index, rank, row);
   const uint32_t range_row = FindById(rows->spans, span);
@@ -119,12 +120,12 @@ WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, in
   return facts;
 }
 
-int64_t FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
-                    int64_t op_run) {
+query::SpanId FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                          query::OpRunId op_run) {
   const query::RankRows* rows = snapshot.FindRank(rank);
   const RankIndex* of_rank = index.Find(rank);
   const uint32_t row = rows == nullptr ? kNoRow : FindRow(*rows, op_run);
-  if (row == kNoRow || of_rank == nullptr) return -1;
+  if (row == kNoRow || of_rank == nullptr) return query::SpanId::None();
   const query::OpRun& run = rows->op_runs[row];
   const query::GpuWork* first = nullptr;
   for (const TrackLane& stream : of_rank->tracks.streams()) {
@@ -137,7 +138,7 @@ int64_t FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int3
       break;
     }
   }
-  return first == nullptr ? -1 : first->id;
+  return first == nullptr ? query::SpanId::None() : first->id;
 }
 
 std::optional<WorkId> LongestWork(const query::Snapshot& snapshot, Range range) {
@@ -192,7 +193,8 @@ void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& 
   std::vector<uint32_t> early = std::exchange(consumed->early_work, {});
   for (; consumed->gpu_work < rows.gpu_work.size(); ++consumed->gpu_work) {
     const query::GpuWork& work = rows.gpu_work[consumed->gpu_work];
-    const bool foreign = work.plan_op < 0 && work.category == query::SpanCategory::kCommunication;
+    const bool foreign =
+        work.plan_op.is_none() && work.category == query::SpanCategory::kCommunication;
     if (foreign) early.push_back(static_cast<uint32_t>(consumed->gpu_work));
   }
   for (const uint32_t row : early) {
@@ -208,7 +210,7 @@ void RunIndex::TakeNccl(const query::Snapshot& snapshot, const query::RankRows& 
 
 uint32_t RunIndex::OpRunOf(const query::RankRows& rows, const RankIndex& rank,
                            const query::GpuWork& work) {
-  if (work.plan_op < 0) return kNoRow;
+  if (work.plan_op.is_none()) return kNoRow;
   for (const SpanColumn& column : rank.columns) {
     if (&column == &rank.column(LaneKind::kExposed)) continue;  // of no op
     const size_t last = column.FirstStartingAt(work.end_ns + 1);

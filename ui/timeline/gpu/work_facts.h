@@ -22,7 +22,7 @@ struct WorkFacts {
   std::string track;        // of its stream or thread
   std::string launched_by;  // name of the thread; empty: the call was not recorded
   std::string op;           // "AG block1"; empty: no op launched it
-  int64_t op_run = -1;      // of that op; -1: it is not known
+  query::OpRunId op_run = query::OpRunId::None();  // of that op; -1: it is not known
   int64_t step_start_ns = 0;
 
   // Of a collective's kernel.
@@ -34,31 +34,31 @@ struct WorkFacts {
 
   std::string shares_channel_with;  // name of the other stream; empty: none does
 
-  int64_t id() const { return kind == Kind::kRange ? range.id : work.id; }
+  query::SpanId id() const { return kind == Kind::kRange ? range.id : work.id; }
   int64_t start_ns() const { return kind == Kind::kRange ? range.start_ns : work.start_ns; }
   int64_t end_ns() const { return kind == Kind::kRange ? range.end_ns : work.end_ns; }
 };
 
 // The row of gpu_work whose span this is; kNoRow if there is none. Rows come nearly in the order of
 // their ids, so this looks at few of them.
-uint32_t FindWorkRow(const query::RankRows& rows, int64_t span);
+uint32_t FindWorkRow(const query::RankRows& rows, query::SpanId span);
 
 // `span`: id of the span of a kernel, copy or range.
 WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
-                      int64_t span);
+                      query::SpanId span);
 
 // The same for a row of gpu_work.
 WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
                       uint32_t row);
 
-// Span of the first kernel or copy that this op run launched; -1: none is known.
-int64_t FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
-                    int64_t op_run);
+// Span of the first kernel or copy that this op run launched; none if none is known.
+query::SpanId FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
+                          query::OpRunId op_run);
 
 // The longest communication kernel in `range`, else the longest kernel; nullopt without a GPU or
 // where it is too much to look at.
 struct WorkId {
-  int64_t id = 0;
+  query::SpanId id;
   int32_t rank = 0;
 };
 std::optional<WorkId> LongestWork(const query::Snapshot& snapshot, Range range);

@@ -27,9 +27,9 @@ class Target final : public AllocatorTarget {
   explicit Target(ProcessRecording* recording) : recording_(recording) {}
   record::Recorder& recorder() override { return recording_->recorder(); }
   int64_t rank() const override { return recording_->rank(); }
-  int64_t Name(std::string_view text) override { return recording_->Name(text); }
-  int64_t ThreadTrack() override { return recording_->ThreadTrack(); }
-  int64_t CounterTrack() override { return recording_->AddTrack("memory", "host"); }
+  schema::StringId Name(std::string_view text) override { return recording_->Name(text); }
+  schema::TrackId ThreadTrack() override { return recording_->ThreadTrack(); }
+  schema::TrackId CounterTrack() override { return recording_->AddTrack("memory", "host"); }
 
  private:
   ProcessRecording* const recording_;
@@ -132,7 +132,8 @@ void AllocatorRows::Begin(const ShardscopeAllocatorEvent& event, Device* device)
   row.requested_bytes = event.bytes;
   row.allocated_ns = event.time_ns;
   row.track = target_->ThreadTrack();
-  row.range_string = Text(event.range).empty() ? -1 : target_->Name(Text(event.range));
+  row.range_string =
+      Text(event.range).empty() ? schema::StringId::None() : target_->Name(Text(event.range));
   row.unit = Text(event.unit);
   row.phase = Text(event.phase);
   row.category = Text(event.category).empty() ? kUnattributed : Text(event.category);
@@ -156,7 +157,7 @@ void AllocatorRows::End(const ShardscopeAllocatorEvent& event, Device* device) {
 
 void AllocatorRows::Reserve(int64_t change, const ShardscopeAllocatorEvent& event, Device* device) {
   device->reserved_bytes += change;
-  if (counter_track_ < 0) {
+  if (counter_track_.is_none()) {
     counter_track_ = target_->CounterTrack();
     reserved_name_ = target_->Name("reserved_bytes");
   }
@@ -180,7 +181,7 @@ void AllocatorRows::WriteMemory(const Device& device, const schema::AllocationRo
   row.bytes = bytes;
   row.category = owner.category;
   row.unit = owner.unit;
-  row.plan_op = -1;
+  row.plan_op = schema::PlanOpId::None();
   row.step = -1;
   target_->recorder().Record(row);
 }

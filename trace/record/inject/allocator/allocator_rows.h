@@ -29,10 +29,10 @@ class AllocatorTarget {
   virtual ~AllocatorTarget() = default;
   virtual record::Recorder& recorder() = 0;
   virtual int64_t rank() const = 0;
-  virtual int64_t Name(std::string_view text) = 0;
+  virtual schema::StringId Name(std::string_view text) = 0;
   // The track of the calling thread, and one for the allocator's own counters.
-  virtual int64_t ThreadTrack() = 0;
-  virtual int64_t CounterTrack() = 0;
+  virtual schema::TrackId ThreadTrack() = 0;
+  virtual schema::TrackId CounterTrack() = 0;
 };
 
 // Threads: any.
@@ -76,8 +76,8 @@ class AllocatorRows {
   AllocatorTarget* const target_;
   mutable Mutex mutex_;
   std::map<int32_t, Device> devices_ GUARDED_BY(mutex_);
-  int64_t counter_track_ GUARDED_BY(mutex_) = -1;
-  int64_t reserved_name_ GUARDED_BY(mutex_) = -1;
+  schema::TrackId counter_track_ GUARDED_BY(mutex_) = schema::TrackId::None();
+  schema::StringId reserved_name_ GUARDED_BY(mutex_);
   int64_t unexplained_ GUARDED_BY(mutex_) = 0;
   bool is_finished_ GUARDED_BY(mutex_) = false;
 };

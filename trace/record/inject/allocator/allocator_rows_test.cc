@@ -27,12 +27,12 @@ class AllocatorRowsTest : public testing::Test, private AllocatorTarget {
  protected:
   record::Recorder& recorder() override { return recorder_; }
   int64_t rank() const override { return 3; }
-  int64_t Name(std::string_view text) override {
+  schema::StringId Name(std::string_view text) override {
     names_.emplace_back(text);
-    return static_cast<int64_t>(names_.size()) - 1;
+    return schema::StringId(static_cast<int64_t>(names_.size()) - 1);
   }
-  int64_t ThreadTrack() override { return 11; }
-  int64_t CounterTrack() override { return 12; }
+  schema::TrackId ThreadTrack() override { return schema::TrackId(11); }
+  schema::TrackId CounterTrack() override { return schema::TrackId(12); }
 
   // An event now, told as PyTorch tells it: before it has changed the allocator's sums.
   void Tell(ShardscopeAllocatorAction action, uint64_t address, int64_t bytes,
@@ -120,9 +120,10 @@ TEST_F(AllocatorRowsTest, ABlockIsWhatTheAllocatorGaveAndAsLongAsAStreamUsesIt) 
   EXPECT_EQ(row.state, "freed");
   EXPECT_EQ(row.stream, 7);
   EXPECT_EQ(row.address, 0x1000);
-  EXPECT_EQ(row.track, 11);
+  EXPECT_EQ(row.track, schema::TrackId(11));
   EXPECT_EQ(row.phase, "forward");
-  EXPECT_EQ(names_.at(static_cast<size_t>(row.range_string)), "FSDP::all_gather (layers.0)");
+  EXPECT_EQ(names_.at(static_cast<size_t>(row.range_string.value())),
+            "FSDP::all_gather (layers.0)");
 }
 
 TEST_F(AllocatorRowsTest, WhatIsHeldAtTheEndHasRowsToo) {
@@ -178,8 +179,8 @@ TEST_F(AllocatorRowsTest, SegmentsAreACounter) {
   Tell(kShardscopeSegmentGiven, 0x1000, 3 << 20);
   std::vector<double> values;
   for (const schema::CounterRow& row : recorder_.counters) {
-    EXPECT_EQ(names_.at(static_cast<size_t>(row.name_string)), "reserved_bytes");
-    EXPECT_EQ(row.track, 12);
+    EXPECT_EQ(names_.at(static_cast<size_t>(row.name_string.value())), "reserved_bytes");
+    EXPECT_EQ(row.track, schema::TrackId(12));
     values.push_back(row.value);
   }
   EXPECT_THAT(values, testing::ElementsAre(2 << 20, 3 << 20, 4 << 20, 1 << 20));

@@ -77,11 +77,11 @@ int NvtxRanges::Push(NvtxDomain* domain, std::string_view text, const NvtxPayloa
   if (recording == nullptr) return kNotTracked;
   domain = OrDefault(domain);
   ThreadRanges& mine = ThreadRanges::Mine(*recording);
-  const int64_t name = mine.NameOf(*recording, *domain, text, payload.text);
+  const schema::StringId name = mine.NameOf(*recording, *domain, text, payload.text);
   const int64_t start_ns = MonotonicNs();
   if (!recording->TakesAt(start_ns)) return kNotTracked;
   if (payload.number) {
-    const int64_t counter = mine.NameOf(*recording, *domain, text, kNumberSuffix);
+    const schema::StringId counter = mine.NameOf(*recording, *domain, text, kNumberSuffix);
     recording->Counter(mine.track, start_ns, counter, *payload.number);
   }
   const RangeLatchLock lock(mine.latch);
@@ -123,8 +123,8 @@ uint64_t NvtxRanges::Start(NvtxDomain* domain, std::string_view text, const Nvtx
   ThreadRanges& mine = ThreadRanges::Mine(*recording);
   Crossing range{mine.CrossingTrack(*recording), 0,
                  mine.NameOf(*recording, *domain, text, payload.text)};
-  const int64_t counter =
-      payload.number ? mine.NameOf(*recording, *domain, text, kNumberSuffix) : 0;
+  const schema::StringId counter =
+      payload.number ? mine.NameOf(*recording, *domain, text, kNumberSuffix) : schema::StringId();
   const MutexLock lock(mutex_);
   if (crossing_.size() >= kMaxOpen) {
     CountUnrecorded(*recording);
@@ -161,7 +161,7 @@ void NvtxRanges::Mark(NvtxDomain* domain, std::string_view text, const NvtxPaylo
   if (!recording->TakesAt(time_ns)) return;
   ThreadRanges& mine = ThreadRanges::Mine(*recording);
   if (payload.number) {
-    const int64_t counter = mine.NameOf(*recording, *domain, text, kNumberSuffix);
+    const schema::StringId counter = mine.NameOf(*recording, *domain, text, kNumberSuffix);
     recording->Counter(mine.track, time_ns, counter, *payload.number);
   }
   recording->Span(mine.track, time_ns, time_ns,
@@ -222,8 +222,8 @@ void ThreadRanges::WriteOpen(ProcessRecording& recording, int64_t end_ns) {
   open.clear();
 }
 
-int64_t ThreadRanges::NameOf(ProcessRecording& recording, const NvtxDomain& domain,
-                             std::string_view text, std::string_view suffix) {
+schema::StringId ThreadRanges::NameOf(ProcessRecording& recording, const NvtxDomain& domain,
+                                      std::string_view text, std::string_view suffix) {
   text_ = domain.name;
   if (!domain.name.empty()) text_ += ": ";
   text_ += WithoutCounts(text);
@@ -231,15 +231,15 @@ int64_t ThreadRanges::NameOf(ProcessRecording& recording, const NvtxDomain& doma
   const auto known = names_.find(std::string_view(text_));
   if (known != names_.end()) return known->second;
   if (names_.size() >= kMaxCached) names_.clear();
-  const int64_t name = recording.Name(text_);
+  const schema::StringId name = recording.Name(text_);
   names_.emplace(text_, name);
   return name;
 }
 
 // A track of their own: they may cross the ranges of the thread. It is named after the thread, as
 // the track of those is: in PyTorch the backward has one of its own.
-int64_t ThreadRanges::CrossingTrack(ProcessRecording& recording) {
-  if (crossing_track_ == 0) {
+schema::TrackId ThreadRanges::CrossingTrack(ProcessRecording& recording) {
+  if (crossing_track_ == schema::TrackId()) {
     const auto thread = syscall(SYS_gettid);
     crossing_track_ = recording.AddTrack(
         thread == getpid() ? "ranges" : fmt::format("thread {} ranges", thread), "host");

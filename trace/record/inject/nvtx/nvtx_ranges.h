@@ -60,9 +60,9 @@ class NvtxRanges {
 
  private:
   struct Crossing {
-    int64_t track = 0;
+    schema::TrackId track;
     int64_t start_ns = 0;
-    int64_t name = 0;
+    schema::StringId name;
   };
   NvtxDomain* OrDefault(NvtxDomain* domain) { return domain == nullptr ? &default_ : domain; }
 
@@ -101,7 +101,7 @@ class SHARDSCOPE_ATTRIBUTE(scoped_lockable) RangeLatchLock {
 struct OpenRange {
   const NvtxDomain* domain = nullptr;
   int64_t start_ns = 0;
-  int64_t name = 0;
+  schema::StringId name;
 };
 
 // What one thread of the program has open of pushed ranges, and what it remembers of
@@ -119,13 +119,13 @@ class ThreadRanges {
   RangeLatch latch;
   std::vector<OpenRange> open GUARDED_BY(latch);  // outermost first
 
-  const int64_t track;  // this thread's
-  int64_t NameOf(ProcessRecording& recording, const NvtxDomain& domain, std::string_view text,
-                 std::string_view suffix);
-  int64_t CrossingTrack(ProcessRecording& recording);
+  const schema::TrackId track;  // this thread's
+  schema::StringId NameOf(ProcessRecording& recording, const NvtxDomain& domain,
+                          std::string_view text, std::string_view suffix);
+  schema::TrackId CrossingTrack(ProcessRecording& recording);
 
  private:
-  explicit ThreadRanges(int64_t thread_track) : track(thread_track) {}
+  explicit ThreadRanges(schema::TrackId thread_track) : track(thread_track) {}
   // The thread ends.
   static void End(void* mine);
   void WriteOpen(ProcessRecording& recording, int64_t end_ns);
@@ -133,9 +133,9 @@ class ThreadRanges {
   struct TextHash : std::hash<std::string_view> {
     using is_transparent = void;
   };
-  std::unordered_map<std::string, int64_t, TextHash, std::equal_to<>> names_;
+  std::unordered_map<std::string, schema::StringId, TextHash, std::equal_to<>> names_;
   std::string text_;  // reused, so that a known name costs no allocation
-  int64_t crossing_track_ = 0;
+  schema::TrackId crossing_track_;
 };
 
 }  // namespace shardscope::inject
