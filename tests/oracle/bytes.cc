@@ -122,13 +122,13 @@ class BytesCheck {
     const int64_t elements =
         op.unit == plan::kNone ? 1 : (is_shard ? 1 : Shards()) * ShardElements(op.unit);
     if (op.payload_bytes != width * elements) Find(index, plan::kNone);
-    // An in-place all-gather reads its own slot of the whole.
+    // In place, the other side is the rank's own slot of the whole.
+    const bool in_place = op.writes == op.reads;
     for (const BufferId id : op.reads) {
-      const bool part = op.kind == OpKind::kAllGather && op.writes != op.reads;
-      CheckSide(index, op, id, part);
+      CheckSide(index, op, id, op.kind == OpKind::kAllGather && !in_place);
     }
     for (const BufferId id : op.writes) {
-      CheckSide(index, op, id, op.kind == OpKind::kReduceScatter);
+      CheckSide(index, op, id, op.kind == OpKind::kReduceScatter && !in_place);
     }
   }
 

@@ -57,6 +57,10 @@ plan::ModelDescription RandomModel(Random& random) {
     const int32_t unit = AddUnit("block" + std::to_string(block), random, &model);
     const int num_segments = random.Between(1, 3);
     for (int segment = 0; segment < num_segments; ++segment) AddSegment(unit, random, &model);
+    // As a bucket that begins in the middle of a segment.
+    plan::Segment& first =
+        model.segments[model.segments.size() - static_cast<size_t>(num_segments)];
+    if (unit > 0 && random.OneIn(6)) first.units.insert(first.units.begin(), unit - 1);
   }
   // The head: the root's, the first unit's once more (tied embedding), or of its own.
   if (root && !random.OneIn(4)) {
@@ -91,14 +95,19 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   using plan::BackwardPrefetch;
   plan::Policy policy = arithmetic;
   policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
-  policy.strategy = plan::FindStrategy(
-      OneOf<std::string_view>({"full", "full", "full", "grad_op", "no_shard", "hybrid"}, random));
+  policy.strategy = plan::FindStrategy(OneOf<std::string_view>(
+      {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "single"},
+      random));
   const int ranks = policy.mesh.num_ranks();
   if (policy.strategy->replicates_shards()) {
     int replicas = std::min(ranks, random.Between(2, std::max(2, ranks)));
     while (ranks % replicas != 0) ++replicas;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
   }
+  if (!policy.strategy->Uses(plan::MeshDimension::kShard)) {
+    policy.mesh = plan::MeshOf(plan::MeshDimension::kReplicate, ranks);
+  }
+  if (policy.strategy->dimensions == 0) policy.mesh = plan::Mesh();
   policy.reshard_after_forward = !random.OneIn(4);
   policy.backward_prefetch = OneOf<BackwardPrefetch>(
       {BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone}, random);

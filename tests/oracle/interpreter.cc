@@ -9,6 +9,14 @@ using plan::Op;
 using plan::OpIndex;
 using plan::OpKind;
 
+namespace {
+
+bool IsGradient(const plan::Buffer& buffer) {
+  return buffer.kind == BufferKind::kGradient || buffer.kind == BufferKind::kGradientShard;
+}
+
+}  // namespace
+
 Interpreter::Interpreter(const plan::Schedule& schedule) : schedule_(schedule), graph_(schedule) {
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
     first_slot_.push_back(static_cast<Slot>(buffers_.size()));
@@ -47,8 +55,9 @@ void Interpreter::AddInstance(const Op& op, int rank, OpIndex index) {
   for (size_t at = 0; at < op.writes.size(); ++at) {
     // A unit's gradient: each of its segments writes the part of its own parameters.
     Use& use = uses_[static_cast<size_t>(instance.writes.begin) + at];
-    use.adds = BufferAt(use.slot).kind == BufferKind::kGradient && op.kind == OpKind::kBackward &&
-               !has(op.allocates, op.writes[at]);
+    if (op.kind != OpKind::kBackward || !IsGradient(BufferAt(use.slot))) continue;
+    if (has(op.allocates, op.writes[at])) begun_gradients_.erase(use.slot);
+    use.adds = !begun_gradients_.insert(use.slot).second;
   }
   instances_.push_back(instance);
 }
@@ -63,7 +72,7 @@ void Interpreter::Reset() {
       Memory& memory = memory_[static_cast<size_t>(first_slot_[static_cast<size_t>(rank)]) + id];
       memory.live = true;
       // The gradient of the step before is none of this one.
-      if (buffers[id].kind == BufferKind::kGradientShard) continue;
+      if (IsGradient(buffers[id])) continue;
       memory.value = Symbol(Term::kInitial, buffers[id].kind, buffers[id].unit, rank);
     }
   }
@@ -136,8 +145,9 @@ void Interpreter::Start(Instance& instance) {
     Use& use = uses_[static_cast<size_t>(at)];
     Memory& memory = At(use.slot);
     if (!memory.live) Find(Harm::kDeadUse, instance, use.slot);
-    const bool is_gradient = BufferAt(use.slot).kind == BufferKind::kGradientShard;
-    if (is_gradient && memory.is_final) Find(Harm::kChangedUnderUse, instance, use.slot);
+    const plan::Buffer& buffer = BufferAt(use.slot);
+    if (buffer.persistent && IsGradient(buffer) && memory.is_final)
+      Find(Harm::kChangedUnderUse, instance, use.slot);
     if (use.adds && memory.live && memory.value == kPoison) {
       Find(Harm::kPoisonRead, instance, use.slot);
     }
@@ -209,9 +219,8 @@ Value Interpreter::Made(const Instance& instance) const {
     case OpKind::kAccumulate: {
       // Reads what came in, and what is there already unless this is the first micro-batch.
       if (op.reads.size() < 2) return op.reads.empty() ? kPoison : read(0).seen;
-      const bool first_is_shard = BufferAt(read(0).slot).kind == BufferKind::kGradientShard;
-      return Symbol(Term::kAdd, read(first_is_shard ? 0 : 1).seen,
-                    read(first_is_shard ? 1 : 0).seen);
+      const bool first_is_kept = read(0).also_written;
+      return Symbol(Term::kAdd, read(first_is_kept ? 0 : 1).seen, read(first_is_kept ? 1 : 0).seen);
     }
     case OpKind::kForward:
       return Symbol(Term::kForward, op.segment, InputsOf(instance));
@@ -238,7 +247,9 @@ Value Interpreter::Written(const Instance& instance, const Use& write) const {
   const OpKind kind = instance.op->kind;
   if (kind != OpKind::kBackward && kind != OpKind::kOptimizer) return instance.made;
   // These write several things.
-  const Value own = Mix(instance.made, static_cast<Value>(BufferAt(write.slot).kind));
+  const plan::Buffer& buffer = BufferAt(write.slot);
+  const BufferKind role = IsGradient(buffer) ? BufferKind::kGradient : buffer.kind;
+  const Value own = Mix(instance.made, static_cast<Value>(role));
   return write.adds ? Symbol(Term::kAdd, write.seen, own) : own;
 }
 

@@ -3,6 +3,7 @@
 // its start to its end, so anything that touches it meanwhile is found.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "engine/plan/schedule.h"
@@ -92,6 +93,7 @@ class Interpreter {
   std::vector<int32_t> allocator_;            // by slot: the instance that allocated it
   std::vector<Instance> instances_;
   std::vector<Use> uses_;
+  std::set<Slot> begun_gradients_;   // while ops are added: some backward has written them
   std::vector<int32_t> num_before_;  // by action: what still has to happen first
   std::vector<uint64_t> ready_;      // a heap of priority and action
   std::vector<Finding> findings_;

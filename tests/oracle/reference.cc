@@ -12,7 +12,11 @@ class Reference {
   Reference(const plan::ModelDescription& model, const plan::Policy& policy)
       : model_(model),
         policy_(policy),
-        sharded_(policy.strategy->shards_parameters),
+        sharded_(policy.strategy->shards_optimizer),
+        whole_parameters_(sharded_ && !policy.strategy->shards_parameters),
+        whole_gradients_(sharded_ && !policy.strategy->shards_gradients),
+        mixes_(policy.param_dtype != policy.master_dtype),
+        sums_(model.units.size(), std::vector<Value>(Ranks())),
         reduced_(model.units.size(), std::vector<Value>(Ranks())) {}
 
   Value Run() {
@@ -22,8 +26,17 @@ class Reference {
         gradients.push_back(GradientsOf(rank, micro_batch));
       }
       for (size_t unit = 0; unit < model_.units.size(); ++unit) {
-        Reduce(unit, gradients, micro_batch == 0);
+        if (ReducesOnce()) {
+          AddUp(unit, gradients, micro_batch == 0);
+        } else {
+          std::vector<Value> values;
+          for (const std::vector<Value>& of_rank : gradients) values.push_back(of_rank[unit]);
+          Reduce(unit, values, micro_batch == 0);
+        }
       }
+    }
+    for (size_t unit = 0; ReducesOnce() && unit < model_.units.size(); ++unit) {
+      Reduce(unit, sums_[unit], true);
     }
     return Optimize();
   }
@@ -31,6 +44,15 @@ class Reference {
  private:
   size_t Ranks() const { return static_cast<size_t>(policy_.mesh.num_ranks()); }
   int32_t NumSegments() const { return static_cast<int32_t>(model_.segments.size()); }
+  // Micro-batches add up on the rank before any communication.
+  bool ReducesOnce() const {
+    return whole_gradients_ || policy_.strategy->name == "ddp" ||
+           policy_.strategy->name == "single";
+  }
+  // The rank's slice of the gradient is that of the whole one.
+  bool ReducesInPlace() const {
+    return whole_gradients_ && !mixes_ && policy_.reduce_dtype == policy_.master_dtype;
+  }
   static Value Initial(BufferKind kind, int32_t unit, int rank) {
     return Symbol(Term::kInitial, kind, unit, rank);
   }
@@ -68,6 +90,7 @@ class Reference {
   }
 
   Value Parameters(int32_t unit, int rank) const {
+    if (whole_parameters_) return Initial(BufferKind::kUnsharded, unit, rank);
     if (!sharded_) return Initial(BufferKind::kParameterShard, unit, rank);
     Value all = Symbol(Term::kGather);
     for (const int from : ShardGroup(rank)) {
@@ -114,9 +137,14 @@ class Reference {
     return gradients;
   }
 
-  void Reduce(size_t unit, const std::vector<std::vector<Value>>& gradients, bool first) {
-    std::vector<Value> values;
-    for (const std::vector<Value>& of_rank : gradients) values.push_back(of_rank[unit]);
+  void AddUp(size_t unit, const std::vector<std::vector<Value>>& gradients, bool first) {
+    for (size_t rank = 0; rank < Ranks(); ++rank) {
+      Value& sum = sums_[unit][rank];
+      sum = first ? gradients[rank][unit] : Symbol(Term::kAdd, sum, gradients[rank][unit]);
+    }
+  }
+
+  void Reduce(size_t unit, const std::vector<Value>& values, bool first) {
     std::vector<Value> scattered;  // by rank
     for (int rank = 0; rank < policy_.mesh.num_ranks(); ++rank) {
       Value sum = Symbol(Term::kReduceScatter);
@@ -131,6 +159,8 @@ class Reference {
           of_replicas.push_back(scattered[static_cast<size_t>(other)]);
         }
         own = policy_.strategy->replicates_shards() ? AllReduce(of_replicas) : scattered[rank];
+      } else if (policy_.strategy->name == "single") {
+        own = values[rank];
       }
       Value& shard = reduced_[unit][rank];
       shard = first ? own : Symbol(Term::kAdd, shard, own);
@@ -147,7 +177,7 @@ class Reference {
   }
 
   Value Optimize() const {
-    Value result = 0;
+    std::vector<std::vector<Value>> updated(model_.units.size());
     for (size_t rank = 0; rank < Ranks(); ++rank) {
       std::vector<Value> norms;
       for (const int other : ShardGroup(static_cast<int>(rank))) {
@@ -160,17 +190,41 @@ class Reference {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
-        const Value made =
+        updated[static_cast<size_t>(unit)].push_back(
             Symbol(Term::kOptimizer, norm + OfUnit(BufferKind::kGradientShard, unit, gradient) +
-                                         initial(BufferKind::kParameterShard) +
-                                         initial(BufferKind::kOptimizerState));
+                                         initial(Master()) + initial(BufferKind::kOptimizerState)));
+      }
+    }
+    return Kept(updated);
+  }
+
+  BufferKind Master() const {
+    return whole_parameters_ && !mixes_ ? BufferKind::kUnsharded : BufferKind::kParameterShard;
+  }
+
+  // What is in all persistent buffers at the end. `updated`: by unit, by rank.
+  Value Kept(const std::vector<std::vector<Value>>& updated) const {
+    Value result = 0;
+    for (size_t unit = 0; unit < model_.units.size(); ++unit) {
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
         const auto add = [&](BufferKind kind, Value value) {
           result += Symbol(Term::kInput, kind, unit, rank, value);
         };
-        add(BufferKind::kGradientShard, gradient);
-        for (const BufferKind kind : {BufferKind::kParameterShard, BufferKind::kOptimizerState}) {
-          add(kind, Mix(made, static_cast<Value>(kind)));
+        const auto own = [&](BufferKind kind, size_t of_rank) {
+          return Mix(updated[unit][of_rank], static_cast<Value>(kind));
+        };
+        if (!ReducesInPlace()) add(BufferKind::kGradientShard, reduced_[unit][rank]);
+        if (whole_gradients_) {
+          add(BufferKind::kGradient, (ReducesInPlace() ? reduced_ : sums_)[unit][rank]);
         }
+        add(BufferKind::kOptimizerState, own(BufferKind::kOptimizerState, rank));
+        if (Master() == BufferKind::kParameterShard) add(Master(), own(Master(), rank));
+        if (!whole_parameters_) continue;
+        Value all = Symbol(Term::kGather);
+        for (const int from : ShardGroup(static_cast<int>(rank))) {
+          all = Mix(all, own(Master(), static_cast<size_t>(from)));
+        }
+        add(BufferKind::kUnsharded, all);
       }
     }
     return result;
@@ -178,7 +232,11 @@ class Reference {
 
   const plan::ModelDescription& model_;
   const plan::Policy& policy_;
-  const bool sharded_;
+  const bool sharded_;  // the optimizer's state at least
+  const bool whole_parameters_;
+  const bool whole_gradients_;
+  const bool mixes_;
+  std::vector<std::vector<Value>> sums_;     // where micro-batches add up first: as reduced_
   std::vector<std::vector<Value>> reduced_;  // gradient shards, by unit, by rank
 };
 

@@ -54,28 +54,39 @@ Value RunAll(const plan::Schedule& schedule, uint64_t seed, Tally* tally) {
   return results.empty() ? kPoison : *results.begin();
 }
 
+// Of one model: in which order what is added up, and where.
+std::string ArithmeticOf(const plan::Policy& policy) {
+  const plan::Strategy& strategy = *policy.strategy;
+  if (strategy.shards_parameters) {
+    return "shards of " + std::to_string(policy.mesh.size(plan::MeshDimension::kShard));
+  }
+  if (strategy.shards_optimizer) return std::string(strategy.name);
+  // Whether micro-batches or ranks are added up first does not matter if there is one of either.
+  const bool any_order = policy.micro_batches == 1 || policy.mesh.num_ranks() == 1;
+  const std::string ranks = " of " + std::to_string(policy.mesh.num_ranks());
+  return (any_order ? "whole" : std::string(strategy.name)) + ranks;
+}
+
 TEST(RandomSchedules, ComputeTheSameInEveryInterleaving) {
   Random random(TestOptions().seed);
   Tally tally;
   while (tally.schedules < TestOptions().schedules && !HasFailure()) {
     const plan::ModelDescription model = RandomModel(random);
     const plan::Policy arithmetic = RandomArithmetic(random);
-    // By among how many ranks parameters are sharded: those that do the same arithmetic agree.
-    std::map<int, Value> results;
+    std::map<std::string, Value> results;  // those that do the same arithmetic agree
     for (int number = 0; number < kPoliciesOfAModel; ++number) {
       const plan::Policy policy = RandomKnobs(arithmetic, random);
       const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
       ASSERT_TRUE(schedule.ok()) << schedule.message();
       const Value result = RunAll(*schedule, random.Next(), &tally);
-      const int shards =
-          policy.strategy->shards_parameters ? policy.mesh.size(plan::MeshDimension::kShard) : 0;
-      EXPECT_EQ(results.emplace(shards, result).first->second, result) << schedule->name;
+      EXPECT_EQ(results.emplace(ArithmeticOf(policy), result).first->second, result)
+          << schedule->name;
       EXPECT_EQ(result, ReferenceResult(model, policy)) << schedule->name << "\n"
                                                         << plan::PrintSchedule(*schedule);
     }
     // The result tells arithmetics apart.
     std::set<Value> different;
-    for (const auto& [shards, result] : results) different.insert(result);
+    for (const auto& [name, result] : results) different.insert(result);
     EXPECT_EQ(different.size(), results.size());
   }
   std::cout << tally.schedules << " schedules (" << tally.names.size()

@@ -48,12 +48,16 @@ constexpr Value Symbol(Term term, Parts... parts) {
 
 // One input of a compute or optimizer op. Such ops add up their inputs, so the order in which an op
 // lists them does not matter, but what each of them is does. Parameters are the same whether they
-// were gathered, cast or are the rank's own: copies change no value.
+// were gathered, cast or are the rank's own, and gradients whether they are a slice or whole:
+// copies change no value.
 constexpr Value Input(const plan::Buffer& buffer, Value value) {
   using plan::BufferKind;
   const bool parameters =
       buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kCastShard;
-  const BufferKind role = parameters ? BufferKind::kParameterShard : buffer.kind;
+  const bool gradient = buffer.kind == BufferKind::kGradient;
+  const BufferKind role = parameters ? BufferKind::kParameterShard
+                          : gradient ? BufferKind::kGradientShard
+                                     : buffer.kind;
   return Symbol(Term::kInput, role, buffer.unit, buffer.segment, value);
 }
 

@@ -7,20 +7,35 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/zeros.h>
 
+#include <vector>
+
 namespace shardscope::cuda {
 
-at::Tensor GradientSquares(std::span<runtime::ShardedUnit> units) {
-  at::Tensor squares =
-      at::zeros({1}, at::TensorOptions(at::kDouble).device(units.front().gradient().device()));
-  for (runtime::ShardedUnit& unit : units) {
-    if (unit.gradient().numel() == 0) continue;
-    squares.add_(at::linalg_vector_norm(unit.gradient()).to(at::kDouble).square());
+at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units) {
+  at::Tensor squares;
+  for (const runtime::ShardedUnit& unit : units) {
+    for (const runtime::ShardedUnit::Slice& slice : unit.Slices()) {
+      if (!squares.defined()) squares = at::zeros({1}, slice.gradient.options().dtype(at::kDouble));
+      if (slice.gradient.numel() == 0) continue;
+      squares.add_(at::linalg_vector_norm(slice.gradient).to(at::kDouble).square());
+    }
   }
   return squares;
 }
 
 void UpdateFused(const DeviceUpdate& update, runtime::ShardedUnit* unit) {
-  if (unit->parameters().numel() == 0) return;
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> first_moments;
+  std::vector<at::Tensor> second_moments;
+  for (const runtime::ShardedUnit::Slice& slice : unit->Slices()) {
+    if (slice.parameters.numel() == 0) continue;
+    parameters.push_back(slice.parameters);
+    gradients.push_back(slice.gradient);
+    first_moments.push_back(slice.first_moment);
+    second_moments.push_back(slice.second_moment);
+  }
+  if (parameters.empty()) return;
   const at::Tensor norm = update.squares.sqrt();
   // The kernel divides gradients by it: 1 / model::ClipScale().
   std::optional<at::Tensor> divisor;
@@ -28,9 +43,10 @@ void UpdateFused(const DeviceUpdate& update, runtime::ShardedUnit* unit) {
   const at::Tensor found_inf = at::isfinite(norm).logical_not().to(at::kFloat);
   // The kernel wants the number of this update, from 1.
   const at::Tensor count = at::full({}, static_cast<double>(update.step + 1), found_inf.options());
-  at::_fused_adamw_({unit->parameters()}, {unit->gradient()}, {unit->first_moment()},
-                    {unit->second_moment()}, /*max_exp_avg_sqs=*/{}, {count}, update.learning_rate,
-                    model::kBeta1, model::kBeta2, model::kWeightDecay, model::kAdamEpsilon,
+  const std::vector<at::Tensor> counts(parameters.size(), count);
+  at::_fused_adamw_(parameters, gradients, first_moments, second_moments, /*max_exp_avg_sqs=*/{},
+                    counts, update.learning_rate, model::kBeta1, model::kBeta2, model::kWeightDecay,
+                    model::kAdamEpsilon,
                     /*amsgrad=*/false, /*maximize=*/false, divisor, found_inf);
 }
 

@@ -12,8 +12,8 @@
 
 namespace shardscope::cuda {
 
-// Sum of squares of all gradient shards, one fp64 on their device.
-at::Tensor GradientSquares(std::span<runtime::ShardedUnit> units);
+// Sum of squares of all gradients' slices, one fp64 on their device.
+at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units);
 
 // What one update needs; tensors of one element.
 struct DeviceUpdate {
