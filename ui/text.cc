@@ -85,7 +85,7 @@ std::string KeyLabel(Language language, std::string_view key) {
 std::string UnitLabel(Language language, std::string_view unit) {
   static constexpr Text kUnits[] = {Text::kUnitUnits,  Text::kUnitOps,     Text::kUnitRanks,
                                     Text::kUnitBlocks, Text::kUnitSamples, Text::kUnitBytes,
-                                    Text::kUnitSteps,  Text::kUnitTimes};
+                                    Text::kUnitSteps,  Text::kUnitTimes,   Text::kUnitElements};
   for (const Text text : kUnits) {
     if (unit == Tr(Language::kEnglish, text)) return Tr(language, text);
   }
