@@ -36,15 +36,17 @@ class Dice {
 Policy RandomPolicy(Dice* dice) {
   Policy policy;
   policy.preset = static_cast<plan::Preset>(dice->Roll(2));
+  const auto strategies = plan::Strategies();
   policy.strategy =
-      &plan::Strategies()[static_cast<size_t>(dice->Roll(5) / 2)];  // no_shard is the rarest
+      &strategies[static_cast<size_t>(dice->Roll(static_cast<int>(strategies.size())))];
   policy.reshard_after_forward = policy.strategy->reshards_after_forward;
   policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(dice->Roll(3));
   policy.backward_depth = 1 + dice->Roll(3);
   policy.forward_prefetch = dice->Roll(4);
   policy.prefetch_limit = dice->Roll(4);
   policy.run_ahead = dice->Roll(4) - 1;
-  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 1 + dice->Roll(4));
+  const int ranks = 1 + dice->Roll(4);
+  policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
   policy.micro_batches = 1 + dice->Roll(2);
   if (dice->Roll(2) == 1) policy.param_dtype = plan::DType::kBf16;
   return policy;

@@ -118,11 +118,14 @@ TEST(MemoryBound, CountsWhatLiesBesideBuffers) {
 // Host order, one op after the other, is one of the orders.
 TEST(MemoryBound, IsNeverBelowTheIssueLedgerAndSeldomFarAbove) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-    for (const Strategy* strategy : {FindStrategy("full"), FindStrategy("grad_op"),
-                                     FindStrategy("no_shard"), FindStrategy("hybrid")}) {
+    for (const Strategy* strategy :
+         {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
+          FindStrategy("zero2")}) {
       for (const int run_ahead : {-1, 0, 2}) {
         Policy policy = TwoRanks(preset);
         policy.strategy = strategy;
+        policy.mesh = strategy->MeshOf(2);
         policy.run_ahead = run_ahead;
         policy.micro_batches = 2;
         const Schedule schedule = Build(policy);

@@ -20,9 +20,12 @@ Status CheckPolicy(const Policy& policy) {
     SHARDSCOPE_RETURN_IF_ERROR(OutOfRange(name, policy.mesh.sizes[dimension], 1, kManyOfOne));
   }
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of ranks", policy.mesh.num_ranks(), 1, kMany));
-  if (policy.strategy->dimensions == 0 && policy.mesh.num_ranks() > 1) {
-    return Status::Error("strategy " + std::string(policy.strategy->name) + " is one rank, not " +
-                         std::to_string(policy.mesh.num_ranks()));
+  const Strategy& strategy = *policy.strategy;
+  if (policy.mesh.SizeOf(strategy.dimensions) != policy.mesh.num_ranks()) {
+    const std::string dimensions =
+        strategy.dimensions == 0 ? "one rank" : Print(strategy.dimensions);
+    return Status::Error("strategy " + std::string(strategy.name) + " has no mesh but " +
+                         dimensions + ": all other dimensions are 1");
   }
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of micro-batches", policy.micro_batches, 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("backward prefetch depth", policy.backward_depth, 1, 3));

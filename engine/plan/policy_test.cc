@@ -88,6 +88,7 @@ TEST_P(BothPresets, ReshardOffIsGradOp) {
 TEST_P(BothPresets, NoShardReducesGradientsOnly) {
   Policy policy = TwoRanks(GetParam());
   policy.strategy = FindStrategy("no_shard");
+  policy.mesh = policy.strategy->MeshOf(2);
   EXPECT_EQ(Queue(policy), "| AR3 AR2 AR1 ARr | ");
 }
 
@@ -294,6 +295,7 @@ TEST(Accumulate, OnlyWhereThereIsSomethingToAddOrToCast) {
 TEST(NoShard, UnitInBackward) {
   Policy policy = TwoRanks(Preset::kFsdp2);
   policy.strategy = FindStrategy("no_shard");
+  policy.mesh = policy.strategy->MeshOf(2);
   EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0.attention backward", "O root optimizer"),
               ElementsAre("B m0 block0.attention backward",
                           "B m0 block0 all_reduce <- all of compute", "B m0 block0 accumulate",
@@ -305,6 +307,7 @@ TEST(NoShard, UnitInBackward) {
 TEST(NoShard, ACastRunsWhereThePresetsFrameworkPutsIt) {
   Policy policy = TwoRanks(Preset::kFsdp1);
   policy.strategy = FindStrategy("no_shard");
+  policy.mesh = policy.strategy->MeshOf(2);
   policy.param_dtype = DType::kBf16;
   EXPECT_THAT(OpsBetween(Build(policy), "B m0 block0 copy_in", "B m0 block0 accumulate"),
               ElementsAre("B m0 block0 copy_in <- all of compute", "B m0 block0 all_reduce",

@@ -2,9 +2,7 @@
 
 namespace shardscope::plan {
 
-int ShardRanks(const Policy& policy) {
-  return policy.strategy->shards_optimizer ? policy.mesh.size(MeshDimension::kShard) : 1;
-}
+int ShardRanks(const Policy& policy) { return policy.mesh.size(MeshDimension::kShard); }
 
 std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy) {
   const Strategy& strategy = *policy.strategy;

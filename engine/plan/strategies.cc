@@ -23,6 +23,7 @@ constexpr std::array kStrategies = {
     Strategy{.name = "grad_op", .shards = "the last two only", .build = BuildFsdp},
     Strategy{.name = "no_shard",
              .shards = "nothing",
+             .dimensions = kReplicate,
              .shards_parameters = false,
              .shards_gradients = false,
              .shards_optimizer = false,
@@ -69,6 +70,11 @@ constexpr std::array kStrategies = {
 };
 
 }  // namespace
+
+Mesh Strategy::MeshOf(int num_ranks) const {
+  return plan::MeshOf(
+      Uses(MeshDimension::kShard) ? MeshDimension::kShard : MeshDimension::kReplicate, num_ranks);
+}
 
 std::span<const Strategy> Strategies() { return kStrategies; }
 

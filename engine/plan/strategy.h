@@ -32,6 +32,8 @@ struct Strategy {
   // The step before any pass: it has no prefetch. `policy` is checked.
   Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
 
+  // All ranks along one of its dimensions: those that share, if there are any.
+  Mesh MeshOf(int num_ranks) const;
   bool Uses(MeshDimension dimension) const { return (dimensions & Only(dimension)) != 0; }
   bool replicates_shards() const {
     return Uses(MeshDimension::kShard) && Uses(MeshDimension::kReplicate);

@@ -42,7 +42,7 @@ class PolicyGrid
   void CheckKnobs(const Shape& shape, std::vector<std::string>* arithmetic) {
     Policy policy;
     std::tie(policy.preset, policy.strategy, policy.backward_prefetch) = GetParam();
-    policy.mesh = MeshOf(MeshDimension::kShard, shape.num_ranks);
+    policy.mesh = std::get<const Strategy*>(GetParam())->MeshOf(shape.num_ranks);
     policy.micro_batches = shape.micro_batches;
     policy.param_dtype = shape.param;
     policy.reduce_dtype = shape.reduce;
@@ -87,11 +87,12 @@ TEST_P(PolicyGrid, IsValidAndRoundTripsAndKnobsKeepTheArithmetic) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, PolicyGrid,
-    testing::Combine(testing::Values(Preset::kFsdp1, Preset::kFsdp2),
-                     testing::Values(FindStrategy("full"), FindStrategy("grad_op"),
-                                     FindStrategy("no_shard"), FindStrategy("hybrid")),
-                     testing::Values(BackwardPrefetch::kPre, BackwardPrefetch::kPost,
-                                     BackwardPrefetch::kNone)));
+    testing::Combine(
+        testing::Values(Preset::kFsdp1, Preset::kFsdp2),
+        testing::Values(FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
+                        FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
+                        FindStrategy("zero2")),
+        testing::Values(BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone)));
 
 TEST(Text, KeepsEveryFieldOfAnOp) {
   Schedule schedule;

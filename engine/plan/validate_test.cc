@@ -58,6 +58,7 @@ TEST(DroppedDependency, Fsdp1NeedsAllButTheWaitForTheLastStep) {
 TEST(DroppedDependency, NoShardNeedsAllButTheNormWait) {
   Policy policy = TwoRanks(Preset::kFsdp2);
   policy.strategy = FindStrategy("no_shard");
+  policy.mesh = policy.strategy->MeshOf(2);
   // The norm is not reduced: the optimizer follows it on the same stream.
   EXPECT_THAT(RedundantWaits(Build(policy)), ElementsAre("O root optimizer"));
 }

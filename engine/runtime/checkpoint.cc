@@ -19,14 +19,11 @@ Status WriteShards(Ranks* ranks, int rank, int64_t step, const std::string& fold
   std::filesystem::create_directories(folder, error);
   model::SafetensorsWriter writer;
   writer.Add("step", at::tensor(std::vector<int64_t>{step}, at::kLong));
-  const Job& job = ranks->job();
-  RankWork& work = ranks->work(rank);
-  for (size_t index = 0; index < job.description.units.size(); ++index) {
-    ShardedUnit& unit = work.unit(index);
+  for (const ShardedUnit& unit : ranks->work(rank).units()) {
     for (size_t at = 0; at < unit.layout().parameters().size(); ++at) {
       const ParameterLayout& layout = unit.layout().parameters()[at];
       const int64_t rows =
-          plan::OwnedRows(layout.parameter, job.shard_ranks, job.ShardIndexOf(rank));
+          plan::OwnedRows(layout.parameter, unit.place().shard_ranks, unit.place().shard_index);
       const auto slice = [&](const at::Tensor& shard) {
         return shard.narrow(0, 0, rows * layout.row_elements)
             .view({rows, layout.row_elements})

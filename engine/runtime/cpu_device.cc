@@ -21,10 +21,7 @@ CpuDevice::CpuDevice(const config::Config& config, const std::optional<config::L
 
 // Shards, gradients and the two moments of AdamW are there from the first step to the last.
 Status CpuDevice::CheckFits(const Job& job) const {
-  int64_t elements = 0;
-  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
-  double needed = 0;  // padding included
-  for (const plan::Buffer& buffer : job.state) needed += static_cast<double>(buffer.bytes);
+  auto needed = static_cast<double>(job.initial_layout.bytes());
   if (!job.only_rank) needed *= job.training.num_ranks;
   const double present =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -32,8 +29,8 @@ Status CpuDevice::CheckFits(const Job& job) const {
   return Status::Error(fmt::format(
       "the model has {} parameters: shards, gradients and optimizer state take {}, and this "
       "machine has {} of memory; lower model.dim or model.layers",
-      FormatCount(static_cast<double>(elements)), FormatBytes(static_cast<int64_t>(needed)),
-      FormatBytes(static_cast<int64_t>(present))));
+      FormatCount(static_cast<double>(job.num_parameters)),
+      FormatBytes(static_cast<int64_t>(needed)), FormatBytes(static_cast<int64_t>(present))));
 }
 
 std::unique_ptr<transport::Transport> CpuDevice::MakeTransport(

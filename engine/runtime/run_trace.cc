@@ -87,20 +87,27 @@ void RunTrace::AddRun(const RunFolder& folder) {
 
 void RunTrace::AddPersistentMemory() {
   const int64_t now_ns = MonotonicNs();
-  const Job& job = ranks_.job();
-  for (const int rank : ranks_.local()) {
-    for (const plan::Buffer& buffer : job.state) {
-      const auto unit = static_cast<size_t>(buffer.unit);
-      const std::string& name = job.description.units[unit].name;
-      const int64_t gap_bytes = GapBytes(ranks_.work(rank).unit(unit).layout(), buffer);
-      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategoryOf(buffer.kind), name, buffer.bytes,
-                                now_ns);
-      if (gap_bytes == 0) continue;
-      sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, name, gap_bytes, now_ns);
-    }
-  }
+  for (const int rank : ranks_.local()) AddState(rank, ranks_.work(rank).layout(), 1, now_ns);
   sink_->OnMemoryOutsideOps(ranks_.first_local(), plan::MemoryCategory::kOther, "rotary table",
                             ranks_.shared_tensor_bytes(), now_ns);
+}
+
+void RunTrace::MoveState(int rank, const StateLayout& from, const StateLayout& to) {
+  const int64_t now_ns = MonotonicNs();
+  AddState(rank, from, -1, now_ns);
+  AddState(rank, to, 1, now_ns);
+}
+
+void RunTrace::AddState(int rank, const StateLayout& layout, int sign, int64_t time_ns) {
+  for (const plan::Buffer& buffer : layout.buffers) {
+    const plan::Unit& unit = layout.units[static_cast<size_t>(buffer.unit)];
+    const int64_t gap_bytes = GapBytes(UnitLayout(unit, layout.shard_ranks()), buffer);
+    sink_->OnMemoryOutsideOps(rank, plan::MemoryCategoryOf(buffer.kind), unit.name,
+                              sign * buffer.bytes, time_ns);
+    if (gap_bytes == 0) continue;
+    sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, unit.name, sign * gap_bytes,
+                              time_ns);
+  }
 }
 
 bool RunTrace::HasSchedule(const plan::Schedule& schedule) const {

@@ -36,6 +36,8 @@ class RunTrace {
   executor::ExecutionSink* sink() { return sink_.get(); }
   std::string path() const { return recorder_->path(); }
 
+  // The rank's state lies otherwise from now on. On the rank's host thread, between steps.
+  void MoveState(int rank, const StateLayout& from, const StateLayout& to);
   bool HasSchedule(const plan::Schedule& schedule) const;
   // One that it does not have; `schedule` outlives this. Returns its number in the run.
   int64_t AddSchedule(const plan::Schedule& schedule, const executor::PredictedPeaks& predicted);
@@ -75,6 +77,8 @@ class RunTrace {
   RunTrace(const TrainerOptions& options, Ranks* ranks);
   void AddRun(const RunFolder& folder);
   void AddPersistentMemory();
+  // `sign`: 1 as it comes, -1 as it goes.
+  void AddState(int rank, const StateLayout& layout, int sign, int64_t time_ns);
   void AddStepMemory(int rank);
   bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
 

@@ -16,7 +16,7 @@ Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::Get(const plan::Pol
     }
   }
   // Takes milliseconds, in which the lock is free.
-  Result<plan::Schedule> built = plan::BuildSchedule(model_, policy);
+  Result<plan::Schedule> built = plan::BuildSchedule(describe_(policy.units), policy);
   if (!built.ok()) return built.status();
   auto schedule = std::make_shared<const plan::Schedule>(*std::move(built));
   const MutexLock lock(mutex_);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <memory>
 #include <utility>
@@ -19,7 +20,8 @@ namespace shardscope::runtime {
 // Threads: any.
 class ScheduleCache {
  public:
-  explicit ScheduleCache(plan::ModelDescription model) : model_(std::move(model)) {}
+  using Describe = std::function<plan::ModelDescription(const plan::UnitPolicy& units)>;
+  explicit ScheduleCache(Describe describe) : describe_(std::move(describe)) {}
 
   // The same object as long as it is kept. Errors are those of BuildSchedule().
   Result<std::shared_ptr<const plan::Schedule>> Get(const plan::Policy& policy);
@@ -27,7 +29,7 @@ class ScheduleCache {
  private:
   static constexpr size_t kKept = 16;
 
-  const plan::ModelDescription model_;
+  const Describe describe_;
   Mutex mutex_;
   std::list<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> kept_
       GUARDED_BY(mutex_);  // newest first

@@ -8,7 +8,7 @@ namespace shardscope::runtime {
 namespace {
 
 TEST(ScheduleCache, BuildsAScheduleOnceWhileItIsKept) {
-  ScheduleCache cache(plan::UniformModel(2, false));
+  ScheduleCache cache([](const plan::UnitPolicy&) { return plan::UniformModel(2, false); });
   plan::Policy first;
   first.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   const auto built = cache.Get(first);

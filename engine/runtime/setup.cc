@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/plan/state.h"
 #include "trace/base/check.h"
 #include "trace/base/units.h"
 
@@ -57,10 +56,11 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
-  job.description = model::DescribeModel(job.model, policy.units, job.training.batch);
-  job.mesh = policy.mesh;
-  job.shard_ranks = plan::ShardRanks(policy);
-  job.state = plan::StateBuffers(job.description, policy);
+  job.initial_layout =
+      InitialLayout(model::DescribeModel(job.model, policy.units, job.training.batch), policy);
+  for (const plan::Unit& unit : job.initial_layout.units) {
+    job.num_parameters += plan::UnitElements(unit);
+  }
   job.memory_limit = config.GetInt("engine.memory_limit");
   job.timeout_ns = config.GetInt("comm.timeout");
   job.fault = config::GetFault(config);
@@ -68,10 +68,9 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
 }
 
 std::string ModelText(const Job& job) {
-  int64_t elements = 0;
-  for (const plan::Unit& unit : job.description.units) elements += plan::UnitElements(unit);
   return fmt::format("decoder over bytes, {} blocks, dim {}, {} heads, seq {}: {} parameters",
-                     job.model.layers, job.model.dim, job.model.heads, job.model.seq, elements);
+                     job.model.layers, job.model.dim, job.model.heads, job.model.seq,
+                     job.num_parameters);
 }
 
 transport::GlooProcess GlooProcessOf(const config::Launch& launch) {

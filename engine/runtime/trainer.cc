@@ -173,7 +173,10 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
       SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(*regime->schedule));
     }
     transport::Barrier(&ranks_->transport(), rank);
+    const StateLayout before = ranks_->work(rank).layout();
     SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *regime->schedule));
+    const StateLayout& after = ranks_->work(rank).layout();
+    if (after != before) trace_->MoveState(rank, before, after);
   }
   if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;

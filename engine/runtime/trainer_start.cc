@@ -67,7 +67,9 @@ Status LiveTrainer::Open(Job job) {
 }
 
 Status LiveTrainer::OpenRest() {
-  schedules_ = std::make_unique<ScheduleCache>(ranks_->job().description);
+  schedules_ = std::make_unique<ScheduleCache>([&job = ranks_->job()](const auto& units) {
+    return model::DescribeModel(job.model, units, job.training.batch);
+  });
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
   SHARDSCOPE_RETURN_IF_ERROR(CheckOverheadSteps(options_.config));
   const auto num_ranks = static_cast<size_t>(ranks_->size());
@@ -101,20 +103,24 @@ Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
 }
 
 int64_t LiveTrainer::BoundOf(const plan::Schedule& schedule) const {
-  return plan::BoundLargestPeak(schedule, UnlistedMemory(ranks_->job(), ranks_->transport()));
+  return plan::BoundLargestPeak(schedule,
+                                UnlistedMemory(ranks_->job(), schedule, ranks_->transport()));
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {
-  const auto is_sharded = [](const config::Config& config) {
-    return plan::FindStrategy(config.Get("strategy"))->shards_parameters;
-  };
-  if (is_sharded(before) != is_sharded(after)) {
-    return Status::Error(fmt::format(
-        "strategy cannot change from {} to {} while the run trains: parameters and optimizer "
-        "state would have to move; start a new run with it",
-        before.Get("strategy"), after.Get("strategy")));
-  }
-  return ScheduleOf(after).status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto from, ScheduleOf(before));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto to, ScheduleOf(after));
+  const StateLayout layout_before = StateLayoutOf(*from);
+  const StateLayout layout_after = StateLayoutOf(*to);
+  if (layout_before == layout_after) return Status::Ok();
+  // While it moves, a rank may hold both.
+  const int64_t limit_bytes = after.GetInt("engine.memory_limit");
+  const int64_t needed_bytes = layout_before.bytes() + layout_after.bytes();
+  if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
+  return Status::Error(fmt::format(
+      "from '{}' to '{}' parameters and optimizer state have to move, which can need {} on a rank, "
+      "and engine.memory_limit is {}: start a new run with it",
+      from->name, to->name, FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
 }
 
 Status LiveTrainer::CheckChanges() const {
@@ -127,8 +133,8 @@ Status LiveTrainer::CheckChanges() const {
   at_step.ClearChanges();  // copied with every change otherwise
   for (const config::Change& change : options_.config.changes()) {
     const config::Config before = at_step;
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLive(change.set, &at_step));
-    const Status status = CheckRun(before, at_step);
+    Status status = config::ApplyLive(change.set, &at_step);
+    if (status.ok()) status = CheckRun(before, at_step);
     if (!status.ok()) {
       return Status::Error(fmt::format("change at step {}: {}", change.step, status.message()));
     }

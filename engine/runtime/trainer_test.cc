@@ -288,10 +288,13 @@ TEST_F(TrainerTest, ALogThatIsAPipeKeepsNobodyWaiting) {
 TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {
   const Result<Job> job = JobOf(config_, ".");
   ASSERT_TRUE(job.ok()) << job.message();
-  const auto schedule = plan::BuildSchedule(job->description, config::ToPolicy(config_));
+  const auto schedule = plan::BuildSchedule(
+      model::DescribeModel(job->model, config::ToPolicy(config_).units, job->training.batch),
+      config::ToPolicy(config_));
   ASSERT_TRUE(schedule.ok());
   const auto transport = transport::MakeSharedMemoryTransport(2, kNsPerSecond);
-  const int64_t needed = plan::BoundLargestPeak(*schedule, UnlistedMemory(*job, *transport));
+  const int64_t needed =
+      plan::BoundLargestPeak(*schedule, UnlistedMemory(*job, *schedule, *transport));
   Set({{"engine.memory_limit", std::to_string(needed - 1) + "B"}});
   EXPECT_NE(Start("a").message().find("engine.memory_limit is"), std::string::npos);
   // The same for a change, before it can fail the run.
@@ -312,7 +315,7 @@ TEST_F(TrainerTest, FailedStartsCreateNothing) {
   EXPECT_FALSE(Start("a").ok());
   EXPECT_FALSE(fs::exists(root_ / "a"));
   Set({{"engine.memory_limit", "0"}});
-  config_.AddChange({.step = 1, .set = {{"strategy", "no_shard"}}});
+  config_.AddChange({.step = 1, .set = {{"strategy", "single"}}});
   const auto refused = Start("a");
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.message().find("change at step 1"), std::string::npos);

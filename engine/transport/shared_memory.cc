@@ -67,18 +67,17 @@ class SharedMemoryTransport : public Transport {
   Rendezvous host_;  // for Broadcast
 
   Mutex mutex_;
-  // By communicator and group; made at first use, with stable addresses.
-  std::map<std::pair<int32_t, int32_t>, Rendezvous> groups_ GUARDED_BY(mutex_);
+  // By communicator and the ranks of a group; made at first use, with stable addresses.
+  std::map<std::pair<int32_t, std::vector<int>>, Rendezvous> groups_ GUARDED_BY(mutex_);
   std::string abort_reason_ GUARDED_BY(mutex_);
   bool is_timeout_ GUARDED_BY(mutex_) = false;
 };
 
 Rendezvous& SharedMemoryTransport::RendezvousOf(const Call& call) {
-  const std::pair key(call.communicator, Party(call, num_ranks_).number());
-  const std::vector<int> ranks = call.group == nullptr ? AllOf(num_ranks_) : call.group->ranks;
+  const std::vector<int> ranks = Party(call, num_ranks_).Ranks();
   const MutexLock lock(mutex_);
   const auto [entry, is_new] = groups_.try_emplace(
-      key, ranks, timeout_ns_,
+      {call.communicator, ranks}, ranks, timeout_ns_,
       [this, ranks](std::span<const Announcement> announced) { return Deadline(ranks, announced); },
       [this](int rank) { return Described(rank); });
   if (is_new && !abort_reason_.empty()) entry->second.Abort(abort_reason_, is_timeout_);

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "engine/plan/mesh.h"
 #include "engine/plan/op.h"
@@ -61,6 +62,7 @@ class ScratchMemory {
 };
 
 // Communicators that no Schedule has: each carries calls of one kind, in order.
+inline constexpr plan::CommunicatorIndex kMoveState = 124;     // engine/runtime/units/state_move.h
 inline constexpr plan::CommunicatorIndex kBetweenSteps = 125;  // between_steps.h
 inline constexpr plan::CommunicatorIndex kHostBroadcast = 126;
 
@@ -91,9 +93,13 @@ class Party {
 
   int size() const { return size_; }
   int place() const { return place_; }  // of the calling rank, from 0
-  int number() const { return group_ == nullptr ? 0 : group_->number; }
   int RankAt(int place) const {
     return group_ == nullptr ? place : group_->ranks[static_cast<size_t>(place)];
+  }
+  std::vector<int> Ranks() const {
+    std::vector<int> ranks;
+    for (int place = 0; place < size_; ++place) ranks.push_back(RankAt(place));
+    return ranks;
   }
 
  private:

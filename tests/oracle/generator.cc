@@ -99,15 +99,12 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
       {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "single"},
       random));
   const int ranks = policy.mesh.num_ranks();
+  policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
   if (policy.strategy->replicates_shards()) {
     int replicas = std::min(ranks, random.Between(2, std::max(2, ranks)));
     while (ranks % replicas != 0) ++replicas;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
   }
-  if (!policy.strategy->Uses(plan::MeshDimension::kShard)) {
-    policy.mesh = plan::MeshOf(plan::MeshDimension::kReplicate, ranks);
-  }
-  if (policy.strategy->dimensions == 0) policy.mesh = plan::Mesh();
   policy.reshard_after_forward = !random.OneIn(4);
   policy.backward_prefetch = OneOf<BackwardPrefetch>(
       {BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone}, random);

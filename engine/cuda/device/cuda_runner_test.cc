@@ -35,14 +35,16 @@ Policy RandomPolicy(std::mt19937* random) {
   const auto below = [random](unsigned limit) { return static_cast<int>((*random)() % limit); };
   Policy policy;
   policy.preset = below(2) == 0 ? plan::Preset::kFsdp1 : plan::Preset::kFsdp2;
-  policy.strategy = &plan::Strategies()[static_cast<size_t>(below(3))];
+  const auto strategies = plan::Strategies();
+  policy.strategy = &strategies[static_cast<size_t>(below(static_cast<int>(strategies.size())))];
   policy.reshard_after_forward = policy.strategy->reshards_after_forward;
   policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(below(3));
   policy.backward_depth = 1 + below(3);
   policy.forward_prefetch = below(4);
   policy.prefetch_limit = below(3);
   policy.run_ahead = below(3) - 1;
-  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 1 + below(3));
+  const int ranks = 1 + below(3);
+  policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
   policy.num_communicators = 1 + below(2);
   policy.micro_batches = 1 + below(2);
   if (below(3) == 0) policy.param_dtype = plan::DType::kBf16;

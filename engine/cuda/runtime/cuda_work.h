@@ -52,6 +52,7 @@ class CudaWork final : public runtime::RankOps {
   int64_t TakePeakBytes() override { return peak_bytes_.exchange(memory_.live_bytes()); }
 
  protected:
+  void WithMemory(const std::function<void()>& work) override { OnDevice(work); }
   void OnSchedule(const plan::Schedule& schedule) override;
   void TakeBlock(plan::BufferId buffer, int64_t bytes) override;
   void GiveBlock(plan::BufferId buffer, int64_t bytes) override;

@@ -2,12 +2,15 @@
 // CPU's own bodies, and schedules against one another.
 #include "engine/cuda/runtime/cuda_work.h"
 
+#include <ATen/ops/equal.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <limits>
+#include <map>
+#include <string>
 
 #include "engine/executor/cpu_runner.h"
 #include "engine/runtime/cpu_device.h"
@@ -45,7 +48,7 @@ TestResult TrainOnDevice(const TestRun& run,
                          const std::function<void(runtime::Ranks&)>& at_end = nullptr,
                          bool uses_pool = false) {
   const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+      plan::BuildSchedule(runtime::DescriptionOf(run), runtime::PolicyOf(run));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   runtime::NullSink sink;
   CpuAsGpu device(run.model, uses_pool);
@@ -175,8 +178,7 @@ TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {
   TrainOnDevice(run, [](runtime::Ranks& ranks) {
     for (int rank = 0; rank < ranks.size(); ++rank) {
       runtime::RankWork& work = ranks.work(rank);
-      int64_t state_bytes = 0;
-      for (const plan::Buffer& buffer : ranks.job().state) state_bytes += buffer.bytes;
+      const int64_t state_bytes = ranks.job().initial_layout.bytes();
       EXPECT_EQ(work.allocated_bytes(), state_bytes);
       EXPECT_GT(work.TakePeakBytes(), state_bytes);
       EXPECT_EQ(work.TakePeakBytes(), state_bytes);
@@ -187,7 +189,7 @@ TEST(DeviceWorkMemory, BetweenStepsOnlyTheShardsAreLeft) {
 TEST(CudaWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+      plan::BuildSchedule(runtime::DescriptionOf(run), runtime::PolicyOf(run));
   runtime::NullSink sink;
   CpuAsGpu device(run.model);
   auto made = runtime::Ranks::Make(runtime::JobOf(run),
@@ -196,7 +198,7 @@ TEST(CudaWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   ASSERT_TRUE(made.ok());
   runtime::Ranks& ranks = **made;
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
-  ranks.work(0).unit(1).parameters().fill_(std::numeric_limits<float>::infinity());
+  ranks.work(0).units()[1].parameters().fill_(std::numeric_limits<float>::infinity());
   const Status status = ranks.OnAll([&](int rank) {
     ranks.work(rank).BeginStep(1e-3);
     const Status ran = ranks.runner(rank).RunStep(0);
@@ -207,11 +209,38 @@ TEST(CudaWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   EXPECT_THAT(status.message(), testing::HasSubstr("the gradient is not finite"));
 }
 
+// The state moves through the host's memory.
+TEST(DeviceWorkState, MovesToAnotherStrategyAndBack) {
+  const TestRun full = RunOf({3, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
+  TrainOnDevice(full, [&](runtime::Ranks& ranks) {
+    const auto state = [&ranks] {
+      std::map<std::string, at::Tensor> parameters;
+      for (const plan::Parameter& parameter : model::AllParameters(ranks.job().model)) {
+        parameters[parameter.name] = ranks.FullParameter(parameter.name);
+      }
+      return parameters;
+    };
+    const auto before = state();
+    for (const char* name : {"ddp", "zero1", "zero2", "full"}) {
+      const TestRun next = RunOf({3, 1, Preset::kFsdp2, FindStrategy(name)}, plan::DType::kFp32);
+      const auto schedule =
+          plan::BuildSchedule(runtime::DescriptionOf(next), runtime::PolicyOf(next));
+      ASSERT_TRUE(schedule.ok()) << schedule.message();
+      const Status status =
+          ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); });
+      ASSERT_TRUE(status.ok()) << status.message();
+      for (const auto& [parameter, tensor] : state()) {
+        EXPECT_TRUE(at::equal(tensor, before.at(parameter))) << name << " " << parameter;
+      }
+    }
+  });
+}
+
 // A broken device, as LibTorch tells it: one line that names rank, step and op.
 TEST(CudaWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
   const TestRun run = RunOf({2, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+      plan::BuildSchedule(runtime::DescriptionOf(run), runtime::PolicyOf(run));
   runtime::NullSink sink;
   CpuAsGpu device(run.model);
   auto made = runtime::Ranks::Make(runtime::JobOf(run),
@@ -263,7 +292,7 @@ TEST(CudaWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
   };
   const TestRun run = RunOf({1, 1, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+      plan::BuildSchedule(runtime::DescriptionOf(run), runtime::PolicyOf(run));
   runtime::NullSink sink;
   CpuAsGpu device(run.model);
   auto made = runtime::Ranks::Make(

@@ -102,7 +102,7 @@ Looked Train(const plan::Policy& policy, bool uses_pool,
   run.policy = policy;
   runtime::InstallTensorMemory();
   const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(runtime::JobOf(run).description, runtime::PolicyOf(run));
+      plan::BuildSchedule(runtime::DescriptionOf(run), runtime::PolicyOf(run));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   runtime::NullSink sink;
   CountedDevice device(run, uses_pool);

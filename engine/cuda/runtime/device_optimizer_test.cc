@@ -18,8 +18,9 @@ using runtime::ShardedUnit;
 ShardedUnit MakeUnit(plan::DType master) {
   const model::ModelConfig config{.layers = 1, .dim = 24, .heads = 3, .seq = 16};
   const plan::ModelDescription description = model::DescribeModel(config, {}, 1);
-  return {
-      config, description.units[1], {.shard_ranks = 2, .shard_index = 1}, {.master = master}, 5};
+  ShardedUnit unit(description.units[1], {.shard_ranks = 2, .shard_index = 1}, {.master = master});
+  unit.Initialize(config, 5);
+  return unit;
 }
 
 void SetGradient(ShardedUnit* unit, uint64_t seed) {

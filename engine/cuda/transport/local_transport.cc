@@ -253,11 +253,10 @@ class LocalTransport final : public transport::Transport {
   static Stream StreamOf(const Announcement& one) { return one.call.device_stream; }
 
   void Issue(const Announcement& announcement);
-  // Communicator and group.
-  using Key = std::pair<int32_t, int32_t>;
-  Key KeyOf(const Call& call) const {
-    return {call.communicator, Party(call, options_.num_ranks).number()};
-  }
+  // Communicator and the ranks of a group.
+  using Key = std::pair<int32_t, std::vector<int>>;
+  Key KeyOf(const Call& call) const { return {call.communicator, RanksOf(call)}; }
+  std::vector<int> RanksOf(const Call& call) const;
   Rendezvous& RendezvousOf(const Call& call);
   Meeting& MeetingOf(const Call& call);
   void AbortAll(const std::string& reason, bool is_timeout);
@@ -322,13 +321,14 @@ LocalTransport::~LocalTransport() {
   }
 }
 
+std::vector<int> LocalTransport::RanksOf(const Call& call) const {
+  return Party(call, options_.num_ranks).Ranks();
+}
+
 Rendezvous& LocalTransport::RendezvousOf(const Call& call) {
-  const Party party(call, options_.num_ranks);
-  std::vector<int> ranks;
-  for (int place = 0; place < party.size(); ++place) ranks.push_back(party.RankAt(place));
   const MutexLock lock(mutex_);
   const auto [entry, is_new] = groups_.try_emplace(
-      KeyOf(call), std::move(ranks), options_.timeout_ns,
+      KeyOf(call), RanksOf(call), options_.timeout_ns,
       [this](Announced announced) {
         EnqueueForAll(announced);
         return 0;

@@ -34,7 +34,7 @@ void StepBuilder::AddCommunicators() {
   const Strategy& strategy = *policy_.strategy;
   if (strategy.dimensions == 0) return;
   if (!strategy.Uses(MeshDimension::kShard)) {
-    schedule_.communicators = {{"replicate", kAllDimensions}};
+    schedule_.communicators = {{"replicate", Only(MeshDimension::kReplicate)}};
     return;
   }
   const MeshDimensions shard = has_replicas() ? Only(MeshDimension::kShard) : kAllDimensions;

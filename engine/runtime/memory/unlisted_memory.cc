@@ -9,7 +9,8 @@
 namespace shardscope::runtime {
 namespace {
 
-int64_t TemporaryBytes(const Job& job, const transport::Transport& transport, const plan::Op& op) {
+int64_t TemporaryBytes(const Job& job, const plan::Schedule& schedule,
+                       const transport::Transport& transport, const plan::Op& op) {
   const plan::OpKindTraits& traits = plan::TraitsOf(op.kind);
   if (traits.op_class == plan::OpClass::kForward) {
     return model::ForwardTemporaryBytes(job.model, op.segment, job.training.batch);
@@ -18,21 +19,22 @@ int64_t TemporaryBytes(const Job& job, const transport::Transport& transport, co
     return model::BackwardTemporaryBytes(job.model, op.segment, job.training.batch);
   }
   if (!traits.reduces) return 0;
-  const int64_t pieces =
-      op.unit == plan::kNone
-          ? 1
-          : std::ssize(job.description.units[static_cast<size_t>(op.unit)].parameters);
+  const int64_t pieces = op.unit == plan::kNone
+                             ? 1
+                             : std::ssize(schedule.units[static_cast<size_t>(op.unit)].parameters);
   return transport.ScratchBytes(op.kind, op.payload_bytes, pieces);
 }
 
 }  // namespace
 
-plan::Unlisted UnlistedMemory(const Job& job, const transport::Transport& transport) {
+plan::Unlisted UnlistedMemory(const Job& job, const plan::Schedule& schedule,
+                              const transport::Transport& transport) {
+  const int shard_ranks = schedule.mesh.size(plan::MeshDimension::kShard);
   std::vector<UnitLayout> layouts;
-  for (const plan::Unit& unit : job.description.units) layouts.emplace_back(unit, job.shard_ranks);
+  for (const plan::Unit& unit : schedule.units) layouts.emplace_back(unit, shard_ranks);
   plan::Unlisted unlisted;
-  unlisted.temporary_bytes = [&job, &transport](const plan::Op& op) {
-    return TemporaryBytes(job, transport, op);
+  unlisted.temporary_bytes = [&job, &schedule, &transport](const plan::Op& op) {
+    return TemporaryBytes(job, schedule, transport, op);
   };
   unlisted.beside_bytes = [layouts = std::move(layouts)](const plan::Buffer& buffer) -> int64_t {
     if (buffer.unit == plan::kNone) return 0;

@@ -9,6 +9,7 @@ namespace shardscope::runtime {
 
 // Never less than what CpuWork reports. On a GPU an estimate: its kernels need other memory for
 // themselves, and the allocator that hands it out is not asked. The result borrows both arguments.
-plan::Unlisted UnlistedMemory(const Job& job, const transport::Transport& transport);
+plan::Unlisted UnlistedMemory(const Job& job, const plan::Schedule& schedule,
+                              const transport::Transport& transport);
 
 }  // namespace shardscope::runtime

@@ -64,6 +64,12 @@ CpuWork::~CpuWork() {
   }
 }
 
+void CpuWork::WithMemory(const std::function<void()>& work) {
+  const c10::InferenceMode no_autograd;
+  const TensorScope scope(pool_);
+  work();
+}
+
 void CpuWork::OnSchedule(const plan::Schedule& schedule) {
   pool_->Trim();
   blocks_.clear();

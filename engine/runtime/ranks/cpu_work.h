@@ -30,6 +30,7 @@ class CpuWork final : public RankOps {
   const std::byte* BoundMemory(plan::BufferId id) const { return blocks_[static_cast<size_t>(id)]; }
 
  protected:
+  void WithMemory(const std::function<void()>& work) override;
   void OnSchedule(const plan::Schedule& schedule) override;
   void TakeBlock(plan::BufferId buffer, int64_t bytes) override;
   void GiveBlock(plan::BufferId buffer, int64_t bytes) override;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ class RankWork : public executor::OpBodies {
   // Runs in the control op that starts every step, on the rank's host thread.
   virtual void set_on_control(std::function<void(int64_t step)> on_control) = 0;
 
-  // What the steps from now on run; borrowed until the next call. No step may be half done.
+  // What the steps from now on run; borrowed until the next call. No step may be half done. All
+  // ranks call it together: between two layouts their state moves. Throws TransportError.
   virtual void SetSchedule(const plan::Schedule& schedule) = 0;
   // Before RunStep.
   virtual void BeginStep(double learning_rate) = 0;
@@ -48,8 +50,9 @@ class RankWork : public executor::OpBodies {
   virtual int64_t EndStep() = 0;
   virtual const StepOutcome& outcome() const = 0;
 
-  // The rank's shards; their tensors lie on its device.
-  virtual ShardedUnit& unit(size_t index) = 0;
+  // What the rank keeps between steps; its tensors lie on the rank's device.
+  virtual const StateLayout& layout() const = 0;
+  virtual std::span<ShardedUnit> units() = 0;  // of the layout
 
   virtual int64_t allocated_bytes() const = 0;  // handed out and not yet given back
   virtual int64_t reserved_bytes() const = 0;   // from the system or driver, kept ones too

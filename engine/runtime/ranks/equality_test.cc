@@ -144,7 +144,7 @@ TEST(BitsTest, SchedulesThatOnlyMoveOpsAgree) {
   for (const plan::Policy& policy : policies) {
     run.policy = policy;
     EXPECT_TRUE(SameBits(Train(run), expected))
-        << plan::BuildSchedule(JobOf(run).description, PolicyOf(run))->name;
+        << plan::BuildSchedule(DescriptionOf(run), PolicyOf(run))->name;
   }
 }
 
@@ -222,7 +222,7 @@ TEST(JitterTest, DelaysChangeNothing) {
     const TestResult expected = Train(run);
     run.jitter = run.poison = true;
     EXPECT_TRUE(SameBits(Train(run), expected))
-        << plan::BuildSchedule(JobOf(run).description, PolicyOf(run))->name;
+        << plan::BuildSchedule(DescriptionOf(run), PolicyOf(run))->name;
   }
 }
 

@@ -28,7 +28,8 @@ class Faults : public testing::Test {
     Job job = JobOf(run_);
     job.timeout_ns = timeout_ns_;
     job.fault = fault_;
-    const Result<plan::Schedule> schedule = plan::BuildSchedule(job.description, PolicyOf(run_));
+    const Result<plan::Schedule> schedule =
+        plan::BuildSchedule(DescriptionOf(run_), PolicyOf(run_));
     EXPECT_TRUE(schedule.ok()) << schedule.message();
     CpuDevice device({.compute_slots = slots, .timeout_ns = timeout_ns_});
     auto ranks = Ranks::Make(std::move(job), transport::MakeSharedMemoryTransport(3, timeout_ns_),
@@ -100,7 +101,7 @@ TEST_F(Faults, ARankThatIsTooLateIsNamedByTheOthersAndStillEnds) {
 }
 
 TEST_F(Faults, OpsAreCheckedAgainstTheSchedule) {
-  const auto schedule = plan::BuildSchedule(JobOf(run_).description, PolicyOf(run_));
+  const auto schedule = plan::BuildSchedule(DescriptionOf(run_), PolicyOf(run_));
   const auto check = [&](const std::string& op) {
     return CheckFault({config::FaultKind::kHang, 0, 0, op}, *schedule);
   };

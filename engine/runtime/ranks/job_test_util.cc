@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "engine/model/initialize.h"
-#include "engine/plan/state.h"
 #include "engine/runtime/cpu_device.h"
 #include "trace/base/time.h"
 
@@ -29,14 +28,11 @@ std::shared_ptr<const model::Corpus> TestCorpus() {
 
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
-  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, run.training.num_ranks);
+  policy.mesh = policy.strategy->MeshOf(run.training.num_ranks);
   if (policy.strategy->replicates_shards()) {
     const int ranks = run.training.num_ranks;
     const int replicas = ranks % run.replicas == 0 ? run.replicas : ranks;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
-  }
-  if (!policy.strategy->Uses(plan::MeshDimension::kShard)) {
-    policy.mesh = plan::MeshOf(plan::MeshDimension::kReplicate, run.training.num_ranks);
   }
   policy.units = run.units;
   // Small enough for several buckets, which cut segments apart.
@@ -52,6 +48,10 @@ plan::Policy PolicyOf(const TestRun& run) {
   return policy;
 }
 
+plan::ModelDescription DescriptionOf(const TestRun& run) {
+  return model::DescribeModel(run.model, PolicyOf(run).units, run.training.batch);
+}
+
 Job JobOf(const TestRun& run) {
   const plan::Policy policy = PolicyOf(run);
   Job job;
@@ -60,17 +60,13 @@ Job JobOf(const TestRun& run) {
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
   job.corpus = TestCorpus();
-  job.description = model::DescribeModel(run.model, policy.units, run.training.batch);
-  job.mesh = policy.mesh;
-  job.shard_ranks = plan::ShardRanks(policy);
-  job.state = plan::StateBuffers(job.description, policy);
+  job.initial_layout = InitialLayout(DescriptionOf(run), policy);
   job.poison = run.poison;
   return job;
 }
 
 TestResult Train(const TestRun& run) {
-  const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(JobOf(run).description, PolicyOf(run));
+  const Result<plan::Schedule> schedule = plan::BuildSchedule(DescriptionOf(run), PolicyOf(run));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   NullSink sink;
   CpuDevice device{CpuOptions()};

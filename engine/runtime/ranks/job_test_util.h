@@ -41,6 +41,7 @@ std::shared_ptr<const model::Corpus> TestCorpus();
 
 // The Policy and Job that `run` means.
 plan::Policy PolicyOf(const TestRun& run);
+plan::ModelDescription DescriptionOf(const TestRun& run);
 Job JobOf(const TestRun& run);
 
 TestResult Train(const TestRun& run);

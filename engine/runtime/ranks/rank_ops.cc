@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/executor/execution_sink.h"
+#include "engine/runtime/units/state_move.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
 
@@ -31,9 +32,10 @@ BufferId ActivationOf(const OpContext& context, int32_t segment) {
   return plan::kNone;
 }
 
-UnitParameter FindParameter(const Job& job, int64_t segment, const plan::Parameter& parameter) {
-  for (const int32_t unit : job.description.segments[static_cast<size_t>(segment)].units) {
-    const auto& in_unit = job.description.units[static_cast<size_t>(unit)].parameters;
+UnitParameter FindParameter(const StateLayout& layout, int64_t segment,
+                            const plan::Parameter& parameter) {
+  for (const int32_t unit : layout.segments[static_cast<size_t>(segment)].units) {
+    const auto& in_unit = layout.units[static_cast<size_t>(unit)].parameters;
     const auto found = std::find(in_unit.begin(), in_unit.end(), parameter);
     if (found != in_unit.end()) return {unit, static_cast<size_t>(found - in_unit.begin())};
   }
@@ -42,12 +44,13 @@ UnitParameter FindParameter(const Job& job, int64_t segment, const plan::Paramet
 }
 
 // What each segment uses, in the order of model::ParametersOf().
-std::vector<std::vector<UnitParameter>> MapParameters(const Job& job) {
+std::vector<std::vector<UnitParameter>> MapParameters(const model::ModelConfig& model,
+                                                      const StateLayout& layout) {
   std::vector<std::vector<UnitParameter>> map;
-  for (int64_t segment = 0; segment < model::NumSegments(job.model); ++segment) {
+  for (int64_t segment = 0; segment < model::NumSegments(model); ++segment) {
     std::vector<UnitParameter>& used = map.emplace_back();
-    for (const plan::Parameter& parameter : model::ParametersOf(job.model, segment)) {
-      used.push_back(FindParameter(job, segment, parameter));
+    for (const plan::Parameter& parameter : model::ParametersOf(model, segment)) {
+      used.push_back(FindParameter(layout, segment, parameter));
     }
   }
   return map;
@@ -61,26 +64,46 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
       device_(device),
       rank_context_(rank_context),
       job_(rank_context.job),
+      layout_(rank_context.job->initial_layout),
       model_(*model),
       sampler_(std::move(sampler)),
-      segment_parameters_(MapParameters(*rank_context.job)) {}
+      segment_parameters_(MapParameters(job_->model, layout_)) {}
 
 void RankOps::MakeUnits() {
-  const ShardedUnit::Place place{job_->shard_ranks, job_->ShardIndexOf(rank_)};
-  for (int32_t unit = 0; unit < std::ssize(job_->description.units); ++unit) {
-    const auto forms = ShardedUnit::FormsOf(job_->state, unit, job_->master, job_->model.dtype);
-    units_.emplace_back(job_->model, job_->description.units[static_cast<size_t>(unit)], place,
-                        forms, job_->training.seed);
+  for (int32_t unit = 0; unit < std::ssize(layout_.units); ++unit) {
+    units_.push_back(MakeUnit(layout_, unit, rank_, job_->master, job_->model.dtype));
+    units_.back().Initialize(job_->model, job_->training.seed);
     units_.back().MoveTo(device_);
   }
-  for (const plan::Buffer& buffer : job_->state) {
-    CountMemory(plan::MemoryCategoryOf(buffer.kind), buffer.bytes);
-    CountMemory(plan::MemoryCategory::kOther, GapOf(buffer));
+  CountState(1);
+}
+
+void RankOps::CountState(int sign) {
+  for (const plan::Buffer& buffer : layout_.buffers) {
+    CountMemory(plan::MemoryCategoryOf(buffer.kind), sign * buffer.bytes);
+    CountMemory(plan::MemoryCategory::kOther, sign * GapOf(buffer));
   }
+}
+
+void RankOps::MoveState(StateLayout layout) {
+  StateMove move(std::move(layout), rank_, job_->master, job_->model.dtype);
+  CountState(-1);
+  for (ShardedUnit& unit : units_) {
+    const ShardedUnit from = std::move(unit);  // ends here
+    move.Take(from, plan::GroupOf(layout_.mesh, plan::Only(plan::MeshDimension::kShard), rank_),
+              rank_context_.transport);
+  }
+  layout_ = move.layout();
+  units_ = move.Finish(device_);
+  segment_parameters_ = MapParameters(job_->model, layout_);
+  CountState(1);
 }
 
 void RankOps::SetSchedule(const plan::Schedule& schedule) {
   for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
+  if (StateLayout layout = StateLayoutOf(schedule); layout != layout_) {
+    WithMemory([&] { MoveState(std::move(layout)); });
+  }
   bound_.clear();
   bound_.resize(schedule.ProgramOf(rank_).buffers.size());
   groups_.clear();
@@ -248,12 +271,12 @@ void RankOps::CopyIn(const OpContext& context) {
   if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     const UnitMemory memory = UnitMemoryOf(context, target, job_->model.dtype);
     const int64_t elements = unit.layout().shard_elements();
-    FlatView(memory, elements * job_->ShardIndexOf(rank_) * memory.element_bytes(), elements)
+    FlatView(memory, elements * layout_.ShardIndexOf(rank_) * memory.element_bytes(), elements)
         .copy_(unit.parameters());
     return;
   }
   if (context.buffer(target).kind == BufferKind::kUnsharded) {
-    const std::vector<at::Tensor> slots = SlotsOf(unit.layout(), job_->ShardIndexOf(rank_),
+    const std::vector<at::Tensor> slots = SlotsOf(unit.layout(), layout_.ShardIndexOf(rank_),
                                                   UnitMemoryOf(context, target, job_->model.dtype));
     for (size_t index = 0; index < slots.size(); ++index) {
       slots[index].copy_(unit.SliceOf(index).parameters);
@@ -316,12 +339,12 @@ void RankOps::AllGather(const OpContext& context) {
   const UnitMemory to = UnitMemoryOf(context, target, op.dtype);
   std::vector<transport::GatherPiece> pieces;
   if (op.reads.front() == target && context.buffer(target).kind == BufferKind::kUnsharded) {
-    pieces = GatherPiecesInPlace(layout, job_->ShardIndexOf(rank_), to);
+    pieces = GatherPiecesInPlace(layout, layout_.ShardIndexOf(rank_), to);
   } else if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
     const int64_t bytes = layout.shard_elements() * to.element_bytes();
     pieces.push_back(
-        {to.data + bytes * job_->ShardIndexOf(rank_), to.data, static_cast<size_t>(bytes)});
+        {to.data + bytes * layout_.ShardIndexOf(rank_), to.data, static_cast<size_t>(bytes)});
   } else {
     const BufferId cast = Find(context, op.reads, BufferKind::kCastShard);
     pieces =
@@ -338,7 +361,7 @@ void RankOps::ReduceScatter(const OpContext& context) {
   std::byte* to = MemoryOf(context, op.writes.front());
   std::vector<transport::ReducePiece> pieces;
   if (op.writes.front() == source) {
-    pieces = ReducePiecesInPlace(layout, job_->ShardIndexOf(rank_), from);
+    pieces = ReducePiecesInPlace(layout, layout_.ShardIndexOf(rank_), from);
   } else if (context.buffer(source).kind == BufferKind::kReduceScatterInput) {
     pieces.push_back({from.data, to, static_cast<size_t>(layout.shard_elements())});
   } else {

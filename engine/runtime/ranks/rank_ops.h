@@ -39,7 +39,8 @@ class RankOps : public RankWork {
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
   int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override;
 
-  ShardedUnit& unit(size_t index) override { return units_[index]; }
+  const StateLayout& layout() const override { return layout_; }
+  std::span<ShardedUnit> units() override { return units_; }
   const std::vector<std::vector<int64_t>>& kept_batches() const override { return kept_batches_; }
 
  protected:
@@ -91,6 +92,8 @@ class RankOps : public RankWork {
     return model::LearningRateAt(learning_rate_, job_->training.warmup_steps, step);
   }
 
+  // Calls `work`, whose tensors are memory of the rank.
+  virtual void WithMemory(const std::function<void()>& work) = 0;
   // Another Schedule takes the place of the last one, of which nothing is left.
   virtual void OnSchedule(const plan::Schedule& schedule) = 0;
   // Memory of a transient buffer.
@@ -118,11 +121,14 @@ class RankOps : public RankWork {
   const at::Device device_;
   const RankContext rank_context_;
   const Job* const job_;
+  StateLayout layout_;
   std::vector<ShardedUnit> units_;
   StepOutcome outcome_;
   RankMemory memory_;
 
  private:
+  void MoveState(StateLayout layout);
+  void CountState(int sign);  // 1 as it comes, -1 as it goes
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
   const model::TokenBatch& TokensOf(plan::BufferId batch);
   std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
@@ -141,7 +147,7 @@ class RankOps : public RankWork {
 
   const model::SegmentModel& model_;
   model::Sampler sampler_;
-  const std::vector<std::vector<UnitParameter>> segment_parameters_;  // by segment
+  std::vector<std::vector<UnitParameter>> segment_parameters_;  // by segment
   std::function<void(int64_t step)> on_control_;
 
   std::vector<plan::Group> groups_;  // of this rank, by communicator of the Schedule

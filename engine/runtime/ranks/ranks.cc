@@ -209,19 +209,19 @@ Status Ranks::FirstError(const Together& together) const {
 }
 
 at::Tensor Ranks::FullParameter(const std::string& name) {
-  for (size_t unit = 0; unit < job_.description.units.size(); ++unit) {
-    const std::vector<ParameterLayout>& layouts = work(0).unit(unit).layout().parameters();
-    for (size_t index = 0; index < layouts.size(); ++index) {
-      const ParameterLayout& layout = layouts[index];
-      if (layout.parameter.name != name) continue;
-      at::Tensor full = at::empty(layout.parameter.shape, model::ScalarTypeOf(job_.master));
+  for (size_t unit = 0; unit < work(0).units().size(); ++unit) {
+    const UnitLayout& layout = work(0).units()[unit].layout();
+    for (size_t index = 0; index < layout.parameters().size(); ++index) {
+      const ParameterLayout& parameter = layout.parameters()[index];
+      if (parameter.parameter.name != name) continue;
+      at::Tensor full = at::empty(parameter.parameter.shape, model::ScalarTypeOf(job_.master));
       at::Tensor flat = full.view({-1});
-      for (int rank = 0; rank < job_.shard_ranks; ++rank) {
+      for (int rank = 0; rank < layout.num_ranks(); ++rank) {
         const int64_t elements =
-            plan::OwnedRows(layout.parameter, job_.shard_ranks, rank) * layout.row_elements;
+            plan::OwnedRows(parameter.parameter, layout.num_ranks(), rank) * parameter.row_elements;
         if (elements == 0) continue;
-        flat.narrow(0, rank * layout.shard_elements(), elements)
-            .copy_(work(rank).unit(unit).SliceOf(index).parameters.narrow(0, 0, elements));
+        flat.narrow(0, rank * parameter.shard_elements(), elements)
+            .copy_(work(rank).units()[unit].SliceOf(index).parameters.narrow(0, 0, elements));
       }
       return full;
     }

@@ -74,7 +74,7 @@ struct Running {
   Running(const TestRun& run, executor::ExecutionSink* sink,
           std::unique_ptr<transport::Transport> transport = nullptr)
       : job(JobOf(run)) {
-    Result<plan::Schedule> built = plan::BuildSchedule(job.description, PolicyOf(run));
+    Result<plan::Schedule> built = plan::BuildSchedule(DescriptionOf(run), PolicyOf(run));
     EXPECT_TRUE(built.ok()) << built.message();
     schedule = *std::move(built);
     const int num_ranks = run.training.num_ranks;
@@ -183,9 +183,9 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     for (size_t i = 0; i < before.size(); ++i) {
       before[i] = CpuWorkOf(*running.ranks, 0).memory().live_bytes(static_cast<MemoryCategory>(i));
     }
-    for (const plan::Buffer& buffer : running.ranks->job().state) {
+    for (const plan::Buffer& buffer : running.ranks->job().initial_layout.buffers) {
       const UnitLayout& layout =
-          running.ranks->work(0).unit(static_cast<size_t>(buffer.unit)).layout();
+          running.ranks->work(0).units()[static_cast<size_t>(buffer.unit)].layout();
       before[static_cast<size_t>(MemoryCategory::kOther)] -= GapBytes(layout, buffer);
     }
     const Status status = running.Step(running.schedule, 0);
@@ -242,8 +242,8 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
       const auto delay = std::chrono::microseconds(random() % 8 == 0 ? 2000 : random() % 100);
       std::this_thread::sleep_for(delay);
     });
-    const int64_t bound =
-        plan::BoundPeak(running.schedule, 0, UnlistedMemory(ranks.job(), ranks.transport()));
+    const int64_t bound = plan::BoundPeak(
+        running.schedule, 0, UnlistedMemory(ranks.job(), running.schedule, ranks.transport()));
     const int64_t before = CpuWorkOf(ranks, 0).memory().live_bytes();
     SCOPED_TRACE(running.schedule.name + ", ranks " + std::to_string(num_ranks));
     ranks.work(0).TakePeakBytes();
@@ -329,7 +329,7 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
       OneByOne one(&running, 0, &sink);
       one.Step();
       const plan::Unlisted unlisted =
-          UnlistedMemory(running.ranks->job(), running.ranks->transport());
+          UnlistedMemory(running.ranks->job(), running.schedule, running.ranks->transport());
       for (const auto& [index, bytes] : one.temporaries()) {
         const plan::Op& op = running.schedule.ProgramOf(0).ops[index];
         SCOPED_TRACE(plan::OpName(running.schedule, op) + ", seq " + std::to_string(size.seq) +
@@ -411,8 +411,7 @@ TEST(ResidentMemoryTest, FollowsWhatTheScheduleFrees) {
   NullSink sink;
   Running running(run, &sink);
   run.policy.reshard_after_forward = false;
-  const Result<plan::Schedule> keeping =
-      plan::BuildSchedule(running.job.description, PolicyOf(run));
+  const Result<plan::Schedule> keeping = plan::BuildSchedule(DescriptionOf(run), PolicyOf(run));
   ASSERT_TRUE(keeping.ok());
   std::array<int64_t, 3> resident{};
   for (size_t phase = 0; phase < resident.size(); ++phase) {

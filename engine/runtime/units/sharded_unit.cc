@@ -79,23 +79,7 @@ int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
   return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
 }
 
-ShardedUnit::Forms ShardedUnit::FormsOf(std::span<const plan::Buffer> state, int32_t unit,
-                                        plan::DType master, plan::DType compute) {
-  const auto has = [&](plan::BufferKind kind) {
-    return std::ranges::any_of(state, [&](const plan::Buffer& buffer) {
-      return buffer.unit == unit && buffer.kind == kind;
-    });
-  };
-  return {.master = master,
-          .compute = compute,
-          .has_parameter_shard = has(plan::BufferKind::kParameterShard),
-          .has_gradient_shard = has(plan::BufferKind::kGradientShard),
-          .has_whole_parameters = has(plan::BufferKind::kUnsharded),
-          .has_whole_gradient = has(plan::BufferKind::kGradient)};
-}
-
-ShardedUnit::ShardedUnit(const model::ModelConfig& config, const plan::Unit& unit, Place place,
-                         Forms forms, uint64_t seed)
+ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
     : layout_(unit, place.shard_ranks), place_(place) {
   const at::ScalarType master = model::ScalarTypeOf(forms.master);
   const at::ScalarType compute = model::ScalarTypeOf(forms.compute);
@@ -108,30 +92,53 @@ ShardedUnit::ShardedUnit(const model::ModelConfig& config, const plan::Unit& uni
   if (forms.has_whole_gradient) whole_gradient_ = at::zeros({whole_elements}, compute);
   first_moment_ = shard();
   second_moment_ = shard();
-  Initialize(config, seed);
 }
 
 void ShardedUnit::Initialize(const model::ModelConfig& config, uint64_t seed) {
-  const auto fill = [&](size_t index, int64_t first_row, int64_t rows, const at::Tensor& to) {
-    const ParameterLayout& parameter = layout_.parameters()[index];
-    Store(model::InitialValues(config, parameter.parameter, seed,
-                               first_row * parameter.row_elements, rows * parameter.row_elements),
-          to);
+  const auto draw = [&](size_t index, int64_t first_element, int64_t elements) {
+    return model::InitialValues(config, layout_.parameters()[index].parameter, seed, first_element,
+                                elements);
   };
   for (size_t index = 0; index < layout_.parameters().size(); ++index) {
     const ParameterLayout& parameter = layout_.parameters()[index];
     if (parameters_.defined()) {
-      fill(index, place_.shard_index * parameter.padded_rows,
-           plan::OwnedRows(parameter.parameter, place_.shard_ranks, place_.shard_index),
-           parameters_.narrow(0, parameter.shard_offset, parameter.shard_elements()));
+      Store(draw(index, place_.shard_index * parameter.shard_elements(), OwnedElements(index)),
+            SliceOf(index).parameters);
     }
     if (whole_parameters_.defined()) {
-      const int64_t bytes = whole_parameters_.element_size();
-      fill(index, 0, parameter.rows,
-           whole_parameters_.narrow(0, layout_.UnshardedOffset(index, bytes) / bytes,
-                                    parameter.rows * parameter.row_elements));
+      Store(draw(index, 0, parameter.rows * parameter.row_elements),
+            AllRows(whole_parameters_, index));
     }
   }
+}
+
+int64_t ShardedUnit::OwnedElements(size_t index) const {
+  const ParameterLayout& parameter = layout_.parameters()[index];
+  return plan::OwnedRows(parameter.parameter, place_.shard_ranks, place_.shard_index) *
+         parameter.row_elements;
+}
+
+at::Tensor ShardedUnit::AllRows(const at::Tensor& whole, size_t index) const {
+  const ParameterLayout& parameter = layout_.parameters()[index];
+  const int64_t offset = layout_.UnshardedOffset(index, whole.element_size());
+  return whole.narrow(0, offset / whole.element_size(), parameter.rows * parameter.row_elements);
+}
+
+void ShardedUnit::Take(size_t index, const at::Tensor& parameter, const at::Tensor& first_moment,
+                       const at::Tensor& second_moment) {
+  const int64_t owned = OwnedElements(index);
+  const int64_t first =
+      owned == 0 ? 0 : place_.shard_index * layout_.parameters()[index].shard_elements();
+  const auto take = [&](const at::Tensor& own, const at::Tensor& whole) {
+    own.narrow(0, 0, owned).copy_(whole.narrow(0, first, owned));
+  };
+  const Slice slice = SliceOf(index);
+  take(slice.parameters, parameter);
+  take(slice.first_moment, first_moment);
+  take(slice.second_moment, second_moment);
+  if (!whole_parameters_.defined()) return;
+  const at::Tensor all = AllRows(whole_parameters_, index);
+  all.copy_(parameter.narrow(0, 0, all.numel()));
 }
 
 at::Tensor ShardedUnit::OwnRows(const at::Tensor& whole, size_t index) const {

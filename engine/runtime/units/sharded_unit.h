@@ -10,7 +10,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -73,14 +72,15 @@ class ShardedUnit {
     bool has_whole_parameters = false;
     bool has_whole_gradient = false;
   };
-  // `state`: the persistent buffers of the unit, see plan::StateBuffers().
-  static Forms FormsOf(std::span<const plan::Buffer> state, int32_t unit, plan::DType master,
-                       plan::DType compute);
+  // All zero, in the host's memory.
+  ShardedUnit(const plan::Unit& unit, Place place, Forms forms);
 
-  ShardedUnit(const model::ModelConfig& config, const plan::Unit& unit, Place place, Forms forms,
-              uint64_t seed);
+  // Draws the parameters. While it is in the host's memory.
+  void Initialize(const model::ModelConfig& config, uint64_t seed);
+  void MoveTo(at::Device device);
 
   const UnitLayout& layout() const { return layout_; }
+  Place place() const { return place_; }
   // Undefined where the unit has no such tensor.
   at::Tensor& parameters() { return parameters_; }
   at::Tensor& gradient() { return gradient_; }
@@ -99,8 +99,9 @@ class ShardedUnit {
   // All of them; one slice where they lie together.
   std::vector<Slice> Slices() const;
 
-  // Only before the first step.
-  void MoveTo(at::Device device);
+  // Takes the values of parameter `index` and its moments, of which each tensor has all rows.
+  void Take(size_t index, const at::Tensor& parameter, const at::Tensor& first_moment,
+            const at::Tensor& second_moment);
 
   // Sum of squares of the gradient's slice.
   double GradientSquares() const;
@@ -110,7 +111,9 @@ class ShardedUnit {
  private:
   // The rank's rows of parameter `index` in a flat tensor of the unsharded form.
   at::Tensor OwnRows(const at::Tensor& whole, size_t index) const;
-  void Initialize(const model::ModelConfig& config, uint64_t seed);
+  // All rows of a parameter there, without padding.
+  at::Tensor AllRows(const at::Tensor& whole, size_t index) const;
+  int64_t OwnedElements(size_t index) const;
 
   UnitLayout layout_;
   Place place_;

@@ -50,10 +50,14 @@ NcclChannel& NcclChannels::Of(int rank, plan::CommunicatorIndex communicator,
     channel = std::make_unique<NcclChannel>();
     channel->rank = rank;
     channel->communicator = communicator;
+  }
+  if (std::vector<int> ranks = party.Ranks(); channel->ranks != ranks) {
+    // Of another mesh; whatever went over the one before has ended.
+    const MutexLock channel_lock(channel->mutex);
+    TellAll({channel.get()});
     channel->place = party.place();
-    for (int place = 0; place < party.size(); ++place) {
-      channel->ranks.push_back(party.RankAt(place));
-    }
+    channel->ranks = std::move(ranks);
+    channel->has_connected = false;
   }
   return *channel;
 }

@@ -35,9 +35,10 @@ struct Pending {
 struct NcclChannel {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
-  int place = 0;           // of `rank` in `ranks`
-  std::vector<int> ranks;  // of its group of the communicator
-  std::string name;        // what NCCL calls it; as long as the communicator lives
+  int place = 0;               // of `rank` in `ranks`
+  std::vector<int> ranks;      // of its group of the communicator
+  std::string name;            // what NCCL calls it; as long as the communicator lives
+  bool has_connected = false;  // to these ranks; the rank's thread only
 
   std::atomic<int64_t> num_issued = 0;  // collectives, the one that is being issued too
   // NCCL writes it before it connects to the other ranks; an abort takes it away.

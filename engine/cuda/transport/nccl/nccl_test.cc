@@ -363,6 +363,31 @@ TEST(NcclTransport, EveryGroupHasACommunicatorOfItsOwn) {
                                     Not(HasSubstr("rank 0")), Not(HasSubstr("rank 2"))));
 }
 
+// As when the mesh changes while a run trains.
+TEST(NcclTransport, OtherRanksOfACommunicatorAreConnectedAnew) {
+  Node node(4, kShortNs);
+  static std::byte memory[4][64];
+  for (const int replicas : {1, 2, 4, 1}) {
+    const plan::Mesh mesh = {{1, replicas, 4 / replicas, 1}};
+    transport::OnRanks(4, [&](int rank) {
+      const plan::Group group = plan::GroupOf(mesh, plan::Only(plan::MeshDimension::kShard), rank);
+      std::memset(memory[rank], rank, 8);
+      Call call = node.CallOf(rank);
+      call.group = &group;
+      const GatherPiece piece = {memory[rank], memory[rank] + 8, 8};
+      node.transport->AllGather(call, {&piece, 1});
+    });
+    node.gpu.Run(1);
+    EXPECT_EQ(node.nccl.num_live, 4) << "those before are gone";
+    for (int rank = 0; rank < 4; ++rank) {
+      for (int place = 0; place < 4 / replicas; ++place) {
+        EXPECT_EQ(memory[rank][8 + 8 * place],
+                  std::byte(rank / (4 / replicas) * (4 / replicas) + place));
+      }
+    }
+  }
+}
+
 // As a thread that waits in the driver: the process ends without it, and nothing is freed under it.
 TEST(NcclTransport, AThreadThatNeverLeavesKeepsItsMemory) {
   FakeGpu gpu;

@@ -238,7 +238,7 @@ void NcclTransport::Collective(const Call& call, std::span<const Piece> pieces,
                   .op_name = std::string(call.op_name),
                   .op = call.op};
   try {
-    if (pending.number == 1) Connect(call, &channel, pending);
+    if (!std::exchange(channel.has_connected, true)) Connect(call, &channel, pending);
     const MutexLock lock(channel.mutex);
     const ncclComm_t comm = channel.comm;
     if (comm == nullptr) ThrowAborted();

@@ -1,0 +1,34 @@
+// StateLayout: how the state of a run lies on its ranks between steps. Schedules of one layout can
+// follow each other as they are; before one of another layout the state has to move.
+#pragma once
+
+#include <vector>
+
+#include "engine/plan/policy.h"
+#include "engine/plan/schedule.h"
+#include "engine/runtime/units/sharded_unit.h"
+
+namespace shardscope::runtime {
+
+struct StateLayout {
+  plan::Mesh mesh;
+  std::vector<plan::Segment> segments;
+  std::vector<plan::Unit> units;
+  std::vector<plan::Buffer> buffers;  // that persist, of any rank; see plan::StateBuffers()
+  bool operator==(const StateLayout&) const = default;
+
+  // Among how many ranks units are split.
+  int shard_ranks() const { return mesh.size(plan::MeshDimension::kShard); }
+  int ShardIndexOf(int rank) const { return mesh.Coordinate(rank, plan::MeshDimension::kShard); }
+  int64_t bytes() const;  // of one rank
+};
+
+StateLayout StateLayoutOf(const plan::Schedule& schedule);
+// The same of a Schedule that is still to be built.
+StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Policy& policy);
+
+// Unit `index` on `rank`, all zero. `compute`: the dtype of what is whole.
+ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, plan::DType master,
+                     plan::DType compute);
+
+}  // namespace shardscope::runtime

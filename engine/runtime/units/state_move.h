@@ -1,0 +1,45 @@
+// StateMove: what ranks keep between steps, from one layout to another, bit for bit. All ranks move
+// together, parameter by parameter: ranks that share one gather it, and each takes what the next
+// layout gives it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/plan/mesh.h"
+#include "engine/runtime/units/state_layout.h"
+#include "engine/transport/transport.h"
+
+namespace shardscope::runtime {
+
+class StateMove {
+ public:
+  // Dtypes: as MakeUnit().
+  StateMove(StateLayout to, int rank, plan::DType master, plan::DType compute);
+
+  const StateLayout& layout() const { return to_; }
+
+  // Every unit of the layout before, in order. `group`: the ranks that share it, with this one.
+  // Throws TransportError.
+  void Take(const ShardedUnit& from, const plan::Group& group, transport::Transport* transport);
+  // To be called once, after the last.
+  std::vector<ShardedUnit> Finish(at::Device device);
+
+ private:
+  struct Place {
+    int32_t unit = plan::kNone;
+    size_t index = 0;
+  };
+  ShardedUnit& UnitAt(int32_t index);
+
+  StateLayout to_;
+  const int rank_;
+  const plan::DType master_;
+  const plan::DType compute_;
+  std::unordered_map<std::string, Place> places_;  // by name of the parameter
+  std::vector<std::optional<ShardedUnit>> units_;  // made when the first parameter of one comes
+};
+
+}  // namespace shardscope::runtime
