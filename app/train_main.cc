@@ -72,6 +72,7 @@ Result<config::Config> ConfigFor(const cuda::DeviceChoice& choice, const Argumen
   if (choice.device != config.Get("run.device")) status = config.Set("run.device", choice.device);
   if (status.ok() && arguments.launch) status = config::ApplyLaunch(*arguments.launch, &config);
   if (status.ok()) status = config.Check();
+  if (status.ok()) status = config::CheckKeysOfStrategies(config);
   if (status.ok()) return config;
   if (choice.why_not_cuda.empty()) return status;
   return Status::Error("run.device=auto took cpu (" + choice.why_not_cuda +

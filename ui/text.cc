@@ -63,6 +63,12 @@ std::string StallSentence(Language language, words::StallCause cause,
 std::string KeyLabel(Language language, std::string_view key) {
   static constexpr std::pair<std::string_view, Text> kLabels[] = {
       {"strategy", Text::kLabelStrategy},
+      {"mesh.replicate", Text::kLabelReplicas},
+      {"mesh.shard", Text::kLabelShards},
+      {"unit.policy", Text::kLabelUnitPolicy},
+      {"unit.root", Text::kLabelUnitRoot},
+      {"ddp.bucket_cap", Text::kLabelBucketCap},
+      {"zero.reduce_bucket_size", Text::kLabelBucketSize},
       {"reshard_after_forward", Text::kLabelReshard},
       {"prefetch.backward", Text::kLabelBackwardPrefetch},
       {"prefetch.backward_depth", Text::kLabelBackwardDepth},

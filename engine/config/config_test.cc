@@ -93,11 +93,12 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
   std::set<std::string> live;
   for (const KeyInfo& key : AllKeys())
     if (key.live) live.insert(key.name);
-  EXPECT_EQ(live,
-            (std::set<std::string>{"engine.compute_slots", "host.run_ahead", "link.bandwidth",
-                                   "link.latency", "prefetch.backward", "prefetch.backward_depth",
-                                   "prefetch.forward", "prefetch.limit", "preset", "record.steps",
-                                   "reshard_after_forward", "strategy", "train.lr"}));
+  EXPECT_EQ(live, (std::set<std::string>{
+                      "ddp.bucket_cap", "engine.compute_slots", "host.run_ahead", "link.bandwidth",
+                      "link.latency", "mesh.replicate", "mesh.shard", "prefetch.backward",
+                      "prefetch.backward_depth", "prefetch.forward", "prefetch.limit", "preset",
+                      "record.steps", "reshard_after_forward", "strategy", "train.lr",
+                      "unit.policy", "unit.root", "zero.reduce_bucket_size"}));
 }
 
 TEST(Keys, HelpNamesEveryKeyWithItsDefaultAndFits) {
@@ -354,6 +355,46 @@ TEST(ToPolicy, CarriesEveryKnob) {
   EXPECT_EQ(tests.strategy, plan::FindStrategy("no_shard"));
   EXPECT_EQ(ToPolicy(With({"prefetch.backward=none"})).backward_prefetch,
             plan::BackwardPrefetch::kNone);
+}
+
+TEST(Keys, OfAnotherStrategyAreRefusedAtTheStart) {
+  Config config;
+  ASSERT_TRUE(config.Set("ddp.bucket_cap", "1MB").ok());
+  EXPECT_EQ(CheckKeysOfStrategies(config).message(),
+            "ddp.bucket_cap=1MB has no effect with strategy=full: leave it out, or set "
+            "strategy=ddp");
+  Config chosen = config;
+  ASSERT_TRUE(chosen.Set("strategy", "ddp").ok());
+  EXPECT_TRUE(CheckKeysOfStrategies(chosen).ok());
+  config.AddChange({.step = 3, .set = {{"strategy", "ddp"}}});
+  EXPECT_TRUE(CheckKeysOfStrategies(config).ok());  // it will have one
+}
+
+TEST(Keys, EveryStrategyHasItsDefaultMesh) {
+  for (const plan::Strategy& strategy : plan::Strategies()) {
+    Config config;
+    ASSERT_TRUE(config.Set("run.ranks", strategy.dimensions == 0 ? "1" : "4").ok());
+    ASSERT_TRUE(config.Set("strategy", strategy.name).ok());
+    ASSERT_TRUE(config.Check().ok()) << config.Check().message();
+    const plan::Mesh mesh = ToPolicy(config).mesh;
+    EXPECT_EQ(mesh.SizeOf(strategy.dimensions), mesh.num_ranks()) << strategy.name;
+  }
+}
+
+TEST(Keys, AMeshThatAStrategyDoesNotHaveNamesBoth) {
+  const auto message = [](const std::map<std::string, std::string>& values) {
+    Config config;
+    EXPECT_TRUE(config.SetAll(values).ok());
+    return config.Check().message();
+  };
+  EXPECT_EQ(message({{"strategy", "ddp"}, {"mesh.shard", "2"}, {"mesh.replicate", "2"}}),
+            "mesh.shard=2 means shards, which strategy=ddp does not have: set strategy=hybrid, or "
+            "mesh.shard=1");
+  EXPECT_EQ(message({{"strategy", "single"}}),
+            "strategy=single is one rank, not run.ranks=4: set run.ranks=1, or strategy=ddp");
+  EXPECT_EQ(message({{"strategy", "zero2"}, {"mesh.replicate", "2"}}),
+            "mesh.replicate=2 means replicas, which strategy=zero2 does not have: set "
+            "strategy=hybrid, or mesh.replicate=1");
 }
 
 TEST(Keys, UnitPolicyIsBlockOrBlocksOfN) {

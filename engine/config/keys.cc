@@ -98,12 +98,14 @@ Keys ShardingKeys() {
                  "Whose waits, copies and free points the schedule has; sets the defaults of other "
                  "keys, nothing else.")),
       Live(StrategyKey()),
-      MeshKey("replicate", "1",
-              "Ranks along the mesh's dimension of replicas, which hold the same shards and reduce "
-              "their gradients; auto = what the other dimensions leave of run.ranks."),
-      MeshKey("shard", "auto",
-              "Ranks that share parameters, gradients and optimizer state among them; auto = what "
-              "the other dimensions leave of run.ranks."),
+      Live(MeshKey(
+          "replicate", "1",
+          "Ranks along the mesh's dimension of replicas, which hold the same shards and reduce "
+          "their gradients; auto = what the other dimensions leave of run.ranks.")),
+      Live(MeshKey(
+          "shard", "auto",
+          "Ranks that share parameters, gradients and optimizer state among them; auto = what "
+          "the other dimensions leave of run.ranks.")),
       Live(Bool("reshard_after_forward", true,
                 "Free a unit's gathered parameters after its forward and gather them again for its "
                 "backward.")),
@@ -122,16 +124,17 @@ Keys ShardingKeys() {
           In("ops", Int("host.run_ahead", -1, -1, 1000,
                         "How many compute ops the host may issue ahead of the one that runs; 0 = a "
                         "host that waits, -1 = no limit."))),
-      TextKey("unit.policy", "block",
-              "Which blocks are gathered together: block = each is a unit, blocks:n = n of them."),
-      Bool("unit.root", false,
-           "Put embedding and head into one root unit that stays gathered, instead of units of "
-           "their own."),
-      BucketCapKey(),
-      In("elements", Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
-                         "With strategy=zero1 or zero2: gradients are reduced, and parameters "
-                         "gathered, so many "
-                         "elements at a time.")),
+      Live(TextKey(
+          "unit.policy", "block",
+          "Which blocks are gathered together: block = each is a unit, blocks:n = n of them.")),
+      Live(Bool("unit.root", false,
+                "Put embedding and head into one root unit that stays gathered, instead of units "
+                "of their own.")),
+      Live(BucketCapKey()),
+      Live(In("elements",
+              Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
+                  "With strategy=zero1 or zero2: gradients are reduced, and parameters gathered, "
+                  "so many elements at a time."))),
   };
 }
 

@@ -1,6 +1,8 @@
 // Rules between keys, changes while a run trains, and the Policy that the keys give.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/config/config.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
@@ -221,6 +223,44 @@ Status ApplyLive(const std::map<std::string, std::string>& values, Config* confi
   SHARDSCOPE_RETURN_IF_ERROR(candidate.Check());
   for (const Change& change : config->changes()) candidate.AddChange(change);
   *config = std::move(candidate);
+  return Status::Ok();
+}
+
+bool Applies(std::string_view key, const plan::Strategy& strategy) {
+  if (key == "preset") return strategy.has_presets;
+  if (key == "reshard_after_forward" || key.starts_with("prefetch.")) {
+    return strategy.shards_parameters;
+  }
+  if (key.starts_with("unit.")) return strategy.wraps;
+  if (key == "comm.communicators" || key == "mesh.shard") {
+    return strategy.Uses(plan::MeshDimension::kShard);
+  }
+  if (key == "mesh.replicate") return strategy.Uses(plan::MeshDimension::kReplicate);
+  if (key.starts_with("ddp.")) return !strategy.wraps && !strategy.shards_optimizer;
+  if (key.starts_with("zero.")) return !strategy.wraps && strategy.shards_optimizer;
+  return true;
+}
+
+Status CheckKeysOfStrategies(const Config& config) {
+  std::vector<const plan::Strategy*> chosen = {plan::FindStrategy(config.Get("strategy"))};
+  for (const Change& change : config.changes()) {
+    const auto set = change.set.find("strategy");
+    if (set != change.set.end()) chosen.push_back(plan::FindStrategy(set->second));
+  }
+  for (const KeyInfo& key : AllKeys()) {
+    if (!key.name.starts_with("ddp.") && !key.name.starts_with("zero.")) continue;
+    const auto applies = [&](const plan::Strategy& strategy) {
+      return Applies(key.name, strategy);
+    };
+    if (!config.IsExplicit(key.name) || std::ranges::any_of(chosen, [&](const auto* one) {
+          return one == nullptr || applies(*one);
+        }))
+      continue;
+    const auto fitting = std::ranges::find_if(plan::Strategies(), applies);
+    return Status::Error(fmt::format("{} has no effect with {}: leave it out, or set strategy={}",
+                                     Shown(config, key.name), Shown(config, "strategy"),
+                                     fitting->name));
+  }
   return Status::Ok();
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "engine/plan/schedule_test_util.h"
+#include "engine/plan/state.h"
 #include "engine/plan/uniform_model.h"
 
 namespace shardscope::plan {
@@ -90,6 +91,100 @@ TEST_P(BothPresets, NoShardReducesGradientsOnly) {
   policy.strategy = FindStrategy("no_shard");
   policy.mesh = policy.strategy->MeshOf(2);
   EXPECT_EQ(Queue(policy), "| AR3 AR2 AR1 ARr | ");
+}
+
+// Bytes that a rank sends in a step, over those of the parameters (fsdp-semantics, the ring volumes
+// of ZeRO, arXiv 1910.02054, section 7). The embedding and the head are units of their own, so that
+// nothing but the last unit's second gather could be spared, and is not.
+TEST(Traffic, OfEveryStrategyIsThatOfItsFormula) {
+  struct Formula {
+    const char* strategy;
+    int64_t of_step;         // times payload * (N-1)/N
+    int64_t of_micro_batch;  // the same, for each
+  };
+  const ModelDescription model = UniformModel(3, /*root_unit=*/false);
+  int64_t elements = 0;
+  for (const Unit& unit : model.units) elements += UnitElements(unit);
+  for (const Formula& formula : {Formula{"single", 0, 0},
+                                 {"ddp", 2, 0},
+                                 {"no_shard", 0, 2},
+                                 {"zero1", 2, 0},
+                                 {"zero2", 1, 1},
+                                 {"grad_op", 0, 2},
+                                 {"full", 0, 3}}) {
+    for (const int ranks : {1, 2, 4}) {
+      for (const int micro_batches : {1, 3}) {
+        Policy policy;
+        policy.strategy = FindStrategy(formula.strategy);
+        if (ranks > 1 && policy.strategy->dimensions == 0) continue;
+        policy.mesh = policy.strategy->MeshOf(ranks);
+        policy.micro_batches = micro_batches;
+        policy.reshard_after_forward = policy.strategy->reshards_after_forward;
+        const Result<Schedule> schedule = BuildSchedule(model, policy);
+        ASSERT_TRUE(schedule.ok()) << schedule.message();
+        int64_t sent = 0;
+        for (const Op& op : schedule->programs.front().ops) {
+          if (op.unit != kNone) sent += op.wire_bytes;
+        }
+        const int64_t passes = formula.of_step + formula.of_micro_batch * micro_batches;
+        EXPECT_EQ(sent, passes * 4 * elements * (ranks - 1) / ranks)
+            << schedule->name << ", " << ranks << " ranks, " << micro_batches << " micro-batches";
+      }
+    }
+  }
+}
+
+// What ranks keep, in bytes an element, of a model that divides by them.
+TEST(State, TakesWhatTheFormulasSay) {
+  struct Formula {
+    const char* strategy;
+    bool mixes;     // bf16 beside fp32 masters
+    double whole;   // on every rank
+    double shared;  // among them
+  };
+  const ModelDescription model = UniformModel(3, /*root_unit=*/false);
+  int64_t elements = 0;
+  for (const Unit& unit : model.units) elements += UnitElements(unit);
+  for (const Formula& formula : {Formula{"ddp", false, 16, 0},
+                                 {"zero1", false, 8, 8},
+                                 {"zero2", false, 4, 12},
+                                 {"full", false, 0, 16},
+                                 {"ddp", true, 16, 0},
+                                 {"zero1", true, 4, 16},
+                                 {"zero2", true, 2, 16},
+                                 {"full", true, 0, 16}}) {
+    Policy policy;
+    policy.strategy = FindStrategy(formula.strategy);
+    policy.mesh = policy.strategy->MeshOf(4);
+    if (formula.mixes) policy.param_dtype = DType::kBf16;
+    int64_t bytes = 0;
+    for (const Buffer& buffer : StateBuffers(model, policy)) bytes += buffer.bytes;
+    EXPECT_EQ(static_cast<double>(bytes),
+              (formula.whole + formula.shared / 4) * static_cast<double>(elements))
+        << formula.strategy << (formula.mixes ? " bf16" : "");
+  }
+}
+
+TEST(Ddp, BucketsAreReducedInTheOrderInWhichTheyFill) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.strategy = FindStrategy("ddp");
+  policy.mesh = policy.strategy->MeshOf(2);
+  policy.micro_batches = 2;
+  EXPECT_EQ(Queue(policy), "| | | AR3 AR2 AR1 ARr | ");
+}
+
+TEST(Zero, GathersAfterEachUpdateAndReducesByItsStage) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.strategy = FindStrategy("zero1");
+  policy.mesh = policy.strategy->MeshOf(2);
+  EXPECT_THAT(
+      OpsBetween(Build(policy), "B m0 wait", "O wait"),
+      ElementsAre("B m0 wait <- all of reduction", "O grad_norm", "O all_reduce <- O grad_norm",
+                  "O root optimizer <- O all_reduce", "O root all_gather <- O root optimizer",
+                  "O block0 optimizer", "O block0 all_gather <- O block0 optimizer",
+                  "O block1 optimizer", "O block1 all_gather <- O block1 optimizer",
+                  "O block2 optimizer", "O block2 all_gather <- O block2 optimizer",
+                  "O wait <- all of all_gather"));
 }
 
 // Two replicas of two shards.

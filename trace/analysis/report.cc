@@ -97,6 +97,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   }
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
   report.schedules = MemoryOfSchedules(snapshot, report.memory);
+  report.traffic = TrafficOf(snapshot);
   for (const query::RankRows& rows : snapshot.ranks) {
     if (!rows.segments.empty()) report.nccl_segments[rows.rank] = SegmentsOfNccl(snapshot, rows);
   }

@@ -16,6 +16,7 @@
 #include "trace/analysis/memory.h"
 #include "trace/analysis/scope.h"
 #include "trace/analysis/sources.h"
+#include "trace/analysis/traffic.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -44,6 +45,7 @@ struct Report {
   std::vector<MemoryPeak> memory;                      // of the whole run
   std::map<int32_t, std::vector<bool>> nccl_segments;  // by rank: SegmentsOfNccl()
   std::vector<ScheduleMemory> schedules;          // that ran, with what each was predicted to take
+  std::vector<Traffic> traffic;                   // of those Schedules
   Figures figures;                                // of the scope that was asked for
   std::vector<query::Pause> pauses;               // before its steps, of the first rank
   std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for

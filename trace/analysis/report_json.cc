@@ -94,6 +94,14 @@ Json ScheduleJson(const ScheduleMemory& schedule) {
           {"peak_rank", schedule.peak_rank}};
 }
 
+Json TrafficJson(const Traffic& traffic) {
+  return {{"schedule", traffic.schedule_name},
+          {"communicator", traffic.communicator},
+          {"kind", Name(traffic.kind)},
+          {"calls", traffic.calls},
+          {"wire_bytes", traffic.wire_bytes}};
+}
+
 Json CollectiveJson(const CollectiveRun& run) {
   return {{"op_run", run.op_run.value()},
           {"name", run.name},
@@ -234,6 +242,7 @@ std::string PrintReportJson(const Report& report) {
   json["pauses"] = ListJson(report.pauses, &PauseJson);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
+  json["traffic"] = ListJson(report.traffic, &TrafficJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(figures.stalls, &StallJson);
   if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);

@@ -234,6 +234,18 @@ std::string ScheduleMemoryText(const Report& report) {
          table.Print();
 }
 
+std::string TrafficText(const Report& report) {
+  if (report.traffic.empty()) return "";
+  Table table({"schedule", "communicator", "collective", "calls", "sent"}, 3);
+  for (const Traffic& traffic : report.traffic) {
+    std::string kind(Name(traffic.kind));
+    std::replace(kind.begin(), kind.end(), '_', '-');
+    table.Add({traffic.schedule_name, traffic.communicator, kind, FormatCount(traffic.calls),
+               FormatBytes(static_cast<int64_t>(traffic.wire_bytes))});
+  }
+  return "\nWhat a rank sends in a step\n" + table.Print();
+}
+
 std::string MemoryText(const Report& report) {
   Row head = {"rank", "peak"};
   std::set<size_t> used;
@@ -365,8 +377,8 @@ std::string PrintDropped(const Report& report) { return DroppedText(report); }
 std::string PrintReportText(const Report& report, int num_steps) {
   return Head(report) + ProblemsText(report) + SummaryText(report) + PrintChanges(report) +
          StepsText(report, num_steps) + StallsText(report) + CollectivesText(report) +
-         PrintKernels(report.kernels) + PrintEdges(report.edges) + MemoryText(report) +
-         DeviceMemoryText(report) + MarkersText(report) + ClocksText(report) +
+         PrintKernels(report.kernels) + PrintEdges(report.edges) + TrafficText(report) +
+         MemoryText(report) + DeviceMemoryText(report) + MarkersText(report) + ClocksText(report) +
          PrintGpuClocks(report.gpu_clocks) + PrintOverhead(report.overhead) +
          PrintSources(report.sources) + DroppedText(report);
 }

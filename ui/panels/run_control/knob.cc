@@ -63,6 +63,11 @@ Knob MakeKnob(const config::KeyInfo& key) {
   if (key.name == "prefetch.backward") std::reverse(knob.values.begin(), knob.values.end());
   if (key.name == "prefetch.limit") knob.maximum = kMaxLimit;
   if (key.name == "engine.compute_slots") knob.maximum = kMaxSlots;
+  if (key.name == "zero.reduce_bucket_size") {
+    knob.minimum = 1e5;
+    knob.maximum = 1e9;
+    knob.logarithmic = true;
+  }
   if (key.name == "host.run_ahead") {
     knob.minimum = 0;
     knob.maximum = kMaxRunAhead + 1;
@@ -73,8 +78,10 @@ Knob MakeKnob(const config::KeyInfo& key) {
 bool IsIn(KnobSection section, std::string_view name) {
   if (name == "preset") return false;  // chosen at the panel's title
   if (name.substr(0, 5) == "link.") return section == KnobSection::kLink;
+  const auto of = [&](std::string_view group) { return name.starts_with(group); };
   const bool sharding = name == "strategy" || name == "reshard_after_forward" ||
-                        name == "host.run_ahead" || name.substr(0, 9) == "prefetch.";
+                        name == "host.run_ahead" || of("prefetch.") || of("mesh.") || of("unit.") ||
+                        of("ddp.") || of("zero.");
   return section == (sharding ? KnobSection::kSharding : KnobSection::kTraining);
 }
 
@@ -145,7 +152,7 @@ std::string KnobValue(const Knob& knob, double position) {
       break;
   }
   if (knob.key->name == "host.run_ahead" && position > kMaxRunAhead) return "-1";
-  return fmt::format("{:.0f}", position);
+  return fmt::format("{:.0f}", knob.logarithmic ? RoundToTwoDigits(position) : position);
 }
 
 std::string ShowValue(ui::Language language, const Knob& knob, std::string_view value) {
@@ -153,6 +160,9 @@ std::string ShowValue(ui::Language language, const Knob& knob, std::string_view 
   const bool off_at_zero = key.name == "prefetch.limit" || key.name == "prefetch.forward";
   if (key.type == KeyType::kBool) return Tr(language, value == "true" ? Text::kOn : Text::kOff);
   if (key.name == "strategy") return Upper(value);
+  if (key.name == "zero.reduce_bucket_size") {
+    return AsSet(FormatCount(std::strtod(std::string(value).c_str(), nullptr)));
+  }
   if (value == "none") return Tr(language, Text::kNone);
   if (value == "0" && off_at_zero) return Tr(language, Text::kOff);
   if (value == "0" && key.name == "engine.compute_slots") return Tr(language, Text::kAuto);

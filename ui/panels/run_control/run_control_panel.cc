@@ -170,6 +170,7 @@ struct Frame {
   ui::Commands* commands;
   bool enabled;
   std::map<std::string, std::string>* drafts;  // of text knobs, by key
+  bool applies = true;                         // to the strategy that is shown
 };
 
 void Turn(const Frame& frame, const Knob& knob, const std::string& value) {
@@ -188,7 +189,13 @@ std::optional<std::string> ValueAhead(const ui::Context& context, const std::str
 }
 
 void KeyTip(const Frame& frame, const Knob& knob) {
-  widgets::ItemTooltip(frame.look, knob.key->name, ui::KeyHelp(frame.context.language, *knob.key));
+  const ui::Language language = frame.context.language;
+  std::string help = ui::KeyHelp(language, *knob.key);
+  if (!frame.applies) {
+    help += "\n";
+    help += TrFormat(language, Text::kKnobWithoutEffect, ui::ShownValue(frame.context, "strategy"));
+  }
+  widgets::ItemTooltip(frame.look, knob.key->name, help);
 }
 
 void DrawSegments(const Frame& frame, const Knob& knob) {
@@ -266,8 +273,21 @@ void DrawTextKnob(const Frame& frame, const Knob& knob) {
   frame.log->Text("knob:" + knob.key->name, value, widgets::ToBox(at, {at.x + width, at.y}));
 }
 
-void DrawSection(const Frame& frame, KnobSection section) {
+// Keys of a strategy alone are there with it only; the others stay, greyed.
+bool IsShown(const Knob& knob, const plan::Strategy& strategy) {
+  const std::string& key = knob.key->name;
+  const bool of_strategy = key.starts_with("ddp.") || key.starts_with("zero.") ||
+                           key.starts_with("mesh.") || key.starts_with("unit.");
+  return !of_strategy || config::Applies(key, strategy);
+}
+
+void DrawSection(const Frame& whole, KnobSection section) {
+  const plan::Strategy* strategy = plan::FindStrategy(ui::ShownValue(whole.context, "strategy"));
   for (const Knob& knob : KnobsOf(section)) {
+    if (strategy != nullptr && !IsShown(knob, *strategy)) continue;
+    Frame frame = whole;
+    frame.applies = strategy == nullptr || config::Applies(knob.key->name, *strategy);
+    frame.enabled = whole.enabled && frame.applies;
     ImGui::PushID(knob.key->name.c_str());
     switch (knob.kind) {
       case KnobKind::kSegments:
