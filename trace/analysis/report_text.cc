@@ -240,10 +240,10 @@ std::string TrafficText(const Report& report) {
   for (const Traffic& traffic : report.traffic) {
     std::string kind(Name(traffic.kind));
     std::replace(kind.begin(), kind.end(), '_', '-');
-    table.Add({traffic.schedule_name, traffic.communicator, kind, FormatCount(traffic.calls),
-               FormatBytes(static_cast<int64_t>(traffic.wire_bytes))});
+    table.Add({traffic.schedule_name, traffic.communicator, kind, std::to_string(traffic.calls),
+               FormatBytes(traffic.wire_bytes)});
   }
-  return "\nWhat a rank sends in a step\n" + table.Print();
+  return "\nWhat a rank sends in a step, as planned\n" + table.Print();
 }
 
 std::string MemoryText(const Report& report) {

@@ -8,41 +8,40 @@
 namespace shardscope::analysis {
 namespace {
 
-// "shard/3" -> "shard".
-std::string WithoutGroup(const std::string& communicator) {
-  return communicator.substr(0, communicator.rfind('/'));
+std::set<query::ScheduleId> SchedulesThatRan(const query::Snapshot& snapshot) {
+  std::set<query::ScheduleId> ids;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& step : rows.steps) ids.insert(step.schedule);
+  }
+  return ids;
 }
 
 }  // namespace
 
 std::vector<Traffic> TrafficOf(const query::Snapshot& snapshot) {
-  std::map<std::tuple<query::ScheduleId, std::string, query::OpClass>, Traffic> all;
-  std::map<query::ScheduleId, std::set<std::pair<int32_t, int32_t>>> rank_steps;
-  for (const query::RankRows& rows : snapshot.ranks) {
-    std::map<int32_t, query::ScheduleId> schedule_of;
-    for (const query::Step& step : rows.steps) schedule_of[step.step] = step.schedule;
-    for (const query::Collective& row : rows.collectives) {
-      const auto schedule = schedule_of.find(row.step);
-      if (schedule == schedule_of.end()) continue;  // the step has not ended
-      const std::string communicator =
-          WithoutGroup(snapshot.communicators[static_cast<size_t>(row.communicator)]);
-      Traffic& traffic = all[{schedule->second, communicator, row.kind}];
-      traffic.schedule = schedule->second;
-      traffic.communicator = communicator;
-      traffic.kind = row.kind;
-      traffic.calls += 1;
-      traffic.wire_bytes += static_cast<double>(row.wire_bytes);
-      rank_steps[schedule->second].emplace(row.rank, row.step);
-    }
+  const std::set<query::ScheduleId> ran = SchedulesThatRan(snapshot);
+  std::map<std::tuple<query::ScheduleId, std::string, query::OpClass, int32_t>, Traffic> all;
+  for (const auto& [id, op] : snapshot.plan_ops) {
+    if (op.category != query::Category::kCommunication || !ran.contains(op.schedule)) continue;
+    Traffic& traffic = all[{op.schedule, op.communicator, op.op_class, op.program}];
+    traffic.schedule = op.schedule;
+    traffic.communicator = op.communicator;
+    traffic.kind = op.op_class;
+    ++traffic.calls;
+    traffic.wire_bytes += op.wire_bytes;
   }
   std::vector<Traffic> result;
   for (auto& [key, traffic] : all) {
-    const auto count = static_cast<double>(rank_steps[traffic.schedule].size());
     const auto schedule = snapshot.schedules.find(traffic.schedule);
     if (schedule != snapshot.schedules.end()) traffic.schedule_name = schedule->second.name;
-    traffic.calls /= count;
-    traffic.wire_bytes /= count;
-    result.push_back(std::move(traffic));
+    const bool is_same = !result.empty() && result.back().schedule == traffic.schedule &&
+                         result.back().communicator == traffic.communicator &&
+                         result.back().kind == traffic.kind;
+    if (!is_same) {
+      result.push_back(std::move(traffic));
+    } else if (traffic.wire_bytes > result.back().wire_bytes) {
+      result.back() = std::move(traffic);
+    }
   }
   return result;
 }

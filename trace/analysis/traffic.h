@@ -10,17 +10,17 @@
 
 namespace shardscope::analysis {
 
+// Of one rank in one step, as planned; of the program that sends most, where ranks have several.
 struct Traffic {
   query::ScheduleId schedule;
   std::string schedule_name;
-  std::string communicator;  // without the number of the group: "shard"
+  std::string communicator;
   query::OpClass kind = query::OpClass::kAllGather;
-  // Of one rank in one step, as recorded; the mean where collectives are missing.
-  double calls = 0;
-  double wire_bytes = 0;
+  int64_t calls = 0;
+  int64_t wire_bytes = 0;
 };
 
-// By Schedule, communicator and kind. Steps of which a rank recorded nothing do not count.
+// Of the Schedules of finished steps: by Schedule, communicator and kind.
 std::vector<Traffic> TrafficOf(const query::Snapshot& snapshot);
 
 }  // namespace shardscope::analysis

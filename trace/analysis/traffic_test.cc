@@ -7,26 +7,23 @@
 namespace shardscope::analysis {
 namespace {
 
-TEST(Traffic, IsThatOfOneRankInOneStepOfEachSchedule) {
+TEST(Traffic, IsThatOfOneRankInOneStepOfEachScheduleThatRan) {
   TestSnapshot test(2);
-  const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
+  test.op(test.Plan("all_gather", "forward", "block0")).wire_bytes = 30;
+  test.op(test.Plan("all_gather", "forward", "block1")).wire_bytes = 12;
+  test.Plan("forward", "forward", "", "block1");
   test.NextSchedule("second");
-  const query::PlanOpId reduce = test.Plan("reduce_scatter", "backward", "block0");
-  test.snapshot().communicators = {"shard/0", "shard/1"};
-  for (int32_t step = 0; step < 4; ++step) {
-    for (const int32_t rank : {0, 1}) {
-      const int64_t at_ns = 100 * step;
-      test.Step(rank, step, at_ns, at_ns + 100).schedule = query::ScheduleId(step < 3 ? 1 : 2);
-      const query::PlanOpId op = step < 3 ? gather : reduce;
-      for (const int64_t bytes : {30, 12}) {
-        test.Run(rank, step, op, at_ns + bytes, at_ns + bytes + 5);
-        test.last_collective(rank).wire_bytes = bytes;
-        test.last_collective(rank).communicator = rank;
-      }
-    }
+  test.op(test.Plan("reduce_scatter", "backward", "block0")).wire_bytes = 7;
+  // Ranks with a program of their own: the one that sends most counts.
+  const query::PlanOpId other = test.Plan("reduce_scatter", "backward", "block0");
+  test.op(other).wire_bytes = 9;
+  test.op(other).program = 1;
+  test.NextSchedule("never ran");
+  test.op(test.Plan("all_reduce", "backward", "block0")).wire_bytes = 5;
+  for (const int32_t rank : {0, 1}) {
+    test.Step(rank, 0, 0, 100).schedule = query::ScheduleId(1);
+    test.Step(rank, 1, 100, 200).schedule = query::ScheduleId(2);
   }
-  // Of a step that has not ended.
-  test.Run(0, 4, reduce, 400, 410);
   const std::vector<Traffic> traffic = TrafficOf(*test.Build());
   ASSERT_EQ(traffic.size(), 2u);
   EXPECT_EQ(traffic[0].schedule_name, "test");
@@ -36,7 +33,8 @@ TEST(Traffic, IsThatOfOneRankInOneStepOfEachSchedule) {
   EXPECT_EQ(traffic[0].wire_bytes, 42);
   EXPECT_EQ(traffic[1].schedule_name, "second");
   EXPECT_EQ(traffic[1].kind, query::OpClass::kReduceScatter);
-  EXPECT_EQ(traffic[1].wire_bytes, 42);
+  EXPECT_EQ(traffic[1].calls, 1);
+  EXPECT_EQ(traffic[1].wire_bytes, 9);
 }
 
 TEST(Traffic, OfARunThatSendsNothingThereIsNone) {

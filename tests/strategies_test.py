@@ -1,0 +1,104 @@
+"""Every strategy as a whole program: what it sends beside its formula (docs/strategies.md) and beside what was recorded, and
+changes from one to another while a run trains."""
+
+import contextlib
+import sqlite3
+import unittest
+
+from programs import ProgramTest
+
+DIM = 24
+# Embedding, two blocks (norms, qkv and projection, up and down), head; 256 rows of it divide by 4, and so do all of a block.
+PARAMETERS = 256 * DIM + 2 * (2 * DIM + 12 * DIM * DIM) + DIM + 256 * DIM
+BUCKETS = {"ddp": "ddp.bucket_cap=20kB", "zero1": "zero.reduce_bucket_size=5000", "zero2": "zero.reduce_bucket_size=5000"}
+
+
+def passes(strategy, micro_batches):
+    """Over all parameters in fp32, how often (N-1)/N of their bytes are sent in a step."""
+    return {"single": 0, "ddp": 2, "no_shard": 2 * micro_batches, "zero1": 2, "zero2": micro_batches + 1,
+            "grad_op": 2 * micro_batches, "full": 3 * micro_batches}[strategy]
+
+
+class StrategiesTest(ProgramTest):
+    def recorded(self, run):
+        """Bytes of units' collectives that one rank sent in one step, by Schedule; the same of all ranks and steps."""
+        trace, = run.glob("trace-*.db")
+        with contextlib.closing(sqlite3.connect(trace)) as database:
+            rows = database.execute(
+                "SELECT schedule.name, collective.rank, collective.step, sum(wire_bytes) FROM collective "
+                "JOIN step ON step.rank = collective.rank AND step.step = collective.step "
+                "JOIN schedule ON schedule.id = step.schedule WHERE payload_bytes > 8 GROUP BY 1, 2, 3").fetchall()
+        sent = {}
+        for name, _, _, sent_bytes in rows:
+            sent.setdefault(name, set()).add(sent_bytes)
+        for name, different in sent.items():
+            self.assertEqual(len(different), 1, name)
+        return {name: different.pop() for name, different in sent.items()}
+
+    def planned(self, run):
+        sent = {}
+        for row in self.report(run)["traffic"]:
+            sent.setdefault(row["schedule"], 0)
+            if row["kind"] != "all_reduce" or row["wire_bytes"] > 16:  # not the norm's
+                sent[row["schedule"]] += row["wire_bytes"]
+        return sent
+
+    def test_a_step_sends_what_the_formula_says(self):
+        for strategy in ("single", "ddp", "no_shard", "zero1", "zero2", "grad_op", "full"):
+            for micro_batches in (1, 2):
+                ranks = 1 if strategy == "single" else 4
+                with self.subTest(strategy, micro_batches=micro_batches):
+                    run, _ = self.train(f"{strategy}{micro_batches}", f"strategy={strategy}", "train.steps=3",
+                                        f"train.micro_batches={micro_batches}", *filter(None, [BUCKETS.get(strategy)]), ranks=ranks)
+                    expected = passes(strategy, micro_batches) * 4 * PARAMETERS * (ranks - 1) // ranks
+                    self.assertEqual(sum(self.recorded(run).values()), expected)
+                    self.assertEqual(sum(self.planned(run).values()), expected)
+
+    def test_changes_go_on_where_the_run_was(self):
+        settings = ["train.steps=12", "precision.param=fp64"]
+        plain, _ = self.train("plain", *settings, ranks=4)
+        changes = self.root / "changes.toml"
+        order = ["ddp", "zero2", "hybrid", "zero1", "full"]
+        changes.write_text("".join(f'[[change]]\nstep = {2 * at + 2}\nset = {{ "strategy" = "{strategy}" }}\n'
+                                   for at, strategy in enumerate(order)))
+        changed, _ = self.train("changed", *settings, ranks=4, extra=["--config", changes])
+        expected = [row["loss"] for row in self.report(plain)["steps"] if row["rank"] == 0]
+        found = [row["loss"] for row in self.report(changed)["steps"] if row["rank"] == 0]
+        self.assertEqual(len(found), len(expected))
+        for step, (got, want) in enumerate(zip(found, expected)):
+            self.assertAlmostEqual(got, want, delta=1e-9 * want, msg=f"step {step}")
+        names = [schedule["name"] for schedule in self.report(changed)["schedules"]]
+        self.assertEqual(names, ["fsdp2 full pre1", "ddp", "zero2", "fsdp2 hybrid pre1", "zero1"])
+        sent = self.recorded(changed)
+        self.assertEqual(sent, self.planned(changed))
+        # Each within its bound, though what ranks keep came and went.
+        for schedule in self.report(changed)["schedules"]:
+            self.assertLessEqual(schedule["peak_bytes"], schedule["executed_bound_bytes"], schedule["name"])
+            self.assertGreater(schedule["peak_bytes"], 0.9 * schedule["predicted_peak_bytes"], schedule["name"])
+
+    def test_units_and_mesh_change_too(self):
+        changes = self.root / "changes.toml"
+        changes.write_text('[[change]]\nstep = 2\nset = { "unit.policy" = "blocks:2", "unit.root" = "true" }\n'
+                           '[[change]]\nstep = 4\nset = { "strategy" = "hybrid" }\n'
+                           '[[change]]\nstep = 6\nset = { "mesh.replicate" = "4" }\n')
+        run, _ = self.train("run", "train.steps=8", ranks=4, extra=["--config", changes])
+        self.assertEqual(len(self.report(run)["schedules"]), 4)
+        self.assertEqual(self.report(run)["state"], "finished")
+
+    def test_what_cannot_be_is_one_line_and_creates_nothing(self):
+        for settings, said in (
+                (["strategy=single"], "strategy=single is one rank, not run.ranks=4"),
+                (["strategy=ddp", "mesh.shard=2", "mesh.replicate=2"], "mesh.shard=2 means shards, which strategy=ddp does not have"),
+                (["strategy=zero1", "ddp.bucket_cap=1MB"], "ddp.bucket_cap=1MB has no effect with strategy=zero1: leave it out, or set "
+                                                           "strategy=ddp"),
+                (["zero.reduce_bucket_size=0"], "zero.reduce_bucket_size")):
+            with self.subTest(settings):
+                done = self.run_program(*self.train_command(self.root / "none", *settings, ranks=4), check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(said, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1)
+                self.assertFalse((self.root / "none").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
