@@ -62,12 +62,17 @@ class Trace {
     for (const schema::TableInfo& table : schema::Tables()) {
       if (table.name == "meta" || table.name == "clock") continue;
       const bool beside_span = table.name == "gpu_work";
-      Result<store::Statement> select = database_.Prepare(
-          "SELECT * FROM " + table.name + (beside_span ? " JOIN span USING(id)" : ""));
+      const bool of_run = table.name == "collective";  // its second column names the op run
+      const std::string sql =
+          of_run
+              ? "SELECT t.*, r.track, r.started_ns FROM collective t JOIN op_run r ON r.id = op_run"
+              : "SELECT * FROM " + table.name + (beside_span ? " JOIN span USING(id)" : "");
+      Result<store::Statement> select = database_.Prepare(sql);
       SHARDSCOPE_CHECK(select.ok());
+      const int num_ids = of_run ? 2 : table.hot ? 1 : 0;
       while (*select->Step()) {
         std::string row = table.name;
-        for (int i = table.hot ? 1 : 0; i < select->NumColumns(); ++i) {
+        for (int i = num_ids; i < select->NumColumns(); ++i) {
           row += "|" + std::string(select->Text(i));
         }
         rows.push_back(row);

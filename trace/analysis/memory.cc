@@ -199,6 +199,7 @@ std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
     const auto schedule = snapshot.schedules.find(id);
     if (schedule == snapshot.schedules.end()) continue;
     ScheduleMemory memory;
+    memory.id = id;
     memory.name = schedule->second.name;
     memory.steps = steps;
     memory.predicted_bytes = schedule->second.predicted_peak_bytes;

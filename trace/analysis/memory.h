@@ -45,6 +45,7 @@ std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::R
 
 // A Schedule that ran: what it was predicted to take, and what it took.
 struct ScheduleMemory {
+  query::ScheduleId id;
   std::string name;
   std::vector<std::pair<int, int>> steps;  // first and last of each stretch
   int64_t predicted_bytes = 0;             // peak in issue order, without temporaries

@@ -96,8 +96,10 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     }
   }
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
-  report.schedules = MemoryOfSchedules(snapshot, report.memory);
-  report.traffic = TrafficOf(snapshot);
+  std::map<query::ScheduleId, std::vector<Traffic>> traffic = TrafficOf(snapshot);
+  for (ScheduleMemory& memory : MemoryOfSchedules(snapshot, report.memory)) {
+    report.schedules.push_back({memory, std::move(traffic[memory.id])});
+  }
   for (const query::RankRows& rows : snapshot.ranks) {
     if (!rows.segments.empty()) report.nccl_segments[rows.rank] = SegmentsOfNccl(snapshot, rows);
   }

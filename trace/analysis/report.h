@@ -35,6 +35,12 @@ struct Figures {
 Figures MakeFigures(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                     const Scope& scope);
 
+// What a Schedule took, beside what it was predicted to take, and what a rank sends in its step.
+struct ScheduleFigures {
+  ScheduleMemory memory;
+  std::vector<Traffic> traffic;
+};
+
 struct Report {
   std::string name;
   std::string run_folder;
@@ -44,12 +50,11 @@ struct Report {
   std::vector<StepBreakdown> steps;                    // of the whole run
   std::vector<MemoryPeak> memory;                      // of the whole run
   std::map<int32_t, std::vector<bool>> nccl_segments;  // by rank: SegmentsOfNccl()
-  std::vector<ScheduleMemory> schedules;          // that ran, with what each was predicted to take
-  std::vector<Traffic> traffic;                   // of those Schedules
-  Figures figures;                                // of the scope that was asked for
-  std::vector<query::Pause> pauses;               // before its steps, of the first rank
-  std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
-  std::string transport;                          // of the run's configuration; may be empty
+  std::vector<ScheduleFigures> schedules;              // that ran
+  Figures figures;                                     // of the scope that was asked for
+  std::vector<query::Pause> pauses;                    // before its steps, of the first rank
+  std::optional<std::vector<Stall>> every_stall;       // of that scope, if asked for
+  std::string transport;                               // of the run's configuration; may be empty
   std::string link_bandwidth;  // of an emulated link, in force last; may be empty
   KernelSummary kernels;       // num_ranks 0: no row of a GPU
   EdgeCheck edges;             // waits between streams of a GPU

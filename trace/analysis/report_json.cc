@@ -85,21 +85,29 @@ Json MemoryJson(const MemoryPeak& peak) {
   return json;
 }
 
-Json ScheduleJson(const ScheduleMemory& schedule) {
-  return {{"name", schedule.name},
-          {"steps", schedule.steps},
-          {"predicted_peak_bytes", schedule.predicted_bytes},
-          {"executed_bound_bytes", schedule.bound_bytes},
-          {"peak_bytes", schedule.peak_bytes},
-          {"peak_rank", schedule.peak_rank}};
+template <typename Row>
+Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back(to_json(row));
+  return list;
 }
 
 Json TrafficJson(const Traffic& traffic) {
-  return {{"schedule", traffic.schedule_name},
-          {"communicator", traffic.communicator},
+  return {{"communicator", traffic.communicator},
           {"kind", Name(traffic.kind)},
           {"calls", traffic.calls},
           {"wire_bytes", traffic.wire_bytes}};
+}
+
+Json ScheduleJson(const ScheduleFigures& schedule) {
+  const ScheduleMemory& memory = schedule.memory;
+  return {{"name", memory.name},
+          {"steps", memory.steps},
+          {"predicted_peak_bytes", memory.predicted_bytes},
+          {"executed_bound_bytes", memory.bound_bytes},
+          {"peak_bytes", memory.peak_bytes},
+          {"peak_rank", memory.peak_rank},
+          {"traffic", ListJson(schedule.traffic, &TrafficJson)}};
 }
 
 Json CollectiveJson(const CollectiveRun& run) {
@@ -209,13 +217,6 @@ Json OverheadJson(const Overhead& overhead) {
           {"left_out_steps", overhead.left_out}};
 }
 
-template <typename Row>
-Json ListJson(const std::vector<Row>& rows, Json (*to_json)(const Row&)) {
-  Json list = Json::array();
-  for (const Row& row : rows) list.push_back(to_json(row));
-  return list;
-}
-
 Json SourceJson(const SourceState& state) {
   return {{"source", state.source},   {"status", state.status}, {"reason", state.reason},
           {"dropped", state.dropped}, {"ranks", state.ranks},   {"processes", state.processes}};
@@ -242,7 +243,6 @@ std::string PrintReportJson(const Report& report) {
   json["pauses"] = ListJson(report.pauses, &PauseJson);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
-  json["traffic"] = ListJson(report.traffic, &TrafficJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(figures.stalls, &StallJson);
   if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);

@@ -151,7 +151,7 @@ TEST(Report, APeakOfAScheduleCountsWhatItsStepsFound) {
   test.Memory(0, query::MemoryCategory::kOther, 50, 40);
   test.Memory(0, query::MemoryCategory::kOther, 150, -30);
   const Report report = MakeReport(*test.Build());
-  EXPECT_EQ(report.schedules.back().peak_bytes, 40);
+  EXPECT_EQ(report.schedules.back().memory.peak_bytes, 40);
 }
 
 TEST(ReportJson, ListsEveryStallIfAsked) {

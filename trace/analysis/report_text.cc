@@ -221,7 +221,7 @@ std::string StretchesText(const std::vector<std::pair<int, int>>& steps) {
 // What each Schedule took, beside what was known of it before.
 std::string ScheduleMemoryText(const Report& report) {
   Table table({"schedule", "steps", "predicted", "bound", "measured", "rank"}, 2);
-  for (const ScheduleMemory& schedule : report.schedules) {
+  for (const auto& [schedule, traffic] : report.schedules) {
     if (schedule.peak_bytes == 0 || schedule.predicted_bytes == 0) continue;
     table.Add({schedule.name, StretchesText(schedule.steps), FormatBytes(schedule.predicted_bytes),
                schedule.bound_bytes == 0 ? "-" : FormatBytes(schedule.bound_bytes),
@@ -235,15 +235,16 @@ std::string ScheduleMemoryText(const Report& report) {
 }
 
 std::string TrafficText(const Report& report) {
-  if (report.traffic.empty()) return "";
   Table table({"schedule", "communicator", "collective", "calls", "sent"}, 3);
-  for (const Traffic& traffic : report.traffic) {
-    std::string kind(Name(traffic.kind));
-    std::replace(kind.begin(), kind.end(), '_', '-');
-    table.Add({traffic.schedule_name, traffic.communicator, kind, std::to_string(traffic.calls),
-               FormatBytes(traffic.wire_bytes)});
+  for (const ScheduleFigures& schedule : report.schedules) {
+    for (const Traffic& traffic : schedule.traffic) {
+      std::string kind(Name(traffic.kind));
+      std::replace(kind.begin(), kind.end(), '_', '-');
+      table.Add({schedule.memory.name, traffic.communicator, kind, std::to_string(traffic.calls),
+                 FormatBytes(traffic.wire_bytes)});
+    }
   }
-  return "\nWhat a rank sends in a step, as planned\n" + table.Print();
+  return table.size() == 0 ? "" : "\nWhat a rank sends in a step, as planned\n" + table.Print();
 }
 
 std::string MemoryText(const Report& report) {

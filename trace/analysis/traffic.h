@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,13 @@ namespace shardscope::analysis {
 
 // Of one rank in one step, as planned; of the program that sends most, where ranks have several.
 struct Traffic {
-  query::ScheduleId schedule;
-  std::string schedule_name;
   std::string communicator;
   query::OpClass kind = query::OpClass::kAllGather;
   int64_t calls = 0;
   int64_t wire_bytes = 0;
 };
 
-// Of the Schedules of finished steps: by Schedule, communicator and kind.
-std::vector<Traffic> TrafficOf(const query::Snapshot& snapshot);
+// Of every Schedule: by communicator and kind.
+std::map<query::ScheduleId, std::vector<Traffic>> TrafficOf(const query::Snapshot& snapshot);
 
 }  // namespace shardscope::analysis

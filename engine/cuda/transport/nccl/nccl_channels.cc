@@ -44,20 +44,26 @@ NcclChannels::~NcclChannels() {
 
 NcclChannel& NcclChannels::Of(int rank, plan::CommunicatorIndex communicator,
                               const transport::Party& party) {
+  NcclChannel& channel = FindOrMake(rank, communicator);
+  // Only the rank's own thread changes them.
+  if (std::vector<int> ranks = party.Ranks(); channel.ranks != ranks) {
+    // Of another mesh; whatever went over the one before has ended.
+    const MutexLock lock(channel.mutex);
+    TellAll({&channel});
+    channel.place = party.place();
+    channel.ranks = std::move(ranks);
+    channel.has_connected = false;
+  }
+  return channel;
+}
+
+NcclChannel& NcclChannels::FindOrMake(int rank, plan::CommunicatorIndex communicator) {
   const MutexLock lock(mutex_);
   std::unique_ptr<NcclChannel>& channel = channels_[{rank, communicator}];
   if (channel == nullptr) {
     channel = std::make_unique<NcclChannel>();
     channel->rank = rank;
     channel->communicator = communicator;
-  }
-  if (std::vector<int> ranks = party.Ranks(); channel->ranks != ranks) {
-    // Of another mesh; whatever went over the one before has ended.
-    const MutexLock channel_lock(channel->mutex);
-    TellAll({channel.get()});
-    channel->place = party.place();
-    channel->ranks = std::move(ranks);
-    channel->has_connected = false;
   }
   return *channel;
 }

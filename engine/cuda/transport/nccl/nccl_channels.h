@@ -98,6 +98,7 @@ class NcclChannels {
                         ncclResult_t result) const;
 
  private:
+  NcclChannel& FindOrMake(int rank, plan::CommunicatorIndex communicator);
   void TellAll(const std::vector<NcclChannel*>& channels);
 
   const RuntimeApi api_;
