@@ -67,7 +67,7 @@ TEST(LessonSnapshot, KeepsTheInvariantsOfATrace) {
 TEST(LessonSnapshot, MemoryIsWhatItsSchedulesPredict) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 4, 2);
   int64_t predicted_bytes = 0;
-  for (const ScheduleMemory& schedule : MakeReport(*snapshot).schedules) {
+  for (const auto& [schedule, traffic] : MakeReport(*snapshot).schedules) {
     EXPECT_GT(schedule.peak_bytes, 0);
     EXPECT_LE(schedule.peak_bytes, schedule.bound_bytes);
     predicted_bytes = std::max(predicted_bytes, schedule.predicted_bytes);
