@@ -21,6 +21,18 @@ def steer_a_choice(stage):
     assert not shown.find("run_control", "error")
 
 
+def steer_the_strategy(stage):
+    """Click DDP, then ZERO2, then HYBRID: what ranks keep moves, the lanes are those of the strategy, knobs without effect are grey."""
+    app = stage.live()
+    for strategy, lane in (("DDP", "all-reduce"), ("ZERO2", "reduce-scatter"), ("HYBRID", "all-reduce"), ("FULL", "all-gather")):
+        app.click(next(i for i in app.shown().all("run_control", "segment:") if i.text == strategy))
+        shown = app.until(strategy, lambda shown: shown.text("run_control", "knob:strategy") == strategy.lower())
+        changed = step(shown)
+        app.until("its steps", lambda shown: step(shown) > changed + 3 and lane in shown.texts("timeline"))
+        assert not app.shown().find("run_control", "error")
+        stage.take_picture()
+
+
 def steer_a_slider(stage):
     """Drag the bandwidth to the right: the link is faster, steps are shorter."""
     app = stage.live()

@@ -59,8 +59,8 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
   if (count == 0) return -1;
   int clicked = -1;
   const float gap = look.Px(kSegmentGap);
-  const float width =
-      (ContentWidth() - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
+  const float all = segments.width > 0 ? segments.width : ContentWidth();
+  const float width = (all - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
   ImGui::PushID(id);
   ImGui::BeginDisabled(!segments.enabled);
   for (int i = 0; i < count; ++i) {

@@ -14,8 +14,9 @@ struct Segments {
   int chosen = -1;   // in force
   int pending = -1;  // asked for, not yet in force: outlined
   bool enabled = true;
+  float width = 0;  // 0: the content's
 };
-// One row of equal buttons over the content's width. Returns the option clicked, or -1.
+// One row of equal buttons. Returns the option clicked, or -1.
 int Segmented(const Look& look, const char* id, const Segments& segments);
 
 enum class Emphasis : uint8_t { kQuiet, kPrimary };

@@ -198,21 +198,30 @@ void KeyTip(const Frame& frame, const Knob& knob) {
   widgets::ItemTooltip(frame.look, knob.key->name, help);
 }
 
+constexpr float kFieldWidth = 96;  // of what stands beside its label
+
 void DrawSegments(const Frame& frame, const Knob& knob) {
   const ui::Context& context = frame.context;
   const std::string value = ui::ShownValue(context, knob.key->name);
   const auto ahead = ValueAhead(context, knob.key->name);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string label = ui::KeyLabel(context.language, knob.key->name);
-  const ui::Box box = widgets::DrawText(frame.look, widgets::DimOf(frame.look), at, label);
-  ImGui::InvisibleButton("label", {widgets::ContentWidth(), frame.look.Px(ui::kTextSize + 2)});
+  // On or off stands beside its label, other choices below it.
+  const bool is_short = knob.key->type == config::KeyType::kBool;
+  const float field = is_short ? frame.look.Px(kFieldWidth) : 0;
+  const float rest = widgets::ContentWidth() - field;
+  const ui::Box box = widgets::DrawText(frame.look, widgets::DimOf(frame.look),
+                                        {at.x, at.y + (is_short ? frame.look.Px(5) : 0)}, label);
+  ImGui::InvisibleButton("label", {rest, frame.look.Px(ui::kTextSize + (is_short ? 10 : 2))});
   KeyTip(frame, knob);
+  if (is_short) ImGui::SetCursorScreenPos({at.x + rest, at.y});
   // Words of many choices would be cut: they stand in several rows.
   constexpr size_t kMostInARow = 4;
   const size_t in_a_row = knob.values.size() <= kMostInARow ? kMostInARow : kMostInARow - 1;
   for (size_t first = 0; first < knob.values.size(); first += in_a_row) {
     widgets::Segments segments;
     segments.enabled = frame.enabled;
+    segments.width = field;
     const size_t end = std::min(knob.values.size(), first + in_a_row);
     for (size_t i = first; i < end; ++i) {
       if (knob.values[i] == value) segments.chosen = static_cast<int>(i - first);
@@ -256,7 +265,7 @@ void DrawTextKnob(const Frame& frame, const Knob& knob) {
   std::string& draft = (*frame.drafts)[knob.key->name];
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = widgets::ContentWidth();
-  const float field = frame.look.Px(96);
+  const float field = frame.look.Px(kFieldWidth);
   widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
                     ui::KeyLabel(frame.context.language, knob.key->name));
   ImGui::SetCursorScreenPos({at.x + width - field, at.y});
