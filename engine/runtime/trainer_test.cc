@@ -307,6 +307,28 @@ TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {
   EXPECT_FALSE(fs::exists(root_ / "a"));
 }
 
+// While its state moves, a rank may hold it twice.
+TEST_F(TrainerTest, AChangeWhoseStateDoesNotFitTwiceIsRefused) {
+  Set({{"train.batch", "1"}});
+  const Result<Job> job = JobOf(config_, ".");
+  ASSERT_TRUE(job.ok()) << job.message();
+  config::Config replicated = config_;
+  ASSERT_TRUE(replicated.Set("strategy", "ddp").ok());
+  const Result<Job> after = JobOf(replicated, ".");
+  ASSERT_TRUE(after.ok()) << after.message();
+  const int64_t both = job->initial_layout.bytes() + after->initial_layout.bytes();
+  config_.AddChange({.step = 1, .set = {{"strategy", "ddp"}}});
+  Set({{"engine.memory_limit", std::to_string(both - 1) + "B"}});
+  EXPECT_NE(Start("a").message().find("parameters and optimizer state have to move"),
+            std::string::npos)
+      << Start("a").message();
+  EXPECT_FALSE(fs::exists(root_ / "a"));
+  Set({{"engine.memory_limit", std::to_string(both) + "B"}});
+  const auto started = Start("a");
+  ASSERT_TRUE(started.ok()) << started.message();
+  EXPECT_TRUE((*started)->Run().ok());
+}
+
 TEST_F(TrainerTest, FailedStartsCreateNothing) {
   Set({{"train.batch", "4096"}});
   EXPECT_FALSE(Start("a").ok());  // too little data for one step

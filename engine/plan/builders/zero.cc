@@ -36,6 +36,7 @@ class ZeroBuilder final : public WholeParametersBuilder {
   }
 
   void EndBackward() override {
+    if (keeps_gradients() && !last_micro_batch()) return;  // nothing was reduced
     Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
     wait.dependencies = {AfterStream(kReductionStream)};
     Emit(std::move(wait));
