@@ -11,6 +11,7 @@
 #include "engine/runtime/live_trainer.h"
 #include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
+#include "engine/runtime/units/state_move.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
@@ -113,9 +114,8 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
   const StateLayout layout_before = StateLayoutOf(*from);
   const StateLayout layout_after = StateLayoutOf(*to);
   if (layout_before == layout_after) return Status::Ok();
-  // While it moves, a rank may hold both.
   const int64_t limit_bytes = after.GetInt("engine.memory_limit");
-  const int64_t needed_bytes = layout_before.bytes() + layout_after.bytes();
+  const int64_t needed_bytes = BytesOfMove(layout_before, layout_after, ranks_->job().master);
   if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
   return Status::Error(fmt::format(
       "from '{}' to '{}' parameters and optimizer state have to move, which can need {} on a rank, "

@@ -15,6 +15,7 @@
 #include "engine/plan/policy.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/unlisted_memory.h"
+#include "engine/runtime/units/state_move.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -316,7 +317,7 @@ TEST_F(TrainerTest, AChangeWhoseStateDoesNotFitTwiceIsRefused) {
   ASSERT_TRUE(replicated.Set("strategy", "ddp").ok());
   const Result<Job> after = JobOf(replicated, ".");
   ASSERT_TRUE(after.ok()) << after.message();
-  const int64_t both = job->initial_layout.bytes() + after->initial_layout.bytes();
+  const int64_t both = BytesOfMove(job->initial_layout, after->initial_layout, plan::DType::kFp32);
   config_.AddChange({.step = 1, .set = {{"strategy", "ddp"}}});
   Set({{"engine.memory_limit", std::to_string(both - 1) + "B"}});
   EXPECT_NE(Start("a").message().find("parameters and optimizer state have to move"),

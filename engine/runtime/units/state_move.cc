@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "trace/base/check.h"
@@ -24,6 +25,25 @@ at::Tensor Gather(const at::Tensor& slice, const transport::Call& call,
 }
 
 }  // namespace
+
+int64_t BytesOfMove(const StateLayout& from, const StateLayout& to, plan::DType master) {
+  int64_t bytes = 0;
+  for (const StateLayout* layout : {&from, &to}) {
+    bytes += layout->bytes();
+    for (const plan::Buffer& buffer : layout->buffers) {
+      const plan::Unit& unit = layout->units[static_cast<size_t>(buffer.unit)];
+      bytes += GapBytes(UnitLayout(unit, layout->shard_ranks()), buffer);
+    }
+  }
+  int64_t largest = 0;
+  for (const plan::Unit& unit : from.units) {
+    const UnitLayout layout(unit, from.shard_ranks());
+    for (const ParameterLayout& parameter : layout.parameters()) {
+      largest = std::max(largest, layout.num_ranks() * parameter.shard_elements());
+    }
+  }
+  return bytes + 3 * largest * plan::BytesOf(master);
+}
 
 StateMove::StateMove(StateLayout to, int rank, plan::DType master, plan::DType compute)
     : to_(std::move(to)),

@@ -14,6 +14,9 @@
 
 namespace shardscope::runtime {
 
+// What a rank may hold while its state moves: both, and one whole parameter with its moments.
+int64_t BytesOfMove(const StateLayout& from, const StateLayout& to, plan::DType master);
+
 class StateMove {
  public:
   // Dtypes: as MakeUnit().
