@@ -259,7 +259,8 @@ TEST(Shot, EveryRanksPredictionsAreThoseOfTheReport) {
     const auto shot = TakeShot(Lesson(), {.height = 1400, .language = language});
     ASSERT_TRUE(shot.ok()) << shot.message();
     // Of the schedule that is in view: the newest.
-    const analysis::ScheduleMemory schedule = analysis::MakeReport(*Lesson()).schedules.back().memory;
+    const analysis::ScheduleMemory schedule =
+        analysis::MakeReport(*Lesson()).schedules.back().memory;
     ASSERT_GT(schedule.predicted_bytes, 0);
     ASSERT_GT(schedule.bound_bytes, 0);
     int lines = 0;
