@@ -47,6 +47,7 @@ Theme MakeDark() {
               .all_gather = Rgb(0xe69f00),
               .reduce_scatter = Rgb(0x14a67b),
               .all_reduce = Rgb(0xc9b037),
+              .send_receive = Rgb(0x9b8be0),
               .optimizer = Rgb(0xc97ba7),
               .copy = Rgb(0x8d96a3),
               .host = Rgb(0x565f6d),
@@ -92,6 +93,7 @@ Theme MakeLight() {
               .all_gather = Rgb(0xe69f00),
               .reduce_scatter = Rgb(0x009e73),
               .all_reduce = Rgb(0xb39b1e),
+              .send_receive = Rgb(0x7d6cc9),
               .optimizer = Rgb(0xc97ba7),
               .copy = Rgb(0x8d96a3),
               .host = Rgb(0xaab2bd),
@@ -149,6 +151,8 @@ Color OpColor(const Theme& theme, query::OpClass op_class) {
       return theme.op.reduce_scatter;
     case OpClass::kAllReduce:
       return theme.op.all_reduce;
+    case OpClass::kSendReceive:
+      return theme.op.send_receive;
     case OpClass::kOptimizer:
       return theme.op.optimizer;
     case OpClass::kCopy:

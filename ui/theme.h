@@ -48,6 +48,7 @@ struct OpColors {
   Color all_gather = 0;
   Color reduce_scatter = 0;
   Color all_reduce = 0;
+  Color send_receive = 0;
   Color optimizer = 0;
   Color copy = 0;
   Color host = 0;

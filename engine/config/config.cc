@@ -85,9 +85,13 @@ void Config::RefreshDefaults() {
   const bool reshards = strategy.reshards_after_forward;
   const bool has_shards = strategy.Uses(plan::MeshDimension::kShard);
   SetDefault("mesh.shard", has_shards ? "auto" : "1");
+  const bool has_replicas = strategy.Uses(plan::MeshDimension::kReplicate);
   SetDefault("mesh.replicate", strategy.replicates_shards() ? LeastReplicas(GetInt("run.ranks"))
-                               : has_shards || strategy.dimensions == 0 ? "1"
-                                                                        : "auto");
+                               : has_replicas               ? "auto"
+                                                            : "1");
+  const bool has_stages = strategy.Uses(plan::MeshDimension::kPipeline);
+  SetDefault("mesh.pipeline", has_stages && !has_shards && !has_replicas ? "auto" : "1");
+  SetDefault("pipeline.chunks", Get("pipeline.schedule") == "interleaved" ? "2" : "1");
   SetDefault("reshard_after_forward", reshards ? "true" : "false");
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");

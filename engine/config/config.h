@@ -69,6 +69,8 @@ struct Change {
 //   mesh.replicate        with strategy=hybrid or hybrid_grad_op the smallest number of replicas
 //                         above 1 that divides run.ranks, with ddp auto, else 1
 //   mesh.shard            auto where ranks share anything, else 1
+//   mesh.pipeline         auto with strategy=pipeline or model_parallel, else 1
+//   pipeline.chunks       2 with pipeline.schedule=interleaved, else 1
 //   precision.reduce      fp64 with precision.param=fp64, else fp32
 //   transport             emulated if link.bandwidth or link.latency is set, else local with
 //                         run.device=cuda, else shared_memory

@@ -106,6 +106,15 @@ Keys ShardingKeys() {
           "shard", "auto",
           "Ranks that share parameters, gradients and optimizer state among them; auto = what "
           "the other dimensions leave of run.ranks.")),
+      Live(MeshKey("pipeline", "1",
+                   "Ranks that have the layers one after the other; auto = what the other "
+                   "dimensions leave of run.ranks.")),
+      Live(Choice("pipeline.schedule", {"1f1b", "gpipe", "interleaved"},
+                  "How micro-batches follow each other through the stages: 1f1b = each goes back "
+                  "as soon as it can, gpipe = all go forward first, interleaved = as 1f1b, with "
+                  "several stages on each rank. It needs train.micro_batches.")),
+      Live(Int("pipeline.chunks", 1, 1, 64,
+               "Stages on each rank; more than one with pipeline.schedule=interleaved only.")),
       Live(Bool("reshard_after_forward", true,
                 "Free a unit's gathered parameters after its forward and gather them again for its "
                 "backward.")),

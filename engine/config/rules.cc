@@ -55,6 +55,7 @@ Status CheckSharding(const Config& config) {
 constexpr std::pair<plan::MeshDimension, std::string_view> kMeshKeys[] = {
     {plan::MeshDimension::kReplicate, "mesh.replicate"},
     {plan::MeshDimension::kShard, "mesh.shard"},
+    {plan::MeshDimension::kPipeline, "mesh.pipeline"},
 };
 
 // auto: what the others leave of run.ranks. A mesh that does not multiply to them is an error.
@@ -86,6 +87,38 @@ Result<plan::Mesh> MeshOf(const Config& config) {
   return mesh;
 }
 
+// `ranks`: along mesh.pipeline.
+Status CheckStages(const Config& config, int32_t ranks) {
+  const int64_t chunks = config.GetInt("pipeline.chunks");
+  const bool interleaves = config.Get("pipeline.schedule") == "interleaved";
+  if (interleaves != (chunks > 1)) {
+    return Status::Error(fmt::format(
+        "{} does not go with {}: set pipeline.schedule=interleaved with pipeline.chunks=2 or more, "
+        "or pipeline.chunks=1",
+        Shown(config, "pipeline.chunks"), Shown(config, "pipeline.schedule")));
+  }
+  const int64_t layers = config.GetInt("model.layers");
+  if (ranks * chunks > layers) {
+    return Status::Error(
+        fmt::format("{} ranks with {} are {} stages, but {}: set model.layers={}, or fewer stages",
+                    ranks, Shown(config, "pipeline.chunks"), ranks * chunks,
+                    Shown(config, "model.layers"), ranks * chunks));
+  }
+  if (config.GetBool("unit.root")) {
+    return Status::Error(
+        "unit.root=true puts embedding and head into one unit, but a pipeline has them on two "
+        "ranks: set unit.root=false");
+  }
+  const int64_t micro_batches = config.GetInt("train.micro_batches");
+  const int64_t rounds = std::max<int64_t>(1, micro_batches / ranks);
+  if (interleaves && micro_batches % rounds != 0) {
+    return Status::Error(fmt::format(
+        "{} with pipeline.schedule=interleaved and {} stages in a row: set it to a multiple of {}",
+        Shown(config, "train.micro_batches"), ranks, ranks));
+  }
+  return Status::Ok();
+}
+
 Status CheckMesh(const Config& config) {
   if (plan::FindStrategy(config.Get("strategy"))->dimensions == 0 &&
       config.GetInt("run.ranks") > 1) {
@@ -112,6 +145,13 @@ Status CheckMesh(const Config& config) {
         fmt::format("{} means shards, which {} does not have: set strategy=hybrid, or mesh.shard=1",
                     Shown(config, "mesh.shard"), Shown(config, "strategy")));
   }
+  const int32_t stages = mesh.size(plan::MeshDimension::kPipeline);
+  if (!strategy.Uses(plan::MeshDimension::kPipeline) && stages > 1) {
+    return Status::Error(fmt::format(
+        "{} means stages, which {} does not have: set strategy=pipeline, or mesh.pipeline=1",
+        Shown(config, "mesh.pipeline"), Shown(config, "strategy")));
+  }
+  if (stages > 1) return CheckStages(config, stages);
   return Status::Ok();
 }
 
@@ -167,8 +207,10 @@ Status CheckChanges(const Config& config) {
   return Status::Ok();
 }
 
-plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy) {
+// `stages`: of a pipeline.
+plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy, int32_t stages) {
   plan::UnitPolicy units{.blocks = GetBlocksPerUnit(config), .root = config.GetBool("unit.root")};
+  units.stages = stages;
   if (strategy.wraps) return units;
   if (!strategy.shards_optimizer) {
     units.bucket_bytes = config.GetInt("ddp.bucket_cap");
@@ -179,6 +221,12 @@ plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy) {
   units.bucket_bytes = config.GetInt("zero.reduce_bucket_size") * element_bytes;
   units.first_bucket_bytes = units.bucket_bytes;
   return units;
+}
+
+plan::PipelineSchedule PipelineScheduleOf(const Config& config) {
+  const std::string& name = config.Get("pipeline.schedule");
+  if (name == "gpipe") return plan::PipelineSchedule::kGpipe;
+  return name == "1f1b" ? plan::PipelineSchedule::k1F1B : plan::PipelineSchedule::kInterleaved;
 }
 
 plan::DType ParseDType(const std::string& text) {
@@ -235,6 +283,8 @@ bool Applies(std::string_view key, const plan::Strategy& strategy) {
   if (key == "comm.communicators" || key == "mesh.shard") {
     return strategy.Uses(plan::MeshDimension::kShard);
   }
+  if (key == "mesh.pipeline") return strategy.Uses(plan::MeshDimension::kPipeline);
+  if (key.starts_with("pipeline.")) return strategy.overlaps_stages;
   if (key == "mesh.replicate") return strategy.Uses(plan::MeshDimension::kReplicate);
   if (key.starts_with("ddp.")) return !strategy.wraps && !strategy.shards_optimizer;
   if (key.starts_with("zero.")) return !strategy.wraps && strategy.shards_optimizer;
@@ -248,7 +298,9 @@ Status CheckKeysOfStrategies(const Config& config) {
     if (set != change.set.end()) chosen.push_back(plan::FindStrategy(set->second));
   }
   for (const KeyInfo& key : AllKeys()) {
-    if (!key.name.starts_with("ddp.") && !key.name.starts_with("zero.")) continue;
+    const bool is_of_strategies = key.name.starts_with("ddp.") || key.name.starts_with("zero.") ||
+                                  key.name.starts_with("pipeline.");
+    if (!is_of_strategies) continue;
     const auto applies = [&](const plan::Strategy& strategy) {
       return Applies(key.name, strategy);
     };
@@ -279,7 +331,11 @@ plan::Policy ToPolicy(const Config& config) {
   policy.run_ahead = small("host.run_ahead");
   policy.num_communicators = small("comm.communicators");
   policy.mesh = MeshOf(config).value();
-  policy.units = UnitsOf(config, *policy.strategy);
+  const int32_t pipeline_ranks = policy.mesh.size(plan::MeshDimension::kPipeline);
+  const bool has_chunks = pipeline_ranks > 1 && policy.strategy->overlaps_stages;
+  policy.units = UnitsOf(config, *policy.strategy,
+                         has_chunks ? pipeline_ranks * small("pipeline.chunks") : pipeline_ranks);
+  if (policy.strategy->overlaps_stages) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));

@@ -1,5 +1,8 @@
 #include "engine/executor/trace_sink.h"
 
+#include <algorithm>
+#include <map>
+
 #include "engine/plan/text.h"
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
@@ -46,21 +49,28 @@ schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op
   return row;
 }
 
-// "shard"; "shard/1" where the communicator has several groups.
-std::string GroupNameOf(const plan::Schedule& schedule, plan::CommunicatorIndex index, int rank) {
-  const plan::Communicator& communicator = schedule.communicators[static_cast<size_t>(index)];
-  if (schedule.GroupSize(index) == schedule.num_ranks()) return communicator.name;
-  const int32_t group = plan::PlaceOf(schedule.mesh, communicator.dimensions, rank).group;
-  return communicator.name + "/" + std::to_string(group);
+// "shard"; "shard/1" where the communicator has several groups; "activation/0>1" from one rank to
+// another.
+std::string GroupNameOf(const plan::Schedule& schedule, const plan::Op& op, int rank) {
+  const plan::Communicator& communicator =
+      schedule.communicators[static_cast<size_t>(op.communicator)];
+  const plan::Meeting meeting = plan::MeetingOf(schedule, rank, op);
+  if (meeting.is_pair()) {
+    const std::vector<int32_t> members =
+        plan::MembersOf(schedule.mesh, communicator.dimensions, meeting.group);
+    return communicator.name + "/" + std::to_string(members[static_cast<size_t>(meeting.from)]) +
+           ">" + std::to_string(members[static_cast<size_t>(meeting.to)]);
+  }
+  if (schedule.GroupSize(op.communicator) == schedule.num_ranks()) return communicator.name;
+  return communicator.name + "/" + std::to_string(meeting.group);
 }
 
-// For each op its position among the collectives of its communicator; 0 for other ops.
-std::vector<int64_t> OrdinalsOf(const plan::Schedule& schedule, const plan::Program& program) {
-  std::vector<int64_t> next(schedule.communicators.size(), 0);
+// For each op its position in its queue; 0 for ops without a communicator.
+std::vector<int64_t> OrdinalsOf(const plan::Program& program) {
+  std::map<plan::Queue, int64_t> next;
   std::vector<int64_t> ordinals;
   for (const plan::Op& op : program.ops) {
-    const bool is_collective = op.communicator != plan::kNone;
-    ordinals.push_back(is_collective ? next[static_cast<size_t>(op.communicator)]++ : 0);
+    ordinals.push_back(op.communicator == plan::kNone ? 0 : next[plan::QueueOf(op)]++);
   }
   return ordinals;
 }
@@ -75,7 +85,8 @@ struct TraceSink::Registered {
   };
   std::vector<OfProgram> programs;
   std::map<int, std::vector<schema::TrackId>> tracks;  // by rank and stream
-  std::vector<int64_t> collectives;  // in a step, by communicator; equal in all programs
+  // By communicator: most that one queue of it has in a step. Of collectives, all have as many.
+  std::vector<int64_t> collectives;
 
   const OfProgram& Of(const OpContext& context) const {
     return programs[static_cast<size_t>(context.program - context.schedule->programs.data())];
@@ -108,19 +119,19 @@ schema::ScheduleId TraceSink::RegisterSchedule(const plan::Schedule& schedule,
 
   auto registered = std::make_unique<Registered>();
   for (size_t program = 0; program < schedule.programs.size(); ++program) {
-    registered->programs.push_back({AddPlanOps(schedule, schedule_id, program),
-                                    OrdinalsOf(schedule, schedule.programs[program])});
+    registered->programs.push_back(
+        {AddPlanOps(schedule, schedule_id, program), OrdinalsOf(schedule.programs[program])});
   }
   registered->collectives.assign(schedule.communicators.size(), 0);
-  for (const plan::Op& op : schedule.programs.front().ops) {
-    if (op.communicator != plan::kNone) {
-      ++registered->collectives[static_cast<size_t>(op.communicator)];
+  for (size_t program = 0; program < schedule.programs.size(); ++program) {
+    const std::vector<plan::Op>& ops = schedule.programs[program].ops;
+    for (size_t op = 0; op < ops.size(); ++op) {
+      if (ops[op].communicator == plan::kNone) continue;
+      int64_t& most = registered->collectives[static_cast<size_t>(ops[op].communicator)];
+      most = std::max(most, registered->programs[program].ordinals[op] + 1);
     }
   }
-  for (const int rank : ranks) {
-    std::vector<schema::TrackId>& tracks = registered->tracks[rank];
-    for (const plan::Stream& stream : schedule.streams) tracks.push_back(TrackOf(rank, stream));
-  }
+  for (const int rank : ranks) registered->tracks[rank] = TracksOf(schedule, rank);
   schedules_[&schedule] = std::move(registered);
   return schedule_id;
 }
@@ -148,6 +159,20 @@ std::vector<schema::PlanOpId> TraceSink::AddPlanOps(const plan::Schedule& schedu
     }
   }
   return ids;
+}
+
+// Streams on which the rank never runs anything have none.
+std::vector<schema::TrackId> TraceSink::TracksOf(const plan::Schedule& schedule, int rank) {
+  std::vector<bool> used(schedule.streams.size());
+  for (const plan::Op& op : schedule.ProgramOf(rank).ops) {
+    used[static_cast<size_t>(op.stream)] = true;
+  }
+  std::vector<schema::TrackId> tracks;
+  for (size_t stream = 0; stream < used.size(); ++stream) {
+    tracks.push_back(used[stream] ? TrackOf(rank, schedule.streams[stream])
+                                  : schema::TrackId::None());
+  }
+  return tracks;
 }
 
 schema::TrackId TraceSink::TrackOf(int rank, const plan::Stream& stream) {
@@ -198,14 +223,15 @@ void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
     schema::CollectiveRow& collective = record.collective;
     collective.rank = context.rank;
     collective.step = context.step;
-    collective.communicator = GroupNameOf(*context.schedule, op.communicator, context.rank);
+    collective.communicator = GroupNameOf(*context.schedule, op, context.rank);
     collective.sequence = FirstSequence(registered, context, op.communicator) +
                           registered.Of(context).ordinals[static_cast<size_t>(context.index)];
     collective.kind = plan::Name(op.kind);
     collective.payload_bytes = op.payload_bytes;
     collective.wire_bytes = op.wire_bytes;
     collective.dtype = plan::Name(op.dtype);
-    collective.group_size = context.schedule->GroupSize(op.communicator);
+    collective.group_size =
+        op.peer == plan::kNone ? context.schedule->GroupSize(op.communicator) : 2;
     collective.transport = info_.transport;
     collective.truth = info_.truth;
   }

@@ -75,6 +75,7 @@ class TraceSink : public ExecutionSink {
   const Registered& Find(const plan::Schedule* schedule) const;
   std::vector<schema::PlanOpId> AddPlanOps(const plan::Schedule& schedule,
                                            schema::ScheduleId schedule_id, size_t program);
+  std::vector<schema::TrackId> TracksOf(const plan::Schedule& schedule, int rank);
   schema::TrackId TrackOf(int rank, const plan::Stream& stream);
   void RecordMemory(const OpContext& context, int64_t issued_ns, const MemoryChange& change);
   // Of the first collective that `communicator` runs in this step.

@@ -134,13 +134,9 @@ double UnigramEntropy(const std::string& bytes) {
 
 int64_t NumSamples(int64_t num_bytes, int64_t seq) { return num_bytes / (seq + 1); }
 
-Sampler::Sampler(const Shape& shape)
-    : shape_(shape),
-      steps_per_epoch_(shape.num_samples / shape.num_ranks / shape.samples_per_step) {}
-
 Result<Sampler> Sampler::Make(const Shape& shape) {
   Sampler sampler(shape);
-  if (sampler.steps_per_epoch_ < 1) {
+  if (sampler.steps_per_epoch() < 1) {
     const int64_t needed = shape.num_ranks * shape.samples_per_step;
     return Status::Error("the data have " + std::to_string(shape.num_samples) +
                          " samples, but one step of all ranks takes " + std::to_string(needed) +
@@ -150,8 +146,9 @@ Result<Sampler> Sampler::Make(const Shape& shape) {
   return sampler;
 }
 
-std::vector<int64_t> Sampler::Samples(int64_t step, int rank) {
-  const int64_t epoch = step / steps_per_epoch_;
+std::vector<int64_t> Sampler::Samples(int64_t step, Taker taker) {
+  const int64_t steps_per_epoch = StepsPerEpoch(taker.count);
+  const int64_t epoch = step / steps_per_epoch;
   if (epoch != epoch_) {
     order_.resize(static_cast<size_t>(shape_.num_samples));
     std::iota(order_.begin(), order_.end(), 0);
@@ -162,9 +159,9 @@ std::vector<int64_t> Sampler::Samples(int64_t step, int rank) {
     epoch_ = epoch;
   }
   std::vector<int64_t> samples;
-  const int64_t first = step % steps_per_epoch_ * shape_.samples_per_step;
+  const int64_t first = step % steps_per_epoch * shape_.samples_per_step;
   for (int64_t i = first; i < first + shape_.samples_per_step; ++i) {
-    samples.push_back(order_[static_cast<size_t>(i * shape_.num_ranks + rank)]);
+    samples.push_back(order_[static_cast<size_t>(i * taker.count + taker.index)]);
   }
   return samples;
 }

@@ -39,16 +39,26 @@ class Sampler {
   // Error: fewer samples than one step of all ranks needs.
   static Result<Sampler> Make(const Shape& shape);
 
-  // Sample indices of `rank` in `step`, samples_per_step of them.
-  std::vector<int64_t> Samples(int64_t step, int rank);
+  // One of those that take samples: `index` of `count`, at most as many as the shape has ranks.
+  struct Taker {
+    int index = 0;
+    int count = 1;
+  };
+  // Its sample indices in `step`, samples_per_step of them.
+  std::vector<int64_t> Samples(int64_t step, Taker taker);
+  std::vector<int64_t> Samples(int64_t step, int rank) {
+    return Samples(step, {rank, shape_.num_ranks});
+  }
 
-  int64_t steps_per_epoch() const { return steps_per_epoch_; }
+  int64_t steps_per_epoch() const { return StepsPerEpoch(shape_.num_ranks); }
 
  private:
-  explicit Sampler(const Shape& shape);
+  explicit Sampler(const Shape& shape) : shape_(shape) {}
+  int64_t StepsPerEpoch(int takers) const {
+    return shape_.num_samples / takers / shape_.samples_per_step;
+  }
 
   Shape shape_;
-  int64_t steps_per_epoch_ = 0;
   int64_t epoch_ = -1;  // whose order `order_` is
   std::vector<int64_t> order_;
 };

@@ -41,15 +41,36 @@ int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batc
   return 0;
 }
 
-// Unit of each segment as an index in order of first use.
+// Blocks are spread over the stages evenly; what does not divide goes to the first ones.
+int64_t StageOfBlock(const ModelConfig& config, const plan::UnitPolicy& policy, int64_t block) {
+  const int64_t least = config.layers / policy.stages;
+  const int64_t with_more = config.layers % policy.stages;
+  const int64_t in_larger = with_more * (least + 1);
+  return block < in_larger ? block / (least + 1) : with_more + (block - in_larger) / least;
+}
+
+int64_t StageOf(const ModelConfig& config, const plan::UnitPolicy& policy, int64_t segment) {
+  if (KindOf(config, segment) == SegmentKind::kEmbedding) return 0;
+  if (KindOf(config, segment) == SegmentKind::kHead) return policy.stages - 1;
+  return StageOfBlock(config, policy, (segment - 1) / 2);
+}
+
 std::string UnitName(const ModelConfig& config, const plan::UnitPolicy& policy, int64_t segment) {
   const SegmentKind kind = KindOf(config, segment);
   if (kind == SegmentKind::kEmbedding) return policy.root ? "root" : "embedding";
   if (kind == SegmentKind::kHead) return policy.root ? "root" : "head";
   const int64_t block = (segment - 1) / 2;
   if (policy.blocks == 1) return "block" + std::to_string(block);
-  const int64_t first = block / policy.blocks * policy.blocks;
-  const int64_t last = std::min(first + policy.blocks, config.layers) - 1;
+  // Groups start anew with each stage.
+  const int64_t stage = StageOfBlock(config, policy, block);
+  const auto is_there = [&](int64_t other) {
+    return other >= 0 && other < config.layers && StageOfBlock(config, policy, other) == stage;
+  };
+  int64_t start = block;
+  while (is_there(start - 1)) --start;
+  const int64_t first = start + (block - start) / policy.blocks * policy.blocks;
+  int64_t last = first;
+  while (last + 1 < first + policy.blocks && is_there(last + 1)) ++last;
   if (first == last) return "block" + std::to_string(first);
   return "blocks" + std::to_string(first) + "-" + std::to_string(last);
 }
@@ -107,6 +128,10 @@ void FillBuckets(const ModelConfig& config, const plan::UnitPolicy& policy,
   std::vector<std::vector<int32_t>> of_segment(model->segments.size());
   for (int64_t segment = NumSegments(config) - 1; segment >= 0; --segment) {
     std::vector<Parameter> parameters = ParametersOf(config, segment);
+    const bool is_new_stage =
+        segment + 1 < NumSegments(config) &&
+        StageOf(config, policy, segment) != StageOf(config, policy, segment + 1);
+    if (is_new_stage) left_bytes = 0;
     for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
       if (left_bytes <= 0) {
         buckets.emplace_back();
@@ -189,6 +214,7 @@ plan::ModelDescription DescribeModel(const ModelConfig& config, const plan::Unit
     plan::Segment segment;
     segment.name = SegmentName(config, index);
     segment.activation_bytes = ActivationBytes(config, index, batch);
+    segment.stage = static_cast<int32_t>(StageOf(config, policy, index));
     segment.output_bytes = KindOf(config, index) == SegmentKind::kHead
                                ? config.wide_bytes()
                                : batch * config.seq * config.dim * plan::BytesOf(config.dtype);

@@ -18,12 +18,11 @@ struct TrainingSettings {
   uint64_t seed = 0;
 };
 
-// Factor on the sum of all ranks' gradients. Every micro-batch's loss is a mean over its own
-// tokens; the step's is the mean over all tokens of all ranks, and all micro-batches are of one
-// size.
-inline double GradientScale(const TrainingSettings& training) {
-  return 1.0 /
-         (static_cast<double>(training.num_ranks) * static_cast<double>(training.micro_batches));
+// Factor on the sum of the gradients of ranks with samples of their own. Every micro-batch's loss
+// is a mean over its own tokens; the step's is the mean over all tokens of all ranks, and all
+// micro-batches are of one size.
+inline double GradientScale(int num_data_ranks, int64_t micro_batches) {
+  return 1.0 / (static_cast<double>(num_data_ranks) * static_cast<double>(micro_batches));
 }
 
 // AdamW (Loshchilov & Hutter 2019) with the settings usual for language models; decay acts on every

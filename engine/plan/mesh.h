@@ -22,6 +22,9 @@ constexpr MeshDimensions Only(MeshDimension dimension) {
   return static_cast<MeshDimensions>(1U << static_cast<unsigned>(dimension));
 }
 inline constexpr MeshDimensions kAllDimensions = (1U << kNumMeshDimensions) - 1;
+// Ranks that differ in these have other samples.
+inline constexpr MeshDimensions kDataDimensions =
+    Only(MeshDimension::kReplicate) | Only(MeshDimension::kShard);
 
 struct Mesh {
   std::array<int32_t, kNumMeshDimensions> sizes = {1, 1, 1, 1};  // by MeshDimension

@@ -20,6 +20,18 @@ int64_t RowElements(const Parameter& parameter) {
 
 }  // namespace
 
+int32_t NumStages(const std::vector<Segment>& segments) {
+  return segments.empty() ? 1 : segments.back().stage + 1;
+}
+
+std::vector<int32_t> StageOfUnits(const std::vector<Segment>& segments, size_t num_units) {
+  std::vector<int32_t> stages(num_units, 0);
+  for (const Segment& segment : segments) {
+    for (const int32_t unit : segment.units) stages[static_cast<size_t>(unit)] = segment.stage;
+  }
+  return stages;
+}
+
 int64_t NumElements(const std::vector<int64_t>& shape) {
   int64_t elements = 1;
   for (const int64_t size : shape) elements *= size;

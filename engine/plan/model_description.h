@@ -22,6 +22,7 @@ struct Segment {
   std::vector<int32_t> units;
   int64_t activation_bytes = 0;  // estimate, per micro-batch: saved tensors and output
   int64_t output_bytes = 0;      // per micro-batch
+  int32_t stage = 0;             // of a pipeline, in forward order
   bool operator==(const Segment&) const = default;
 };
 
@@ -49,8 +50,16 @@ struct UnitPolicy {
   // reducer.cpp, compute_bucket_assignment_by_size).
   int64_t bucket_bytes = 0;
   int64_t first_bucket_bytes = int64_t{1} << 20;
+  // Of a pipeline: blocks are spread over them evenly, and no unit is in two of them.
+  int32_t stages = 1;
   bool operator==(const UnitPolicy&) const = default;
 };
+
+// 1 without a pipeline.
+int32_t NumStages(const std::vector<Segment>& segments);
+
+// By unit: the stage whose segments use it.
+std::vector<int32_t> StageOfUnits(const std::vector<Segment>& segments, size_t num_units);
 
 // Number of elements of `shape`.
 int64_t NumElements(const std::vector<int64_t>& shape);

@@ -48,8 +48,9 @@ constexpr int64_t BytesOf(DType dtype) {
 }
 
 // Bytes that each rank sends for a collective of `payload_bytes`, as a ring does: payload *
-// (N-1)/N of N ranks, twice that for an all-reduce.
+// (N-1)/N of N ranks, twice that for an all-reduce. Of two peers one sends all.
 inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks) {
+  if (TraitsOf(kind).has_peer) return kind == OpKind::kSend ? payload_bytes : 0;
   // Split so that no size overflows.
   const int64_t others = num_ranks - 1;
   const int64_t sent =
@@ -59,7 +60,7 @@ inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks) {
 
 // A wait that the host order alone does not give. Two more waits are implied and never listed: an
 // op runs after the previous op of its stream, and a collective after the previous op of its
-// communicator.
+// communicator; a send or receive after the previous one that has the same peer.
 struct Dependency {
   DependencyKind kind = DependencyKind::kEvent;
   int32_t target =
@@ -75,11 +76,12 @@ struct Op {
   int32_t segment = kNone;  // index into Schedule::segments; forward and backward
   StreamIndex stream = 0;
 
-  // Collectives only.
+  // Collectives, sends and receives only.
   CommunicatorIndex communicator = kNone;
+  int32_t peer = kNone;  // of a send or receive: the other's place in the communicator's group
   DType dtype = DType::kFp32;
   int64_t payload_bytes = 0;  // unsharded, padding included
-  int64_t wire_bytes = 0;     // sent by each rank: payload * (N-1)/N, twice that for an all-reduce
+  int64_t wire_bytes = 0;     // sent by this rank: see WireBytes()
 
   // Buffers of this rank. Allocation happens when the op is issued (issue ledger) and when it
   // starts (execution ledger); a free when it is issued and when it ends.

@@ -228,6 +228,7 @@ Op ParseOp(Line* line) {
   op.segment = line->Id("segment", kNone);
   op.stream = line->Id("stream", 0);
   op.communicator = line->Id("comm", kNone);
+  op.peer = line->Id("peer", kNone);
   op.dtype = EnumField("dtype", DType::kFp32, line);
   op.payload_bytes = line->Number("payload", 0);
   op.wire_bytes = line->Number("wire", 0);
@@ -363,6 +364,7 @@ class Parser {
     segment.units = line->List<int32_t>("unit");
     segment.activation_bytes = line->Number("activation", 0);
     segment.output_bytes = line->Number("output", 0);
+    segment.stage = line->Id("stage", 0);
     schedule_.segments.push_back(std::move(segment));
   }
 

@@ -91,7 +91,7 @@ std::vector<PhasePass> FindPhases(const Schedule& schedule, const Program& progr
     const Op& op = program.ops[static_cast<size_t>(index)];
     if (op.phase != phase || op.micro_batch == kNone) continue;
     PhasePass& units = phases[static_cast<size_t>(op.micro_batch)];
-    if (op.segment != kNone) {
+    if (TraitsOf(op.kind).runs_segment) {
       for (const int32_t unit : schedule.segments[static_cast<size_t>(op.segment)].units) {
         UnitPass& pass = FindUnit(units, unit);
         if (pass.first_compute == kNone) pass.first_compute = index;

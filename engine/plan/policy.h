@@ -15,6 +15,10 @@ namespace shardscope::plan {
 enum class Preset : uint8_t { kFsdp2, kFsdp1 };  // whose waits, copies and free points
 enum class BackwardPrefetch : uint8_t { kPre, kPost, kNone };
 
+// In which order a rank runs its stages' micro-batches. One by one: each goes through all stages,
+// forward and back, before the next starts.
+enum class PipelineSchedule : uint8_t { kOneByOne, kGpipe, k1F1B, kInterleaved };
+
 struct Policy {
   Preset preset = Preset::kFsdp2;
   const Strategy* strategy = &Strategies().front();
@@ -27,6 +31,7 @@ struct Policy {
   int num_communicators = 1;  // 1: all-gathers and reductions share one; 2: one each
   Mesh mesh;
   UnitPolicy units;
+  PipelineSchedule pipeline = PipelineSchedule::kOneByOne;
   int micro_batches = 1;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64
   DType param_dtype = DType::kFp32;

@@ -158,7 +158,7 @@ TEST(State, TakesWhatTheFormulasSay) {
     policy.mesh = policy.strategy->MeshOf(4);
     if (formula.mixes) policy.param_dtype = DType::kBf16;
     int64_t bytes = 0;
-    for (const Buffer& buffer : StateBuffers(model, policy)) bytes += buffer.bytes;
+    for (const Buffer& buffer : StateBuffers(model, policy, 0)) bytes += buffer.bytes;
     EXPECT_EQ(static_cast<double>(bytes),
               (formula.whole + formula.shared / 4) * static_cast<double>(elements))
         << formula.strategy << (formula.mixes ? " bf16" : "");

@@ -82,6 +82,7 @@ std::string PrintSegment(const Segment& segment, size_t index) {
   if (!segment.units.empty()) line += " unit=" + List(segment.units);
   Number("activation", segment.activation_bytes, 0, &line);
   Number("output", segment.output_bytes, 0, &line);
+  Number("stage", segment.stage, 0, &line);
   return line + '\n';
 }
 
@@ -116,6 +117,7 @@ std::string PrintOp(const Schedule& schedule, const Op& op, size_t index) {
   Number("segment", op.segment, kNone, &line);
   Number("stream", op.stream, 0, &line);
   Number("comm", op.communicator, kNone, &line);
+  Number("peer", op.peer, kNone, &line);
   if (op.communicator != kNone || op.dtype != DType::kFp32) {
     line += " dtype=";
     line += Name(op.dtype);

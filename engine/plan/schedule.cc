@@ -1,6 +1,7 @@
 #include "engine/plan/schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "trace/base/check.h"
@@ -8,7 +9,7 @@
 namespace shardscope::plan {
 namespace {
 
-// One pass over a program; remembers the last op of every stream and communicator.
+// One pass over a program; remembers the last op of every stream and queue.
 class PredecessorWalk {
  public:
   // The predecessors of `op`, which stands at `index`; to be called for every op in host order.
@@ -22,7 +23,8 @@ class PredecessorWalk {
     }
     predecessors.push_back(Exchange(last_of_stream_, op.stream, index));
     if (op.communicator != kNone) {
-      predecessors.push_back(Exchange(last_of_communicator_, op.communicator, index));
+      const auto [last, is_new] = last_of_queue_.try_emplace(QueueOf(op), index);
+      if (!is_new) predecessors.push_back(std::exchange(last->second, index));
     }
     std::sort(predecessors.begin(), predecessors.end());
     predecessors.erase(std::unique(predecessors.begin(), predecessors.end()), predecessors.end());
@@ -42,7 +44,7 @@ class PredecessorWalk {
   }
 
   std::vector<OpIndex> last_of_stream_;
-  std::vector<OpIndex> last_of_communicator_;
+  std::map<Queue, OpIndex> last_of_queue_;
 };
 
 std::string MicroBatchPart(int32_t micro_batch) {
@@ -58,6 +60,26 @@ std::string NameOf(const std::vector<Named>& table, int32_t index) {
 
 }  // namespace
 
+Meeting MeetingOf(const Schedule& schedule, int32_t rank, const Op& op) {
+  const Communicator& communicator = schedule.communicators[static_cast<size_t>(op.communicator)];
+  const GroupPlace at = PlaceOf(schedule.mesh, communicator.dimensions, rank);
+  Meeting meeting = {.communicator = op.communicator, .group = at.group};
+  if (op.peer == kNone) return meeting;
+  meeting.from = op.kind == OpKind::kReceive ? op.peer : at.place;
+  meeting.to = op.kind == OpKind::kReceive ? at.place : op.peer;
+  return meeting;
+}
+
+std::vector<int32_t> RanksOf(const Schedule& schedule, const Meeting& meeting) {
+  const Communicator& communicator =
+      schedule.communicators[static_cast<size_t>(meeting.communicator)];
+  std::vector<int32_t> members = MembersOf(schedule.mesh, communicator.dimensions, meeting.group);
+  if (!meeting.is_pair()) return members;
+  const auto [first, second] = std::minmax(members[static_cast<size_t>(meeting.from)],
+                                           members[static_cast<size_t>(meeting.to)]);
+  return {first, second};
+}
+
 std::string OpName(const Schedule& schedule, const Op& op) {
   static constexpr std::string_view kPhaseLetters = "FBO";
   std::string name;
@@ -68,6 +90,10 @@ std::string OpName(const Schedule& schedule, const Op& op) {
   name += MicroBatchPart(op.micro_batch);
   if (op.segment != kNone) name += NameOf(schedule.segments, op.segment) + " ";
   if (op.unit != kNone) name += NameOf(schedule.units, op.unit) + " ";
+  // Both peers call it alike.
+  if (op.peer != kNone)
+    return name + (op.phase == Phase::kForward ? "activation " : "gradient ") +
+           std::string(Name(op.kind));
   const bool plain_wait = op.kind == OpKind::kRelease && op.frees.empty();
   name += plain_wait ? "wait" : Name(op.kind);
   return name;

@@ -41,6 +41,33 @@ struct Schedule {
   }
 };
 
+// Those that come together for one op: all ranks of a group, or a sender and its receiver.
+struct Meeting {
+  CommunicatorIndex communicator = kNone;
+  int32_t group = 0;     // of the communicator
+  int32_t from = kNone;  // place of the sender in its group; kNone: it is a collective
+  int32_t to = kNone;
+  auto operator<=>(const Meeting&) const = default;
+
+  bool is_pair() const { return from != kNone; }
+};
+// Of an op that has a communicator, on `rank`.
+Meeting MeetingOf(const Schedule& schedule, int32_t rank, const Op& op);
+// Its ranks, ascending.
+std::vector<int32_t> RanksOf(const Schedule& schedule, const Meeting& meeting);
+
+// Where an op that has a communicator stands in queue: one waits for the one before it on its
+// communicator, a send or receive for the one before it that has the same peer.
+struct Queue {
+  CommunicatorIndex communicator = kNone;
+  int32_t peer = kNone;
+  bool receives = false;
+  auto operator<=>(const Queue&) const = default;
+};
+inline Queue QueueOf(const Op& op) {
+  return {op.communicator, op.peer, op.kind == OpKind::kReceive};
+}
+
 // "B m0 block3 all_gather": phase, micro-batch, unit or segment, kind. For people and NVTX; may
 // repeat, joins nothing.
 std::string OpName(const Schedule& schedule, const Op& op);

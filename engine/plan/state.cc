@@ -4,12 +4,16 @@ namespace shardscope::plan {
 
 int ShardRanks(const Policy& policy) { return policy.mesh.size(MeshDimension::kShard); }
 
-std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy) {
+std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy,
+                                 int32_t place) {
   const Strategy& strategy = *policy.strategy;
   const int shard_ranks = ShardRanks(policy);
   const bool mixes = policy.param_dtype != policy.master_dtype;
+  const std::vector<int32_t> stages = StageOfUnits(model.segments, model.units.size());
   std::vector<Buffer> buffers;
   for (int32_t unit = 0; unit < static_cast<int32_t>(model.units.size()); ++unit) {
+    const int32_t stage = stages[static_cast<size_t>(unit)];
+    if (stage % policy.mesh.size(MeshDimension::kPipeline) != place) continue;
     const int64_t elements =
         PaddedShardElements(model.units[static_cast<size_t>(unit)], shard_ranks);
     const auto add = [&](BufferKind kind, int64_t bytes) {

@@ -11,9 +11,11 @@ namespace shardscope::plan {
 // Among how many ranks units are split; 1: every rank has all of them.
 int ShardRanks(const Policy& policy);
 
-// By unit. Per element of the model, in fp32 and over N ranks (ZeRO paper, arXiv 1910.02054,
-// section 5): 16 bytes without shards, 8 + 8/N with ZeRO-1, 4 + 12/N with ZeRO-2, 16/N where all is
-// sharded. With another parameter dtype the masters are apart from the parameters.
-std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy);
+// Of the ranks at `place` along mesh.pipeline: of the units of their stages. Per element of the
+// model, in fp32 and over N ranks (ZeRO paper, arXiv 1910.02054, section 5): 16 bytes without
+// shards, 8 + 8/N with ZeRO-1, 4 + 12/N with ZeRO-2, 16/N where all is sharded. With another
+// parameter dtype the masters are apart from the parameters.
+std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy,
+                                 int32_t place);
 
 }  // namespace shardscope::plan

@@ -8,6 +8,7 @@
 namespace shardscope::plan {
 namespace {
 
+constexpr MeshDimensions kPipeline = Only(MeshDimension::kPipeline);
 constexpr MeshDimensions kReplicate = Only(MeshDimension::kReplicate);
 constexpr MeshDimensions kShardAndReplicate = Only(MeshDimension::kShard) | kReplicate;
 
@@ -45,6 +46,23 @@ constexpr std::array kStrategies = {
              .shards_optimizer = false,
              .has_presets = false,
              .build = BuildSingle},
+    Strategy{.name = "model_parallel",
+             .shards = "layers, of which each rank has some, and one micro-batch goes at a time",
+             .dimensions = kPipeline,
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .shards_optimizer = false,
+             .has_presets = false,
+             .build = BuildSingle},
+    Strategy{.name = "pipeline",
+             .shards = "layers, of which each rank has some, and micro-batches follow each other",
+             .dimensions = kPipeline,
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .shards_optimizer = false,
+             .has_presets = false,
+             .overlaps_stages = true,
+             .build = BuildSingle},
     Strategy{.name = "ddp",
              .shards = "nothing, gradients are all-reduced in buckets",
              .dimensions = kReplicate,
@@ -72,8 +90,13 @@ constexpr std::array kStrategies = {
 }  // namespace
 
 Mesh Strategy::MeshOf(int num_ranks) const {
-  return plan::MeshOf(
-      Uses(MeshDimension::kShard) ? MeshDimension::kShard : MeshDimension::kReplicate, num_ranks);
+  MeshDimension along = MeshDimension::kReplicate;
+  if (Uses(MeshDimension::kShard)) {
+    along = MeshDimension::kShard;
+  } else if (Uses(MeshDimension::kPipeline)) {
+    along = MeshDimension::kPipeline;
+  }
+  return plan::MeshOf(along, num_ranks);
 }
 
 std::span<const Strategy> Strategies() { return kStrategies; }

@@ -29,6 +29,9 @@ struct Strategy {
   bool has_presets = true;
   // Units are freed after their forward, unless reshard_after_forward says otherwise.
   bool reshards_after_forward = false;
+  // A rank starts the next micro-batch before the last one has come back, as pipeline.schedule
+  // says.
+  bool overlaps_stages = false;
   // The step before any pass: it has no prefetch. `policy` is checked.
   Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
 

@@ -20,6 +20,7 @@ Status WriteShards(Ranks* ranks, int rank, int64_t step, const std::string& fold
   model::SafetensorsWriter writer;
   writer.Add("step", at::tensor(std::vector<int64_t>{step}, at::kLong));
   for (const ShardedUnit& unit : ranks->work(rank).units()) {
+    if (!unit.is_here()) continue;
     for (size_t at = 0; at < unit.layout().parameters().size(); ++at) {
       const ParameterLayout& layout = unit.layout().parameters()[at];
       const int64_t rows =

@@ -46,8 +46,10 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     if (!opened.ok()) return opened.status();
     recorder = std::move(opened).value();
   }
-  model::ReferenceTrainer trainer(job.model, job.training, job.master, &job.corpus->bytes,
-                                  *sampler);
+  // Its global batch is that of the ranks that have samples of their own.
+  model::TrainingSettings training = job.training;
+  training.num_ranks = job.initial_layout.mesh.SizeOf(plan::kDataDimensions);
+  model::ReferenceTrainer trainer(job.model, training, job.master, &job.corpus->bytes, *sampler);
   std::optional<Dump> dump;
   const auto parameter = [&](const std::string& name) { return trainer.parameters().at(name); };
   if (!options.dump_path.empty()) {
@@ -63,7 +65,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     const model::StepResult result = trainer.Step(step);
     const int64_t end_ns = MonotonicNs();
     const int64_t tokens =
-        job.training.batch * job.training.micro_batches * job.model.seq * job.training.num_ranks;
+        training.batch * training.micro_batches * job.model.seq * training.num_ranks;
     if (recorder) {
       schema::StepRow row;
       row.step = step;
@@ -75,9 +77,9 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
       row.grad_norm = result.grad_norm;
       recorder->Record(row);
     }
-    for (int rank = 0; dump && rank < job.training.num_ranks; ++rank) {
+    for (int rank = 0; dump && rank < training.num_ranks; ++rank) {
       std::vector<int64_t> samples;
-      for (const int64_t sample : dumped.Samples(step, rank)) {
+      for (const int64_t sample : dumped.Samples(step, {rank, training.num_ranks})) {
         model::AppendSample(job.corpus->bytes, sample, job.model.seq, &samples);
       }
       dump->AddBatch(step, rank, samples);

@@ -100,6 +100,7 @@ void RunTrace::MoveState(int rank, const StateLayout& from, const StateLayout& t
 
 void RunTrace::AddState(int rank, const StateLayout& layout, int sign, int64_t time_ns) {
   for (const plan::Buffer& buffer : layout.buffers) {
+    if (!layout.Has(rank, buffer.unit)) continue;
     const plan::Unit& unit = layout.units[static_cast<size_t>(buffer.unit)];
     const int64_t gap_bytes = GapBytes(UnitLayout(unit, layout.shard_ranks()), buffer);
     sink_->OnMemoryOutsideOps(rank, plan::MemoryCategoryOf(buffer.kind), unit.name,
@@ -191,7 +192,9 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
   row.end_ns = ranks_.runner(rank).last_end_ns();
   const int64_t start_ns = std::exchange(step_start_ns_[static_cast<size_t>(rank)], row.end_ns);
   row.start_ns = step == 0 ? first_issue_ns : start_ns;
-  row.tokens = training.batch * training.micro_batches * ranks_.job().model.seq;
+  // They count where their loss is.
+  const int64_t tokens = training.batch * training.micro_batches * ranks_.job().model.seq;
+  row.tokens = outcome.has_loss ? tokens : 0;
   row.loss = outcome.loss;
   row.grad_norm = outcome.grad_norm;
   recorder_->Record(row);

@@ -13,15 +13,17 @@ namespace {
 StepReport OfAllRanks(const std::vector<StepReport>& by_rank) {
   const auto num_ranks = static_cast<int64_t>(by_rank.size());
   StepReport all = by_rank.front();
+  int64_t num_losses = all.tokens > 0 ? 1 : 0;
   for (const StepReport& one : std::span(by_rank).subspan(1)) {
     all.loss += one.loss;
     all.tokens += one.tokens;
+    num_losses += one.tokens > 0 ? 1 : 0;
     all.step_ns = std::max(all.step_ns, one.step_ns);
     all.exposed_ns += one.exposed_ns;
     all.communication_ns += one.communication_ns;
     all.peak_bytes = std::max(all.peak_bytes, one.peak_bytes);
   }
-  all.loss /= static_cast<double>(num_ranks);
+  all.loss /= static_cast<double>(std::max<int64_t>(1, num_losses));
   all.exposed_ns /= num_ranks;
   all.communication_ns /= num_ranks;
   return all;

@@ -184,20 +184,19 @@ class Simulation {
       Add(now_ns_ + CostOf(of).duration_ns, EventKind::kEnd, of);
       return;
     }
-    // Communicator order lets a rank come to one meeting of a communicator at a time.
-    const plan::CommunicatorIndex communicator = OpOf(of).communicator;
-    const bool is_control = communicator == plan::kNone;
-    const plan::MeshDimensions dimensions =
-        is_control ? plan::kAllDimensions
-                   : schedule_.communicators[static_cast<size_t>(communicator)].dimensions;
-    const int32_t group = plan::PlaceOf(schedule_.mesh, dimensions, of.rank).group;
-    std::vector<OpOfRank>& meeting = meetings_[{communicator, group}];
-    meeting.push_back(of);
-    if (meeting.size() < static_cast<size_t>(schedule_.mesh.SizeOf(dimensions))) return;
-    for (const OpOfRank one : meeting) {
+    // Queues let a rank come to one meeting at a time.
+    const bool is_control = OpOf(of).communicator == plan::kNone;
+    const plan::Meeting meeting =
+        is_control ? plan::Meeting() : plan::MeetingOf(schedule_, of.rank, OpOf(of));
+    int size = schedule_.num_ranks();
+    if (!is_control) size = meeting.is_pair() ? 2 : schedule_.GroupSize(meeting.communicator);
+    std::vector<OpOfRank>& present = meetings_[meeting];
+    present.push_back(of);
+    if (present.size() < static_cast<size_t>(size)) return;
+    for (const OpOfRank one : present) {
       Add(now_ns_ + CostOf(one).duration_ns, EventKind::kEnd, one);
     }
-    meeting.clear();
+    present.clear();
   }
 
   void End(OpOfRank of) {
@@ -264,8 +263,7 @@ class Simulation {
   std::vector<RankState> ranks_;
   int free_slots_;
   std::deque<OpOfRank> waiting_;  // for a slot, in the order in which they came
-  // Who came, by communicator (kNone: the control op) and group.
-  std::map<std::pair<plan::CommunicatorIndex, int32_t>, std::vector<OpOfRank>> meetings_;
+  std::map<plan::Meeting, std::vector<OpOfRank>> meetings_;  // who came; the control op's has none
 };
 
 Result<ProgramPlan> MakeProgramPlan(const plan::Schedule& schedule, const plan::Program& program) {

@@ -31,7 +31,7 @@ std::chrono::steady_clock::time_point TimePoint(int64_t monotonic_ns) {
 
 std::string_view KindOf(const Announcement& announcement) {
   static constexpr std::string_view kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
-                                                "broadcast"};
+                                                "broadcast", "broadcast"};
   return kNames[announcement.pieces.index()];
 }
 
@@ -66,6 +66,7 @@ std::string Difference(const Announcement& a, const Announcement& b) {
     return "size of piece " + std::to_string(i) + " (" + std::to_string(a_sizes[i]) + " and " +
            std::to_string(b_sizes[i]) + ")";
   }
+  if (a.call.root != b.call.root) return "root";
   if (!IsReduction(a)) return "";
   if (a.reduction.dtype != b.reduction.dtype) {
     return "dtype (" + std::string(plan::Name(a.reduction.dtype)) + " and " +

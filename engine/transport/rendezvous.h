@@ -17,8 +17,9 @@
 namespace shardscope::transport {
 
 // What a rank brings; a plain number is a broadcast.
-using Pieces = std::variant<std::span<const GatherPiece>, std::span<const ReducePiece>,
-                            std::span<const AllReducePiece>, int64_t>;
+using Pieces =
+    std::variant<std::span<const GatherPiece>, std::span<const ReducePiece>,
+                 std::span<const AllReducePiece>, std::span<const BroadcastPiece>, int64_t>;
 
 struct Announcement {
   Call call;

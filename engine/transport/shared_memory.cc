@@ -47,6 +47,7 @@ class SharedMemoryTransport : public Transport {
                      const Reduction& reduction) override;
   void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                  const Reduction& reduction) override;
+  void Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) override;
   int64_t Broadcast(int rank, int64_t value) override;
   void Abort(const std::string& reason) override { AbortAll(reason, /*is_timeout=*/false); }
   void SetLink(double bytes_per_second, int64_t latency_ns) override {
@@ -167,6 +168,20 @@ void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReduc
       const std::byte* source = PieceOf<AllReducePiece>(rendezvous, place, index).data;
       CopyPiece(pieces[index].data + from * element_bytes, source + from * element_bytes,
                 (to - from) * element_bytes);
+    }
+  }
+  rendezvous.Sync();
+  rendezvous.SleepUntil(meeting.deadline_ns);
+}
+
+void SharedMemoryTransport::Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) {
+  const Party party(call, num_ranks_);
+  Rendezvous& rendezvous = RendezvousOf(call);
+  const Meeting meeting = Meet(rendezvous, {call, pieces, {}});
+  if (party.place() != call.root) {
+    for (size_t index = 0; index < pieces.size(); ++index) {
+      const BroadcastPiece& from = PieceOf<BroadcastPiece>(rendezvous, call.root, index);
+      CopyPiece(pieces[index].data, from.data, from.bytes);
     }
   }
   rendezvous.Sync();

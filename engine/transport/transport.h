@@ -40,10 +40,16 @@ struct AllReducePiece {
   size_t elements = 0;
 };
 
+struct BroadcastPiece {
+  std::byte* data = nullptr;  // of the root read, of the others written
+  size_t bytes = 0;
+};
+
 // In bytes, or elements per rank.
 inline size_t SizeOf(const GatherPiece& piece) { return piece.bytes; }
 inline size_t SizeOf(const ReducePiece& piece) { return piece.elements; }
 inline size_t SizeOf(const AllReducePiece& piece) { return piece.elements; }
+inline size_t SizeOf(const BroadcastPiece& piece) { return piece.bytes; }
 
 // Reductions add in rank order in max(fp32, dtype) and multiply by `scale` once at the end, so that
 // runs repeat bit for bit.
@@ -66,11 +72,21 @@ inline constexpr plan::CommunicatorIndex kMoveState = 124;     // engine/runtime
 inline constexpr plan::CommunicatorIndex kBetweenSteps = 125;  // between_steps.h
 inline constexpr plan::CommunicatorIndex kHostBroadcast = 126;
 
+// Two ranks of a group that send and receive are a group of their own, with one root: each
+// direction between two of its places is a communicator to the transport. `from`: the sender's
+// place.
+inline plan::CommunicatorIndex PairCommunicator(plan::CommunicatorIndex communicator,
+                                                int32_t from) {
+  constexpr plan::CommunicatorIndex kPlaces = 128;  // Mesh::sizes are at most that
+  return kPlaces * (1 + communicator) + from;
+}
+
 // What identifies a call, for errors and for the check that all ranks call the same.
 struct Call {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
   const plan::Group* group = nullptr;  // of this communicator, with the rank; null: all ranks
+  int32_t root = plan::kNone;          // of a broadcast: whose data it is, as a place in the group
   std::string_view op_name;            // for messages
   int64_t wire_bytes = 0;              // what the emulated link charges
   plan::OpIndex op = plan::kNone;      // for messages
@@ -146,6 +162,9 @@ class Transport {
                              const Reduction& reduction) = 0;
   virtual void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                          const Reduction& reduction) = 0;
+
+  // What the root has to all others.
+  virtual void Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) = 0;
 
   // Most that such a call takes from its scratch memory; `pieces`: at most so many.
   virtual int64_t ScratchBytes(plan::OpKind /*kind*/, int64_t /*payload_bytes*/,

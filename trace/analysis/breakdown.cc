@@ -73,11 +73,12 @@ double Sum(const std::vector<const StepBreakdown*>& rows, int64_t StepBreakdown:
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+// Of the ranks that have a loss: in a pipeline those of the last stage.
 double MeanLoss(const std::vector<const StepBreakdown*>& rows, int32_t step) {
   double sum = 0;
   int count = 0;
   for (const StepBreakdown* row : rows) {
-    if (row->step != step) continue;
+    if (row->step != step || row->tokens == 0) continue;
     sum += row->loss;
     ++count;
   }

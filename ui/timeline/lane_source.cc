@@ -33,6 +33,14 @@ KindTraits TraitsOf(LaneKind kind) {
       return {ui::kCommunicationLaneHeight, OpClass::kReduceScatter, ui::Text::kReduceScatter};
     case LaneKind::kAllReduce:
       return {ui::kCommunicationLaneHeight, OpClass::kAllReduce, ui::Text::kAllReduce};
+    case LaneKind::kSendActivation:
+      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kSendActivation};
+    case LaneKind::kReceiveActivation:
+      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kReceiveActivation};
+    case LaneKind::kSendGradient:
+      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kSendGradient};
+    case LaneKind::kReceiveGradient:
+      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kReceiveGradient};
     case LaneKind::kExposed:
       return {ui::kExposedLaneHeight, OpClass::kAllGather, ui::Text::kExposed};
     case LaneKind::kFolded:
@@ -77,16 +85,23 @@ LaneSource ThreadLane(const RankIndex& rank, const TrackLane& thread, size_t lev
   return source;
 }
 
+constexpr LaneKind kPipelineLanes[] = {LaneKind::kReceiveActivation, LaneKind::kSendActivation,
+                                       LaneKind::kReceiveGradient, LaneKind::kSendGradient};
+
 void AddOps(const RankIndex& rank, std::vector<LaneSource>* lanes) {
   const auto ran = [&rank](LaneKind kind) { return !rank.column(kind).empty(); };
   const bool all_reduces = ran(LaneKind::kAllReduce);
   lanes->push_back(OpLane(rank, LaneKind::kHost));
   lanes->push_back(OpLane(rank, LaneKind::kCompute));
   // What shards has these two, before its first collective too.
+  const bool shards = !all_reduces && std::ranges::none_of(kPipelineLanes, ran);
   for (const LaneKind kind : {LaneKind::kAllGather, LaneKind::kReduceScatter}) {
-    if (!all_reduces || ran(kind)) lanes->push_back(OpLane(rank, kind));
+    if (shards || ran(kind)) lanes->push_back(OpLane(rank, kind));
   }
   if (all_reduces) lanes->push_back(OpLane(rank, LaneKind::kAllReduce));
+  for (const LaneKind kind : kPipelineLanes) {
+    if (ran(kind)) lanes->push_back(OpLane(rank, kind));
+  }
   lanes->push_back(OpLane(rank, LaneKind::kExposed));
 }
 
@@ -130,6 +145,14 @@ LaneKind LaneOf(query::TrackRole role) {
       return LaneKind::kAllGather;
     case query::TrackRole::kReduceScatter:
       return LaneKind::kReduceScatter;
+    case query::TrackRole::kSendActivation:
+      return LaneKind::kSendActivation;
+    case query::TrackRole::kReceiveActivation:
+      return LaneKind::kReceiveActivation;
+    case query::TrackRole::kSendGradient:
+      return LaneKind::kSendGradient;
+    case query::TrackRole::kReceiveGradient:
+      return LaneKind::kReceiveGradient;
     case query::TrackRole::kAllReduce:
       break;
   }

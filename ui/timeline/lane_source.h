@@ -26,12 +26,16 @@ enum class LaneKind : uint8_t {
   kAllGather,
   kReduceScatter,
   kAllReduce,
+  kSendActivation,  // of a pipeline: to the next stage, and so on
+  kReceiveActivation,
+  kSendGradient,
+  kReceiveGradient,
   kExposed,  // communication that nothing hid
   kFolded,   // a whole rank in one strip: compute and, over it, exposed communication
   kStream,   // what the GPU did on one stream
   kThread,   // one level of the nested ranges that a thread marked
 };
-inline constexpr int kNumColumns = 7;  // kinds before kFolded: one column of spans each
+inline constexpr int kNumColumns = 11;  // kinds before kFolded: one column of spans each
 
 LaneKind LaneOf(query::TrackRole role);
 

@@ -38,10 +38,9 @@ Stream DeviceStreams::Make(const plan::Stream& stream) const {
   int greatest = 0;
   Check(api_, "cudaDeviceGetStreamPriorityRange",
         api_.DeviceGetStreamPriorityRange(&least, &greatest));
-  const bool is_communication = stream.role == plan::StreamRole::kAllGather ||
-                                stream.role == plan::StreamRole::kReduceScatter ||
-                                stream.role == plan::StreamRole::kAllReduce;
-  const bool is_first = is_communication || stream.role == plan::StreamRole::kCopy;
+  // Communication, and the copies around it.
+  const bool is_first =
+      stream.role != plan::StreamRole::kHost && stream.role != plan::StreamRole::kCompute;
   Stream made = nullptr;
   Check(api_, "cudaStreamCreateWithPriority",
         api_.StreamCreateWithPriority(&made, kStreamNonBlocking, is_first ? greatest : least));

@@ -63,7 +63,10 @@ void CudaWork::OnDevice(const std::function<void()>& work) {
 
 int64_t CudaWork::EndStep() {
   rank_context_.transport->ThrowIfAborted();
-  OnDevice([&] { outcome_ = {.loss = loss_.item<double>(), .grad_norm = norm_.item<double>()}; });
+  OnDevice([&] {
+    outcome_.loss = outcome_.has_loss ? loss_.item<double>() : 0;
+    outcome_.grad_norm = norm_.item<double>();
+  });
   if (!std::isfinite(outcome_.grad_norm)) {
     throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
   }

@@ -282,6 +282,10 @@ TEST(CudaWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
                    const transport::Reduction& reduction) override {
       next_->AllReduce(call, pieces, reduction);
     }
+    void Broadcast(const transport::Call& call,
+                   std::span<const transport::BroadcastPiece> pieces) override {
+      next_->Broadcast(call, pieces);
+    }
     int64_t Broadcast(int rank, int64_t value) override { return next_->Broadcast(rank, value); }
     void Abort(const std::string& reason) override { next_->Abort(reason); }
     void ThrowIfAborted() const override { throw transport::TransportTimeout("rank 7 is late"); }

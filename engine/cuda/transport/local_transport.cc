@@ -23,6 +23,7 @@ namespace {
 
 using transport::AllReducePiece;
 using transport::Announcement;
+using transport::BroadcastPiece;
 using transport::Call;
 using transport::ChunkOf;
 using transport::GatherPiece;
@@ -139,6 +140,24 @@ class LocalShares {
     }
   }
 
+  // The root's pieces to here.
+  void Fetch(Announced announced, int place, const Pace& pace) const {
+    const Announcement& mine = announced[Index(place)];
+    if (place == mine.call.root) return;
+    const std::span<const BroadcastPiece> own = PiecesOf<BroadcastPiece>(mine);
+    size_t all = 0;
+    for (const BroadcastPiece& piece : own) all += piece.bytes;
+    PaceOfPieces paces(pace, all);
+    for (size_t index = 0; index < own.size(); ++index) {
+      if (own[index].bytes == 0) continue;
+      const std::byte* from =
+          PiecesOf<BroadcastPiece>(announced[Index(mine.call.root)])[index].data;
+      const CopyTask task{
+          .inputs = {from}, .num_inputs = 1, .output = own[index].data, .bytes = own[index].bytes};
+      options_.kernels->Copy(task, paces.Next(own[index].bytes), mine.call.device_stream);
+    }
+  }
+
  private:
   // What a rank sums of a piece.
   struct Chunk {
@@ -239,6 +258,10 @@ class LocalTransport final : public transport::Transport {
                  const Reduction& reduction) override {
     if (call.device_stream == nullptr) return host_->AllReduce(call, pieces, reduction);
     Issue({call, pieces, reduction});
+  }
+  void Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) override {
+    if (call.device_stream == nullptr) return host_->Broadcast(call, pieces);
+    Issue({call, pieces, {}});
   }
   int64_t Broadcast(int rank, int64_t value) override { return host_->Broadcast(rank, value); }
   void Abort(const std::string& reason) override { AbortAll(reason, /*is_timeout=*/false); }
@@ -402,6 +425,7 @@ void LocalTransport::EnqueueForAll(Announced announced) {
 
   const transport::Pieces& pieces = announced.front().pieces;
   const bool is_gather = std::holds_alternative<std::span<const GatherPiece>>(pieces);
+  const bool is_broadcast = std::holds_alternative<std::span<const BroadcastPiece>>(pieces);
   const bool is_all_reduce = std::holds_alternative<std::span<const AllReducePiece>>(pieces);
   if (is_all_reduce) {
     // No rank may fetch a chunk before it is summed.
@@ -419,7 +443,13 @@ void LocalTransport::EnqueueForAll(Announced announced) {
     });
   } else {
     EachPlace(announced, [&](int place) {
-      is_gather ? shares_.Gather(announced, place, pace) : shares_.Reduce(announced, place, pace);
+      if (is_broadcast) {
+        shares_.Fetch(announced, place, pace);
+      } else if (is_gather) {
+        shares_.Gather(announced, place, pace);
+      } else {
+        shares_.Reduce(announced, place, pace);
+      }
       RecordOn(StreamOf(announced[Index(place)]), meeting.done[Index(place)]);
     });
   }

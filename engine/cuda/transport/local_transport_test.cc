@@ -81,6 +81,10 @@ class Blocking final : public transport::Transport {
     node_.transport->AllReduce(OnStream(call), pieces, reduction);
     Finish(call.rank);
   }
+  void Broadcast(const Call& call, std::span<const transport::BroadcastPiece> pieces) override {
+    node_.transport->Broadcast(OnStream(call), pieces);
+    Finish(call.rank);
+  }
   int64_t Broadcast(int rank, int64_t value) override {
     return node_.transport->Broadcast(rank, value);
   }

@@ -59,7 +59,7 @@ class DdpBuilder final : public WholeParametersBuilder {
 }  // namespace
 
 Schedule BuildDdp(const ModelDescription& model, const Policy& policy) {
-  return DdpBuilder(model, policy).Build();
+  return BuildPrograms<DdpBuilder>(model, policy);
 }
 
 }  // namespace shardscope::plan

@@ -110,7 +110,7 @@ class Fsdp1Builder final : public StepBuilder {
 }  // namespace
 
 Schedule BuildFsdp1(const ModelDescription& model, const Policy& policy) {
-  return Fsdp1Builder(model, policy).Build();
+  return BuildPrograms<Fsdp1Builder>(model, policy);
 }
 
 }  // namespace shardscope::plan

@@ -160,7 +160,7 @@ class Fsdp2Builder final : public StepBuilder {
 }  // namespace
 
 Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy) {
-  return Fsdp2Builder(model, policy).Build();
+  return BuildPrograms<Fsdp2Builder>(model, policy);
 }
 
 }  // namespace shardscope::plan

@@ -62,7 +62,7 @@ class NoShardBuilder final : public WholeParametersBuilder {
 }  // namespace
 
 Schedule BuildNoShard(const ModelDescription& model, const Policy& policy) {
-  return NoShardBuilder(model, policy).Build();
+  return BuildPrograms<NoShardBuilder>(model, policy);
 }
 
 }  // namespace shardscope::plan

@@ -26,7 +26,7 @@ class SingleBuilder final : public WholeParametersBuilder {
 }  // namespace
 
 Schedule BuildSingle(const ModelDescription& model, const Policy& policy) {
-  return SingleBuilder(model, policy).Build();
+  return BuildPrograms<SingleBuilder>(model, policy);
 }
 
 }  // namespace shardscope::plan

@@ -3,6 +3,7 @@
 #include <ranges>
 #include <utility>
 
+#include "engine/plan/builders/stage_order.h"
 #include "engine/plan/state.h"
 #include "trace/base/check.h"
 
@@ -10,17 +11,32 @@ namespace shardscope::plan {
 
 StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
                          std::vector<Stream> streams)
-    : model_(model), policy_(policy), shard_ranks_(ShardRanks(policy)) {
+    : model_(model),
+      policy_(policy),
+      shard_ranks_(ShardRanks(policy)),
+      pipeline_ranks_(policy.mesh.size(MeshDimension::kPipeline)) {
   schedule_.mesh = policy.mesh;
   schedule_.num_micro_batches = policy.micro_batches;
   schedule_.streams = std::move(streams);
+  if (HasPipeline()) {
+    first_pipeline_stream_ = static_cast<StreamIndex>(schedule_.streams.size());
+    for (const StreamRole role : {StreamRole::kSendActivation, StreamRole::kReceiveActivation,
+                                  StreamRole::kSendGradient, StreamRole::kReceiveGradient}) {
+      schedule_.streams.push_back({std::string(Name(role)), role});
+    }
+  }
   if (has_replicas()) schedule_.streams.push_back({"all_reduce", StreamRole::kAllReduce});
   AddCommunicators();
   schedule_.segments = model.segments;
   schedule_.units = model.units;
   states_.resize(model.units.size());
   spans_.resize(model.units.size());
+  stages_.resize(static_cast<size_t>(NumStages(model.segments)));
+  num_in_flight_.resize(stages_.size());
   for (int32_t segment = 0; segment <= LastSegment(); ++segment) {
+    Span& stage = stages_[static_cast<size_t>(model.segments[static_cast<size_t>(segment)].stage)];
+    if (stage.first == kNone) stage.first = segment;
+    stage.last = segment;
     for (const int32_t unit_index : UnitsOf(segment)) {
       Span& span = spans_[static_cast<size_t>(unit_index)];
       if (span.first == kNone) span.first = segment;
@@ -29,37 +45,54 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
   }
 }
 
-// One group of all ranks unless there are replicas of shards.
+// One group of all ranks unless the mesh has more than one dimension.
 void StepBuilder::AddCommunicators() {
   const Strategy& strategy = *policy_.strategy;
-  if (strategy.dimensions == 0) return;
-  if (!strategy.Uses(MeshDimension::kShard)) {
-    schedule_.communicators = {{"replicate", Only(MeshDimension::kReplicate)}};
-    return;
+  std::vector<Communicator>& all = schedule_.communicators;
+  const MeshDimensions shard = Only(MeshDimension::kShard);
+  if (strategy.Uses(MeshDimension::kShard)) {
+    all = {{"shard", has_replicas() || HasPipeline() ? shard : kAllDimensions}};
+    if (policy_.num_communicators == 2) all.push_back({"reduce", all.front().dimensions});
+    reduce_communicator_ = norm_communicator_ = policy_.num_communicators - 1;
   }
-  const MeshDimensions shard = has_replicas() ? Only(MeshDimension::kShard) : kAllDimensions;
-  schedule_.communicators = {{"shard", shard}};
-  if (policy_.num_communicators == 2) schedule_.communicators.push_back({"reduce", shard});
-  reduce_communicator_ = policy_.num_communicators - 1;
-  if (has_replicas()) {
-    schedule_.communicators.push_back({"replicate", Only(MeshDimension::kReplicate)});
+  if (HasPipeline()) {
+    const MeshDimensions pipeline = Only(MeshDimension::kPipeline);
+    activation_communicator_ = static_cast<CommunicatorIndex>(all.size());
+    all.push_back({"activation", pipeline});
+    all.push_back({"gradient", pipeline});
+    const bool shards = strategy.shards_optimizer && shard_ranks_ > 1;
+    norm_communicator_ = static_cast<CommunicatorIndex>(all.size());
+    all.push_back(shards ? Communicator{"norm", static_cast<MeshDimensions>(pipeline | shard)}
+                         : Communicator{"norm", pipeline});
+  }
+  if (strategy.Uses(MeshDimension::kReplicate)) {
+    if (!strategy.Uses(MeshDimension::kShard)) {
+      reduce_communicator_ = static_cast<CommunicatorIndex>(all.size());
+    }
+    all.push_back({"replicate", Only(MeshDimension::kReplicate)});
   }
 }
 
-Schedule StepBuilder::Build() {
+Schedule StepBuilder::Build(int32_t place) {
+  place_ = place;
   AddPersistentBuffers();
   Emit(MakeOp(OpKind::kControl, kNone, kHostStream));
-  for (micro_batch_ = 0; micro_batch_ < policy_.micro_batches; ++micro_batch_) {
-    phase_ = Phase::kForward;
-    Forward();
-    phase_ = Phase::kBackward;
-    Backward();
+  in_flight_.resize(static_cast<size_t>(policy_.micro_batches));
+  for (const StageRun& run : StageOrder(policy_, place)) {
+    phase_ = run.phase;
+    micro_batch_ = run.micro_batch;
+    stage_ = run.stage;
+    if (phase_ == Phase::kForward) {
+      Forward();
+    } else {
+      Backward();
+    }
   }
   micro_batch_ = kNone;
   phase_ = Phase::kOptimizer;
+  ReleaseSentGradient();
   Optimizer();
   schedule_.programs.push_back(std::move(program_));
-  schedule_.program_of_rank.assign(static_cast<size_t>(policy_.mesh.num_ranks()), 0);
   return std::move(schedule_);
 }
 
@@ -93,7 +126,7 @@ Op StepBuilder::MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stre
   // All-gathers on the first, all that reduces on the last.
   op.communicator = TraitsOf(kind).reduces ? reduce_communicator_ : kShardCommunicator;
   op.dtype = dtype;
-  op.payload_bytes = unit_index == kNone ? BytesOf(dtype) : UnshardedBytes(unit_index, dtype);
+  op.payload_bytes = UnshardedBytes(unit_index, dtype);
   op.wire_bytes = WireBytes(kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
   return op;
 }
@@ -120,10 +153,11 @@ OpIndex StepBuilder::Emit(Op op) {
 }
 
 void StepBuilder::AddPersistentBuffers() {
-  program_.buffers = StateBuffers(model_, policy_);
+  program_.buffers = StateBuffers(model_, policy_, place_);
   for (BufferId id = 0; id < static_cast<BufferId>(program_.buffers.size()); ++id) {
     const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
     UnitState& unit_state = state(buffer.unit);
+    if (own_units_.empty() || own_units_.back() != buffer.unit) own_units_.push_back(buffer.unit);
     switch (buffer.kind) {
       case BufferKind::kParameterShard:
         unit_state.parameter_shard = id;
@@ -143,15 +177,32 @@ void StepBuilder::AddPersistentBuffers() {
   }
 }
 
-void StepBuilder::Forward() {
-  Op load = MakeOp(OpKind::kLoadBatch, kNone, kHostStream);
-  batch_ = NewBuffer(BufferKind::kBatch, kNone, model_.batch_bytes);
-  load.allocates = load.writes = {batch_};
-  Emit(std::move(load));
+// The first stage reads the tokens, the last one the targets of its loss.
+bool StepBuilder::NeedsBatch() const {
+  return Now().batch == kNone && (Stage().first == 0 || Stage().last == LastSegment());
+}
 
-  activations_.assign(model_.segments.size(), kNone);
+bool StepBuilder::FreesBatch(int32_t segment) const {
+  return segment == 0 || (HasPipeline() && segment == LastSegment());
+}
+
+void StepBuilder::Forward() {
+  if (NeedsBatch()) {
+    Op load = MakeOp(OpKind::kLoadBatch, kNone, kHostStream);
+    Now().batch = NewBuffer(BufferKind::kBatch, kNone, model_.batch_bytes);
+    load.allocates = load.writes = {Now().batch};
+    Emit(std::move(load));
+  }
+  Now().activations.resize(model_.segments.size(), kNone);
+  Now().sends.resize(model_.segments.size(), kNone);
+  ++num_in_flight_[static_cast<size_t>(stage_)];
   StartForward();
-  for (int32_t segment = 0; segment <= LastSegment(); ++segment) {
+  if (Stage().first > 0) {
+    const int32_t boundary = Stage().first - 1;
+    Now().activations[static_cast<size_t>(boundary)] =
+        Receive(BufferKind::kReceivedActivation, boundary);
+  }
+  for (int32_t segment = Stage().first; segment <= Stage().last; ++segment) {
     for (const int32_t unit_index : UnitsOf(segment)) {
       if (SpanOf(unit_index).first == segment) PreForward(unit_index);
     }
@@ -160,7 +211,61 @@ void StepBuilder::Forward() {
       if (SpanOf(unit_index).last == segment) PostForward(unit_index);
     }
   }
+  if (Stage().last < LastSegment()) SendActivation();
   EndForward();
+}
+
+StreamIndex StepBuilder::PipelineStream(OpKind kind) const {
+  return first_pipeline_stream_ + (phase_ == Phase::kForward ? 0 : 2) +
+         (kind == OpKind::kSend ? 0 : 1);
+}
+
+Op StepBuilder::MakeExchange(OpKind kind, int32_t boundary) const {
+  const bool is_forward = phase_ == Phase::kForward;
+  // Activations go to the rank of the next stage, gradients back.
+  const int32_t towards = is_forward == (kind == OpKind::kSend) ? 1 : pipeline_ranks_ - 1;
+  Op op = MakeOp(kind, kNone, PipelineStream(kind));
+  op.segment = boundary;
+  op.communicator = activation_communicator_ + (is_forward ? 0 : 1);
+  op.peer = (place_ + towards) % pipeline_ranks_;
+  op.dtype = policy_.param_dtype;
+  op.payload_bytes = model_.segments[static_cast<size_t>(boundary)].output_bytes;
+  op.wire_bytes = WireBytes(kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
+  return op;
+}
+
+BufferId StepBuilder::Receive(BufferKind kind, int32_t boundary) {
+  Op op = MakeExchange(OpKind::kReceive, boundary);
+  const BufferId buffer = NewSegmentBuffer(kind, boundary, op.payload_bytes);
+  op.allocates = op.writes = {buffer};
+  compute_waits_.push_back(AfterEvent(Emit(std::move(op))));
+  return buffer;
+}
+
+void StepBuilder::SendActivation() {
+  const int32_t boundary = Stage().last;
+  Op op = MakeExchange(OpKind::kSend, boundary);
+  op.reads = {Now().activations[static_cast<size_t>(boundary)]};
+  op.dependencies = {AfterStream(kComputeStream)};
+  Now().sends[static_cast<size_t>(boundary)] = Emit(std::move(op));
+}
+
+void StepBuilder::SendGradient() {
+  ReleaseSentGradient();
+  Op op = MakeExchange(OpKind::kSend, Stage().first - 1);
+  op.reads = {activation_gradient_};
+  op.dependencies = {AfterStream(kComputeStream)};
+  sent_gradient_ = activation_gradient_;
+  send_of_gradient_ = Emit(std::move(op));
+}
+
+// Compute frees what it took, as late as it needs the memory again: the send is long over then.
+void StepBuilder::ReleaseSentGradient() {
+  if (sent_gradient_ == kNone) return;
+  Op op = MakeOp(OpKind::kRelease, kNone, kComputeStream);
+  op.frees = {std::exchange(sent_gradient_, kNone)};
+  op.dependencies = {AfterEvent(send_of_gradient_)};
+  Emit(std::move(op));
 }
 
 void StepBuilder::ForwardSegment(int32_t segment) {
@@ -170,19 +275,26 @@ void StepBuilder::ForwardSegment(int32_t segment) {
   for (const int32_t unit_index : description.units) {
     op.reads.push_back(state(unit_index).parameters);
   }
-  if (segment > 0) op.reads.push_back(activations_[static_cast<size_t>(segment) - 1]);
+  if (segment > 0) op.reads.push_back(Now().activations[static_cast<size_t>(segment) - 1]);
   // The first segment reads the tokens, the last one the targets of its loss.
-  if (segment == 0 || segment == LastSegment()) op.reads.push_back(batch_);
+  if (segment == 0 || segment == LastSegment()) op.reads.push_back(Now().batch);
   const BufferId activation =
       NewSegmentBuffer(BufferKind::kActivation, segment, description.activation_bytes);
-  activations_[static_cast<size_t>(segment)] = activation;
+  Now().activations[static_cast<size_t>(segment)] = activation;
   op.allocates = op.writes = {activation};
+  op.dependencies = std::exchange(compute_waits_, {});
   Emit(std::move(op));
 }
 
 void StepBuilder::Backward() {
+  --num_in_flight_[static_cast<size_t>(stage_)];
   activation_gradient_ = kNone;
-  for (int32_t segment = LastSegment(); segment >= 0; --segment) {
+  if (Stage().last < LastSegment()) {
+    activation_gradient_ = Receive(BufferKind::kReceivedGradient, Stage().last);
+    // Backward frees the output, which may still be under way.
+    compute_waits_.push_back(AfterEvent(Now().sends[static_cast<size_t>(Stage().last)]));
+  }
+  for (int32_t segment = Stage().last; segment >= Stage().first; --segment) {
     for (const int32_t unit_index : UnitsOf(segment) | std::views::reverse) {
       if (SpanOf(unit_index).last == segment) PreBackward(unit_index);
     }
@@ -191,6 +303,7 @@ void StepBuilder::Backward() {
       if (SpanOf(unit_index).first == segment) PostBackward(unit_index);
     }
   }
+  if (Stage().first > 0) SendGradient();
   EndBackward();
 }
 
@@ -200,12 +313,18 @@ void StepBuilder::BackwardSegment(int32_t segment) {
   for (const int32_t unit_index : UnitsOf(segment)) {
     op.reads.push_back(state(unit_index).parameters);
   }
-  op.reads.push_back(activations_[static_cast<size_t>(segment)]);
-  op.frees.push_back(activations_[static_cast<size_t>(segment)]);
+  const BufferId activation = Now().activations[static_cast<size_t>(segment)];
+  op.reads.push_back(activation);
+  op.frees.push_back(activation);
   // The input was saved by reference: it is the output in the previous segment's activation.
-  if (segment > 0) op.reads.push_back(activations_[static_cast<size_t>(segment) - 1]);
-  if (segment == 0 || segment == LastSegment()) op.reads.push_back(batch_);
-  if (segment == 0) op.frees.push_back(batch_);
+  if (segment > 0) {
+    const BufferId input = Now().activations[static_cast<size_t>(segment) - 1];
+    op.reads.push_back(input);
+    if (segment == Stage().first) op.frees.push_back(input);
+  }
+  if (segment == 0 || segment == LastSegment()) op.reads.push_back(Now().batch);
+  if (FreesBatch(segment)) op.frees.push_back(Now().batch);
+  op.dependencies = std::exchange(compute_waits_, {});
   if (activation_gradient_ != kNone) {
     op.reads.push_back(activation_gradient_);
     op.frees.push_back(activation_gradient_);
@@ -232,25 +351,30 @@ void StepBuilder::BackwardSegment(int32_t segment) {
 void StepBuilder::Optimizer() {
   const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
   Op local = MakeOp(OpKind::kGradNorm, kNone, kComputeStream);
-  for (const UnitState& unit_state : states_) local.reads.push_back(unit_state.reduced_gradient());
+  for (const int32_t own : own_units_) local.reads.push_back(state(own).reduced_gradient());
   local.allocates = local.writes = {norm};
   OpIndex ready = Emit(std::move(local));
   // Where every rank holds whole gradients, the local norm is the global one already.
-  if (policy_.strategy->shards_optimizer) {
-    Op reduce = MakeCollective(OpKind::kAllReduce, kNone, ReduceStream(), DType::kFp64);
+  if (policy_.strategy->shards_optimizer || HasPipeline()) {
+    Op reduce = MakeOp(OpKind::kAllReduce, kNone, ReduceStream());
+    reduce.communicator = norm_communicator_;
+    reduce.dtype = DType::kFp64;
+    reduce.payload_bytes = BytesOf(reduce.dtype);
+    reduce.wire_bytes =
+        WireBytes(reduce.kind, reduce.payload_bytes, schedule_.GroupSize(norm_communicator_));
     reduce.reads = reduce.writes = {norm};
     reduce.dependencies = {AfterEvent(ready)};
     ready = Emit(std::move(reduce));
   }
-  for (int32_t index = 0; index < static_cast<int32_t>(states_.size()); ++index) {
+  for (const int32_t index : own_units_) {
     const UnitState& unit_state = state(index);
     Op op = MakeOp(OpKind::kOptimizer, index, kComputeStream);
     op.reads = {unit_state.reduced_gradient(), norm, unit_state.master(),
                 unit_state.optimizer_state};
     op.writes = {unit_state.master(), unit_state.optimizer_state};
     // The others follow on the same stream.
-    if (index == 0) op.dependencies = {AfterEvent(ready)};
-    if (index + 1 == static_cast<int32_t>(states_.size())) op.frees = {norm};
+    if (index == own_units_.front()) op.dependencies = {AfterEvent(ready)};
+    if (index == own_units_.back()) op.frees = {norm};
     PostOptimizer(index, Emit(std::move(op)));
   }
   EndStep();

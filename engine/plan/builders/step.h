@@ -3,6 +3,7 @@
 // own ops at each unit's pre- and post-points. The result has no prefetch: passes add that.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "engine/plan/model_description.h"
@@ -40,8 +41,8 @@ class StepBuilder {
   StepBuilder(const StepBuilder&) = delete;
   StepBuilder& operator=(const StepBuilder&) = delete;
 
-  // To be called once.
-  Schedule Build();
+  // The Schedule with the program of the ranks at `place` along mesh.pipeline. To be called once.
+  Schedule Build(int32_t place);
 
  protected:
   // Called in host order. A unit spans its first to its last segment: Pre* before the span's first
@@ -63,6 +64,8 @@ class StepBuilder {
   const Unit& unit(int32_t index) const { return model_.units[static_cast<size_t>(index)]; }
   UnitState& state(int32_t index) { return states_[static_cast<size_t>(index)]; }
   bool ReshardsAfterForward(int32_t index) const;
+  // Whether the unit's backward of a later micro-batch is still to come, after its forward.
+  bool IsInFlight() const { return num_in_flight_[static_cast<size_t>(stage_)] > 0; }
   bool first_micro_batch() const { return micro_batch_ == 0; }
   bool last_micro_batch() const { return micro_batch_ + 1 == policy_.micro_batches; }
   bool has_replicas() const { return policy_.strategy->replicates_shards(); }
@@ -105,11 +108,30 @@ class StepBuilder {
     int32_t last = kNone;
   };
 
+  // What a micro-batch leaves between its forward and its backward.
+  struct InFlight {
+    BufferId batch = kNone;
+    std::vector<BufferId> activations;  // by segment
+    std::vector<OpIndex> sends;         // by segment: of its output to the next stage
+  };
+
   // Whether the gradient shard holds nothing of this step before this micro-batch.
   bool IsFirstReduction(int32_t unit_index);
   OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
   void AddCommunicators();
   void AddPersistentBuffers();
+  bool HasPipeline() const { return pipeline_ranks_ > 1; }
+  StreamIndex PipelineStream(OpKind kind) const;
+  // Between the stages on both sides of `boundary`, the last segment of the first one: forward its
+  // output, backward the gradient of that.
+  Op MakeExchange(OpKind kind, int32_t boundary) const;
+  // The next compute op waits for it.
+  BufferId Receive(BufferKind kind, int32_t boundary);
+  void SendActivation();
+  void SendGradient();
+  void ReleaseSentGradient();
+  bool NeedsBatch() const;
+  bool FreesBatch(int32_t segment) const;
   void Forward();
   void Backward();
   void ForwardSegment(int32_t segment);
@@ -120,6 +142,9 @@ class StepBuilder {
   }
   const Span& SpanOf(int32_t unit_index) const { return spans_[static_cast<size_t>(unit_index)]; }
   int32_t LastSegment() const { return static_cast<int32_t>(model_.segments.size()) - 1; }
+  const InFlight& Now() const { return in_flight_[static_cast<size_t>(micro_batch_)]; }
+  InFlight& Now() { return in_flight_[static_cast<size_t>(micro_batch_)]; }
+  const Span& Stage() const { return stages_[static_cast<size_t>(stage_)]; }
   BufferId NewSegmentBuffer(BufferKind kind, int32_t segment, int64_t bytes);
 
   const ModelDescription& model_;
@@ -128,14 +153,38 @@ class StepBuilder {
   Schedule schedule_;
   Program program_;
   std::vector<UnitState> states_;
-  std::vector<Span> spans_;  // by unit
+  std::vector<int32_t> own_units_;  // of the rank's stages, ascending
+  std::vector<Span> spans_;         // by unit
   Phase phase_ = Phase::kForward;
   int32_t micro_batch_ = kNone;
   CommunicatorIndex reduce_communicator_ = kShardCommunicator;
-  BufferId batch_ = kNone;
-  std::vector<BufferId> activations_;     // by segment
-  BufferId activation_gradient_ = kNone;  // of the output of the segment that goes next
+  CommunicatorIndex norm_communicator_ = kShardCommunicator;
+  CommunicatorIndex activation_communicator_ = kNone;  // the gradients' comes next
+  StreamIndex first_pipeline_stream_ = kNone;
+  const int32_t pipeline_ranks_;
+  std::vector<Span> stages_;  // their segments
+  int32_t place_ = 0;         // along mesh.pipeline
+  int32_t stage_ = 0;
+  std::vector<InFlight> in_flight_;        // by micro-batch
+  std::vector<int32_t> num_in_flight_;     // by stage
+  BufferId activation_gradient_ = kNone;   // of the output of the segment that goes next
+  std::vector<Dependency> compute_waits_;  // of the next compute op
+  BufferId sent_gradient_ = kNone;         // its memory is compute's: freed there
+  OpIndex send_of_gradient_ = kNone;
 };
+
+// A Schedule of the programs of all places along mesh.pipeline.
+template <typename Builder>
+Schedule BuildPrograms(const ModelDescription& model, const Policy& policy) {
+  Schedule schedule = Builder(model, policy).Build(0);
+  for (int32_t place = 1; place < policy.mesh.size(MeshDimension::kPipeline); ++place) {
+    schedule.programs.push_back(std::move(Builder(model, policy).Build(place).programs.front()));
+  }
+  for (int32_t rank = 0; rank < policy.mesh.num_ranks(); ++rank) {
+    schedule.program_of_rank.push_back(policy.mesh.Coordinate(rank, MeshDimension::kPipeline));
+  }
+  return schedule;
+}
 
 inline constexpr StreamIndex kHostStream = 0;
 inline constexpr StreamIndex kComputeStream = 1;

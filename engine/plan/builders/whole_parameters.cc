@@ -6,6 +6,7 @@ namespace shardscope::plan {
 
 void WholeParametersBuilder::PreForward(int32_t unit_index) {
   UnitState& unit_state = state(unit_index);
+  if (unit_state.parameters != kNone) return;  // of a micro-batch that is still to come back
   if (unit_state.whole_parameters != kNone) {
     unit_state.parameters = unit_state.whole_parameters;
     return;
@@ -25,6 +26,7 @@ void WholeParametersBuilder::PreForward(int32_t unit_index) {
 }
 
 void WholeParametersBuilder::ReleaseParameters(int32_t unit_index) {
+  if (IsInFlight()) return;
   const BufferId parameters = std::exchange(state(unit_index).parameters, kNone);
   if (parameters == state(unit_index).parameter_shard ||
       parameters == state(unit_index).whole_parameters) {

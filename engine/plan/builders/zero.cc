@@ -102,7 +102,7 @@ class ZeroBuilder final : public WholeParametersBuilder {
 }  // namespace
 
 Schedule BuildZero(const ModelDescription& model, const Policy& policy) {
-  return ZeroBuilder(model, policy).Build();
+  return BuildPrograms<ZeroBuilder>(model, policy);
 }
 
 }  // namespace shardscope::plan

@@ -9,21 +9,23 @@
 namespace shardscope::plan {
 namespace {
 
-// The collectives of each communicator, in issue order.
-std::vector<std::vector<OpIndex>> CollectiveSequences(const Schedule& schedule,
-                                                      const Program& program) {
-  std::vector<std::vector<OpIndex>> sequences(schedule.communicators.size());
+// Ops that meet others, by the queue in which they stand; in issue order.
+using Sequences = std::map<Queue, std::vector<OpIndex>>;
+
+Sequences SequencesOf(const Program& program) {
+  Sequences sequences;
   for (OpIndex index = 0; index < static_cast<OpIndex>(program.ops.size()); ++index) {
-    const CommunicatorIndex communicator = program.ops[static_cast<size_t>(index)].communicator;
-    if (communicator != kNone) sequences[static_cast<size_t>(communicator)].push_back(index);
+    const Op& op = program.ops[static_cast<size_t>(index)];
+    if (op.communicator != kNone) sequences[QueueOf(op)].push_back(index);
   }
   return sequences;
 }
 
-bool SameCollective(const Op& a, const Op& b) {
-  // The unit and micro-batch too: two units of equal size would exchange their contents unnoticed.
-  return a.kind == b.kind && a.payload_bytes == b.payload_bytes && a.dtype == b.dtype &&
-         a.unit == b.unit && a.micro_batch == b.micro_batch;
+bool Matches(const Op& a, const Op& b) {
+  // What it is for too: two units of equal size would exchange their contents unnoticed.
+  return (a.kind == b.kind || TraitsOf(a.kind).has_peer) && a.payload_bytes == b.payload_bytes &&
+         a.dtype == b.dtype && a.unit == b.unit && a.segment == b.segment &&
+         a.micro_batch == b.micro_batch;
 }
 
 std::string Describe(const Schedule& schedule, const Op& op) {
@@ -31,25 +33,28 @@ std::string Describe(const Schedule& schedule, const Op& op) {
          std::string(Name(op.dtype)) + ")";
 }
 
-// Programs of two ranks that are in one group of `communicator`.
+// Programs of two ranks that are in one group of `communicator`; `place`: of the peer, else kNone.
 struct Pair {
   const Program& reference;
   const Program& program;
-  size_t communicator;
+  CommunicatorIndex communicator;
+  int32_t place = kNone;
 };
 
-// Where the sequences of the communicator part.
+// Where the sequences of what they do together part.
 std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pair,
                                         const std::vector<OpIndex>& expected,
                                         const std::vector<OpIndex>& actual) {
-  const auto& [reference, program, communicator] = pair;
-  const std::string where = "collective number ";
-  const std::string on = " on communicator '" + schedule.communicators[communicator].name + "'";
+  const auto& [reference, program, communicator, place] = pair;
+  const std::string where = place == kNone ? "collective number " : "exchange number ";
+  const std::string on = (place == kNone ? "" : " with place " + std::to_string(place)) +
+                         " on communicator '" +
+                         schedule.communicators[static_cast<size_t>(communicator)].name + "'";
   const size_t common = std::min(expected.size(), actual.size());
   for (size_t number = 0; number < common; ++number) {
     const Op& first = reference.ops[static_cast<size_t>(expected[number])];
     const Op& second = program.ops[static_cast<size_t>(actual[number])];
-    if (SameCollective(first, second)) continue;
+    if (Matches(first, second)) continue;
     return RefusalAt(schedule, program, RefusalKind::kMismatch, actual[number],
                      "does not match: " + where + std::to_string(number) + on + " is " +
                          Describe(schedule, second) + " here, but other ranks issue " +
@@ -63,15 +68,27 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pa
       "has no partner on the other ranks: it is " + where + std::to_string(common) + on);
 }
 
-int32_t GroupOf(const Schedule& schedule, size_t communicator, int32_t rank) {
-  return PlaceOf(schedule.mesh, schedule.communicators[communicator].dimensions, rank).group;
+GroupPlace PlaceIn(const Schedule& schedule, size_t communicator, int32_t rank) {
+  return PlaceOf(schedule.mesh, schedule.communicators[communicator].dimensions, rank);
+}
+
+// By communicator: whether ranks exchange anything there, so that places count.
+std::vector<bool> HavePeers(const Schedule& schedule) {
+  std::vector<bool> have(schedule.communicators.size());
+  for (const Program& program : schedule.programs) {
+    for (const Op& op : program.ops) {
+      if (op.peer != kNone) have[static_cast<size_t>(op.communicator)] = true;
+    }
+  }
+  return have;
 }
 
 // Ranks that behave alike: they run the same program, and in each of their groups ranks of the same
-// classes.
+// classes; where ranks have peers, at the same places.
 class Classes {
  public:
-  explicit Classes(const Schedule& schedule) : class_of_rank_(schedule.program_of_rank) {
+  explicit Classes(const Schedule& schedule)
+      : have_peers_(HavePeers(schedule)), class_of_rank_(schedule.program_of_rank) {
     size_t num_classes = 0;
     while (Refine(schedule) != num_classes) num_classes = programs_.size();
   }
@@ -80,6 +97,14 @@ class Classes {
   const std::vector<int32_t>& programs() const { return programs_; }
   // Communicator, and the classes that are in one group of it.
   const std::set<std::pair<size_t, std::vector<size_t>>>& groups() const { return groups_; }
+  // By place of the groups of a communicator with peers; of which a rank of `member` has `place`.
+  struct Peers {
+    int32_t place = 0;
+    std::vector<size_t> classes;
+  };
+  const Peers& PeersOf(size_t member, CommunicatorIndex communicator) const {
+    return peers_.at({member, communicator});
+  }
 
  private:
   // Returns how many classes there are now.
@@ -87,18 +112,23 @@ class Classes {
     const auto num_ranks = static_cast<size_t>(schedule.num_ranks());
     std::vector<std::vector<size_t>> fellows(num_ranks);  // what tells the rank's class
     groups_.clear();
+    peers_.clear();
     for (size_t rank = 0; rank < num_ranks; ++rank) {
       fellows[rank] = {static_cast<size_t>(class_of_rank_[rank])};
     }
     for (size_t communicator = 0; communicator < schedule.communicators.size(); ++communicator) {
+      if (have_peers_[communicator]) {
+        RefineByPlace(schedule, communicator, &fellows);
+        continue;
+      }
       std::map<int32_t, std::set<size_t>> members;  // by group
       for (size_t rank = 0; rank < num_ranks; ++rank) {
-        members[GroupOf(schedule, communicator, static_cast<int32_t>(rank))].insert(
+        members[PlaceIn(schedule, communicator, static_cast<int32_t>(rank)).group].insert(
             static_cast<size_t>(class_of_rank_[rank]));
       }
       for (size_t rank = 0; rank < num_ranks; ++rank) {
         const std::set<size_t>& group =
-            members[GroupOf(schedule, communicator, static_cast<int32_t>(rank))];
+            members[PlaceIn(schedule, communicator, static_cast<int32_t>(rank)).group];
         fellows[rank].push_back(group.size());
         fellows[rank].insert(fellows[rank].end(), group.begin(), group.end());
         groups_.emplace(communicator, std::vector<size_t>(group.begin(), group.end()));
@@ -115,8 +145,30 @@ class Classes {
     return programs_.size();
   }
 
+  void RefineByPlace(const Schedule& schedule, size_t communicator,
+                     std::vector<std::vector<size_t>>* fellows) {
+    std::map<int32_t, std::vector<size_t>> members;  // by group; ranks come by ascending place
+    for (size_t rank = 0; rank < fellows->size(); ++rank) {
+      members[PlaceIn(schedule, communicator, static_cast<int32_t>(rank)).group].push_back(
+          static_cast<size_t>(class_of_rank_[rank]));
+    }
+    for (size_t rank = 0; rank < fellows->size(); ++rank) {
+      const GroupPlace at = PlaceIn(schedule, communicator, static_cast<int32_t>(rank));
+      const std::vector<size_t>& group = members[at.group];
+      std::vector<size_t>& own = (*fellows)[rank];
+      own.push_back(static_cast<size_t>(at.place));
+      own.push_back(group.size());
+      own.insert(own.end(), group.begin(), group.end());
+      const auto member = static_cast<size_t>(class_of_rank_[rank]);
+      peers_[{member, static_cast<CommunicatorIndex>(communicator)}] = {at.place, group};
+      groups_.emplace(communicator, group);
+    }
+  }
+
+  const std::vector<bool> have_peers_;  // by communicator
   std::vector<int32_t> class_of_rank_;
   std::vector<int32_t> programs_;
+  std::map<std::pair<size_t, CommunicatorIndex>, Peers> peers_;  // of the last round
   std::set<std::pair<size_t, std::vector<size_t>>> groups_;
 };
 
@@ -128,8 +180,7 @@ class Player {
         predecessors_(AllPredecessors(program)),
         done_(program.ops.size()),
         queues_(schedule.streams.size()),
-        heads_(schedule.streams.size()),
-        arrived_(schedule.communicators.size(), kNone) {}
+        heads_(schedule.streams.size()) {}
 
   // Issues and runs whatever can go, up to the next collectives. True if anything moved.
   bool Advance() {
@@ -142,11 +193,20 @@ class Player {
     return moved;
   }
 
-  bool Arrived(size_t communicator) const { return arrived_[communicator] != kNone; }
+  bool Arrived(const Queue& queue) const { return arrived_.contains(queue); }
+  // Sends and receives of ops that wait for their peer.
+  std::vector<Queue> ArrivedPairs() const {
+    std::vector<Queue> pairs;
+    for (const auto& [queue, op] : arrived_) {
+      if (queue.peer != kNone) pairs.push_back(queue);
+    }
+    return pairs;
+  }
 
-  // All ranks have arrived: the collective runs.
-  void Complete(size_t communicator) {
-    const OpIndex op = std::exchange(arrived_[communicator], kNone);
+  // All have arrived: the op runs.
+  void Complete(const Queue& queue) {
+    const OpIndex op = arrived_.at(queue);
+    arrived_.erase(queue);
     Finish(op);
   }
 
@@ -183,8 +243,7 @@ class Player {
       Finish(op);
       return true;
     }
-    OpIndex& arrived = arrived_[static_cast<size_t>(At(op).communicator)];
-    return std::exchange(arrived, op) != op;
+    return arrived_.emplace(QueueOf(At(op)), op).second;
   }
 
   void Finish(OpIndex op) {
@@ -197,37 +256,104 @@ class Player {
   std::vector<bool> done_;
   std::vector<std::vector<OpIndex>> queues_;  // by stream: issued ops
   std::vector<size_t> heads_;                 // by stream: how many of them have run
-  std::vector<OpIndex> arrived_;              // by communicator: waits for the other ranks
+  std::map<Queue, OpIndex> arrived_;          // what waits for other ranks
   OpIndex next_ = 0;                          // to be issued
   OpIndex last_host_op_ = kNone;
 };
 
+const std::vector<OpIndex>& At(const Sequences& sequences, const Queue& queue) {
+  static const std::vector<OpIndex> kNoOps;
+  const auto found = sequences.find(queue);
+  return found == sequences.end() ? kNoOps : found->second;
+}
+
+// What each rank of a group sends to each other is what that one receives from it.
+std::optional<Refusal> CheckPeersMatch(const Schedule& schedule, CommunicatorIndex communicator,
+                                       const std::vector<Sequences>& sequences) {
+  std::map<int32_t, std::vector<size_t>> groups;  // programs by place
+  for (int32_t rank = 0; rank < schedule.num_ranks(); ++rank) {
+    groups[PlaceIn(schedule, static_cast<size_t>(communicator), rank).group].push_back(
+        static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]));
+  }
+  std::set<std::vector<size_t>> checked;
+  for (const auto& [group, programs] : groups) {
+    if (!checked.insert(programs).second) continue;
+    const auto places = static_cast<int32_t>(programs.size());
+    for (int32_t from = 0; from < places; ++from) {
+      for (int32_t to = 0; to < places; ++to) {
+        const size_t sender = programs[static_cast<size_t>(from)];
+        const size_t receiver = programs[static_cast<size_t>(to)];
+        const std::vector<OpIndex>& sent = At(sequences[sender], {communicator, to, false});
+        if (from == to && !sent.empty()) {
+          return RefusalAt(schedule, schedule.programs[sender], RefusalKind::kMismatch,
+                           sent.front(), "is sent to the rank itself");
+        }
+        std::optional<Refusal> refusal = CompareSequences(
+            schedule, {schedule.programs[sender], schedule.programs[receiver], communicator, from},
+            sent, At(sequences[receiver], {communicator, from, true}));
+        if (refusal) return refusal;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Refusal> CheckCollectivesMatch(const Schedule& schedule) {
-  std::vector<std::vector<std::vector<OpIndex>>> sequences;  // by program, communicator
-  for (const Program& program : schedule.programs) {
-    sequences.push_back(CollectiveSequences(schedule, program));
-  }
-  for (size_t communicator = 0; communicator < schedule.communicators.size(); ++communicator) {
+  std::vector<Sequences> sequences;  // by program
+  for (const Program& program : schedule.programs) sequences.push_back(SequencesOf(program));
+  const std::vector<bool> have_peers = HavePeers(schedule);
+  const auto num_communicators = static_cast<CommunicatorIndex>(schedule.communicators.size());
+  for (CommunicatorIndex communicator = 0; communicator < num_communicators; ++communicator) {
+    const auto at = static_cast<size_t>(communicator);
+    if (have_peers[at]) {
+      std::optional<Refusal> refusal = CheckPeersMatch(schedule, communicator, sequences);
+      if (refusal) return refusal;
+    }
     std::map<int32_t, size_t> first_of_group;  // the program of its first rank
     std::set<std::pair<size_t, size_t>> compared;
     for (int32_t rank = 0; rank < schedule.num_ranks(); ++rank) {
       const auto index = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
       const size_t first =
-          first_of_group.try_emplace(GroupOf(schedule, communicator, rank), index).first->second;
+          first_of_group.try_emplace(PlaceIn(schedule, at, rank).group, index).first->second;
       if (first == index || !compared.emplace(first, index).second) continue;
       std::optional<Refusal> refusal = CompareSequences(
           schedule, {schedule.programs[first], schedule.programs[index], communicator},
-          sequences[first][communicator], sequences[index][communicator]);
+          At(sequences[first], {communicator}), At(sequences[index], {communicator}));
       if (refusal) return refusal;
     }
   }
   return std::nullopt;
 }
 
+namespace {
+
+// True if any pair had come together.
+bool RunExchanges(const Classes& classes, std::vector<Player>* players) {
+  bool moved = false;
+  for (size_t sender = 0; sender < players->size(); ++sender) {
+    for (const Queue& send : (*players)[sender].ArrivedPairs()) {
+      if (send.receives) continue;
+      const Classes::Peers& peers = classes.PeersOf(sender, send.communicator);
+      Player& receiver = (*players)[peers.classes[static_cast<size_t>(send.peer)]];
+      const Queue receive = {send.communicator, peers.place, true};
+      if (!receiver.Arrived(receive)) continue;
+      receiver.Complete(receive);
+      (*players)[sender].Complete(send);
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+}  // namespace
+
 std::optional<Refusal> CheckNoDeadlock(const Schedule& schedule) {
-  if (schedule.programs.size() < 2) return std::nullopt;
+  const std::vector<bool> have_peers = HavePeers(schedule);
+  if (schedule.programs.size() < 2 && std::ranges::find(have_peers, true) == have_peers.end()) {
+    return std::nullopt;
+  }
   // Ranks of a class behave alike, so one player stands for all of them.
   const Classes classes(schedule);
   std::vector<Player> players;
@@ -238,13 +364,13 @@ std::optional<Refusal> CheckNoDeadlock(const Schedule& schedule) {
     moved = false;
     for (Player& player : players) moved |= player.Advance();
     for (const auto& [communicator, members] : classes.groups()) {
-      const auto arrived = [&, on = communicator](size_t member) {
-        return players[member].Arrived(on);
-      };
+      const Queue queue = {static_cast<CommunicatorIndex>(communicator)};
+      const auto arrived = [&](size_t member) { return players[member].Arrived(queue); };
       if (!std::all_of(members.begin(), members.end(), arrived)) continue;
-      for (const size_t member : members) players[member].Complete(communicator);
+      for (const size_t member : members) players[member].Complete(queue);
       moved = true;
     }
+    moved |= RunExchanges(classes, &players);
   }
   for (size_t index = 0; index < players.size(); ++index) {
     const OpIndex stuck = players[index].FirstUnfinished();

@@ -38,6 +38,8 @@ Content ContentOf(BufferKind kind) {
       return {Width::kReduce, false, 1};
     case BufferKind::kActivation:
     case BufferKind::kActivationGradient:
+    case BufferKind::kReceivedActivation:
+    case BufferKind::kReceivedGradient:
     case BufferKind::kBatch:
     case BufferKind::kNorm:
       break;
@@ -100,6 +102,7 @@ class SizeCheck {
              std::to_string(op.payload_bytes) + " on " + std::to_string(num_ranks) +
              " ranks sends " + std::to_string(wire);
     }
+    if (op.peer != kNone) return ExchangeProblem(op);
     const PayloadSide side = TraitsOf(op.kind).payload;
     const bool scatters = side == PayloadSide::kReads;
     const BufferId whole = scatters ? op.reads.front() : op.writes.front();
@@ -119,6 +122,16 @@ class SizeCheck {
              std::to_string(num_ranks) + " ranks has " + std::to_string(At(part).bytes);
     }
     return op.unit == kNone ? "" : UnitPayloadProblem(op);
+  }
+
+  // A segment's output is a part of what its forward leaves.
+  std::string ExchangeProblem(const Op& op) {
+    buffer_ = op.kind == OpKind::kSend ? op.reads.front() : op.writes.front();
+    const Buffer& buffer = At(buffer_);
+    const bool is_part = buffer.kind == BufferKind::kActivation;
+    if (is_part ? op.payload_bytes <= buffer.bytes : op.payload_bytes == buffer.bytes) return "";
+    return "has a payload of " + std::to_string(op.payload_bytes) +
+           " bytes, but its buffer holds " + std::to_string(buffer.bytes);
   }
 
   std::string UnitPayloadProblem(const Op& op) const {

@@ -70,7 +70,8 @@ std::string DependencyProblem(const Schedule& schedule, const Op& op, OpIndex in
 
 std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   if (!IsCollective(op.kind)) {
-    const bool clean = op.communicator == kNone && op.payload_bytes == 0 && op.wire_bytes == 0;
+    const bool clean =
+        op.communicator == kNone && op.peer == kNone && op.payload_bytes == 0 && op.wire_bytes == 0;
     return clean ? "" : "is no collective but has a communicator, payload or wire bytes";
   }
   if (!Names(op.communicator, schedule.communicators)) {
@@ -78,6 +79,10 @@ std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   }
   if (op.payload_bytes < 0 || op.payload_bytes > kMostBytes) {
     return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, which cannot be";
+  }
+  if (TraitsOf(op.kind).has_peer ? op.peer < 0 || op.peer >= schedule.GroupSize(op.communicator)
+                                 : op.peer != kNone) {
+    return "names place " + std::to_string(op.peer) + " of a group as its peer, which cannot be";
   }
   const bool reads_whole = TraitsOf(op.kind).payload == PayloadSide::kReads;
   return !(reads_whole ? op.reads : op.writes).empty() ? "" : "is a collective without a buffer";
@@ -144,7 +149,14 @@ std::optional<Refusal> CheckTables(const Schedule& schedule) {
   for (const Unit& unit : schedule.units) {
     if (!UnitSizeOk(unit)) return Unlocated("unit '" + unit.name + "' has a shape that cannot be");
   }
+  int32_t stage = 0;
   for (const Segment& segment : schedule.segments) {
+    if (segment.stage != stage && segment.stage != stage + 1) {
+      return Unlocated("segment '" + segment.name + "' is in stage " +
+                       std::to_string(segment.stage) + ", which does not follow stage " +
+                       std::to_string(stage));
+    }
+    stage = segment.stage;
     for (const int32_t unit : segment.units) {
       if (Names(unit, schedule.units)) continue;
       return Unlocated("segment '" + segment.name + "' names unit " + std::to_string(unit) +

@@ -29,7 +29,8 @@ namespace shardscope::runtime {
 
 // What a step left behind, for its row in the trace and for the progress line.
 struct StepOutcome {
-  double loss = 0;  // mean over this rank's tokens
+  double loss = 0;        // mean over this rank's tokens
+  bool has_loss = false;  // of a pipeline, only ranks of the last stage have one
   double grad_norm = 0;
 };
 

@@ -35,6 +35,7 @@ plan::Policy PolicyOf(const TestRun& run) {
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
   }
   policy.units = run.units;
+  policy.units.stages = policy.mesh.size(plan::MeshDimension::kPipeline) * run.chunks;
   // Small enough for several buckets, which cut segments apart.
   if (!policy.strategy->wraps) {
     policy.units.bucket_bytes = 9000;
@@ -92,8 +93,13 @@ TestResult Train(const TestRun& run) {
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;
     double loss = 0;
-    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.work(rank).outcome().loss;
-    result.losses.push_back(loss / ranks.size());
+    int num_losses = 0;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      const StepOutcome& outcome = ranks.work(rank).outcome();
+      loss += outcome.loss;
+      num_losses += outcome.has_loss ? 1 : 0;
+    }
+    result.losses.push_back(loss / num_losses);
     result.norms.push_back(ranks.work(0).outcome().grad_norm);
   }
   for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
@@ -105,14 +111,17 @@ TestResult Train(const TestRun& run) {
 TestResult TrainReference(const TestRun& run) {
   const auto corpus = TestCorpus();
   const auto bytes = static_cast<int64_t>(corpus->bytes.size());
+  // Of the ranks that have samples of their own.
+  model::TrainingSettings training = run.training;
+  training.num_ranks = PolicyOf(run).mesh.SizeOf(plan::kDataDimensions);
   Result<model::Sampler> sampler =
       model::Sampler::Make({.num_samples = model::NumSamples(bytes, run.model.seq),
-                            .num_ranks = run.training.num_ranks,
+                            .num_ranks = training.num_ranks,
                             .samples_per_step = run.training.batch * run.training.micro_batches,
                             .seed = run.training.seed});
   EXPECT_TRUE(sampler.ok());
-  model::ReferenceTrainer trainer(run.model, run.training, PolicyOf(run).master_dtype,
-                                  &corpus->bytes, *sampler);
+  model::ReferenceTrainer trainer(run.model, training, PolicyOf(run).master_dtype, &corpus->bytes,
+                                  *sampler);
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const model::StepResult done = trainer.Step(step);

@@ -26,6 +26,7 @@ struct TestRun {
   plan::UnitPolicy units;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
   int replicas = 2;     // of strategies that have some
+  int chunks = 1;       // stages on each rank of a pipeline
   bool poison = true;   // freed memory is inaccessible, new memory is NaN
   bool jitter = false;  // every op waits a while, differently each time, before it runs
 };

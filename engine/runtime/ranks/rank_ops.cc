@@ -21,8 +21,6 @@ using plan::OpKind;
 
 namespace {
 
-const at::Tensor kNoTensor;
-
 // The activation of `segment` among the buffers that an op reads.
 BufferId ActivationOf(const OpContext& context, int32_t segment) {
   for (const BufferId id : context.op().reads) {
@@ -80,6 +78,7 @@ void RankOps::MakeUnits() {
 
 void RankOps::CountState(int sign) {
   for (const plan::Buffer& buffer : layout_.buffers) {
+    if (!layout_.Has(rank_, buffer.unit)) continue;
     CountMemory(plan::MemoryCategoryOf(buffer.kind), sign * buffer.bytes);
     CountMemory(plan::MemoryCategory::kOther, sign * GapOf(buffer));
   }
@@ -88,10 +87,9 @@ void RankOps::CountState(int sign) {
 void RankOps::MoveState(StateLayout layout) {
   StateMove move(std::move(layout), rank_, job_->master, job_->model.dtype);
   CountState(-1);
-  for (ShardedUnit& unit : units_) {
-    const ShardedUnit from = std::move(unit);  // ends here
-    move.Take(from, plan::GroupOf(layout_.mesh, plan::Only(plan::MeshDimension::kShard), rank_),
-              rank_context_.transport);
+  for (size_t unit = 0; unit < units_.size(); ++unit) {
+    const ShardedUnit from = std::move(units_[unit]);  // ends here
+    move.Take(layout_, static_cast<int32_t>(unit), from, rank_context_.transport);
   }
   layout_ = move.layout();
   units_ = move.Finish(device_);
@@ -107,8 +105,15 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   bound_.clear();
   bound_.resize(schedule.ProgramOf(rank_).buffers.size());
   groups_.clear();
+  pairs_.clear();
   for (const plan::Communicator& communicator : schedule.communicators) {
     groups_.push_back(plan::GroupOf(schedule.mesh, communicator.dimensions, rank_));
+  }
+  for (const plan::Op& op : schedule.ProgramOf(rank_).ops) {
+    if (op.peer == plan::kNone) continue;
+    const plan::Meeting meeting = plan::MeetingOf(schedule, rank_, op);
+    const std::vector<int32_t> ranks = plan::RanksOf(schedule, meeting);
+    pairs_[meeting] = {.place = rank_ == ranks.front() ? 0 : 1, .ranks = ranks};
   }
   const auto has = [&](auto condition) {
     return std::ranges::any_of(schedule.ProgramOf(rank_).ops, condition);
@@ -217,6 +222,9 @@ void RankOps::Dispatch(const OpContext& context) {
       return ReduceScatter(context);
     case OpKind::kAllReduce:
       return AllReduce(context);
+    case OpKind::kSend:
+    case OpKind::kReceive:
+      return Exchange(context);
     case OpKind::kForward:
       return Forward(context);
     case OpKind::kBackward:
@@ -233,7 +241,9 @@ void RankOps::Dispatch(const OpContext& context) {
 
 void RankOps::LoadBatch(const OpContext& context) {
   const int64_t batch = job_->training.batch;
-  const std::vector<int64_t> chosen = sampler_.Samples(context.step, rank_);
+  const int num_places = layout_.mesh.SizeOf(plan::kDataDimensions);
+  const int place = plan::PlaceOf(layout_.mesh, plan::kDataDimensions, rank_).place;
+  const std::vector<int64_t> chosen = sampler_.Samples(context.step, {place, num_places});
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < batch; ++i) {
     const auto index = static_cast<size_t>(context.op().micro_batch * batch + i);
@@ -330,6 +340,39 @@ transport::Call RankOps::CallOf(const OpContext& context, const std::string& nam
           .op = context.index,
           .device_stream = context.device_stream,
           .step = context.step};
+}
+
+void RankOps::Exchange(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const bool sends = op.kind == OpKind::kSend;
+  const BufferId id = sends ? op.reads.front() : op.writes.front();
+  at::Tensor tensor;
+  if (!sends) {
+    tensor = ReceivedTensor(context, id);
+  } else if (context.buffer(id).kind == BufferKind::kActivation) {
+    tensor = At(id).saved.output;
+  } else {
+    tensor = At(id).gradient;
+  }
+  SHARDSCOPE_CHECK(tensor.is_contiguous() &&
+                   static_cast<int64_t>(tensor.nbytes()) == op.payload_bytes);
+  const transport::BroadcastPiece piece = {static_cast<std::byte*>(tensor.mutable_data_ptr()),
+                                           tensor.nbytes()};
+  const plan::Meeting meeting = plan::MeetingOf(*context.schedule, rank_, op);
+  const plan::Group& pair = pairs_.at(meeting);
+  Communicate(context, [&](const transport::Call& of_collective) {
+    transport::Call call = of_collective;
+    call.communicator = transport::PairCommunicator(op.communicator, meeting.from);
+    call.group = &pair;
+    call.root = sends ? pair.place : 1 - pair.place;
+    rank_context_.transport->Broadcast(call, {&piece, 1});
+  });
+}
+
+at::Tensor RankOps::ReceivedTensor(const OpContext& context, BufferId id) {
+  const UnitMemory memory = UnitMemoryOf(context, id, job_->model.dtype);
+  const int64_t elements = context.buffer(id).bytes / memory.element_bytes();
+  return FlatView(memory, 0, elements).view({-1, job_->model.dim});
 }
 
 void RankOps::AllGather(const OpContext& context) {
@@ -436,15 +479,22 @@ const model::TokenBatch& RankOps::TokensOf(BufferId batch) {
   return batch == plan::kNone ? kNoTokens : At(batch).tokens;
 }
 
+// What the segment before has left, here or on another rank; none of the first segment.
+at::Tensor RankOps::InputOf(const OpContext& context) {
+  const BufferId received = Find(context, context.op().reads, BufferKind::kReceivedActivation);
+  if (received != plan::kNone) return ReceivedTensor(context, received);
+  const BufferId before = ActivationOf(context, context.op().segment - 1);
+  return before == plan::kNone ? at::Tensor() : At(before).saved.output;
+}
+
 void RankOps::Forward(const OpContext& context) {
   const int32_t segment = context.op().segment;
-  const BufferId before = ActivationOf(context, segment - 1);
   Bound& result = At(context.op().writes.front());
-  result.saved = model_.Forward(segment, ParameterViews(context, segment),
-                                before == plan::kNone ? kNoTensor : At(before).saved.output,
+  result.saved = model_.Forward(segment, ParameterViews(context, segment), InputOf(context),
                                 TokensOf(Find(context, context.op().reads, BufferKind::kBatch)));
   // The last segment's output is the loss of this micro-batch.
   if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size()) {
+    outcome_.has_loss = true;
     AddLoss(context, result.saved.output);
   }
 }
@@ -452,19 +502,26 @@ void RankOps::Forward(const OpContext& context) {
 void RankOps::Backward(const OpContext& context) {
   const int32_t segment = context.op().segment;
   const std::vector<BufferId>& reads = context.op().reads;
-  const BufferId before = ActivationOf(context, segment - 1);
+  const at::Tensor input = InputOf(context);
+  const BufferId received = Find(context, reads, BufferKind::kReceivedGradient);
   const BufferId incoming = Find(context, reads, BufferKind::kActivationGradient);
+  at::Tensor output_gradient;
+  if (received != plan::kNone) {
+    output_gradient = ReceivedTensor(context, received);
+  } else if (incoming != plan::kNone) {
+    output_gradient = At(incoming).gradient;
+  }
   const BufferId outgoing = Find(context, context.op().writes, BufferKind::kActivationGradient);
   const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
   std::vector<at::Tensor> gradients = GradientViews(context, segment);
-  at::Tensor input_gradient = model_.Backward(
-      segment,
-      {.parameters = parameters,
-       .input = before == plan::kNone ? kNoTensor : At(before).saved.output,
-       .saved = At(ActivationOf(context, segment)).saved,
-       .output_gradient = incoming == plan::kNone ? kNoTensor : At(incoming).gradient,
-       .tokens = TokensOf(Find(context, reads, BufferKind::kBatch))},
-      &gradients);
+  at::Tensor input_gradient =
+      model_.Backward(segment,
+                      {.parameters = parameters,
+                       .input = input,
+                       .saved = At(ActivationOf(context, segment)).saved,
+                       .output_gradient = output_gradient,
+                       .tokens = TokensOf(Find(context, reads, BufferKind::kBatch))},
+                      &gradients);
   if (outgoing != plan::kNone) At(outgoing).gradient = std::move(input_gradient);
 }
 

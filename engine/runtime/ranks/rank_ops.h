@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -87,7 +88,10 @@ class RankOps : public RankWork {
                              const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
   // What lies beside `buffer`, signed.
   void ReportGap(const executor::OpContext& context, plan::BufferId buffer, int64_t bytes);
-  double GradientScale() const { return model::GradientScale(job_->training); }
+  double GradientScale() const {
+    return model::GradientScale(layout_.mesh.SizeOf(plan::kDataDimensions),
+                                job_->training.micro_batches);
+  }
   double LearningRate(int64_t step) const {
     return model::LearningRateAt(learning_rate_, job_->training.warmup_steps, step);
   }
@@ -144,15 +148,21 @@ class RankOps : public RankWork {
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);
   void AllReduce(const executor::OpContext& context);
+  // Sends or receives a segment's output or the gradient of that.
+  void Exchange(const executor::OpContext& context);
+  // Between its stages a micro-batch is memory of the rank, [T, D].
+  at::Tensor ReceivedTensor(const executor::OpContext& context, plan::BufferId buffer);
+  at::Tensor InputOf(const executor::OpContext& context);
 
   const model::SegmentModel& model_;
   model::Sampler sampler_;
   std::vector<std::vector<UnitParameter>> segment_parameters_;  // by segment
   std::function<void(int64_t step)> on_control_;
 
-  std::vector<plan::Group> groups_;  // of this rank, by communicator of the Schedule
-  bool scatters_ = false;            // gradients are reduce-scattered before any all-reduce of them
-  bool reduces_ = false;             // any collective adds up gradients
+  std::vector<plan::Group> groups_;             // of this rank, by communicator of the Schedule
+  std::map<plan::Meeting, plan::Group> pairs_;  // likewise, with its peers
+  bool scatters_ = false;  // gradients are reduce-scattered before any all-reduce of them
+  bool reduces_ = false;   // any collective adds up gradients
 
   // The running step.
   std::vector<Bound> bound_;  // by BufferId

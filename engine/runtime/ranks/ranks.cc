@@ -209,6 +209,7 @@ Status Ranks::FirstError(const Together& together) const {
 }
 
 at::Tensor Ranks::FullParameter(const std::string& name) {
+  const StateLayout& state = work(0).layout();
   for (size_t unit = 0; unit < work(0).units().size(); ++unit) {
     const UnitLayout& layout = work(0).units()[unit].layout();
     for (size_t index = 0; index < layout.parameters().size(); ++index) {
@@ -216,11 +217,14 @@ at::Tensor Ranks::FullParameter(const std::string& name) {
       if (parameter.parameter.name != name) continue;
       at::Tensor full = at::empty(parameter.parameter.shape, model::ScalarTypeOf(job_.master));
       at::Tensor flat = full.view({-1});
-      for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+      for (int rank = 0; rank < size(); ++rank) {
+        if (!state.Has(rank, static_cast<int32_t>(unit))) continue;
+        const int index_of_shard = state.ShardIndexOf(rank);
         const int64_t elements =
-            plan::OwnedRows(parameter.parameter, layout.num_ranks(), rank) * parameter.row_elements;
+            plan::OwnedRows(parameter.parameter, layout.num_ranks(), index_of_shard) *
+            parameter.row_elements;
         if (elements == 0) continue;
-        flat.narrow(0, rank * parameter.shard_elements(), elements)
+        flat.narrow(0, index_of_shard * parameter.shard_elements(), elements)
             .copy_(work(rank).units()[unit].SliceOf(index).parameters.narrow(0, 0, elements));
       }
       return full;

@@ -90,6 +90,7 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
   if (forms.has_gradient_shard) gradient_ = shard();
   if (forms.has_whole_parameters) whole_parameters_ = at::zeros({whole_elements}, compute);
   if (forms.has_whole_gradient) whole_gradient_ = at::zeros({whole_elements}, compute);
+  if (!forms.has_optimizer_state) return;
   first_moment_ = shard();
   second_moment_ = shard();
 }
@@ -158,6 +159,7 @@ ShardedUnit::Slice ShardedUnit::SliceOf(size_t index) const {
 }
 
 std::vector<ShardedUnit::Slice> ShardedUnit::Slices() const {
+  if (!is_here()) return {};
   if (parameters_.defined() && gradient_.defined()) {
     return {{parameters_, gradient_, first_moment_, second_moment_}};
   }

@@ -67,6 +67,7 @@ class ShardedUnit {
   struct Forms {
     plan::DType master = plan::DType::kFp32;
     plan::DType compute = plan::DType::kFp32;
+    bool has_optimizer_state = true;
     bool has_parameter_shard = true;
     bool has_gradient_shard = true;
     bool has_whole_parameters = false;
@@ -80,6 +81,8 @@ class ShardedUnit {
   void MoveTo(at::Device device);
 
   const UnitLayout& layout() const { return layout_; }
+  // Whether the rank keeps anything of it. If not, it has no slices.
+  bool is_here() const { return first_moment_.defined(); }
   Place place() const { return place_; }
   // Undefined where the unit has no such tensor.
   at::Tensor& parameters() { return parameters_; }

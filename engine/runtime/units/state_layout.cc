@@ -7,37 +7,57 @@
 
 namespace shardscope::runtime {
 
-int64_t StateLayout::bytes() const {
+bool StateLayout::Has(int rank, int32_t unit) const {
+  const int32_t ranks = mesh.size(plan::MeshDimension::kPipeline);
+  if (ranks == 1) return true;
+  const int32_t stage = plan::StageOfUnits(segments, units.size())[static_cast<size_t>(unit)];
+  return stage % ranks == mesh.Coordinate(rank, plan::MeshDimension::kPipeline);
+}
+
+int64_t StateLayout::BytesOf(int rank) const {
   int64_t bytes = 0;
-  for (const plan::Buffer& buffer : buffers) bytes += buffer.bytes;
+  for (const plan::Buffer& buffer : buffers) bytes += Has(rank, buffer.unit) ? buffer.bytes : 0;
   return bytes;
+}
+
+int64_t StateLayout::bytes() const {
+  int64_t most = 0;
+  for (int rank = 0; rank < mesh.num_ranks(); ++rank) most = std::max(most, BytesOf(rank));
+  return most;
 }
 
 StateLayout StateLayoutOf(const plan::Schedule& schedule) {
   StateLayout layout{.mesh = schedule.mesh, .segments = schedule.segments, .units = schedule.units};
-  std::ranges::copy_if(schedule.programs.front().buffers, std::back_inserter(layout.buffers),
-                       &plan::Buffer::persistent);
+  for (const plan::Program& program : schedule.programs) {
+    std::ranges::copy_if(program.buffers, std::back_inserter(layout.buffers),
+                         &plan::Buffer::persistent);
+  }
+  std::ranges::stable_sort(layout.buffers, {}, &plan::Buffer::unit);
   return layout;
 }
 
 StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Policy& policy) {
-  return {.mesh = policy.mesh,
-          .segments = model.segments,
-          .units = model.units,
-          .buffers = plan::StateBuffers(model, policy)};
+  StateLayout layout{.mesh = policy.mesh, .segments = model.segments, .units = model.units};
+  for (int32_t place = 0; place < policy.mesh.size(plan::MeshDimension::kPipeline); ++place) {
+    std::ranges::move(plan::StateBuffers(model, policy, place), std::back_inserter(layout.buffers));
+  }
+  std::ranges::stable_sort(layout.buffers, {}, &plan::Buffer::unit);
+  return layout;
 }
 
 ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, plan::DType master,
                      plan::DType compute) {
+  const bool is_here = layout.Has(rank, index);
   const auto has = [&](plan::BufferKind kind) {
-    return std::ranges::any_of(layout.buffers, [&](const plan::Buffer& buffer) {
-      return buffer.unit == index && buffer.kind == kind;
-    });
+    return is_here && std::ranges::any_of(layout.buffers, [&](const plan::Buffer& buffer) {
+             return buffer.unit == index && buffer.kind == kind;
+           });
   };
   return {layout.units[static_cast<size_t>(index)],
           {.shard_ranks = layout.shard_ranks(), .shard_index = layout.ShardIndexOf(rank)},
           {.master = master,
            .compute = compute,
+           .has_optimizer_state = has(plan::BufferKind::kOptimizerState),
            .has_parameter_shard = has(plan::BufferKind::kParameterShard),
            .has_gradient_shard = has(plan::BufferKind::kGradientShard),
            .has_whole_parameters = has(plan::BufferKind::kUnsharded),

@@ -14,13 +14,17 @@ struct StateLayout {
   plan::Mesh mesh;
   std::vector<plan::Segment> segments;
   std::vector<plan::Unit> units;
-  std::vector<plan::Buffer> buffers;  // that persist, of any rank; see plan::StateBuffers()
+  // That persist, by unit; each rank has those of its units. See plan::StateBuffers().
+  std::vector<plan::Buffer> buffers;
   bool operator==(const StateLayout&) const = default;
 
   // Among how many ranks units are split.
   int shard_ranks() const { return mesh.size(plan::MeshDimension::kShard); }
   int ShardIndexOf(int rank) const { return mesh.Coordinate(rank, plan::MeshDimension::kShard); }
-  int64_t bytes() const;  // of one rank
+  // Whether the rank has the unit: only those of its stages.
+  bool Has(int rank, int32_t unit) const;
+  int64_t BytesOf(int rank) const;
+  int64_t bytes() const;  // of the rank that has most
 };
 
 StateLayout StateLayoutOf(const plan::Schedule& schedule);

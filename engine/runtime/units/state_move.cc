@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/model/segments.h"
 #include "trace/base/check.h"
 
 namespace shardscope::runtime {
@@ -65,23 +66,46 @@ ShardedUnit& StateMove::UnitAt(int32_t index) {
   return *unit;
 }
 
-void StateMove::Take(const ShardedUnit& from, const plan::Group& group,
+at::Tensor StateMove::Whole(const StateLayout& before, int32_t unit,
+                            const ParameterLayout& parameter, const at::Tensor& slice,
+                            transport::Transport* transport) const {
+  const std::string what = "state of " + parameter.parameter.name;
+  const plan::Group group =
+      plan::GroupOf(before.mesh, plan::Only(plan::MeshDimension::kShard), rank_);
+  transport::Call call = {
+      .rank = rank_, .communicator = transport::kMoveState, .group = &group, .op_name = what};
+  at::Tensor whole;
+  if (before.Has(rank_, unit)) whole = Gather(slice, call, transport);
+  if (before.mesh.size(plan::MeshDimension::kPipeline) == 1) return whole;
+  // All ranks together: those that have it already hear it too.
+  if (!whole.defined()) {
+    whole = at::empty({before.shard_ranks() * parameter.shard_elements()},
+                      model::ScalarTypeOf(master_));
+  }
+  call.group = nullptr;
+  while (!before.Has(++call.root, unit)) {
+  }
+  const transport::BroadcastPiece piece = {static_cast<std::byte*>(whole.mutable_data_ptr()),
+                                           whole.nbytes()};
+  transport->Broadcast(call, {&piece, 1});
+  return whole;
+}
+
+void StateMove::Take(const StateLayout& before, int32_t unit, const ShardedUnit& from,
                      transport::Transport* transport) {
   for (size_t index = 0; index < from.layout().parameters().size(); ++index) {
-    const std::string& name = from.layout().parameters()[index].parameter.name;
-    const auto found = places_.find(name);
+    const ParameterLayout& parameter = from.layout().parameters()[index];
+    const auto found = places_.find(parameter.parameter.name);
     SHARDSCOPE_CHECK(found != places_.end());
-    const std::string what = "state of " + name;
-    const auto gather = [&](const at::Tensor& slice) {
-      return Gather(
-          slice,
-          {.rank = rank_, .communicator = transport::kMoveState, .group = &group, .op_name = what},
-          transport);
+    const ShardedUnit::Slice slice = from.is_here() ? from.SliceOf(index) : ShardedUnit::Slice();
+    const auto whole = [&](const at::Tensor& own) {
+      return Whole(before, unit, parameter, own, transport);
     };
-    const ShardedUnit::Slice slice = from.SliceOf(index);
-    UnitAt(found->second.unit)
-        .Take(found->second.index, gather(slice.parameters), gather(slice.first_moment),
-              gather(slice.second_moment));
+    const at::Tensor values = whole(slice.parameters);
+    const at::Tensor first_moment = whole(slice.first_moment);
+    const at::Tensor second_moment = whole(slice.second_moment);
+    ShardedUnit& to = UnitAt(found->second.unit);
+    if (to.is_here()) to.Take(found->second.index, values, first_moment, second_moment);
   }
 }
 

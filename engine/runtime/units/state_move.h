@@ -1,6 +1,6 @@
 // StateMove: what ranks keep between steps, from one layout to another, bit for bit. All ranks move
-// together, parameter by parameter: ranks that share one gather it, and each takes what the next
-// layout gives it.
+// together, parameter by parameter: ranks that share one gather it, ranks of other stages hear of
+// it, and each takes what the next layout gives it.
 #pragma once
 
 #include <optional>
@@ -24,9 +24,9 @@ class StateMove {
 
   const StateLayout& layout() const { return to_; }
 
-  // Every unit of the layout before, in order. `group`: the ranks that share it, with this one.
-  // Throws TransportError.
-  void Take(const ShardedUnit& from, const plan::Group& group, transport::Transport* transport);
+  // Every unit of the layout before, in order; `unit`: its index there. Throws TransportError.
+  void Take(const StateLayout& before, int32_t unit, const ShardedUnit& from,
+            transport::Transport* transport);
   // To be called once, after the last.
   std::vector<ShardedUnit> Finish(at::Device device);
 
@@ -35,6 +35,9 @@ class StateMove {
     int32_t unit = plan::kNone;
     size_t index = 0;
   };
+  // A parameter or a moment of one: all ranks' rows, one after the other, in the host's memory.
+  at::Tensor Whole(const StateLayout& before, int32_t unit, const ParameterLayout& parameter,
+                   const at::Tensor& slice, transport::Transport* transport) const;
   ShardedUnit& UnitAt(int32_t index);
 
   StateLayout to_;

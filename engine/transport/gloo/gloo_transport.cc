@@ -112,6 +112,7 @@ class GlooTransport : public Transport {
   void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                  const Reduction& reduction) override;
   int64_t ScratchBytes(plan::OpKind kind, int64_t payload_bytes, int64_t pieces) const override;
+  void Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) override;
   int64_t Broadcast(int rank, int64_t value) override;
   void Abort(const std::string& reason) override;
   void Post(int rank, const std::string& text) override {
@@ -355,6 +356,24 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
   }
   Exchange(call, Kind::kAllReduceGather,
            TagOf(Kind::kAllReduceGather, call.communicator, pieces, reduction), gathers, [] {});
+}
+
+void GlooTransport::Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) {
+  const Party party = PartyOf(call);
+  const bool is_root = party.place() == call.root;
+  std::vector<Message> messages;
+  for (const int other : OthersOf(party)) {
+    if (!is_root && other != call.root) continue;
+    for (const BroadcastPiece& piece : pieces) {
+      if (piece.bytes == 0) continue;
+      messages.push_back({.peer = party.RankAt(other),
+                          .receive = is_root ? nullptr : piece.data,
+                          .send = is_root ? piece.data : nullptr,
+                          .bytes = piece.bytes});
+    }
+  }
+  Exchange(call, Kind::kBroadcast, TagOf(Kind::kBroadcast, call.communicator, pieces), messages,
+           [] {});
 }
 
 int64_t GlooTransport::Broadcast(int rank, int64_t value) {

@@ -5,7 +5,7 @@
 namespace shardscope::transport {
 namespace {
 
-constexpr int kDigestBits = 24;
+constexpr int kDigestBits = 20;  // the communicators of pairs need the rest
 
 // FNV-1a.
 class Digest {
@@ -55,6 +55,9 @@ int TagOf(Kind kind, int communicator, std::span<const ReducePiece> pieces,
 int TagOf(Kind kind, int communicator, std::span<const AllReducePiece> pieces,
           const Reduction& reduction) {
   return TagOfAny(kind, communicator, pieces, reduction);
+}
+int TagOf(Kind kind, int communicator, std::span<const BroadcastPiece> pieces) {
+  return TagOfAny(kind, communicator, pieces, {});
 }
 
 }  // namespace shardscope::transport

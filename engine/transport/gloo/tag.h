@@ -18,5 +18,6 @@ int TagOf(Kind kind, int communicator, std::span<const ReducePiece> pieces,
           const Reduction& reduction);
 int TagOf(Kind kind, int communicator, std::span<const AllReducePiece> pieces,
           const Reduction& reduction);
+int TagOf(Kind kind, int communicator, std::span<const BroadcastPiece> pieces);
 
 }  // namespace shardscope::transport

@@ -286,7 +286,8 @@ void DrawTextKnob(const Frame& frame, const Knob& knob) {
 bool IsShown(const Knob& knob, const plan::Strategy& strategy) {
   const std::string& key = knob.key->name;
   const bool of_strategy = key.starts_with("ddp.") || key.starts_with("zero.") ||
-                           key.starts_with("mesh.") || key.starts_with("unit.");
+                           key.starts_with("pipeline.") || key.starts_with("mesh.") ||
+                           key.starts_with("unit.");
   return !of_strategy || config::Applies(key, strategy);
 }
 

@@ -42,11 +42,18 @@ bool HasTrack(const ui::Context& context, query::TrackRole role) {
          });
 }
 
+// The color of what the run sends most.
+ui::Color Collectives(const ui::OpColors& colors, bool shards, bool reduces) {
+  if (shards) return colors.all_gather;
+  return reduces ? colors.all_reduce : colors.send_receive;
+}
+
 // Collectives are those that the run has a lane for; before it is known, FSDP's.
 std::vector<Entry> Entries(const ui::Context& context) {
   const ui::OpColors& colors = context.theme->op;
   const bool reduces = HasTrack(context, query::TrackRole::kAllReduce);
-  const bool shards = !reduces || HasTrack(context, query::TrackRole::kAllGather);
+  const bool exchanges = HasTrack(context, query::TrackRole::kSendActivation);
+  const bool shards = !(reduces || exchanges) || HasTrack(context, query::TrackRole::kAllGather);
   std::vector<Entry> entries = {{ui::Text::kForward, colors.forward},
                                 {ui::Text::kBackward, colors.backward}};
   if (shards) {
@@ -54,10 +61,11 @@ std::vector<Entry> Entries(const ui::Context& context) {
     entries.push_back({ui::Text::kReduceScatter, colors.reduce_scatter});
   }
   if (reduces) entries.push_back({ui::Text::kAllReduce, colors.all_reduce});
+  if (exchanges) entries.push_back({ui::Text::kSendReceive, colors.send_receive});
   entries.push_back({ui::Text::kOptimizer, colors.optimizer});
   entries.push_back({ui::Text::kWait, colors.wait});
   entries.push_back({ui::Text::kStall});
-  entries.push_back({ui::Text::kEmulated, shards ? colors.all_gather : colors.all_reduce, true});
+  entries.push_back({ui::Text::kEmulated, Collectives(colors, shards, reduces), true});
   return entries;
 }
 

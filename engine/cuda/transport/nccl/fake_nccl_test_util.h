@@ -264,6 +264,13 @@ inline NcclApi FakeNccl::Api() {
     current()->gpu_->Launch(stream, [=] { std::memcpy(receive, result->data(), result->size()); });
     return status;
   };
+  api.Broadcast = [](const void* send, void* receive, size_t count, ncclDataType_t type, int root,
+                     ncclComm_t comm, cudaStream_t stream) {
+    if (type != ncclChar) return ncclInvalidArgument;
+    return current()->Enqueue(comm, send, stream, [=](const auto& sends, int rank) {
+      if (rank != root) std::memcpy(receive, sends[static_cast<size_t>(root)], count);
+    });
+  };
   return api;
 }
 

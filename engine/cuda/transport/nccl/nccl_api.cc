@@ -41,6 +41,7 @@ Result<NcclApi> LoadNcclApi(const std::string& library) {
   find("ncclAllGather", &api.AllGather);
   find("ncclReduceScatter", &api.ReduceScatter);
   find("ncclAllReduce", &api.AllReduce);
+  find("ncclBroadcast", &api.Broadcast);
   if (!missing.empty()) {
     return Status::Error("transport nccl: " + library + " has no function " + missing +
                          "; version 2.28 is wanted");

@@ -24,6 +24,7 @@ struct NcclApi {
   decltype(&ncclAllGather) AllGather = nullptr;
   decltype(&ncclReduceScatter) ReduceScatter = nullptr;
   decltype(&ncclAllReduce) AllReduce = nullptr;
+  decltype(&ncclBroadcast) Broadcast = nullptr;
 };
 
 // `library` is a path or a plain name; the default finds the copy that LibTorch has loaded, if it

@@ -71,6 +71,9 @@ class HostOfProcess final : public transport::Transport {
                  const transport::Reduction& reduction) override {
     next().AllReduce(call, pieces, reduction);
   }
+  void Broadcast(const Call& call, std::span<const transport::BroadcastPiece> pieces) override {
+    next().Broadcast(call, pieces);
+  }
   int64_t Broadcast(int rank, int64_t value) override { return next().Broadcast(rank, value); }
   void Abort(const std::string& /*reason*/) override {}  // each process for itself
   void SetLink(double /*bytes_per_second*/, int64_t /*latency_ns*/) override {}

@@ -19,6 +19,7 @@ namespace shardscope::cuda {
 namespace {
 
 using transport::AllReducePiece;
+using transport::BroadcastPiece;
 using transport::Call;
 using transport::GatherPiece;
 using transport::Party;
@@ -75,6 +76,7 @@ class NcclTransport final : public transport::Transport {
                      const Reduction& reduction) override;
   void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                  const Reduction& reduction) override;
+  void Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) override;
   int64_t Broadcast(int rank, int64_t value) override { return host_->Broadcast(rank, value); }
   void Abort(const std::string& reason) override {
     Fail({reason.empty() ? "no reason given" : reason, /*is_timeout=*/false});
@@ -299,6 +301,14 @@ void NcclTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
   for (const AllReducePiece& piece : pieces) {
     Scale(piece.data, piece.elements, reduction, call.device_stream);
   }
+}
+
+void NcclTransport::Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) {
+  if (call.device_stream == nullptr) return host_->Broadcast(call, pieces);
+  Collective(call, pieces, [&](const BroadcastPiece& piece, ncclComm_t comm) {
+    return options_.nccl.Broadcast(piece.data, piece.data, piece.bytes, ncclChar, call.root, comm,
+                                   StreamOf(call));
+  });
 }
 
 void NcclTransport::Scale(void* data, size_t elements, const Reduction& reduction, Stream stream) {
