@@ -8,6 +8,7 @@ import unittest
 from programs import ProgramTest
 
 DIM = 24
+TOKENS = 2 * 16  # of a micro-batch
 # Embedding, two blocks (norms, qkv and projection, up and down), head; 256 rows of it divide by 4, and so do all of a block.
 PARAMETERS = 256 * DIM + 2 * (2 * DIM + 12 * DIM * DIM) + DIM + 256 * DIM
 BUCKETS = {"ddp": "ddp.bucket_cap=20kB", "zero1": "zero.reduce_bucket_size=5000", "zero2": "zero.reduce_bucket_size=5000"}
@@ -54,6 +55,44 @@ class StrategiesTest(ProgramTest):
                     self.assertEqual(sum(self.recorded(run).values()), expected)
                     self.assertEqual(sum(self.planned(run).values()), expected)
 
+    def test_a_stage_sends_its_boundaries(self):
+        micro_batches, layers = 4, 4
+        single, _ = self.train("single", "strategy=single", "train.steps=4", f"train.micro_batches={micro_batches}",
+                               f"model.layers={layers}", ranks=1)
+        expected = [row["loss"] for row in self.report(single)["steps"]]
+        for name, stages, *settings in (("model_parallel", 4, "strategy=model_parallel"),
+                                        ("gpipe", 4, "strategy=pipeline", "pipeline.schedule=gpipe"),
+                                        ("1f1b", 4, "strategy=pipeline"),
+                                        ("interleaved", 4, "strategy=pipeline", "pipeline.schedule=interleaved")):
+            ranks = 2 if name == "interleaved" else stages
+            with self.subTest(name):
+                run, _ = self.train(name, *settings, "train.steps=4", f"train.micro_batches={micro_batches}",
+                                    f"model.layers={layers}", ranks=ranks)
+                trace, = run.glob("trace-*.db")
+                with contextlib.closing(sqlite3.connect(trace)) as database:
+                    sent = database.execute("SELECT rank, communicator, sum(wire_bytes), count(*) FROM collective WHERE kind = 'send' "
+                                            "AND step = 3 GROUP BY 1, 2").fetchall()
+                    unmatched = database.execute(
+                        "SELECT count(*) FROM (SELECT communicator, sequence FROM collective WHERE kind IN ('send', 'receive') "
+                        "GROUP BY 1, 2 HAVING count(*) != 2 OR count(DISTINCT kind) != 2 OR count(DISTINCT rank) != 2)").fetchone()
+                activation = 4 * TOKENS * DIM
+                total = sum(sent_bytes for _, _, sent_bytes, _ in sent)
+                self.assertEqual(total, 2 * micro_batches * (stages - 1) * activation)
+                self.assertEqual(unmatched, (0,))
+                for rank, communicator, sent_bytes, count in sent:
+                    self.assertEqual(sent_bytes, count * activation)
+                    direction, _, ends = communicator.partition("/")
+                    self.assertIn(direction, ("activation", "gradient"))
+                    self.assertEqual(ends.partition(">")[0], str(rank))
+                report = self.report(run)
+                losses = [row["loss"] for row in report["steps"] if row["rank"] == ranks - 1]
+                for got, want in zip(losses, expected, strict=True):
+                    self.assertAlmostEqual(got, want, delta=1e-5 * want)
+                # Only the last stage has a loss; the others count no tokens.
+                self.assertEqual({row["tokens"] for row in report["steps"] if row["rank"] != ranks - 1}, {0})
+                self.assertAlmostEqual(report["summary"]["last_loss"], expected[-1], delta=1e-5)
+                self.assertIn("bubble", {stall["cause"] for stall in report["stalls"]})
+
     def test_changes_go_on_where_the_run_was(self):
         settings = ["train.steps=12", "precision.param=fp64"]
         plain, _ = self.train("plain", *settings, ranks=4)
@@ -91,7 +130,14 @@ class StrategiesTest(ProgramTest):
                 (["strategy=ddp", "mesh.shard=2", "mesh.replicate=2"], "mesh.shard=2 means shards, which strategy=ddp does not have"),
                 (["strategy=zero1", "ddp.bucket_cap=1MB"], "ddp.bucket_cap=1MB has no effect with strategy=zero1: leave it out, or set "
                                                            "strategy=ddp"),
-                (["zero.reduce_bucket_size=0"], "zero.reduce_bucket_size")):
+                (["zero.reduce_bucket_size=0"], "zero.reduce_bucket_size"),
+                (["strategy=pipeline"], "4 ranks with pipeline.chunks=1 are 4 stages, but model.layers=2: set model.layers=4"),
+                (["strategy=pipeline", "model.layers=8", "unit.root=true"], "set unit.root=false"),
+                (["strategy=pipeline", "model.layers=8", "pipeline.chunks=2"], "set pipeline.schedule=interleaved with"),
+                (["strategy=pipeline", "model.layers=8", "pipeline.schedule=interleaved", "train.micro_batches=9"],
+                 "train.micro_batches=9 with pipeline.schedule=interleaved and 4 stages in a row: set it to a multiple of 4"),
+                (["mesh.pipeline=2"], "mesh.pipeline=2 means stages, which strategy=full does not have"),
+                (["pipeline.schedule=gpipe"], "pipeline.schedule=gpipe has no effect with strategy=full")):
             with self.subTest(settings):
                 done = self.run_program(*self.train_command(self.root / "none", *settings, ranks=4), check=False)
                 self.assertNotEqual(done.returncode, 0)

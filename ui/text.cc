@@ -44,6 +44,8 @@ std::string StallSentence(Language language, words::StallCause cause,
       return TrFormat(language, Text::kCauseQueuedBehind, cause_object);
     case StallCause::kLateRank:
       return TrFormat(language, Text::kCauseLateRank, cause_object);
+    case StallCause::kBubble:
+      return TrFormat(language, Text::kCauseBubble, cause_object);
     case StallCause::kIssuedLate:
       if (cause_object.empty()) return Tr(language, Text::kCauseIssuedLateUnknown);
       return TrFormat(language, Text::kCauseIssuedLate, cause_object);

@@ -284,7 +284,9 @@ bool Applies(std::string_view key, const plan::Strategy& strategy) {
     return strategy.Uses(plan::MeshDimension::kShard);
   }
   if (key == "mesh.pipeline") return strategy.Uses(plan::MeshDimension::kPipeline);
-  if (key.starts_with("pipeline.")) return strategy.overlaps_stages;
+  if (key.starts_with("pipeline.")) {
+    return strategy.overlaps_stages && strategy.Uses(plan::MeshDimension::kPipeline);
+  }
   if (key == "mesh.replicate") return strategy.Uses(plan::MeshDimension::kReplicate);
   if (key.starts_with("ddp.")) return !strategy.wraps && !strategy.shards_optimizer;
   if (key.starts_with("zero.")) return !strategy.wraps && strategy.shards_optimizer;

@@ -47,7 +47,8 @@ Schedule BuildPipeline(PipelineSchedule order, const PipelineShape& shape) {
 // "F0 B0": with several stages on the rank, "F0.2" for the stage.
 std::string OrderText(PipelineSchedule order, const PipelineShape& shape, int place) {
   std::string text;
-  for (const StageRun& run : StageOrder(PipelinePolicy(order, shape), place)) {
+  for (const StageRun& run :
+       StageOrder(PipelinePolicy(order, shape), shape.ranks * shape.chunks, place)) {
     if (!text.empty()) text += ' ';
     text += (run.phase == Phase::kForward ? "F" : "B") + std::to_string(run.micro_batch);
     if (shape.chunks > 1) text += "." + std::to_string(run.stage);

@@ -1,5 +1,8 @@
 #include "engine/plan/policy.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "engine/plan/passes.h"
 #include "engine/plan/validate.h"
 
@@ -50,6 +53,33 @@ Status CheckUnit(const Unit& unit) {
   return Status::Ok();
 }
 
+// Each stage has a unit, and each unit one stage.
+Status CheckStages(const ModelDescription& model, const Policy& policy) {
+  const int32_t stages = NumStages(model.segments);
+  const int32_t ranks = policy.mesh.size(MeshDimension::kPipeline);
+  if (stages % ranks != 0 || (ranks == 1 && stages > 1)) {
+    return Status::Error("the model has " + std::to_string(stages) + " stages, which " +
+                         std::to_string(ranks) + " ranks in a row cannot share evenly");
+  }
+  std::vector<int32_t> stage_of_unit(model.units.size(), kNone);
+  std::vector<bool> has_unit(static_cast<size_t>(stages));
+  for (const Segment& segment : model.segments) {
+    for (const int32_t unit : segment.units) {
+      int32_t& stage = stage_of_unit[static_cast<size_t>(unit)];
+      if (stage != kNone && stage != segment.stage) {
+        return Status::Error("unit '" + model.units[static_cast<size_t>(unit)].name +
+                             "' is in two stages of the pipeline: make units smaller");
+      }
+      stage = segment.stage;
+      has_unit[static_cast<size_t>(stage)] = true;
+    }
+  }
+  const auto empty = std::ranges::find(has_unit, false);
+  if (empty == has_unit.end()) return Status::Ok();
+  return Status::Error("stage " + std::to_string(empty - has_unit.begin()) +
+                       " of the pipeline has no parameters: use fewer stages");
+}
+
 Status CheckModel(const ModelDescription& model) {
   if (model.segments.empty()) return Status::Error("the model has no segments");
   if (model.units.empty()) return Status::Error("the model has no units");
@@ -73,9 +103,26 @@ Status CheckModel(const ModelDescription& model) {
   return Status::Ok();
 }
 
+// " 1f1b", " interleaved2".
+std::string PipelineName(const Policy& policy) {
+  const int32_t ranks = policy.mesh.size(MeshDimension::kPipeline);
+  if (ranks == 1 || !policy.strategy->overlaps_stages) return "";
+  switch (policy.pipeline) {
+    case PipelineSchedule::kOneByOne:
+      break;
+    case PipelineSchedule::kGpipe:
+      return " gpipe";
+    case PipelineSchedule::k1F1B:
+      return " 1f1b";
+    case PipelineSchedule::kInterleaved:
+      return " interleaved" + std::to_string(policy.units.stages / ranks);
+  }
+  return "";
+}
+
 std::string ScheduleName(const Policy& policy) {
   const Strategy& strategy = *policy.strategy;
-  if (!strategy.has_presets) return std::string(strategy.name);
+  if (!strategy.has_presets) return std::string(strategy.name) + PipelineName(policy);
   std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
   const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
@@ -94,7 +141,7 @@ std::string ScheduleName(const Policy& policy) {
   }
   if (policy.forward_prefetch > 0) name += " fwd" + std::to_string(policy.forward_prefetch);
   if (policy.prefetch_limit > 0) name += " limit" + std::to_string(policy.prefetch_limit);
-  return name;
+  return name + PipelineName(policy);
 }
 
 }  // namespace
@@ -102,6 +149,7 @@ std::string ScheduleName(const Policy& policy) {
 Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckPolicy(policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(model));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckStages(model, policy));
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);

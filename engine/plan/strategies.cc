@@ -10,7 +10,7 @@ namespace {
 
 constexpr MeshDimensions kPipeline = Only(MeshDimension::kPipeline);
 constexpr MeshDimensions kReplicate = Only(MeshDimension::kReplicate);
-constexpr MeshDimensions kShardAndReplicate = Only(MeshDimension::kShard) | kReplicate;
+constexpr MeshDimensions kShard = Only(MeshDimension::kShard);
 
 Schedule BuildFsdp(const ModelDescription& model, const Policy& policy) {
   return policy.preset == Preset::kFsdp1 ? BuildFsdp1(model, policy) : BuildFsdp2(model, policy);
@@ -19,9 +19,13 @@ Schedule BuildFsdp(const ModelDescription& model, const Policy& policy) {
 constexpr std::array kStrategies = {
     Strategy{.name = "full",
              .shards = "parameters, gradients and optimizer state",
+             .dimensions = kShard | kPipeline,
              .reshards_after_forward = true,
              .build = BuildFsdp},
-    Strategy{.name = "grad_op", .shards = "the last two only", .build = BuildFsdp},
+    Strategy{.name = "grad_op",
+             .shards = "the last two only",
+             .dimensions = kShard | kPipeline,
+             .build = BuildFsdp},
     Strategy{.name = "no_shard",
              .shards = "nothing",
              .dimensions = kReplicate,
@@ -31,12 +35,12 @@ constexpr std::array kStrategies = {
              .build = BuildNoShard},
     Strategy{.name = "hybrid",
              .shards = "as full inside mesh.shard, and mesh.replicate copies of that",
-             .dimensions = kShardAndReplicate,
+             .dimensions = kShard | kReplicate | kPipeline,
              .reshards_after_forward = true,
              .build = BuildFsdp},
     Strategy{.name = "hybrid_grad_op",
              .shards = "as grad_op inside mesh.shard, and mesh.replicate copies of that",
-             .dimensions = kShardAndReplicate,
+             .dimensions = kShard | kReplicate | kPipeline,
              .build = BuildFsdp},
     Strategy{.name = "single",
              .shards = "nothing, and there is one rank, which sends nothing",
@@ -53,6 +57,7 @@ constexpr std::array kStrategies = {
              .shards_gradients = false,
              .shards_optimizer = false,
              .has_presets = false,
+             .overlaps_stages = false,
              .build = BuildSingle},
     Strategy{.name = "pipeline",
              .shards = "layers, of which each rank has some, and micro-batches follow each other",
@@ -61,11 +66,10 @@ constexpr std::array kStrategies = {
              .shards_gradients = false,
              .shards_optimizer = false,
              .has_presets = false,
-             .overlaps_stages = true,
              .build = BuildSingle},
     Strategy{.name = "ddp",
              .shards = "nothing, gradients are all-reduced in buckets",
-             .dimensions = kReplicate,
+             .dimensions = kReplicate | kPipeline,
              .shards_parameters = false,
              .shards_gradients = false,
              .shards_optimizer = false,
@@ -74,6 +78,7 @@ constexpr std::array kStrategies = {
              .build = BuildDdp},
     Strategy{.name = "zero1",
              .shards = "optimizer state",
+             .dimensions = kShard | kPipeline,
              .shards_parameters = false,
              .shards_gradients = false,
              .wraps = false,
@@ -90,12 +95,9 @@ constexpr std::array kStrategies = {
 }  // namespace
 
 Mesh Strategy::MeshOf(int num_ranks) const {
-  MeshDimension along = MeshDimension::kReplicate;
-  if (Uses(MeshDimension::kShard)) {
-    along = MeshDimension::kShard;
-  } else if (Uses(MeshDimension::kPipeline)) {
-    along = MeshDimension::kPipeline;
-  }
+  MeshDimension along = MeshDimension::kPipeline;
+  if (Uses(MeshDimension::kReplicate)) along = MeshDimension::kReplicate;
+  if (Uses(MeshDimension::kShard)) along = MeshDimension::kShard;
   return plan::MeshOf(along, num_ranks);
 }
 

@@ -29,13 +29,13 @@ struct Strategy {
   bool has_presets = true;
   // Units are freed after their forward, unless reshard_after_forward says otherwise.
   bool reshards_after_forward = false;
-  // A rank starts the next micro-batch before the last one has come back, as pipeline.schedule
-  // says.
-  bool overlaps_stages = false;
+  // In a pipeline, a rank starts the next micro-batch before the last one has come back, as
+  // pipeline.schedule says.
+  bool overlaps_stages = true;
   // The step before any pass: it has no prefetch. `policy` is checked.
   Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
 
-  // All ranks along one of its dimensions: those that share, if there are any.
+  // All ranks along one of its dimensions: those that share, or replicas, if there are any.
   Mesh MeshOf(int num_ranks) const;
   bool Uses(MeshDimension dimension) const { return (dimensions & Only(dimension)) != 0; }
   bool replicates_shards() const {

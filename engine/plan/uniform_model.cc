@@ -53,10 +53,9 @@ ModelDescription UniformModel(int blocks, bool root_unit) {
 
 ModelDescription UniformStages(int blocks, int stages) {
   ModelDescription model = UniformModel(blocks, /*root_unit=*/false);
-  const int blocks_of_stage = blocks / stages;
   for (int32_t block = 0; block < blocks; ++block) {
     for (const int32_t segment : {2 * block + 1, 2 * block + 2}) {
-      model.segments[static_cast<size_t>(segment)].stage = block / blocks_of_stage;
+      model.segments[static_cast<size_t>(segment)].stage = block * stages / blocks;
     }
   }
   model.segments.back().stage = stages - 1;

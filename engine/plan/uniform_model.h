@@ -9,7 +9,7 @@ namespace shardscope::plan {
 // head are one root unit, otherwise a unit each.
 ModelDescription UniformModel(int blocks, bool root_unit);
 
-// The same without a root unit, its blocks spread over the stages of a pipeline, which divide them.
+// The same without a root unit, its blocks spread over the stages of a pipeline.
 ModelDescription UniformStages(int blocks, int stages);
 
 }  // namespace shardscope::plan

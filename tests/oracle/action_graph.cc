@@ -66,8 +66,15 @@ void ActionGraph::AddRank(int rank) {
       findings_.push_back({Harm::kNoSuchThing, rank, index});
       continue;
     }
+    const bool receives = op.kind == plan::OpKind::kReceive;
+    const bool has_peer = receives || op.kind == plan::OpKind::kSend;
+    if (has_peer && (op.peer < 0 || op.peer >= schedule_.GroupSize(op.communicator))) {
+      findings_.push_back({Harm::kNoSuchThing, rank, index});
+      continue;
+    }
     std::vector<int32_t>& queue =
-        collectives_[static_cast<size_t>(op.communicator)][static_cast<size_t>(rank)];
+        has_peer ? exchanges_[{op.communicator, rank, op.peer, receives}]
+                 : collectives_[static_cast<size_t>(op.communicator)][static_cast<size_t>(rank)];
     if (!queue.empty()) AddEdge(ActionOf(queue.back(), Stage::kEnd), start);
     queue.push_back(InstanceOf(rank, index));
   }
@@ -92,9 +99,30 @@ std::vector<ActionGraph::GroupQueues> ActionGraph::Groups() const {
       group.ranks.push_back(rank);
       group.queues.push_back(collectives_[communicator][static_cast<size_t>(rank)]);
     }
-    for (auto& [others, group] : groups) all.push_back(std::move(group));
+    for (auto& [others, group] : groups) {
+      AddPairs(group, static_cast<plan::CommunicatorIndex>(communicator), &all);
+      all.push_back(std::move(group));
+    }
   }
   return all;
+}
+
+// What each member sends to each other, and that one receives from it: ranks are in the order of
+// their places.
+void ActionGraph::AddPairs(const GroupQueues& members, plan::CommunicatorIndex communicator,
+                           std::vector<GroupQueues>* all) const {
+  const auto queue_of = [&](int rank, size_t peer, bool receives) {
+    const auto found = exchanges_.find({communicator, rank, static_cast<int32_t>(peer), receives});
+    return found == exchanges_.end() ? std::vector<int32_t>() : found->second;
+  };
+  for (size_t from = 0; from < members.ranks.size(); ++from) {
+    for (size_t to = 0; to < members.ranks.size(); ++to) {
+      GroupQueues pair;
+      pair.ranks = {members.ranks[from], members.ranks[to]};
+      pair.queues = {queue_of(pair.ranks[0], to, false), queue_of(pair.ranks[1], from, true)};
+      if (!pair.queues[0].empty() || !pair.queues[1].empty()) all->push_back(std::move(pair));
+    }
+  }
 }
 
 void ActionGraph::AddMeetings() {
@@ -125,7 +153,9 @@ void ActionGraph::AddMeetings() {
         }
         const Op& first = op_of(ranks.front(), OpOf(members.instances.front()));
         const Op& here = op_of(rank, OpOf(instance));
-        if (first.kind == here.kind && first.unit == here.unit &&
+        const bool is_pair = plan::TraitsOf(first.kind).has_peer;
+        const bool same_kind = is_pair ? ranks.front() != ranks.back() : first.kind == here.kind;
+        if (same_kind && first.unit == here.unit && first.segment == here.segment &&
             first.micro_batch == here.micro_batch && first.dtype == here.dtype &&
             first.payload_bytes == here.payload_bytes) {
           continue;

@@ -4,6 +4,8 @@
 // code with the validator.
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "engine/plan/schedule.h"
@@ -74,12 +76,16 @@ class ActionGraph {
     std::vector<int> ranks;
   };
   std::vector<GroupQueues> Groups() const;
+  void AddPairs(const GroupQueues& members, plan::CommunicatorIndex communicator,
+                std::vector<GroupQueues>* all) const;
   void AddMeetings();
   void Index();
 
   const plan::Schedule& schedule_;
   std::vector<int32_t> first_of_rank_;  // and the number of instances at the end
   std::vector<std::vector<std::vector<int32_t>>> collectives_;  // by communicator, by rank
+  // Sends and receives: by communicator, rank, place of the peer, whether they receive.
+  std::map<std::tuple<int32_t, int, int32_t, bool>, std::vector<int32_t>> exchanges_;
   std::vector<Meeting> meetings_;
   std::vector<Edge> edges_;
   std::vector<int32_t> num_before_;

@@ -111,7 +111,19 @@ class BytesCheck {
     if (!known || buffer.bytes != width * content.elements) Find(index, id);
   }
 
+  // A segment's output is a part of what its forward leaves.
+  void CheckExchange(OpIndex index, const Op& op) {
+    const bool sends = op.kind == OpKind::kSend;
+    if (op.wire_bytes != (sends ? op.payload_bytes : 0)) Find(index, plan::kNone);
+    const BufferId id = sends ? op.reads.front() : op.writes.front();
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+    const bool fits = buffer.kind == BufferKind::kActivation ? buffer.bytes >= op.payload_bytes
+                                                             : buffer.bytes == op.payload_bytes;
+    if (!fits) Find(index, id);
+  }
+
   void CheckCollective(OpIndex index, const Op& op) {
+    if (op.kind == OpKind::kSend || op.kind == OpKind::kReceive) return CheckExchange(index, op);
     const int64_t ranks = RanksOf(op.communicator);
     int64_t wire = op.payload_bytes * (ranks - 1) / ranks;
     if (op.kind == OpKind::kAllReduce) wire *= 2;

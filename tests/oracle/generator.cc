@@ -32,7 +32,7 @@ void AddSegment(int32_t unit, Random& random, plan::ModelDescription* model) {
   segment.name = "segment" + std::to_string(model->segments.size());
   if (unit != plan::kNone) segment.units = {unit};
   segment.activation_bytes = random.Between(1, 1000);
-  segment.output_bytes = random.Between(1, 1000);
+  segment.output_bytes = random.Between(1, static_cast<int>(segment.activation_bytes));
   model->segments.push_back(segment);
 }
 
@@ -76,6 +76,56 @@ plan::ModelDescription RandomModel(Random& random) {
   return model;
 }
 
+namespace {
+
+// By segment: its piece. Between two pieces the model may be cut.
+std::vector<int32_t> PiecesOf(const plan::ModelDescription& model) {
+  std::vector<int32_t> last_of_unit(model.units.size(), -1);
+  for (size_t segment = 0; segment < model.segments.size(); ++segment) {
+    for (const int32_t unit : model.segments[segment].units) {
+      last_of_unit[static_cast<size_t>(unit)] = static_cast<int32_t>(segment);
+    }
+  }
+  std::vector<int32_t> pieces;
+  int32_t piece = 0;
+  int32_t reaches = -1;   // the last segment of units that have begun
+  bool has_unit = false;  // of this piece
+  for (size_t segment = 0; segment < model.segments.size(); ++segment) {
+    const bool is_free = reaches < static_cast<int32_t>(segment);
+    const bool begins_unit = !model.segments[segment].units.empty();
+    if (is_free && has_unit && begins_unit) {
+      ++piece;
+      has_unit = false;
+    }
+    has_unit |= begins_unit;
+    for (const int32_t unit : model.segments[segment].units) {
+      reaches = std::max(reaches, last_of_unit[static_cast<size_t>(unit)]);
+    }
+    pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+}  // namespace
+
+plan::ModelDescription InStages(plan::ModelDescription model, plan::Policy* policy,
+                                Random& random) {
+  int32_t& ranks = policy->mesh.sizes[static_cast<size_t>(plan::MeshDimension::kPipeline)];
+  const std::vector<int32_t> pieces = PiecesOf(model);
+  const int32_t num_pieces = pieces.back() + 1;
+  ranks = std::min(ranks, num_pieces);
+  if (ranks == 1) return model;
+  int stages = ranks;
+  if (policy->pipeline == plan::PipelineSchedule::kInterleaved) {
+    stages *= random.Between(1, num_pieces / ranks);
+  }
+  policy->units.stages = stages;
+  for (size_t segment = 0; segment < pieces.size(); ++segment) {
+    model.segments[segment].stage = pieces[segment] * stages / num_pieces;
+  }
+  return model;
+}
+
 plan::Policy RandomArithmetic(Random& random) {
   using plan::DType;
   plan::Policy policy;
@@ -96,7 +146,8 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   plan::Policy policy = arithmetic;
   policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
   policy.strategy = plan::FindStrategy(OneOf<std::string_view>(
-      {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "single"},
+      {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "single",
+       "pipeline", "pipeline", "model_parallel"},
       random));
   const int ranks = policy.mesh.num_ranks();
   policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
@@ -104,6 +155,17 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
     int replicas = std::min(ranks, random.Between(2, std::max(2, ranks)));
     while (ranks % replicas != 0) ++replicas;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
+  }
+  // Each stage by several ranks.
+  if (policy.strategy->Uses(plan::MeshDimension::kPipeline) && ranks <= 3 && random.OneIn(3)) {
+    int32_t& stages = policy.mesh.sizes[static_cast<size_t>(plan::MeshDimension::kPipeline)];
+    if (stages == 1) stages = random.Between(2, 3);
+  }
+  if (policy.strategy->overlaps_stages) {
+    policy.pipeline = OneOf<plan::PipelineSchedule>(
+        {plan::PipelineSchedule::kGpipe, plan::PipelineSchedule::k1F1B,
+         plan::PipelineSchedule::kInterleaved},
+        random);
   }
   policy.reshard_after_forward = !random.OneIn(4);
   policy.backward_prefetch = OneOf<BackwardPrefetch>(

@@ -181,6 +181,12 @@ void Interpreter::End(Instance& instance) {
 
 void Interpreter::Meet(const Meeting& meeting) {
   const OpKind kind = instances_[static_cast<size_t>(meeting.instances.front())].op->kind;
+  if (kind == OpKind::kSend) {
+    // The receiver comes last; without one there is nothing to be had.
+    const Value sent = instances_[static_cast<size_t>(meeting.instances.front())].made;
+    instances_[static_cast<size_t>(meeting.instances.back())].made = sent;
+    return;
+  }
   if (kind == OpKind::kAllReduce && meeting.instances.size() == 1) return;  // of one: itself
   Value all = Symbol(kind == OpKind::kAllGather       ? Term::kGather
                      : kind == OpKind::kReduceScatter ? Term::kReduceScatter
@@ -207,14 +213,17 @@ Value Interpreter::Made(const Instance& instance) const {
     case OpKind::kReshard:
     case OpKind::kRelease:
       return kPoison;
+    case OpKind::kReceive:
+      return kPoison;
     case OpKind::kLoadBatch:
-      return Symbol(Term::kBatch, instance.rank, op.micro_batch);
+      return Symbol(Term::kBatch, SamplesOf(schedule_.mesh, instance.rank), op.micro_batch);
     case OpKind::kCast:
     case OpKind::kCopyIn:
     case OpKind::kCopyOut:
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:
     case OpKind::kAllReduce:
+    case OpKind::kSend:
       return op.reads.empty() ? kPoison : read(0).seen;
     case OpKind::kAccumulate: {
       // Reads what came in, and what is there already unless this is the first micro-batch.

@@ -56,6 +56,10 @@ class Breaker {
         return ChangeCommunicator();
       case MutationKind::kWrongBytes:
         return ChangeBytes();
+      case MutationKind::kWrongPeer:
+        return ChangePeer();
+      case MutationKind::kMissingExchange:
+        return ForgetExchange();
     }
     return false;
   }
@@ -206,8 +210,10 @@ class Breaker {
     if (all.empty()) return false;
     mutant_.op = AnyOf(all, random_);
     // One that the other collectives do not use, or one that does not exist.
-    mutant_.schedule.communicators.push_back({"second"});
-    At(mutant_.op).communicator = random_.OneIn(10) ? random_.Between(2, 9) : 1;
+    mutant_.schedule.communicators.push_back({"another"});
+    const auto another = static_cast<int>(mutant_.schedule.communicators.size()) - 1;
+    At(mutant_.op).communicator =
+        random_.OneIn(10) ? random_.Between(another + 1, another + 8) : another;
     if (random_.OneIn(20)) At(mutant_.op).communicator = plan::kNone;
     return true;
   }
@@ -233,6 +239,30 @@ class Breaker {
       default:
         return ChangeBufferBytes(difference);
     }
+  }
+
+  bool ChangePeer() {
+    const std::vector<OpIndex> all = Where([](const Op& op) { return op.peer != plan::kNone; });
+    if (all.empty()) return false;
+    mutant_.op = AnyOf(all, random_);
+    Op& op = At(mutant_.op);
+    const int32_t places = mutant_.schedule.GroupSize(op.communicator);
+    op.peer = random_.OneIn(6) ? random_.Between(places, places + 3)
+                               : (op.peer + random_.Between(1, places - 1)) % places;
+    return true;
+  }
+
+  // It becomes a plain wait.
+  bool ForgetExchange() {
+    const std::vector<OpIndex> all = Where([](const Op& op) { return op.peer != plan::kNone; });
+    if (all.empty()) return false;
+    mutant_.op = AnyOf(all, random_);
+    Op& op = At(mutant_.op);
+    op.kind = plan::OpKind::kRelease;
+    op.communicator = op.peer = plan::kNone;
+    op.dtype = plan::DType::kFp32;
+    op.payload_bytes = op.wire_bytes = 0;
+    return true;
   }
 
   // Of a buffer with a unit's elements: others are estimates.
@@ -264,7 +294,8 @@ class Breaker {
 std::string_view Name(MutationKind kind) {
   static constexpr std::array<std::string_view, kNumMutationKinds> kNames = {
       "dropped dependency", "early free",          "use after free",     "missing free",
-      "double free",        "swapped collectives", "wrong communicator", "wrong bytes"};
+      "double free",        "swapped collectives", "wrong communicator", "wrong bytes",
+      "wrong peer",         "missing exchange"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -276,9 +307,11 @@ std::optional<Mutant> Mutate(const Schedule& schedule, MutationKind kind, Random
   if (schedule.num_ranks() > 1 && (needs_two || random.OneIn(2))) {
     // One rank gets a program of its own.
     mutant.program = static_cast<int32_t>(mutant.schedule.programs.size());
-    mutant.schedule.programs.push_back(schedule.programs.front());
-    mutant.schedule.program_of_rank[static_cast<size_t>(random.Below(schedule.num_ranks()))] =
-        mutant.program;
+    const auto rank = static_cast<int>(random.Below(schedule.num_ranks()));
+    mutant.schedule.programs.push_back(schedule.ProgramOf(rank));
+    mutant.schedule.program_of_rank[static_cast<size_t>(rank)] = mutant.program;
+  } else {
+    mutant.program = static_cast<int32_t>(random.Below(std::ssize(schedule.programs)));
   }
   if (!Breaker(&mutant, random).Break(kind)) return std::nullopt;
   return mutant;

@@ -18,8 +18,10 @@ enum class MutationKind : uint8_t {
   kSwappedCollectives,  // on one rank
   kWrongCommunicator,
   kWrongBytes,
+  kWrongPeer,
+  kMissingExchange,  // a send or a receive that is not there
 };
-inline constexpr int kNumMutationKinds = 8;
+inline constexpr int kNumMutationKinds = 10;
 std::string_view Name(MutationKind kind);
 
 struct Mutant {

@@ -96,8 +96,8 @@ TEST(Mutations, AreRefusedExactlyIfTheyDoHarm) {
   int num_schedules = 0;
   int num_failures = 0;
   while (!Done(table) && num_failures < kMostFailures) {
-    const plan::ModelDescription model = RandomModel(random);
-    const plan::Policy policy = RandomKnobs(RandomArithmetic(random), random);
+    plan::Policy policy = RandomKnobs(RandomArithmetic(random), random);
+    const plan::ModelDescription model = InStages(RandomModel(random), &policy, random);
     const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
     ASSERT_TRUE(schedule.ok()) << schedule.message();
     ++num_schedules;

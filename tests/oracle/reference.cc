@@ -1,5 +1,6 @@
 #include "tests/oracle/reference.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace shardscope::oracle {
@@ -46,8 +47,28 @@ class Reference {
   int32_t NumSegments() const { return static_cast<int32_t>(model_.segments.size()); }
   // Micro-batches add up on the rank before any communication.
   bool ReducesOnce() const {
-    return whole_gradients_ || policy_.strategy->name == "ddp" ||
-           policy_.strategy->name == "single";
+    return whole_gradients_ || policy_.strategy->name == "ddp" || IsAlone();
+  }
+  // No rank has the same parameters as another.
+  bool IsAlone() const {
+    return policy_.strategy->name == "single" ||
+           policy_.strategy->dimensions == plan::Only(plan::MeshDimension::kPipeline);
+  }
+  int Stages() const { return policy_.mesh.size(plan::MeshDimension::kPipeline); }
+  int RanksOfAStage() const { return policy_.mesh.num_ranks() / Stages(); }
+  int32_t StageOf(int32_t unit) const {
+    for (const plan::Segment& segment : model_.segments) {
+      if (std::ranges::find(segment.units, unit) != segment.units.end()) return segment.stage;
+    }
+    return 0;
+  }
+  // Whether the rank has the unit. In a pipeline rank r has every stage that is r modulo its ranks.
+  bool Has(int rank, int32_t unit) const {
+    return StageOf(unit) % Stages() == rank / RanksOfAStage();
+  }
+  // The rank that has what `rank` would need of the unit.
+  int OwnerOf(int rank, int32_t unit) const {
+    return rank % RanksOfAStage() + StageOf(unit) % Stages() * RanksOfAStage();
   }
   // The rank's slice of the gradient is that of the whole one.
   bool ReducesInPlace() const {
@@ -82,7 +103,8 @@ class Reference {
   }
   std::vector<int> Replicas(int rank) const {
     std::vector<int> group;
-    for (int other = rank % ShardsOfAReplica(); other < policy_.mesh.num_ranks();
+    const int first = rank - rank % RanksOfAStage();
+    for (int other = first + rank % ShardsOfAReplica(); other < first + RanksOfAStage();
          other += ShardsOfAReplica()) {
       group.push_back(other);
     }
@@ -90,10 +112,11 @@ class Reference {
   }
 
   Value Parameters(int32_t unit, int rank) const {
-    if (whole_parameters_) return Initial(BufferKind::kUnsharded, unit, rank);
-    if (!sharded_) return Initial(BufferKind::kParameterShard, unit, rank);
+    const int owner = OwnerOf(rank, unit);
+    if (whole_parameters_) return Initial(BufferKind::kUnsharded, unit, owner);
+    if (!sharded_) return Initial(BufferKind::kParameterShard, unit, owner);
     Value all = Symbol(Term::kGather);
-    for (const int from : ShardGroup(rank)) {
+    for (const int from : ShardGroup(owner)) {
       all = Mix(all, Initial(BufferKind::kParameterShard, unit, from));
     }
     return all;
@@ -106,7 +129,8 @@ class Reference {
       inputs += OfUnit(BufferKind::kUnsharded, unit, Parameters(unit, rank));
     }
     if (segment == 0 || segment + 1 == NumSegments()) {
-      inputs += Input({.kind = BufferKind::kBatch}, Symbol(Term::kBatch, rank, micro_batch));
+      inputs += Input({.kind = BufferKind::kBatch},
+                      Symbol(Term::kBatch, SamplesOf(policy_.mesh, rank), micro_batch));
     }
     return inputs;
   }
@@ -152,14 +176,18 @@ class Reference {
       scattered.push_back(Mix(sum, static_cast<Value>(rank)));
     }
     for (size_t rank = 0; rank < Ranks(); ++rank) {
-      Value own = AllReduce(values);
+      std::vector<Value> of_stage;
+      for (const int other : Replicas(static_cast<int>(rank))) {
+        of_stage.push_back(values[static_cast<size_t>(other)]);
+      }
+      Value own = AllReduce(of_stage);
       if (sharded_) {
         std::vector<Value> of_replicas;
         for (const int other : Replicas(static_cast<int>(rank))) {
           of_replicas.push_back(scattered[static_cast<size_t>(other)]);
         }
         own = policy_.strategy->replicates_shards() ? AllReduce(of_replicas) : scattered[rank];
-      } else if (policy_.strategy->name == "single") {
+      } else if (IsAlone()) {
         own = values[rank];
       }
       Value& shard = reduced_[unit][rank];
@@ -167,9 +195,24 @@ class Reference {
     }
   }
 
+  // Ranks that have different parts of the gradient.
+  std::vector<int> NormGroup(int rank) const {
+    std::vector<int> group;
+    for (int first = rank % RanksOfAStage(); first < policy_.mesh.num_ranks();
+         first += RanksOfAStage()) {
+      if (!sharded_) {
+        group.push_back(first);
+        continue;
+      }
+      for (const int other : ShardGroup(first)) group.push_back(other);
+    }
+    return group;
+  }
+
   Value Norm(size_t rank) const {
     Value inputs = 0;
     for (size_t unit = 0; unit < reduced_.size(); ++unit) {
+      if (!Has(static_cast<int>(rank), static_cast<int32_t>(unit))) continue;
       inputs +=
           OfUnit(BufferKind::kGradientShard, static_cast<int32_t>(unit), reduced_[unit][rank]);
     }
@@ -180,11 +223,12 @@ class Reference {
     std::vector<std::vector<Value>> updated(model_.units.size());
     for (size_t rank = 0; rank < Ranks(); ++rank) {
       std::vector<Value> norms;
-      for (const int other : ShardGroup(static_cast<int>(rank))) {
+      for (const int other : NormGroup(static_cast<int>(rank))) {
         norms.push_back(Norm(static_cast<size_t>(other)));
       }
       const Value global = AllReduce(norms);
-      const Value norm = Input({.kind = BufferKind::kNorm}, sharded_ ? global : Norm(rank));
+      const Value norm =
+          Input({.kind = BufferKind::kNorm}, sharded_ || Stages() > 1 ? global : Norm(rank));
       for (int32_t unit = 0; unit < static_cast<int32_t>(model_.units.size()); ++unit) {
         const auto initial = [&](BufferKind kind) {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));
@@ -207,6 +251,7 @@ class Reference {
     Value result = 0;
     for (size_t unit = 0; unit < model_.units.size(); ++unit) {
       for (size_t rank = 0; rank < Ranks(); ++rank) {
+        if (!Has(static_cast<int>(rank), static_cast<int32_t>(unit))) continue;
         const auto add = [&](BufferKind kind, Value value) {
           result += Symbol(Term::kInput, kind, unit, rank, value);
         };

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "engine/plan/mesh.h"
 #include "engine/plan/op.h"
 
 namespace shardscope::oracle {
@@ -48,17 +49,24 @@ constexpr Value Symbol(Term term, Parts... parts) {
 
 // One input of a compute or optimizer op. Such ops add up their inputs, so the order in which an op
 // lists them does not matter, but what each of them is does. Parameters are the same whether they
-// were gathered, cast or are the rank's own, and gradients whether they are a slice or whole:
-// copies change no value.
+// were gathered, cast or are the rank's own, gradients whether they are a slice or whole, and what
+// segments pass on whether another rank sent it: copies change no value.
 constexpr Value Input(const plan::Buffer& buffer, Value value) {
   using plan::BufferKind;
   const bool parameters =
       buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kCastShard;
   const bool gradient = buffer.kind == BufferKind::kGradient;
-  const BufferKind role = parameters ? BufferKind::kParameterShard
-                          : gradient ? BufferKind::kGradientShard
-                                     : buffer.kind;
+  BufferKind role = buffer.kind;
+  if (parameters) role = BufferKind::kParameterShard;
+  if (gradient) role = BufferKind::kGradientShard;
+  if (buffer.kind == BufferKind::kReceivedActivation) role = BufferKind::kActivation;
+  if (buffer.kind == BufferKind::kReceivedGradient) role = BufferKind::kActivationGradient;
   return Symbol(Term::kInput, role, buffer.unit, buffer.segment, value);
+}
+
+// Ranks with the same number read the same samples: those of a pipeline, the slowest dimension.
+inline int SamplesOf(const plan::Mesh& mesh, int rank) {
+  return rank % (mesh.num_ranks() / mesh.size(plan::MeshDimension::kPipeline));
 }
 
 // A small fast generator; the same numbers on every machine.

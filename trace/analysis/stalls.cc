@@ -128,6 +128,20 @@ Cause LateRank(int32_t late) {
   return {StallCause::kLateRank, rank, "late " + rank};
 }
 
+// Stages wait for each other at the start and the end of every step.
+bool IsBubble(const StepIndex& step, const query::PlanOp& collective) {
+  if (collective.op_class == OpClass::kSendReceive) return true;
+  return collective.phase == "optimizer" &&
+         std::ranges::any_of(step.runs, [](const IndexedRun& run) {
+           return run.op->op_class == OpClass::kSendReceive;
+         });
+}
+
+Cause Bubble(int32_t awaited) {
+  const std::string rank = "rank " + std::to_string(awaited);
+  return {StallCause::kBubble, rank, "pipeline bubble, waits for " + rank};
+}
+
 // Behind a collective that itself mostly waited for a rank, that rank is the cause.
 Cause BehindCollective(const CollectiveRows& rows, const Gap& gap, const IndexedRun& collective,
                        const IndexedRun& front) {
@@ -224,7 +238,9 @@ Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
   const int64_t before_ns = gap.Shared(gap.start_ns, run.started_ns);
   const int64_t late_ns = gap.Shared(run.started_ns, arrival_ns);
   const int64_t transfer_ns = gap.Shared(arrival_ns, run.ended_ns);
-  if (late_ns > before_ns && late_ns > transfer_ns) return LateRank(row->last_rank);
+  if (late_ns > before_ns && late_ns > transfer_ns) {
+    return IsBubble(step, *collective.op) ? Bubble(row->last_rank) : LateRank(row->last_rank);
+  }
   if (gap.op->op->category == Category::kOptimizer) {
     return {StallCause::kTail, "", "tail, nothing left to hide under"};
   }

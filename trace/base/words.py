@@ -178,6 +178,7 @@ ENUMS = (
           ("first_gather", "nothing could hide it: the first all-gather of a phase"),
           ("queued_behind", "the all-gather waited for the communicator; names the other collective"),
           ("late_rank", "wait for the last rank; names it"),
+          ("bubble", "a pipeline had nothing for this stage to do yet; names the rank that it waited for"),
           ("issued_late", "the host issued it late, by rate limit or run-ahead; names the op for which the host waited"),
           ("slow_transfer", "issued early enough, the link needed longer than the compute it hides under"),
           ("tail", "last reduce-scatter, nothing left to hide under"),

@@ -26,7 +26,10 @@ class Fsdp1Builder final : public StepBuilder {
  protected:
   void StartForward() override { first_gather_ = true; }
 
-  void PreForward(int32_t unit_index) override { EmitUnshard(unit_index); }
+  void PreForward(int32_t unit_index) override {
+    // Of a micro-batch in flight they are still there.
+    if (state(unit_index).parameters == kNone) EmitUnshard(unit_index);
+  }
 
   void PostForward(int32_t unit_index) override {
     if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
@@ -38,7 +41,7 @@ class Fsdp1Builder final : public StepBuilder {
 
   void PostBackward(int32_t unit_index) override {
     // As in FSDP2, every micro-batch synchronises its gradients and frees its parameters.
-    EmitReshard(unit_index);
+    if (ReshardsAfterForward(unit_index) || !IsInFlight()) EmitReshard(unit_index);
     // The collective reads the gradient itself; only another reduce dtype needs a copy.
     BufferId input = std::exchange(state(unit_index).gradient, kNone);
     std::vector<BufferId> held = {input};

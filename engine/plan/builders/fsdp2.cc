@@ -26,6 +26,7 @@ class Fsdp2Builder final : public StepBuilder {
   void StartForward() override { first_gather_ = true; }
 
   void PreForward(int32_t unit_index) override {
+    if (state(unit_index).parameters != kNone) return;  // of a micro-batch in flight
     HeldOutput gathered = EmitGather(unit_index);
     // The previous output lives until here, so that this unit's copy-in may run under the previous
     // all-gather, in other memory.
@@ -50,8 +51,9 @@ class Fsdp2Builder final : public StepBuilder {
   void PostBackward(int32_t unit_index) override {
     // Every backward ends here with a reduce-scatter and freed parameters, in the last micro-batch
     // and in the ones before: gradients are synchronised each time, so SHARD_GRAD_OP gathers once a
-    // micro-batch (PyTorch frees after backward unless synchronisation is off).
-    EmitReshard(unit_index);
+    // micro-batch (PyTorch frees after backward unless synchronisation is off). In a pipeline it
+    // keeps them as long as a backward is still to come.
+    if (ReshardsAfterForward(unit_index) || !IsInFlight()) EmitReshard(unit_index);
     // Compute waits for the previous reduce-scatter, so that at most two inputs exist at once.
     ReleaseInput(held_input_.reduce_scatter);
     HeldInput held;

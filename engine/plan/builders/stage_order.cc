@@ -14,9 +14,9 @@ struct Turns {
 };
 
 // PyTorch's schedules.py: Schedule1F1B, ScheduleInterleaved1F1B (`warmup_ops`).
-Turns TurnsOf(const Policy& policy, int32_t place) {
+Turns TurnsOf(const Policy& policy, int32_t num_stages, int32_t place) {
   const int32_t ranks = policy.mesh.size(MeshDimension::kPipeline);
-  const int32_t stages = policy.units.stages / ranks;
+  const int32_t stages = num_stages / ranks;
   const int32_t all = policy.micro_batches * stages;
   const int32_t after = ranks - 1 - place;
   switch (policy.pipeline) {
@@ -36,11 +36,11 @@ Turns TurnsOf(const Policy& policy, int32_t place) {
 
 }  // namespace
 
-std::vector<StageRun> StageOrder(const Policy& policy, int32_t place) {
+std::vector<StageRun> StageOrder(const Policy& policy, int32_t num_stages, int32_t place) {
   const int32_t ranks = policy.mesh.size(MeshDimension::kPipeline);
-  const int32_t stages = policy.units.stages / ranks;
+  const int32_t stages = num_stages / ranks;
   const int32_t all = policy.micro_batches * stages;
-  const Turns turns = TurnsOf(policy, place);
+  const Turns turns = TurnsOf(policy, num_stages, place);
   // The micro-batch that each of the rank's stages runs next.
   std::vector<int32_t> forward(static_cast<size_t>(stages));
   std::vector<int32_t> backward(static_cast<size_t>(stages));

@@ -18,6 +18,6 @@ struct StageRun {
 // Of the ranks at `place` along mesh.pipeline, which have every stage that is `place` modulo its
 // size. Backwards of a stage come in the order of the micro-batches. Without a pipeline each
 // micro-batch goes forward and back before the next.
-std::vector<StageRun> StageOrder(const Policy& policy, int32_t place);
+std::vector<StageRun> StageOrder(const Policy& policy, int32_t num_stages, int32_t place);
 
 }  // namespace shardscope::plan

@@ -78,7 +78,7 @@ Schedule StepBuilder::Build(int32_t place) {
   AddPersistentBuffers();
   Emit(MakeOp(OpKind::kControl, kNone, kHostStream));
   in_flight_.resize(static_cast<size_t>(policy_.micro_batches));
-  for (const StageRun& run : StageOrder(policy_, place)) {
+  for (const StageRun& run : StageOrder(policy_, static_cast<int32_t>(stages_.size()), place)) {
     phase_ = run.phase;
     micro_batch_ = run.micro_batch;
     stage_ = run.stage;
@@ -236,7 +236,9 @@ Op StepBuilder::MakeExchange(OpKind kind, int32_t boundary) const {
 
 BufferId StepBuilder::Receive(BufferKind kind, int32_t boundary) {
   Op op = MakeExchange(OpKind::kReceive, boundary);
-  const BufferId buffer = NewSegmentBuffer(kind, boundary, op.payload_bytes);
+  // A gradient is that of the next segment's input, as an activation gradient.
+  const int32_t segment = boundary + (kind == BufferKind::kReceivedGradient ? 1 : 0);
+  const BufferId buffer = NewSegmentBuffer(kind, segment, op.payload_bytes);
   op.allocates = op.writes = {buffer};
   compute_waits_.push_back(AfterEvent(Emit(std::move(op))));
   return buffer;

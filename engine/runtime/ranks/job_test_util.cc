@@ -29,12 +29,19 @@ std::shared_ptr<const model::Corpus> TestCorpus() {
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
   policy.mesh = policy.strategy->MeshOf(run.training.num_ranks);
+  const int ranks = run.training.num_ranks / std::max(1, run.stages);  // of a stage
+  if (run.stages > 0) policy.mesh = policy.strategy->MeshOf(ranks);
   if (policy.strategy->replicates_shards()) {
-    const int ranks = run.training.num_ranks;
     const int replicas = ranks % run.replicas == 0 ? run.replicas : ranks;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
   }
+  if (run.stages > 0) {
+    policy.mesh.sizes[static_cast<size_t>(plan::MeshDimension::kPipeline)] = run.stages;
+  }
   policy.units = run.units;
+  if (policy.strategy->overlaps_stages && policy.pipeline == plan::PipelineSchedule::kOneByOne) {
+    policy.pipeline = plan::PipelineSchedule::k1F1B;
+  }
   policy.units.stages = policy.mesh.size(plan::MeshDimension::kPipeline) * run.chunks;
   // Small enough for several buckets, which cut segments apart.
   if (!policy.strategy->wraps) {

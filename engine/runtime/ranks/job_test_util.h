@@ -26,7 +26,8 @@ struct TestRun {
   plan::UnitPolicy units;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
   int replicas = 2;     // of strategies that have some
-  int chunks = 1;       // stages on each rank of a pipeline
+  int stages = 0;       // ranks along mesh.pipeline; 0: as the strategy would have it
+  int chunks = 1;       // stages on each of them
   bool poison = true;   // freed memory is inaccessible, new memory is NaN
   bool jitter = false;  // every op waits a while, differently each time, before it runs
 };

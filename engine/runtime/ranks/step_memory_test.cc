@@ -145,8 +145,8 @@ std::vector<plan::Policy> ManyPolicies() {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
-          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
-          FindStrategy("zero2")}) {
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
+          FindStrategy("pipeline")}) {
       for (const auto backward : {plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
                                   plan::BackwardPrefetch::kNone}) {
         for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
@@ -174,7 +174,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     run.policy = policy;
     run.training.num_ranks = 1 + count % 3;
     run.training.micro_batches = 1 + count / 3 % 2;
-    run.units.root = count % 5 == 0;
+    run.units.root = count % 5 == 0 && PolicyOf(run).units.stages == 1;
     run.model.layers = 3;
     if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
     MemorySink sink;
@@ -183,7 +183,9 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     for (size_t i = 0; i < before.size(); ++i) {
       before[i] = CpuWorkOf(*running.ranks, 0).memory().live_bytes(static_cast<MemoryCategory>(i));
     }
-    for (const plan::Buffer& buffer : running.ranks->job().initial_layout.buffers) {
+    const StateLayout& state = running.ranks->job().initial_layout;
+    for (const plan::Buffer& buffer : state.buffers) {
+      if (!state.Has(0, buffer.unit)) continue;
       const UnitLayout& layout =
           running.ranks->work(0).units()[static_cast<size_t>(buffer.unit)].layout();
       before[static_cast<size_t>(MemoryCategory::kOther)] -= GapBytes(layout, buffer);
@@ -224,7 +226,7 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     run.policy = policy;
     run.training.num_ranks = 1 + count % 3;
     run.training.micro_batches = 1 + count / 3 % 2;
-    run.units.root = count % 5 == 0;
+    run.units.root = count % 5 == 0 && PolicyOf(run).units.stages == 1;
     run.model.layers = 3;
     constexpr plan::DType kTypes[] = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64};
     run.model.dtype = kTypes[count % 7 % 3];
@@ -351,11 +353,12 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
-          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
-          FindStrategy("zero2")}) {
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
+          FindStrategy("pipeline")}) {
       for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
         TestRun run;
         run.model.dtype = dtype;
+        run.model.layers = 3;  // a stage for each rank
         run.training.num_ranks = 3;
         run.training.micro_batches = 2;
         run.policy.preset = preset;
