@@ -49,6 +49,9 @@ struct UnitPolicy {
   // reducer.cpp, compute_bucket_assignment_by_size).
   int64_t bucket_bytes = 0;
   int64_t first_bucket_bytes = int64_t{1} << 20;
+  // Parameters with fewer elements are a unit of their own, of which every rank keeps all
+  // (DeepSpeed: stage3_param_persistence_threshold).
+  int64_t persistence_threshold = 0;
   bool operator==(const UnitPolicy&) const = default;
 };
 

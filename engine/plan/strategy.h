@@ -29,7 +29,9 @@ struct Strategy {
   bool has_presets = true;
   // Units are freed after their forward, unless reshard_after_forward says otherwise.
   bool reshards_after_forward = false;
-  // The step before any pass: it has no prefetch. `policy` is checked.
+  // Policy::budgets say what is gathered ahead and what is kept, not the passes of prefetch.
+  bool has_element_budgets = false;
+  // The step before any pass: it has no prefetch but that of budgets. `policy` is checked.
   Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
 
   // All ranks along one of its dimensions: those that share, if there are any.

@@ -98,6 +98,9 @@ const ReferenceCase kCases[] = {
     {1, 1, Preset::kFsdp2, FindStrategy("zero2")},
     {2, 3, Preset::kFsdp2, FindStrategy("zero2")},
     {5, 1, Preset::kFsdp2, FindStrategy("zero2")},
+    {1, 1, Preset::kFsdp2, FindStrategy("zero3")},
+    {2, 3, Preset::kFsdp2, FindStrategy("zero3")},
+    {5, 1, Preset::kFsdp2, FindStrategy("zero3")},
 };
 INSTANTIATE_TEST_SUITE_P(All, ReferenceTest, testing::ValuesIn(kCases), CaseName);
 
@@ -141,6 +144,14 @@ TEST(BitsTest, SchedulesThatOnlyMoveOpsAgree) {
     keeps.reshard_after_forward = false;
     policies.push_back(keeps);
   }
+  for (const bool overlaps : {true, false}) {
+    for (const int64_t elements : {1, 7000, 20'000}) {
+      plan::Policy& policy = policies.emplace_back();
+      policy.strategy = FindStrategy("zero3");
+      policy.budgets = {.prefetch_bucket_size = elements, .max_reuse_distance = elements};
+      policy.overlap_comm = overlaps;
+    }
+  }
   for (const plan::Policy& policy : policies) {
     run.policy = policy;
     EXPECT_TRUE(SameBits(Train(run), expected))
@@ -162,7 +173,8 @@ std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
-          FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2")}) {
+          FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
+          FindStrategy("zero3")}) {
       plan::Policy& policy = policies.emplace_back();
       policy.preset = preset;
       policy.strategy = strategy;

@@ -100,8 +100,8 @@ TEST_P(StateMoveTest, RoundTripThroughEveryStrategyKeepsEveryBit) {
     training.Step();
     training.Step();
     const std::vector<std::string> before = training.State();
-    for (const char* strategy :
-         {"ddp", "zero2", "hybrid", "zero1", "no_shard", "grad_op", "zero1", "ddp", "full"}) {
+    for (const char* strategy : {"ddp", "zero2", "hybrid", "zero3", "zero1", "no_shard", "zero3",
+                                 "grad_op", "zero1", "ddp", "full"}) {
       TestRun next = RunOf(strategy, ranks);
       next.model.dtype = GetParam();
       next.replicas = 2;

@@ -145,8 +145,8 @@ std::vector<plan::Policy> ManyPolicies() {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
-          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
-          FindStrategy("zero2")}) {
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
+          FindStrategy("zero3")}) {
       for (const auto backward : {plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
                                   plan::BackwardPrefetch::kNone}) {
         for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
@@ -351,8 +351,8 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
-          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
-          FindStrategy("zero2")}) {
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
+          FindStrategy("zero3")}) {
       for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
         TestRun run;
         run.model.dtype = dtype;

@@ -63,9 +63,9 @@ Knob MakeKnob(const config::KeyInfo& key) {
   if (key.name == "prefetch.backward") std::reverse(knob.values.begin(), knob.values.end());
   if (key.name == "prefetch.limit") knob.maximum = kMaxLimit;
   if (key.name == "engine.compute_slots") knob.maximum = kMaxSlots;
-  if (key.name == "zero.reduce_bucket_size") {
-    knob.minimum = 1e5;
-    knob.maximum = 1e9;
+  if (key.unit == "elements") {
+    knob.minimum = key.name == "zero.persistence_threshold" ? 1 : 1e5;
+    knob.maximum = key.name == "zero.persistence_threshold" ? 1e6 : 1e9;
     knob.logarithmic = true;
   }
   if (key.name == "host.run_ahead") {
@@ -160,7 +160,7 @@ std::string ShowValue(ui::Language language, const Knob& knob, std::string_view 
   const bool off_at_zero = key.name == "prefetch.limit" || key.name == "prefetch.forward";
   if (key.type == KeyType::kBool) return Tr(language, value == "true" ? Text::kOn : Text::kOff);
   if (key.name == "strategy") return Upper(value);
-  if (key.name == "zero.reduce_bucket_size") {
+  if (key.unit == "elements") {
     return AsSet(FormatCount(std::strtod(std::string(value).c_str(), nullptr)));
   }
   if (value == "none") return Tr(language, Text::kNone);
