@@ -111,6 +111,20 @@ class StrategiesTest(ProgramTest):
         self.assertEqual(len(self.report(run)["schedules"]), 4)
         self.assertEqual(self.report(run)["state"], "finished")
 
+    def test_budgets_of_zero3_change_too(self):
+        settings = ["strategy=zero3", "zero.persistence_threshold=0", "train.steps=8", "precision.param=fp64"]
+        plain, _ = self.train("plain", *settings, ranks=4)
+        changes = self.root / "changes.toml"
+        changes.write_text('[[change]]\nstep = 2\nset = { "zero.persistence_threshold" = "100", "zero.max_reuse_distance" = "0" }\n'
+                           '[[change]]\nstep = 4\nset = { "zero.prefetch_bucket_size" = "0" }\n'
+                           '[[change]]\nstep = 6\nset = { "zero.overlap_comm" = "false" }\n')
+        changed, _ = self.train("changed", *settings, ranks=4, extra=["--config", changes])
+        self.assertEqual([schedule["name"] for schedule in self.report(changed)["schedules"]], ["zero3", "zero3", "zero3", "zero3 serial"])
+        expected = [row["loss"] for row in self.report(plain)["steps"] if row["rank"] == 0]
+        found = [row["loss"] for row in self.report(changed)["steps"] if row["rank"] == 0]
+        for step, (got, want) in enumerate(zip(found, expected, strict=True)):
+            self.assertAlmostEqual(got, want, delta=1e-9 * want, msg=f"step {step}")
+
     def test_what_cannot_be_is_one_line_and_creates_nothing(self):
         for settings, said in (
                 (["strategy=single"], "strategy=single is one rank, not run.ranks=4"),
