@@ -24,7 +24,11 @@ class MemoryTest(ProgramTest):
     def test_the_recorded_issue_ledger_peaks_where_the_schedule_predicts(self):
         for at, policy in enumerate(("preset=fsdp2 prefetch.forward=2", "preset=fsdp1 precision.param=bf16 train.micro_batches=2",
                                      "preset=fsdp2 strategy=no_shard unit.root=true",
-                                     "strategy=ddp train.micro_batches=2", "strategy=zero1 precision.param=bf16", "strategy=zero2")):
+                                     "strategy=ddp train.micro_batches=2", "strategy=zero1 precision.param=bf16", "strategy=zero2",
+                                     "strategy=zero3 zero.prefetch_bucket_size=8000 zero.max_reuse_distance=13000 "
+                                     "zero.persistence_threshold=100",
+                                     "strategy=zero3 precision.param=bf16 train.micro_batches=2 zero.max_reuse_distance=0 "
+                                     "zero.overlap_comm=false")):
             with self.subTest(policy), self.trace_of(f"run{at}", *policy.split()) as (_, database):
                 (text, predicted), = database.execute("SELECT text, predicted_peak_bytes FROM schedule")
                 for rank in range(3):

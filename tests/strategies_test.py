@@ -11,13 +11,17 @@ DIM = 24
 TOKENS = 2 * 16  # of a micro-batch
 # Embedding, two blocks (norms, qkv and projection, up and down), head; 256 rows of it divide by 4, and so do all of a block.
 PARAMETERS = 256 * DIM + 2 * (2 * DIM + 12 * DIM * DIM) + DIM + 256 * DIM
-BUCKETS = {"ddp": "ddp.bucket_cap=20kB", "zero1": "zero.reduce_bucket_size=5000", "zero2": "zero.reduce_bucket_size=5000"}
+HEAD = 256 * DIM  # without its norm
+NORMS = 5 * DIM
+SETTINGS = {"ddp": ["ddp.bucket_cap=20kB"], "zero1": ["zero.reduce_bucket_size=5000"], "zero2": ["zero.reduce_bucket_size=5000"],
+            # Nothing is kept from forward to backward, or whole.
+            "zero3": ["zero.prefetch_bucket_size=8000", "zero.max_reuse_distance=0", "zero.persistence_threshold=0"]}
 
 
 def passes(strategy, micro_batches):
     """Over all parameters in fp32, how often (N-1)/N of their bytes are sent in a step."""
     return {"single": 0, "ddp": 2, "no_shard": 2 * micro_batches, "zero1": 2, "zero2": micro_batches + 1,
-            "grad_op": 2 * micro_batches, "full": 3 * micro_batches}[strategy]
+            "grad_op": 2 * micro_batches, "full": 3 * micro_batches, "zero3": 3 * micro_batches}[strategy]
 
 
 class StrategiesTest(ProgramTest):
@@ -45,12 +49,12 @@ class StrategiesTest(ProgramTest):
         return sent
 
     def test_a_step_sends_what_the_formula_says(self):
-        for strategy in ("single", "ddp", "no_shard", "zero1", "zero2", "grad_op", "full"):
+        for strategy in ("single", "ddp", "no_shard", "zero1", "zero2", "grad_op", "full", "zero3"):
             for micro_batches in (1, 2):
                 ranks = 1 if strategy == "single" else 4
                 with self.subTest(strategy, micro_batches=micro_batches):
                     run, _ = self.train(f"{strategy}{micro_batches}", f"strategy={strategy}", "train.steps=3",
-                                        f"train.micro_batches={micro_batches}", *filter(None, [BUCKETS.get(strategy)]), ranks=ranks)
+                                        f"train.micro_batches={micro_batches}", *SETTINGS.get(strategy, []), ranks=ranks)
                     expected = passes(strategy, micro_batches) * 4 * PARAMETERS * (ranks - 1) // ranks
                     self.assertEqual(sum(self.recorded(run).values()), expected)
                     self.assertEqual(sum(self.planned(run).values()), expected)
@@ -93,11 +97,33 @@ class StrategiesTest(ProgramTest):
                 self.assertAlmostEqual(report["summary"]["last_loss"], expected[-1], delta=1e-5)
                 self.assertIn("bubble", {stall["cause"] for stall in report["stalls"]})
 
+    def test_zero3_gathers_less_of_what_is_kept(self):
+        # The head from forward to backward, norms from one update to the next.
+        for micro_batches in (1, 2):
+            run, _ = self.train(f"kept{micro_batches}", "strategy=zero3", "train.steps=3", f"train.micro_batches={micro_batches}",
+                                "zero.max_reuse_distance=1", "zero.persistence_threshold=100", ranks=4)
+            elements = (3 * micro_batches * (PARAMETERS - HEAD - NORMS) + 2 * micro_batches * HEAD + (micro_batches + 1) * NORMS)
+            self.assertEqual(self.recorded(run), {"zero3": elements * 4 * 3 // 4})
+            self.assertEqual(self.planned(run), self.recorded(run))
+
+    def test_compute_waits_for_each_collective_without_overlap(self):
+        for strategy in ("zero1", "zero2", "zero3"):
+            run, _ = self.train(f"serial_{strategy}", f"strategy={strategy}", "zero.overlap_comm=false", "train.steps=3",
+                                *SETTINGS[strategy], ranks=4)
+            trace, = run.glob("trace-*.db")
+            with contextlib.closing(sqlite3.connect(trace)) as database:
+                (overlapping,), = database.execute(
+                    "SELECT count(*) FROM collective JOIN op_run AS sent ON sent.id = collective.op_run "
+                    "JOIN op_run AS computed ON computed.rank = sent.rank AND computed.step = sent.step "
+                    "JOIN plan_op ON plan_op.id = computed.plan_op WHERE plan_op.kind IN ('forward', 'backward') "
+                    "AND computed.started_ns < sent.ended_ns AND sent.started_ns < computed.ended_ns")
+            self.assertEqual(overlapping, 0, strategy)
+
     def test_changes_go_on_where_the_run_was(self):
-        settings = ["train.steps=12", "precision.param=fp64"]
+        settings = ["train.steps=14", "precision.param=fp64"]
         plain, _ = self.train("plain", *settings, ranks=4)
         changes = self.root / "changes.toml"
-        order = ["ddp", "zero2", "hybrid", "zero1", "full"]
+        order = ["ddp", "zero2", "hybrid", "zero3", "zero1", "full"]
         changes.write_text("".join(f'[[change]]\nstep = {2 * at + 2}\nset = {{ "strategy" = "{strategy}" }}\n'
                                    for at, strategy in enumerate(order)))
         changed, _ = self.train("changed", *settings, ranks=4, extra=["--config", changes])
@@ -107,7 +133,7 @@ class StrategiesTest(ProgramTest):
         for step, (got, want) in enumerate(zip(found, expected)):
             self.assertAlmostEqual(got, want, delta=1e-9 * want, msg=f"step {step}")
         names = [schedule["name"] for schedule in self.report(changed)["schedules"]]
-        self.assertEqual(names, ["fsdp2 full pre1", "ddp", "zero2", "fsdp2 hybrid pre1", "zero1"])
+        self.assertEqual(names, ["fsdp2 full pre1", "ddp", "zero2", "fsdp2 hybrid pre1", "zero3", "zero1"])
         sent = self.recorded(changed)
         self.assertEqual(sent, self.planned(changed))
         # Each within its bound, though what ranks keep came and went.
@@ -124,12 +150,30 @@ class StrategiesTest(ProgramTest):
         self.assertEqual(len(self.report(run)["schedules"]), 4)
         self.assertEqual(self.report(run)["state"], "finished")
 
+    def test_budgets_of_zero3_change_too(self):
+        settings = ["strategy=zero3", "zero.persistence_threshold=0", "train.steps=8", "precision.param=fp64"]
+        plain, _ = self.train("plain", *settings, ranks=4)
+        changes = self.root / "changes.toml"
+        changes.write_text('[[change]]\nstep = 2\nset = { "zero.persistence_threshold" = "100", "zero.max_reuse_distance" = "0" }\n'
+                           '[[change]]\nstep = 4\nset = { "zero.prefetch_bucket_size" = "0" }\n'
+                           '[[change]]\nstep = 6\nset = { "zero.overlap_comm" = "false" }\n')
+        changed, _ = self.train("changed", *settings, ranks=4, extra=["--config", changes])
+        self.assertEqual([schedule["name"] for schedule in self.report(changed)["schedules"]], ["zero3", "zero3", "zero3", "zero3 serial"])
+        expected = [row["loss"] for row in self.report(plain)["steps"] if row["rank"] == 0]
+        found = [row["loss"] for row in self.report(changed)["steps"] if row["rank"] == 0]
+        for step, (got, want) in enumerate(zip(found, expected, strict=True)):
+            self.assertAlmostEqual(got, want, delta=1e-9 * want, msg=f"step {step}")
+
     def test_what_cannot_be_is_one_line_and_creates_nothing(self):
         for settings, said in (
                 (["strategy=single"], "strategy=single is one rank, not run.ranks=4"),
                 (["strategy=ddp", "mesh.shard=2", "mesh.replicate=2"], "mesh.shard=2 means shards, which strategy=ddp does not have"),
                 (["strategy=zero1", "ddp.bucket_cap=1MB"], "ddp.bucket_cap=1MB has no effect with strategy=zero1: leave it out, or set "
                                                            "strategy=ddp"),
+                (["zero.prefetch_bucket_size=5"], "zero.prefetch_bucket_size=5 has no effect with strategy=full: leave it out, or set "
+                                                  "strategy=zero3"),
+                (["strategy=zero3", "zero.max_reuse_distance=-1"], "zero.max_reuse_distance=-1"),
+                (["strategy=zero3", "mesh.replicate=2"], "mesh.replicate=2 means replicas, which strategy=zero3 does not have"),
                 (["zero.reduce_bucket_size=0"], "zero.reduce_bucket_size"),
                 (["strategy=pipeline"], "4 ranks with pipeline.chunks=1 are 4 stages, but model.layers=2: set model.layers=4"),
                 (["strategy=pipeline", "model.layers=8", "unit.root=true"], "set unit.root=false"),

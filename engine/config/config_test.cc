@@ -93,12 +93,30 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
   std::set<std::string> live;
   for (const KeyInfo& key : AllKeys())
     if (key.live) live.insert(key.name);
-  EXPECT_EQ(live, (std::set<std::string>{
-                      "ddp.bucket_cap", "engine.compute_slots", "host.run_ahead", "link.bandwidth",
-                      "link.latency", "mesh.replicate", "mesh.shard", "prefetch.backward",
-                      "prefetch.backward_depth", "prefetch.forward", "prefetch.limit", "preset",
-                      "record.steps", "reshard_after_forward", "strategy", "train.lr",
-                      "unit.policy", "unit.root", "zero.reduce_bucket_size"}));
+  EXPECT_EQ(live, (std::set<std::string>{"ddp.bucket_cap",
+                                         "engine.compute_slots",
+                                         "host.run_ahead",
+                                         "link.bandwidth",
+                                         "link.latency",
+                                         "mesh.replicate",
+                                         "mesh.shard",
+                                         "prefetch.backward",
+                                         "prefetch.backward_depth",
+                                         "prefetch.forward",
+                                         "prefetch.limit",
+                                         "preset",
+                                         "record.steps",
+                                         "reshard_after_forward",
+                                         "strategy",
+                                         "train.lr",
+                                         "unit.policy",
+                                         "unit.root",
+                                         "zero.max_live_parameters",
+                                         "zero.max_reuse_distance",
+                                         "zero.overlap_comm",
+                                         "zero.persistence_threshold",
+                                         "zero.prefetch_bucket_size",
+                                         "zero.reduce_bucket_size"}));
 }
 
 TEST(Keys, HelpNamesEveryKeyWithItsDefaultAndFits) {
@@ -355,6 +373,42 @@ TEST(ToPolicy, CarriesEveryKnob) {
   EXPECT_EQ(tests.strategy, plan::FindStrategy("no_shard"));
   EXPECT_EQ(ToPolicy(With({"prefetch.backward=none"})).backward_prefetch,
             plan::BackwardPrefetch::kNone);
+}
+
+TEST(ToPolicy, ElementsAreThoseOfZero3) {
+  const SettingList settings = {"zero.prefetch_bucket_size=11", "zero.max_live_parameters=12",
+                                "zero.max_reuse_distance=13", "zero.persistence_threshold=14",
+                                "zero.overlap_comm=false"};
+  SettingList with_strategy = settings;
+  with_strategy.emplace_back("strategy=zero3");
+  const plan::Policy policy = ToPolicy(With(with_strategy));
+  EXPECT_EQ(policy.budgets,
+            (plan::ElementBudgets{
+                .prefetch_bucket_size = 11, .max_live_parameters = 12, .max_reuse_distance = 13}));
+  EXPECT_EQ(policy.units, (plan::UnitPolicy{.persistence_threshold = 14}));
+  EXPECT_FALSE(policy.overlap_comm);
+  const plan::Policy full = ToPolicy(With(settings));
+  EXPECT_EQ(full.units, plan::UnitPolicy());
+  EXPECT_TRUE(full.overlap_comm);
+}
+
+TEST(Keys, ApplyToStrategiesThatHaveWhatTheySay) {
+  const auto strategies = [](std::string_view key) {
+    std::vector<std::string_view> names;
+    for (const plan::Strategy& strategy : plan::Strategies()) {
+      if (Applies(key, strategy)) names.push_back(strategy.name);
+    }
+    return names;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(strategies("zero.reduce_bucket_size"), ElementsAre("zero1", "zero2"));
+  EXPECT_THAT(strategies("zero.overlap_comm"), ElementsAre("zero1", "zero2", "zero3"));
+  EXPECT_THAT(strategies("zero.prefetch_bucket_size"), ElementsAre("zero3"));
+  EXPECT_THAT(strategies("zero.persistence_threshold"), ElementsAre("zero3"));
+  EXPECT_THAT(strategies("prefetch.limit"),
+              ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op"));
+  EXPECT_THAT(strategies("unit.policy"), ElementsAre("full", "grad_op", "no_shard", "hybrid",
+                                                     "hybrid_grad_op", "single", "zero3"));
 }
 
 TEST(Keys, OfAnotherStrategyAreRefusedAtTheStart) {

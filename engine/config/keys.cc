@@ -144,6 +144,22 @@ Keys ShardingKeys() {
               Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
                   "With strategy=zero1 or zero2: gradients are reduced, and parameters gathered, "
                   "so many elements at a time."))),
+      Live(Bool("zero.overlap_comm", true,
+                "With strategy=zero1, zero2 or zero3: compute goes on while gradients are reduced "
+                "and parameters gathered; false = it waits for each collective at once.")),
+      Live(In("elements", Int("zero.prefetch_bucket_size", 1'000'000, 0, 1e12,
+                              "With strategy=zero3: the next units are gathered ahead while they "
+                              "have no more elements together; 0 = none."))),
+      Live(In("elements", Int("zero.max_live_parameters", 10'000'000, 0, 1e12,
+                              "With strategy=zero3: nothing is gathered ahead that would bring "
+                              "all gathered parameters above so many elements."))),
+      Live(In("elements",
+              Int("zero.max_reuse_distance", 1'000'000, 0, 1e12,
+                  "With strategy=zero3: a unit stays gathered after its forward if fewer elements "
+                  "are used before its backward; 0 = none does."))),
+      Live(In("elements", Int("zero.persistence_threshold", 1'000, 0, 1e12,
+                              "With strategy=zero3: every rank keeps parameters with fewer "
+                              "elements whole, and gathers them after each update."))),
   };
 }
 

@@ -211,6 +211,9 @@ Status CheckChanges(const Config& config) {
 plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy, int32_t stages) {
   plan::UnitPolicy units{.blocks = GetBlocksPerUnit(config), .root = config.GetBool("unit.root")};
   units.stages = stages;
+  if (strategy.has_element_budgets) {
+    units.persistence_threshold = config.GetInt("zero.persistence_threshold");
+  }
   if (strategy.wraps) return units;
   if (!strategy.shards_optimizer) {
     units.bucket_bytes = config.GetInt("ddp.bucket_cap");
@@ -277,7 +280,7 @@ Status ApplyLive(const std::map<std::string, std::string>& values, Config* confi
 bool Applies(std::string_view key, const plan::Strategy& strategy) {
   if (key == "preset") return strategy.has_presets;
   if (key == "reshard_after_forward" || key.starts_with("prefetch.")) {
-    return strategy.shards_parameters;
+    return strategy.shards_parameters && !strategy.has_element_budgets;
   }
   if (key.starts_with("unit.")) return strategy.wraps;
   if (key == "comm.communicators" || key == "mesh.shard") {
@@ -289,7 +292,9 @@ bool Applies(std::string_view key, const plan::Strategy& strategy) {
   }
   if (key == "mesh.replicate") return strategy.Uses(plan::MeshDimension::kReplicate);
   if (key.starts_with("ddp.")) return !strategy.wraps && !strategy.shards_optimizer;
-  if (key.starts_with("zero.")) return !strategy.wraps && strategy.shards_optimizer;
+  if (key == "zero.reduce_bucket_size") return !strategy.wraps && strategy.shards_optimizer;
+  if (key == "zero.overlap_comm") return !strategy.has_presets && strategy.shards_optimizer;
+  if (key.starts_with("zero.")) return strategy.has_element_budgets;
   return true;
 }
 
@@ -331,6 +336,11 @@ plan::Policy ToPolicy(const Config& config) {
   policy.forward_prefetch = small("prefetch.forward");
   policy.prefetch_limit = small("prefetch.limit");
   policy.run_ahead = small("host.run_ahead");
+  policy.budgets = {.prefetch_bucket_size = config.GetInt("zero.prefetch_bucket_size"),
+                    .max_live_parameters = config.GetInt("zero.max_live_parameters"),
+                    .max_reuse_distance = config.GetInt("zero.max_reuse_distance")};
+  policy.overlap_comm =
+      !Applies("zero.overlap_comm", *policy.strategy) || config.GetBool("zero.overlap_comm");
   policy.num_communicators = small("comm.communicators");
   policy.mesh = MeshOf(config).value();
   const int32_t pipeline_ranks = policy.mesh.size(plan::MeshDimension::kPipeline);

@@ -1,6 +1,7 @@
 #include "engine/model/model_config.h"
 
 #include <algorithm>
+#include <set>
 
 #include "trace/base/check.h"
 
@@ -157,21 +158,23 @@ void FillBuckets(const ModelConfig& config, const plan::UnitPolicy& policy,
   }
 }
 
-// The unit of each segment, made at its first use.
+// The unit of each segment, and the one of all small parameters, made at their first use.
 void GroupByName(const ModelConfig& config, const plan::UnitPolicy& policy,
                  plan::ModelDescription* model) {
   for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
-    const std::string name = UnitName(config, policy, segment);
-    auto unit = std::ranges::find(model->units, name, &plan::Unit::name);
-    if (unit == model->units.end()) {
-      model->units.push_back({.name = name, .is_root = name == "root"});
-      unit = model->units.end() - 1;
-    }
-    model->segments[static_cast<size_t>(segment)].units = {
-        static_cast<int32_t>(unit - model->units.begin())};
+    std::set<int32_t> used;
     for (Parameter& parameter : ParametersOf(config, segment)) {
+      const bool is_small = plan::NumElements(parameter.shape) < policy.persistence_threshold;
+      const std::string name = is_small ? "persistent" : UnitName(config, policy, segment);
+      auto unit = std::ranges::find(model->units, name, &plan::Unit::name);
+      if (unit == model->units.end()) {
+        model->units.push_back({.name = name, .is_root = name == "root"});
+        unit = model->units.end() - 1;
+      }
       unit->parameters.push_back(std::move(parameter));
+      used.insert(static_cast<int32_t>(unit - model->units.begin()));
     }
+    model->segments[static_cast<size_t>(segment)].units.assign(used.begin(), used.end());
   }
 }
 

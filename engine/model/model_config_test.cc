@@ -28,6 +28,20 @@ TEST(DescribeModelTest, GroupsBlocksAndRootAsAsked) {
                                    plan::Parameter{"head.weight", {256, 8}}));
 }
 
+TEST(DescribeModelTest, SmallParametersAreAUnitOfTheirOwn) {
+  const ModelConfig config{.layers = 2, .dim = 8, .heads = 2, .seq = 4};
+  const auto apart = DescribeModel(config, {.persistence_threshold = 9}, 1);
+  EXPECT_THAT(UnitNames(apart),
+              testing::ElementsAre("embedding", "persistent", "block0", "block1", "head"));
+  EXPECT_EQ(apart.units[1].parameters.size(), 5U);  // the norms
+  EXPECT_EQ(plan::UnitElements(apart.units[1]), 5 * 8);
+  EXPECT_EQ(apart.segments[0].units, std::vector<int32_t>{0});
+  EXPECT_EQ(apart.segments[2].units, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(apart.segments.back().units, (std::vector<int32_t>{1, 4}));
+  EXPECT_THAT(UnitNames(DescribeModel(config, {.persistence_threshold = 1'000'000}, 1)),
+              testing::ElementsAre("persistent"));
+}
+
 TEST(DescribeModelTest, TheExampleOfTheDesignHas19MillionParameters) {
   const auto description =
       DescribeModel({.layers = 6, .dim = 512, .heads = 8, .seq = 128}, plan::UnitPolicy(), 1);

@@ -120,8 +120,8 @@ TEST(MemoryBound, IsNeverBelowTheIssueLedgerAndSeldomFarAbove) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
-          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
-          FindStrategy("zero2")}) {
+          FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
+          FindStrategy("zero3")}) {
       for (const int run_ahead : {-1, 0, 2}) {
         Policy policy = TwoRanks(preset);
         policy.strategy = strategy;

@@ -52,6 +52,9 @@ struct UnitPolicy {
   int64_t first_bucket_bytes = int64_t{1} << 20;
   // Of a pipeline: blocks are spread over them evenly, and no unit is in two of them.
   int32_t stages = 1;
+  // Parameters with fewer elements are a unit of their own, of which every rank keeps all
+  // (DeepSpeed: stage3_param_persistence_threshold).
+  int64_t persistence_threshold = 0;
   bool operator==(const UnitPolicy&) const = default;
 };
 

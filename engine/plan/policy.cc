@@ -122,7 +122,10 @@ std::string PipelineName(const Policy& policy) {
 
 std::string ScheduleName(const Policy& policy) {
   const Strategy& strategy = *policy.strategy;
-  if (!strategy.has_presets) return std::string(strategy.name) + PipelineName(policy);
+  if (!strategy.has_presets) {
+    return std::string(strategy.name) + (policy.overlap_comm ? "" : " serial") +
+           PipelineName(policy);
+  }
   std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
   const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
@@ -154,9 +157,11 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   schedule.name = ScheduleName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
-  BackwardPrefetchPass(policy.backward_prefetch, policy.backward_depth, &schedule);
-  ForwardPrefetchPass(policy.forward_prefetch, &schedule);
-  RateLimitPass(policy.prefetch_limit, &schedule);
+  if (!policy.strategy->has_element_budgets) {
+    BackwardPrefetchPass(policy.backward_prefetch, policy.backward_depth, &schedule);
+    ForwardPrefetchPass(policy.forward_prefetch, &schedule);
+    RateLimitPass(policy.prefetch_limit, &schedule);
+  }
   RunAheadPass(policy.run_ahead, &schedule);
   SHARDSCOPE_RETURN_IF_ERROR(Validate(schedule));
   return schedule;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "engine/plan/mesh.h"
 #include "engine/plan/model_description.h"
@@ -18,6 +19,15 @@ enum class BackwardPrefetch : uint8_t { kPre, kPost, kNone };
 // In which order a rank runs its stages' micro-batches. One by one: each goes through all stages,
 // forward and back, before the next starts.
 enum class PipelineSchedule : uint8_t { kOneByOne, kGpipe, k1F1B, kInterleaved };
+// How far ZeRO-3 gathers ahead, and what it keeps, in elements (DeepSpeed:
+// zero_optimization.stage3_ and these names). Unless otherwise said it gathers each unit when it is
+// used, and frees it then.
+struct ElementBudgets {
+  int64_t prefetch_bucket_size = 0;                                   // gathered, and not used yet
+  int64_t max_live_parameters = std::numeric_limits<int64_t>::max();  // of all that is gathered
+  int64_t max_reuse_distance = 0;  // used before a unit is used again
+  bool operator==(const ElementBudgets&) const = default;
+};
 
 struct Policy {
   Preset preset = Preset::kFsdp2;
@@ -28,6 +38,8 @@ struct Policy {
   int forward_prefetch = 0;   // 0-3
   int prefetch_limit = 0;     // unsharded units in flight; 0 = no limit
   int run_ahead = -1;         // compute ops that the host may issue ahead; -1 = unlimited
+  ElementBudgets budgets;     // where the strategy has them, instead of any prefetch above
+  bool overlap_comm = true;   // ZeRO; false: compute waits for each collective at once
   int num_communicators = 1;  // 1: all-gathers and reductions share one; 2: one each
   Mesh mesh;
   UnitPolicy units;

@@ -4,6 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
 #include "engine/plan/schedule_test_util.h"
 #include "engine/plan/state.h"
 #include "engine/plan/uniform_model.h"
@@ -111,7 +116,8 @@ TEST(Traffic, OfEveryStrategyIsThatOfItsFormula) {
                                  {"zero1", 2, 0},
                                  {"zero2", 1, 1},
                                  {"grad_op", 0, 2},
-                                 {"full", 0, 3}}) {
+                                 {"full", 0, 3},
+                                 {"zero3", 0, 3}}) {
     for (const int ranks : {1, 2, 4}) {
       for (const int micro_batches : {1, 3}) {
         Policy policy;
@@ -149,10 +155,12 @@ TEST(State, TakesWhatTheFormulasSay) {
                                  {"zero1", false, 8, 8},
                                  {"zero2", false, 4, 12},
                                  {"full", false, 0, 16},
+                                 {"zero3", false, 0, 16},
                                  {"ddp", true, 16, 0},
                                  {"zero1", true, 4, 16},
                                  {"zero2", true, 2, 16},
-                                 {"full", true, 0, 16}}) {
+                                 {"full", true, 0, 16},
+                                 {"zero3", true, 0, 16}}) {
     Policy policy;
     policy.strategy = FindStrategy(formula.strategy);
     policy.mesh = policy.strategy->MeshOf(4);
@@ -185,6 +193,114 @@ TEST(Zero, GathersAfterEachUpdateAndReducesByItsStage) {
                   "O block1 optimizer", "O block1 all_gather <- O block1 optimizer",
                   "O block2 optimizer", "O block2 all_gather <- O block2 optimizer",
                   "O wait <- all of all_gather"));
+}
+
+// Elements: embedding 16384, a block 49280, head 16448.
+Policy Zero3(const ElementBudgets& budgets) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.strategy = FindStrategy("zero3");
+  policy.budgets = budgets;
+  return policy;
+}
+constexpr StreamIndex kComputeOps = 1;
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+TEST(Zero3, WithoutBudgetsGathersEachUnitWhenItIsUsed) {
+  EXPECT_EQ(Queue(Zero3({}), false),
+            "AGe AG1 AG2 AG3 AGh | AGh RSh AG3 RS3 AG2 RS2 AG1 RS1 AGe RSe | AR");
+  EXPECT_EQ(Queue(Zero3({})), "AGr AG1 AG2 AG3 | AG3 RS3 AG2 RS2 AG1 RS1 RSr | AR");
+}
+
+TEST(Zero3, GathersAheadAsFarAsTheBudgetReaches) {
+  const Schedule one = Build(Zero3({.prefetch_bucket_size = 50'000}), false);
+  EXPECT_EQ(ForwardOrder(one), "AGe AG1 Fe AG2 F1 F1 AG3 F2 F2 AGh F3 F3 Fh");
+  EXPECT_EQ(BackwardOrder(one), "AGh AG3 Bh RSh AG2 B3 B3 RS3 AG1 B2 B2 RS2 AGe B1 B1 RS1 Be RSe");
+  const Schedule two = Build(Zero3({.prefetch_bucket_size = 49'280 + 16'448}), false);
+  EXPECT_EQ(ForwardOrder(two), "AGe AG1 Fe AG2 F1 F1 AG3 AGh F2 F2 F3 F3 Fh");
+  EXPECT_EQ(ForwardOrder(Build(Zero3({.prefetch_bucket_size = 49'280 + 16'447}), false)),
+            ForwardOrder(one));
+}
+
+TEST(Zero3, GathersNothingAheadAboveTheLiveParameters) {
+  const Schedule schedule = Build(
+      Zero3({.prefetch_bucket_size = kUnlimited, .max_live_parameters = 49'280 + 16'448}), false);
+  EXPECT_EQ(ForwardOrder(schedule), "AGe AG1 Fe F1 F1 AG2 F2 F2 AG3 AGh F3 F3 Fh");
+}
+
+TEST(Zero3, KeepsUnitsThatAreUsedAgainSoon) {
+  EXPECT_EQ(Queue(Zero3({.max_reuse_distance = 1}), false),
+            "AGe AG1 AG2 AG3 AGh | RSh AG3 RS3 AG2 RS2 AG1 RS1 AGe RSe | AR");
+  EXPECT_EQ(Queue(Zero3({.max_reuse_distance = 2 * 16'448}), false),
+            "AGe AG1 AG2 AG3 AGh | RSh AG3 RS3 AG2 RS2 AG1 RS1 AGe RSe | AR");
+  EXPECT_EQ(Queue(Zero3({.max_reuse_distance = 2 * 16'448 + 1}), false),
+            "AGe AG1 AG2 AG3 AGh | RSh RS3 AG2 RS2 AG1 RS1 AGe RSe | AR");
+}
+
+// What is kept is passed over; what its forward is still to free is not gathered twice.
+TEST(Zero3, GathersAcrossTheTurn) {
+  const Schedule schedule =
+      Build(Zero3({.prefetch_bucket_size = 50'000, .max_reuse_distance = 1}), false);
+  EXPECT_THAT(OpsBetween(schedule, "F m0 block2.mlp forward", "B m0 block2.mlp backward"),
+              ElementsAre("F m0 block2.mlp forward", "F m0 block2 reshard",
+                          "F m0 head wait <- F m0 head all_gather", "B m0 block2 all_gather",
+                          "F m0 head forward", "B m0 head backward", "B m0 head reshard",
+                          "B m0 head reduce_scatter <- all of compute", "B m0 head release",
+                          "B m0 block2 wait <- B m0 block2 all_gather", "B m0 block1 all_gather",
+                          "B m0 block2.mlp backward"));
+}
+
+// The norms of UniformModel(3, false) as a unit of their own.
+ModelDescription SmallApart() {
+  ModelDescription model = UniformModel(3, /*root_unit=*/false);
+  Unit small{.name = "persistent"};
+  for (Unit& unit : model.units) {
+    std::erase_if(unit.parameters, [&](const Parameter& parameter) {
+      const bool is_small = parameter.shape.size() == 1;
+      if (is_small) small.parameters.push_back(parameter);
+      return is_small;
+    });
+  }
+  for (size_t segment = 1; segment < model.segments.size(); ++segment) {
+    model.segments[segment].units.push_back(static_cast<int32_t>(model.units.size()));
+  }
+  model.units.push_back(std::move(small));
+  return model;
+}
+
+TEST(Zero3, GathersSmallParametersAfterTheirUpdateOnly) {
+  Policy policy = Zero3({});
+  policy.units.persistence_threshold = 65;
+  const ModelDescription model = SmallApart();
+  const Result<Schedule> schedule = BuildSchedule(model, policy);
+  ASSERT_TRUE(schedule.ok()) << schedule.message();
+  EXPECT_EQ(CollectiveQueue(*schedule),
+            "AGe AG1 AG2 AG3 AGh | AGh RSh AG3 RS3 AG2 RS2 AG1 RSp RS1 AGe RSe | AR AGp");
+  int64_t bytes = 0;
+  int64_t split = 0;
+  for (const Buffer& buffer : StateBuffers(model, policy, 0)) bytes += buffer.bytes;
+  for (const Unit& unit : model.units) split += unit.name == "persistent" ? 0 : UnitElements(unit);
+  const int64_t small = 7 * 64;
+  EXPECT_EQ(bytes, 16 * split / 2 + 4 * small + 12 * small / 2);
+  policy.units.persistence_threshold = 64;
+  EXPECT_EQ(StateBuffers(model, policy, 0), StateBuffers(model, Zero3({}), 0));
+}
+
+TEST(Zero3, WithoutOverlapComputeWaitsForEachCollective) {
+  for (const char* strategy : {"zero1", "zero2", "zero3"}) {
+    Policy policy = Zero3({.prefetch_bucket_size = kUnlimited});
+    policy.strategy = FindStrategy(strategy);
+    policy.overlap_comm = false;
+    const Schedule schedule = Build(policy);
+    const Program& program = schedule.programs.front();
+    for (OpIndex index = 0; index < std::ssize(program.ops); ++index) {
+      const Op& op = program.ops[static_cast<size_t>(index)];
+      if (!IsCollective(op.kind) || op.unit == kNone) continue;
+      const auto next = std::find_if(program.ops.begin() + index, program.ops.end(),
+                                     [](const Op& o) { return o.stream == kComputeOps; });
+      EXPECT_THAT(next->dependencies, ElementsAre(Dependency{DependencyKind::kEvent, index}))
+          << schedule.name << ": " << OpName(schedule, op);
+    }
+  }
 }
 
 // Two replicas of two shards.

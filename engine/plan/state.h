@@ -11,6 +11,9 @@ namespace shardscope::plan {
 // Among how many ranks units are split; 1: every rank has all of them.
 int ShardRanks(const Policy& policy);
 
+// Whether ranks keep all of the unit's parameters, though a slice only of its optimizer state.
+bool KeepsWhole(const Unit& unit, const Policy& policy);
+
 // Of the ranks at `place` along mesh.pipeline: of the units of their stages. Per element of the
 // model, in fp32 and over N ranks (ZeRO paper, arXiv 1910.02054, section 5): 16 bytes without
 // shards, 8 + 8/N with ZeRO-1, 4 + 12/N with ZeRO-2, 16/N where all is sharded. With another

@@ -90,6 +90,12 @@ constexpr std::array kStrategies = {
              .wraps = false,
              .has_presets = false,
              .build = BuildZero},
+    Strategy{.name = "zero3",
+             .shards = "as full, gathered ahead by a budget of elements",
+             .has_presets = false,
+             .reshards_after_forward = true,
+             .has_element_budgets = true,
+             .build = BuildZero3},
 };
 
 }  // namespace

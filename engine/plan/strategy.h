@@ -32,7 +32,9 @@ struct Strategy {
   // In a pipeline, a rank starts the next micro-batch before the last one has come back, as
   // pipeline.schedule says.
   bool overlaps_stages = true;
-  // The step before any pass: it has no prefetch. `policy` is checked.
+  // Policy::budgets say what is gathered ahead and what is kept, not the passes of prefetch.
+  bool has_element_budgets = false;
+  // The step before any pass: it has no prefetch but that of budgets. `policy` is checked.
   Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
 
   // All ranks along one of its dimensions: those that share, or replicas, if there are any.

@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(Preset::kFsdp1, Preset::kFsdp2),
         testing::Values(FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
                         FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"),
-                        FindStrategy("zero2")),
+                        FindStrategy("zero2"), FindStrategy("zero3")),
         testing::Values(BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone)));
 
 TEST(Text, KeepsEveryFieldOfAnOp) {

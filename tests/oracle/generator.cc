@@ -146,8 +146,8 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   plan::Policy policy = arithmetic;
   policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
   policy.strategy = plan::FindStrategy(OneOf<std::string_view>(
-      {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "single",
-       "pipeline", "pipeline", "model_parallel"},
+      {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "zero3",
+       "single", "pipeline", "pipeline", "model_parallel"},
       random));
   const int ranks = policy.mesh.num_ranks();
   policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
@@ -174,6 +174,13 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   policy.forward_prefetch = random.Between(0, 3);
   policy.prefetch_limit = random.Between(0, 3);
   policy.run_ahead = random.Between(-1, 3);
+  if (policy.strategy->has_element_budgets) {
+    policy.budgets = {.prefetch_bucket_size = random.Below(1500),
+                      .max_live_parameters = random.Below(4000),
+                      .max_reuse_distance = random.Below(1500)};
+    policy.units.persistence_threshold = OneOf<int64_t>({0, 0, 30, 200, 1000}, random);
+  }
+  policy.overlap_comm = !random.OneIn(4);
   return policy;
 }
 

@@ -14,7 +14,6 @@ class Reference {
       : model_(model),
         policy_(policy),
         sharded_(policy.strategy->shards_optimizer),
-        whole_parameters_(sharded_ && !policy.strategy->shards_parameters),
         whole_gradients_(sharded_ && !policy.strategy->shards_gradients),
         mixes_(policy.param_dtype != policy.master_dtype),
         sums_(model.units.size(), std::vector<Value>(Ranks())),
@@ -113,7 +112,7 @@ class Reference {
 
   Value Parameters(int32_t unit, int rank) const {
     const int owner = OwnerOf(rank, unit);
-    if (whole_parameters_) return Initial(BufferKind::kUnsharded, unit, owner);
+    if (KeepsWhole(unit)) return Initial(BufferKind::kUnsharded, unit, owner);
     if (!sharded_) return Initial(BufferKind::kParameterShard, unit, owner);
     Value all = Symbol(Term::kGather);
     for (const int from : ShardGroup(owner)) {
@@ -234,22 +233,33 @@ class Reference {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
-        updated[static_cast<size_t>(unit)].push_back(
-            Symbol(Term::kOptimizer, norm + OfUnit(BufferKind::kGradientShard, unit, gradient) +
-                                         initial(Master()) + initial(BufferKind::kOptimizerState)));
+        updated[static_cast<size_t>(unit)].push_back(Symbol(
+            Term::kOptimizer, norm + OfUnit(BufferKind::kGradientShard, unit, gradient) +
+                                  initial(Master(unit)) + initial(BufferKind::kOptimizerState)));
       }
     }
     return Kept(updated);
   }
 
-  BufferKind Master() const {
-    return whole_parameters_ && !mixes_ ? BufferKind::kUnsharded : BufferKind::kParameterShard;
+  // All of its parameters, though a slice only of its optimizer state.
+  bool KeepsWhole(int32_t unit) const {
+    if (!sharded_ || !policy_.strategy->shards_parameters) return sharded_;
+    for (const plan::Parameter& parameter : model_.units[static_cast<size_t>(unit)].parameters) {
+      if (plan::NumElements(parameter.shape) >= policy_.units.persistence_threshold) return false;
+    }
+    return true;
+  }
+
+  BufferKind Master(int32_t unit) const {
+    return KeepsWhole(unit) && !mixes_ ? BufferKind::kUnsharded : BufferKind::kParameterShard;
   }
 
   // What is in all persistent buffers at the end. `updated`: by unit, by rank.
   Value Kept(const std::vector<std::vector<Value>>& updated) const {
     Value result = 0;
     for (size_t unit = 0; unit < model_.units.size(); ++unit) {
+      const auto index = static_cast<int32_t>(unit);
+      const BufferKind master = Master(index);
       for (size_t rank = 0; rank < Ranks(); ++rank) {
         if (!Has(static_cast<int>(rank), static_cast<int32_t>(unit))) continue;
         const auto add = [&](BufferKind kind, Value value) {
@@ -263,11 +273,11 @@ class Reference {
           add(BufferKind::kGradient, (ReducesInPlace() ? reduced_ : sums_)[unit][rank]);
         }
         add(BufferKind::kOptimizerState, own(BufferKind::kOptimizerState, rank));
-        if (Master() == BufferKind::kParameterShard) add(Master(), own(Master(), rank));
-        if (!whole_parameters_) continue;
+        if (master == BufferKind::kParameterShard) add(master, own(master, rank));
+        if (!KeepsWhole(index)) continue;
         Value all = Symbol(Term::kGather);
         for (const int from : ShardGroup(static_cast<int>(rank))) {
-          all = Mix(all, own(Master(), static_cast<size_t>(from)));
+          all = Mix(all, own(master, static_cast<size_t>(from)));
         }
         add(BufferKind::kUnsharded, all);
       }
@@ -278,7 +288,6 @@ class Reference {
   const plan::ModelDescription& model_;
   const plan::Policy& policy_;
   const bool sharded_;  // the optimizer's state at least
-  const bool whole_parameters_;
   const bool whole_gradients_;
   const bool mixes_;
   std::vector<std::vector<Value>> sums_;     // where micro-batches add up first: as reduced_

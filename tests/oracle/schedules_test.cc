@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/plan/policy.h"
+#include "engine/plan/state.h"
 #include "engine/plan/text.h"
 #include "tests/oracle/bytes.h"
 #include "tests/oracle/generator.h"
@@ -55,14 +56,18 @@ Value RunAll(const plan::Schedule& schedule, uint64_t seed, Tally* tally) {
 }
 
 // Of one model: in which order what is added up, and where. Empty: not comparable.
-std::string ArithmeticOf(const plan::Policy& policy) {
+std::string ArithmeticOf(const plan::ModelDescription& model, const plan::Policy& policy) {
   const plan::Strategy& strategy = *policy.strategy;
   if (const int ranks = policy.mesh.size(plan::MeshDimension::kPipeline); ranks > 1) {
     // What is on which rank follows from where the model is cut, which is random.
     return "";
   }
-  if (strategy.shards_parameters) {
-    return "shards of " + std::to_string(policy.mesh.size(plan::MeshDimension::kShard));
+  if (strategy.shards_gradients) {
+    std::string name = "shards of " + std::to_string(policy.mesh.size(plan::MeshDimension::kShard));
+    for (const plan::Unit& unit : model.units) {
+      name += plan::KeepsWhole(unit, policy) ? " whole" : " split";
+    }
+    return name;
   }
   if (strategy.shards_optimizer) return std::string(strategy.name);
   // Whether micro-batches or ranks are added up first does not matter if there is one of either.
@@ -84,7 +89,7 @@ TEST(RandomSchedules, ComputeTheSameInEveryInterleaving) {
       const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
       ASSERT_TRUE(schedule.ok()) << schedule.message();
       const Value result = RunAll(*schedule, random.Next(), &tally);
-      if (const std::string name = ArithmeticOf(policy); !name.empty()) {
+      if (const std::string name = ArithmeticOf(model, policy); !name.empty()) {
         EXPECT_EQ(results.emplace(name, result).first->second, result) << schedule->name;
       }
       EXPECT_EQ(result, ReferenceResult(model, policy)) << schedule->name << "\n"

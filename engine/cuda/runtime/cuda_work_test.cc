@@ -146,7 +146,8 @@ INSTANTIATE_TEST_SUITE_P(All, CudaWorkTest,
                                          Training{1, 2, Preset::kFsdp2, FindStrategy("single")},
                                          Training{3, 2, Preset::kFsdp2, FindStrategy("ddp")},
                                          Training{3, 2, Preset::kFsdp2, FindStrategy("zero1")},
-                                         Training{2, 2, Preset::kFsdp2, FindStrategy("zero2")}),
+                                         Training{2, 2, Preset::kFsdp2, FindStrategy("zero2")},
+                                         Training{3, 2, Preset::kFsdp2, FindStrategy("zero3")}),
                          [](const auto& tested) {
                            return "ranks" + std::to_string(tested.param.ranks) + "_" +
                                   std::string(tested.param.strategy->name);
@@ -221,7 +222,7 @@ TEST(DeviceWorkState, MovesToAnotherStrategyAndBack) {
       return parameters;
     };
     const auto before = state();
-    for (const char* name : {"ddp", "zero1", "zero2", "full"}) {
+    for (const char* name : {"ddp", "zero1", "zero2", "zero3", "full"}) {
       const TestRun next = RunOf({3, 1, Preset::kFsdp2, FindStrategy(name)}, plan::DType::kFp32);
       const auto schedule =
           plan::BuildSchedule(runtime::DescriptionOf(next), runtime::PolicyOf(next));

@@ -1,4 +1,4 @@
-// The step of each strategy, before any pass: it has no prefetch. `policy` is checked.
+// The step of each strategy, before any pass. `policy` is checked.
 #pragma once
 
 #include "engine/plan/model_description.h"
@@ -13,5 +13,6 @@ Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy);
 Schedule BuildNoShard(const ModelDescription& model, const Policy& policy);
 Schedule BuildSingle(const ModelDescription& model, const Policy& policy);
 Schedule BuildZero(const ModelDescription& model, const Policy& policy);
+Schedule BuildZero3(const ModelDescription& model, const Policy& policy);
 
 }  // namespace shardscope::plan

@@ -60,6 +60,13 @@ class StepBuilder {
   // The stream that reduces gradients, and the gradient norm.
   virtual StreamIndex ReduceStream() const = 0;
 
+  // The segments that use a unit, and those between them.
+  struct Span {
+    int32_t first = kNone;
+    int32_t last = kNone;
+  };
+  const Span& SpanOf(int32_t unit_index) const { return spans_[static_cast<size_t>(unit_index)]; }
+
   const Policy& policy() const { return policy_; }
   const Unit& unit(int32_t index) const { return model_.units[static_cast<size_t>(index)]; }
   UnitState& state(int32_t index) { return states_[static_cast<size_t>(index)]; }
@@ -103,11 +110,6 @@ class StepBuilder {
   OpIndex EmitAccumulate(int32_t unit_index, BufferId reduced);
 
  private:
-  struct Span {
-    int32_t first = kNone;
-    int32_t last = kNone;
-  };
-
   // What a micro-batch leaves between its forward and its backward.
   struct InFlight {
     BufferId batch = kNone;
@@ -140,7 +142,6 @@ class StepBuilder {
   const std::vector<int32_t>& UnitsOf(int32_t segment) const {
     return model_.segments[static_cast<size_t>(segment)].units;
   }
-  const Span& SpanOf(int32_t unit_index) const { return spans_[static_cast<size_t>(unit_index)]; }
   int32_t LastSegment() const { return static_cast<int32_t>(model_.segments.size()) - 1; }
   const InFlight& Now() const { return in_flight_[static_cast<size_t>(micro_batch_)]; }
   InFlight& Now() { return in_flight_[static_cast<size_t>(micro_batch_)]; }

@@ -128,6 +128,9 @@ const ReferenceCase kCases[] = {
     {8, 2, Preset::kFsdp2, FindStrategy("hybrid"), 2, PipelineSchedule::k1F1B, 1, 2},
     {4, 3, Preset::kFsdp2, FindStrategy("ddp"), 1, PipelineSchedule::k1F1B, 1, 2},
     {4, 2, Preset::kFsdp2, FindStrategy("zero1"), 1, PipelineSchedule::kGpipe, 1, 2},
+    {1, 1, Preset::kFsdp2, FindStrategy("zero3")},
+    {2, 3, Preset::kFsdp2, FindStrategy("zero3")},
+    {5, 1, Preset::kFsdp2, FindStrategy("zero3")},
 };
 INSTANTIATE_TEST_SUITE_P(All, ReferenceTest, testing::ValuesIn(kCases), CaseName);
 
@@ -171,6 +174,14 @@ TEST(BitsTest, SchedulesThatOnlyMoveOpsAgree) {
     keeps.reshard_after_forward = false;
     policies.push_back(keeps);
   }
+  for (const bool overlaps : {true, false}) {
+    for (const int64_t elements : {1, 7000, 20'000}) {
+      plan::Policy& policy = policies.emplace_back();
+      policy.strategy = FindStrategy("zero3");
+      policy.budgets = {.prefetch_bucket_size = elements, .max_reuse_distance = elements};
+      policy.overlap_comm = overlaps;
+    }
+  }
   for (const plan::Policy& policy : policies) {
     run.policy = policy;
     EXPECT_TRUE(SameBits(Train(run), expected))
@@ -192,7 +203,7 @@ std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
-          FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
+          FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"), FindStrategy("zero3"),
           FindStrategy("pipeline")}) {
       plan::Policy& policy = policies.emplace_back();
       policy.preset = preset;

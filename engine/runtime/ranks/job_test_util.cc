@@ -48,6 +48,11 @@ plan::Policy PolicyOf(const TestRun& run) {
     policy.units.bucket_bytes = 9000;
     policy.units.first_bucket_bytes = 1000;
   }
+  // One block ahead; the head and the last block stay for backward; norms are not split.
+  if (policy.strategy->has_element_budgets && policy.budgets == plan::ElementBudgets()) {
+    policy.budgets = {.prefetch_bucket_size = 8000, .max_reuse_distance = 13'000};
+    policy.units.persistence_threshold = 100;
+  }
   policy.micro_batches = static_cast<int>(run.training.micro_batches);
   policy.param_dtype = run.model.dtype;
   const bool is_double = run.model.dtype == plan::DType::kFp64;

@@ -107,8 +107,9 @@ TEST_P(StateMoveTest, RoundTripThroughEveryStrategyKeepsEveryBit) {
     training.Step();
     training.Step();
     const std::vector<std::string> before = training.State();
-    for (const char* strategy : {"ddp", "pipeline", "zero2", "model_parallel", "hybrid", "pipeline",
-                                 "zero1", "no_shard", "grad_op", "zero1", "ddp", "full"}) {
+    for (const char* strategy :
+         {"ddp", "pipeline", "zero2", "model_parallel", "hybrid", "zero3", "pipeline", "zero1",
+          "no_shard", "zero3", "grad_op", "zero1", "ddp", "full"}) {
       TestRun next = RunOf(strategy, ranks);
       next.model.dtype = GetParam();
       next.replicas = 2;

@@ -63,9 +63,10 @@ Knob MakeKnob(const config::KeyInfo& key) {
   if (key.name == "prefetch.backward") std::reverse(knob.values.begin(), knob.values.end());
   if (key.name == "prefetch.limit") knob.maximum = kMaxLimit;
   if (key.name == "engine.compute_slots") knob.maximum = kMaxSlots;
-  if (key.name == "zero.reduce_bucket_size") {
-    knob.minimum = 1e5;
-    knob.maximum = 1e9;
+  if (key.unit == "elements") {
+    const bool of_one_parameter = key.name == "zero.persistence_threshold";
+    knob.minimum = of_one_parameter ? 1 : 1e5;
+    knob.maximum = of_one_parameter ? 1e6 : 1e9;
     knob.logarithmic = true;
   }
   if (key.name == "host.run_ahead") {
@@ -157,14 +158,15 @@ std::string KnobValue(const Knob& knob, double position) {
 
 std::string ShowValue(ui::Language language, const Knob& knob, std::string_view value) {
   const config::KeyInfo& key = *knob.key;
-  const bool off_at_zero = key.name == "prefetch.limit" || key.name == "prefetch.forward";
+  const bool off_at_zero =
+      key.name == "prefetch.limit" || key.name == "prefetch.forward" || key.unit == "elements";
   if (key.type == KeyType::kBool) return Tr(language, value == "true" ? Text::kOn : Text::kOff);
   if (key.name == "strategy") return Upper(value);
-  if (key.name == "zero.reduce_bucket_size") {
-    return AsSet(FormatCount(std::strtod(std::string(value).c_str(), nullptr)));
-  }
   if (value == "none") return Tr(language, Text::kNone);
   if (value == "0" && off_at_zero) return Tr(language, Text::kOff);
+  if (key.unit == "elements") {
+    return AsSet(FormatCount(std::strtod(std::string(value).c_str(), nullptr)));
+  }
   if (value == "0" && key.name == "engine.compute_slots") return Tr(language, Text::kAuto);
   if (value == "-1") return Tr(language, Text::kUnlimited);
   if (key.type == KeyType::kBandwidth) {

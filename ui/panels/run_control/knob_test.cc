@@ -64,6 +64,8 @@ TEST(Knob, ValuesReadAsPeopleSayThem) {
   EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("prefetch.limit"), "0"), "off");
   EXPECT_EQ(ShowValue(Language::kChinese, *FindKnob("reshard_after_forward"), "true"), "开");
   EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("strategy"), "grad_op"), "GRAD_OP");
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("zero.max_reuse_distance"), "1000000"), "1 M");
+  EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("zero.prefetch_bucket_size"), "0"), "off");
   EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("link.latency"), "50us"), "50 µs");
   EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("link.bandwidth"), "1.5GB/s"), "1.5 GB/s");
   EXPECT_EQ(ShowValue(Language::kEnglish, *FindKnob("link.bandwidth"), "2GB/s"), "2 GB/s");
