@@ -180,8 +180,8 @@ class StrategiesTest(ProgramTest):
                 (["strategy=pipeline", "model.layers=8", "pipeline.chunks=2"], "set pipeline.schedule=interleaved with"),
                 (["strategy=pipeline", "model.layers=8", "pipeline.schedule=interleaved", "train.micro_batches=9"],
                  "train.micro_batches=9 with pipeline.schedule=interleaved and 4 stages in a row: set it to a multiple of 4"),
-                (["mesh.pipeline=2"], "mesh.pipeline=2 means stages, which strategy=full does not have"),
-                (["pipeline.schedule=gpipe"], "pipeline.schedule=gpipe has no effect with strategy=full")):
+                (["strategy=zero2", "mesh.pipeline=2"], "mesh.pipeline=2 means stages, which strategy=zero2 does not have"),
+                (["strategy=zero2", "pipeline.schedule=gpipe"], "pipeline.schedule=gpipe has no effect with strategy=zero2")):
             with self.subTest(settings):
                 done = self.run_program(*self.train_command(self.root / "none", *settings, ranks=4), check=False)
                 self.assertNotEqual(done.returncode, 0)

@@ -114,8 +114,9 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " AdamW CPU CUPTI CUDA_DEVICE_MAX_CONNECTIONS English GPU Gloo LibTorch NCCL PyTorch"
       " Shardscope Transformer UTF-8 all-gather all-reduce reduce-scatter bf16 fp32 fp64 ms"
       " op p50 p95 rank s shardscope-train token A D S W Ctrl End Shift Ctrl+2 a b n all"
-      " auto block blocks cpu cuda emulated local pre hang step README.md docs shardscope"
-      " report sql Ctrl+P ";
+      " auto block blocks cpu cuda emulated f1b gpipe interleaved local pre hang step README.md "
+      "docs"
+      " shardscope report sql Ctrl+P ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||

@@ -98,8 +98,11 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "host.run_ahead",
                                          "link.bandwidth",
                                          "link.latency",
+                                         "mesh.pipeline",
                                          "mesh.replicate",
                                          "mesh.shard",
+                                         "pipeline.chunks",
+                                         "pipeline.schedule",
                                          "prefetch.backward",
                                          "prefetch.backward_depth",
                                          "prefetch.forward",
@@ -407,8 +410,15 @@ TEST(Keys, ApplyToStrategiesThatHaveWhatTheySay) {
   EXPECT_THAT(strategies("zero.persistence_threshold"), ElementsAre("zero3"));
   EXPECT_THAT(strategies("prefetch.limit"),
               ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op"));
-  EXPECT_THAT(strategies("unit.policy"), ElementsAre("full", "grad_op", "no_shard", "hybrid",
-                                                     "hybrid_grad_op", "single", "zero3"));
+  EXPECT_THAT(strategies("unit.policy"),
+              ElementsAre("full", "grad_op", "no_shard", "hybrid", "hybrid_grad_op", "single",
+                          "model_parallel", "pipeline", "zero3"));
+  EXPECT_THAT(
+      strategies("pipeline.schedule"),
+      ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "pipeline", "ddp", "zero1"));
+  EXPECT_THAT(strategies("mesh.pipeline"),
+              ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "model_parallel",
+                          "pipeline", "ddp", "zero1"));
 }
 
 TEST(Keys, OfAnotherStrategyAreRefusedAtTheStart) {

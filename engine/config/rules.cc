@@ -172,6 +172,11 @@ Status CheckDevice(const Config& config) {
         "{} moves the memory of GPUs and does not go with {}: set run.device=cuda, or use "
         "shared_memory, emulated or gloo",
         Shown(config, "transport"), Shown(config, "run.device")));
+  if (device == "cuda" && config.Get("pipeline.schedule") == "interleaved")
+    return Status::Error(
+        "pipeline.schedule=interleaved has ranks that send to each other at once, which they can "
+        "on "
+        "the CPU only: set pipeline.schedule=1f1b, or run.device=cpu");
   if (device == "cuda" && (transport == "shared_memory" || transport == "gloo"))
     return Status::Error(fmt::format(
         "{} moves the memory of the host and does not go with {}: use nccl, local or emulated",
@@ -344,10 +349,10 @@ plan::Policy ToPolicy(const Config& config) {
   policy.num_communicators = small("comm.communicators");
   policy.mesh = MeshOf(config).value();
   const int32_t pipeline_ranks = policy.mesh.size(plan::MeshDimension::kPipeline);
-  const bool has_chunks = pipeline_ranks > 1 && policy.strategy->overlaps_stages;
+  const bool overlaps = pipeline_ranks > 1 && policy.strategy->overlaps_stages;
   policy.units = UnitsOf(config, *policy.strategy,
-                         has_chunks ? pipeline_ranks * small("pipeline.chunks") : pipeline_ranks);
-  if (policy.strategy->overlaps_stages) policy.pipeline = PipelineScheduleOf(config);
+                         overlaps ? pipeline_ranks * small("pipeline.chunks") : pipeline_ranks);
+  if (overlaps) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));

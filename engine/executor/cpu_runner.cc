@@ -186,7 +186,7 @@ void CpuRunner::Execute(OpIndex index) {
   if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
 }
 
-OpTimes CpuRunner::RunOp(const OpContext& context) {
+OpTimes CpuRunner::RunOp(OpContext context) {
   const plan::Op& op = context.op();
   const bool takes_slot = step_plan_.takes_slot[static_cast<size_t>(context.index)];
   board_.Set(op.stream, context.index, takes_slot ? OpStage::kSlot : OpStage::kRunning,
@@ -194,6 +194,7 @@ OpTimes CpuRunner::RunOp(const OpContext& context) {
   if (delay_hook_) delay_hook_(context);
   OpTimes times;
   times.issued_ns = context.issued_ns;
+  context.started_ns = &times.started_ns;
   {
     const SlotHolder slot(slots_, takes_slot);
     times.slot_wait_ns = slot.waited_ns();

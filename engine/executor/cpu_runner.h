@@ -79,7 +79,7 @@ class CpuRunner : public StepRunner {
   void WaitOnHost(plan::OpIndex index);
   // On the thread of the op's stream.
   void Execute(plan::OpIndex index);
-  OpTimes RunOp(const OpContext& context);
+  OpTimes RunOp(OpContext context);
   void Fail(const std::string& error, Culprit culprit);
   OpState& State(plan::OpIndex index) { return states_[static_cast<size_t>(index)]; }
   const OpState& State(plan::OpIndex index) const { return states_[static_cast<size_t>(index)]; }

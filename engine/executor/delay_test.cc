@@ -47,14 +47,20 @@ Policy RandomPolicy(Dice* dice) {
   policy.run_ahead = dice->Roll(4) - 1;
   const int ranks = 1 + dice->Roll(4);
   policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
+  policy.units.stages = policy.mesh.size(plan::MeshDimension::kPipeline);
+  if (policy.strategy->overlaps_stages) {
+    policy.pipeline = static_cast<plan::PipelineSchedule>(dice->Roll(3));
+  }
   policy.micro_batches = 1 + dice->Roll(2);
   if (dice->Roll(2) == 1) policy.param_dtype = plan::DType::kBf16;
   return policy;
 }
 
 plan::Schedule RandomSchedule(Dice* dice) {
-  const plan::ModelDescription model = plan::UniformModel(1 + dice->Roll(4), dice->Roll(2) == 1);
-  const auto schedule = plan::BuildSchedule(model, RandomPolicy(dice));
+  const Policy policy = RandomPolicy(dice);
+  const plan::ModelDescription model =
+      plan::UniformModel(1 + dice->Roll(4), dice->Roll(2) == 1, policy.units.stages);
+  const auto schedule = plan::BuildSchedule(model, policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : plan::Schedule{};
 }

@@ -22,6 +22,8 @@ struct OpContext {
   int64_t issued_ns = 0;  // when the host issued the op
   // A GPU's queue that the op's work goes to (a cudaStream_t); null on the CPU.
   void* device_stream = nullptr;
+  // On the CPU, of a receive: its body moves it from when it began to wait to when the sender came.
+  int64_t* started_ns = nullptr;
 
   const plan::Op& op() const { return program->ops[static_cast<size_t>(index)]; }
   const plan::Buffer& buffer(plan::BufferId id) const {

@@ -39,7 +39,7 @@ Policy PipelinePolicy(PipelineSchedule order, const PipelineShape& shape) {
 Schedule BuildPipeline(PipelineSchedule order, const PipelineShape& shape) {
   const int stages = shape.ranks * shape.chunks;
   Result<Schedule> schedule =
-      BuildSchedule(UniformStages(stages, stages), PipelinePolicy(order, shape));
+      BuildSchedule(UniformModel(stages, false, stages), PipelinePolicy(order, shape));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *std::move(schedule) : Schedule();
 }

@@ -84,8 +84,7 @@ Policy TwoRanks(Preset preset) {
 
 Schedule Build(const Policy& policy, bool root_unit) {
   const int stages = policy.mesh.size(MeshDimension::kPipeline);
-  Result<Schedule> schedule =
-      BuildSchedule(stages > 1 ? UniformStages(3, stages) : UniformModel(3, root_unit), policy);
+  Result<Schedule> schedule = BuildSchedule(UniformModel(3, root_unit, stages), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : Schedule();
 }

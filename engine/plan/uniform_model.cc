@@ -1,5 +1,6 @@
 #include "engine/plan/uniform_model.h"
 
+#include <algorithm>
 #include <string>
 
 namespace shardscope::plan {
@@ -10,8 +11,8 @@ constexpr int64_t kVocabulary = 256;
 constexpr int64_t kTokens = 128;  // of one micro-batch
 constexpr int64_t kOutputBytes = kTokens * kDim * 4;
 
-Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs) {
-  return {name, {unit}, saved_outputs * kOutputBytes, kOutputBytes};
+Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs, int32_t stage) {
+  return {name, {unit}, saved_outputs * kOutputBytes, kOutputBytes, stage};
 }
 
 Unit MakeBlock(const std::string& name) {
@@ -27,19 +28,24 @@ Unit MakeBlock(const std::string& name) {
 
 }  // namespace
 
-ModelDescription UniformModel(int blocks, bool root_unit) {
+ModelDescription UniformModel(int blocks, bool root_unit, int stages) {
+  if (stages > 1) {
+    root_unit = false;
+    blocks = std::max(blocks, stages);
+  }
   const Parameter embedding = {"embedding.weight", {kVocabulary, kDim}};
   const std::vector<Parameter> head = {{"head.norm.weight", {kDim}},
                                        {"head.weight", {kVocabulary, kDim}}};
   ModelDescription model;
   model.batch_bytes = (kTokens + 1) * 8;
   model.units.push_back({root_unit ? "root" : "embedding", root_unit, {embedding}});
-  model.segments.push_back(MakeSegment("embedding", 0, 1));
+  model.segments.push_back(MakeSegment("embedding", 0, 1, 0));
   for (int32_t unit = 1; unit <= blocks; ++unit) {
     const std::string name = "block" + std::to_string(unit - 1);
+    const int32_t stage = (unit - 1) * stages / blocks;
     model.units.push_back(MakeBlock(name));
-    model.segments.push_back(MakeSegment(name + ".attention", unit, 6));
-    model.segments.push_back(MakeSegment(name + ".mlp", unit, 10));
+    model.segments.push_back(MakeSegment(name + ".attention", unit, 6, stage));
+    model.segments.push_back(MakeSegment(name + ".mlp", unit, 10, stage));
   }
   if (root_unit) {
     std::vector<Parameter>& root = model.units.front().parameters;
@@ -47,18 +53,7 @@ ModelDescription UniformModel(int blocks, bool root_unit) {
   } else {
     model.units.push_back({"head", false, head});
   }
-  model.segments.push_back(MakeSegment("head", root_unit ? 0 : blocks + 1, 10));
-  return model;
-}
-
-ModelDescription UniformStages(int blocks, int stages) {
-  ModelDescription model = UniformModel(blocks, /*root_unit=*/false);
-  for (int32_t block = 0; block < blocks; ++block) {
-    for (const int32_t segment : {2 * block + 1, 2 * block + 2}) {
-      model.segments[static_cast<size_t>(segment)].stage = block * stages / blocks;
-    }
-  }
-  model.segments.back().stage = stages - 1;
+  model.segments.push_back(MakeSegment("head", root_unit ? 0 : blocks + 1, 10, stages - 1));
   return model;
 }
 

@@ -6,10 +6,8 @@
 namespace shardscope::plan {
 
 // `blocks` blocks of attention and MLP between embedding and head. With `root_unit` embedding and
-// head are one root unit, otherwise a unit each.
-ModelDescription UniformModel(int blocks, bool root_unit);
-
-// The same without a root unit, its blocks spread over the stages of a pipeline.
-ModelDescription UniformStages(int blocks, int stages);
+// head are one root unit, otherwise a unit each. Of a pipeline: without a root unit, and with a
+// block at least for each of the stages, over which the blocks are spread.
+ModelDescription UniformModel(int blocks, bool root_unit, int stages = 1);
 
 }  // namespace shardscope::plan

@@ -26,8 +26,8 @@ Bubble BubbleOf(PipelineSchedule order, int ranks, int micro_batches, int chunks
   policy.units.stages = ranks * chunks;
   policy.pipeline = order;
   policy.micro_batches = micro_batches;
-  const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(plan::UniformStages(policy.units.stages, policy.units.stages), policy);
+  const Result<plan::Schedule> schedule = plan::BuildSchedule(
+      plan::UniformModel(policy.units.stages, false, policy.units.stages), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   if (!schedule.ok()) return {};
   StepInput input;

@@ -194,6 +194,7 @@ class Simulation {
     present.push_back(of);
     if (present.size() < static_cast<size_t>(size)) return;
     for (const OpOfRank one : present) {
+      if (OpOf(one).kind == plan::OpKind::kReceive) State(one).times.started_ns = now_ns_;
       Add(now_ns_ + CostOf(one).duration_ns, EventKind::kEnd, one);
     }
     present.clear();

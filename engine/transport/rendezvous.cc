@@ -140,7 +140,8 @@ void Rendezvous::ArriveLast() {
   }
   const int64_t* value = std::get_if<int64_t>(&announced_.front().pieces);
   meeting_ = {.value = value == nullptr ? 0 : *value,
-              .deadline_ns = deadline_ ? deadline_(announced_) : 0};
+              .deadline_ns = deadline_ ? deadline_(announced_) : 0,
+              .all_arrived_ns = MonotonicNs()};
   has_arrived_.assign(has_arrived_.size(), false);
   num_arrived_ = 0;
   ++generation_;

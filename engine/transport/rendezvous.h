@@ -31,6 +31,7 @@ struct Announcement {
 struct Meeting {
   int64_t value = 0;        // a broadcast's: what rank 0 announced
   int64_t deadline_ns = 0;  // no rank's collective ends before; 0 = at once
+  int64_t all_arrived_ns = 0;
 };
 
 // Owner: the transport. Threads: one thread of each rank at a time.

@@ -178,6 +178,7 @@ void SharedMemoryTransport::Broadcast(const Call& call, std::span<const Broadcas
   const Party party(call, num_ranks_);
   Rendezvous& rendezvous = RendezvousOf(call);
   const Meeting meeting = Meet(rendezvous, {call, pieces, {}});
+  if (call.all_arrived_ns != nullptr) *call.all_arrived_ns = meeting.all_arrived_ns;
   if (party.place() != call.root) {
     for (size_t index = 0; index < pieces.size(); ++index) {
       const BroadcastPiece& from = PieceOf<BroadcastPiece>(rendezvous, call.root, index);

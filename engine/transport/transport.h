@@ -96,6 +96,8 @@ struct Call {
   // which step. Null: the pieces are host memory.
   void* device_stream = nullptr;
   int64_t step = 0;
+  // Where it is known and asked for: when the last one came.
+  int64_t* all_arrived_ns = nullptr;
 };
 
 // Who takes part in a call.

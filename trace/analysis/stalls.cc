@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,15 +47,27 @@ struct Gap {
 class CollectiveRows {
  public:
   explicit CollectiveRows(const std::vector<CollectiveRun>& runs) {
-    for (const CollectiveRun& run : runs) rows_[{run.rank, run.op_run}] = &run;
+    for (const CollectiveRun& run : runs) {
+      rows_[{run.rank, run.op_run}] = &run;
+      meetings_[{run.communicator, run.sequence}].insert(run.rank);
+    }
   }
   // nullptr if the row was lost.
   const CollectiveRun* Find(const query::OpRun& run) const {
     const auto found = rows_.find({run.rank, run.id});
     return found == rows_.end() ? nullptr : found->second;
   }
+  // Of a send or receive: the rank at its other end; none if that row was lost.
+  std::optional<int32_t> OtherRank(const CollectiveRun& row) const {
+    for (const int32_t rank : meetings_.at({row.communicator, row.sequence})) {
+      if (rank != row.rank) return rank;
+    }
+    return std::nullopt;
+  }
 
  private:
+  std::map<std::pair<int32_t, int64_t>, std::set<int32_t>>
+      meetings_;  // ranks, by what they met for
   std::map<std::pair<int32_t, query::OpRunId>, const CollectiveRun*> rows_;
 };
 
@@ -128,17 +141,16 @@ Cause LateRank(int32_t late) {
   return {StallCause::kLateRank, rank, "late " + rank};
 }
 
-// Stages wait for each other at the start and the end of every step.
-bool IsBubble(const StepIndex& step, const query::PlanOp& collective) {
-  if (collective.op_class == OpClass::kSendReceive) return true;
+// At the end of its step a stage waits for the others.
+bool IsDrained(const StepIndex& step, const query::PlanOp& collective) {
   return collective.phase == "optimizer" &&
          std::ranges::any_of(step.runs, [](const IndexedRun& run) {
            return run.op->op_class == OpClass::kSendReceive;
          });
 }
 
-Cause Bubble(int32_t awaited) {
-  const std::string rank = "rank " + std::to_string(awaited);
+Cause Bubble(std::optional<int32_t> awaited) {
+  const std::string rank = awaited ? "rank " + std::to_string(*awaited) : "another stage";
   return {StallCause::kBubble, rank, "pipeline bubble, waits for " + rank};
 }
 
@@ -238,8 +250,12 @@ Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
   const int64_t before_ns = gap.Shared(gap.start_ns, run.started_ns);
   const int64_t late_ns = gap.Shared(run.started_ns, arrival_ns);
   const int64_t transfer_ns = gap.Shared(arrival_ns, run.ended_ns);
+  const bool is_pair = collective.op->op_class == OpClass::kSendReceive;
+  if (is_pair && before_ns + late_ns > transfer_ns) {
+    return Bubble(row == nullptr ? std::nullopt : rows.OtherRank(*row));
+  }
   if (late_ns > before_ns && late_ns > transfer_ns) {
-    return IsBubble(step, *collective.op) ? Bubble(row->last_rank) : LateRank(row->last_rank);
+    return IsDrained(step, *collective.op) ? Bubble({row->last_rank}) : LateRank(row->last_rank);
   }
   if (gap.op->op->category == Category::kOptimizer) {
     return {StallCause::kTail, "", "tail, nothing left to hide under"};

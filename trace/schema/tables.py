@@ -187,7 +187,7 @@ TABLES = (
         ref("track", "track"),
         moment("issued_ns", "The host put it on its stream."),
         moment("ready_ns", "Its last dependency was done."),
-        moment("started_ns", "It began; a collective: this rank arrived."),
+        moment("started_ns", "It began; a collective: this rank arrived; a receive: the sender arrived, where that is known."),
         moment("ended_ns", "It ended."),
         Column("slot_wait_ns", INT, "Part of started - ready spent waiting for a compute slot.", "ns"),
         Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),

@@ -26,7 +26,8 @@ constexpr uint64_t kLazy = 0;
 constexpr uint64_t kEager = 1;
 
 Schedule Build(const Policy& policy, int blocks = 3, bool root = true) {
-  Result<Schedule> schedule = plan::BuildSchedule(plan::UniformModel(blocks, root), policy);
+  Result<Schedule> schedule =
+      plan::BuildSchedule(plan::UniformModel(blocks, root, policy.units.stages), policy);
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *schedule : Schedule{};
 }
@@ -45,6 +46,10 @@ Policy RandomPolicy(std::mt19937* random) {
   policy.run_ahead = below(3) - 1;
   const int ranks = 1 + below(3);
   policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
+  policy.units.stages = policy.mesh.size(plan::MeshDimension::kPipeline);
+  if (policy.strategy->overlaps_stages) {
+    policy.pipeline = static_cast<plan::PipelineSchedule>(below(3));
+  }
   policy.num_communicators = 1 + below(2);
   policy.micro_batches = 1 + below(2);
   if (below(3) == 0) policy.param_dtype = plan::DType::kBf16;

@@ -19,6 +19,7 @@ Turns TurnsOf(const Policy& policy, int32_t num_stages, int32_t place) {
   const int32_t stages = num_stages / ranks;
   const int32_t all = policy.micro_batches * stages;
   const int32_t after = ranks - 1 - place;
+  if (ranks == 1) return {.warm_up = 0, .micro_batches = 1};
   switch (policy.pipeline) {
     case PipelineSchedule::kOneByOne:
       return {.warm_up = 0, .micro_batches = 1};

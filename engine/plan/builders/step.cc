@@ -3,7 +3,6 @@
 #include <ranges>
 #include <utility>
 
-#include "engine/plan/builders/stage_order.h"
 #include "engine/plan/state.h"
 #include "trace/base/check.h"
 
@@ -77,15 +76,17 @@ Schedule StepBuilder::Build(int32_t place) {
   place_ = place;
   AddPersistentBuffers();
   Emit(MakeOp(OpKind::kControl, kNone, kHostStream));
-  in_flight_.resize(static_cast<size_t>(policy_.micro_batches));
-  for (const StageRun& run : StageOrder(policy_, static_cast<int32_t>(stages_.size()), place)) {
-    phase_ = run.phase;
-    micro_batch_ = run.micro_batch;
-    stage_ = run.stage;
+  in_flight_.assign(static_cast<size_t>(policy_.micro_batches),
+                    {.activations = std::vector<BufferId>(model_.segments.size(), kNone),
+                     .sends = std::vector<OpIndex>(model_.segments.size(), kNone)});
+  const std::vector<StageRun> order =
+      StageOrder(policy_, static_cast<int32_t>(stages_.size()), place);
+  for (size_t at = 0; at < order.size(); ++at) {
+    Enter(order[at]);
     if (phase_ == Phase::kForward) {
       Forward();
     } else {
-      Backward();
+      Backward(at + 1 < order.size() ? &order[at + 1] : nullptr);
     }
   }
   micro_batch_ = kNone;
@@ -193,15 +194,9 @@ void StepBuilder::Forward() {
     load.allocates = load.writes = {Now().batch};
     Emit(std::move(load));
   }
-  Now().activations.resize(model_.segments.size(), kNone);
-  Now().sends.resize(model_.segments.size(), kNone);
   ++num_in_flight_[static_cast<size_t>(stage_)];
   StartForward();
-  if (Stage().first > 0) {
-    const int32_t boundary = Stage().first - 1;
-    Now().activations[static_cast<size_t>(boundary)] =
-        Receive(BufferKind::kReceivedActivation, boundary);
-  }
+  ReceiveActivation();
   for (int32_t segment = Stage().first; segment <= Stage().last; ++segment) {
     for (const int32_t unit_index : UnitsOf(segment)) {
       if (SpanOf(unit_index).first == segment) PreForward(unit_index);
@@ -242,6 +237,30 @@ BufferId StepBuilder::Receive(BufferKind kind, int32_t boundary) {
   op.allocates = op.writes = {buffer};
   compute_waits_.push_back(AfterEvent(Emit(std::move(op))));
   return buffer;
+}
+
+void StepBuilder::ReceiveActivation() {
+  if (Stage().first == 0) return;
+  const int32_t boundary = Stage().first - 1;
+  BufferId& received = Now().activations[static_cast<size_t>(boundary)];
+  if (received == kNone) received = Receive(BufferKind::kReceivedActivation, boundary);
+}
+
+// Two neighbours that both sent first would wait for each other, where a send keeps the host until
+// it is received (NCCL without groups, ranks that share a GPU). So the one that sends a gradient
+// asks for the next activation before that, unless this is sent only once the gradient is there.
+void StepBuilder::ReceiveAhead(const StageRun& next) {
+  if (next.phase != Phase::kForward || policy_.pipeline == PipelineSchedule::kOneByOne) return;
+  const StageRun now = {phase_, micro_batch_, stage_};
+  Enter(next);
+  ReceiveActivation();
+  Enter(now);
+}
+
+void StepBuilder::Enter(const StageRun& run) {
+  phase_ = run.phase;
+  micro_batch_ = run.micro_batch;
+  stage_ = run.stage;
 }
 
 void StepBuilder::SendActivation() {
@@ -288,7 +307,7 @@ void StepBuilder::ForwardSegment(int32_t segment) {
   Emit(std::move(op));
 }
 
-void StepBuilder::Backward() {
+void StepBuilder::Backward(const StageRun* next) {
   --num_in_flight_[static_cast<size_t>(stage_)];
   activation_gradient_ = kNone;
   if (Stage().last < LastSegment()) {
@@ -305,7 +324,10 @@ void StepBuilder::Backward() {
       if (SpanOf(unit_index).first == segment) PostBackward(unit_index);
     }
   }
-  if (Stage().first > 0) SendGradient();
+  if (Stage().first > 0) {
+    if (next != nullptr) ReceiveAhead(*next);
+    SendGradient();
+  }
   EndBackward();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/plan/builders/stage_order.h"
 #include "engine/plan/model_description.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/schedule.h"
@@ -129,13 +130,16 @@ class StepBuilder {
   Op MakeExchange(OpKind kind, int32_t boundary) const;
   // The next compute op waits for it.
   BufferId Receive(BufferKind kind, int32_t boundary);
+  void ReceiveActivation();
+  void ReceiveAhead(const StageRun& next);
+  void Enter(const StageRun& run);
   void SendActivation();
   void SendGradient();
   void ReleaseSentGradient();
   bool NeedsBatch() const;
   bool FreesBatch(int32_t segment) const;
   void Forward();
-  void Backward();
+  void Backward(const StageRun* next);
   void ForwardSegment(int32_t segment);
   void BackwardSegment(int32_t segment);
   void Optimizer();

@@ -326,7 +326,7 @@ void RankOps::Accumulate(const OpContext& context) {
               is_packed, adds, &units_[static_cast<size_t>(op.unit)]);
   // As a rule the reduction makes a mean of the sum.
   if (!reduces_ && op.micro_batch + 1 == job_->training.micro_batches) {
-    units_[static_cast<size_t>(op.unit)].gradient().mul_(GradientScale());
+    units_[static_cast<size_t>(op.unit)].ScaleGradient(GradientScale());
   }
 }
 
@@ -365,6 +365,8 @@ void RankOps::Exchange(const OpContext& context) {
     call.communicator = transport::PairCommunicator(op.communicator, meeting.from);
     call.group = &pair;
     call.root = sends ? pair.place : 1 - pair.place;
+    // What a stage waits before there is anything to receive is no communication.
+    if (!sends) call.all_arrived_ns = context.started_ns;
     rank_context_.transport->Broadcast(call, {&piece, 1});
   });
 }

@@ -41,6 +41,13 @@ void AddBf16(const uint16_t* from, int64_t elements, float* to) {
 }
 
 template <typename T>
+void Scale(double factor, int64_t elements, T* values) {
+  const T scale = static_cast<T>(factor);
+#pragma omp simd
+  for (int64_t i = 0; i < elements; ++i) values[i] *= scale;
+}
+
+template <typename T>
 double SumOfSquares(const T* values, int64_t elements) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -52,6 +59,8 @@ double SumOfSquares(const T* values, int64_t elements) {
 
 template void AdamW<float>(const AdamState<float>& state, const UpdateArgs& args);
 template void AdamW<double>(const AdamState<double>& state, const UpdateArgs& args);
+template void Scale<float>(double factor, int64_t elements, float* values);
+template void Scale<double>(double factor, int64_t elements, double* values);
 template double SumOfSquares<float>(const float* values, int64_t elements);
 template double SumOfSquares<double>(const double* values, int64_t elements);
 

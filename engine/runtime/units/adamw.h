@@ -1,6 +1,6 @@
-// AdamW on raw memory, the sum of squares for the gradient's norm, and sums of two dtypes: loops
-// that the compiler vectorises, so they stand apart from LibTorch's headers and flags. T is float
-// or double.
+// AdamW on raw memory, the sum of squares for the gradient's norm, factors, and sums of two dtypes:
+// loops that the compiler vectorises, so they stand apart from LibTorch's headers and flags. T is
+// float or double.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,10 @@ void AdamW(const AdamState<T>& state, const UpdateArgs& args);
 
 // Adds bf16 to fp32, without the cast copy that LibTorch makes on the CPU.
 void AddBf16(const uint16_t* from, int64_t elements, float* to);
+
+// Without the tensor that LibTorch makes of a number.
+template <typename T>
+void Scale(double factor, int64_t elements, T* values);
 
 // In fp64, whatever T.
 template <typename T>

@@ -177,6 +177,16 @@ void ShardedUnit::MoveTo(at::Device device) {
   }
 }
 
+void ShardedUnit::ScaleGradient(double factor) {
+  if (!gradient_.is_cpu()) {
+    gradient_.mul_(factor);
+    return;
+  }
+  DispatchMaster(gradient_, [&](auto value) {
+    Scale(factor, gradient_.numel(), gradient_.mutable_data_ptr<decltype(value)>());
+  });
+}
+
 double ShardedUnit::GradientSquares() const {
   double sum = 0;
   for (const Slice& slice : Slices()) {

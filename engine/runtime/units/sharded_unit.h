@@ -106,6 +106,9 @@ class ShardedUnit {
   void Take(size_t index, const at::Tensor& parameter, const at::Tensor& first_moment,
             const at::Tensor& second_moment);
 
+  // The gradient's slice, in packed form.
+  void ScaleGradient(double factor);
+
   // Sum of squares of the gradient's slice.
   double GradientSquares() const;
 

@@ -90,6 +90,7 @@ class FakeNccl {
   }
   static Comm* CommOf(ncclComm_t comm) { return reinterpret_cast<Comm*>(comm); }
 
+  static void AddCollectives(NcclApi* api);
   // Puts run(sends of all ranks, own rank) on the stream, once all ranks are there.
   using Body = std::function<void(const std::vector<const std::byte*>& sends, int rank)>;
   ncclResult_t Enqueue(ncclComm_t handle, const void* send, cudaStream_t stream, Body body) {
@@ -235,8 +236,13 @@ inline NcclApi FakeNccl::Api() {
     --comm->num_callers;
     return is_told ? ncclInternalError : current()->collective_result.load();
   };
-  api.AllGather = [](const void* send, void* receive, size_t count, ncclDataType_t type,
-                     ncclComm_t comm, cudaStream_t stream) {
+  AddCollectives(&api);
+  return api;
+}
+
+inline void FakeNccl::AddCollectives(NcclApi* api) {
+  api->AllGather = [](const void* send, void* receive, size_t count, ncclDataType_t type,
+                      ncclComm_t comm, cudaStream_t stream) {
     if (type != ncclChar) return ncclInvalidArgument;
     return current()->Enqueue(comm, send, stream, [=](const auto& sends, int) {
       for (size_t rank = 0; rank < sends.size(); ++rank) {
@@ -245,15 +251,15 @@ inline NcclApi FakeNccl::Api() {
       }
     });
   };
-  api.ReduceScatter = [](const void* send, void* receive, size_t count, ncclDataType_t type,
-                         ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  api->ReduceScatter = [](const void* send, void* receive, size_t count, ncclDataType_t type,
+                          ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
     if (op != ncclSum) return ncclInvalidArgument;
     return current()->Enqueue(comm, send, stream, [=](const auto& sends, int rank) {
       Sum(sends, static_cast<size_t>(rank) * count, count, type, static_cast<std::byte*>(receive));
     });
   };
-  api.AllReduce = [](const void* send, void* receive, size_t count, ncclDataType_t type,
-                     ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  api->AllReduce = [](const void* send, void* receive, size_t count, ncclDataType_t type,
+                      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
     if (op != ncclSum) return ncclInvalidArgument;
     auto result = std::make_shared<std::vector<std::byte>>();
     auto status = current()->Enqueue(comm, send, stream, [=](const auto& sends, int) {
@@ -264,14 +270,13 @@ inline NcclApi FakeNccl::Api() {
     current()->gpu_->Launch(stream, [=] { std::memcpy(receive, result->data(), result->size()); });
     return status;
   };
-  api.Broadcast = [](const void* send, void* receive, size_t count, ncclDataType_t type, int root,
-                     ncclComm_t comm, cudaStream_t stream) {
+  api->Broadcast = [](const void* send, void* receive, size_t count, ncclDataType_t type, int root,
+                      ncclComm_t comm, cudaStream_t stream) {
     if (type != ncclChar) return ncclInvalidArgument;
     return current()->Enqueue(comm, send, stream, [=](const auto& sends, int rank) {
       if (rank != root) std::memcpy(receive, sends[static_cast<size_t>(root)], count);
     });
   };
-  return api;
 }
 
 }  // namespace shardscope::cuda
