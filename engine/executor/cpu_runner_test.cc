@@ -199,7 +199,7 @@ TEST(Causes, CollectivesAndReleasesNeedNoSlot) {
   const auto schedule =
       ScheduleOf({OpOn(kCompute, OpKind::kRelease), OpOn(kCompute, OpKind::kReshard),
                   OpOn(kGather, OpKind::kAllGather), OpOn(kHost, OpKind::kLoadBatch)});
-  ToyExchange exchange(1);
+  ToyExchange exchange;
   ComputeSlots slots(1);
   slots.Acquire();
   ToyBodies bodies(&exchange);
@@ -217,7 +217,7 @@ TEST(Failure, NamesRankStepAndOpAndRunsNothingAfterIt) {
                   OpOn(kReduce, OpKind::kReduceScatter, {{DependencyKind::kHost, 2}}),
                   OpOn(kHost, OpKind::kLoadBatch)});
   ComputeSlots slots(1);
-  ToyExchange exchange(1);
+  ToyExchange exchange;
   ToyBodies bodies(&exchange);
   KeepingSink sink;
   CpuRunner executor(0, &bodies, &sink, &slots);

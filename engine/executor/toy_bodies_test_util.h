@@ -3,6 +3,7 @@
 // that is not there throws.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -17,19 +18,35 @@
 
 namespace shardscope::executor {
 
-// Where toy ranks exchange numbers: one meeting a communicator.
+// Whom a rank meets for an op, as it is to the toys' exchanges: all ranks where it has no
+// communicator.
+struct ToyMeeting {
+  plan::Meeting key;
+  size_t place = 0;
+  size_t size = 0;
+};
+inline ToyMeeting ToyMeetingOf(const OpContext& context) {
+  const auto rank = static_cast<size_t>(context.rank);
+  if (context.op().communicator == plan::kNone) {
+    return {{}, rank, static_cast<size_t>(context.schedule->num_ranks())};
+  }
+  const plan::Meeting key = plan::MeetingOf(*context.schedule, context.rank, context.op());
+  const std::vector<int32_t> ranks = plan::RanksOf(*context.schedule, key);
+  const auto at = std::find(ranks.begin(), ranks.end(), context.rank);
+  return {key, static_cast<size_t>(at - ranks.begin()), ranks.size()};
+}
+
+// Where toy ranks exchange numbers.
 class ToyExchange {
  public:
-  explicit ToyExchange(int num_ranks) : num_ranks_(static_cast<size_t>(num_ranks)) {}
-
   // What every rank brought, in rank order; throws if aborted.
-  std::vector<uint64_t> Gather(int communicator, int rank, uint64_t value) {
+  std::vector<uint64_t> Gather(const ToyMeeting& with, uint64_t value) {
     MutexLock lock(mutex_);
     if (!abort_reason_.empty()) throw std::runtime_error("aborted: " + abort_reason_);
-    Meeting& meeting = meetings_[communicator];
-    meeting.values.resize(num_ranks_);
-    meeting.values[static_cast<size_t>(rank)] = value;
-    if (++meeting.num_arrived == num_ranks_) {
+    Meeting& meeting = meetings_[with.key];
+    meeting.values.resize(with.size);
+    meeting.values[with.place] = value;
+    if (++meeting.num_arrived == with.size) {
       meeting.num_arrived = 0;
       meeting.result = meeting.values;
       ++meeting.generation;
@@ -57,10 +74,9 @@ class ToyExchange {
     size_t num_arrived = 0;
     int generation = 0;
   };
-  const size_t num_ranks_;
   Mutex mutex_;
   CondVar changed_;
-  std::map<int, Meeting> meetings_ GUARDED_BY(mutex_);
+  std::map<plan::Meeting, Meeting> meetings_ GUARDED_BY(mutex_);
   std::string abort_reason_ GUARDED_BY(mutex_);
 };
 
@@ -119,7 +135,7 @@ inline void ToyBodies::Run(const OpContext& context) {
   if (on_run_) on_run_(context);
   if (op.kind == plan::OpKind::kControl) {
     const auto step = static_cast<uint64_t>(context.step);
-    if (exchange_->Gather(plan::kNone, context.rank, step).front() != step) {
+    if (exchange_->Gather(ToyMeetingOf(context), step).front() != step) {
       throw std::runtime_error("ranks are in different steps");
     }
   }
@@ -142,7 +158,7 @@ inline void ToyBodies::Run(const OpContext& context) {
 // Every collective is an all-gather here: what matters is that all ranks' numbers go in.
 inline uint64_t ToyBodies::Exchange(const OpContext& context, uint64_t value) {
   uint64_t mixed = static_cast<uint64_t>(context.rank);
-  for (const uint64_t one : exchange_->Gather(context.op().communicator, context.rank, value)) {
+  for (const uint64_t one : exchange_->Gather(ToyMeetingOf(context), value)) {
     mixed = Mix(mixed, one);
   }
   return mixed;
@@ -222,7 +238,7 @@ struct ToyOptions {
 
 // Runs all ranks of a Schedule on toy bodies.
 inline ToyRun RunToy(const plan::Schedule& schedule, const ToyOptions& options) {
-  ToyExchange exchange(schedule.num_ranks());
+  ToyExchange exchange;
   ComputeSlots slots(options.slots);
   const auto num_ranks = static_cast<size_t>(schedule.num_ranks());
   ToyRun run;

@@ -50,7 +50,7 @@ plan::Schedule Build(plan::BackwardPrefetch mode) {
 
 // Runs step i with *schedules[i] on all ranks.
 void RunSteps(TraceSink* sink, const std::vector<const plan::Schedule*>& schedules) {
-  ToyExchange exchange(kRanks);
+  ToyExchange exchange;
   ComputeSlots slots(kRanks);
   std::vector<std::thread> hosts;
   for (int rank = 0; rank < kRanks; ++rank) {

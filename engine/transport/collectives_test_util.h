@@ -250,6 +250,56 @@ TEST_P(CollectivesTest, RepeatsBitForBit) {
   });
 }
 
+TEST_P(CollectivesTest, BroadcastGivesAllWhatTheRootHas) {
+  for (int root = 0; root < num_ranks_; ++root) {
+    std::vector<Bytes> expected;
+    for (const size_t size : sizes_) {
+      expected.push_back(RandomNumbers(size, dtype_, static_cast<uint32_t>(root + 1)));
+    }
+    OnRanks(num_ranks_, [&](int rank) {
+      std::vector<Bytes> memory = expected;
+      std::vector<BroadcastPiece> pieces;
+      for (Bytes& bytes : memory) {
+        if (rank != root) bytes.assign(bytes.size(), std::byte{0xFF});
+        pieces.push_back({bytes.data(), bytes.size()});
+      }
+      Call call = CallOf(rank);
+      call.root = root;
+      transport_->Broadcast(call, pieces);
+      EXPECT_EQ(memory, expected) << "rank " << rank << ", root " << root;
+    });
+  }
+}
+
+// As the stages of a pipeline, two by two: one sends to the other, and that one back, each way on a
+// communicator of its own. The last of an odd number is alone.
+TEST_P(CollectivesTest, NeighboursExchangeBothWays) {
+  constexpr size_t kBytes = 4096;
+  OnRanks(num_ranks_, [&](int rank) {
+    const int first = rank / 2 * 2;
+    plan::Group pair = {.place = rank - first, .ranks = {first}};
+    if (first + 1 < num_ranks_) pair.ranks.push_back(first + 1);
+    for (size_t sender = 0; sender < pair.ranks.size(); ++sender) {
+      Bytes memory(kBytes, std::byte{static_cast<unsigned char>(rank + 1)});
+      Call call = CallOf(rank);
+      call.root = static_cast<int32_t>(sender);
+      call.communicator = PairCommunicator(call.root, first + call.root);
+      call.group = &pair;
+      const BroadcastPiece piece = {memory.data(), memory.size()};
+      transport_->Broadcast(call, {&piece, 1});
+      const auto sent = static_cast<unsigned char>(pair.ranks[sender] + 1);
+      EXPECT_EQ(memory, Bytes(kBytes, std::byte{sent}));
+    }
+    if (pair.ranks.size() == 1) {  // as often as the others
+      Call call = CallOf(rank);
+      call.root = 0;
+      call.communicator = PairCommunicator(1, first);
+      call.group = &pair;
+      transport_->Broadcast(call, {});
+    }
+  });
+}
+
 TEST_P(CollectivesTest, BroadcastGivesTheValueOfRankZero) {
   OnRanks(num_ranks_, [&](int rank) {
     for (int64_t round = 0; round < 100; ++round) {

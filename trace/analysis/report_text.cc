@@ -176,7 +176,8 @@ std::string StepsText(const Report& report, int num_steps) {
                FormatDuration(row.copy_ns), FormatDuration(row.overlap_ns),
                FormatDuration(row.exposed_ns), FormatDuration(row.exposed_copy_ns),
                FormatDuration(row.idle_ns), FormatDuration(row.slot_wait_ns),
-               FormatCount(TokensPerSecond(row)), fmt::format("{:.4f}", row.loss),
+               FormatCount(TokensPerSecond(row)),
+               row.tokens == 0 ? "-" : fmt::format("{:.4f}", row.loss),
                fmt::format("{:.3g}", row.grad_norm)});
   }
   const bool all = scope.first >= first;

@@ -208,7 +208,7 @@ TEST(CudaRunner, StreamsOutliveSchedules) {
   const Schedule fsdp2 = Build(policy);
   policy.preset = plan::Preset::kFsdp1;
   const Schedule fsdp1 = Build(policy);
-  DeviceExchange exchange(1);
+  DeviceExchange exchange;
   DeviceToyBodies bodies(&exchange, ToyMemory::kCaching);
   executor::KeepingSink sink;
   CudaRunner executor({.api = TheFake().api, .bodies = &bodies, .sink = &sink});

@@ -82,7 +82,7 @@ class OneRank : public testing::Test {
   }
 
   const Schedule schedule_ = SmallSchedule();
-  DeviceExchange exchange_{1};
+  DeviceExchange exchange_;
   DeviceToyBodies bodies_{&exchange_, ToyMemory::kCaching};
   executor::KeepingSink sink_;
   ListLog list_;

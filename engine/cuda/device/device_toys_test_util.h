@@ -30,16 +30,14 @@ struct DeviceShare {
 // The hosts of all ranks meet, so that every event is recorded before anybody waits for it.
 class DeviceExchange {
  public:
-  explicit DeviceExchange(int num_ranks) : num_ranks_(static_cast<size_t>(num_ranks)) {}
-
   // What every rank brought, in rank order; throws if aborted.
-  std::vector<DeviceShare> Meet(int communicator, int rank, DeviceShare share) {
+  std::vector<DeviceShare> Meet(const executor::ToyMeeting& with, DeviceShare share) {
     MutexLock lock(mutex_);
-    Meeting& meeting = meetings_[communicator];
-    meeting.shares.resize(num_ranks_);
-    meeting.shares[static_cast<size_t>(rank)] = share;
+    Meeting& meeting = meetings_[with.key];
+    meeting.shares.resize(with.size);
+    meeting.shares[with.place] = share;
     const int generation = meeting.generation;
-    if (++meeting.num_arrived == num_ranks_) {
+    if (++meeting.num_arrived == with.size) {
       meeting.num_arrived = 0;
       meeting.result = meeting.shares;
       ++meeting.generation;
@@ -64,10 +62,9 @@ class DeviceExchange {
     size_t num_arrived = 0;
     int generation = 0;
   };
-  const size_t num_ranks_;
   Mutex mutex_;
   CondVar changed_;
-  std::map<int, Meeting> meetings_ GUARDED_BY(mutex_);
+  std::map<plan::Meeting, Meeting> meetings_ GUARDED_BY(mutex_);
   bool is_aborted_ GUARDED_BY(mutex_) = false;
 };
 
@@ -223,7 +220,7 @@ inline int64_t DeviceToyBodies::Free(const executor::OpContext& context, plan::B
 inline void DeviceToyBodies::Run(const executor::OpContext& context) {
   const plan::Op& op = context.op();
   if (on_run) on_run(context);
-  if (op.kind == plan::OpKind::kControl) exchange_->Meet(plan::kNone, context.rank, {});
+  if (op.kind == plan::OpKind::kControl) exchange_->Meet(executor::ToyMeetingOf(context), {});
   uint64_t* mixed = Slot();
   MixOnDevice(context, mixed);
   if (op.communicator != plan::kNone) mixed = Exchange(context, mixed);
@@ -257,7 +254,7 @@ inline uint64_t* DeviceToyBodies::Exchange(const executor::OpContext& context, u
   events_.push_back(ready);
   Check(api, "cudaEventRecord", api.EventRecord(ready, context.device_stream));
   const std::vector<DeviceShare> shares =
-      exchange_->Meet(context.op().communicator, context.rank, {mixed, ready});
+      exchange_->Meet(executor::ToyMeetingOf(context), {mixed, ready});
   for (const DeviceShare& share : shares) {
     Check(api, "cudaStreamWaitEvent", api.StreamWaitEvent(context.device_stream, share.ready, 0));
   }
@@ -292,7 +289,7 @@ struct DeviceToyRun {
 inline DeviceToyRun RunOnDevice(const plan::Schedule& schedule, const DeviceToyOptions& options) {
   const Fake& fake = TheFake();
   fake.control->reset(&options.fake);
-  DeviceExchange exchange(schedule.num_ranks());
+  DeviceExchange exchange;
   const auto num_ranks = static_cast<size_t>(schedule.num_ranks());
   std::vector<std::unique_ptr<DeviceToyBodies>> bodies(num_ranks);
   DeviceToyRun run;

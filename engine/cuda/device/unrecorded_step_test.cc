@@ -50,7 +50,7 @@ Ran RunThree(const plan::Schedule& schedule, DeviceLog* log, bool skips_one) {
   const FakeOptions fake{.log_calls = true};
   TheFake().control->reset(&fake);
   TheFake().control->name_thread(0);
-  DeviceExchange exchange(1);
+  DeviceExchange exchange;
   DeviceToyBodies bodies(&exchange, ToyMemory::kCaching);
   std::atomic<bool> is_recording = true;
   bodies.on_run = [&](const executor::OpContext& context) {

@@ -76,8 +76,13 @@ TestResult TrainOnDevice(const TestRun& run,
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;
     double loss = 0;
-    for (int rank = 0; rank < ranks.size(); ++rank) loss += ranks.work(rank).outcome().loss;
-    result.losses.push_back(loss / ranks.size());
+    int num_losses = 0;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      const runtime::StepOutcome& outcome = ranks.work(rank).outcome();
+      loss += outcome.loss;
+      num_losses += outcome.has_loss ? 1 : 0;
+    }
+    result.losses.push_back(loss / num_losses);
     result.norms.push_back(ranks.work(0).outcome().grad_norm);
   }
   for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
@@ -92,6 +97,7 @@ struct Training {
   int64_t micro_batches;
   Preset preset;
   const Strategy* strategy;
+  int stages = 0;
 };
 
 TestRun RunOf(const Training& tested, plan::DType dtype) {
@@ -102,6 +108,9 @@ TestRun RunOf(const Training& tested, plan::DType dtype) {
   run.policy.preset = tested.preset;
   run.policy.strategy = tested.strategy;
   run.policy.reshard_after_forward = tested.strategy->reshards_after_forward;
+  run.stages = tested.stages;
+  const int stages = runtime::PolicyOf(run).units.stages;
+  if (stages > 1) run.model.layers = stages;
   return run;
 }
 
@@ -144,6 +153,10 @@ INSTANTIATE_TEST_SUITE_P(All, CudaWorkTest,
                                          Training{3, 2, Preset::kFsdp2, FindStrategy("no_shard")},
                                          Training{4, 2, Preset::kFsdp2, FindStrategy("hybrid")},
                                          Training{1, 2, Preset::kFsdp2, FindStrategy("single")},
+                                         Training{3, 4, Preset::kFsdp2, FindStrategy("pipeline")},
+                                         Training{2, 2, Preset::kFsdp2,
+                                                  FindStrategy("model_parallel")},
+                                         Training{4, 3, Preset::kFsdp2, FindStrategy("full"), 2},
                                          Training{3, 2, Preset::kFsdp2, FindStrategy("ddp")},
                                          Training{3, 2, Preset::kFsdp2, FindStrategy("zero1")},
                                          Training{2, 2, Preset::kFsdp2, FindStrategy("zero2")},

@@ -215,9 +215,13 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
   ImGui::InvisibleButton("label", {rest, frame.look.Px(ui::kTextSize + (is_short ? 10 : 2))});
   KeyTip(frame, knob);
   if (is_short) ImGui::SetCursorScreenPos({at.x + rest, at.y});
-  // Words of many choices would be cut: they stand in several rows.
+  // Words of many choices would be cut: they stand in several rows, long ones in more.
   constexpr size_t kMostInARow = 4;
-  const size_t in_a_row = knob.values.size() <= kMostInARow ? kMostInARow : kMostInARow - 1;
+  constexpr size_t kLongWord = 14;
+  const bool are_long = std::ranges::any_of(
+      knob.values, [](const std::string& text) { return text.size() >= kLongWord; });
+  const size_t of_many = kMostInARow - (are_long ? 2 : 1);
+  const size_t in_a_row = knob.values.size() <= kMostInARow ? kMostInARow : of_many;
   for (size_t first = 0; first < knob.values.size(); first += in_a_row) {
     widgets::Segments segments;
     segments.enabled = frame.enabled;
