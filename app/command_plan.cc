@@ -78,28 +78,38 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   for (const Option& option : kOptions) {
     SHARDSCOPE_RETURN_IF_ERROR(config.Set(option.key, option.value));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(config.Set("unit.root", "true"));
   for (const Setting& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(Apply(setting, &config));
   }
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
+  // Stages of a pipeline cannot share one.
+  const plan::Mesh mesh = config::ToPolicy(config).mesh;
+  if (!config.IsExplicit("unit.root") && mesh.size(plan::MeshDimension::kPipeline) == 1) {
+    SHARDSCOPE_RETURN_IF_ERROR(config.Set("unit.root", "true"));
+  }
   return config;
 }
 
 Result<std::string> PrintPlan(const PlanArguments& arguments) {
   const Result<config::Config> config = MakeConfig(arguments);
   if (!config.ok()) return config.status();
-  const plan::ModelDescription model = plan::UniformModel(
-      static_cast<int>(config->GetInt("model.layers")), config->GetBool("unit.root"));
-  const Result<plan::Schedule> schedule = plan::BuildSchedule(model, config::ToPolicy(*config));
+  const plan::Policy policy = config::ToPolicy(*config);
+  const plan::ModelDescription model =
+      plan::UniformModel(static_cast<int>(config->GetInt("model.layers")),
+                         config->GetBool("unit.root"), policy.units.stages);
+  const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
   if (!schedule.ok()) return schedule.status();
-  const plan::MemoryPeak peak = plan::PredictPeak(*schedule, 0);
+  plan::MemoryPeak peak;  // of the rank that needs most
+  for (int rank = 0; rank < schedule->num_ranks(); ++rank) {
+    const plan::MemoryPeak one = plan::PredictPeak(*schedule, rank);
+    if (one.total > peak.total) peak = one;
+  }
   return fmt::format(
       "# peak on one rank in issue order: {}, of that unsharded and communication {}; at most {} "
       "in "
       "any order of execution (without temporaries)\n{}",
       FormatBytes(peak.total), FormatBytes(peak.transient),
-      FormatBytes(plan::BoundPeak(*schedule, 0, {})), plan::PrintSchedule(*schedule));
+      FormatBytes(plan::BoundLargestPeak(*schedule, {})), plan::PrintSchedule(*schedule));
 }
 
 Result<std::string> CheckPlan(const std::string& path) {

@@ -5,7 +5,7 @@ import contextlib
 import sqlite3
 import unittest
 
-from programs import ProgramTest
+from programs import APP, ProgramTest
 
 DIM = 24
 TOKENS = 2 * 16  # of a micro-batch
@@ -118,6 +118,35 @@ class StrategiesTest(ProgramTest):
                     "JOIN plan_op ON plan_op.id = computed.plan_op WHERE plan_op.kind IN ('forward', 'backward') "
                     "AND computed.started_ns < sent.ended_ns AND sent.started_ns < computed.ended_ns")
             self.assertEqual(overlapping, 0, strategy)
+
+    def test_plan_prints_each_strategy_and_reads_it_back(self):
+        for settings in (["strategy=" + name] for name in ("full", "grad_op", "no_shard", "ddp", "zero1", "zero2", "zero3", "pipeline",
+                                                          "model_parallel")):
+            with self.subTest(settings):
+                options = ["--ranks", "3", "--units", "3", "--micro-batches", "4", "--set", *settings]
+                printed = self.run_program(APP, "plan", *options).stdout
+                path = self.root / "plan.txt"
+                path.write_text(printed)
+                self.assertIn("ok: ", self.run_program(APP, "plan", "--check", path).stdout)
+        composed = self.run_program(APP, "plan", "--ranks", "4", "--units", "2", "--set", "mesh.pipeline=2", "train.micro_batches=3").stdout
+        self.assertIn("mesh=2,1,2,1", composed)
+        self.assertIn("rank_programs ranks=0,0,1,1", composed)
+
+    def test_stages_come_and_go_while_a_run_trains(self):
+        changes = self.root / "changes.toml"
+        changes.write_text("".join(f'[[change]]\nstep = {2 * at + 2}\nset = {{ {what} }}\n' for at, what in enumerate((
+            '"strategy" = "pipeline"', '"pipeline.schedule" = "gpipe"', '"strategy" = "full", "mesh.pipeline" = "2"',
+            '"strategy" = "ddp", "mesh.pipeline" = "1"'))))
+        run, _ = self.train("run", "train.steps=12", "model.layers=4", "train.micro_batches=2", ranks=4, extra=["--config", changes])
+        report = self.report(run)
+        self.assertEqual(report["state"], "finished")
+        self.assertEqual([schedule["name"] for schedule in report["schedules"]],
+                         ["fsdp2 full pre1", "pipeline 1f1b", "pipeline gpipe", "fsdp2 full pre1 gpipe", "ddp"])
+        # Each step of a pipeline counts its samples once.
+        tokens = {}
+        for row in report["steps"]:
+            tokens[row["step"]] = tokens.get(row["step"], 0) + row["tokens"]
+        self.assertEqual([tokens[step] // (2 * TOKENS) for step in (1, 3, 5, 7, 9)], [4, 1, 1, 2, 4])
 
     def test_changes_go_on_where_the_run_was(self):
         settings = ["train.steps=14", "precision.param=fp64"]
