@@ -22,9 +22,10 @@ def steer_a_choice(stage):
 
 
 def steer_the_strategy(stage):
-    """Click DDP, then ZERO2, then HYBRID: what ranks keep moves, the lanes are those of the strategy, knobs without effect are grey."""
+    """Click DDP, ZERO2, HYBRID, PIPELINE: what ranks keep moves, lanes are those of the strategy, knobs without effect are grey."""
     app = stage.live()
-    for strategy, lane in (("DDP", "all-reduce"), ("ZERO2", "reduce-scatter"), ("HYBRID", "all-reduce"), ("FULL", "all-gather")):
+    for strategy, lane in (("DDP", "all-reduce"), ("ZERO2", "reduce-scatter"), ("HYBRID", "all-reduce"),
+                           ("PIPELINE", "send activation"), ("FULL", "all-gather")):
         app.click(next(i for i in app.shown().all("run_control", "segment:") if i.text == strategy))
         shown = app.until(strategy, lambda shown: shown.text("run_control", "knob:strategy") == strategy.lower())
         changed = step(shown)

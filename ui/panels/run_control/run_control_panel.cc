@@ -286,9 +286,11 @@ void DrawTextKnob(const Frame& frame, const Knob& knob) {
   frame.log->Text("knob:" + knob.key->name, value, widgets::ToBox(at, {at.x + width, at.y}));
 }
 
-// Keys of a strategy alone are there with it only; the others stay, greyed.
-bool IsShown(const Knob& knob, const plan::Strategy& strategy) {
+// Keys of a strategy alone are there with it only, and those of stages where there are several; the
+// others stay, greyed.
+bool IsShown(const ui::Context& context, const Knob& knob, const plan::Strategy& strategy) {
   const std::string& key = knob.key->name;
+  if (key.starts_with("pipeline.") && ui::ShownValue(context, "mesh.pipeline") == "1") return false;
   const bool of_strategy = key.starts_with("ddp.") || key.starts_with("zero.") ||
                            key.starts_with("pipeline.") || key.starts_with("mesh.") ||
                            key.starts_with("unit.");
@@ -298,7 +300,7 @@ bool IsShown(const Knob& knob, const plan::Strategy& strategy) {
 void DrawSection(const Frame& whole, KnobSection section) {
   const plan::Strategy* strategy = plan::FindStrategy(ui::ShownValue(whole.context, "strategy"));
   for (const Knob& knob : KnobsOf(section)) {
-    if (strategy != nullptr && !IsShown(knob, *strategy)) continue;
+    if (strategy != nullptr && !IsShown(whole.context, knob, *strategy)) continue;
     Frame frame = whole;
     frame.applies = strategy == nullptr || config::Applies(knob.key->name, *strategy);
     frame.enabled = whole.enabled && frame.applies;
