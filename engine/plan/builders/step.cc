@@ -1,6 +1,5 @@
 #include "engine/plan/builders/step.h"
 
-#include <ranges>
 #include <utility>
 
 #include "engine/plan/state.h"
@@ -316,12 +315,13 @@ void StepBuilder::Backward(const StageRun* next) {
     compute_waits_.push_back(AfterEvent(Now().sends[static_cast<size_t>(Stage().last)]));
   }
   for (int32_t segment = Stage().last; segment >= Stage().first; --segment) {
-    for (const int32_t unit_index : UnitsOf(segment) | std::views::reverse) {
-      if (SpanOf(unit_index).last == segment) PreBackward(unit_index);
+    const std::vector<int32_t>& units = UnitsOf(segment);
+    for (auto unit_index = units.rbegin(); unit_index != units.rend(); ++unit_index) {
+      if (SpanOf(*unit_index).last == segment) PreBackward(*unit_index);
     }
     BackwardSegment(segment);
-    for (const int32_t unit_index : UnitsOf(segment) | std::views::reverse) {
-      if (SpanOf(unit_index).first == segment) PostBackward(unit_index);
+    for (auto unit_index = units.rbegin(); unit_index != units.rend(); ++unit_index) {
+      if (SpanOf(*unit_index).first == segment) PostBackward(*unit_index);
     }
   }
   if (Stage().first > 0) {
