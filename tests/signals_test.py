@@ -64,7 +64,7 @@ class SignalsTest(ProgramTest):
         self.assert_finished(run)
 
     def test_the_second_signal_ends_at_once(self):
-        run, process = self.start("run", ENDLESS, "debug.fault=hang:1:4:3", "comm.timeout=3600s")
+        run, process = self.start("run", ENDLESS, "fault.hang=1:4:3", "comm.timeout=3600s")
         self.wait_for_steps(run, 3)
         process.terminate()
         self.assertIn("SIGTERM: ends after the running step", process.stderr.readline())

@@ -3,9 +3,13 @@ changes from one to another while a run trains."""
 
 import contextlib
 import sqlite3
+import sys
 import unittest
 
-from programs import APP, ProgramTest
+from programs import APP, ROOT, ProgramTest
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import strategy_docs  # noqa: E402  (needs the path above)
 
 DIM = 24
 TOKENS = 2 * 16  # of a micro-batch
@@ -96,6 +100,62 @@ class StrategiesTest(ProgramTest):
                 self.assertEqual({row["tokens"] for row in report["steps"] if row["rank"] != ranks - 1}, {0})
                 self.assertAlmostEqual(report["summary"]["last_loss"], expected[-1], delta=1e-5)
                 self.assertIn("bubble", {stall["cause"] for stall in report["stalls"]})
+
+    def test_groups_of_communicators_are_named_with_their_ranks(self):
+        run, _ = self.train("hybrid", "strategy=hybrid", "mesh.replicate=2", "train.steps=2", ranks=4)
+        trace, = run.glob("trace-*.db")
+        with contextlib.closing(sqlite3.connect(trace)) as database:
+            groups = set(database.execute("SELECT communicator, dimensions, number, members FROM communicator_group"))
+            met = set(database.execute("SELECT communicator, group_concat(DISTINCT rank) FROM (SELECT communicator, rank FROM collective "
+                                       "ORDER BY rank) GROUP BY 1"))
+        self.assertEqual(groups, {("shard/0", "shard", 0, "0,1"), ("shard/1", "shard", 1, "2,3"),
+                                  ("replicate/0", "replicate", 0, "0,2"), ("replicate/1", "replicate", 1, "1,3")})
+        self.assertEqual({(name, members) for name, _, _, members in groups}, met)
+
+    def test_rank_0_of_data_parallel_has_the_model_alone(self):
+        micro_batches, ranks = 2, 4
+        settings = ["train.steps=4", f"train.micro_batches={micro_batches}"]
+        ddp, _ = self.train("ddp", "strategy=ddp", *settings, ranks=ranks)
+        run, _ = self.train("data_parallel", "strategy=data_parallel", *settings, ranks=ranks)
+        trace, = run.glob("trace-*.db")
+        with contextlib.closing(sqlite3.connect(trace)) as database:
+            sent = {(kind, rank): total for kind, rank, total in database.execute(
+                "SELECT kind, rank, sum(wire_bytes) FROM collective WHERE step = 3 GROUP BY 1, 2")}
+            (updates,), = database.execute("SELECT count(DISTINCT rank) FROM op_run JOIN plan_op ON plan_op.id = op_run.plan_op "
+                                           "WHERE plan_op.kind = 'optimizer'")
+        self.assertEqual(updates, 1)
+        for rank in range(ranks):
+            model = micro_batches * 4 * PARAMETERS * (ranks - 1) // ranks
+            self.assertEqual(sent["broadcast", rank], model)
+            self.assertEqual(sent["reduce", rank], model)
+            self.assertEqual(sent["scatter", rank], 0 if rank else micro_batches * (ranks - 1) * 2 * 8 * TOKENS)
+            self.assertEqual(sent["gather", rank], micro_batches * 4 if rank else 0)
+        losses = [[row["loss"] for row in self.report(one)["steps"]] for one in (ddp, run)]
+        for got, want in zip(*losses, strict=True):
+            self.assertAlmostEqual(got, want, delta=1e-5 * want)
+        peaks = {row["rank"]: row for row in self.report(run)["memory"]}
+        self.assertEqual({rank: peak["by_category"]["optimizer"] for rank, peak in peaks.items()}, {rank: 0 if rank else 8 * PARAMETERS for rank in range(ranks)})
+
+    def test_tensor_ranks_add_up_four_times_a_block(self):
+        micro_batches, layers, heads = 2, 2, 4
+        settings = ["train.steps=4", f"train.micro_batches={micro_batches}", f"model.layers={layers}", f"model.heads={heads}"]
+        single, _ = self.train("single", "strategy=single", *settings, ranks=1)
+        expected = [row["loss"] for row in self.report(single)["steps"]]
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                run, _ = self.train(f"tensor{ranks}", "strategy=tensor", *settings, ranks=ranks)
+                activation = 4 * TOKENS * DIM
+                sent = 4 * layers * micro_batches * 2 * activation * (ranks - 1) // ranks
+                self.assertEqual(self.recorded(run), {"tensor": sent})
+                self.assertEqual(self.planned(run), {"tensor": sent})
+                report = self.report(run)
+                losses = [row["loss"] for row in report["steps"] if row["rank"] == 0]
+                for got, want in zip(losses, expected, strict=True):
+                    self.assertAlmostEqual(got, want, delta=1e-5 * want)
+                self.assertEqual({row["tokens"] for row in report["steps"] if row["rank"] == 0}, {micro_batches * TOKENS})
+                self.assertEqual({row["tokens"] for row in report["steps"] if row["rank"] != 0}, {0})
+                causes = {stall["cause"] for stall in report["stalls"] if stall["title"].startswith("AR block")}
+                self.assertLessEqual(causes, {"on_path", "late_rank", "queued_behind", "issued_late"})
 
     def test_zero3_gathers_less_of_what_is_kept(self):
         # The head from forward to backward, norms from one update to the next.
@@ -217,6 +277,13 @@ class StrategiesTest(ProgramTest):
                 self.assertIn(said, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1)
                 self.assertFalse((self.root / "none").exists())
+
+    def test_the_schedules_in_the_docs_are_those_that_run(self):
+        text = strategy_docs.DOCS.read_text()
+        self.assertEqual(text, strategy_docs.write_schedules(text))
+        for name in strategy_docs.TRAININGS:
+            self.assertIn(f"(strategies/{name}.png)", text)
+            self.assertLess((strategy_docs.PICTURES / f"{name}.png").stat().st_size, 150_000)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ std::string StallSentence(Language language, words::StallCause cause,
       return TrFormat(language, Text::kCauseLateRank, cause_object);
     case StallCause::kBubble:
       return TrFormat(language, Text::kCauseBubble, cause_object);
+    case StallCause::kOnPath:
+      return Tr(language, Text::kCauseOnPath);
     case StallCause::kIssuedLate:
       if (cause_object.empty()) return Tr(language, Text::kCauseIssuedLateUnknown);
       return TrFormat(language, Text::kCauseIssuedLate, cause_object);
@@ -68,6 +70,7 @@ std::string KeyLabel(Language language, std::string_view key) {
       {"mesh.replicate", Text::kLabelReplicas},
       {"mesh.shard", Text::kLabelShards},
       {"mesh.pipeline", Text::kLabelStages},
+      {"mesh.tensor", Text::kLabelTensor},
       {"pipeline.schedule", Text::kLabelPipelineSchedule},
       {"pipeline.chunks", Text::kLabelChunks},
       {"unit.policy", Text::kLabelUnitPolicy},
@@ -90,8 +93,15 @@ std::string KeyLabel(Language language, std::string_view key) {
       {"engine.compute_slots", Text::kLabelComputeSlots},
       {"train.lr", Text::kLabelLearningRate},
       {"train.clip", Text::kLabelClip},
+      {"fault.delay", Text::kLabelDelay},
+      {"fault.jitter", Text::kLabelJitter},
       {"record.steps", Text::kLabelRecordSteps},
   };
+  if (const auto dimension = config::DimensionOfLink(key)) {
+    const bool is_rate = key.ends_with("bandwidth");
+    return std::string(Tr(language, is_rate ? Text::kLabelBandwidth : Text::kLabelLatency)) + ", " +
+           std::string(Name(*dimension));
+  }
   for (const auto& [name, text] : kLabels) {
     if (name == key) return Tr(language, text);
   }

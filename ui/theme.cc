@@ -150,8 +150,10 @@ Color OpColor(const Theme& theme, query::OpClass op_class) {
     case OpClass::kReduceScatter:
       return theme.op.reduce_scatter;
     case OpClass::kAllReduce:
+    case OpClass::kReduce:
       return theme.op.all_reduce;
     case OpClass::kSendReceive:
+    case OpClass::kBroadcast:
       return theme.op.send_receive;
     case OpClass::kOptimizer:
       return theme.op.optimizer;

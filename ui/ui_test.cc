@@ -111,12 +111,12 @@ TEST(Text, ChineseHasNoTranslatedCollectivesAndNoSecondTerms) {
 // Words in Latin letters are names: of collectives, programs, keys, values and symbols of units.
 TEST(Text, ChineseMixesInOnlyNames) {
   const std::string names =
-      " AdamW CPU CUPTI CUDA_DEVICE_MAX_CONNECTIONS English GPU Gloo LibTorch NCCL PyTorch"
+      " AdamW CPU broadcast reduce CUPTI CUDA_DEVICE_MAX_CONNECTIONS English GPU Gloo LibTorch "
+      "NCCL PyTorch"
       " Shardscope Transformer UTF-8 all-gather all-reduce reduce-scatter bf16 fp32 fp64 ms"
       " op p50 p95 rank s shardscope-train token A D S W Ctrl End Shift Ctrl+2 a b n all"
-      " auto block blocks cpu cuda emulated f1b gpipe interleaved local pre hang step README.md "
-      "docs"
-      " shardscope report sql Ctrl+P ";
+      " auto block block0 blocks cpu cuda emulated f1b gpipe head interleaved list local module"
+      " pre hang size step MLP README.md docs shardscope report sql Ctrl+P ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||
@@ -149,7 +149,7 @@ TEST(Text, GlossaryTermsAreTheWrittenOnes) {
   EXPECT_STREQ(Tr(Language::kChinese, Text::kExposedCommunication), "暴露通信");
   EXPECT_EQ(TrFormat(Language::kChinese, Text::kAppliesAtStep, 132), "第 132 步生效");
   EXPECT_EQ(StallSentence(Language::kEnglish, analysis::StallCause::kQueuedBehind, "RS block2"),
-            "all-gather queued behind RS block2");
+            "queued behind RS block2");
 }
 
 TEST(Text, UnknownKeysKeepTheirName) {

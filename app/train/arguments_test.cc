@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/config/faults.h"
+
 namespace shardscope::app {
 namespace {
 
@@ -32,7 +34,7 @@ Result<config::Config> Read(std::vector<const char*> words) {
 // is none, a sign too many, a list, nothing at all.
 std::vector<std::string> WrongFor(const config::KeyInfo& key) {
   if (key.type == config::KeyType::kString && key.name != "record.steps" &&
-      key.name != "unit.policy" && key.name != "debug.fault") {
+      key.name != "unit.policy" && !config::IsFaultKey(key.name)) {
     return {"two\nlines", std::string(100000, 'x')};
   }
   return {"wr\xc3\xb6ng", "12 apples", "--3", "[1,2]", "1e999", "two\nlines"};

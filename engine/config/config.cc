@@ -90,12 +90,17 @@ void Config::RefreshDefaults() {
                                : has_replicas               ? "auto"
                                                             : "1");
   const bool has_stages = strategy.Uses(plan::MeshDimension::kPipeline);
-  SetDefault("mesh.pipeline", has_stages && !has_shards && !has_replicas ? "auto" : "1");
+  const bool has_data = has_shards || has_replicas;
+  SetDefault("mesh.pipeline", has_stages && !has_data ? "auto" : "1");
+  const bool is_tensor = strategy.dimensions == plan::Only(plan::MeshDimension::kTensor);
+  SetDefault("mesh.tensor", is_tensor ? "auto" : "1");
   SetDefault("pipeline.chunks", Get("pipeline.schedule") == "interleaved" ? "2" : "1");
   SetDefault("reshard_after_forward", reshards ? "true" : "false");
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");
-  const bool link_is_stated = IsExplicit("link.bandwidth") || IsExplicit("link.latency");
+  const bool link_is_stated = std::ranges::any_of(AllKeys(), [&](const KeyInfo& key) {
+    return key.name.starts_with("link.") && IsExplicit(key.name);
+  });
   const bool is_cuda = Get("run.device") == "cuda";
   SetDefault("transport", link_is_stated ? "emulated" : is_cuda ? "local" : "shared_memory");
   ResolveChanges();

@@ -2,6 +2,7 @@
 // control messages. No LibTorch: the app validates with this code before a trainer exists.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -70,6 +71,7 @@ struct Change {
 //                         above 1 that divides run.ranks, with ddp auto, else 1
 //   mesh.shard            auto where ranks share anything, else 1
 //   mesh.pipeline         auto with strategy=pipeline or model_parallel, else 1
+//   mesh.tensor           auto with strategy=tensor, else 1
 //   pipeline.chunks       2 with pipeline.schedule=interleaved, else 1
 //   precision.reduce      fp64 with precision.param=fp64, else fp32
 //   transport             emulated if link.bandwidth or link.latency is set, else local with
@@ -148,25 +150,27 @@ struct LinkBandwidth {
 };
 LinkBandwidth GetLinkBandwidth(const Config& config);
 
-// debug.fault: what goes wrong, for tests of everything that has to notice.
-enum class FaultKind : uint8_t { kThrow, kHang, kKill };
-struct Fault {
-  FaultKind kind = FaultKind::kThrow;
-  int rank = 0;
-  int64_t step = 0;
-  std::string op;  // its name or its index in the rank's program
+// link.<dimension>.bandwidth and latency; what is not stated is that of all links.
+struct DimensionLink {
+  std::optional<double> bytes_per_second;
+  std::optional<int64_t> latency_ns;
+  bool operator==(const DimensionLink&) const = default;
 };
-std::optional<Fault> GetFault(const Config& config);
+using DimensionLinks = std::array<DimensionLink, plan::kNumMeshDimensions>;  // by MeshDimension
+DimensionLinks GetDimensionLinks(const Config& config);
+// The dimension of such a key; none of any other key.
+std::optional<plan::MeshDimension> DimensionOfLink(std::string_view key);
 
 // record.steps: steps begin <= step < end.
 struct StepWindow {
   int64_t begin = 0;
   int64_t end = 0;
+  bool operator==(const StepWindow&) const = default;
 };
 StepWindow GetRecordSteps(const Config& config);
 
-// unit.policy: blocks per unit.
-int64_t GetBlocksPerUnit(const Config& config);
+// unit.policy, without what other keys say of units.
+plan::UnitPolicy GetUnitPolicy(const Config& config);
 // Of one of the keys mesh.*; none: auto.
 std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key);
 

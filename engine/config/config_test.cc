@@ -1,4 +1,5 @@
 #include "engine/config/config.h"
+#include "engine/config/faults.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -95,12 +96,23 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
     if (key.live) live.insert(key.name);
   EXPECT_EQ(live, (std::set<std::string>{"ddp.bucket_cap",
                                          "engine.compute_slots",
+                                         "fault.delay",
+                                         "fault.jitter",
                                          "host.run_ahead",
                                          "link.bandwidth",
                                          "link.latency",
+                                         "link.pipeline.bandwidth",
+                                         "link.pipeline.latency",
+                                         "link.replicate.bandwidth",
+                                         "link.replicate.latency",
+                                         "link.shard.bandwidth",
+                                         "link.shard.latency",
+                                         "link.tensor.bandwidth",
+                                         "link.tensor.latency",
                                          "mesh.pipeline",
                                          "mesh.replicate",
                                          "mesh.shard",
+                                         "mesh.tensor",
                                          "pipeline.chunks",
                                          "pipeline.schedule",
                                          "prefetch.backward",
@@ -202,6 +214,14 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
       {{"run.ranks=1", "strategy=hybrid"}, {"strategy=hybrid", "run.ranks=1", "strategy=full"}},
       {{"run.ranks=4", "mesh.replicate=2"},
        {"mesh.replicate=2", "strategy=full", "strategy=hybrid"}},
+      {{"run.ranks=2", "strategy=zero1", "mesh.shard=1", "mesh.tensor=2"},
+       {"mesh.tensor=2", "strategy=zero1", "strategy=tensor"}},
+      {{"link.shard.bandwidth=auto:0.5"}, {"link.shard.bandwidth=auto:0.5", "not auto"}},
+      {{"link.tensor.latency=3"}, {"link.tensor.latency=3", "a duration"}},
+      {{"strategy=data_parallel", "transport=gloo"},
+       {"strategy=data_parallel", "transport=gloo", "transport=shared_memory", "strategy=ddp"}},
+      {{"run.ranks=3", "strategy=tensor"}, {"model.heads=4", "3 ranks", "mesh.tensor=1"}},
+      {{"run.ranks=6", "strategy=tensor", "mesh.tensor=6"}, {"model.heads=4", "mesh.tensor=2"}},
       {{"precision.param=fp64", "precision.reduce=fp32"},
        {"precision.param=fp64", "precision.reduce=fp32"}},
       {{"transport=nccl"}, {"transport=nccl", "run.device=cpu", "run.device=cuda"}},
@@ -253,7 +273,7 @@ TEST(Values, AreReadAsWhatTheyAre) {
   EXPECT_EQ(config.GetFloat("train.lr"), 0.5);
   EXPECT_EQ(GetRecordSteps(config).begin, 3);
   EXPECT_EQ(GetRecordSteps(config).end, 9);
-  EXPECT_EQ(GetBlocksPerUnit(config), 3);
+  EXPECT_EQ(GetUnitPolicy(config).blocks, 3);
   EXPECT_EQ(GetComputeSlots(config), 5);
   EXPECT_GE(GetComputeSlots(Config()), 1);
   const LinkBandwidth link = GetLinkBandwidth(With({"link.bandwidth=auto:0.6"}));
@@ -378,6 +398,76 @@ TEST(ToPolicy, CarriesEveryKnob) {
             plan::BackwardPrefetch::kNone);
 }
 
+TEST(Keys, ADelayIsADurationOrAShareInAllStepsOrSome) {
+  const auto delay = [](std::string_view text) {
+    Config config;
+    EXPECT_TRUE(config.Set("fault.delay", text).ok()) << text;
+    return GetLateness(config).delay;
+  };
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(delay(""), std::nullopt);
+  EXPECT_EQ(delay("1:20ms"),
+            (Delay{.rank = 1, .slowdown = {.duration_ns = 20'000'000}, .steps = {0, kAll}}));
+  EXPECT_EQ(delay("0:25%:10:20"),
+            (Delay{.rank = 0, .slowdown = {.share = 0.25}, .steps = {10, 20}}));
+  Config config;
+  for (const char* wrong : {"1", "1:", "1:20", "x:20ms", "1:0%", "1:20ms:5", "1:20ms:5:5", "64:1ms",
+                            "1:2000%", "-1:1ms", "1:20ms:1:2:3"}) {
+    EXPECT_FALSE(config.Set("fault.delay", wrong).ok()) << wrong;
+  }
+  ASSERT_TRUE(config.Set("fault.delay", "7:1ms").ok());
+  EXPECT_EQ(config.Check().message(), "fault.delay=7:1ms: there is no rank 7 with run.ranks=4");
+}
+
+TEST(Keys, JitterIsADurationOrAShare) {
+  const auto jitter = [](std::string_view text) {
+    Config config;
+    EXPECT_TRUE(config.Set("fault.jitter", text).ok()) << text;
+    return GetLateness(config).jitter;
+  };
+  EXPECT_EQ(jitter(""), std::nullopt);
+  EXPECT_EQ(jitter("5ms"), (Slowdown{.duration_ns = 5'000'000}));
+  EXPECT_EQ(jitter("10%"), (Slowdown{.share = 0.1}));
+  Config config;
+  for (const char* wrong : {"5", "0%", "-1ms", "20s", "1:5ms", "%"}) {
+    EXPECT_FALSE(config.Set("fault.jitter", wrong).ok()) << wrong;
+  }
+}
+
+TEST(Keys, LinksAreByDimensionOfTheMesh) {
+  Config config;
+  ASSERT_TRUE(config.Set("link.replicate.bandwidth", "100 MB/s").ok());
+  ASSERT_TRUE(config.Set("link.tensor.latency", "0").ok());
+  EXPECT_EQ(config.Get("link.replicate.bandwidth"), "100MB/s");
+  EXPECT_EQ(config.Get("transport"), "emulated");
+  DimensionLinks expected;
+  expected[static_cast<size_t>(plan::MeshDimension::kReplicate)].bytes_per_second = 1e8;
+  expected[static_cast<size_t>(plan::MeshDimension::kTensor)].latency_ns = 0;
+  EXPECT_EQ(GetDimensionLinks(config), expected);
+  EXPECT_EQ(DimensionOfLink("link.bandwidth"), std::nullopt);
+  EXPECT_EQ(CheckKeysOfStrategies(config).message(),
+            "link.replicate.bandwidth=100MB/s has no effect with strategy=full: leave it out, or "
+            "set strategy=no_shard");
+}
+
+TEST(Keys, AFaultIsOfOneRankAndStepAndPerhapsAnOp) {
+  Config config;
+  EXPECT_EQ(GetFaults(config), std::vector<Fault>());
+  ASSERT_TRUE(config.Set("fault.skip", "1:3").ok());
+  ASSERT_TRUE(config.Set("fault.die", "0 : 12 : F m0 block1.mlp forward").ok());
+  EXPECT_EQ(GetFaults(config),
+            (std::vector<Fault>{{FaultKind::kDie, 0, 12, "F m0 block1.mlp forward"},
+                                {FaultKind::kSkip, 1, 3, ""}}));
+  EXPECT_TRUE(config.Check().ok());
+  for (const char* key : {"fault.die", "fault.hang", "fault.skip"}) {
+    for (const char* wrong : {"1", "1:", "1:x", "-1:3", "64:3", "1:-3", "1:3:", "1:3:4:5"}) {
+      EXPECT_FALSE(config.Set(key, wrong).ok()) << wrong;
+    }
+  }
+  ASSERT_TRUE(config.Set("fault.hang", "4:0").ok());
+  EXPECT_EQ(config.Check().message(), "fault.hang=4:0: there is no rank 4 with run.ranks=4");
+}
+
 TEST(ToPolicy, ElementsAreThoseOfZero3) {
   const SettingList settings = {"zero.prefetch_bucket_size=11", "zero.max_live_parameters=12",
                                 "zero.max_reuse_distance=13", "zero.persistence_threshold=14",
@@ -412,10 +502,12 @@ TEST(Keys, ApplyToStrategiesThatHaveWhatTheySay) {
               ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op"));
   EXPECT_THAT(strategies("unit.policy"),
               ElementsAre("full", "grad_op", "no_shard", "hybrid", "hybrid_grad_op", "single",
-                          "model_parallel", "pipeline", "zero3"));
+                          "model_parallel", "pipeline", "tensor", "data_parallel", "zero3"));
   EXPECT_THAT(
       strategies("pipeline.schedule"),
       ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "pipeline", "ddp", "zero1"));
+  EXPECT_THAT(strategies("mesh.tensor"), ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op",
+                                                     "pipeline", "tensor", "ddp"));
   EXPECT_THAT(strategies("mesh.pipeline"),
               ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "model_parallel",
                           "pipeline", "ddp", "zero1"));
@@ -461,15 +553,36 @@ TEST(Keys, AMeshThatAStrategyDoesNotHaveNamesBoth) {
             "strategy=hybrid, or mesh.replicate=1");
 }
 
-TEST(Keys, UnitPolicyIsBlockOrBlocksOfN) {
+TEST(Keys, UnitPolicyHasFiveForms) {
   Config config;
   ASSERT_TRUE(config.Set("unit.policy", "block").ok());
-  EXPECT_EQ(GetBlocksPerUnit(config), 1);
+  EXPECT_EQ(GetUnitPolicy(config), plan::UnitPolicy());
   ASSERT_TRUE(config.Set("unit.policy", "blocks:4").ok());
-  EXPECT_EQ(GetBlocksPerUnit(config), 4);
-  for (const char* wrong : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:2x"}) {
+  EXPECT_EQ(GetUnitPolicy(config), (plan::UnitPolicy{.blocks = 4}));
+  ASSERT_TRUE(config.Set("unit.policy", "module").ok());
+  EXPECT_EQ(GetUnitPolicy(config), (plan::UnitPolicy{.modules = true}));
+  ASSERT_TRUE(config.Set("unit.policy", "size: 1000").ok());
+  EXPECT_EQ(config.Get("unit.policy"), "size:1000");
+  EXPECT_EQ(GetUnitPolicy(config), (plan::UnitPolicy{.least_elements = 1000}));
+  ASSERT_TRUE(config.Set("unit.policy", "list:block0, block1.mlp").ok());
+  EXPECT_EQ(config.Get("unit.policy"), "list:block0,block1.mlp");
+  EXPECT_EQ(GetUnitPolicy(config), (plan::UnitPolicy{.names = {"block0", "block1.mlp"}}));
+  for (const char* wrong : {"", "blocks", "blocks:", "blocks:0", "blocks:-1", "blocks:2x", "size:0",
+                            "size:", "list:", "list:a,,b", "modules"}) {
     EXPECT_FALSE(config.Set("unit.policy", wrong).ok()) << wrong;
   }
+}
+
+TEST(Keys, ListedUnitsAreModulesOfTheModel) {
+  Config config;
+  ASSERT_TRUE(config.SetAll({{"model.layers", "2"}, {"unit.policy", "list:block1.mlp,head"}}).ok());
+  EXPECT_TRUE(config.Check().ok());
+  ASSERT_TRUE(config.Set("unit.policy", "list:block2").ok());
+  EXPECT_EQ(config.Check().message(),
+            "unit.policy=list:block2: there is no module block2 with model.layers=2; there are "
+            "embedding, head, block0 to block1, and of each block .attention and .mlp");
+  ASSERT_TRUE(config.Set("unit.policy", "list:head,head").ok());
+  EXPECT_EQ(config.Check().message(), "unit.policy=list:head,head names head twice");
 }
 
 }  // namespace

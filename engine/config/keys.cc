@@ -109,6 +109,10 @@ Keys ShardingKeys() {
       Live(MeshKey("pipeline", "1",
                    "Ranks that have the layers one after the other; auto = what the other "
                    "dimensions leave of run.ranks.")),
+      Live(MeshKey("tensor", "1",
+                   "Ranks that share the work of attention and MLP, some heads and columns each; "
+                   "they have the same samples; auto = what the other dimensions leave of "
+                   "run.ranks.")),
       Live(Choice("pipeline.schedule", {"1f1b", "gpipe", "interleaved"},
                   "How micro-batches follow each other through the stages: 1f1b = each goes back "
                   "as soon as it can, gpipe = all go forward first, interleaved = as 1f1b, with "
@@ -135,7 +139,9 @@ Keys ShardingKeys() {
                         "host that waits, -1 = no limit."))),
       Live(TextKey(
           "unit.policy", "block",
-          "Which blocks are gathered together: block = each is a unit, blocks:n = n of them.")),
+          "What is gathered together: block = each block is a unit, blocks:n = n of them, module = "
+          "attention and MLP apart, size:n = modules with n elements or more, list:block0,head = "
+          "these; what is in none of them is one root unit.")),
       Live(Bool("unit.root", false,
                 "Put embedding and head into one root unit that stays gathered, instead of units "
                 "of their own.")),
@@ -161,6 +167,23 @@ Keys ShardingKeys() {
                               "With strategy=zero3: every rank keeps parameters with fewer "
                               "elements whole, and gathers them after each update."))),
   };
+}
+
+// For each dimension of the mesh: empty is the link of all.
+Keys LinkKeys() {
+  Keys keys;
+  for (size_t at = 0; at < plan::kNumMeshDimensions; ++at) {
+    const std::string dimension(Name(static_cast<plan::MeshDimension>(at)));
+    const std::string name = "link." + dimension;
+    const std::string between = " between ranks that differ along mesh." + dimension + " only";
+    keys.push_back(Live(TextKey(name + ".bandwidth", "",
+                                "Speed of the emulated link" + between +
+                                    ", a wire of its own; empty = that of link.bandwidth.")));
+    keys.push_back(
+        Live(TextKey(name + ".latency", "",
+                     "Fixed time of a collective" + between + "; empty = that of link.latency.")));
+  }
+  return keys;
 }
 
 Keys CommunicationKeys() {
@@ -282,17 +305,35 @@ Keys EngineKeys() {
   };
 }
 
-Keys DebugKeys() {
+Keys FaultKeys() {
   return {
-      TextKey("debug.fault", "",
-              "For tests: a rank throws an error, hangs or kills its process in an op of a step, "
-              "given as hang:<rank>:<step>:<op>, op by name or index.")};
+      Live(TextKey("fault.delay", "",
+                   "A rank that computes more slowly: 1:20ms = rank 1 takes 20 ms longer in each "
+                   "step, 1:25% = each of its compute ops a quarter longer; 1:20ms:10:20 = in "
+                   "steps 10 to 19.")),
+      Live(TextKey("fault.jitter", "",
+                   "Each compute op of every rank takes longer by a random time: 5ms = by 0 to 5 "
+                   "ms, 10% = by 0 to 10% of its own. The same in every run with the same "
+                   "run.seed.")),
+      Int("fault.init", -1, -1, 63,
+          "A rank that draws its parameters from another seed than the others; -1 = none."),
+      TextKey("fault.skip", "",
+              "A rank that leaves out a collective: 1:3 = rank 1 the first one of step 3, or the "
+              "op that is named behind it."),
+      TextKey("fault.hang", "",
+              "A rank that never comes back: 1:3 = rank 1 from the first forward of step 3, or "
+              "from the op that is named behind it."),
+      TextKey("fault.die", "",
+              "A rank that dies: 1:3 = rank 1 in the first forward of step 3, or in the op that is "
+              "named behind it. Its process is killed; if it shares one with other ranks, it fails "
+              "there."),
+  };
 }
 
 Keys MakeKeys() {
   Keys all;
-  for (Keys (*group)() :
-       {ShardingKeys, CommunicationKeys, RunKeys, ModelKeys, TrainKeys, EngineKeys, DebugKeys}) {
+  for (Keys (*group)() : {ShardingKeys, CommunicationKeys, LinkKeys, RunKeys, ModelKeys, TrainKeys,
+                          EngineKeys, FaultKeys}) {
     Keys keys = group();
     std::move(keys.begin(), keys.end(), std::back_inserter(all));
   }

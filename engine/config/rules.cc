@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/config/config.h"
+#include "engine/config/faults.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
 
@@ -56,6 +58,7 @@ constexpr std::pair<plan::MeshDimension, std::string_view> kMeshKeys[] = {
     {plan::MeshDimension::kReplicate, "mesh.replicate"},
     {plan::MeshDimension::kShard, "mesh.shard"},
     {plan::MeshDimension::kPipeline, "mesh.pipeline"},
+    {plan::MeshDimension::kTensor, "mesh.tensor"},
 };
 
 // auto: what the others leave of run.ranks. A mesh that does not multiply to them is an error.
@@ -151,7 +154,41 @@ Status CheckMesh(const Config& config) {
         "{} means stages, which {} does not have: set strategy=pipeline, or mesh.pipeline=1",
         Shown(config, "mesh.pipeline"), Shown(config, "strategy")));
   }
-  if (stages > 1) return CheckStages(config, stages);
+  if (stages > 1) SHARDSCOPE_RETURN_IF_ERROR(CheckStages(config, stages));
+  const int32_t tensor_ranks = mesh.size(plan::MeshDimension::kTensor);
+  if (!strategy.Uses(plan::MeshDimension::kTensor) && tensor_ranks > 1) {
+    return Status::Error(
+        fmt::format("{} splits layers, which {} does not: set strategy=tensor, or mesh.tensor=1",
+                    Shown(config, "mesh.tensor"), Shown(config, "strategy")));
+  }
+  if (config.GetInt("model.heads") % tensor_ranks == 0) return Status::Ok();
+  return Status::Error(
+      fmt::format("{} cannot be split among {} ranks along mesh.tensor: set model.heads to a "
+                  "multiple of {}, or "
+                  "mesh.tensor={}",
+                  Shown(config, "model.heads"), tensor_ranks, tensor_ranks,
+                  std::gcd(config.GetInt("model.heads"), int64_t{tensor_ranks})));
+}
+
+// The modules of unit.policy=list:... are there, each once.
+Status CheckUnits(const Config& config) {
+  std::vector<std::string> modules = {"embedding", "head"};
+  for (int64_t block = 0; block < config.GetInt("model.layers"); ++block) {
+    const std::string name = "block" + std::to_string(block);
+    for (const char* part : {"", ".attention", ".mlp"}) modules.push_back(name + part);
+  }
+  const std::vector<std::string> names = GetUnitPolicy(config).names;
+  for (const std::string& name : names) {
+    if (std::ranges::count(names, name) > 1) {
+      return Status::Error(fmt::format("{} names {} twice", Shown(config, "unit.policy"), name));
+    }
+    if (std::ranges::find(modules, name) != modules.end()) continue;
+    return Status::Error(fmt::format(
+        "{}: there is no module {} with {}; there are embedding, head, block0 to block{}, and of "
+        "each block .attention and .mlp",
+        Shown(config, "unit.policy"), name, Shown(config, "model.layers"),
+        config.GetInt("model.layers") - 1));
+  }
   return Status::Ok();
 }
 
@@ -184,11 +221,31 @@ Status CheckDevice(const Config& config) {
   return Status::Ok();
 }
 
-Status CheckFault(const Config& config) {
-  const auto fault = GetFault(config);
-  if (!fault || fault->rank < config.GetInt("run.ranks")) return Status::Ok();
-  return Status::Error(fmt::format("{}: there is no rank {} with {}", Shown(config, "debug.fault"),
-                                   fault->rank, Shown(config, "run.ranks")));
+Status CheckProcesses(const Config& config) {
+  const std::string& transport = config.Get("transport");
+  const bool has_processes = transport == "gloo" || transport == "nccl";
+  if (!plan::FindStrategy(config.Get("strategy"))->is_rooted || !has_processes) {
+    return Status::Ok();
+  }
+  return Status::Error(
+      fmt::format("{} is one process with all ranks, and {} has one for each: set transport={}, or "
+                  "strategy=ddp",
+                  Shown(config, "strategy"), Shown(config, "transport"),
+                  config.Get("run.device") == "cuda" ? "local" : "shared_memory"));
+}
+
+Status CheckFaults(const Config& config) {
+  const auto check = [&](std::string_view key, int rank) {
+    if (rank < config.GetInt("run.ranks")) return Status::Ok();
+    return Status::Error(fmt::format("{}: there is no rank {} with {}", Shown(config, key), rank,
+                                     Shown(config, "run.ranks")));
+  };
+  for (const Fault& fault : GetFaults(config)) {
+    SHARDSCOPE_RETURN_IF_ERROR(check(KeyOf(fault.kind), fault.rank));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(check("fault.init", static_cast<int>(config.GetInt("fault.init"))));
+  const std::optional<Delay> delay = GetLateness(config).delay;
+  return delay ? check("fault.delay", delay->rank) : Status::Ok();
 }
 
 // trace/record/size_bound.h: batches, log and segments must fit.
@@ -214,7 +271,8 @@ Status CheckChanges(const Config& config) {
 
 // `stages`: of a pipeline.
 plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy, int32_t stages) {
-  plan::UnitPolicy units{.blocks = GetBlocksPerUnit(config), .root = config.GetBool("unit.root")};
+  plan::UnitPolicy units = GetUnitPolicy(config);
+  units.root = config.GetBool("unit.root");
   units.stages = stages;
   if (strategy.has_element_budgets) {
     units.persistence_threshold = config.GetInt("zero.persistence_threshold");
@@ -248,10 +306,12 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckRecord(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckUnits(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckMesh(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
-  SHARDSCOPE_RETURN_IF_ERROR(CheckFault(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckProcesses(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckFaults(*this));
   return CheckChanges(*this);
 }
 
@@ -295,6 +355,8 @@ bool Applies(std::string_view key, const plan::Strategy& strategy) {
   if (key.starts_with("pipeline.")) {
     return strategy.overlaps_stages && strategy.Uses(plan::MeshDimension::kPipeline);
   }
+  if (const auto dimension = DimensionOfLink(key)) return strategy.Uses(*dimension);
+  if (key == "mesh.tensor") return strategy.Uses(plan::MeshDimension::kTensor);
   if (key == "mesh.replicate") return strategy.Uses(plan::MeshDimension::kReplicate);
   if (key.starts_with("ddp.")) return !strategy.wraps && !strategy.shards_optimizer;
   if (key == "zero.reduce_bucket_size") return !strategy.wraps && strategy.shards_optimizer;
@@ -311,7 +373,7 @@ Status CheckKeysOfStrategies(const Config& config) {
   }
   for (const KeyInfo& key : AllKeys()) {
     const bool is_of_strategies = key.name.starts_with("ddp.") || key.name.starts_with("zero.") ||
-                                  key.name.starts_with("pipeline.");
+                                  key.name.starts_with("pipeline.") || DimensionOfLink(key.name);
     if (!is_of_strategies) continue;
     const auto applies = [&](const plan::Strategy& strategy) {
       return Applies(key.name, strategy);
@@ -352,6 +414,7 @@ plan::Policy ToPolicy(const Config& config) {
   const bool overlaps = pipeline_ranks > 1 && policy.strategy->overlaps_stages;
   policy.units = UnitsOf(config, *policy.strategy,
                          overlaps ? pipeline_ranks * small("pipeline.chunks") : pipeline_ranks);
+  policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);
   if (overlaps) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));

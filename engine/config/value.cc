@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "engine/config/config.h"
+#include "engine/config/faults.h"
+#include "engine/config/parse.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -19,22 +21,6 @@ constexpr size_t kMaxValueBytes = 4096;
 constexpr int64_t kMaxBlocksPerUnit = 128;
 constexpr int64_t kMaxMeshSize = 64;
 constexpr std::string_view kAuto = "auto:";
-
-std::optional<int64_t> ParseInt(std::string_view text) {
-  int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || last != end) return std::nullopt;
-  return number;
-}
-
-std::optional<double> ParseFloat(std::string_view text) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || last != end || !std::isfinite(number)) return std::nullopt;
-  return number;
-}
 
 template <size_t N>
 using Scale = std::array<std::pair<double, const char*>, N>;
@@ -60,39 +46,40 @@ std::optional<double> ParseShare(std::string_view text) {
   return share;
 }
 
-std::optional<StepWindow> ParseWindow(std::string_view text) {
-  const auto parts = Split(text, ':');
-  if (parts.size() != 2) return std::nullopt;
-  const auto begin = ParseInt(Trim(parts[0]));
-  const auto end = ParseInt(Trim(parts[1]));
-  if (!begin || !end || *begin < 0 || *end <= *begin) return std::nullopt;
-  return StepWindow{*begin, *end};
+// "" if it does not start so.
+std::string_view After(std::string_view start, std::string_view text) {
+  return text.starts_with(start) ? Trim(text.substr(start.size())) : std::string_view();
 }
 
-std::optional<int64_t> ParseUnitPolicy(std::string_view text) {
-  constexpr std::string_view kBlocks = "blocks:";
-  if (text == "block") return 1;
-  if (!text.starts_with(kBlocks)) return std::nullopt;
-  const auto blocks = ParseInt(Trim(text.substr(kBlocks.size())));
-  if (!blocks || *blocks < 1 || *blocks > kMaxBlocksPerUnit) return std::nullopt;
-  return blocks;
-}
-
-constexpr std::array<std::pair<std::string_view, FaultKind>, 3> kFaults = {
-    {{"throw", FaultKind::kThrow}, {"hang", FaultKind::kHang}, {"kill", FaultKind::kKill}}};
-
-std::optional<Fault> ParseFault(std::string_view text) {
-  const auto parts = Split(text, ':');
-  if (parts.size() != 4 || Trim(parts[3]).empty() || !IsPlainUtf8(text)) return std::nullopt;
-  const auto rank = ParseInt(Trim(parts[1]));
-  const auto step = ParseInt(Trim(parts[2]));
-  if (!rank || *rank < 0 || *rank > 63 || !step || *step < 0) return std::nullopt;
-  for (const auto& [name, kind] : kFaults) {
-    if (Trim(parts[0]) == name) {
-      return Fault{kind, static_cast<int>(*rank), *step, std::string(Trim(parts[3]))};
-    }
+std::optional<plan::UnitPolicy> ParseUnitPolicy(std::string_view text) {
+  if (text == "block") return plan::UnitPolicy();
+  if (text == "module") return plan::UnitPolicy{.modules = true};
+  if (const auto blocks = ParseInt(After("blocks:", text))) {
+    if (*blocks < 1 || *blocks > kMaxBlocksPerUnit) return std::nullopt;
+    return plan::UnitPolicy{.blocks = *blocks};
   }
-  return std::nullopt;
+  if (const auto elements = ParseInt(After("size:", text))) {
+    if (*elements < 1) return std::nullopt;
+    return plan::UnitPolicy{.least_elements = *elements};
+  }
+  plan::UnitPolicy listed;
+  for (const std::string_view name : Split(After("list:", text), ',')) {
+    if (Trim(name).empty()) return std::nullopt;
+    listed.names.emplace_back(Trim(name));
+  }
+  return listed;
+}
+
+std::string UnitPolicyText(const plan::UnitPolicy& units) {
+  if (units.modules) return "module";
+  if (units.least_elements > 0) return fmt::format("size:{}", units.least_elements);
+  if (!units.names.empty()) return "list:" + Join(units.names, ",");
+  return fmt::format("blocks:{}", units.blocks);
+}
+
+// "link.latency" of "link.shard.latency".
+std::string LinkKeyOfAll(std::string_view key) {
+  return "link" + std::string(key.substr(key.rfind('.')));
 }
 
 bool InRange(const KeyInfo& key, double number) {
@@ -129,6 +116,13 @@ std::optional<std::string> CanonicalMeshSize(std::string_view text) {
   return std::to_string(*ranks);
 }
 
+// As that of all links, or nothing; there is one measured rate, so auto is of that alone.
+std::optional<std::string> CanonicalLink(const KeyInfo& key, std::string_view text) {
+  if (text.empty()) return "";
+  if (text.starts_with(kAuto)) return std::nullopt;
+  return CanonicalNumber(*FindKey(LinkKeyOfAll(key.name)), text);
+}
+
 std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view text) {
   if (key.name == "record.steps") {
     if (text == "all") return "all";
@@ -137,16 +131,17 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
     return fmt::format("{}:{}", window->begin, window->end);
   }
   if (key.name == "unit.policy") {
-    const auto blocks = ParseUnitPolicy(text);
-    if (!blocks) return std::nullopt;
-    return text == "block" ? "block" : fmt::format("blocks:{}", *blocks);
+    const auto units = ParseUnitPolicy(text);
+    if (!units) return std::nullopt;
+    return text == "block" ? "block" : UnitPolicyText(*units);
   }
   if (key.name.starts_with("mesh.")) return CanonicalMeshSize(text);
+  if (DimensionOfLink(key.name)) return CanonicalLink(key, text);
   if (text.size() > kMaxValueBytes || !IsPlainUtf8(text)) return std::nullopt;
   // It becomes a folder in runs/.
   const bool is_name = text.find('/') == std::string_view::npos && text != "." && text != "..";
   if (key.name == "run.name" && !is_name) return std::nullopt;
-  if (key.name == "debug.fault" && !text.empty() && !ParseFault(text)) return std::nullopt;
+  if (IsFaultKey(key.name) && !text.empty() && !IsFault(key.name, text)) return std::nullopt;
   return std::string(text);
 }
 
@@ -176,6 +171,31 @@ std::string ForMessage(std::string_view value) {
 
 }  // namespace
 
+std::optional<int64_t> ParseInt(std::string_view text) {
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || last != end) return std::nullopt;
+  return number;
+}
+
+std::optional<double> ParseFloat(std::string_view text) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || last != end || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+std::optional<StepWindow> ParseWindow(std::string_view text) {
+  const auto parts = Split(text, ':');
+  if (parts.size() != 2) return std::nullopt;
+  const auto begin = ParseInt(Trim(parts[0]));
+  const auto end = ParseInt(Trim(parts[1]));
+  if (!begin || !end || *begin < 0 || *end <= *begin) return std::nullopt;
+  return StepWindow{*begin, *end};
+}
+
 std::string Allowed(const KeyInfo& key) {
   switch (key.type) {
     case KeyType::kInt:
@@ -203,11 +223,17 @@ std::string Allowed(const KeyInfo& key) {
   }
   if (key.name == "record.steps") return "all, or a:b with 0 <= a < b";
   if (key.name == "unit.policy")
-    return fmt::format("block, or blocks:n with n from 1 to {}", kMaxBlocksPerUnit);
+    return fmt::format(
+        "block, module, blocks:n with n from 1 to {}, size:n with n elements at least, or "
+        "list:module,...",
+        kMaxBlocksPerUnit);
   if (key.name.starts_with("mesh."))
     return fmt::format("auto, or a whole number from 1 to {}", kMaxMeshSize);
-  if (key.name == "debug.fault")
-    return "empty, or throw, hang or kill:<rank>:<step>:<op>, rank and step counted from 0";
+  if (IsFaultKey(key.name)) return AllowedFault(key.name);
+  if (DimensionOfLink(key.name)) {
+    return key.name.ends_with("latency") ? "empty, or a duration as of link.latency"
+                                         : "empty, or a bandwidth as of link.bandwidth, not auto";
+  }
   if (key.name == "run.name")
     return fmt::format("one line of UTF-8 text without / of at most {} bytes", kMaxValueBytes);
   return fmt::format("one line of UTF-8 text of at most {} bytes", kMaxValueBytes);
@@ -230,8 +256,20 @@ LinkBandwidth GetLinkBandwidth(const Config& config) {
   return {.bytes_per_second = ParseBandwidth(text).value()};
 }
 
-std::optional<Fault> GetFault(const Config& config) {
-  return ParseFault(config.Get("debug.fault"));
+std::optional<plan::MeshDimension> DimensionOfLink(std::string_view key) {
+  const auto parts = Split(key, '.');
+  if (parts.size() != 3 || parts[0] != "link") return std::nullopt;
+  return words::ParseMeshDimension(parts[1]);
+}
+
+DimensionLinks GetDimensionLinks(const Config& config) {
+  DimensionLinks links;
+  for (size_t at = 0; at < links.size(); ++at) {
+    const std::string key = "link." + std::string(plan::Name(static_cast<plan::MeshDimension>(at)));
+    links[at].bytes_per_second = ParseBandwidth(config.Get(key + ".bandwidth"));
+    links[at].latency_ns = ParseDuration(config.Get(key + ".latency"));
+  }
+  return links;
 }
 
 StepWindow GetRecordSteps(const Config& config) {
@@ -244,7 +282,7 @@ std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key) {
   return ParseInt(config.Get(key));
 }
 
-int64_t GetBlocksPerUnit(const Config& config) {
+plan::UnitPolicy GetUnitPolicy(const Config& config) {
   return ParseUnitPolicy(config.Get("unit.policy")).value();
 }
 

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "engine/config/config.h"
+#include "engine/config/faults.h"
 
 namespace shardscope::config {
 namespace {
@@ -21,14 +22,14 @@ using testing::HasSubstr;
 std::vector<std::string> WrongFor(const KeyInfo& key) {
   const std::string invalid = "\xc3\x28";
   if (key.type == KeyType::kString && key.name != "record.steps" && key.name != "unit.policy" &&
-      key.name != "debug.fault") {
+      !IsFaultKey(key.name)) {
     return {invalid, "two\nlines", std::string("nul\0", 4), std::string(100000, 'x'), "\x1b[31m"};
   }
   std::vector<std::string> wrong = {
       "nonsense", "nan",  "inf", "-1e400", "1e400", "99999999999999999999999",
       "0x10",     "1,5",  "1 2", "\u4e8c", "true1", std::string(100000, '9'),
       invalid,    "a\nb", "--",  "[1]",    "{}",    "-99999"};
-  if (key.type != KeyType::kString || key.name != "debug.fault") wrong.push_back("");
+  if (!IsFaultKey(key.name)) wrong.push_back("");
   if (key.type != KeyType::kBool) wrong.push_back("true");
   return wrong;
 }

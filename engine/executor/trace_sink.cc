@@ -49,8 +49,14 @@ schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op
   return row;
 }
 
-// "shard"; "shard/1" where the communicator has several groups; "activation/0>1" from one rank to
-// another.
+// "shard"; "shard/1" where the communicator has several groups.
+std::string GroupName(const plan::Schedule& schedule, const plan::Communicator& communicator,
+                      int32_t number) {
+  const bool is_alone = schedule.mesh.SizeOf(communicator.dimensions) == schedule.num_ranks();
+  return is_alone ? communicator.name : communicator.name + "/" + std::to_string(number);
+}
+
+// The rank's group; "activation/0>1" from one rank to another.
 std::string GroupNameOf(const plan::Schedule& schedule, const plan::Op& op, int rank) {
   const plan::Communicator& communicator =
       schedule.communicators[static_cast<size_t>(op.communicator)];
@@ -61,8 +67,7 @@ std::string GroupNameOf(const plan::Schedule& schedule, const plan::Op& op, int 
     return communicator.name + "/" + std::to_string(members[static_cast<size_t>(meeting.from)]) +
            ">" + std::to_string(members[static_cast<size_t>(meeting.to)]);
   }
-  if (schedule.GroupSize(op.communicator) == schedule.num_ranks()) return communicator.name;
-  return communicator.name + "/" + std::to_string(meeting.group);
+  return GroupName(schedule, communicator, meeting.group);
 }
 
 // For each op its position in its queue; 0 for ops without a communicator.
@@ -117,6 +122,8 @@ schema::ScheduleId TraceSink::RegisterSchedule(const plan::Schedule& schedule,
   recorder_->Add(
       schema::ScheduleBoundRow{.schedule = schedule_id, .executed_peak_bytes = predicted.executed});
 
+  AddGroups(schedule, schedule_id);
+
   auto registered = std::make_unique<Registered>();
   for (size_t program = 0; program < schedule.programs.size(); ++program) {
     registered->programs.push_back(
@@ -134,6 +141,23 @@ schema::ScheduleId TraceSink::RegisterSchedule(const plan::Schedule& schedule,
   for (const int rank : ranks) registered->tracks[rank] = TracksOf(schedule, rank);
   schedules_[&schedule] = std::move(registered);
   return schedule_id;
+}
+
+void TraceSink::AddGroups(const plan::Schedule& schedule, schema::ScheduleId schedule_id) {
+  for (const plan::Communicator& communicator : schedule.communicators) {
+    const int32_t ranks = schedule.mesh.SizeOf(communicator.dimensions);
+    for (int32_t number = 0; number < schedule.num_ranks() / ranks; ++number) {
+      schema::CommunicatorGroupRow row;
+      row.schedule = schedule_id;
+      row.communicator = GroupName(schedule, communicator, number);
+      row.dimensions = plan::Print(communicator.dimensions);
+      row.number = number;
+      for (const int32_t rank : plan::MembersOf(schedule.mesh, communicator.dimensions, number)) {
+        row.members += (row.members.empty() ? "" : ",") + std::to_string(rank);
+      }
+      recorder_->Add(row);
+    }
+  }
 }
 
 std::vector<schema::PlanOpId> TraceSink::AddPlanOps(const plan::Schedule& schedule,

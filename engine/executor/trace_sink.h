@@ -73,6 +73,7 @@ class TraceSink : public ExecutionSink {
   struct Registered;
 
   const Registered& Find(const plan::Schedule* schedule) const;
+  void AddGroups(const plan::Schedule& schedule, schema::ScheduleId schedule_id);
   std::vector<schema::PlanOpId> AddPlanOps(const plan::Schedule& schedule,
                                            schema::ScheduleId schedule_id, size_t program);
   std::vector<schema::TrackId> TracksOf(const plan::Schedule& schedule, int rank);

@@ -28,14 +28,15 @@ std::string SegmentName(const ModelConfig& config, int64_t segment) {
 int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
   const int64_t tokens = batch * config.seq;
   const int64_t hidden = tokens * config.dim * plan::BytesOf(config.dtype);
+  const int64_t ranks = config.tensor_ranks;
   const int64_t norm = tokens * config.wide_bytes() + hidden;  // 1/rms and the normed input
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
       return hidden;
-    case SegmentKind::kAttention:  // qkv, log-sum-exp, attended, output
-      return norm + 3 * hidden + tokens * config.heads * config.wide_bytes() + 2 * hidden;
+    case SegmentKind::kAttention:  // qkv, attended, log-sum-exp, output
+      return norm + (4 * hidden + tokens * config.heads * config.wide_bytes()) / ranks + hidden;
     case SegmentKind::kMlp:  // before and after GELU, output
-      return norm + 2 * kMlpFactor * hidden + hidden;
+      return norm + 2 * kMlpFactor * hidden / ranks + hidden;
     case SegmentKind::kHead:  // log-probabilities and the loss
       return norm + tokens * kVocabulary * config.wide_bytes() + config.wide_bytes();
   }
@@ -158,14 +159,57 @@ void FillBuckets(const ModelConfig& config, const plan::UnitPolicy& policy,
   }
 }
 
+int64_t ElementsOf(const ModelConfig& config, int64_t segment) {
+  int64_t elements = 0;
+  for (const Parameter& parameter : ParametersOf(config, segment)) {
+    elements += plan::NumElements(parameter.shape);
+  }
+  return elements;
+}
+
+// Modules are embedding, blocks with attention and MLP in them, and head: those that are chosen.
+std::set<std::string> ChosenModules(const ModelConfig& config, const plan::UnitPolicy& policy) {
+  std::set<std::string> chosen(policy.names.begin(), policy.names.end());
+  const auto is_chosen = [&](int64_t elements) {
+    return policy.modules || (policy.least_elements > 0 && elements >= policy.least_elements);
+  };
+  for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
+    if (is_chosen(ElementsOf(config, segment))) chosen.insert(SegmentName(config, segment));
+  }
+  for (int64_t block = 0; policy.least_elements > 0 && block < config.layers; ++block) {
+    int64_t rest = 0;  // in none of its own
+    for (const int64_t segment : {2 * block + 1, 2 * block + 2}) {
+      if (!chosen.contains(SegmentName(config, segment))) rest += ElementsOf(config, segment);
+    }
+    if (is_chosen(rest)) chosen.insert("block" + std::to_string(block));
+  }
+  if (policy.root) {
+    chosen.erase("embedding");
+    chosen.erase("head");
+  }
+  return chosen;
+}
+
+// The innermost chosen module that has the segment, or the root.
+std::string UnitAmong(const std::set<std::string>& chosen, const std::string& segment) {
+  if (chosen.contains(segment)) return segment;
+  const std::string block = segment.substr(0, segment.find('.'));
+  return chosen.contains(block) ? block : "root";
+}
+
 // The unit of each segment, and the one of all small parameters, made at their first use.
 void GroupByName(const ModelConfig& config, const plan::UnitPolicy& policy,
                  plan::ModelDescription* model) {
+  const bool chooses = policy.modules || policy.least_elements > 0 || !policy.names.empty();
+  const std::set<std::string> chosen =
+      chooses ? ChosenModules(config, policy) : std::set<std::string>();
   for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
+    const std::string of_segment = chooses ? UnitAmong(chosen, SegmentName(config, segment))
+                                           : UnitName(config, policy, segment);
     std::set<int32_t> used;
     for (Parameter& parameter : ParametersOf(config, segment)) {
       const bool is_small = plan::NumElements(parameter.shape) < policy.persistence_threshold;
-      const std::string name = is_small ? "persistent" : UnitName(config, policy, segment);
+      const std::string name = is_small ? "persistent" : of_segment;
       auto unit = std::ranges::find(model->units, name, &plan::Unit::name);
       if (unit == model->units.end()) {
         model->units.push_back({.name = name, .is_root = name == "root"});
@@ -189,28 +233,38 @@ SegmentKind KindOf(const ModelConfig& config, int64_t segment) {
   return segment % 2 == 1 ? SegmentKind::kAttention : SegmentKind::kMlp;
 }
 
+bool IsSplit(const ModelConfig& config, int64_t segment) {
+  const SegmentKind kind = KindOf(config, segment);
+  return config.tensor_ranks > 1 && (kind == SegmentKind::kAttention || kind == SegmentKind::kMlp);
+}
+
 std::vector<Parameter> ParametersOf(const ModelConfig& config, int64_t segment) {
   const int64_t dim = config.dim;
+  const int64_t ranks = config.tensor_ranks;
   const std::string name = SegmentName(config, segment);
+  const bool splits = IsSplit(config, segment);
+  const auto rows = splits ? plan::TensorSplit::kRows : plan::TensorSplit::kWhole;
+  const auto columns = splits ? plan::TensorSplit::kColumns : plan::TensorSplit::kWhole;
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
       return {{name + ".weight", {kVocabulary, dim}}};
     case SegmentKind::kAttention:
       return {{name + ".norm.weight", {dim}},
-              {name + ".qkv.weight", {3 * dim, dim}},
-              {name + ".projection.weight", {dim, dim}}};
+              {name + ".qkv.weight", {3 * dim / ranks, dim}, rows, splits ? 3 : 1},
+              {name + ".projection.weight", {dim, dim / ranks}, columns}};
     case SegmentKind::kMlp:
       return {{name + ".norm.weight", {dim}},
-              {name + ".up.weight", {kMlpFactor * dim, dim}},
-              {name + ".down.weight", {dim, kMlpFactor * dim}}};
+              {name + ".up.weight", {kMlpFactor * dim / ranks, dim}, rows},
+              {name + ".down.weight", {dim, kMlpFactor * dim / ranks}, columns}};
     case SegmentKind::kHead:
       return {{name + ".norm.weight", {dim}}, {name + ".weight", {kVocabulary, dim}}};
   }
   return {};
 }
 
-plan::ModelDescription DescribeModel(const ModelConfig& config, const plan::UnitPolicy& policy,
+plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy& policy,
                                      int64_t batch) {
+  config.tensor_ranks = policy.tensor_ranks;
   plan::ModelDescription description;
   description.batch_bytes = 2 * batch * config.seq * static_cast<int64_t>(sizeof(int64_t));
   for (int64_t index = 0; index < NumSegments(config); ++index) {
@@ -218,6 +272,7 @@ plan::ModelDescription DescribeModel(const ModelConfig& config, const plan::Unit
     segment.name = SegmentName(config, index);
     segment.activation_bytes = ActivationBytes(config, index, batch);
     segment.stage = static_cast<int32_t>(StageOf(config, policy, index));
+    segment.is_split = IsSplit(config, index);
     segment.output_bytes = KindOf(config, index) == SegmentKind::kHead
                                ? config.wide_bytes()
                                : batch * config.seq * config.dim * plan::BytesOf(config.dtype);
@@ -237,16 +292,18 @@ int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_
   const auto matmul = [&](int64_t outputs, int64_t inputs) {
     return MatmulBytes(config, tokens, outputs, inputs);
   };
+  const int64_t attended = dim / config.tensor_ranks;  // columns of a rank's heads
+  const int64_t inner = kMlpFactor * attended;         // of its part of the MLP
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
       return 0;
     case SegmentKind::kAttention: {  // attention itself is over when the output is taken
       const int64_t output = tokens * dim * plan::BytesOf(config.dtype);
-      return std::max(
-          {AttentionForwardBytes(config) - output, matmul(3 * dim, dim), matmul(dim, dim)});
+      return std::max({AttentionForwardBytes(config) - output, matmul(3 * attended, dim),
+                       matmul(dim, attended)});
     }
     case SegmentKind::kMlp:
-      return std::max(matmul(kMlpFactor * dim, dim), matmul(dim, kMlpFactor * dim));
+      return std::max(matmul(inner, dim), matmul(dim, inner));
     case SegmentKind::kHead: {  // logits, and a copy in the wide type where that is another
       const int64_t logits = tokens * kVocabulary;
       const bool is_wide = config.wide_bytes() == plan::BytesOf(config.dtype);
@@ -262,22 +319,25 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
   const int64_t dim = config.dim;
   const int64_t hidden = tokens * dim * plan::BytesOf(config.dtype);
   // With the gradients of a linear layer's output live: those of its weight, then of its input,
-  // then the segment's result (of which `hidden` is what the op returns).
+  // which is as large as what the op returns.
   const auto linear = [&](int64_t outputs, int64_t inputs) {
-    return std::max({hidden, MatmulBytes(config, outputs, inputs, tokens),
-                     MatmulBytes(config, tokens, inputs, outputs)});
+    return std::max(MatmulBytes(config, outputs, inputs, tokens),
+                    MatmulBytes(config, tokens, inputs, outputs));
   };
+  const int64_t attended = dim / config.tensor_ranks;
+  const int64_t inner = kMlpFactor * attended;
+  const int64_t part = hidden / config.tensor_ranks;  // [tokens, attended]
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
       return 0;
     case SegmentKind::kAttention:  // of the attended, q, k, v, and these three together again
-      return std::max({3 * hidden + AttentionBackwardBytes(config), hidden + linear(dim, dim),
-                       7 * hidden + linear(3 * dim, dim)});
+      return std::max({3 * part + AttentionBackwardBytes(config), part + linear(dim, attended),
+                       7 * part + linear(3 * attended, dim)});
     case SegmentKind::kMlp:
-      return kMlpFactor * hidden +
-             std::max(linear(kMlpFactor * dim, dim), linear(dim, kMlpFactor * dim));
-    case SegmentKind::kHead:
-      return tokens * kVocabulary * plan::BytesOf(config.dtype) + linear(kVocabulary, dim);
+      return kMlpFactor * part + std::max(linear(inner, dim), linear(dim, inner));
+    case SegmentKind::kHead:  // at last the gradient on both sides of the norm
+      return std::max(
+          hidden, tokens * kVocabulary * plan::BytesOf(config.dtype) + linear(kVocabulary, dim));
   }
   return 0;
 }

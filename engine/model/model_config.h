@@ -20,6 +20,8 @@ struct ModelConfig {
   int64_t seq = 128;
   plan::DType dtype = plan::DType::kFp32;  // of parameters while computing, and of activations
 
+  int64_t tensor_ranks = 1;  // share the work of attention and MLP; heads are split among them
+
   int64_t head_dim() const { return dim / heads; }
   // Reductions inside a segment (norms, softmax) are kept in at least fp32.
   int64_t wide_bytes() const { return dtype == plan::DType::kFp64 ? 8 : 4; }
@@ -31,13 +33,18 @@ enum class SegmentKind : uint8_t { kEmbedding, kAttention, kMlp, kHead };
 int64_t NumSegments(const ModelConfig& config);
 SegmentKind KindOf(const ModelConfig& config, int64_t segment);
 
-// Parameters of one segment, in the order in which the functions of segments.h take them.
+// Whether ranks of mesh.tensor share a segment's work.
+bool IsSplit(const ModelConfig& config, int64_t segment);
+
+// Parameters of one segment, in the order in which the functions of segments.h take them; of those
+// that are split, one rank's.
 std::vector<plan::Parameter> ParametersOf(const ModelConfig& config, int64_t segment);
 
 // What the builders need. `batch`: samples per rank and micro-batch. Buckets count parameters in
 // the master dtype. Activation bytes are exact:
 // what Forward() saves, output included and input not (that is the previous segment's output).
-plan::ModelDescription DescribeModel(const ModelConfig& config, const plan::UnitPolicy& policy,
+// `config`: of one rank alone.
+plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy& policy,
                                      int64_t batch);
 
 // Most bytes that forward and backward of a segment (segments.cc, on the CPU with one thread) take

@@ -42,6 +42,29 @@ TEST(DescribeModelTest, SmallParametersAreAUnitOfTheirOwn) {
               testing::ElementsAre("persistent"));
 }
 
+TEST(DescribeModelTest, ModulesAreUnitsAsChosen) {
+  const ModelConfig config = {.layers = 2, .dim = 8, .heads = 2, .seq = 4};
+  EXPECT_THAT(UnitNames(DescribeModel(config, {.modules = true}, 1)),
+              testing::ElementsAre("embedding", "block0.attention", "block0.mlp",
+                                   "block1.attention", "block1.mlp", "head"));
+  EXPECT_THAT(UnitNames(DescribeModel(config, {.root = true, .modules = true}, 1)),
+              testing::ElementsAre("root", "block0.attention", "block0.mlp", "block1.attention",
+                                   "block1.mlp"));
+  // Attention has 4*64 + 8 elements, the MLP 8*64 + 8, embedding 2048 and head 2056.
+  EXPECT_THAT(UnitNames(DescribeModel(config, {.least_elements = 264}, 1)),
+              testing::ElementsAre("embedding", "block0.attention", "block0.mlp",
+                                   "block1.attention", "block1.mlp", "head"));
+  EXPECT_THAT(UnitNames(DescribeModel(config, {.least_elements = 265}, 1)),
+              testing::ElementsAre("embedding", "root", "block0.mlp", "block1.mlp", "head"));
+  EXPECT_THAT(UnitNames(DescribeModel(config, {.least_elements = 784}, 1)),
+              testing::ElementsAre("embedding", "block0", "block1", "head"));
+  EXPECT_THAT(UnitNames(DescribeModel(config, {.least_elements = 785}, 1)),
+              testing::ElementsAre("embedding", "root", "head"));
+  const auto listed = DescribeModel(config, {.names = {"block1", "block1.mlp"}}, 1);
+  EXPECT_THAT(UnitNames(listed), testing::ElementsAre("root", "block1", "block1.mlp"));
+  EXPECT_TRUE(listed.units.front().is_root);
+}
+
 TEST(DescribeModelTest, TheExampleOfTheDesignHas19MillionParameters) {
   const auto description =
       DescribeModel({.layers = 6, .dim = 512, .heads = 8, .seq = 128}, plan::UnitPolicy(), 1);

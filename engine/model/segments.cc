@@ -58,27 +58,34 @@ SegmentModel::SegmentModel(const ModelConfig& config, at::Device device)
       wide_(WideType(type_)),
       rotary_(RotaryTable(config.seq, config.head_dim(), wide_).to(device)) {}
 
-Saved SegmentModel::Forward(int64_t segment, const Tensors& parameters, const at::Tensor& input,
-                            const TokenBatch& tokens) const {
+Saved SegmentModel::Forward(int64_t segment, const ForwardArgs& args) const {
   switch (KindOf(config_, segment)) {
     case SegmentKind::kEmbedding:
-      return EmbeddingForward(parameters, tokens);
+      return EmbeddingForward(args.parameters, args.tokens);
     case SegmentKind::kAttention:
-      return AttentionForward(parameters, input);
+      return AttentionForward(args);
     case SegmentKind::kMlp:
-      return MlpForward(parameters, input);
+      return MlpForward(args);
     case SegmentKind::kHead:
-      return HeadForward(parameters, input, tokens);
+      return HeadForward(args.parameters, args.input, args.tokens);
   }
   return {};
 }
 
 at::Tensor SegmentModel::Backward(int64_t segment, const BackwardArgs& args,
                                   Tensors* gradients) const {
+  if (KindOf(config_, segment) == SegmentKind::kEmbedding) {
+    EmbeddingBackward(args, gradients);
+    return {};
+  }
+  return NormBackward(args, BackwardToNorm(segment, args, gradients), &gradients->front());
+}
+
+at::Tensor SegmentModel::BackwardToNorm(int64_t segment, const BackwardArgs& args,
+                                        Tensors* gradients) const {
   switch (KindOf(config_, segment)) {
     case SegmentKind::kEmbedding:
-      EmbeddingBackward(args, gradients);
-      return {};
+      break;
     case SegmentKind::kAttention:
       return AttentionBackward(args, gradients);
     case SegmentKind::kMlp:
@@ -90,18 +97,18 @@ at::Tensor SegmentModel::Backward(int64_t segment, const BackwardArgs& args,
 }
 
 at::Tensor SegmentModel::Part(const at::Tensor& qkv, int64_t part) const {
-  return qkv.view({-1, config_.seq, 3, config_.heads, config_.head_dim()})
-      .select(2, part)
-      .transpose(1, 2);
+  const int64_t heads = qkv.size(1) / (3 * config_.head_dim());
+  return qkv.view({-1, config_.seq, 3, heads, config_.head_dim()}).select(2, part).transpose(1, 2);
 }
 
 // The kernels' memory order is [batch, seq, heads, head_dim]: flattening is a view.
 at::Tensor SegmentModel::Flat(const at::Tensor& attended) const {
-  return attended.transpose(1, 2).reshape({-1, config_.dim});
+  return attended.transpose(1, 2).reshape({-1, attended.size(1) * config_.head_dim()});
 }
 
 at::Tensor SegmentModel::Heads(const at::Tensor& flat) const {
-  return flat.view({-1, config_.seq, config_.heads, config_.head_dim()}).transpose(1, 2);
+  const int64_t heads = flat.size(1) / config_.head_dim();
+  return flat.view({-1, config_.seq, heads, config_.head_dim()}).transpose(1, 2);
 }
 
 void SegmentModel::WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
@@ -109,11 +116,16 @@ void SegmentModel::WeightGradient(const at::Tensor& output_gradient, const at::T
   at::mm_out(*gradient, output_gradient.t(), input);
 }
 
-Saved SegmentModel::MlpForward(const Tensors& parameters, const at::Tensor& input) const {
-  Saved saved = Normed(input, parameters[0]);
-  const at::Tensor before = at::mm(saved.tensors[1], parameters[1].t());
+at::Tensor SegmentModel::Output(const ForwardArgs& args, const at::Tensor& rows,
+                                const at::Tensor& weight) {
+  return args.adds_input ? at::addmm(args.input, rows, weight.t()) : at::mm(rows, weight.t());
+}
+
+Saved SegmentModel::MlpForward(const ForwardArgs& args) const {
+  Saved saved = Normed(args.input, args.parameters[0]);
+  const at::Tensor before = at::mm(saved.tensors[1], args.parameters[1].t());
   const at::Tensor after = at::gelu(before);
-  saved.output = at::addmm(input, after, parameters[2].t());
+  saved.output = Output(args, after, args.parameters[2]);
   saved.tensors.insert(saved.tensors.end(), {before, after});
   return saved;
 }
@@ -127,7 +139,7 @@ at::Tensor SegmentModel::MlpBackward(const BackwardArgs& args, Tensors* gradient
   // Elementwise: may be written over its own input.
   at::gelu_backward_out(hidden_gradient, hidden_gradient, before);
   WeightGradient(hidden_gradient, normed, &(*gradients)[1]);
-  return NormBackward(args, at::mm(hidden_gradient, args.parameters[1]), &(*gradients)[0]);
+  return at::mm(hidden_gradient, args.parameters[1]);
 }
 
 Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& input,
@@ -143,7 +155,7 @@ Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& inp
 at::Tensor SegmentModel::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor logits_gradient = LogitsGradient(args.saved.tensors[2], args.tokens.targets);
   WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
-  return NormBackward(args, at::mm(logits_gradient, args.parameters[1]), &(*gradients)[0]);
+  return at::mm(logits_gradient, args.parameters[1]);
 }
 
 Saved Model::EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const {
@@ -168,25 +180,24 @@ Saved Model::Normed(const at::Tensor& input, const at::Tensor& weight) const {
   return saved;
 }
 
-// The head has no output gradient: nothing passes beside it.
-at::Tensor Model::NormBackward(const BackwardArgs& args, const at::Tensor& normed_gradient,
+at::Tensor Model::NormBackward(const BackwardArgs& args, const at::Tensor& norm_gradient,
                                at::Tensor* weight_gradient) const {
   at::Tensor input_gradient = at::empty(args.input.sizes(), type_);
-  RmsNormBackward({normed_gradient, args.input, args.parameters[0], args.saved.tensors[0],
-                   args.output_gradient},
-                  &input_gradient, weight_gradient);
+  RmsNormBackward(
+      {norm_gradient, args.input, args.parameters[0], args.saved.tensors[0], args.output_gradient},
+      &input_gradient, weight_gradient);
   return input_gradient;
 }
 
-Saved Model::AttentionForward(const Tensors& parameters, const at::Tensor& input) const {
-  Saved saved = Normed(input, parameters[0]);
-  at::Tensor qkv = at::mm(saved.tensors[1], parameters[1].t());
-  at::Tensor heads = qkv.view({-1, 3, config_.heads, config_.head_dim()});
+Saved Model::AttentionForward(const ForwardArgs& args) const {
+  Saved saved = Normed(args.input, args.parameters[0]);
+  at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
+  at::Tensor heads = qkv.view({qkv.size(0), 3, -1, config_.head_dim()});
   RotateInPlace(rotary_, &heads);
   auto [attended, log_sum] =
       at::_scaled_dot_product_flash_attention_for_cpu(Part(qkv, 0), Part(qkv, 1), Part(qkv, 2), 0.0,
                                                       /*is_causal=*/true);
-  saved.output = at::addmm(input, Flat(attended), parameters[2].t());
+  saved.output = Output(args, Flat(attended), args.parameters[2]);
   saved.tensors.insert(saved.tensors.end(), {qkv, log_sum, attended});
   return saved;
 }
@@ -204,7 +215,7 @@ at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients
   at::Tensor qkv_gradient = at::empty(qkv.sizes(), type_);
   RotateBack(rotary_, {query, key, value}, &qkv_gradient);
   WeightGradient(qkv_gradient, normed, &(*gradients)[1]);
-  return NormBackward(args, at::mm(qkv_gradient, args.parameters[1]), &(*gradients)[0]);
+  return at::mm(qkv_gradient, args.parameters[1]);
 }
 
 at::Tensor Model::MeanLossOf(const at::Tensor& log_probabilities, const at::Tensor& targets) const {

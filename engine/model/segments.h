@@ -45,9 +45,15 @@ class SegmentModel {
 
   const ModelConfig& config() const { return config_; }
 
-  // `parameters` as ParametersOf() orders them; `input` undefined for the embedding.
-  Saved Forward(int64_t segment, const std::vector<at::Tensor>& parameters, const at::Tensor& input,
-                const TokenBatch& tokens) const;
+  struct ForwardArgs {
+    // As ParametersOf() orders them. With parameters of one rank of mesh.tensor the output is this
+    // rank's part of a sum.
+    const std::vector<at::Tensor>& parameters;
+    const at::Tensor& input;  // undefined for the embedding
+    const TokenBatch& tokens;
+    bool adds_input = true;  // the residual, which one rank alone adds to the sum
+  };
+  Saved Forward(int64_t segment, const ForwardArgs& args) const;
 
   struct BackwardArgs {
     const std::vector<at::Tensor>& parameters;
@@ -61,36 +67,48 @@ class SegmentModel {
   at::Tensor Backward(int64_t segment, const BackwardArgs& args,
                       std::vector<at::Tensor>* gradients) const;
 
+  // The same in two parts, for segments with a norm: all gradients but the norm weight's, the
+  // first, and that of what the norm puts out, which ranks of mesh.tensor add up between them;
+  at::Tensor BackwardToNorm(int64_t segment, const BackwardArgs& args,
+                            std::vector<at::Tensor>* gradients) const;
+  // then through the norm of args.input, and past it; the head has no output gradient to pass
+  // beside.
+  virtual at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& norm_gradient,
+                                  at::Tensor* weight_gradient) const = 0;
+
  protected:
   using Tensors = std::vector<at::Tensor>;
 
   SegmentModel(const ModelConfig& config, at::Device device);
 
   virtual Saved EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const = 0;
-  virtual Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const = 0;
+  virtual Saved AttentionForward(const ForwardArgs& args) const = 0;
   virtual void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
+  // To the norm.
   virtual at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const = 0;
   // The normed input after its scale: the first two of `tensors`, which more follow by segment.
   virtual Saved Normed(const at::Tensor& input, const at::Tensor& weight) const = 0;
-  // Through the norm of args.input, and past it; the head has no output gradient to pass beside.
-  virtual at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& normed_gradient,
-                                  at::Tensor* weight_gradient) const = 0;
   // One wide scalar of [T, V].
   virtual at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
                                 const at::Tensor& targets) const = 0;
   virtual at::Tensor LogitsGradient(const at::Tensor& log_probabilities,
                                     const at::Tensor& targets) const = 0;
 
-  // What all devices share.
-  Saved MlpForward(const Tensors& parameters, const at::Tensor& input) const;
+  // What all devices share; backward to the norm.
+  Saved MlpForward(const ForwardArgs& args) const;
   at::Tensor MlpBackward(const BackwardArgs& args, Tensors* gradients) const;
   Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
                     const TokenBatch& tokens) const;
   at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const;
 
-  // Queries, keys or values of qkv [T, 3D] as [batch, heads, seq, head_dim].
+  // The part of a sum that rows times weights [D, its columns] are, in a new tensor.
+  static at::Tensor Output(const ForwardArgs& args, const at::Tensor& rows,
+                           const at::Tensor& weight);
+
+  // Of the heads that this rank has. Queries, keys or values of qkv [T, 3 * heads * head_dim] as
+  // [batch, heads, seq, head_dim].
   at::Tensor Part(const at::Tensor& qkv, int64_t part) const;
-  // [T, D], from the output of attention.
+  // [T, heads * head_dim], from the output of attention.
   at::Tensor Flat(const at::Tensor& attended) const;
   // Of Flat(): back to [batch, heads, seq, head_dim].
   at::Tensor Heads(const at::Tensor& flat) const;
@@ -110,17 +128,18 @@ class Model final : public SegmentModel {
  public:
   explicit Model(const ModelConfig& config) : SegmentModel(config, at::kCPU) {}
 
+  at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& norm_gradient,
+                          at::Tensor* weight_gradient) const override;
+
   // Of tensors that the model itself holds.
   int64_t table_bytes() const { return static_cast<int64_t>(rotary_.nbytes()); }
 
  protected:
   Saved EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const override;
-  Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const override;
+  Saved AttentionForward(const ForwardArgs& args) const override;
   void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const override;
   at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
   Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
-  at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& normed_gradient,
-                          at::Tensor* weight_gradient) const override;
   at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
                         const at::Tensor& targets) const override;
   at::Tensor LogitsGradient(const at::Tensor& log_probabilities,

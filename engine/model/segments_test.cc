@@ -45,7 +45,7 @@ Chain RunChain(const ModelConfig& config, const ParameterMap& parameters,
   Chain chain;
   for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
     const at::Tensor input = segment == 0 ? at::Tensor() : saved.back().output;
-    saved.push_back(model.Forward(segment, views(segment), input, tokens));
+    saved.push_back(model.Forward(segment, {views(segment), input, tokens}));
     chain.saved_bytes.push_back(SavedBytes(saved.back()));
   }
   chain.loss = saved.back().output.item<double>();

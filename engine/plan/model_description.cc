@@ -62,4 +62,25 @@ int64_t UnitElements(const Unit& unit) {
   return elements;
 }
 
+Parameter WholeOf(Parameter parameter, int tensor_ranks) {
+  if (parameter.split == TensorSplit::kRows) parameter.shape.front() *= tensor_ranks;
+  if (parameter.split == TensorSplit::kColumns) parameter.shape.back() *= tensor_ranks;
+  return parameter;
+}
+
+std::vector<TensorRun> TensorRuns(const Parameter& parameter, int tensor_ranks, int place) {
+  const int64_t elements = NumElements(parameter.shape);
+  int64_t runs = 1;
+  if (parameter.split == TensorSplit::kRows) runs = parameter.row_parts;
+  if (parameter.split == TensorSplit::kColumns) runs = Rows(parameter);
+  const bool is_split = parameter.split != TensorSplit::kWhole;
+  const int64_t count = elements / runs;
+  std::vector<TensorRun> all;
+  for (int64_t run = 0; run < runs; ++run) {
+    const int64_t slot = is_split ? run * tensor_ranks + place : run;
+    all.push_back({.first = run * count, .first_in_whole = slot * count, .count = count});
+  }
+  return all;
+}
+
 }  // namespace shardscope::plan

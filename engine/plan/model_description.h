@@ -11,7 +11,11 @@ namespace shardscope::plan {
 
 struct Parameter {
   std::string name;            // "block3.attention.qkv.weight"
-  std::vector<int64_t> shape;  // sharded on dimension 0
+  std::vector<int64_t> shape;  // of one rank of mesh.tensor; sharded on dimension 0
+  // Split among these ranks (Megatron-LM, arXiv 1909.08053, section 3), rows in so many parts of
+  // which each is: queries, keys and values.
+  TensorSplit split = TensorSplit::kWhole;
+  int32_t row_parts = 1;
   bool operator==(const Parameter&) const = default;
 };
 
@@ -23,6 +27,7 @@ struct Segment {
   int64_t activation_bytes = 0;  // estimate, per micro-batch: saved tensors and output
   int64_t output_bytes = 0;      // per micro-batch
   int32_t stage = 0;             // of a pipeline, in forward order
+  bool is_split = false;         // ranks of mesh.tensor share its work, and add up its output
   bool operator==(const Segment&) const = default;
 };
 
@@ -41,10 +46,16 @@ struct ModelDescription {
 };
 
 // Which parameters are a unit. By default that is `blocks` transformer blocks; embedding and head
-// are units of their own, or together a root unit that is never freed after forward.
+// are units of their own, or together a root unit that is never freed after forward. Otherwise
+// modules are chosen, and what is in none of them is the root's.
 struct UnitPolicy {
   int64_t blocks = 1;
   bool root = false;
+  bool modules = false;  // attention and MLP apart
+  // Above 0: modules with so many elements, not counting those of modules inside that have as many
+  // (PyTorch: size_based_auto_wrap_policy).
+  int64_t least_elements = 0;
+  std::vector<std::string> names;  // "block3", "block3.mlp", "head"
   // Above 0: units are buckets instead, filled in the order in which gradients arrive; a bucket is
   // full once it has so many bytes, the first one sooner (PyTorch's DDP after its first step:
   // reducer.cpp, compute_bucket_assignment_by_size).
@@ -52,6 +63,8 @@ struct UnitPolicy {
   int64_t first_bucket_bytes = int64_t{1} << 20;
   // Of a pipeline: blocks are spread over them evenly, and no unit is in two of them.
   int32_t stages = 1;
+  // Ranks that share the work of attention and MLP: parameters are those of one of them.
+  int32_t tensor_ranks = 1;
   // Parameters with fewer elements are a unit of their own, of which every rank keeps all
   // (DeepSpeed: stage3_param_persistence_threshold).
   int64_t persistence_threshold = 0;
@@ -79,5 +92,17 @@ int64_t PaddedShardElements(const Unit& unit, int num_ranks);
 
 // Elements of the unit's parameters without padding.
 int64_t UnitElements(const Unit& unit);
+
+// The parameter of one of `tensor_ranks`, if it is split, as it is on all of them together.
+Parameter WholeOf(Parameter parameter, int tensor_ranks);
+
+// Elements that lie together both on rank `place` of `tensor_ranks` and in the whole parameter, as
+// offsets there; ascending, without gaps on the rank.
+struct TensorRun {
+  int64_t first = 0;           // on the rank
+  int64_t first_in_whole = 0;  // in the whole parameter
+  int64_t count = 0;
+};
+std::vector<TensorRun> TensorRuns(const Parameter& parameter, int tensor_ranks, int place);
 
 }  // namespace shardscope::plan

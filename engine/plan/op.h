@@ -28,6 +28,7 @@ using words::OpKind;
 using words::OpKindTraits;
 using words::PayloadSide;
 using words::Phase;
+using words::TensorSplit;
 using words::TraitsOf;
 using StreamRole = words::TrackRole;
 using words::Name;
@@ -48,9 +49,15 @@ constexpr int64_t BytesOf(DType dtype) {
 }
 
 // Bytes that each rank sends for a collective of `payload_bytes`, as a ring does: payload *
-// (N-1)/N of N ranks, twice that for an all-reduce. Of two peers one sends all.
-inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks) {
+// (N-1)/N of N ranks, twice that for an all-reduce. Of two peers one sends all. A scatter's root
+// sends what the others get, and for a gather each of them what it has.
+inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks, bool is_root = false) {
   if (TraitsOf(kind).has_peer) return kind == OpKind::kSend ? payload_bytes : 0;
+  if (kind == OpKind::kScatter || kind == OpKind::kGather) {
+    const int64_t of_one = payload_bytes / num_ranks;
+    if (is_root) return kind == OpKind::kScatter ? of_one * (num_ranks - 1) : 0;
+    return kind == OpKind::kGather ? of_one : 0;
+  }
   // Split so that no size overflows.
   const int64_t others = num_ranks - 1;
   const int64_t sent =
@@ -79,6 +86,7 @@ struct Op {
   // Collectives, sends and receives only.
   CommunicatorIndex communicator = kNone;
   int32_t peer = kNone;  // of a send or receive: the other's place in the communicator's group
+  int32_t root = kNone;  // of a broadcast, scatter, gather or reduce: the root's place there
   DType dtype = DType::kFp32;
   int64_t payload_bytes = 0;  // unsharded, padding included
   int64_t wire_bytes = 0;     // sent by this rank: see WireBytes()

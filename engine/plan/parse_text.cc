@@ -229,6 +229,7 @@ Op ParseOp(Line* line) {
   op.stream = line->Id("stream", 0);
   op.communicator = line->Id("comm", kNone);
   op.peer = line->Id("peer", kNone);
+  op.root = line->Id("root", kNone);
   op.dtype = EnumField("dtype", DType::kFp32, line);
   op.payload_bytes = line->Number("payload", 0);
   op.wire_bytes = line->Number("wire", 0);
@@ -354,6 +355,9 @@ class Parser {
     Parameter parameter;
     parameter.name = line->QuotedString("the parameter's name");
     parameter.shape = line->List<int64_t>("shape");
+    parameter.split = EnumField("tensor", TensorSplit::kWhole, line);
+    parameter.row_parts = line->Id("parts", 1);
+    if (parameter.row_parts < 1) line->Fail("'parts' is out of range");
     schedule_.units.back().parameters.push_back(std::move(parameter));
   }
 
@@ -365,6 +369,7 @@ class Parser {
     segment.activation_bytes = line->Number("activation", 0);
     segment.output_bytes = line->Number("output", 0);
     segment.stage = line->Id("stage", 0);
+    segment.is_split = BoolField("split", line);
     schedule_.segments.push_back(std::move(segment));
   }
 

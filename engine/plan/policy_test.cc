@@ -111,6 +111,7 @@ TEST(Traffic, OfEveryStrategyIsThatOfItsFormula) {
   int64_t elements = 0;
   for (const Unit& unit : model.units) elements += UnitElements(unit);
   for (const Formula& formula : {Formula{"single", 0, 0},
+                                 {"data_parallel", 0, 2},
                                  {"ddp", 2, 0},
                                  {"no_shard", 0, 2},
                                  {"zero1", 2, 0},

@@ -7,12 +7,9 @@
 
 // The text form, line by line. Fields at their default are left out; "#" starts a comment.
 //
-//   schedule 1 "fsdp2 full pre1" ranks=2 micro_batches=1    mesh=P,R,S,T unless all ranks are along
-//   shard stream 0 "host" role=host communicator 0 "shard"                         over all ranks;
-//   or dimensions=shard,tensor of the mesh unit 0 "root" root=1 parameter "embedding.weight"
-//   shape=256,64      belongs to the unit above segment 0 "embedding" unit=0 activation=65536
-//   output=65536 program 0 buffer 0 parameter_shard unit=0 bytes=8192 persistent=1 op 1 copy_in
-//   phase=forward mb=0 unit=0 stream=2 alloc=4 read=0 write=4 wait=stream:1 rank_programs ranks=0,0
+//   schedule 1 "fsdp2 full pre1" ranks=2 micro_batches=1
+//
+// and so on: docs/schedule.md shows all of them. "mesh=P,R,S,T" unless all ranks are along shard.
 namespace shardscope::plan {
 namespace {
 
@@ -72,6 +69,10 @@ std::string PrintUnit(const Unit& unit, size_t index) {
   for (const Parameter& parameter : unit.parameters) {
     text += "  parameter " + Quoted(parameter.name);
     if (!parameter.shape.empty()) text += " shape=" + List(parameter.shape);
+    if (parameter.split != TensorSplit::kWhole) {
+      text += " tensor=" + std::string(Name(parameter.split));
+    }
+    Number("parts", parameter.row_parts, 1, &text);
     text += '\n';
   }
   return text;
@@ -83,6 +84,7 @@ std::string PrintSegment(const Segment& segment, size_t index) {
   Number("activation", segment.activation_bytes, 0, &line);
   Number("output", segment.output_bytes, 0, &line);
   Number("stage", segment.stage, 0, &line);
+  Number("split", segment.is_split ? 1 : 0, 0, &line);
   return line + '\n';
 }
 
@@ -118,6 +120,7 @@ std::string PrintOp(const Schedule& schedule, const Op& op, size_t index) {
   Number("stream", op.stream, 0, &line);
   Number("comm", op.communicator, kNone, &line);
   Number("peer", op.peer, kNone, &line);
+  Number("root", op.root, kNone, &line);
   if (op.communicator != kNone || op.dtype != DType::kFp32) {
     line += " dtype=";
     line += Name(op.dtype);

@@ -90,12 +90,18 @@ std::string OpName(const Schedule& schedule, const Op& op) {
   name += MicroBatchPart(op.micro_batch);
   if (op.segment != kNone) name += NameOf(schedule.segments, op.segment) + " ";
   if (op.unit != kNone) name += NameOf(schedule.units, op.unit) + " ";
-  // Both peers call it alike.
-  if (op.peer != kNone)
+  if (op.peer != kNone) {
     return name + (op.phase == Phase::kForward ? "activation " : "gradient ") +
            std::string(Name(op.kind));
+  }
   const bool plain_wait = op.kind == OpKind::kRelease && op.frees.empty();
   name += plain_wait ? "wait" : Name(op.kind);
+  return name;
+}
+
+std::string ExchangeName(const Schedule& schedule, const Op& op) {
+  std::string name = OpName(schedule, op);
+  name.resize(name.rfind(' '));
   return name;
 }
 

@@ -72,6 +72,9 @@ inline Queue QueueOf(const Op& op) {
 // repeat, joins nothing.
 std::string OpName(const Schedule& schedule, const Op& op);
 
+// "F m0 block3 activation": what a send and its receive have in common.
+std::string ExchangeName(const Schedule& schedule, const Op& op);
+
 // "block3 m0 unsharded", "block3.mlp m0 activation".
 std::string BufferName(const Schedule& schedule, const Buffer& buffer);
 

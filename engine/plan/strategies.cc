@@ -11,6 +11,7 @@ namespace {
 constexpr MeshDimensions kPipeline = Only(MeshDimension::kPipeline);
 constexpr MeshDimensions kReplicate = Only(MeshDimension::kReplicate);
 constexpr MeshDimensions kShard = Only(MeshDimension::kShard);
+constexpr MeshDimensions kTensor = Only(MeshDimension::kTensor);
 
 Schedule BuildFsdp(const ModelDescription& model, const Policy& policy) {
   return policy.preset == Preset::kFsdp1 ? BuildFsdp1(model, policy) : BuildFsdp2(model, policy);
@@ -19,12 +20,12 @@ Schedule BuildFsdp(const ModelDescription& model, const Policy& policy) {
 constexpr std::array kStrategies = {
     Strategy{.name = "full",
              .shards = "parameters, gradients and optimizer state",
-             .dimensions = kShard | kPipeline,
+             .dimensions = kShard | kPipeline | kTensor,
              .reshards_after_forward = true,
              .build = BuildFsdp},
     Strategy{.name = "grad_op",
              .shards = "the last two only",
-             .dimensions = kShard | kPipeline,
+             .dimensions = kShard | kPipeline | kTensor,
              .build = BuildFsdp},
     Strategy{.name = "no_shard",
              .shards = "nothing",
@@ -35,12 +36,12 @@ constexpr std::array kStrategies = {
              .build = BuildNoShard},
     Strategy{.name = "hybrid",
              .shards = "as full inside mesh.shard, and mesh.replicate copies of that",
-             .dimensions = kShard | kReplicate | kPipeline,
+             .dimensions = kShard | kReplicate | kPipeline | kTensor,
              .reshards_after_forward = true,
              .build = BuildFsdp},
     Strategy{.name = "hybrid_grad_op",
              .shards = "as grad_op inside mesh.shard, and mesh.replicate copies of that",
-             .dimensions = kShard | kReplicate | kPipeline,
+             .dimensions = kShard | kReplicate | kPipeline | kTensor,
              .build = BuildFsdp},
     Strategy{.name = "single",
              .shards = "nothing, and there is one rank, which sends nothing",
@@ -61,15 +62,32 @@ constexpr std::array kStrategies = {
              .build = BuildSingle},
     Strategy{.name = "pipeline",
              .shards = "layers, of which each rank has some, and micro-batches follow each other",
-             .dimensions = kPipeline,
+             .dimensions = kPipeline | kTensor,
              .shards_parameters = false,
              .shards_gradients = false,
              .shards_optimizer = false,
              .has_presets = false,
              .build = BuildSingle},
+    Strategy{.name = "tensor",
+             .shards = "attention and MLP, of which each rank has some heads and columns",
+             .dimensions = kTensor,
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .shards_optimizer = false,
+             .has_presets = false,
+             .build = BuildSingle},
+    Strategy{.name = "data_parallel",
+             .shards = "nothing, rank 0 has the model and sends it to the others in each step",
+             .dimensions = kReplicate,
+             .shards_parameters = false,
+             .shards_gradients = false,
+             .shards_optimizer = false,
+             .has_presets = false,
+             .is_rooted = true,
+             .build = BuildDataParallel},
     Strategy{.name = "ddp",
              .shards = "nothing, gradients are all-reduced in buckets",
-             .dimensions = kReplicate | kPipeline,
+             .dimensions = kReplicate | kPipeline | kTensor,
              .shards_parameters = false,
              .shards_gradients = false,
              .shards_optimizer = false,
@@ -101,7 +119,8 @@ constexpr std::array kStrategies = {
 }  // namespace
 
 Mesh Strategy::MeshOf(int num_ranks) const {
-  MeshDimension along = MeshDimension::kPipeline;
+  MeshDimension along =
+      Uses(MeshDimension::kPipeline) ? MeshDimension::kPipeline : MeshDimension::kTensor;
   if (Uses(MeshDimension::kReplicate)) along = MeshDimension::kReplicate;
   if (Uses(MeshDimension::kShard)) along = MeshDimension::kShard;
   return plan::MeshOf(along, num_ranks);

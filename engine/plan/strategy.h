@@ -32,6 +32,8 @@ struct Strategy {
   // In a pipeline, a rank starts the next micro-batch before the last one has come back, as
   // pipeline.schedule says.
   bool overlaps_stages = true;
+  // Rank 0 alone keeps the model between steps, and updates it.
+  bool is_rooted = false;
   // Policy::budgets say what is gathered ahead and what is kept, not the passes of prefetch.
   bool has_element_budgets = false;
   // The step before any pass: it has no prefetch but that of budgets. `policy` is checked.

@@ -15,20 +15,34 @@ Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs
   return {name, {unit}, saved_outputs * kOutputBytes, kOutputBytes, stage};
 }
 
-Unit MakeBlock(const std::string& name) {
+// `inner_outputs` of what is saved is of heads and columns that ranks have parts of; norm and
+// output are whole.
+Segment MakeInner(const std::string& name, int32_t unit, int64_t inner_outputs, int32_t stage,
+                  int tensor_ranks) {
+  Segment segment = MakeSegment(name, unit, 2, stage);
+  segment.activation_bytes += inner_outputs * kOutputBytes / tensor_ranks;
+  segment.is_split = tensor_ranks > 1;
+  return segment;
+}
+
+Unit MakeBlock(const std::string& name, int tensor_ranks) {
+  const int64_t inner = kDim / tensor_ranks;
+  const bool splits = tensor_ranks > 1;
+  const auto rows = splits ? TensorSplit::kRows : TensorSplit::kWhole;
+  const auto columns = splits ? TensorSplit::kColumns : TensorSplit::kWhole;
   return {name,
           false,
           {{name + ".attention.norm.weight", {kDim}},
-           {name + ".attention.qkv.weight", {3 * kDim, kDim}},
-           {name + ".attention.out.weight", {kDim, kDim}},
+           {name + ".attention.qkv.weight", {3 * inner, kDim}, rows, splits ? 3 : 1},
+           {name + ".attention.out.weight", {kDim, inner}, columns},
            {name + ".mlp.norm.weight", {kDim}},
-           {name + ".mlp.up.weight", {4 * kDim, kDim}},
-           {name + ".mlp.down.weight", {kDim, 4 * kDim}}}};
+           {name + ".mlp.up.weight", {4 * inner, kDim}, rows},
+           {name + ".mlp.down.weight", {kDim, 4 * inner}, columns}}};
 }
 
 }  // namespace
 
-ModelDescription UniformModel(int blocks, bool root_unit, int stages) {
+ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor_ranks) {
   if (stages > 1) {
     root_unit = false;
     blocks = std::max(blocks, stages);
@@ -43,9 +57,9 @@ ModelDescription UniformModel(int blocks, bool root_unit, int stages) {
   for (int32_t unit = 1; unit <= blocks; ++unit) {
     const std::string name = "block" + std::to_string(unit - 1);
     const int32_t stage = (unit - 1) * stages / blocks;
-    model.units.push_back(MakeBlock(name));
-    model.segments.push_back(MakeSegment(name + ".attention", unit, 6, stage));
-    model.segments.push_back(MakeSegment(name + ".mlp", unit, 10, stage));
+    model.units.push_back(MakeBlock(name, tensor_ranks));
+    model.segments.push_back(MakeInner(name + ".attention", unit, 4, stage, tensor_ranks));
+    model.segments.push_back(MakeInner(name + ".mlp", unit, 8, stage, tensor_ranks));
   }
   if (root_unit) {
     std::vector<Parameter>& root = model.units.front().parameters;

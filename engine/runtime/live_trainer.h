@@ -59,6 +59,7 @@ class LiveTrainer : public Trainer {
 
   // On the ranks' host threads.
   Status RankLoop(int rank);
+  Status CheckInitialState(int rank);
   Status RunStep(int rank, int64_t step, const Regime& regime);
   Result<std::shared_ptr<const Regime>> WaitAndAgree(int rank, int64_t step);
   // Rank 0's decision for `step`, agreed on by all ranks; returns the regime in force.

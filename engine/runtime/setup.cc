@@ -58,12 +58,14 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
   job.initial_layout =
       InitialLayout(model::DescribeModel(job.model, policy.units, job.training.batch), policy);
-  for (const plan::Unit& unit : job.initial_layout.units) {
+  for (const plan::Unit& unit :
+       model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch).units) {
     job.num_parameters += plan::UnitElements(unit);
   }
   job.memory_limit = config.GetInt("engine.memory_limit");
   job.timeout_ns = config.GetInt("comm.timeout");
-  job.fault = config::GetFault(config);
+  job.faults = config::GetFaults(config);
+  job.other_seed_rank = static_cast<int>(config.GetInt("fault.init"));
   return job;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/plan/memory.h"
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
+#include "engine/runtime/ranks/initial_state.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
 #include "trace/base/check.h"
@@ -85,6 +86,7 @@ Result<RunSummary> LiveTrainer::Run() {
 Status LiveTrainer::RankLoop(int rank) {
   AskForShortSlices();
   const int64_t steps = ranks_->job().training.steps;
+  SHARDSCOPE_RETURN_IF_ERROR(CheckInitialState(rank));
   std::shared_ptr<const Regime> regime = Agree(rank, 0);
   for (int64_t step = 0; step < steps; ++step) {
     const bool is_new = entered_[static_cast<size_t>(rank)] != regime;
@@ -101,6 +103,17 @@ Status LiveTrainer::RankLoop(int rank) {
     regime = regimes_.At(next_regime_[static_cast<size_t>(rank)]);
   }
   return Status::Ok();
+}
+
+// All ranks come to the same.
+Status LiveTrainer::CheckInitialState(int rank) {
+  transport::Transport& transport = ranks_->transport();
+  const InitialState mine = InitialStateOf(ranks_->job(), rank, &ranks_->work(rank));
+  const Status status = CheckInitialStates(
+      transport::GatherValues(&transport, ranks_->size(), rank, mine, "initial state"));
+  // Those whose messages are still under way when this process goes hear it so.
+  if (!status.ok() && has_processes()) transport.Abort(status.message());
+  return status;
 }
 
 // One round of a paused run. Rank 0 waits for the user, the others for rank 0, which tells them
@@ -178,6 +191,8 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
     const StateLayout& after = ranks_->work(rank).layout();
     if (after != before) trace_->MoveState(rank, before, after);
   }
+  ranks_->SetLateness(rank, config::GetLateness(regime->config));
+  ranks_->SetLinks(rank, config::GetDimensionLinks(regime->config));
   if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;
   if (regime->decision.checkpoint) WriteCheckpoint(rank, step);

@@ -126,8 +126,8 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
 Status LiveTrainer::CheckChanges() const {
   const Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(options_.config);
   if (!schedule.ok()) return schedule.status();
-  if (const auto fault = config::GetFault(options_.config)) {
-    SHARDSCOPE_RETURN_IF_ERROR(CheckFault(*fault, **schedule));
+  for (const config::Fault& fault : ranks_->job().faults) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckFault(fault, **schedule));
   }
   config::Config at_step = options_.config;
   at_step.ClearChanges();  // copied with every change otherwise

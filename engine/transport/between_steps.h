@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -11,15 +12,15 @@
 
 namespace shardscope::transport {
 
-// What every rank brought, by rank.
+// What every rank brought, by rank. `what`: for messages.
 template <typename Value>
-std::vector<Value> GatherValues(Transport* transport, int num_ranks, int rank, const Value& value) {
+std::vector<Value> GatherValues(Transport* transport, int num_ranks, int rank, const Value& value,
+                                std::string_view what = "step report") {
   static_assert(std::is_trivially_copyable_v<Value>);
   std::vector<Value> values(static_cast<size_t>(num_ranks));
   const GatherPiece piece = {reinterpret_cast<const std::byte*>(&value),
                              reinterpret_cast<std::byte*>(values.data()), sizeof(Value)};
-  transport->AllGather({.rank = rank, .communicator = kBetweenSteps, .op_name = "step report"},
-                       {&piece, 1});
+  transport->AllGather({.rank = rank, .communicator = kBetweenSteps, .op_name = what}, {&piece, 1});
   return values;
 }
 

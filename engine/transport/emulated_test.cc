@@ -45,6 +45,17 @@ TEST(Link, RanksOfDifferentGroupsDoNotWaitForEachOther) {
   EXPECT_EQ(link.Reserve(kFirst, 0, 1), 26'000);
 }
 
+TEST(Link, OtherLinksHaveWiresOfTheirOwn) {
+  Link link(1, kMegabytePerSecond, 50);
+  const CallLink slow = {.wire = 2, .bytes_per_second = kMegabytePerSecond / 10};
+  const CallLink at_once = {.wire = 1, .latency_ns = 0};
+  EXPECT_EQ(link.Reserve(kRankZero, 0, 10), 50 + 10'000);
+  EXPECT_EQ(link.Reserve(kRankZero, 0, 10, slow), 50 + 100'000);
+  EXPECT_EQ(link.Reserve(kRankZero, 0, 10, at_once), 10'000);
+  EXPECT_EQ(link.Reserve(kRankZero, 0, 10), 2 * (50 + 10'000));
+  EXPECT_EQ(link.Reserve(kRankZero, 0, 10, slow), 2 * (50 + 100'000));
+}
+
 TEST(Link, AChangeHoldsForLaterCollectives) {
   Link link(1, kMegabytePerSecond, 0);
   const int64_t first_end_ns = link.Reserve(kRankZero, 0, 10);

@@ -65,6 +65,23 @@ TEST(Mismatch, OfDtypeAndScale) {
   }
 }
 
+// A rank that leaves out an op calls the next one, which may look the same.
+TEST(Mismatch, OfOpsNamesWhoLeftOutWhichAndWhoWaitsThere) {
+  for (const size_t bytes : {8, 16}) {
+    const auto transport = MakeSharedMemoryTransport(3, 0);
+    OnRanks(3, [&](int rank) {
+      Call call = {.rank = rank, .op_name = "F m0 block0 all_gather", .op = 12, .step = 4};
+      if (rank == 0) call = {.rank = 0, .op_name = "F m0 block1 all_gather", .op = 15, .step = 4};
+      const std::string message =
+          MessageOf([&] { Gather(transport.get(), call, rank == 0 ? bytes : 8); });
+      EXPECT_EQ(message,
+                "rank 0 left out all_gather 'F m0 block0 all_gather' (op 12, step 4), in which "
+                "ranks 1, 2 wait for it; rank 0 called all_gather for 'F m0 block1 all_gather' "
+                "(op 15)");
+    });
+  }
+}
+
 TEST(Timeout, NamesWhoIsMissingAndStopsTheOthers) {
   const auto transport = MakeSharedMemoryTransport(4, 20 * kNsPerMs);
   transport->set_describe_rank(
@@ -85,6 +102,23 @@ TEST(Timeout, NamesWhoIsMissingAndStopsTheOthers) {
   EXPECT_THAT(MessageOf([&] { Gather(transport.get(), {.rank = 1, .op_name = "late"}, 8); }),
               StartsWith("rank 1 has not come; "));
   EXPECT_THAT(MessageOf([&] { transport->Broadcast(3, 0); }), StartsWith("rank 1 has not come; "));
+}
+
+// A rank that left out the last op of a step waits longest, between steps, for those in the op.
+TEST(Timeout, BetweenStepsNamesWhoIsMissingInAnOp) {
+  const auto transport = MakeSharedMemoryTransport(3, 200 * kNsPerMs);
+  OnRanks(3, [&](int rank) {
+    const std::string message = MessageOf([&] {
+      if (rank == 1) {
+        transport->Broadcast(1, 0);
+        return;
+      }
+      SleepUntilNs(MonotonicNs() + 60 * kNsPerMs);
+      Gather(transport.get(), {.rank = rank, .op_name = "O all_reduce", .op = 94}, 8);
+    });
+    EXPECT_THAT(message, StartsWith("rank 1 has not come; ranks 0, 2 wait for it in all_gather "
+                                    "'O all_reduce' (op 94, sequence 0), longer than "));
+  });
 }
 
 TEST(Abort, EndsWaitersOnEveryCommunicatorAndAllLaterCalls) {

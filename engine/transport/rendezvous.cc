@@ -1,10 +1,12 @@
 #include "engine/transport/rendezvous.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
+#include "engine/transport/left_out.h"
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/text.h"
@@ -30,6 +32,13 @@ std::chrono::steady_clock::time_point TimePoint(int64_t monotonic_ns) {
 }
 
 std::string_view KindOf(const Announcement& announcement) {
+  const bool has_root = announcement.call.root != plan::kNone;
+  if (has_root && std::holds_alternative<std::span<const GatherPiece>>(announcement.pieces)) {
+    return "gather";
+  }
+  if (has_root && std::holds_alternative<std::span<const AllReducePiece>>(announcement.pieces)) {
+    return "reduce";
+  }
   static constexpr std::string_view kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
                                                 "broadcast", "broadcast"};
   return kNames[announcement.pieces.index()];
@@ -92,6 +101,34 @@ std::string Mismatch(std::span<const Announcement> announced) {
   return "";
 }
 
+Place PlaceOf(const Announcement& announcement) {
+  const Call& call = announcement.call;
+  return {call.rank, std::string(KindOf(announcement)), std::string(call.op_name), call.op,
+          call.step};
+}
+
+// Empty if all are at the same op, or at none of a Schedule.
+std::string LeftOut(std::span<const Announcement> announced) {
+  const auto op_of = [](const Announcement& one) { return one.call.op; };
+  const Announcement& first = *std::ranges::min_element(announced, {}, op_of);
+  if (first.call.op == plan::kNone) return "";
+  std::vector<int> waiting;
+  std::vector<Place> ahead;
+  for (const Announcement& one : announced) {
+    if (one.call.op_name == first.call.op_name) {
+      waiting.push_back(one.call.rank);
+    } else {
+      ahead.push_back(PlaceOf(one));
+    }
+  }
+  if (ahead.empty()) return "";
+  if (!IsPair(first.call.communicator)) {
+    return DescribeLeftOut(PlaceOf(first), waiting, ahead);
+  }
+  return "a rank left out a send or a receive: " + Describe(announced.front()) + ", " +
+         Describe(announced.back());
+}
+
 }  // namespace
 
 Rendezvous::Rendezvous(std::vector<int> ranks, int64_t timeout_ns, Deadline deadline,
@@ -124,7 +161,7 @@ Meeting Rendezvous::Meet(const Announcement& announcement) {
   if (timeout_ns_ == 0) {
     changed_.wait(lock, may_go);
   } else if (!WaitPatiently(&changed_, &lock, timeout_ns_, may_go)) {
-    ThrowTimeout(announcement);
+    ThrowTimeout();
   }
   // A meeting that took place holds for all its ranks, even if an abort came right after.
   if (generation_ == generation) ThrowIfAborted();
@@ -132,6 +169,13 @@ Meeting Rendezvous::Meet(const Announcement& announcement) {
 }
 
 void Rendezvous::ArriveLast() {
+  // Whichever rank came last, the one that did not come to the op is to blame.
+  if (const std::string left_out = LeftOut(announced_); !left_out.empty()) {
+    aborted_ = left_out;
+    is_timeout_ = true;
+    changed_.notify_all();
+    throw TransportTimeout(left_out);
+  }
   const std::string mismatch = Mismatch(announced_);
   if (!mismatch.empty()) {
     aborted_ = mismatch;
@@ -188,28 +232,41 @@ void Rendezvous::ThrowIfAborted() const {
   throw TransportError("aborted: " + *aborted_);
 }
 
-void Rendezvous::ThrowTimeout(const Announcement& announcement) {
+void Rendezvous::ThrowTimeout() {
+  aborted_ = WhoIsMissing();
+  is_timeout_ = true;
+  changed_.notify_all();
+  throw TransportTimeout(*aborted_);
+}
+
+std::string Rendezvous::Waiting() const {
+  const MutexLock lock(mutex_);
+  // After an abort those that waited may have left, and what they announced with them.
+  if (aborted_) return is_timeout_ ? *aborted_ : "";
+  return std::ranges::count(has_arrived_, true) > 0 ? WhoIsMissing() : "";
+}
+
+std::string Rendezvous::WhoIsMissing() const {
   std::vector<std::string> missing;
   std::vector<std::string> waiting;
+  const Announcement* announcement = nullptr;
   for (size_t place = 0; place < has_arrived_.size(); ++place) {
     if (has_arrived_[place]) {
       waiting.push_back(std::to_string(ranks_[place]));
+      announcement = &announced_[place];
     } else {
       missing.push_back(describe_(ranks_[place]));
     }
   }
   // Of this communicator: the number that the trace would have given to the collective.
   std::string place = "sequence " + std::to_string(num_meetings_);
-  const plan::OpIndex op = announcement.call.op;
+  const plan::OpIndex op = announcement->call.op;
   if (op != plan::kNone) place = "op " + std::to_string(op) + ", " + place;
-  aborted_ = Join(missing, "; ") + (waiting.size() == 1 ? "; rank " : "; ranks ") +
-             Join(waiting, ", ") + (waiting.size() == 1 ? " waits" : " wait") + " for " +
-             (missing.size() == 1 ? "it" : "them") + " in " + std::string(KindOf(announcement)) +
-             " '" + std::string(announcement.call.op_name) + "' (" + place +
-             "), longer than comm.timeout=" + FormatDuration(timeout_ns_);
-  is_timeout_ = true;
-  changed_.notify_all();
-  throw TransportTimeout(*aborted_);
+  return Join(missing, "; ") + (waiting.size() == 1 ? "; rank " : "; ranks ") +
+         Join(waiting, ", ") + (waiting.size() == 1 ? " waits" : " wait") + " for " +
+         (missing.size() == 1 ? "it" : "them") + " in " + std::string(KindOf(*announcement)) +
+         " '" + std::string(announcement->call.op_name) + "' (" + place +
+         "), longer than comm.timeout=" + FormatDuration(timeout_ns_);
 }
 
 }  // namespace shardscope::transport

@@ -65,6 +65,9 @@ class Rendezvous {
   // sleeps.
   void SleepUntil(int64_t deadline_ns);
 
+  // What a rank that has waited too long would say now, or has said; empty if none waits.
+  std::string Waiting() const;
+
   // Every rank that has not met yet throws; the first reason stays. After a timeout all of them
   // throw TransportTimeout with its text: each may be the first to tell the user.
   void Abort(const std::string& reason, bool is_timeout = false);
@@ -72,7 +75,8 @@ class Rendezvous {
  private:
   void ThrowIfAborted() const REQUIRES(mutex_);
   void ArriveLast() REQUIRES(mutex_);
-  [[noreturn]] void ThrowTimeout(const Announcement& announcement) REQUIRES(mutex_);
+  [[noreturn]] void ThrowTimeout() REQUIRES(mutex_);
+  std::string WhoIsMissing() const REQUIRES(mutex_);
 
   const std::vector<int> ranks_;
   const int64_t spin_ns_;  // the last stretch of SleepUntil()
@@ -80,7 +84,7 @@ class Rendezvous {
   const Deadline deadline_;
   const DescribeRank describe_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
   std::vector<Announcement> announced_ GUARDED_BY(mutex_);  // by place
   std::vector<bool> has_arrived_ GUARDED_BY(mutex_);        // by place

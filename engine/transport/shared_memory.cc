@@ -28,6 +28,11 @@ std::vector<int> AllOf(int num_ranks) {
   return ranks;
 }
 
+// Whether the caller needs the result.
+bool Needs(const Call& call, const Party& party) {
+  return call.root == plan::kNone || call.root == party.place();
+}
+
 class SharedMemoryTransport : public Transport {
  public:
   // Without `link`, a collective takes as long as its copies take.
@@ -57,6 +62,7 @@ class SharedMemoryTransport : public Transport {
  private:
   void AbortAll(const std::string& reason, bool is_timeout);
   Rendezvous& RendezvousOf(const Call& call);
+  std::string WaitingInOps();
   // On an error, aborts the transport, so that ranks in other collectives stop too.
   Meeting Meet(Rendezvous& rendezvous, const Announcement& announcement);
   int64_t Deadline(std::span<const int> ranks, std::span<const Announcement> announced);
@@ -90,15 +96,28 @@ int64_t SharedMemoryTransport::Deadline(std::span<const int> ranks,
   if (!link_ || ranks.size() == 1) return 0;
   int64_t wire_bytes = 0;
   for (const Announcement& one : announced) wire_bytes = std::max(wire_bytes, one.call.wire_bytes);
-  return link_->Reserve(ranks, MonotonicNs(), wire_bytes);
+  return link_->Reserve(ranks, MonotonicNs(), wire_bytes, announced.front().call.link);
+}
+
+// Of the ranks that wait in some collective; else empty.
+std::string SharedMemoryTransport::WaitingInOps() {
+  const MutexLock lock(mutex_);
+  for (const auto& [group, rendezvous] : groups_) {
+    if (std::string waiting = rendezvous.Waiting(); !waiting.empty()) return waiting;
+  }
+  return "";
 }
 
 Meeting SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& announcement) {
   try {
     return rendezvous.Meet(announcement);
   } catch (const TransportTimeout& error) {
-    AbortAll(error.what(), /*is_timeout=*/true);
-    throw;
+    // A rank that left out the last op of a step may be the first that has waited too long, between
+    // steps, for those that it left behind.
+    std::string reason = &rendezvous == &host_ ? WaitingInOps() : "";
+    if (reason.empty()) reason = error.what();
+    AbortAll(reason, /*is_timeout=*/true);
+    throw TransportTimeout(reason);
   } catch (const TransportError& error) {
     Abort(error.what());
     throw;
@@ -109,7 +128,7 @@ void SharedMemoryTransport::AllGather(const Call& call, std::span<const GatherPi
   const Party party(call, num_ranks_);
   Rendezvous& rendezvous = RendezvousOf(call);
   const Meeting meeting = Meet(rendezvous, {call, pieces, {}});
-  for (size_t index = 0; index < pieces.size(); ++index) {
+  for (size_t index = 0; Needs(call, party) && index < pieces.size(); ++index) {
     for (int place = 0; place < party.size(); ++place) {
       const GatherPiece& from = PieceOf<GatherPiece>(rendezvous, place, index);
       std::byte* to = pieces[index].receive + static_cast<size_t>(place) * from.bytes;
@@ -161,7 +180,7 @@ void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReduc
                pieces[index].data + from * element_bytes);
   }
   rendezvous.Sync();
-  for (size_t index = 0; index < pieces.size(); ++index) {
+  for (size_t index = 0; Needs(call, party) && index < pieces.size(); ++index) {
     for (int place = 0; place < party.size(); ++place) {
       const auto [from, to] = ChunkOf(pieces[index].elements, place, party.size());
       if (place == party.place() || from == to) continue;
@@ -182,7 +201,8 @@ void SharedMemoryTransport::Broadcast(const Call& call, std::span<const Broadcas
   if (party.place() != call.root) {
     for (size_t index = 0; index < pieces.size(); ++index) {
       const BroadcastPiece& from = PieceOf<BroadcastPiece>(rendezvous, call.root, index);
-      CopyPiece(pieces[index].data, from.data, from.bytes);
+      const size_t slot = static_cast<size_t>(party.place()) * from.slot_bytes;
+      CopyPiece(pieces[index].data, from.data + slot, from.bytes);
     }
   }
   rendezvous.Sync();

@@ -42,7 +42,9 @@ struct AllReducePiece {
 
 struct BroadcastPiece {
   std::byte* data = nullptr;  // of the root read, of the others written
-  size_t bytes = 0;
+  size_t bytes = 0;           // that each of the others gets
+  // Above 0: a scatter, the root has so many for each place, itself included, one after the other.
+  size_t slot_bytes = 0;
 };
 
 // In bytes, or elements per rank.
@@ -75,21 +77,35 @@ inline constexpr plan::CommunicatorIndex kHostBroadcast = 126;
 // Two ranks of a group that send and receive are a group of their own, with one root: each
 // direction between two of its places is a communicator to the transport. `from`: the sender's
 // place.
+inline constexpr plan::CommunicatorIndex kMostPlaces = 128;  // Mesh::sizes are at most that
 inline plan::CommunicatorIndex PairCommunicator(plan::CommunicatorIndex communicator,
                                                 int32_t from) {
-  constexpr plan::CommunicatorIndex kPlaces = 128;  // Mesh::sizes are at most that
-  return kPlaces * (1 + communicator) + from;
+  return kMostPlaces * (1 + communicator) + from;
 }
+inline bool IsPair(plan::CommunicatorIndex communicator) { return communicator >= kMostPlaces; }
+
+// An emulated link other than the transport's own, for some of its collectives.
+struct CallLink {
+  int wire = 0;                 // each of them has a wire to each rank; 0: the transport's own
+  double bytes_per_second = 0;  // 0: the transport's own
+  int64_t latency_ns = -1;      // -1: the transport's own
+};
+inline constexpr int kNumWires = 1 + plan::kNumMeshDimensions;
 
 // What identifies a call, for errors and for the check that all ranks call the same.
 struct Call {
   int rank = 0;
   plan::CommunicatorIndex communicator = 0;
   const plan::Group* group = nullptr;  // of this communicator, with the rank; null: all ranks
-  int32_t root = plan::kNone;          // of a broadcast: whose data it is, as a place in the group
-  std::string_view op_name;            // for messages
-  int64_t wire_bytes = 0;              // what the emulated link charges
-  plan::OpIndex op = plan::kNone;      // for messages
+  // Of a broadcast: whose data it is, as a place in the group. Of an all-gather or all-reduce: who
+  // alone needs the result, what others have then is undefined.
+  int32_t root = plan::kNone;
+  std::string_view op_name;  // for messages
+  int64_t wire_bytes = 0;    // what the emulated link charges
+  CallLink link;
+  // Of a Schedule: ranks have to agree on op_name, and the later op is ahead (of a pair, whose
+  // ranks run programs of their own, no one knows). kNone: any call.
+  plan::OpIndex op = plan::kNone;
   // Whose memory the call may use, and who counts it. Null: the transport's own, for few bytes.
   ScratchMemory* scratch = nullptr;
   // For transports of a GPU: the queue on which the collective is put (a cudaStream_t), and in

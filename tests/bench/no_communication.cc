@@ -95,7 +95,7 @@ class Rank {
     };
     for (int64_t segment = 0; segment < count; ++segment) {
       saved[static_cast<size_t>(segment)] =
-          model_.Forward(segment, values(segment), input(segment), tokens);
+          model_.Forward(segment, {values(segment), input(segment), tokens});
     }
     at::Tensor output_gradient;
     for (int64_t segment = count - 1; segment >= 0; --segment) {

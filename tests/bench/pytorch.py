@@ -87,12 +87,12 @@ def run_child(command: list[str]) -> tuple[str, int, int]:
     return text, int((usage.ru_utime + usage.ru_stime) * 1e9), usage.ru_maxrss * 1024
 
 
-def measure_ours(build: pathlib.Path, shape: Shape, steps: int, preset: str, transport: str) -> Burst:
+def measure_ours(build: pathlib.Path, shape: Shape, steps: int, *settings: str, ranks: int = RANKS) -> Burst:
     with tempfile.TemporaryDirectory() as folder:
         run = pathlib.Path(folder) / "run"
         _, cpu_ns, peak_bytes = run_child([
-            str(build / "bin" / "shardscope-train"), "--ranks", str(RANKS), "--out", str(run), "--set",
-            f"preset={preset}", f"transport={transport}", f"data.path={ROOT}", f"model.layers={shape.layers}", f"model.dim={shape.dim}",
+            str(build / "bin" / "shardscope-train"), "--ranks", str(ranks), "--out", str(run), "--set",
+            *settings, f"data.path={ROOT}", f"model.layers={shape.layers}", f"model.dim={shape.dim}",
             f"model.heads={shape.heads}", f"model.seq={shape.seq}", f"train.batch={shape.batch}",
             f"train.steps={WARM_UP_STEPS + steps}"])
         report_text, report_cpu_ns, _ = run_child([str(build / "bin" / "shardscope"), "report", str(run), "--json"])
@@ -165,17 +165,17 @@ def measure_shape(build: pathlib.Path, shape: Shape, rounds: int, steps: int, gu
     """Every competitor once a round, one after the other, so that a slow minute of the machine hits all alike."""
     with contextlib.ExitStack() as stack:
         burst: dict[str, Callable[[], Burst]] = {
-            OURS: lambda: measure_ours(build, shape, steps, "fsdp1", "shared_memory"),
-            OURS_COPYING: lambda: measure_ours(build, shape, steps, "fsdp2", "shared_memory"),
+            OURS: lambda: measure_ours(build, shape, steps, "preset=fsdp1", "transport=shared_memory"),
+            OURS_COPYING: lambda: measure_ours(build, shape, steps, "preset=fsdp2", "transport=shared_memory"),
         }
         for name, strategy in PYTORCH.items():
-            numbers = (shape.layers, shape.dim, shape.heads, shape.seq, shape.batch)
+            numbers = (shape.layers, shape.dim, shape.heads, shape.seq, shape.batch, 1)
             ranks = stack.enter_context(Ranks("speed.py", RANKS, strategy, *map(str, numbers)))
             ranks.receive()
             burst[name] = lambda ranks=ranks: measure_pytorch(ranks, steps)
         burst[ALONE] = lambda: measure_alone(build, shape, steps)
         if is_built(build, "gloo"):
-            burst[OURS_GLOO] = lambda: measure_ours(build, shape, steps, "fsdp1", "gloo")
+            burst[OURS_GLOO] = lambda: measure_ours(build, shape, steps, "preset=fsdp1", "transport=gloo")
         results = {name: Result() for name in burst}
         for _ in range(rounds):
             for name, measure in burst.items():

@@ -111,11 +111,33 @@ class BytesCheck {
     if (!known || buffer.bytes != width * content.elements) Find(index, id);
   }
 
-  // A segment's output is a part of what its forward leaves.
   void CheckExchange(OpIndex index, const Op& op) {
     const bool sends = op.kind == OpKind::kSend;
     if (op.wire_bytes != (sends ? op.payload_bytes : 0)) Find(index, plan::kNone);
-    const BufferId id = sends ? op.reads.front() : op.writes.front();
+    CheckOutput(index, op, sends ? op.reads.front() : op.writes.front());
+  }
+
+  // The root has a part for each rank, or gets one.
+  void CheckParts(OpIndex index, const Op& op, int64_t ranks) {
+    const int64_t part = op.payload_bytes / ranks;
+    const bool scatters = op.kind == OpKind::kScatter;
+    const bool is_root = !(scatters ? op.reads : op.writes).empty();
+    const int64_t wire = scatters ? (is_root ? part * (ranks - 1) : 0) : (is_root ? 0 : part);
+    if (op.wire_bytes != wire || part * ranks != op.payload_bytes) Find(index, plan::kNone);
+    for (const bool reads : {true, false}) {
+      for (const BufferId id : reads ? op.reads : op.writes) {
+        const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+        const int64_t expected = reads == scatters ? op.payload_bytes : part;
+        if (buffer.kind == BufferKind::kActivation ? buffer.bytes < expected
+                                                   : buffer.bytes != expected) {
+          Find(index, id);
+        }
+      }
+    }
+  }
+
+  // A segment's output is a part of what its forward leaves.
+  void CheckOutput(OpIndex index, const Op& op, BufferId id) {
     const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
     const bool fits = buffer.kind == BufferKind::kActivation ? buffer.bytes >= op.payload_bytes
                                                              : buffer.bytes == op.payload_bytes;
@@ -125,9 +147,13 @@ class BytesCheck {
   void CheckCollective(OpIndex index, const Op& op) {
     if (op.kind == OpKind::kSend || op.kind == OpKind::kReceive) return CheckExchange(index, op);
     const int64_t ranks = RanksOf(op.communicator);
+    if (op.kind == OpKind::kScatter || op.kind == OpKind::kGather) {
+      return CheckParts(index, op, ranks);
+    }
     int64_t wire = op.payload_bytes * (ranks - 1) / ranks;
     if (op.kind == OpKind::kAllReduce) wire *= 2;
     if (op.wire_bytes != wire) Find(index, plan::kNone);
+    if (op.segment != plan::kNone) return CheckOutput(index, op, op.writes.front());
     const int64_t width = plan::BytesOf(op.dtype);
     // What replicas reduce is a shard.
     const bool is_shard = gathers_ && (DimensionsOf(op.communicator) & *gathers_) == 0;

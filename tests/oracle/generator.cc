@@ -108,8 +108,10 @@ std::vector<int32_t> PiecesOf(const plan::ModelDescription& model) {
 
 }  // namespace
 
-plan::ModelDescription InStages(plan::ModelDescription model, plan::Policy* policy,
-                                Random& random) {
+plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* policy, Random& random) {
+  if (policy->mesh.size(plan::MeshDimension::kTensor) > 1) {
+    for (plan::Segment& segment : model.segments) segment.is_split = !random.OneIn(3);
+  }
   int32_t& ranks = policy->mesh.sizes[static_cast<size_t>(plan::MeshDimension::kPipeline)];
   const std::vector<int32_t> pieces = PiecesOf(model);
   const int32_t num_pieces = pieces.back() + 1;
@@ -147,7 +149,7 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
   policy.strategy = plan::FindStrategy(OneOf<std::string_view>(
       {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "zero3",
-       "single", "pipeline", "pipeline", "model_parallel"},
+       "single", "pipeline", "pipeline", "model_parallel", "tensor", "data_parallel"},
       random));
   const int ranks = policy.mesh.num_ranks();
   policy.mesh = policy.strategy->MeshOf(policy.strategy->dimensions == 0 ? 1 : ranks);
@@ -160,6 +162,12 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   if (policy.strategy->Uses(plan::MeshDimension::kPipeline) && ranks <= 3 && random.OneIn(3)) {
     int32_t& stages = policy.mesh.sizes[static_cast<size_t>(plan::MeshDimension::kPipeline)];
     if (stages == 1) stages = random.Between(2, 3);
+  }
+  // Each layer by several ranks.
+  if (policy.strategy->Uses(plan::MeshDimension::kTensor) && policy.mesh.num_ranks() <= 4 &&
+      random.OneIn(3)) {
+    int32_t& tensor_ranks = policy.mesh.sizes[static_cast<size_t>(plan::MeshDimension::kTensor)];
+    if (tensor_ranks == 1) tensor_ranks = random.Between(2, 3);
   }
   if (policy.strategy->overlaps_stages) {
     policy.pipeline = OneOf<plan::PipelineSchedule>(

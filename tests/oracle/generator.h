@@ -18,8 +18,9 @@ plan::Policy RandomArithmetic(Random& random);
 // The same arithmetic under other knobs; with a pipeline the model is still to be cut into stages.
 plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random);
 
-// The model in as many stages as the policy has, or as can be made of it, which the policy then
-// has: a unit is in one stage, and each stage has one.
-plan::ModelDescription InStages(plan::ModelDescription model, plan::Policy* policy, Random& random);
+// The model as the policy's ranks divide it. In as many stages as there are ranks for, or as can be
+// made of it, which the policy then has: a unit is in one stage, and each stage has one. Of tensor
+// ranks: some segments are split.
+plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* policy, Random& random);
 
 }  // namespace shardscope::oracle

@@ -15,6 +15,8 @@ bool IsGradient(const plan::Buffer& buffer) {
   return buffer.kind == BufferKind::kGradient || buffer.kind == BufferKind::kGradientShard;
 }
 
+bool IsBackward(OpKind kind) { return kind == OpKind::kBackward || kind == OpKind::kNormBackward; }
+
 }  // namespace
 
 Interpreter::Interpreter(const plan::Schedule& schedule) : schedule_(schedule), graph_(schedule) {
@@ -55,7 +57,7 @@ void Interpreter::AddInstance(const Op& op, int rank, OpIndex index) {
   for (size_t at = 0; at < op.writes.size(); ++at) {
     // A unit's gradient: each of its segments writes the part of its own parameters.
     Use& use = uses_[static_cast<size_t>(instance.writes.begin) + at];
-    if (op.kind != OpKind::kBackward || !IsGradient(BufferAt(use.slot))) continue;
+    if (!IsBackward(op.kind) || !IsGradient(BufferAt(use.slot))) continue;
     if (has(op.allocates, op.writes[at])) begun_gradients_.erase(use.slot);
     use.adds = !begun_gradients_.insert(use.slot).second;
   }
@@ -187,7 +189,9 @@ void Interpreter::Meet(const Meeting& meeting) {
     instances_[static_cast<size_t>(meeting.instances.back())].made = sent;
     return;
   }
-  if (kind == OpKind::kAllReduce && meeting.instances.size() == 1) return;  // of one: itself
+  const bool sums = kind == OpKind::kAllReduce || kind == OpKind::kReduce;
+  if (sums && meeting.instances.size() == 1) return;  // of one: itself
+  if (kind == OpKind::kBroadcast || kind == OpKind::kScatter) return MeetRoot(meeting);
   Value all = Symbol(kind == OpKind::kAllGather       ? Term::kGather
                      : kind == OpKind::kReduceScatter ? Term::kReduceScatter
                                                       : Term::kAllReduce);
@@ -199,6 +203,31 @@ void Interpreter::Meet(const Meeting& meeting) {
     Instance& instance = instances_[static_cast<size_t>(member)];
     instance.made =
         kind == OpKind::kReduceScatter ? Mix(all, static_cast<Value>(instance.rank)) : all;
+    // Of what others have then a part may be there.
+    if (instance.op->root != plan::kNone && !IsRoot(instance)) instance.made = kPoison;
+  }
+}
+
+bool Interpreter::IsRoot(const Instance& instance) const {
+  const plan::Communicator& communicator =
+      schedule_.communicators[static_cast<size_t>(instance.op->communicator)];
+  return plan::PlaceOf(schedule_.mesh, communicator.dimensions, instance.rank).place ==
+         instance.op->root;
+}
+
+// What the root brought is what all have, or have a part of.
+void Interpreter::MeetRoot(const Meeting& meeting) {
+  Value brought = kPoison;
+  for (const int32_t member : meeting.instances) {
+    const Instance& instance = instances_[static_cast<size_t>(member)];
+    if (IsRoot(instance)) brought = instance.made;
+  }
+  for (const int32_t member : meeting.instances) {
+    Instance& instance = instances_[static_cast<size_t>(member)];
+    instance.made =
+        instance.op->kind == OpKind::kBroadcast
+            ? brought
+            : Mix(brought, static_cast<Value>(SamplesOf(schedule_.mesh, instance.rank)));
   }
 }
 
@@ -216,6 +245,10 @@ Value Interpreter::Made(const Instance& instance) const {
     case OpKind::kReceive:
       return kPoison;
     case OpKind::kLoadBatch:
+      if (BufferAt(uses_[static_cast<size_t>(instance.writes.begin)].slot).kind ==
+          BufferKind::kInputs) {
+        return Symbol(Term::kInputs, op.micro_batch);
+      }
       return Symbol(Term::kBatch, SamplesOf(schedule_.mesh, instance.rank), op.micro_batch);
     case OpKind::kCast:
     case OpKind::kCopyIn:
@@ -223,6 +256,10 @@ Value Interpreter::Made(const Instance& instance) const {
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:
     case OpKind::kAllReduce:
+    case OpKind::kBroadcast:
+    case OpKind::kScatter:
+    case OpKind::kGather:
+    case OpKind::kReduce:
     case OpKind::kSend:
       return op.reads.empty() ? kPoison : read(0).seen;
     case OpKind::kAccumulate: {
@@ -235,6 +272,8 @@ Value Interpreter::Made(const Instance& instance) const {
       return Symbol(Term::kForward, op.segment, InputsOf(instance));
     case OpKind::kBackward:
       return Symbol(Term::kBackward, op.segment, InputsOf(instance));
+    case OpKind::kNormBackward:
+      return Symbol(Term::kNormBackward, op.segment, InputsOf(instance));
     case OpKind::kGradNorm:
       return Symbol(Term::kNorm, InputsOf(instance));
     case OpKind::kOptimizer:
@@ -254,7 +293,7 @@ Value Interpreter::InputsOf(const Instance& instance) const {
 
 Value Interpreter::Written(const Instance& instance, const Use& write) const {
   const OpKind kind = instance.op->kind;
-  if (kind != OpKind::kBackward && kind != OpKind::kOptimizer) return instance.made;
+  if (!IsBackward(kind) && kind != OpKind::kOptimizer) return instance.made;
   // These write several things.
   const plan::Buffer& buffer = BufferAt(write.slot);
   const BufferKind role = IsGradient(buffer) ? BufferKind::kGradient : buffer.kind;

@@ -74,6 +74,8 @@ class Interpreter {
   void Start(Instance& instance);
   void End(Instance& instance);
   void Meet(const Meeting& meeting);
+  void MeetRoot(const Meeting& meeting);
+  bool IsRoot(const Instance& instance) const;
   Value Made(const Instance& instance) const;
   Value InputsOf(const Instance& instance) const;
   Value Written(const Instance& instance, const Use& write) const;

@@ -97,7 +97,7 @@ TEST(Mutations, AreRefusedExactlyIfTheyDoHarm) {
   int num_failures = 0;
   while (!Done(table) && num_failures < kMostFailures) {
     plan::Policy policy = RandomKnobs(RandomArithmetic(random), random);
-    const plan::ModelDescription model = InStages(RandomModel(random), &policy, random);
+    const plan::ModelDescription model = Divided(RandomModel(random), &policy, random);
     const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
     ASSERT_TRUE(schedule.ok()) << schedule.message();
     ++num_schedules;

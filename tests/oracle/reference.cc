@@ -21,10 +21,7 @@ class Reference {
 
   Value Run() {
     for (int micro_batch = 0; micro_batch < policy_.micro_batches; ++micro_batch) {
-      std::vector<std::vector<Value>> gradients;  // by rank, by unit
-      for (int rank = 0; rank < policy_.mesh.num_ranks(); ++rank) {
-        gradients.push_back(GradientsOf(rank, micro_batch));
-      }
+      const std::vector<std::vector<Value>> gradients = GradientsOf(micro_batch);
       for (size_t unit = 0; unit < model_.units.size(); ++unit) {
         if (ReducesOnce()) {
           AddUp(unit, gradients, micro_batch == 0);
@@ -49,10 +46,7 @@ class Reference {
     return whole_gradients_ || policy_.strategy->name == "ddp" || IsAlone();
   }
   // No rank has the same parameters as another.
-  bool IsAlone() const {
-    return policy_.strategy->name == "single" ||
-           policy_.strategy->dimensions == plan::Only(plan::MeshDimension::kPipeline);
-  }
+  bool IsAlone() const { return (policy_.strategy->dimensions & plan::kDataDimensions) == 0; }
   int Stages() const { return policy_.mesh.size(plan::MeshDimension::kPipeline); }
   int RanksOfAStage() const { return policy_.mesh.num_ranks() / Stages(); }
   int32_t StageOf(int32_t unit) const {
@@ -63,10 +57,12 @@ class Reference {
   }
   // Whether the rank has the unit. In a pipeline rank r has every stage that is r modulo its ranks.
   bool Has(int rank, int32_t unit) const {
+    if (policy_.strategy->is_rooted) return rank == 0;
     return StageOf(unit) % Stages() == rank / RanksOfAStage();
   }
   // The rank that has what `rank` would need of the unit.
   int OwnerOf(int rank, int32_t unit) const {
+    if (policy_.strategy->is_rooted) return 0;
     return rank % RanksOfAStage() + StageOf(unit) % Stages() * RanksOfAStage();
   }
   // The rank's slice of the gradient is that of the whole one.
@@ -91,20 +87,28 @@ class Reference {
     return sum;
   }
 
-  // Ranks that share shards, and those that hold the same one: of R replicas of S shards, rank r
-  // has shard r % S of replica r / S.
-  int ShardsOfAReplica() const { return policy_.mesh.size(plan::MeshDimension::kShard); }
+  // Ranks that share shards, and those that hold the same one: of R replicas of S shards of T
+  // tensor ranks, rank r is of shard r / T % S of replica r / (S T).
+  int TensorRanks() const { return policy_.mesh.size(plan::MeshDimension::kTensor); }
+  int Shards() const { return policy_.mesh.size(plan::MeshDimension::kShard); }
+  int RanksOfAReplica() const { return Shards() * TensorRanks(); }
+  std::vector<int> TensorGroup(int rank) const {
+    std::vector<int> group;
+    const int first = rank - rank % TensorRanks();
+    for (int i = 0; i < TensorRanks(); ++i) group.push_back(first + i);
+    return group;
+  }
   std::vector<int> ShardGroup(int rank) const {
     std::vector<int> group;
-    const int first = rank - rank % ShardsOfAReplica();
-    for (int i = 0; i < ShardsOfAReplica(); ++i) group.push_back(first + i);
+    const int first = rank - rank % RanksOfAReplica() + rank % TensorRanks();
+    for (int i = 0; i < Shards(); ++i) group.push_back(first + i * TensorRanks());
     return group;
   }
   std::vector<int> Replicas(int rank) const {
     std::vector<int> group;
     const int first = rank - rank % RanksOfAStage();
-    for (int other = first + rank % ShardsOfAReplica(); other < first + RanksOfAStage();
-         other += ShardsOfAReplica()) {
+    for (int other = first + rank % RanksOfAReplica(); other < first + RanksOfAStage();
+         other += RanksOfAReplica()) {
       group.push_back(other);
     }
     return group;
@@ -128,34 +132,89 @@ class Reference {
       inputs += OfUnit(BufferKind::kUnsharded, unit, Parameters(unit, rank));
     }
     if (segment == 0 || segment + 1 == NumSegments()) {
-      inputs += Input({.kind = BufferKind::kBatch},
-                      Symbol(Term::kBatch, SamplesOf(policy_.mesh, rank), micro_batch));
+      const int samples = SamplesOf(policy_.mesh, rank);
+      const Value batch = policy_.strategy->is_rooted
+                              ? Mix(Symbol(Term::kInputs, micro_batch), static_cast<Value>(samples))
+                              : Symbol(Term::kBatch, samples, micro_batch);
+      inputs += Input({.kind = BufferKind::kBatch}, batch);
     }
     return inputs;
   }
 
-  std::vector<Value> GradientsOf(int rank, int micro_batch) const {
-    std::vector<Value> activations;  // as inputs of other ops
-    for (int32_t segment = 0; segment < NumSegments(); ++segment) {
-      Value inputs = CommonInputs(segment, rank, micro_batch);
-      if (segment > 0) inputs += activations.back();
-      activations.push_back(
-          OfSegment(BufferKind::kActivation, segment, Symbol(Term::kForward, segment, inputs)));
+  // By rank: each has its part, of which the sum is what all of them go on with.
+  std::vector<Value> Summed(const std::vector<Value>& parts) const {
+    std::vector<Value> sums;
+    for (int rank = 0; rank < policy_.mesh.num_ranks(); ++rank) {
+      std::vector<Value> of_group;
+      for (const int other : TensorGroup(rank))
+        of_group.push_back(parts[static_cast<size_t>(other)]);
+      sums.push_back(AllReduce(of_group));
     }
-    std::vector<Value> gradients(model_.units.size(), kPoison);
-    Value incoming = 0;
+    return sums;
+  }
+
+  bool IsSplit(int32_t segment) const {
+    return TensorRanks() > 1 && model_.segments[static_cast<size_t>(segment)].is_split;
+  }
+
+  // By segment and rank, as inputs of other ops.
+  std::vector<std::vector<Value>> ActivationsOf(int micro_batch) const {
+    std::vector<std::vector<Value>> activations;
+    for (int32_t segment = 0; segment < NumSegments(); ++segment) {
+      std::vector<Value> made;
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
+        Value inputs = CommonInputs(segment, static_cast<int>(rank), micro_batch);
+        if (segment > 0) inputs += activations.back()[rank];
+        made.push_back(Symbol(Term::kForward, segment, inputs));
+      }
+      if (IsSplit(segment)) made = Summed(made);
+      for (Value& value : made) value = OfSegment(BufferKind::kActivation, segment, value);
+      activations.push_back(std::move(made));
+    }
+    return activations;
+  }
+
+  // By rank, by unit.
+  std::vector<std::vector<Value>> GradientsOf(int micro_batch) const {
+    const std::vector<std::vector<Value>> activations = ActivationsOf(micro_batch);
+    std::vector<std::vector<Value>> gradients(Ranks(),
+                                              std::vector<Value>(model_.units.size(), kPoison));
+    std::vector<Value> incoming(Ranks(), 0);
     for (int32_t segment = NumSegments() - 1; segment >= 0; --segment) {
       const auto at = static_cast<size_t>(segment);
-      Value inputs = CommonInputs(segment, rank, micro_batch) + activations[at] + incoming;
-      if (segment > 0) inputs += activations[at - 1];
-      const Value made = Symbol(Term::kBackward, segment, inputs);
-      for (const int32_t unit : model_.segments[at].units) {
-        Value& gradient = gradients[static_cast<size_t>(unit)];
-        const Value own = Mix(made, static_cast<Value>(BufferKind::kGradient));
-        gradient = gradient == kPoison ? own : Symbol(Term::kAdd, gradient, own);
+      const auto add = [&](size_t rank, Value made) {
+        for (const int32_t unit : model_.segments[at].units) {
+          Value& gradient = gradients[rank][static_cast<size_t>(unit)];
+          const Value own = Mix(made, static_cast<Value>(BufferKind::kGradient));
+          gradient = gradient == kPoison ? own : Symbol(Term::kAdd, gradient, own);
+        }
+      };
+      std::vector<Value> inputs;
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
+        inputs.push_back(CommonInputs(segment, static_cast<int>(rank), micro_batch) +
+                         activations[at][rank] + incoming[rank]);
       }
-      incoming = OfSegment(BufferKind::kActivationGradient, segment,
-                           Mix(made, static_cast<Value>(BufferKind::kActivationGradient)));
+      Term term = Term::kBackward;
+      if (IsSplit(segment)) {
+        std::vector<Value> parts;
+        for (size_t rank = 0; rank < Ranks(); ++rank) {
+          const Value made = Symbol(Term::kBackward, segment, inputs[rank]);
+          add(rank, made);
+          parts.push_back(Mix(made, static_cast<Value>(BufferKind::kNormGradient)));
+        }
+        const std::vector<Value> sums = Summed(parts);
+        for (size_t rank = 0; rank < Ranks(); ++rank) {
+          inputs[rank] += OfSegment(BufferKind::kNormGradient, segment, sums[rank]);
+        }
+        term = Term::kNormBackward;
+      }
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
+        if (segment > 0) inputs[rank] += activations[at - 1][rank];
+        const Value made = Symbol(term, segment, inputs[rank]);
+        add(rank, made);
+        incoming[rank] = OfSegment(BufferKind::kActivationGradient, segment,
+                                   Mix(made, static_cast<Value>(BufferKind::kActivationGradient)));
+      }
     }
     return gradients;
   }
@@ -197,13 +256,10 @@ class Reference {
   // Ranks that have different parts of the gradient.
   std::vector<int> NormGroup(int rank) const {
     std::vector<int> group;
-    for (int first = rank % RanksOfAStage(); first < policy_.mesh.num_ranks();
-         first += RanksOfAStage()) {
-      if (!sharded_) {
-        group.push_back(first);
-        continue;
-      }
-      for (const int other : ShardGroup(first)) group.push_back(other);
+    const int replica = rank % RanksOfAStage() / RanksOfAReplica();
+    for (int stage = 0; stage < Stages(); ++stage) {
+      const int first = stage * RanksOfAStage() + replica * RanksOfAReplica();
+      for (int i = 0; i < RanksOfAReplica(); ++i) group.push_back(first + i);
     }
     return group;
   }
@@ -226,8 +282,8 @@ class Reference {
         norms.push_back(Norm(static_cast<size_t>(other)));
       }
       const Value global = AllReduce(norms);
-      const Value norm =
-          Input({.kind = BufferKind::kNorm}, sharded_ || Stages() > 1 ? global : Norm(rank));
+      const Value norm = Input({.kind = BufferKind::kNorm},
+                               sharded_ || Stages() > 1 || TensorRanks() > 1 ? global : Norm(rank));
       for (int32_t unit = 0; unit < static_cast<int32_t>(model_.units.size()); ++unit) {
         const auto initial = [&](BufferKind kind) {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));

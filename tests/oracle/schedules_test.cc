@@ -58,10 +58,11 @@ Value RunAll(const plan::Schedule& schedule, uint64_t seed, Tally* tally) {
 // Of one model: in which order what is added up, and where. Empty: not comparable.
 std::string ArithmeticOf(const plan::ModelDescription& model, const plan::Policy& policy) {
   const plan::Strategy& strategy = *policy.strategy;
-  if (const int ranks = policy.mesh.size(plan::MeshDimension::kPipeline); ranks > 1) {
-    // What is on which rank follows from where the model is cut, which is random.
-    return "";
-  }
+  // What is on which rank follows from where the model is cut, which is random.
+  constexpr plan::MeshDimensions kCut =
+      plan::Only(plan::MeshDimension::kPipeline) | plan::Only(plan::MeshDimension::kTensor);
+  if (policy.mesh.SizeOf(kCut) > 1) return "";
+  if (strategy.is_rooted) return std::string(strategy.name);
   if (strategy.shards_gradients) {
     std::string name = "shards of " + std::to_string(policy.mesh.size(plan::MeshDimension::kShard));
     for (const plan::Unit& unit : model.units) {
@@ -85,7 +86,7 @@ TEST(RandomSchedules, ComputeTheSameInEveryInterleaving) {
     std::map<std::string, Value> results;  // those that do the same arithmetic agree
     for (int number = 0; number < kPoliciesOfAModel; ++number) {
       plan::Policy policy = RandomKnobs(arithmetic, random);
-      const plan::ModelDescription model = InStages(whole, &policy, random);
+      const plan::ModelDescription model = Divided(whole, &policy, random);
       const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
       ASSERT_TRUE(schedule.ok()) << schedule.message();
       const Value result = RunAll(*schedule, random.Next(), &tally);

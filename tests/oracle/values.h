@@ -28,9 +28,11 @@ constexpr Value Mix(Value first, Value second) { return Scramble(first ^ Scrambl
 enum class Term : uint64_t {
   kInitial = 1,  // a persistent buffer before the step
   kBatch,
-  kInput,     // one input of an op, by role
-  kForward,   // what a segment's forward saves
-  kBackward,  // what a segment's backward makes
+  kInputs,        // batches of all ranks
+  kInput,         // one input of an op, by role
+  kForward,       // what a segment's forward saves
+  kBackward,      // what a segment's backward makes
+  kNormBackward,  // the same, of its second part where ranks share its work
   kGather,
   kReduceScatter,
   kAllReduce,
@@ -64,9 +66,11 @@ constexpr Value Input(const plan::Buffer& buffer, Value value) {
   return Symbol(Term::kInput, role, buffer.unit, buffer.segment, value);
 }
 
-// Ranks with the same number read the same samples: those of a pipeline, the slowest dimension.
+// Ranks with the same number read the same samples: those of a pipeline, the slowest dimension, and
+// those that share the work of layers, the fastest.
 inline int SamplesOf(const plan::Mesh& mesh, int rank) {
-  return rank % (mesh.num_ranks() / mesh.size(plan::MeshDimension::kPipeline));
+  return rank % (mesh.num_ranks() / mesh.size(plan::MeshDimension::kPipeline)) /
+         mesh.size(plan::MeshDimension::kTensor);
 }
 
 // A small fast generator; the same numbers on every machine.

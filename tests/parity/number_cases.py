@@ -17,13 +17,24 @@ STRATEGIES = {
     "fsdp2": ("preset=fsdp2",),
     "fsdp1": ("preset=fsdp1",),
     "ddp": ("strategy=no_shard",),
+    "ddp_no_sync": ("strategy=ddp",),
+    "zero_redundancy_optimizer": ("strategy=zero1",),
+    "hybrid_shard": ("preset=fsdp1", "strategy=hybrid", "mesh.shard=2", "mesh.replicate=2"),
+    "hsdp": ("preset=fsdp2", "strategy=hybrid", "mesh.shard=2", "mesh.replicate=2"),
+    "gpipe": ("strategy=pipeline", "pipeline.schedule=gpipe"),
+    "1f1b": ("strategy=pipeline",),
+    "interleaved": ("strategy=pipeline", "pipeline.schedule=interleaved", "pipeline.chunks=2"),
 }
+DATA_PARALLEL = ("fsdp2", "fsdp1", "ddp", "ddp_no_sync", "zero_redundancy_optimizer")
+HYBRID = ("hybrid_shard", "hsdp")
+PIPELINES = ("gpipe", "1f1b", "interleaved")
 
 Numbers = dict[str, list[float]]  # "loss" and "grad_norm", one value a step
 
 
 @dataclass(frozen=True)
 class Case:
+    strategies: tuple[str, ...]
     ranks: int
     layers: int
     dim: int
@@ -35,7 +46,7 @@ class Case:
     @property
     def path(self) -> pathlib.Path:
         """Where PyTorch's figures are recorded."""
-        return FOLDER / f"ranks{self.ranks}.json"
+        return FOLDER / f"{'pipeline' if self.strategies == PIPELINES else 'ranks'}{self.ranks}.json"
 
     def settings(self) -> list[str]:
         return [f"model.layers={self.layers}", f"model.dim={self.dim}", f"model.heads={self.heads}", f"model.seq={self.seq}",
@@ -45,9 +56,10 @@ class Case:
 
 # 256 rows of the embedding do not divide by 3; 66, 50 and 54 rows and their multiples neither by 4 nor all by 3.
 CASES = (
-    Case(ranks=2, layers=2, dim=66, heads=3, seq=24, batch=2, micro_batches=1),
-    Case(ranks=3, layers=3, dim=50, heads=5, seq=16, batch=2, micro_batches=2),
-    Case(ranks=4, layers=2, dim=54, heads=1, seq=20, batch=1, micro_batches=1),
+    Case(DATA_PARALLEL, ranks=2, layers=2, dim=66, heads=3, seq=24, batch=2, micro_batches=1),
+    Case(DATA_PARALLEL, ranks=3, layers=3, dim=50, heads=5, seq=16, batch=2, micro_batches=2),
+    Case(DATA_PARALLEL + HYBRID, ranks=4, layers=2, dim=54, heads=1, seq=20, batch=1, micro_batches=1),
+    Case(PIPELINES, ranks=2, layers=4, dim=66, heads=3, seq=24, batch=2, micro_batches=4),
 )
 
 

@@ -1,6 +1,6 @@
 """One PyTorch rank that trains a toy model under FSDP and tells, from its profiler's ranges, in which order it issued what.
 
-Prints one JSON line: for each case of order_cases.py the tokens of the last step, in which what FSDP learns in the first one is
+Prints one JSON line: for each case of order_cases.py that has so many ranks the tokens of the last step, in which what FSDP learns in the first one is
 known.
 """
 
@@ -97,6 +97,8 @@ def wrap(case: Case) -> tuple[nn.Module, dict[int, str]]:
     model = Toy()
     sizes = unit_sizes(model, case.root)
     options = {key: value for key, value in case.pytorch.items() if key != "no_sync"}
+    if case.replicas > 1:
+        options["mesh"] = strategies.replicas_of_shards()
     if case.preset == "fsdp1":
         return strategies.wrap_fsdp1(model, root=case.root, **options), sizes
     lists = options.pop("forward_list", 0), options.pop("backward_list", 0)
@@ -111,6 +113,9 @@ def tokens_of(trace: profile, sizes: dict[int, str]) -> list[str]:
     # FSDP1 gathers into a list of tensors, whose shapes the profiler leaves out: Gloo's own range, on another thread, has the
     # shard's. Each of these all-gathers ends before the next one is issued, so the two kinds of ranges pair up in order.
     listed = iter([RANKS * event.input_shapes[0][0] for event in events if event.name == "gloo:all_gather"])
+    # An all-reduce's shape is left out as well. Gloo reduces and scatters by an all-reduce of the whole, which is no shard of a unit.
+    shards = [RANKS * event.input_shapes[0][0] for event in events if event.name == "gloo:all_reduce"]
+    reduced = iter([size for size in shards if size in sizes])
     tokens: list[str] = []
     prefetch_end = -1.0
     for event in events:
@@ -126,6 +131,8 @@ def tokens_of(trace: profile, sizes: dict[int, str]) -> list[str]:
             tokens.append(f"{'prefetch' if event.time_range.start < prefetch_end else 'gather'} {unit}")
         elif name == "c10d::_reduce_scatter_base_":
             tokens.append(f"reduce {sizes[event.input_shapes[1][0]]}")
+        elif name == "c10d::allreduce_":
+            tokens.append(f"all_reduce {sizes[next(reduced)]}")
         elif name.startswith(("FSDP::all_gather_copy_out", "FSDP::post_backward_reshard")):
             unit = name.partition("(")[2].rstrip(")") or "root"
             tokens.append(f"{'copy_out' if 'copy_out' in name else 'reshard'} {unit}")
@@ -151,4 +158,4 @@ def record(case: Case) -> list[str]:
 
 
 if __name__ == "__main__":
-    run(lambda rank, size: print(json.dumps({case.name: record(case) for case in CASES}), flush=True))
+    run(lambda rank, size: print(json.dumps({case.name: record(case) for case in CASES if case.ranks == size}), flush=True))

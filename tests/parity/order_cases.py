@@ -5,6 +5,7 @@ An order is a list of tokens, those of one training step on one rank, in the ord
   prefetch U    all-gather of unit U ahead of its use         forward S     forward of segment S (embedding, block0, ..., head)
   copy_out U    FSDP2: all-gather output to parameters        backward S    its backward
   reshard U     FSDP2: parameters freed after backward        reduce U      reduce-scatter of U's gradients
+  all_reduce U  of their shards between replicas
 A prefetch is an all-gather whose unit is waited for only after other compute or another unit's all-gather.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "order"
-RANKS = 2
+RANKS = 2  # that share parameters
 BLOCKS = 3
 
 
@@ -32,14 +33,19 @@ class Case:
     settings: tuple[str, ...] = ()  # of `shardscope plan`, besides preset and limiter
     root: bool = True  # embedding and head in the root unit
     micro_batches: int = 1
+    replicas: int = 1
     differences: tuple[Difference, ...] = ()  # from our order to PyTorch's, as docs/schedule.md explains
 
     @property
     def path(self) -> pathlib.Path:
         return FOLDER / f"{self.name}.json"
 
+    @property
+    def ranks(self) -> int:
+        return RANKS * self.replicas
+
     def plan_arguments(self) -> list[str]:
-        return ["plan", "--preset", self.preset, "--units", str(BLOCKS), "--ranks", str(RANKS), "--micro-batches",
+        return ["plan", "--preset", self.preset, "--units", str(BLOCKS), "--ranks", str(self.ranks), "--micro-batches",
                 str(self.micro_batches), "--set", f"unit.root={str(self.root).lower()}", *self.settings]
 
     def recorded(self) -> list[str]:
@@ -113,16 +119,19 @@ def gathers_once(order: list[str]) -> list[str]:
     return order[:first_gather] + [token for token in order[first_gather:] if not token.startswith("gather ")]
 
 
-def fsdp1(name: str, *settings: str, root: bool = True, micro_batches: int = 1, differences: tuple[Difference, ...] = (),
+HYBRID = ("strategy=hybrid", f"mesh.shard={RANKS}", "mesh.replicate=2")
+
+
+def fsdp1(name: str, *settings: str, root: bool = True, micro_batches: int = 1, replicas: int = 1, differences: tuple[Difference, ...] = (),
           **pytorch: object) -> Case:
     if not pytorch.get("limit"):
         settings = ("prefetch.limit=0", *settings)
-    return Case(f"fsdp1_{name}", "fsdp1", pytorch, settings, root, micro_batches, differences)
+    return Case(f"fsdp1_{name}", "fsdp1", pytorch, settings, root, micro_batches, replicas, differences)
 
 
-def fsdp2(name: str, *settings: str, root: bool = True, micro_batches: int = 1, differences: tuple[Difference, ...] = (),
+def fsdp2(name: str, *settings: str, root: bool = True, micro_batches: int = 1, replicas: int = 1, differences: tuple[Difference, ...] = (),
           **pytorch: object) -> Case:
-    return Case(f"fsdp2_{name}", "fsdp2", pytorch, settings, root, micro_batches, differences)
+    return Case(f"fsdp2_{name}", "fsdp2", pytorch, settings, root, micro_batches, replicas, differences)
 
 
 CASES = (
@@ -141,6 +150,8 @@ CASES = (
     fsdp1("no_sync", micro_batches=2, no_sync=True, differences=(reduces_once,)),
     fsdp1("no_sync_grad_op", "strategy=grad_op", micro_batches=2, no_sync=True, grad_op=True,
           differences=(reduces_once, gathers_once)),
+    fsdp1("hybrid", *HYBRID, replicas=2),
+    fsdp1("hybrid_accumulation", *HYBRID, micro_batches=2, replicas=2),
     fsdp2("implicit"),
     fsdp2("units", root=False),
     fsdp2("forward_list_1", "prefetch.forward=1", forward_list=1),
@@ -149,6 +160,8 @@ CASES = (
     fsdp2("backward_list_2", "prefetch.backward_depth=2", backward_list=2),
     fsdp2("keep", "reshard_after_forward=false", reshard=False),
     fsdp2("accumulation", micro_batches=2),
+    fsdp2("hybrid", *HYBRID, replicas=2),
+    fsdp2("hybrid_accumulation", *HYBRID, micro_batches=2, replicas=2),
     fsdp2("no_sync", micro_batches=2, no_sync=True, differences=(reduces_once,)),
 )
 
@@ -173,6 +186,8 @@ def order_of(text: str) -> list[str]:
             order.append(f"prefetch {unit}")
         elif kind == "reduce_scatter":
             order.append(f"reduce {unit}")
+        elif kind == "all_reduce" and unit:
+            order.append(f"all_reduce {unit}")
         elif is_fsdp2 and kind == "copy_out":
             own_use(order, unit)
             order.append(f"copy_out {unit}")

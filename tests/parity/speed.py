@@ -1,6 +1,6 @@
 """One PyTorch rank of the speed table: for each line `STEPS` on stdin runs so many steps and answers with one JSON line.
 
-Arguments: strategy (ddp, fsdp1, fsdp2), layers, dim, heads, seq, batch. Ends when stdin does.
+Arguments: strategy (of strategies.py or pipelines.py), layers, dim, heads, seq, batch, micro-batches. Ends when stdin does.
 """
 
 import json
@@ -12,6 +12,7 @@ import time
 import torch
 
 from model import ByteGpt
+from pipelines import SCHEDULES, PipelineTrainer
 from ranks import run
 from strategies import Trainer
 
@@ -28,17 +29,18 @@ def cpu_ns() -> int:
 
 def serve(rank: int, _: int) -> None:
     strategy = sys.argv[1]
-    layers, dim, heads, seq, batch = map(int, sys.argv[2:])
+    layers, dim, heads, seq, batch, micro_batches = map(int, sys.argv[2:])
     torch.manual_seed(0)
-    trainer = Trainer(ByteGpt(layers, dim, heads, seq), strategy, learning_rate=1e-3)
-    torch.manual_seed(1 + rank)
+    is_pipeline = strategy in SCHEDULES
+    trainer = (PipelineTrainer if is_pipeline else Trainer)(ByteGpt(layers, dim, heads, seq), strategy, learning_rate=1e-3)
+    torch.manual_seed(1 if is_pipeline else 1 + rank)  # the stages of a pipeline share their samples
     print(json.dumps({"ready": strategy}), flush=True)
     for line in sys.stdin:
         cpu_start_ns, steps_ns = cpu_ns(), []
         for _ in range(int(line)):
-            samples = torch.randint(0, 256, (batch, seq + 1))
+            samples = [torch.randint(0, 256, (batch, seq + 1)) for _ in range(micro_batches)]
             start_ns = time.monotonic_ns()
-            trainer.step([samples])
+            trainer.step(samples)
             steps_ns.append(time.monotonic_ns() - start_ns)
         print(json.dumps({"steps_ns": steps_ns, "cpu_ns": cpu_ns() - cpu_start_ns, "peak_bytes": peak_resident_bytes()}),
               flush=True)

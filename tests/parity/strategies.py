@@ -1,11 +1,18 @@
-"""DDP, FSDP1 and FSDP2 over the byte decoder, with the units of the trainer: embedding, every block, head."""
+"""PyTorch's strategies over the byte decoder, with the units of the trainer: embedding, every block, head.
+
+ddp, ddp_no_sync, zero_redundancy_optimizer, fsdp1, fsdp2, and over two replicas hybrid_shard (FSDP1) and hsdp (FSDP2); those of
+pipelines.py.
+"""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import BackwardPrefetch, FullyShardedDataParallel, ShardingStrategy, fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from model import ByteGpt
@@ -15,13 +22,16 @@ BETAS = (0.9, 0.95)
 EPSILON = 1e-8
 WEIGHT_DECAY = 0.01
 CLIP = 1.0
+REPLICAS = 2
 
 
 def wrap_fsdp1(model: ByteGpt, *, root: bool = False, backward: str = "pre", forward_prefetch: bool = False,
-               limit: bool = False, grad_op: bool = False) -> FullyShardedDataParallel:
-    """Units of their own for embedding and head, or (`root`) both in the root unit."""
+               limit: bool = False, grad_op: bool = False, mesh: DeviceMesh | None = None) -> FullyShardedDataParallel:
+    """Units of their own for embedding and head, or (`root`) both in the root unit. `mesh`: replicas, shards."""
+    sharding = ShardingStrategy.SHARD_GRAD_OP if grad_op else ShardingStrategy.FULL_SHARD
     options = {
-        "sharding_strategy": ShardingStrategy.SHARD_GRAD_OP if grad_op else ShardingStrategy.FULL_SHARD,
+        "sharding_strategy": ShardingStrategy.HYBRID_SHARD if mesh else sharding,
+        "device_mesh": mesh,
         "backward_prefetch": {"pre": BackwardPrefetch.BACKWARD_PRE, "post": BackwardPrefetch.BACKWARD_POST,
                               "none": None}[backward],
         "forward_prefetch": forward_prefetch,
@@ -37,19 +47,32 @@ def wrap_fsdp1(model: ByteGpt, *, root: bool = False, backward: str = "pre", for
     return FullyShardedDataParallel(model, **options)
 
 
-def wrap_fsdp2(model: ByteGpt, *, root: bool = False, reshard: bool = True) -> ByteGpt:
+def wrap_fsdp2(model: ByteGpt, *, root: bool = False, reshard: bool = True, mesh: DeviceMesh | None = None) -> ByteGpt:
     if not root:
-        fully_shard(model.embedding, reshard_after_forward=reshard)
-        fully_shard(model.head, reshard_after_forward=reshard)
+        fully_shard(model.embedding, reshard_after_forward=reshard, mesh=mesh)
+        fully_shard(model.head, reshard_after_forward=reshard, mesh=mesh)
     for block in model.blocks():
-        fully_shard(block, reshard_after_forward=reshard)
-    return fully_shard(model, reshard_after_forward=None if reshard else False)
+        fully_shard(block, reshard_after_forward=reshard, mesh=mesh)
+    return fully_shard(model, reshard_after_forward=None if reshard else False, mesh=mesh)
+
+
+def replicas_of_shards() -> DeviceMesh:
+    return init_device_mesh("cpu", (REPLICAS, dist.get_world_size() // REPLICAS), mesh_dim_names=("replicate", "shard"))
 
 
 def wrap(model: ByteGpt, strategy: str) -> nn.Module:
-    if strategy == "ddp":
-        return DistributedDataParallel(model)
-    return wrap_fsdp1(model) if strategy == "fsdp1" else wrap_fsdp2(model)
+    if strategy in ("ddp", "ddp_no_sync", "zero_redundancy_optimizer"):
+        return DistributedDataParallel(model, gradient_as_bucket_view=True)
+    mesh = replicas_of_shards() if strategy in ("hybrid_shard", "hsdp") else None
+    return wrap_fsdp1(model, mesh=mesh) if strategy in ("fsdp1", "hybrid_shard") else wrap_fsdp2(model, mesh=mesh)
+
+
+def adam_w(parameters: Iterable[nn.Parameter], learning_rate: float, sliced: bool = False) -> torch.optim.Optimizer:
+    """Fused; `sliced`: each rank has the state of some of the parameters, and sends them after it has updated them."""
+    options = {"lr": learning_rate, "betas": BETAS, "eps": EPSILON, "weight_decay": WEIGHT_DECAY, "fused": True}
+    if sliced:
+        return ZeroRedundancyOptimizer(parameters, optimizer_class=torch.optim.AdamW, **options)
+    return torch.optim.AdamW(parameters, **options)
 
 
 @contextlib.contextmanager
@@ -70,8 +93,9 @@ class Trainer:
 
     def __init__(self, model: ByteGpt, strategy: str, learning_rate: float) -> None:
         self.model = wrap(model, strategy)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=learning_rate, betas=BETAS, eps=EPSILON,
-                                           weight_decay=WEIGHT_DECAY, fused=True)
+        self.optimizer = adam_w(self.model.parameters(), learning_rate, sliced=strategy == "zero_redundancy_optimizer")
+        self.synchronise_each = strategy not in ("ddp_no_sync", "zero_redundancy_optimizer")
+        self.ranks_with_loss = dist.get_world_size()
 
     def clip(self) -> Tensor:
         """The global gradient norm, before clipping."""
@@ -80,12 +104,12 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         return norm.full_tensor() if hasattr(norm, "full_tensor") else norm
 
-    def step(self, micro_batches: list[Tensor], synchronise_each: bool = True) -> tuple[Tensor, Tensor]:
+    def step(self, micro_batches: list[Tensor]) -> tuple[Tensor, Tensor]:
         """One step; returns this rank's mean loss, and the gradient norm. The loss is divided by the micro-batches."""
         total = torch.zeros(())
         for index, batch in enumerate(micro_batches):
             last = index + 1 == len(micro_batches)
-            with gradient_sync(self.model, synchronise_each or last):
+            with gradient_sync(self.model, self.synchronise_each or last):
                 loss = self.model(batch) / len(micro_batches)
                 loss.backward()
             total += loss.detach()

@@ -1,7 +1,7 @@
 """One PyTorch rank that trains from the weights and batches of a `shardscope-train --dump` file.
 
 Arguments: the dump, strategy, layers, dim, heads, seq, batch, learning rate, warm-up steps, steps. Prints one JSON line: loss
-(mean over all ranks) and gradient norm of every step.
+(mean over all ranks that have one) and gradient norm of every step.
 """
 
 import json
@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from model import ByteGpt
+from pipelines import SCHEDULES, PipelineTrainer
 from ranks import run
 from strategies import Trainer
 
@@ -31,14 +32,14 @@ def read_safetensors(path: str) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def train(rank: int, size: int) -> None:
+def train(rank: int, _: int) -> None:
     path, strategy = sys.argv[1:3]
     layers, dim, heads, seq, batch = map(int, sys.argv[3:8])
     learning_rate, warm_up, steps = float(sys.argv[8]), int(sys.argv[9]), int(sys.argv[10])
     dump = read_safetensors(path)
     model = ByteGpt(layers, dim, heads, seq)
     model.load_state_dict({name.removeprefix("init."): tensor for name, tensor in dump.items() if name.startswith("init.")})
-    trainer = Trainer(model, strategy, learning_rate)
+    trainer = (PipelineTrainer if strategy in SCHEDULES else Trainer)(model, strategy, learning_rate)
     numbers: dict[str, list[float]] = {"loss": [], "grad_norm": []}
     for step in range(steps):
         for group in trainer.optimizer.param_groups:
@@ -46,7 +47,7 @@ def train(rank: int, size: int) -> None:
         loss, norm = trainer.step(list(dump[f"batch.{step}.{rank}"].split(batch)))
         mean = loss.double()
         dist.all_reduce(mean)
-        numbers["loss"].append(mean.item() / size)
+        numbers["loss"].append(mean.item() / trainer.ranks_with_loss)
         numbers["grad_norm"].append(norm.item())
     print(json.dumps(numbers), flush=True)
 

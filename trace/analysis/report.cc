@@ -116,6 +116,15 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     for (const query::Marker& marker : snapshot.markers) {
       if (marker.key == "link.bandwidth") report.link_bandwidth = marker.new_value;
     }
+    for (int at = 0; at < words::kNumMeshDimensions; ++at) {
+      const std::string dimension(Name(static_cast<words::MeshDimension>(at)));
+      const std::string key = "link." + dimension + ".bandwidth";
+      std::string rate = ConfigValue(snapshot, key);
+      for (const query::Marker& marker : snapshot.markers) {
+        if (marker.key == key) rate = marker.new_value;
+      }
+      if (!rate.empty()) report.link_bandwidth += ", " + dimension + " " + rate;
+    }
   }
   report.markers = snapshot.markers;
   report.errors = ErrorsOf(snapshot);

@@ -257,6 +257,10 @@ Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
   if (late_ns > before_ns && late_ns > transfer_ns) {
     return IsDrained(step, *collective.op) ? Bubble({row->last_rank}) : LateRank(row->last_rank);
   }
+  // Of a segment, not of a unit: parts of its output or gradient.
+  if (collective.op->op_class == OpClass::kAllReduce && !collective.op->segment.empty()) {
+    return {StallCause::kOnPath, "", "on the path of compute, nothing to hide under"};
+  }
   if (gap.op->op->category == Category::kOptimizer) {
     return {StallCause::kTail, "", "tail, nothing left to hide under"};
   }

@@ -13,7 +13,7 @@ from words import listed  # noqa: E402
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -144,6 +144,14 @@ TABLES = (
                                            "and the host allow: buffers, gaps that align them, temporaries, and tables that ranks of "
                                            "a process share. On a GPU temporaries are estimates.", "bytes"),
     ), since=4),
+    Table("communicator_group", "The groups of ranks in which each communicator of every Schedule meets.", (
+        key("Commit order."),
+        ref("schedule", "schedule"),
+        Column("communicator", TEXT, "As collective.communicator: its name, and its group where there are several."),
+        Column("dimensions", TEXT, "Of the mesh: ranks of a group differ along these alone. pipeline, replicate, shard and tensor."),
+        Column("number", INT, "Of the group, from 0."),
+        Column("members", TEXT, "Its ranks, ascending: 0,2. The sends and receives of a pair are among them."),
+    ), since=5),
     Table("plan_op", "The ops of every Schedule, per program: an op's key is (schedule, program, op).", (
         key("Referenced by op_run and plan_edge."),
         ref("schedule", "schedule"),
@@ -211,7 +219,7 @@ TABLES = (
         Column("step", INT, "step.step"),
         Column("communicator", TEXT, "Name of the communicator, and its group: shard/1; of a send or receive its ranks: activation/0>1."),
         Column("sequence", INT, "Counts the collectives of this communicator; equal on all ranks."),
-        Column("kind", TEXT, "all_gather, reduce_scatter, all_reduce, send or receive."),
+        Column("kind", TEXT, "all_gather, reduce_scatter, all_reduce, broadcast, scatter, gather, reduce, send or receive."),
         Column("payload_bytes", INT, "Unsharded bytes.", "bytes"),
         Column("wire_bytes", INT, "Bytes that this rank sends.", "bytes"),
         Column("dtype", TEXT, f"{listed('DType')}."),

@@ -33,6 +33,12 @@ KindTraits TraitsOf(LaneKind kind) {
       return {ui::kCommunicationLaneHeight, OpClass::kReduceScatter, ui::Text::kReduceScatter};
     case LaneKind::kAllReduce:
       return {ui::kCommunicationLaneHeight, OpClass::kAllReduce, ui::Text::kAllReduce};
+    case LaneKind::kBroadcast:
+      return {ui::kCommunicationLaneHeight, OpClass::kBroadcast, ui::Text::kBroadcast};
+    case LaneKind::kReduce:
+      return {ui::kCommunicationLaneHeight, OpClass::kReduce, ui::Text::kReduce};
+    case LaneKind::kTensor:
+      return {ui::kCommunicationLaneHeight, OpClass::kAllReduce, ui::Text::kTensor};
     case LaneKind::kSendActivation:
       return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kSendActivation};
     case LaneKind::kReceiveActivation:
@@ -85,8 +91,11 @@ LaneSource ThreadLane(const RankIndex& rank, const TrackLane& thread, size_t lev
   return source;
 }
 
-constexpr LaneKind kPipelineLanes[] = {LaneKind::kReceiveActivation, LaneKind::kSendActivation,
-                                       LaneKind::kReceiveGradient, LaneKind::kSendGradient};
+// Of ranks that are not alike, or share layers.
+constexpr LaneKind kModelLanes[] = {LaneKind::kBroadcast,      LaneKind::kReduce,
+                                    LaneKind::kTensor,         LaneKind::kReceiveActivation,
+                                    LaneKind::kSendActivation, LaneKind::kReceiveGradient,
+                                    LaneKind::kSendGradient};
 
 void AddOps(const RankIndex& rank, std::vector<LaneSource>* lanes) {
   const auto ran = [&rank](LaneKind kind) { return !rank.column(kind).empty(); };
@@ -94,12 +103,12 @@ void AddOps(const RankIndex& rank, std::vector<LaneSource>* lanes) {
   lanes->push_back(OpLane(rank, LaneKind::kHost));
   lanes->push_back(OpLane(rank, LaneKind::kCompute));
   // What shards has these two, before its first collective too.
-  const bool shards = !all_reduces && std::ranges::none_of(kPipelineLanes, ran);
+  const bool shards = !all_reduces && std::ranges::none_of(kModelLanes, ran);
   for (const LaneKind kind : {LaneKind::kAllGather, LaneKind::kReduceScatter}) {
     if (shards || ran(kind)) lanes->push_back(OpLane(rank, kind));
   }
   if (all_reduces) lanes->push_back(OpLane(rank, LaneKind::kAllReduce));
-  for (const LaneKind kind : kPipelineLanes) {
+  for (const LaneKind kind : kModelLanes) {
     if (ran(kind)) lanes->push_back(OpLane(rank, kind));
   }
   lanes->push_back(OpLane(rank, LaneKind::kExposed));
@@ -145,6 +154,12 @@ LaneKind LaneOf(query::TrackRole role) {
       return LaneKind::kAllGather;
     case query::TrackRole::kReduceScatter:
       return LaneKind::kReduceScatter;
+    case query::TrackRole::kBroadcast:
+      return LaneKind::kBroadcast;
+    case query::TrackRole::kReduce:
+      return LaneKind::kReduce;
+    case query::TrackRole::kTensor:
+      return LaneKind::kTensor;
     case query::TrackRole::kSendActivation:
       return LaneKind::kSendActivation;
     case query::TrackRole::kReceiveActivation:

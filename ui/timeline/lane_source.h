@@ -26,6 +26,9 @@ enum class LaneKind : uint8_t {
   kAllGather,
   kReduceScatter,
   kAllReduce,
+  kBroadcast,       // from rank 0 to all others
+  kReduce,          // from all others to rank 0
+  kTensor,          // all-reduces between ranks that share the work of layers
   kSendActivation,  // of a pipeline: to the next stage, and so on
   kReceiveActivation,
   kSendGradient,
@@ -35,7 +38,7 @@ enum class LaneKind : uint8_t {
   kStream,   // what the GPU did on one stream
   kThread,   // one level of the nested ranges that a thread marked
 };
-inline constexpr int kNumColumns = 11;  // kinds before kFolded: one column of spans each
+inline constexpr int kNumColumns = 14;  // kinds before kFolded: one column of spans each
 
 LaneKind LaneOf(query::TrackRole role);
 

@@ -146,25 +146,27 @@ TEST_P(CudaWorkTest, Bf16WithFp32MasterWeightsFollowsTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CudaWorkTest,
-                         testing::Values(Training{1, 1, Preset::kFsdp2, FindStrategy("full")},
-                                         Training{3, 2, Preset::kFsdp2, FindStrategy("full")},
-                                         Training{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
-                                         Training{3, 2, Preset::kFsdp2, FindStrategy("no_shard")},
-                                         Training{4, 2, Preset::kFsdp2, FindStrategy("hybrid")},
-                                         Training{1, 2, Preset::kFsdp2, FindStrategy("single")},
-                                         Training{3, 4, Preset::kFsdp2, FindStrategy("pipeline")},
-                                         Training{2, 2, Preset::kFsdp2,
-                                                  FindStrategy("model_parallel")},
-                                         Training{4, 3, Preset::kFsdp2, FindStrategy("full"), 2},
-                                         Training{3, 2, Preset::kFsdp2, FindStrategy("ddp")},
-                                         Training{3, 2, Preset::kFsdp2, FindStrategy("zero1")},
-                                         Training{2, 2, Preset::kFsdp2, FindStrategy("zero2")},
-                                         Training{3, 2, Preset::kFsdp2, FindStrategy("zero3")}),
-                         [](const auto& tested) {
-                           return "ranks" + std::to_string(tested.param.ranks) + "_" +
-                                  std::string(tested.param.strategy->name);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, CudaWorkTest,
+    testing::Values(Training{1, 1, Preset::kFsdp2, FindStrategy("full")},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("full")},
+                    Training{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("no_shard")},
+                    Training{4, 2, Preset::kFsdp2, FindStrategy("hybrid")},
+                    Training{1, 2, Preset::kFsdp2, FindStrategy("single")},
+                    Training{3, 4, Preset::kFsdp2, FindStrategy("pipeline")},
+                    Training{2, 2, Preset::kFsdp2, FindStrategy("model_parallel")},
+                    Training{4, 3, Preset::kFsdp2, FindStrategy("full"), 2},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("tensor")},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("data_parallel")},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("ddp")},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("zero1")},
+                    Training{2, 2, Preset::kFsdp2, FindStrategy("zero2")},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("zero3")}),
+    [](const auto& tested) {
+      return "ranks" + std::to_string(tested.param.ranks) + "_" +
+             std::string(tested.param.strategy->name);
+    });
 
 TEST(CudaWorkBits, SchedulesThatOnlyMoveOpsAgree) {
   TestRun run = RunOf({3, 2, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);

@@ -142,13 +142,14 @@ void DeviceModel::Rotate(const at::Tensor& heads, double direction) const {
   first.copy_(turned_first);
 }
 
-Saved DeviceModel::AttentionForward(const Tensors& parameters, const at::Tensor& input) const {
-  Saved saved = Normed(input, parameters[0]);
-  const at::Tensor qkv = at::mm(saved.tensors[1], parameters[1].t());
-  Rotate(qkv.view({-1, config_.seq, 3, config_.heads, config_.head_dim()}).narrow(2, 0, 2), 1);
+Saved DeviceModel::AttentionForward(const ForwardArgs& args) const {
+  Saved saved = Normed(args.input, args.parameters[0]);
+  const at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
+  const int64_t batch = qkv.size(0) / config_.seq;
+  Rotate(qkv.view({batch, config_.seq, 3, -1, config_.head_dim()}).narrow(2, 0, 2), 1);
   const std::vector<at::Tensor> attended =
       AttendCausally({Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)});
-  saved.output = at::addmm(input, Flat(attended[0]), parameters[2].t());
+  saved.output = Output(args, Flat(attended[0]), args.parameters[2]);
   saved.tensors.push_back(qkv);
   saved.tensors.insert(saved.tensors.end(), attended.begin(), attended.end());
   return saved;
@@ -166,9 +167,9 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gra
   const at::Tensor heads =
       at::stack({query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)}, 2);
   Rotate(heads.narrow(2, 0, 2), -1);
-  const at::Tensor qkv_gradient = heads.view({-1, 3 * config_.dim});
+  const at::Tensor qkv_gradient = heads.view(qkv.sizes());
   WeightGradient(qkv_gradient, tensors[1], &(*gradients)[1]);
-  return NormBackward(args, at::mm(qkv_gradient, args.parameters[1]), &(*gradients)[0]);
+  return at::mm(qkv_gradient, args.parameters[1]);
 }
 
 // In fp64, as the CPU adds it: the mean of many values of one size.

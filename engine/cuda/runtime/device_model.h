@@ -21,15 +21,16 @@ class DeviceModel final : public model::SegmentModel {
  public:
   DeviceModel(const model::ModelConfig& config, at::Device device);
 
+  at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
+                          at::Tensor* weight_gradient) const override;
+
  protected:
   model::Saved EmbeddingForward(const Tensors& parameters,
                                 const model::TokenBatch& tokens) const override;
-  model::Saved AttentionForward(const Tensors& parameters, const at::Tensor& input) const override;
+  model::Saved AttentionForward(const ForwardArgs& args) const override;
   void EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const override;
   at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
   model::Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
-  at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
-                          at::Tensor* weight_gradient) const override;
   at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
                         const at::Tensor& targets) const override;
   at::Tensor LogitsGradient(const at::Tensor& log_probabilities,

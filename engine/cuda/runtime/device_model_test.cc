@@ -67,8 +67,8 @@ TEST_P(DeviceModelTest, EverySegmentEqualsTheCpusForwardAndBackward) {
     const bool is_last = segment + 1 == model::NumSegments(config_);
     const at::Tensor input =
         is_first ? at::Tensor() : Random({kBatch * config_.seq, config_.dim}, 77);
-    const model::Saved expected = rows.Forward(segment, parameters, input, tokens);
-    const model::Saved actual = tensors.Forward(segment, parameters, input, tokens);
+    const model::Saved expected = rows.Forward(segment, {parameters, input, tokens});
+    const model::Saved actual = tensors.Forward(segment, {parameters, input, tokens});
     ExpectNear(actual.output, expected.output, "output");
     EXPECT_EQ(model::SavedBytes(actual), model::SavedBytes(expected));
     const at::Tensor gradient = is_last ? at::Tensor() : Random(expected.output.sizes(), 78);

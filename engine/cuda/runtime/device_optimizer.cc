@@ -14,7 +14,7 @@ namespace shardscope::cuda {
 at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units) {
   at::Tensor squares;
   for (const runtime::ShardedUnit& unit : units) {
-    for (const runtime::ShardedUnit::Slice& slice : unit.Slices()) {
+    for (const runtime::ShardedUnit::Slice& slice : unit.CountedSlices()) {
       if (!squares.defined()) squares = at::zeros({1}, slice.gradient.options().dtype(at::kDouble));
       if (slice.gradient.numel() == 0) continue;
       squares.add_(at::linalg_vector_norm(slice.gradient).to(at::kDouble).square());

@@ -76,6 +76,7 @@ class LocalShares {
   void Gather(Announced announced, int place, const Pace& pace) const {
     const std::span<const GatherPiece> own = PiecesOf<GatherPiece>(announced[Index(place)]);
     const Stream stream = announced[Index(place)].call.device_stream;
+    if (!Needs(announced[Index(place)], place)) return;
     size_t all = 0;
     for (const GatherPiece& piece : own) all += piece.bytes;
     PaceOfPieces paces(pace, all);
@@ -118,6 +119,7 @@ class LocalShares {
   }
   void ChunkCopies(Announced announced, int place, const Pace& pace) const {
     const Announcement& mine = announced[Index(place)];
+    if (!Needs(mine, place)) return;
     const std::span<const AllReducePiece> own = PiecesOf<AllReducePiece>(mine);
     const size_t element_bytes = ElementBytes(mine);
     size_t all = 0;
@@ -150,8 +152,9 @@ class LocalShares {
     PaceOfPieces paces(pace, all);
     for (size_t index = 0; index < own.size(); ++index) {
       if (own[index].bytes == 0) continue;
-      const std::byte* from =
-          PiecesOf<BroadcastPiece>(announced[Index(mine.call.root)])[index].data;
+      const BroadcastPiece& root =
+          PiecesOf<BroadcastPiece>(announced[Index(mine.call.root)])[index];
+      const std::byte* from = root.data + Index(place) * root.slot_bytes;
       const CopyTask task{
           .inputs = {from}, .num_inputs = 1, .output = own[index].data, .bytes = own[index].bytes};
       options_.kernels->Copy(task, paces.Next(own[index].bytes), mine.call.device_stream);
@@ -159,6 +162,10 @@ class LocalShares {
   }
 
  private:
+  // Whether the rank at `place` needs the result.
+  static bool Needs(const Announcement& mine, int place) {
+    return mine.call.root == plan::kNone || mine.call.root == place;
+  }
   // What a rank sums of a piece.
   struct Chunk {
     std::byte* output = nullptr;
@@ -475,8 +482,12 @@ Pace LocalTransport::ReserveWire(Announced announced, Meeting* meeting) {
     RecordOn(lead, wires_are_zero_);
   }
   WaitOn(lead, wires_are_zero_);  // another communicator may have made them on its own stream
-  const double seconds = static_cast<double>(wire_bytes) / wire_.bytes_per_second;
-  const LinkRequest request{ranks, static_cast<uint64_t>(wire_.latency_ns),
+  // All links share a rank's wire here.
+  const transport::CallLink& link = announced.front().call.link;
+  const double rate = link.bytes_per_second > 0 ? link.bytes_per_second : wire_.bytes_per_second;
+  const int64_t latency_ns = link.latency_ns >= 0 ? link.latency_ns : wire_.latency_ns;
+  const double seconds = static_cast<double>(wire_bytes) / rate;
+  const LinkRequest request{ranks, static_cast<uint64_t>(latency_ns),
                             static_cast<uint64_t>(std::ceil(seconds * kNsPerSecond))};
   wire_.longest_ns = std::max(wire_.longest_ns, request.latency_ns + request.transfer_ns);
   options_.kernels->Reserve(wires_, meeting->window, request, lead);

@@ -7,6 +7,7 @@
 
 namespace shardscope::plan {
 
+Schedule BuildDataParallel(const ModelDescription& model, const Policy& policy);
 Schedule BuildDdp(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp1(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy);

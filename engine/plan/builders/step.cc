@@ -17,11 +17,15 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
   schedule_.num_micro_batches = policy.micro_batches;
   schedule_.streams = std::move(streams);
   if (HasPipeline()) {
-    first_pipeline_stream_ = static_cast<StreamIndex>(schedule_.streams.size());
+    pipeline_.stream = static_cast<StreamIndex>(schedule_.streams.size());
     for (const StreamRole role : {StreamRole::kSendActivation, StreamRole::kReceiveActivation,
                                   StreamRole::kSendGradient, StreamRole::kReceiveGradient}) {
       schedule_.streams.push_back({std::string(Name(role)), role});
     }
+  }
+  if (policy.mesh.size(MeshDimension::kTensor) > 1) {
+    tensor_.stream = static_cast<StreamIndex>(schedule_.streams.size());
+    schedule_.streams.push_back({std::string(Name(StreamRole::kTensor)), StreamRole::kTensor});
   }
   if (has_replicas()) schedule_.streams.push_back({"all_reduce", StreamRole::kAllReduce});
   AddCommunicators();
@@ -31,7 +35,7 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
   spans_.resize(model.units.size());
   stages_.resize(static_cast<size_t>(NumStages(model.segments)));
   num_in_flight_.resize(stages_.size());
-  for (int32_t segment = 0; segment <= LastSegment(); ++segment) {
+  for (int32_t segment = 0; segment <= last_segment(); ++segment) {
     Span& stage = stages_[static_cast<size_t>(model.segments[static_cast<size_t>(segment)].stage)];
     if (stage.first == kNone) stage.first = segment;
     stage.last = segment;
@@ -49,19 +53,28 @@ void StepBuilder::AddCommunicators() {
   std::vector<Communicator>& all = schedule_.communicators;
   const MeshDimensions shard = Only(MeshDimension::kShard);
   if (strategy.Uses(MeshDimension::kShard)) {
-    all = {{"shard", has_replicas() || HasPipeline() ? shard : kAllDimensions}};
+    const bool is_alone = !has_replicas() && !HasPipeline() && !HasTensor();
+    all = {{"shard", is_alone ? kAllDimensions : shard}};
     if (policy_.num_communicators == 2) all.push_back({"reduce", all.front().dimensions});
     reduce_communicator_ = norm_communicator_ = policy_.num_communicators - 1;
   }
   if (HasPipeline()) {
     const MeshDimensions pipeline = Only(MeshDimension::kPipeline);
-    activation_communicator_ = static_cast<CommunicatorIndex>(all.size());
+    pipeline_.communicator = static_cast<CommunicatorIndex>(all.size());
     all.push_back({"activation", pipeline});
     all.push_back({"gradient", pipeline});
-    const bool shards = strategy.shards_optimizer && shard_ranks_ > 1;
+  }
+  if (HasTensor()) {
+    tensor_.communicator = static_cast<CommunicatorIndex>(all.size());
+    all.push_back({"tensor", Only(MeshDimension::kTensor)});
+  }
+  if (HasPipeline() || HasTensor()) {
+    unsigned different = 0;  // parts of the gradient
+    if (HasPipeline()) different |= Only(MeshDimension::kPipeline);
+    if (HasTensor()) different |= Only(MeshDimension::kTensor);
+    if (strategy.shards_optimizer && shard_ranks_ > 1) different |= shard;
     norm_communicator_ = static_cast<CommunicatorIndex>(all.size());
-    all.push_back(shards ? Communicator{"norm", static_cast<MeshDimensions>(pipeline | shard)}
-                         : Communicator{"norm", pipeline});
+    all.push_back({"norm", static_cast<MeshDimensions>(different)});
   }
   if (strategy.Uses(MeshDimension::kReplicate)) {
     if (!strategy.Uses(MeshDimension::kShard)) {
@@ -153,6 +166,7 @@ OpIndex StepBuilder::Emit(Op op) {
 }
 
 void StepBuilder::AddPersistentBuffers() {
+  if (!KeepsState()) return;
   program_.buffers = StateBuffers(model_, policy_, place_);
   for (BufferId id = 0; id < static_cast<BufferId>(program_.buffers.size()); ++id) {
     const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
@@ -179,19 +193,27 @@ void StepBuilder::AddPersistentBuffers() {
 
 // The first stage reads the tokens, the last one the targets of its loss.
 bool StepBuilder::NeedsBatch() const {
-  return Now().batch == kNone && (Stage().first == 0 || Stage().last == LastSegment());
+  return Now().batch == kNone && (Stage().first == 0 || Stage().last == last_segment());
 }
 
 bool StepBuilder::FreesBatch(int32_t segment) const {
-  return segment == 0 || (HasPipeline() && segment == LastSegment());
+  return segment == 0 || (HasPipeline() && segment == last_segment());
+}
+
+void StepBuilder::LoadBatch(BufferId batch) {
+  Op load = MakeOp(OpKind::kLoadBatch, kNone, kHostStream);
+  load.allocates = load.writes = {batch};
+  Emit(std::move(load));
+}
+
+void StepBuilder::WaitInCompute(StreamIndex stream) {
+  compute_waits_.push_back({DependencyKind::kStream, stream});
 }
 
 void StepBuilder::Forward() {
   if (NeedsBatch()) {
-    Op load = MakeOp(OpKind::kLoadBatch, kNone, kHostStream);
     Now().batch = NewBuffer(BufferKind::kBatch, kNone, model_.batch_bytes);
-    load.allocates = load.writes = {Now().batch};
-    Emit(std::move(load));
+    LoadBatch(Now().batch);
   }
   ++num_in_flight_[static_cast<size_t>(stage_)];
   StartForward();
@@ -205,13 +227,12 @@ void StepBuilder::Forward() {
       if (SpanOf(unit_index).last == segment) PostForward(unit_index);
     }
   }
-  if (Stage().last < LastSegment()) SendActivation();
+  if (Stage().last < last_segment()) SendActivation();
   EndForward();
 }
 
 StreamIndex StepBuilder::PipelineStream(OpKind kind) const {
-  return first_pipeline_stream_ + (phase_ == Phase::kForward ? 0 : 2) +
-         (kind == OpKind::kSend ? 0 : 1);
+  return pipeline_.stream + (phase_ == Phase::kForward ? 0 : 2) + (kind == OpKind::kSend ? 0 : 1);
 }
 
 Op StepBuilder::MakeExchange(OpKind kind, int32_t boundary) const {
@@ -220,7 +241,7 @@ Op StepBuilder::MakeExchange(OpKind kind, int32_t boundary) const {
   const int32_t towards = is_forward == (kind == OpKind::kSend) ? 1 : pipeline_ranks_ - 1;
   Op op = MakeOp(kind, kNone, PipelineStream(kind));
   op.segment = boundary;
-  op.communicator = activation_communicator_ + (is_forward ? 0 : 1);
+  op.communicator = pipeline_.communicator + (is_forward ? 0 : 1);
   op.peer = (place_ + towards) % pipeline_ranks_;
   op.dtype = policy_.param_dtype;
   op.payload_bytes = model_.segments[static_cast<size_t>(boundary)].output_bytes;
@@ -266,7 +287,8 @@ void StepBuilder::SendActivation() {
   const int32_t boundary = Stage().last;
   Op op = MakeExchange(OpKind::kSend, boundary);
   op.reads = {Now().activations[static_cast<size_t>(boundary)]};
-  op.dependencies = {AfterStream(kComputeStream)};
+  op.dependencies = compute_waits_;  // for the sum of its parts
+  op.dependencies.push_back(AfterStream(kComputeStream));
   Now().sends[static_cast<size_t>(boundary)] = Emit(std::move(op));
 }
 
@@ -297,19 +319,34 @@ void StepBuilder::ForwardSegment(int32_t segment) {
   }
   if (segment > 0) op.reads.push_back(Now().activations[static_cast<size_t>(segment) - 1]);
   // The first segment reads the tokens, the last one the targets of its loss.
-  if (segment == 0 || segment == LastSegment()) op.reads.push_back(Now().batch);
+  if (segment == 0 || segment == last_segment()) op.reads.push_back(Now().batch);
   const BufferId activation =
       NewSegmentBuffer(BufferKind::kActivation, segment, description.activation_bytes);
   Now().activations[static_cast<size_t>(segment)] = activation;
   op.allocates = op.writes = {activation};
   op.dependencies = std::exchange(compute_waits_, {});
   Emit(std::move(op));
+  if (IsSplit(segment)) ReduceParts(segment, activation);
+}
+
+// Megatron-LM (arXiv 1909.08053, section 3): forward the sum of outputs, backward that of the
+// gradients of a norm's output, which each of them has made of its rows or columns.
+void StepBuilder::ReduceParts(int32_t segment, BufferId buffer) {
+  Op op = MakeOp(OpKind::kAllReduce, kNone, tensor_.stream);
+  op.segment = segment;
+  op.communicator = tensor_.communicator;
+  op.dtype = policy_.param_dtype;
+  op.payload_bytes = model_.segments[static_cast<size_t>(segment)].output_bytes;
+  op.wire_bytes = WireBytes(op.kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
+  op.reads = op.writes = {buffer};
+  op.dependencies = {AfterStream(kComputeStream)};
+  compute_waits_.push_back(AfterEvent(Emit(std::move(op))));
 }
 
 void StepBuilder::Backward(const StageRun* next) {
   --num_in_flight_[static_cast<size_t>(stage_)];
   activation_gradient_ = kNone;
-  if (Stage().last < LastSegment()) {
+  if (Stage().last < last_segment()) {
     activation_gradient_ = Receive(BufferKind::kReceivedGradient, Stage().last);
     // Backward frees the output, which may still be under way.
     compute_waits_.push_back(AfterEvent(Now().sends[static_cast<size_t>(Stage().last)]));
@@ -331,37 +368,59 @@ void StepBuilder::Backward(const StageRun* next) {
   EndBackward();
 }
 
-void StepBuilder::BackwardSegment(int32_t segment) {
-  Op op = MakeOp(OpKind::kBackward, kNone, kComputeStream);
+Op StepBuilder::MakeBackward(OpKind kind, int32_t segment, BufferId input) {
+  Op op = MakeOp(kind, kNone, kComputeStream);
   op.segment = segment;
   for (const int32_t unit_index : UnitsOf(segment)) {
-    op.reads.push_back(state(unit_index).parameters);
+    op.reads.push_back(states_[static_cast<size_t>(unit_index)].parameters);
   }
-  const BufferId activation = Now().activations[static_cast<size_t>(segment)];
-  op.reads.push_back(activation);
-  op.frees.push_back(activation);
-  // The input was saved by reference: it is the output in the previous segment's activation.
-  if (segment > 0) {
-    const BufferId input = Now().activations[static_cast<size_t>(segment) - 1];
-    op.reads.push_back(input);
-    if (segment == Stage().first) op.frees.push_back(input);
-  }
-  if (segment == 0 || segment == LastSegment()) op.reads.push_back(Now().batch);
-  if (FreesBatch(segment)) op.frees.push_back(Now().batch);
+  op.reads.push_back(Now().activations[static_cast<size_t>(segment)]);
+  if (input != kNone) op.reads.push_back(input);
+  if (segment == 0 || segment == last_segment()) op.reads.push_back(Now().batch);
+  if (activation_gradient_ != kNone) op.reads.push_back(activation_gradient_);
   op.dependencies = std::exchange(compute_waits_, {});
-  if (activation_gradient_ != kNone) {
-    op.reads.push_back(activation_gradient_);
-    op.frees.push_back(activation_gradient_);
-  }
+  return op;
+}
+
+void StepBuilder::WriteGradients(int32_t segment, Op* op) {
   for (const int32_t unit_index : UnitsOf(segment)) {
     BufferId& gradient = state(unit_index).gradient;
     if (gradient == kNone) {
       gradient = NewBuffer(BufferKind::kGradient, unit_index,
                            UnshardedBytes(unit_index, policy_.param_dtype));
-      op.allocates.push_back(gradient);
+      op->allocates.push_back(gradient);
     }
-    op.writes.push_back(gradient);
+    op->writes.push_back(gradient);
   }
+}
+
+BufferId StepBuilder::BackwardToNorm(int32_t segment) {
+  Op op = MakeBackward(OpKind::kBackward, segment, kNone);
+  const BufferId norm_gradient =
+      NewSegmentBuffer(BufferKind::kNormGradient, segment,
+                       model_.segments[static_cast<size_t>(segment)].output_bytes);
+  op.allocates = op.writes = {norm_gradient};
+  WriteGradients(segment, &op);
+  Emit(std::move(op));
+  ReduceParts(segment, norm_gradient);
+  return norm_gradient;
+}
+
+void StepBuilder::BackwardSegment(int32_t segment) {
+  const BufferId norm_gradient = IsSplit(segment) ? BackwardToNorm(segment) : kNone;
+  const bool has_norm = norm_gradient != kNone;
+  // The input was saved by reference: it is the output in the previous segment's activation.
+  const BufferId input = segment > 0 ? Now().activations[static_cast<size_t>(segment) - 1] : kNone;
+  Op op = MakeBackward(has_norm ? OpKind::kNormBackward : OpKind::kBackward, segment, input);
+  op.frees.push_back(Now().activations[static_cast<size_t>(segment)]);
+  if (has_norm) {
+    op.reads.push_back(norm_gradient);
+    op.frees.push_back(norm_gradient);
+  }
+  if (input != kNone && segment == Stage().first) op.frees.push_back(input);
+  if (FreesBatch(segment)) op.frees.push_back(Now().batch);
+  if (activation_gradient_ != kNone) op.frees.push_back(activation_gradient_);
+  WriteGradients(segment, &op);
   if (segment > 0) {
     activation_gradient_ =
         NewSegmentBuffer(BufferKind::kActivationGradient, segment,
@@ -373,13 +432,14 @@ void StepBuilder::BackwardSegment(int32_t segment) {
 }
 
 void StepBuilder::Optimizer() {
+  if (!KeepsState()) return;
   const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
   Op local = MakeOp(OpKind::kGradNorm, kNone, kComputeStream);
   for (const int32_t own : own_units_) local.reads.push_back(state(own).reduced_gradient());
   local.allocates = local.writes = {norm};
   OpIndex ready = Emit(std::move(local));
   // Where every rank holds whole gradients, the local norm is the global one already.
-  if (policy_.strategy->shards_optimizer || HasPipeline()) {
+  if (policy_.strategy->shards_optimizer || HasPipeline() || HasTensor()) {
     Op reduce = MakeOp(OpKind::kAllReduce, kNone, ReduceStream());
     reduce.communicator = norm_communicator_;
     reduce.dtype = DType::kFp64;

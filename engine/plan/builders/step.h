@@ -48,6 +48,7 @@ class StepBuilder {
  protected:
   // Called in host order. A unit spans its first to its last segment: Pre* before the span's first
   // compute op, Post* after its last one.
+  virtual void LoadBatch(BufferId batch);
   virtual void StartForward() {}  // root pre-forward
   virtual void PreForward(int32_t unit) = 0;
   virtual void PostForward(int32_t unit) = 0;
@@ -60,6 +61,8 @@ class StepBuilder {
   virtual void EndStep() {}
   // The stream that reduces gradients, and the gradient norm.
   virtual StreamIndex ReduceStream() const = 0;
+  // Whether the program's ranks keep the model, and update it.
+  virtual bool KeepsState() const { return true; }
 
   // The segments that use a unit, and those between them.
   struct Span {
@@ -76,6 +79,12 @@ class StepBuilder {
   bool IsInFlight() const { return num_in_flight_[static_cast<size_t>(stage_)] > 0; }
   bool first_micro_batch() const { return micro_batch_ == 0; }
   bool last_micro_batch() const { return micro_batch_ + 1 == policy_.micro_batches; }
+  int32_t num_ranks() const { return policy_.mesh.num_ranks(); }
+  int32_t num_units() const { return static_cast<int32_t>(model_.units.size()); }
+  int64_t batch_bytes() const { return model_.batch_bytes; }
+  int32_t last_segment() const { return static_cast<int32_t>(model_.segments.size()) - 1; }
+  int64_t output_bytes() const { return model_.segments.back().output_bytes; }
+  BufferId output() const { return Now().activations.back(); }
   bool has_replicas() const { return policy_.strategy->replicates_shards(); }
   // Where there are replicas: on which they reduce their shards.
   StreamIndex ReplicaStream() const {
@@ -91,6 +100,8 @@ class StepBuilder {
   Op MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stream, DType dtype) const;
   BufferId NewBuffer(BufferKind kind, int32_t unit_index, int64_t bytes);
   OpIndex Emit(Op op);
+  // The next compute op waits for all that is issued on the stream.
+  void WaitInCompute(StreamIndex stream);
 
   // Pieces that FSDP1 and FSDP2 share.
   void EmitReshard(int32_t unit_index);
@@ -118,12 +129,24 @@ class StepBuilder {
     std::vector<OpIndex> sends;         // by segment: of its output to the next stage
   };
 
+  // Where collectives go.
+  struct Way {
+    CommunicatorIndex communicator = kNone;
+    StreamIndex stream = kNone;
+  };
+
   // Whether the gradient shard holds nothing of this step before this micro-batch.
   bool IsFirstReduction(int32_t unit_index);
   OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
   void AddCommunicators();
+  // The parts that tensor ranks have of `buffer` become the whole, before the next compute op.
+  void ReduceParts(int32_t segment, BufferId buffer);
   void AddPersistentBuffers();
   bool HasPipeline() const { return pipeline_ranks_ > 1; }
+  bool HasTensor() const { return tensor_.stream != kNone; }
+  bool IsSplit(int32_t segment) const {
+    return HasTensor() && model_.segments[static_cast<size_t>(segment)].is_split;
+  }
   StreamIndex PipelineStream(OpKind kind) const;
   // Between the stages on both sides of `boundary`, the last segment of the first one: forward its
   // output, backward the gradient of that.
@@ -142,11 +165,15 @@ class StepBuilder {
   void Backward(const StageRun* next);
   void ForwardSegment(int32_t segment);
   void BackwardSegment(int32_t segment);
+  // `input`: of the segment, if the op reads it.
+  Op MakeBackward(OpKind kind, int32_t segment, BufferId input);
+  // To the norm of a segment whose work is shared; returns the gradient there.
+  BufferId BackwardToNorm(int32_t segment);
+  void WriteGradients(int32_t segment, Op* op);
   void Optimizer();
   const std::vector<int32_t>& UnitsOf(int32_t segment) const {
     return model_.segments[static_cast<size_t>(segment)].units;
   }
-  int32_t LastSegment() const { return static_cast<int32_t>(model_.segments.size()) - 1; }
   const InFlight& Now() const { return in_flight_[static_cast<size_t>(micro_batch_)]; }
   InFlight& Now() { return in_flight_[static_cast<size_t>(micro_batch_)]; }
   const Span& Stage() const { return stages_[static_cast<size_t>(stage_)]; }
@@ -164,8 +191,8 @@ class StepBuilder {
   int32_t micro_batch_ = kNone;
   CommunicatorIndex reduce_communicator_ = kShardCommunicator;
   CommunicatorIndex norm_communicator_ = kShardCommunicator;
-  CommunicatorIndex activation_communicator_ = kNone;  // the gradients' comes next
-  StreamIndex first_pipeline_stream_ = kNone;
+  Way pipeline_;  // of activations, sent; see PipelineStream(). The gradients' communicator is next
+  Way tensor_;
   const int32_t pipeline_ranks_;
   std::vector<Span> stages_;  // their segments
   int32_t place_ = 0;         // along mesh.pipeline

@@ -24,7 +24,7 @@ Sequences SequencesOf(const Program& program) {
 bool Matches(const Op& a, const Op& b) {
   // What it is for too: two units of equal size would exchange their contents unnoticed.
   return (a.kind == b.kind || TraitsOf(a.kind).has_peer) && a.payload_bytes == b.payload_bytes &&
-         a.dtype == b.dtype && a.unit == b.unit && a.segment == b.segment &&
+         a.dtype == b.dtype && a.unit == b.unit && a.segment == b.segment && a.root == b.root &&
          a.micro_batch == b.micro_batch;
 }
 

@@ -38,9 +38,12 @@ Content ContentOf(BufferKind kind) {
       return {Width::kReduce, false, 1};
     case BufferKind::kActivation:
     case BufferKind::kActivationGradient:
+    case BufferKind::kNormGradient:
     case BufferKind::kReceivedActivation:
     case BufferKind::kReceivedGradient:
     case BufferKind::kBatch:
+    case BufferKind::kInputs:
+    case BufferKind::kOutputs:
     case BufferKind::kNorm:
       break;
   }
@@ -96,16 +99,25 @@ class SizeCheck {
 
   std::string CollectiveProblem(const Op& op) {
     const int num_ranks = schedule_.GroupSize(op.communicator);
-    const int64_t wire = WireBytes(op.kind, op.payload_bytes, num_ranks);
+    // The root alone has what is scattered, or gets what is gathered.
+    const bool is_root = op.kind == OpKind::kScatter ? !op.reads.empty() : !op.writes.empty();
+    const int64_t wire = WireBytes(op.kind, op.payload_bytes, num_ranks, is_root);
     if (op.wire_bytes != wire) {
       return "has " + std::to_string(op.wire_bytes) + " wire bytes, but a payload of " +
              std::to_string(op.payload_bytes) + " on " + std::to_string(num_ranks) +
              " ranks sends " + std::to_string(wire);
     }
-    if (op.peer != kNone) return ExchangeProblem(op);
+    if (op.peer != kNone) {
+      return OutputProblem(op, op.kind == OpKind::kSend ? op.reads.front() : op.writes.front());
+    }
+    if (op.kind == OpKind::kScatter || op.kind == OpKind::kGather) {
+      return PartsProblem(op, num_ranks);
+    }
+    if (op.segment != kNone) return OutputProblem(op, op.writes.front());
     const PayloadSide side = TraitsOf(op.kind).payload;
     const bool scatters = side == PayloadSide::kReads;
-    const BufferId whole = scatters ? op.reads.front() : op.writes.front();
+    const bool reads_whole = scatters || op.writes.empty();  // so does a broadcast's root
+    const BufferId whole = reads_whole ? op.reads.front() : op.writes.front();
     if (At(whole).bytes != op.payload_bytes) {
       buffer_ = whole;
       return "has a payload of " + std::to_string(op.payload_bytes) +
@@ -124,9 +136,28 @@ class SizeCheck {
     return op.unit == kNone ? "" : UnitPayloadProblem(op);
   }
 
+  // Each rank's part of a payload that the root has; what is gathered is an output.
+  std::string PartsProblem(const Op& op, int num_ranks) {
+    const bool scatters = op.kind == OpKind::kScatter;
+    for (const bool reads : {true, false}) {
+      for (const BufferId id : reads ? op.reads : op.writes) {
+        const bool is_whole = reads == scatters;
+        const int64_t expected = is_whole ? op.payload_bytes : op.payload_bytes / num_ranks;
+        buffer_ = id;
+        const bool fits = At(id).kind == BufferKind::kActivation ? At(id).bytes >= expected
+                                                                 : At(id).bytes == expected;
+        if (fits && op.payload_bytes % num_ranks == 0) continue;
+        return "has a payload of " + std::to_string(op.payload_bytes) + " bytes for " +
+               std::to_string(num_ranks) + " ranks, but its buffer holds " +
+               std::to_string(At(id).bytes);
+      }
+    }
+    return "";
+  }
+
   // A segment's output is a part of what its forward leaves.
-  std::string ExchangeProblem(const Op& op) {
-    buffer_ = op.kind == OpKind::kSend ? op.reads.front() : op.writes.front();
+  std::string OutputProblem(const Op& op, BufferId id) {
+    buffer_ = id;
     const Buffer& buffer = At(buffer_);
     const bool is_part = buffer.kind == BufferKind::kActivation;
     if (is_part ? op.payload_bytes <= buffer.bytes : op.payload_bytes == buffer.bytes) return "";

@@ -70,8 +70,8 @@ std::string DependencyProblem(const Schedule& schedule, const Op& op, OpIndex in
 
 std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   if (!IsCollective(op.kind)) {
-    const bool clean =
-        op.communicator == kNone && op.peer == kNone && op.payload_bytes == 0 && op.wire_bytes == 0;
+    const bool clean = op.communicator == kNone && op.peer == kNone && op.root == kNone &&
+                       op.payload_bytes == 0 && op.wire_bytes == 0;
     return clean ? "" : "is no collective but has a communicator, payload or wire bytes";
   }
   if (!Names(op.communicator, schedule.communicators)) {
@@ -80,12 +80,20 @@ std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   if (op.payload_bytes < 0 || op.payload_bytes > kMostBytes) {
     return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, which cannot be";
   }
-  if (TraitsOf(op.kind).has_peer ? op.peer < 0 || op.peer >= schedule.GroupSize(op.communicator)
-                                 : op.peer != kNone) {
+  const OpKindTraits& traits = TraitsOf(op.kind);
+  const auto is_place = [&](int32_t place) {
+    return place >= 0 && place < schedule.GroupSize(op.communicator);
+  };
+  if (traits.has_peer ? !is_place(op.peer) : op.peer != kNone) {
     return "names place " + std::to_string(op.peer) + " of a group as its peer, which cannot be";
   }
-  const bool reads_whole = TraitsOf(op.kind).payload == PayloadSide::kReads;
-  return !(reads_whole ? op.reads : op.writes).empty() ? "" : "is a collective without a buffer";
+  if (traits.has_root ? !is_place(op.root) : op.root != kNone) {
+    return "names place " + std::to_string(op.root) + " of a group as its root, which cannot be";
+  }
+  bool has_buffer = !op.writes.empty();
+  if (traits.payload == PayloadSide::kReads) has_buffer = !op.reads.empty();
+  if (traits.has_root) has_buffer = !op.reads.empty() || !op.writes.empty();
+  return has_buffer ? "" : "is a collective without a buffer";
 }
 
 // No single op is at fault.

@@ -12,11 +12,14 @@ namespace {
 int64_t TemporaryBytes(const Job& job, const plan::Schedule& schedule,
                        const transport::Transport& transport, const plan::Op& op) {
   const plan::OpKindTraits& traits = plan::TraitsOf(op.kind);
+  if (op.kind == plan::OpKind::kNormBackward) return 0;  // but for what it returns
+  model::ModelConfig model = job.model;
+  model.tensor_ranks = schedule.mesh.size(plan::MeshDimension::kTensor);
   if (traits.op_class == plan::OpClass::kForward) {
-    return model::ForwardTemporaryBytes(job.model, op.segment, job.training.batch);
+    return model::ForwardTemporaryBytes(model, op.segment, job.training.batch);
   }
   if (traits.op_class == plan::OpClass::kBackward) {
-    return model::BackwardTemporaryBytes(job.model, op.segment, job.training.batch);
+    return model::BackwardTemporaryBytes(model, op.segment, job.training.batch);
   }
   if (!traits.reduces) return 0;
   const int64_t pieces = op.unit == plan::kNone

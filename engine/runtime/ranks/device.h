@@ -30,7 +30,7 @@ namespace shardscope::runtime {
 // What a step left behind, for its row in the trace and for the progress line.
 struct StepOutcome {
   double loss = 0;        // mean over this rank's tokens
-  bool has_loss = false;  // of a pipeline, only ranks of the last stage have one
+  bool has_loss = false;  // of a pipeline only the last stage, of tensor ranks only the first
   double grad_norm = 0;
 };
 
@@ -44,6 +44,8 @@ class RankWork : public executor::OpBodies {
   // What the steps from now on run; borrowed until the next call. No step may be half done. All
   // ranks call it together: between two layouts their state moves. Throws TransportError.
   virtual void SetSchedule(const plan::Schedule& schedule) = 0;
+  // Emulated links of collectives, by the mesh dimensions of their communicator. In the same way.
+  virtual void SetLinks(const config::DimensionLinks& links) = 0;
   // Before RunStep.
   virtual void BeginStep(double learning_rate) = 0;
   // After RunStep. Bytes that were handed out and no op accounts for, beyond those of the last

@@ -24,6 +24,7 @@ struct ReferenceCase {
   PipelineSchedule pipeline = PipelineSchedule::kOneByOne;
   int chunks = 1;
   int stages = 0;
+  int tensor = 0;
 };
 
 class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
@@ -38,7 +39,10 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     run.policy.pipeline = GetParam().pipeline;
     run.chunks = GetParam().chunks;
     run.stages = GetParam().stages;
+    run.tensor = GetParam().tensor;
     const int stages = PolicyOf(run).units.stages;
+    const int64_t tensor_ranks = PolicyOf(run).units.tensor_ranks;
+    if (run.model.heads % tensor_ranks != 0) run.model.heads = tensor_ranks == 2 ? 4 : tensor_ranks;
     if (stages > 1) run.model.layers = stages + 1;  // of which the first has two
     run.policy.reshard_after_forward = GetParam().strategy->reshards_after_forward;
     return run;
@@ -77,7 +81,7 @@ std::string CaseName(const testing::TestParamInfo<ReferenceCase>& tested) {
          "_replicas" + std::to_string(tested.param.replicas) + "_micro" +
          std::to_string(tested.param.micro_batches) + "_order" +
          std::to_string(static_cast<int>(tested.param.pipeline)) + "_stages" +
-         std::to_string(tested.param.stages);
+         std::to_string(tested.param.stages) + "_tensor" + std::to_string(tested.param.tensor);
 }
 
 // dim 24 and 72 rows do not divide by 5 or 7, 256 rows not by 3, 5 or 7.
@@ -128,6 +132,23 @@ const ReferenceCase kCases[] = {
     {8, 2, Preset::kFsdp2, FindStrategy("hybrid"), 2, PipelineSchedule::k1F1B, 1, 2},
     {4, 3, Preset::kFsdp2, FindStrategy("ddp"), 1, PipelineSchedule::k1F1B, 1, 2},
     {4, 2, Preset::kFsdp2, FindStrategy("zero1"), 1, PipelineSchedule::kGpipe, 1, 2},
+    {1, 2, Preset::kFsdp2, FindStrategy("data_parallel")},
+    {2, 1, Preset::kFsdp2, FindStrategy("data_parallel")},
+    {3, 3, Preset::kFsdp2, FindStrategy("data_parallel")},
+    {4, 2, Preset::kFsdp2, FindStrategy("data_parallel")},
+    {1, 1, Preset::kFsdp2, FindStrategy("tensor")},
+    {2, 1, Preset::kFsdp2, FindStrategy("tensor")},
+    {3, 2, Preset::kFsdp2, FindStrategy("tensor")},
+    {4, 3, Preset::kFsdp2, FindStrategy("tensor")},
+    // Each layer by several ranks.
+    {4, 1, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2},
+    {6, 3, Preset::kFsdp1, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2},
+    {6, 2, Preset::kFsdp2, FindStrategy("grad_op"), 1, PipelineSchedule::kOneByOne, 1, 0, 3},
+    {4, 2, Preset::kFsdp2, FindStrategy("ddp"), 1, PipelineSchedule::kOneByOne, 1, 0, 2},
+    {8, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2, PipelineSchedule::kOneByOne, 1, 0, 2},
+    {4, 3, Preset::kFsdp2, FindStrategy("pipeline"), 1, PipelineSchedule::k1F1B, 1, 2, 2},
+    {8, 2, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::k1F1B, 1, 2, 2},
+    {8, 3, Preset::kFsdp1, FindStrategy("grad_op"), 1, PipelineSchedule::kGpipe, 1, 2, 2},
     {1, 1, Preset::kFsdp2, FindStrategy("zero3")},
     {2, 3, Preset::kFsdp2, FindStrategy("zero3")},
     {5, 1, Preset::kFsdp2, FindStrategy("zero3")},
@@ -194,8 +215,12 @@ TEST(BitsTest, GroupingIntoUnitsDoesNotMatter) {
   run.training.steps = 3;
   run.training.clip = 0;  // the norm adds up by unit, so its last bits depend on the grouping
   const model::ParameterMap expected = Train(run).parameters;
-  run.units = {.blocks = 2, .root = true};
-  EXPECT_EQ(LargestDifference(Train(run).parameters, expected), 0);
+  for (const plan::UnitPolicy& units :
+       {plan::UnitPolicy{.blocks = 2, .root = true}, plan::UnitPolicy{.modules = true},
+        plan::UnitPolicy{.least_elements = 3000}, plan::UnitPolicy{.names = {"block1.mlp"}}}) {
+    run.units = units;
+    EXPECT_EQ(LargestDifference(Train(run).parameters, expected), 0);
+  }
 }
 
 std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
@@ -204,7 +229,7 @@ std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
           FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"), FindStrategy("zero3"),
-          FindStrategy("pipeline")}) {
+          FindStrategy("pipeline"), FindStrategy("tensor"), FindStrategy("data_parallel")}) {
       plan::Policy& policy = policies.emplace_back();
       policy.preset = preset;
       policy.strategy = strategy;

@@ -1,33 +1,51 @@
-// FaultyBodies: a rank with the fault that the key debug.fault asks for, so that everything above
-// meets it as it would meet a real one.
+// FaultyBodies: a rank with the faults that the keys fault.* ask for, so that everything above
+// meets them as it would meet real ones.
 #pragma once
 
-#include "engine/config/config.h"
+#include <cstdint>
+
+#include "engine/config/faults.h"
 #include "engine/executor/op_bodies.h"
+#include "engine/runtime/ranks/job.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
 
-// Whether a program of `schedule` has the op that `fault` names.
+// Whether the rank's program in `schedule` has an op that `fault` can be of.
 Status CheckFault(const config::Fault& fault, const plan::Schedule& schedule);
+
+// How much longer an op takes that took `op_ns`.
+int64_t DelayNs(const config::Delay& delay, const executor::OpContext& context, int64_t op_ns);
+// Uniform from 0 up to what `jitter` says; the same for the same seed, step, rank and op.
+int64_t JitterNs(const config::Slowdown& jitter, uint64_t seed, const executor::OpContext& context,
+                 int64_t op_ns);
 
 class FaultyBodies : public executor::OpBodies {
  public:
-  // `bodies` does all other ops; it outlives this.
-  FaultyBodies(config::Fault fault, executor::OpBodies* bodies)
-      : fault_(std::move(fault)), bodies_(bodies) {}
+  // `bodies` does all other ops; both outlive this.
+  FaultyBodies(const Job* job, executor::OpBodies* bodies) : job_(*job), bodies_(bodies) {}
+
+  // Of the rank's steps from now on. While no step runs.
+  void SetLateness(const config::Lateness& lateness) { lateness_ = lateness; }
 
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override {
     return bodies_->Allocate(context, buffer);
   }
-  // At the fault's op throws, never returns, or ends the process.
+  // In place of a fault's op dies, never returns, or does nothing. A compute op that is late takes
+  // longer: it keeps its slot meanwhile, and on a GPU only its host waits.
   void Run(const executor::OpContext& context) override;
   int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override {
     return bodies_->Free(context, buffer);
   }
 
  private:
-  const config::Fault fault_;
+  // Of the op, or null.
+  const config::Fault* FaultAt(const executor::OpContext& context) const;
+  void Break(config::FaultKind kind) const;
+  void RunLate(const executor::OpContext& context);
+
+  const Job& job_;
+  config::Lateness lateness_;
   executor::OpBodies* const bodies_;
 };
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/config/config.h"
+#include "engine/config/faults.h"
 #include "engine/model/data.h"
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
@@ -28,7 +28,11 @@ struct Job {
   bool keep_batches = false;     // for --dump
   int64_t memory_limit = 0;
   int64_t timeout_ns = 60 * kNsPerSecond;  // how long a rank may keep the others waiting
-  std::optional<config::Fault> fault;      // debug.fault
+  std::vector<config::Fault> faults;       // of any rank
+  int other_seed_rank = -1;                // fault.init; -1: none
+
+  // From which `rank` draws its parameters.
+  uint64_t InitialSeed(int rank) const { return training.seed + (rank == other_seed_rank ? 1 : 0); }
 };
 
 }  // namespace shardscope::runtime

@@ -29,8 +29,9 @@ std::shared_ptr<const model::Corpus> TestCorpus() {
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
   policy.mesh = policy.strategy->MeshOf(run.training.num_ranks);
-  const int ranks = run.training.num_ranks / std::max(1, run.stages);  // of a stage
-  if (run.stages > 0) policy.mesh = policy.strategy->MeshOf(ranks);
+  // That differ in their samples, where other dimensions are given.
+  const int ranks = run.training.num_ranks / std::max(1, run.stages) / std::max(1, run.tensor);
+  if (run.stages > 0 || run.tensor > 0) policy.mesh = policy.strategy->MeshOf(ranks);
   if (policy.strategy->replicates_shards()) {
     const int replicas = ranks % run.replicas == 0 ? run.replicas : ranks;
     policy.mesh = {{1, replicas, ranks / replicas, 1}};
@@ -38,7 +39,11 @@ plan::Policy PolicyOf(const TestRun& run) {
   if (run.stages > 0) {
     policy.mesh.sizes[static_cast<size_t>(plan::MeshDimension::kPipeline)] = run.stages;
   }
+  if (run.tensor > 0) {
+    policy.mesh.sizes[static_cast<size_t>(plan::MeshDimension::kTensor)] = run.tensor;
+  }
   policy.units = run.units;
+  policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);
   if (policy.strategy->overlaps_stages && policy.pipeline == plan::PipelineSchedule::kOneByOne) {
     policy.pipeline = plan::PipelineSchedule::k1F1B;
   }
@@ -95,7 +100,12 @@ TestResult Train(const TestRun& run) {
       SleepUntilNs(MonotonicNs() + static_cast<int64_t>(delay_us) * kNsPerUs);
     });
   }
-  EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
+  EXPECT_TRUE(ranks
+                  .OnAll([&](int rank) {
+                    ranks.SetLateness(rank, run.lateness);
+                    return ranks.SetSchedule(rank, *schedule);
+                  })
+                  .ok());
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {

@@ -24,10 +24,12 @@ struct TestRun {
   model::ModelConfig model{.layers = 2, .dim = 24, .heads = 3, .seq = 16};
   model::TrainingSettings training{.steps = 5, .num_ranks = 2, .batch = 2, .warmup_steps = 2};
   plan::UnitPolicy units;
+  config::Lateness lateness;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
   int replicas = 2;     // of strategies that have some
   int stages = 0;       // ranks along mesh.pipeline; 0: as the strategy would have it
   int chunks = 1;       // stages on each of them
+  int tensor = 0;       // ranks along mesh.tensor, likewise
   bool poison = true;   // freed memory is inaccessible, new memory is NaN
   bool jitter = false;  // every op waits a while, differently each time, before it runs
 };

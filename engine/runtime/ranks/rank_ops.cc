@@ -34,7 +34,7 @@ UnitParameter FindParameter(const StateLayout& layout, int64_t segment,
                             const plan::Parameter& parameter) {
   for (const int32_t unit : layout.segments[static_cast<size_t>(segment)].units) {
     const auto& in_unit = layout.units[static_cast<size_t>(unit)].parameters;
-    const auto found = std::find(in_unit.begin(), in_unit.end(), parameter);
+    const auto found = std::ranges::find(in_unit, parameter.name, &plan::Parameter::name);
     if (found != in_unit.end()) return {unit, static_cast<size_t>(found - in_unit.begin())};
   }
   SHARDSCOPE_CHECK(false);
@@ -70,7 +70,7 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
 void RankOps::MakeUnits() {
   for (int32_t unit = 0; unit < std::ssize(layout_.units); ++unit) {
     units_.push_back(MakeUnit(layout_, unit, rank_, job_->master, job_->model.dtype));
-    units_.back().Initialize(job_->model, job_->training.seed);
+    units_.back().Initialize(job_->model, job_->InitialSeed(rank_));
     units_.back().MoveTo(device_);
   }
   CountState(1);
@@ -221,13 +221,21 @@ void RankOps::Dispatch(const OpContext& context) {
     case OpKind::kReduceScatter:
       return ReduceScatter(context);
     case OpKind::kAllReduce:
+    case OpKind::kReduce:
       return AllReduce(context);
+    case OpKind::kBroadcast:
+      return Broadcast(context);
+    case OpKind::kScatter:
+      return Scatter(context);
+    case OpKind::kGather:
+      return Gather(context);
     case OpKind::kSend:
     case OpKind::kReceive:
       return Exchange(context);
     case OpKind::kForward:
       return Forward(context);
     case OpKind::kBackward:
+    case OpKind::kNormBackward:
       return Backward(context);
     case OpKind::kReshard:
     case OpKind::kRelease:
@@ -239,30 +247,50 @@ void RankOps::Dispatch(const OpContext& context) {
   }
 }
 
-void RankOps::LoadBatch(const OpContext& context) {
+std::vector<int64_t> RankOps::SamplesOf(const OpContext& context, int place) {
   const int64_t batch = job_->training.batch;
-  const int num_places = layout_.mesh.SizeOf(plan::kDataDimensions);
-  const int place = plan::PlaceOf(layout_.mesh, plan::kDataDimensions, rank_).place;
-  const std::vector<int64_t> chosen = sampler_.Samples(context.step, {place, num_places});
+  const std::vector<int64_t> chosen =
+      sampler_.Samples(context.step, {place, layout_.mesh.SizeOf(plan::kDataDimensions)});
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < batch; ++i) {
     const auto index = static_cast<size_t>(context.op().micro_batch * batch + i);
     model::AppendSample(job_->corpus->bytes, chosen[index], job_->model.seq, &samples);
   }
-  if (job_->keep_batches) {
-    kept_batches_.resize(static_cast<size_t>(context.step) + 1);
-    std::vector<int64_t>& kept = kept_batches_.back();
-    kept.insert(kept.end(), samples.begin(), samples.end());
-  }
+  return samples;
+}
+
+model::TokenBatch RankOps::TokensIn(BufferId batch) {
+  const int64_t count = At(batch).bytes / static_cast<int64_t>(sizeof(int64_t));
+  const at::Tensor both = FlatView({BlockOf(batch), at::kLong, device_}, 0, count).view({2, -1});
+  return {both.select(0, 0), both.select(0, 1)};
+}
+
+void RankOps::KeepBatch(const OpContext& context, const std::vector<int64_t>& samples) {
+  if (!job_->keep_batches) return;
+  kept_batches_.resize(static_cast<size_t>(context.step) + 1);
+  std::vector<int64_t>& kept = kept_batches_.back();
+  kept.insert(kept.end(), samples.begin(), samples.end());
+}
+
+// The rank's own, or one after the other those of all ranks, to which they are scattered.
+void RankOps::LoadBatch(const OpContext& context) {
   const BufferId id = context.op().writes.front();
+  const bool is_own = context.buffer(id).kind == BufferKind::kBatch;
+  const int own = plan::PlaceOf(layout_.mesh, plan::kDataDimensions, rank_).place;
+  const int num_places = is_own ? 1 : layout_.mesh.SizeOf(plan::kDataDimensions);
   std::vector<int64_t> tokens(static_cast<size_t>(At(id).bytes) / sizeof(int64_t));
-  model::MakeTokenBatch(samples, job_->model.seq, tokens);
-  const auto count = static_cast<int64_t>(tokens.size());
-  const at::Tensor both =
-      FlatView({BlockOf(id), at::kLong, device_}, 0, count).view({2, count / 2});
+  const size_t count = tokens.size() / static_cast<size_t>(num_places);
+  for (int place = 0; place < num_places; ++place) {
+    const std::vector<int64_t> samples = SamplesOf(context, is_own ? own : place);
+    model::MakeTokenBatch(samples, job_->model.seq,
+                          std::span(tokens).subspan(static_cast<size_t>(place) * count, count));
+    if (is_own) KeepBatch(context, samples);
+  }
   // Pageable memory: a GPU's host waits for this copy, on a stream that has nothing else to do.
-  both.copy_(at::from_blob(tokens.data(), {2, count / 2}, at::TensorOptions(at::kLong)));
-  At(id).tokens = {both.select(0, 0), both.select(0, 1)};
+  const auto all = static_cast<int64_t>(tokens.size());
+  FlatView({BlockOf(id), at::kLong, device_}, 0, all)
+      .copy_(at::from_blob(tokens.data(), {all}, at::TensorOptions(at::kLong)));
+  if (is_own) At(id).tokens = TokensIn(id);
 }
 
 void RankOps::Cast(const OpContext& context) {
@@ -330,13 +358,34 @@ void RankOps::Accumulate(const OpContext& context) {
   }
 }
 
+// Of several dimensions it is the slowest one's.
+transport::CallLink RankOps::LinkOf(const plan::Schedule& schedule,
+                                    plan::CommunicatorIndex communicator) const {
+  const plan::MeshDimensions dimensions =
+      schedule.communicators[static_cast<size_t>(communicator)].dimensions;
+  transport::CallLink slowest;
+  for (size_t at = 0; at < links_.size(); ++at) {
+    const auto dimension = static_cast<plan::MeshDimension>(at);
+    const config::DimensionLink& link = links_[at];
+    const bool is_along =
+        (dimensions & plan::Only(dimension)) != 0 && layout_.mesh.size(dimension) > 1;
+    if (!is_along || link == config::DimensionLink()) continue;
+    const double rate = link.bytes_per_second.value_or(0);
+    if (slowest.wire > 0 && rate >= slowest.bytes_per_second) continue;
+    slowest = {static_cast<int>(at) + 1, rate, link.latency_ns.value_or(-1)};
+  }
+  return slowest;
+}
+
 // `name` is the op's, for errors; it outlives the call.
 transport::Call RankOps::CallOf(const OpContext& context, const std::string& name) const {
   return {.rank = context.rank,
           .communicator = context.op().communicator,
           .group = &groups_[static_cast<size_t>(context.op().communicator)],
+          .root = context.op().root,
           .op_name = name,
           .wire_bytes = context.op().wire_bytes,
+          .link = LinkOf(*context.schedule, context.op().communicator),
           .op = context.index,
           .device_stream = context.device_stream,
           .step = context.step};
@@ -346,29 +395,29 @@ void RankOps::Exchange(const OpContext& context) {
   const plan::Op& op = context.op();
   const bool sends = op.kind == OpKind::kSend;
   const BufferId id = sends ? op.reads.front() : op.writes.front();
-  at::Tensor tensor;
-  if (!sends) {
-    tensor = ReceivedTensor(context, id);
-  } else if (context.buffer(id).kind == BufferKind::kActivation) {
-    tensor = At(id).saved.output;
-  } else {
-    tensor = At(id).gradient;
-  }
+  const at::Tensor tensor = sends ? PassedOn(context, id) : ReceivedTensor(context, id);
   SHARDSCOPE_CHECK(tensor.is_contiguous() &&
                    static_cast<int64_t>(tensor.nbytes()) == op.payload_bytes);
   const transport::BroadcastPiece piece = {static_cast<std::byte*>(tensor.mutable_data_ptr()),
                                            tensor.nbytes()};
   const plan::Meeting meeting = plan::MeetingOf(*context.schedule, rank_, op);
   const plan::Group& pair = pairs_.at(meeting);
+  const std::string name = plan::ExchangeName(*context.schedule, op);
   Communicate(context, [&](const transport::Call& of_collective) {
     transport::Call call = of_collective;
     call.communicator = transport::PairCommunicator(op.communicator, meeting.from);
     call.group = &pair;
+    call.op_name = name;
     call.root = sends ? pair.place : 1 - pair.place;
     // What a stage waits before there is anything to receive is no communication.
     if (!sends) call.all_arrived_ns = context.started_ns;
     rank_context_.transport->Broadcast(call, {&piece, 1});
   });
+}
+
+const at::Tensor& RankOps::PassedOn(const OpContext& context, BufferId id) {
+  Bound& bound = At(id);
+  return context.buffer(id).kind == BufferKind::kActivation ? bound.saved.output : bound.gradient;
 }
 
 at::Tensor RankOps::ReceivedTensor(const OpContext& context, BufferId id) {
@@ -420,6 +469,12 @@ void RankOps::ReduceScatter(const OpContext& context) {
 void RankOps::AllReduce(const OpContext& context) {
   const plan::Op& op = context.op();
   const BufferId buffer = op.writes.front();
+  if (op.unit == plan::kNone && op.segment != plan::kNone) {
+    const at::Tensor& part = PassedOn(context, buffer);
+    return AllReduce(
+        context,
+        {{static_cast<std::byte*>(part.mutable_data_ptr()), static_cast<size_t>(part.numel())}}, 1);
+  }
   const UnitMemory memory = UnitMemoryOf(context, buffer, op.dtype);
   std::vector<transport::AllReducePiece> pieces;
   double scale = GradientScale();
@@ -440,8 +495,61 @@ void RankOps::AllReduce(const OpContext& context) {
       SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
       pieces = AllReducePieces(LayoutOf(op.unit), memory);
   }
+  AllReduce(context, pieces, scale);
+}
+
+void RankOps::AllReduce(const OpContext& context,
+                        const std::vector<transport::AllReducePiece>& pieces, double scale) {
   Communicate(context, [&](const auto& call) {
-    rank_context_.transport->AllReduce(call, pieces, {op.dtype, scale});
+    rank_context_.transport->AllReduce(call, pieces, {context.op().dtype, scale});
+  });
+}
+
+// One piece a parameter: the root may have them packed.
+void RankOps::Broadcast(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const BufferId id = op.reads.empty() ? op.writes.front() : op.reads.front();
+  const UnitLayout& layout = LayoutOf(op.unit);
+  std::vector<transport::BroadcastPiece> pieces;
+  for (size_t index = 0; index < layout.parameters().size(); ++index) {
+    const at::Tensor view = ParameterView(layout, index, UnitMemoryOf(context, id, op.dtype),
+                                          context.buffer(id).kind != BufferKind::kUnsharded);
+    pieces.push_back({static_cast<std::byte*>(view.mutable_data_ptr()), view.nbytes()});
+  }
+  Communicate(context, [&](const auto& call) { rank_context_.transport->Broadcast(call, pieces); });
+}
+
+void RankOps::Scatter(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const BufferId batch = op.writes.front();
+  const auto bytes = static_cast<size_t>(At(batch).bytes);
+  const int place = groups_[static_cast<size_t>(op.communicator)].place;
+  std::byte* const from = op.reads.empty() ? nullptr : BlockOf(op.reads.front());
+  const transport::BroadcastPiece piece =
+      from == nullptr
+          ? transport::BroadcastPiece{.data = BlockOf(batch), .bytes = bytes}
+          : transport::BroadcastPiece{.data = from, .bytes = bytes, .slot_bytes = bytes};
+  Communicate(context, [&](const auto& call) {
+    rank_context_.transport->Broadcast(call, {&piece, 1});
+  });
+  if (from != nullptr) {
+    const auto bytes_at = [&](std::byte* data) {
+      return FlatView({data, at::kByte, device_}, 0, static_cast<int64_t>(bytes));
+    };
+    bytes_at(BlockOf(batch)).copy_(bytes_at(from + static_cast<size_t>(place) * bytes));
+  }
+  At(batch).tokens = TokensIn(batch);
+  KeepBatch(context, SamplesOf(context, place));
+}
+
+void RankOps::Gather(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const at::Tensor& output = PassedOn(context, op.reads.front());
+  const transport::GatherPiece piece = {static_cast<const std::byte*>(output.const_data_ptr()),
+                                        op.writes.empty() ? nullptr : BlockOf(op.writes.front()),
+                                        output.nbytes()};
+  Communicate(context, [&](const auto& call) {
+    rank_context_.transport->AllGather(call, {&piece, 1});
   });
 }
 
@@ -492,10 +600,13 @@ at::Tensor RankOps::InputOf(const OpContext& context) {
 void RankOps::Forward(const OpContext& context) {
   const int32_t segment = context.op().segment;
   Bound& result = At(context.op().writes.front());
-  result.saved = model_.Forward(segment, ParameterViews(context, segment), InputOf(context),
-                                TokensOf(Find(context, context.op().reads, BufferKind::kBatch)));
-  // The last segment's output is the loss of this micro-batch.
-  if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size()) {
+  result.saved = model_.Forward(
+      segment, {.parameters = ParameterViews(context, segment),
+                .input = InputOf(context),
+                .tokens = TokensOf(Find(context, context.op().reads, BufferKind::kBatch)),
+                .adds_input = IsFirstTensor()});
+  // The last segment's output is the loss of this micro-batch, which all tensor ranks have.
+  if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size() && IsFirstTensor()) {
     outcome_.has_loss = true;
     AddLoss(context, result.saved.output);
   }
@@ -516,14 +627,22 @@ void RankOps::Backward(const OpContext& context) {
   const BufferId outgoing = Find(context, context.op().writes, BufferKind::kActivationGradient);
   const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
   std::vector<at::Tensor> gradients = GradientViews(context, segment);
+  const model::SegmentModel::BackwardArgs args = {
+      .parameters = parameters,
+      .input = input,
+      .saved = At(ActivationOf(context, segment)).saved,
+      .output_gradient = output_gradient,
+      .tokens = TokensOf(Find(context, reads, BufferKind::kBatch))};
+  const BufferId to_norm = Find(context, context.op().writes, BufferKind::kNormGradient);
+  if (to_norm != plan::kNone) {
+    At(to_norm).gradient = model_.BackwardToNorm(segment, args, &gradients);
+    return;
+  }
+  const BufferId from_norm = Find(context, reads, BufferKind::kNormGradient);
   at::Tensor input_gradient =
-      model_.Backward(segment,
-                      {.parameters = parameters,
-                       .input = input,
-                       .saved = At(ActivationOf(context, segment)).saved,
-                       .output_gradient = output_gradient,
-                       .tokens = TokensOf(Find(context, reads, BufferKind::kBatch))},
-                      &gradients);
+      from_norm == plan::kNone
+          ? model_.Backward(segment, args, &gradients)
+          : model_.NormBackward(args, At(from_norm).gradient, &gradients.front());
   if (outgoing != plan::kNone) At(outgoing).gradient = std::move(input_gradient);
 }
 

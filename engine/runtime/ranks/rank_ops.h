@@ -34,6 +34,7 @@ class RankOps : public RankWork {
     on_control_ = std::move(on_control);
   }
   void SetSchedule(const plan::Schedule& schedule) override;
+  void SetLinks(const config::DimensionLinks& links) override { links_ = links; }
   void BeginStep(double learning_rate) override;
   const StepOutcome& outcome() const override { return outcome_; }
 
@@ -51,7 +52,7 @@ class RankOps : public RankWork {
     int64_t bytes = 0;
     int64_t gap_bytes = 0;     // beside `bytes`: alignment, or what a kernel keeps for its backward
     model::Saved saved;        // kActivation
-    at::Tensor gradient;       // kActivationGradient
+    at::Tensor gradient;       // kActivationGradient, kNormGradient
     model::TokenBatch tokens;  // kBatch
   };
 
@@ -71,7 +72,8 @@ class RankOps : public RankWork {
 
   // Whether a buffer lies in plain memory; the others are tensors.
   static bool IsBlock(plan::BufferKind kind) {
-    return kind != plan::BufferKind::kActivation && kind != plan::BufferKind::kActivationGradient;
+    return kind != plan::BufferKind::kActivation && kind != plan::BufferKind::kActivationGradient &&
+           kind != plan::BufferKind::kNormGradient;
   }
   Bound& At(plan::BufferId buffer) { return bound_[static_cast<size_t>(buffer)]; }
   const std::vector<Bound>& bound() const { return bound_; }
@@ -115,6 +117,8 @@ class RankOps : public RankWork {
   // Calls collective(call).
   using Collective = std::function<void(const transport::Call& call)>;
   virtual void Communicate(const executor::OpContext& context, const Collective& collective) = 0;
+  transport::CallLink LinkOf(const plan::Schedule& schedule,
+                             plan::CommunicatorIndex communicator) const;
   transport::Call CallOf(const executor::OpContext& context, const std::string& name) const;
 
   // For devices that account for what an op takes for itself.
@@ -126,6 +130,7 @@ class RankOps : public RankWork {
   const RankContext rank_context_;
   const Job* const job_;
   StateLayout layout_;
+  config::DimensionLinks links_;
   std::vector<ShardedUnit> units_;
   StepOutcome outcome_;
   RankMemory memory_;
@@ -141,6 +146,11 @@ class RankOps : public RankWork {
                                 const std::vector<plan::BufferId>& ids,
                                 std::initializer_list<plan::BufferKind> kinds);
   void LoadBatch(const executor::OpContext& context);
+  // Those of a rank among all that read any, as sequences of model.seq + 1 tokens.
+  std::vector<int64_t> SamplesOf(const executor::OpContext& context, int place);
+  // In the memory of a batch, its inputs and targets: [2, batch * seq].
+  model::TokenBatch TokensIn(plan::BufferId batch);
+  void KeepBatch(const executor::OpContext& context, const std::vector<int64_t>& samples);
   void Cast(const executor::OpContext& context);
   void CopyIn(const executor::OpContext& context);
   void CopyOut(const executor::OpContext& context);
@@ -148,11 +158,22 @@ class RankOps : public RankWork {
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);
   void AllReduce(const executor::OpContext& context);
+  void Broadcast(const executor::OpContext& context);
+  void Scatter(const executor::OpContext& context);
+  void Gather(const executor::OpContext& context);
+  void AllReduce(const executor::OpContext& context,
+                 const std::vector<transport::AllReducePiece>& pieces, double scale);
   // Sends or receives a segment's output or the gradient of that.
   void Exchange(const executor::OpContext& context);
   // Between its stages a micro-batch is memory of the rank, [T, D].
   at::Tensor ReceivedTensor(const executor::OpContext& context, plan::BufferId buffer);
+  // What a segment leaves for the one after it, in the direction of the op: [T, D].
+  const at::Tensor& PassedOn(const executor::OpContext& context, plan::BufferId buffer);
   at::Tensor InputOf(const executor::OpContext& context);
+  // Of the ranks that share the work of layers, the one that adds what is to be added once.
+  bool IsFirstTensor() const {
+    return layout_.mesh.Coordinate(rank_, plan::MeshDimension::kTensor) == 0;
+  }
 
   const model::SegmentModel& model_;
   model::Sampler sampler_;

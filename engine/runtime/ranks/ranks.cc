@@ -55,12 +55,8 @@ void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::Execution
   const RankContext rank_context{&job_, &model_, transport_.get(), sink};
   device_.EnterThread(rank);
   added.work = device_.MakeWork(rank, rank_context, sampler);
-  executor::OpBodies* bodies = added.work.get();
-  if (job_.fault && job_.fault->rank == rank) {
-    added.faulty = std::make_unique<FaultyBodies>(*job_.fault, bodies);
-    bodies = added.faulty.get();
-  }
-  added.runner = device_.MakeRunner(rank, bodies, sink);
+  added.faulty = std::make_unique<FaultyBodies>(&job_, added.work.get());
+  added.runner = device_.MakeRunner(rank, added.faulty.get(), sink);
   added.runner->set_on_failure(
       [this, rank](executor::Culprit culprit) { NoteFailure(rank, culprit); });
   ranks_.push_back(std::move(added));
@@ -215,17 +211,27 @@ at::Tensor Ranks::FullParameter(const std::string& name) {
     for (size_t index = 0; index < layout.parameters().size(); ++index) {
       const ParameterLayout& parameter = layout.parameters()[index];
       if (parameter.parameter.name != name) continue;
-      at::Tensor full = at::empty(parameter.parameter.shape, model::ScalarTypeOf(job_.master));
+      const int tensor_ranks = state.mesh.size(plan::MeshDimension::kTensor);
+      const plan::Parameter whole = plan::WholeOf(parameter.parameter, tensor_ranks);
+      at::Tensor full = at::empty(whole.shape, model::ScalarTypeOf(job_.master));
       at::Tensor flat = full.view({-1});
       for (int rank = 0; rank < size(); ++rank) {
         if (!state.Has(rank, static_cast<int32_t>(unit))) continue;
-        const int index_of_shard = state.ShardIndexOf(rank);
-        const int64_t elements =
-            plan::OwnedRows(parameter.parameter, layout.num_ranks(), index_of_shard) *
-            parameter.row_elements;
-        if (elements == 0) continue;
-        flat.narrow(0, index_of_shard * parameter.shard_elements(), elements)
-            .copy_(work(rank).units()[unit].SliceOf(index).parameters.narrow(0, 0, elements));
+        const ShardedUnit& held = work(rank).units()[unit];
+        const int index_of_shard = held.place().shard_index;
+        const int64_t first = index_of_shard * parameter.shard_elements();
+        const int64_t end =
+            first + plan::OwnedRows(parameter.parameter, layout.num_ranks(), index_of_shard) *
+                        parameter.row_elements;
+        const at::Tensor slice = held.SliceOf(index).parameters;
+        for (const plan::TensorRun& run :
+             plan::TensorRuns(parameter.parameter, tensor_ranks, held.place().tensor_index)) {
+          const int64_t from = std::max(run.first, first);
+          const int64_t elements = std::min(run.first + run.count, end) - from;
+          if (elements <= 0) continue;
+          flat.narrow(0, run.first_in_whole + from - run.first, elements)
+              .copy_(slice.narrow(0, from - first, elements));
+        }
       }
       return full;
     }

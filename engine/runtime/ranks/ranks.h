@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/runtime/ranks/device.h"
+#include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
 
@@ -38,6 +39,11 @@ class Ranks {
 
   // What the steps of `rank` from now on run; borrowed until the next call. On the rank's thread.
   Status SetSchedule(int rank, const plan::Schedule& schedule);
+  // The emulated links of its collectives and how late its ops are, in the same way.
+  void SetLinks(int rank, const config::DimensionLinks& links) { work(rank).SetLinks(links); }
+  void SetLateness(int rank, const config::Lateness& lateness) {
+    At(rank).faulty->SetLateness(lateness);
+  }
 
   // Calls `body(rank)` on one thread per rank of this process and waits for all. If some fail,
   // returns the error of the rank that failed first, with who waited for it: the others' only say
@@ -59,7 +65,7 @@ class Ranks {
  private:
   struct Rank {
     std::unique_ptr<RankWork> work;
-    std::unique_ptr<executor::OpBodies> faulty;  // debug.fault; as a rule null
+    std::unique_ptr<FaultyBodies> faulty;  // calls `work`
     std::unique_ptr<executor::StepRunner> runner;
   };
 

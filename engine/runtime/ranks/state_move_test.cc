@@ -19,6 +19,7 @@ TestRun RunOf(const char* strategy, int ranks) {
   run.training.num_ranks = ranks;
   run.training.micro_batches = 2;
   run.model.layers = 4;  // a stage for each rank
+  run.model.heads = 12;  // some for each
   run.policy.strategy = FindStrategy(strategy);
   run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
   return run;
@@ -108,8 +109,9 @@ TEST_P(StateMoveTest, RoundTripThroughEveryStrategyKeepsEveryBit) {
     training.Step();
     const std::vector<std::string> before = training.State();
     for (const char* strategy :
-         {"ddp", "pipeline", "zero2", "model_parallel", "hybrid", "zero3", "pipeline", "zero1",
-          "no_shard", "zero3", "grad_op", "zero1", "ddp", "full"}) {
+         {"ddp", "data_parallel", "pipeline", "data_parallel", "zero2", "tensor", "model_parallel",
+          "hybrid", "zero3", "pipeline", "tensor", "zero1", "no_shard", "zero3", "grad_op", "zero1",
+          "ddp", "tensor", "full"}) {
       TestRun next = RunOf(strategy, ranks);
       next.model.dtype = GetParam();
       next.replicas = 2;
@@ -144,6 +146,31 @@ TEST(StateMove, TrainingGoesOnAfterIt) {
     EXPECT_NEAR(losses[true][step], losses[false][step], 1e-11) << "step " << step;
   }
   EXPECT_LT(losses[true].back(), losses[true].front());
+}
+
+// Several dimensions at once: shards of what tensor ranks have, inside stages.
+TEST_P(StateMoveTest, RoundTripThroughComposedMeshesKeepsEveryBit) {
+  TestRun run = RunOf("full", 8);
+  run.model.dtype = GetParam();
+  Training training(run);
+  training.Enter(run);
+  training.Step();
+  const std::vector<std::string> before = training.State();
+  struct Composed {
+    const char* strategy;
+    int stages;
+    int tensor;
+  };
+  for (const Composed& one : {Composed{"full", 0, 2}, Composed{"full", 2, 2}, Composed{"ddp", 0, 4},
+                              Composed{"hybrid", 0, 2}, Composed{"pipeline", 2, 4},
+                              Composed{"grad_op", 4, 2}, Composed{"full", 0, 0}}) {
+    TestRun next = RunOf(one.strategy, 8);
+    next.model.dtype = GetParam();
+    next.stages = one.stages;
+    next.tensor = one.tensor;
+    training.Enter(next);
+  }
+  EXPECT_EQ(training.State(), before);
 }
 
 // Other units, the same strategy.

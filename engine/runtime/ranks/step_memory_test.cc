@@ -146,7 +146,8 @@ std::vector<plan::Policy> ManyPolicies() {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
           FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
-          FindStrategy("zero3"), FindStrategy("pipeline")}) {
+          FindStrategy("zero3"), FindStrategy("pipeline"), FindStrategy("tensor"),
+          FindStrategy("data_parallel")}) {
       for (const auto backward : {plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
                                   plan::BackwardPrefetch::kNone}) {
         for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
@@ -176,6 +177,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     run.training.micro_batches = 1 + count / 3 % 2;
     run.units.root = count % 5 == 0 && PolicyOf(run).units.stages == 1;
     run.model.layers = 3;
+    run.model.heads = 6;  // some for each rank
     if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
     MemorySink sink;
     Running running(run, &sink);
@@ -228,13 +230,14 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     run.training.micro_batches = 1 + count / 3 % 2;
     run.units.root = count % 5 == 0 && PolicyOf(run).units.stages == 1;
     run.model.layers = 3;
+    run.model.heads = 6;  // some for each rank
     constexpr plan::DType kTypes[] = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64};
     run.model.dtype = kTypes[count % 7 % 3];
     const int num_ranks = run.training.num_ranks;
     MemorySink sink;
-    Running running(
-        run, &sink,
-        count++ % 4 == 3 ? transport::MakeGlooTransport(num_ranks, kTimeoutNs) : nullptr);
+    const bool is_gloo = count++ % 4 == 3 && !policy.strategy->is_rooted;
+    Running running(run, &sink,
+                    is_gloo ? transport::MakeGlooTransport(num_ranks, kTimeoutNs) : nullptr);
     Ranks& ranks = *running.ranks;
     // Streams overtake each other differently in each run.
     ranks.runner(0).set_delay_hook([&random](const OpContext& context) {
@@ -354,7 +357,8 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
     for (const Strategy* strategy :
          {FindStrategy("full"), FindStrategy("grad_op"), FindStrategy("no_shard"),
           FindStrategy("hybrid"), FindStrategy("ddp"), FindStrategy("zero1"), FindStrategy("zero2"),
-          FindStrategy("zero3"), FindStrategy("pipeline")}) {
+          FindStrategy("zero3"), FindStrategy("pipeline"), FindStrategy("tensor"),
+          FindStrategy("data_parallel")}) {
       for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
         TestRun run;
         run.model.dtype = dtype;

@@ -1,5 +1,6 @@
 #include "engine/runtime/units/sharded_unit.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -42,6 +43,15 @@ void Store(const std::vector<double>& values, const at::Tensor& tensor) {
     default:
       return StoreAs<float>(values, tensor);
   }
+}
+
+// What a tensor rank has of a flat parameter of the whole model, one after the other.
+at::Tensor OfTensorRank(const at::Tensor& whole, const std::vector<plan::TensorRun>& runs) {
+  std::vector<at::Tensor> parts;
+  for (const plan::TensorRun& run : runs) {
+    parts.push_back(whole.narrow(0, run.first_in_whole, run.count));
+  }
+  return parts.size() == 1 ? parts.front() : at::cat(parts);
 }
 
 }  // namespace
@@ -97,8 +107,18 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
 
 void ShardedUnit::Initialize(const model::ModelConfig& config, uint64_t seed) {
   const auto draw = [&](size_t index, int64_t first_element, int64_t elements) {
-    return model::InitialValues(config, layout_.parameters()[index].parameter, seed, first_element,
-                                elements);
+    const plan::Parameter whole =
+        plan::WholeOf(layout_.parameters()[index].parameter, place_.tensor_ranks);
+    std::vector<double> values;
+    for (const plan::TensorRun& run : RunsOf(index)) {
+      const int64_t first = std::max(run.first, first_element);
+      const int64_t count = std::min(run.first + run.count, first_element + elements) - first;
+      if (count <= 0) continue;
+      const std::vector<double> drawn =
+          model::InitialValues(config, whole, seed, run.first_in_whole + first - run.first, count);
+      values.insert(values.end(), drawn.begin(), drawn.end());
+    }
+    return values;
   };
   for (size_t index = 0; index < layout_.parameters().size(); ++index) {
     const ParameterLayout& parameter = layout_.parameters()[index];
@@ -119,6 +139,11 @@ int64_t ShardedUnit::OwnedElements(size_t index) const {
          parameter.row_elements;
 }
 
+std::vector<plan::TensorRun> ShardedUnit::RunsOf(size_t index) const {
+  return plan::TensorRuns(layout_.parameters()[index].parameter, place_.tensor_ranks,
+                          place_.tensor_index);
+}
+
 at::Tensor ShardedUnit::AllRows(const at::Tensor& whole, size_t index) const {
   const ParameterLayout& parameter = layout_.parameters()[index];
   const int64_t offset = layout_.UnshardedOffset(index, whole.element_size());
@@ -131,7 +156,7 @@ void ShardedUnit::Take(size_t index, const at::Tensor& parameter, const at::Tens
   const int64_t first =
       owned == 0 ? 0 : place_.shard_index * layout_.parameters()[index].shard_elements();
   const auto take = [&](const at::Tensor& own, const at::Tensor& whole) {
-    own.narrow(0, 0, owned).copy_(whole.narrow(0, first, owned));
+    own.narrow(0, 0, owned).copy_(OfTensorRank(whole, RunsOf(index)).narrow(0, first, owned));
   };
   const Slice slice = SliceOf(index);
   take(slice.parameters, parameter);
@@ -139,7 +164,7 @@ void ShardedUnit::Take(size_t index, const at::Tensor& parameter, const at::Tens
   take(slice.second_moment, second_moment);
   if (!whole_parameters_.defined()) return;
   const at::Tensor all = AllRows(whole_parameters_, index);
-  all.copy_(parameter.narrow(0, 0, all.numel()));
+  all.copy_(OfTensorRank(parameter, RunsOf(index)));
 }
 
 at::Tensor ShardedUnit::OwnRows(const at::Tensor& whole, size_t index) const {
@@ -170,6 +195,16 @@ std::vector<ShardedUnit::Slice> ShardedUnit::Slices() const {
   return slices;
 }
 
+std::vector<ShardedUnit::Slice> ShardedUnit::CountedSlices() const {
+  if (place_.tensor_index == 0) return Slices();
+  std::vector<Slice> slices;
+  for (size_t index = 0; is_here() && index < layout_.parameters().size(); ++index) {
+    const plan::Parameter& parameter = layout_.parameters()[index].parameter;
+    if (parameter.split != plan::TensorSplit::kWhole) slices.push_back(SliceOf(index));
+  }
+  return slices;
+}
+
 void ShardedUnit::MoveTo(at::Device device) {
   for (at::Tensor* tensor : {&parameters_, &gradient_, &whole_parameters_, &whole_gradient_,
                              &first_moment_, &second_moment_}) {
@@ -189,7 +224,7 @@ void ShardedUnit::ScaleGradient(double factor) {
 
 double ShardedUnit::GradientSquares() const {
   double sum = 0;
-  for (const Slice& slice : Slices()) {
+  for (const Slice& slice : CountedSlices()) {
     DispatchMaster(slice.gradient, [&](auto value) {
       sum += SumOfSquares(slice.gradient.const_data_ptr<decltype(value)>(), slice.gradient.numel());
     });

@@ -57,11 +57,14 @@ int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer);
 // form. Padding is zero and stays zero.
 class ShardedUnit {
  public:
-  // `shard_ranks`: among how many ranks the unit is split (1: this rank holds all of it);
-  // `shard_index`: which of them this is.
+  // Among how many ranks the unit is sharded (1: this rank holds all of it), and which of them this
+  // is; the same of the ranks that share the work of layers. Of a parameter that is split among
+  // these, "all" and "whole" below are what the rank's group for sharding has.
   struct Place {
     int shard_ranks = 1;
     int shard_index = 0;
+    int tensor_ranks = 1;
+    int tensor_index = 0;
   };
   // Packed shards are in the master dtype, what is whole in that of compute.
   struct Forms {
@@ -101,15 +104,17 @@ class ShardedUnit {
   Slice SliceOf(size_t index) const;
   // All of them; one slice where they lie together.
   std::vector<Slice> Slices() const;
+  // Those that count in the gradient's norm here: of what all tensor ranks have, the first one's.
+  std::vector<Slice> CountedSlices() const;
 
-  // Takes the values of parameter `index` and its moments, of which each tensor has all rows.
+  // Takes the values of parameter `index` and its moments, each flat and of the whole model.
   void Take(size_t index, const at::Tensor& parameter, const at::Tensor& first_moment,
             const at::Tensor& second_moment);
 
   // The gradient's slice, in packed form.
   void ScaleGradient(double factor);
 
-  // Sum of squares of the gradient's slice.
+  // Sum of squares of the gradient's counted slices.
   double GradientSquares() const;
 
   void Update(const UpdateArgs& args);
@@ -120,6 +125,7 @@ class ShardedUnit {
   // All rows of a parameter there, without padding.
   at::Tensor AllRows(const at::Tensor& whole, size_t index) const;
   int64_t OwnedElements(size_t index) const;
+  std::vector<plan::TensorRun> RunsOf(size_t index) const;
 
   UnitLayout layout_;
   Place place_;

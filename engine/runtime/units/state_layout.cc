@@ -8,8 +8,9 @@
 namespace shardscope::runtime {
 
 bool StateLayout::Has(int rank, int32_t unit) const {
+  if (IsEverywhere()) return true;
+  if (is_rooted) return rank == 0;
   const int32_t ranks = mesh.size(plan::MeshDimension::kPipeline);
-  if (ranks == 1) return true;
   const int32_t stage = plan::StageOfUnits(segments, units.size())[static_cast<size_t>(unit)];
   return stage % ranks == mesh.Coordinate(rank, plan::MeshDimension::kPipeline);
 }
@@ -29,8 +30,10 @@ int64_t StateLayout::bytes() const {
 StateLayout StateLayoutOf(const plan::Schedule& schedule) {
   StateLayout layout{.mesh = schedule.mesh, .segments = schedule.segments, .units = schedule.units};
   for (const plan::Program& program : schedule.programs) {
+    const size_t before = layout.buffers.size();
     std::ranges::copy_if(program.buffers, std::back_inserter(layout.buffers),
                          &plan::Buffer::persistent);
+    if (layout.buffers.size() == before) layout.is_rooted = true;
   }
   std::ranges::stable_sort(layout.buffers, {}, &plan::Buffer::unit);
   return layout;
@@ -38,6 +41,7 @@ StateLayout StateLayoutOf(const plan::Schedule& schedule) {
 
 StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Policy& policy) {
   StateLayout layout{.mesh = policy.mesh, .segments = model.segments, .units = model.units};
+  layout.is_rooted = policy.strategy->is_rooted && policy.mesh.num_ranks() > 1;
   for (int32_t place = 0; place < policy.mesh.size(plan::MeshDimension::kPipeline); ++place) {
     std::ranges::move(plan::StateBuffers(model, policy, place), std::back_inserter(layout.buffers));
   }
@@ -54,7 +58,10 @@ ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, plan::D
            });
   };
   return {layout.units[static_cast<size_t>(index)],
-          {.shard_ranks = layout.shard_ranks(), .shard_index = layout.ShardIndexOf(rank)},
+          {.shard_ranks = layout.shard_ranks(),
+           .shard_index = layout.ShardIndexOf(rank),
+           .tensor_ranks = layout.mesh.size(plan::MeshDimension::kTensor),
+           .tensor_index = layout.mesh.Coordinate(rank, plan::MeshDimension::kTensor)},
           {.master = master,
            .compute = compute,
            .has_optimizer_state = has(plan::BufferKind::kOptimizerState),

@@ -16,6 +16,7 @@ struct StateLayout {
   std::vector<plan::Unit> units;
   // That persist, by unit; each rank has those of its units. See plan::StateBuffers().
   std::vector<plan::Buffer> buffers;
+  bool is_rooted = false;  // rank 0 alone has any
   bool operator==(const StateLayout&) const = default;
 
   // Among how many ranks units are split.
@@ -23,6 +24,8 @@ struct StateLayout {
   int ShardIndexOf(int rank) const { return mesh.Coordinate(rank, plan::MeshDimension::kShard); }
   // Whether the rank has the unit: only those of its stages.
   bool Has(int rank, int32_t unit) const;
+  // Whether every rank has all units, or its shard of them.
+  bool IsEverywhere() const { return !is_rooted && mesh.size(plan::MeshDimension::kPipeline) == 1; }
   int64_t BytesOf(int rank) const;
   int64_t bytes() const;  // of the rank that has most
 };

@@ -1,6 +1,7 @@
 #include "engine/runtime/units/state_move.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <utility>
@@ -25,6 +26,19 @@ at::Tensor Gather(const at::Tensor& slice, const transport::Call& call,
   return all;
 }
 
+// What all tensor ranks have of a parameter, one after the other, as it is in the whole model.
+at::Tensor Joined(const at::Tensor& parts, const plan::Parameter& parameter, int tensor_ranks) {
+  at::Tensor whole = at::empty_like(parts);
+  const int64_t elements = plan::NumElements(parameter.shape);
+  for (int place = 0; place < tensor_ranks; ++place) {
+    const at::Tensor part = parts.narrow(0, place * elements, elements);
+    for (const plan::TensorRun& run : plan::TensorRuns(parameter, tensor_ranks, place)) {
+      whole.narrow(0, run.first_in_whole, run.count).copy_(part.narrow(0, run.first, run.count));
+    }
+  }
+  return whole;
+}
+
 }  // namespace
 
 int64_t BytesOfMove(const StateLayout& from, const StateLayout& to, plan::DType master) {
@@ -43,7 +57,10 @@ int64_t BytesOfMove(const StateLayout& from, const StateLayout& to, plan::DType 
       largest = std::max(largest, layout.num_ranks() * parameter.shard_elements());
     }
   }
-  return bytes + 3 * largest * plan::BytesOf(master);
+  // Beside the whole parameter the parts of it, where ranks share its work.
+  const int64_t tensor_ranks = from.mesh.size(plan::MeshDimension::kTensor);
+  const int64_t wholes = tensor_ranks == 1 ? 3 : 4 * tensor_ranks;
+  return bytes + wholes * largest * plan::BytesOf(master);
 }
 
 StateMove::StateMove(StateLayout to, int rank, plan::DType master, plan::DType compute)
@@ -70,19 +87,30 @@ at::Tensor StateMove::Whole(const StateLayout& before, int32_t unit,
                             const ParameterLayout& parameter, const at::Tensor& slice,
                             transport::Transport* transport) const {
   const std::string what = "state of " + parameter.parameter.name;
-  const plan::Group group =
-      plan::GroupOf(before.mesh, plan::Only(plan::MeshDimension::kShard), rank_);
-  transport::Call call = {
-      .rank = rank_, .communicator = transport::kMoveState, .group = &group, .op_name = what};
+  transport::Call call = {.rank = rank_, .communicator = transport::kMoveState, .op_name = what};
+  const auto gather = [&](plan::MeshDimension dimension, const at::Tensor& own) {
+    const plan::Group group = plan::GroupOf(before.mesh, plan::Only(dimension), rank_);
+    call.group = &group;
+    const at::Tensor all = Gather(own, call, transport);
+    call.group = nullptr;
+    return all;
+  };
   at::Tensor whole;
-  if (before.Has(rank_, unit)) whole = Gather(slice, call, transport);
-  if (before.mesh.size(plan::MeshDimension::kPipeline) == 1) return whole;
+  if (before.Has(rank_, unit)) {
+    const int64_t elements = parameter.rows * parameter.row_elements;
+    whole = gather(plan::MeshDimension::kShard, slice).narrow(0, 0, elements);
+    if (parameter.parameter.split != plan::TensorSplit::kWhole) {
+      whole = Joined(gather(plan::MeshDimension::kTensor, whole), parameter.parameter,
+                     before.mesh.size(plan::MeshDimension::kTensor));
+    }
+  }
+  if (before.IsEverywhere()) return whole;
   // All ranks together: those that have it already hear it too.
   if (!whole.defined()) {
-    whole = at::empty({before.shard_ranks() * parameter.shard_elements()},
-                      model::ScalarTypeOf(master_));
+    const plan::Parameter all =
+        plan::WholeOf(parameter.parameter, before.mesh.size(plan::MeshDimension::kTensor));
+    whole = at::empty({plan::NumElements(all.shape)}, model::ScalarTypeOf(master_));
   }
-  call.group = nullptr;
   while (!before.Has(++call.root, unit)) {
   }
   const transport::BroadcastPiece piece = {static_cast<std::byte*>(whole.mutable_data_ptr()),

@@ -35,7 +35,7 @@ class StateMove {
     int32_t unit = plan::kNone;
     size_t index = 0;
   };
-  // A parameter or a moment of one: all ranks' rows, one after the other, in the host's memory.
+  // A parameter or a moment of one: flat, of the whole model, in the host's memory.
   at::Tensor Whole(const StateLayout& before, int32_t unit, const ParameterLayout& parameter,
                    const at::Tensor& slice, transport::Transport* transport) const;
   ShardedUnit& UnitAt(int32_t index);

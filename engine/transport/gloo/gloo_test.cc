@@ -9,6 +9,7 @@
 #include "engine/transport/collectives_test_util.h"
 #include "engine/transport/failures_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
+#include "trace/base/time.h"
 
 namespace shardscope::transport {
 namespace {
@@ -106,6 +107,42 @@ TEST(GlooTest, CallsThatDifferMeetNobody) {
                   Gather(transport.get(), {.rank = rank, .op_name = "x"}, rank == 0 ? 8 : 16);
                 }),
                 HasSubstr("has not come; rank"));
+  });
+}
+
+// Whichever of them waits too long first.
+TEST(GlooTest, ARankThatLeftOutAnOpIsNamedWithWhoWaitsThere) {
+  for (const int ahead : {0, 2}) {
+    const auto transport = MakeGlooTransport(3, 200 * kNsPerMs);
+    OnRanks(3, [&](int rank) {
+      Call call = {.rank = rank, .op_name = "F m0 block0 all_gather", .op = 12, .step = 4};
+      if (rank == ahead)
+        call = {.rank = rank, .op_name = "F m0 block1 all_gather", .op = 15, .step = 4};
+      EXPECT_THAT(MessageOf([&] { Gather(transport.get(), call, 8); }),
+                  AllOf(HasSubstr("rank " + std::to_string(ahead) +
+                                  " left out all_gather 'F m0 block0 all_gather' (op 12, step 4), "
+                                  "in which rank"),
+                        HasSubstr("for it; rank " + std::to_string(ahead) +
+                                  " called all_gather for 'F m0 block1 all_gather' (op 15)")));
+    });
+  }
+}
+
+// The one that is between steps has waited longest, and is yet the one that is missing.
+TEST(GlooTest, ARankThatLeftOutTheLastOpOfAStepIsNamedWithWhoWaitsThere) {
+  const auto transport = MakeGlooTransport(3, 300 * kNsPerMs);
+  OnRanks(3, [&](int rank) {
+    const std::string message = MessageOf([&] {
+      if (rank == 1) {
+        transport->Broadcast(1, 0);
+        return;
+      }
+      SleepUntilNs(MonotonicNs() + 100 * kNsPerMs);
+      Gather(transport.get(), {.rank = rank, .op_name = "O all_reduce", .op = 94}, 8);
+    });
+    EXPECT_THAT(message,
+                AllOf(HasSubstr("rank 1, which waits in broadcast 'control', has not come; rank "),
+                      HasSubstr(" waits for it in all_gather 'O all_reduce' (op 94)")));
   });
 }
 

@@ -1,6 +1,7 @@
 #include "engine/transport/gloo/gloo_transport.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "engine/transport/gloo/stop_reason.h"
 #include "engine/transport/gloo/store.h"
 #include "engine/transport/gloo/tag.h"
+#include "engine/transport/left_out.h"
 #include "engine/transport/reduce.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
@@ -60,6 +62,17 @@ class Scratch {
   std::vector<std::byte> own_;
   std::byte* const data_;
 };
+
+std::string PlaceKey(int rank) { return "place/" + std::to_string(rank); }
+
+Place PlaceOf(const Call& call, Kind kind) {
+  return {call.rank, NameOf(kind), std::string(call.op_name), call.op, call.step};
+}
+
+std::string InWords(const Place& place) {
+  const std::string op = place.op == plan::kNone ? "" : " (op " + std::to_string(place.op) + ")";
+  return place.kind + " '" + place.op_name + "'" + op;
+}
 
 // One message of a collective.
 struct Message {
@@ -122,6 +135,12 @@ class GlooTransport : public Transport {
   void SetLink(double, int64_t) override {}
 
  private:
+  // What a rank that cannot go on says of the call it is in.
+  struct ToldPlace {
+    plan::CommunicatorIndex communicator = 0;
+    Place at;
+  };
+
   Mesh* MeshOf(int rank) const;
   Party PartyOf(const Call& call) const { return {call, num_ranks_}; }
   // Sends and receives all messages; `meanwhile` runs while they are under way.
@@ -130,6 +149,10 @@ class GlooTransport : public Transport {
                 const Work& meanwhile);
   void AllReduceSmall(const Call& call, std::span<const AllReducePiece> pieces,
                       const Reduction& reduction);
+  void TellPlace(const Call& call, Kind kind);
+  std::optional<ToldPlace> ReadPlace(int rank);
+  std::string WhoLeftOut(const Call& call, Kind kind, std::span<const int> missing);
+  std::string Whereabouts(int rank);
   [[noreturn]] void Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out);
   void Stop(const std::string& reason, bool is_first);
 
@@ -180,6 +203,7 @@ template <typename Work>
 void GlooTransport::Exchange(const Call& call, Kind kind, int tag,
                              std::span<const Message> messages, const Work& meanwhile) {
   stop_reason_.ThrowIfSet();
+  tag = TagAt(call.op_name, tag);
   Mesh* mesh = MeshOf(call.rank);
   const int64_t deadline_ns = MonotonicNs() + timeout_ns_;
   std::vector<std::unique_ptr<Transfer>> transfers(messages.size());
@@ -389,32 +413,89 @@ int64_t GlooTransport::Broadcast(int rank, int64_t value) {
   return values.front();
 }
 
+// Where the rank is, for those that miss it.
+void GlooTransport::TellPlace(const Call& call, Kind kind) {
+  store_->Set(PlaceKey(call.rank), std::to_string(call.communicator) + " " +
+                                       std::to_string(call.step) + " " + std::to_string(call.op) +
+                                       " " + NameOf(kind) + " " + std::string(call.op_name));
+}
+
+std::optional<GlooTransport::ToldPlace> GlooTransport::ReadPlace(int rank) {
+  const std::string told = store_->Get(PlaceKey(rank));
+  if (told.empty()) return std::nullopt;
+  std::string_view text = told;
+  const auto number = [&] { return std::atol(std::string(TakeField(&text, ' ')).c_str()); };
+  ToldPlace place;
+  place.at.rank = rank;
+  place.communicator = static_cast<plan::CommunicatorIndex>(number());
+  place.at.step = number();
+  place.at.op = static_cast<plan::OpIndex>(number());
+  place.at.kind = TakeField(&text, ' ');
+  place.at.op_name = text;
+  return place;
+}
+
+// What is to be said if ranks that are missing in `call` have told that they are at a later op of
+// its communicator; else empty.
+std::string GlooTransport::WhoLeftOut(const Call& call, Kind kind, std::span<const int> missing) {
+  if (call.op == plan::kNone || IsPair(call.communicator)) return "";
+  std::vector<int> waiting;
+  std::vector<Place> ahead;
+  for (const int rank : PartyOf(call).Ranks()) {
+    const std::optional<ToldPlace> told = ReadPlace(rank);
+    if (!told || told->communicator != call.communicator || told->at.step != call.step) continue;
+    if (told->at.op == call.op) waiting.push_back(rank);
+    if (told->at.op > call.op && std::ranges::count(missing, rank) > 0) ahead.push_back(told->at);
+  }
+  return ahead.empty() ? "" : DescribeLeftOut(PlaceOf(call, kind), waiting, ahead);
+}
+
+// "rank 0, which waits in all_reduce 'O all_reduce' (op 94), has not come", if it has told so.
+std::string GlooTransport::Whereabouts(int rank) {
+  const std::optional<ToldPlace> told = ReadPlace(rank);
+  if (!told) return Described(rank);
+  return "rank " + std::to_string(rank) + ", which waits in " + InWords(told->at) +
+         ", has not come";
+}
+
 void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out) {
   stop_reason_.ThrowIfSet();
+  TellPlace(call, kind);
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
-  std::string place;
-  if (call.op != plan::kNone) place = " (op " + std::to_string(call.op) + ")";
+  // A rank that closed the connection on purpose says why. One that has waited too long may have
+  // run ahead itself: those that it left behind know that.
+  const int64_t until_ns = MonotonicNs() + std::min(kReasonNs, timeout_ns_) / (timed_out ? 2 : 1);
+  do {
+    if (const std::optional<std::string> said = stop_reason_.WaitFor(0)) {
+      Stop(*said, false);
+      throw TransportError("aborted: " + *said);
+    }
+    if (const std::string left_out = WhoLeftOut(call, kind, missing); !left_out.empty()) {
+      Stop(left_out, true);
+      throw TransportTimeout(left_out);
+    }
+    // After a step's last op there is no later one: the rank has waited too long between steps.
+    if (call.op != plan::kNone && std::ranges::any_of(missing, [&](int rank) {
+          const std::optional<ToldPlace> told = ReadPlace(rank);
+          return told && told->at.op == plan::kNone;
+        })) {
+      timed_out = true;
+      break;
+    }
+  } while (MonotonicNs() < until_ns);
   const std::string where = "rank " + std::to_string(call.rank) + " waits for " +
-                            (missing.size() == 1 ? "it" : "them") + " in " + NameOf(kind) + " '" +
-                            std::string(call.op_name) + "'" + place;
+                            (missing.size() == 1 ? "it" : "them") + " in " +
+                            InWords(PlaceOf(call, kind));
   std::vector<std::string> described;
-  if (timed_out) {
-    for (const int rank : missing) described.push_back(Described(rank));
-    const std::string reason = Join(described, "; ") + "; " + where +
-                               ", longer than comm.timeout=" + FormatDuration(timeout_ns_);
-    Stop(reason, true);
-    throw TransportTimeout(reason);
+  for (const int rank : missing) {
+    described.push_back(timed_out ? Whereabouts(rank)
+                                  : "rank " + std::to_string(rank) + " is gone");
   }
-  // A rank that closed the connection on purpose says why.
-  if (const std::optional<std::string> said =
-          stop_reason_.WaitFor(std::min(kReasonNs, timeout_ns_))) {
-    Stop(*said, false);
-    throw TransportError("aborted: " + *said);
-  }
-  for (const int rank : missing) described.push_back("rank " + std::to_string(rank) + " is gone");
   const std::string reason =
-      Join(described, "; ") + " (its process ended or the connection broke); " + where;
+      timed_out ? Join(described, "; ") + "; " + where +
+                      ", longer than comm.timeout=" + FormatDuration(timeout_ns_)
+                : Join(described, "; ") + " (its process ended or the connection broke); " + where;
   Stop(reason, true);
   throw TransportTimeout(reason);  // it will never come
 }

@@ -60,4 +60,10 @@ int TagOf(Kind kind, int communicator, std::span<const BroadcastPiece> pieces) {
   return TagOfAny(kind, communicator, pieces, {});
 }
 
+int TagAt(std::string_view op_name, int tag) {
+  Digest digest;
+  for (const char letter : op_name) digest.Add(static_cast<uint64_t>(letter));
+  return tag ^ digest.Bits();
+}
+
 }  // namespace shardscope::transport

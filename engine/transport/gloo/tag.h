@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "engine/transport/transport.h"
 
@@ -19,5 +20,8 @@ int TagOf(Kind kind, int communicator, std::span<const ReducePiece> pieces,
 int TagOf(Kind kind, int communicator, std::span<const AllReducePiece> pieces,
           const Reduction& reduction);
 int TagOf(Kind kind, int communicator, std::span<const BroadcastPiece> pieces);
+
+// The tag of a call that looks so: ranks that are at different ops do not take each other's data.
+int TagAt(std::string_view op_name, int tag);
 
 }  // namespace shardscope::transport

@@ -100,6 +100,8 @@ Text RemedyOf(const analysis::Stall& stall) {
       return Text::kRemedyLateRank;
     case StallCause::kBubble:
       return Text::kRemedyBubble;
+    case StallCause::kOnPath:
+      return Text::kRemedyOnPath;
     case StallCause::kIssuedLate:
       // No op that it waited for: then no knob makes the host earlier.
       return stall.cause_object.empty() ? Text::kRemedyHostLate : Text::kRemedyIssuedLate;

@@ -286,11 +286,26 @@ void DrawTextKnob(const Frame& frame, const Knob& knob) {
   frame.log->Text("knob:" + knob.key->name, value, widgets::ToBox(at, {at.x + width, at.y}));
 }
 
+bool HasSeveralDimensions(const ui::Context& context, const plan::Strategy& strategy) {
+  int several = 0;
+  for (size_t at = 0; at < plan::kNumMeshDimensions; ++at) {
+    const auto dimension = static_cast<plan::MeshDimension>(at);
+    const std::string size = ui::ShownValue(context, "mesh." + std::string(Name(dimension)));
+    if (strategy.Uses(dimension) && size != "1") ++several;
+  }
+  return several > 1;
+}
+
 // Keys of a strategy alone are there with it only, and those of stages where there are several; the
 // others stay, greyed.
 bool IsShown(const ui::Context& context, const Knob& knob, const plan::Strategy& strategy) {
   const std::string& key = knob.key->name;
   if (key.starts_with("pipeline.") && ui::ShownValue(context, "mesh.pipeline") == "1") return false;
+  // Where links can differ, each along a dimension that ranks differ in.
+  if (const auto dimension = config::DimensionOfLink(key)) {
+    return config::Applies(key, strategy) && HasSeveralDimensions(context, strategy) &&
+           ui::ShownValue(context, "mesh." + std::string(Name(*dimension))) != "1";
+  }
   const bool of_strategy = key.starts_with("ddp.") || key.starts_with("zero.") ||
                            key.starts_with("pipeline.") || key.starts_with("mesh.") ||
                            key.starts_with("unit.");

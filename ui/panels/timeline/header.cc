@@ -51,9 +51,12 @@ ui::Color Collectives(const ui::OpColors& colors, bool shards, bool reduces) {
 // Collectives are those that the run has a lane for; before it is known, FSDP's.
 std::vector<Entry> Entries(const ui::Context& context) {
   const ui::OpColors& colors = context.theme->op;
-  const bool reduces = HasTrack(context, query::TrackRole::kAllReduce);
+  const bool reduces = HasTrack(context, query::TrackRole::kAllReduce) ||
+                       HasTrack(context, query::TrackRole::kTensor);
   const bool exchanges = HasTrack(context, query::TrackRole::kSendActivation);
-  const bool shards = !(reduces || exchanges) || HasTrack(context, query::TrackRole::kAllGather);
+  const bool broadcasts = HasTrack(context, query::TrackRole::kBroadcast);
+  const bool shards =
+      !(reduces || exchanges || broadcasts) || HasTrack(context, query::TrackRole::kAllGather);
   std::vector<Entry> entries = {{ui::Text::kForward, colors.forward},
                                 {ui::Text::kBackward, colors.backward}};
   if (shards) {
@@ -62,6 +65,10 @@ std::vector<Entry> Entries(const ui::Context& context) {
   }
   if (reduces) entries.push_back({ui::Text::kAllReduce, colors.all_reduce});
   if (exchanges) entries.push_back({ui::Text::kSendReceive, colors.send_receive});
+  if (broadcasts) {
+    entries.push_back({ui::Text::kBroadcast, colors.send_receive});
+    entries.push_back({ui::Text::kReduce, colors.all_reduce});
+  }
   entries.push_back({ui::Text::kOptimizer, colors.optimizer});
   entries.push_back({ui::Text::kWait, colors.wait});
   entries.push_back({ui::Text::kStall});

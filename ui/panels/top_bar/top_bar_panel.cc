@@ -243,6 +243,17 @@ struct Truth {
   widgets::ChipStyle style;
 };
 
+// ", replicate 50 MB/s".
+std::string OtherLinks(const ui::Context& context) {
+  std::string text;
+  for (int at = 0; at < words::kNumMeshDimensions; ++at) {
+    const std::string dimension(Name(static_cast<words::MeshDimension>(at)));
+    const auto rate = ParseBandwidth(ui::ValueInForce(context, "link." + dimension + ".bandwidth"));
+    if (rate) text += ", " + dimension + " " + FormatBandwidth(*rate);
+  }
+  return text;
+}
+
 Truth TruthOf(const Line& line) {
   const ui::Context& context = line.context;
   if (!context.snapshot || context.snapshot->truth == query::Truth::kMeasured) return {};
@@ -252,7 +263,8 @@ Truth TruthOf(const Line& line) {
   }
   const std::string value = ui::ValueInForce(context, "link.bandwidth");
   const auto rate = ParseBandwidth(value);
-  return {TrFormat(context.language, Text::kEmulatedLink, rate ? FormatBandwidth(*rate) : value),
+  return {TrFormat(context.language, Text::kEmulatedLink,
+                   (rate ? FormatBandwidth(*rate) : value) + OtherLinks(context)),
           Tr(context.language, Text::kEmulatedChip),
           {.swatch = line.look.theme.op.all_gather, .hatched = true}};
 }
