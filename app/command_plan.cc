@@ -50,7 +50,8 @@ constexpr Option kOptions[] = {
 
 // The keys that shape a schedule. The others would be accepted and change nothing.
 bool ShapesSchedule(const std::string& key) {
-  for (const char* prefix : {"prefetch.", "precision.", "mesh."}) {
+  for (const char* prefix :
+       {"prefetch.", "precision.", "mesh.", "pipeline.", "zero.", "ddp.", "tensor."}) {
     if (key.rfind(prefix, 0) == 0) return true;
   }
   for (const char* name : {"preset", "strategy", "reshard_after_forward", "host.run_ahead",

@@ -50,7 +50,10 @@ Result<RunSummary> LiveTrainer::Run() {
   if (status.ok() && dump_) {
     for (int64_t step = 0; step < summary.steps; ++step) {
       for (int rank = 0; rank < ranks_->size(); ++rank) {
-        dump_->AddBatch(step, rank, ranks_->work(rank).kept_batches()[static_cast<size_t>(step)]);
+        const auto& batches = ranks_->work(rank).kept_batches();
+        // Stages between the first and the last load none.
+        if (batches.empty()) continue;
+        dump_->AddBatch(step, rank, batches[static_cast<size_t>(step)]);
       }
     }
     dump_->AddParameters("final.", parameter);
