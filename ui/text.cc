@@ -86,6 +86,8 @@ std::string KeyLabel(Language language, std::string_view key) {
       {"prefetch.backward", Text::kLabelBackwardPrefetch},
       {"prefetch.backward_depth", Text::kLabelBackwardDepth},
       {"prefetch.forward", Text::kLabelForwardPrefetch},
+      {"prefetch.forward_list", Text::kLabelForwardList},
+      {"prefetch.backward_list", Text::kLabelBackwardList},
       {"prefetch.limit", Text::kLabelRateLimit},
       {"link.bandwidth", Text::kLabelBandwidth},
       {"link.latency", Text::kLabelLatency},

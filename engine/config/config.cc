@@ -157,9 +157,9 @@ double Config::GetFloat(std::string_view key) const {
 }
 
 bool Config::GetBool(std::string_view key) const {
-  const std::string& text = Get(key);
-  SHARDSCOPE_CHECK(text == "true" || text == "false");
-  return text == "true";
+  const KeyInfo* info = FindKey(key);
+  SHARDSCOPE_CHECK(info != nullptr && info->type == KeyType::kBool);
+  return Get(key) != "false";
 }
 
 std::map<std::string, std::string> Config::Values() const {

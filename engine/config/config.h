@@ -34,7 +34,9 @@ struct KeyInfo {
       default_value;  // canonical text; keys that a preset or strategy sets show the fsdp2 default
   std::string unit;   // "steps", "B/s", ... or empty
   std::vector<std::string> choices;  // kChoice
-  double minimum = 0;  // kInt, kFloat; kDuration in ns, kBandwidth in B/s, kBytes in bytes
+  // kInt, kFloat; kDuration in ns, kBandwidth in B/s, kBytes in bytes. kBool: whole numbers that
+  // may stand for true, none as a rule.
+  double minimum = 0;
   double maximum = 0;
   bool live = false;     // may change while the run trains
   bool settable = true;  // false: the trainer writes it, Set refuses it
@@ -98,7 +100,7 @@ class Config {
   const std::string& Get(std::string_view key) const;  // canonical text; the key must exist
   int64_t GetInt(std::string_view key) const;          // durations in ns, sizes in bytes
   double GetFloat(std::string_view key) const;
-  bool GetBool(std::string_view key) const;
+  bool GetBool(std::string_view key) const;  // a number counts as true
 
   std::map<std::string, std::string> Values() const;
 
@@ -168,6 +170,12 @@ struct StepWindow {
   bool operator==(const StepWindow&) const = default;
 };
 StepWindow GetRecordSteps(const Config& config);
+
+// Of prefetch.forward_list and prefetch.backward_list.
+plan::PrefetchLists GetPrefetchLists(const Config& config);
+
+// The number of reshard_after_forward; nullopt: it is true or false.
+std::optional<int64_t> GetReshardRanks(const Config& config);
 
 // unit.policy, without what other keys say of units.
 plan::UnitPolicy GetUnitPolicy(const Config& config);

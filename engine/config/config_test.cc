@@ -90,6 +90,18 @@ TEST(Keys, TheFixedNamesExist) {
     EXPECT_NE(FindKey(name), nullptr) << name;
 }
 
+TEST(Keys, ReshardAfterForwardMayBeANumberOfRanks) {
+  Config config;
+  ASSERT_TRUE(config.SetAll({{"run.ranks", "4"}, {"reshard_after_forward", "2"}}).ok());
+  ASSERT_TRUE(config.Check().ok());
+  EXPECT_TRUE(ToPolicy(config).reshard_after_forward);
+  EXPECT_EQ(ToPolicy(config).post_forward_ranks, 2);
+  // Among all ranks it is what true is.
+  ASSERT_TRUE(config.Set("reshard_after_forward", "4").ok());
+  ASSERT_TRUE(config.Check().ok());
+  EXPECT_EQ(ToPolicy(config).post_forward_ranks, 0);
+}
+
 TEST(Keys, TheLiveOnesAreTheKnobs) {
   std::set<std::string> live;
   for (const KeyInfo& key : AllKeys())
@@ -118,6 +130,8 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "prefetch.backward",
                                          "prefetch.backward_depth",
                                          "prefetch.forward",
+                                         "prefetch.forward_list",
+                                         "prefetch.backward_list",
                                          "prefetch.limit",
                                          "preset",
                                          "record.steps",
@@ -202,6 +216,22 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
        {"reshard_after_forward=true", "strategy=no_shard"}},
       {{"strategy=full", "reshard_after_forward=false"},
        {"reshard_after_forward=false", "strategy=full"}},
+      {{"reshard_after_forward=1"}, {"reshard_after_forward=1", "true, false", "from 2 to 32"}},
+      {{"run.ranks=4", "reshard_after_forward=3"},
+       {"reshard_after_forward=3", "4 ranks", "mesh.shard", "true"}},
+      {{"run.ranks=4", "preset=fsdp1", "reshard_after_forward=2"},
+       {"reshard_after_forward=2", "preset=fsdp1", "preset=fsdp2"}},
+      {{"run.ranks=4", "strategy=grad_op", "reshard_after_forward=2"},
+       {"reshard_after_forward=2", "strategy=grad_op"}},
+      {{"run.ranks=4", "strategy=zero3", "reshard_after_forward=2"},
+       {"reshard_after_forward=2", "strategy=zero3", "strategy=full"}},
+      {{"run.ranks=8", "mesh.pipeline=2", "reshard_after_forward=2"},
+       {"reshard_after_forward=2", "mesh.pipeline=2", "mesh.pipeline=1"}},
+      {{"prefetch.forward_list=block0"}, {"prefetch.forward_list=block0", "unit:unit+unit"}},
+      {{"prefetch.backward_list=a:b,a:c"}, {"prefetch.backward_list=a:b,a:c", "once"}},
+      {{"prefetch.forward_list=a:b+"}, {"prefetch.forward_list=a:b+"}},
+      {{"preset=fsdp1", "prefetch.backward_list=block1:block0"},
+       {"prefetch.backward_list=block1:block0", "preset=fsdp1", "preset=fsdp2"}},
       {{"mesh.shard=0"}, {"mesh.shard=0", "auto", "from 1 to 64"}},
       {{"run.ranks=4", "strategy=hybrid", "mesh.replicate=3"},
        {"mesh.replicate=3", "run.ranks=4", "run.ranks=3"}},
@@ -396,6 +426,16 @@ TEST(ToPolicy, CarriesEveryKnob) {
   EXPECT_EQ(tests.strategy, plan::FindStrategy("no_shard"));
   EXPECT_EQ(ToPolicy(With({"prefetch.backward=none"})).backward_prefetch,
             plan::BackwardPrefetch::kNone);
+}
+
+TEST(ToPolicy, CarriesListsOfPrefetches) {
+  const plan::Policy policy =
+      ToPolicy(With({"prefetch.forward_list=block0: block1 + block2, block1:head",
+                     "prefetch.backward_list=head:block0"}));
+  const plan::PrefetchLists expected = {
+      .forward = {{"block0", {"block1", "block2"}}, {"block1", {"head"}}},
+      .backward = {{"head", {"block0"}}}};
+  EXPECT_EQ(policy.prefetch_lists, expected);
 }
 
 TEST(Keys, ADelayIsADurationOrAShareInAllStepsOrSome) {

@@ -87,6 +87,16 @@ KeyInfo BucketCapKey() {
   return key;
 }
 
+KeyInfo ReshardKey() {
+  KeyInfo key = Bool("reshard_after_forward", true,
+                     "Free a unit's gathered parameters after its forward and gather them again "
+                     "for its backward; a number k: among groups of k ranks, each of which keeps "
+                     "its part until then.");
+  key.minimum = 2;
+  key.maximum = 32;
+  return key;
+}
+
 KeyInfo MeshKey(std::string_view dimension, std::string value, std::string help) {
   return TextKey("mesh." + std::string(dimension), std::move(value), std::move(help));
 }
@@ -119,9 +129,7 @@ Keys ShardingKeys() {
                   "several stages on each rank. It needs train.micro_batches.")),
       Live(Int("pipeline.chunks", 1, 1, 64,
                "Stages on each rank; more than one with pipeline.schedule=interleaved only.")),
-      Live(Bool("reshard_after_forward", true,
-                "Free a unit's gathered parameters after its forward and gather them again for its "
-                "backward.")),
+      Live(ReshardKey()),
       Live(Choice("prefetch.backward", {"pre", "post", "none"},
                   "When the next unit's all-gather is issued in the backward pass: before this "
                   "unit's backward, after it, or only when it is needed.")),
@@ -130,6 +138,12 @@ Keys ShardingKeys() {
       Live(In("units", Int("prefetch.forward", 0, 0, 3,
                            "How many units ahead all-gathers are issued in the forward pass; 0 = "
                            "none."))),
+      Live(TextKey("prefetch.forward_list", "",
+                   "Units whose all-gathers a unit issues in the forward pass: "
+                   "block0:block1+block2,block1:block3; instead of prefetch.forward for those "
+                   "that are named before a colon.")),
+      Live(TextKey("prefetch.backward_list", "",
+                   "The same in the backward pass, instead of prefetch.backward.")),
       Live(In("units", Int("prefetch.limit", 0, 0, 64,
                            "At most this many gathered units in flight; the host waits for the "
                            "oldest to be freed; 0 = no limit."))),

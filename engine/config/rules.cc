@@ -170,6 +170,47 @@ Status CheckMesh(const Config& config) {
                   std::gcd(config.GetInt("model.heads"), int64_t{tensor_ranks})));
 }
 
+// reshard_after_forward=k.
+Status CheckReshardRanks(const Config& config) {
+  const std::optional<int64_t> ranks = GetReshardRanks(config);
+  if (!ranks) return Status::Ok();
+  const std::string shown = Shown(config, "reshard_after_forward");
+  if (config.Get("preset") != "fsdp2") {
+    return Status::Error(
+        fmt::format("{} does not go with {}, which reshards among all ranks: set preset=fsdp2, or "
+                    "reshard_after_forward=true",
+                    shown, Shown(config, "preset")));
+  }
+  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  if (!strategy.has_presets) {
+    return Status::Error(
+        fmt::format("{} does not go with {}: set reshard_after_forward=true, or "
+                    "strategy=full",
+                    shown, Shown(config, "strategy")));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const plan::Mesh mesh, MeshOf(config));
+  if (mesh.size(plan::MeshDimension::kPipeline) > 1) {
+    return Status::Error(fmt::format(
+        "{} does not go with stages ({}): set reshard_after_forward=true, or mesh.pipeline=1",
+        shown, Shown(config, "mesh.pipeline")));
+  }
+  const int64_t shards = mesh.size(plan::MeshDimension::kShard);
+  if (shards % *ranks == 0) return Status::Ok();
+  return Status::Error(
+      fmt::format("{} ranks are no part of the {} ranks that share a unit (mesh.shard): set "
+                  "reshard_after_forward to a number that divides them, or to true",
+                  shown, shards));
+}
+
+Status CheckPrefetchLists(const Config& config) {
+  for (const char* key : {"prefetch.forward_list", "prefetch.backward_list"}) {
+    if (config.Get(key).empty() || config.Get("preset") == "fsdp2") continue;
+    return Status::Error(fmt::format("{} does not go with {}: set preset=fsdp2, or leave it out",
+                                     Shown(config, key), Shown(config, "preset")));
+  }
+  return Status::Ok();
+}
+
 // The modules of unit.policy=list:... are there, each once.
 Status CheckUnits(const Config& config) {
   std::vector<std::string> modules = {"embedding", "head"};
@@ -308,6 +349,8 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckUnits(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckMesh(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckReshardRanks(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckProcesses(*this));
@@ -401,6 +444,7 @@ plan::Policy ToPolicy(const Config& config) {
   if (backward == "none") policy.backward_prefetch = plan::BackwardPrefetch::kNone;
   policy.backward_depth = small("prefetch.backward_depth");
   policy.forward_prefetch = small("prefetch.forward");
+  policy.prefetch_lists = GetPrefetchLists(config);
   policy.prefetch_limit = small("prefetch.limit");
   policy.run_ahead = small("host.run_ahead");
   policy.budgets = {.prefetch_bucket_size = config.GetInt("zero.prefetch_bucket_size"),
@@ -412,6 +456,10 @@ plan::Policy ToPolicy(const Config& config) {
   policy.mesh = MeshOf(config).value();
   const int32_t pipeline_ranks = policy.mesh.size(plan::MeshDimension::kPipeline);
   const bool overlaps = pipeline_ranks > 1 && policy.strategy->overlaps_stages;
+  const int64_t reshard_ranks = GetReshardRanks(config).value_or(0);
+  if (reshard_ranks < policy.mesh.size(plan::MeshDimension::kShard)) {
+    policy.post_forward_ranks = static_cast<int>(reshard_ranks);
+  }
   policy.units = UnitsOf(config, *policy.strategy,
                          overlaps ? pipeline_ranks * small("pipeline.chunks") : pipeline_ranks);
   policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);

@@ -77,6 +77,37 @@ std::string UnitPolicyText(const plan::UnitPolicy& units) {
   return fmt::format("blocks:{}", units.blocks);
 }
 
+// "block0:block1+block2,block1:block3"; nullopt if it is not of that form, or has a unit twice.
+std::optional<std::vector<plan::PrefetchList>> ParsePrefetchLists(std::string_view text) {
+  std::vector<plan::PrefetchList> lists;
+  if (text.empty()) return lists;
+  for (const std::string_view part : Split(text, ',')) {
+    const auto sides = Split(part, ':');
+    if (sides.size() != 2 || Trim(sides[0]).empty()) return std::nullopt;
+    plan::PrefetchList& list = lists.emplace_back();
+    list.unit = Trim(sides[0]);
+    const auto same = [&](const plan::PrefetchList& other) { return other.unit == list.unit; };
+    if (std::ranges::count_if(lists, same) > 1) return std::nullopt;
+    for (const std::string_view name : Split(sides[1], '+')) {
+      if (Trim(name).empty()) return std::nullopt;
+      list.gathers.emplace_back(Trim(name));
+    }
+  }
+  return lists;
+}
+
+std::string PrefetchListsText(const std::vector<plan::PrefetchList>& lists) {
+  std::vector<std::string> parts;
+  for (const plan::PrefetchList& list : lists) {
+    parts.push_back(list.unit + ":" + Join(list.gathers, "+"));
+  }
+  return Join(parts, ",");
+}
+
+bool IsPrefetchList(const KeyInfo& key) {
+  return key.name == "prefetch.forward_list" || key.name == "prefetch.backward_list";
+}
+
 // "link.latency" of "link.shard.latency".
 std::string LinkKeyOfAll(std::string_view key) {
   return "link" + std::string(key.substr(key.rfind('.')));
@@ -138,6 +169,11 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
   if (key.name.starts_with("mesh.")) return CanonicalMeshSize(text);
   if (DimensionOfLink(key.name)) return CanonicalLink(key, text);
   if (text.size() > kMaxValueBytes || !IsPlainUtf8(text)) return std::nullopt;
+  if (IsPrefetchList(key)) {
+    const auto lists = ParsePrefetchLists(text);
+    if (!lists) return std::nullopt;
+    return PrefetchListsText(*lists);
+  }
   // It becomes a folder in runs/.
   const bool is_name = text.find('/') == std::string_view::npos && text != "." && text != "..";
   if (key.name == "run.name" && !is_name) return std::nullopt;
@@ -147,9 +183,14 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
 
 std::optional<std::string> CanonicalOrNone(const KeyInfo& key, std::string_view text) {
   switch (key.type) {
-    case KeyType::kBool:
+    case KeyType::kBool: {
+      const auto number = ParseInt(text);
+      const bool is_in_range =
+          number && key.maximum > 0 && InRange(key, static_cast<double>(*number));
+      if (is_in_range) return std::to_string(*number);
       if (text == "true" || text == "false") return std::string(text);
       return std::nullopt;
+    }
     case KeyType::kChoice:
       if (std::find(key.choices.begin(), key.choices.end(), text) == key.choices.end())
         return std::nullopt;
@@ -204,6 +245,10 @@ std::string Allowed(const KeyInfo& key) {
     case KeyType::kFloat:
       return fmt::format("a number from {} to {}", key.minimum, key.maximum);
     case KeyType::kBool:
+      if (key.maximum > 0) {
+        return fmt::format("true, false, or a whole number from {} to {}", key.minimum,
+                           key.maximum);
+      }
       return "true or false";
     case KeyType::kChoice:
       return "one of " + Join(key.choices, ", ");
@@ -227,6 +272,7 @@ std::string Allowed(const KeyInfo& key) {
         "block, module, blocks:n with n from 1 to {}, size:n with n elements at least, or "
         "list:module,...",
         kMaxBlocksPerUnit);
+  if (IsPrefetchList(key)) return "unit:unit+unit,unit:unit with each unit once before a colon";
   if (key.name.starts_with("mesh."))
     return fmt::format("auto, or a whole number from 1 to {}", kMaxMeshSize);
   if (IsFaultKey(key.name)) return AllowedFault(key.name);
@@ -280,6 +326,15 @@ StepWindow GetRecordSteps(const Config& config) {
 
 std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key) {
   return ParseInt(config.Get(key));
+}
+
+plan::PrefetchLists GetPrefetchLists(const Config& config) {
+  return {.forward = ParsePrefetchLists(config.Get("prefetch.forward_list")).value(),
+          .backward = ParsePrefetchLists(config.Get("prefetch.backward_list")).value()};
+}
+
+std::optional<int64_t> GetReshardRanks(const Config& config) {
+  return ParseInt(config.Get("reshard_after_forward"));
 }
 
 plan::UnitPolicy GetUnitPolicy(const Config& config) {

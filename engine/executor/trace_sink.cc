@@ -52,7 +52,7 @@ schema::PlanOpRow PlanOpRowOf(const plan::Schedule& schedule, const plan::Op& op
 // "shard"; "shard/1" where the communicator has several groups.
 std::string GroupName(const plan::Schedule& schedule, const plan::Communicator& communicator,
                       int32_t number) {
-  const bool is_alone = schedule.mesh.SizeOf(communicator.dimensions) == schedule.num_ranks();
+  const bool is_alone = plan::GroupSize(schedule.mesh, communicator) == schedule.num_ranks();
   return is_alone ? communicator.name : communicator.name + "/" + std::to_string(number);
 }
 
@@ -63,7 +63,7 @@ std::string GroupNameOf(const plan::Schedule& schedule, const plan::Op& op, int 
   const plan::Meeting meeting = plan::MeetingOf(schedule, rank, op);
   if (meeting.is_pair()) {
     const std::vector<int32_t> members =
-        plan::MembersOf(schedule.mesh, communicator.dimensions, meeting.group);
+        plan::MembersOf(schedule.mesh, communicator, meeting.group);
     return communicator.name + "/" + std::to_string(members[static_cast<size_t>(meeting.from)]) +
            ">" + std::to_string(members[static_cast<size_t>(meeting.to)]);
   }
@@ -145,14 +145,14 @@ schema::ScheduleId TraceSink::RegisterSchedule(const plan::Schedule& schedule,
 
 void TraceSink::AddGroups(const plan::Schedule& schedule, schema::ScheduleId schedule_id) {
   for (const plan::Communicator& communicator : schedule.communicators) {
-    const int32_t ranks = schedule.mesh.SizeOf(communicator.dimensions);
+    const int32_t ranks = plan::GroupSize(schedule.mesh, communicator);
     for (int32_t number = 0; number < schedule.num_ranks() / ranks; ++number) {
       schema::CommunicatorGroupRow row;
       row.schedule = schedule_id;
       row.communicator = GroupName(schedule, communicator, number);
       row.dimensions = plan::Print(communicator.dimensions);
       row.number = number;
-      for (const int32_t rank : plan::MembersOf(schedule.mesh, communicator.dimensions, number)) {
+      for (const int32_t rank : plan::MembersOf(schedule.mesh, communicator, number)) {
         row.members += (row.members.empty() ? "" : ",") + std::to_string(rank);
       }
       recorder_->Add(row);

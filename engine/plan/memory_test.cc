@@ -60,6 +60,19 @@ TEST(Memory, BackwardOfFsdp2HoldsFourUnitBuffers) {
             (kBlock + kRoot) * 4);
 }
 
+// Between its forward and its backward a unit's part among k ranks stays: 1/k of it.
+TEST(Memory, ReshardToFewerRanksKeepsTheirPartOfEachUnit) {
+  Policy policy;
+  policy.mesh = MeshOf(MeshDimension::kShard, 4);
+  policy.post_forward_ranks = 2;
+  const auto live = [&](const char* op) {
+    return LiveAt(Build(policy), op, {MemoryCategory::kUnshardedParameter});
+  };
+  EXPECT_EQ(live("F m0 head forward"), (3 * kBlock / 2 + kRoot) * 4);
+  // Its own block is whole, and the one before waits.
+  EXPECT_EQ(live("B m0 block1.attention backward"), (kBlock + kBlock / 2 + kRoot) * 4);
+}
+
 // record_stream on the gradient comes after the reduction was issued, whoever reads it.
 TEST(Memory, Fsdp1HoldsAGradientUntilItIsReducedAlsoWhereACastHasReadIt) {
   Policy policy = TwoRanks(Preset::kFsdp1);

@@ -43,17 +43,29 @@ GroupPlace PlaceOf(const Mesh& mesh, MeshDimensions dimensions, int32_t rank) {
   return place;
 }
 
-std::vector<int32_t> MembersOf(const Mesh& mesh, MeshDimensions dimensions, int32_t group) {
+GroupPlace PlaceOf(const Mesh& mesh, const Communicator& communicator, int32_t rank) {
+  const GroupPlace whole = PlaceOf(mesh, communicator.dimensions, rank);
+  const int32_t run = communicator.run;
+  if (run == 0) return whole;
+  const int32_t num_runs = mesh.SizeOf(communicator.dimensions) / run;
+  return {whole.group * num_runs + whole.place / run, whole.place % run};
+}
+
+std::vector<int32_t> MembersOf(const Mesh& mesh, const Communicator& communicator, int32_t group) {
   std::vector<int32_t> members;
   for (int32_t rank = 0; rank < mesh.num_ranks(); ++rank) {
-    if (PlaceOf(mesh, dimensions, rank).group == group) members.push_back(rank);
+    if (PlaceOf(mesh, communicator, rank).group == group) members.push_back(rank);
   }
   return members;
 }
 
-Group GroupOf(const Mesh& mesh, MeshDimensions dimensions, int32_t rank) {
-  const GroupPlace at = PlaceOf(mesh, dimensions, rank);
-  return {at.group, at.place, MembersOf(mesh, dimensions, at.group)};
+int32_t GroupSize(const Mesh& mesh, const Communicator& communicator) {
+  return communicator.run > 0 ? communicator.run : mesh.SizeOf(communicator.dimensions);
+}
+
+Group GroupOf(const Mesh& mesh, const Communicator& communicator, int32_t rank) {
+  const GroupPlace at = PlaceOf(mesh, communicator, rank);
+  return {at.group, at.place, MembersOf(mesh, communicator, at.group)};
 }
 
 std::string Print(MeshDimensions dimensions) {

@@ -46,6 +46,8 @@ Mesh MeshOf(MeshDimension dimension, int32_t num_ranks);
 struct Communicator {
   std::string name;  // "shard", "replicate", ...
   MeshDimensions dimensions = kAllDimensions;
+  // Above 0: of those ranks, so many with neighbouring places are a group (FSDP2's smaller mesh).
+  int32_t run = 0;
   bool operator==(const Communicator&) const = default;
 };
 
@@ -56,9 +58,13 @@ struct GroupPlace {
   bool operator==(const GroupPlace&) const = default;
 };
 GroupPlace PlaceOf(const Mesh& mesh, MeshDimensions dimensions, int32_t rank);
+GroupPlace PlaceOf(const Mesh& mesh, const Communicator& communicator, int32_t rank);
 
 // The ranks of a group, ascending: a rank's place is its index.
-std::vector<int32_t> MembersOf(const Mesh& mesh, MeshDimensions dimensions, int32_t group);
+std::vector<int32_t> MembersOf(const Mesh& mesh, const Communicator& communicator, int32_t group);
+
+// Ranks of each of its groups.
+int32_t GroupSize(const Mesh& mesh, const Communicator& communicator);
 
 // Those with which a rank calls the collectives of a communicator.
 struct Group {
@@ -66,7 +72,7 @@ struct Group {
   int32_t place = 0;           // of the rank, in `ranks`
   std::vector<int32_t> ranks;  // ascending
 };
-Group GroupOf(const Mesh& mesh, MeshDimensions dimensions, int32_t rank);
+Group GroupOf(const Mesh& mesh, const Communicator& communicator, int32_t rank);
 
 // "shard", "replicate,shard"; "" of none.
 std::string Print(MeshDimensions dimensions);

@@ -25,7 +25,7 @@ TEST(MeshTest, GroupsOfEveryCommunicatorTileTheRanks) {
     const int32_t size = kMesh.SizeOf(set);
     std::set<int32_t> seen;
     for (int32_t group = 0; group < kMesh.num_ranks() / size; ++group) {
-      const std::vector<int32_t> members = MembersOf(kMesh, set, group);
+      const std::vector<int32_t> members = MembersOf(kMesh, {"", set}, group);
       ASSERT_EQ(members.size(), static_cast<size_t>(size));
       for (int32_t place = 0; place < size; ++place) {
         const int32_t rank = members[static_cast<size_t>(place)];
@@ -45,9 +45,21 @@ TEST(MeshTest, GroupsOfEveryCommunicatorTileTheRanks) {
 
 TEST(MeshTest, ShardGroupsInsideReplicasAreNeighbours) {
   const Mesh mesh = {{1, 2, 2, 1}};
-  EXPECT_EQ(MembersOf(mesh, Only(MeshDimension::kShard), 0), (std::vector<int32_t>{0, 1}));
-  EXPECT_EQ(MembersOf(mesh, Only(MeshDimension::kShard), 1), (std::vector<int32_t>{2, 3}));
-  EXPECT_EQ(MembersOf(mesh, Only(MeshDimension::kReplicate), 1), (std::vector<int32_t>{1, 3}));
+  EXPECT_EQ(MembersOf(mesh, {"", Only(MeshDimension::kShard)}, 0), (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(MembersOf(mesh, {"", Only(MeshDimension::kShard)}, 1), (std::vector<int32_t>{2, 3}));
+  EXPECT_EQ(MembersOf(mesh, {"", Only(MeshDimension::kReplicate)}, 1),
+            (std::vector<int32_t>{1, 3}));
+}
+
+TEST(MeshTest, RunsOfNeighboursDivideEachGroup) {
+  const Mesh mesh = {{1, 2, 4, 1}};
+  const Communicator pairs = {"", Only(MeshDimension::kShard), 2};
+  EXPECT_EQ(GroupSize(mesh, pairs), 2);
+  for (int32_t group = 0; group < 4; ++group) {
+    const std::vector<int32_t> members = MembersOf(mesh, pairs, group);
+    EXPECT_EQ(members, (std::vector<int32_t>{2 * group, 2 * group + 1}));
+    EXPECT_EQ(PlaceOf(mesh, pairs, members[1]), (GroupPlace{group, 1}));
+  }
 }
 
 TEST(MeshTest, PrintsItsDimensions) {

@@ -339,6 +339,7 @@ class Parser {
             Only(ParseEnum<MeshDimension>(std::string(name), "dimension of the mesh", line));
       }
     }
+    communicator.run = line->Id("run", 0);
     schedule_.communicators.push_back(std::move(communicator));
   }
 

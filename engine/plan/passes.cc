@@ -106,17 +106,46 @@ std::vector<PhasePass> FindPhases(const Schedule& schedule, const Program& progr
   return phases;
 }
 
-// `point` is the member that says where a unit issues its prefetches.
-void Prefetch(Phase phase, OpIndex UnitPass::*point, int depth, Schedule* schedule) {
+// Where a unit issues its prefetches, and of how many units that follow it, unless it has a list.
+struct PrefetchRule {
+  Phase phase = Phase::kForward;
+  OpIndex UnitPass::*point = &UnitPass::first_compute;
+  int depth = 0;
+  const std::vector<PrefetchList>* lists = nullptr;
+};
+
+// Those whose gathers the unit at `at` issues, as positions in `units`.
+std::vector<size_t> UnitsToGather(const Schedule& schedule, const PrefetchRule& rule,
+                                  const PhasePass& units, size_t at) {
+  const auto name = [&](const UnitPass& pass) -> const std::string& {
+    return schedule.units[static_cast<size_t>(pass.unit)].name;
+  };
+  std::vector<size_t> gathers;
+  const auto list = std::ranges::find(*rule.lists, name(units[at]), &PrefetchList::unit);
+  if (list == rule.lists->end()) {
+    const size_t end = std::min(units.size(), at + 1 + static_cast<size_t>(rule.depth));
+    for (size_t next = at + 1; next < end; ++next) gathers.push_back(next);
+    return gathers;
+  }
+  for (const std::string& gather : list->gathers) {
+    const auto found = std::ranges::find(units, gather, name);
+    if (found != units.end()) gathers.push_back(static_cast<size_t>(found - units.begin()));
+  }
+  return gathers;
+}
+
+void Prefetch(const PrefetchRule& rule, Schedule* schedule) {
   for (Program& program : schedule->programs) {
     ProgramEditor editor(program);
-    for (PhasePass& units : FindPhases(*schedule, program, phase)) {
+    for (PhasePass& units : FindPhases(*schedule, program, rule.phase)) {
       for (size_t at = 0; at < units.size(); ++at) {
+        const std::string& name = schedule->units[static_cast<size_t>(units[at].unit)].name;
+        const bool has_list = std::ranges::count(*rule.lists, name, &PrefetchList::unit) > 0;
+        const auto point = has_list ? &UnitPass::first_compute : rule.point;
         if (units[at].*point == kNone) continue;
         // A reshard itself stays before what it makes room for.
         const OpIndex anchor = units[at].*point + (point == &UnitPass::reshard ? 1 : 0);
-        const size_t end = std::min(units.size(), at + 1 + static_cast<size_t>(depth));
-        for (size_t next = at + 1; next < end; ++next) {
+        for (const size_t next : UnitsToGather(*schedule, rule, units, at)) {
           std::vector<OpIndex>& gather = units[next].gather;
           // After the reshard of a root that spans the others they were gathered long before.
           if (gather.empty() || gather.front() < anchor) continue;
@@ -136,15 +165,21 @@ void AddDependency(Dependency dependency, Op* op) {
 
 }  // namespace
 
-void BackwardPrefetchPass(BackwardPrefetch mode, int depth, Schedule* schedule) {
-  if (mode == BackwardPrefetch::kNone) return;
-  const bool is_pre = mode == BackwardPrefetch::kPre;
-  Prefetch(Phase::kBackward, is_pre ? &UnitPass::first_compute : &UnitPass::reshard, depth,
-           schedule);
+void BackwardPrefetchPass(const Policy& policy, Schedule* schedule) {
+  const bool is_post = policy.backward_prefetch == BackwardPrefetch::kPost;
+  Prefetch(
+      {.phase = Phase::kBackward,
+       .point = is_post ? &UnitPass::reshard : &UnitPass::first_compute,
+       .depth = policy.backward_prefetch == BackwardPrefetch::kNone ? 0 : policy.backward_depth,
+       .lists = &policy.prefetch_lists.backward},
+      schedule);
 }
 
-void ForwardPrefetchPass(int depth, Schedule* schedule) {
-  if (depth > 0) Prefetch(Phase::kForward, &UnitPass::first_compute, depth, schedule);
+void ForwardPrefetchPass(const Policy& policy, Schedule* schedule) {
+  Prefetch({.phase = Phase::kForward,
+            .depth = policy.forward_prefetch,
+            .lists = &policy.prefetch_lists.forward},
+           schedule);
 }
 
 void RateLimitPass(int limit, Schedule* schedule) {

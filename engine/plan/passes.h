@@ -9,13 +9,15 @@ namespace shardscope::plan {
 
 // Issues all-gathers of the units that backward needs next. PRE: after a unit's own parameters are
 // there, before its backward ops, the gathers of the next `depth` units of backward. POST: after
-// the unit's reshard, before its reduce-scatter. None: no change. A gather that is issued already
-// stays where it is; nothing crosses from one backward to another.
-void BackwardPrefetchPass(BackwardPrefetch mode, int depth, Schedule* schedule);
+// the unit's reshard, before its reduce-scatter. None: no change. A unit that has a list issues
+// those gathers at PRE's place, and no others. A gather that is issued already stays where it is;
+// nothing crosses from one backward to another.
+void BackwardPrefetchPass(const Policy& policy, Schedule* schedule);
 
 // The same in forward: after a unit's own parameters are there, before its forward ops, the gathers
-// of the next `depth` units. Nothing crosses from one micro-batch to another.
-void ForwardPrefetchPass(int depth, Schedule* schedule);
+// of the next `forward_prefetch` units, or of those in its list. Nothing crosses from one
+// micro-batch to another.
+void ForwardPrefetchPass(const Policy& policy, Schedule* schedule);
 
 // FSDP1's limiter. Every reshard leaves a "free event" in a queue; a gather that finds `limit` or
 // more of them takes the oldest and waits for it on the host before it takes memory for the unit's

@@ -5,6 +5,7 @@
 
 #include "engine/plan/passes.h"
 #include "engine/plan/validate.h"
+#include "trace/base/text.h"
 
 namespace shardscope::plan {
 namespace {
@@ -13,6 +14,25 @@ Status OutOfRange(const std::string& what, int value, int minimum, int maximum) 
   if (value >= minimum && value <= maximum) return Status::Ok();
   return Status::Error(what + " is " + std::to_string(value) + ", must be " +
                        std::to_string(minimum) + " to " + std::to_string(maximum));
+}
+
+// _fsdp_init.py: _get_post_forward_mesh_info.
+Status CheckPostForwardRanks(const Policy& policy) {
+  const int32_t ranks = policy.post_forward_ranks;
+  if (ranks == 0) return Status::Ok();
+  const int32_t shards = policy.mesh.size(MeshDimension::kShard);
+  if (ranks < 2 || ranks >= shards || shards % ranks != 0) {
+    return Status::Error("units cannot stay sharded over " + std::to_string(ranks) + " of " +
+                         std::to_string(shards) + " ranks after their forward");
+  }
+  const Strategy& strategy = *policy.strategy;
+  if (strategy.has_presets && strategy.reshards_after_forward && policy.reshard_after_forward &&
+      policy.preset == Preset::kFsdp2 && policy.mesh.size(MeshDimension::kPipeline) == 1) {
+    return Status::Ok();
+  }
+  return Status::Error(
+      "only preset fsdp2, without stages, has units that stay sharded over fewer "
+      "ranks after their forward");
 }
 
 Status CheckPolicy(const Policy& policy) {
@@ -35,6 +55,7 @@ Status CheckPolicy(const Policy& policy) {
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("forward prefetch", policy.forward_prefetch, 0, 3));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of communicators", policy.num_communicators, 1, 2));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("prefetch limit", policy.prefetch_limit, 0, kMany));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPostForwardRanks(policy));
   return OutOfRange("host run-ahead", policy.run_ahead, -1, kMany);
 }
 
@@ -103,6 +124,25 @@ Status CheckModel(const ModelDescription& model) {
   return Status::Ok();
 }
 
+// The units of lists are there.
+Status CheckPrefetchLists(const ModelDescription& model, const Policy& policy) {
+  std::vector<std::string> named;
+  for (const auto* lists : {&policy.prefetch_lists.forward, &policy.prefetch_lists.backward}) {
+    for (const PrefetchList& list : *lists) {
+      named.push_back(list.unit);
+      named.insert(named.end(), list.gathers.begin(), list.gathers.end());
+    }
+  }
+  std::vector<std::string> units;
+  for (const Unit& unit : model.units) units.push_back(unit.name);
+  for (const std::string& name : named) {
+    if (std::ranges::count(units, name) > 0) continue;
+    return Status::Error("a list of prefetches names '" + name + "', but the units are " +
+                         Join(units, ", "));
+  }
+  return Status::Ok();
+}
+
 // " 1f1b", " interleaved2".
 std::string PipelineName(const Policy& policy) {
   const int32_t ranks = policy.mesh.size(MeshDimension::kPipeline);
@@ -130,6 +170,7 @@ std::string ScheduleName(const Policy& policy) {
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
   const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
   name.append(" ").append(VariantThat(reshards, strategy).name);
+  if (policy.post_forward_ranks > 0) name += " to" + std::to_string(policy.post_forward_ranks);
   const std::string depth = std::to_string(policy.backward_depth);
   switch (policy.backward_prefetch) {
     case BackwardPrefetch::kPre:
@@ -143,6 +184,7 @@ std::string ScheduleName(const Policy& policy) {
       break;
   }
   if (policy.forward_prefetch > 0) name += " fwd" + std::to_string(policy.forward_prefetch);
+  if (policy.prefetch_lists != PrefetchLists()) name += " lists";
   if (policy.prefetch_limit > 0) name += " limit" + std::to_string(policy.prefetch_limit);
   return name + PipelineName(policy);
 }
@@ -153,13 +195,14 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   SHARDSCOPE_RETURN_IF_ERROR(CheckPolicy(policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(model));
   SHARDSCOPE_RETURN_IF_ERROR(CheckStages(model, policy));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(model, policy));
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
   if (!policy.strategy->has_element_budgets) {
-    BackwardPrefetchPass(policy.backward_prefetch, policy.backward_depth, &schedule);
-    ForwardPrefetchPass(policy.forward_prefetch, &schedule);
+    BackwardPrefetchPass(policy, &schedule);
+    ForwardPrefetchPass(policy, &schedule);
     RateLimitPass(policy.prefetch_limit, &schedule);
   }
   RunAheadPass(policy.run_ahead, &schedule);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "engine/plan/mesh.h"
 #include "engine/plan/model_description.h"
@@ -29,13 +31,30 @@ struct ElementBudgets {
   bool operator==(const ElementBudgets&) const = default;
 };
 
+// Which units' all-gathers a unit issues after its own, in that order, instead of those of the next
+// ones (FSDP2's set_modules_to_forward_prefetch() and set_modules_to_backward_prefetch()).
+struct PrefetchList {
+  std::string unit;
+  std::vector<std::string> gathers;
+  bool operator==(const PrefetchList&) const = default;
+};
+struct PrefetchLists {
+  std::vector<PrefetchList> forward;
+  std::vector<PrefetchList> backward;
+  bool operator==(const PrefetchLists&) const = default;
+};
+
 struct Policy {
   Preset preset = Preset::kFsdp2;
   const Strategy* strategy = &Strategies().front();
   bool reshard_after_forward = true;  // never for the root unit
+  // Above 0: then a unit stays sharded over so many ranks until its backward, which gathers it
+  // among them (FSDP2's reshard_after_forward=int). They divide mesh.shard.
+  int post_forward_ranks = 0;
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;
-  int backward_depth = 1;     // 1-3
-  int forward_prefetch = 0;   // 0-3
+  int backward_depth = 1;    // 1-3
+  int forward_prefetch = 0;  // 0-3
+  PrefetchLists prefetch_lists;
   int prefetch_limit = 0;     // unsharded units in flight; 0 = no limit
   int run_ahead = -1;         // compute ops that the host may issue ahead; -1 = unlimited
   ElementBudgets budgets;     // where the strategy has them, instead of any prefetch above

@@ -160,6 +160,7 @@ std::string PrintSchedule(const Schedule& schedule) {
     if (communicator.dimensions != kAllDimensions) {
       text += " dimensions=" + Print(communicator.dimensions);
     }
+    if (communicator.run > 0) text += " run=" + std::to_string(communicator.run);
     text += '\n';
   }
   for (size_t index = 0; index < schedule.units.size(); ++index) {

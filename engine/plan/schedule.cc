@@ -62,7 +62,7 @@ std::string NameOf(const std::vector<Named>& table, int32_t index) {
 
 Meeting MeetingOf(const Schedule& schedule, int32_t rank, const Op& op) {
   const Communicator& communicator = schedule.communicators[static_cast<size_t>(op.communicator)];
-  const GroupPlace at = PlaceOf(schedule.mesh, communicator.dimensions, rank);
+  const GroupPlace at = PlaceOf(schedule.mesh, communicator, rank);
   Meeting meeting = {.communicator = op.communicator, .group = at.group};
   if (op.peer == kNone) return meeting;
   meeting.from = op.kind == OpKind::kReceive ? op.peer : at.place;
@@ -73,7 +73,7 @@ Meeting MeetingOf(const Schedule& schedule, int32_t rank, const Op& op) {
 std::vector<int32_t> RanksOf(const Schedule& schedule, const Meeting& meeting) {
   const Communicator& communicator =
       schedule.communicators[static_cast<size_t>(meeting.communicator)];
-  std::vector<int32_t> members = MembersOf(schedule.mesh, communicator.dimensions, meeting.group);
+  std::vector<int32_t> members = MembersOf(schedule.mesh, communicator, meeting.group);
   if (!meeting.is_pair()) return members;
   const auto [first, second] = std::minmax(members[static_cast<size_t>(meeting.from)],
                                            members[static_cast<size_t>(meeting.to)]);

@@ -34,7 +34,7 @@ struct Schedule {
   int num_ranks() const { return mesh.num_ranks(); }
   // Ranks of each of its groups.
   int GroupSize(CommunicatorIndex communicator) const {
-    return mesh.SizeOf(communicators[static_cast<size_t>(communicator)].dimensions);
+    return plan::GroupSize(mesh, communicators[static_cast<size_t>(communicator)]);
   }
   const Program& ProgramOf(int rank) const {
     return programs[static_cast<size_t>(program_of_rank[static_cast<size_t>(rank)])];

@@ -199,7 +199,7 @@ TEST_P(CollectivesTest, GroupsOfAMeshCallSideBySide) {
   for (const plan::MeshDimension dimension :
        {plan::MeshDimension::kShard, plan::MeshDimension::kReplicate}) {
     OnRanks(num_ranks_, [&](int rank) {
-      const plan::Group group = plan::GroupOf(mesh, plan::Only(dimension), rank);
+      const plan::Group group = plan::GroupOf(mesh, {"", plan::Only(dimension)}, rank);
       Call call = CallOf(rank);
       call.communicator = static_cast<plan::CommunicatorIndex>(dimension);
       call.group = &group;

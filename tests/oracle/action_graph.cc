@@ -72,6 +72,9 @@ void ActionGraph::AddRank(int rank) {
       findings_.push_back({Harm::kNoSuchThing, rank, index});
       continue;
     }
+    if (op.segment != plan::kNone && op.root == plan::kNone && !StaysWithin(op, has_peer)) {
+      findings_.push_back({Harm::kNoSuchThing, rank, index});
+    }
     std::vector<int32_t>& queue =
         has_peer ? exchanges_[{op.communicator, rank, op.peer, receives}]
                  : collectives_[static_cast<size_t>(op.communicator)][static_cast<size_t>(rank)];
@@ -80,13 +83,27 @@ void ActionGraph::AddRank(int rank) {
   }
 }
 
-// Ranks whose coordinates in all dimensions but the communicator's are equal. By counting, not with
-// the mesh's own functions.
+// What is exchanged of a segment: between stages, or among those that share its work.
+bool ActionGraph::StaysWithin(const Op& op, bool between_stages) const {
+  const size_t allowed = between_stages ? 0 : schedule_.mesh.sizes.size() - 1;
+  const unsigned dimensions =
+      schedule_.communicators[static_cast<size_t>(op.communicator)].dimensions;
+  for (size_t dimension = 0; dimension < schedule_.mesh.sizes.size(); ++dimension) {
+    const bool differs = (dimensions >> dimension & 1U) != 0 && schedule_.mesh.sizes[dimension] > 1;
+    if (differs && dimension != allowed) return false;
+  }
+  return true;
+}
+
+// Ranks whose coordinates in all dimensions but the communicator's are equal; of these, where it
+// has runs, so many that follow each other. By counting, not with the mesh's own functions.
 std::vector<ActionGraph::GroupQueues> ActionGraph::Groups() const {
   std::vector<GroupQueues> all;
   for (size_t communicator = 0; communicator < collectives_.size(); ++communicator) {
     const unsigned dimensions = schedule_.communicators[communicator].dimensions;
-    std::map<std::vector<int>, GroupQueues> groups;  // by those coordinates
+    const int run = schedule_.communicators[communicator].run;
+    std::map<std::vector<int>, int> num_before;      // of ranks with those coordinates
+    std::map<std::vector<int>, GroupQueues> groups;  // by those coordinates, and the run
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       std::vector<int> others;
       int rest = rank;
@@ -94,6 +111,10 @@ std::vector<ActionGraph::GroupQueues> ActionGraph::Groups() const {
         const int coordinate = rest % schedule_.mesh.sizes[dimension];
         rest /= schedule_.mesh.sizes[dimension];
         if ((dimensions >> dimension & 1U) == 0) others.push_back(coordinate);
+      }
+      if (run > 0) {
+        const int before = num_before[others]++;
+        others.push_back(before / run);
       }
       GroupQueues& group = groups[others];
       group.ranks.push_back(rank);

@@ -28,7 +28,7 @@ class BytesCheck {
   BytesCheck(const plan::Schedule& schedule, int rank)
       : schedule_(schedule), program_(schedule.ProgramOf(rank)), rank_(rank) {
     for (const Op& op : program_.ops) {
-      if (op.kind != OpKind::kAllGather || gathers_) continue;
+      if (op.kind != OpKind::kAllGather || gathers_ || RunOf(op.communicator) > 0) continue;
       shards_ = RanksOf(op.communicator);
       gathers_ = DimensionsOf(op.communicator);
     }
@@ -52,8 +52,13 @@ class BytesCheck {
     return schedule_.communicators[static_cast<size_t>(communicator)].dimensions;
   }
 
+  int64_t RunOf(plan::CommunicatorIndex communicator) const {
+    return schedule_.communicators[static_cast<size_t>(communicator)].run;
+  }
+
   // In each group of the communicator.
   int64_t RanksOf(plan::CommunicatorIndex communicator) const {
+    if (RunOf(communicator) > 0) return RunOf(communicator);
     int64_t ranks = 1;
     const auto& mesh = schedule_.mesh.sizes;
     const unsigned dimensions = DimensionsOf(communicator);
@@ -92,6 +97,13 @@ class BytesCheck {
       case BufferKind::kUnsharded:
       case BufferKind::kGradient:
         return {Width::kParameter, Shards() * shard};
+      case BufferKind::kPostForwardShard:
+        for (const plan::Communicator& communicator : schedule_.communicators) {
+          if (communicator.run > 0) {
+            return {Width::kParameter, Shards() * shard / communicator.run};
+          }
+        }
+        return {};
       case BufferKind::kReduceScatterInput:
         return {Width::kReduce, Shards() * shard};
       case BufferKind::kReduceScatterOutput:
@@ -150,6 +162,7 @@ class BytesCheck {
     if (op.kind == OpKind::kScatter || op.kind == OpKind::kGather) {
       return CheckParts(index, op, ranks);
     }
+    if (op.payload_bytes < 0) Find(index, plan::kNone);
     int64_t wire = op.payload_bytes * (ranks - 1) / ranks;
     if (op.kind == OpKind::kAllReduce) wire *= 2;
     if (op.wire_bytes != wire) Find(index, plan::kNone);

@@ -106,9 +106,28 @@ std::vector<int32_t> PiecesOf(const plan::ModelDescription& model) {
   return pieces;
 }
 
+// Random units gather random others ahead.
+std::vector<plan::PrefetchList> RandomLists(const plan::ModelDescription& model, Random& random) {
+  std::vector<plan::PrefetchList> lists;
+  for (const plan::Unit& unit : model.units) {
+    if (!random.OneIn(3)) continue;
+    plan::PrefetchList& list = lists.emplace_back();
+    list.unit = unit.name;
+    for (int left = random.Between(1, 3); left > 0; --left) {
+      const int64_t number = random.Below(std::ssize(model.units));
+      list.gathers.push_back(model.units[static_cast<size_t>(number)].name);
+    }
+  }
+  return lists;
+}
+
 }  // namespace
 
 plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* policy, Random& random) {
+  if (policy->preset == plan::Preset::kFsdp2 && random.OneIn(3)) {
+    policy->prefetch_lists = {.forward = RandomLists(model, random),
+                              .backward = RandomLists(model, random)};
+  }
   if (policy->mesh.size(plan::MeshDimension::kTensor) > 1) {
     for (plan::Segment& segment : model.segments) segment.is_split = !random.OneIn(3);
   }
@@ -176,6 +195,12 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
         random);
   }
   policy.reshard_after_forward = !random.OneIn(4);
+  const int32_t shards = policy.mesh.size(plan::MeshDimension::kShard);
+  if (shards % 2 == 0 && shards > 2 && policy.preset == plan::Preset::kFsdp2 &&
+      policy.strategy->has_presets && policy.strategy->reshards_after_forward &&
+      policy.reshard_after_forward && policy.mesh.size(plan::MeshDimension::kPipeline) == 1) {
+    policy.post_forward_ranks = OneOf<int>({0, 2}, random);
+  }
   policy.backward_prefetch = OneOf<BackwardPrefetch>(
       {BackwardPrefetch::kPre, BackwardPrefetch::kPost, BackwardPrefetch::kNone}, random);
   policy.backward_depth = random.Between(1, 3);

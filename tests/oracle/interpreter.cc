@@ -141,14 +141,19 @@ void Interpreter::Start(Instance& instance) {
     }
     use.seen = memory.value;
     use.seen_version = memory.version;
-    if (instance.op->phase == plan::Phase::kOptimizer) At(use.slot).is_final = true;
+    // A gradient that the optimizer has read, parameters that are gathered after their update.
+    if (instance.op->phase == plan::Phase::kOptimizer &&
+        (IsGradient(BufferAt(use.slot)) || instance.op->kind != OpKind::kOptimizer)) {
+      At(use.slot).is_final = true;
+    }
   }
   for (int32_t at = instance.writes.begin; at < instance.writes.end; ++at) {
     Use& use = uses_[static_cast<size_t>(at)];
     Memory& memory = At(use.slot);
     if (!memory.live) Find(Harm::kDeadUse, instance, use.slot);
     const plan::Buffer& buffer = BufferAt(use.slot);
-    if (buffer.persistent && IsGradient(buffer) && memory.is_final)
+    const bool updates = instance.op->kind == OpKind::kOptimizer;
+    if (buffer.persistent && (IsGradient(buffer) || updates) && memory.is_final)
       Find(Harm::kChangedUnderUse, instance, use.slot);
     if (use.adds && memory.live && memory.value == kPoison) {
       Find(Harm::kPoisonRead, instance, use.slot);
@@ -192,6 +197,12 @@ void Interpreter::Meet(const Meeting& meeting) {
   const bool sums = kind == OpKind::kAllReduce || kind == OpKind::kReduce;
   if (sums && meeting.instances.size() == 1) return;  // of one: itself
   if (kind == OpKind::kBroadcast || kind == OpKind::kScatter) return MeetRoot(meeting);
+  if (const Value whole = WholeOf(meeting); whole != kPoison) {
+    for (const int32_t member : meeting.instances) {
+      instances_[static_cast<size_t>(member)].made = whole;
+    }
+    return;
+  }
   Value all = Symbol(kind == OpKind::kAllGather       ? Term::kGather
                      : kind == OpKind::kReduceScatter ? Term::kReduceScatter
                                                       : Term::kAllReduce);
@@ -208,11 +219,31 @@ void Interpreter::Meet(const Meeting& meeting) {
   }
 }
 
+Value Interpreter::PartOf(Value whole, int rank) {
+  const Value part = Symbol(Term::kPart, whole, rank);
+  parts_[part] = {whole, rank};
+  return part;
+}
+
+// What ranks that bring their own parts of it gather once more; else poison.
+Value Interpreter::WholeOf(const Meeting& meeting) const {
+  Value whole = kPoison;
+  for (const int32_t member : meeting.instances) {
+    const Instance& instance = instances_[static_cast<size_t>(member)];
+    const bool is_of_fewer =
+        schedule_.communicators[static_cast<size_t>(instance.op->communicator)].run > 0;
+    const auto part = parts_.find(instance.made);
+    if (!is_of_fewer || part == parts_.end() || part->second.rank != instance.rank) return kPoison;
+    if (whole != kPoison && whole != part->second.whole) return kPoison;
+    whole = part->second.whole;
+  }
+  return whole;
+}
+
 bool Interpreter::IsRoot(const Instance& instance) const {
   const plan::Communicator& communicator =
       schedule_.communicators[static_cast<size_t>(instance.op->communicator)];
-  return plan::PlaceOf(schedule_.mesh, communicator.dimensions, instance.rank).place ==
-         instance.op->root;
+  return plan::PlaceOf(schedule_.mesh, communicator, instance.rank).place == instance.op->root;
 }
 
 // What the root brought is what all have, or have a part of.
@@ -232,7 +263,7 @@ void Interpreter::MeetRoot(const Meeting& meeting) {
 }
 
 // For a collective: what this rank brings.
-Value Interpreter::Made(const Instance& instance) const {
+Value Interpreter::Made(const Instance& instance) {
   const Op& op = *instance.op;
   const auto read = [&](int32_t at) {
     return uses_[static_cast<size_t>(instance.reads.begin + at)];
@@ -250,8 +281,15 @@ Value Interpreter::Made(const Instance& instance) const {
         return Symbol(Term::kInputs, op.micro_batch);
       }
       return Symbol(Term::kBatch, SamplesOf(schedule_.mesh, instance.rank), op.micro_batch);
+    case OpKind::kCopyIn: {
+      if (op.reads.empty()) return kPoison;
+      const bool keeps_part =
+          !op.writes.empty() &&
+          BufferAt(uses_[static_cast<size_t>(instance.writes.begin)].slot).kind ==
+              BufferKind::kPostForwardShard;
+      return keeps_part ? PartOf(read(0).seen, instance.rank) : read(0).seen;
+    }
     case OpKind::kCast:
-    case OpKind::kCopyIn:
     case OpKind::kCopyOut:
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:

@@ -3,6 +3,7 @@
 // its start to its end, so anything that touches it meanwhile is found.
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -64,7 +65,7 @@ class Interpreter {
     Value value = kPoison;
     uint32_t version = 0;  // changes with every write, allocation and free
     bool live = false;
-    bool is_final = false;  // the optimizer has read it
+    bool is_final = false;  // read in the optimizer phase, as it is to stay
   };
 
   Range AddUses(const std::vector<plan::BufferId>& buffers, int rank);
@@ -76,7 +77,9 @@ class Interpreter {
   void Meet(const Meeting& meeting);
   void MeetRoot(const Meeting& meeting);
   bool IsRoot(const Instance& instance) const;
-  Value Made(const Instance& instance) const;
+  Value Made(const Instance& instance);
+  Value PartOf(Value whole, int rank);
+  Value WholeOf(const Meeting& meeting) const;
   Value InputsOf(const Instance& instance) const;
   Value Written(const Instance& instance, const Use& write) const;
   void Find(Harm harm, const Instance& instance, Slot slot = plan::kNone);
@@ -99,6 +102,11 @@ class Interpreter {
   std::vector<int32_t> num_before_;  // by action: what still has to happen first
   std::vector<uint64_t> ready_;      // a heap of priority and action
   std::vector<Finding> findings_;
+  struct Part {
+    Value whole = kPoison;
+    int rank = 0;
+  };
+  std::map<Value, Part> parts_;  // of what was gathered, kept for a gather among fewer ranks
 };
 
 // An ordinary interleaving: each seed another style (even, some streams or ranks late, hosts far

@@ -33,6 +33,7 @@ enum class Term : uint64_t {
   kForward,       // what a segment's forward saves
   kBackward,      // what a segment's backward makes
   kNormBackward,  // the same, of its second part where ranks share its work
+  kPart,          // of what was gathered, by its place among fewer ranks
   kGather,
   kReduceScatter,
   kAllReduce,

@@ -26,7 +26,7 @@ int RankOfProgram(const plan::Schedule& schedule, int32_t program) {
 bool Fits(RefusalKind kind, Harm harm) {
   switch (kind) {
     case RefusalKind::kStructure:
-      return harm == Harm::kNoSuchThing;
+      return harm == Harm::kNoSuchThing || harm == Harm::kBytes;
     case RefusalKind::kBytes:
       return harm == Harm::kBytes;
     case RefusalKind::kMismatch:
@@ -66,6 +66,21 @@ void Collide(Interpreter& interpreter, int32_t first, int32_t second, Judge judg
   }
 }
 
+// Each rank alone, as if its peers came whenever it wants: what a rank's own ops do not order
+// counts as unordered, even if what other ranks run would order it.
+plan::Schedule WithoutPeers(plan::Schedule schedule) {
+  for (plan::Program& program : schedule.programs) {
+    for (plan::Op& op : program.ops) {
+      if (op.peer == plan::kNone) continue;
+      const bool sends = op.kind == plan::OpKind::kSend;
+      op.kind = sends ? plan::OpKind::kCopyIn : plan::OpKind::kLoadBatch;
+      op.communicator = op.peer = plan::kNone;
+      op.payload_bytes = op.wire_bytes = 0;
+    }
+  }
+  return schedule;
+}
+
 }  // namespace
 
 std::optional<Finding> Replay(const plan::Schedule& schedule, const Refusal& refusal) {
@@ -83,13 +98,22 @@ std::optional<Finding> Replay(const plan::Schedule& schedule, const Refusal& ref
     return confirmed;
   }
   Interpreter interpreter(schedule);
+  if (refusal.kind == RefusalKind::kStructure) judge(CheckBytes(schedule));
   if (refusal.kind == RefusalKind::kOrder) {
     const int rank = RankOfProgram(schedule, refusal.program);
-    Collide(interpreter, interpreter.graph().InstanceOf(rank, refusal.op),
-            interpreter.graph().InstanceOf(rank, refusal.other),
-            [&](const Outcome& outcome) { return judge(outcome.findings); });
+    const auto collide = [&](Interpreter& all) {
+      Collide(all, all.graph().InstanceOf(rank, refusal.op),
+              all.graph().InstanceOf(rank, refusal.other),
+              [&](const Outcome& outcome) { return judge(outcome.findings); });
+    };
+    collide(interpreter);
+    if (confirmed) return confirmed;
+    const plan::Schedule alone = WithoutPeers(schedule);
+    Interpreter without_peers(alone);
+    collide(without_peers);
     return confirmed;
   }
+  if (confirmed) return confirmed;
   const Priorities even(static_cast<size_t>(interpreter.graph().num_actions()), 0);
   judge(interpreter.Run(even).findings);
   return confirmed;

@@ -132,6 +132,7 @@ ENUMS = (
               ("cast_shard", "the shard in param dtype (only if it differs from master dtype)", "communication_buffer"),
               ("all_gather_output", "num_ranks padded shards, rank-major", "communication_buffer"),
               ("unsharded", "the unit's parameters, each contiguous", "unsharded_parameter"),
+              ("post_forward_shard", "from forward to backward: this rank's part of the unit among fewer ranks", "unsharded_parameter"),
               ("gradient", "unsharded gradients of the unit", "gradient"),
               ("reduce_scatter_input", "num_ranks padded chunks, rank-major", "communication_buffer"),
               ("reduce_scatter_output", "one padded chunk, reduce dtype", "communication_buffer"),

@@ -1,3 +1,4 @@
+#include <map>
 #include <utility>
 
 #include "engine/plan/builders/builders.h"
@@ -36,6 +37,7 @@ class Fsdp2Builder final : public StepBuilder {
   }
 
   void PostForward(int32_t unit_index) override {
+    if (HasPostForwardShard(unit_index)) EmitPostForwardShard(unit_index);
     if (ReshardsAfterForward(unit_index)) EmitReshard(unit_index);
   }
 
@@ -96,6 +98,19 @@ class Fsdp2Builder final : public StepBuilder {
     OpIndex last = kNone;  // that writes the gradient shard
   };
 
+  // Compute copies the rank's part among fewer ranks, which waits there for the backward
+  // (_fsdp_param.py: to_sharded_post_forward).
+  void EmitPostForwardShard(int32_t unit_index) {
+    const int64_t whole_bytes = UnshardedBytes(unit_index, policy().param_dtype);
+    const BufferId shard = NewBuffer(BufferKind::kPostForwardShard, unit_index,
+                                     whole_bytes / policy().post_forward_ranks);
+    Op copy = MakeOp(OpKind::kCopyIn, unit_index, kComputeStream);
+    copy.allocates = copy.writes = {shard};
+    copy.reads = {state(unit_index).parameters};
+    state(unit_index).post_forward_shard = shard;
+    post_forward_copies_[unit_index] = Emit(std::move(copy));
+  }
+
   // copy-in and all-gather
   HeldOutput EmitGather(int32_t unit_index) {
     HeldOutput gathered;
@@ -108,6 +123,12 @@ class Fsdp2Builder final : public StepBuilder {
     Op gather =
         MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
     gather.reads = gather.writes = {gathered.buffer};  // in place: own slot is the input
+    if (state(unit_index).post_forward_shard != kNone) {
+      copy.reads = {state(unit_index).post_forward_shard};
+      copy.dependencies = {AfterEvent(post_forward_copies_.at(unit_index))};
+      gather.communicator = post_forward_communicator();
+      gather.wire_bytes = WireBytes(gather.kind, gather.payload_bytes, policy().post_forward_ranks);
+    }
     if (std::exchange(first_gather_, false)) {
       // Root pre-forward: no gather may read shards that the last optimizer step still writes.
       copy.dependencies = gather.dependencies = {AfterStream(kComputeStream)};
@@ -125,6 +146,8 @@ class Fsdp2Builder final : public StepBuilder {
     copy.allocates = copy.writes = {unsharded};
     copy.reads = {gathered.buffer};
     copy.dependencies = {AfterEvent(all_gather_)};
+    BufferId& waiting = state(gathered.unit).post_forward_shard;
+    if (waiting != kNone) copy.frees = {std::exchange(waiting, kNone)};
     gathered.copy_out = Emit(std::move(copy));
     state(gathered.unit).parameters = unsharded;
   }
@@ -153,8 +176,9 @@ class Fsdp2Builder final : public StepBuilder {
     held_input_ = HeldInput();
   }
 
-  bool first_gather_ = false;   // of this micro-batch's forward
-  OpIndex all_gather_ = kNone;  // the last one issued
+  bool first_gather_ = false;                       // of this micro-batch's forward
+  OpIndex all_gather_ = kNone;                      // the last one issued
+  std::map<int32_t, OpIndex> post_forward_copies_;  // by unit: that has made its shard
   HeldOutput held_output_;
   HeldInput held_input_;
 };

@@ -76,6 +76,10 @@ void StepBuilder::AddCommunicators() {
     norm_communicator_ = static_cast<CommunicatorIndex>(all.size());
     all.push_back({"norm", static_cast<MeshDimensions>(different)});
   }
+  if (policy_.post_forward_ranks > 0) {
+    post_forward_communicator_ = static_cast<CommunicatorIndex>(all.size());
+    all.push_back({"post_forward", shard, policy_.post_forward_ranks});
+  }
   if (strategy.Uses(MeshDimension::kReplicate)) {
     if (!strategy.Uses(MeshDimension::kShard)) {
       reduce_communicator_ = static_cast<CommunicatorIndex>(all.size());

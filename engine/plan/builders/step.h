@@ -25,7 +25,8 @@ struct UnitState {
   BufferId whole_gradient = kNone;    // the same
   int32_t first_reduced = kNone;      // micro-batch whose gradient the shard got first
   BufferId parameters = kNone;  // what forward and backward read now; kNone while not gathered
-  BufferId gradient = kNone;    // allocated by the unit's first backward op of a micro-batch
+  BufferId post_forward_shard = kNone;  // where it waits for its backward
+  BufferId gradient = kNone;  // allocated by the unit's first backward op of a micro-batch
 
   // What the optimizer reads and updates: where ranks have no slice apart, theirs of the whole.
   BufferId reduced_gradient() const {
@@ -75,6 +76,12 @@ class StepBuilder {
   const Unit& unit(int32_t index) const { return model_.units[static_cast<size_t>(index)]; }
   UnitState& state(int32_t index) { return states_[static_cast<size_t>(index)]; }
   bool ReshardsAfterForward(int32_t index) const;
+  // Whether that leaves a part of it, for a backward that gathers among fewer ranks.
+  bool HasPostForwardShard(int32_t index) const {
+    return policy_.post_forward_ranks > 0 && ReshardsAfterForward(index);
+  }
+  // Where its parts are gathered.
+  CommunicatorIndex post_forward_communicator() const { return post_forward_communicator_; }
   // Whether the unit's backward of a later micro-batch is still to come, after its forward.
   bool IsInFlight() const { return num_in_flight_[static_cast<size_t>(stage_)] > 0; }
   bool first_micro_batch() const { return micro_batch_ == 0; }
@@ -191,6 +198,7 @@ class StepBuilder {
   int32_t micro_batch_ = kNone;
   CommunicatorIndex reduce_communicator_ = kShardCommunicator;
   CommunicatorIndex norm_communicator_ = kShardCommunicator;
+  CommunicatorIndex post_forward_communicator_ = kNone;
   Way pipeline_;  // of activations, sent; see PipelineStream(). The gradients' communicator is next
   Way tensor_;
   const int32_t pipeline_ranks_;

@@ -131,6 +131,15 @@ class LifetimeCheck {
     return std::nullopt;
   }
 
+  // What is gathered after an update is what it has made.
+  bool IsTakenTooEarly(OpIndex read, OpIndex write) const {
+    const Op& reader = program_.ops[static_cast<size_t>(read)];
+    const Op& writer = program_.ops[static_cast<size_t>(write)];
+    return reader.phase == Phase::kOptimizer && reader.kind != OpKind::kOptimizer &&
+           writer.kind == OpKind::kOptimizer &&
+           TraitsOf(KindOf(buffer_)).memory != MemoryCategory::kOptimizer;
+  }
+
   // Only the writes next to a read in host order matter: the others are ordered with these.
   std::optional<Refusal> CheckReads(const Uses& uses, bool persistent) const {
     for (const OpIndex read : uses.reads) {
@@ -149,6 +158,9 @@ class LifetimeCheck {
                          " has written it");
       }
       const Phase phase = program_.ops[static_cast<size_t>(read)].phase;
+      if (after != uses.writes.end() && IsTakenTooEarly(read, *after)) {
+        return Error(read, "reads " + Buffer() + " before " + Named(*after) + " updates it");
+      }
       if (is_gradient && phase == Phase::kOptimizer && after != uses.writes.end()) {
         return Error(read, "reads " + Buffer() + " before " + Named(*after) + " writes it");
       }

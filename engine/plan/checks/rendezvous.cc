@@ -69,7 +69,7 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pa
 }
 
 GroupPlace PlaceIn(const Schedule& schedule, size_t communicator, int32_t rank) {
-  return PlaceOf(schedule.mesh, schedule.communicators[communicator].dimensions, rank);
+  return PlaceOf(schedule.mesh, schedule.communicators[communicator], rank);
 }
 
 // By communicator: whether ranks exchange anything there, so that places count.

@@ -9,33 +9,37 @@ namespace {
 
 // A program has one dtype for each of these.
 enum class Width : uint8_t { kMaster, kParameter, kReduce };
+// Of a unit: one rank's shard, all of it, or its part among fewer ranks after its forward.
+enum class Share : uint8_t { kShard, kWhole, kPostForward };
 constexpr size_t kNumWidths = 3;
 constexpr std::array<const char*, kNumWidths> kWidthNames = {"master", "parameter", "reduce"};
 
 // What a buffer of a unit holds.
 struct Content {
   Width width = Width::kMaster;
-  bool whole = false;  // of all ranks, otherwise one rank's shard
-  int copies = 0;      // 0: no elements of a unit
+  Share share = Share::kShard;
+  int copies = 0;  // 0: no elements of a unit
 };
 
 Content ContentOf(BufferKind kind) {
   switch (kind) {
     case BufferKind::kParameterShard:
     case BufferKind::kGradientShard:
-      return {Width::kMaster, false, 1};
+      return {Width::kMaster, Share::kShard, 1};
     case BufferKind::kOptimizerState:
-      return {Width::kMaster, false, 2};
+      return {Width::kMaster, Share::kShard, 2};
     case BufferKind::kCastShard:
-      return {Width::kParameter, false, 1};
+      return {Width::kParameter, Share::kShard, 1};
     case BufferKind::kAllGatherOutput:
     case BufferKind::kUnsharded:
     case BufferKind::kGradient:
-      return {Width::kParameter, true, 1};
+      return {Width::kParameter, Share::kWhole, 1};
+    case BufferKind::kPostForwardShard:
+      return {Width::kParameter, Share::kPostForward, 1};
     case BufferKind::kReduceScatterInput:
-      return {Width::kReduce, true, 1};
+      return {Width::kReduce, Share::kWhole, 1};
     case BufferKind::kReduceScatterOutput:
-      return {Width::kReduce, false, 1};
+      return {Width::kReduce, Share::kShard, 1};
     case BufferKind::kActivation:
     case BufferKind::kActivationGradient:
     case BufferKind::kNormGradient:
@@ -60,8 +64,12 @@ class SizeCheck {
   SizeCheck(const Schedule& schedule, const Program& program)
       : schedule_(schedule), program_(program), checked_(program.buffers.size()) {
     // Parameters that no op gathers are there as a whole on every rank.
-    const auto gather = std::find_if(program.ops.begin(), program.ops.end(),
-                                     [](const Op& op) { return op.kind == OpKind::kAllGather; });
+    const auto gather = std::ranges::find_if(program.ops, [&](const Op& op) {
+      return op.kind == OpKind::kAllGather && CommunicatorOf(op).run == 0;
+    });
+    for (const Communicator& communicator : schedule.communicators) {
+      if (communicator.run > 0) post_forward_ranks_ = communicator.run;
+    }
     if (gather != program.ops.end()) {
       shard_ranks_ = schedule.GroupSize(gather->communicator);
       shard_dimensions_ = DimensionsOf(*gather);
@@ -93,9 +101,10 @@ class SizeCheck {
  private:
   const Buffer& At(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
 
-  MeshDimensions DimensionsOf(const Op& op) const {
-    return schedule_.communicators[static_cast<size_t>(op.communicator)].dimensions;
+  const Communicator& CommunicatorOf(const Op& op) const {
+    return schedule_.communicators[static_cast<size_t>(op.communicator)];
   }
+  MeshDimensions DimensionsOf(const Op& op) const { return CommunicatorOf(op).dimensions; }
 
   std::string CollectiveProblem(const Op& op) {
     const int num_ranks = schedule_.GroupSize(op.communicator);
@@ -125,7 +134,7 @@ class SizeCheck {
     }
     // The other side, unless the collective works in place: one rank's part of the whole.
     for (const BufferId part : scatters ? op.writes : op.reads) {
-      if (part == whole || side == PayloadSide::kBoth) continue;
+      if (part == whole || side == PayloadSide::kBoth || side == PayloadSide::kNone) continue;
       if (op.payload_bytes % num_ranks == 0 && op.payload_bytes / num_ranks == At(part).bytes) {
         continue;
       }
@@ -138,6 +147,10 @@ class SizeCheck {
 
   // Each rank's part of a payload that the root has; what is gathered is an output.
   std::string PartsProblem(const Op& op, int num_ranks) {
+    if (op.payload_bytes % num_ranks != 0) {
+      return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, which " +
+             std::to_string(num_ranks) + " ranks cannot share";
+    }
     const bool scatters = op.kind == OpKind::kScatter;
     for (const bool reads : {true, false}) {
       for (const BufferId id : reads ? op.reads : op.writes) {
@@ -146,7 +159,7 @@ class SizeCheck {
         buffer_ = id;
         const bool fits = At(id).kind == BufferKind::kActivation ? At(id).bytes >= expected
                                                                  : At(id).bytes == expected;
-        if (fits && op.payload_bytes % num_ranks == 0) continue;
+        if (fits) continue;
         return "has a payload of " + std::to_string(op.payload_bytes) + " bytes for " +
                std::to_string(num_ranks) + " ranks, but its buffer holds " +
                std::to_string(At(id).bytes);
@@ -168,14 +181,17 @@ class SizeCheck {
   std::string UnitPayloadProblem(const Op& op) const {
     // Among ranks that hold the same shard it is a shard.
     const bool whole = shard_ranks_ == 1 || (DimensionsOf(op) & shard_dimensions_) != 0;
-    const int64_t expected = Elements(op.unit, whole) * BytesOf(op.dtype);
+    const Share share = whole ? Share::kWhole : Share::kShard;
+    const int64_t expected = Elements(op.unit, share) * BytesOf(op.dtype);
     if (op.payload_bytes == expected) return "";
     return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but its unit in " +
            std::string(Name(op.dtype)) + " has " + std::to_string(expected);
   }
 
-  int64_t Elements(int32_t unit, bool whole) const {
-    return shard_elements_[static_cast<size_t>(unit)] * (whole ? shard_ranks_ : 1);
+  int64_t Elements(int32_t unit, Share share) const {
+    const int64_t of_shard = shard_elements_[static_cast<size_t>(unit)];
+    if (share == Share::kShard) return of_shard;
+    return of_shard * shard_ranks_ / (share == Share::kWhole ? 1 : post_forward_ranks_);
   }
 
   // Every buffer once, at the first op that names it.
@@ -185,7 +201,7 @@ class SizeCheck {
     const Buffer& buffer = At(id);
     const Content content = ContentOf(buffer.kind);
     if (buffer.unit == kNone || content.copies == 0) return "";
-    const int64_t elements = Elements(buffer.unit, content.whole) * content.copies;
+    const int64_t elements = Elements(buffer.unit, content.share) * content.copies;
     const auto width_index = static_cast<size_t>(content.width);
     int64_t& width = widths_[width_index];
     // The first buffer says how wide the dtype is, if it can be one.
@@ -203,6 +219,7 @@ class SizeCheck {
   const Schedule& schedule_;
   const Program& program_;
   int shard_ranks_ = 1;
+  int post_forward_ranks_ = 1;
   MeshDimensions shard_dimensions_ = 0;       // of the communicator that gathers
   std::vector<int64_t> shard_elements_;       // by unit
   std::array<int64_t, kNumWidths> widths_{};  // bytes an element; 0: not seen yet

@@ -68,6 +68,17 @@ std::string DependencyProblem(const Schedule& schedule, const Op& op, OpIndex in
   return "";
 }
 
+// Parts of a segment's output are added up by the ranks that share its work, and stages are ranks
+// along the pipeline.
+bool IsAlongItsDimension(const Schedule& schedule, const Op& op) {
+  if (op.segment == kNone || TraitsOf(op.kind).has_root) return true;
+  const auto dimension =
+      TraitsOf(op.kind).has_peer ? MeshDimension::kPipeline : MeshDimension::kTensor;
+  const MeshDimensions others =
+      schedule.communicators[static_cast<size_t>(op.communicator)].dimensions & ~Only(dimension);
+  return schedule.mesh.SizeOf(others) == 1;
+}
+
 std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   if (!IsCollective(op.kind)) {
     const bool clean = op.communicator == kNone && op.peer == kNone && op.root == kNone &&
@@ -89,6 +100,10 @@ std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
   }
   if (traits.has_root ? !is_place(op.root) : op.root != kNone) {
     return "names place " + std::to_string(op.root) + " of a group as its root, which cannot be";
+  }
+  if (!IsAlongItsDimension(schedule, op)) {
+    return "is of a segment, which not all ranks of communicator " +
+           std::to_string(op.communicator) + " share";
   }
   bool has_buffer = !op.writes.empty();
   if (traits.payload == PayloadSide::kReads) has_buffer = !op.reads.empty();
@@ -148,6 +163,12 @@ std::optional<Refusal> CheckTables(const Schedule& schedule) {
   for (const Communicator& communicator : schedule.communicators) {
     if (communicator.dimensions == 0 || communicator.dimensions > kAllDimensions) {
       return Unlocated("communicator '" + communicator.name + "' has no dimension of the mesh");
+    }
+    const int32_t places = schedule.mesh.SizeOf(communicator.dimensions);
+    if (communicator.run < 0 || (communicator.run > 0 && places % communicator.run != 0)) {
+      return Unlocated("communicator '" + communicator.name + "' has runs of " +
+                       std::to_string(communicator.run) + " of " + std::to_string(places) +
+                       " ranks, which cannot be");
     }
   }
   if (schedule.streams.size() > kMostStreams) {

@@ -25,6 +25,7 @@ struct ReferenceCase {
   int chunks = 1;
   int stages = 0;
   int tensor = 0;
+  int post_forward_ranks = 0;
 };
 
 class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
@@ -40,6 +41,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     run.chunks = GetParam().chunks;
     run.stages = GetParam().stages;
     run.tensor = GetParam().tensor;
+    run.policy.post_forward_ranks = GetParam().post_forward_ranks;
     const int stages = PolicyOf(run).units.stages;
     const int64_t tensor_ranks = PolicyOf(run).units.tensor_ranks;
     if (run.model.heads % tensor_ranks != 0) run.model.heads = tensor_ranks == 2 ? 4 : tensor_ranks;
@@ -81,7 +83,8 @@ std::string CaseName(const testing::TestParamInfo<ReferenceCase>& tested) {
          "_replicas" + std::to_string(tested.param.replicas) + "_micro" +
          std::to_string(tested.param.micro_batches) + "_order" +
          std::to_string(static_cast<int>(tested.param.pipeline)) + "_stages" +
-         std::to_string(tested.param.stages) + "_tensor" + std::to_string(tested.param.tensor);
+         std::to_string(tested.param.stages) + "_tensor" + std::to_string(tested.param.tensor) +
+         "_to" + std::to_string(tested.param.post_forward_ranks);
 }
 
 // dim 24 and 72 rows do not divide by 5 or 7, 256 rows not by 3, 5 or 7.
@@ -103,6 +106,11 @@ const ReferenceCase kCases[] = {
     {6, 1, Preset::kFsdp1, FindStrategy("hybrid_grad_op"), 2},
     {6, 3, Preset::kFsdp2, FindStrategy("hybrid"), 3},
     {2, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2},  // shards of one rank
+    // Among fewer ranks from forward to backward.
+    {4, 3, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 0, 2},
+    {6, 1, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 0, 3},
+    {8, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2, PipelineSchedule::kOneByOne, 1, 0, 0, 2},
+    {8, 2, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2, 2},
     {1, 3, Preset::kFsdp2, FindStrategy("single")},
     {1, 1, Preset::kFsdp2, FindStrategy("ddp")},
     {2, 1, Preset::kFsdp2, FindStrategy("ddp")},
@@ -252,6 +260,25 @@ TEST(PoisonTest, NothingReadsFreedOrUnwrittenMemory) {
     run.poison = true;
     EXPECT_TRUE(SameBits(Train(run), expected));
   }
+}
+
+// A part that waits, and the same gathered twice among different ranks.
+TEST(BitsTest, ReshardToFewerRanksAgrees) {
+  TestRun run;
+  run.training.num_ranks = 4;
+  run.training.micro_batches = 2;
+  run.training.steps = 3;
+  const TestResult expected = Train(run);
+  run.policy.post_forward_ranks = 2;
+  run.jitter = run.poison = true;
+  for (const plan::DType type : {plan::DType::kFp32, plan::DType::kBf16}) {
+    run.model.dtype = type;
+    TestRun all = run;
+    all.policy.post_forward_ranks = 0;
+    EXPECT_TRUE(SameBits(Train(run), Train(all)));
+  }
+  run.model.dtype = plan::DType::kFp32;
+  EXPECT_TRUE(SameBits(Train(run), expected));
 }
 
 // All orders of a pipeline do the same arithmetic, as one rank alone would.

@@ -107,7 +107,7 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   groups_.clear();
   pairs_.clear();
   for (const plan::Communicator& communicator : schedule.communicators) {
-    groups_.push_back(plan::GroupOf(schedule.mesh, communicator.dimensions, rank_));
+    groups_.push_back(plan::GroupOf(schedule.mesh, communicator, rank_));
   }
   for (const plan::Op& op : schedule.ProgramOf(rank_).ops) {
     if (op.peer == plan::kNone) continue;
@@ -306,6 +306,10 @@ void RankOps::CopyIn(const OpContext& context) {
   const plan::Op& op = context.op();
   ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];
   const BufferId target = op.writes.front();
+  const BufferId waiting = Find(context, op.reads, BufferKind::kPostForwardShard);
+  if (waiting != plan::kNone || context.buffer(target).kind == BufferKind::kPostForwardShard) {
+    return CopyPostForwardShard(context);
+  }
   if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     const UnitMemory memory = UnitMemoryOf(context, target, job_->model.dtype);
     const int64_t elements = unit.layout().shard_elements();
@@ -329,6 +333,25 @@ void RankOps::CopyIn(const OpContext& context) {
     return;
   }
   PackRankMajor(unit.layout(), UnitMemoryOf(context, source, job_->model.dtype), input);
+}
+
+// Between two gathers of a unit: several ranks' shards, one after the other, out of its parameters
+// and into their slot of the next all-gather's output, which fewer ranks fill.
+void RankOps::CopyPostForwardShard(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const UnitLayout& layout = LayoutOf(op.unit);
+  const UnitMemory from = UnitMemoryOf(context, op.reads.front(), job_->model.dtype);
+  const UnitMemory to = UnitMemoryOf(context, op.writes.front(), job_->model.dtype);
+  const bool is_whole = context.buffer(op.reads.front()).kind == BufferKind::kUnsharded;
+  const int64_t part_bytes = At(is_whole ? op.writes.front() : op.reads.front()).bytes;
+  const int64_t whole_bytes = layout.num_ranks() * layout.shard_elements() * to.element_bytes();
+  const int64_t place = layout_.ShardIndexOf(rank_) % (whole_bytes / part_bytes);
+  if (is_whole) {
+    const int64_t ranks = part_bytes / (layout.shard_elements() * to.element_bytes());
+    return PackRanks(layout, from, place * ranks, ranks, to);
+  }
+  const int64_t elements = part_bytes / to.element_bytes();
+  FlatView(to, place * part_bytes, elements).copy_(FlatView(from, 0, elements));
 }
 
 void RankOps::CopyOut(const OpContext& context) {
@@ -436,9 +459,9 @@ void RankOps::AllGather(const OpContext& context) {
     pieces = GatherPiecesInPlace(layout, layout_.ShardIndexOf(rank_), to);
   } else if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
-    const int64_t bytes = layout.shard_elements() * to.element_bytes();
-    pieces.push_back(
-        {to.data + bytes * layout_.ShardIndexOf(rank_), to.data, static_cast<size_t>(bytes)});
+    const plan::Group& group = groups_[static_cast<size_t>(op.communicator)];
+    const int64_t bytes = op.payload_bytes / std::ssize(group.ranks);
+    pieces.push_back({to.data + bytes * group.place, to.data, static_cast<size_t>(bytes)});
   } else {
     const BufferId cast = Find(context, op.reads, BufferKind::kCastShard);
     pieces =

@@ -153,6 +153,7 @@ class RankOps : public RankWork {
   void KeepBatch(const executor::OpContext& context, const std::vector<int64_t>& samples);
   void Cast(const executor::OpContext& context);
   void CopyIn(const executor::OpContext& context);
+  void CopyPostForwardShard(const executor::OpContext& context);
   void CopyOut(const executor::OpContext& context);
   void Accumulate(const executor::OpContext& context);
   void AllGather(const executor::OpContext& context);

@@ -89,7 +89,7 @@ at::Tensor StateMove::Whole(const StateLayout& before, int32_t unit,
   const std::string what = "state of " + parameter.parameter.name;
   transport::Call call = {.rank = rank_, .communicator = transport::kMoveState, .op_name = what};
   const auto gather = [&](plan::MeshDimension dimension, const at::Tensor& own) {
-    const plan::Group group = plan::GroupOf(before.mesh, plan::Only(dimension), rank_);
+    const plan::Group group = plan::GroupOf(before.mesh, {"", plan::Only(dimension)}, rank_);
     call.group = &group;
     const at::Tensor all = Gather(own, call, transport);
     call.group = nullptr;

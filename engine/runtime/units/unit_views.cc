@@ -36,9 +36,10 @@ void Put(const at::Tensor& to, const at::Tensor& from, bool adds) {
   }
 }
 
-at::Tensor Shards(const UnitLayout& layout, const UnitMemory& rank_major) {
-  return FlatView(rank_major, 0, layout.num_ranks() * layout.shard_elements())
-      .view({layout.num_ranks(), layout.shard_elements()});
+// Of `count` ranks, [count, shard_elements].
+at::Tensor Shards(const UnitLayout& layout, const UnitMemory& rank_major, int64_t count) {
+  return FlatView(rank_major, 0, count * layout.shard_elements())
+      .view({count, layout.shard_elements()});
 }
 
 }  // namespace
@@ -70,17 +71,22 @@ void ZeroPadding(const UnitLayout& layout, const UnitMemory& unsharded) {
 
 void PackRankMajor(const UnitLayout& layout, const UnitMemory& unsharded,
                    const UnitMemory& rank_major) {
-  const at::Tensor shards = Shards(layout, rank_major);
+  PackRanks(layout, unsharded, 0, layout.num_ranks(), rank_major);
+}
+
+void PackRanks(const UnitLayout& layout, const UnitMemory& unsharded, int64_t first, int64_t count,
+               const UnitMemory& rank_major) {
+  const at::Tensor shards = Shards(layout, rank_major, count);
   for (size_t index = 0; index < layout.parameters().size(); ++index) {
     const ParameterLayout& parameter = layout.parameters()[index];
     shards.narrow(1, parameter.shard_offset, parameter.shard_elements())
-        .copy_(RowsOfAll(layout, index, unsharded));
+        .copy_(RowsOfAll(layout, index, unsharded).narrow(0, first, count));
   }
 }
 
 void UnpackRankMajor(const UnitLayout& layout, const UnitMemory& rank_major,
                      const UnitMemory& unsharded) {
-  const at::Tensor shards = Shards(layout, rank_major);
+  const at::Tensor shards = Shards(layout, rank_major, layout.num_ranks());
   for (size_t index = 0; index < layout.parameters().size(); ++index) {
     const ParameterLayout& parameter = layout.parameters()[index];
     RowsOfAll(layout, index, unsharded)

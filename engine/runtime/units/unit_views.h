@@ -34,6 +34,9 @@ void ZeroPadding(const UnitLayout& layout, const UnitMemory& unsharded);
 // The one form into the other, cast on the way.
 void PackRankMajor(const UnitLayout& layout, const UnitMemory& unsharded,
                    const UnitMemory& rank_major);
+// Only `count` ranks' shards from `first` on.
+void PackRanks(const UnitLayout& layout, const UnitMemory& unsharded, int64_t first, int64_t count,
+               const UnitMemory& rank_major);
 void UnpackRankMajor(const UnitLayout& layout, const UnitMemory& rank_major,
                      const UnitMemory& unsharded);
 

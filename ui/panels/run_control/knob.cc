@@ -36,6 +36,7 @@ Knob MakeKnob(const config::KeyInfo& key) {
     case KeyType::kBool:
       knob.kind = KnobKind::kSegments;
       knob.values = {"true", "false"};
+      if (key.maximum > 0) knob.values.insert(knob.values.begin() + 1, "2");
       break;
     case KeyType::kInt:
       knob.whole_numbers = true;
@@ -160,7 +161,8 @@ std::string ShowValue(ui::Language language, const Knob& knob, std::string_view 
   const config::KeyInfo& key = *knob.key;
   const bool off_at_zero =
       key.name == "prefetch.limit" || key.name == "prefetch.forward" || key.unit == "elements";
-  if (key.type == KeyType::kBool) return Tr(language, value == "true" ? Text::kOn : Text::kOff);
+  if (key.type == KeyType::kBool && value == "true") return Tr(language, Text::kOn);
+  if (key.type == KeyType::kBool && value == "false") return Tr(language, Text::kOff);
   if (key.name == "strategy") return Upper(value);
   if (value == "none") return Tr(language, Text::kNone);
   if (value == "0" && off_at_zero) return Tr(language, Text::kOff);

@@ -338,7 +338,7 @@ TEST(NcclTransport, EveryGroupHasACommunicatorOfItsOwn) {
   const plan::Mesh mesh = {{1, 2, 2, 1}};
   std::vector<plan::Group> groups;
   for (int rank = 0; rank < 4; ++rank) {
-    groups.push_back(plan::GroupOf(mesh, plan::Only(plan::MeshDimension::kReplicate), rank));
+    groups.push_back(plan::GroupOf(mesh, {"", plan::Only(plan::MeshDimension::kReplicate)}, rank));
   }
   static std::byte memory[4][24];
   const auto gather = [&](int rank) {
@@ -370,7 +370,8 @@ TEST(NcclTransport, OtherRanksOfACommunicatorAreConnectedAnew) {
   for (const int replicas : {1, 2, 4, 1}) {
     const plan::Mesh mesh = {{1, replicas, 4 / replicas, 1}};
     transport::OnRanks(4, [&](int rank) {
-      const plan::Group group = plan::GroupOf(mesh, plan::Only(plan::MeshDimension::kShard), rank);
+      const plan::Group group =
+          plan::GroupOf(mesh, {"", plan::Only(plan::MeshDimension::kShard)}, rank);
       std::memset(memory[rank], rank, 8);
       Call call = node.CallOf(rank);
       call.group = &group;
