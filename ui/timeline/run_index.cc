@@ -37,6 +37,10 @@ int32_t SettledStep(const query::Snapshot& snapshot) {
   return query::MayGrow(snapshot.state) ? std::max(newest - 1, -1) : newest;
 }
 
+bool Receives(LaneKind kind) {
+  return kind == LaneKind::kReceiveActivation || kind == LaneKind::kReceiveGradient;
+}
+
 int64_t EndOfStep(const query::RankRows& rows, int32_t step) {
   const auto found =
       std::lower_bound(rows.steps.begin(), rows.steps.end(), step,
@@ -231,6 +235,10 @@ void RunIndex::TakeCollective(const query::RankRows& rows, uint32_t row, uint32_
                               RankIndex* rank) {
   const query::Collective& collective = rows.collectives[row];
   rank->collective_of_row[op_row] = row;
+  const auto lane = lane_of_track_.find(rows.op_runs[op_row].track);
+  if (lane != lane_of_track_.end() && Receives(lane->second)) {
+    receivers_[ArrivalKey(collective.communicator, collective.sequence)] = {rows.rank, op_row};
+  }
   Arrive(ArrivalKey(collective.communicator, collective.sequence), rows.op_runs[op_row].started_ns,
          rows.rank);
 }
@@ -409,6 +417,11 @@ const query::Collective* RunIndex::CollectiveOf(const query::RankRows& rows, con
 const Arrival* RunIndex::ArrivalOf(const query::Collective& collective) const {
   const auto found = arrivals_.find(ArrivalKey(collective.communicator, collective.sequence));
   return found == arrivals_.end() ? nullptr : &found->second;
+}
+
+const OpPlace* RunIndex::ReceiverOf(const query::Collective& send) const {
+  const auto found = receivers_.find(ArrivalKey(send.communicator, send.sequence));
+  return found == receivers_.end() ? nullptr : &found->second;
 }
 
 const analysis::Stall* RunIndex::StallAt(const RankIndex& rank, int64_t time_ns) {

@@ -31,6 +31,12 @@ struct Arrival {
   int32_t num_ranks = 0;  // arrived so far
 };
 
+// An op run, by its row.
+struct OpPlace {
+  int32_t rank = -1;
+  uint32_t row = kNoRow;  // of RankRows::op_runs
+};
+
 struct RankIndex {
   explicit RankIndex(int32_t of_rank);
 
@@ -79,6 +85,9 @@ class RunIndex {
                                         uint32_t row) const;
   // nullptr if no rank arrived yet.
   const Arrival* ArrivalOf(const query::Collective& collective) const;
+
+  // Where what this op sends is received; nullptr if it sends nothing, or that has not come.
+  const OpPlace* ReceiverOf(const query::Collective& send) const;
 
   // The collective that this row of gpu_work is the kernel of: when its last rank arrived. nullptr
   // if it is none, or none is known.
@@ -142,6 +151,7 @@ class RunIndex {
   std::unordered_map<query::TrackId, LaneKind> lane_of_track_;
   std::unordered_map<query::PlanOpId, std::pair<query::OpClass, uint8_t>> look_of_plan_op_;
   std::unordered_map<uint64_t, Arrival> arrivals_;
+  std::unordered_map<uint64_t, OpPlace> receivers_;
 };
 
 // Row of the op run `id` of a rank; kNoRow if there is none.

@@ -9,6 +9,7 @@
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
 #include "ui/panels/timeline/overlay.h"
+#include "ui/panels/timeline/pair_lines.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
@@ -228,6 +229,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
+  DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&
