@@ -138,22 +138,44 @@ TEST(MemoryBound, IsNeverBelowTheIssueLedgerAndSeldomFarAbove) {
   }
 }
 
-// FSDP2's compute waits for the reduce-scatter before; FSDP1's runs on, and each gradient is held
-// until the link has taken it.
-TEST(MemoryBound, KnowsThatFsdp1MayHoldEveryGradient) {
-  Policy policy = TwoRanks(Preset::kFsdp1);
-  const Schedule schedule = Build(policy);
-  int64_t gradients = 0;
-  for (const Buffer& buffer : schedule.programs.front().buffers) {
-    if (buffer.kind == BufferKind::kGradient) gradients += buffer.bytes;
-  }
+// At most, in any order, of all gradients.
+int64_t GradientsHeld(const Schedule& schedule) {
   Unlisted only_gradients;
   only_gradients.beside_bytes = [](const Buffer& buffer) {
     return buffer.kind == BufferKind::kGradient ? 0 : -buffer.bytes;
   };
-  const auto held = [&](const Schedule& of) { return BoundPeak(of, 0, only_gradients); };
-  EXPECT_EQ(held(schedule), gradients);
-  EXPECT_LT(held(Build(TwoRanks(Preset::kFsdp2))), gradients);
+  return BoundPeak(schedule, 0, only_gradients);
+}
+
+int64_t GradientsOf(const Schedule& schedule) {
+  int64_t gradients = 0;
+  for (const Buffer& buffer : schedule.programs.front().buffers) {
+    if (buffer.kind == BufferKind::kGradient) gradients += buffer.bytes;
+  }
+  return gradients;
+}
+
+// FSDP2's compute waits for the reduce-scatter before; FSDP1's runs on, and each gradient is held
+// until the link has taken it.
+TEST(MemoryBound, KnowsThatFsdp1MayHoldEveryGradient) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp1));
+  EXPECT_EQ(GradientsHeld(schedule), GradientsOf(schedule));
+  EXPECT_LT(GradientsHeld(Build(TwoRanks(Preset::kFsdp2))), GradientsOf(schedule));
+}
+
+// Two buckets, one of which is reduced.
+TEST(MemoryBound, KnowsThatZero2HoldsTheGradientsOfTwoBuckets) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.strategy = FindStrategy("zero2");
+  const Schedule schedule = Build(policy, /*root_unit=*/false);
+  std::vector<int64_t> buckets;
+  for (const Buffer& buffer : schedule.programs.front().buffers) {
+    if (buffer.kind == BufferKind::kGradient) buckets.push_back(buffer.bytes);
+  }
+  EXPECT_EQ(buckets.size(), schedule.units.size());
+  EXPECT_EQ(GradientsHeld(schedule), 2 * *std::ranges::max_element(buckets));
+  policy.overlap_comm = false;
+  EXPECT_EQ(GradientsHeld(Build(policy, /*root_unit=*/false)), *std::ranges::max_element(buckets));
 }
 
 }  // namespace

@@ -122,14 +122,6 @@ OpIndex ResolveDependency(const Program& program, OpIndex index, const Dependenc
   return kNone;
 }
 
-std::vector<OpIndex> Predecessors(const Program& program, OpIndex index) {
-  PredecessorWalk walk;
-  for (OpIndex before = 0; before < index; ++before) {
-    walk.Visit(program.ops[static_cast<size_t>(before)], before);
-  }
-  return walk.Visit(program.ops[static_cast<size_t>(index)], index);
-}
-
 std::vector<std::vector<OpIndex>> AllPredecessors(const Program& program) {
   PredecessorWalk walk;
   std::vector<std::vector<OpIndex>> all;

@@ -82,12 +82,9 @@ std::string BufferName(const Schedule& schedule, const Buffer& buffer);
 // last op issued on that stream before `index`; kNone if nothing was issued there yet.
 OpIndex ResolveDependency(const Program& program, OpIndex index, const Dependency& dependency);
 
-// Everything that must have ended before op `index` may start on its stream: explicit event and
-// stream dependencies, the previous op of its stream, the previous op of its communicator. Sorted,
-// without duplicates, without kNone.
-std::vector<OpIndex> Predecessors(const Program& program, OpIndex index);
-
-// The whole table of Predecessors() in one pass, O(ops + dependencies).
+// By op, what must have ended before it may start on its stream: explicit event and stream
+// dependencies, the previous op of its stream, the previous op of its communicator or with its peer.
+// Each sorted, without duplicates, without kNone. O(ops + dependencies).
 std::vector<std::vector<OpIndex>> AllPredecessors(const Program& program);
 
 }  // namespace shardscope::plan

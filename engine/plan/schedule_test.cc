@@ -34,16 +34,6 @@ TEST(Predecessors, AreStreamCommunicatorEventsAndResolvedStreamWaits) {
   EXPECT_EQ(ResolveDependency(program, 2, {DependencyKind::kStream, 3}), kNone);
 }
 
-TEST(Predecessors, OneByOneEqualTheTable) {
-  const Schedule schedule = Build(TwoRanks(Preset::kFsdp1));
-  const Program& program = schedule.ProgramOf(1);
-  const std::vector<std::vector<OpIndex>> all = AllPredecessors(program);
-  ASSERT_EQ(all.size(), program.ops.size());
-  for (size_t index = 0; index < all.size(); ++index) {
-    EXPECT_EQ(Predecessors(program, static_cast<OpIndex>(index)), all[index]);
-  }
-}
-
 TEST(Names, SayWhatIsDoneWhere) {
   const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
   Op op;

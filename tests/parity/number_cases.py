@@ -23,10 +23,13 @@ STRATEGIES = {
     "hsdp": ("preset=fsdp2", "strategy=hybrid", "mesh.shard=2", "mesh.replicate=2"),
     "gpipe": ("strategy=pipeline", "pipeline.schedule=gpipe"),
     "1f1b": ("strategy=pipeline",),
+    "fsdp2_reshard": ("preset=fsdp2", "reshard_after_forward=2"),
+    "tensor": ("strategy=tensor",),
+    "fsdp2_tensor": ("preset=fsdp2", "mesh.tensor=2"),
     "interleaved": ("strategy=pipeline", "pipeline.schedule=interleaved", "pipeline.chunks=2"),
 }
 DATA_PARALLEL = ("fsdp2", "fsdp1", "ddp", "ddp_no_sync", "zero_redundancy_optimizer")
-HYBRID = ("hybrid_shard", "hsdp")
+OF_FOUR = ("hybrid_shard", "hsdp", "fsdp2_reshard")
 PIPELINES = ("gpipe", "1f1b", "interleaved")
 
 Numbers = dict[str, list[float]]  # "loss" and "grad_norm", one value a step
@@ -42,11 +45,12 @@ class Case:
     seq: int
     batch: int
     micro_batches: int
+    group: str = "ranks"  # of cases that share a name but for the number of ranks
 
     @property
     def path(self) -> pathlib.Path:
         """Where PyTorch's figures are recorded."""
-        return FOLDER / f"{'pipeline' if self.strategies == PIPELINES else 'ranks'}{self.ranks}.json"
+        return FOLDER / f"{self.group}{self.ranks}.json"
 
     def settings(self) -> list[str]:
         return [f"model.layers={self.layers}", f"model.dim={self.dim}", f"model.heads={self.heads}", f"model.seq={self.seq}",
@@ -58,8 +62,11 @@ class Case:
 CASES = (
     Case(DATA_PARALLEL, ranks=2, layers=2, dim=66, heads=3, seq=24, batch=2, micro_batches=1),
     Case(DATA_PARALLEL, ranks=3, layers=3, dim=50, heads=5, seq=16, batch=2, micro_batches=2),
-    Case(DATA_PARALLEL + HYBRID, ranks=4, layers=2, dim=54, heads=1, seq=20, batch=1, micro_batches=1),
-    Case(PIPELINES, ranks=2, layers=4, dim=66, heads=3, seq=24, batch=2, micro_batches=4),
+    Case(DATA_PARALLEL + OF_FOUR, ranks=4, layers=2, dim=54, heads=1, seq=20, batch=1, micro_batches=1),
+    Case(PIPELINES, ranks=2, layers=4, dim=66, heads=3, seq=24, batch=2, micro_batches=4, group="pipeline"),
+    Case(PIPELINES, ranks=3, layers=6, dim=50, heads=5, seq=16, batch=1, micro_batches=6, group="pipeline"),
+    Case(("tensor",), ranks=2, layers=2, dim=60, heads=6, seq=24, batch=2, micro_batches=1, group="tensor"),
+    Case(("fsdp2_tensor",), ranks=4, layers=3, dim=52, heads=2, seq=16, batch=1, micro_batches=2, group="tensor"),
 )
 
 

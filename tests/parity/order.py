@@ -49,17 +49,18 @@ class Marked(nn.Module):
 
 
 class Toy(nn.Module):
-    """Embedding, blocks and head, each of another number of parameters, by which a collective's unit is known."""
+    """Embedding, blocks and head: each has another number of parameters, by which a collective's unit is known, and none twice
+    another's; rows that four ranks can share."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layers = BLOCKS
         self.embedding = Marked("embedding", nn.Embedding(VOCABULARY, WIDTH))
         for index in range(BLOCKS):
-            hidden = 2 * (index + 3)
+            hidden = 4 * (2 * index + 3)
             body = nn.Sequential(nn.Linear(WIDTH, hidden, bias=False), nn.Linear(hidden, WIDTH, bias=False))
             self.add_module(f"block{index}", Marked(f"block{index}", body))
-        self.head = Marked("head", nn.Linear(WIDTH, VOCABULARY + 2, bias=False))
+        self.head = Marked("head", nn.Linear(WIDTH, VOCABULARY + 28, bias=False))
 
     def blocks(self) -> list[nn.Module]:
         return [self.get_submodule(f"block{index}") for index in range(self.layers)]

@@ -34,6 +34,7 @@ class Case:
     root: bool = True  # embedding and head in the root unit
     micro_batches: int = 1
     replicas: int = 1
+    shards: int = RANKS
     differences: tuple[Difference, ...] = ()  # from our order to PyTorch's, as docs/schedule.md explains
 
     @property
@@ -42,7 +43,7 @@ class Case:
 
     @property
     def ranks(self) -> int:
-        return RANKS * self.replicas
+        return self.shards * self.replicas
 
     def plan_arguments(self) -> list[str]:
         return ["plan", "--preset", self.preset, "--units", str(BLOCKS), "--ranks", str(self.ranks), "--micro-batches",
@@ -126,12 +127,12 @@ def fsdp1(name: str, *settings: str, root: bool = True, micro_batches: int = 1, 
           **pytorch: object) -> Case:
     if not pytorch.get("limit"):
         settings = ("prefetch.limit=0", *settings)
-    return Case(f"fsdp1_{name}", "fsdp1", pytorch, settings, root, micro_batches, replicas, differences)
+    return Case(f"fsdp1_{name}", "fsdp1", pytorch, settings, root, micro_batches, replicas, differences=differences)
 
 
-def fsdp2(name: str, *settings: str, root: bool = True, micro_batches: int = 1, replicas: int = 1, differences: tuple[Difference, ...] = (),
-          **pytorch: object) -> Case:
-    return Case(f"fsdp2_{name}", "fsdp2", pytorch, settings, root, micro_batches, replicas, differences)
+def fsdp2(name: str, *settings: str, root: bool = True, micro_batches: int = 1, replicas: int = 1, shards: int = RANKS,
+          differences: tuple[Difference, ...] = (), **pytorch: object) -> Case:
+    return Case(f"fsdp2_{name}", "fsdp2", pytorch, settings, root, micro_batches, replicas, shards, differences)
 
 
 CASES = (
@@ -159,6 +160,7 @@ CASES = (
     fsdp2("backward_list_1", "prefetch.backward_depth=1", backward_list=1),
     fsdp2("backward_list_2", "prefetch.backward_depth=2", backward_list=2),
     fsdp2("keep", "reshard_after_forward=false", reshard=False),
+    fsdp2("reshard_to_two", "reshard_after_forward=2", shards=4, reshard=2),
     fsdp2("accumulation", micro_batches=2),
     fsdp2("hybrid", *HYBRID, replicas=2),
     fsdp2("hybrid_accumulation", *HYBRID, micro_batches=2, replicas=2),

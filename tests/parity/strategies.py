@@ -1,7 +1,7 @@
 """PyTorch's strategies over the byte decoder, with the units of the trainer: embedding, every block, head.
 
-ddp, ddp_no_sync, zero_redundancy_optimizer, fsdp1, fsdp2, and over two replicas hybrid_shard (FSDP1) and hsdp (FSDP2); those of
-pipelines.py.
+ddp, ddp_no_sync, zero_redundancy_optimizer, fsdp1, fsdp2, fsdp2_reshard (among two ranks after the forward), and over two replicas
+hybrid_shard (FSDP1) and hsdp (FSDP2); those of pipelines.py and tensor_parallel.py.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ def wrap_fsdp1(model: ByteGpt, *, root: bool = False, backward: str = "pre", for
     return FullyShardedDataParallel(model, **options)
 
 
-def wrap_fsdp2(model: ByteGpt, *, root: bool = False, reshard: bool = True, mesh: DeviceMesh | None = None) -> ByteGpt:
+def wrap_fsdp2(model: ByteGpt, *, root: bool = False, reshard: bool | int = True, mesh: DeviceMesh | None = None) -> ByteGpt:
     if not root:
         fully_shard(model.embedding, reshard_after_forward=reshard, mesh=mesh)
         fully_shard(model.head, reshard_after_forward=reshard, mesh=mesh)
@@ -64,7 +64,9 @@ def wrap(model: ByteGpt, strategy: str) -> nn.Module:
     if strategy in ("ddp", "ddp_no_sync", "zero_redundancy_optimizer"):
         return DistributedDataParallel(model, gradient_as_bucket_view=True)
     mesh = replicas_of_shards() if strategy in ("hybrid_shard", "hsdp") else None
-    return wrap_fsdp1(model, mesh=mesh) if strategy in ("fsdp1", "hybrid_shard") else wrap_fsdp2(model, mesh=mesh)
+    if strategy in ("fsdp1", "hybrid_shard"):
+        return wrap_fsdp1(model, mesh=mesh)
+    return wrap_fsdp2(model, mesh=mesh, reshard=2 if strategy == "fsdp2_reshard" else True)
 
 
 def adam_w(parameters: Iterable[nn.Parameter], learning_rate: float, sliced: bool = False) -> torch.optim.Optimizer:

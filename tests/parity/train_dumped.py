@@ -15,6 +15,7 @@ from model import ByteGpt
 from pipelines import SCHEDULES, PipelineTrainer
 from ranks import run
 from strategies import Trainer
+import tensor_parallel
 
 DTYPES = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "I64": torch.int64}
 
@@ -39,12 +40,16 @@ def train(rank: int, _: int) -> None:
     dump = read_safetensors(path)
     model = ByteGpt(layers, dim, heads, seq)
     model.load_state_dict({name.removeprefix("init."): tensor for name, tensor in dump.items() if name.startswith("init.")})
-    trainer = (PipelineTrainer if strategy in SCHEDULES else Trainer)(model, strategy, learning_rate)
+    kind = PipelineTrainer if strategy in SCHEDULES else Trainer
+    if strategy in tensor_parallel.STRATEGIES:
+        kind = tensor_parallel.TensorTrainer
+    trainer = kind(model, strategy, learning_rate)
     numbers: dict[str, list[float]] = {"loss": [], "grad_norm": []}
     for step in range(steps):
         for group in trainer.optimizer.param_groups:
             group["lr"] = learning_rate * min(1.0, (step + 1) / max(1, warm_up))
-        loss, norm = trainer.step(list(dump[f"batch.{step}.{rank}"].split(batch)))
+        samples = dump.get(f"batch.{step}.{rank}", dump[f"batch.{step}.0"])  # stages between others read none
+        loss, norm = trainer.step(list(samples.split(batch)))
         mean = loss.double()
         dist.all_reduce(mean)
         numbers["loss"].append(mean.item() / trainer.ranks_with_loss)

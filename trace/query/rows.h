@@ -9,6 +9,7 @@
 
 #include "trace/base/words.h"
 #include "trace/schema/ids.h"
+#include "trace/store/merge/clock_facts.h"
 
 namespace shardscope::query {
 
@@ -173,18 +174,8 @@ struct Process {
   std::vector<int32_t> ranks;  // that it has tracks of; ascending
 };
 
-// A clock of a run of several processes (trace/store/merge/).
-struct Clock {
-  ClockMethod method = ClockMethod::kReference;
-  std::string processes;    // "host/pid host/pid": all that share it
-  int64_t offset_ns = 0;    // added to its newest times
-  int64_t drift_ppb = 0;    // by which it is slow
-  int64_t collectives = 0;  // compared with other clocks
-  // How far apart the ends of one collective lie after that.
-  int64_t residual_p50_ns = 0;
-  int64_t residual_p95_ns = 0;
-  int64_t residual_max_ns = 0;
-};
+// Of a process, or of several that share one: how it was placed on the common clock of the run.
+using Clock = store::ClockFacts;
 
 // The words of text columns as enums, and back (trace/base/words.h).
 using words::Name;

@@ -32,12 +32,10 @@ void TakeClock(const std::string& key, const std::string& value, std::vector<Clo
   if (!key.starts_with(store::kClockFactsPrefix)) return;
   size_t index = kMostClocks;
   std::from_chars(key.data() + store::kClockFactsPrefix.size(), key.data() + key.size(), index);
-  const std::optional<store::ClockFacts> facts = store::ParseClockFacts(value);
+  std::optional<Clock> facts = store::ParseClockFacts(value);
   if (index >= kMostClocks || !facts) return;
   if (clocks->size() <= index) clocks->resize(index + 1);
-  (*clocks)[index] = {facts->method,          facts->processes,      facts->offset_ns,
-                      facts->drift_ppb,       facts->collectives,    facts->residual_p50_ns,
-                      facts->residual_p95_ns, facts->residual_max_ns};
+  (*clocks)[index] = std::move(*facts);
 }
 
 // Takes a row of `meta`, if it names one of the run's processes (trace/store/run_source.h).

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trace/analysis/names.h"
+#include "trace/analysis/schedule_text.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/run_index.h"
 
@@ -57,6 +58,10 @@ void AddCollective(const query::Snapshot& snapshot, const query::RankRows& rows,
   const auto communicator = static_cast<size_t>(facts->collective->communicator);
   if (communicator < snapshot.communicators.size()) {
     facts->communicator = snapshot.communicators[communicator];
+  }
+  const auto schedule = snapshot.schedules.find(facts->op.schedule);
+  if (schedule != snapshot.schedules.end() && !facts->op.unit.empty()) {
+    facts->parameters = analysis::ParametersOf(schedule->second.text, facts->op.unit);
   }
   facts->truth = snapshot.truth;
   for (size_t at = rows.collectives.size(); at-- > 0;) {

@@ -35,6 +35,30 @@ TEST(LanesOfRanksTest, AreThoseOfTheCollectivesThatRanksRan) {
   }
 }
 
+// Of a stage and the next one: what is received may have come before what is sent is known.
+TEST(PairsTest, ASendKnowsWhereItIsReceived) {
+  analysis::TestSnapshot made(2);
+  const query::PlanOpId send = made.Plan("send", "forward", "", "block0");
+  made.op(send).stream = "send_activation";
+  const query::PlanOpId receive = made.Plan("receive", "forward", "", "block0");
+  made.op(receive).stream = "receive_activation";
+  for (const int64_t start_ns : {0, 100}) {
+    made.Run(1, 0, receive, start_ns + 5, start_ns + 30);
+    made.Run(0, 0, send, start_ns, start_ns + 25);
+  }
+  RunIndex index;
+  const query::SnapshotPtr snapshot = made.Build();
+  EXPECT_TRUE(index.Advance(*snapshot));
+  for (const uint32_t row : {0U, 1U}) {
+    const query::Collective* sent = index.CollectiveOf(snapshot->ranks[0], index.ranks()[0], row);
+    ASSERT_NE(sent, nullptr);
+    const OpPlace* receiver = index.ReceiverOf(*sent);
+    ASSERT_NE(receiver, nullptr);
+    EXPECT_EQ(receiver->rank, 1);
+    EXPECT_EQ(receiver->row, row);
+  }
+}
+
 class LessonTest : public testing::Test {
  protected:
   LessonTest() : snapshot_(analysis::MakeLessonSnapshot(2, 8, 4)) {

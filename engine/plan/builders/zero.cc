@@ -19,6 +19,11 @@ void ZeroBuilder::PreBackward(int32_t unit_index) {
 
 void ZeroBuilder::PostBackward(int32_t unit_index) {
   ReleaseParameters(unit_index);
+  const bool reduces = !keeps_gradients() || last_micro_batch();
+  // A bucket is reduced once the one before is, which then is free (stage_1_and_2.py:
+  // average_tensor, where both streams wait for each other): two at most are there at once.
+  const bool is_first = !std::exchange(has_reduced_, reduces);
+  if (reduces && !is_first && policy().overlap_comm) WaitForReductions(unit_index);
   if (keeps_gradients()) {
     EndGradient(unit_index, state(unit_index).whole_gradient);
     if (last_micro_batch()) Reduce(unit_index, state(unit_index).whole_gradient);
@@ -29,9 +34,8 @@ void ZeroBuilder::PostBackward(int32_t unit_index) {
 
 void ZeroBuilder::EndBackward() {
   if (keeps_gradients() && !last_micro_batch()) return;  // nothing was reduced
-  Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
-  wait.dependencies = {AfterStream(kReductionStream)};
-  Emit(std::move(wait));
+  has_reduced_ = false;
+  WaitForReductions(kNone);
 }
 
 void ZeroBuilder::PostOptimizer(int32_t unit_index, OpIndex optimizer) {
@@ -70,10 +74,9 @@ void ZeroBuilder::Reduce(int32_t unit_index, BufferId gradient) {
       MakeCollective(OpKind::kReduceScatter, unit_index, kReductionStream, policy().reduce_dtype);
   reduce.reads = {input};
   reduce.dependencies = {AfterStream(kComputeStream)};
-  OpIndex reduced_by = kNone;
   if (state(unit_index).gradient_shard == kNone) {
     reduce.writes = {input};  // in place: the rank's slot is the output
-    reduced_by = Emit(std::move(reduce));
+    Emit(std::move(reduce));
   } else {
     const bool reads_kept = input == state(unit_index).whole_gradient;
     const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
@@ -82,9 +85,15 @@ void ZeroBuilder::Reduce(int32_t unit_index, BufferId gradient) {
       release.frees = {input};
       Emit(std::move(release));
     }
-    reduced_by = FinishReduction(unit_index, reduced);
+    FinishReduction(unit_index, reduced);
   }
-  if (!policy().overlap_comm) EmitWait(unit_index, reduced_by);
+  if (!policy().overlap_comm) WaitForReductions(unit_index);
+}
+
+void ZeroBuilder::WaitForReductions(int32_t unit_index) {
+  Op wait = MakeOp(OpKind::kRelease, unit_index, kComputeStream);
+  wait.dependencies = {AfterStream(kReductionStream)};
+  Emit(std::move(wait));
 }
 
 void ZeroBuilder::EmitWait(int32_t unit_index, OpIndex op) {

@@ -24,11 +24,16 @@ class ZeroBuilder : public WholeParametersBuilder {
 
   // Reduces `gradient` into the rank's slice, and frees it if it is of this micro-batch only.
   void Reduce(int32_t unit_index, BufferId gradient);
+  // Compute goes on after all that is being reduced, and freed after that. `unit_index`: whose wait
+  // it is; kNone: the step's.
+  void WaitForReductions(int32_t unit_index);
   // Compute goes on after `op`, which is one of the unit's.
   void EmitWait(int32_t unit_index, OpIndex op);
 
  private:
   bool keeps_gradients() const { return !policy().strategy->shards_gradients; }
+
+  bool has_reduced_ = false;  // in this backward
 };
 
 }  // namespace shardscope::plan

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "trace/analysis/names.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/values.h"
@@ -44,6 +45,12 @@ class RowList {
   std::vector<DetailRow> rows_;
 };
 
+// All of a few, else the first, the last and how many they are.
+std::string Listed(const std::vector<std::string>& names) {
+  if (names.size() <= 2) return Join(names, ", ");
+  return fmt::format("{} … {} ({})", names.front(), names.back(), names.size());
+}
+
 void AddSlack(const OpFacts& facts, RowList* rows) {
   if (!facts.slack.found) return;
   rows->Moment("first_use", Text::kDetailsFirstUse, facts.slack.first_use_ns);
@@ -71,6 +78,9 @@ void AddCollective(const OpFacts& facts, RowList* rows) {
   }
   if (!facts.hidden_under.empty()) {
     rows->Plain("hidden_under", Text::kDetailsHiddenUnder, facts.hidden_under);
+  }
+  if (!facts.parameters.empty()) {
+    rows->Plain("parameters", Text::kDetailsParameters, Listed(facts.parameters));
   }
   rows->Plain("sequence", Text::kDetailsSequence,
               fmt::format("{} · #{}", facts.communicator, run.sequence));

@@ -53,6 +53,17 @@ TEST(DetailsTextTest, HiddenGatherSaysHowMuchSlowerTheLinkCouldBe) {
   EXPECT_EQ(DetailTitle(facts.op), "all_gather block1 B");
 }
 
+TEST(DetailsTextTest, ABucketSaysWhatItHolds) {
+  OpFacts facts = HiddenGather();
+  EXPECT_EQ(Find(DetailRows(facts, ui::Language::kEnglish), "parameters"), nullptr);
+  facts.parameters = {"head.weight", "head.norm.weight"};
+  std::vector<DetailRow> rows = DetailRows(facts, ui::Language::kEnglish);
+  EXPECT_EQ(Find(rows, "parameters")->value, "head.weight, head.norm.weight");
+  facts.parameters.push_back("block1.mlp.down.weight");
+  rows = DetailRows(facts, ui::Language::kEnglish);
+  EXPECT_EQ(Find(rows, "parameters")->value, "head.weight … block1.mlp.down.weight (3)");
+}
+
 TEST(DetailsTextTest, EarlyButUncoveredGatherIsNotCalledHidden) {
   OpFacts facts = HiddenGather();
   facts.hidden_ns = 7 * kNsPerMs;  // of 14

@@ -1,0 +1,13 @@
+// What the text form of a Schedule (docs/schedule.md) says that no table does.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardscope::analysis {
+
+// Names of the parameters of the unit, in its order; empty if `text` has no such unit.
+std::vector<std::string> ParametersOf(std::string_view text, std::string_view unit);
+
+}  // namespace shardscope::analysis
