@@ -32,9 +32,12 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 
   int num_ranks() const { return mesh.num_ranks(); }
+  MeshDimensions DimensionsOf(CommunicatorIndex communicator) const {
+    return communicators[static_cast<size_t>(communicator)].dimensions;
+  }
   // Ranks of each of its groups.
   int GroupSize(CommunicatorIndex communicator) const {
-    return mesh.SizeOf(communicators[static_cast<size_t>(communicator)].dimensions);
+    return mesh.SizeOf(DimensionsOf(communicator));
   }
   const Program& ProgramOf(int rank) const {
     return programs[static_cast<size_t>(program_of_rank[static_cast<size_t>(rank)])];
