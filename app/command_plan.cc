@@ -97,7 +97,7 @@ Result<std::string> PrintPlan(const PlanArguments& arguments) {
   const plan::Policy policy = config::ToPolicy(*config);
   const plan::ModelDescription model = plan::UniformModel(
       static_cast<int>(config->GetInt("model.layers")), config->GetBool("unit.root"),
-      policy.units.stages, policy.units.tensor_ranks);
+      policy.units.stages, policy.units.tensor_ranks, policy.units.sequence_parallel);
   const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
   if (!schedule.ok()) return schedule.status();
   plan::MemoryPeak peak;  // of the rank that needs most

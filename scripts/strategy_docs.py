@@ -40,13 +40,14 @@ TRAININGS = {
     "hybrid": ("strategy=hybrid mesh.shard=2 mesh.replicate=2", 4),
     "hybrid_grad_op": ("strategy=hybrid_grad_op mesh.shard=2 mesh.replicate=2", 4),
     "tensor": ("strategy=tensor", 2),
+    "sequence": ("strategy=tensor tensor.sequence_parallel=true", 2),
     "model_parallel": ("strategy=model_parallel train.micro_batches=4", 2),
     "gpipe": ("strategy=pipeline pipeline.schedule=gpipe train.micro_batches=4", 2),
     "1f1b": ("strategy=pipeline train.micro_batches=4", 2),
     "interleaved": ("strategy=pipeline pipeline.schedule=interleaved pipeline.chunks=2 train.micro_batches=4", 2),
 }
 COLLECTIVES = {"all_gather": "AG", "reduce_scatter": "RS", "all_reduce": "AR", "broadcast": "BC", "reduce": "R"}
-COMPUTE = {"forward": "F", "backward": "B", "norm_backward": "N"}
+COMPUTE = {"forward": "F", "norm_forward": "N", "backward": "B", "norm_backward": "N"}
 
 
 def plan(name):
@@ -83,8 +84,8 @@ def tokens(name):
                 token = COMPUTE[kind] + (fields["mb"] + chunk if of_stages else segment)
             elif kind in COLLECTIVES and "unit" in fields:
                 token = COLLECTIVES[kind] + units[int(fields["unit"])]
-            elif kind == "all_reduce" and "segment" in fields:
-                token = "AR"
+            elif kind in ("all_reduce", "all_gather", "reduce_scatter") and "segment" in fields:
+                token = COLLECTIVES[kind]
             elif kind in ("scatter", "gather"):
                 token = kind
             elif kind == "optimizer":

@@ -157,6 +157,47 @@ class StrategiesTest(ProgramTest):
                 causes = {stall["cause"] for stall in report["stalls"] if stall["title"].startswith("AR block")}
                 self.assertLessEqual(causes, {"on_path", "late_rank", "queued_behind", "issued_late"})
 
+    def test_ranks_that_share_the_sequence_send_as_much(self):
+        micro_batches, layers, heads = 2, 2, 4
+        settings = ["train.steps=4", f"train.micro_batches={micro_batches}", f"model.layers={layers}", f"model.heads={heads}"]
+        whole = 2 * 256 * DIM + (2 * layers + 1) * DIM  # on each of them: embedding, head, norms
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                tensor, _ = self.train(f"tensor{ranks}", "strategy=tensor", *settings, ranks=ranks)
+                run, _ = self.train(f"sequence{ranks}", "strategy=tensor", "tensor.sequence_parallel=true", *settings, ranks=ranks)
+                sent = (4 * layers * micro_batches * 2 * 4 * TOKENS * DIM + 2 * 4 * whole) * (ranks - 1) // ranks
+                self.assertEqual(self.recorded(run), {"tensor sequence": sent})
+                self.assertEqual(self.planned(run), {"tensor sequence": sent})
+                reports = [self.report(one) for one in (tensor, run)]
+                # Each rank has the loss of its positions; the mean of them is that of all.
+                expected = [row["loss"] for row in reports[0]["steps"] if row["rank"] == 0]
+                for step, want in enumerate(expected):
+                    rows = [row for row in reports[1]["steps"] if row["step"] == step]
+                    self.assertEqual({row["tokens"] for row in rows}, {micro_batches * TOKENS // ranks})
+                    self.assertAlmostEqual(sum(row["loss"] for row in rows) / ranks, want, delta=1e-5 * want)
+                self.assertAlmostEqual(reports[1]["summary"]["last_loss"], expected[-1], delta=1e-5 * expected[-1])
+                peaks = [max(row["by_category"]["activation"] for row in report["memory"]) for report in reports]
+                self.assertLess(peaks[1], peaks[0])
+                causes = {stall["cause"] for stall in reports[1]["stalls"] if stall["title"].startswith(("AG block", "RS block"))}
+                self.assertLessEqual(causes, {"on_path", "late_rank", "queued_behind", "issued_late"})
+
+    def test_the_sequence_is_shared_from_one_step_to_the_next(self):
+        settings = ["strategy=tensor", "train.steps=8", "precision.param=fp64", "model.heads=4"]
+        plain, _ = self.train("plain", *settings, ranks=4)
+        changes = self.root / "changes.toml"
+        changes.write_text("".join(f'[[change]]\nstep = {step}\nset = {{ "tensor.sequence_parallel" = {value} }}\n'
+                                   for step, value in ((2, "true"), (5, "false"))))
+        changed, _ = self.train("changed", *settings, ranks=4, extra=["--config", changes])
+        losses = [[], []]
+        for found, run in zip(losses, (plain, changed), strict=True):
+            rows = self.report(run)["steps"]
+            for step in range(8):
+                of_step = [row["loss"] for row in rows if row["step"] == step and row["tokens"] > 0]
+                found.append(sum(of_step) / len(of_step))
+        for want, got in zip(*losses, strict=True):
+            self.assertAlmostEqual(got, want, delta=1e-9 * want)
+        self.assertEqual([schedule["name"] for schedule in self.report(changed)["schedules"]], ["tensor", "tensor sequence"])
+
     def test_zero3_gathers_less_of_what_is_kept(self):
         # The head from forward to backward, norms from one update to the next.
         for micro_batches in (1, 2):
@@ -188,6 +229,10 @@ class StrategiesTest(ProgramTest):
                 path = self.root / "plan.txt"
                 path.write_text(printed)
                 self.assertIn("ok: ", self.run_program(APP, "plan", "--check", path).stdout)
+        parts = self.run_program(APP, "plan", "--ranks", "4", "--units", "2", "--set", "mesh.tensor=2", "tensor.sequence_parallel=true").stdout
+        path.write_text(parts)
+        self.assertIn("norm_forward", parts)
+        self.assertIn("ok: ", self.run_program(APP, "plan", "--check", path).stdout)
         composed = self.run_program(APP, "plan", "--ranks", "4", "--units", "2", "--set", "mesh.pipeline=2", "train.micro_batches=3").stdout
         self.assertIn("mesh=2,1,2,1", composed)
         self.assertIn("rank_programs ranks=0,0,1,1", composed)
@@ -270,6 +315,11 @@ class StrategiesTest(ProgramTest):
                 (["strategy=pipeline", "model.layers=8", "pipeline.schedule=interleaved", "train.micro_batches=9"],
                  "train.micro_batches=9 with pipeline.schedule=interleaved and 4 stages in a row: set it to a multiple of 4"),
                 (["strategy=zero2", "mesh.pipeline=2"], "mesh.pipeline=2 means stages, which strategy=zero2 does not have"),
+                (["tensor.sequence_parallel=true"], "tensor.sequence_parallel=true needs ranks that share layers, and mesh.tensor=1 has none"),
+                (["strategy=tensor", "model.heads=4", "tensor.sequence_parallel=true", "model.seq=18"],
+                 "model.seq=18 cannot be split among 4 ranks along mesh.tensor, as tensor.sequence_parallel=true asks for: set model.seq=20"),
+                (["strategy=zero2", "tensor.sequence_parallel=true"],
+                 "tensor.sequence_parallel=true has no effect with strategy=zero2: leave it out"),
                 (["strategy=zero2", "pipeline.schedule=gpipe"], "pipeline.schedule=gpipe has no effect with strategy=zero2")):
             with self.subTest(settings):
                 done = self.run_program(*self.train_command(self.root / "none", *settings, ranks=4), check=False)

@@ -137,6 +137,7 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "record.steps",
                                          "reshard_after_forward",
                                          "strategy",
+                                         "tensor.sequence_parallel",
                                          "train.lr",
                                          "unit.policy",
                                          "unit.root",
@@ -252,6 +253,12 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
        {"strategy=data_parallel", "transport=gloo", "transport=shared_memory", "strategy=ddp"}},
       {{"run.ranks=3", "strategy=tensor"}, {"model.heads=4", "3 ranks", "mesh.tensor=1"}},
       {{"run.ranks=6", "strategy=tensor", "mesh.tensor=6"}, {"model.heads=4", "mesh.tensor=2"}},
+      {{"tensor.sequence_parallel=true"},
+       {"tensor.sequence_parallel=true", "mesh.tensor=1", "mesh.tensor=2",
+        "tensor.sequence_parallel=false"}},
+      {{"run.ranks=4", "strategy=tensor", "tensor.sequence_parallel=true", "model.seq=126"},
+       {"model.seq=126", "4 ranks", "tensor.sequence_parallel=true", "model.seq=128"}},
+      {{"tensor.sequence_parallel=2"}, {"tensor.sequence_parallel=2", "true or false"}},
       {{"precision.param=fp64", "precision.reduce=fp32"},
        {"precision.param=fp64", "precision.reduce=fp32"}},
       {{"transport=nccl"}, {"transport=nccl", "run.device=cpu", "run.device=cuda"}},
@@ -548,9 +555,32 @@ TEST(Keys, ApplyToStrategiesThatHaveWhatTheySay) {
       ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "pipeline", "ddp", "zero1"));
   EXPECT_THAT(strategies("mesh.tensor"), ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op",
                                                      "pipeline", "tensor", "ddp"));
+  EXPECT_EQ(strategies("tensor.sequence_parallel"), strategies("mesh.tensor"));
   EXPECT_THAT(strategies("mesh.pipeline"),
               ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "model_parallel",
                           "pipeline", "ddp", "zero1"));
+}
+
+TEST(Keys, SequenceParallelIsOfTensorRanks) {
+  Config config;
+  ASSERT_TRUE(
+      config
+          .SetAll({{"run.ranks", "4"}, {"mesh.tensor", "2"}, {"tensor.sequence_parallel", "true"}})
+          .ok());
+  ASSERT_TRUE(config.Check().ok());
+  EXPECT_TRUE(ToPolicy(config).units.sequence_parallel);
+  // Live, and left behind by a strategy that has no such ranks.
+  ASSERT_TRUE(ApplyLive({{"tensor.sequence_parallel", "false"}}, &config).ok());
+  EXPECT_FALSE(ToPolicy(config).units.sequence_parallel);
+  ASSERT_TRUE(ApplyLive({{"tensor.sequence_parallel", "true"}}, &config).ok());
+  ASSERT_TRUE(ApplyLive({{"strategy", "zero2"}, {"mesh.tensor", "1"}}, &config).ok());
+  EXPECT_FALSE(ToPolicy(config).units.sequence_parallel);
+  Config of_another;
+  ASSERT_TRUE(
+      of_another.SetAll({{"strategy", "zero2"}, {"tensor.sequence_parallel", "true"}}).ok());
+  EXPECT_EQ(CheckKeysOfStrategies(of_another).message(),
+            "tensor.sequence_parallel=true has no effect with strategy=zero2: leave it out, or set "
+            "strategy=full");
 }
 
 TEST(Keys, OfAnotherStrategyAreRefusedAtTheStart) {

@@ -123,6 +123,10 @@ Keys ShardingKeys() {
                    "Ranks that share the work of attention and MLP, some heads and columns each; "
                    "they have the same samples; auto = what the other dimensions leave of "
                    "run.ranks.")),
+      Live(Bool("tensor.sequence_parallel", false,
+                "With mesh.tensor above 1: between the parts of layers that ranks share each has a "
+                "part of the sequence, so that norms, residual, embedding and head hold less; an "
+                "all-gather and a reduce-scatter stand for each all-reduce.")),
       Live(Choice("pipeline.schedule", {"1f1b", "gpipe", "interleaved"},
                   "How micro-batches follow each other through the stages: 1f1b = each goes back "
                   "as soon as it can, gpipe = all go forward first, interleaved = as 1f1b, with "

@@ -122,6 +122,25 @@ Status CheckStages(const Config& config, int32_t ranks) {
   return Status::Ok();
 }
 
+// `ranks`: along mesh.tensor.
+Status CheckSequence(const Config& config, const plan::Strategy& strategy, int32_t ranks) {
+  constexpr std::string_view kKey = "tensor.sequence_parallel";
+  if (!config.GetBool(kKey) || !Applies(kKey, strategy)) return Status::Ok();
+  if (ranks == 1) {
+    return Status::Error(fmt::format(
+        "{} needs ranks that share layers, and {} has none: set mesh.tensor=2 and an even "
+        "run.ranks, or {}=false",
+        Shown(config, kKey), Shown(config, "mesh.tensor"), kKey));
+  }
+  const int64_t seq = config.GetInt("model.seq");
+  if (seq % ranks == 0) return Status::Ok();
+  return Status::Error(
+      fmt::format("{} cannot be split among {} ranks along mesh.tensor, as {} asks for: set "
+                  "model.seq={}, or {}=false",
+                  Shown(config, "model.seq"), ranks, Shown(config, kKey),
+                  (seq + ranks - 1) / ranks * ranks, kKey));
+}
+
 Status CheckMesh(const Config& config) {
   if (plan::FindStrategy(config.Get("strategy"))->dimensions == 0 &&
       config.GetInt("run.ranks") > 1) {
@@ -161,6 +180,7 @@ Status CheckMesh(const Config& config) {
         fmt::format("{} splits layers, which {} does not: set strategy=tensor, or mesh.tensor=1",
                     Shown(config, "mesh.tensor"), Shown(config, "strategy")));
   }
+  SHARDSCOPE_RETURN_IF_ERROR(CheckSequence(config, strategy, tensor_ranks));
   if (config.GetInt("model.heads") % tensor_ranks == 0) return Status::Ok();
   return Status::Error(
       fmt::format("{} cannot be split among {} ranks along mesh.tensor: set model.heads to a "
@@ -399,7 +419,9 @@ bool Applies(std::string_view key, const plan::Strategy& strategy) {
     return strategy.overlaps_stages && strategy.Uses(plan::MeshDimension::kPipeline);
   }
   if (const auto dimension = DimensionOfLink(key)) return strategy.Uses(*dimension);
-  if (key == "mesh.tensor") return strategy.Uses(plan::MeshDimension::kTensor);
+  if (key == "mesh.tensor" || key.starts_with("tensor.")) {
+    return strategy.Uses(plan::MeshDimension::kTensor);
+  }
   if (key == "mesh.replicate") return strategy.Uses(plan::MeshDimension::kReplicate);
   if (key.starts_with("ddp.")) return !strategy.wraps && !strategy.shards_optimizer;
   if (key == "zero.reduce_bucket_size") return !strategy.wraps && strategy.shards_optimizer;
@@ -416,7 +438,8 @@ Status CheckKeysOfStrategies(const Config& config) {
   }
   for (const KeyInfo& key : AllKeys()) {
     const bool is_of_strategies = key.name.starts_with("ddp.") || key.name.starts_with("zero.") ||
-                                  key.name.starts_with("pipeline.") || DimensionOfLink(key.name);
+                                  key.name.starts_with("pipeline.") ||
+                                  key.name.starts_with("tensor.") || DimensionOfLink(key.name);
     if (!is_of_strategies) continue;
     const auto applies = [&](const plan::Strategy& strategy) {
       return Applies(key.name, strategy);
@@ -463,6 +486,8 @@ plan::Policy ToPolicy(const Config& config) {
   policy.units = UnitsOf(config, *policy.strategy,
                          overlaps ? pipeline_ranks * small("pipeline.chunks") : pipeline_ranks);
   policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);
+  policy.units.sequence_parallel =
+      policy.units.tensor_ranks > 1 && config.GetBool("tensor.sequence_parallel");
   if (overlaps) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));

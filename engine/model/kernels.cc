@@ -226,7 +226,7 @@ double MeanLoss(const at::Tensor& log_probabilities, const int64_t* targets) {
   return sum / static_cast<double>(rows);
 }
 
-void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets,
+void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets, double scale,
                   at::Tensor* logits_gradient) {
   const int64_t rows = log_probabilities.size(0), width = log_probabilities.size(1);
   Dispatch(*logits_gradient, [&](auto type) {
@@ -234,7 +234,7 @@ void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets,
     using W = Wide<T>;
     const W* values = log_probabilities.const_data_ptr<W>();
     T* out = logits_gradient->mutable_data_ptr<T>();
-    const W share = 1 / static_cast<W>(rows);
+    const W share = static_cast<W>(scale) / static_cast<W>(rows);
     for (int64_t t = 0; t < rows; ++t) {
       for (int64_t i = 0; i < width; ++i) {
         const W hit = i == targets[t] ? W{1} : W{0};

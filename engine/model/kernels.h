@@ -53,8 +53,8 @@ void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens,
 
 // Mean of -log_probabilities[t, targets[t]] over T rows; log_probabilities [T, V], wide.
 double MeanLoss(const at::Tensor& log_probabilities, const int64_t* targets);
-// logits_gradient [T, V] of the mean loss, in the model's dtype.
-void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets,
+// logits_gradient [T, V] of the mean loss times `scale`, in the model's dtype.
+void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets, double scale,
                   at::Tensor* logits_gradient);
 
 }  // namespace shardscope::model

@@ -24,21 +24,34 @@ std::string SegmentName(const ModelConfig& config, int64_t segment) {
   return "";
 }
 
+// Bytes of what NormForward() of segments.cc saves; 0 where a segment's forward has its norm.
+int64_t NormBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
+  if (config.sequence_ranks == 1 || !IsSplit(config, segment)) return 0;
+  const int64_t tokens = batch * config.seq;
+  return tokens / config.sequence_ranks * config.wide_bytes() +
+         tokens * config.dim * plan::BytesOf(config.dtype);
+}
+
 // Bytes of what Forward() of segments.cc saves.
 int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
+  const int64_t own_tokens = batch * config.seq / config.sequence_ranks;
+  const int64_t own_hidden = own_tokens * config.dim * plan::BytesOf(config.dtype);
+  const int64_t wide_bytes = config.wide_bytes();
+  const int64_t norm = own_tokens * wide_bytes + own_hidden;  // 1/rms and the normed input
+  // What is split is of the whole sequence.
   const int64_t tokens = batch * config.seq;
   const int64_t hidden = tokens * config.dim * plan::BytesOf(config.dtype);
   const int64_t ranks = config.tensor_ranks;
-  const int64_t norm = tokens * config.wide_bytes() + hidden;  // 1/rms and the normed input
+  const int64_t split_norm = NormBytes(config, segment, batch) > 0 ? 0 : norm;
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
-      return hidden;
+      return own_hidden;
     case SegmentKind::kAttention:  // qkv, attended, log-sum-exp, output
-      return norm + (4 * hidden + tokens * config.heads * config.wide_bytes()) / ranks + hidden;
+      return split_norm + (4 * hidden + tokens * config.heads * wide_bytes) / ranks + own_hidden;
     case SegmentKind::kMlp:  // before and after GELU, output
-      return norm + 2 * kMlpFactor * hidden / ranks + hidden;
+      return split_norm + 2 * kMlpFactor * hidden / ranks + own_hidden;
     case SegmentKind::kHead:  // log-probabilities and the loss
-      return norm + tokens * kVocabulary * config.wide_bytes() + config.wide_bytes();
+      return norm + own_tokens * kVocabulary * wide_bytes + wide_bytes;
   }
   return 0;
 }
@@ -265,8 +278,10 @@ std::vector<Parameter> ParametersOf(const ModelConfig& config, int64_t segment) 
 plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy& policy,
                                      int64_t batch) {
   config.tensor_ranks = policy.tensor_ranks;
+  if (policy.sequence_parallel) config.sequence_ranks = policy.tensor_ranks;
+  const int64_t own_tokens = batch * config.seq / config.sequence_ranks;
   plan::ModelDescription description;
-  description.batch_bytes = 2 * batch * config.seq * static_cast<int64_t>(sizeof(int64_t));
+  description.batch_bytes = 2 * own_tokens * static_cast<int64_t>(sizeof(int64_t));
   for (int64_t index = 0; index < NumSegments(config); ++index) {
     plan::Segment segment;
     segment.name = SegmentName(config, index);
@@ -275,7 +290,8 @@ plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy&
     segment.is_split = IsSplit(config, index);
     segment.output_bytes = KindOf(config, index) == SegmentKind::kHead
                                ? config.wide_bytes()
-                               : batch * config.seq * config.dim * plan::BytesOf(config.dtype);
+                               : own_tokens * config.dim * plan::BytesOf(config.dtype);
+    segment.norm_bytes = NormBytes(config, index, batch);
     description.segments.push_back(std::move(segment));
   }
   if (policy.bucket_bytes > 0) {
@@ -305,10 +321,12 @@ int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_
     case SegmentKind::kMlp:
       return std::max(matmul(inner, dim), matmul(dim, inner));
     case SegmentKind::kHead: {  // logits, and a copy in the wide type where that is another
-      const int64_t logits = tokens * kVocabulary;
+      const int64_t own_tokens = tokens / config.sequence_ranks;
+      const int64_t logits = own_tokens * kVocabulary;
       const bool is_wide = config.wide_bytes() == plan::BytesOf(config.dtype);
       return logits * plan::BytesOf(config.dtype) +
-             std::max(is_wide ? 0 : logits * config.wide_bytes(), matmul(kVocabulary, dim));
+             std::max(is_wide ? 0 : logits * config.wide_bytes(),
+                      MatmulBytes(config, own_tokens, kVocabulary, dim));
     }
   }
   return 0;
@@ -320,9 +338,12 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
   const int64_t hidden = tokens * dim * plan::BytesOf(config.dtype);
   // With the gradients of a linear layer's output live: those of its weight, then of its input,
   // which is as large as what the op returns.
+  const auto linear_of = [&](int64_t rows, int64_t outputs, int64_t inputs) {
+    return std::max(MatmulBytes(config, outputs, inputs, rows),
+                    MatmulBytes(config, rows, inputs, outputs));
+  };
   const auto linear = [&](int64_t outputs, int64_t inputs) {
-    return std::max(MatmulBytes(config, outputs, inputs, tokens),
-                    MatmulBytes(config, tokens, inputs, outputs));
+    return linear_of(tokens, outputs, inputs);
   };
   const int64_t attended = dim / config.tensor_ranks;
   const int64_t inner = kMlpFactor * attended;
@@ -335,9 +356,12 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
                        7 * part + linear(3 * attended, dim)});
     case SegmentKind::kMlp:
       return kMlpFactor * part + std::max(linear(inner, dim), linear(dim, inner));
-    case SegmentKind::kHead:  // at last the gradient on both sides of the norm
-      return std::max(
-          hidden, tokens * kVocabulary * plan::BytesOf(config.dtype) + linear(kVocabulary, dim));
+    case SegmentKind::kHead: {  // at last the gradient on both sides of the norm
+      const int64_t own_tokens = tokens / config.sequence_ranks;
+      return std::max(hidden / config.sequence_ranks,
+                      own_tokens * kVocabulary * plan::BytesOf(config.dtype) +
+                          linear_of(own_tokens, kVocabulary, dim));
+    }
   }
   return 0;
 }

@@ -20,7 +20,8 @@ struct ModelConfig {
   int64_t seq = 128;
   plan::DType dtype = plan::DType::kFp32;  // of parameters while computing, and of activations
 
-  int64_t tensor_ranks = 1;  // share the work of attention and MLP; heads are split among them
+  int64_t tensor_ranks = 1;    // share the work of attention and MLP; heads are split among them
+  int64_t sequence_ranks = 1;  // share the sequence outside of that: 1, or tensor_ranks
 
   int64_t head_dim() const { return dim / heads; }
   // Reductions inside a segment (norms, softmax) are kept in at least fp32.

@@ -17,16 +17,23 @@
 #include "trace/base/check.h"
 
 namespace shardscope::model {
+at::Tensor RowsOf(const at::Tensor& rows, int64_t seq, const SequencePart& part) {
+  const int64_t length = seq / part.count;
+  return rows.unflatten(0, {-1, seq}).narrow(1, part.index * length, length);
+}
+
 TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
-                          std::span<int64_t> memory) {
+                          std::span<int64_t> memory, const SequencePart& part) {
   const auto row = static_cast<std::ptrdiff_t>(seq + 1);
+  const auto length = static_cast<std::ptrdiff_t>(seq / part.count);
   const std::span<int64_t> inputs = memory.first(memory.size() / 2);
   const std::span<int64_t> targets = memory.last(memory.size() / 2);
   auto input = inputs.begin();
   auto target = targets.begin();
   for (auto begin = samples.begin(); begin != samples.end(); begin += row) {
-    input = std::copy(begin, begin + row - 1, input);
-    target = std::copy(begin + 1, begin + row, target);
+    const auto first = begin + part.index * length;
+    input = std::copy(first, first + length, input);
+    target = std::copy(first + 1, first + length + 1, target);
   }
   SHARDSCOPE_CHECK(input == inputs.end());
   const auto count = static_cast<int64_t>(inputs.size());
@@ -47,7 +54,7 @@ at::ScalarType ScalarTypeOf(plan::DType dtype) {
 }
 
 int64_t SavedBytes(const Saved& saved) {
-  auto bytes = static_cast<int64_t>(saved.output.nbytes());
+  int64_t bytes = saved.output.defined() ? static_cast<int64_t>(saved.output.nbytes()) : 0;
   for (const at::Tensor& tensor : saved.tensors) bytes += static_cast<int64_t>(tensor.nbytes());
   return bytes;
 }
@@ -59,17 +66,25 @@ SegmentModel::SegmentModel(const ModelConfig& config, at::Device device)
       rotary_(RotaryTable(config.seq, config.head_dim(), wide_).to(device)) {}
 
 Saved SegmentModel::Forward(int64_t segment, const ForwardArgs& args) const {
+  Saved saved;
   switch (KindOf(config_, segment)) {
     case SegmentKind::kEmbedding:
-      return EmbeddingForward(args.parameters, args.tokens);
+      saved = EmbeddingForward(args.parameters, args.tokens);
+      break;
     case SegmentKind::kAttention:
-      return AttentionForward(args);
+      saved = AttentionForward(args);
+      break;
     case SegmentKind::kMlp:
-      return MlpForward(args);
+      saved = MlpForward(args);
+      break;
     case SegmentKind::kHead:
-      return HeadForward(args.parameters, args.input, args.tokens);
+      saved = HeadForward(args.parameters, args.input, args.tokens);
+      break;
   }
-  return {};
+  if (args.norm != nullptr) {
+    saved.tensors.erase(saved.tensors.begin(), saved.tensors.begin() + std::ssize(*args.norm));
+  }
+  return saved;
 }
 
 at::Tensor SegmentModel::Backward(int64_t segment, const BackwardArgs& args,
@@ -116,13 +131,32 @@ void SegmentModel::WeightGradient(const at::Tensor& output_gradient, const at::T
   at::mm_out(*gradient, output_gradient.t(), input);
 }
 
+Saved SegmentModel::NormForward(const ForwardArgs& args) const {
+  Saved saved = Normed(args.input, args.parameters[0]);
+  const at::Tensor own = saved.tensors[1];
+  saved.tensors[1] = at::empty({own.size(0) * args.part.count, own.size(1)}, own.options());
+  at::Tensor at_place = RowsOf(saved.tensors[1], config_.seq, args.part);
+  at_place.copy_(own.view(at_place.sizes()));
+  return saved;
+}
+
+Saved SegmentModel::StartOf(const ForwardArgs& args) const {
+  return args.norm == nullptr ? Normed(args.input, args.parameters[0]) : Saved{{}, *args.norm};
+}
+
 at::Tensor SegmentModel::Output(const ForwardArgs& args, const at::Tensor& rows,
-                                const at::Tensor& weight) {
+                                const at::Tensor& weight) const {
+  if (args.norm != nullptr) {
+    at::Tensor parts = at::mm(rows, weight.t());
+    at::Tensor own = RowsOf(parts, config_.seq, args.part);
+    own.add_(args.input.view(own.sizes()));
+    return parts;
+  }
   return args.adds_input ? at::addmm(args.input, rows, weight.t()) : at::mm(rows, weight.t());
 }
 
 Saved SegmentModel::MlpForward(const ForwardArgs& args) const {
-  Saved saved = Normed(args.input, args.parameters[0]);
+  Saved saved = StartOf(args);
   const at::Tensor before = at::mm(saved.tensors[1], args.parameters[1].t());
   const at::Tensor after = at::gelu(before);
   saved.output = Output(args, after, args.parameters[2]);
@@ -153,7 +187,8 @@ Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& inp
 }
 
 at::Tensor SegmentModel::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor logits_gradient = LogitsGradient(args.saved.tensors[2], args.tokens.targets);
+  const at::Tensor logits_gradient = LogitsGradient(args.saved.tensors[2], args.tokens.targets,
+                                                    1 / static_cast<double>(args.loss_parts));
   WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
   return at::mm(logits_gradient, args.parameters[1]);
 }
@@ -190,7 +225,7 @@ at::Tensor Model::NormBackward(const BackwardArgs& args, const at::Tensor& norm_
 }
 
 Saved Model::AttentionForward(const ForwardArgs& args) const {
-  Saved saved = Normed(args.input, args.parameters[0]);
+  Saved saved = StartOf(args);
   at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
   at::Tensor heads = qkv.view({qkv.size(0), 3, -1, config_.head_dim()});
   RotateInPlace(rotary_, &heads);
@@ -222,10 +257,10 @@ at::Tensor Model::MeanLossOf(const at::Tensor& log_probabilities, const at::Tens
   return at::empty({}, wide_).fill_(MeanLoss(log_probabilities, targets.const_data_ptr<int64_t>()));
 }
 
-at::Tensor Model::LogitsGradient(const at::Tensor& log_probabilities,
-                                 const at::Tensor& targets) const {
+at::Tensor Model::LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+                                 double scale) const {
   at::Tensor gradient = at::empty(log_probabilities.sizes(), type_);
-  LossBackward(log_probabilities, targets.const_data_ptr<int64_t>(), &gradient);
+  LossBackward(log_probabilities, targets.const_data_ptr<int64_t>(), scale, &gradient);
   return gradient;
 }
 

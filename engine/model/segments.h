@@ -19,21 +19,31 @@ struct TokenBatch {
   at::Tensor targets;
 };
 
+// One of `count` equal parts of a sequence.
+struct SequencePart {
+  int64_t index = 0;
+  int64_t count = 1;
+};
+
+// Of the rows of all positions [batch * seq, D] those of a part: a view [batch, seq / count, D].
+at::Tensor RowsOf(const at::Tensor& rows, int64_t seq, const SequencePart& part);
+
 // Fills `memory` (2 * batch * seq), which the result refers to: the inputs of all rows, then their
-// targets.
+// targets; of a part, those at its positions only.
 TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
-                          std::span<int64_t> memory);
+                          std::span<int64_t> memory, const SequencePart& part = {});
 
 at::ScalarType ScalarTypeOf(plan::DType dtype);
 
 // What a forward leaves for its backward. The input is not part of it: it is the previous segment's
 // output.
 struct Saved {
-  at::Tensor output;  // [T, D]; of the head: the mean loss, one wide scalar
+  // [T, D]; of the head: the mean loss, one wide scalar; of a norm alone undefined.
+  at::Tensor output;
   std::vector<at::Tensor> tensors;
 };
 
-// Bytes that `saved` holds; equals the segment's activation_bytes.
+// Bytes that `saved` holds; equals the segment's activation_bytes, of a norm alone its norm_bytes.
 int64_t SavedBytes(const Saved& saved);
 
 // The segments of a model on some device. Threads: const after construction; any number of threads
@@ -52,8 +62,18 @@ class SegmentModel {
     const at::Tensor& input;  // undefined for the embedding
     const TokenBatch& tokens;
     bool adds_input = true;  // the residual, which one rank alone adds to the sum
+    // Where tensor ranks have parts of the sequence, and `input` is of one: which, and what
+    // NormForward() has saved of it, all else gathered.
+    SequencePart part;
+    const std::vector<at::Tensor>* norm = nullptr;
   };
+  // With a norm that was given it is not among what is saved, and the output is of all positions,
+  // with the residual at its own.
   Saved Forward(int64_t segment, const ForwardArgs& args) const;
+
+  // The norm of a segment alone, of a part of the sequence: saves what Forward() would, with what
+  // it puts out at its positions among all.
+  Saved NormForward(const ForwardArgs& args) const;
 
   struct BackwardArgs {
     const std::vector<at::Tensor>& parameters;
@@ -61,6 +81,7 @@ class SegmentModel {
     const Saved& saved;
     const at::Tensor& output_gradient;  // undefined for the head: its loss starts the backward
     const TokenBatch& tokens;
+    int64_t loss_parts = 1;  // the loss is the mean of so many, of which this is one
   };
   // Overwrites `gradients` (same shapes as the parameters); returns the input's gradient
   // (undefined for the embedding).
@@ -91,8 +112,12 @@ class SegmentModel {
   // One wide scalar of [T, V].
   virtual at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
                                 const at::Tensor& targets) const = 0;
-  virtual at::Tensor LogitsGradient(const at::Tensor& log_probabilities,
-                                    const at::Tensor& targets) const = 0;
+  // `scale`: of the loss.
+  virtual at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+                                    double scale) const = 0;
+
+  // What a segment starts from: its norm, or that which was given.
+  Saved StartOf(const ForwardArgs& args) const;
 
   // What all devices share; backward to the norm.
   Saved MlpForward(const ForwardArgs& args) const;
@@ -102,8 +127,8 @@ class SegmentModel {
   at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const;
 
   // The part of a sum that rows times weights [D, its columns] are, in a new tensor.
-  static at::Tensor Output(const ForwardArgs& args, const at::Tensor& rows,
-                           const at::Tensor& weight);
+  at::Tensor Output(const ForwardArgs& args, const at::Tensor& rows,
+                    const at::Tensor& weight) const;
 
   // Of the heads that this rank has. Queries, keys or values of qkv [T, 3 * heads * head_dim] as
   // [batch, heads, seq, head_dim].
@@ -142,8 +167,8 @@ class Model final : public SegmentModel {
   Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
   at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
                         const at::Tensor& targets) const override;
-  at::Tensor LogitsGradient(const at::Tensor& log_probabilities,
-                            const at::Tensor& targets) const override;
+  at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+                            double scale) const override;
 };
 
 }  // namespace shardscope::model

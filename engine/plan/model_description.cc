@@ -1,6 +1,7 @@
 #include "engine/plan/model_description.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "trace/base/check.h"
 
@@ -22,6 +23,10 @@ int64_t RowElements(const Parameter& parameter) {
 
 int32_t NumStages(const std::vector<Segment>& segments) {
   return segments.empty() ? 1 : segments.back().stage + 1;
+}
+
+bool IsSequenceParallel(const std::vector<Segment>& segments) {
+  return std::ranges::any_of(segments, [](const Segment& one) { return one.norm_bytes > 0; });
 }
 
 std::vector<int32_t> StageOfUnits(const std::vector<Segment>& segments, size_t num_units) {
@@ -54,6 +59,14 @@ int64_t PaddedShardElements(const Unit& unit, int num_ranks) {
     elements += PaddedRows(parameter, num_ranks) * RowElements(parameter);
   }
   return elements;
+}
+
+int64_t WholeShardElements(const Unit& unit, int num_ranks) {
+  Unit whole;
+  std::ranges::copy_if(
+      unit.parameters, std::back_inserter(whole.parameters),
+      [](const Parameter& parameter) { return parameter.split == TensorSplit::kWhole; });
+  return PaddedShardElements(whole, num_ranks);
 }
 
 int64_t UnitElements(const Unit& unit) {

@@ -28,6 +28,9 @@ struct Segment {
   int64_t output_bytes = 0;      // per micro-batch
   int32_t stage = 0;             // of a pipeline, in forward order
   bool is_split = false;         // ranks of mesh.tensor share its work, and add up its output
+  // Above 0: these ranks have parts of the sequence outside of it, its output too. What its norm
+  // leaves for its backward, of the whole sequence, as in all that is no output.
+  int64_t norm_bytes = 0;
   bool operator==(const Segment&) const = default;
 };
 
@@ -65,6 +68,9 @@ struct UnitPolicy {
   int32_t stages = 1;
   // Ranks that share the work of attention and MLP: parameters are those of one of them.
   int32_t tensor_ranks = 1;
+  // Each of them has a part of the sequence, where they do not share work (Megatron-LM's sequence
+  // parallelism, arXiv 2205.05198).
+  bool sequence_parallel = false;
   // Parameters with fewer elements are a unit of their own, of which every rank keeps all
   // (DeepSpeed: stage3_param_persistence_threshold).
   int64_t persistence_threshold = 0;
@@ -73,6 +79,9 @@ struct UnitPolicy {
 
 // 1 without a pipeline.
 int32_t NumStages(const std::vector<Segment>& segments);
+
+// Whether ranks of mesh.tensor have parts of the sequence.
+bool IsSequenceParallel(const std::vector<Segment>& segments);
 
 // By unit: the stage whose segments use it.
 std::vector<int32_t> StageOfUnits(const std::vector<Segment>& segments, size_t num_units);
@@ -89,6 +98,9 @@ int64_t OwnedRows(const Parameter& parameter, int num_ranks, int rank);
 
 // Elements of the unit's padded shard: what each rank sends to an all-gather.
 int64_t PaddedShardElements(const Unit& unit, int num_ranks);
+
+// Those of parameters that are whole on every rank of mesh.tensor.
+int64_t WholeShardElements(const Unit& unit, int num_ranks);
 
 // Elements of the unit's parameters without padding.
 int64_t UnitElements(const Unit& unit);

@@ -71,6 +71,7 @@ class ProgramEditor {
 
 // Whether the op is part of what gathers a unit's parameters (and may thus be issued early).
 bool IsGatherOp(const Schedule& schedule, const Op& op) {
+  if (op.unit == kNone) return false;
   if (op.kind == OpKind::kAllGather) return true;
   // Gradient casts and copies run on other streams.
   const bool copies = op.kind == OpKind::kCast || op.kind == OpKind::kCopyIn;

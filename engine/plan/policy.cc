@@ -50,6 +50,9 @@ Status CheckPolicy(const Policy& policy) {
     return Status::Error("strategy " + std::string(strategy.name) + " has no mesh but " +
                          dimensions + ": all other dimensions are 1");
   }
+  if (policy.units.sequence_parallel && policy.mesh.size(MeshDimension::kTensor) == 1) {
+    return Status::Error("sequence parallelism needs ranks along mesh.tensor");
+  }
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of micro-batches", policy.micro_batches, 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("backward prefetch depth", policy.backward_depth, 1, 3));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("forward prefetch", policy.forward_prefetch, 0, 3));
@@ -70,6 +73,17 @@ Status CheckUnit(const Unit& unit) {
                              std::to_string(size));
       }
     }
+  }
+  return Status::Ok();
+}
+
+// Segments whose work is shared say what their norms leave exactly where the sequence is shared.
+Status CheckSequence(const ModelDescription& model, const Policy& policy) {
+  for (const Segment& segment : model.segments) {
+    const bool has_norm = segment.norm_bytes > 0;
+    if (has_norm == (segment.is_split && policy.units.sequence_parallel)) continue;
+    return Status::Error("segment '" + segment.name + "' " + (has_norm ? "has" : "lacks") +
+                         " the bytes of its norm, which go with sequence parallelism");
   }
   return Status::Ok();
 }
@@ -160,11 +174,15 @@ std::string PipelineName(const Policy& policy) {
   return "";
 }
 
+std::string TensorName(const Policy& policy) {
+  return policy.units.sequence_parallel ? " sequence" : "";
+}
+
 std::string ScheduleName(const Policy& policy) {
   const Strategy& strategy = *policy.strategy;
   if (!strategy.has_presets) {
     return std::string(strategy.name) + (policy.overlap_comm ? "" : " serial") +
-           PipelineName(policy);
+           PipelineName(policy) + TensorName(policy);
   }
   std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
@@ -186,7 +204,7 @@ std::string ScheduleName(const Policy& policy) {
   if (policy.forward_prefetch > 0) name += " fwd" + std::to_string(policy.forward_prefetch);
   if (policy.prefetch_lists != PrefetchLists()) name += " lists";
   if (policy.prefetch_limit > 0) name += " limit" + std::to_string(policy.prefetch_limit);
-  return name + PipelineName(policy);
+  return name + PipelineName(policy) + TensorName(policy);
 }
 
 }  // namespace
@@ -196,6 +214,7 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(model));
   SHARDSCOPE_RETURN_IF_ERROR(CheckStages(model, policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(model, policy));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckSequence(model, policy));
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);

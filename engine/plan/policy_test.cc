@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "engine/plan/schedule_test_util.h"
@@ -139,6 +140,71 @@ TEST(Traffic, OfEveryStrategyIsThatOfItsFormula) {
       }
     }
   }
+}
+
+// Each all-reduce between ranks that share a layer's work, or an all-gather and a reduce-scatter
+// where they share the sequence too: four times a block 2 (T-1)/T of an activation. Then what is
+// whole on each of them is added up once a step.
+TEST(Traffic, OfTensorRanksIsTheSameWithPartsOfTheSequence) {
+  constexpr int kBlocks = 3;
+  for (const int ranks : {2, 4}) {
+    for (const int micro_batches : {1, 3}) {
+      for (const bool has_parts : {false, true}) {
+        const ModelDescription model = UniformModel(kBlocks, false, 1, ranks, has_parts);
+        Policy policy;
+        policy.strategy = FindStrategy("tensor");
+        policy.mesh = policy.strategy->MeshOf(ranks);
+        policy.micro_batches = micro_batches;
+        policy.units.sequence_parallel = has_parts;
+        const Result<Schedule> schedule = BuildSchedule(model, policy);
+        ASSERT_TRUE(schedule.ok()) << schedule.message();
+        int64_t of_layers = 0;
+        int64_t of_gradients = 0;
+        for (const Op& op : schedule->programs.front().ops) {
+          (op.unit == kNone ? of_layers : of_gradients) += op.payload_bytes > 8 ? op.wire_bytes : 0;
+        }
+        const int64_t activation = model.segments.front().output_bytes * (has_parts ? ranks : 1);
+        EXPECT_EQ(of_layers, 4 * kBlocks * micro_batches * 2 * activation * (ranks - 1) / ranks);
+        int64_t whole = 0;
+        for (const Unit& unit : model.units) whole += 4 * WholeShardElements(unit, 1);
+        EXPECT_EQ(of_gradients, has_parts ? 2 * whole * (ranks - 1) / ranks : 0);
+      }
+    }
+  }
+}
+
+// Stages pass on what a rank has of the sequence.
+TEST(Traffic, OfStagesIsThatOfPartsOfTheSequence) {
+  std::map<bool, int64_t> sent;
+  for (const bool has_parts : {false, true}) {
+    const ModelDescription model = UniformModel(4, false, 2, 2, has_parts);
+    Policy policy;
+    policy.strategy = FindStrategy("pipeline");
+    policy.pipeline = PipelineSchedule::k1F1B;
+    policy.mesh = {{2, 1, 1, 2}};
+    policy.units.stages = 2;
+    policy.units.sequence_parallel = has_parts;
+    policy.micro_batches = 2;
+    const Result<Schedule> schedule = BuildSchedule(model, policy);
+    ASSERT_TRUE(schedule.ok()) << schedule.message();
+    for (const Op& op : schedule->programs.front().ops) {
+      if (op.kind == OpKind::kSend) sent[has_parts] += op.wire_bytes;
+    }
+  }
+  EXPECT_GT(sent[true], 0);
+  EXPECT_EQ(sent[false], 2 * sent[true]);
+}
+
+TEST(Policy, SequenceParallelismGoesWithItsModel) {
+  Policy policy;
+  policy.strategy = FindStrategy("tensor");
+  policy.mesh = policy.strategy->MeshOf(2);
+  policy.units.sequence_parallel = true;
+  const Result<Schedule> without = BuildSchedule(UniformModel(1, false, 1, 2), policy);
+  EXPECT_THAT(without.message(), HasSubstr("lacks the bytes of its norm"));
+  policy.units.sequence_parallel = false;
+  const Result<Schedule> with = BuildSchedule(UniformModel(1, false, 1, 2, true), policy);
+  EXPECT_THAT(with.message(), HasSubstr("has the bytes of its norm"));
 }
 
 // What ranks keep, in bytes an element, of a model that divides by them.
@@ -349,8 +415,11 @@ TEST(Zero3, WithoutOverlapComputeWaitsForEachCollective) {
       if (!IsCollective(op.kind) || op.unit == kNone) continue;
       const auto next = std::find_if(program.ops.begin() + index, program.ops.end(),
                                      [](const Op& o) { return o.stream == kComputeOps; });
-      EXPECT_THAT(next->dependencies, ElementsAre(Dependency{DependencyKind::kEvent, index}))
-          << schedule.name << ": " << OpName(schedule, op);
+      ASSERT_EQ(next->dependencies.size(), 1U) << schedule.name << ": " << OpName(schedule, op);
+      const OpIndex last = ResolveDependency(
+          program, static_cast<OpIndex>(next - program.ops.begin()), next->dependencies.front());
+      EXPECT_GE(last, index);  // it, or what frees its input
+      EXPECT_EQ(program.ops[static_cast<size_t>(last)].stream, op.stream);
     }
   }
 }

@@ -32,6 +32,9 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 
   int num_ranks() const { return mesh.num_ranks(); }
+  MeshDimensions DimensionsOf(CommunicatorIndex communicator) const {
+    return communicators[static_cast<size_t>(communicator)].dimensions;
+  }
   // Ranks of each of its groups.
   int GroupSize(CommunicatorIndex communicator) const {
     return plan::GroupSize(mesh, communicators[static_cast<size_t>(communicator)]);
@@ -83,8 +86,8 @@ std::string BufferName(const Schedule& schedule, const Buffer& buffer);
 OpIndex ResolveDependency(const Program& program, OpIndex index, const Dependency& dependency);
 
 // By op, what must have ended before it may start on its stream: explicit event and stream
-// dependencies, the previous op of its stream, the previous op of its communicator or with its peer.
-// Each sorted, without duplicates, without kNone. O(ops + dependencies).
+// dependencies, the previous op of its stream, the previous op of its communicator or with its
+// peer. Each sorted, without duplicates, without kNone. O(ops + dependencies).
 std::vector<std::vector<OpIndex>> AllPredecessors(const Program& program);
 
 }  // namespace shardscope::plan

@@ -11,17 +11,26 @@ constexpr int64_t kVocabulary = 256;
 constexpr int64_t kTokens = 128;  // of one micro-batch
 constexpr int64_t kOutputBytes = kTokens * kDim * 4;
 
-Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs, int32_t stage) {
-  return {name, {unit}, saved_outputs * kOutputBytes, kOutputBytes, stage};
+// How ranks share the work of blocks.
+struct Share {
+  int tensor_ranks = 1;
+  bool of_sequence = false;
+  int64_t output_bytes() const { return kOutputBytes / (of_sequence ? tensor_ranks : 1); }
+};
+
+Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs, int32_t stage,
+                    const Share& share) {
+  return {name, {unit}, saved_outputs * share.output_bytes(), share.output_bytes(), stage};
 }
 
 // `inner_outputs` of what is saved is of heads and columns that ranks have parts of; norm and
-// output are whole.
+// output are whole, or the norm alone.
 Segment MakeInner(const std::string& name, int32_t unit, int64_t inner_outputs, int32_t stage,
-                  int tensor_ranks) {
-  Segment segment = MakeSegment(name, unit, 2, stage);
-  segment.activation_bytes += inner_outputs * kOutputBytes / tensor_ranks;
-  segment.is_split = tensor_ranks > 1;
+                  const Share& share) {
+  Segment segment = MakeSegment(name, unit, share.of_sequence ? 1 : 2, stage, share);
+  segment.activation_bytes += inner_outputs * kOutputBytes / share.tensor_ranks;
+  segment.is_split = share.tensor_ranks > 1;
+  if (share.of_sequence) segment.norm_bytes = kOutputBytes;
   return segment;
 }
 
@@ -42,7 +51,9 @@ Unit MakeBlock(const std::string& name, int tensor_ranks) {
 
 }  // namespace
 
-ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor_ranks) {
+ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor_ranks,
+                              bool sequence_parallel) {
+  const Share share = {tensor_ranks, sequence_parallel && tensor_ranks > 1};
   if (stages > 1) {
     root_unit = false;
     blocks = std::max(blocks, stages);
@@ -51,15 +62,15 @@ ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor
   const std::vector<Parameter> head = {{"head.norm.weight", {kDim}},
                                        {"head.weight", {kVocabulary, kDim}}};
   ModelDescription model;
-  model.batch_bytes = (kTokens + 1) * 8;
+  model.batch_bytes = (kTokens + 1) * 8 / (share.of_sequence ? tensor_ranks : 1);
   model.units.push_back({root_unit ? "root" : "embedding", root_unit, {embedding}});
-  model.segments.push_back(MakeSegment("embedding", 0, 1, 0));
+  model.segments.push_back(MakeSegment("embedding", 0, 1, 0, share));
   for (int32_t unit = 1; unit <= blocks; ++unit) {
     const std::string name = "block" + std::to_string(unit - 1);
     const int32_t stage = (unit - 1) * stages / blocks;
     model.units.push_back(MakeBlock(name, tensor_ranks));
-    model.segments.push_back(MakeInner(name + ".attention", unit, 4, stage, tensor_ranks));
-    model.segments.push_back(MakeInner(name + ".mlp", unit, 8, stage, tensor_ranks));
+    model.segments.push_back(MakeInner(name + ".attention", unit, 4, stage, share));
+    model.segments.push_back(MakeInner(name + ".mlp", unit, 8, stage, share));
   }
   if (root_unit) {
     std::vector<Parameter>& root = model.units.front().parameters;
@@ -67,7 +78,7 @@ ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor
   } else {
     model.units.push_back({"head", false, head});
   }
-  model.segments.push_back(MakeSegment("head", root_unit ? 0 : blocks + 1, 10, stages - 1));
+  model.segments.push_back(MakeSegment("head", root_unit ? 0 : blocks + 1, 10, stages - 1, share));
   return model;
 }
 

@@ -12,7 +12,8 @@ AutoBandwidth::AutoBandwidth(const plan::Schedule& schedule, Link link) : link_(
     for (const int32_t unit : segment.units) is_block_[static_cast<size_t>(unit)] = true;
   }
   for (const plan::Op& op : schedule.programs.front().ops) {
-    if (op.kind == plan::OpKind::kAllGather && is_block_[static_cast<size_t>(op.unit)]) {
+    if (op.kind == plan::OpKind::kAllGather && op.unit != plan::kNone &&
+        is_block_[static_cast<size_t>(op.unit)]) {
       wire_bytes_ = std::max(wire_bytes_, op.wire_bytes);
     }
   }

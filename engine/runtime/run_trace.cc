@@ -181,7 +181,6 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
                                   int64_t first_issue_ns) {
   AddStepMemory(rank);
   const StepOutcome& outcome = ranks_.work(rank).outcome();
-  const model::TrainingSettings& training = ranks_.job().training;
   schema::StepRow row;
   row.rank = rank;
   row.step = step;
@@ -192,9 +191,7 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
   row.end_ns = ranks_.runner(rank).last_end_ns();
   const int64_t start_ns = std::exchange(step_start_ns_[static_cast<size_t>(rank)], row.end_ns);
   row.start_ns = step == 0 ? first_issue_ns : start_ns;
-  // They count where their loss is, once.
-  const int64_t tokens = training.batch * training.micro_batches * ranks_.job().model.seq;
-  row.tokens = outcome.has_loss ? tokens : 0;
+  row.tokens = outcome.tokens;
   row.loss = outcome.loss;
   row.grad_norm = outcome.grad_norm;
   recorder_->Record(row);

@@ -28,7 +28,8 @@ class BytesCheck {
   BytesCheck(const plan::Schedule& schedule, int rank)
       : schedule_(schedule), program_(schedule.ProgramOf(rank)), rank_(rank) {
     for (const Op& op : program_.ops) {
-      if (op.kind != OpKind::kAllGather || gathers_ || RunOf(op.communicator) > 0) continue;
+      const bool gathers_unit = op.kind == OpKind::kAllGather && op.unit != plan::kNone;
+      if (!gathers_unit || gathers_ || RunOf(op.communicator) > 0) continue;
       shards_ = RanksOf(op.communicator);
       gathers_ = DimensionsOf(op.communicator);
     }
@@ -70,8 +71,12 @@ class BytesCheck {
 
   // Of one rank: each parameter's rows rounded up to the same number on every rank.
   int64_t ShardElements(int32_t unit) const {
+    return ShardElementsOf(schedule_.units[static_cast<size_t>(unit)]);
+  }
+
+  int64_t ShardElementsOf(const plan::Unit& unit) const {
     int64_t elements = 0;
-    for (const plan::Parameter& parameter : schedule_.units[static_cast<size_t>(unit)].parameters) {
+    for (const plan::Parameter& parameter : unit.parameters) {
       int64_t total = 1;
       for (const int64_t size : parameter.shape) total *= size;
       const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
@@ -129,6 +134,31 @@ class BytesCheck {
     CheckOutput(index, op, sends ? op.reads.front() : op.writes.front());
   }
 
+  // A rank's part of what is gathered, or scattered once it is added up; in place beside the
+  // others.
+  void CheckSequence(OpIndex index, const Op& op, int64_t ranks) {
+    const bool gathers = op.kind == OpKind::kAllGather;
+    if (op.payload_bytes % ranks != 0) Find(index, plan::kNone);
+    Op part = op;
+    if (op.reads != op.writes) part.payload_bytes /= ranks;
+    for (const BufferId id : op.reads) CheckOutput(index, gathers ? part : op, id);
+    for (const BufferId id : op.writes) CheckOutput(index, gathers ? op : part, id);
+  }
+
+  // Of a unit's gradient what tensor ranks all have.
+  void CheckWholeParameters(OpIndex index, const Op& op) {
+    plan::Unit whole;
+    for (const plan::Parameter& one : schedule_.units[static_cast<size_t>(op.unit)].parameters) {
+      if (one.split == plan::TensorSplit::kWhole) whole.parameters.push_back(one);
+    }
+    if (op.payload_bytes != plan::BytesOf(op.dtype) * ShardElementsOf(whole)) {
+      Find(index, plan::kNone);
+    }
+    if (program_.buffers[static_cast<size_t>(op.writes.front())].bytes < op.payload_bytes) {
+      Find(index, op.writes.front());
+    }
+  }
+
   // The root has a part for each rank, or gets one.
   void CheckParts(OpIndex index, const Op& op, int64_t ranks) {
     const int64_t part = op.payload_bytes / ranks;
@@ -151,8 +181,10 @@ class BytesCheck {
   // A segment's output is a part of what its forward leaves.
   void CheckOutput(OpIndex index, const Op& op, BufferId id) {
     const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
-    const bool fits = buffer.kind == BufferKind::kActivation ? buffer.bytes >= op.payload_bytes
-                                                             : buffer.bytes == op.payload_bytes;
+    const bool holds_more =
+        buffer.kind == BufferKind::kActivation || buffer.kind == BufferKind::kNormOutput;
+    const bool fits =
+        holds_more ? buffer.bytes >= op.payload_bytes : buffer.bytes == op.payload_bytes;
     if (!fits) Find(index, id);
   }
 
@@ -166,7 +198,14 @@ class BytesCheck {
     int64_t wire = op.payload_bytes * (ranks - 1) / ranks;
     if (op.kind == OpKind::kAllReduce) wire *= 2;
     if (op.wire_bytes != wire) Find(index, plan::kNone);
+    if (op.segment != plan::kNone && op.kind != OpKind::kAllReduce) {
+      return CheckSequence(index, op, ranks);
+    }
     if (op.segment != plan::kNone) return CheckOutput(index, op, op.writes.front());
+    const unsigned tensor = plan::Only(plan::MeshDimension::kTensor);
+    if (op.unit != plan::kNone && DimensionsOf(op.communicator) == tensor) {
+      return CheckWholeParameters(index, op);
+    }
     const int64_t width = plan::BytesOf(op.dtype);
     // What replicas reduce is a shard.
     const bool is_shard = gathers_ && (DimensionsOf(op.communicator) & *gathers_) == 0;

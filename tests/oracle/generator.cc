@@ -129,7 +129,19 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
                               .backward = RandomLists(model, random)};
   }
   if (policy->mesh.size(plan::MeshDimension::kTensor) > 1) {
-    for (plan::Segment& segment : model.segments) segment.is_split = !random.OneIn(3);
+    policy->units.sequence_parallel = random.OneIn(2);
+    for (plan::Segment& segment : model.segments) {
+      segment.is_split = !random.OneIn(3);
+      if (!segment.is_split || !policy->units.sequence_parallel) continue;
+      const int ranks = policy->mesh.size(plan::MeshDimension::kTensor);
+      segment.norm_bytes = ranks * segment.output_bytes + random.Below(100);
+    }
+    // Of what a rank has of them nothing else depends on which are split.
+    for (plan::Unit& unit : model.units) {
+      for (plan::Parameter& parameter : unit.parameters) {
+        if (random.OneIn(2)) parameter.split = plan::TensorSplit::kColumns;
+      }
+    }
   }
   int32_t& ranks = policy->mesh.sizes[static_cast<size_t>(plan::MeshDimension::kPipeline)];
   const std::vector<int32_t> pieces = PiecesOf(model);

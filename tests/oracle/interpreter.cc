@@ -308,6 +308,8 @@ Value Interpreter::Made(const Instance& instance) {
     }
     case OpKind::kForward:
       return Symbol(Term::kForward, op.segment, InputsOf(instance));
+    case OpKind::kNormForward:
+      return Symbol(Term::kNormForward, op.segment, InputsOf(instance));
     case OpKind::kBackward:
       return Symbol(Term::kBackward, op.segment, InputsOf(instance));
     case OpKind::kNormBackward:

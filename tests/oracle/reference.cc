@@ -35,6 +35,10 @@ class Reference {
     for (size_t unit = 0; ReducesOnce() && unit < model_.units.size(); ++unit) {
       Reduce(unit, sums_[unit], true);
     }
+    for (size_t unit = 0; SharesSequence() && unit < model_.units.size(); ++unit) {
+      // Each rank's is of its part of the sequence.
+      if (HasWholeParameters(unit)) reduced_[unit] = Summed(reduced_[unit]);
+    }
     return Optimize();
   }
 
@@ -141,6 +145,29 @@ class Reference {
     return inputs;
   }
 
+  bool SharesSequence() const { return policy_.units.sequence_parallel; }
+  bool HasWholeParameters(size_t unit) const {
+    return std::ranges::any_of(model_.units[unit].parameters, [](const auto& parameter) {
+      return parameter.split == plan::TensorSplit::kWhole;
+    });
+  }
+
+  // By rank: each has a part of the sequence, and gets the others'; or of the sum of what they have
+  // its part.
+  std::vector<Value> OfTensorGroups(Term term, int32_t segment,
+                                    const std::vector<Value>& values) const {
+    std::vector<Value> results;
+    const int stage = model_.segments[static_cast<size_t>(segment)].stage % Stages();
+    for (int rank = 0; rank < policy_.mesh.num_ranks(); ++rank) {
+      Value all = Symbol(term);
+      for (const int other : TensorGroup(rank)) all = Mix(all, values[static_cast<size_t>(other)]);
+      // Each is told apart by the rank that runs the segment.
+      const int runs = rank % RanksOfAStage() + stage * RanksOfAStage();
+      results.push_back(term == Term::kReduceScatter ? Mix(all, static_cast<Value>(runs)) : all);
+    }
+    return results;
+  }
+
   // By rank: each has its part, of which the sum is what all of them go on with.
   std::vector<Value> Summed(const std::vector<Value>& parts) const {
     std::vector<Value> sums;
@@ -157,17 +184,35 @@ class Reference {
     return TensorRanks() > 1 && model_.segments[static_cast<size_t>(segment)].is_split;
   }
 
+  // By rank, as inputs of other ops: what a segment's norm puts out, gathered; 0 where forward does
+  // that. `inputs`: of the norm.
+  std::vector<Value> NormsOf(int32_t segment, const std::vector<Value>& inputs) const {
+    if (!SharesSequence() || !IsSplit(segment)) return std::vector<Value>(Ranks(), 0);
+    std::vector<Value> own;
+    for (const Value input : inputs) own.push_back(Symbol(Term::kNormForward, segment, input));
+    std::vector<Value> norms = OfTensorGroups(Term::kGather, segment, own);
+    for (Value& norm : norms) norm = OfSegment(BufferKind::kNormOutput, segment, norm);
+    return norms;
+  }
+
   // By segment and rank, as inputs of other ops.
   std::vector<std::vector<Value>> ActivationsOf(int micro_batch) const {
     std::vector<std::vector<Value>> activations;
     for (int32_t segment = 0; segment < NumSegments(); ++segment) {
+      std::vector<Value> inputs;
       std::vector<Value> made;
       for (size_t rank = 0; rank < Ranks(); ++rank) {
-        Value inputs = CommonInputs(segment, static_cast<int>(rank), micro_batch);
-        if (segment > 0) inputs += activations.back()[rank];
-        made.push_back(Symbol(Term::kForward, segment, inputs));
+        inputs.push_back(CommonInputs(segment, static_cast<int>(rank), micro_batch));
+        if (segment > 0) inputs.back() += activations.back()[rank];
       }
-      if (IsSplit(segment)) made = Summed(made);
+      const std::vector<Value> norms = NormsOf(segment, inputs);
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
+        made.push_back(Symbol(Term::kForward, segment, inputs[rank] + norms[rank]));
+      }
+      if (IsSplit(segment)) {
+        made =
+            SharesSequence() ? OfTensorGroups(Term::kReduceScatter, segment, made) : Summed(made);
+      }
       for (Value& value : made) value = OfSegment(BufferKind::kActivation, segment, value);
       activations.push_back(std::move(made));
     }
@@ -179,7 +224,7 @@ class Reference {
     const std::vector<std::vector<Value>> activations = ActivationsOf(micro_batch);
     std::vector<std::vector<Value>> gradients(Ranks(),
                                               std::vector<Value>(model_.units.size(), kPoison));
-    std::vector<Value> incoming(Ranks(), 0);
+    std::vector<Value> incoming;  // of the output, by rank; none of the last segment
     for (int32_t segment = NumSegments() - 1; segment >= 0; --segment) {
       const auto at = static_cast<size_t>(segment);
       const auto add = [&](size_t rank, Value made) {
@@ -191,30 +236,45 @@ class Reference {
       };
       std::vector<Value> inputs;
       for (size_t rank = 0; rank < Ranks(); ++rank) {
-        inputs.push_back(CommonInputs(segment, static_cast<int>(rank), micro_batch) +
-                         activations[at][rank] + incoming[rank]);
+        inputs.push_back(CommonInputs(segment, static_cast<int>(rank), micro_batch));
+        if (segment > 0) inputs.back() += activations[at - 1][rank];
       }
+      const std::vector<Value> norms = NormsOf(segment, inputs);
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
+        if (segment > 0) inputs[rank] -= activations[at - 1][rank];
+        inputs[rank] += activations[at][rank] + norms[rank];
+      }
+      const auto of_output = [&](const std::vector<Value>& values, size_t rank) {
+        if (values.empty()) return Value{0};
+        return OfSegment(BufferKind::kActivationGradient, segment + 1, values[rank]);
+      };
       Term term = Term::kBackward;
       if (IsSplit(segment)) {
         std::vector<Value> parts;
+        const bool gathers = SharesSequence() && !incoming.empty();
+        const std::vector<Value> whole =
+            gathers ? OfTensorGroups(Term::kGather, segment, incoming) : incoming;
         for (size_t rank = 0; rank < Ranks(); ++rank) {
-          const Value made = Symbol(Term::kBackward, segment, inputs[rank]);
+          const Value made =
+              Symbol(Term::kBackward, segment, inputs[rank] + of_output(whole, rank));
           add(rank, made);
           parts.push_back(Mix(made, static_cast<Value>(BufferKind::kNormGradient)));
         }
-        const std::vector<Value> sums = Summed(parts);
+        const std::vector<Value> sums =
+            SharesSequence() ? OfTensorGroups(Term::kReduceScatter, segment, parts) : Summed(parts);
         for (size_t rank = 0; rank < Ranks(); ++rank) {
           inputs[rank] += OfSegment(BufferKind::kNormGradient, segment, sums[rank]);
         }
         term = Term::kNormBackward;
       }
+      std::vector<Value> outgoing;
       for (size_t rank = 0; rank < Ranks(); ++rank) {
         if (segment > 0) inputs[rank] += activations[at - 1][rank];
-        const Value made = Symbol(term, segment, inputs[rank]);
+        const Value made = Symbol(term, segment, inputs[rank] + of_output(incoming, rank));
         add(rank, made);
-        incoming[rank] = OfSegment(BufferKind::kActivationGradient, segment,
-                                   Mix(made, static_cast<Value>(BufferKind::kActivationGradient)));
+        outgoing.push_back(Mix(made, static_cast<Value>(BufferKind::kActivationGradient)));
       }
+      incoming = std::move(outgoing);
     }
     return gradients;
   }

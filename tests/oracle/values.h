@@ -31,6 +31,7 @@ enum class Term : uint64_t {
   kInputs,        // batches of all ranks
   kInput,         // one input of an op, by role
   kForward,       // what a segment's forward saves
+  kNormForward,   // what its norm does, where that is apart
   kBackward,      // what a segment's backward makes
   kNormBackward,  // the same, of its second part where ranks share its work
   kPart,          // of what was gathered, by its place among fewer ranks

@@ -258,7 +258,10 @@ Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
     return IsDrained(step, *collective.op) ? Bubble({row->last_rank}) : LateRank(row->last_rank);
   }
   // Of a segment, not of a unit: parts of its output or gradient.
-  if (collective.op->op_class == OpClass::kAllReduce && !collective.op->segment.empty()) {
+  const OpClass what = collective.op->op_class;
+  const bool is_shared =
+      what == OpClass::kAllReduce || what == OpClass::kAllGather || what == OpClass::kReduceScatter;
+  if (is_shared && !collective.op->segment.empty()) {
     return {StallCause::kOnPath, "", "on the path of compute, nothing to hide under"};
   }
   if (gap.op->op->category == Category::kOptimizer) {

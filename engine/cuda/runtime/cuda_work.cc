@@ -64,7 +64,7 @@ void CudaWork::OnDevice(const std::function<void()>& work) {
 int64_t CudaWork::EndStep() {
   rank_context_.transport->ThrowIfAborted();
   OnDevice([&] {
-    outcome_.loss = outcome_.has_loss ? loss_.item<double>() : 0;
+    outcome_.loss = outcome_.tokens > 0 ? loss_.item<double>() : 0;
     outcome_.grad_norm = norm_.item<double>();
   });
   if (!std::isfinite(outcome_.grad_norm)) {

@@ -80,7 +80,7 @@ TestResult TrainOnDevice(const TestRun& run,
     for (int rank = 0; rank < ranks.size(); ++rank) {
       const runtime::StepOutcome& outcome = ranks.work(rank).outcome();
       loss += outcome.loss;
-      num_losses += outcome.has_loss ? 1 : 0;
+      num_losses += outcome.tokens > 0 ? 1 : 0;
     }
     result.losses.push_back(loss / num_losses);
     result.norms.push_back(ranks.work(0).outcome().grad_norm);
@@ -98,6 +98,7 @@ struct Training {
   Preset preset;
   const Strategy* strategy;
   int stages = 0;
+  bool sequence = false;
 };
 
 TestRun RunOf(const Training& tested, plan::DType dtype) {
@@ -109,6 +110,8 @@ TestRun RunOf(const Training& tested, plan::DType dtype) {
   run.policy.strategy = tested.strategy;
   run.policy.reshard_after_forward = tested.strategy->reshards_after_forward;
   run.stages = tested.stages;
+  run.policy.units.sequence_parallel = tested.sequence;
+  if (tested.sequence) run.model.seq = 18;  // a part for each rank
   const int stages = runtime::PolicyOf(run).units.stages;
   if (stages > 1) run.model.layers = stages;
   return run;
@@ -158,6 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Training{2, 2, Preset::kFsdp2, FindStrategy("model_parallel")},
                     Training{4, 3, Preset::kFsdp2, FindStrategy("full"), 2},
                     Training{3, 2, Preset::kFsdp2, FindStrategy("tensor")},
+                    Training{3, 2, Preset::kFsdp2, FindStrategy("tensor"), 0, true},
                     Training{3, 2, Preset::kFsdp2, FindStrategy("data_parallel")},
                     Training{3, 2, Preset::kFsdp2, FindStrategy("ddp")},
                     Training{3, 2, Preset::kFsdp2, FindStrategy("zero1")},
@@ -165,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Training{3, 2, Preset::kFsdp2, FindStrategy("zero3")}),
     [](const auto& tested) {
       return "ranks" + std::to_string(tested.param.ranks) + "_" +
-             std::string(tested.param.strategy->name);
+             std::string(tested.param.strategy->name) + (tested.param.sequence ? "_sequence" : "");
     });
 
 TEST(CudaWorkBits, SchedulesThatOnlyMoveOpsAgree) {

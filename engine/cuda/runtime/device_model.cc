@@ -143,7 +143,7 @@ void DeviceModel::Rotate(const at::Tensor& heads, double direction) const {
 }
 
 Saved DeviceModel::AttentionForward(const ForwardArgs& args) const {
-  Saved saved = Normed(args.input, args.parameters[0]);
+  Saved saved = StartOf(args);
   const at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
   const int64_t batch = qkv.size(0) / config_.seq;
   Rotate(qkv.view({batch, config_.seq, 3, -1, config_.head_dim()}).narrow(2, 0, 2), 1);
@@ -179,10 +179,10 @@ at::Tensor DeviceModel::MeanLossOf(const at::Tensor& log_probabilities,
 }
 
 at::Tensor DeviceModel::LogitsGradient(const at::Tensor& log_probabilities,
-                                       const at::Tensor& targets) const {
+                                       const at::Tensor& targets, double scale) const {
   const at::Tensor hits = at::eq(vocabulary_.unsqueeze(0), targets.unsqueeze(1)).to(wide_);
   const auto rows = static_cast<double>(log_probabilities.size(0));
-  return (log_probabilities.exp().sub_(hits)).mul_(1 / rows).to(type_);
+  return (log_probabilities.exp().sub_(hits)).mul_(scale / rows).to(type_);
 }
 
 }  // namespace shardscope::cuda

@@ -33,8 +33,8 @@ class DeviceModel final : public model::SegmentModel {
   model::Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
   at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
                         const at::Tensor& targets) const override;
-  at::Tensor LogitsGradient(const at::Tensor& log_probabilities,
-                            const at::Tensor& targets) const override;
+  at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+                            double scale) const override;
 
  private:
   void Rotate(const at::Tensor& heads, double direction) const;

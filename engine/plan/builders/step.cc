@@ -94,6 +94,7 @@ Schedule StepBuilder::Build(int32_t place) {
   Emit(MakeOp(OpKind::kControl, kNone, kHostStream));
   in_flight_.assign(static_cast<size_t>(policy_.micro_batches),
                     {.activations = std::vector<BufferId>(model_.segments.size(), kNone),
+                     .norms = std::vector<BufferId>(model_.segments.size(), kNone),
                      .sends = std::vector<OpIndex>(model_.segments.size(), kNone)});
   const std::vector<StageRun> order =
       StageOrder(policy_, static_cast<int32_t>(stages_.size()), place);
@@ -106,6 +107,7 @@ Schedule StepBuilder::Build(int32_t place) {
     }
   }
   micro_batch_ = kNone;
+  if (policy_.units.sequence_parallel) AddUpWholeParameters();
   phase_ = Phase::kOptimizer;
   ReleaseSentGradient();
   Optimizer();
@@ -314,37 +316,84 @@ void StepBuilder::ReleaseSentGradient() {
   Emit(std::move(op));
 }
 
-void StepBuilder::ForwardSegment(int32_t segment) {
-  const Segment& description = model_.segments[static_cast<size_t>(segment)];
-  Op op = MakeOp(OpKind::kForward, kNone, kComputeStream);
+Op StepBuilder::MakeForward(OpKind kind, int32_t segment) {
+  Op op = MakeOp(kind, kNone, kComputeStream);
   op.segment = segment;
-  for (const int32_t unit_index : description.units) {
+  for (const int32_t unit_index : UnitsOf(segment)) {
     op.reads.push_back(state(unit_index).parameters);
   }
   if (segment > 0) op.reads.push_back(Now().activations[static_cast<size_t>(segment) - 1]);
   // The first segment reads the tokens, the last one the targets of its loss.
   if (segment == 0 || segment == last_segment()) op.reads.push_back(Now().batch);
+  op.dependencies = std::exchange(compute_waits_, {});
+  return op;
+}
+
+void StepBuilder::NormForward(int32_t segment) {
+  Op op = MakeForward(OpKind::kNormForward, segment);
+  const BufferId norm = NewSegmentBuffer(BufferKind::kNormOutput, segment,
+                                         model_.segments[static_cast<size_t>(segment)].norm_bytes);
+  Now().norms[static_cast<size_t>(segment)] = norm;
+  op.allocates = op.writes = {norm};
+  Emit(std::move(op));
+  Op gather = MakeShared(OpKind::kAllGather, segment);
+  gather.reads = gather.writes = {norm};
+  EmitShared(std::move(gather));
+}
+
+void StepBuilder::ForwardSegment(int32_t segment) {
+  const Segment& description = model_.segments[static_cast<size_t>(segment)];
+  const bool shares_sequence = SharesSequence(segment);
+  if (shares_sequence) NormForward(segment);
+  Op op = MakeForward(OpKind::kForward, segment);
   const BufferId activation =
       NewSegmentBuffer(BufferKind::kActivation, segment, description.activation_bytes);
   Now().activations[static_cast<size_t>(segment)] = activation;
   op.allocates = op.writes = {activation};
-  op.dependencies = std::exchange(compute_waits_, {});
+  if (!shares_sequence) {
+    Emit(std::move(op));
+    if (IsSplit(segment)) ReduceParts(segment, activation);
+    return;
+  }
+  op.reads.push_back(Now().norms[static_cast<size_t>(segment)]);
+  const BufferId parts =
+      NewSegmentBuffer(BufferKind::kPartialOutput, segment,
+                       MakeShared(OpKind::kReduceScatter, segment).payload_bytes);
+  op.allocates.push_back(parts);
+  op.writes.push_back(parts);
   Emit(std::move(op));
-  if (IsSplit(segment)) ReduceParts(segment, activation);
+  ScatterParts(segment, parts, activation, false);
 }
+
+Op StepBuilder::MakeShared(OpKind kind, int32_t segment) const {
+  Op op = MakeOp(kind, kNone, tensor_.stream);
+  op.segment = segment;
+  op.communicator = tensor_.communicator;
+  op.dtype = policy_.param_dtype;
+  const int ranks = schedule_.GroupSize(op.communicator);
+  op.payload_bytes = model_.segments[static_cast<size_t>(segment)].output_bytes;
+  if (SharesSequence(segment)) op.payload_bytes *= ranks;
+  op.wire_bytes = WireBytes(op.kind, op.payload_bytes, ranks);
+  op.dependencies = {AfterStream(kComputeStream)};
+  return op;
+}
+
+void StepBuilder::EmitShared(Op op) { compute_waits_.push_back(AfterEvent(Emit(std::move(op)))); }
 
 // Megatron-LM (arXiv 1909.08053, section 3): forward the sum of outputs, backward that of the
 // gradients of a norm's output, which each of them has made of its rows or columns.
 void StepBuilder::ReduceParts(int32_t segment, BufferId buffer) {
-  Op op = MakeOp(OpKind::kAllReduce, kNone, tensor_.stream);
-  op.segment = segment;
-  op.communicator = tensor_.communicator;
-  op.dtype = policy_.param_dtype;
-  op.payload_bytes = model_.segments[static_cast<size_t>(segment)].output_bytes;
-  op.wire_bytes = WireBytes(op.kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
+  Op op = MakeShared(OpKind::kAllReduce, segment);
   op.reads = op.writes = {buffer};
-  op.dependencies = {AfterStream(kComputeStream)};
-  compute_waits_.push_back(AfterEvent(Emit(std::move(op))));
+  EmitShared(std::move(op));
+}
+
+void StepBuilder::ScatterParts(int32_t segment, BufferId parts, BufferId own, bool is_new) {
+  Op op = MakeShared(OpKind::kReduceScatter, segment);
+  op.reads = op.frees = {parts};
+  op.writes = {own};
+  if (is_new) op.allocates = {own};
+  EmitShared(std::move(op));
 }
 
 void StepBuilder::Backward(const StageRun* next) {
@@ -352,6 +401,7 @@ void StepBuilder::Backward(const StageRun* next) {
   activation_gradient_ = kNone;
   if (Stage().last < last_segment()) {
     activation_gradient_ = Receive(BufferKind::kReceivedGradient, Stage().last);
+    received_gradient_ = {activation_gradient_, compute_waits_.back()};
     // Backward frees the output, which may still be under way.
     compute_waits_.push_back(AfterEvent(Now().sends[static_cast<size_t>(Stage().last)]));
   }
@@ -379,6 +429,7 @@ Op StepBuilder::MakeBackward(OpKind kind, int32_t segment, BufferId input) {
     op.reads.push_back(states_[static_cast<size_t>(unit_index)].parameters);
   }
   op.reads.push_back(Now().activations[static_cast<size_t>(segment)]);
+  if (SharesSequence(segment)) op.reads.push_back(Now().norms[static_cast<size_t>(segment)]);
   if (input != kNone) op.reads.push_back(input);
   if (segment == 0 || segment == last_segment()) op.reads.push_back(Now().batch);
   if (activation_gradient_ != kNone) op.reads.push_back(activation_gradient_);
@@ -399,15 +450,35 @@ void StepBuilder::WriteGradients(int32_t segment, Op* op) {
 }
 
 BufferId StepBuilder::BackwardToNorm(int32_t segment) {
+  const bool shares_sequence = SharesSequence(segment);
+  const int64_t whole_bytes = MakeShared(OpKind::kAllGather, segment).payload_bytes;
+  const BufferId own_gradient = activation_gradient_;
+  if (shares_sequence && own_gradient != kNone) {
+    Op gather = MakeShared(OpKind::kAllGather, segment);
+    activation_gradient_ =
+        NewSegmentBuffer(BufferKind::kActivationGradient, segment + 1, whole_bytes);
+    gather.reads = {own_gradient};
+    if (own_gradient == received_gradient_.buffer) {
+      gather.dependencies.push_back(received_gradient_.ready);
+    }
+    gather.allocates = gather.writes = {activation_gradient_};
+    EmitShared(std::move(gather));
+  }
   Op op = MakeBackward(OpKind::kBackward, segment, kNone);
-  const BufferId norm_gradient =
-      NewSegmentBuffer(BufferKind::kNormGradient, segment,
-                       model_.segments[static_cast<size_t>(segment)].output_bytes);
+  if (activation_gradient_ != own_gradient) op.frees = {activation_gradient_};
+  activation_gradient_ = own_gradient;
+  const BufferId norm_gradient = NewSegmentBuffer(BufferKind::kNormGradient, segment, whole_bytes);
   op.allocates = op.writes = {norm_gradient};
   WriteGradients(segment, &op);
   Emit(std::move(op));
-  ReduceParts(segment, norm_gradient);
-  return norm_gradient;
+  if (!shares_sequence) {
+    ReduceParts(segment, norm_gradient);
+    return norm_gradient;
+  }
+  const BufferId own = NewSegmentBuffer(BufferKind::kNormGradient, segment,
+                                        model_.segments[static_cast<size_t>(segment)].output_bytes);
+  ScatterParts(segment, norm_gradient, own, true);
+  return own;
 }
 
 void StepBuilder::BackwardSegment(int32_t segment) {
@@ -421,6 +492,7 @@ void StepBuilder::BackwardSegment(int32_t segment) {
     op.reads.push_back(norm_gradient);
     op.frees.push_back(norm_gradient);
   }
+  if (SharesSequence(segment)) op.frees.push_back(Now().norms[static_cast<size_t>(segment)]);
   if (input != kNone && segment == Stage().first) op.frees.push_back(input);
   if (FreesBatch(segment)) op.frees.push_back(Now().batch);
   if (activation_gradient_ != kNone) op.frees.push_back(activation_gradient_);
@@ -435,10 +507,28 @@ void StepBuilder::BackwardSegment(int32_t segment) {
   Emit(std::move(op));
 }
 
+// Once a step, after all that reduces gradients (Megatron-LM: finalize_model_grads).
+void StepBuilder::AddUpWholeParameters() {
+  phase_ = Phase::kBackward;
+  for (const int32_t index : own_units_) {
+    const int64_t elements = WholeShardElements(unit(index), shard_ranks_);
+    if (elements == 0) continue;
+    Op op = MakeOp(OpKind::kAllReduce, index, tensor_.stream);
+    op.communicator = tensor_.communicator;
+    op.dtype = policy_.master_dtype;
+    op.payload_bytes = elements * BytesOf(op.dtype);
+    op.wire_bytes = WireBytes(op.kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
+    op.reads = op.writes = {state(index).reduced_gradient()};
+    op.dependencies = {AfterStream(kComputeStream)};
+    Emit(std::move(op));
+  }
+}
+
 void StepBuilder::Optimizer() {
   if (!KeepsState()) return;
   const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
   Op local = MakeOp(OpKind::kGradNorm, kNone, kComputeStream);
+  if (policy_.units.sequence_parallel) local.dependencies = {AfterStream(tensor_.stream)};
   for (const int32_t own : own_units_) local.reads.push_back(state(own).reduced_gradient());
   local.allocates = local.writes = {norm};
   OpIndex ready = Emit(std::move(local));

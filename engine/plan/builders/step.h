@@ -133,7 +133,14 @@ class StepBuilder {
   struct InFlight {
     BufferId batch = kNone;
     std::vector<BufferId> activations;  // by segment
+    std::vector<BufferId> norms;        // likewise: what its norm put out, where that is gathered
     std::vector<OpIndex> sends;         // by segment: of its output to the next stage
+  };
+
+  // From the next stage.
+  struct ReceivedGradient {
+    BufferId buffer = kNone;
+    Dependency ready;
   };
 
   // Where collectives go.
@@ -146,13 +153,26 @@ class StepBuilder {
   bool IsFirstReduction(int32_t unit_index);
   OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
   void AddCommunicators();
-  // The parts that tensor ranks have of `buffer` become the whole, before the next compute op.
+  // A collective of tensor ranks, over an output of the segment or a gradient of that size. What
+  // compute has made is there when it starts, and the next compute op waits for it.
+  Op MakeShared(OpKind kind, int32_t segment) const;
+  void EmitShared(Op op);
+  // The parts that tensor ranks have of `buffer` become the whole.
   void ReduceParts(int32_t segment, BufferId buffer);
+  // Of the sum of these parts the rank gets its part of the sequence; frees `parts`. `op` allocates
+  // `own` if need be.
+  void ScatterParts(int32_t segment, BufferId parts, BufferId own, bool is_new);
+  // Gradients of parameters that all of them have: a rank's are those of its part of the sequence.
+  void AddUpWholeParameters();
   void AddPersistentBuffers();
   bool HasPipeline() const { return pipeline_ranks_ > 1; }
   bool HasTensor() const { return tensor_.stream != kNone; }
   bool IsSplit(int32_t segment) const {
     return HasTensor() && model_.segments[static_cast<size_t>(segment)].is_split;
+  }
+  // Whether tensor ranks share a segment's work, and the sequence outside of it.
+  bool SharesSequence(int32_t segment) const {
+    return IsSplit(segment) && policy_.units.sequence_parallel;
   }
   StreamIndex PipelineStream(OpKind kind) const;
   // Between the stages on both sides of `boundary`, the last segment of the first one: forward its
@@ -171,6 +191,9 @@ class StepBuilder {
   void Forward();
   void Backward(const StageRun* next);
   void ForwardSegment(int32_t segment);
+  Op MakeForward(OpKind kind, int32_t segment);
+  // Of a segment whose ranks share the sequence; gathers what it puts out.
+  void NormForward(int32_t segment);
   void BackwardSegment(int32_t segment);
   // `input`: of the segment, if the op reads it.
   Op MakeBackward(OpKind kind, int32_t segment, BufferId input);
@@ -208,6 +231,7 @@ class StepBuilder {
   std::vector<InFlight> in_flight_;        // by micro-batch
   std::vector<int32_t> num_in_flight_;     // by stage
   BufferId activation_gradient_ = kNone;   // of the output of the segment that goes next
+  ReceivedGradient received_gradient_;     // the last one
   std::vector<Dependency> compute_waits_;  // of the next compute op
   BufferId sent_gradient_ = kNone;         // its memory is compute's: freed there
   OpIndex send_of_gradient_ = kNone;

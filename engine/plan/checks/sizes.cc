@@ -43,6 +43,8 @@ Content ContentOf(BufferKind kind) {
     case BufferKind::kActivation:
     case BufferKind::kActivationGradient:
     case BufferKind::kNormGradient:
+    case BufferKind::kNormOutput:
+    case BufferKind::kPartialOutput:
     case BufferKind::kReceivedActivation:
     case BufferKind::kReceivedGradient:
     case BufferKind::kBatch:
@@ -65,14 +67,15 @@ class SizeCheck {
       : schedule_(schedule), program_(program), checked_(program.buffers.size()) {
     // Parameters that no op gathers are there as a whole on every rank.
     const auto gather = std::ranges::find_if(program.ops, [&](const Op& op) {
-      return op.kind == OpKind::kAllGather && CommunicatorOf(op).run == 0;
+      return op.kind == OpKind::kAllGather && op.unit != kNone &&
+             schedule.communicators[static_cast<size_t>(op.communicator)].run == 0;
     });
     for (const Communicator& communicator : schedule.communicators) {
       if (communicator.run > 0) post_forward_ranks_ = communicator.run;
     }
     if (gather != program.ops.end()) {
       shard_ranks_ = schedule.GroupSize(gather->communicator);
-      shard_dimensions_ = DimensionsOf(*gather);
+      shard_dimensions_ = schedule.DimensionsOf(gather->communicator);
     }
     for (const Unit& unit : schedule.units) {
       shard_elements_.push_back(PaddedShardElements(unit, shard_ranks_));
@@ -101,11 +104,6 @@ class SizeCheck {
  private:
   const Buffer& At(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
 
-  const Communicator& CommunicatorOf(const Op& op) const {
-    return schedule_.communicators[static_cast<size_t>(op.communicator)];
-  }
-  MeshDimensions DimensionsOf(const Op& op) const { return CommunicatorOf(op).dimensions; }
-
   std::string CollectiveProblem(const Op& op) {
     const int num_ranks = schedule_.GroupSize(op.communicator);
     // The root alone has what is scattered, or gets what is gathered.
@@ -119,11 +117,16 @@ class SizeCheck {
     if (op.peer != kNone) {
       return OutputProblem(op, op.kind == OpKind::kSend ? op.reads.front() : op.writes.front());
     }
-    if (op.kind == OpKind::kScatter || op.kind == OpKind::kGather) {
+    const PayloadSide side = TraitsOf(op.kind).payload;
+    const bool has_parts = op.segment != kNone && side != PayloadSide::kBoth;
+    if (op.kind == OpKind::kScatter || op.kind == OpKind::kGather || has_parts) {
       return PartsProblem(op, num_ranks);
     }
     if (op.segment != kNone) return OutputProblem(op, op.writes.front());
-    const PayloadSide side = TraitsOf(op.kind).payload;
+    if (op.unit != kNone && side == PayloadSide::kBoth &&
+        schedule_.DimensionsOf(op.communicator) == Only(MeshDimension::kTensor)) {
+      return WholeParametersProblem(op);
+    }
     const bool scatters = side == PayloadSide::kReads;
     const bool reads_whole = scatters || op.writes.empty();  // so does a broadcast's root
     const BufferId whole = reads_whole ? op.reads.front() : op.writes.front();
@@ -145,20 +148,21 @@ class SizeCheck {
     return op.unit == kNone ? "" : UnitPayloadProblem(op);
   }
 
-  // Each rank's part of a payload that the root has; what is gathered is an output.
+  // Each rank's part of a payload that the root, or every rank, has as a whole on one side.
   std::string PartsProblem(const Op& op, int num_ranks) {
+    const bool scatters = op.kind == OpKind::kScatter || op.kind == OpKind::kReduceScatter;
+    const bool in_place = op.reads == op.writes;
     if (op.payload_bytes % num_ranks != 0) {
-      return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, which " +
-             std::to_string(num_ranks) + " ranks cannot share";
+      return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, of which " +
+             std::to_string(num_ranks) + " ranks cannot have equal parts";
     }
-    const bool scatters = op.kind == OpKind::kScatter;
     for (const bool reads : {true, false}) {
       for (const BufferId id : reads ? op.reads : op.writes) {
-        const bool is_whole = reads == scatters;
+        const bool is_whole = in_place || reads == scatters;
         const int64_t expected = is_whole ? op.payload_bytes : op.payload_bytes / num_ranks;
         buffer_ = id;
-        const bool fits = At(id).kind == BufferKind::kActivation ? At(id).bytes >= expected
-                                                                 : At(id).bytes == expected;
+        const bool fits =
+            HoldsMore(At(id).kind) ? At(id).bytes >= expected : At(id).bytes == expected;
         if (fits) continue;
         return "has a payload of " + std::to_string(op.payload_bytes) + " bytes for " +
                std::to_string(num_ranks) + " ranks, but its buffer holds " +
@@ -168,19 +172,40 @@ class SizeCheck {
     return "";
   }
 
-  // A segment's output is a part of what its forward leaves.
+  // What a segment or its norm puts out is a part of what it leaves.
+  static bool HoldsMore(BufferKind kind) {
+    return kind == BufferKind::kActivation || kind == BufferKind::kNormOutput;
+  }
+
   std::string OutputProblem(const Op& op, BufferId id) {
     buffer_ = id;
     const Buffer& buffer = At(buffer_);
-    const bool is_part = buffer.kind == BufferKind::kActivation;
-    if (is_part ? op.payload_bytes <= buffer.bytes : op.payload_bytes == buffer.bytes) return "";
+    const bool fits = HoldsMore(buffer.kind) ? op.payload_bytes <= buffer.bytes
+                                             : op.payload_bytes == buffer.bytes;
+    if (fits) return "";
     return "has a payload of " + std::to_string(op.payload_bytes) +
            " bytes, but its buffer holds " + std::to_string(buffer.bytes);
   }
 
+  // Of a gradient, what ranks that share the work of layers all have.
+  std::string WholeParametersProblem(const Op& op) {
+    const Unit& unit = schedule_.units[static_cast<size_t>(op.unit)];
+    const int64_t expected = WholeShardElements(unit, shard_ranks_) * BytesOf(op.dtype);
+    if (op.payload_bytes != expected) {
+      return "has a payload of " + std::to_string(op.payload_bytes) +
+             " bytes, but what is not split of its unit in " + std::string(Name(op.dtype)) +
+             " has " + std::to_string(expected);
+    }
+    if (At(op.writes.front()).bytes >= expected) return "";
+    buffer_ = op.writes.front();
+    return "has a payload of " + std::to_string(expected) + " bytes, but its buffer holds " +
+           std::to_string(At(buffer_).bytes);
+  }
+
   std::string UnitPayloadProblem(const Op& op) const {
     // Among ranks that hold the same shard it is a shard.
-    const bool whole = shard_ranks_ == 1 || (DimensionsOf(op) & shard_dimensions_) != 0;
+    const MeshDimensions dimensions = schedule_.DimensionsOf(op.communicator);
+    const bool whole = shard_ranks_ == 1 || (dimensions & shard_dimensions_) != 0;
     const Share share = whole ? Share::kWhole : Share::kShard;
     const int64_t expected = Elements(op.unit, share) * BytesOf(op.dtype);
     if (op.payload_bytes == expected) return "";

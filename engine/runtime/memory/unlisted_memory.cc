@@ -15,6 +15,11 @@ int64_t TemporaryBytes(const Job& job, const plan::Schedule& schedule,
   if (op.kind == plan::OpKind::kNormBackward) return 0;  // but for what it returns
   model::ModelConfig model = job.model;
   model.tensor_ranks = schedule.mesh.size(plan::MeshDimension::kTensor);
+  if (plan::IsSequenceParallel(schedule.segments)) model.sequence_ranks = model.tensor_ranks;
+  // What the norm puts out, before it lies among that of the other positions.
+  if (op.kind == plan::OpKind::kNormForward) {
+    return schedule.segments[static_cast<size_t>(op.segment)].output_bytes;
+  }
   if (traits.op_class == plan::OpClass::kForward) {
     return model::ForwardTemporaryBytes(model, op.segment, job.training.batch);
   }
@@ -22,9 +27,10 @@ int64_t TemporaryBytes(const Job& job, const plan::Schedule& schedule,
     return model::BackwardTemporaryBytes(model, op.segment, job.training.batch);
   }
   if (!traits.reduces) return 0;
-  const int64_t pieces = op.unit == plan::kNone
-                             ? 1
-                             : std::ssize(schedule.units[static_cast<size_t>(op.unit)].parameters);
+  int64_t pieces = op.segment == plan::kNone ? 1 : job.training.batch;
+  if (op.unit != plan::kNone) {
+    pieces = std::ssize(schedule.units[static_cast<size_t>(op.unit)].parameters);
+  }
   return transport.ScratchBytes(op.kind, op.payload_bytes, pieces);
 }
 

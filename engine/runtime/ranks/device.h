@@ -29,8 +29,10 @@ namespace shardscope::runtime {
 
 // What a step left behind, for its row in the trace and for the progress line.
 struct StepOutcome {
-  double loss = 0;        // mean over this rank's tokens
-  bool has_loss = false;  // of a pipeline only the last stage, of tensor ranks only the first
+  double loss = 0;  // mean over this rank's tokens
+  // Whose loss it is: of a pipeline only the last stage has any, of tensor ranks only the first one
+  // unless each has a part of the sequence.
+  int64_t tokens = 0;
   double grad_norm = 0;
 };
 

@@ -26,7 +26,13 @@ struct ReferenceCase {
   int stages = 0;
   int tensor = 0;
   int post_forward_ranks = 0;
+  bool sequence = false;
 };
+
+ReferenceCase WithSequence(ReferenceCase tested) {
+  tested.sequence = true;
+  return tested;
+}
 
 class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
  protected:
@@ -45,6 +51,9 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     const int stages = PolicyOf(run).units.stages;
     const int64_t tensor_ranks = PolicyOf(run).units.tensor_ranks;
     if (run.model.heads % tensor_ranks != 0) run.model.heads = tensor_ranks == 2 ? 4 : tensor_ranks;
+    if (tensor_ranks == 8) run.model.dim = 48;  // an even number of channels a head
+    run.policy.units.sequence_parallel = GetParam().sequence;
+    if (GetParam().sequence && tensor_ranks == 3) run.model.seq = 18;
     if (stages > 1) run.model.layers = stages + 1;  // of which the first has two
     run.policy.reshard_after_forward = GetParam().strategy->reshards_after_forward;
     return run;
@@ -84,7 +93,8 @@ std::string CaseName(const testing::TestParamInfo<ReferenceCase>& tested) {
          std::to_string(tested.param.micro_batches) + "_order" +
          std::to_string(static_cast<int>(tested.param.pipeline)) + "_stages" +
          std::to_string(tested.param.stages) + "_tensor" + std::to_string(tested.param.tensor) +
-         "_to" + std::to_string(tested.param.post_forward_ranks);
+         "_to" + std::to_string(tested.param.post_forward_ranks) +
+         (tested.param.sequence ? "_sequence" : "");
 }
 
 // dim 24 and 72 rows do not divide by 5 or 7, 256 rows not by 3, 5 or 7.
@@ -157,6 +167,29 @@ const ReferenceCase kCases[] = {
     {4, 3, Preset::kFsdp2, FindStrategy("pipeline"), 1, PipelineSchedule::k1F1B, 1, 2, 2},
     {8, 2, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::k1F1B, 1, 2, 2},
     {8, 3, Preset::kFsdp1, FindStrategy("grad_op"), 1, PipelineSchedule::kGpipe, 1, 2, 2},
+    // Between the shared parts of layers each rank has a part of the sequence.
+    WithSequence({1, 1, Preset::kFsdp2, FindStrategy("tensor")}),
+    WithSequence({2, 1, Preset::kFsdp2, FindStrategy("tensor")}),
+    WithSequence({3, 2, Preset::kFsdp2, FindStrategy("tensor")}),
+    WithSequence({4, 3, Preset::kFsdp2, FindStrategy("tensor")}),
+    WithSequence({8, 1, Preset::kFsdp2, FindStrategy("tensor")}),
+    WithSequence(
+        {4, 1, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2}),
+    WithSequence(
+        {6, 3, Preset::kFsdp1, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2}),
+    WithSequence(
+        {6, 2, Preset::kFsdp2, FindStrategy("grad_op"), 1, PipelineSchedule::kOneByOne, 1, 0, 3}),
+    WithSequence(
+        {4, 2, Preset::kFsdp2, FindStrategy("ddp"), 1, PipelineSchedule::kOneByOne, 1, 0, 2}),
+    WithSequence(
+        {8, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2, PipelineSchedule::kOneByOne, 1, 0, 2}),
+    WithSequence(
+        {4, 3, Preset::kFsdp2, FindStrategy("pipeline"), 1, PipelineSchedule::k1F1B, 1, 2, 2}),
+    WithSequence({4, 4, Preset::kFsdp2, FindStrategy("pipeline"), 1, PipelineSchedule::kInterleaved,
+                  2, 2, 2}),
+    WithSequence({8, 2, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::k1F1B, 1, 2, 2}),
+    WithSequence(
+        {8, 3, Preset::kFsdp1, FindStrategy("grad_op"), 1, PipelineSchedule::kGpipe, 1, 2, 2}),
     {1, 1, Preset::kFsdp2, FindStrategy("zero3")},
     {2, 3, Preset::kFsdp2, FindStrategy("zero3")},
     {5, 1, Preset::kFsdp2, FindStrategy("zero3")},
@@ -245,12 +278,17 @@ std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
       policy.forward_prefetch = forward_prefetch;
     }
   }
+  plan::Policy& of_parts = policies.emplace_back();
+  of_parts.strategy = FindStrategy("tensor");
+  of_parts.reshard_after_forward = false;
+  of_parts.units.sequence_parallel = true;
   return policies;
 }
 
 TEST(PoisonTest, NothingReadsFreedOrUnwrittenMemory) {
   TestRun run;
   run.model.layers = 3;  // a stage for each rank
+  run.model.seq = 18;    // a part for each
   run.training.num_ranks = 3;
   run.training.micro_batches = 2;
   for (const plan::Policy& policy : EveryPresetAndStrategy(2)) {
@@ -331,6 +369,7 @@ std::vector<plan::Policy> EveryKnob() {
 TEST(JitterTest, DelaysChangeNothing) {
   TestRun run;
   run.model.layers = 3;  // a stage for each rank
+  run.model.seq = 18;    // a part for each
   run.training.num_ranks = 3;
   run.training.steps = 3;
   std::vector<plan::Policy> policies = EveryPresetAndStrategy(1);

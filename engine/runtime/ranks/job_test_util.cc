@@ -44,6 +44,8 @@ plan::Policy PolicyOf(const TestRun& run) {
   }
   policy.units = run.units;
   policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);
+  policy.units.sequence_parallel =
+      run.policy.units.sequence_parallel && policy.units.tensor_ranks > 1;
   if (policy.strategy->overlaps_stages && policy.pipeline == plan::PipelineSchedule::kOneByOne) {
     policy.pipeline = plan::PipelineSchedule::k1F1B;
   }
@@ -119,7 +121,7 @@ TestResult Train(const TestRun& run) {
     for (int rank = 0; rank < ranks.size(); ++rank) {
       const StepOutcome& outcome = ranks.work(rank).outcome();
       loss += outcome.loss;
-      num_losses += outcome.has_loss ? 1 : 0;
+      num_losses += outcome.tokens > 0 ? 1 : 0;
     }
     result.losses.push_back(loss / num_losses);
     result.norms.push_back(ranks.work(0).outcome().grad_norm);

@@ -1,5 +1,6 @@
 #include "engine/runtime/ranks/rank_ops.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
@@ -28,6 +29,11 @@ BufferId ActivationOf(const OpContext& context, int32_t segment) {
     if (buffer.kind == BufferKind::kActivation && buffer.segment == segment) return id;
   }
   return plan::kNone;
+}
+
+// Whether a collective is between ranks that share the work of layers, and have the same samples.
+bool IsOfTensorRanks(const plan::Schedule& schedule, const plan::Op& op) {
+  return schedule.DimensionsOf(op.communicator) == plan::Only(plan::MeshDimension::kTensor);
 }
 
 UnitParameter FindParameter(const StateLayout& layout, int64_t segment,
@@ -118,9 +124,18 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   const auto has = [&](auto condition) {
     return std::ranges::any_of(schedule.ProgramOf(rank_).ops, condition);
   };
-  scatters_ = has([](const plan::Op& op) { return op.kind == OpKind::kReduceScatter; });
-  reduces_ = has(
-      [](const plan::Op& op) { return op.unit != plan::kNone && plan::TraitsOf(op.kind).reduces; });
+  scatters_ = has([](const plan::Op& op) {
+    return op.unit != plan::kNone && op.kind == OpKind::kReduceScatter;
+  });
+  reduces_ = has([&](const plan::Op& op) {
+    return op.unit != plan::kNone && plan::TraitsOf(op.kind).reduces &&
+           !IsOfTensorRanks(schedule, op);
+  });
+  part_ = {};
+  if (plan::IsSequenceParallel(schedule.segments)) {
+    part_ = {layout_.mesh.Coordinate(rank_, plan::MeshDimension::kTensor),
+             layout_.mesh.size(plan::MeshDimension::kTensor)};
+  }
   OnSchedule(schedule);
 }
 
@@ -233,6 +248,7 @@ void RankOps::Dispatch(const OpContext& context) {
     case OpKind::kReceive:
       return Exchange(context);
     case OpKind::kForward:
+    case OpKind::kNormForward:
       return Forward(context);
     case OpKind::kBackward:
     case OpKind::kNormBackward:
@@ -283,7 +299,8 @@ void RankOps::LoadBatch(const OpContext& context) {
   for (int place = 0; place < num_places; ++place) {
     const std::vector<int64_t> samples = SamplesOf(context, is_own ? own : place);
     model::MakeTokenBatch(samples, job_->model.seq,
-                          std::span(tokens).subspan(static_cast<size_t>(place) * count, count));
+                          std::span(tokens).subspan(static_cast<size_t>(place) * count, count),
+                          part_);
     if (is_own) KeepBatch(context, samples);
   }
   // Pageable memory: a GPU's host waits for this copy, on a stream that has nothing else to do.
@@ -418,7 +435,7 @@ void RankOps::Exchange(const OpContext& context) {
   const plan::Op& op = context.op();
   const bool sends = op.kind == OpKind::kSend;
   const BufferId id = sends ? op.reads.front() : op.writes.front();
-  const at::Tensor tensor = sends ? PassedOn(context, id) : ReceivedTensor(context, id);
+  const at::Tensor tensor = RowsIn(context, id);
   SHARDSCOPE_CHECK(tensor.is_contiguous() &&
                    static_cast<int64_t>(tensor.nbytes()) == op.payload_bytes);
   const transport::BroadcastPiece piece = {static_cast<std::byte*>(tensor.mutable_data_ptr()),
@@ -438,19 +455,71 @@ void RankOps::Exchange(const OpContext& context) {
   });
 }
 
-const at::Tensor& RankOps::PassedOn(const OpContext& context, BufferId id) {
-  Bound& bound = At(id);
-  return context.buffer(id).kind == BufferKind::kActivation ? bound.saved.output : bound.gradient;
+at::Tensor RankOps::RowsIn(const OpContext& context, BufferId id) {
+  switch (context.buffer(id).kind) {
+    case BufferKind::kActivation:
+      return At(id).saved.output;
+    case BufferKind::kNormOutput:
+      return At(id).saved.tensors[1];
+    case BufferKind::kReceivedActivation:
+    case BufferKind::kReceivedGradient: {
+      const UnitMemory memory = UnitMemoryOf(context, id, job_->model.dtype);
+      const int64_t elements = context.buffer(id).bytes / memory.element_bytes();
+      return FlatView(memory, 0, elements).view({-1, job_->model.dim});
+    }
+    default:
+      return At(id).tensor;
+  }
 }
 
-at::Tensor RankOps::ReceivedTensor(const OpContext& context, BufferId id) {
-  const UnitMemory memory = UnitMemoryOf(context, id, job_->model.dtype);
-  const int64_t elements = context.buffer(id).bytes / memory.element_bytes();
-  return FlatView(memory, 0, elements).view({-1, job_->model.dim});
+void RankOps::GatherSequence(const OpContext& context) {
+  const BufferId source = context.op().reads.front();
+  const BufferId target = context.op().writes.front();
+  const at::Tensor from = RowsIn(context, source);
+  if (target != source) {
+    At(target).tensor = at::empty({from.size(0) * part_.count, from.size(1)}, from.options());
+  }
+  const at::Tensor all = RowsIn(context, target);
+  auto* const receive = static_cast<std::byte*>(all.mutable_data_ptr());
+  const auto* const send = static_cast<const std::byte*>(from.const_data_ptr());
+  const auto samples = static_cast<size_t>(job_->training.batch);
+  const auto ranks = static_cast<size_t>(part_.count);
+  const size_t bytes = all.nbytes() / samples / ranks;
+  std::vector<transport::GatherPiece> pieces;
+  for (size_t sample = 0; sample < samples; ++sample) {
+    // In place, the rank's part lies where it belongs.
+    const size_t own =
+        target == source ? sample * ranks + static_cast<size_t>(part_.index) : sample;
+    pieces.push_back({send + own * bytes, receive + sample * ranks * bytes, bytes});
+  }
+  Communicate(context, [&](const auto& call) { rank_context_.transport->AllGather(call, pieces); });
+}
+
+void RankOps::ScatterSequence(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const BufferId target = op.writes.front();
+  const at::Tensor from = RowsIn(context, op.reads.front());
+  if (!RowsIn(context, target).defined()) {
+    At(target).tensor = at::empty({from.size(0) / part_.count, from.size(1)}, from.options());
+  }
+  const at::Tensor to = RowsIn(context, target);
+  const auto* const send = static_cast<const std::byte*>(from.const_data_ptr());
+  auto* const receive = static_cast<std::byte*>(to.mutable_data_ptr());
+  const auto samples = static_cast<size_t>(job_->training.batch);
+  const size_t bytes = to.nbytes() / samples;
+  std::vector<transport::ReducePiece> pieces;
+  for (size_t sample = 0; sample < samples; ++sample) {
+    pieces.push_back({send + sample * static_cast<size_t>(part_.count) * bytes,
+                      receive + sample * bytes, bytes / to.element_size()});
+  }
+  Communicate(context, [&](const auto& call) {
+    rank_context_.transport->ReduceScatter(call, pieces, {op.dtype, 1});
+  });
 }
 
 void RankOps::AllGather(const OpContext& context) {
   const plan::Op& op = context.op();
+  if (op.unit == plan::kNone) return GatherSequence(context);
   const UnitLayout& layout = LayoutOf(op.unit);
   const BufferId target = op.writes.front();
   const UnitMemory to = UnitMemoryOf(context, target, op.dtype);
@@ -472,6 +541,7 @@ void RankOps::AllGather(const OpContext& context) {
 
 void RankOps::ReduceScatter(const OpContext& context) {
   const plan::Op& op = context.op();
+  if (op.unit == plan::kNone) return ScatterSequence(context);
   const UnitLayout& layout = LayoutOf(op.unit);
   const BufferId source = op.reads.front();
   const UnitMemory from = UnitMemoryOf(context, source, op.dtype);
@@ -493,7 +563,7 @@ void RankOps::AllReduce(const OpContext& context) {
   const plan::Op& op = context.op();
   const BufferId buffer = op.writes.front();
   if (op.unit == plan::kNone && op.segment != plan::kNone) {
-    const at::Tensor& part = PassedOn(context, buffer);
+    const at::Tensor part = RowsIn(context, buffer);
     return AllReduce(
         context,
         {{static_cast<std::byte*>(part.mutable_data_ptr()), static_cast<size_t>(part.numel())}}, 1);
@@ -510,6 +580,10 @@ void RankOps::AllReduce(const OpContext& context) {
       pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
       break;
     case BufferKind::kGradientShard:
+      if (IsOfTensorRanks(*context.schedule, op)) {
+        return AllReduce(context, WholeParameterPieces(LayoutOf(op.unit), memory), 1);
+      }
+      [[fallthrough]];
     case BufferKind::kReduceScatterOutput:
       pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
       if (scatters_) scale = 1;  // replicas' shards, which the reduce-scatter has scaled
@@ -567,7 +641,7 @@ void RankOps::Scatter(const OpContext& context) {
 
 void RankOps::Gather(const OpContext& context) {
   const plan::Op& op = context.op();
-  const at::Tensor& output = PassedOn(context, op.reads.front());
+  const at::Tensor output = RowsIn(context, op.reads.front());
   const transport::GatherPiece piece = {static_cast<const std::byte*>(output.const_data_ptr()),
                                         op.writes.empty() ? nullptr : BlockOf(op.writes.front()),
                                         output.nbytes()};
@@ -615,24 +689,54 @@ const model::TokenBatch& RankOps::TokensOf(BufferId batch) {
 // What the segment before has left, here or on another rank; none of the first segment.
 at::Tensor RankOps::InputOf(const OpContext& context) {
   const BufferId received = Find(context, context.op().reads, BufferKind::kReceivedActivation);
-  if (received != plan::kNone) return ReceivedTensor(context, received);
+  if (received != plan::kNone) return RowsIn(context, received);
   const BufferId before = ActivationOf(context, context.op().segment - 1);
   return before == plan::kNone ? at::Tensor() : At(before).saved.output;
 }
 
 void RankOps::Forward(const OpContext& context) {
-  const int32_t segment = context.op().segment;
-  Bound& result = At(context.op().writes.front());
-  result.saved = model_.Forward(
-      segment, {.parameters = ParameterViews(context, segment),
-                .input = InputOf(context),
-                .tokens = TokensOf(Find(context, context.op().reads, BufferKind::kBatch)),
-                .adds_input = IsFirstTensor()});
-  // The last segment's output is the loss of this micro-batch, which all tensor ranks have.
-  if (static_cast<size_t>(segment) + 1 == context.schedule->segments.size() && IsFirstTensor()) {
-    outcome_.has_loss = true;
-    AddLoss(context, result.saved.output);
+  const plan::Op& op = context.op();
+  const model::TokenBatch& tokens = TokensOf(Find(context, op.reads, BufferKind::kBatch));
+  const at::Tensor input = InputOf(context);
+  const BufferId norm = Find(context, op.reads, BufferKind::kNormOutput);
+  const model::SegmentModel::ForwardArgs args = {
+      .parameters = ParameterViews(context, op.segment),
+      .input = input,
+      .tokens = tokens,
+      .adds_input = IsFirstTensor(),
+      .part = part_,
+      .norm = norm == plan::kNone ? nullptr : &At(norm).saved.tensors};
+  model::Saved& saved = At(op.writes.front()).saved;
+  if (op.kind == OpKind::kNormForward) {
+    saved = model_.NormForward(args);
+    return;
   }
+  const BufferId parts = Find(context, op.writes, BufferKind::kPartialOutput);
+  if (parts == plan::kNone) {
+    saved = model_.Forward(op.segment, args);
+  } else {
+    // What the sum of the parts is scattered into.
+    const at::Tensor own = at::empty(input.sizes(), input.options());
+    saved = model_.Forward(op.segment, args);
+    At(parts).tensor = std::exchange(saved.output, own);
+  }
+  // The last segment's output is the loss of this micro-batch, which all tensor ranks have, or each
+  // has of its part.
+  const bool is_last = static_cast<size_t>(op.segment) + 1 == context.schedule->segments.size();
+  if (is_last && (IsFirstTensor() || part_.count > 1)) {
+    outcome_.tokens += tokens.targets.numel();
+    AddLoss(context, saved.output);
+  }
+}
+
+model::Saved RankOps::SavedOf(const OpContext& context) {
+  const plan::Op& op = context.op();
+  model::Saved saved = At(ActivationOf(context, op.segment)).saved;
+  if (const BufferId norm = Find(context, op.reads, BufferKind::kNormOutput); norm != plan::kNone) {
+    const std::vector<at::Tensor>& before = At(norm).saved.tensors;
+    saved.tensors.insert(saved.tensors.begin(), before.begin(), before.end());
+  }
+  return saved;
 }
 
 void RankOps::Backward(const OpContext& context) {
@@ -643,30 +747,32 @@ void RankOps::Backward(const OpContext& context) {
   const BufferId incoming = Find(context, reads, BufferKind::kActivationGradient);
   at::Tensor output_gradient;
   if (received != plan::kNone) {
-    output_gradient = ReceivedTensor(context, received);
+    output_gradient = RowsIn(context, received);
   } else if (incoming != plan::kNone) {
-    output_gradient = At(incoming).gradient;
+    output_gradient = At(incoming).tensor;
   }
   const BufferId outgoing = Find(context, context.op().writes, BufferKind::kActivationGradient);
   const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
   std::vector<at::Tensor> gradients = GradientViews(context, segment);
+  const model::Saved saved = SavedOf(context);
   const model::SegmentModel::BackwardArgs args = {
       .parameters = parameters,
       .input = input,
-      .saved = At(ActivationOf(context, segment)).saved,
+      .saved = saved,
       .output_gradient = output_gradient,
-      .tokens = TokensOf(Find(context, reads, BufferKind::kBatch))};
+      .tokens = TokensOf(Find(context, reads, BufferKind::kBatch)),
+      .loss_parts = part_.count};
   const BufferId to_norm = Find(context, context.op().writes, BufferKind::kNormGradient);
   if (to_norm != plan::kNone) {
-    At(to_norm).gradient = model_.BackwardToNorm(segment, args, &gradients);
+    At(to_norm).tensor = model_.BackwardToNorm(segment, args, &gradients);
     return;
   }
   const BufferId from_norm = Find(context, reads, BufferKind::kNormGradient);
   at::Tensor input_gradient =
       from_norm == plan::kNone
           ? model_.Backward(segment, args, &gradients)
-          : model_.NormBackward(args, At(from_norm).gradient, &gradients.front());
-  if (outgoing != plan::kNone) At(outgoing).gradient = std::move(input_gradient);
+          : model_.NormBackward(args, At(from_norm).tensor, &gradients.front());
+  if (outgoing != plan::kNone) At(outgoing).tensor = std::move(input_gradient);
 }
 
 }  // namespace shardscope::runtime

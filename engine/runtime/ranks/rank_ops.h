@@ -51,8 +51,8 @@ class RankOps : public RankWork {
   struct Bound {
     int64_t bytes = 0;
     int64_t gap_bytes = 0;     // beside `bytes`: alignment, or what a kernel keeps for its backward
-    model::Saved saved;        // kActivation
-    at::Tensor gradient;       // kActivationGradient, kNormGradient
+    model::Saved saved;        // kActivation, kNormOutput
+    at::Tensor tensor;         // kActivationGradient, kNormGradient, kPartialOutput
     model::TokenBatch tokens;  // kBatch
   };
 
@@ -72,8 +72,16 @@ class RankOps : public RankWork {
 
   // Whether a buffer lies in plain memory; the others are tensors.
   static bool IsBlock(plan::BufferKind kind) {
-    return kind != plan::BufferKind::kActivation && kind != plan::BufferKind::kActivationGradient &&
-           kind != plan::BufferKind::kNormGradient;
+    switch (kind) {
+      case plan::BufferKind::kActivation:
+      case plan::BufferKind::kActivationGradient:
+      case plan::BufferKind::kNormGradient:
+      case plan::BufferKind::kNormOutput:
+      case plan::BufferKind::kPartialOutput:
+        return false;
+      default:
+        return true;
+    }
   }
   Bound& At(plan::BufferId buffer) { return bound_[static_cast<size_t>(buffer)]; }
   const std::vector<Bound>& bound() const { return bound_; }
@@ -158,6 +166,9 @@ class RankOps : public RankWork {
   void Accumulate(const executor::OpContext& context);
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);
+  // Of the parts of a sequence, which tensor ranks have; a piece a sample.
+  void GatherSequence(const executor::OpContext& context);
+  void ScatterSequence(const executor::OpContext& context);
   void AllReduce(const executor::OpContext& context);
   void Broadcast(const executor::OpContext& context);
   void Scatter(const executor::OpContext& context);
@@ -166,11 +177,12 @@ class RankOps : public RankWork {
                  const std::vector<transport::AllReducePiece>& pieces, double scale);
   // Sends or receives a segment's output or the gradient of that.
   void Exchange(const executor::OpContext& context);
-  // Between its stages a micro-batch is memory of the rank, [T, D].
-  at::Tensor ReceivedTensor(const executor::OpContext& context, plan::BufferId buffer);
-  // What a segment leaves for the one after it, in the direction of the op: [T, D].
-  const at::Tensor& PassedOn(const executor::OpContext& context, plan::BufferId buffer);
+  // What a segment or its norm puts out, its part of a sum, or a gradient of that: [T, D]. Between
+  // its stages a micro-batch is memory of the rank.
+  at::Tensor RowsIn(const executor::OpContext& context, plan::BufferId buffer);
   at::Tensor InputOf(const executor::OpContext& context);
+  // What forward has saved, with what its norm has where that is an op of its own.
+  model::Saved SavedOf(const executor::OpContext& context);
   // Of the ranks that share the work of layers, the one that adds what is to be added once.
   bool IsFirstTensor() const {
     return layout_.mesh.Coordinate(rank_, plan::MeshDimension::kTensor) == 0;
@@ -183,6 +195,7 @@ class RankOps : public RankWork {
 
   std::vector<plan::Group> groups_;             // of this rank, by communicator of the Schedule
   std::map<plan::Meeting, plan::Group> pairs_;  // likewise, with its peers
+  model::SequencePart part_;                    // of each sample, that the rank has
   bool scatters_ = false;  // gradients are reduce-scattered before any all-reduce of them
   bool reduces_ = false;   // any collective adds up gradients
 

@@ -66,7 +66,7 @@ class Training {
     for (int rank = 0; rank < ranks_->size(); ++rank) {
       const StepOutcome& outcome = ranks_->work(rank).outcome();
       loss += outcome.loss;
-      num_losses += outcome.has_loss ? 1 : 0;
+      num_losses += outcome.tokens > 0 ? 1 : 0;
     }
     return loss / num_losses;
   }
@@ -171,6 +171,30 @@ TEST_P(StateMoveTest, RoundTripThroughComposedMeshesKeepsEveryBit) {
     training.Enter(next);
   }
   EXPECT_EQ(training.State(), before);
+}
+
+// The sequence may be shared from one step to the next: the state stays where it is.
+TEST(StateMove, SharingTheSequenceMovesNothing) {
+  TestRun run = RunOf("tensor", 2);
+  run.model.dtype = plan::DType::kFp64;
+  run.model.heads = 2;
+  const auto layout_of = [](const TestRun& of) {
+    return StateLayoutOf(*plan::BuildSchedule(DescriptionOf(of), PolicyOf(of)));
+  };
+  TestRun of_parts = run;
+  of_parts.policy.units.sequence_parallel = true;
+  EXPECT_TRUE(layout_of(run) == layout_of(of_parts));
+  std::map<bool, std::vector<double>> losses;
+  for (const bool changes : {false, true}) {
+    Training training(run);
+    for (int step = 0; step < 6; ++step) {
+      training.Enter(changes && step / 2 == 1 ? of_parts : run);
+      losses[changes].push_back(training.Step());
+    }
+  }
+  for (size_t step = 0; step < losses[true].size(); ++step) {
+    EXPECT_NEAR(losses[true][step], losses[false][step], 1e-11) << "step " << step;
+  }
 }
 
 // Other units, the same strategy.

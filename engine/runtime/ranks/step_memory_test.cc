@@ -164,6 +164,15 @@ std::vector<plan::Policy> ManyPolicies() {
       }
     }
   }
+  // Parts of the sequence.
+  for (const Strategy* strategy : {FindStrategy("tensor"), FindStrategy("full")}) {
+    for (int count = 0; count < 6; ++count) {
+      plan::Policy& policy = policies.emplace_back();
+      policy.strategy = strategy;
+      policy.reshard_after_forward = strategy->reshards_after_forward;
+      policy.units.sequence_parallel = true;
+    }
+  }
   return policies;
 }
 
@@ -178,6 +187,10 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     run.units.root = count % 5 == 0 && PolicyOf(run).units.stages == 1;
     run.model.layers = 3;
     run.model.heads = 6;  // some for each rank
+    run.model.seq = 18;   // a part for each
+    if (policy.units.sequence_parallel && policy.strategy->wraps) {
+      run.tensor = run.training.num_ranks;
+    }
     if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
     MemorySink sink;
     Running running(run, &sink);
@@ -231,6 +244,10 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     run.units.root = count % 5 == 0 && PolicyOf(run).units.stages == 1;
     run.model.layers = 3;
     run.model.heads = 6;  // some for each rank
+    run.model.seq = 18;   // a part for each
+    if (policy.units.sequence_parallel && policy.strategy->wraps) {
+      run.tensor = run.training.num_ranks;
+    }
     constexpr plan::DType kTypes[] = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64};
     run.model.dtype = kTypes[count % 7 % 3];
     const int num_ranks = run.training.num_ranks;
@@ -351,6 +368,26 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
 
 // Every byte that the pool and LibTorch's allocator handed out stands in the ledger, after each op
 // and at each op's highest point.
+void ExpectEveryByteListed(const TestRun& run, int64_t unscoped) {
+  MemorySink sink;
+  Running running(run, &sink);
+  SCOPED_TRACE(running.schedule.name);
+  const plan::Unlisted unlisted =
+      UnlistedMemory(running.ranks->job(), running.schedule, running.ranks->transport());
+  const Status status = running.ranks->OnAll([&](int rank) {
+    MemorySink of_others;
+    OneByOne one(&running, rank, rank == 0 ? &sink : &of_others);
+    one.Step();
+    for (const auto& [index, bytes] : one.temporaries()) {
+      const plan::Op& op = running.schedule.ProgramOf(rank).ops[index];
+      EXPECT_LE(bytes, unlisted.temporary_bytes(op)) << plan::OpName(running.schedule, op);
+    }
+    return Status::Ok();
+  });
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(UnscopedTensorBytes() - unscoped, running.ranks->shared_tensor_bytes());
+}
+
 TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   const int64_t unscoped = UnscopedTensorBytes();
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
@@ -368,17 +405,27 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
         run.policy.preset = preset;
         run.policy.strategy = strategy;
         run.policy.reshard_after_forward = strategy->reshards_after_forward;
-        MemorySink sink;
-        Running running(run, &sink);
-        SCOPED_TRACE(running.schedule.name);
-        const Status status = running.ranks->OnAll([&](int rank) {
-          MemorySink of_others;
-          OneByOne(&running, rank, rank == 0 ? &sink : &of_others).Step();
-          return Status::Ok();
-        });
-        ASSERT_TRUE(status.ok()) << status.message();
-        EXPECT_EQ(UnscopedTensorBytes() - unscoped, running.ranks->shared_tensor_bytes());
+        ExpectEveryByteListed(run, unscoped);
       }
+    }
+  }
+}
+
+TEST(AllocatorTest, AgreesWithTheLedgerWhereRanksHavePartsOfTheSequence) {
+  const int64_t unscoped = UnscopedTensorBytes();
+  for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
+    for (const char* strategy : {"tensor", "full", "pipeline"}) {
+      TestRun run;
+      run.model = {.layers = 2, .dim = 24, .heads = 2, .seq = 18, .dtype = dtype};
+      run.training.num_ranks = 4;
+      run.training.micro_batches = 2;
+      run.tensor = 2;
+      run.policy.strategy = FindStrategy(strategy);
+      if (run.policy.strategy->name == "pipeline") run.stages = 2;
+      if (run.policy.strategy->name == "tensor") run.training.num_ranks = 2;
+      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      run.policy.units.sequence_parallel = true;
+      ExpectEveryByteListed(run, unscoped);
     }
   }
 }

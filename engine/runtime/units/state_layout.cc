@@ -6,6 +6,17 @@
 #include "engine/plan/state.h"
 
 namespace shardscope::runtime {
+namespace {
+
+// Where the state lies does not depend on what steps hold of a segment.
+std::vector<plan::Segment> WithoutBytes(std::vector<plan::Segment> segments) {
+  for (plan::Segment& segment : segments) {
+    segment.activation_bytes = segment.output_bytes = segment.norm_bytes = 0;
+  }
+  return segments;
+}
+
+}  // namespace
 
 bool StateLayout::Has(int rank, int32_t unit) const {
   if (IsEverywhere()) return true;
@@ -28,7 +39,8 @@ int64_t StateLayout::bytes() const {
 }
 
 StateLayout StateLayoutOf(const plan::Schedule& schedule) {
-  StateLayout layout{.mesh = schedule.mesh, .segments = schedule.segments, .units = schedule.units};
+  StateLayout layout{
+      .mesh = schedule.mesh, .segments = WithoutBytes(schedule.segments), .units = schedule.units};
   for (const plan::Program& program : schedule.programs) {
     const size_t before = layout.buffers.size();
     std::ranges::copy_if(program.buffers, std::back_inserter(layout.buffers),
@@ -40,7 +52,8 @@ StateLayout StateLayoutOf(const plan::Schedule& schedule) {
 }
 
 StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Policy& policy) {
-  StateLayout layout{.mesh = policy.mesh, .segments = model.segments, .units = model.units};
+  StateLayout layout{
+      .mesh = policy.mesh, .segments = WithoutBytes(model.segments), .units = model.units};
   layout.is_rooted = policy.strategy->is_rooted && policy.mesh.num_ranks() > 1;
   for (int32_t place = 0; place < policy.mesh.size(plan::MeshDimension::kPipeline); ++place) {
     std::ranges::move(plan::StateBuffers(model, policy, place), std::back_inserter(layout.buffers));

@@ -12,7 +12,7 @@ namespace shardscope::runtime {
 
 struct StateLayout {
   plan::Mesh mesh;
-  std::vector<plan::Segment> segments;
+  std::vector<plan::Segment> segments;  // without their bytes
   std::vector<plan::Unit> units;
   // That persist, by unit; each rank has those of its units. See plan::StateBuffers().
   std::vector<plan::Buffer> buffers;

@@ -130,6 +130,17 @@ std::vector<transport::AllReducePiece> AllReducePieces(const UnitLayout& layout,
   return pieces;
 }
 
+std::vector<transport::AllReducePiece> WholeParameterPieces(const UnitLayout& layout,
+                                                            const UnitMemory& packed) {
+  std::vector<transport::AllReducePiece> pieces;
+  for (const ParameterLayout& parameter : layout.parameters()) {
+    if (parameter.parameter.split != plan::TensorSplit::kWhole) continue;
+    pieces.push_back({packed.data + parameter.shard_offset * packed.element_bytes(),
+                      static_cast<size_t>(parameter.shard_elements())});
+  }
+  return pieces;
+}
+
 std::vector<at::Tensor> SlotsOf(const UnitLayout& layout, int place, const UnitMemory& unsharded) {
   std::vector<at::Tensor> slots;
   for (size_t index = 0; index < layout.parameters().size(); ++index) {

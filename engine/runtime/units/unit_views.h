@@ -49,6 +49,10 @@ std::vector<transport::ReducePiece> ReducePieces(const UnitLayout& layout,
 std::vector<transport::AllReducePiece> AllReducePieces(const UnitLayout& layout,
                                                        const UnitMemory& unsharded);
 
+// Of a packed gradient shard, the parameters that are whole on every rank of mesh.tensor.
+std::vector<transport::AllReducePiece> WholeParameterPieces(const UnitLayout& layout,
+                                                            const UnitMemory& packed);
+
 // `place`'s rows of each parameter, in the unsharded form.
 std::vector<at::Tensor> SlotsOf(const UnitLayout& layout, int place, const UnitMemory& unsharded);
 // One piece a parameter, in place: `place`'s slot is what it sends, or what it receives.

@@ -296,19 +296,20 @@ bool HasSeveralDimensions(const ui::Context& context, const plan::Strategy& stra
   return several > 1;
 }
 
-// Keys of a strategy alone are there with it only, and those of stages where there are several; the
-// others stay, greyed.
+// Keys of a strategy alone are there with it only, and those of stages or of ranks that share
+// layers where there are several; the others stay, greyed.
 bool IsShown(const ui::Context& context, const Knob& knob, const plan::Strategy& strategy) {
   const std::string& key = knob.key->name;
   if (key.starts_with("pipeline.") && ui::ShownValue(context, "mesh.pipeline") == "1") return false;
+  if (key.starts_with("tensor.") && ui::ShownValue(context, "mesh.tensor") == "1") return false;
   // Where links can differ, each along a dimension that ranks differ in.
   if (const auto dimension = config::DimensionOfLink(key)) {
     return config::Applies(key, strategy) && HasSeveralDimensions(context, strategy) &&
            ui::ShownValue(context, "mesh." + std::string(Name(*dimension))) != "1";
   }
   const bool of_strategy = key.starts_with("ddp.") || key.starts_with("zero.") ||
-                           key.starts_with("pipeline.") || key.starts_with("mesh.") ||
-                           key.starts_with("unit.");
+                           key.starts_with("pipeline.") || key.starts_with("tensor.") ||
+                           key.starts_with("mesh.") || key.starts_with("unit.");
   return !of_strategy || config::Applies(key, strategy);
 }
 

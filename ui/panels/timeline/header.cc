@@ -15,6 +15,7 @@
 #include "ui/timeline/draw/draw_lane.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/steps.h"
+#include "ui/values.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
@@ -55,8 +56,11 @@ std::vector<Entry> Entries(const ui::Context& context) {
                        HasTrack(context, query::TrackRole::kTensor);
   const bool exchanges = HasTrack(context, query::TrackRole::kSendActivation);
   const bool broadcasts = HasTrack(context, query::TrackRole::kBroadcast);
-  const bool shards =
-      !(reduces || exchanges || broadcasts) || HasTrack(context, query::TrackRole::kAllGather);
+  // Of parts of the sequence, in the lane of tensor ranks.
+  const bool has_parts = HasTrack(context, query::TrackRole::kTensor) &&
+                         ui::ShownValue(context, "tensor.sequence_parallel") == "true";
+  const bool shards = !(reduces || exchanges || broadcasts) || has_parts ||
+                      HasTrack(context, query::TrackRole::kAllGather);
   std::vector<Entry> entries = {{ui::Text::kForward, colors.forward},
                                 {ui::Text::kBackward, colors.backward}};
   if (shards) {
