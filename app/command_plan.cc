@@ -42,7 +42,8 @@ struct Option {
   const char* help;
 };
 constexpr Option kOptions[] = {
-    {"--preset", "preset", "fsdp2", "Whose schedule: that of PyTorch's fsdp2 or fsdp1"},
+    {"--preset", "preset", "fsdp2",
+     "Whose schedule: that of PyTorch's fsdp2 or fsdp1, or double_buffer"},
     {"--units", "model.layers", "3", "Blocks besides the root unit"},
     {"--ranks", "run.ranks", "2", "Ranks that share the parameters"},
     {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
@@ -83,9 +84,11 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
     SHARDSCOPE_RETURN_IF_ERROR(Apply(setting, &config));
   }
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
-  // Stages of a pipeline cannot share one.
+  // Stages of a pipeline, and units that take turns, cannot share one.
   const plan::Mesh mesh = config::ToPolicy(config).mesh;
-  if (!config.IsExplicit("unit.root") && mesh.size(plan::MeshDimension::kPipeline) == 1) {
+  const bool has_root = config.Get("preset") != "double_buffer";
+  if (has_root && !config.IsExplicit("unit.root") &&
+      mesh.size(plan::MeshDimension::kPipeline) == 1) {
     SHARDSCOPE_RETURN_IF_ERROR(config.Set("unit.root", "true"));
   }
   return config;

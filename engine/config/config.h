@@ -185,9 +185,9 @@ std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key);
 // engine.compute_slots with 0 resolved to the cores that this process may use.
 int64_t GetComputeSlots(const Config& config);
 
-// Whether the key changes anything with that strategy. False of no key that has nothing to do with
-// sharding.
-bool Applies(std::string_view key, const plan::Strategy& strategy);
+// Whether the key changes anything with that strategy, and preset. False of no key that has nothing
+// to do with sharding.
+bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_view preset = "");
 // At the start of a run: keys of another strategy are set, though no listed change chooses that.
 Status CheckKeysOfStrategies(const Config& config);
 

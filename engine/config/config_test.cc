@@ -90,6 +90,13 @@ TEST(Keys, TheFixedNamesExist) {
     EXPECT_NE(FindKey(name), nullptr) << name;
 }
 
+TEST(Keys, PrefetchDoesNothingWhereUnitsTakeTurns) {
+  const plan::Strategy& full = *plan::FindStrategy("full");
+  EXPECT_TRUE(Applies("prefetch.forward", full, "fsdp2"));
+  EXPECT_FALSE(Applies("prefetch.forward", full, "double_buffer"));
+  EXPECT_TRUE(Applies("unit.policy", full, "double_buffer"));
+}
+
 TEST(Keys, ReshardAfterForwardMayBeANumberOfRanks) {
   Config config;
   ASSERT_TRUE(config.SetAll({{"run.ranks", "4"}, {"reshard_after_forward", "2"}}).ok());
@@ -228,6 +235,15 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
        {"reshard_after_forward=2", "strategy=zero3", "strategy=full"}},
       {{"run.ranks=8", "mesh.pipeline=2", "reshard_after_forward=2"},
        {"reshard_after_forward=2", "mesh.pipeline=2", "mesh.pipeline=1"}},
+      {{"preset=double_buffer", "strategy=grad_op"},
+       {"preset=double_buffer", "strategy=grad_op", "strategy=full"}},
+      {{"preset=double_buffer", "unit.root=true"},
+       {"preset=double_buffer", "unit.root=true", "unit.root=false"}},
+      {{"preset=double_buffer", "unit.policy=module"}, {"unit.policy=module", "unit.policy=block"}},
+      {{"preset=double_buffer", "run.ranks=4", "mesh.pipeline=2"},
+       {"mesh.pipeline=2", "mesh.pipeline=1"}},
+      {{"preset=double_buffer", "run.ranks=4", "reshard_after_forward=2"},
+       {"reshard_after_forward=2", "preset=double_buffer"}},
       {{"prefetch.forward_list=block0"}, {"prefetch.forward_list=block0", "unit:unit+unit"}},
       {{"prefetch.backward_list=a:b,a:c"}, {"prefetch.backward_list=a:b,a:c", "once"}},
       {{"prefetch.forward_list=a:b+"}, {"prefetch.forward_list=a:b+"}},

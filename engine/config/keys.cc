@@ -104,9 +104,10 @@ KeyInfo MeshKey(std::string_view dimension, std::string value, std::string help)
 Keys ShardingKeys() {
   return {
       Live(
-          Choice("preset", {"fsdp2", "fsdp1"},
-                 "Whose waits, copies and free points the schedule has; sets the defaults of other "
-                 "keys, nothing else.")),
+          Choice("preset", {"fsdp2", "fsdp1", "double_buffer"},
+                 "Whose waits, copies and free points the schedule has, and the defaults of other "
+                 "keys: PyTorch's FSDP2 or FSDP1, or double_buffer = units take turns in two fixed "
+                 "buffers for parameters and two for gradients.")),
       Live(StrategyKey()),
       Live(MeshKey(
           "replicate", "1",

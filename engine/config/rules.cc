@@ -222,6 +222,32 @@ Status CheckReshardRanks(const Config& config) {
                   shown, shards));
 }
 
+Status CheckDoubleBuffer(const Config& config) {
+  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  if (config.Get("preset") != "double_buffer" || !strategy.has_presets) return Status::Ok();
+  const auto refuse = [&](std::string_view key, std::string_view why, std::string_view remedy) {
+    return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or preset=fsdp2",
+                                     Shown(config, "preset"), Shown(config, key), why, remedy));
+  };
+  if (!strategy.reshards_after_forward) {
+    return refuse("strategy", "which does not free units after their forward", "strategy=full");
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const plan::Mesh mesh, MeshOf(config));
+  if (mesh.size(plan::MeshDimension::kPipeline) > 1) {
+    return refuse("mesh.pipeline", "as stages have several micro-batches at once",
+                  "mesh.pipeline=1");
+  }
+  if (config.GetBool("unit.root")) {
+    return refuse("unit.root", "a unit that stays gathered", "unit.root=false");
+  }
+  const plan::UnitPolicy units = GetUnitPolicy(config);
+  if (units.modules || units.least_elements > 0 || !units.names.empty()) {
+    return refuse("unit.policy", "which leaves a root unit that stays gathered",
+                  "unit.policy=block");
+  }
+  return Status::Ok();
+}
+
 Status CheckPrefetchLists(const Config& config) {
   for (const char* key : {"prefetch.forward_list", "prefetch.backward_list"}) {
     if (config.Get(key).empty() || config.Get("preset") == "fsdp2") continue;
@@ -371,6 +397,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckMesh(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckReshardRanks(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckDoubleBuffer(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckProcesses(*this));
@@ -405,7 +432,9 @@ Status ApplyLive(const std::map<std::string, std::string>& values, Config* confi
   return Status::Ok();
 }
 
-bool Applies(std::string_view key, const plan::Strategy& strategy) {
+bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_view preset) {
+  const bool has_slots = preset == "double_buffer" && strategy.has_presets;
+  if (has_slots && key.starts_with("prefetch.")) return false;  // one unit ahead, always
   if (key == "preset") return strategy.has_presets;
   if (key == "reshard_after_forward" || key.starts_with("prefetch.")) {
     return strategy.shards_parameters && !strategy.has_element_budgets;
@@ -460,7 +489,8 @@ plan::Policy ToPolicy(const Config& config) {
   plan::Policy policy;
   const std::string& backward = config.Get("prefetch.backward");
   const auto small = [&](std::string_view key) { return static_cast<int>(config.GetInt(key)); };
-  policy.preset = config.Get("preset") == "fsdp1" ? plan::Preset::kFsdp1 : plan::Preset::kFsdp2;
+  if (config.Get("preset") == "fsdp1") policy.preset = plan::Preset::kFsdp1;
+  if (config.Get("preset") == "double_buffer") policy.preset = plan::Preset::kDoubleBuffer;
   policy.strategy = plan::FindStrategy(config.Get("strategy"));
   policy.reshard_after_forward = config.GetBool("reshard_after_forward");
   if (backward == "post") policy.backward_prefetch = plan::BackwardPrefetch::kPost;

@@ -300,6 +300,7 @@ void TraceSink::OnUnfinished(const Activity& activity) {
 
 void TraceSink::OnMemory(const OpContext& context, plan::BufferId buffer, int64_t bytes,
                          int64_t issued_ns, int64_t executed_ns) {
+  if (context.buffer(buffer).slot != plan::kNone) return;  // nothing is taken or given back
   RecordMemory(context, issued_ns,
                {.category = plan::MemoryCategoryOf(context.buffer(buffer).kind),
                 .bytes = bytes,

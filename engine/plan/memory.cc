@@ -27,6 +27,7 @@ class Ledger {
     return static_cast<size_t>(MemoryCategoryOf(buffer.kind));
   }
   void Change(const Buffer& buffer, int64_t sign) {
+    if (buffer.slot != kNone) return;
     const int64_t bytes = sign * buffer.bytes;
     const MemoryCategory category = MemoryCategoryOf(buffer.kind);
     now_.total += bytes;
@@ -172,6 +173,7 @@ class Bound {
     return bytes;
   }
   int64_t BytesOf(const Buffer& buffer) const {
+    if (buffer.slot != kNone) return 0;
     return buffer.bytes + (unlisted_.beside_bytes ? unlisted_.beside_bytes(buffer) : 0);
   }
   OpIndex NumOps() const { return static_cast<OpIndex>(program_.ops.size()); }

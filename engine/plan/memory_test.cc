@@ -73,6 +73,20 @@ TEST(Memory, ReshardToFewerRanksKeepsTheirPartOfEachUnit) {
   EXPECT_EQ(live("B m0 block1.attention backward"), (kBlock + kBlock / 2 + kRoot) * 4);
 }
 
+// Shards, two slots each for parameters and gradients as large as the largest units, and nothing
+// that comes and goes but activations.
+TEST(Memory, DoubleBufferTakesFourSlots) {
+  const Schedule schedule = Build(TwoRanks(Preset::kDoubleBuffer), false);
+  const MemoryPeak peak = PredictPeak(schedule, 0);
+  const auto of = [&](MemoryCategory category) {
+    return peak.by_category[static_cast<size_t>(category)];
+  };
+  EXPECT_EQ(of(MemoryCategory::kUnshardedParameter), 2 * kBlock * 4);
+  EXPECT_EQ(of(MemoryCategory::kGradient), 2 * kBlock * 4);
+  EXPECT_EQ(of(MemoryCategory::kCommunicationBuffer), 0);
+  EXPECT_EQ(of(MemoryCategory::kParameterShard), (3 * kBlock + kRoot) * 4 / 2);
+}
+
 // record_stream on the gradient comes after the reduction was issued, whoever reads it.
 TEST(Memory, Fsdp1HoldsAGradientUntilItIsReducedAlsoWhereACastHasReadIt) {
   Policy policy = TwoRanks(Preset::kFsdp1);

@@ -109,6 +109,7 @@ struct Buffer {
   int32_t micro_batch = kNone;
   int64_t bytes = 0;        // on one rank, padding included; for activations an estimate
   bool persistent = false;  // exists before and after the step; never allocated or freed by an op
+  BufferId slot = kNone;    // persistent buffer in whose memory it is, and takes none of its own
   bool operator==(const Buffer&) const = default;
 };
 

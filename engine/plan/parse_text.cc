@@ -249,6 +249,7 @@ Buffer ParseBuffer(Line* line) {
   buffer.micro_batch = line->Id("mb", kNone);
   buffer.bytes = line->Number("bytes", 0);
   buffer.persistent = BoolField("persistent", line);
+  buffer.slot = line->Id("slot", kNone);
   return buffer;
 }
 

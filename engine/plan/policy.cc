@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/plan/passes.h"
+#include "engine/plan/state.h"
 #include "engine/plan/validate.h"
 #include "trace/base/text.h"
 
@@ -138,6 +139,32 @@ Status CheckModel(const ModelDescription& model) {
   return Status::Ok();
 }
 
+// Units take turns: each is over before the next but one begins, and is freed after its forward.
+Status CheckSlots(const ModelDescription& model, const Policy& policy) {
+  if (!HasSlots(policy)) return Status::Ok();
+  if (!policy.strategy->reshards_after_forward || !policy.reshard_after_forward ||
+      policy.mesh.size(MeshDimension::kPipeline) > 1) {
+    return Status::Error(
+        "preset double_buffer frees each unit after its forward and has no "
+        "stages: use preset fsdp2");
+  }
+  int32_t last = kNone;
+  for (const Segment& segment : model.segments) {
+    for (const int32_t unit : segment.units) {
+      if (unit != last && unit != last + 1) {
+        return Status::Error("preset double_buffer has units that follow one another, but '" +
+                             model.units[static_cast<size_t>(unit)].name +
+                             "' is used before and after others: make no root unit of it");
+      }
+      last = unit;
+    }
+    if (segment.units.size() <= 1) continue;
+    return Status::Error("preset double_buffer has one unit at a time, but segment '" +
+                         segment.name + "' needs two");
+  }
+  return Status::Ok();
+}
+
 // The units of lists are there.
 Status CheckPrefetchLists(const ModelDescription& model, const Policy& policy) {
   std::vector<std::string> named;
@@ -184,6 +211,10 @@ std::string ScheduleName(const Policy& policy) {
     return std::string(strategy.name) + (policy.overlap_comm ? "" : " serial") +
            PipelineName(policy) + TensorName(policy);
   }
+  if (HasSlots(policy)) {
+    return "double_buffer " + std::string(strategy.name) + PipelineName(policy) +
+           TensorName(policy);
+  }
   std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
   const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
@@ -214,12 +245,13 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(model));
   SHARDSCOPE_RETURN_IF_ERROR(CheckStages(model, policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(model, policy));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckSlots(model, policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSequence(model, policy));
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
-  if (!policy.strategy->has_element_budgets) {
+  if (!policy.strategy->has_element_budgets && !HasSlots(policy)) {
     BackwardPrefetchPass(policy, &schedule);
     ForwardPrefetchPass(policy, &schedule);
     RateLimitPass(policy.prefetch_limit, &schedule);

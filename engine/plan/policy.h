@@ -15,7 +15,8 @@
 
 namespace shardscope::plan {
 
-enum class Preset : uint8_t { kFsdp2, kFsdp1 };  // whose waits, copies and free points
+// Whose waits, copies and free points: PyTorch's, or those of two fixed slots for units.
+enum class Preset : uint8_t { kFsdp2, kFsdp1, kDoubleBuffer };
 enum class BackwardPrefetch : uint8_t { kPre, kPost, kNone };
 
 // In which order a rank runs its stages' micro-batches. One by one: each goes through all stages,

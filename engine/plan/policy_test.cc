@@ -13,6 +13,7 @@
 #include "engine/plan/schedule_test_util.h"
 #include "engine/plan/state.h"
 #include "engine/plan/uniform_model.h"
+#include "engine/plan/validate.h"
 
 namespace shardscope::plan {
 namespace {
@@ -238,6 +239,48 @@ TEST(State, TakesWhatTheFormulasSay) {
               (formula.whole + formula.shared / 4) * static_cast<double>(elements))
         << formula.strategy << (formula.mixes ? " bf16" : "");
   }
+}
+
+Policy DoubleBuffer() { return TwoRanks(Preset::kDoubleBuffer); }
+
+// Embedding, three blocks, head: one is gathered ahead, and the last two stay for the backward.
+TEST(DoubleBuffer, GathersOneUnitAheadIntoTheOtherSlot) {
+  EXPECT_EQ(Queue(DoubleBuffer(), false),
+            "AGe AG1 AG2 AG3 AGh | RSh AG2 RS3 AG1 RS2 AGe RS1 RSe | AR");
+  const Schedule schedule = Build(DoubleBuffer(), false);
+  EXPECT_EQ(schedule.name, "double_buffer full");
+  const Program& program = schedule.programs.front();
+  std::map<BufferKind, int> slots;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.kind == BufferKind::kParameterSlot || buffer.kind == BufferKind::kGradientSlot) {
+      ++slots[buffer.kind];
+    }
+    const bool has_slot = !buffer.persistent && (buffer.kind == BufferKind::kUnsharded ||
+                                                 buffer.kind == BufferKind::kGradient);
+    EXPECT_EQ(buffer.slot != kNone, has_slot);
+    if (has_slot) {
+      EXPECT_LE(buffer.bytes, program.buffers[static_cast<size_t>(buffer.slot)].bytes);
+    }
+  }
+  EXPECT_EQ(slots, (std::map<BufferKind, int>{{BufferKind::kParameterSlot, 2},
+                                              {BufferKind::kGradientSlot, 2}}));
+}
+
+TEST(DoubleBuffer, RefusesAGatherThatDoesNotWaitForItsSlot) {
+  Schedule schedule = Build(DoubleBuffer(), false);
+  for (Op& op : schedule.programs.front().ops) {
+    if (op.kind == OpKind::kAllGather && op.unit == 2)
+      std::erase_if(op.dependencies, [](auto wait) { return wait.kind == DependencyKind::kEvent; });
+  }
+  EXPECT_THAT(Validate(schedule).message(), HasSubstr("may take the memory of"));
+}
+
+TEST(DoubleBuffer, HasNoRootUnitNorUnitsThatStay) {
+  EXPECT_THAT(BuildSchedule(UniformModel(3, true), DoubleBuffer()).message(),
+              HasSubstr("'root' is used before and after others"));
+  Policy policy = DoubleBuffer();
+  policy.strategy = FindStrategy("grad_op");
+  EXPECT_FALSE(BuildSchedule(UniformModel(3, false), policy).ok());
 }
 
 // PyTorch's _get_post_forward_mesh_info: groups of neighbours, and in backward (k-1)/k of a unit.

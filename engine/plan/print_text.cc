@@ -97,6 +97,7 @@ std::string PrintBuffer(const Schedule& schedule, const Buffer& buffer, size_t i
   Number("mb", buffer.micro_batch, kNone, &line);
   Number("bytes", buffer.bytes, 0, &line);
   Number("persistent", buffer.persistent ? 1 : 0, 0, &line);
+  Number("slot", buffer.slot, kNone, &line);
   return line + Comment(BufferName(schedule, buffer));
 }
 

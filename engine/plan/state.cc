@@ -15,6 +15,31 @@ bool KeepsWhole(const Unit& unit, const Policy& policy) {
          });
 }
 
+namespace {
+
+// Unit i takes slot i % kNumSlots; a slot is named after the largest of its units.
+void AddSlots(const ModelDescription& model, const Policy& policy, std::vector<Buffer>* buffers) {
+  const auto num_units = static_cast<int32_t>(model.units.size());
+  const int shard_ranks = ShardRanks(policy);
+  const auto elements = [&](int32_t unit) {
+    return shard_ranks * PaddedShardElements(model.units[static_cast<size_t>(unit)], shard_ranks);
+  };
+  for (const BufferKind kind : {BufferKind::kParameterSlot, BufferKind::kGradientSlot}) {
+    for (int32_t slot = 0; slot < std::min(kNumSlots, num_units); ++slot) {
+      int32_t largest = slot;
+      for (int32_t unit = slot; unit < num_units; unit += kNumSlots) {
+        if (elements(unit) > elements(largest)) largest = unit;
+      }
+      buffers->push_back({.kind = kind,
+                          .unit = largest,
+                          .bytes = elements(largest) * BytesOf(policy.param_dtype),
+                          .persistent = true});
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy,
                                  int32_t place) {
   const Strategy& strategy = *policy.strategy;
@@ -43,7 +68,13 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
     }
     add(BufferKind::kOptimizerState, 2 * shard_bytes);
   }
+  if (HasSlots(policy)) AddSlots(model, policy, &buffers);
   return buffers;
+}
+
+bool HasSlots(const Policy& policy) {
+  return policy.preset == Preset::kDoubleBuffer && policy.strategy->has_presets &&
+         policy.strategy->shards_parameters;
 }
 
 }  // namespace shardscope::plan

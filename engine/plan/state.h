@@ -8,11 +8,17 @@
 
 namespace shardscope::plan {
 
+// Of parameters, and of gradients, where units take fixed memory in turn (Preset::kDoubleBuffer).
+inline constexpr int32_t kNumSlots = 2;
+
 // Among how many ranks units are split; 1: every rank has all of them.
 int ShardRanks(const Policy& policy);
 
 // Whether ranks keep all of the unit's parameters, though a slice only of its optimizer state.
 bool KeepsWhole(const Unit& unit, const Policy& policy);
+
+// Whether units take turns in slots, which ranks keep too.
+bool HasSlots(const Policy& policy);
 
 // Of the ranks at `place` along mesh.pipeline: of the units of their stages. Per element of the
 // model, in fp32 and over N ranks (ZeRO paper, arXiv 1910.02054, section 5): 16 bytes without

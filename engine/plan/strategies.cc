@@ -14,7 +14,15 @@ constexpr MeshDimensions kShard = Only(MeshDimension::kShard);
 constexpr MeshDimensions kTensor = Only(MeshDimension::kTensor);
 
 Schedule BuildFsdp(const ModelDescription& model, const Policy& policy) {
-  return policy.preset == Preset::kFsdp1 ? BuildFsdp1(model, policy) : BuildFsdp2(model, policy);
+  switch (policy.preset) {
+    case Preset::kFsdp1:
+      return BuildFsdp1(model, policy);
+    case Preset::kDoubleBuffer:
+      return BuildDoubleBuffer(model, policy);
+    case Preset::kFsdp2:
+      break;
+  }
+  return BuildFsdp2(model, policy);
 }
 
 constexpr std::array kStrategies = {

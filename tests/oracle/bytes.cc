@@ -101,6 +101,8 @@ class BytesCheck {
       case BufferKind::kAllGatherOutput:
       case BufferKind::kUnsharded:
       case BufferKind::kGradient:
+      case BufferKind::kParameterSlot:
+      case BufferKind::kGradientSlot:
         return {Width::kParameter, Shards() * shard};
       case BufferKind::kPostForwardShard:
         for (const plan::Communicator& communicator : schedule_.communicators) {

@@ -106,6 +106,20 @@ std::vector<int32_t> PiecesOf(const plan::ModelDescription& model) {
   return pieces;
 }
 
+// Whether units follow one another, each in segments of its own, and are freed after their forward.
+bool CanTakeTurns(const plan::ModelDescription& model, const plan::Policy& policy) {
+  int32_t last = plan::kNone;
+  for (const plan::Segment& segment : model.segments) {
+    if (segment.units.size() > 1) return false;
+    for (const int32_t unit : segment.units) {
+      if (unit < last) return false;
+      last = unit;
+    }
+  }
+  return policy.strategy->reshards_after_forward && policy.reshard_after_forward &&
+         policy.mesh.size(plan::MeshDimension::kPipeline) == 1;
+}
+
 // Random units gather random others ahead.
 std::vector<plan::PrefetchList> RandomLists(const plan::ModelDescription& model, Random& random) {
   std::vector<plan::PrefetchList> lists;
@@ -124,6 +138,9 @@ std::vector<plan::PrefetchList> RandomLists(const plan::ModelDescription& model,
 }  // namespace
 
 plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* policy, Random& random) {
+  if (policy->preset == plan::Preset::kDoubleBuffer && !CanTakeTurns(model, *policy)) {
+    policy->preset = plan::Preset::kFsdp1;
+  }
   if (policy->preset == plan::Preset::kFsdp2 && random.OneIn(3)) {
     policy->prefetch_lists = {.forward = RandomLists(model, random),
                               .backward = RandomLists(model, random)};
@@ -177,7 +194,8 @@ plan::Policy RandomArithmetic(Random& random) {
 plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   using plan::BackwardPrefetch;
   plan::Policy policy = arithmetic;
-  policy.preset = OneOf<plan::Preset>({plan::Preset::kFsdp1, plan::Preset::kFsdp2}, random);
+  policy.preset = OneOf<plan::Preset>(
+      {plan::Preset::kFsdp1, plan::Preset::kFsdp2, plan::Preset::kDoubleBuffer}, random);
   policy.strategy = plan::FindStrategy(OneOf<std::string_view>(
       {"full", "full", "full", "grad_op", "no_shard", "hybrid", "ddp", "zero1", "zero2", "zero3",
        "single", "pipeline", "pipeline", "model_parallel", "tensor", "data_parallel"},

@@ -79,6 +79,7 @@ void Interpreter::Reset() {
     }
   }
   num_before_ = graph_.num_before();
+  places_.clear();
   ready_.clear();
   findings_ = graph_.findings();
 }
@@ -127,7 +128,9 @@ void Interpreter::Start(Instance& instance) {
   for (int32_t at = instance.allocates.begin; at < instance.allocates.end; ++at) {
     const Slot slot = uses_[static_cast<size_t>(at)].slot;
     Memory& memory = At(slot);
-    if (memory.live) Find(Harm::kDoubleAllocation, instance, slot);
+    if (memory.live || !TakePlace(instance.rank, slot)) {
+      Find(Harm::kDoubleAllocation, instance, slot);
+    }
     memory = {kPoison, memory.version + 1, true};
     allocator_[static_cast<size_t>(slot)] = graph_.InstanceOf(instance.rank, instance.index);
   }
@@ -182,8 +185,23 @@ void Interpreter::End(Instance& instance) {
     const Slot slot = uses_[static_cast<size_t>(at)].slot;
     Memory& memory = At(slot);
     if (!memory.live || BufferAt(slot).persistent) Find(Harm::kBadFree, instance, slot);
+    LeavePlace(instance.rank, slot);
     memory = {kPoison, memory.version + 1, false};
   }
+}
+
+// Whether nothing else is in the fixed memory that the buffer is to have, if it is to have some.
+bool Interpreter::TakePlace(int rank, Slot slot) {
+  const plan::BufferId place = BufferAt(slot).slot;
+  if (place == plan::kNone) return true;
+  return places_.try_emplace(first_slot_[static_cast<size_t>(rank)] + place, slot).second;
+}
+
+void Interpreter::LeavePlace(int rank, Slot slot) {
+  const plan::BufferId place = BufferAt(slot).slot;
+  if (place == plan::kNone) return;
+  const auto taken = places_.find(first_slot_[static_cast<size_t>(rank)] + place);
+  if (taken != places_.end() && taken->second == slot) places_.erase(taken);
 }
 
 void Interpreter::Meet(const Meeting& meeting) {
@@ -374,7 +392,9 @@ void Interpreter::FindLeaks() {
 Value Interpreter::ResultNow() const {
   Value result = 0;
   for (size_t slot = 0; slot < memory_.size(); ++slot) {
-    if (buffers_[slot]->persistent) {
+    const BufferKind kind = buffers_[slot]->kind;
+    const bool is_place = kind == BufferKind::kParameterSlot || kind == BufferKind::kGradientSlot;
+    if (buffers_[slot]->persistent && !is_place) {
       const auto rank =
           std::upper_bound(first_slot_.begin(), first_slot_.end(), static_cast<Slot>(slot)) -
           first_slot_.begin() - 1;

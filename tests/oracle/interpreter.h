@@ -74,6 +74,8 @@ class Interpreter {
   void Perform(Action action);
   void Start(Instance& instance);
   void End(Instance& instance);
+  bool TakePlace(int rank, Slot slot);
+  void LeavePlace(int rank, Slot slot);
   void Meet(const Meeting& meeting);
   void MeetRoot(const Meeting& meeting);
   bool IsRoot(const Instance& instance) const;
@@ -106,6 +108,7 @@ class Interpreter {
     Value whole = kPoison;
     int rank = 0;
   };
+  std::map<Slot, Slot> places_;  // fixed memory that is taken: what is in it
   std::map<Value, Part> parts_;  // of what was gathered, kept for a gather among fewer ranks
 };
 

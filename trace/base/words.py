@@ -134,6 +134,8 @@ ENUMS = (
               ("cast_shard", "the shard in param dtype (only if it differs from master dtype)", "communication_buffer"),
               ("all_gather_output", "num_ranks padded shards, rank-major", "communication_buffer"),
               ("unsharded", "the unit's parameters, each contiguous", "unsharded_parameter"),
+              ("parameter_slot", "persistent: where units are gathered in turn, as large as the largest of them", "unsharded_parameter"),
+              ("gradient_slot", "persistent: where their gradients are in turn, likewise", "gradient"),
               ("post_forward_shard", "from forward to backward: this rank's part of the unit among fewer ranks", "unsharded_parameter"),
               ("gradient", "unsharded gradients of the unit", "gradient"),
               ("reduce_scatter_input", "num_ranks padded chunks, rank-major", "communication_buffer"),

@@ -43,7 +43,9 @@ void CudaWork::OnSchedule(const plan::Schedule& schedule) {
   blocks_.resize(program.buffers.size());
   if (!place_.uses_pool) return;
   placement_ = PlaceBuffers(schedule, program, [this](const auto& buffer) {
-    return IsBlock(buffer.kind) && !buffer.persistent ? buffer.bytes + GapOf(buffer) : 0;
+    const bool takes_place =
+        IsBlock(buffer.kind) && !buffer.persistent && buffer.slot == plan::kNone;
+    return takes_place ? buffer.bytes + GapOf(buffer) : 0;
   });
   pool_.clear();  // before the new one is taken
   OnDevice([&] {

@@ -9,6 +9,7 @@ namespace shardscope::plan {
 
 Schedule BuildDataParallel(const ModelDescription& model, const Policy& policy);
 Schedule BuildDdp(const ModelDescription& model, const Policy& policy);
+Schedule BuildDoubleBuffer(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp1(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy);
 Schedule BuildNoShard(const ModelDescription& model, const Policy& policy);

@@ -176,6 +176,10 @@ void StepBuilder::AddPersistentBuffers() {
   program_.buffers = StateBuffers(model_, policy_, place_);
   for (BufferId id = 0; id < static_cast<BufferId>(program_.buffers.size()); ++id) {
     const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+    if (buffer.kind == BufferKind::kParameterSlot || buffer.kind == BufferKind::kGradientSlot) {
+      AddSlot(id);
+      continue;
+    }
     UnitState& unit_state = state(buffer.unit);
     if (own_units_.empty() || own_units_.back() != buffer.unit) own_units_.push_back(buffer.unit);
     switch (buffer.kind) {
@@ -197,6 +201,18 @@ void StepBuilder::AddPersistentBuffers() {
   }
 }
 
+// The next slot of its kind.
+void StepBuilder::AddSlot(BufferId id) {
+  const bool is_parameter =
+      program_.buffers[static_cast<size_t>(id)].kind == BufferKind::kParameterSlot;
+  const auto slot_of = is_parameter ? &UnitState::parameter_slot : &UnitState::gradient_slot;
+  int32_t first = 0;
+  while (state(first).*slot_of != kNone) ++first;
+  for (int32_t unit_index = first; unit_index < num_units(); unit_index += kNumSlots) {
+    state(unit_index).*slot_of = id;
+  }
+}
+
 // The first stage reads the tokens, the last one the targets of its loss.
 bool StepBuilder::NeedsBatch() const {
   return Now().batch == kNone && (Stage().first == 0 || Stage().last == last_segment());
@@ -214,6 +230,14 @@ void StepBuilder::LoadBatch(BufferId batch) {
 
 void StepBuilder::WaitInCompute(StreamIndex stream) {
   compute_waits_.push_back({DependencyKind::kStream, stream});
+}
+
+void StepBuilder::WaitFor(OpIndex op) {
+  if (op != kNone) compute_waits_.push_back(AfterEvent(op));
+}
+
+void StepBuilder::PutInSlot(BufferId buffer, BufferId slot) {
+  program_.buffers[static_cast<size_t>(buffer)].slot = slot;
 }
 
 void StepBuilder::Forward() {
@@ -443,6 +467,7 @@ void StepBuilder::WriteGradients(int32_t segment, Op* op) {
     if (gradient == kNone) {
       gradient = NewBuffer(BufferKind::kGradient, unit_index,
                            UnshardedBytes(unit_index, policy_.param_dtype));
+      PutInSlot(gradient, state(unit_index).gradient_slot);
       op->allocates.push_back(gradient);
     }
     op->writes.push_back(gradient);
@@ -558,10 +583,10 @@ void StepBuilder::Optimizer() {
   EndStep();
 }
 
-void StepBuilder::EmitReshard(int32_t unit_index) {
+OpIndex StepBuilder::EmitReshard(int32_t unit_index) {
   Op op = MakeOp(OpKind::kReshard, unit_index, kComputeStream);
   op.frees = {std::exchange(state(unit_index).parameters, kNone)};
-  Emit(std::move(op));
+  return Emit(std::move(op));
 }
 
 Op StepBuilder::MakeReduceCopyIn(int32_t unit_index, BufferId gradient, StreamIndex stream) {

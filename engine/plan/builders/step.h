@@ -24,7 +24,9 @@ struct UnitState {
   BufferId whole_parameters = kNone;  // where ranks keep all of them, but a slice of the rest
   BufferId whole_gradient = kNone;    // the same
   int32_t first_reduced = kNone;      // micro-batch whose gradient the shard got first
-  BufferId parameters = kNone;  // what forward and backward read now; kNone while not gathered
+  BufferId parameters = kNone;      // what forward and backward read now; kNone while not gathered
+  BufferId parameter_slot = kNone;  // where they are to lie, if that is fixed
+  BufferId gradient_slot = kNone;   // the same
   BufferId post_forward_shard = kNone;  // where it waits for its backward
   BufferId gradient = kNone;  // allocated by the unit's first backward op of a micro-batch
 
@@ -110,8 +112,13 @@ class StepBuilder {
   // The next compute op waits for all that is issued on the stream.
   void WaitInCompute(StreamIndex stream);
 
+  // The same for one op; kNone: no-op.
+  void WaitFor(OpIndex op);
+  // `buffer` takes no memory of its own; `slot` may be kNone.
+  void PutInSlot(BufferId buffer, BufferId slot);
+
   // Pieces that FSDP1 and FSDP2 share.
-  void EmitReshard(int32_t unit_index);
+  OpIndex EmitReshard(int32_t unit_index);
   // Casts `gradient` to the reduce dtype (FSDP2: and lays it out by rank) in a new reduce-scatter
   // input, the op's only write. When the gradient is freed depends on the preset.
   Op MakeReduceCopyIn(int32_t unit_index, BufferId gradient, StreamIndex stream);
@@ -165,6 +172,7 @@ class StepBuilder {
   // Gradients of parameters that all of them have: a rank's are those of its part of the sequence.
   void AddUpWholeParameters();
   void AddPersistentBuffers();
+  void AddSlot(BufferId id);
   bool HasPipeline() const { return pipeline_ranks_ > 1; }
   bool HasTensor() const { return tensor_.stream != kNone; }
   bool IsSplit(int32_t segment) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "engine/plan/checks/happens_before.h"
 
@@ -42,7 +43,7 @@ class LifetimeCheck {
       if (!refusal) refusal = CheckReads(uses, persistent);
       if (refusal) return refusal;
     }
-    return std::nullopt;
+    return CheckSlots();
   }
 
  private:
@@ -119,6 +120,30 @@ class LifetimeCheck {
     }
     return std::nullopt;
   }
+
+  // Of those that share a slot, each is freed before the next is allocated. Checked after all
+  // others: each has one op that allocates it and one that frees it.
+  std::optional<Refusal> CheckSlots() {
+    std::vector<BufferId> shared;
+    for (BufferId id = 0; id < static_cast<BufferId>(uses_.size()); ++id) {
+      if (SlotOf(id) != kNone) shared.push_back(id);
+    }
+    std::ranges::sort(shared, {}, [this](BufferId id) {
+      return std::pair(SlotOf(id), At(id).allocates.front());
+    });
+    for (size_t next = 1; next < shared.size(); ++next) {
+      const BufferId before = shared[next - 1];
+      buffer_ = shared[next];
+      if (SlotOf(before) != SlotOf(buffer_)) continue;
+      const OpIndex free = At(before).frees.front();
+      const OpIndex allocate = At(buffer_).allocates.front();
+      if (Before(free, allocate)) continue;
+      return Unordered(allocate, free, "may take the memory of " + Buffer() + " before ",
+                       " has freed what is there");
+    }
+    return std::nullopt;
+  }
+  BufferId SlotOf(BufferId id) const { return program_.buffers[static_cast<size_t>(id)].slot; }
 
   // In host order and each before the next: then all pairs are ordered.
   std::optional<Refusal> CheckWrites(const Uses& uses) const {

@@ -33,6 +33,8 @@ Content ContentOf(BufferKind kind) {
     case BufferKind::kAllGatherOutput:
     case BufferKind::kUnsharded:
     case BufferKind::kGradient:
+    case BufferKind::kParameterSlot:
+    case BufferKind::kGradientSlot:
       return {Width::kParameter, Share::kWhole, 1};
     case BufferKind::kPostForwardShard:
       return {Width::kParameter, Share::kPostForward, 1};

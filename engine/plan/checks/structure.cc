@@ -118,10 +118,22 @@ Refusal Unlocated(std::string message) {
   return refusal;
 }
 
+bool SlotOk(const Program& program, const Buffer& buffer) {
+  if (buffer.slot == kNone) return true;
+  if (!Names(buffer.slot, program.buffers) || buffer.persistent) return false;
+  const Buffer& slot = program.buffers[static_cast<size_t>(buffer.slot)];
+  return slot.persistent && slot.bytes >= buffer.bytes && slot.slot == kNone &&
+         TraitsOf(slot.kind).memory == TraitsOf(buffer.kind).memory;
+}
+
 std::optional<Refusal> CheckBuffers(const Schedule& schedule, const Program& program) {
   int64_t left_bytes = kMostBytes;
   for (size_t id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
+    if (!SlotOk(program, buffer)) {
+      return Unlocated("buffer " + std::to_string(id) + " '" + BufferName(schedule, buffer) +
+                       "' is in a slot that it does not fit into");
+    }
     if (NamesOrNone(buffer.unit, schedule.units) &&
         NamesOrNone(buffer.segment, schedule.segments) &&
         MicroBatchOk(schedule, buffer.micro_batch) && buffer.bytes >= 0 &&

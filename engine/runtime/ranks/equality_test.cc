@@ -87,7 +87,8 @@ TEST_P(ReferenceTest, Fp32LossesAreEqualOverTwentySteps) {
 }
 
 std::string CaseName(const testing::TestParamInfo<ReferenceCase>& tested) {
-  return std::string(tested.param.preset == Preset::kFsdp1 ? "fsdp1_" : "fsdp2_") +
+  static constexpr const char* kPresets[] = {"fsdp2_", "fsdp1_", "double_buffer_"};
+  return std::string(kPresets[static_cast<size_t>(tested.param.preset)]) +
          std::string(tested.param.strategy->name) + "_ranks" + std::to_string(tested.param.ranks) +
          "_replicas" + std::to_string(tested.param.replicas) + "_micro" +
          std::to_string(tested.param.micro_batches) + "_order" +
@@ -121,6 +122,11 @@ const ReferenceCase kCases[] = {
     {6, 1, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 0, 3},
     {8, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2, PipelineSchedule::kOneByOne, 1, 0, 0, 2},
     {8, 2, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2, 2},
+    {1, 1, Preset::kDoubleBuffer, FindStrategy("full")},
+    {2, 3, Preset::kDoubleBuffer, FindStrategy("full")},
+    {5, 1, Preset::kDoubleBuffer, FindStrategy("full")},
+    {4, 2, Preset::kDoubleBuffer, FindStrategy("hybrid"), 2},
+    {4, 1, Preset::kDoubleBuffer, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2},
     {1, 3, Preset::kFsdp2, FindStrategy("single")},
     {1, 1, Preset::kFsdp2, FindStrategy("ddp")},
     {2, 1, Preset::kFsdp2, FindStrategy("ddp")},
@@ -317,6 +323,23 @@ TEST(BitsTest, ReshardToFewerRanksAgrees) {
   }
   run.model.dtype = plan::DType::kFp32;
   EXPECT_TRUE(SameBits(Train(run), expected));
+}
+
+// Units of different sizes in the same memory, and nothing is taken for them while steps run.
+TEST(BitsTest, DoubleBufferAgrees) {
+  TestRun run;
+  run.model.layers = 3;
+  run.training.micro_batches = 2;
+  run.training.steps = 3;
+  for (const plan::DType type : {plan::DType::kFp32, plan::DType::kBf16}) {
+    run.model.dtype = type;
+    run.policy.preset = Preset::kFsdp1;
+    run.jitter = false;
+    const TestResult expected = Train(run);
+    run.policy.preset = Preset::kDoubleBuffer;
+    run.jitter = true;
+    EXPECT_TRUE(SameBits(Train(run), expected));
+  }
 }
 
 // All orders of a pipeline do the same arithmetic, as one rank alone would.

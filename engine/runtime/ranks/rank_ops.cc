@@ -110,6 +110,7 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   }
   bound_.clear();
   bound_.resize(schedule.ProgramOf(rank_).buffers.size());
+  WithMemory([&] { MakeSlots(schedule.ProgramOf(rank_)); });
   groups_.clear();
   pairs_.clear();
   for (const plan::Communicator& communicator : schedule.communicators) {
@@ -139,6 +140,22 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   OnSchedule(schedule);
 }
 
+// As large as the largest of its units, with the gaps that align parameters.
+void RankOps::MakeSlots(const plan::Program& program) {
+  slots_.clear();
+  std::map<BufferId, int64_t> bytes;
+  const int64_t element_bytes = plan::BytesOf(job_->model.dtype);
+  for (const plan::Buffer& buffer : program.buffers) {
+    if (buffer.slot == plan::kNone) continue;
+    int64_t& most = bytes[buffer.slot];
+    most = std::max(most, LayoutOf(buffer.unit).UnshardedBytes(element_bytes));
+  }
+  const at::TensorOptions options(at::kByte);
+  for (const auto& [slot, most] : bytes) {
+    slots_[slot] = at::empty({most}, options.device(device_));
+  }
+}
+
 void RankOps::BeginStep(double learning_rate) {
   learning_rate_ = learning_rate;
   outcome_ = StepOutcome();
@@ -147,6 +164,13 @@ void RankOps::BeginStep(double learning_rate) {
 int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
   const plan::Buffer& buffer = context.buffer(id);
   Bound& bound = At(id);
+  if (buffer.slot != plan::kNone) {
+    bound.bytes = buffer.bytes;
+    if (buffer.kind == BufferKind::kGradient) {
+      ZeroPadding(LayoutOf(buffer.unit), UnitMemoryOf(context, id, job_->model.dtype));
+    }
+    return 0;
+  }
   if (IsBlock(buffer.kind)) {
     const int64_t gap_bytes = GapOf(buffer);
     TakeBlock(id, buffer.bytes + gap_bytes);
@@ -163,6 +187,10 @@ int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
 
 int64_t RankOps::Free(const OpContext& context, BufferId id) {
   Bound& bound = At(id);
+  if (context.buffer(id).slot != plan::kNone) {
+    bound = Bound();
+    return 0;
+  }
   const int64_t bytes = bound.bytes;
   if (IsBlock(context.buffer(id).kind)) GiveBlock(id, bytes + bound.gap_bytes);
   ReportGap(context, id, -bound.gap_bytes);
@@ -187,6 +215,9 @@ BufferId RankOps::Find(const OpContext& context, const std::vector<BufferId>& id
 
 std::byte* RankOps::MemoryOf(const OpContext& context, BufferId id) {
   const plan::Buffer& buffer = context.buffer(id);
+  if (buffer.slot != plan::kNone) {
+    return static_cast<std::byte*>(slots_.at(buffer.slot).mutable_data_ptr());
+  }
   if (!buffer.persistent) return BlockOf(id);
   ShardedUnit& unit = units_[static_cast<size_t>(buffer.unit)];
   const auto data = [](const at::Tensor& tensor) {

@@ -144,6 +144,7 @@ class RankOps : public RankWork {
   RankMemory memory_;
 
  private:
+  void MakeSlots(const plan::Program& program);
   void MoveState(StateLayout layout);
   void CountState(int sign);  // 1 as it comes, -1 as it goes
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
@@ -202,6 +203,7 @@ class RankOps : public RankWork {
   // The running step.
   std::vector<Bound> bound_;  // by BufferId
   double learning_rate_ = 0;
+  std::map<plan::BufferId, at::Tensor> slots_;  // of the running Schedule
   std::vector<std::vector<int64_t>> kept_batches_;
 };
 

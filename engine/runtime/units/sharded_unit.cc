@@ -82,9 +82,11 @@ int64_t UnitLayout::UnshardedBytes(int64_t element_bytes) const {
 }
 
 int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
-  if (buffer.kind != plan::BufferKind::kUnsharded && buffer.kind != plan::BufferKind::kGradient) {
-    return 0;
-  }
+  using plan::BufferKind;
+  const bool is_unsharded =
+      buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kGradient ||
+      buffer.kind == BufferKind::kParameterSlot || buffer.kind == BufferKind::kGradientSlot;
+  if (!is_unsharded || buffer.slot != plan::kNone) return 0;
   const int64_t elements = layout.num_ranks() * layout.shard_elements();
   return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
 }

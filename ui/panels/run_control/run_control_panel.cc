@@ -193,7 +193,11 @@ void KeyTip(const Frame& frame, const Knob& knob) {
   std::string help = ui::KeyHelp(language, *knob.key);
   if (!frame.applies) {
     help += "\n";
-    help += TrFormat(language, Text::kKnobWithoutEffect, ui::ShownValue(frame.context, "strategy"));
+    const std::string strategy = ui::ShownValue(frame.context, "strategy");
+    const plan::Strategy* known = plan::FindStrategy(strategy);
+    const bool of_preset = known != nullptr && config::Applies(knob.key->name, *known);
+    help += TrFormat(language, Text::kKnobWithoutEffect,
+                     of_preset ? ui::ShownValue(frame.context, "preset") : strategy);
   }
   widgets::ItemTooltip(frame.look, knob.key->name, help);
 }
@@ -318,7 +322,8 @@ void DrawSection(const Frame& whole, KnobSection section) {
   for (const Knob& knob : KnobsOf(section)) {
     if (strategy != nullptr && !IsShown(whole.context, knob, *strategy)) continue;
     Frame frame = whole;
-    frame.applies = strategy == nullptr || config::Applies(knob.key->name, *strategy);
+    const std::string preset = ui::ShownValue(whole.context, "preset");
+    frame.applies = strategy == nullptr || config::Applies(knob.key->name, *strategy, preset);
     frame.enabled = whole.enabled && frame.applies;
     ImGui::PushID(knob.key->name.c_str());
     switch (knob.kind) {
