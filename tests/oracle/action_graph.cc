@@ -72,7 +72,8 @@ void ActionGraph::AddRank(int rank) {
       findings_.push_back({Harm::kNoSuchThing, rank, index});
       continue;
     }
-    if (op.segment != plan::kNone && op.root == plan::kNone && !StaysWithin(op, has_peer)) {
+    const bool is_shared = has_peer || op.segment != plan::kNone || op.unit != plan::kNone;
+    if (is_shared && op.root == plan::kNone && !StaysWithin(op)) {
       findings_.push_back({Harm::kNoSuchThing, rank, index});
     }
     std::vector<int32_t>& queue =
@@ -83,16 +84,22 @@ void ActionGraph::AddRank(int rank) {
   }
 }
 
-// What is exchanged of a segment: between stages, or among those that share its work.
-bool ActionGraph::StaysWithin(const Op& op, bool between_stages) const {
-  const size_t allowed = between_stages ? 0 : schedule_.mesh.sizes.size() - 1;
+// What is exchanged of a segment: between stages, or among those that share its work. Of a unit:
+// not between stages, and among those that share its work alone or those with other samples alone.
+bool ActionGraph::StaysWithin(const Op& op) const {
+  using plan::MeshDimension;
   const unsigned dimensions =
       schedule_.communicators[static_cast<size_t>(op.communicator)].dimensions;
-  for (size_t dimension = 0; dimension < schedule_.mesh.sizes.size(); ++dimension) {
-    const bool differs = (dimensions >> dimension & 1U) != 0 && schedule_.mesh.sizes[dimension] > 1;
-    if (differs && dimension != allowed) return false;
-  }
-  return true;
+  const auto differs = [&](MeshDimension dimension) {
+    const auto at = static_cast<size_t>(dimension);
+    return (dimensions >> at & 1U) != 0 && schedule_.mesh.sizes[at] > 1;
+  };
+  const bool stages = differs(MeshDimension::kPipeline);
+  const bool work = differs(MeshDimension::kTensor);
+  const bool samples = differs(MeshDimension::kReplicate) || differs(MeshDimension::kShard);
+  if (op.kind == plan::OpKind::kSend || op.kind == plan::OpKind::kReceive) return !work && !samples;
+  if (op.segment != plan::kNone) return !stages && !samples;
+  return !stages && !(work && samples);
 }
 
 // Ranks whose coordinates in all dimensions but the communicator's are equal; of these, where it

@@ -69,7 +69,7 @@ class ActionGraph {
   };
   size_t Start(Action action) const { return start_[static_cast<size_t>(action)]; }
   void AddEdge(Action before, Action after) { edges_.push_back({before, after}); }
-  bool StaysWithin(const plan::Op& op, bool between_stages) const;
+  bool StaysWithin(const plan::Op& op) const;
   void AddRank(int rank);
   // What the ranks of one group issue on its communicator, by member.
   struct GroupQueues {

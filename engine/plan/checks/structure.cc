@@ -69,14 +69,16 @@ std::string DependencyProblem(const Schedule& schedule, const Op& op, OpIndex in
 }
 
 // Parts of a segment's output are added up by the ranks that share its work, and stages are ranks
-// along the pipeline.
+// along the pipeline. Of a unit ranks with other samples gather and reduce, or those that share its
+// work add up what they all have of its gradient.
 bool IsAlongItsDimension(const Schedule& schedule, const Op& op) {
-  if (op.segment == kNone || TraitsOf(op.kind).has_root) return true;
-  const auto dimension =
-      TraitsOf(op.kind).has_peer ? MeshDimension::kPipeline : MeshDimension::kTensor;
-  const MeshDimensions others =
-      schedule.communicators[static_cast<size_t>(op.communicator)].dimensions & ~Only(dimension);
-  return schedule.mesh.SizeOf(others) == 1;
+  if (TraitsOf(op.kind).has_root) return true;
+  const auto is_within = [&](MeshDimensions allowed) {
+    return schedule.mesh.SizeOf(schedule.DimensionsOf(op.communicator) & ~allowed) == 1;
+  };
+  if (TraitsOf(op.kind).has_peer) return is_within(Only(MeshDimension::kPipeline));
+  if (op.segment != kNone) return is_within(Only(MeshDimension::kTensor));
+  return op.unit == kNone || is_within(kDataDimensions) || is_within(Only(MeshDimension::kTensor));
 }
 
 std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
@@ -102,7 +104,7 @@ std::string CollectiveProblem(const Schedule& schedule, const Op& op) {
     return "names place " + std::to_string(op.root) + " of a group as its root, which cannot be";
   }
   if (!IsAlongItsDimension(schedule, op)) {
-    return "is of a segment, which not all ranks of communicator " +
+    return "is of what not all ranks of a group of communicator " +
            std::to_string(op.communicator) + " share";
   }
   bool has_buffer = !op.writes.empty();
