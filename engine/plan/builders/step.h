@@ -192,6 +192,8 @@ class StepBuilder {
   Op MakeBackward(OpKind kind, int32_t segment, BufferId input);
   // To the norm of a segment whose work is shared; returns the gradient there.
   BufferId BackwardToNorm(int32_t segment);
+  // The gradient of the weight behind the norm, from `hidden`; waits for no tensor rank.
+  void WeightBackward(int32_t segment, BufferId hidden);
   void WriteGradients(int32_t segment, Op* op);
   void Optimizer();
   const std::vector<int32_t>& UnitsOf(int32_t segment) const {
