@@ -152,8 +152,8 @@ class StepBuilder {
   void EmitShared(Op op);
   // The parts that tensor ranks have of `buffer` become the whole.
   void ReduceParts(int32_t segment, BufferId buffer);
-  // Of the sum of these parts the rank gets its part of the sequence; frees `parts`. `op` allocates
-  // `own` if need be.
+  // Of the sum of these parts the rank gets its part of the sequence, in `own`, which the op
+  // allocates if it is new; frees `parts`.
   void ScatterParts(int32_t segment, BufferId parts, BufferId own, bool is_new);
   // Gradients of parameters that all of them have: a rank's are those of its part of the sequence.
   void AddUpWholeParameters();
