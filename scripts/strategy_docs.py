@@ -41,13 +41,14 @@ TRAININGS = {
     "hybrid_grad_op": ("strategy=hybrid_grad_op mesh.shard=2 mesh.replicate=2", 4),
     "tensor": ("strategy=tensor", 2),
     "sequence": ("strategy=tensor tensor.sequence_parallel=true", 2),
+    "async": ("strategy=tensor tensor.async=true", 2),
     "model_parallel": ("strategy=model_parallel train.micro_batches=4", 2),
     "gpipe": ("strategy=pipeline pipeline.schedule=gpipe train.micro_batches=4", 2),
     "1f1b": ("strategy=pipeline train.micro_batches=4", 2),
     "interleaved": ("strategy=pipeline pipeline.schedule=interleaved pipeline.chunks=2 train.micro_batches=4", 2),
 }
 COLLECTIVES = {"all_gather": "AG", "reduce_scatter": "RS", "all_reduce": "AR", "broadcast": "BC", "reduce": "R"}
-COMPUTE = {"forward": "F", "norm_forward": "N", "backward": "B", "norm_backward": "N"}
+COMPUTE = {"forward": "F", "norm_forward": "N", "backward": "B", "weight_backward": "W", "norm_backward": "N"}
 
 
 def plan(name):

@@ -181,6 +181,21 @@ class StrategiesTest(ProgramTest):
                 causes = {stall["cause"] for stall in reports[1]["stalls"] if stall["title"].startswith(("AG block", "RS block"))}
                 self.assertLessEqual(causes, {"on_path", "late_rank", "queued_behind", "issued_late"})
 
+    def test_weights_gradients_are_made_under_the_sum(self):
+        # A link so slow that what does not wait for it is over long before.
+        run, _ = self.train("async", "strategy=tensor", "tensor.async=true", "model.heads=4", "train.steps=3", "link.latency=20ms", ranks=2)
+        trace, = run.glob("trace-*.db")
+        with contextlib.closing(sqlite3.connect(trace)) as database:
+            rows = database.execute(
+                "SELECT op_run.rank, op_run.step, plan_op.name, ready_ns, ended_ns FROM op_run JOIN plan_op ON plan_op.id = op_run.plan_op").fetchall()
+        runs = {(rank, step, name): (ready, ended) for rank, step, name, ready, ended in rows}
+        made = [(key, times) for key, times in runs.items() if key[2].endswith(" weight_backward")]
+        self.assertEqual(len(made), 2 * 3 * 2 * 2)
+        for (rank, step, name), (ready, ended) in made:
+            sum_ready, sum_ended = runs[rank, step, name.replace("weight_backward", "all_reduce")]
+            self.assertEqual(ready, sum_ready)
+            self.assertLess(ended, sum_ended)
+
     def test_the_sequence_is_shared_from_one_step_to_the_next(self):
         settings = ["strategy=tensor", "train.steps=8", "precision.param=fp64", "model.heads=4"]
         plain, _ = self.train("plain", *settings, ranks=4)
@@ -318,6 +333,7 @@ class StrategiesTest(ProgramTest):
                 (["tensor.sequence_parallel=true"], "tensor.sequence_parallel=true needs ranks that share layers, and mesh.tensor=1 has none"),
                 (["strategy=tensor", "model.heads=4", "tensor.sequence_parallel=true", "model.seq=18"],
                  "model.seq=18 cannot be split among 4 ranks along mesh.tensor, as tensor.sequence_parallel=true asks for: set model.seq=20"),
+                (["mesh.tensor=1", "tensor.async=true"], "tensor.async=true needs ranks that share layers, and mesh.tensor=1 has none"),
                 (["strategy=zero2", "tensor.sequence_parallel=true"],
                  "tensor.sequence_parallel=true has no effect with strategy=zero2: leave it out"),
                 (["strategy=zero2", "pipeline.schedule=gpipe"], "pipeline.schedule=gpipe has no effect with strategy=zero2")):

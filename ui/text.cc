@@ -71,6 +71,7 @@ std::string KeyLabel(Language language, std::string_view key) {
       {"mesh.shard", Text::kLabelShards},
       {"mesh.pipeline", Text::kLabelStages},
       {"mesh.tensor", Text::kLabelTensor},
+      {"tensor.async", Text::kLabelTensorAsync},
       {"tensor.sequence_parallel", Text::kLabelSequenceParallel},
       {"pipeline.schedule", Text::kLabelPipelineSchedule},
       {"pipeline.chunks", Text::kLabelChunks},

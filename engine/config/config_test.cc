@@ -144,6 +144,7 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "record.steps",
                                          "reshard_after_forward",
                                          "strategy",
+                                         "tensor.async",
                                          "tensor.sequence_parallel",
                                          "train.lr",
                                          "unit.policy",
@@ -274,6 +275,8 @@ TEST(BadInputs, EachGivesAnErrorThatNamesKeyValueAndWhatIsAllowed) {
         "tensor.sequence_parallel=false"}},
       {{"run.ranks=4", "strategy=tensor", "tensor.sequence_parallel=true", "model.seq=126"},
        {"model.seq=126", "4 ranks", "tensor.sequence_parallel=true", "model.seq=128"}},
+      {{"run.ranks=4", "mesh.tensor=1", "tensor.async=true"},
+       {"tensor.async=true", "mesh.tensor=1", "mesh.tensor=2", "tensor.async=false"}},
       {{"tensor.sequence_parallel=2"}, {"tensor.sequence_parallel=2", "true or false"}},
       {{"precision.param=fp64", "precision.reduce=fp32"},
        {"precision.param=fp64", "precision.reduce=fp32"}},
@@ -572,6 +575,7 @@ TEST(Keys, ApplyToStrategiesThatHaveWhatTheySay) {
   EXPECT_THAT(strategies("mesh.tensor"), ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op",
                                                      "pipeline", "tensor", "ddp"));
   EXPECT_EQ(strategies("tensor.sequence_parallel"), strategies("mesh.tensor"));
+  EXPECT_EQ(strategies("tensor.async"), strategies("mesh.tensor"));
   EXPECT_THAT(strategies("mesh.pipeline"),
               ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "model_parallel",
                           "pipeline", "ddp", "zero1"));

@@ -128,6 +128,9 @@ Keys ShardingKeys() {
                 "With mesh.tensor above 1: between the parts of layers that ranks share each has a "
                 "part of the sequence, so that norms, residual, embedding and head hold less; an "
                 "all-gather and a reduce-scatter stand for each all-reduce.")),
+      Live(Bool("tensor.async", false,
+                "With mesh.tensor above 1: the gradient of the weight behind each norm is computed "
+                "while ranks add up the gradient of what the norm puts out, not before.")),
       Live(Choice("pipeline.schedule", {"1f1b", "gpipe", "interleaved"},
                   "How micro-batches follow each other through the stages: 1f1b = each goes back "
                   "as soon as it can, gpipe = all go forward first, interleaved = as 1f1b, with "

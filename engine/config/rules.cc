@@ -123,17 +123,17 @@ Status CheckStages(const Config& config, int32_t ranks) {
 }
 
 // `ranks`: along mesh.tensor.
-Status CheckSequence(const Config& config, const plan::Strategy& strategy, int32_t ranks) {
+Status CheckTensor(const Config& config, const plan::Strategy& strategy, int32_t ranks) {
   constexpr std::string_view kKey = "tensor.sequence_parallel";
-  if (!config.GetBool(kKey) || !Applies(kKey, strategy)) return Status::Ok();
-  if (ranks == 1) {
+  for (const std::string_view key : {kKey, std::string_view("tensor.async")}) {
+    if (ranks > 1 || !config.GetBool(key) || !Applies(key, strategy)) continue;
     return Status::Error(fmt::format(
         "{} needs ranks that share layers, and {} has none: set mesh.tensor=2 and an even "
         "run.ranks, or {}=false",
-        Shown(config, kKey), Shown(config, "mesh.tensor"), kKey));
+        Shown(config, key), Shown(config, "mesh.tensor"), key));
   }
   const int64_t seq = config.GetInt("model.seq");
-  if (seq % ranks == 0) return Status::Ok();
+  if (ranks == 1 || !config.GetBool(kKey) || seq % ranks == 0) return Status::Ok();
   return Status::Error(
       fmt::format("{} cannot be split among {} ranks along mesh.tensor, as {} asks for: set "
                   "model.seq={}, or {}=false",
@@ -180,7 +180,7 @@ Status CheckMesh(const Config& config) {
         fmt::format("{} splits layers, which {} does not: set strategy=tensor, or mesh.tensor=1",
                     Shown(config, "mesh.tensor"), Shown(config, "strategy")));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(CheckSequence(config, strategy, tensor_ranks));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckTensor(config, strategy, tensor_ranks));
   if (config.GetInt("model.heads") % tensor_ranks == 0) return Status::Ok();
   return Status::Error(
       fmt::format("{} cannot be split among {} ranks along mesh.tensor: set model.heads to a "
@@ -518,6 +518,7 @@ plan::Policy ToPolicy(const Config& config) {
   policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);
   policy.units.sequence_parallel =
       policy.units.tensor_ranks > 1 && config.GetBool("tensor.sequence_parallel");
+  policy.tensor_async = policy.units.tensor_ranks > 1 && config.GetBool("tensor.async");
   if (overlaps) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
   policy.param_dtype = ParseDType(config.Get("precision.param"));

@@ -24,6 +24,12 @@ std::string SegmentName(const ModelConfig& config, int64_t segment) {
   return "";
 }
 
+// Of what the weight behind the norm of attention or MLP puts out on a rank.
+int64_t HiddenColumns(const ModelConfig& config, int64_t segment) {
+  const bool is_attention = KindOf(config, segment) == SegmentKind::kAttention;
+  return (is_attention ? 3 : kMlpFactor) * config.dim / config.tensor_ranks;
+}
+
 // Bytes of what NormForward() of segments.cc saves; 0 where a segment's forward has its norm.
 int64_t NormBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
   if (config.sequence_ranks == 1 || !IsSplit(config, segment)) return 0;
@@ -288,6 +294,10 @@ plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy&
     segment.activation_bytes = ActivationBytes(config, index, batch);
     segment.stage = static_cast<int32_t>(StageOf(config, policy, index));
     segment.is_split = IsSplit(config, index);
+    if (segment.is_split) {
+      segment.hidden_bytes =
+          batch * config.seq * HiddenColumns(config, index) * plan::BytesOf(config.dtype);
+    }
     segment.output_bytes = KindOf(config, index) == SegmentKind::kHead
                                ? config.wide_bytes()
                                : own_tokens * config.dim * plan::BytesOf(config.dtype);
@@ -300,6 +310,10 @@ plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy&
     GroupByName(config, policy, &description);
   }
   return description;
+}
+
+int64_t WeightBackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
+  return MatmulBytes(config, HiddenColumns(config, segment), config.dim, batch * config.seq);
 }
 
 int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch) {

@@ -52,5 +52,6 @@ plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy&
 // for themselves, beside what the former saves and the latter returns; `batch` as above.
 int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
 int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
+int64_t WeightBackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
 
 }  // namespace shardscope::model

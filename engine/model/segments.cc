@@ -155,6 +155,18 @@ at::Tensor SegmentModel::Output(const ForwardArgs& args, const at::Tensor& rows,
   return args.adds_input ? at::addmm(args.input, rows, weight.t()) : at::mm(rows, weight.t());
 }
 
+void SegmentModel::WeightBackward(const Saved& saved, const at::Tensor& hidden_gradient,
+                                  Tensors* gradients) {
+  WeightGradient(hidden_gradient, saved.tensors[1], &(*gradients)[1]);
+}
+
+void SegmentModel::HiddenBackward(const BackwardArgs& args, const at::Tensor& hidden_gradient,
+                                  Tensors* gradients) {
+  if (args.hidden_gradient == nullptr)
+    return WeightBackward(args.saved, hidden_gradient, gradients);
+  *args.hidden_gradient = hidden_gradient;
+}
+
 Saved SegmentModel::MlpForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
   const at::Tensor before = at::mm(saved.tensors[1], args.parameters[1].t());
@@ -165,14 +177,13 @@ Saved SegmentModel::MlpForward(const ForwardArgs& args) const {
 }
 
 at::Tensor SegmentModel::MlpBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor& normed = args.saved.tensors[1];
   const at::Tensor& before = args.saved.tensors[2];
   const at::Tensor& after = args.saved.tensors[3];
   WeightGradient(args.output_gradient, after, &(*gradients)[2]);
   at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
   // Elementwise: may be written over its own input.
   at::gelu_backward_out(hidden_gradient, hidden_gradient, before);
-  WeightGradient(hidden_gradient, normed, &(*gradients)[1]);
+  HiddenBackward(args, hidden_gradient, gradients);
   return at::mm(hidden_gradient, args.parameters[1]);
 }
 
@@ -238,7 +249,6 @@ Saved Model::AttentionForward(const ForwardArgs& args) const {
 }
 
 at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor& normed = args.saved.tensors[1];
   const at::Tensor& qkv = args.saved.tensors[2];
   const at::Tensor& log_sum = args.saved.tensors[3];
   const at::Tensor& attended = args.saved.tensors[4];
@@ -249,7 +259,7 @@ at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients
       /*is_causal=*/true);
   at::Tensor qkv_gradient = at::empty(qkv.sizes(), type_);
   RotateBack(rotary_, {query, key, value}, &qkv_gradient);
-  WeightGradient(qkv_gradient, normed, &(*gradients)[1]);
+  HiddenBackward(args, qkv_gradient, gradients);
   return at::mm(qkv_gradient, args.parameters[1]);
 }
 

@@ -82,6 +82,9 @@ class SegmentModel {
     const at::Tensor& output_gradient;  // undefined for the head: its loss starts the backward
     const TokenBatch& tokens;
     int64_t loss_parts = 1;  // the loss is the mean of so many, of which this is one
+    // If given, the gradient of the weight behind the norm is left to WeightBackward(), and what
+    // that needs is put here.
+    at::Tensor* hidden_gradient = nullptr;
   };
   // Overwrites `gradients` (same shapes as the parameters); returns the input's gradient
   // (undefined for the embedding).
@@ -92,6 +95,9 @@ class SegmentModel {
   // first, and that of what the norm puts out, which ranks of mesh.tensor add up between them;
   at::Tensor BackwardToNorm(int64_t segment, const BackwardArgs& args,
                             std::vector<at::Tensor>* gradients) const;
+  // then, where that was left out, the gradient of the weight behind the norm;
+  static void WeightBackward(const Saved& saved, const at::Tensor& hidden_gradient,
+                             std::vector<at::Tensor>* gradients);
   // then through the norm of args.input, and past it; the head has no output gradient to pass
   // beside.
   virtual at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& norm_gradient,
@@ -137,6 +143,10 @@ class SegmentModel {
   at::Tensor Flat(const at::Tensor& attended) const;
   // Of Flat(): back to [batch, heads, seq, head_dim].
   at::Tensor Heads(const at::Tensor& flat) const;
+
+  // Of the weight behind the norm, unless that is left to WeightBackward().
+  static void HiddenBackward(const BackwardArgs& args, const at::Tensor& hidden_gradient,
+                             Tensors* gradients);
 
   // y = x W^T has the weight gradient dy^T x, written where the caller wants it.
   static void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,

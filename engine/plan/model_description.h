@@ -31,6 +31,8 @@ struct Segment {
   // Above 0: these ranks have parts of the sequence outside of it, its output too. What its norm
   // leaves for its backward, of the whole sequence, as in all that is no output.
   int64_t norm_bytes = 0;
+  // Of a split one: what the weight behind its norm puts out on a rank.
+  int64_t hidden_bytes = 0;
   bool operator==(const Segment&) const = default;
 };
 

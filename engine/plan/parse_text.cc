@@ -373,6 +373,7 @@ class Parser {
     segment.stage = line->Id("stage", 0);
     segment.is_split = BoolField("split", line);
     segment.norm_bytes = line->Number("norm", 0);
+    segment.hidden_bytes = line->Number("hidden", 0);
     schedule_.segments.push_back(std::move(segment));
   }
 

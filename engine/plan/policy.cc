@@ -51,8 +51,9 @@ Status CheckPolicy(const Policy& policy) {
     return Status::Error("strategy " + std::string(strategy.name) + " has no mesh but " +
                          dimensions + ": all other dimensions are 1");
   }
-  if (policy.units.sequence_parallel && policy.mesh.size(MeshDimension::kTensor) == 1) {
-    return Status::Error("sequence parallelism needs ranks along mesh.tensor");
+  const bool needs_tensor = policy.units.sequence_parallel || policy.tensor_async;
+  if (needs_tensor && policy.mesh.size(MeshDimension::kTensor) == 1) {
+    return Status::Error("sequence parallelism and async need ranks along mesh.tensor");
   }
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of micro-batches", policy.micro_batches, 1, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("backward prefetch depth", policy.backward_depth, 1, 3));
@@ -202,7 +203,8 @@ std::string PipelineName(const Policy& policy) {
 }
 
 std::string TensorName(const Policy& policy) {
-  return policy.units.sequence_parallel ? " sequence" : "";
+  const std::string sequence = policy.units.sequence_parallel ? " sequence" : "";
+  return sequence + (policy.tensor_async ? " async" : "");
 }
 
 std::string ScheduleName(const Policy& policy) {

@@ -59,6 +59,7 @@ struct Policy {
   int prefetch_limit = 0;     // unsharded units in flight; 0 = no limit
   int run_ahead = -1;         // compute ops that the host may issue ahead; -1 = unlimited
   ElementBudgets budgets;     // where the strategy has them, instead of any prefetch above
+  bool tensor_async = false;  // weights' gradients are made while tensor ranks add up others
   bool overlap_comm = true;   // ZeRO; false: compute waits for each collective at once
   int num_communicators = 1;  // 1: all-gathers and reductions share one; 2: one each
   Mesh mesh;

@@ -196,6 +196,34 @@ TEST(Traffic, OfStagesIsThatOfPartsOfTheSequence) {
   EXPECT_EQ(sent[false], 2 * sent[true]);
 }
 
+// The gradient of the weight behind a norm is made while ranks add up: issued after that, and not
+// waiting for it, whereas the norm's backward waits.
+TEST(TensorAsync, MakesWeightsGradientsUnderTheSum) {
+  for (const bool has_parts : {false, true}) {
+    Policy policy;
+    policy.strategy = FindStrategy("tensor");
+    policy.mesh = policy.strategy->MeshOf(2);
+    policy.units.sequence_parallel = has_parts;
+    policy.tensor_async = true;
+    const Result<Schedule> schedule =
+        BuildSchedule(UniformModel(2, false, 1, 2, has_parts), policy);
+    ASSERT_TRUE(schedule.ok()) << schedule.message();
+    const Program& program = schedule->programs.front();
+    int found = 0;
+    for (OpIndex index = 2; index < static_cast<OpIndex>(program.ops.size()); ++index) {
+      const auto op = [&](OpIndex at) -> const Op& { return program.ops[static_cast<size_t>(at)]; };
+      if (op(index).kind != OpKind::kWeightBackward) continue;
+      ++found;
+      EXPECT_EQ(op(index - 2).kind, OpKind::kBackward);
+      EXPECT_EQ(op(index - 1).kind, has_parts ? OpKind::kReduceScatter : OpKind::kAllReduce);
+      EXPECT_EQ(Predecessors(program, index), std::vector<OpIndex>{index - 2});
+      EXPECT_EQ(op(index + 1).kind, OpKind::kNormBackward);
+      EXPECT_THAT(Predecessors(program, index + 1), ElementsAre(index - 1, index));
+    }
+    EXPECT_EQ(found, 4);  // attention and MLP of each block
+  }
+}
+
 TEST(Policy, SequenceParallelismGoesWithItsModel) {
   Policy policy;
   policy.strategy = FindStrategy("tensor");

@@ -86,6 +86,7 @@ std::string PrintSegment(const Segment& segment, size_t index) {
   Number("stage", segment.stage, 0, &line);
   Number("split", segment.is_split ? 1 : 0, 0, &line);
   Number("norm", segment.norm_bytes, 0, &line);
+  Number("hidden", segment.hidden_bytes, 0, &line);
   return line + '\n';
 }
 

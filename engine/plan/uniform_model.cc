@@ -25,12 +25,14 @@ Segment MakeSegment(const std::string& name, int32_t unit, int64_t saved_outputs
 
 // `inner_outputs` of what is saved is of heads and columns that ranks have parts of; norm and
 // output are whole, or the norm alone.
-Segment MakeInner(const std::string& name, int32_t unit, int64_t inner_outputs, int32_t stage,
-                  const Share& share) {
+// `hidden_outputs` of them are what the weight behind the norm puts out.
+Segment MakeInner(const std::string& name, int32_t unit, int64_t inner_outputs,
+                  int64_t hidden_outputs, int32_t stage, const Share& share) {
   Segment segment = MakeSegment(name, unit, share.of_sequence ? 1 : 2, stage, share);
   segment.activation_bytes += inner_outputs * kOutputBytes / share.tensor_ranks;
   segment.is_split = share.tensor_ranks > 1;
   if (share.of_sequence) segment.norm_bytes = kOutputBytes;
+  if (segment.is_split) segment.hidden_bytes = hidden_outputs * kOutputBytes / share.tensor_ranks;
   return segment;
 }
 
@@ -69,8 +71,8 @@ ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor
     const std::string name = "block" + std::to_string(unit - 1);
     const int32_t stage = (unit - 1) * stages / blocks;
     model.units.push_back(MakeBlock(name, tensor_ranks));
-    model.segments.push_back(MakeInner(name + ".attention", unit, 4, stage, share));
-    model.segments.push_back(MakeInner(name + ".mlp", unit, 8, stage, share));
+    model.segments.push_back(MakeInner(name + ".attention", unit, 4, 3, stage, share));
+    model.segments.push_back(MakeInner(name + ".mlp", unit, 8, 4, stage, share));
   }
   if (root_unit) {
     std::vector<Parameter>& root = model.units.front().parameters;

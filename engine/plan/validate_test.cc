@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <utility>
 
 #include "engine/plan/schedule_test_util.h"
+#include "engine/plan/text.h"
+#include "engine/plan/uniform_model.h"
 
 namespace shardscope::plan {
 namespace {
@@ -61,6 +64,30 @@ TEST(DroppedDependency, NoShardNeedsAllButTheNormWait) {
   policy.mesh = policy.strategy->MeshOf(2);
   // The norm is not reduced: the optimizer follows it on the same stream.
   EXPECT_THAT(RedundantWaits(Build(policy)), ElementsAre("O root optimizer"));
+}
+
+// Ranks that share a layer's work and the sequence; with stages, of which the last one's program.
+Schedule PartsOfTheSequence(int stages) {
+  Policy policy;
+  policy.strategy = FindStrategy(stages == 1 ? "tensor" : "pipeline");
+  policy.pipeline = PipelineSchedule::k1F1B;
+  policy.mesh = {{stages, 1, 1, 2}};
+  policy.units.stages = stages;
+  policy.units.sequence_parallel = true;
+  policy.tensor_async = true;
+  Schedule schedule = BuildSchedule(UniformModel(2, false, stages, 2, true), policy).value();
+  std::swap(schedule.programs.front(), schedule.programs.back());
+  for (int32_t& program : schedule.program_of_rank) program = stages - 1 - program;
+  return schedule;
+}
+
+TEST(DroppedDependency, PartsOfTheSequenceNeedTheFirstOfEach) {
+  // Those of the norm are on the compute stream here; of the gradients one follows the other.
+  EXPECT_THAT(RedundantWaits(PartsOfTheSequence(1)),
+              ElementsAre("B block0 all_reduce", "B block1 all_reduce", "B head all_reduce",
+                          "O all_reduce", "O embedding optimizer"));
+  EXPECT_THAT(RedundantWaits(PartsOfTheSequence(2)),
+              ElementsAre("B head all_reduce", "O all_reduce", "O block1 optimizer"));
 }
 
 TEST(DroppedDependency, MessageNamesOpBufferAndMarksTheOpInAGrid) {
@@ -305,6 +332,23 @@ TEST(Groups, OnlyRanksOfAGroupHaveToMatch) {
   EXPECT_THAT(ErrorOf(schedule),
               AllOf(HasSubstr("does not match"), HasSubstr("on communicator 'stages' is"),
                     HasSubstr("(rank 2)")));
+}
+
+TEST(PartsOfTheSequence, HaveTheSizeOfTheirWhole) {
+  Schedule schedule = PartsOfTheSequence(1);
+  ASSERT_EQ(ErrorOf(schedule), "");
+  EXPECT_TRUE(ParseSchedule(PrintSchedule(schedule)).value() == schedule);
+  const auto refused = [&](const std::string& name, int64_t bytes) {
+    Schedule broken = schedule;
+    Op& op = OpNamed(broken, name);
+    op.payload_bytes += bytes;
+    op.wire_bytes = WireBytes(op.kind, op.payload_bytes, 2);
+    return ErrorOf(broken);
+  };
+  EXPECT_THAT(refused("F m0 block0.mlp reduce_scatter", 1), HasSubstr("cannot have equal parts"));
+  EXPECT_THAT(refused("F m0 block0.mlp reduce_scatter", 2), HasSubstr("but its buffer holds"));
+  EXPECT_THAT(refused("B m0 block0.mlp all_gather", -2), HasSubstr("but its buffer holds"));
+  EXPECT_THAT(refused("B block0 all_reduce", 4), HasSubstr("what is not split of its unit"));
 }
 
 TEST(Groups, AWireIsThatOfTheGroup) {

@@ -146,9 +146,12 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
                               .backward = RandomLists(model, random)};
   }
   if (policy->mesh.size(plan::MeshDimension::kTensor) > 1) {
-    policy->units.sequence_parallel = random.OneIn(2);
+    const int64_t choice = random.Below(4);
+    policy->units.sequence_parallel = choice % 2 == 0;
+    policy->tensor_async = choice / 2 == 0;
     for (plan::Segment& segment : model.segments) {
       segment.is_split = !random.OneIn(3);
+      segment.hidden_bytes = segment.output_bytes;
       if (!segment.is_split || !policy->units.sequence_parallel) continue;
       const int ranks = policy->mesh.size(plan::MeshDimension::kTensor);
       segment.norm_bytes = ranks * segment.output_bytes + random.Below(100);

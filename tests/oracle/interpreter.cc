@@ -15,7 +15,10 @@ bool IsGradient(const plan::Buffer& buffer) {
   return buffer.kind == BufferKind::kGradient || buffer.kind == BufferKind::kGradientShard;
 }
 
-bool IsBackward(OpKind kind) { return kind == OpKind::kBackward || kind == OpKind::kNormBackward; }
+bool IsBackward(OpKind kind) {
+  return kind == OpKind::kBackward || kind == OpKind::kNormBackward ||
+         kind == OpKind::kWeightBackward;
+}
 
 }  // namespace
 
@@ -332,6 +335,8 @@ Value Interpreter::Made(const Instance& instance) {
       return Symbol(Term::kBackward, op.segment, InputsOf(instance));
     case OpKind::kNormBackward:
       return Symbol(Term::kNormBackward, op.segment, InputsOf(instance));
+    case OpKind::kWeightBackward:
+      return Symbol(Term::kWeightBackward, op.segment, InputsOf(instance));
     case OpKind::kGradNorm:
       return Symbol(Term::kNorm, InputsOf(instance));
     case OpKind::kOptimizer:

@@ -259,6 +259,12 @@ class Reference {
               Symbol(Term::kBackward, segment, inputs[rank] + of_output(whole, rank));
           add(rank, made);
           parts.push_back(Mix(made, static_cast<Value>(BufferKind::kNormGradient)));
+          if (!policy_.tensor_async) continue;
+          const Value hidden =
+              OfSegment(BufferKind::kHiddenGradient, segment,
+                        Mix(made, static_cast<Value>(BufferKind::kHiddenGradient)));
+          add(rank,
+              Symbol(Term::kWeightBackward, segment, activations[at][rank] + norms[rank] + hidden));
         }
         const std::vector<Value> sums =
             SharesSequence() ? OfTensorGroups(Term::kReduceScatter, segment, parts) : Summed(parts);

@@ -28,13 +28,14 @@ constexpr Value Mix(Value first, Value second) { return Scramble(first ^ Scrambl
 enum class Term : uint64_t {
   kInitial = 1,  // a persistent buffer before the step
   kBatch,
-  kInputs,        // batches of all ranks
-  kInput,         // one input of an op, by role
-  kForward,       // what a segment's forward saves
-  kNormForward,   // what its norm does, where that is apart
-  kBackward,      // what a segment's backward makes
-  kNormBackward,  // the same, of its second part where ranks share its work
-  kPart,          // of what was gathered, by its place among fewer ranks
+  kInputs,          // batches of all ranks
+  kInput,           // one input of an op, by role
+  kForward,         // what a segment's forward saves
+  kNormForward,     // what its norm does, where that is apart
+  kBackward,        // what a segment's backward makes
+  kNormBackward,    // the same, of its second part where ranks share its work
+  kWeightBackward,  // the same, of what is left until ranks add up
+  kPart,            // of what was gathered, by its place among fewer ranks
   kGather,
   kReduceScatter,
   kAllReduce,

@@ -102,6 +102,8 @@ ENUMS = (
               ("backward", "", "backward", "B", True, "none", 0, False, False, False),
               ("norm_backward", "the rest of a segment's backward, through its norm, once ranks that share its work have added up the "
                                 "gradient of what the norm puts out", "backward", "NB", True, "none", 0, False, False, False),
+              ("weight_backward", "the gradient of the weight behind a segment's norm, while ranks that share its work add up the gradient of "
+                                  "what the norm puts out", "backward", "WB", True, "none", 0, False, False, False),
               ("reshard", "takes no time of its own: frees a unit's unsharded parameters once the stream reaches it",
                "bookkeeping", "reshard", False, "none", 0, False, False, False),
               ("release", "likewise: frees other buffers, all-gather output or reduce-scatter input; with nothing to free it is a plain "
@@ -143,6 +145,7 @@ ENUMS = (
               ("activation", "what a segment's forward saves for its backward; includes its output", "activation"),
               ("activation_gradient", "gradient with respect to a segment's input", "activation"),
               ("norm_gradient", "gradient with respect to what a segment's norm puts out", "activation"),
+              ("hidden_gradient", "gradient with respect to what the weight behind a segment's norm puts out", "activation"),
               ("norm_output", "what a segment's norm puts out, of the whole sequence once that is gathered, and saves for its backward",
                "activation"),
               ("partial_output", "a rank's part of the sum that a segment's output is, of the whole sequence", "activation"),

@@ -185,6 +185,14 @@ TEST(CudaWorkBits, SchedulesThatOnlyMoveOpsAgree) {
 }
 
 // Buffers share places whenever the Schedule orders one's end before the other's start.
+TEST(CudaWorkBits, AsyncTensorRanksAgree) {
+  TestRun run = RunOf({3, 2, Preset::kFsdp2, FindStrategy("tensor"), 0, true}, plan::DType::kFp32);
+  run.training.steps = 3;
+  const TestResult expected = TrainOnDevice(run);
+  run.policy.tensor_async = true;
+  EXPECT_TRUE(runtime::SameBits(TrainOnDevice(run), expected));
+}
+
 TEST(CudaWorkBits, APoolChangesNothing) {
   TestRun run = RunOf({3, 2, Preset::kFsdp2, FindStrategy("full")}, plan::DType::kFp32);
   run.training.steps = 3;

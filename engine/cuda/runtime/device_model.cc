@@ -168,7 +168,7 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gra
       at::stack({query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)}, 2);
   Rotate(heads.narrow(2, 0, 2), -1);
   const at::Tensor qkv_gradient = heads.view(qkv.sizes());
-  WeightGradient(qkv_gradient, tensors[1], &(*gradients)[1]);
+  HiddenBackward(args, qkv_gradient, gradients);
   return at::mm(qkv_gradient, args.parameters[1]);
 }
 

@@ -494,16 +494,36 @@ BufferId StepBuilder::BackwardToNorm(int32_t segment) {
   activation_gradient_ = own_gradient;
   const BufferId norm_gradient = NewSegmentBuffer(BufferKind::kNormGradient, segment, whole_bytes);
   op.allocates = op.writes = {norm_gradient};
+  const Segment& description = model_.segments[static_cast<size_t>(segment)];
+  BufferId hidden = kNone;
+  if (policy_.tensor_async) {
+    hidden = NewSegmentBuffer(BufferKind::kHiddenGradient, segment, description.hidden_bytes);
+    op.allocates.push_back(hidden);
+    op.writes.push_back(hidden);
+  }
   WriteGradients(segment, &op);
   Emit(std::move(op));
-  if (!shares_sequence) {
+  BufferId sum = norm_gradient;
+  if (shares_sequence) {
+    sum = NewSegmentBuffer(BufferKind::kNormGradient, segment, description.output_bytes);
+    ScatterParts(segment, norm_gradient, sum, true);
+  } else {
     ReduceParts(segment, norm_gradient);
-    return norm_gradient;
   }
-  const BufferId own = NewSegmentBuffer(BufferKind::kNormGradient, segment,
-                                        model_.segments[static_cast<size_t>(segment)].output_bytes);
-  ScatterParts(segment, norm_gradient, own, true);
-  return own;
+  if (hidden != kNone) WeightBackward(segment, hidden);
+  return sum;
+}
+
+// Megatron-LM's linear_with_grad_accumulation_and_async_allreduce: what needs no other rank goes on
+// under the collective, which was issued before.
+void StepBuilder::WeightBackward(int32_t segment, BufferId hidden) {
+  Op op = MakeOp(OpKind::kWeightBackward, kNone, kComputeStream);
+  op.segment = segment;
+  op.reads = {Now().activations[static_cast<size_t>(segment)], hidden};
+  if (SharesSequence(segment)) op.reads.push_back(Now().norms[static_cast<size_t>(segment)]);
+  op.frees = {hidden};
+  WriteGradients(segment, &op);
+  Emit(std::move(op));
 }
 
 void StepBuilder::BackwardSegment(int32_t segment) {

@@ -166,8 +166,8 @@ class StepBuilder {
   void EmitShared(Op op);
   // The parts that tensor ranks have of `buffer` become the whole.
   void ReduceParts(int32_t segment, BufferId buffer);
-  // Of the sum of these parts the rank gets its part of the sequence; frees `parts`. `op` allocates
-  // `own` if need be.
+  // Of the sum of these parts the rank gets its part of the sequence, in `own`, which the op
+  // allocates if it is new; frees `parts`.
   void ScatterParts(int32_t segment, BufferId parts, BufferId own, bool is_new);
   // Gradients of parameters that all of them have: a rank's are those of its part of the sequence.
   void AddUpWholeParameters();
@@ -207,6 +207,8 @@ class StepBuilder {
   Op MakeBackward(OpKind kind, int32_t segment, BufferId input);
   // To the norm of a segment whose work is shared; returns the gradient there.
   BufferId BackwardToNorm(int32_t segment);
+  // The gradient of the weight behind the norm, from `hidden`; waits for no tensor rank.
+  void WeightBackward(int32_t segment, BufferId hidden);
   void WriteGradients(int32_t segment, Op* op);
   void Optimizer();
   const std::vector<int32_t>& UnitsOf(int32_t segment) const {

@@ -45,6 +45,7 @@ Content ContentOf(BufferKind kind) {
     case BufferKind::kActivation:
     case BufferKind::kActivationGradient:
     case BufferKind::kNormGradient:
+    case BufferKind::kHiddenGradient:
     case BufferKind::kNormOutput:
     case BufferKind::kPartialOutput:
     case BufferKind::kReceivedActivation:

@@ -20,6 +20,9 @@ int64_t TemporaryBytes(const Job& job, const plan::Schedule& schedule,
   if (op.kind == plan::OpKind::kNormForward) {
     return schedule.segments[static_cast<size_t>(op.segment)].output_bytes;
   }
+  if (op.kind == plan::OpKind::kWeightBackward) {
+    return model::WeightBackwardTemporaryBytes(model, op.segment, job.training.batch);
+  }
   if (traits.op_class == plan::OpClass::kForward) {
     return model::ForwardTemporaryBytes(model, op.segment, job.training.batch);
   }

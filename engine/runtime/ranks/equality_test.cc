@@ -288,6 +288,7 @@ std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
   of_parts.strategy = FindStrategy("tensor");
   of_parts.reshard_after_forward = false;
   of_parts.units.sequence_parallel = true;
+  of_parts.tensor_async = true;
   return policies;
 }
 
@@ -339,6 +340,31 @@ TEST(BitsTest, DoubleBufferAgrees) {
     run.policy.preset = Preset::kDoubleBuffer;
     run.jitter = true;
     EXPECT_TRUE(SameBits(Train(run), expected));
+  }
+}
+
+// Weights' gradients are made later, of the same values.
+TEST(BitsTest, AsyncTensorRanksAgree) {
+  TestRun run;
+  run.model.heads = 4;
+  run.training.micro_batches = 2;
+  run.training.steps = 3;
+  run.training.num_ranks = 4;
+  for (const char* strategy : {"tensor", "full", "ddp", "pipeline"}) {
+    for (const bool has_parts : {false, true}) {
+      run.policy = {};
+      run.policy.strategy = FindStrategy(strategy);
+      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      run.policy.units.sequence_parallel = has_parts;
+      run.tensor = 2;
+      if (run.policy.strategy->name == "tensor") run.tensor = 4;
+      run.stages = run.policy.strategy->name == "pipeline" ? 2 : 0;
+      const TestResult expected = Train(run);
+      run.policy.tensor_async = true;
+      run.jitter = true;
+      EXPECT_TRUE(SameBits(Train(run), expected)) << strategy << (has_parts ? " sequence" : "");
+      run.jitter = false;
+    }
   }
 }
 

@@ -46,6 +46,7 @@ plan::Policy PolicyOf(const TestRun& run) {
   policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);
   policy.units.sequence_parallel =
       run.policy.units.sequence_parallel && policy.units.tensor_ranks > 1;
+  policy.tensor_async = run.policy.tensor_async && policy.units.tensor_ranks > 1;
   if (policy.strategy->overlaps_stages && policy.pipeline == plan::PipelineSchedule::kOneByOne) {
     policy.pipeline = plan::PipelineSchedule::k1F1B;
   }

@@ -283,6 +283,7 @@ void RankOps::Dispatch(const OpContext& context) {
       return Forward(context);
     case OpKind::kBackward:
     case OpKind::kNormBackward:
+    case OpKind::kWeightBackward:
       return Backward(context);
     case OpKind::kReshard:
     case OpKind::kRelease:
@@ -770,7 +771,15 @@ model::Saved RankOps::SavedOf(const OpContext& context) {
   return saved;
 }
 
+void RankOps::WeightBackward(const OpContext& context) {
+  const plan::Op& op = context.op();
+  std::vector<at::Tensor> gradients = GradientViews(context, op.segment);
+  const BufferId hidden = Find(context, op.reads, BufferKind::kHiddenGradient);
+  model::SegmentModel::WeightBackward(SavedOf(context), At(hidden).tensor, &gradients);
+}
+
 void RankOps::Backward(const OpContext& context) {
+  if (context.op().kind == OpKind::kWeightBackward) return WeightBackward(context);
   const int32_t segment = context.op().segment;
   const std::vector<BufferId>& reads = context.op().reads;
   const at::Tensor input = InputOf(context);
@@ -786,13 +795,15 @@ void RankOps::Backward(const OpContext& context) {
   const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
   std::vector<at::Tensor> gradients = GradientViews(context, segment);
   const model::Saved saved = SavedOf(context);
+  const BufferId hidden = Find(context, context.op().writes, BufferKind::kHiddenGradient);
   const model::SegmentModel::BackwardArgs args = {
       .parameters = parameters,
       .input = input,
       .saved = saved,
       .output_gradient = output_gradient,
       .tokens = TokensOf(Find(context, reads, BufferKind::kBatch)),
-      .loss_parts = part_.count};
+      .loss_parts = part_.count,
+      .hidden_gradient = hidden == plan::kNone ? nullptr : &At(hidden).tensor};
   const BufferId to_norm = Find(context, context.op().writes, BufferKind::kNormGradient);
   if (to_norm != plan::kNone) {
     At(to_norm).tensor = model_.BackwardToNorm(segment, args, &gradients);

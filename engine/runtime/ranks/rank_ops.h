@@ -52,7 +52,7 @@ class RankOps : public RankWork {
     int64_t bytes = 0;
     int64_t gap_bytes = 0;     // beside `bytes`: alignment, or what a kernel keeps for its backward
     model::Saved saved;        // kActivation, kNormOutput
-    at::Tensor tensor;         // kActivationGradient, kNormGradient, kPartialOutput
+    at::Tensor tensor;         // kPartialOutput, and gradients of what segments put out or inside
     model::TokenBatch tokens;  // kBatch
   };
 
@@ -76,6 +76,7 @@ class RankOps : public RankWork {
       case plan::BufferKind::kActivation:
       case plan::BufferKind::kActivationGradient:
       case plan::BufferKind::kNormGradient:
+      case plan::BufferKind::kHiddenGradient:
       case plan::BufferKind::kNormOutput:
       case plan::BufferKind::kPartialOutput:
         return false;
@@ -182,6 +183,7 @@ class RankOps : public RankWork {
   // its stages a micro-batch is memory of the rank.
   at::Tensor RowsIn(const executor::OpContext& context, plan::BufferId buffer);
   at::Tensor InputOf(const executor::OpContext& context);
+  void WeightBackward(const executor::OpContext& context);
   // What forward has saved, with what its norm has where that is an op of its own.
   model::Saved SavedOf(const executor::OpContext& context);
   // Of the ranks that share the work of layers, the one that adds what is to be added once.

@@ -164,13 +164,14 @@ std::vector<plan::Policy> ManyPolicies() {
       }
     }
   }
-  // Parts of the sequence.
+  // Of ranks that share layers.
   for (const Strategy* strategy : {FindStrategy("tensor"), FindStrategy("full")}) {
     for (int count = 0; count < 6; ++count) {
       plan::Policy& policy = policies.emplace_back();
       policy.strategy = strategy;
       policy.reshard_after_forward = strategy->reshards_after_forward;
-      policy.units.sequence_parallel = true;
+      policy.units.sequence_parallel = count % 3 != 0;
+      policy.tensor_async = count % 2 == 0;
     }
   }
   return policies;
@@ -188,7 +189,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     run.model.layers = 3;
     run.model.heads = 6;  // some for each rank
     run.model.seq = 18;   // a part for each
-    if (policy.units.sequence_parallel && policy.strategy->wraps) {
+    if (policy.units.sequence_parallel || policy.tensor_async) {
       run.tensor = run.training.num_ranks;
     }
     if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
@@ -245,7 +246,7 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     run.model.layers = 3;
     run.model.heads = 6;  // some for each rank
     run.model.seq = 18;   // a part for each
-    if (policy.units.sequence_parallel && policy.strategy->wraps) {
+    if (policy.units.sequence_parallel || policy.tensor_async) {
       run.tensor = run.training.num_ranks;
     }
     constexpr plan::DType kTypes[] = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64};
@@ -411,7 +412,7 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   }
 }
 
-TEST(AllocatorTest, AgreesWithTheLedgerWhereRanksHavePartsOfTheSequence) {
+TEST(AllocatorTest, AgreesWithTheLedgerWhereRanksShareLayers) {
   const int64_t unscoped = UnscopedTensorBytes();
   for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
     for (const char* strategy : {"tensor", "full", "pipeline"}) {
@@ -424,8 +425,13 @@ TEST(AllocatorTest, AgreesWithTheLedgerWhereRanksHavePartsOfTheSequence) {
       if (run.policy.strategy->name == "pipeline") run.stages = 2;
       if (run.policy.strategy->name == "tensor") run.training.num_ranks = 2;
       run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
-      run.policy.units.sequence_parallel = true;
-      ExpectEveryByteListed(run, unscoped);
+      for (const bool has_parts : {false, true}) {
+        for (const bool is_async : {false, true}) {
+          run.policy.units.sequence_parallel = has_parts;
+          run.policy.tensor_async = is_async;
+          ExpectEveryByteListed(run, unscoped);
+        }
+      }
     }
   }
 }

@@ -11,7 +11,8 @@ namespace {
 // Where the state lies does not depend on what steps hold of a segment.
 std::vector<plan::Segment> WithoutBytes(std::vector<plan::Segment> segments) {
   for (plan::Segment& segment : segments) {
-    segment.activation_bytes = segment.output_bytes = segment.norm_bytes = 0;
+    segment.activation_bytes = segment.output_bytes = 0;
+    segment.norm_bytes = segment.hidden_bytes = 0;
   }
   return segments;
 }
