@@ -35,6 +35,10 @@ struct Schedule {
   MeshDimensions DimensionsOf(CommunicatorIndex communicator) const {
     return communicators[static_cast<size_t>(communicator)].dimensions;
   }
+  // Whether its groups are ranks that share the work of layers, and have the same samples.
+  bool IsOfTensorRanks(CommunicatorIndex communicator) const {
+    return DimensionsOf(communicator) == Only(MeshDimension::kTensor);
+  }
   // Ranks of each of its groups.
   int GroupSize(CommunicatorIndex communicator) const {
     return plan::GroupSize(mesh, communicators[static_cast<size_t>(communicator)]);

@@ -327,16 +327,16 @@ void StepBuilder::SendGradient() {
   Op op = MakeExchange(OpKind::kSend, Stage().first - 1);
   op.reads = {activation_gradient_};
   op.dependencies = {AfterStream(kComputeStream)};
-  sent_gradient_ = activation_gradient_;
-  send_of_gradient_ = Emit(std::move(op));
+  sent_gradient_.buffer = activation_gradient_;
+  sent_gradient_.send = Emit(std::move(op));
 }
 
 // Compute frees what it took, as late as it needs the memory again: the send is long over then.
 void StepBuilder::ReleaseSentGradient() {
-  if (sent_gradient_ == kNone) return;
+  if (sent_gradient_.buffer == kNone) return;
   Op op = MakeOp(OpKind::kRelease, kNone, kComputeStream);
-  op.frees = {std::exchange(sent_gradient_, kNone)};
-  op.dependencies = {AfterEvent(send_of_gradient_)};
+  op.frees = {std::exchange(sent_gradient_.buffer, kNone)};
+  op.dependencies = {AfterEvent(sent_gradient_.send)};
   Emit(std::move(op));
 }
 

@@ -243,8 +243,11 @@ class StepBuilder {
   BufferId activation_gradient_ = kNone;   // of the output of the segment that goes next
   ReceivedGradient received_gradient_;     // the last one
   std::vector<Dependency> compute_waits_;  // of the next compute op
-  BufferId sent_gradient_ = kNone;         // its memory is compute's: freed there
-  OpIndex send_of_gradient_ = kNone;
+  struct SentGradient {
+    BufferId buffer = kNone;  // its memory is compute's: freed there
+    OpIndex send = kNone;
+  };
+  SentGradient sent_gradient_;
 };
 
 // A Schedule of the programs of all places along mesh.pipeline.

@@ -127,7 +127,7 @@ class SizeCheck {
     }
     if (op.segment != kNone) return OutputProblem(op, op.writes.front());
     if (op.unit != kNone && side == PayloadSide::kBoth &&
-        schedule_.DimensionsOf(op.communicator) == Only(MeshDimension::kTensor)) {
+        schedule_.IsOfTensorRanks(op.communicator)) {
       return WholeParametersProblem(op);
     }
     const bool scatters = side == PayloadSide::kReads;
