@@ -6,7 +6,6 @@
 #include <array>
 
 #include "trace/analysis/names.h"
-#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/values.h"
@@ -45,12 +44,6 @@ class RowList {
   std::vector<DetailRow> rows_;
 };
 
-// All of a few, else the first, the last and how many they are.
-std::string Listed(const std::vector<std::string>& names) {
-  if (names.size() <= 2) return Join(names, ", ");
-  return fmt::format("{} … {} ({})", names.front(), names.back(), names.size());
-}
-
 void AddSlack(const OpFacts& facts, RowList* rows) {
   if (!facts.slack.found) return;
   rows->Moment("first_use", Text::kDetailsFirstUse, facts.slack.first_use_ns);
@@ -78,9 +71,6 @@ void AddCollective(const OpFacts& facts, RowList* rows) {
   }
   if (!facts.hidden_under.empty()) {
     rows->Plain("hidden_under", Text::kDetailsHiddenUnder, facts.hidden_under);
-  }
-  if (!facts.parameters.empty()) {
-    rows->Plain("parameters", Text::kDetailsParameters, Listed(facts.parameters));
   }
   rows->Plain("sequence", Text::kDetailsSequence,
               fmt::format("{} · #{}", facts.communicator, run.sequence));
@@ -271,6 +261,28 @@ void AddWork(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   }
 }
 
+std::string Meaning(const OpFacts& facts, ui::Language language) {
+  if (!facts.found) return "";
+  if (facts.stall) return StallMeaning(facts, language);
+  if (facts.is_collective()) return CollectiveMeaning(facts, language);
+  if (facts.run.slot_wait_ns > 0) {
+    return ui::TrFormat(language, Text::kDetailsSlotWaited,
+                        ui::FormatDuration(facts.run.slot_wait_ns)) +
+           " " + ui::Tr(language, Text::kRemedySlot);
+  }
+  return ui::Tr(language, Text::kDetailsNoStall);
+}
+
+// What a bucket, or another unit, holds.
+std::string Carried(const std::vector<std::string>& parameters, ui::Language language) {
+  if (parameters.empty()) return "";
+  if (parameters.size() == 1) {
+    return " " + ui::TrFormat(language, Text::kDetailsCarriesOne, parameters.front());
+  }
+  return " " + ui::TrFormat(language, Text::kDetailsCarries, parameters.size(), parameters.front(),
+                            parameters.back());
+}
+
 }  // namespace
 
 std::vector<DetailRow> DetailRows(const OpFacts& facts, ui::Language language) {
@@ -297,15 +309,7 @@ std::string DetailTitle(const query::PlanOp& op) {
 }
 
 std::string DetailMeaning(const OpFacts& facts, ui::Language language) {
-  if (!facts.found) return "";
-  if (facts.stall) return StallMeaning(facts, language);
-  if (facts.is_collective()) return CollectiveMeaning(facts, language);
-  if (facts.run.slot_wait_ns > 0) {
-    return ui::TrFormat(language, Text::kDetailsSlotWaited,
-                        ui::FormatDuration(facts.run.slot_wait_ns)) +
-           " " + ui::Tr(language, Text::kRemedySlot);
-  }
-  return ui::Tr(language, Text::kDetailsNoStall);
+  return Meaning(facts, language) + Carried(facts.parameters, language);
 }
 
 std::vector<DetailRow> WaitRows(const std::vector<StreamWait>& waits, ui::Language language) {

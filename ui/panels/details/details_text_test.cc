@@ -55,13 +55,12 @@ TEST(DetailsTextTest, HiddenGatherSaysHowMuchSlowerTheLinkCouldBe) {
 
 TEST(DetailsTextTest, ABucketSaysWhatItHolds) {
   OpFacts facts = HiddenGather();
-  EXPECT_EQ(Find(DetailRows(facts, ui::Language::kEnglish), "parameters"), nullptr);
-  facts.parameters = {"head.weight", "head.norm.weight"};
-  std::vector<DetailRow> rows = DetailRows(facts, ui::Language::kEnglish);
-  EXPECT_EQ(Find(rows, "parameters")->value, "head.weight, head.norm.weight");
-  facts.parameters.push_back("block1.mlp.down.weight");
-  rows = DetailRows(facts, ui::Language::kEnglish);
-  EXPECT_EQ(Find(rows, "parameters")->value, "head.weight … block1.mlp.down.weight (3)");
+  const std::string without = DetailMeaning(facts, ui::Language::kEnglish);
+  facts.parameters = {"head.weight"};
+  EXPECT_EQ(DetailMeaning(facts, ui::Language::kEnglish), without + " It carries head.weight.");
+  facts.parameters = {"head.weight", "head.norm.weight", "block1.mlp.down.weight"};
+  EXPECT_EQ(DetailMeaning(facts, ui::Language::kEnglish),
+            without + " It carries 3 parameters, head.weight to block1.mlp.down.weight.");
 }
 
 TEST(DetailsTextTest, EarlyButUncoveredGatherIsNotCalledHidden) {
