@@ -3,7 +3,9 @@
 import contextlib
 import importlib.util
 import json
+import os
 import sqlite3
+import subprocess
 import unittest
 
 from programs import APP, ROOT, ProgramTest
@@ -93,6 +95,19 @@ class MemoryTest(ProgramTest):
         self.assertFalse((self.root / "b").exists())
         # No run that was let in comes to the limit.
         self.train("c", "train.steps=3", f"engine.memory_limit={needed}B", ranks=3)
+
+    def test_what_is_above_the_limit_is_refused_before_the_ranks_take_memory_for_it(self):
+        layers, dim = 8, 1026
+        state_bytes = 16 * (layers * (12 * dim * dim + 2 * dim) + 513 * dim)  # of a rank; docs/strategies.md, "What a rank keeps"
+        command = self.train_command(self.root / "a", "strategy=no_shard", f"model.layers={layers}", f"model.dim={dim}",
+                                     f"engine.memory_limit={state_bytes + 1000}B")
+        with subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True) as refused:
+            said = refused.stderr.read()
+            _, status, usage = os.wait4(refused.pid, 0)
+            refused.returncode = os.waitstatus_to_exitcode(status)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertRegex(said, r"schedule .* can need .* on a rank .*, engine.memory_limit is")
+        self.assertLess(1024 * usage.ru_maxrss, state_bytes / 2)
 
 
 if __name__ == "__main__":

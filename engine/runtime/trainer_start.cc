@@ -58,7 +58,7 @@ Status LiveTrainer::Open(Job job) {
   observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
   reports_ = std::make_unique<StepReports>(job.training.num_ranks);
   Result<std::unique_ptr<Ranks>> ranks =
-      Ranks::Make(std::move(job), std::move(transport), observer_.get(), options_.device);
+      Ranks::Prepare(std::move(job), std::move(transport), options_.device);
   if (!ranks.ok()) return ranks.status();
   ranks_ = std::move(ranks).value();
   if (!options_.dump_path.empty()) dump_.emplace(options_.dump_path, ranks_->job().model);
@@ -73,6 +73,7 @@ Status LiveTrainer::OpenRest() {
   });
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
   SHARDSCOPE_RETURN_IF_ERROR(CheckOverheadSteps(options_.config));
+  ranks_->AddRanks(observer_.get());
   const auto num_ranks = static_cast<size_t>(ranks_->size());
   next_regime_.resize(num_ranks);
   entered_.resize(num_ranks);

@@ -17,11 +17,16 @@
 
 namespace shardscope::runtime {
 
-Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device)
-    : job_(std::move(job)), model_(job_.model), transport_(std::move(transport)), device_(*device) {
+Ranks::Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device,
+             model::Sampler sampler)
+    : job_(std::move(job)),
+      model_(job_.model),
+      transport_(std::move(transport)),
+      device_(*device),
+      sampler_(std::move(sampler)) {
   transport_->set_describe_rank([this](int rank) {
-    // Ranks of other processes are not known here.
-    if (!IsLocal(rank)) return std::string();
+    // Ranks of other processes are not known here, nor are those that do not exist yet.
+    if (!IsLocal(rank) || ranks_.size() < static_cast<size_t>(num_local())) return std::string();
     return executor::Describe(At(rank).runner->activity(), MonotonicNs(), job_.timeout_ns);
   });
 }
@@ -36,6 +41,14 @@ std::vector<int> Ranks::local() const {
 
 Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::Transport> transport,
                                            executor::ExecutionSink* sink, Device* device) {
+  Result<std::unique_ptr<Ranks>> ranks = Prepare(std::move(job), std::move(transport), device);
+  if (ranks.ok()) (*ranks)->AddRanks(sink);
+  return ranks;
+}
+
+Result<std::unique_ptr<Ranks>> Ranks::Prepare(Job job,
+                                              std::unique_ptr<transport::Transport> transport,
+                                              Device* device) {
   InstallTensorMemory();
   const model::TrainingSettings& training = job.training;
   const auto bytes = static_cast<int64_t>(job.corpus->bytes.size());
@@ -45,16 +58,19 @@ Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::T
                             .samples_per_step = training.batch * training.micro_batches,
                             .seed = training.seed});
   if (!sampler.ok()) return sampler.status();
-  std::unique_ptr<Ranks> ranks(new Ranks(std::move(job), std::move(transport), device));
-  for (const int rank : ranks->local()) ranks->AddRank(rank, *sampler, sink);
-  return ranks;
+  return std::unique_ptr<Ranks>(
+      new Ranks(std::move(job), std::move(transport), device, *std::move(sampler)));
 }
 
-void Ranks::AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink) {
+void Ranks::AddRanks(executor::ExecutionSink* sink) {
+  for (const int rank : local()) AddRank(rank, sink);
+}
+
+void Ranks::AddRank(int rank, executor::ExecutionSink* sink) {
   Rank added;
   const RankContext rank_context{&job_, &model_, transport_.get(), sink};
   device_.EnterThread(rank);
-  added.work = device_.MakeWork(rank, rank_context, sampler);
+  added.work = device_.MakeWork(rank, rank_context, sampler_);
   added.faulty = std::make_unique<FaultyBodies>(&job_, added.work.get());
   added.runner = device_.MakeRunner(rank, added.faulty.get(), sink);
   added.runner->set_on_failure(

@@ -20,6 +20,12 @@ class Ranks {
   static Result<std::unique_ptr<Ranks>> Make(Job job,
                                              std::unique_ptr<transport::Transport> transport,
                                              executor::ExecutionSink* sink, Device* device);
+  // The same without ranks, so without the memory and the time that their initial state takes:
+  // whoever finds that the run fits then calls AddRanks(), once.
+  static Result<std::unique_ptr<Ranks>> Prepare(Job job,
+                                                std::unique_ptr<transport::Transport> transport,
+                                                Device* device);
+  void AddRanks(executor::ExecutionSink* sink);
   ~Ranks();
 
   // Of the run.
@@ -69,9 +75,10 @@ class Ranks {
     std::unique_ptr<executor::StepRunner> runner;
   };
 
-  Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device);
+  Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device,
+        model::Sampler sampler);
   const Rank& At(int rank) const { return ranks_[static_cast<size_t>(rank - first_local())]; }
-  void AddRank(int rank, const model::Sampler& sampler, executor::ExecutionSink* sink);
+  void AddRank(int rank, executor::ExecutionSink* sink);
 
   // What OnAll()'s threads share with it; they may outlive the call.
   struct Together {
@@ -98,6 +105,7 @@ class Ranks {
   const model::Model model_;
   std::unique_ptr<transport::Transport> transport_;
   Device& device_;
+  const model::Sampler sampler_;
   bool is_stuck_ = false;
   mutable Mutex mutex_;
   Failure failure_ GUARDED_BY(mutex_);  // the first
