@@ -7,7 +7,7 @@ import statistics
 import sys
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -32,8 +32,33 @@ class Times:
     backward: list[float]
     all_gather: list[float]
     reduce_scatter: list[float]
-    # Compute that follows the last reduce-scatter hides nothing; the norm's all-reduce stands between.
-    all_reduce: float
+    # Compute that follows the last reduction hides nothing; the norm's all-reduce stands between.
+    norm: float
+    replicas: list[float] = field(default_factory=list)  # of strategy=hybrid: each shard's all-reduce, which has a queue of its own
+
+
+class Queue:
+    """A communicator: one collective after the other."""
+
+    def __init__(self) -> None:
+        self.end = 0.0
+        self.intervals: list[tuple[float, float]] = []
+
+    def add(self, not_before: float, duration: float) -> float:
+        start = max(self.end, not_before)
+        self.end = start + duration
+        self.intervals.append((start, self.end))
+        return self.end
+
+
+def union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    merged: list[tuple[float, float]] = []
+    for start, end in sorted(intervals):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def overlap(a: list[tuple[float, float]], b: list[tuple[float, float]]) -> float:
@@ -41,24 +66,22 @@ def overlap(a: list[tuple[float, float]], b: list[tuple[float, float]]) -> float
     return sum(max(0.0, min(end, other_end) - max(start, other_start)) for start, end in a for other_start, other_end in b)
 
 
+def exposed_length(communication: list[tuple[float, float]], compute: list[tuple[float, float]]) -> float:
+    """Of communication, whose intervals may overlap, the part in which no op of compute runs; those follow one another."""
+    communication = union(communication)
+    return sum(end - start for start, end in communication) - overlap(communication, compute)
+
+
 def closed_form(times: Times, backward: str, forward_prefetch: int, run_ahead: int) -> float:
-    """Exposed ms of a step: the recurrences of one communicator's queue (FSDP1 order, no copies, no limiter).
+    """Exposed ms of a step: the recurrences of a communicator's queue, or two (FSDP1 order, no copies, no limiter).
 
     Forward: all-gather k follows all-gather k-1, and a host that waits (run_ahead = 0) issues it only when forward k-1 is done,
     or k-2 if it prefetches. Backward: pre and post queue AG(k-1) before RS(k), none behind it; a host that waits issues
     AG(k-1) after backward k+1 (pre) or k (post).
     """
     last = len(times.forward) - 1
-    communication: list[tuple[float, float]] = []
+    shards, replicas = Queue(), Queue()
     compute: list[tuple[float, float]] = []
-    queue_end = 0.0
-
-    def collective(not_before: float, duration: float) -> float:
-        nonlocal queue_end
-        start = max(queue_end, not_before)
-        queue_end = start + duration
-        communication.append((start, queue_end))
-        return queue_end
 
     def run(ready: float, duration: float) -> float:
         start = max(compute[-1][1] if compute else 0.0, ready)
@@ -70,24 +93,25 @@ def closed_form(times: Times, backward: str, forward_prefetch: int, run_ahead: i
     for unit in range(last + 1):
         held = unit - 1 - (1 if forward_prefetch else 0)
         issued = ends[held] if waits and held >= 0 else 0.0
-        ends.append(run(collective(issued, times.all_gather[unit]), times.forward[unit]))
+        ends.append(run(shards.add(issued, times.all_gather[unit]), times.forward[unit]))
 
-    gathered = {last: collective(ends[last] if waits else 0.0, times.all_gather[last])}
+    gathered = {last: shards.add(ends[last] if waits else 0.0, times.all_gather[last])}
     previous_end = ends[last]
     for unit in range(last, -1, -1):
         prefetched = unit > 0 and backward != "none"
         if prefetched and backward == "pre":
-            gathered[unit - 1] = collective(previous_end if waits else 0.0, times.all_gather[unit - 1])
+            gathered[unit - 1] = shards.add(previous_end if waits else 0.0, times.all_gather[unit - 1])
         end = run(gathered[unit], times.backward[unit])
         if prefetched and backward == "post":
-            gathered[unit - 1] = collective(end if waits else 0.0, times.all_gather[unit - 1])
-        collective(end, times.reduce_scatter[unit])
+            gathered[unit - 1] = shards.add(end if waits else 0.0, times.all_gather[unit - 1])
+        reduced = shards.add(end, times.reduce_scatter[unit])
+        if times.replicas:
+            replicas.add(reduced, times.replicas[unit])
         if unit > 0 and not prefetched:
-            gathered[unit - 1] = collective(end, times.all_gather[unit - 1])
+            gathered[unit - 1] = shards.add(end, times.all_gather[unit - 1])
         previous_end = end
-    collective(queue_end, times.all_reduce)
-    total = sum(end - start for start, end in communication)
-    return total - overlap(communication, compute)
+    shards.add(replicas.end, times.norm)
+    return exposed_length(shards.intervals + replicas.intervals, compute)
 
 
 def seconds(text: str) -> float:
@@ -110,18 +134,23 @@ def open_trace(run: pathlib.Path) -> sqlite3.Connection:
 
 
 def unit_times(trace: sqlite3.Connection) -> Times:
-    """Medians over ranks and steps of the compute of each unit; collectives by latency + wire bytes / bandwidth."""
+    """Medians over ranks and steps of the compute of each unit; collectives by latency + wire bytes / bandwidth of their dimension."""
     config = dict(trace.execute("SELECT key, value FROM config"))
-    latency = seconds(config["link.latency"])
-    bandwidth = bytes_per_second(config["link.bandwidth"])
+
+    def link(dimension: str, what: str) -> str:
+        return config[f"link.{dimension}.{what}"] or config[f"link.{what}"]
+
+    def transfer_ms(dimension: str, size: int) -> float:
+        return 1e3 * (seconds(link(dimension, "latency")) + size / bytes_per_second(link(dimension, "bandwidth")))
+
     compute: dict[tuple[str, str], dict[tuple[int, int], float]] = defaultdict(lambda: defaultdict(float))
     rows = trace.execute(
         "SELECT p.phase, p.segment, r.rank, r.step, (r.ended_ns - r.started_ns) / 1e6 FROM op_run r JOIN plan_op p ON p.id = r.plan_op"
         " WHERE p.kind IN ('forward', 'backward') AND r.step >= ?", (WARM_UP_STEPS,))
     for phase, segment, rank, step, ms in rows:
         compute[segment.split(".")[0], phase][rank, step] += ms
-    wire = {(unit, kind): 1e3 * (latency + size / bandwidth) for unit, kind, size in trace.execute(
-        "SELECT DISTINCT unit, kind, wire_bytes FROM plan_op WHERE kind IN ('all_gather', 'reduce_scatter')")}
+    wire = {(unit, kind): transfer_ms(communicator, size) for unit, kind, communicator, size in trace.execute(
+        "SELECT DISTINCT unit, kind, communicator, wire_bytes FROM plan_op WHERE unit <> '' AND kind IN ('all_gather', 'reduce_scatter', 'all_reduce')")}
     order = [unit for (unit,) in trace.execute(
         "SELECT unit FROM plan_op WHERE kind = 'all_gather' AND phase = 'forward' GROUP BY unit ORDER BY MIN(id)")]
 
@@ -129,7 +158,8 @@ def unit_times(trace: sqlite3.Connection) -> Times:
         return statistics.median(compute[unit, phase].values())
 
     return Times([median(u, "forward") for u in order], [median(u, "backward") for u in order],
-                 [wire[u, "all_gather"] for u in order], [wire[u, "reduce_scatter"] for u in order], 1e3 * latency)
+                 [wire[u, "all_gather"] for u in order], [wire[u, "reduce_scatter"] for u in order], transfer_ms("shard", 0),
+                 [wire[u, "all_reduce"] for u in order if (u, "all_reduce") in wire])
 
 
 @dataclass
@@ -152,9 +182,7 @@ def measured(trace: sqlite3.Connection) -> Measured:
             "SELECT c.rank, c.step, MAX(r.started_ns) OVER (PARTITION BY c.communicator, c.sequence) / 1e6, r.ended_ns / 1e6"
             " FROM collective c JOIN op_run r ON r.id = c.op_run WHERE c.step >= ?", (WARM_UP_STEPS,)):
         steps[rank, step][1].append((arrived, end))
-    # The ops of one communicator follow one another, as do those of the compute stream: sums of lengths are unions.
-    transfer = statistics.median(sum(end - start for start, end in communication) - overlap(communication, compute)
-                                 for compute, communication in steps.values())
+    transfer = statistics.median(exposed_length(communication, compute) for compute, communication in steps.values())
     rows = trace.execute("SELECT exposed_ms, slot_wait_ms, step_ms FROM v_step WHERE step >= ?", (WARM_UP_STEPS,)).fetchall()
     exposed, slot_wait, step = (statistics.median(column) for column in zip(*rows))
     return Measured(step, slot_wait, exposed, exposed - transfer)
