@@ -73,6 +73,9 @@ function(shardscope_test)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  if(SHARDSCOPE_SANITIZE)  # everything takes longer
+    math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
+  endif()
   add_test(NAME ${ARG_NAME}
            COMMAND ${ARG_NAME} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-results/${ARG_NAME}.xml)
   set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")

@@ -36,6 +36,7 @@ TRAININGS = {
     "zero2": ("strategy=zero2 zero.reduce_bucket_size=1000000", 2),
     "grad_op": ("strategy=grad_op", 2),
     "full": ("strategy=full", 2),
+    "double_buffer": ("strategy=full preset=double_buffer", 2),
     "zero3": ("strategy=zero3", 2),
     "hybrid": ("strategy=hybrid mesh.shard=2 mesh.replicate=2", 4),
     "hybrid_grad_op": ("strategy=hybrid_grad_op mesh.shard=2 mesh.replicate=2", 4),

@@ -117,10 +117,18 @@ schema::ScheduleId TraceSink::RegisterSchedule(const plan::Schedule& schedule,
   schema::ScheduleRow row;
   row.name = schedule.name;
   row.text = plan::PrintSchedule(schedule);
-  row.predicted_peak_bytes = predicted.issued;
+  row.predicted_peak_bytes = predicted.largest.issued;
   const schema::ScheduleId schedule_id = recorder_->Add(row);
-  recorder_->Add(
-      schema::ScheduleBoundRow{.schedule = schedule_id, .executed_peak_bytes = predicted.executed});
+  recorder_->Add(schema::ScheduleBoundRow{.schedule = schedule_id,
+                                          .executed_peak_bytes = predicted.largest.executed});
+  for (const int rank : ranks) {
+    if (predicted.by_rank.empty()) break;
+    const PredictedPeak& peak = predicted.by_rank[static_cast<size_t>(rank)];
+    recorder_->Add(schema::RankPeakRow{.schedule = schedule_id,
+                                       .rank = rank,
+                                       .predicted_peak_bytes = peak.issued,
+                                       .executed_peak_bytes = peak.executed});
+  }
 
   AddGroups(schedule, schedule_id);
 

@@ -22,10 +22,14 @@ struct CollectiveInfo {
   std::string device = "cpu";  // that memory events are of
 };
 
-// What a Schedule takes on the rank that needs most (engine/plan/memory.h), in bytes.
-struct PredictedPeaks {
+// What a Schedule takes (engine/plan/memory.h), in bytes.
+struct PredictedPeak {
   int64_t issued = 0;    // in issue order
   int64_t executed = 0;  // at most when its ops run
+};
+struct PredictedPeaks {
+  PredictedPeak largest;               // of the rank that needs most
+  std::vector<PredictedPeak> by_rank;  // of the Schedule; empty: not known
 };
 
 struct StepMemory {

@@ -30,6 +30,7 @@ struct KeepingRecorder final : record::KeepingRecorder {
   const std::vector<schema::TrackRow>& tracks = Rare<schema::TrackRow>();
   const std::vector<schema::ScheduleRow>& schedules = Rare<schema::ScheduleRow>();
   const std::vector<schema::ScheduleBoundRow>& bounds = Rare<schema::ScheduleBoundRow>();
+  const std::vector<schema::RankPeakRow>& rank_peaks = Rare<schema::RankPeakRow>();
   const std::vector<schema::PlanOpRow>& plan_ops = Rare<schema::PlanOpRow>();
   const std::vector<schema::PlanEdgeRow>& plan_edges = Rare<schema::PlanEdgeRow>();
   const std::vector<record::OpRecord>& ops = Hot<record::OpRecord>();
@@ -77,8 +78,8 @@ class TraceSinkTest : public testing::Test {
 };
 
 TEST_F(TraceSinkTest, WritesTheSchedule) {
-  const schema::ScheduleId id =
-      sink_.RegisterSchedule(pre_, {0, 1}, {.issued = 12345, .executed = 23456});
+  const schema::ScheduleId id = sink_.RegisterSchedule(
+      pre_, {0, 1}, {.largest = {.issued = 12345, .executed = 23456}, .by_rank = {{1, 2}, {3, 4}}});
   ASSERT_EQ(recorder_.schedules.size(), 1U);
   EXPECT_EQ(recorder_.schedules[0].id, id);
   EXPECT_EQ(recorder_.schedules[0].name, pre_.name);
@@ -86,6 +87,11 @@ TEST_F(TraceSinkTest, WritesTheSchedule) {
   ASSERT_EQ(recorder_.bounds.size(), 1U);
   EXPECT_EQ(recorder_.bounds[0].schedule, id);
   EXPECT_EQ(recorder_.bounds[0].executed_peak_bytes, 23456);
+  ASSERT_EQ(recorder_.rank_peaks.size(), 2U);
+  EXPECT_EQ(recorder_.rank_peaks[1].schedule, id);
+  EXPECT_EQ(recorder_.rank_peaks[1].rank, 1);
+  EXPECT_EQ(recorder_.rank_peaks[1].predicted_peak_bytes, 3);
+  EXPECT_EQ(recorder_.rank_peaks[1].executed_peak_bytes, 4);
   const Result<plan::Schedule> parsed = plan::ParseSchedule(recorder_.schedules[0].text);
   ASSERT_TRUE(parsed.ok()) << parsed.message();
   EXPECT_EQ(*parsed, pre_);

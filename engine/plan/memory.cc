@@ -195,30 +195,38 @@ class Bound {
   std::vector<OpIndex> closed_;  // by stream: frees that are used up
 };
 
+int64_t LargestOf(const std::vector<int64_t>& peaks) {
+  return peaks.empty() ? 0 : *std::max_element(peaks.begin(), peaks.end());
+}
+
 }  // namespace
 
 MemoryPeak PredictPeak(const Schedule& schedule, int rank) {
   return PeakOf(schedule.ProgramOf(rank));
 }
 
-int64_t PredictLargestPeak(const Schedule& schedule) {
-  int64_t largest = 0;
-  for (const Program& program : schedule.programs) {
-    largest = std::max(largest, PeakOf(program).total);
-  }
-  return largest;
+std::vector<int64_t> PredictPeaks(const Schedule& schedule) {
+  std::vector<int64_t> peaks;
+  for (const Program& program : schedule.programs) peaks.push_back(PeakOf(program).total);
+  return peaks;
 }
+
+int64_t PredictLargestPeak(const Schedule& schedule) { return LargestOf(PredictPeaks(schedule)); }
 
 int64_t BoundPeak(const Schedule& schedule, int rank, const Unlisted& unlisted) {
   return Bound(schedule, schedule.ProgramOf(rank), unlisted).Peak();
 }
 
-int64_t BoundLargestPeak(const Schedule& schedule, const Unlisted& unlisted) {
-  int64_t largest = 0;
+std::vector<int64_t> BoundPeaks(const Schedule& schedule, const Unlisted& unlisted) {
+  std::vector<int64_t> peaks;
   for (const Program& program : schedule.programs) {
-    largest = std::max(largest, Bound(schedule, program, unlisted).Peak());
+    peaks.push_back(Bound(schedule, program, unlisted).Peak());
   }
-  return largest;
+  return peaks;
+}
+
+int64_t BoundLargestPeak(const Schedule& schedule, const Unlisted& unlisted) {
+  return LargestOf(BoundPeaks(schedule, unlisted));
 }
 
 }  // namespace shardscope::plan

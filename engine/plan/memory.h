@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "engine/plan/schedule.h"
 
@@ -19,6 +20,9 @@ struct MemoryPeak {
 
 MemoryPeak PredictPeak(const Schedule& schedule, int rank);
 
+// The totals of each program's ranks.
+std::vector<int64_t> PredictPeaks(const Schedule& schedule);
+
 // The total of the rank that needs most.
 int64_t PredictLargestPeak(const Schedule& schedule);
 
@@ -32,6 +36,9 @@ struct Unlisted {
 // largest over all orders that streams, waits and the host allow, however long ops take. One of
 // these orders needs it; never less than the total of PredictPeak().
 int64_t BoundPeak(const Schedule& schedule, int rank, const Unlisted& unlisted);
+
+// Of each program's ranks.
+std::vector<int64_t> BoundPeaks(const Schedule& schedule, const Unlisted& unlisted);
 
 // Of the rank that needs most.
 int64_t BoundLargestPeak(const Schedule& schedule, const Unlisted& unlisted);

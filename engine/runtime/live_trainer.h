@@ -53,8 +53,8 @@ class LiveTrainer : public Trainer {
   Status OpenTrace();
   Status WriteConfig(config::Config config) const;
   Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config) const;
-  // The most that a rank can hold of its own while it runs `schedule`.
-  int64_t BoundOf(const plan::Schedule& schedule) const;
+  // The most that the ranks of each program can hold of their own while they run `schedule`.
+  std::vector<int64_t> BoundsOf(const plan::Schedule& schedule) const;
   Status CheckRun(const config::Config& before, const config::Config& after) const;
 
   // On the ranks' host threads.
@@ -84,6 +84,7 @@ class LiveTrainer : public Trainer {
   // On rank 0's host thread.
   std::shared_ptr<const Regime> Decide(int64_t step);
   void Apply(int64_t step, const Regime& regime);
+  executor::PredictedPeaks PredictPeaks(const plan::Schedule& schedule) const;
   Status RegisterSchedule(const plan::Schedule& schedule);
   void MeasureBandwidth(int64_t step, const StepTimes& times);
   void Message(const std::string& text);

@@ -249,12 +249,25 @@ std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
   return regimes_.Add(std::move(regime));
 }
 
+executor::PredictedPeaks LiveTrainer::PredictPeaks(const plan::Schedule& schedule) const {
+  const int64_t shared_bytes = ranks_->shared_tensor_bytes();
+  const std::vector<int64_t> issued = plan::PredictPeaks(schedule);
+  const std::vector<int64_t> executed = BoundsOf(schedule);
+  executor::PredictedPeaks peaks;
+  // Some rank of the process also has the tables that they share: here that of the most.
+  peaks.largest = {*std::ranges::max_element(issued),
+                   *std::ranges::max_element(executed) + shared_bytes};
+  for (int rank = 0; rank < ranks_->size(); ++rank) {
+    const auto program = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
+    const bool has_tables = rank == ranks_->first_local();
+    peaks.by_rank.push_back({issued[program], executed[program] + (has_tables ? shared_bytes : 0)});
+  }
+  return peaks;
+}
+
 Status LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
   if (trace_->HasSchedule(schedule)) return Status::Ok();
-  // Some rank of the process also has the tables that they share.
-  const int64_t number = trace_->AddSchedule(
-      schedule, {.issued = plan::PredictLargestPeak(schedule),
-                 .executed = BoundOf(schedule) + ranks_->shared_tensor_bytes()});
+  const int64_t number = trace_->AddSchedule(schedule, PredictPeaks(schedule));
   if (!is_leader()) return Status::Ok();
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (status.ok()) return status;

@@ -92,7 +92,9 @@ Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
       schedules_->Get(config::ToPolicy(config));
   if (!schedule.ok()) return schedule;
   const int64_t limit_bytes = config.GetInt("engine.memory_limit");
-  const int64_t needed_bytes = limit_bytes > 0 ? BoundOf(**schedule) : 0;
+  if (limit_bytes == 0) return schedule;
+  const std::vector<int64_t> bounds = BoundsOf(**schedule);
+  const int64_t needed_bytes = *std::ranges::max_element(bounds);
   if (needed_bytes > limit_bytes) {
     return Status::Error(fmt::format(
         "schedule '{}' can need {} on a rank ({} in the order of the host), engine.memory_limit is "
@@ -104,9 +106,8 @@ Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
   return schedule;
 }
 
-int64_t LiveTrainer::BoundOf(const plan::Schedule& schedule) const {
-  return plan::BoundLargestPeak(schedule,
-                                UnlistedMemory(ranks_->job(), schedule, ranks_->transport()));
+std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule) const {
+  return plan::BoundPeaks(schedule, UnlistedMemory(ranks_->job(), schedule, ranks_->transport()));
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {

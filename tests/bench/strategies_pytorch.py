@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step time and memory of DDP, ZeRO-1, HSDP and a pipeline beside PyTorch's, one thread a rank."""
+"""Step time and memory of DDP, ZeRO-1, HSDP, TP, a pipeline, and FSDP with few tokens, beside PyTorch's, one thread a rank."""
 import argparse
 import contextlib
 import pathlib
@@ -16,6 +16,7 @@ from ranks import Ranks  # noqa: E402
 
 MEMORY_BUDGET = 0.5
 SHAPE = Shape(6, 512, 8, 4, 128, ())
+FEW_TOKENS = Shape(4, 896, 14, 1, 24, ())  # moving parameters takes most of a step
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Pair:
     budget: float  # of the step
     ranks: int = 2
     micro_batches: int = 1
+    shape: Shape = SHAPE
 
 
 PAIRS = (
@@ -34,6 +36,10 @@ PAIRS = (
     Pair("`preset=fsdp1 strategy=hybrid`, 2 x 2 / FSDP2's HSDP", "hsdp",
          ("preset=fsdp1", "strategy=hybrid", "mesh.shard=2", "mesh.replicate=2"), 0.9, ranks=4),
     Pair("`strategy=pipeline`, 2 stages, 4 micro-batches / Schedule1F1B", "1f1b", ("strategy=pipeline",), 0.9, micro_batches=4),
+    Pair("`strategy=tensor` / ColwiseParallel, RowwiseParallel", "tensor", ("strategy=tensor",), 0.9),
+    Pair("few tokens, `preset=fsdp2` / DistributedDataParallel", "ddp", ("preset=fsdp2",), 0.85, shape=FEW_TOKENS),
+    Pair("few tokens, `preset=fsdp1` / DistributedDataParallel", "ddp", ("preset=fsdp1",), 0.85, shape=FEW_TOKENS),
+    Pair("few tokens, `preset=double_buffer` / DistributedDataParallel", "ddp", ("preset=double_buffer",), 0.7, shape=FEW_TOKENS),
 )
 
 
@@ -44,13 +50,14 @@ def milliseconds(bursts: list[Burst]) -> str:
 
 def measure(build: pathlib.Path, pair: Pair, rounds: int, steps: int, guard: Guard, table: Table) -> None:
     """Both once a round, one after the other; the ratio is the median of the rounds' ratios."""
-    numbers = (SHAPE.layers, SHAPE.dim, SHAPE.heads, SHAPE.seq, SHAPE.batch, pair.micro_batches)
+    shape = pair.shape
+    numbers = (shape.layers, shape.dim, shape.heads, shape.seq, shape.batch, pair.micro_batches)
     settings = ("transport=shared_memory", f"train.micro_batches={pair.micro_batches}", *pair.settings)
     ours, theirs = [], []
     with contextlib.ExitStack() as stack:
         ranks = stack.enter_context(Ranks("speed.py", pair.ranks, pair.pytorch, *map(str, numbers)))
         ranks.receive()
-        of_ours: Callable[[], Burst] = lambda: measure_ours(build, SHAPE, steps, *settings, ranks=pair.ranks)
+        of_ours: Callable[[], Burst] = lambda: measure_ours(build, shape, steps, *settings, ranks=pair.ranks)
         for _ in range(rounds):
             ours.append(guard.measure(pair.name, of_ours))
             theirs.append(guard.measure(pair.pytorch, lambda: measure_pytorch(ranks, steps)))
@@ -68,18 +75,19 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=6, help="measured steps of a competitor in a round")
     parser.add_argument("--foreign", type=float, default=0.03, help="share of the cores that other programs may use")
+    parser.add_argument("--only", default="", help="part of the names of the pairs to measure")
     parser.add_argument("--patience", type=float, default=600, help="seconds for which a disturbed burst is repeated")
     options = parser.parse_args()
     rounds, steps = (1, 2) if options.quick else (options.rounds, options.steps)
     table, guard = Table(), Guard(options.foreign, options.patience)
     try:
         environment.python()
-        for pair in PAIRS:
+        for pair in (pair for pair in PAIRS if options.only in pair.name):
             measure(options.build, pair, rounds, steps, guard, table)
     except (environment.SetupError, RuntimeError, OSError) as error:
         print(f"bench strategies_pytorch: {error}", file=sys.stderr)
         return 1
-    print(f"{SHAPE}; fp32, fused AdamW, norm clipped, one thread a rank; {rounds} rounds, in each of which both run {WARM_UP_STEPS} steps of warm-up\n"
+    print(f"{SHAPE}; few tokens: {FEW_TOKENS}; fp32, fused AdamW, norm clipped, one thread a rank; {rounds} rounds, in each of which both run {WARM_UP_STEPS} steps of warm-up\n"
           f"and {steps} measured ones, one after the other. Step: median of the rounds' ratios; then medians (lowest to highest) of all steps.\n"
           f"Bursts in which other programs used more than {options.foreign:.0%} of the cores, which were repeated: {guard.discarded} of "
           f"{guard.bursts}.\n")

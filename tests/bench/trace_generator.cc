@@ -42,8 +42,8 @@ class Generator {
     for (const query::Track& track : base.tracks) AddTrack(track);
     for (const auto& [id, schedule] : base.schedules) {
       schedules_[id] = recorder_.Add(
-          schema::ScheduleRow{{}, schedule.name, schedule.text, schedule.predicted_peak_bytes});
-      recorder_.Add(schema::ScheduleBoundRow{{}, schedules_[id], schedule.executed_bound_bytes});
+          schema::ScheduleRow{{}, schedule.name, schedule.text, schedule.largest.predicted_bytes});
+      recorder_.Add(schema::ScheduleBoundRow{{}, schedules_[id], schedule.largest.bound_bytes});
     }
     for (const auto& [id, op] : base.plan_ops) AddPlanOp(op);
     for (const auto& [id, op] : base.plan_ops) {

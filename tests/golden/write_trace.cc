@@ -170,8 +170,8 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
     recorder.Add(schema::RankRow{rank, "virtual", 1, "virtual GPU"});
   }
   executor::TraceSink sink(&recorder, {"nccl", "projected", "GPU"});
-  const schema::ScheduleId schedule_id =
-      sink.RegisterSchedule(schedule, ranks, {.issued = plan::PredictLargestPeak(schedule)});
+  const schema::ScheduleId schedule_id = sink.RegisterSchedule(
+      schedule, ranks, {.largest = {.issued = plan::PredictLargestPeak(schedule)}, .by_rank = {}});
   const Identities identities(schedule, schema::PlanOpId(1));  // the first rows of the plan
   gpu::GpuRecorderOptions gpu_options;
   gpu_options.identity_of = [&](int64_t key) { return identities.Of(key); };

@@ -152,8 +152,8 @@ class LessonRun {
     schedule_ = &schedules_.emplace_back(std::move(schedule));
     query::Schedule& row = test_.snapshot().schedules.rbegin()->second;
     row.name = schedule_->name;
-    row.predicted_peak_bytes = plan::PredictLargestPeak(*schedule_);
-    row.executed_bound_bytes = plan::BoundLargestPeak(*schedule_, {});
+    row.largest.predicted_bytes = plan::PredictLargestPeak(*schedule_);
+    row.largest.bound_bytes = plan::BoundLargestPeak(*schedule_, {});
     rows_.Add(*schedule_);
   }
 

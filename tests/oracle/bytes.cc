@@ -28,7 +28,8 @@ class BytesCheck {
   BytesCheck(const plan::Schedule& schedule, int rank)
       : schedule_(schedule), program_(schedule.ProgramOf(rank)), rank_(rank) {
     for (const Op& op : program_.ops) {
-      const bool gathers_unit = op.kind == OpKind::kAllGather && op.unit != plan::kNone;
+      const bool gathers_unit =
+          op.kind == OpKind::kAllGather && op.unit != plan::kNone && HasCommunicator(op);
       if (!gathers_unit || gathers_ || RunOf(op.communicator) > 0) continue;
       shards_ = RanksOf(op.communicator);
       gathers_ = DimensionsOf(op.communicator);
@@ -48,6 +49,10 @@ class BytesCheck {
 
  private:
   int64_t Shards() const { return shards_; }
+
+  bool HasCommunicator(const Op& op) const {
+    return op.communicator >= 0 && op.communicator < std::ssize(schedule_.communicators);
+  }
 
   unsigned DimensionsOf(plan::CommunicatorIndex communicator) const {
     return schedule_.communicators[static_cast<size_t>(communicator)].dimensions;
@@ -191,6 +196,7 @@ class BytesCheck {
   }
 
   void CheckCollective(OpIndex index, const Op& op) {
+    if (!HasCommunicator(op)) return Find(index, plan::kNone);
     if (op.kind == OpKind::kSend || op.kind == OpKind::kReceive) return CheckExchange(index, op);
     const int64_t ranks = RanksOf(op.communicator);
     if (op.kind == OpKind::kScatter || op.kind == OpKind::kGather) {

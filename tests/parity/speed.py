@@ -1,6 +1,6 @@
 """One PyTorch rank of the speed table: for each line `STEPS` on stdin runs so many steps and answers with one JSON line.
 
-Arguments: strategy (of strategies.py or pipelines.py), layers, dim, heads, seq, batch, micro-batches. Ends when stdin does.
+Arguments: strategy (of trainers.py), layers, dim, heads, seq, batch, micro-batches. Ends when stdin does.
 """
 
 import json
@@ -12,9 +12,8 @@ import time
 import torch
 
 from model import ByteGpt
-from pipelines import SCHEDULES, PipelineTrainer
 from ranks import run
-from strategies import Trainer
+from trainers import shares_samples, trainer_of
 
 
 def peak_resident_bytes() -> int:
@@ -31,9 +30,8 @@ def serve(rank: int, _: int) -> None:
     strategy = sys.argv[1]
     layers, dim, heads, seq, batch, micro_batches = map(int, sys.argv[2:])
     torch.manual_seed(0)
-    is_pipeline = strategy in SCHEDULES
-    trainer = (PipelineTrainer if is_pipeline else Trainer)(ByteGpt(layers, dim, heads, seq), strategy, learning_rate=1e-3)
-    torch.manual_seed(1 if is_pipeline else 1 + rank)  # the stages of a pipeline share their samples
+    trainer = trainer_of(ByteGpt(layers, dim, heads, seq), strategy, learning_rate=1e-3)
+    torch.manual_seed(1 if shares_samples(strategy) else 1 + rank)
     print(json.dumps({"ready": strategy}), flush=True)
     for line in sys.stdin:
         cpu_start_ns, steps_ns = cpu_ns(), []

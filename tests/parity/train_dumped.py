@@ -12,10 +12,8 @@ import torch
 import torch.distributed as dist
 
 from model import ByteGpt
-from pipelines import SCHEDULES, PipelineTrainer
 from ranks import run
-from strategies import Trainer
-import tensor_parallel
+from trainers import trainer_of
 
 DTYPES = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "I64": torch.int64}
 
@@ -40,10 +38,7 @@ def train(rank: int, _: int) -> None:
     dump = read_safetensors(path)
     model = ByteGpt(layers, dim, heads, seq)
     model.load_state_dict({name.removeprefix("init."): tensor for name, tensor in dump.items() if name.startswith("init.")})
-    kind = PipelineTrainer if strategy in SCHEDULES else Trainer
-    if strategy in tensor_parallel.STRATEGIES:
-        kind = tensor_parallel.TensorTrainer
-    trainer = kind(model, strategy, learning_rate)
+    trainer = trainer_of(model, strategy, learning_rate)
     numbers: dict[str, list[float]] = {"loss": [], "grad_norm": []}
     for step in range(steps):
         for group in trainer.optimizer.param_groups:

@@ -202,8 +202,8 @@ std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
     memory.id = id;
     memory.name = schedule->second.name;
     memory.steps = steps;
-    memory.predicted_bytes = schedule->second.predicted_peak_bytes;
-    memory.bound_bytes = schedule->second.executed_bound_bytes;
+    memory.predicted_bytes = schedule->second.largest.predicted_bytes;
+    memory.bound_bytes = schedule->second.largest.bound_bytes;
     for (const MemoryPeak& peak : peaks) {
       const auto found = peak.of_schedule.find(id);
       if (found == peak.of_schedule.end() || found->second <= memory.peak_bytes) continue;

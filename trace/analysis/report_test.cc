@@ -105,7 +105,7 @@ TEST(Report, PeaksStandBesideThePredictionsOfTheirOwnSchedule) {
   test.snapshot().schedules.at(query::ScheduleId(1)) = {query::ScheduleId(1), "first", "", 100,
                                                         150};
   test.NextSchedule("second");
-  test.snapshot().schedules.at(query::ScheduleId(2)).predicted_peak_bytes = 70;
+  test.snapshot().schedules.at(query::ScheduleId(2)).largest.predicted_bytes = 70;
   test.NextSchedule("never ran");
   for (int32_t step = 0; step < 4; ++step) {
     const int64_t at_ns = 100 * step;
@@ -145,7 +145,7 @@ TEST(Report, OfStepsWithoutAScheduleHasNoPredictions) {
 TEST(Report, APeakOfAScheduleCountsWhatItsStepsFound) {
   TestSnapshot test(1);
   test.NextSchedule("second");
-  test.snapshot().schedules.at(query::ScheduleId(1)).predicted_peak_bytes = 1;
+  test.snapshot().schedules.at(query::ScheduleId(1)).largest.predicted_bytes = 1;
   test.Step(0, 0, 0, 100);
   test.Step(0, 1, 100, 200).schedule = query::ScheduleId(2);
   test.Memory(0, query::MemoryCategory::kOther, 50, 40);

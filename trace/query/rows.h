@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,12 +73,22 @@ struct PlanOp {
   std::vector<PlanOpId> successors;         // the reverse
 };
 
+struct SchedulePeak {
+  int64_t predicted_bytes = 0;  // in issue order
+  int64_t bound_bytes = 0;      // of the executed peak; 0: not known (older traces)
+};
+
 struct Schedule {
   ScheduleId id;
   std::string name;
   std::string text;
-  int64_t predicted_peak_bytes = 0;  // in issue order
-  int64_t executed_bound_bytes = 0;  // of the executed peak; 0: not known (older traces)
+  SchedulePeak largest;                     // of the rank that needs most
+  std::map<int32_t, SchedulePeak> by_rank;  // empty in older traces
+
+  const SchedulePeak& PeakOf(int32_t rank) const {
+    const auto found = by_rank.find(rank);
+    return found == by_rank.end() ? largest : found->second;
+  }
 };
 
 // Runs have millions of op runs, collectives and memory events: what they hold is in such an order

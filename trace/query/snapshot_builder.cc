@@ -218,7 +218,7 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
 
 void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
   for (const schema::ScheduleRow& row : batch.Get<schema::ScheduleRow>()) {
-    current_.schedules[row.id] = {row.id, row.name, row.text, row.predicted_peak_bytes};
+    current_.schedules[row.id] = {row.id, row.name, row.text, {row.predicted_peak_bytes}, {}};
   }
   for (const schema::ScheduleBoundRow& row : batch.Get<schema::ScheduleBoundRow>()) {
     const auto found = current_.schedules.find(row.schedule);
@@ -226,7 +226,15 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
       Refuse();
       continue;
     }
-    found->second.executed_bound_bytes = row.executed_peak_bytes;
+    found->second.largest.bound_bytes = row.executed_peak_bytes;
+  }
+  for (const schema::RankPeakRow& row : batch.Get<schema::RankPeakRow>()) {
+    const auto found = current_.schedules.find(row.schedule);
+    if (found == current_.schedules.end() || !FitsInt32(row.rank)) {
+      Refuse();
+      continue;
+    }
+    found->second.by_rank[Int32(row.rank)] = {row.predicted_peak_bytes, row.executed_peak_bytes};
   }
   for (const schema::PlanOpRow& row : batch.Get<schema::PlanOpRow>()) {
     const std::optional<Category> category = ParseCategory(row.category);

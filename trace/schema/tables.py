@@ -144,6 +144,13 @@ TABLES = (
                                            "and the host allow: buffers, gaps that align them, temporaries, and tables that ranks of "
                                            "a process share. On a GPU temporaries are estimates.", "bytes"),
     ), since=4),
+    Table("rank_peak", "Beside every schedule, what each of its ranks takes: stages of a pipeline need more or less than others.", (
+        key("Commit order."),
+        ref("schedule", "schedule"),
+        Column("rank", INT, "rank.rank"),
+        Column("predicted_peak_bytes", INT, "As of the schedule, of this rank.", "bytes"),
+        Column("executed_peak_bytes", INT, "As of the schedule_bound, of this rank. Shared tables are with the first rank of a process.", "bytes"),
+    ), since=5),
     Table("communicator_group", "The groups of ranks in which each communicator of every Schedule meets.", (
         key("Commit order."),
         ref("schedule", "schedule"),

@@ -63,15 +63,15 @@ std::vector<Stretch> StretchesInView(const query::Snapshot& snapshot, const quer
 }
 
 struct Line {
-  int64_t query::Schedule::*bytes;
+  int64_t query::SchedulePeak::*bytes;
   const char* id;
   ui::Text text;
   float label_px;  // from the line down to the top of its label
 };
 // The bound is never the lower one: the two labels keep apart.
 constexpr Line kLines[] = {
-    {&query::Schedule::predicted_peak_bytes, "predicted_peak:", ui::Text::kPredictedPeak, 2},
-    {&query::Schedule::executed_bound_bytes, "executed_bound:", ui::Text::kExecutedBound, -15}};
+    {&query::SchedulePeak::predicted_bytes, "predicted_peak:", ui::Text::kPredictedPeak, 2},
+    {&query::SchedulePeak::bound_bytes, "executed_bound:", ui::Text::kExecutedBound, -15}};
 
 void DrawLine(const ui::Context& context, const std::vector<Stretch>& stretches,
               const MemoryPlot& plot, const Line& line, ui::DrawLog* log) {
@@ -80,8 +80,9 @@ void DrawLine(const ui::Context& context, const std::vector<Stretch>& stretches,
   float y = 0;
   int64_t bytes = 0;  // of the last stretch that has any
   for (const Stretch& stretch : stretches) {
-    if (stretch.schedule->*line.bytes <= 0) continue;
-    bytes = stretch.schedule->*line.bytes;
+    const int64_t of_rank = stretch.schedule->PeakOf(plot.rank).*line.bytes;
+    if (of_rank <= 0) continue;
+    bytes = of_rank;
     const double share = static_cast<double>(bytes) / static_cast<double>(plot.max_bytes);
     y = plot.box.y1 - height * static_cast<float>(share);
     timeline::DrawDashedHorizontal(look, stretch.x0 + look.Px(3), stretch.x1 - look.Px(3), y,
@@ -105,7 +106,7 @@ void DrawLine(const ui::Context& context, const std::vector<Stretch>& stretches,
 int64_t LargestPrediction(const query::Snapshot& snapshot) {
   int64_t largest = 0;
   for (const auto& [id, schedule] : snapshot.schedules) {
-    largest = std::max({largest, schedule.predicted_peak_bytes, schedule.executed_bound_bytes});
+    largest = std::max({largest, schedule.largest.predicted_bytes, schedule.largest.bound_bytes});
   }
   return largest;
 }
