@@ -53,6 +53,18 @@ TEST(DoubleBuffer, RefusesAGatherThatDoesNotWaitForItsSlot) {
   EXPECT_THAT(Validate(schedule).message(), HasSubstr("may take the memory of"));
 }
 
+TEST(DoubleBuffer, RefusesASlotThatIsTooSmallAtTheFirstOpThatUsesIt) {
+  Schedule schedule = Build(DoubleBuffer(), false);
+  for (Buffer& buffer : schedule.programs.front().buffers) {
+    if (buffer.kind == BufferKind::kGradientSlot) buffer.bytes = 4;
+  }
+  const std::optional<Refusal> refusal = FindRefusal(schedule);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->kind, RefusalKind::kBytes);
+  EXPECT_NE(refusal->op, kNone);
+  EXPECT_THAT(refusal->message, HasSubstr("and its slot has 4"));
+}
+
 TEST(DoubleBuffer, HasNoRootUnitNorUnitsThatStay) {
   EXPECT_THAT(BuildSchedule(UniformModel(3, true), DoubleBuffer()).message(),
               HasSubstr("'root' is used before and after others"));

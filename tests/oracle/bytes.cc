@@ -127,6 +127,9 @@ class BytesCheck {
 
   void CheckBuffer(OpIndex index, BufferId id) {
     const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+    const bool fits = buffer.slot == plan::kNone ||
+                      program_.buffers[static_cast<size_t>(buffer.slot)].bytes >= buffer.bytes;
+    if (!fits) Find(index, id);
     const Content content = ContentOf(buffer);
     if (content.elements == 0) return;
     int64_t& width = widths_[static_cast<size_t>(content.width)];

@@ -227,6 +227,12 @@ class SizeCheck {
     if (checked_[static_cast<size_t>(id)]) return "";
     checked_[static_cast<size_t>(id)] = true;
     const Buffer& buffer = At(id);
+    if (buffer.slot != kNone && At(buffer.slot).bytes < buffer.bytes) {
+      buffer_ = id;
+      return "uses buffer " + std::to_string(id) + " '" + BufferName(schedule_, buffer) + "' of " +
+             std::to_string(buffer.bytes) + " bytes, and its slot has " +
+             std::to_string(At(buffer.slot).bytes);
+    }
     const Content content = ContentOf(buffer.kind);
     if (buffer.unit == kNone || content.copies == 0) return "";
     const int64_t elements = Elements(buffer.unit, content.share) * content.copies;

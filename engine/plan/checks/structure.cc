@@ -124,7 +124,7 @@ bool SlotOk(const Program& program, const Buffer& buffer) {
   if (buffer.slot == kNone) return true;
   if (!Names(buffer.slot, program.buffers) || buffer.persistent) return false;
   const Buffer& slot = program.buffers[static_cast<size_t>(buffer.slot)];
-  return slot.persistent && slot.bytes >= buffer.bytes && slot.slot == kNone &&
+  return slot.persistent && slot.slot == kNone &&
          TraitsOf(slot.kind).memory == TraitsOf(buffer.kind).memory;
 }
 
@@ -134,7 +134,7 @@ std::optional<Refusal> CheckBuffers(const Schedule& schedule, const Program& pro
     const Buffer& buffer = program.buffers[id];
     if (!SlotOk(program, buffer)) {
       return Unlocated("buffer " + std::to_string(id) + " '" + BufferName(schedule, buffer) +
-                       "' is in a slot that it does not fit into");
+                       "' is in a slot that is none for it");
     }
     if (NamesOrNone(buffer.unit, schedule.units) &&
         NamesOrNone(buffer.segment, schedule.segments) &&
