@@ -46,13 +46,14 @@ def steer_a_slider(stage):
 
 
 def steer_a_text(stage):
-    """Type which steps to record and press Enter: it is in force."""
+    """Type another wrap policy and press Enter: it is in force."""
     app = stage.live()
-    field = app.item("run_control", "field:##text")
-    app.click(field)
-    app.type("0:1000000")
+    _, y = app.item("run_control", "knob:unit.policy").middle
+    app.click(min(app.shown().all("run_control", "field:##text"), key=lambda field: abs(field.middle[1] - y)))
+    app.type("module")
     app.key("Return")
-    app.until("the new value", lambda shown: shown.text("run_control", "knob:record.steps") != "all")
+    app.until("the new value", lambda shown: shown.text("run_control", "knob:unit.policy") == "module")
+    app.until("the card", lambda shown: shown.find("run_control", "change.step"))
 
 
 def list_the_changes(stage):
