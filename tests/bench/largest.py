@@ -104,7 +104,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--quick", action="store_true", help="64 MiB a rank, 8 layers: to see that it runs")
-    parser.add_argument("--mib", type=int, default=256, help="of each rank; at 2048 the initial values alone take minutes a try")
+    parser.add_argument("--mib", type=int, default=256, help="of each rank; 2048 needs 8 GiB and takes a while")
     parser.add_argument("--strategies", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     options = parser.parse_args()
     layers, limit_bytes = (8, 64 * MIB) if options.quick else (48, options.mib * MIB)
