@@ -154,7 +154,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Training{1, 1, Preset::kFsdp2, FindStrategy("full")},
                     Training{3, 2, Preset::kFsdp2, FindStrategy("full")},
                     Training{4, 1, Preset::kFsdp1, FindStrategy("grad_op")},
+                    Training{3, 2, Preset::kDoubleBuffer, FindStrategy("full")},
                     Training{3, 2, Preset::kFsdp2, FindStrategy("no_shard")},
+                    Training{4, 1, Preset::kFsdp2, FindStrategy("hybrid_grad_op")},
                     Training{4, 2, Preset::kFsdp2, FindStrategy("hybrid")},
                     Training{1, 2, Preset::kFsdp2, FindStrategy("single")},
                     Training{3, 4, Preset::kFsdp2, FindStrategy("pipeline")},
@@ -169,7 +171,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Training{3, 2, Preset::kFsdp2, FindStrategy("zero3")}),
     [](const auto& tested) {
       return "ranks" + std::to_string(tested.param.ranks) + "_" +
-             std::string(tested.param.strategy->name) + (tested.param.sequence ? "_sequence" : "");
+             std::string(tested.param.strategy->name) +
+             (tested.param.preset == Preset::kDoubleBuffer ? "_double_buffer" : "") +
+             (tested.param.sequence ? "_sequence" : "");
     });
 
 TEST(CudaWorkBits, SchedulesThatOnlyMoveOpsAgree) {
