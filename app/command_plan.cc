@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,7 +45,8 @@ struct Option {
 constexpr Option kOptions[] = {
     {"--preset", "preset", "fsdp2",
      "Whose schedule: that of PyTorch's fsdp2 or fsdp1, or double_buffer"},
-    {"--units", "model.layers", "3", "Blocks besides the root unit"},
+    {"--units", "model.layers", "3",
+     "Blocks besides the root unit; more where there are more stages"},
     {"--ranks", "run.ranks", "2", "Ranks that share the parameters"},
     {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
 };
@@ -75,6 +77,24 @@ Status Apply(const Setting& setting, config::Config* config) {
                                    config::Allowed(*config::FindKey(setting.key))));
 }
 
+bool SaysUnits(const PlanArguments& arguments) {
+  return std::any_of(arguments.settings.begin(), arguments.settings.end(), [](const Setting& one) {
+    return one.key == "model.layers" || one.value.rfind("model.layers=", 0) == 0;
+  });
+}
+
+// At least a block for each stage, unless the number of blocks was asked for.
+Status SetUnits(config::Config* config) {
+  const int64_t least = config->GetInt("model.layers");
+  const int64_t chunks = config->GetInt("pipeline.chunks");
+  const auto most = static_cast<int64_t>(config::FindKey("model.layers")->maximum);
+  const int64_t enough = std::min(most, config->GetInt("run.ranks") * chunks);
+  SHARDSCOPE_RETURN_IF_ERROR(config->Set("model.layers", std::to_string(enough)));
+  SHARDSCOPE_RETURN_IF_ERROR(config->Check());
+  const int stages = config::ToPolicy(*config).mesh.size(plan::MeshDimension::kPipeline);
+  return config->Set("model.layers", std::to_string(std::max(least, stages * chunks)));
+}
+
 Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   config::Config config;
   for (const Option& option : kOptions) {
@@ -83,6 +103,7 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   for (const Setting& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(Apply(setting, &config));
   }
+  if (!SaysUnits(arguments)) SHARDSCOPE_RETURN_IF_ERROR(SetUnits(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   // Stages of a pipeline, and units that take turns, cannot share one.
   const plan::Mesh mesh = config::ToPolicy(config).mesh;

@@ -12,6 +12,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 Outcome RunPlan(const std::string& arguments) { return RunCommand(AddPlanCommand, arguments); }
@@ -104,6 +105,18 @@ TEST(Plan, SettingsAreChecked) {
   const Outcome preset = RunPlan("plan --preset fsdp3");
   EXPECT_EQ(preset.exit_code, 1);
   EXPECT_THAT(preset.error, HasSubstr("fsdp3"));
+}
+
+TEST(Plan, HasABlockForEachStageUnlessTheirNumberIsAskedFor) {
+  const Outcome outcome = RunPlan("plan --ranks 5 --set strategy=pipeline");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"block4\""), Not(HasSubstr("\"block5\""))));
+  EXPECT_THAT(RunPlan("plan --ranks 5").out, Not(HasSubstr("\"block3\"")));
+  for (const char* units : {"--units 4", "--set model.layers=4"}) {
+    const Outcome few = RunPlan(std::string("plan --ranks 5 --set strategy=pipeline ") + units);
+    EXPECT_EQ(few.exit_code, 1);
+    EXPECT_THAT(few.error, HasSubstr("model.layers=5"));
+  }
 }
 
 TEST(Plan, SettingsWithoutRootUnit) {
