@@ -82,10 +82,11 @@ Result<plan::Mesh> MeshOf(const Config& config) {
   if (rest && ranks % stated == 0) {
     mesh.sizes[static_cast<size_t>(*rest)] = static_cast<int32_t>(ranks / stated);
   } else if (rest || ranks != stated) {
+    const std::string shown_ranks = Shown(config, "run.ranks");
     return Status::Error(
-        fmt::format("{} multiply to {}, which {} is no multiple of: set one of them to auto, or {}",
-                    Join(shown, " and "), stated, Shown(config, "run.ranks"),
-                    fmt::format("run.ranks={}", stated)));
+        fmt::format("{} multiply to {}, {}: set {}run.ranks={}", Join(shown, " and "), stated,
+                    rest ? "which " + shown_ranks + " is no multiple of" : "not to " + shown_ranks,
+                    rest ? "" : "one of them to auto, or ", stated));
   }
   return mesh;
 }
@@ -182,12 +183,15 @@ Status CheckMesh(const Config& config) {
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckTensor(config, strategy, tensor_ranks));
   if (config.GetInt("model.heads") % tensor_ranks == 0) return Status::Ok();
-  return Status::Error(
-      fmt::format("{} cannot be split among {} ranks along mesh.tensor: set model.heads to a "
-                  "multiple of {}, or "
-                  "mesh.tensor={}",
-                  Shown(config, "model.heads"), tensor_ranks, tensor_ranks,
-                  std::gcd(config.GetInt("model.heads"), int64_t{tensor_ranks})));
+  const int64_t fits = std::gcd(config.GetInt("model.heads"), int64_t{tensor_ranks});
+  // Where nothing else takes the other ranks, there are fewer.
+  const bool alone = !strategy.Uses(plan::MeshDimension::kShard) &&
+                     !strategy.Uses(plan::MeshDimension::kReplicate) && stages == 1;
+  return Status::Error(fmt::format(
+      "{} cannot be split among {} ranks along mesh.tensor: set model.heads to a multiple of {}, "
+      "or {}mesh.tensor={}",
+      Shown(config, "model.heads"), tensor_ranks, tensor_ranks,
+      alone ? fmt::format("run.ranks={} with ", fits) : "", fits));
 }
 
 // reshard_after_forward=k.
