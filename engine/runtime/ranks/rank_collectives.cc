@@ -1,4 +1,5 @@
 // What the collectives of a rank send and receive, and between whom.
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
