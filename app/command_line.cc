@@ -76,6 +76,7 @@ int RunCommandLine(int argc, char** argv) {
 #else
   app.require_subcommand(1);
 #endif
+  AddImportCommand(app, &exit_code);
   AddPlanCommand(app, &exit_code);
   RecordedWords recorded;
   AddRecordCommand(app, &recorded.command, &exit_code);

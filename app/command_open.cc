@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -44,9 +45,14 @@ void AddHiddenOptions(CLI::App* command, shell::WindowOptions* options) {
       ->group("");
 }
 
-int RunWindow(const shell::WindowOptions& options) {
-  return EndCommand("open", shell::RunWindowApp(options));
+Status Open(shell::WindowOptions options) {
+  if (!options.run.empty()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(options.run, RunOfPath(options.run));
+  }
+  return shell::RunWindowApp(options);
 }
+
+int RunWindow(const shell::WindowOptions& options) { return EndCommand("open", Open(options)); }
 
 }  // namespace
 
@@ -57,7 +63,7 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("open", "The app in a window; a live run is followed");
   command
       ->add_option("run", options->run,
-                   "Run folder or trace file; without it, choose one in the app")
+                   "Run folder or trace file, or what `import` takes; without it, choose one in the app")
       ->type_name("RUN");
   AddHiddenOptions(command, options.get());
   command->callback([options, exit_code] { *exit_code = RunWindow(*options); });

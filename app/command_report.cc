@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "app/import/import_progress.h"
 #include "app/record/recorded_run.h"
 #include "app/say.h"
 #include "trace/analysis/report.h"
@@ -56,7 +57,8 @@ Result<query::SnapshotPtr> Read(const ReportArguments& arguments) {
   return query::ReadSnapshot(arguments.run);
 }
 
-Status Report(const ReportArguments& arguments) {
+Status Report(ReportArguments arguments) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(arguments.run, RunOfPath(arguments.run));
   const Result<query::SnapshotPtr> snapshot = Read(arguments);
   if (!snapshot.ok()) return snapshot.status();
   const Result<std::string> text = ReportText(arguments, **snapshot);
@@ -100,7 +102,7 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "Times, exposed communication, stalls, memory and losses of a run");
-  command->add_option("run", arguments->run, "Run folder or trace file; it may still be running")
+  command->add_option("run", arguments->run, "Run folder or trace file, live or not; or what `import` takes")
       ->required()
       ->type_name("RUN");
   command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/base/output_file.h"
 #include "trace/query/live_trace.h"
@@ -103,7 +104,8 @@ Status TakeShot(const ShotArguments& arguments) {
   }
   if (arguments.language == "zh") options.language = ui::Language::kChinese;
   if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
-  const Result<query::SnapshotPtr> snapshot = Read(arguments.run, options);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
+  const Result<query::SnapshotPtr> snapshot = Read(run, options);
   if (!snapshot.ok()) return snapshot.status();
   const auto shot = shell::TakeShot(*snapshot, options);
   if (!shot.ok()) return shot.status();
@@ -122,7 +124,7 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ShotArguments>();
   CLI::App* command =
       app.add_subcommand("shot", "The whole default window as a PNG, without display");
-  command->add_option("run", arguments->run, "Run folder or trace file; it may still be running")
+  command->add_option("run", arguments->run, "Run folder or trace file, live or not; or what `import` takes")
       ->required()
       ->type_name("RUN");
   command->add_option("-o,--output", arguments->output, "Where the PNG goes")->type_name("FILE");

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/base/text.h"
 #include "trace/store/run_files.h"
@@ -251,7 +252,8 @@ class Output {
 };
 
 Status RunSql(const SqlArguments& arguments) {
-  const Result<store::RunFiles> run = store::FindRun(arguments.run);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string path, RunOfPath(arguments.run));
+  const Result<store::RunFiles> run = store::FindRun(path);
   if (!run.ok()) return run.status();
   Result<store::Database> database = store::OpenRunDatabase(run.value());
   if (!database.ok()) return database.status();
@@ -286,7 +288,7 @@ Status RunSql(const SqlArguments& arguments) {
 void AddSqlCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("sql", "Query a run's trace in SQL, live or finished");
   const auto arguments = std::make_shared<SqlArguments>();
-  command->add_option("run", arguments->run, "Run folder or trace file")
+  command->add_option("run", arguments->run, "Run folder or trace file, or what `import` takes")
       ->required()
       ->type_name("RUN");
   command->add_option("query", arguments->query, "One SELECT; docs/trace.md lists tables and views")

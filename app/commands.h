@@ -36,6 +36,9 @@ void AddOpenCommand(CLI::App& app, int* exit_code);
 // The app without a run; returns the exit code once the window is closed.
 int OpenWindow();
 
+// `shardscope import PATH [-o RUN]`: makes a run of what another profiler recorded.
+void AddImportCommand(CLI::App& app, int* exit_code);
+
 // `shardscope plan [--units N] [--ranks N] [--set key=value ...]` prints the schedule of a small
 // model; `shardscope plan --check FILE` validates one.
 void AddPlanCommand(CLI::App& app, int* exit_code);

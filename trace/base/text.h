@@ -16,6 +16,10 @@ std::string_view Trim(std::string_view text);
 // none.
 std::string_view TakeField(std::string_view* text, char separator);
 
+inline bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 
 // Removes the first code point of `text` and returns it. Without a well-formed sequence in front

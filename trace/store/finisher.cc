@@ -124,13 +124,7 @@ Status InsertStepRanges(Database* database) {
   return InsertBatch(batch, database);
 }
 
-Status CopyTables(const std::vector<std::string>& segments, const std::string& state,
-                  Database* target) {
-  // No journal: until the rename this file is not visible, and after a crash it is built anew.
-  SHARDSCOPE_RETURN_IF_ERROR(target->Execute(
-      fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
-                  "PRAGMA trusted_schema=OFF; PRAGMA application_id={}; PRAGMA user_version={}",
-                  kPageBytes, schema::kApplicationId, schema::kVersion)));
+Status CopyTables(const std::vector<std::string>& segments, Database* target) {
   for (size_t i = 0; i < segments.size(); ++i) {
     Result<Statement> attach = target->Prepare(fmt::format("ATTACH ? AS segment{}", i));
     if (!attach.ok()) return attach.status();
@@ -166,17 +160,7 @@ Status CopyTables(const std::vector<std::string>& segments, const std::string& s
     copied_rows += rows[i];
     TellFinishProgress(static_cast<int>(kCopiedPercent * copied_rows / all_rows));
   }
-  for (const std::string& index : schema::CreateIndexes()) {
-    SHARDSCOPE_RETURN_IF_ERROR(target->Execute(index));
-  }
-  for (const schema::View& view : schema::Views()) {
-    SHARDSCOPE_RETURN_IF_ERROR(
-        target->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
-  }
-  SHARDSCOPE_RETURN_IF_ERROR(
-      target->Execute(fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", state)));
-  SHARDSCOPE_RETURN_IF_ERROR(target->Execute("COMMIT"));
-  return InsertStepRanges(target);
+  return Status::Ok();
 }
 
 // A trace without what is derived is still a whole one: what could not be made is left out.
@@ -213,6 +197,38 @@ void TellFinishProgress(int percent) {
   if (ProgressOfProcess()) ProgressOfProcess()(percent);
 }
 
+// No journal: until the rename this file is not visible, and after a crash it is built anew.
+Status ConfigureFinished(Database* database) {
+  return database->Execute(
+      fmt::format("PRAGMA page_size={}; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; "
+                  "PRAGMA trusted_schema=OFF; PRAGMA application_id={}; PRAGMA user_version={}",
+                  kPageBytes, schema::kApplicationId, schema::kVersion));
+}
+
+Status CompleteFinished(const std::string& state, Database* database) {
+  for (const std::string& index : schema::CreateIndexes()) {
+    SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
+  }
+  for (const schema::View& view : schema::Views()) {
+    SHARDSCOPE_RETURN_IF_ERROR(
+        database->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(
+      database->Execute(fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", state)));
+  SHARDSCOPE_RETURN_IF_ERROR(database->Execute("COMMIT"));
+  return InsertStepRanges(database);
+}
+
+Status PublishFinished(const std::string& temporary, const TraceFile& file) {
+  AddDerived(temporary);
+  SHARDSCOPE_RETURN_IF_ERROR(SyncPath(temporary, 0));
+  if (std::rename(temporary.c_str(), file.FinishedPath().c_str()) != 0) {
+    return Status::Error(
+        fmt::format("cannot rename {} to {}: {}", temporary, file.FinishedPath(), SystemError()));
+  }
+  return SyncPath(file.Folder(), O_DIRECTORY);
+}
+
 Status BuildFinished(const TraceFile& file, const std::string& state) {
   const std::vector<int64_t> segments = LiveSegments(file);
   if (segments.empty() || segments.size() > kMaxSegments + 1) {
@@ -221,24 +237,20 @@ Status BuildFinished(const TraceFile& file, const std::string& state) {
   }
   std::vector<std::string> paths;
   for (const int64_t segment : segments) paths.push_back(file.LivePath(segment));
-  const std::string temporary = file.stem + ".finishing";
+  const std::string temporary = file.UnfinishedPath();
   unlink(temporary.c_str());
   {
     Result<Database> target = Database::Open(temporary, Database::Mode::kCreate);
     if (!target.ok()) return target.status();
-    const Status copied = CopyTables(paths, state, &*target);
+    Status copied = ConfigureFinished(&*target);
+    if (copied.ok()) copied = CopyTables(paths, &*target);
+    if (copied.ok()) copied = CompleteFinished(state, &*target);
     if (!copied.ok()) {
       unlink(temporary.c_str());
       return copied;
     }
   }
-  AddDerived(temporary);
-  SHARDSCOPE_RETURN_IF_ERROR(SyncPath(temporary, 0));
-  if (std::rename(temporary.c_str(), file.FinishedPath().c_str()) != 0) {
-    return Status::Error(
-        fmt::format("cannot rename {} to {}: {}", temporary, file.FinishedPath(), SystemError()));
-  }
-  SHARDSCOPE_RETURN_IF_ERROR(SyncPath(file.Folder(), O_DIRECTORY));
+  SHARDSCOPE_RETURN_IF_ERROR(PublishFinished(temporary, file));
   RemoveLive(file);
   return Status::Ok();
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trace/base/status.h"
+#include "trace/store/database.h"
 #include "trace/store/row_io.h"
 #include "trace/store/trace_file.h"
 
@@ -26,6 +27,14 @@ void SetFinishProgress(FinishProgress progress);
 // deriver.
 inline constexpr int kCopiedPercent = 50;
 void TellFinishProgress(int percent);
+
+// The parts of finishing, for a trace that never was live as well (finished_writer.h). A new file
+// is configured; once all tables have their rows, within one transaction, it is completed: indexes
+// and views are added, meta.state becomes `state`, and the transaction ends; without a connection
+// it is published: derived rows are added, and it takes its place.
+Status ConfigureFinished(Database* database);
+Status CompleteFinished(const std::string& state, Database* database);
+Status PublishFinished(const std::string& temporary, const TraceFile& file);
 
 // Copies the live segments into a new file with meta.state = `state`, renames that to <stem>.db in
 // one step and removes the segments. A reader that still has one open keeps its view of it. Whoever

@@ -1,7 +1,10 @@
 // Rows to and from statements, and some rows of every table.
 #pragma once
 
+#include <array>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "trace/schema/columns.h"
@@ -50,6 +53,30 @@ Row ReadRow(const Statement& statement) {
   ReadFields(&columns, &row);
   return row;
 }
+
+// Inserts rows of any table into one database, which outlives it or Forget().
+class RowInserter {
+ public:
+  template <typename Row>
+  Status Insert(const Row& row, Database* database) {
+    std::optional<Statement>& statement = statements_[schema::TableOf<Row>::kIndex];
+    if (!statement) {
+      Result<Statement> prepared = database->Prepare(schema::TableOf<Row>::kInsert);
+      if (!prepared.ok()) return prepared.status();
+      statement = std::move(prepared).value();
+    }
+    BindRow(row, &*statement);
+    return statement->Run();
+  }
+
+  // Before another database.
+  void Forget() {
+    for (std::optional<Statement>& statement : statements_) statement.reset();
+  }
+
+ private:
+  std::array<std::optional<Statement>, schema::kNumTables> statements_;
+};
 
 // A file of a run has ids below this; larger ones are claims of a damaged file.
 inline constexpr int64_t kIdsPerFile = int64_t{1} << 40;

@@ -102,21 +102,17 @@ constexpr Magic kMagics[] = {
     {0, "\xfe\xff", "a text file (UTF-16)"},
 };
 
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // Both have the same keys: the flight recorder writes a pickle, and JSON where it is asked to.
 bool IsFlightRecorder(std::string_view head) {
-  return Has(head, "pg_config") && (Has(head, "entries") || Has(head, "pg_status"));
+  return Contains(head, "pg_config") && (Contains(head, "entries") || Contains(head, "pg_status"));
 }
 
 std::string KindOfJson(std::string_view head) {
   if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (JSON)";
-  const bool chrome = Has(head, "\"traceEvents\"") || Has(head, "\"ph\":");
-  const bool profiler = Has(head, "\"schemaVersion\"") || Has(head, "\"deviceProperties\"") ||
-                        Has(head, "\"cpu_op\"") || Has(head, "ProfilerStep#");
-  if (chrome || Has(head, "\"deviceProperties\"")) {
+  const bool chrome = Contains(head, "\"traceEvents\"") || Contains(head, "\"ph\":");
+  const bool profiler = Contains(head, "\"schemaVersion\"") || Contains(head, "\"deviceProperties\"") ||
+                        Contains(head, "\"cpu_op\"") || Contains(head, "ProfilerStep#");
+  if (chrome || Contains(head, "\"deviceProperties\"")) {
     return profiler ? "a PyTorch profiler trace (Chrome JSON)" : "a Chrome trace (JSON)";
   }
   return "a JSON file";
@@ -126,7 +122,7 @@ std::string KindOfJson(std::string_view head) {
 // dictionary.
 std::string KindOfPickle(std::string_view head) {
   if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (pickle)";
-  if (Has(head, "segments") && (Has(head, "segment_type") || Has(head, "device_traces"))) {
+  if (Contains(head, "segments") && (Contains(head, "segment_type") || Contains(head, "device_traces"))) {
     return "a CUDA memory snapshot of PyTorch (pickle)";
   }
   return "a Python pickle";
@@ -210,7 +206,7 @@ std::string KindOfSqlite(const std::string& path) {
 
 // Whose content this program may read one day.
 bool IsProfile(std::string_view kind) {
-  return Has(kind, "PyTorch") || Has(kind, "Chrome") || Has(kind, "Nsight") || Has(kind, "NCCL");
+  return Contains(kind, "PyTorch") || Contains(kind, "Chrome") || Contains(kind, "Nsight") || Contains(kind, "NCCL");
 }
 
 }  // namespace
@@ -275,7 +271,7 @@ std::string KindOfHead(std::string_view head) {
     }
   }
   if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) {
-    return Has(head, "/data.pkl") ? "a file of torch.save() (zip)" : "a zip archive";
+    return Contains(head, "/data.pkl") ? "a file of torch.save() (zip)" : "a zip archive";
   }
   if (IsPickle(head)) return KindOfPickle(head);
   const std::string_view text = Trim(head);

@@ -22,6 +22,7 @@ struct TraceFile {
   // Segments count from 1.
   std::string LivePath(int64_t segment = 1) const;
   std::string FinishedPath() const { return stem + ending; }
+  std::string UnfinishedPath() const { return stem + ".finishing"; }  // until it is whole
   std::string LockPath() const { return stem + ".lock"; }
   std::string Folder() const;
 };

@@ -94,7 +94,7 @@ Status TraceWriter::OpenSegment(int64_t segment) {
   const std::string path = file_.LivePath(segment);
   SHARDSCOPE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kCreate));
   SHARDSCOPE_RETURN_IF_ERROR(Configure(checkpoint_pages_, &database));
-  for (std::optional<Statement>& statement : inserts_) statement.reset();
+  inserter_.Forget();
   database_ = std::move(database);
   inode_ = InodeOf(path);
   return Status::Ok();
@@ -109,7 +109,7 @@ Status TraceWriter::Begin() {
 // writer has an empty database in memory until the next try.
 Status TraceWriter::Reopen() {
   SHARDSCOPE_ASSIGN_OR_RETURN(Database nothing, Database::OpenInMemory());
-  for (std::optional<Statement>& statement : inserts_) statement.reset();
+  inserter_.Forget();
   database_ = std::move(nothing);
   lock_ = TraceLock();
   SHARDSCOPE_ASSIGN_OR_RETURN(TraceLock lock, TraceLock::TryTake(file_));
@@ -184,7 +184,7 @@ Status TraceWriter::CheckFile() const {
 Status TraceWriter::Finish() {
   if (!lock_.IsOpen()) SHARDSCOPE_RETURN_IF_ERROR(Reopen());
   SHARDSCOPE_RETURN_IF_ERROR(SetMeta("state", "finishing"));
-  for (std::optional<Statement>& statement : inserts_) statement.reset();
+  inserter_.Forget();
   // Everything into the main file, so that the log does not outlive a crash of the finisher.
   (void)database_.Execute("PRAGMA wal_checkpoint(PASSIVE)");
   SHARDSCOPE_RETURN_IF_ERROR(BuildFinished(file_, "finished"));

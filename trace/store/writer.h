@@ -12,10 +12,8 @@
 // by the finisher: meta.dropped_through_step names the last such step.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,14 +56,7 @@ class TraceWriter {
 
   template <typename Row>
   Status Insert(const Row& row) {
-    std::optional<Statement>& statement = inserts_[schema::TableOf<Row>::kIndex];
-    if (!statement) {
-      Result<Statement> prepared = database_.Prepare(schema::TableOf<Row>::kInsert);
-      if (!prepared.ok()) return prepared.status();
-      statement = std::move(prepared).value();
-    }
-    BindRow(row, &*statement);
-    return statement->Run();
+    return inserter_.Insert(row, &database_);
   }
 
   // Where the disk is full, there is room for a few rows afterwards.
@@ -105,8 +96,8 @@ class TraceWriter {
   const int64_t checkpoint_pages_;
   std::vector<int64_t> segments_;  // ascending; the last one is written
   Database database_;
-  uint64_t inode_ = 0;                                                // of the file that is written
-  std::array<std::optional<Statement>, schema::kNumTables> inserts_;  // of database_: end before it
+  uint64_t inode_ = 0;    // of the file that is written
+  RowInserter inserter_;  // into database_: ends before it
 };
 
 }  // namespace shardscope::store

@@ -1,0 +1,39 @@
+// Format: what an importer is. There is one for each kind of file; a new one is a folder and an
+// entry in format.cc.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/base/status.h"
+#include "trace/import/input.h"
+#include "trace/import/recording.h"
+
+namespace shardscope::imports {
+
+// How far reading an input is: bytes of its file taken so far. False: stop, nobody wants it any
+// more.
+using ReadProgress = std::function<bool(int64_t position)>;
+
+// Takes one process of the input; its error ends the reading.
+using TakeRecording = std::function<Status(Recording recording)>;
+
+struct Format {
+  std::string_view key;    // kineto
+  std::string_view title;  // "a PyTorch profiler trace"
+  // Whether the first bytes of a file are those of this format. 64 KiB, or all there is.
+  bool (*recognises)(std::string_view head);
+  Status (*read)(const Input& input, const ReadProgress& progress, const TakeRecording& take);
+};
+
+// The bytes that `recognises` sees.
+inline constexpr size_t kHeadBytes = 64 << 10;
+
+const std::vector<Format>& Formats();
+
+// The format of an input that begins with these bytes; nullptr: none that can be imported.
+const Format* FormatOf(std::string_view head);
+
+}  // namespace shardscope::imports

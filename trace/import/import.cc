@@ -1,0 +1,227 @@
+#include "trace/import/import.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "trace/base/mutex.h"
+#include "trace/import/format.h"
+#include "trace/import/input.h"
+#include "trace/import/recording_rows.h"
+#include "trace/store/trace_file.h"
+
+namespace shardscope::imports {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Part {
+  Input input;
+  const Format* format = nullptr;
+  std::optional<int32_t> rank;  // by its name
+};
+
+// A number behind "rank" or "worker" in the name of a file: rank-3.json, rank3_trace, worker_12.
+std::optional<int32_t> RankOfName(const Input& input) {
+  const std::string name =
+      fs::path(input.member.empty() ? input.path : input.member).filename().string();
+  for (const std::string_view word : {"rank", "Rank", "worker"}) {
+    for (size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+      size_t digits = at + word.size();
+      while (digits < name.size() &&
+             (name[digits] == '-' || name[digits] == '_' || name[digits] == '.'))
+        ++digits;
+      int32_t rank = 0;
+      const auto [end, error] =
+          std::from_chars(name.data() + digits, name.data() + name.size(), rank);
+      if (error == std::errc() && rank >= 0) return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+class Importing {
+ public:
+  Importing(std::vector<Part> parts, std::string folder, std::string name,
+            const ImportOptions& options)
+      : parts_(std::move(parts)),
+        folder_(std::move(folder)),
+        name_(std::move(name)),
+        options_(options),
+        positions_(parts_.size()) {
+    for (const Part& part : parts_) {
+      std::error_code ignored;
+      if (files_.insert(part.input.path).second) {
+        all_bytes_ += static_cast<int64_t>(fs::file_size(part.input.path, ignored));
+      }
+    }
+  }
+
+  Status Run() {
+    std::vector<std::thread> threads;
+    const size_t count =
+        std::clamp<size_t>(parts_.size(), 1, static_cast<size_t>(options_.num_threads));
+    for (size_t thread = 0; thread < count; ++thread) threads.emplace_back([this] { Work(); });
+    for (std::thread& thread : threads) thread.join();
+    const MutexLock lock(mutex_);
+    return status_;
+  }
+
+  int num_ranks() {
+    const MutexLock lock(mutex_);
+    return static_cast<int>(title_of_rank_.size());
+  }
+
+ private:
+  void Work() {
+    while (true) {
+      const size_t index = next_.fetch_add(1);
+      if (index >= parts_.size() || stopped_) return;
+      const Status status = ImportPart(index);
+      if (status.ok()) continue;
+      const MutexLock lock(mutex_);
+      if (status_.ok()) status_ = status;
+      stopped_ = true;
+    }
+  }
+
+  Status ImportPart(size_t index) {
+    const Part& part = parts_[index];
+    const auto progress = [this, index](int64_t position) {
+      positions_[index] = position;
+      if (stopped_) return false;
+      if (!options_.progress) return true;
+      int64_t read_bytes = 0;
+      for (const std::atomic<int64_t>& of_part : positions_) read_bytes += of_part;
+      return options_.progress(std::min(read_bytes, all_bytes_), all_bytes_);
+    };
+    return part.format->read(part.input, progress, [&](Recording recording) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(const int32_t rank, TakeRank(part, recording));
+      const RunFacts facts{.run_id = name_,
+                           .name = name_,
+                           .format = part.format->key,
+                           .rank = rank,
+                           .num_ranks = static_cast<int>(parts_.size())};
+      return WriteRecording(facts, &recording,
+                            store::TraceFile{fmt::format("{}/trace-rank{:05}", folder_, rank)});
+    });
+  }
+
+  // As the file says, else its name, else the first that nobody has.
+  Result<int32_t> TakeRank(const Part& part, const Recording& recording) {
+    const MutexLock lock(mutex_);
+    std::optional<int32_t> rank = recording.rank ? recording.rank : part.rank;
+    if (!rank) {
+      int32_t unused = 0;
+      while (title_of_rank_.contains(unused)) ++unused;
+      rank = unused;
+    }
+    const auto [taken, is_new] = title_of_rank_.try_emplace(*rank, recording.title);
+    if (!is_new) {
+      return Status::Error(
+          fmt::format("rank {} is in two files, {} and {}: they are of two runs, or of two "
+                      "times of one; put those of one into a folder of their own",
+                      *rank, taken->second, recording.title));
+    }
+    return *rank;
+  }
+
+  const std::vector<Part> parts_;
+  const std::string folder_;
+  const std::string name_;
+  const ImportOptions& options_;
+  std::set<std::string> files_;
+  int64_t all_bytes_ = 0;
+  std::vector<std::atomic<int64_t>> positions_;
+  std::atomic<size_t> next_ = 0;
+  std::atomic<bool> stopped_ = false;
+  Mutex mutex_;
+  Status status_ GUARDED_BY(mutex_);
+  std::map<int32_t, std::string> title_of_rank_ GUARDED_BY(mutex_);
+};
+
+struct Parts {
+  std::vector<Part> known;
+  std::vector<std::string> unknown;  // titles
+};
+
+Result<Parts> FindParts(const std::string& path) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<Input> inputs, ListInputs(path));
+  Parts parts;
+  Status failed;
+  for (const Input& input : inputs) {
+    const Result<std::string> head = ReadHead(input, kHeadBytes);
+    const Format* const format = head.ok() ? FormatOf(*head) : nullptr;
+    if (!head.ok() && failed.ok()) failed = head.status();
+    if (format != nullptr) {
+      parts.known.push_back({input, format, RankOfName(input)});
+    } else {
+      parts.unknown.push_back(input.Title());
+    }
+  }
+  if (parts.known.empty() && !failed.ok()) return failed;
+  return parts;
+}
+
+std::string NameOf(const std::string& path) {
+  std::string name = fs::path(path).filename().string();
+  if (name.empty()) name = fs::path(path).parent_path().filename().string();
+  return name.empty() ? path : name;
+}
+
+}  // namespace
+
+bool CanImport(const std::string& path) {
+  const Result<Parts> parts = FindParts(path);
+  return parts.ok() && !parts->known.empty();
+}
+
+Result<ImportedRun> ImportRun(const std::string& path, const std::string& to,
+                              const ImportOptions& options) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(Parts parts, FindParts(path));
+  if (parts.known.empty()) {
+    std::string known;
+    for (const Format& format : Formats())
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", format.title);
+    return Status::Error(fmt::format("{} holds nothing that can be imported: {}", path, known));
+  }
+  if (store::Exists(to)) {
+    return Status::Error(fmt::format("{} is already there: give a folder that is not", to));
+  }
+  ImportedRun run{.folder = to,
+                  .format = std::string(parts.known.front().format->key),
+                  .num_ranks = 0,
+                  .passed_over = std::move(parts.unknown)};
+  const std::string temporary = fmt::format("{}.importing-{}", to, getpid());
+  std::error_code error;
+  fs::create_directories(temporary, error);
+  if (error)
+    return Status::Error(fmt::format("cannot make the folder {}: {}", temporary, error.message()));
+  Importing importing(std::move(parts.known), temporary, NameOf(path), options);
+  Status status = importing.Run();
+  run.num_ranks = importing.num_ranks();
+  if (status.ok()) {
+    fs::rename(temporary, to, error);
+    if (error)
+      status =
+          Status::Error(fmt::format("cannot rename {} to {}: {}", temporary, to, error.message()));
+  }
+  if (!status.ok()) {
+    fs::remove_all(temporary, error);
+    return status;
+  }
+  return run;
+}
+
+}  // namespace shardscope::imports

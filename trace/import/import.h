@@ -1,0 +1,33 @@
+// Importing: traces of other programs become a run of ours, a file a rank.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "trace/base/status.h"
+
+namespace shardscope::imports {
+
+struct ImportOptions {
+  // Called on one of the reading threads with how much of all files has been read; false: stop.
+  std::function<bool(int64_t read_bytes, int64_t all_bytes)> progress;
+  int num_threads = 2;
+};
+
+struct ImportedRun {
+  std::string folder;
+  std::string format;  // key of the formats that were found
+  int num_ranks = 0;
+  std::vector<std::string> passed_over;  // files that no importer knows
+};
+
+// Whether something at `path` can be imported, by its first bytes.
+bool CanImport(const std::string& path);
+
+// Makes the run folder `to`, which must not exist, of the file or folder `path`. Nothing is left of
+// it after an error, or when `progress` said to stop.
+Result<ImportedRun> ImportRun(const std::string& path, const std::string& to,
+                              const ImportOptions& options = {});
+
+}  // namespace shardscope::imports

@@ -1,0 +1,144 @@
+#include "trace/import/input.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace shardscope::imports {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kBlockBytes = 1 << 18;
+// An archive may claim any number.
+constexpr size_t kMostInputs = 1 << 14;
+
+std::string Reason(archive* reader) {
+  const char* const text = archive_error_string(reader);
+  return text == nullptr ? "unknown error" : text;
+}
+
+// libarchive calls what is no archive a "raw" one, with one member.
+bool IsArchive(archive* reader) {
+  return (archive_format(reader) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_RAW;
+}
+
+}  // namespace
+
+void ByteSource::Free::operator()(archive* reader) const { archive_read_free(reader); }
+
+ByteSource::~ByteSource() = default;
+
+// Filters that run other programs are not among them.
+Result<ByteSource::Archive> ByteSource::OpenArchive(const std::string& path) {
+  Archive reader(archive_read_new());
+  if (reader == nullptr) return Status::Error("cannot open " + path + ": no memory");
+  archive_read_support_filter_gzip(reader.get());
+  archive_read_support_filter_bzip2(reader.get());
+  archive_read_support_filter_xz(reader.get());
+  archive_read_support_filter_zstd(reader.get());
+  archive_read_support_filter_lz4(reader.get());
+  archive_read_support_format_tar(reader.get());
+  archive_read_support_format_zip(reader.get());
+  archive_read_support_format_raw(reader.get());
+  archive_read_support_format_empty(reader.get());
+  if (archive_read_open_filename(reader.get(), path.c_str(), kBlockBytes) != ARCHIVE_OK) {
+    return Status::Error(fmt::format("cannot open {}: {}", path, Reason(reader.get())));
+  }
+  return reader;
+}
+
+Result<std::unique_ptr<ByteSource>> ByteSource::Open(const Input& input) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(Archive reader, OpenArchive(input.path));
+  archive_entry* entry = nullptr;
+  for (int position = 0; position <= input.position; ++position) {
+    const int status = archive_read_next_header(reader.get(), &entry);
+    if (status == ARCHIVE_EOF && position == 0) break;  // an empty file
+    if (status == ARCHIVE_OK || status == ARCHIVE_WARN) continue;
+    return Status::Error(
+        fmt::format("cannot read {}: {}", input.Title(),
+                    status == ARCHIVE_EOF ? "no longer there" : Reason(reader.get())));
+  }
+  return std::unique_ptr<ByteSource>(new ByteSource(input.Title(), std::move(reader)));
+}
+
+Result<size_t> ByteSource::Read(char* to, size_t size) {
+  while (true) {
+    const la_ssize_t count = archive_read_data(reader_.get(), to, size);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (count == ARCHIVE_RETRY) continue;
+    return Status::Error(
+        fmt::format("{} ends in the middle or is damaged: {}", title_, Reason(reader_.get())));
+  }
+}
+
+int64_t ByteSource::Position() const { return archive_filter_bytes(reader_.get(), -1); }
+
+Result<std::vector<Input>> ListInputs(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    return Status::Error(
+        fmt::format("cannot open {}: {}", path, error ? error.message() : "it does not exist"));
+  }
+  std::vector<Input> inputs;
+  if (fs::is_directory(status)) {
+    std::vector<std::string> files;
+    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+      std::error_code ignored;
+      if (it->is_regular_file(ignored)) files.push_back(it->path().string());
+    }
+    if (error) return Status::Error(fmt::format("cannot open {}: {}", path, error.message()));
+    std::sort(files.begin(), files.end());
+    for (const std::string& file : files) {
+      // A file that cannot be read is named where it is asked for its bytes.
+      const Result<std::vector<Input>> members = ListInputs(file);
+      if (members.ok()) {
+        inputs.insert(inputs.end(), members->begin(), members->end());
+      } else {
+        inputs.push_back({file, "", 0});
+      }
+      if (inputs.size() > kMostInputs) break;
+    }
+  } else if (fs::is_regular_file(status)) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const ByteSource::Archive reader, ByteSource::OpenArchive(path));
+    archive_entry* entry = nullptr;
+    for (int position = 0; inputs.size() <= kMostInputs; ++position) {
+      const int found = archive_read_next_header(reader.get(), &entry);
+      if (found != ARCHIVE_OK && found != ARCHIVE_WARN)
+        break;  // the end, or damage behind what is whole
+      if (!IsArchive(reader.get())) break;
+      if (archive_entry_filetype(entry) != AE_IFREG) continue;
+      const char* const name = archive_entry_pathname(entry);
+      inputs.push_back({path, name == nullptr ? "(no name)" : name, position});
+    }
+    if (inputs.empty()) inputs.push_back({path, "", 0});
+  } else {
+    return Status::Error(path + " is no file: give a file or a folder of files");
+  }
+  if (inputs.size() > kMostInputs) {
+    return Status::Error(fmt::format("{} has more than {} files", path, kMostInputs));
+  }
+  return inputs;
+}
+
+Result<std::string> ReadHead(const Input& input, size_t size) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, ByteSource::Open(input));
+  std::string head(size, '\0');
+  size_t filled = 0;
+  while (filled < size) {
+    const Result<size_t> count = source->Read(head.data() + filled, size - filled);
+    if (!count.ok() && filled == 0) return count.status();
+    if (!count.ok() || *count == 0) break;
+    filled += *count;
+  }
+  head.resize(filled);
+  return head;
+}
+
+}  // namespace shardscope::imports

@@ -1,0 +1,164 @@
+#include "trace/base/text.h"
+#include "trace/import/kineto/categories.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+namespace shardscope::imports {
+namespace {
+
+using Classes = std::pair<std::string_view, EventClass>;
+
+constexpr Classes kClasses[] = {
+    {"cpu_op", EventClass::kHost},
+    {"Operator", EventClass::kHost},
+    {"user_annotation", EventClass::kHost},
+    {"python_function", EventClass::kHost},
+    {"overhead", EventClass::kHost},
+    {"cuda_runtime", EventClass::kLaunch},
+    {"cuda_driver", EventClass::kLaunch},
+    {"Runtime", EventClass::kLaunch},
+    {"hip_runtime", EventClass::kLaunch},
+    {"xpu_runtime", EventClass::kLaunch},
+    {"xpu_driver", EventClass::kLaunch},
+    {"mtia_runtime", EventClass::kLaunch},
+    {"glow_runtime", EventClass::kLaunch},
+    {"privateuse1_runtime", EventClass::kLaunch},
+    {"privateuse1_driver", EventClass::kLaunch},
+    {"kernel", EventClass::kKernel},
+    {"Kernel", EventClass::kKernel},
+    {"mtia_ccp_events", EventClass::kKernel},
+    {"mtia_workloadd", EventClass::kKernel},
+    {"collective_comm", EventClass::kKernel},
+    {"gpu_memcpy", EventClass::kCopy},
+    {"Memcpy", EventClass::kCopy},
+    {"gpu_memset", EventClass::kSet},
+    {"Memset", EventClass::kSet},
+    {"gpu_user_annotation", EventClass::kDeviceRange},
+    {"mtia_insight", EventClass::kDeviceRange},
+    {"cuda_profiler_range", EventClass::kDeviceRange},
+    {"cuda_sync", EventClass::kSync},
+    {"cuda_event", EventClass::kSync},
+    {"xpu_sync", EventClass::kSync},
+    {"Trace", EventClass::kNothing},
+};
+
+const Classes* Find(std::string_view category) {
+  const auto* const found =
+      std::find_if(std::begin(kClasses), std::end(kClasses),
+                   [&](const Classes& known) { return known.first == category; });
+  return found == std::end(kClasses) ? nullptr : found;
+}
+
+// Lower case, without what is between words.
+std::string Plain(std::string_view name) {
+  std::string plain;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return plain;
+}
+
+// The longer come first: "allgather" is no "gather".
+constexpr std::pair<std::string_view, std::string_view> kCollectives[] = {
+    {"reducescatter", "reduce_scatter"},
+    {"allgather", "all_gather"},
+    {"allreduce", "all_reduce"},
+    {"alltoall", "all_to_all"},
+    {"broadcast", "broadcast"},
+    {"barrier", "barrier"},
+    {"sendrecv", "send_receive"},
+    {"coalesced", "coalesced"},
+    {"scatter", "scatter"},
+    {"gather", "gather"},
+    {"reduce", "reduce"},
+    {"send", "send"},
+    {"recv", "receive"},
+};
+
+std::optional<std::string_view> FindCollective(std::string_view name) {
+  const std::string plain = Plain(name);
+  for (const auto& [part, kind] : kCollectives) {
+    if (Contains(plain, part)) return kind;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+EventClass ClassOf(std::string_view category) {
+  const Classes* const known = Find(category);
+  return known == nullptr ? EventClass::kHost : known->second;
+}
+
+bool IsKnownCategory(std::string_view category) { return Find(category) != nullptr; }
+
+bool IsCommunicationKernel(std::string_view name) {
+  for (const std::string_view start : {"nccl", "rccl", "hccl", "Hccl", "oneccl", "mscclpp",
+                                       "void ncclKernel", "void rccl", "ncclx"}) {
+    if (name.starts_with(start)) return true;
+  }
+  return Contains(name, "ncclKernel") || Contains(name, "ncclDevKernel") || Contains(name, "ncclSymk") ||
+         Contains(name, "oneccl_") || Contains(name, "mscclpp::");
+}
+
+words::GpuWorkKind CopyKindOf(std::string_view name) {
+  using words::GpuWorkKind;
+  if (Contains(name, "HtoD") || Contains(name, "HostToDevice") || Contains(name, "M2D"))
+    return GpuWorkKind::kCopyToDevice;
+  if (Contains(name, "DtoH") || Contains(name, "DeviceToHost") || Contains(name, "D2M"))
+    return GpuWorkKind::kCopyToHost;
+  if (Contains(name, "DtoD") || Contains(name, "DeviceToDevice") || Contains(name, "D2D"))
+    return GpuWorkKind::kCopyOnDevice;
+  if (Contains(name, "PtoP") || Contains(name, "PeerToPeer")) return GpuWorkKind::kCopyToPeer;
+  return GpuWorkKind::kCopy;
+}
+
+std::string_view CollectiveKindOf(std::string_view name) {
+  return FindCollective(name).value_or(name);
+}
+
+std::string_view CollectiveKindOfKernel(std::string_view name) {
+  // ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(...): what follows the kind must not decide.
+  const size_t from = name.find("ernel_");
+  if (from != std::string_view::npos) {
+    name.remove_prefix(from + 6);
+    name = name.substr(0, name.find('_'));
+  }
+  return FindCollective(name).value_or("");
+}
+
+bool IsWholeBefore(std::string_view kind) { return kind == "reduce_scatter" || kind == "scatter"; }
+
+int64_t BytesOfType(std::string_view dtype) {
+  constexpr std::pair<std::string_view, int64_t> kTypes[] = {{"Byte", 1},
+                                                             {"Char", 1},
+                                                             {"Short", 2},
+                                                             {"Int", 4},
+                                                             {"Long", 8},
+                                                             {"Half", 2},
+                                                             {"Float", 4},
+                                                             {"Double", 8},
+                                                             {"Bool", 1},
+                                                             {"BFloat16", 2},
+                                                             {"Float8_e5m2", 1},
+                                                             {"Float8_e4m3fn", 1},
+                                                             {"Float8_e5m2fnuz", 1},
+                                                             {"Float8_e4m3fnuz", 1},
+                                                             {"Float8_e8m0fnu", 1},
+                                                             {"ComplexFloat", 8},
+                                                             {"ComplexDouble", 16},
+                                                             {"UInt16", 2},
+                                                             {"UInt32", 4},
+                                                             {"UInt64", 8}};
+  for (const auto& [name, bytes] : kTypes) {
+    if (dtype == name) return bytes;
+  }
+  return 0;
+}
+
+}  // namespace shardscope::imports

@@ -1,0 +1,15 @@
+// Traces of torch.profiler (Kineto) and other Chrome JSON with its categories.
+// Fields: pytorch/kineto libkineto/src/output_json.cpp and include/MetadataFieldCatalog.h.
+#pragma once
+
+#include <string_view>
+
+#include "trace/base/status.h"
+#include "trace/import/format.h"
+
+namespace shardscope::imports {
+
+bool IsKineto(std::string_view head);
+Status ReadKineto(const Input& input, const ReadProgress& progress, const TakeRecording& take);
+
+}  // namespace shardscope::imports

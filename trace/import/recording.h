@@ -1,0 +1,172 @@
+// Recording: what one process of an imported run did, as importers find it and before it becomes
+// rows (recording_rows.h). Times are nanoseconds of the clock of its file. Importers may give
+// everything in any order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/base/words.h"
+
+namespace shardscope::imports {
+
+// Texts, each kept once.
+class Names {
+ public:
+  using Index = uint32_t;
+
+  Names() { (void)Add(""); }
+  Names(const Names&) = delete;
+  Names& operator=(const Names&) = delete;
+  Names(Names&&) = default;
+  Names& operator=(Names&&) = default;
+
+  Index Add(std::string_view text);
+  const std::string& operator[](Index index) const { return texts_[index]; }
+  size_t size() const { return texts_.size(); }
+
+ private:
+  std::deque<std::string> texts_;  // never move: keys of the map
+  std::unordered_map<std::string_view, Index> index_of_;
+};
+
+// A thread of the host, or a stream of a device. What programs marked on a stream has a track of
+// its own, as have waits that are told of on a stream.
+enum class TrackKind : uint8_t { kThread, kStream, kStreamRanges, kStreamWaits };
+
+struct RecordedTrack {
+  TrackKind kind = TrackKind::kThread;
+  int64_t process = 0;  // of a thread
+  int64_t thread = 0;
+  int64_t device = 0;  // of a stream
+  int64_t context = 0;
+  int64_t stream = 0;
+  int64_t priority = 0;
+  std::string name;  // as the file says; may be empty
+
+  bool IsOfDevice() const { return kind != TrackKind::kThread; }
+};
+
+// An interval on any track that is no work of a device.
+struct RecordedSpan {
+  int64_t start_ns = 0;
+  int64_t duration_ns = 0;
+  Names::Index name = 0;
+  uint32_t track = 0;
+  words::SpanCategory category = words::SpanCategory::kHost;
+};
+
+// A call of the host that asked for work of a device.
+struct RecordedLaunch {
+  int64_t correlation = 0;
+  int64_t start_ns = 0;
+  int64_t duration_ns = 0;
+  uint32_t track = 0;
+};
+
+struct KernelShape {
+  std::array<int32_t, 3> grid{};
+  std::array<int32_t, 3> block{};
+  int32_t registers = 0;
+  int32_t shared_bytes = 0;
+
+  friend auto operator<=>(const KernelShape&, const KernelShape&) = default;
+};
+
+// What the file says of a collective that a kernel carries out. Bytes are of the whole payload, the
+// side that all ranks have together.
+struct RecordedCollective {
+  std::string kind;   // all_gather, reduce_scatter, ... or what it is called
+  std::string group;  // a name of the group of ranks; equal on all of them
+  std::string dtype;
+  int64_t payload_bytes = -1;  // -1: not told
+  int64_t sequence = -1;       // in its group; -1: not told
+  int32_t group_size = 0;      // 0: not told
+};
+
+// A kernel, copy or memset.
+struct RecordedWork {
+  int64_t start_ns = 0;
+  int64_t duration_ns = 0;
+  int64_t correlation = -1;  // of its launch; -1: not told
+  int64_t bytes = 0;         // of a copy
+  Names::Index name = 0;
+  uint32_t track = 0;
+  uint32_t shape = 0;       // index into Recording::shapes
+  int32_t collective = -1;  // index into Recording::collectives
+  int32_t graph = 0;
+  int32_t graph_node = 0;
+  int32_t channel = 0;
+  words::GpuWorkKind kind = words::GpuWorkKind::kKernel;
+  words::SpanCategory category = words::SpanCategory::kCompute;
+};
+
+// A stream waited for an event of another.
+struct RecordedWait {
+  int64_t time_ns = 0;
+  uint32_t track = 0;               // of the stream that waited
+  int64_t waited_stream = -1;       // whose event it was
+  int64_t record_correlation = -1;  // of the call that recorded the event
+};
+
+struct RecordedMemory {
+  int64_t time_ns = 0;
+  int64_t bytes = 0;  // signed
+  bool on_device = false;
+  int32_t device = 0;
+};
+
+struct RecordedCounter {
+  int64_t time_ns = 0;
+  double value = 0;
+  Names::Index name = 0;
+  uint32_t track = 0;
+};
+
+// A step as the file marks it, by the host.
+struct RecordedStep {
+  int64_t number = 0;
+  int64_t start_ns = 0;
+  int64_t duration_ns = 0;
+};
+
+// A group of ranks that meet.
+struct RecordedGroup {
+  std::string name;
+  std::string description;
+  std::vector<int32_t> members;  // ascending
+};
+
+struct Recording {
+  std::string title;            // of the input, for people
+  std::optional<int32_t> rank;  // as the file says
+  std::string host;
+  int64_t process = 0;
+  std::string device;                       // name of the GPU; empty: none
+  std::map<std::string, std::string> meta;  // what else the file says of the run
+  Names names;
+  std::vector<RecordedTrack> tracks;
+  std::vector<RecordedSpan> spans;
+  std::vector<RecordedLaunch> launches;
+  std::vector<RecordedWork> works;
+  std::vector<KernelShape> shapes;
+  std::vector<RecordedCollective> collectives;
+  std::vector<RecordedWait> waits;
+  std::vector<RecordedMemory> memory;
+  std::vector<RecordedCounter> counters;
+  std::vector<RecordedStep> steps;
+  std::vector<RecordedGroup> groups;
+  // What was not taken, in words, and how often; what was mended likewise.
+  std::map<std::string, int64_t> not_understood;
+  // Why the file is not whole; empty: it is.
+  std::string cut;
+};
+
+}  // namespace shardscope::imports

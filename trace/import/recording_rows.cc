@@ -1,0 +1,337 @@
+#include "trace/import/recording_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "trace/base/version.h"
+#include "trace/base/words.h"
+#include "trace/schema/rows.h"
+#include "trace/store/finished_writer.h"
+
+namespace shardscope::imports {
+namespace {
+
+using schema::SpanId;
+using schema::StringId;
+using schema::TrackId;
+using store::FinishedWriter;
+using words::Name;
+using words::SpanCategory;
+
+TrackId IdOfTrack(uint32_t track) { return TrackId(int64_t{track} + 1); }
+StringId IdOfName(Names::Index name) { return StringId(int64_t{name} + 1); }
+
+// A moment that rows can have.
+int64_t Moment(int64_t time_ns) { return std::clamp<int64_t>(time_ns, 0, (int64_t{1} << 61)); }
+
+std::string TrackName(const RecordedTrack& track) {
+  switch (track.kind) {
+    case TrackKind::kThread:
+      if (track.thread < 0) return track.name.empty() ? "thread" : track.name;
+      return track.name.empty() || track.name.starts_with("thread ")
+                 ? fmt::format("thread {}", track.thread)
+                 : fmt::format("thread {} ({})", track.thread, track.name);
+    case TrackKind::kStream:
+      return fmt::format("GPU {} stream {}", track.device, track.stream);
+    case TrackKind::kStreamRanges:
+      return fmt::format("GPU {} stream {} ranges", track.device, track.stream);
+    case TrackKind::kStreamWaits:
+      return track.stream < 0 ? fmt::format("GPU {} waits of the host", track.device)
+                              : fmt::format("GPU {} stream {} waits", track.device, track.stream);
+  }
+  return "";
+}
+
+// Which step a moment of the host lies in; -1: none.
+class StepsOfHost {
+ public:
+  explicit StepsOfHost(std::vector<RecordedStep> steps) : steps_(std::move(steps)) {
+    std::sort(steps_.begin(), steps_.end(),
+              [](const RecordedStep& a, const RecordedStep& b) { return a.start_ns < b.start_ns; });
+    // The same mark may stand on several threads.
+    const auto same = [](const RecordedStep& a, const RecordedStep& b) {
+      return a.number == b.number;
+    };
+    steps_.erase(std::unique(steps_.begin(), steps_.end(), same), steps_.end());
+  }
+
+  const std::vector<RecordedStep>& steps() const { return steps_; }
+
+  // Index of the last step that had begun; -1: none had.
+  int64_t IndexAt(int64_t time_ns) const {
+    const auto after = std::upper_bound(
+        steps_.begin(), steps_.end(), time_ns,
+        [](int64_t time, const RecordedStep& step) { return time < step.start_ns; });
+    return after - steps_.begin() - 1;
+  }
+
+ private:
+  std::vector<RecordedStep> steps_;
+};
+
+class RowsOfRecording {
+ public:
+  RowsOfRecording(const RunFacts& facts, Recording* recording, FinishedWriter* writer)
+      : facts_(facts), recording_(*recording), writer_(*writer), steps_(recording->steps) {}
+
+  Status Write() {
+    SHARDSCOPE_RETURN_IF_ERROR(WriteFacts());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteLosses());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteTracks());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteNames());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteSpansAndWork());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteSteps());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteMemory());
+    return WriteCounters();
+  }
+
+ private:
+  Status WriteFacts();
+  Status WriteLosses();
+  Status WriteTracks();
+  Status WriteNames();
+  Status WriteSpansAndWork();
+  Status WriteWork(SpanId id, const RecordedWork& work, const RecordedLaunch* launch);
+  Status WriteSteps();
+  Status WriteMemory();
+  Status WriteCounters();
+
+  const RunFacts& facts_;
+  Recording& recording_;
+  FinishedWriter& writer_;
+  const StepsOfHost steps_;
+  std::vector<int64_t> step_ends_;  // by index: end of the last work that was launched in it
+  int64_t first_ns_ = std::numeric_limits<int64_t>::max();
+  int64_t last_ns_ = 0;
+};
+
+Status RowsOfRecording::WriteFacts() {
+  int64_t first_ns = std::numeric_limits<int64_t>::max();
+  for (const RecordedSpan& span : recording_.spans) first_ns = std::min(first_ns, span.start_ns);
+  for (const RecordedWork& work : recording_.works) first_ns = std::min(first_ns, work.start_ns);
+  const int64_t start_ns = first_ns == std::numeric_limits<int64_t>::max() ? 0 : Moment(first_ns);
+  const std::pair<std::string_view, std::string> meta[] = {
+      {"run_id", facts_.run_id},
+      {"name", facts_.name},
+      {"imported", std::string(facts_.format)},
+      {"tool_version", kVersion},
+      {"host", recording_.host},
+      {"pid", std::to_string(recording_.process)},
+      {"num_ranks", std::to_string(facts_.num_ranks)},
+      {"device", recording_.device.empty() ? "cpu" : recording_.device},
+      {"truth", "measured"},
+      {"source_path", recording_.title},
+      {"started_realtime_ns", std::to_string(start_ns)},
+  };
+  for (const auto& [key, value] : meta) SHARDSCOPE_RETURN_IF_ERROR(writer_.SetMeta(key, value));
+  for (const auto& [key, value] : recording_.meta) {
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::ConfigRow{"import." + key, value}));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(
+      writer_.Insert(schema::RankRow{facts_.rank, recording_.host, recording_.process,
+                                     recording_.device.empty() ? "cpu" : recording_.device}));
+  // The file's clock is the time of day.
+  return writer_.Insert(schema::ClockRow{schema::ClockId(1), start_ns, start_ns, 0});
+}
+
+Status RowsOfRecording::WriteLosses() {
+  int64_t id = 0;
+  const std::string source(facts_.format);
+  const bool is_whole = recording_.cut.empty();
+  SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
+      schema::CapabilityRow{schema::CapabilityId(++id), source, is_whole ? "on" : "partial",
+                            is_whole ? "" : "the file is not whole: " + recording_.cut, 0}));
+  for (const auto& [what, count] : recording_.not_understood) {
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::CapabilityRow{
+        schema::CapabilityId(++id), source, "partial", "not understood: " + what, count}));
+  }
+  return Status::Ok();
+}
+
+Status RowsOfRecording::WriteTracks() {
+  // Threads by how much they did, then streams by their numbers.
+  std::vector<int64_t> counts(recording_.tracks.size());
+  for (const RecordedSpan& span : recording_.spans) ++counts[span.track];
+  std::vector<uint32_t> order(recording_.tracks.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t left, uint32_t right) {
+    const RecordedTrack& a = recording_.tracks[left];
+    const RecordedTrack& b = recording_.tracks[right];
+    if (a.IsOfDevice() != b.IsOfDevice()) return b.IsOfDevice();
+    if (!a.IsOfDevice()) return counts[left] > counts[right];
+    return std::tuple(a.device, a.stream, a.context, a.kind) <
+           std::tuple(b.device, b.stream, b.context, b.kind);
+  });
+  std::vector<int64_t> positions(recording_.tracks.size());
+  for (size_t at = 0; at < order.size(); ++at) positions[order[at]] = static_cast<int64_t>(at);
+  int64_t stream_id = 0;
+  for (uint32_t at = 0; at < recording_.tracks.size(); ++at) {
+    const RecordedTrack& track = recording_.tracks[at];
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::TrackRow{
+        IdOfTrack(at), facts_.rank, TrackName(track),
+        std::string(Name(track.kind == TrackKind::kStream ? words::TrackRole::kCompute
+                                                          : words::TrackRole::kHost)),
+        positions[at]}));
+    if (track.kind != TrackKind::kStream) continue;
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
+        schema::GpuStreamRow{schema::GpuStreamId(++stream_id), IdOfTrack(at), TrackId::None(),
+                             track.device, track.context, track.stream, track.priority}));
+  }
+  return Status::Ok();
+}
+
+Status RowsOfRecording::WriteNames() {
+  for (Names::Index index = 0; index < recording_.names.size(); ++index) {
+    SHARDSCOPE_RETURN_IF_ERROR(
+        writer_.Insert(schema::StringRow{IdOfName(index), recording_.names[index]}));
+  }
+  return Status::Ok();
+}
+
+Status RowsOfRecording::WriteWork(SpanId id, const RecordedWork& work,
+                                  const RecordedLaunch* launch) {
+  const int64_t asked_ns = launch == nullptr ? work.start_ns : launch->start_ns;
+  const int64_t step = steps_.IndexAt(asked_ns);
+  if (step >= 0) {
+    int64_t& end_ns = step_ends_[static_cast<size_t>(step)];
+    end_ns = std::max(end_ns, work.start_ns + work.duration_ns);
+  }
+  const KernelShape& shape = recording_.shapes[work.shape];
+  schema::GpuWorkRow row;
+  row.id = id;
+  row.kind = Name(work.kind);
+  row.times = Name(words::GpuTimes::kMeasured);
+  row.plan_op = schema::PlanOpId::None();
+  row.step = step < 0 ? -1 : steps_.steps()[static_cast<size_t>(step)].number;
+  row.launch_track = launch == nullptr ? TrackId::None() : IdOfTrack(launch->track);
+  row.launch_start_ns = Moment(asked_ns);
+  row.launch_duration_ns = launch == nullptr ? 0 : launch->duration_ns;
+  row.correlation = work.correlation;
+  row.bytes = work.bytes;
+  row.grid_x = shape.grid[0];
+  row.grid_y = shape.grid[1];
+  row.grid_z = shape.grid[2];
+  row.block_x = shape.block[0];
+  row.block_y = shape.block[1];
+  row.block_z = shape.block[2];
+  row.registers = shape.registers;
+  row.dynamic_shared_bytes = shape.shared_bytes;
+  row.channel = work.channel;
+  row.channel_kind = Name(words::ChannelKind::kUnknown);
+  row.graph = work.graph;
+  row.graph_node = work.graph_node;
+  return writer_.Insert(row);
+}
+
+Status RowsOfRecording::WriteSpansAndWork() {
+  const auto by_start = [](const auto& a, const auto& b) {
+    // What encloses comes first.
+    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
+  };
+  std::stable_sort(recording_.spans.begin(), recording_.spans.end(), by_start);
+  std::stable_sort(recording_.works.begin(), recording_.works.end(), by_start);
+  std::unordered_map<int64_t, const RecordedLaunch*> launches;
+  launches.reserve(recording_.launches.size());
+  for (const RecordedLaunch& launch : recording_.launches) launches[launch.correlation] = &launch;
+  step_ends_.assign(steps_.steps().size(), 0);
+  int64_t id = 0;
+  const auto write_span = [&](const auto& span, SpanCategory category) {
+    const int64_t start_ns = Moment(span.start_ns);
+    first_ns_ = std::min(first_ns_, start_ns);
+    last_ns_ = std::max(last_ns_, start_ns + span.duration_ns);
+    return writer_.Insert(schema::SpanRow{
+        SpanId(++id), IdOfTrack(span.track), start_ns, span.duration_ns, IdOfName(span.name),
+        schema::ShortText(Name(category)), schema::OpRunId::None()});
+  };
+  auto span = recording_.spans.begin();
+  for (const RecordedWork& work : recording_.works) {
+    for (; span != recording_.spans.end() && span->start_ns <= work.start_ns; ++span) {
+      SHARDSCOPE_RETURN_IF_ERROR(write_span(*span, span->category));
+    }
+    SHARDSCOPE_RETURN_IF_ERROR(write_span(work, work.category));
+    const auto launch = launches.find(work.correlation);
+    SHARDSCOPE_RETURN_IF_ERROR(
+        WriteWork(SpanId(id), work, launch == launches.end() ? nullptr : launch->second));
+  }
+  for (; span != recording_.spans.end(); ++span) {
+    SHARDSCOPE_RETURN_IF_ERROR(write_span(*span, span->category));
+  }
+  return Status::Ok();
+}
+
+// A step ends with the last work that was launched in it, and the next begins there, as in a
+// training (tables.py). A device may still work for a step when the host is two further on.
+Status RowsOfRecording::WriteSteps() {
+  int64_t id = 0;
+  int64_t start_ns = -1;
+  for (size_t at = 0; at < steps_.steps().size(); ++at) {
+    const RecordedStep& step = steps_.steps()[at];
+    if (start_ns < 0) start_ns = step.start_ns;
+    int64_t end_ns = step_ends_[at];
+    if (end_ns == 0) end_ns = step.start_ns + step.duration_ns;
+    end_ns = std::max(end_ns, start_ns);
+    schema::StepRow row;
+    row.id = schema::StepId(++id);
+    row.rank = facts_.rank;
+    row.step = step.number;
+    row.schedule = schema::ScheduleId::None();
+    row.start_ns = Moment(start_ns);
+    row.end_ns = Moment(end_ns);
+    row.loss = std::numeric_limits<double>::quiet_NaN();
+    row.grad_norm = std::numeric_limits<double>::quiet_NaN();
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(row));
+    start_ns = end_ns;
+  }
+  return Status::Ok();
+}
+
+Status RowsOfRecording::WriteMemory() {
+  std::stable_sort(recording_.memory.begin(), recording_.memory.end(),
+                   [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+  int64_t id = 0;
+  for (const RecordedMemory& memory : recording_.memory) {
+    if (!memory.on_device) continue;
+    schema::MemoryEventRow row;
+    row.id = schema::MemoryEventId(++id);
+    row.rank = facts_.rank;
+    row.device = schema::ShortText(fmt::format("GPU {}", memory.device));
+    row.issued_ns = row.executed_ns = Moment(memory.time_ns);
+    row.bytes = memory.bytes;
+    row.category = words::kUnattributed;
+    row.plan_op = schema::PlanOpId::None();
+    const int64_t step = steps_.IndexAt(memory.time_ns);
+    row.step = step < 0 ? -1 : steps_.steps()[static_cast<size_t>(step)].number;
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(row));
+  }
+  return Status::Ok();
+}
+
+Status RowsOfRecording::WriteCounters() {
+  std::stable_sort(recording_.counters.begin(), recording_.counters.end(),
+                   [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+  int64_t id = 0;
+  for (const RecordedCounter& counter : recording_.counters) {
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
+        schema::CounterRow{schema::CounterId(++id), IdOfTrack(counter.track),
+                           Moment(counter.time_ns), IdOfName(counter.name), counter.value}));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<FinishedWriter> writer,
+                              FinishedWriter::Create(file));
+  SHARDSCOPE_RETURN_IF_ERROR(RowsOfRecording(facts, recording, writer.get()).Write());
+  return writer->Finish();
+}
+
+}  // namespace shardscope::imports
