@@ -9,6 +9,10 @@ What is left out there, and by how much the random tests are shortened, is print
 """
 
 import argparse
+import concurrent.futures.process
+import contextlib
+import io
+import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -91,12 +95,29 @@ def run_programs(build, jobs, tally, prefix=(), left_out=(), forgiven=lambda: 0)
         tally.add(0, 1)
 
 
-def run_python(build, tally):
+def run_module(name):
+    """One file of Python tests, in a process of its own: how many ran, failed and were skipped, and what it printed."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    printed = io.StringIO()
+    with contextlib.redirect_stderr(printed):
+        result = unittest.TextTestRunner(verbosity=1).run(unittest.defaultTestLoader.loadTestsFromName(name))
+    return result.testsRun, len(result.failures) + len(result.errors), len(result.skipped), printed.getvalue()
+
+
+def run_python(build, jobs, tally):
     os.environ["SHARDSCOPE_BIN"] = str(build / "bin")
-    suite = unittest.defaultTestLoader.discover(str(ROOT / "tests"), pattern="*_test.py", top_level_dir=str(ROOT / "tests"))
-    result = unittest.TextTestRunner(verbosity=1).run(suite)
-    failed = len(result.failures) + len(result.errors)
-    tally.add(result.testsRun - failed - len(result.skipped), failed, len(result.skipped))
+    # The largest first, so that no long one is left for the end. tests/ui is no package: its files are programs of CTest.
+    paths = sorted([*ROOT.glob("tests/*_test.py"), *ROOT.glob("tests/faults/*_test.py")], key=lambda path: -path.stat().st_size)
+    names = [".".join(path.relative_to(ROOT / "tests").with_suffix("").parts) for path in paths]
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        running = {pool.submit(run_module, name): name for name in names}
+        for done in concurrent.futures.as_completed(running):
+            try:
+                ran, failed, skipped, printed = done.result()
+            except concurrent.futures.process.BrokenProcessPool:
+                ran, failed, skipped, printed = 1, 1, 0, "its process ended before its tests did"
+            print(f"{running[done]}: {printed}", flush=True)
+            tally.add(ran - failed - skipped, failed, skipped)
 
 
 def run_check(name, command, tally):
@@ -118,7 +139,7 @@ def run_sanitizer(sanitizer, jobs, tally):
     tally.add(len(sanitizer.defects) - len(missed), len(missed))
     run_programs(build, jobs, tally, prefix, sanitizer.left_out, lambda: sanitizer.forgive_own_crashes(reports))
     if (build / "bin" / "shardscope-train").exists():
-        run_python(build, tally)
+        run_python(build, jobs, tally)
     tally.add(0, sanitizer.num_findings(reports))
     sanitizer.say_what_is_left_out(build, release if release.exists() else None)
 
@@ -139,7 +160,7 @@ def main():
         run_check("format", ["clang-format-14", "--dry-run", "-Werror", *tracked_sources()], tally)
         run_check("layers", [sys.executable, "scripts/check_layers.py"], tally)
         run_programs(options.build.resolve(), options.jobs, tally)
-        run_python(options.build.resolve(), tally)
+        run_python(options.build.resolve(), options.jobs, tally)
     print(f"tests and checks took {time.monotonic() - began:.0f} s")
     skipped = f", {tally.skipped} skipped" if tally.skipped else ""
     print(f"{tally.passed} passed, {tally.failed} failed{skipped}")
