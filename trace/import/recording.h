@@ -31,6 +31,7 @@ class Names {
   Index Add(std::string_view text);
   const std::string& operator[](Index index) const { return texts_[index]; }
   size_t size() const { return texts_.size(); }
+  bool Has(std::string_view text) const { return index_of_.contains(text); }
 
  private:
   std::deque<std::string> texts_;  // never move: keys of the map
@@ -61,6 +62,7 @@ struct RecordedSpan {
   Names::Index name = 0;
   uint32_t track = 0;
   words::SpanCategory category = words::SpanCategory::kHost;
+  bool is_operator = false;  // of the framework, on a thread: without a device it is what computes
 };
 
 // A call of the host that asked for work of a device.

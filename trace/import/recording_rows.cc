@@ -12,6 +12,9 @@
 
 #include "trace/base/version.h"
 #include "trace/base/words.h"
+#include "trace/import/op_rows.h"
+#include "trace/import/ops.h"
+#include "trace/import/steps.h"
 #include "trace/schema/rows.h"
 #include "trace/store/finished_writer.h"
 
@@ -49,43 +52,19 @@ std::string TrackName(const RecordedTrack& track) {
   return "";
 }
 
-// Which step a moment of the host lies in; -1: none.
-class StepsOfHost {
- public:
-  explicit StepsOfHost(std::vector<RecordedStep> steps) : steps_(std::move(steps)) {
-    std::sort(steps_.begin(), steps_.end(),
-              [](const RecordedStep& a, const RecordedStep& b) { return a.start_ns < b.start_ns; });
-    // The same mark may stand on several threads.
-    const auto same = [](const RecordedStep& a, const RecordedStep& b) {
-      return a.number == b.number;
-    };
-    steps_.erase(std::unique(steps_.begin(), steps_.end(), same), steps_.end());
-  }
-
-  const std::vector<RecordedStep>& steps() const { return steps_; }
-
-  // Index of the last step that had begun; -1: none had.
-  int64_t IndexAt(int64_t time_ns) const {
-    const auto after = std::upper_bound(
-        steps_.begin(), steps_.end(), time_ns,
-        [](int64_t time, const RecordedStep& step) { return time < step.start_ns; });
-    return after - steps_.begin() - 1;
-  }
-
- private:
-  std::vector<RecordedStep> steps_;
-};
-
 class RowsOfRecording {
  public:
   RowsOfRecording(const RunFacts& facts, Recording* recording, FinishedWriter* writer)
-      : facts_(facts), recording_(*recording), writer_(*writer), steps_(recording->steps) {}
+      : facts_(facts), recording_(*recording), writer_(*writer), steps_(*recording) {}
 
   Status Write() {
+    PutInOrder();
+    ops_ = InferOps(&recording_, steps_, launch_of_work_);
     SHARDSCOPE_RETURN_IF_ERROR(WriteFacts());
     SHARDSCOPE_RETURN_IF_ERROR(WriteLosses());
     SHARDSCOPE_RETURN_IF_ERROR(WriteTracks());
     SHARDSCOPE_RETURN_IF_ERROR(WriteNames());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteOpRows(facts_, recording_, steps_, ops_, &writer_));
     SHARDSCOPE_RETURN_IF_ERROR(WriteSpansAndWork());
     SHARDSCOPE_RETURN_IF_ERROR(WriteSteps());
     SHARDSCOPE_RETURN_IF_ERROR(WriteMemory());
@@ -93,12 +72,13 @@ class RowsOfRecording {
   }
 
  private:
+  void PutInOrder();
   Status WriteFacts();
   Status WriteLosses();
   Status WriteTracks();
   Status WriteNames();
   Status WriteSpansAndWork();
-  Status WriteWork(SpanId id, const RecordedWork& work, const RecordedLaunch* launch);
+  Status WriteWork(SpanId id, size_t work);
   Status WriteSteps();
   Status WriteMemory();
   Status WriteCounters();
@@ -106,11 +86,31 @@ class RowsOfRecording {
   const RunFacts& facts_;
   Recording& recording_;
   FinishedWriter& writer_;
-  const StepsOfHost steps_;
+  const HostSteps steps_;
+  std::vector<int32_t> launch_of_work_;  // -1: not known
+  InferredOps ops_;
   std::vector<int64_t> step_ends_;  // by index: end of the last work that was launched in it
   int64_t first_ns_ = std::numeric_limits<int64_t>::max();
   int64_t last_ns_ = 0;
 };
+
+void RowsOfRecording::PutInOrder() {
+  const auto by_start = [](const auto& a, const auto& b) {
+    // What encloses comes first.
+    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
+  };
+  std::stable_sort(recording_.spans.begin(), recording_.spans.end(), by_start);
+  std::stable_sort(recording_.works.begin(), recording_.works.end(), by_start);
+  std::unordered_map<int64_t, int32_t> launches;
+  launches.reserve(recording_.launches.size());
+  for (size_t at = 0; at < recording_.launches.size(); ++at) {
+    launches[recording_.launches[at].correlation] = static_cast<int32_t>(at);
+  }
+  for (const RecordedWork& work : recording_.works) {
+    const auto launch = launches.find(work.correlation);
+    launch_of_work_.push_back(launch == launches.end() ? -1 : launch->second);
+  }
+}
 
 Status RowsOfRecording::WriteFacts() {
   int64_t first_ns = std::numeric_limits<int64_t>::max();
@@ -171,6 +171,14 @@ Status RowsOfRecording::WriteTracks() {
   });
   std::vector<int64_t> positions(recording_.tracks.size());
   for (size_t at = 0; at < order.size(); ++at) positions[order[at]] = static_cast<int64_t>(at);
+  std::vector<TrackId> lane_of_track(recording_.tracks.size(), TrackId::None());
+  for (uint32_t lane = 0; lane < ops_.lanes.size(); ++lane) {
+    const InferredLane& shown = ops_.lanes[lane];
+    const TrackId id = IdOfLane(recording_, lane);
+    if (lane_of_track[shown.track].is_none()) lane_of_track[shown.track] = id;
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
+        schema::TrackRow{id, facts_.rank, shown.name, std::string(Name(shown.role)), lane}));
+  }
   int64_t stream_id = 0;
   for (uint32_t at = 0; at < recording_.tracks.size(); ++at) {
     const RecordedTrack& track = recording_.tracks[at];
@@ -178,10 +186,10 @@ Status RowsOfRecording::WriteTracks() {
         IdOfTrack(at), facts_.rank, TrackName(track),
         std::string(Name(track.kind == TrackKind::kStream ? words::TrackRole::kCompute
                                                           : words::TrackRole::kHost)),
-        positions[at]}));
+        static_cast<int64_t>(ops_.lanes.size()) + positions[at]}));
     if (track.kind != TrackKind::kStream) continue;
     SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
-        schema::GpuStreamRow{schema::GpuStreamId(++stream_id), IdOfTrack(at), TrackId::None(),
+        schema::GpuStreamRow{schema::GpuStreamId(++stream_id), IdOfTrack(at), lane_of_track[at],
                              track.device, track.context, track.stream, track.priority}));
   }
   return Status::Ok();
@@ -195,8 +203,11 @@ Status RowsOfRecording::WriteNames() {
   return Status::Ok();
 }
 
-Status RowsOfRecording::WriteWork(SpanId id, const RecordedWork& work,
-                                  const RecordedLaunch* launch) {
+Status RowsOfRecording::WriteWork(SpanId id, size_t index) {
+  const RecordedWork& work = recording_.works[index];
+  const int32_t launch_index = launch_of_work_[index];
+  const RecordedLaunch* const launch =
+      launch_index < 0 ? nullptr : &recording_.launches[static_cast<size_t>(launch_index)];
   const int64_t asked_ns = launch == nullptr ? work.start_ns : launch->start_ns;
   const int64_t step = steps_.IndexAt(asked_ns);
   if (step >= 0) {
@@ -208,7 +219,8 @@ Status RowsOfRecording::WriteWork(SpanId id, const RecordedWork& work,
   row.id = id;
   row.kind = Name(work.kind);
   row.times = Name(words::GpuTimes::kMeasured);
-  row.plan_op = schema::PlanOpId::None();
+  const int32_t run = ops_.run_of_work[index];
+  row.plan_op = run < 0 ? schema::PlanOpId::None() : IdOfOp(ops_.runs[static_cast<size_t>(run)].op);
   row.step = step < 0 ? -1 : steps_.steps()[static_cast<size_t>(step)].number;
   row.launch_track = launch == nullptr ? TrackId::None() : IdOfTrack(launch->track);
   row.launch_start_ns = Moment(asked_ns);
@@ -231,15 +243,6 @@ Status RowsOfRecording::WriteWork(SpanId id, const RecordedWork& work,
 }
 
 Status RowsOfRecording::WriteSpansAndWork() {
-  const auto by_start = [](const auto& a, const auto& b) {
-    // What encloses comes first.
-    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.duration_ns > b.duration_ns;
-  };
-  std::stable_sort(recording_.spans.begin(), recording_.spans.end(), by_start);
-  std::stable_sort(recording_.works.begin(), recording_.works.end(), by_start);
-  std::unordered_map<int64_t, const RecordedLaunch*> launches;
-  launches.reserve(recording_.launches.size());
-  for (const RecordedLaunch& launch : recording_.launches) launches[launch.correlation] = &launch;
   step_ends_.assign(steps_.steps().size(), 0);
   int64_t id = 0;
   const auto write_span = [&](const auto& span, SpanCategory category) {
@@ -251,14 +254,13 @@ Status RowsOfRecording::WriteSpansAndWork() {
         schema::ShortText(Name(category)), schema::OpRunId::None()});
   };
   auto span = recording_.spans.begin();
-  for (const RecordedWork& work : recording_.works) {
+  for (size_t at = 0; at < recording_.works.size(); ++at) {
+    const RecordedWork& work = recording_.works[at];
     for (; span != recording_.spans.end() && span->start_ns <= work.start_ns; ++span) {
       SHARDSCOPE_RETURN_IF_ERROR(write_span(*span, span->category));
     }
     SHARDSCOPE_RETURN_IF_ERROR(write_span(work, work.category));
-    const auto launch = launches.find(work.correlation);
-    SHARDSCOPE_RETURN_IF_ERROR(
-        WriteWork(SpanId(id), work, launch == launches.end() ? nullptr : launch->second));
+    SHARDSCOPE_RETURN_IF_ERROR(WriteWork(SpanId(id), at));
   }
   for (; span != recording_.spans.end(); ++span) {
     SHARDSCOPE_RETURN_IF_ERROR(write_span(*span, span->category));
@@ -281,7 +283,7 @@ Status RowsOfRecording::WriteSteps() {
     row.id = schema::StepId(++id);
     row.rank = facts_.rank;
     row.step = step.number;
-    row.schedule = schema::ScheduleId::None();
+    row.schedule = kInferredSchedule;
     row.start_ns = Moment(start_ns);
     row.end_ns = Moment(end_ns);
     row.loss = std::numeric_limits<double>::quiet_NaN();

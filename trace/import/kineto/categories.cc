@@ -1,5 +1,5 @@
-#include "trace/base/text.h"
 #include "trace/import/kineto/categories.h"
+#include "trace/base/text.h"
 
 #include <algorithm>
 #include <cctype>
@@ -102,8 +102,8 @@ bool IsCommunicationKernel(std::string_view name) {
                                        "void ncclKernel", "void rccl", "ncclx"}) {
     if (name.starts_with(start)) return true;
   }
-  return Contains(name, "ncclKernel") || Contains(name, "ncclDevKernel") || Contains(name, "ncclSymk") ||
-         Contains(name, "oneccl_") || Contains(name, "mscclpp::");
+  return Contains(name, "ncclKernel") || Contains(name, "ncclDevKernel") ||
+         Contains(name, "ncclSymk") || Contains(name, "oneccl_") || Contains(name, "mscclpp::");
 }
 
 words::GpuWorkKind CopyKindOf(std::string_view name) {

@@ -240,8 +240,8 @@ void Reader::TakeComplete(const Event& event) {
     Miss(fmt::format("category {}: shown with its thread", event.category));
   }
   if (event.name.starts_with(kStepPrefix)) TakeStep(event, length);
-  recording_.spans.push_back(
-      {*event.start_ns, length, recording_.names.Add(event.name), track, SpanCategory::kHost});
+  recording_.spans.push_back({*event.start_ns, length, recording_.names.Add(event.name), track,
+                              SpanCategory::kHost, event.category == "cpu_op"});
 }
 
 // Every allocation and free of PyTorch's allocators, where profile_memory is on.

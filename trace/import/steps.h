@@ -1,0 +1,25 @@
+// The steps of a recording, by the moments of its host.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/import/recording.h"
+
+namespace shardscope::imports {
+
+class HostSteps {
+ public:
+  // Of the marks of a recording, each once; without any, all of it is step 0.
+  explicit HostSteps(const Recording& recording);
+
+  const std::vector<RecordedStep>& steps() const { return steps_; }
+
+  // Index of the last step that had begun; -1: none had.
+  int64_t IndexAt(int64_t time_ns) const;
+
+ private:
+  std::vector<RecordedStep> steps_;  // by start
+};
+
+}  // namespace shardscope::imports
