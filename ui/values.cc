@@ -76,7 +76,8 @@ std::optional<std::string> PendingValue(const Context& context, std::string_view
 }
 
 bool IsRecordedProgram(const Context& context) {
-  return context.snapshot && context.snapshot->meta.contains("recorded");
+  return context.snapshot &&
+         (context.snapshot->meta.contains("recorded") || context.snapshot->IsImported());
 }
 
 bool CanSteer(const Context& context) {

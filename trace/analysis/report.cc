@@ -85,6 +85,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.run_folder = snapshot.run_folder;
   report.state = snapshot.state;
   report.truth = snapshot.truth;
+  report.imported = snapshot.IsImported();
   report.contended = snapshot.contended;
   const bool is_cached = options.cache != nullptr && snapshot.derived == nullptr;
   report.steps = is_cached ? options.cache->Update(snapshot) : Breakdowns(snapshot);
@@ -110,11 +111,11 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.kernels = SummarizeKernels(snapshot);
   report.edges = CheckEdges(snapshot);
 
-  report.transport = ConfigValue(snapshot, "transport");
-  if (report.transport == "emulated") {
-    report.link_bandwidth = ConfigValue(snapshot, "link.bandwidth");
+  report.link.transport = ConfigValue(snapshot, "transport");
+  if (report.link.transport == "emulated") {
+    report.link.bandwidth = ConfigValue(snapshot, "link.bandwidth");
     for (const query::Marker& marker : snapshot.markers) {
-      if (marker.key == "link.bandwidth") report.link_bandwidth = marker.new_value;
+      if (marker.key == "link.bandwidth") report.link.bandwidth = marker.new_value;
     }
     for (int at = 0; at < words::kNumMeshDimensions; ++at) {
       const std::string dimension(Name(static_cast<words::MeshDimension>(at)));
@@ -123,7 +124,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
       for (const query::Marker& marker : snapshot.markers) {
         if (marker.key == key) rate = marker.new_value;
       }
-      if (!rate.empty()) report.link_bandwidth += ", " + dimension + " " + rate;
+      if (!rate.empty()) report.link.bandwidth += ", " + dimension + " " + rate;
     }
   }
   report.markers = snapshot.markers;

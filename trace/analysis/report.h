@@ -41,12 +41,19 @@ struct ScheduleFigures {
   std::vector<Traffic> traffic;
 };
 
+// What collectives went over, as the run's configuration says; texts may be empty.
+struct ReportedLink {
+  std::string transport;
+  std::string bandwidth;  // of an emulated link, in force last
+};
+
 struct Report {
   std::string name;
   std::string run_folder;
   query::TraceState state = query::TraceState::kLive;
   query::Truth truth = query::Truth::kMeasured;
   bool contended = false;
+  bool imported = false;                               // another program's trace
   std::vector<StepBreakdown> steps;                    // of the whole run
   std::vector<MemoryPeak> memory;                      // of the whole run
   std::map<int32_t, std::vector<bool>> nccl_segments;  // by rank: SegmentsOfNccl()
@@ -54,10 +61,9 @@ struct Report {
   Figures figures;                                     // of the scope that was asked for
   std::vector<query::Pause> pauses;                    // before its steps, of the first rank
   std::optional<std::vector<Stall>> every_stall;       // of that scope, if asked for
-  std::string transport;                               // of the run's configuration; may be empty
-  std::string link_bandwidth;  // of an emulated link, in force last; may be empty
-  KernelSummary kernels;       // num_ranks 0: no row of a GPU
-  EdgeCheck edges;             // waits between streams of a GPU
+  ReportedLink link;
+  KernelSummary kernels;  // num_ranks 0: no row of a GPU
+  EdgeCheck edges;        // waits between streams of a GPU
   std::vector<query::Marker> markers;
   std::vector<query::Marker> errors;    // of ErrorsOf()
   std::vector<std::string> unfinished;  // of UnfinishedOf()

@@ -231,8 +231,8 @@ std::string PrintReportJson(const Report& report) {
   json["state"] = Name(report.state);
   json["truth"] = Name(report.truth);
   json["contended"] = report.contended;
-  json["transport"] = report.transport;
-  json["link_bandwidth"] = report.link_bandwidth;
+  json["transport"] = report.link.transport;
+  json["link_bandwidth"] = report.link.bandwidth;
   const Figures& figures = report.figures;
   json["scope"] = ScopeJson(figures.scope);
   json["summary"] = SummaryJson(figures.summary);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -78,7 +79,7 @@ std::string Head(const Report& report) {
   } else {
     facts.push_back(fmt::format(
         "communication {}{}", Name(report.truth),
-        report.link_bandwidth.empty() ? "" : " at link.bandwidth=" + report.link_bandwidth));
+        report.link.bandwidth.empty() ? "" : " at link.bandwidth=" + report.link.bandwidth));
   }
   if (report.contended) facts.push_back("ranks share cores (contended)");
   return report.name + ": " + Join(facts, ", ") + "\n";
@@ -155,9 +156,12 @@ std::string SummaryText(const Report& report) {
   text += table.Print();
   text += fmt::format("  overlap ratio {}, exposed {} of the step\n",
                       FormatPercent(summary.overlap_ratio), FormatPercent(summary.exposed_share));
-  text +=
-      fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
-                  FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
+  // Of another program nobody knows what it trains on.
+  if (summary.tokens_per_second > 0) {
+    text +=
+        fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
+                    FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
+  }
   return text + PausesText(report);
 }
 
@@ -178,7 +182,7 @@ std::string StepsText(const Report& report, int num_steps) {
                FormatDuration(row.idle_ns), FormatDuration(row.slot_wait_ns),
                FormatCount(TokensPerSecond(row)),
                row.tokens == 0 ? "-" : fmt::format("{:.4f}", row.loss),
-               fmt::format("{:.3g}", row.grad_norm)});
+               std::isnan(row.grad_norm) ? "-" : fmt::format("{:.3g}", row.grad_norm)});
   }
   const bool all = scope.first >= first;
   return fmt::format(
@@ -364,8 +368,11 @@ std::string DroppedText(const Report& report) {
     if (count > 0) parts.push_back(fmt::format("{} {}", source, count));
   }
   if (total == 0) return "\n0 records dropped\n";
-  std::string text = fmt::format("\n{} dropped ({}): the trace has holes\n",
-                                 Counted(total, "record"), Join(parts, ", "));
+  const std::string what = Join(parts, ", ");
+  std::string text =
+      report.imported
+          ? fmt::format("\nNot understood while importing, {} in all ({})\n", total, what)
+          : fmt::format("\n{} dropped ({}): the trace has holes\n", Counted(total, "record"), what);
   for (const auto& [reason, count] : report.losses) {
     text += fmt::format("  {} {}\n", count, reason);
   }

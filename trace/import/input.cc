@@ -3,9 +3,11 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -28,8 +30,14 @@ bool IsArchive(archive* reader) {
   return (archive_format(reader) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_RAW;
 }
 
+bool IsGzip(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return file.get() == 0x1f && file.get() == 0x8b;
+}
+
 }  // namespace
 
+void ByteSource::Close::operator()(gzFile_s* file) const { gzclose(file); }
 void ByteSource::Free::operator()(archive* reader) const { archive_read_free(reader); }
 
 ByteSource::~ByteSource() = default;
@@ -54,6 +62,12 @@ Result<ByteSource::Archive> ByteSource::OpenArchive(const std::string& path) {
 }
 
 Result<std::unique_ptr<ByteSource>> ByteSource::Open(const Input& input) {
+  if (input.member.empty() && IsGzip(input.path)) {
+    Gzip gzip(gzopen(input.path.c_str(), "rb"));
+    if (gzip == nullptr) return Status::Error(fmt::format("cannot open {}", input.path));
+    gzbuffer(gzip.get(), kBlockBytes);
+    return std::unique_ptr<ByteSource>(new ByteSource(input.Title(), nullptr, std::move(gzip)));
+  }
   SHARDSCOPE_ASSIGN_OR_RETURN(Archive reader, OpenArchive(input.path));
   archive_entry* entry = nullptr;
   for (int position = 0; position <= input.position; ++position) {
@@ -64,10 +78,20 @@ Result<std::unique_ptr<ByteSource>> ByteSource::Open(const Input& input) {
         fmt::format("cannot read {}: {}", input.Title(),
                     status == ARCHIVE_EOF ? "no longer there" : Reason(reader.get())));
   }
-  return std::unique_ptr<ByteSource>(new ByteSource(input.Title(), std::move(reader)));
+  return std::unique_ptr<ByteSource>(new ByteSource(input.Title(), std::move(reader), nullptr));
+}
+
+Result<size_t> ByteSource::ReadGzip(char* to, size_t size) {
+  const int count = gzread(gzip_.get(), to, static_cast<unsigned>(std::min(size, kBlockBytes)));
+  int code = Z_OK;
+  const char* const reason = gzerror(gzip_.get(), &code);
+  if (count > 0) return static_cast<size_t>(count);
+  if (count == 0 && code != Z_BUF_ERROR) return size_t{0};
+  return Status::Error(fmt::format("{} ends in the middle or is damaged: {}", title_, reason));
 }
 
 Result<size_t> ByteSource::Read(char* to, size_t size) {
+  if (gzip_ != nullptr) return ReadGzip(to, size);
   while (true) {
     const la_ssize_t count = archive_read_data(reader_.get(), to, size);
     if (count >= 0) return static_cast<size_t>(count);
@@ -77,7 +101,9 @@ Result<size_t> ByteSource::Read(char* to, size_t size) {
   }
 }
 
-int64_t ByteSource::Position() const { return archive_filter_bytes(reader_.get(), -1); }
+int64_t ByteSource::Position() const {
+  return gzip_ != nullptr ? gzoffset(gzip_.get()) : archive_filter_bytes(reader_.get(), -1);
+}
 
 Result<std::vector<Input>> ListInputs(const std::string& path) {
   std::error_code error;
@@ -106,7 +132,10 @@ Result<std::vector<Input>> ListInputs(const std::string& path) {
       if (inputs.size() > kMostInputs) break;
     }
   } else if (fs::is_regular_file(status)) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const ByteSource::Archive reader, ByteSource::OpenArchive(path));
+    Result<ByteSource::Archive> opened = ByteSource::OpenArchive(path);
+    if (!opened.ok() && IsGzip(path)) return std::vector<Input>{{path, "", 0}};
+    if (!opened.ok()) return opened.status();
+    const ByteSource::Archive reader = std::move(*opened);
     archive_entry* entry = nullptr;
     for (int position = 0; inputs.size() <= kMostInputs; ++position) {
       const int found = archive_read_next_header(reader.get(), &entry);

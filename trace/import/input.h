@@ -13,6 +13,7 @@
 #include "trace/base/status.h"
 
 struct archive;
+struct gzFile_s;
 
 namespace shardscope::imports {
 
@@ -44,15 +45,22 @@ class ByteSource {
   struct Free {
     void operator()(archive* reader) const;
   };
+  struct Close {
+    void operator()(gzFile_s* file) const;
+  };
   using Archive = std::unique_ptr<archive, Free>;
+  // Of a single gzip file: libarchive gives nothing of a block in which the file ends.
+  using Gzip = std::unique_ptr<gzFile_s, Close>;
 
-  ByteSource(std::string title, Archive reader)
-      : title_(std::move(title)), reader_(std::move(reader)) {}
+  ByteSource(std::string title, Archive reader, Gzip gzip)
+      : title_(std::move(title)), reader_(std::move(reader)), gzip_(std::move(gzip)) {}
   static Result<Archive> OpenArchive(const std::string& path);
+  Result<size_t> ReadGzip(char* to, size_t size);
   friend Result<std::vector<Input>> ListInputs(const std::string& path);
 
   const std::string title_;
-  const Archive reader_;
+  const Archive reader_;  // either this
+  const Gzip gzip_;       // or this
 };
 
 // The files of a folder (not of folders in it), by name; the members of an archive; or the file

@@ -296,6 +296,11 @@ class Inferring {
     });
     ops_.run_of_work.assign(recording_.works.size(), -1);
     last_of_track_.assign(recording_.tracks.size(), -1);
+    computes_.assign(recording_.tracks.size(), false);
+    for (const Piece& piece : pieces) {
+      if (RoleOf(KindOf(piece, recording_), piece.category) == TrackRole::kCompute)
+        computes_[piece.track] = true;
+    }
     for (const Piece& piece : pieces) Add(piece);
     SortRuns();
     FindEdges();
@@ -305,7 +310,7 @@ class Inferring {
   }
 
  private:
-  // What makes pieces one op: kind, unit, phase and step.
+  // What makes pieces one op, beside its step.
   using OpKey = std::tuple<std::string, Names::Index, Phase>;
 
   void Add(const Piece& piece) {
@@ -341,8 +346,14 @@ class Inferring {
   }
 
   uint32_t LaneOf(const Piece& piece, const std::string& kind) {
-    // A stream that computes and copies has both on one lane: its work is in order there.
-    const TrackRole role = RoleOf(kind, piece.category);
+    // A stream that computes and copies has both on one lane, as its work is in order. A thread
+    // goes on behind its copies for a collective only once that is done: what it waits for stands
+    // out.
+    TrackRole role = RoleOf(kind, piece.category);
+    if (role == TrackRole::kCopy && computes_[piece.track] &&
+        recording_.tracks[piece.track].IsOfDevice()) {
+      role = TrackRole::kCompute;
+    }
     const auto [known, is_new] =
         lane_of_.try_emplace({role, piece.track}, static_cast<uint32_t>(ops_.lanes.size()));
     if (is_new) {
@@ -564,6 +575,7 @@ class Inferring {
   InferredOps ops_;
   std::vector<OpKey> keys_;             // by run
   std::vector<int32_t> last_of_track_;  // run by track
+  std::vector<bool> computes_;          // by track
   std::map<std::pair<TrackRole, uint32_t>, uint32_t> lane_of_;
   std::map<std::pair<OpKey, int32_t>, int32_t> occurrences_;  // by key and step
   std::map<std::pair<OpKey, int32_t>, uint32_t> op_of_;       // by key and occurrence

@@ -198,6 +198,9 @@ struct Snapshot {
   // of.
   std::shared_ptr<const DerivedRows> derived;
 
+  // Another program's trace: its ops and what they waited for are inferred (trace/import).
+  bool IsImported() const { return meta.contains("imported"); }
+
   // nullptr if there is none.
   const PlanOp* FindPlanOp(PlanOpId id) const {
     const auto found = plan_ops.find(id);

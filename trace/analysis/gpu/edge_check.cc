@@ -182,6 +182,7 @@ const EdgeDifference* EdgeCheck::Find(int32_t rank, int32_t step, query::PlanOpI
 
 EdgeCheck CheckEdges(const query::Snapshot& snapshot) {
   EdgeCheck check;
+  if (snapshot.IsImported()) return check;  // nothing was planned
   std::unordered_set<query::PlanOpId> worked;
   std::vector<RankRuns> ranks(snapshot.ranks.size());
   for (size_t at = 0; at < ranks.size(); ++at) {

@@ -43,10 +43,8 @@ struct EventArguments {
   std::string_view collective;
   std::string_view dtype;
   std::string_view group;
-  std::string_view group_description;
   // Of PyTorch's allocator.
   int64_t device_type = -1;
-  int64_t reserved_bytes = -1;
   // Of metadata: the name of a process or thread.
   std::string_view name;
   // Of counters.

@@ -212,7 +212,8 @@ void DrawNumbers(Line* line, ui::Commands* commands) {
   box = DrawNumber(line, {Text::kOverlap, 34, overlap, colors.good, Text::kTipOverlap});
   real("overlap_ratio", overlap, summary.overlap_ratio, "share", box);
 
-  const std::string tokens = or_dash(FormatCount(summary.tokens_per_second));
+  const std::string tokens =
+      summary.tokens_per_second > 0 ? FormatCount(summary.tokens_per_second) : "–";
   box = DrawNumber(line, {Text::kTokensPerSecond, 48, tokens, std::nullopt, Text::kTipTokens});
   real("tokens_per_second", tokens, summary.tokens_per_second, "tokens/s", box);
 

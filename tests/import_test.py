@@ -1,0 +1,171 @@
+"""Traces of torch.profiler: imported, and reported as what they are known to hold."""
+
+import gzip
+import json
+import os
+import tarfile
+import unittest
+import zipfile
+
+from chrome_traces import BASE_US, Trace, fsdp2_step
+from programs import APP, ProgramTest
+
+
+class ImportTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.root / "traces"
+        self.folder.mkdir()
+        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
+        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
+
+    def import_path(self, path, name="run"):
+        run = self.root / name
+        self.run_program(APP, "import", path, "-o", run)
+        return run
+
+    def refused(self, *arguments):
+        """The error of a command that must fail, in one line."""
+        done = self.run_program(APP, *arguments, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertEqual(done.stderr.strip().count("\n"), 0, done.stderr)
+        return done.stderr
+
+    def write_fsdp2(self, late_us=0):
+        for rank in (0, 1):
+            fsdp2_step(rank, late_us * rank).write(self.folder / f"worker{rank}.pt.trace.json.gz")
+        return self.folder
+
+    def test_figures_of_a_step_are_those_it_was_made_with(self):
+        run = self.import_path(self.write_fsdp2(late_us=40))
+        steps = {row["rank"]: row for row in self.report(run)["steps"]}
+        self.assertEqual(set(steps), {0, 1})
+        for rank, late in ((0, 0), (1, 40_000)):
+            with self.subTest(rank=rank):
+                expected = {"step": 5, "step_ns": 1_000_000, "compute_ns": 670_000, "communication_ns": 400_000 - late, "overlap_ns": 140_000,
+                            "exposed_ns": 260_000 - late, "copy_ns": 20_000, "exposed_copy_ns": 10_000, "idle_ns": 60_000 + late}
+                self.assertEqual({key: steps[rank][key] for key in expected}, expected)
+
+    def test_units_causes_and_collectives_are_found(self):
+        run = self.import_path(self.write_fsdp2(late_us=90))
+        ops = {row["name"]: row for row in self.sql(run, "SELECT DISTINCT name, kind, unit, phase, category FROM plan_op")}
+        self.assertEqual(set(ops), {"F layers.0 all_gather", "F layers.0 copy_out", "F layers.0 forward", "F layers.1 all_gather",
+                                    "F layers.1 copy_out", "F layers.1 forward", "B layers.1 backward", "B layers.1 reduce_scatter",
+                                    "O optimizer"})
+        self.assertEqual(ops["B layers.1 reduce_scatter"]["phase"], "backward")
+        self.assertEqual(ops["F layers.1 copy_out"]["category"], "copy")
+        edges = {(row["waits"], row["awaited"]) for row in self.sql(
+            run, "SELECT a.name AS waits, b.name AS awaited FROM plan_edge e JOIN plan_op a ON a.id = e.plan_op "
+                 "JOIN plan_op b ON b.id = e.predecessor")}
+        self.assertEqual(edges, {("F layers.0 copy_out", "F layers.0 all_gather"), ("F layers.0 forward", "F layers.0 copy_out"),
+                                 ("F layers.1 copy_out", "F layers.1 all_gather"), ("F layers.1 forward", "F layers.1 copy_out"),
+                                 ("B layers.1 reduce_scatter", "B layers.1 backward")})
+        report = self.report(run, "--all")
+        stalls = {stall["blocking_op"]: stall for stall in report["every_stall"] if stall["rank"] == 0}
+        self.assertEqual({name: (stall["op"], stall["stall_ns"]) for name, stall in stalls.items()},
+                         {"F layers.0 all_gather": ("F layers.0 forward", 150_000), "B layers.1 reduce_scatter": ("O optimizer", 160_000)})
+        self.assertIn("rank 1", stalls["F layers.0 all_gather"]["sentence"])
+        rows = self.sql(run, "SELECT DISTINCT communicator, sequence, kind, payload_bytes, wire_bytes, dtype, group_size, transport "
+                             "FROM collective ORDER BY sequence")
+        self.assertEqual([(row["communicator"], row["sequence"], row["kind"]) for row in rows],
+                         [("world", 7, "all_gather"), ("world", 8, "all_gather"), ("world", 9, "reduce_scatter")])
+        self.assertEqual({(row["payload_bytes"], row["wire_bytes"], row["dtype"], row["group_size"], row["transport"]) for row in rows},
+                         {(4 << 20, 2 << 20, "fp32", 2, "nccl")})
+
+    def test_times_are_exact_to_the_nanosecond(self):
+        trace = Trace(0)
+        trace.complete("kernel", "a", 7, 123, 456, process=0, device=0, stream=7, correlation=1)
+        trace.complete("kernel", "b", 7, 457, 458, process=0, device=0, stream=7, correlation=2)
+        trace.write(self.folder / "trace.json")
+        rows = self.sql(self.import_path(self.folder / "trace.json"), "SELECT start_ns, duration_ns FROM span ORDER BY start_ns")
+        self.assertEqual([(row["start_ns"] - BASE_US * 1000, row["duration_ns"]) for row in rows], [(123, 333), (457, 1)])
+
+    def test_archives_and_names_do_not_matter(self):
+        self.write_fsdp2()
+        plain = self.report(self.import_path(self.folder))["steps"]
+        packed = self.root / "packed"
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(self.folder.iterdir()):
+                archive.writestr(f"runs/{path.stem}", gzip.decompress(path.read_bytes()))
+        self.assertEqual(self.report(self.import_path(packed, "zip"))["steps"], plain)
+        with tarfile.open(self.root / "tar", "w:gz") as archive:
+            for rank in (0, 1):
+                fsdp2_step(rank).write(self.root / "member.json")
+                archive.add(self.root / "member.json", f"{rank}.json")
+        self.assertEqual(self.report(self.import_path(self.root / "tar", "untarred"))["steps"], plain)
+
+    def test_a_host_without_device_computes_itself(self):
+        trace = Trace(0, world_size=1)
+        trace.host("ProfilerStep#1", 0, 1000)
+        trace.host("aten::mm", 100, 300, category="cpu_op")
+        trace.host("aten::addmm", 150, 250, category="cpu_op")  # inside of the one before
+        trace.host("c10d::allreduce_", 310, 320, category="cpu_op")
+        trace.host("gloo:all_reduce", 400, 700, thread=9)
+        trace.host("aten::add_", 450, 500, thread=9, category="cpu_op")  # part of the collective
+        trace.host("aten::mm", 600, 900, category="cpu_op")
+        trace.write(self.folder / "rank0.json")
+        (step,) = self.report(self.import_path(self.folder))["steps"]
+        self.assertEqual({key: step[key] for key in ("step_ns", "compute_ns", "communication_ns", "overlap_ns", "idle_ns")},
+                         {"step_ns": 1_000_000, "compute_ns": 500_000, "communication_ns": 300_000, "overlap_ns": 100_000, "idle_ns": 300_000})
+
+    def test_what_is_not_understood_is_counted(self):
+        trace = fsdp2_step(0)
+        trace.complete("astrology", "moon", 1, 5000, 4000)
+        trace.add('{"ph": "X", "cat": "cpu_op", "name": "no time", "pid": 100, "tid": 1, "ts": NaN, "dur": 1, "args": {}}')
+        trace.add('{"ph": "X", "cat": "cpu_op", "name": "odd", "pid": 100, "tid": 1, "ts": %d, "dur": 1, "args": {"Mood": 7}}' % BASE_US)
+        trace.write(self.folder / "rank0.json")
+        run = self.import_path(self.folder)
+        losses = {row["reason"]: row["dropped"] for row in self.sql(run, "SELECT reason, dropped FROM capability WHERE dropped > 0")}
+        self.assertEqual(losses['not understood: argument "Mood"'], 1)
+        self.assertEqual(losses["not understood: category astrology: shown with its thread"], 1)
+        self.assertEqual(losses["not understood: events with a duration below 0, taken as 0"], 1)
+        self.assertIn("Not understood while importing", self.run_program(APP, "report", run).stdout)
+
+    def test_of_a_cut_file_all_that_is_whole_is_there(self):
+        whole = fsdp2_step(0).text()
+        for name, data in (("plain", whole.encode()[:-400]), ("packed", gzip.compress(whole.encode())[:-200])):
+            with self.subTest(name):
+                (self.root / name).write_bytes(data)
+                run = self.import_path(self.root / name, name + ".run")
+                count = self.sql(run, "SELECT count(*) AS spans FROM span")[0]["spans"]
+                self.assertGreater(count, 5)
+                self.assertLess(count, whole.count('"ph"'))
+                self.assertIn("the file is not whole", self.run_program(APP, "report", run).stdout)
+
+    def test_other_commands_import_into_the_cache_once(self):
+        self.write_fsdp2()
+        first = json.loads(self.run_program(APP, "report", self.folder, "--json").stdout)
+        runs = list((self.root / "cache").rglob("trace-rank00000*"))
+        self.assertEqual(len(runs), 1)
+        written = runs[0].stat().st_mtime_ns
+        self.assertEqual(json.loads(self.run_program(APP, "report", self.folder, "--json").stdout), first)
+        self.assertEqual(runs[0].stat().st_mtime_ns, written)
+        fsdp2_step(1, late_us=10).write(self.folder / "worker1.pt.trace.json.gz")
+        self.assertNotEqual(json.loads(self.run_program(APP, "report", self.folder, "--json").stdout)["steps"], first["steps"])
+        self.run_program(APP, "shot", self.folder, "-o", self.root / "shot.png")
+        self.assertGreater((self.root / "shot.png").stat().st_size, 10_000)
+
+    def test_bad_input_is_one_error_and_leaves_nothing(self):
+        good = fsdp2_step(0).text()
+        (self.folder / "notes.txt").write_text("not a trace")
+        cases = {"empty": b"", "text": b"hello " * 100, "no events": b'{"traceEvents": []}', "deep": b"[" * 1_000_000,
+                 "half a head": gzip.compress(good.encode())[:9], "an image": b"\x89PNG\r\n\x1a\n" + bytes(1000)}
+        for name, data in cases.items():
+            with self.subTest(name):
+                (self.root / "bad").write_bytes(data)
+                self.assertIn("bad", self.refused("import", self.root / "bad", "-o", self.root / "never"))
+                self.assertFalse((self.root / "never").exists())
+        self.assertIn("nothing that can be imported", self.refused("import", self.folder, "-o", self.root / "never"))
+        for copy in ("a.json", "b.json"):
+            (self.folder / copy).write_text(good)
+        error = self.refused("import", self.folder, "-o", self.root / "never")
+        self.assertIn("rank 0 is in two files", error)
+        self.assertEqual([path.name for path in self.root.iterdir() if "never" in path.name], [])
+        self.assertIn("nowhere", self.refused("import", self.root / "nowhere", "-o", self.root / "never"))
+        (self.folder / "b.json").unlink()
+        run = self.import_path(self.folder)
+        self.assertIn("already there", self.refused("import", self.folder, "-o", run))
+
+
+if __name__ == "__main__":
+    unittest.main()
