@@ -6,6 +6,7 @@
 #include <charconv>
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "trace/import/kineto/decimal.h"
@@ -78,13 +79,11 @@ template <std::array<int32_t, 3> EventArguments::*kMember>
 void TakeDimensions(value* from, EventArguments* arguments) {
   Dimensions(from, &(arguments->*kMember));
 }
-void TakeNothing(value* /*from*/, EventArguments* /*arguments*/) {}
 
 using Take = void (*)(value*, EventArguments*);
 using A = EventArguments;
 
-// Names by Kineto's MetadataFieldCatalog.h and output_json.cpp, and PyTorch's profiler. Those with
-// TakeNothing are understood: what they say is said elsewhere, or follows from the rest.
+// Names by Kineto's MetadataFieldCatalog.h and output_json.cpp, and PyTorch's profiler.
 const std::unordered_map<std::string_view, Take>& KnownArguments() {
   static const auto* const known = new std::unordered_map<std::string_view, Take>{
       {"correlation", TakeWhole<&A::correlation>},
@@ -110,35 +109,78 @@ const std::unordered_map<std::string_view, Take>& KnownArguments() {
       {"Collective name", TakeText<&A::collective>},
       {"dtype", TakeText<&A::dtype>},
       {"Process Group Name", TakeText<&A::group>},
-      {"Process Group Description", TakeNothing},
       {"Device Id", TakeWhole<&A::device>},
       {"Device Type", TakeWhole<&A::device_type>},
-      {"Total Reserved", TakeNothing},
       {"name", TakeText<&A::name>},
-      {"In split size", TakeNothing},
-      {"Out split size", TakeNothing},
-      {"Global rank start", TakeNothing},
-      {"Global rank stride", TakeNothing},
-      {"Process Group ID", TakeNothing},
-      {"Op count", TakeNothing},
-      {"External id", TakeNothing},
-      {"external id", TakeNothing},
-      {"cbid", TakeNothing},
-      {"queued", TakeNothing},
-      {"blocks per SM", TakeNothing},
-      {"warps per SM", TakeNothing},
-      {"est. achieved occupancy %", TakeNothing},
-      {"memory bandwidth (GB/s)", TakeNothing},
-      {"Ev Idx", TakeNothing},
-      {"Record function id", TakeNothing},
-      {"Sequence number", TakeNothing},
-      {"Fwd thread id", TakeNothing},
-      {"cuda_sync_kind", TakeNothing},
-      {"wait_on_cuda_event_id", TakeNothing},
-      {"sort_index", TakeNothing},
-      {"labels", TakeNothing},
   };
   return *known;
+}
+
+// Arguments whose meaning is known and that nothing here shows: shapes of tensors, Python's own ids
+// of calls, occupancy, what ROCm and Triton say of a call.
+const std::unordered_set<std::string_view>& UnusedArguments() {
+  static const auto* const unused = new std::unordered_set<std::string_view>{
+      "Process Group Description",
+      "Total Reserved",
+      "In split size",
+      "Out split size",
+      "Global rank start",
+      "Global rank stride",
+      "Process Group ID",
+      "Op count",
+      "External id",
+      "external id",
+      "cbid",
+      "queued",
+      "blocks per SM",
+      "warps per SM",
+      "est. achieved occupancy %",
+      "memory bandwidth (GB/s)",
+      "Ev Idx",
+      "Record function id",
+      "Sequence number",
+      "Fwd thread id",
+      "cuda_sync_kind",
+      "wait_on_cuda_event_id",
+      "sort_index",
+      "labels",
+      "Process Group Ranks",
+      "Rank",
+      "Src Rank",
+      "Dst Rank",
+      "Comms Id",
+      "Input Dims",
+      "Input Strides",
+      "Input type",
+      "Concrete Inputs",
+      "Call stack",
+      "Module Hierarchy",
+      "Python id",
+      "Python parent id",
+      "Python module id",
+      "Python thread",
+      "Addr",
+      "Total Allocated",
+      "kernel_backend",
+      "kernel_file",
+      "kernel_hash",
+      "kernel_kwargs",
+      "kernel_name",
+      "num_warps",
+      "num_stages",
+      "stream_id",
+      "cid",
+      "kind",
+      "kernel",
+      "src",
+      "dst",
+      "ptr",
+      "size",
+      "finished",
+      "scope",
+      "direction",
+  };
+  return *unused;
 }
 
 void CountUnknown(std::string_view key, std::map<std::string, int64_t, std::less<>>* unknown) {
@@ -244,7 +286,7 @@ bool EventParser::ParseFields(std::string_view text, size_t capacity, Event* eve
           if (content.get_double().get(number) == simdjson::SUCCESS) {
             event->arguments.values.emplace_back(name, number);
           }
-        } else {
+        } else if (!UnusedArguments().contains(name)) {
           CountUnknown(name, &unknown_);
         }
       }
