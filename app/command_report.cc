@@ -102,7 +102,9 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "Times, exposed communication, stalls, memory and losses of a run");
-  command->add_option("run", arguments->run, "Run folder or trace file, live or not; or what `import` takes")
+  command
+      ->add_option("run", arguments->run,
+                   "Run folder or trace file, live or not; or what `import` takes")
       ->required()
       ->type_name("RUN");
   command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");

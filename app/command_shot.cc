@@ -124,7 +124,9 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ShotArguments>();
   CLI::App* command =
       app.add_subcommand("shot", "The whole default window as a PNG, without display");
-  command->add_option("run", arguments->run, "Run folder or trace file, live or not; or what `import` takes")
+  command
+      ->add_option("run", arguments->run,
+                   "Run folder or trace file, live or not; or what `import` takes")
       ->required()
       ->type_name("RUN");
   command->add_option("-o,--output", arguments->output, "Where the PNG goes")->type_name("FILE");

@@ -110,8 +110,9 @@ bool IsFlightRecorder(std::string_view head) {
 std::string KindOfJson(std::string_view head) {
   if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (JSON)";
   const bool chrome = Contains(head, "\"traceEvents\"") || Contains(head, "\"ph\":");
-  const bool profiler = Contains(head, "\"schemaVersion\"") || Contains(head, "\"deviceProperties\"") ||
-                        Contains(head, "\"cpu_op\"") || Contains(head, "ProfilerStep#");
+  const bool profiler = Contains(head, "\"schemaVersion\"") ||
+                        Contains(head, "\"deviceProperties\"") || Contains(head, "\"cpu_op\"") ||
+                        Contains(head, "ProfilerStep#");
   if (chrome || Contains(head, "\"deviceProperties\"")) {
     return profiler ? "a PyTorch profiler trace (Chrome JSON)" : "a Chrome trace (JSON)";
   }
@@ -122,7 +123,8 @@ std::string KindOfJson(std::string_view head) {
 // dictionary.
 std::string KindOfPickle(std::string_view head) {
   if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (pickle)";
-  if (Contains(head, "segments") && (Contains(head, "segment_type") || Contains(head, "device_traces"))) {
+  if (Contains(head, "segments") &&
+      (Contains(head, "segment_type") || Contains(head, "device_traces"))) {
     return "a CUDA memory snapshot of PyTorch (pickle)";
   }
   return "a Python pickle";
@@ -206,7 +208,8 @@ std::string KindOfSqlite(const std::string& path) {
 
 // Whose content this program may read one day.
 bool IsProfile(std::string_view kind) {
-  return Contains(kind, "PyTorch") || Contains(kind, "Chrome") || Contains(kind, "Nsight") || Contains(kind, "NCCL");
+  return Contains(kind, "PyTorch") || Contains(kind, "Chrome") || Contains(kind, "Nsight") ||
+         Contains(kind, "NCCL");
 }
 
 }  // namespace
