@@ -26,6 +26,17 @@ add_library(zlib_static INTERFACE)
 find_library(ZLIB_ARCHIVE libz.a REQUIRED)
 target_link_libraries(zlib_static INTERFACE ${ZLIB_ARCHIVE})
 
+# Static likewise: as a library it brings an XML reader with 30 MB of Unicode tables, for archives that nobody has.
+add_library(archive_static INTERFACE)
+find_library(ARCHIVE_ARCHIVE libarchive.a REQUIRED)
+target_link_libraries(archive_static INTERFACE ${ARCHIVE_ARCHIVE})
+foreach(filter zstd lz4 lzma bz2 nettle)
+  string(TOUPPER ${filter} upper)
+  find_library(${upper}_ARCHIVE lib${filter}.a REQUIRED)
+  target_link_libraries(archive_static INTERFACE ${${upper}_ARCHIVE})
+endforeach()
+target_link_libraries(archive_static INTERFACE zlib_static)
+
 add_library(nvtx INTERFACE)
 target_include_directories(nvtx SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/include)
 
