@@ -138,7 +138,7 @@ void BreakdownCache::TakeStep(const query::Step& row) {
 }
 
 // The unions replace the rows they are made of, so that a late row costs little.
-StepBreakdown BreakdownCache::Compute(StepRows* rows) {
+StepBreakdown BreakdownCache::Compute(StepRows* rows) const {
   const int64_t start_ns = rows->step.start_ns;
   const int64_t end_ns = std::max(rows->step.end_ns, start_ns);
   rows->compute = Union(Clip(rows->compute, start_ns, end_ns));
@@ -165,6 +165,7 @@ StepBreakdown BreakdownCache::Compute(StepRows* rows) {
   row.tokens = rows->step.tokens;
   row.loss = rows->step.loss;
   row.grad_norm = rows->step.grad_norm;
+  row.imported = imported_;
   // Overlap by intersection, idle by union: the identity ties the two together.
   SHARDSCOPE_CHECK(row.compute_ns + row.exposed_ns + row.exposed_copy_ns + row.idle_ns ==
                    row.step_ns);
@@ -195,6 +196,7 @@ void BreakdownCache::ComputeChanged() {
 }
 
 const std::vector<StepBreakdown>& BreakdownCache::Update(const query::Snapshot& snapshot) {
+  imported_ = snapshot.IsImported();
   for (const query::RankRows& rows : snapshot.ranks) {
     TakeOpRuns(snapshot, rows);
     size_t& next = consumed_[rows.rank].steps;
@@ -216,6 +218,7 @@ std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
   for (size_t first = 0; first < steps.size(); first += kStepsAtATime) {
     const int last_step = steps[std::min(first + kStepsAtATime, steps.size()) - 1];
     BreakdownCache part;
+    part.imported_ = snapshot.IsImported();
     for (const query::RankRows& rows : snapshot.ranks) {
       rows.op_runs.ForEachOfSteps(steps[first], last_step, [&](const query::OpRun& run, size_t) {
         const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
@@ -251,7 +254,7 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
     ranks.insert(row.rank);
     if (row.step < first_step || row.step > last_step) continue;
     in_range.push_back(&row);
-    if (row.step >= kWarmUpSteps) rows.push_back(&row);
+    if (!IsWarmUp(row)) rows.push_back(&row);
   }
   if (rows.empty()) rows = in_range;
 

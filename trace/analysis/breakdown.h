@@ -31,7 +31,13 @@ struct StepBreakdown {
   int64_t tokens = 0;
   double loss = 0;
   double grad_norm = 0;
+  bool imported = false;  // of another program's trace
 };
+
+// The first steps of our own runs are slower than the rest: caches and pools are empty. Traces of
+// other programs mostly begin later than their runs.
+inline constexpr int kWarmUpSteps = 2;
+inline bool IsWarmUp(const StepBreakdown& row) { return row.step < kWarmUpSteps && !row.imported; }
 
 // Of this rank alone; 0 for an empty step.
 double TokensPerSecond(const StepBreakdown& row);
@@ -67,9 +73,10 @@ class BreakdownCache {
   void TakeOpRun(const query::Snapshot& snapshot, const query::OpRun& run, const query::PlanOp& op);
   void TakeStep(const query::Step& row);
   void ComputeChanged();
-  static StepBreakdown Compute(StepRows* rows);
+  StepBreakdown Compute(StepRows* rows) const;
   void Put(const StepBreakdown& row);
 
+  bool imported_ = false;
   std::map<int32_t, Consumed> consumed_;                       // by rank
   std::map<std::pair<int32_t, int32_t>, StepRows> step_rows_;  // by step, rank
   std::vector<std::pair<int32_t, int32_t>> changed_;
@@ -83,8 +90,6 @@ struct Percentiles {
   double p50 = 0;
   double p95 = 0;
 };
-
-inline constexpr int kWarmUpSteps = 2;
 
 // Over ranks and steps. Shares are those of the medians beside them, so that what is shown together
 // agrees; where a step is far from the others, sums would differ.
@@ -102,7 +107,7 @@ struct Summary {
   double last_loss = 0;          // mean over ranks of the newest step
   double first_loss = 0;
 };
-// Of the steps in [first_step, last_step]; warm-up (steps 0 and 1) is left out if there are more.
+// Of the steps in [first_step, last_step]; warm-up is left out if there are more.
 Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step);
 
 }  // namespace shardscope::analysis

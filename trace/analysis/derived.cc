@@ -84,12 +84,24 @@ void AppendSlowest(const query::Snapshot& part, int first, int last, query::Deri
   }
 }
 
+void AppendExplained(const query::Snapshot& part, int first, int last, query::DerivedRows* rows) {
+  for (FrontPart& row : FrontParts(part, first, last)) {
+    rows->front_parts.push_back({schema::FrontPartId(), row.step, row.rank, std::move(row.stage),
+                                 row.front_ns, row.delay_ns});
+  }
+  for (PathShare& row : PathShares(part, first, last)) {
+    rows->path_parts.push_back({schema::PathPartId(), row.step, row.rank,
+                                std::string(Name(row.kind)), std::move(row.name), row.path_ns});
+  }
+}
+
 void DeriveSteps(const query::Snapshot& part, query::DerivedRows* rows) {
   const std::set<int32_t> steps = StepsOf(part);
   if (steps.empty()) return;
   AppendParts(part, rows);
   AppendStalls(part, *steps.begin(), *steps.rbegin(), rows);
   AppendSlowest(part, *steps.begin(), *steps.rbegin(), rows);
+  AppendExplained(part, *steps.begin(), *steps.rbegin(), rows);
 }
 
 void DeriveMemory(const query::Snapshot& memory, query::DerivedRows* rows) {
@@ -181,6 +193,7 @@ std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
     row.tokens = step.tokens;
     row.loss = step.loss;
     row.grad_norm = step.grad_norm;
+    row.imported = snapshot.IsImported();
     breakdowns.push_back(row);
   }
   return breakdowns;
@@ -269,6 +282,28 @@ std::vector<MemoryPeak> DerivedMemoryPeaks(const query::Snapshot& snapshot) {
     peaks.push_back(peak);
   }
   return peaks;
+}
+
+std::vector<FrontPart> DerivedFrontParts(const query::Snapshot& snapshot, int first_step,
+                                         int last_step) {
+  std::vector<FrontPart> parts;
+  for (const schema::FrontPartRow& row :
+       OfSteps(snapshot.derived->front_parts, first_step, last_step)) {
+    parts.push_back({static_cast<int32_t>(row.step), row.stage, static_cast<int32_t>(row.rank),
+                     row.front_ns, row.delay_ns});
+  }
+  return parts;
+}
+
+std::vector<PathShare> DerivedPathShares(const query::Snapshot& snapshot, int first_step,
+                                         int last_step) {
+  std::vector<PathShare> shares;
+  for (const schema::PathPartRow& row :
+       OfSteps(snapshot.derived->path_parts, first_step, last_step)) {
+    shares.push_back({static_cast<int32_t>(row.step), static_cast<int32_t>(row.rank),
+                      ParsePathKind(row.kind).value_or(PathKind::kWait), row.name, row.path_ns});
+  }
+  return shares;
 }
 
 }  // namespace shardscope::analysis

@@ -5,6 +5,8 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/explain/critical_path.h"
+#include "trace/analysis/explain/front.h"
 #include "trace/analysis/memory.h"
 #include "trace/query/summary.h"
 
@@ -13,12 +15,17 @@ namespace shardscope::analysis {
 // For query::DeriveWhileFinishing().
 query::Deriver MakeDeriver();
 
-// What Breakdowns(), Stalls(), MemoryPeaks() and the 20 slowest of Collectives() give, of a
-// Snapshot that has `derived` rows (trace/query/summary.h). GPUs have none.
+// What Breakdowns(), Stalls(), MemoryPeaks(), FrontParts(), PathShares() and the 20 slowest of
+// Collectives() give, of a Snapshot that has `derived` rows (trace/query/summary.h). GPUs have
+// none.
 std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot);
 std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step, int last_step);
 std::vector<CollectiveRun> DerivedCollectives(const query::Snapshot& snapshot, int first_step,
                                               int last_step);
 std::vector<MemoryPeak> DerivedMemoryPeaks(const query::Snapshot& snapshot);
+std::vector<FrontPart> DerivedFrontParts(const query::Snapshot& snapshot, int first_step,
+                                         int last_step);
+std::vector<PathShare> DerivedPathShares(const query::Snapshot& snapshot, int first_step,
+                                         int last_step);
 
 }  // namespace shardscope::analysis

@@ -36,6 +36,8 @@ void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown
     figures->slowest_collectives = Slowest(std::move(runs));
   }
   figures->stalls = groups.Sorted(num_rank_steps);
+  figures->explanation =
+      Explain(snapshot, steps, figures->stalls, figures->scope.first_timed, figures->scope.last);
   if (figures->stalls.size() > kListedStalls) figures->stalls.resize(kListedStalls);
 }
 

@@ -10,6 +10,7 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
+#include "trace/analysis/explain/explanation.h"
 #include "trace/analysis/gpu/edge_check.h"
 #include "trace/analysis/gpu/kernels.h"
 #include "trace/analysis/gpu/recording.h"
@@ -29,6 +30,7 @@ struct Figures {
   std::vector<MemoryPeak> memory;  // of each rank, warm-up included; empty without a step
   std::vector<CollectiveRun> slowest_collectives;  // by duration, dearest first, at most 20
   std::vector<StallGroup> stalls;                  // dearest first, at most 20
+  Explanation explanation;
 };
 
 // `steps`: all of the snapshot, as Breakdowns() gives them.

@@ -39,10 +39,10 @@ Json PercentilesJson(const Percentiles& percentiles) {
   return {{"p50", percentiles.p50}, {"p95", percentiles.p95}};
 }
 
-Json SummaryJson(const Summary& summary) {
+Json SummaryJson(const Summary& summary, bool imported) {
   return {{"num_ranks", summary.num_ranks},
           {"num_steps", summary.num_steps},
-          {"warm_up_steps", kWarmUpSteps},
+          {"warm_up_steps", imported ? 0 : kWarmUpSteps},
           {"step_ns", PercentilesJson(summary.step_ns)},
           {"compute_ns", PercentilesJson(summary.compute_ns)},
           {"communication_ns", PercentilesJson(summary.communication_ns)},
@@ -185,8 +185,8 @@ Json ChangeJson(const ChangeEffect& effect) {
   }
   json["steps_each"] = effect.num_steps;
   if (effect.num_steps > 0) {
-    json["before"] = SummaryJson(effect.before);
-    json["after"] = SummaryJson(effect.after);
+    json["before"] = SummaryJson(effect.before, false);
+    json["after"] = SummaryJson(effect.after, false);
   }
   return json;
 }
@@ -222,6 +222,61 @@ Json SourceJson(const SourceState& state) {
           {"dropped", state.dropped}, {"ranks", state.ranks},   {"processes", state.processes}};
 }
 
+Json VerdictJson(const Verdict& verdict) {
+  const bool has_cause = verdict.bound != Bound::kUnknown && verdict.bound != Bound::kCompute;
+  return {{"bound", Name(verdict.bound)},
+          {"cause", has_cause ? Json(Name(verdict.cause)) : Json()},
+          {"share", verdict.share},
+          {"sentence", verdict.sentence}};
+}
+
+Json AdviceJson(const Advice& advice) {
+  return {{"cause", Name(advice.kind)},
+          {"title", advice.title},
+          {"remedy", advice.remedy},
+          {"evidence", advice.evidence},
+          {"saving_ns_per_step", advice.saving_ns_per_step},
+          {"worst_rank", advice.rank},
+          {"worst_step", advice.step}};
+}
+
+Json LossJson(const Loss& loss) {
+  return {{"cause", Name(loss.kind)}, {"ns_per_step", loss.ns_per_step}};
+}
+
+Json DelayJson(const RankDelay& delay) {
+  return {{"rank", delay.rank},          {"stage", delay.stage},
+          {"lasting", delay.is_lasting}, {"ns_per_step", delay.ns_per_step},
+          {"share", delay.share},        {"total_ns", delay.total_ns},
+          {"worst_ns", delay.worst_ns},  {"worst_step", delay.worst_step}};
+}
+
+// A step is the sum of its increments.
+Json FrontJson(const Front& front) {
+  Json json;
+  json["delays"] = ListJson(front.delays, &DelayJson);
+  Json& steps = json["steps"] = Json::array();
+  for (const FrontPart& part : front.parts) {
+    if (steps.empty() || steps.back()["step"] != part.step) {
+      steps.push_back({{"step", part.step}, {"step_ns", 0}, {"increments", Json::array()}});
+    }
+    Json& step = steps.back();
+    step["step_ns"] = step["step_ns"].get<int64_t>() + part.front_ns;
+    step["increments"].push_back({{"stage", part.stage},
+                                  {"rank", part.rank},
+                                  {"front_ns", part.front_ns},
+                                  {"delay_ns", part.delay_ns}});
+  }
+  return json;
+}
+
+Json PathJson(const PathGroup& group) {
+  return {{"kind", Name(group.kind)},
+          {"name", group.name},
+          {"ns_per_step", group.ns_per_step},
+          {"share", group.share}};
+}
+
 }  // namespace
 
 std::string PrintReportJson(const Report& report) {
@@ -234,12 +289,18 @@ std::string PrintReportJson(const Report& report) {
   json["transport"] = report.link.transport;
   json["link_bandwidth"] = report.link.bandwidth;
   const Figures& figures = report.figures;
+  const Explanation& explanation = figures.explanation;
+  json["verdict"] = VerdictJson(explanation.verdict);
+  json["advice"] = ListJson(explanation.advice, &AdviceJson);
   json["scope"] = ScopeJson(figures.scope);
-  json["summary"] = SummaryJson(figures.summary);
+  json["summary"] = SummaryJson(figures.summary, report.imported);
   json["steps"] = Json::array();
   for (const StepBreakdown& row : report.steps) {
     if (figures.scope.Contains(row.step)) json["steps"].push_back(StepJson(row));
   }
+  json["losses_per_step"] = ListJson(explanation.losses.losses, &LossJson);
+  json["front"] = FrontJson(explanation.front);
+  json["critical_path"] = ListJson(explanation.path, &PathJson);
   json["pauses"] = ListJson(report.pauses, &PauseJson);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);

@@ -104,13 +104,14 @@ std::string ProblemsText(const Report& report) {
 }
 
 // Which steps every figure is of, and which of them the times leave out.
-std::string ScopeText(const Figures& figures) {
+std::string ScopeText(const Report& report) {
+  const Figures& figures = report.figures;
   const ScopedSteps& scope = figures.scope;
   std::string text = fmt::format("\nOver {} of {}: {}", Counted(figures.summary.num_steps, "step"),
                                  Counted(figures.summary.num_ranks, "rank"), ScopeWords(scope));
   if (scope.first_timed > scope.first)
     text += fmt::format(", times without warm-up (before step {})", scope.first_timed);
-  if (scope.last < kWarmUpSteps) text += ", all of it warm-up";
+  if (scope.last < kWarmUpSteps && !report.imported) text += ", all of it warm-up";
   return text + "\n";
 }
 
@@ -143,7 +144,7 @@ std::string SummaryText(const Report& report) {
                : fmt::format("\nNo step is finished yet {}.\n", ScopeWords(report.figures.scope));
   }
   const std::string word = TruthWord(report);
-  std::string text = ScopeText(report.figures);
+  std::string text = ScopeText(report);
   Table table({"", "p50", "p95"}, 1);
   const auto add = [&](const std::string& name, const Percentiles& value) {
     table.Add({name, Duration(value.p50), Duration(value.p95)});
@@ -359,6 +360,11 @@ std::string ClocksText(const Report& report) {
   return "\nClocks, and within what the ends of one collective agree (residual)\n" + table.Print();
 }
 
+std::string VerdictText(const Report& report) {
+  const Verdict& verdict = report.figures.explanation.verdict;
+  return verdict.sentence.empty() ? "" : "\n" + verdict.sentence + "\n";
+}
+
 // Last, but always there: what is not in a trace cannot be missed by looking at it.
 std::string DroppedText(const Report& report) {
   int64_t total = 0;
@@ -384,7 +390,8 @@ std::string DroppedText(const Report& report) {
 std::string PrintDropped(const Report& report) { return DroppedText(report); }
 
 std::string PrintReportText(const Report& report, int num_steps) {
-  return Head(report) + ProblemsText(report) + SummaryText(report) + PrintChanges(report) +
+  return Head(report) + ProblemsText(report) + VerdictText(report) + SummaryText(report) +
+         PrintExplanation(report.figures.explanation) + PrintChanges(report) +
          StepsText(report, num_steps) + StallsText(report) + CollectivesText(report) +
          PrintKernels(report.kernels) + PrintEdges(report.edges) + TrafficText(report) +
          MemoryText(report) + DeviceMemoryText(report) + MarkersText(report) + ClocksText(report) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace shardscope::analysis {
@@ -37,6 +38,7 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, int f
     if (found == steps.end()) continue;
     found->second.finished = true;
     found->second.start_ns = step.start_ns;
+    found->second.end_ns = std::max(step.start_ns, step.end_ns);
   }
   for (auto& [step, index] : steps) {
     result->push_back(std::move(index));
@@ -59,6 +61,39 @@ StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step)
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (rows != nullptr) AddRank(snapshot, *rows, step, step, &result);
   return result.empty() ? StepIndex{rank, step} : std::move(result.front());
+}
+
+std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int first_step,
+                                            int last_step) {
+  std::set<int32_t> steps;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& step : rows.steps) {
+      if (step.step >= first_step && step.step <= last_step) steps.insert(step.step);
+    }
+  }
+  std::vector<std::pair<int, int>> ranges;
+  int in_range = kStepsOfARange;
+  for (const int32_t step : steps) {
+    if (in_range == kStepsOfARange) {
+      ranges.emplace_back(step, step);
+      in_range = 0;
+    }
+    ranges.back().second = step;
+    ++in_range;
+  }
+  return ranges;
+}
+
+const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run) {
+  if (!run.run->blocking_plan_op.is_none()) return step.Find(run.run->blocking_plan_op);
+  if (run.run->blocking_kind != query::BlockingKind::kSlot) return nullptr;
+  const IndexedRun* latest = nullptr;
+  for (const query::PlanOpId predecessor : run.op->predecessors) {
+    const IndexedRun* found = step.Find(predecessor);
+    if (found == nullptr) continue;
+    if (latest == nullptr || found->run->ended_ns > latest->run->ended_ns) latest = found;
+  }
+  return latest;
 }
 
 }  // namespace shardscope::analysis

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trace/query/snapshot.h"
@@ -23,6 +24,7 @@ struct StepIndex {
   int32_t step = 0;
   bool finished = false;         // there is a step row
   int64_t start_ns = 0;          // of the step row; without one, issue of the first op
+  int64_t end_ns = 0;            // of the step row; not before its start
   std::vector<IndexedRun> runs;  // by start
   std::unordered_map<query::PlanOpId, const IndexedRun*> by_plan;
 
@@ -39,5 +41,15 @@ static_assert(std::is_nothrow_move_constructible_v<StepIndex>);
 // out.
 std::vector<StepIndex> IndexSteps(const query::Snapshot& snapshot, int first_step, int last_step);
 StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step);
+
+// The steps of [first_step, last_step] that any rank has finished, in ranges of at most
+// kStepsOfARange of them: what IndexSteps() gives of more at once would be hundreds of megabytes.
+inline constexpr int kStepsOfARange = 64;
+std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int first_step,
+                                            int last_step);
+
+// What `run` waited for last; nullptr: nothing that is known. A wait for a compute slot hides it,
+// so there the plan answers.
+const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run);
 
 }  // namespace shardscope::analysis

@@ -43,7 +43,7 @@ void Clip(const std::vector<StepBreakdown>& steps, int32_t first, int32_t last,
   if (begin == end) return;
   scoped->first = scoped->first_timed = begin->step;
   scoped->last = std::prev(end)->step;
-  if (scoped->last >= kWarmUpSteps) {
+  if (scoped->last >= kWarmUpSteps && !begin->imported) {
     scoped->first_timed = std::max<int32_t>(scoped->first, kWarmUpSteps);
   }
 }

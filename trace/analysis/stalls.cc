@@ -99,19 +99,6 @@ std::vector<Gap> GapsOf(const StepIndex& step, const std::set<query::TrackId>& c
   return gaps;
 }
 
-// What `run` waited for last. A wait for a compute slot hides it, so there the plan answers.
-const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run) {
-  if (!run.run->blocking_plan_op.is_none()) return step.Find(run.run->blocking_plan_op);
-  if (run.run->blocking_kind != BlockingKind::kSlot) return nullptr;
-  const IndexedRun* latest = nullptr;
-  for (const query::PlanOpId predecessor : run.op->predecessors) {
-    const IndexedRun* found = step.Find(predecessor);
-    if (found == nullptr) continue;
-    if (latest == nullptr || found->run->ended_ns > latest->run->ended_ns) latest = found;
-  }
-  return latest;
-}
-
 // The collective that held the gap open, through copies and frees; nullptr if it was something
 // else. A chain in one step is never longer than the step.
 const IndexedRun* BlockingCollective(const StepIndex& step, const Gap& gap) {

@@ -107,6 +107,13 @@ bool IsSane(const schema::MemoryPeakRow& row) {
   return SaneBytes(row.peak_bytes) && SaneTime(row.peak_ns) && SaneBytes(row.at_total_peak_bytes);
 }
 
+bool IsSane(const schema::FrontPartRow& row) {
+  return IsStep(row.step) && SanePart(row.front_ns) && SanePart(row.delay_ns) &&
+         row.delay_ns <= row.front_ns;
+}
+
+bool IsSane(const schema::PathPartRow& row) { return IsStep(row.step) && SanePart(row.path_ns); }
+
 // Rows of equal keys keep their order.
 template <typename Row, typename Key>
 void SortBy(Key key, std::vector<Row>* rows) {
@@ -430,6 +437,8 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch, int64_t num_op_runs) {
   take(&derived->stalls);
   take(&derived->slow_collectives);
   take(&derived->memory_peaks);
+  take(&derived->front_parts);
+  take(&derived->path_parts);
   const auto step_and_rank = [](const schema::StepPartRow& row) {
     return std::pair(row.step, row.rank);
   };
@@ -437,6 +446,8 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch, int64_t num_op_runs) {
   SortBy([](const schema::StallRow& row) { return row.step; }, &derived->stalls);
   SortBy([](const schema::SlowCollectiveRow& row) { return row.step; }, &derived->slow_collectives);
   SortBy([](const schema::MemoryPeakRow& row) { return row.rank; }, &derived->memory_peaks);
+  SortBy([](const schema::FrontPartRow& row) { return row.step; }, &derived->front_parts);
+  SortBy([](const schema::PathPartRow& row) { return row.step; }, &derived->path_parts);
   // A rank's step is counted once.
   std::vector<schema::StepPartRow>& parts = derived->step_parts;
   const auto twice = std::unique(parts.begin(), parts.end(),

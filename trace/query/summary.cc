@@ -85,6 +85,8 @@ Result<store::RowBatch> Derive(const Deriver& deriver, const std::string& path) 
   MoveNumbered(&rows.stalls, &batch);
   MoveNumbered(&rows.slow_collectives, &batch);
   MoveNumbered(&rows.memory_peaks, &batch);
+  MoveNumbered(&rows.front_parts, &batch);
+  MoveNumbered(&rows.path_parts, &batch);
   return batch;
 }
 

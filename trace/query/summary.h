@@ -22,6 +22,8 @@ struct DerivedRows {
   std::vector<schema::StallRow> stalls;                     // by step
   std::vector<schema::SlowCollectiveRow> slow_collectives;  // by step, longest first
   std::vector<schema::MemoryPeakRow> memory_peaks;          // by rank
+  std::vector<schema::FrontPartRow> front_parts;            // by step, in order of stages
+  std::vector<schema::PathPartRow> path_parts;              // by step
 };
 
 // How they are made; both append.

@@ -13,7 +13,7 @@ from words import listed  # noqa: E402
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -475,6 +475,24 @@ TABLES = (
         moment("peak_ns", "When."),
         Column("at_total_peak_bytes", INT, "What it held when the total peaked.", "bytes"),
     ), derived=True, since=4),
+    Table("front_part", "By how much the rank furthest behind got on in each stage of each step, counted once for all ranks: the parts of a "
+                        "step add up to it.", (
+        key("Order of step, then stage."),
+        Column("step", INT, "step.step"),
+        Column("rank", INT, "rank.rank that was furthest behind at the end of the stage."),
+        Column("stage", TEXT, "data; phase, micro-batch and unit, as 'backward m1 block3'; optimizer; end."),
+        Column("front_ns", INT, "By which the front got on.", "ns"),
+        Column("delay_ns", INT, "Of that, what this rank needed beyond the median of the others, its waits for them not counted.", "ns"),
+    ), derived=True, since=6),
+    Table("path_part", "What the critical path of each step consists of; the parts of a step add up to what those of front_part do.", (
+        key("Order of step."),
+        Column("step", INT, "step.step"),
+        Column("rank", INT, "rank.rank on which this was."),
+        Column("kind", TEXT, "compute; optimizer; transfer (of a collective, behind the arrival of its last rank); copy; host (it did something "
+                             "else, or had issued nothing yet); slot (waiting for a compute slot); wait (for nothing that is known)."),
+        Column("name", TEXT, "Short name of the op that ran or waited; of compute its phase."),
+        Column("path_ns", INT, "How long that was on the path.", "ns"),
+    ), derived=True, since=6),
 )
 
 PAIRS = (

@@ -12,6 +12,7 @@ struct Group {
   double step_ns = 0;
   double exposed_ns = 0;
   int count = 0;
+  bool warm_up = false;
 };
 
 }  // namespace
@@ -26,6 +27,7 @@ std::vector<MinimapBar> MakeMinimap(const std::vector<analysis::StepBreakdown>& 
     if (!follows || groups.back().bar.x1 - groups.back().bar.x0 >= kMinBar) {
       groups.emplace_back().bar.x0 = axis.X(step.start_ns);
       groups.back().bar.first_step = step.step;
+      groups.back().warm_up = analysis::IsWarmUp(step);
     }
     Group& group = groups.back();
     group.bar.x1 = axis.X(step.end_ns);
@@ -37,7 +39,7 @@ std::vector<MinimapBar> MakeMinimap(const std::vector<analysis::StepBreakdown>& 
   double tallest = 0;
   // The first step of a run takes far longer than the rest and would flatten them all.
   for (const Group& group : groups) {
-    const bool warm_up = group.bar.first_step < analysis::kWarmUpSteps && groups.size() > 2;
+    const bool warm_up = group.warm_up && groups.size() > 2;
     if (!warm_up) tallest = std::max(tallest, group.step_ns / group.count);
   }
   std::vector<MinimapBar> bars;

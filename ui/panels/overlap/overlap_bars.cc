@@ -45,7 +45,7 @@ std::vector<OverlapBar> MakeBars(const std::vector<analysis::StepBreakdown>& ste
     if (step.rank == rank) chosen.push_back(&step);
   }
   if (chosen.size() > static_cast<size_t>(analysis::kWarmUpSteps)) {
-    std::erase_if(chosen, [](const auto* step) { return step->step < analysis::kWarmUpSteps; });
+    std::erase_if(chosen, [](const auto* step) { return analysis::IsWarmUp(*step); });
   }
   std::vector<OverlapBar> bars;
   // One bar more than fits may come from the change's boundary.

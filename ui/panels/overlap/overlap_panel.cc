@@ -12,6 +12,7 @@
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/values.h"
+#include "ui/verdict.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
@@ -23,6 +24,7 @@ using widgets::Look;
 
 constexpr float kLegendHeight = 26;  // of one line
 constexpr float kLegendLine = 17;
+constexpr float kVerdictHeight = 24;
 constexpr float kStallHeight = 20;
 constexpr float kStallPitch = 23;
 constexpr float kStallHeading = 24;
@@ -145,6 +147,19 @@ void DrawScope(const ui::Context& context, ImVec2 at, ui::DrawLog* log, ui::Comm
   if (result.clicked >= 0) commands->push_back(ui::ScopeOption(result.clicked));
 }
 
+// What bounds these steps, in one line.
+void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
+  const Look look = widgets::LookOf(context);
+  const analysis::Verdict& verdict = context.figures->explanation.verdict;
+  const std::string line = ui::VerdictLine(context.language, verdict);
+  const ui::Box drawn = widgets::DrawTextClipped(look, widgets::BoldOf(look), {box.x0, box.y0},
+                                                 box.x1 - box.x0, line);
+  log->Text("verdict", line, drawn);
+  if (context.headless || !ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1})) return;
+  widgets::Tooltip(look, line, ui::VerdictTry(context.language, verdict),
+                   context.theme->surface.line);
+}
+
 void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                 ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
@@ -199,8 +214,14 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
     return;
   }
   const int32_t rank = ShownRank(context);
-  const ImVec2 top = ImGui::GetCursorScreenPos();
-  const ImVec2 room = ImGui::GetContentRegionAvail();
+  ImVec2 top = ImGui::GetCursorScreenPos();
+  ImVec2 room = ImGui::GetContentRegionAvail();
+  if (!context.figures->scope.empty()) {
+    const float height = look.Px(kVerdictHeight);
+    DrawVerdict(context, {top.x, top.y, top.x + room.x, top.y + height}, log);
+    top.y += height;
+    room.y -= height;
+  }
   const auto num_stalls =
       static_cast<float>(std::clamp<size_t>(context.figures->stalls.size(), 1, kWantedStalls));
   const float stalls_height = look.Px(kStallHeading + num_stalls * kStallPitch);

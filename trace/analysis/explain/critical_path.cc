@@ -1,0 +1,267 @@
+#include "trace/analysis/explain/critical_path.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "trace/analysis/collectives.h"
+#include "trace/analysis/derived.h"
+#include "trace/analysis/names.h"
+#include "trace/analysis/row_index.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr std::array<std::string_view, kNumPathKinds> kPathKindNames = {
+    "compute", "optimizer", "transfer", "copy", "host", "slot", "wait"};
+
+// One rank's step, with its runs on each track by when they ended.
+struct PathStep {
+  StepIndex index;
+  std::map<query::TrackId, std::vector<const IndexedRun*>> by_end;
+};
+
+// All ranks of one step, and its collectives.
+struct GroupStep {
+  std::map<int32_t, PathStep> ranks;
+  std::map<std::pair<int32_t, query::OpRunId>, CollectiveRun> collectives;
+  std::map<std::tuple<int32_t, int64_t, int32_t>, query::OpRunId> arrivals;  // by rank
+};
+
+PathKind KindOf(const query::PlanOp& op) {
+  switch (op.category) {
+    case query::Category::kCompute:
+      return PathKind::kCompute;
+    case query::Category::kOptimizer:
+      return PathKind::kOptimizer;
+    case query::Category::kCommunication:
+      return PathKind::kTransfer;
+    case query::Category::kCopy:
+      return PathKind::kCopy;
+    case query::Category::kHost:
+      return PathKind::kHost;
+  }
+  return PathKind::kHost;
+}
+
+// The last run of a track that had ended at `time_ns` and had begun before.
+const IndexedRun* LastEnded(const std::vector<const IndexedRun*>& runs, int64_t time_ns) {
+  auto at = std::upper_bound(
+      runs.begin(), runs.end(), time_ns,
+      [](int64_t time, const IndexedRun* run) { return time < run->run->ended_ns; });
+  while (at != runs.begin()) {
+    --at;
+    if ((*at)->run->started_ns < time_ns) return *at;
+  }
+  return nullptr;
+}
+
+// Walks one step from its end.
+class PathWalk {
+ public:
+  PathWalk(const GroupStep& step, int64_t start_ns, std::vector<PathPart>* parts)
+      : step_(step), start_ns_(start_ns), parts_(parts) {}
+
+  void Walk(int32_t rank, int64_t end_ns) {
+    time_ns_ = end_ns;
+    Enter(rank);
+    const IndexedRun* run = nullptr;
+    for (const auto& [track, runs] : rank_->by_end) Later(LastEnded(runs, time_ns_), &run);
+    Gap(run, PathKind::kHost, nullptr);
+    // Each turn goes back in time.
+    while (run != nullptr && time_ns_ > start_ns_) run = Pass(*run);
+    Emit(start_ns_, PathKind::kHost, nullptr);
+  }
+
+ private:
+  static void Later(const IndexedRun* run, const IndexedRun** last) {
+    if (run == nullptr) return;
+    if (*last == nullptr || run->run->ended_ns > (*last)->run->ended_ns) *last = run;
+  }
+
+  void Enter(int32_t rank) {
+    number_ = rank;
+    rank_ = &step_.ranks.at(rank);
+  }
+
+  // The stretch from `from_ns` to what was reached so far.
+  // `op`: that ran, or had to wait; nullptr: the step ended.
+  void Emit(int64_t from_ns, PathKind kind, const query::PlanOp* op) {
+    from_ns = std::max(from_ns, start_ns_);
+    if (from_ns >= time_ns_) return;
+    PathPart& part = parts_->emplace_back();
+    part.step = rank_->index.step;
+    part.rank = number_;
+    part.kind = kind;
+    part.name = op == nullptr ? "end" : ShortName(*op);
+    part.phase = op == nullptr ? "" : op->phase;
+    part.start_ns = from_ns;
+    part.end_ns = time_ns_;
+    time_ns_ = from_ns;
+  }
+
+  void Gap(const IndexedRun* before, PathKind kind, const query::PlanOp* op) {
+    Emit(before == nullptr ? start_ns_ : before->run->ended_ns, kind, op);
+  }
+
+  // Goes through one run and to what it followed; nullptr: to nothing.
+  const IndexedRun* Pass(const IndexedRun& passed) {
+    const IndexedRun* run = &passed;
+    const auto row = step_.collectives.find({number_, run->run->id});
+    if (row != step_.collectives.end()) {
+      Emit(row->second.last_arrival_ns, PathKind::kTransfer, run->op);
+      run = GoToLastRank(row->second, run);
+    }
+    Emit(run->run->started_ns, KindOf(*run->op), run->op);
+    return Before(*run);
+  }
+
+  const IndexedRun* GoToLastRank(const CollectiveRun& row, const IndexedRun* run) {
+    const auto arrival = step_.arrivals.find({row.communicator, row.sequence, row.last_rank});
+    if (row.last_rank == number_ || arrival == step_.arrivals.end()) return run;
+    const PathStep& other = step_.ranks.at(row.last_rank);
+    for (const IndexedRun& candidate : other.index.runs) {
+      if (candidate.run->id != arrival->second) continue;
+      // Clocks of several processes agree only up to a residual.
+      if (candidate.run->started_ns > time_ns_) return run;
+      Enter(row.last_rank);
+      return &candidate;
+    }
+    return run;
+  }
+
+  // What `run` had to wait for: what blocked it, what ran on its stream before, or the host, which
+  // issued it late.
+  const IndexedRun* Before(const IndexedRun& run) {
+    if (run.run->slot_wait_ns > 0)
+      Emit(run.run->started_ns - run.run->slot_wait_ns, PathKind::kSlot, run.op);
+    const IndexedRun* before = nullptr;
+    const auto consider = [&](const IndexedRun* candidate) {
+      if (candidate == nullptr || candidate == &run) return;
+      if (candidate->run->ended_ns > time_ns_ || candidate->run->started_ns >= time_ns_) return;
+      Later(candidate, &before);
+    };
+    consider(BlockerOf(rank_->index, run));
+    const auto track = rank_->by_end.find(run.run->track);
+    if (track != rank_->by_end.end()) consider(LastEnded(track->second, time_ns_));
+    const int64_t ready_ns = before == nullptr ? start_ns_ : before->run->ended_ns;
+    const int64_t issued_ns = std::min(run.run->issued_ns, time_ns_);
+    if (issued_ns > ready_ns) {
+      Emit(issued_ns, PathKind::kWait, run.op);
+      before = nullptr;
+      for (const auto& [other, runs] : rank_->by_end) {
+        if (!runs.empty() && runs.front()->op->category == query::Category::kHost)
+          consider(LastEnded(runs, time_ns_));
+      }
+      const auto same = rank_->by_end.find(run.run->track);
+      if (same != rank_->by_end.end()) consider(LastEnded(same->second, time_ns_));
+      Gap(before, PathKind::kHost, run.op);
+      return before;
+    }
+    Gap(before, PathKind::kWait, run.op);
+    return before;
+  }
+
+  const GroupStep& step_;
+  const int64_t start_ns_;
+  std::vector<PathPart>* parts_;
+  int32_t number_ = 0;
+  const PathStep* rank_ = nullptr;
+  int64_t time_ns_ = 0;  // reached so far
+};
+
+void AppendStep(const GroupStep& step, std::vector<PathPart>* parts) {
+  int64_t start_ns = INT64_MIN;
+  const PathStep* last = nullptr;
+  for (const auto& [rank, of_rank] : step.ranks) {
+    start_ns = std::max(start_ns, of_rank.index.start_ns);
+    if (last == nullptr || of_rank.index.end_ns > last->index.end_ns) last = &of_rank;
+  }
+  const size_t begin = parts->size();
+  PathWalk(step, start_ns, parts).Walk(last->index.rank, last->index.end_ns);
+  std::reverse(parts->begin() + static_cast<std::ptrdiff_t>(begin), parts->end());
+}
+
+void AppendSteps(const query::Snapshot& snapshot, int first, int last,
+                 std::vector<PathPart>* parts) {
+  std::map<int32_t, GroupStep> steps;
+  for (StepIndex& index : IndexSteps(snapshot, first, last)) {
+    if (!index.finished) continue;
+    PathStep& step = steps[index.step].ranks[index.rank];
+    step.index = std::move(index);
+    for (const IndexedRun& run : step.index.runs) step.by_end[run.run->track].push_back(&run);
+    for (auto& [track, runs] : step.by_end) {
+      std::stable_sort(runs.begin(), runs.end(), [](const IndexedRun* a, const IndexedRun* b) {
+        return a->run->ended_ns < b->run->ended_ns;
+      });
+    }
+  }
+  for (CollectiveRun& run : Collectives(snapshot, first, last)) {
+    GroupStep& step = steps[run.step];
+    step.arrivals[{run.communicator, run.sequence, run.rank}] = run.op_run;
+    step.collectives[{run.rank, run.op_run}] = std::move(run);
+  }
+  for (const auto& [number, step] : steps) {
+    if (step.ranks.size() == snapshot.ranks.size()) AppendStep(step, parts);
+  }
+}
+
+}  // namespace
+
+std::string_view Name(PathKind kind) { return kPathKindNames[static_cast<size_t>(kind)]; }
+
+std::optional<PathKind> ParsePathKind(std::string_view name) {
+  const auto found = std::ranges::find(kPathKindNames, name);
+  if (found == kPathKindNames.end()) return std::nullopt;
+  return static_cast<PathKind>(found - kPathKindNames.begin());
+}
+
+std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step) {
+  std::vector<PathPart> parts;
+  for (const auto& [first, last] : StepRanges(snapshot, first_step, last_step))
+    AppendSteps(snapshot, first, last, &parts);
+  return parts;
+}
+
+std::vector<PathShare> PathShares(const query::Snapshot& snapshot, int first_step, int last_step) {
+  if (snapshot.derived) return DerivedPathShares(snapshot, first_step, last_step);
+  using Key = std::tuple<int32_t, int32_t, PathKind, std::string>;
+  std::map<Key, int64_t> sums;
+  for (const PathPart& part : CriticalPath(snapshot, first_step, last_step)) {
+    std::string name;
+    if (part.kind == PathKind::kCompute) name = part.phase;
+    if (part.kind == PathKind::kTransfer) name = part.name;
+    sums[{part.step, part.rank, part.kind, std::move(name)}] += part.end_ns - part.start_ns;
+  }
+  std::vector<PathShare> shares;
+  for (const auto& [key, path_ns] : sums) {
+    const auto& [step, rank, kind, name] = key;
+    shares.push_back({step, rank, kind, name, path_ns});
+  }
+  return shares;
+}
+
+std::vector<PathGroup> GroupPath(const std::vector<PathShare>& shares) {
+  std::map<std::pair<PathKind, std::string>, double> sums;
+  std::set<int32_t> steps;
+  double total_ns = 0;
+  for (const PathShare& share : shares) {
+    sums[{share.kind, share.name}] += static_cast<double>(share.path_ns);
+    total_ns += static_cast<double>(share.path_ns);
+    steps.insert(share.step);
+  }
+  std::vector<PathGroup> groups;
+  for (const auto& [key, sum] : sums) {
+    groups.push_back(
+        {key.first, key.second, sum / static_cast<double>(steps.size()), sum / total_ns});
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const PathGroup& a, const PathGroup& b) {
+    return a.ns_per_step > b.ns_per_step;
+  });
+  return groups;
+}
+
+}  // namespace shardscope::analysis

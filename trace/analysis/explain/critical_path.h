@@ -1,0 +1,67 @@
+// Critical path: the longest chain of a step over all ranks, from the end of the rank that is done
+// last back to the start. What is on it holds the step up; what is not costs nothing. Pure
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+enum class PathKind : uint8_t {
+  kCompute,
+  kOptimizer,
+  kTransfer,  // of a collective, behind the arrival of its last rank
+  kCopy,
+  kHost,  // the host did something else, or had issued nothing yet
+  kSlot,  // waiting for a compute slot
+  kWait,  // nothing that is known of: what came before had ended and this was issued
+};
+inline constexpr int kNumPathKinds = 7;
+// "compute", "optimizer", "transfer", ...
+std::string_view Name(PathKind kind);
+std::optional<PathKind> ParsePathKind(std::string_view name);
+
+// A stretch of the path of one step; stretches of a step follow one another without a gap.
+struct PathPart {
+  int32_t step = 0;
+  int32_t rank = 0;
+  PathKind kind = PathKind::kWait;
+  std::string name;   // short name of the op, or of the op that had to wait
+  std::string phase;  // of that op
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// All of a step's path that is of one rank, kind and name.
+struct PathShare {
+  int32_t step = 0;
+  int32_t rank = 0;
+  PathKind kind = PathKind::kWait;
+  std::string name;  // of compute its phase, of transfers the op, else empty
+  int64_t path_ns = 0;
+};
+
+// Of the steps of [first_step, last_step] that all ranks have finished, in time order of each step.
+// A step goes from the start of the rank that begins last to the end of the one that ends last.
+// Where an op waited for a collective, the path goes on with the rank that came to it last.
+std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step);
+
+// The same added up, by step; also of a snapshot that has derived rows instead of op runs.
+std::vector<PathShare> PathShares(const query::Snapshot& snapshot, int first_step, int last_step);
+
+// Over all steps, dearest first.
+struct PathGroup {
+  PathKind kind = PathKind::kWait;
+  std::string name;
+  double ns_per_step = 0;
+  double share = 0;  // of the whole path
+};
+std::vector<PathGroup> GroupPath(const std::vector<PathShare>& shares);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,97 @@
+#include "trace/analysis/explain/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trace/base/units.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr size_t kListedPathGroups = 8;
+
+RunTraits TraitsOf(const query::Snapshot& snapshot) {
+  RunTraits traits;
+  traits.imported = snapshot.IsImported();
+  traits.on_gpu =
+      std::ranges::any_of(snapshot.ranks, [](const auto& rows) { return !rows.gpu_work.empty(); });
+  return traits;
+}
+
+std::string Duration(double ns) { return FormatDuration(static_cast<int64_t>(ns)); }
+
+std::string AdviceText(const std::vector<Advice>& advice) {
+  if (advice.empty()) return "";
+  std::string text = "\nWhat would help, dearest first\n";
+  for (const Advice& item : advice) {
+    text += fmt::format("  {}: saves {} a step at most\n    try: {}\n    seen: {}\n", item.title,
+                        Duration(item.saving_ns_per_step), item.remedy, item.evidence);
+  }
+  return text;
+}
+
+std::string DelaysText(const Front& front) {
+  if (front.delays.empty()) return "";
+  std::string text = "\nRanks that held up the others (along the front of each step)\n";
+  for (const RankDelay& delay : front.delays) {
+    const std::string where = delay.stage.empty() ? "all over the step" : "in " + delay.stage;
+    if (delay.is_lasting) {
+      text += fmt::format("  rank {} {}: {} a step ({}), worst {} in step {}\n", delay.rank, where,
+                          Duration(delay.ns_per_step), FormatPercent(delay.share),
+                          FormatDuration(delay.worst_ns), delay.worst_step);
+    } else {
+      text +=
+          fmt::format("  rank {} {}, once: {} in step {} ({} of it)\n", delay.rank, where,
+                      FormatDuration(delay.worst_ns), delay.worst_step, FormatPercent(delay.share));
+    }
+  }
+  return text;
+}
+
+std::string PathText(const std::vector<PathGroup>& path) {
+  if (path.empty()) return "";
+  std::string text =
+      "\nCritical path over all ranks, per step (nothing else can make a step shorter)\n";
+  double rest_ns = 0;
+  double rest_share = 0;
+  for (size_t i = 0; i < path.size(); ++i) {
+    if (i >= kListedPathGroups) {
+      rest_ns += path[i].ns_per_step;
+      rest_share += path[i].share;
+      continue;
+    }
+    text += fmt::format("  {:<10} {:<24} {:>9} {:>6}\n", Name(path[i].kind), path[i].name,
+                        Duration(path[i].ns_per_step), FormatPercent(path[i].share));
+  }
+  if (rest_ns > 0) {
+    text += fmt::format("  {:<35} {:>9} {:>6}\n", "the rest", Duration(rest_ns),
+                        FormatPercent(rest_share));
+  }
+  return text;
+}
+
+}  // namespace
+
+Explanation Explain(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
+                    const std::vector<StallGroup>& stalls, int first_step, int last_step) {
+  Explanation explanation;
+  explanation.front = MakeFront(FrontParts(snapshot, first_step, last_step));
+  explanation.path = GroupPath(PathShares(snapshot, first_step, last_step));
+  std::vector<StepBreakdown> rows;
+  for (const StepBreakdown& row : steps) {
+    if (row.step >= first_step && row.step <= last_step) rows.push_back(row);
+  }
+  explanation.losses = MakeLosses(rows, stalls, explanation.front);
+  const RunTraits traits = TraitsOf(snapshot);
+  explanation.verdict = MakeVerdict(explanation.losses, traits);
+  explanation.advice = MakeAdvice(explanation.losses, traits);
+  return explanation;
+}
+
+std::string PrintExplanation(const Explanation& explanation) {
+  return AdviceText(explanation.advice) + DelaysText(explanation.front) +
+         PathText(explanation.path);
+}
+
+}  // namespace shardscope::analysis

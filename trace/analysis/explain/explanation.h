@@ -1,0 +1,32 @@
+// Explanation: what bounds the steps of a scope, why, and what helps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trace/analysis/explain/critical_path.h"
+#include "trace/analysis/explain/front.h"
+#include "trace/analysis/explain/losses.h"
+#include "trace/analysis/explain/verdict.h"
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+struct Explanation {
+  Verdict verdict;
+  std::vector<Advice> advice;  // dearest first, at most kMostAdvice
+  Losses losses;
+  Front front;                  // num_steps 0: not known (a finished trace of before version 6)
+  std::vector<PathGroup> path;  // dearest first; empty likewise
+};
+
+// Of the steps of [first_step, last_step]. `steps`: all of the snapshot; `stalls`: all groups of
+// these steps.
+Explanation Explain(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
+                    const std::vector<StallGroup>& stalls, int first_step, int last_step);
+
+// The sentence, what helps, delays of ranks and the critical path, as text; the sentence stands at
+// the top of a report and is not repeated.
+std::string PrintExplanation(const Explanation& explanation);
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,264 @@
+#include "trace/analysis/explain/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr size_t kNumBounds = 8;
+
+// What a loss is called and what helps. `first` is the short of `remedy`, which is PyTorch's;
+// `knob` is this program's own.
+struct LossWords {
+  LossKind kind;
+  Bound bound;
+  std::string_view title;
+  std::string_view first;
+  std::string_view remedy;
+  std::string_view knob;
+};
+
+constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
+    {LossKind::kSlowRank, Bound::kRanks, "one rank holds up the others",
+     "look at what that rank does there",
+     "look at what that rank does there: its data loader, its inputs, clocks and temperature of "
+     "its "
+     "GPU, other processes beside it",
+     ""},
+    {LossKind::kUnevenRanks, Bound::kRanks, "ranks wait for one another, each in turn",
+     "give all ranks equal work",
+     "give ranks equal work: batches by length, one data loader setting, no work of rank 0 alone "
+     "between steps",
+     ""},
+    {LossKind::kLateIssue, Bound::kCommunication, "collectives are issued late",
+     "prefetch one unit further ahead",
+     "issue them earlier: FSDP2 set_modules_to_forward_prefetch and "
+     "set_modules_to_backward_prefetch, "
+     "FSDP1 forward_prefetch=True, backward_prefetch=BACKWARD_PRE, limit_all_gathers=False; DDP a "
+     "smaller bucket_cap_mb",
+     "prefetch.forward, prefetch.backward_depth, prefetch.limit"},
+    {LossKind::kQueued, Bound::kCommunication, "collectives queue behind others",
+     "do not reshard after forward, or prefetch earlier",
+     "gather less in backward (reshard_after_forward=False), prefetch earlier, or give gathers and "
+     "reductions process groups of their own",
+     "comm.communicators, reshard_after_forward"},
+    {LossKind::kSlowTransfer, Bound::kCommunication,
+     "transfers take longer than the compute they hide under", "send half of it, in bfloat16",
+     "send less or compute more beside it: param_dtype=torch.bfloat16, reshard_after_forward=False "
+     "(more memory), a 2-D mesh that shards within a node (HSDP), a larger batch per rank, or "
+     "gradient accumulation",
+     "precision.param, reshard_after_forward, strategy=hybrid"},
+    {LossKind::kFirstGather, Bound::kCommunication,
+     "the first all-gather of a phase has nothing to hide under", "keep the first unit small",
+     "keep the first unit small, or do not reshard the root after forward (reshard_after_forward="
+     "False on it)",
+     ""},
+    {LossKind::kTail, Bound::kCommunication, "the last reductions have nothing to hide under",
+     "reduce in bfloat16, or make the last units smaller",
+     "make the units that backward reaches last smaller, reduce in bfloat16 (reduce_dtype), DDP: a "
+     "smaller bucket_cap_mb",
+     ""},
+    {LossKind::kOnPath, Bound::kCommunication,
+     "collectives of tensor parallelism stand in the way of compute",
+     "a smaller tensor-parallel degree",
+     "a smaller tensor-parallel degree, or asynchronous tensor parallelism "
+     "(torch._inductor.config._micro_pipeline_tp)",
+     "mesh.tensor"},
+    {LossKind::kCommunication, Bound::kCommunication, "communication is exposed",
+     "look at what could compute beside it",
+     "look at the timeline which compute could run beside it", ""},
+    {LossKind::kBubble, Bound::kPipeline, "stages of the pipeline wait for one another",
+     "more micro-batches",
+     "more micro-batches (n_microbatches), or an interleaved schedule (ScheduleInterleaved1F1B, "
+     "ScheduleZBVZeroBubble)",
+     "train.micro_batches"},
+    {LossKind::kSlot, Bound::kCores, "more ranks compute than there are cores",
+     "fewer ranks on this machine", "fewer ranks, or a machine with more cores; GPUs do not share",
+     "run.ranks"},
+    {LossKind::kData, Bound::kHost, "steps begin with waiting for data",
+     "more workers in the data loader",
+     "DataLoader with num_workers, pin_memory=True and prefetch_factor; copies with "
+     "non_blocking=True",
+     ""},
+    {LossKind::kHost, Bound::kHost, "the device waits for the host",
+     "launch less: torch.compile or CUDA graphs",
+     "launch less: torch.compile(mode='reduce-overhead') or CUDA graphs, a larger batch per rank, "
+     "no .item() or .cpu() within a step",
+     ""},
+    {LossKind::kCopy, Bound::kCopies, "copies stand alone", "pinned memory and non_blocking=True",
+     "pinned memory and non_blocking=True for copies of data; fewer and larger units where they "
+     "are "
+     "copies of parameters",
+     ""},
+}};
+
+const LossWords& WordsOf(LossKind kind) { return kLossWords[static_cast<size_t>(kind)]; }
+
+static_assert([] {
+  for (size_t i = 0; i < kLossWords.size(); ++i) {
+    if (kLossWords[i].kind != LossKind(i)) return false;
+  }
+  return true;
+}());
+
+std::string PerStep(double ns) { return FormatDuration(static_cast<int64_t>(ns)); }
+
+// Nothing that one can change: not a word, however much it is.
+bool HasRemedy(LossKind kind) { return kind != LossKind::kFirstGather; }
+
+std::string RemedyOf(LossKind kind, const RunTraits& traits) {
+  const LossWords& words = WordsOf(kind);
+  if (kind == LossKind::kHost && !traits.on_gpu) {
+    return "larger work per op: a larger batch or model, fewer units";
+  }
+  if (traits.imported || words.knob.empty()) return std::string(words.remedy);
+  return fmt::format("{} (here: {})", words.remedy, words.knob);
+}
+
+std::string FirstTry(LossKind kind, const RunTraits& traits) {
+  if (kind == LossKind::kHost && !traits.on_gpu) return RemedyOf(kind, traits);
+  return std::string(WordsOf(kind).first);
+}
+
+std::string EvidenceOf(const Loss& loss) {
+  const std::string per_step = PerStep(loss.ns_per_step) + " a step";
+  if (loss.kind == LossKind::kSlowRank) {
+    return fmt::format("{}: rank {} in {}, worst in step {}", per_step, loss.rank,
+                       loss.stage.empty() ? "all of the step" : loss.stage, loss.step);
+  }
+  std::vector<std::string> ops;
+  for (const StallGroup& group : loss.ops) {
+    if (group.cause == StallCause::kSlot) continue;
+    ops.push_back(fmt::format("{} ({})", group.title, PerStep(group.ns_per_step)));
+  }
+  if (ops.empty()) return per_step;
+  return fmt::format("{}: {}; worst on rank {} in step {}", per_step, Join(ops, ", "), loss.rank,
+                     loss.step);
+}
+
+// The dearest loss of a bound.
+const Loss* DearestOf(const Losses& losses, Bound bound) {
+  for (const Loss& loss : losses.losses) {
+    if (BoundOf(loss.kind) == bound) return &loss;
+  }
+  return nullptr;
+}
+
+std::string WhatIsLost(Bound bound) {
+  switch (bound) {
+    case Bound::kCommunication:
+      return "exposed communication";
+    case Bound::kRanks:
+      return "waiting for other ranks";
+    case Bound::kPipeline:
+      return "pipeline bubble";
+    case Bound::kHost:
+      return "the device waiting for the host";
+    case Bound::kCopies:
+      return "copies that nothing hides";
+    case Bound::kCores:
+      return "ranks waiting for a core";
+    case Bound::kCompute:
+    case Bound::kUnknown:
+      break;
+  }
+  return "";
+}
+
+// Without what a slow rank costs, which is in the others' waits already.
+std::array<double, kNumBounds> LostBy(const Losses& losses) {
+  std::array<double, kNumBounds> lost{};
+  double slow_rank_ns = 0;
+  for (const Loss& loss : losses.losses) {
+    if (loss.kind == LossKind::kSlowRank) {
+      slow_rank_ns = loss.ns_per_step;
+    } else {
+      lost[static_cast<size_t>(BoundOf(loss.kind))] += loss.ns_per_step;
+    }
+  }
+  double& ranks_ns = lost[static_cast<size_t>(Bound::kRanks)];
+  ranks_ns = std::max(ranks_ns, slow_rank_ns);
+  return lost;
+}
+
+Verdict NothingToGain(const Losses& losses) {
+  Verdict verdict;
+  verdict.bound = Bound::kCompute;
+  verdict.share = losses.step_ns > 0 ? losses.compute_ns / losses.step_ns : 0;
+  verdict.sentence = fmt::format(
+      "Compute takes {} of the step, and nothing else more than {}: there is nothing "
+      "to gain here but faster compute.",
+      FormatPercent(verdict.share), FormatPercent(kLeastLoss));
+  return verdict;
+}
+
+}  // namespace
+
+std::string_view Name(Bound bound) {
+  static constexpr std::array<std::string_view, kNumBounds> kNames = {
+      "unknown", "compute", "communication", "ranks", "pipeline", "host", "copies", "cores"};
+  return kNames[static_cast<size_t>(bound)];
+}
+
+Bound BoundOf(LossKind kind) { return WordsOf(kind).bound; }
+
+std::vector<Advice> MakeAdvice(const Losses& losses, const RunTraits& traits) {
+  std::vector<Advice> advice;
+  double left_ns = losses.lost_ns;
+  for (const Loss& loss : losses.losses) {
+    if (advice.size() == kMostAdvice) break;
+    const bool of_group = loss.kind == LossKind::kSlowRank;  // who waits for it waits for all of it
+    const double saving_ns = std::min(loss.ns_per_step, of_group ? losses.most_lost_ns : left_ns);
+    if (!HasRemedy(loss.kind) || saving_ns < kLeastAdvice * losses.step_ns) continue;
+    // What the others wait for a slow rank is the same time once more.
+    const bool told = std::ranges::any_of(advice, [&](const Advice& other) {
+      return BoundOf(other.kind) == Bound::kRanks && BoundOf(loss.kind) == Bound::kRanks;
+    });
+    if (told) continue;
+    std::string title(WordsOf(loss.kind).title);
+    if (loss.kind == LossKind::kSlowRank)
+      title = fmt::format("rank {} holds up the others", loss.rank);
+    title.front() = static_cast<char>(std::toupper(title.front()));
+    advice.push_back({loss.kind, title, RemedyOf(loss.kind, traits), EvidenceOf(loss), saving_ns,
+                      loss.rank, loss.step});
+    left_ns = std::max(0.0, left_ns - saving_ns);
+  }
+  return advice;
+}
+
+Verdict MakeVerdict(const Losses& losses, const RunTraits& traits) {
+  Verdict verdict;
+  if (losses.step_ns <= 0) {
+    verdict.sentence = "No step is finished: there is nothing to judge yet.";
+    return verdict;
+  }
+  const std::array<double, kNumBounds> lost = LostBy(losses);
+  const auto most = std::max_element(lost.begin(), lost.end());
+  if (*most < kLeastLoss * losses.step_ns) return NothingToGain(losses);
+  verdict.bound = static_cast<Bound>(most - lost.begin());
+  verdict.share = *most / losses.step_ns;
+  const Loss* dearest = DearestOf(losses, verdict.bound);
+  if (dearest->kind == LossKind::kSlowRank || BoundOf(dearest->kind) == Bound::kRanks) {
+    for (const Loss& loss : losses.losses) {
+      if (loss.kind == LossKind::kSlowRank) dearest = &loss;
+    }
+  }
+  verdict.cause = dearest->kind;
+  verdict.rank = dearest->rank;
+  verdict.step = dearest->step;
+  std::string reason(WordsOf(dearest->kind).title);
+  if (dearest->kind == LossKind::kSlowRank)
+    reason = fmt::format("rank {} holds up the others", dearest->rank);
+  verdict.sentence = fmt::format("{} of the step is {}: {} ({}). First try: {}.",
+                                 FormatPercent(verdict.share), WhatIsLost(verdict.bound), reason,
+                                 EvidenceOf(*dearest), FirstTry(dearest->kind, traits));
+  return verdict;
+}
+
+}  // namespace shardscope::analysis

@@ -1,0 +1,130 @@
+#include "trace/analysis/explain/verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace shardscope::analysis {
+namespace {
+
+using testing::HasSubstr;
+
+StepBreakdown Step(int64_t compute_ns, int64_t exposed_ns, int64_t copy_ns, int64_t idle_ns) {
+  StepBreakdown row;
+  row.step = 5;
+  row.compute_ns = compute_ns;
+  row.exposed_ns = exposed_ns;
+  row.exposed_copy_ns = copy_ns;
+  row.idle_ns = idle_ns;
+  row.step_ns = compute_ns + exposed_ns + copy_ns + idle_ns;
+  return row;
+}
+
+StallGroup Group(StallCause cause, double ns_per_step) {
+  StallGroup group;
+  group.cause = cause;
+  group.title = "AG block1 -> F";
+  group.ns_per_step = ns_per_step;
+  group.worst.rank = 1;
+  group.worst.step = 7;
+  return group;
+}
+
+RankDelay Delay(int32_t rank, double ns_per_step) {
+  RankDelay delay;
+  delay.rank = rank;
+  delay.stage = "backward block2";
+  delay.is_lasting = true;
+  delay.ns_per_step = ns_per_step;
+  return delay;
+}
+
+TEST(Losses, AddUpToWhatIsNotCompute) {
+  const Losses losses =
+      MakeLosses({Step(600, 250, 50, 100)},
+                 {Group(StallCause::kIssuedLate, 200), Group(StallCause::kTail, 30)}, Front());
+  EXPECT_DOUBLE_EQ(losses.lost_ns, 400);
+  const double sum =
+      std::accumulate(losses.losses.begin(), losses.losses.end(), 0.0,
+                      [](double total, const Loss& loss) { return total + loss.ns_per_step; });
+  EXPECT_DOUBLE_EQ(sum, 400);
+  ASSERT_FALSE(losses.losses.empty());
+  EXPECT_EQ(losses.losses.front().kind, LossKind::kLateIssue);
+}
+
+TEST(Verdict, NamesWhatIsLostMostAndWhy) {
+  const Losses losses =
+      MakeLosses({Step(600, 300, 0, 100)}, {Group(StallCause::kIssuedLate, 250)}, Front());
+  const Verdict verdict = MakeVerdict(losses, {});
+  EXPECT_EQ(verdict.bound, Bound::kCommunication);
+  EXPECT_DOUBLE_EQ(verdict.share, 0.3);  // with the 50 that no stall explains
+  EXPECT_THAT(verdict.sentence, HasSubstr("collectives are issued late"));
+  EXPECT_THAT(verdict.sentence, HasSubstr("AG block1 -> F"));
+}
+
+// Many small causes of one bound outweigh one of another that is larger than each.
+TEST(Verdict, AddsUpBeforeItCompares) {
+  const Losses losses =
+      MakeLosses({Step(700, 180, 0, 120)},
+                 {Group(StallCause::kIssuedLate, 60), Group(StallCause::kTail, 60),
+                  Group(StallCause::kSlowTransfer, 60)},
+                 Front());
+  EXPECT_EQ(MakeVerdict(losses, {}).bound, Bound::kCommunication);
+}
+
+TEST(Verdict, SaysWhenThereIsNothingToGain) {
+  const Losses losses = MakeLosses({Step(960, 10, 0, 30)}, {}, Front());
+  const Verdict verdict = MakeVerdict(losses, {});
+  EXPECT_EQ(verdict.bound, Bound::kCompute);
+  EXPECT_DOUBLE_EQ(verdict.share, 0.96);
+  EXPECT_THAT(verdict.sentence, HasSubstr("nothing to gain"));
+  EXPECT_THAT(MakeAdvice(losses, {}), testing::SizeIs(1));  // idle time
+}
+
+TEST(Verdict, NamesTheSlowRank) {
+  Front front;
+  front.delays = {Delay(3, 150)};
+  const Losses losses =
+      MakeLosses({Step(800, 200, 0, 0)}, {Group(StallCause::kLateRank, 140)}, front);
+  const Verdict verdict = MakeVerdict(losses, {});
+  EXPECT_EQ(verdict.bound, Bound::kRanks);
+  EXPECT_THAT(verdict.sentence, HasSubstr("rank 3 holds up the others"));
+  EXPECT_THAT(verdict.sentence, HasSubstr("backward block2"));
+}
+
+TEST(Verdict, OfARunWithoutStepsIsUnknown) {
+  EXPECT_EQ(MakeVerdict(MakeLosses({}, {}, Front()), {}).bound, Bound::kUnknown);
+}
+
+TEST(Advice, SavesAtMostWhatIsLost) {
+  Front front;
+  front.delays = {Delay(3, 900)};  // more than anybody waits
+  const Losses losses =
+      MakeLosses({Step(500, 300, 100, 100)},
+                 {Group(StallCause::kLateRank, 100), Group(StallCause::kSlowTransfer, 150)}, front);
+  const std::vector<Advice> advice = MakeAdvice(losses, {});
+  ASSERT_LE(advice.size(), kMostAdvice);
+  double saved = 0;
+  for (const Advice& item : advice) saved += item.saving_ns_per_step;
+  EXPECT_LE(saved, 500);
+  EXPECT_EQ(advice.front().kind, LossKind::kSlowRank);
+}
+
+TEST(Advice, IsSilentAboutWhatNobodyCanChangeAndAboutTrifles) {
+  const Losses losses =
+      MakeLosses({Step(880, 110, 0, 10)}, {Group(StallCause::kFirstGather, 100)}, Front());
+  EXPECT_THAT(MakeAdvice(losses, {}), testing::IsEmpty());
+}
+
+TEST(Advice, NamesOurKnobsForOurRunsOnly) {
+  const Losses losses =
+      MakeLosses({Step(600, 400, 0, 0)}, {Group(StallCause::kIssuedLate, 400)}, Front());
+  EXPECT_THAT(MakeAdvice(losses, {}).at(0).remedy, HasSubstr("prefetch.forward"));
+  const std::string imported = MakeAdvice(losses, {.imported = true}).at(0).remedy;
+  EXPECT_THAT(imported, HasSubstr("set_modules_to_forward_prefetch"));
+  EXPECT_THAT(imported, testing::Not(HasSubstr("prefetch.forward")));
+}
+
+}  // namespace
+}  // namespace shardscope::analysis

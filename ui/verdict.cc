@@ -1,0 +1,81 @@
+#include "ui/verdict.h"
+
+#include <array>
+
+#include "trace/base/units.h"
+#include "ui/text.h"
+
+namespace shardscope::ui {
+namespace {
+
+using analysis::Bound;
+using analysis::LossKind;
+
+struct LossTexts {
+  Text reason;
+  Text first_try;
+};
+
+// In the order of LossKind.
+constexpr std::array<LossTexts, analysis::kNumLossKinds> kLossTexts = {{
+    {Text::kLossSlowRank, Text::kTrySlowRank},
+    {Text::kLossUnevenRanks, Text::kTryUnevenRanks},
+    {Text::kLossLateIssue, Text::kTryLateIssue},
+    {Text::kLossQueued, Text::kTryQueued},
+    {Text::kLossSlowTransfer, Text::kTrySlowTransfer},
+    {Text::kLossFirstGather, Text::kTryFirstGather},
+    {Text::kLossTail, Text::kTryTail},
+    {Text::kLossOnPath, Text::kTryOnPath},
+    {Text::kLossCommunication, Text::kTryCommunication},
+    {Text::kLossBubble, Text::kTryBubble},
+    {Text::kLossSlot, Text::kTrySlot},
+    {Text::kLossData, Text::kTryData},
+    {Text::kLossHost, Text::kTryHost},
+    {Text::kLossCopy, Text::kTryCopy},
+}};
+
+const LossTexts& TextsOf(const analysis::Verdict& verdict) {
+  return kLossTexts[static_cast<size_t>(verdict.cause)];
+}
+
+Text TextOf(Bound bound) {
+  switch (bound) {
+    case Bound::kUnknown:
+      return Text::kVerdictUnknown;
+    case Bound::kCompute:
+      return Text::kVerdictCompute;
+    case Bound::kCommunication:
+      return Text::kVerdictCommunication;
+    case Bound::kRanks:
+      return Text::kVerdictRanks;
+    case Bound::kPipeline:
+      return Text::kVerdictPipeline;
+    case Bound::kHost:
+      return Text::kVerdictHost;
+    case Bound::kCopies:
+      return Text::kVerdictCopies;
+    case Bound::kCores:
+      return Text::kVerdictCores;
+  }
+  return Text::kVerdictUnknown;
+}
+
+bool HasCause(const analysis::Verdict& verdict) {
+  return verdict.bound != Bound::kUnknown && verdict.bound != Bound::kCompute;
+}
+
+}  // namespace
+
+std::string VerdictLine(Language language, const analysis::Verdict& verdict) {
+  const std::string share = FormatPercent(verdict.share);
+  if (!HasCause(verdict)) return TrFormat(language, TextOf(verdict.bound), share);
+  const std::string reason = TrFormat(language, TextsOf(verdict).reason, verdict.rank);
+  return TrFormat(language, TextOf(verdict.bound), share, reason);
+}
+
+std::string VerdictTry(Language language, const analysis::Verdict& verdict) {
+  if (!HasCause(verdict)) return "";
+  return TrFormat(language, Text::kVerdictTry, Tr(language, TextsOf(verdict).first_try));
+}
+
+}  // namespace shardscope::ui
