@@ -72,6 +72,28 @@ void AddRest(double rest_ns, double exposed_copy_ns, double idle_ns, double data
   take(LossKind::kCommunication, rest_ns);
 }
 
+// No order of collectives hides more communication than there is compute: what is exposed beyond
+// that is the transfers' own time, however they queue.
+void TakeWhatCannotBeHidden(double exposed_ns, double communication_ns, double compute_ns,
+                            ByKind* losses) {
+  const double hideable_ns = exposed_ns - std::max(0.0, communication_ns - compute_ns);
+  Loss& late = Of(LossKind::kLateIssue, losses);
+  Loss& queued = Of(LossKind::kQueued, losses);
+  const double ordered_ns = late.ns_per_step + queued.ns_per_step;
+  if (ordered_ns <= std::max(0.0, hideable_ns)) return;
+  const double kept = std::max(0.0, hideable_ns) / ordered_ns;
+  Loss& transfer = Of(LossKind::kSlowTransfer, losses);
+  for (Loss* loss : {&queued, &late}) {
+    transfer.ns_per_step += loss->ns_per_step * (1 - kept);
+    loss->ns_per_step *= kept;
+    if (transfer.ops.empty()) {
+      transfer.ops = loss->ops;
+      transfer.rank = loss->rank;
+      transfer.step = loss->step;
+    }
+  }
+}
+
 void AddSlowRank(const Front& front, ByKind* losses) {
   for (const RankDelay& delay : front.delays) {
     if (!delay.is_lasting) continue;
@@ -108,13 +130,16 @@ Losses MakeLosses(const std::vector<StepBreakdown>& rows, const std::vector<Stal
   if (rows.empty()) return result;
   double idle_ns = 0;
   double exposed_copy_ns = 0;
+  double exposed_ns = 0;
   std::map<int32_t, std::pair<double, int>> lost_by;  // sum and steps of each rank
   const auto count = static_cast<double>(rows.size());
   for (const StepBreakdown& row : rows) {
     result.step_ns += static_cast<double>(row.step_ns) / count;
     result.compute_ns += static_cast<double>(row.compute_ns) / count;
     idle_ns += static_cast<double>(row.idle_ns) / count;
+    exposed_ns += static_cast<double>(row.exposed_ns) / count;
     exposed_copy_ns += static_cast<double>(row.exposed_copy_ns) / count;
+    result.communication_ns += static_cast<double>(row.communication_ns) / count;
     auto& [lost_ns, steps] = lost_by[row.rank];
     lost_ns += static_cast<double>(row.step_ns - row.compute_ns);
     ++steps;
@@ -127,6 +152,7 @@ Losses MakeLosses(const std::vector<StepBreakdown>& rows, const std::vector<Stal
   const double stalled_ns = AddStalls(stalls, &losses);
   AddRest(std::max(0.0, result.lost_ns - stalled_ns), exposed_copy_ns, idle_ns, DataNs(front),
           &losses);
+  TakeWhatCannotBeHidden(exposed_ns, result.communication_ns, result.compute_ns, &losses);
   AddSlowRank(front, &losses);
   for (Loss& loss : losses) {
     if (loss.ns_per_step > 0) result.losses.push_back(std::move(loss));

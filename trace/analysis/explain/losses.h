@@ -17,7 +17,7 @@ enum class LossKind : uint8_t {
   kUnevenRanks,    // ranks wait for one another, in turn
   kLateIssue,      // of a collective
   kQueued,         // behind another collective
-  kSlowTransfer,   // takes longer than the compute it hides under
+  kSlowTransfer,   // takes longer than the compute it hides under, or all of them than all compute
   kFirstGather,    // nothing could hide it
   kTail,           // likewise, of the last reduction
   kOnPath,         // likewise, of ranks that share a layer's work
@@ -42,8 +42,9 @@ struct Loss {
 };
 
 struct Losses {
-  double step_ns = 0;  // mean over ranks and steps, as the two below
+  double step_ns = 0;  // mean over ranks and steps, as the three below
   double compute_ns = 0;
+  double communication_ns = 0;
   double lost_ns = 0;        // step - compute: all losses but kSlowRank add up to it
   double most_lost_ns = 0;   // by one rank, mean over its steps
   std::vector<Loss> losses;  // dearest first

@@ -28,8 +28,7 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
     {LossKind::kSlowRank, Bound::kRanks, "one rank holds up the others",
      "look at what that rank does there",
      "look at what that rank does there: its data loader, its inputs, clocks and temperature of "
-     "its "
-     "GPU, other processes beside it",
+     "its GPU, other processes beside it",
      ""},
     {LossKind::kUnevenRanks, Bound::kRanks, "ranks wait for one another, each in turn",
      "give all ranks equal work",
@@ -38,14 +37,13 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
      ""},
     {LossKind::kLateIssue, Bound::kCommunication, "collectives are issued late",
      "prefetch one unit further ahead",
-     "issue them earlier: FSDP2 set_modules_to_forward_prefetch and "
-     "set_modules_to_backward_prefetch, "
+     "issue them earlier: FSDP2 set_modules_to_forward_prefetch, set_modules_to_backward_prefetch; "
      "FSDP1 forward_prefetch=True, backward_prefetch=BACKWARD_PRE, limit_all_gathers=False; DDP a "
      "smaller bucket_cap_mb",
      "prefetch.forward, prefetch.backward_depth, prefetch.limit"},
     {LossKind::kQueued, Bound::kCommunication, "collectives queue behind others",
      "do not reshard after forward, or prefetch earlier",
-     "gather less in backward (reshard_after_forward=False), prefetch earlier, or give gathers and "
+     "prefetch earlier, gather less in backward (reshard_after_forward=False), or give gathers and "
      "reductions process groups of their own",
      "comm.communicators, reshard_after_forward"},
     {LossKind::kSlowTransfer, Bound::kCommunication,
@@ -93,8 +91,7 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
      ""},
     {LossKind::kCopy, Bound::kCopies, "copies stand alone", "pinned memory and non_blocking=True",
      "pinned memory and non_blocking=True for copies of data; fewer and larger units where they "
-     "are "
-     "copies of parameters",
+     "are copies of parameters",
      ""},
 }};
 
@@ -126,13 +123,17 @@ std::string FirstTry(LossKind kind, const RunTraits& traits) {
   return std::string(WordsOf(kind).first);
 }
 
-std::string EvidenceOf(const Loss& loss) {
+std::string EvidenceOf(const Loss& loss, const Losses& losses) {
   const std::string per_step = PerStep(loss.ns_per_step) + " a step";
   if (loss.kind == LossKind::kSlowRank) {
     return fmt::format("{}: rank {} in {}, worst in step {}", per_step, loss.rank,
                        loss.stage.empty() ? "all of the step" : loss.stage, loss.step);
   }
   std::vector<std::string> ops;
+  if (loss.kind == LossKind::kSlowTransfer) {
+    ops.push_back(fmt::format("{} of communication beside {} of compute",
+                              PerStep(losses.communication_ns), PerStep(losses.compute_ns)));
+  }
   for (const StallGroup& group : loss.ops) {
     if (group.cause == StallCause::kSlot) continue;
     ops.push_back(fmt::format("{} ({})", group.title, PerStep(group.ns_per_step)));
@@ -225,8 +226,8 @@ std::vector<Advice> MakeAdvice(const Losses& losses, const RunTraits& traits) {
     if (loss.kind == LossKind::kSlowRank)
       title = fmt::format("rank {} holds up the others", loss.rank);
     title.front() = static_cast<char>(std::toupper(title.front()));
-    advice.push_back({loss.kind, title, RemedyOf(loss.kind, traits), EvidenceOf(loss), saving_ns,
-                      loss.rank, loss.step});
+    advice.push_back({loss.kind, title, RemedyOf(loss.kind, traits), EvidenceOf(loss, losses),
+                      saving_ns, loss.rank, loss.step});
     left_ns = std::max(0.0, left_ns - saving_ns);
   }
   return advice;
@@ -257,7 +258,7 @@ Verdict MakeVerdict(const Losses& losses, const RunTraits& traits) {
     reason = fmt::format("rank {} holds up the others", dearest->rank);
   verdict.sentence = fmt::format("{} of the step is {}: {} ({}). First try: {}.",
                                  FormatPercent(verdict.share), WhatIsLost(verdict.bound), reason,
-                                 EvidenceOf(*dearest), FirstTry(dearest->kind, traits));
+                                 EvidenceOf(*dearest, losses), FirstTry(dearest->kind, traits));
   return verdict;
 }
 

@@ -53,6 +53,22 @@ TEST(Losses, AddUpToWhatIsNotCompute) {
   EXPECT_EQ(losses.losses.front().kind, LossKind::kLateIssue);
 }
 
+TEST(Losses, NoOrderHidesMoreCommunicationThanThereIsCompute) {
+  StepBreakdown step = Step(200, 700, 0, 100);
+  step.communication_ns = 800;  // 600 more than there is compute
+  const Losses losses =
+      MakeLosses({step},
+                 {Group(StallCause::kQueuedBehind, 300), Group(StallCause::kIssuedLate, 100),
+                  Group(StallCause::kSlowTransfer, 300)},
+                 Front());
+  ASSERT_EQ(losses.losses.size(), 4u);
+  EXPECT_EQ(losses.losses[0].kind, LossKind::kSlowTransfer);
+  EXPECT_DOUBLE_EQ(losses.losses[0].ns_per_step, 600);
+  EXPECT_EQ(losses.losses[2].kind, LossKind::kQueued);
+  EXPECT_DOUBLE_EQ(losses.losses[2].ns_per_step, 75);
+  EXPECT_DOUBLE_EQ(losses.losses[3].ns_per_step, 25);
+}
+
 TEST(Verdict, NamesWhatIsLostMostAndWhy) {
   const Losses losses =
       MakeLosses({Step(600, 300, 0, 100)}, {Group(StallCause::kIssuedLate, 250)}, Front());

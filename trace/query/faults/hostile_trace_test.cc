@@ -131,7 +131,11 @@ TEST_F(HostileTrace, DerivedRowsThatCannotBeAreLeftOutAndCountedAndTheOthersSort
       "(3, 1, 1, 0, 0, 'world', 1, 5, -9223372036854775807, 7, 0, 1, 1, 1),"
       "(4, 1, 1, 0, 0, 'world', 1, 5, 6, 7, 9223372036854775807, 1, 1, 1);"
       "INSERT INTO memory_peak VALUES(1, 1, -1, 'total', 7, 1, 7), (2, 0, -1, 'total', 8, 1, 8),"
-      "(3, 0, -1, 'total', 9223372036854775807, 1, 8)");
+      "(3, 0, -1, 'total', 9223372036854775807, 1, 8);"
+      "INSERT INTO front_part VALUES(1, 1, 0, 'data', 7, 0), (2, 0, 0, 'data', 5, 5),"
+      "(3, 0, 0, 'data', -1, 0), (4, 0, 0, 'data', 5, 6), (5, -9223372036854775807, 0, 'x', 1, 0);"
+      "INSERT INTO path_part VALUES(1, 1, 0, 'copy', '', 7), (2, 0, 0, 'copy', '', 5),"
+      "(3, 0, 0, 'copy', '', -9223372036854775807)");
   const Result<SnapshotPtr> summary = ReadSummary(folder_.path());
   ASSERT_TRUE(summary.ok()) << summary.message();
   ASSERT_NE(*summary, nullptr);
@@ -146,7 +150,11 @@ TEST_F(HostileTrace, DerivedRowsThatCannotBeAreLeftOutAndCountedAndTheOthersSort
   EXPECT_EQ(derived.slow_collectives[0].step, 0);
   ASSERT_EQ(derived.memory_peaks.size(), 2u);
   EXPECT_EQ(derived.memory_peaks[0].rank, 0);
-  EXPECT_EQ(Refused(**summary), 6 + 2 + 2 + 1);
+  ASSERT_EQ(derived.front_parts.size(), 2u);
+  EXPECT_EQ(derived.front_parts[0].step, 0);
+  ASSERT_EQ(derived.path_parts.size(), 2u);
+  EXPECT_EQ(derived.path_parts[0].step, 0);
+  EXPECT_EQ(Refused(**summary), 6 + 2 + 2 + 1 + 3 + 1);
 }
 
 TEST_F(HostileTrace, AFileThatClaimsMillionsOfRanksIsBounded) {
