@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -45,14 +44,9 @@ void AddHiddenOptions(CLI::App* command, shell::WindowOptions* options) {
       ->group("");
 }
 
-Status Open(shell::WindowOptions options) {
-  if (!options.run.empty()) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(options.run, RunOfPath(options.run));
-  }
-  return shell::RunWindowApp(options);
+int RunWindow(const shell::WindowOptions& options) {
+  return EndCommand("open", shell::RunWindowApp(options));
 }
-
-int RunWindow(const shell::WindowOptions& options) { return EndCommand("open", Open(options)); }
 
 }  // namespace
 

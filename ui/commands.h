@@ -32,6 +32,7 @@ struct OpenRun {
   std::string path;
 };
 struct CloseRun {};
+struct CancelImport {};
 struct StartRun {  // starts shardscope-train as a detached child, then opens its run
   std::string folder;
   std::map<std::string, std::string> values;  // keys that differ from the defaults
@@ -105,10 +106,10 @@ struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
 using Command =
-    std::variant<OpenRun, CloseRun, StartRun, SetView, UndoView, ShowStep, SetFollow, HoldView,
-                 SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks,
-                 SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme, SetScale,
-                 ResetLayout, ShowOverlay, ShowLegend, FocusPanel, DismissProblems, Quit>;
+    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, ShowStep, SetFollow,
+                 HoldView, SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank,
+                 FoldRanks, SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme,
+                 SetScale, ResetLayout, ShowOverlay, ShowLegend, FocusPanel, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -81,6 +81,16 @@ struct Places {
   std::string new_folder;            // a free folder to propose
 };
 
+// What another profiler recorded, while it is made into a run.
+struct Importing {
+  std::string name;       // of the file or folder
+  double share = 0;       // that has been read
+  int64_t left_ns = 0;    // 0: not known yet
+  bool previews = false;  // the open run is made of the beginnings of its files
+
+  bool operator==(const Importing&) const = default;
+};
+
 // What changed at the newest change marker, for the before/after card and the dashed line.
 struct ChangeSummary {
   bool valid = false;
@@ -124,10 +134,11 @@ struct Context {
   Lanes lanes;
   ControlState control;
   Places places;
-  std::vector<std::string> log;   // messages of the app and tail of the run's log.txt
-  std::string error;              // of opening a run; shown until the next try
-  std::string start_error;        // of starting one; shown in its form until the next try
-  std::string starting;           // folder of a run that was started and has no trace yet
+  std::vector<std::string> log;  // messages of the app and tail of the run's log.txt
+  std::string error;             // of opening a run; shown until the next try
+  std::string start_error;       // of starting one; shown in its form until the next try
+  std::string starting;          // folder of a run that was started and has no trace yet
+  std::optional<Importing> importing;
   size_t dismissed_problems = 0;  // of the run's, that the user has put away
   Language language = Language::kEnglish;
   ThemeName theme_name = ThemeName::kDark;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 
 #include "trace/base/time.h"
@@ -13,17 +14,30 @@ namespace shardscope::app {
 namespace {
 
 constexpr int64_t kShowEveryNs = 200 * kNsPerMs;
+constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGHUP};
+
+std::atomic<int> g_stop_signal{0};
+
+extern "C" void OnStopSignal(int number) { g_stop_signal.store(number); }
 
 }  // namespace
 
 ImportProgress::ImportProgress()
-    : started_ns_(MonotonicNs()), is_terminal_(isatty(STDERR_FILENO) != 0) {}
+    : started_ns_(MonotonicNs()), is_terminal_(isatty(STDERR_FILENO) != 0) {
+  for (size_t i = 0; i < kStopSignals.size(); ++i) {
+    struct sigaction action = {};
+    action.sa_handler = OnStopSignal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second is the default one's
+    sigaction(kStopSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
+  }
+}
 
 imports::ImportOptions ImportProgress::Options() {
   imports::ImportOptions options;
   options.progress = [this](int64_t read_bytes, int64_t all_bytes) {
     Show(read_bytes, all_bytes);
-    return true;
+    return g_stop_signal.load() == 0;
   };
   return options;
 }
@@ -44,9 +58,14 @@ void ImportProgress::Show(int64_t read_bytes, int64_t all_bytes) {
 }
 
 void ImportProgress::End() {
-  const MutexLock lock(mutex_);
-  if (is_shown_) (void)std::fprintf(stderr, "\r\033[K");
-  is_shown_ = false;
+  {
+    const MutexLock lock(mutex_);
+    if (is_shown_) (void)std::fprintf(stderr, "\r\033[K");
+    is_shown_ = false;
+  }
+  for (size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &before_[i], nullptr);
+  const int number = g_stop_signal.exchange(0);
+  if (number != 0) (void)raise(number);
 }
 
 Result<std::string> RunOfPath(const std::string& path) {

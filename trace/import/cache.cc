@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -104,6 +107,20 @@ void Bound(const std::string& cache, const std::string& kept) {
   }
 }
 
+// What a process left that was killed while it imported: KEY.importing-PID.
+void RemoveLeftOvers(const std::string& cache) {
+  std::error_code error;
+  for (fs::directory_iterator it(cache, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const size_t at = name.rfind(kTemporarySuffix);
+    if (at == std::string::npos) continue;
+    const pid_t process = std::atoi(name.c_str() + at + kTemporarySuffix.size());
+    if (process <= 0 || kill(process, 0) == 0 || errno != ESRCH) continue;
+    std::error_code ignored;
+    fs::remove_all(it->path(), ignored);
+  }
+}
+
 bool IsRun(const std::string& path) { return store::FindRun(path).ok(); }
 
 }  // namespace
@@ -120,11 +137,33 @@ Result<ImportedRun> ImportCached(const std::string& path, const ImportOptions& o
                        .num_ranks = static_cast<int>(store::ListTraces(folder).size()),
                        .passed_over = {}};
   }
+  RemoveLeftOvers(cache);
   Result<ImportedRun> run = ImportRun(path, folder, options);
   // Another process may have imported the same meanwhile.
   if (!run.ok() && store::Exists(folder)) return ImportCached(path, options);
   if (run.ok()) Bound(cache, folder);
   return run;
+}
+
+bool IsCached(const std::string& path) {
+  const Result<std::vector<Input>> inputs = ListInputs(path);
+  const Result<std::string> cache = CacheFolder();
+  return inputs.ok() && cache.ok() && store::Exists(*cache + "/" + KeyOf(*inputs));
+}
+
+Result<std::string> ImportPreview(const std::string& path, ImportOptions options) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<Input> inputs, ListInputs(path));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string cache, CacheFolder());
+  options.most_inputs = kPreviewInputs;
+  options.bytes_of_each =
+      kPreviewBytes / static_cast<int64_t>(std::clamp<size_t>(inputs.size(), 1, kPreviewInputs));
+  const std::string folder =
+      fmt::format("{}/{}.preview{}{}", cache, KeyOf(inputs), kTemporarySuffix, getpid());
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  const Result<ImportedRun> run = ImportRun(path, folder, options);
+  if (!run.ok()) return run.status();
+  return folder;
 }
 
 Result<std::string> RunOf(const std::string& path, const ImportOptions& options) {

@@ -5,7 +5,7 @@ namespace shardscope::imports {
 
 const std::vector<Format>& Formats() {
   static const std::vector<Format> formats = {
-      {"kineto", "a PyTorch profiler trace", IsKineto, ReadKineto},
+      {"kineto", "a PyTorch profiler trace", IsKineto, ReadKineto, true},
   };
   return formats;
 }

@@ -17,6 +17,9 @@ namespace shardscope::imports {
 // more.
 using ReadProgress = std::function<bool(int64_t position)>;
 
+// What `read` returns when it was stopped.
+inline constexpr const char* kCancelled = "cancelled";
+
 // Takes one process of the input; its error ends the reading.
 using TakeRecording = std::function<Status(Recording recording)>;
 
@@ -26,6 +29,8 @@ struct Format {
   // Whether the first bytes of a file are those of this format. 64 KiB, or all there is.
   bool (*recognises)(std::string_view head);
   Status (*read)(const Input& input, const ReadProgress& progress, const TakeRecording& take);
+  // Whether the first bytes of an input are of use without the rest: Input::most_bytes is heeded.
+  bool reads_beginnings = false;
 };
 
 // The bytes that `recognises` sees.

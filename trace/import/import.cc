@@ -26,6 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Takes some seconds, compressed or not.
+constexpr uintmax_t kSoonImportedBytes = 50'000'000;
+
 struct Part {
   Input input;
   const Format* format = nullptr;
@@ -113,8 +116,8 @@ class Importing {
                            .format = part.format->key,
                            .rank = rank,
                            .num_ranks = static_cast<int>(parts_.size())};
-      return WriteRecording(facts, &recording,
-                            store::TraceFile{fmt::format("{}/trace-rank{:05}", folder_, rank)});
+      const store::TraceFile file{fmt::format("{}/trace-rank{:05}", folder_, rank)};
+      return WriteRecording(facts, &recording, file, [&] { return progress(positions_[index]); });
     });
   }
 
@@ -174,6 +177,14 @@ Result<Parts> FindParts(const std::string& path) {
   return parts;
 }
 
+// Only those of which a beginning is of use.
+void KeepBeginnings(const ImportOptions& options, std::vector<Part>* parts) {
+  std::erase_if(*parts, [](const Part& part) { return !part.format->reads_beginnings; });
+  if (options.most_inputs > 0 && parts->size() > options.most_inputs)
+    parts->resize(options.most_inputs);
+  for (Part& part : *parts) part.input.most_bytes = options.bytes_of_each;
+}
+
 std::string NameOf(const std::string& path) {
   std::string name = fs::path(path).filename().string();
   if (name.empty()) name = fs::path(path).parent_path().filename().string();
@@ -187,9 +198,24 @@ bool CanImport(const std::string& path) {
   return parts.ok() && !parts->known.empty();
 }
 
+bool IsWorthAPreview(const std::string& path) {
+  const Result<std::vector<Input>> inputs = ListInputs(path);
+  if (!inputs.ok()) return false;
+  std::set<std::string> files;
+  uintmax_t bytes = 0;
+  for (const Input& input : *inputs) {
+    std::error_code error;
+    if (!files.insert(input.path).second) continue;
+    const uintmax_t size = fs::file_size(input.path, error);
+    if (!error) bytes += size;
+  }
+  return bytes > kSoonImportedBytes;
+}
+
 Result<ImportedRun> ImportRun(const std::string& path, const std::string& to,
                               const ImportOptions& options) {
   SHARDSCOPE_ASSIGN_OR_RETURN(Parts parts, FindParts(path));
+  if (options.bytes_of_each > 0) KeepBeginnings(options, &parts.known);
   if (parts.known.empty()) {
     std::string known;
     for (const Format& format : Formats())
@@ -203,7 +229,7 @@ Result<ImportedRun> ImportRun(const std::string& path, const std::string& to,
                   .format = std::string(parts.known.front().format->key),
                   .num_ranks = 0,
                   .passed_over = std::move(parts.unknown)};
-  const std::string temporary = fmt::format("{}.importing-{}", to, getpid());
+  const std::string temporary = fmt::format("{}{}{}", to, kTemporarySuffix, getpid());
   std::error_code error;
   fs::create_directories(temporary, error);
   if (error)

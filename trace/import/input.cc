@@ -66,7 +66,7 @@ Result<std::unique_ptr<ByteSource>> ByteSource::Open(const Input& input) {
     Gzip gzip(gzopen(input.path.c_str(), "rb"));
     if (gzip == nullptr) return Status::Error(fmt::format("cannot open {}", input.path));
     gzbuffer(gzip.get(), kBlockBytes);
-    return std::unique_ptr<ByteSource>(new ByteSource(input.Title(), nullptr, std::move(gzip)));
+    return std::unique_ptr<ByteSource>(new ByteSource(input, nullptr, std::move(gzip)));
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(Archive reader, OpenArchive(input.path));
   archive_entry* entry = nullptr;
@@ -78,7 +78,7 @@ Result<std::unique_ptr<ByteSource>> ByteSource::Open(const Input& input) {
         fmt::format("cannot read {}: {}", input.Title(),
                     status == ARCHIVE_EOF ? "no longer there" : Reason(reader.get())));
   }
-  return std::unique_ptr<ByteSource>(new ByteSource(input.Title(), std::move(reader), nullptr));
+  return std::unique_ptr<ByteSource>(new ByteSource(input, std::move(reader), nullptr));
 }
 
 Result<size_t> ByteSource::ReadGzip(char* to, size_t size) {
@@ -91,7 +91,14 @@ Result<size_t> ByteSource::ReadGzip(char* to, size_t size) {
 }
 
 Result<size_t> ByteSource::Read(char* to, size_t size) {
-  if (gzip_ != nullptr) return ReadGzip(to, size);
+  size = static_cast<size_t>(std::min(static_cast<int64_t>(size), left_bytes_));
+  if (size == 0) return size_t{0};
+  Result<size_t> count = gzip_ != nullptr ? ReadGzip(to, size) : ReadArchive(to, size);
+  if (count.ok()) left_bytes_ -= static_cast<int64_t>(*count);
+  return count;
+}
+
+Result<size_t> ByteSource::ReadArchive(char* to, size_t size) {
   while (true) {
     const la_ssize_t count = archive_read_data(reader_.get(), to, size);
     if (count >= 0) return static_cast<size_t>(count);

@@ -18,9 +18,10 @@ struct gzFile_s;
 namespace shardscope::imports {
 
 struct Input {
-  std::string path;    // of the file
-  std::string member;  // of an archive; else empty
-  int position = 0;    // of the member among the archive's entries, from 0
+  std::string path;        // of the file
+  std::string member;      // of an archive; else empty
+  int position = 0;        // of the member among the archive's entries, from 0
+  int64_t most_bytes = 0;  // of it, decompressed, that are read; 0: all
 
   // For people: the path, and the member.
   std::string Title() const { return member.empty() ? path : path + ", " + member; }
@@ -52,13 +53,19 @@ class ByteSource {
   // Of a single gzip file: libarchive gives nothing of a block in which the file ends.
   using Gzip = std::unique_ptr<gzFile_s, Close>;
 
-  ByteSource(std::string title, Archive reader, Gzip gzip)
-      : title_(std::move(title)), reader_(std::move(reader)), gzip_(std::move(gzip)) {}
+  ByteSource(const Input& input, Archive reader, Gzip gzip)
+      : title_(input.Title()),
+        left_bytes_(input.most_bytes > 0 ? input.most_bytes : INT64_MAX),
+        reader_(std::move(reader)),
+        gzip_(std::move(gzip)) {}
   static Result<Archive> OpenArchive(const std::string& path);
   Result<size_t> ReadGzip(char* to, size_t size);
   friend Result<std::vector<Input>> ListInputs(const std::string& path);
 
+  Result<size_t> ReadArchive(char* to, size_t size);
+
   const std::string title_;
+  int64_t left_bytes_;    // that may still be read
   const Archive reader_;  // either this
   const Gzip gzip_;       // or this
 };

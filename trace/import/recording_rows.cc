@@ -12,6 +12,7 @@
 
 #include "trace/base/version.h"
 #include "trace/base/words.h"
+#include "trace/import/format.h"
 #include "trace/import/op_rows.h"
 #include "trace/import/ops.h"
 #include "trace/import/steps.h"
@@ -27,6 +28,8 @@ using schema::TrackId;
 using store::FinishedWriter;
 using words::Name;
 using words::SpanCategory;
+
+constexpr size_t kWorkBetweenLooks = 1 << 14;  // at whether it is still wanted
 
 TrackId IdOfTrack(uint32_t track) { return TrackId(int64_t{track} + 1); }
 StringId IdOfName(Names::Index name) { return StringId(int64_t{name} + 1); }
@@ -54,11 +57,17 @@ std::string TrackName(const RecordedTrack& track) {
 
 class RowsOfRecording {
  public:
-  RowsOfRecording(const RunFacts& facts, Recording* recording, FinishedWriter* writer)
-      : facts_(facts), recording_(*recording), writer_(*writer), steps_(*recording) {}
+  RowsOfRecording(const RunFacts& facts, Recording* recording, FinishedWriter* writer,
+                  const std::function<bool()>& go_on)
+      : facts_(facts),
+        recording_(*recording),
+        writer_(*writer),
+        go_on_(go_on),
+        steps_(*recording) {}
 
   Status Write() {
     PutInOrder();
+    if (!go_on_()) return Status::Error(kCancelled);
     ops_ = InferOps(&recording_, steps_, launch_of_work_);
     SHARDSCOPE_RETURN_IF_ERROR(WriteFacts());
     SHARDSCOPE_RETURN_IF_ERROR(WriteLosses());
@@ -86,6 +95,7 @@ class RowsOfRecording {
   const RunFacts& facts_;
   Recording& recording_;
   FinishedWriter& writer_;
+  const std::function<bool()>& go_on_;
   const HostSteps steps_;
   std::vector<int32_t> launch_of_work_;  // -1: not known
   InferredOps ops_;
@@ -255,6 +265,7 @@ Status RowsOfRecording::WriteSpansAndWork() {
   };
   auto span = recording_.spans.begin();
   for (size_t at = 0; at < recording_.works.size(); ++at) {
+    if (at % kWorkBetweenLooks == 0 && !go_on_()) return Status::Error(kCancelled);
     const RecordedWork& work = recording_.works[at];
     for (; span != recording_.spans.end() && span->start_ns <= work.start_ns; ++span) {
       SHARDSCOPE_RETURN_IF_ERROR(write_span(*span, span->category));
@@ -329,10 +340,11 @@ Status RowsOfRecording::WriteCounters() {
 
 }  // namespace
 
-Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file) {
+Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file,
+                      const std::function<bool()>& go_on) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<FinishedWriter> writer,
                               FinishedWriter::Create(file));
-  SHARDSCOPE_RETURN_IF_ERROR(RowsOfRecording(facts, recording, writer.get()).Write());
+  SHARDSCOPE_RETURN_IF_ERROR(RowsOfRecording(facts, recording, writer.get(), go_on).Write());
   return writer->Finish();
 }
 

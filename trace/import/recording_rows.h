@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,7 +20,9 @@ struct RunFacts {
   int num_ranks = 1;        // of those that are there
 };
 
-// The recording is put into order, and is of no more use afterwards.
-Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file);
+// The recording is put into order, and is of no more use afterwards. `go_on` is asked now and then;
+// false: the error is kCancelled.
+Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file,
+                      const std::function<bool()>& go_on);
 
 }  // namespace shardscope::imports

@@ -67,7 +67,20 @@ void Shell::Say(const std::string& message) {
 }
 
 Status Shell::Open(const std::string& path) {
-  auto session = RunSession::Open(path, options_.wake);
+  SHARDSCOPE_RETURN_IF_ERROR(OpenFolder(path, path));
+  if (context_.importing) context_.importing->previews = false;  // no longer what is open
+  EndImport();
+  return Status::Ok();
+}
+
+void Shell::Import(const std::string& path) {
+  EndImport();
+  importer_ = std::make_unique<RunImporter>(path, options_.wake);
+  context_.importing = ui::Importing{std::filesystem::path(path).filename().string(), 0, 0, false};
+}
+
+Status Shell::OpenFolder(const std::string& folder, const std::string& path) {
+  auto session = RunSession::Open(folder, options_.wake);
   if (!session.ok()) {
     context_.error = session.message();
     Say(session.message());
@@ -76,12 +89,51 @@ Status Shell::Open(const std::string& path) {
   CloseSession();
   session_ = std::move(session).value();
   session_->Update(Now(), &context_);
+  focus_ = "timeline";
+  if (path.empty()) return Status::Ok();
   std::error_code ignored;
   AddRecent(std::filesystem::weakly_canonical(path, ignored).string(), &options_.settings);
   SaveSettings(options_.settings, options_.settings_folder);
   next_places_seconds_ = 0;
-  focus_ = "timeline";
   return Status::Ok();
+}
+
+// The import is left to end by itself: no frame waits for it.
+void Shell::EndImport() {
+  if (context_.importing && context_.importing->previews) CloseSession();
+  context_.importing.reset();
+  if (importer_ == nullptr) return;
+  importer_->Cancel();
+  cancelled_.push_back(std::move(importer_));
+}
+
+void Shell::UpdateImport() {
+  std::erase_if(cancelled_, [](const auto& importer) { return importer->ended(); });
+  if (importer_ == nullptr) return;
+  context_.importing->share = importer_->share();
+  context_.importing->left_ns = importer_->left_ns();
+  if (const std::optional<std::string> preview = importer_->TakePreview()) {
+    context_.importing->previews = OpenFolder(*preview, "").ok();
+  }
+  const std::optional<Result<std::string>> run = importer_->TakeRun();
+  if (!run) return;
+  if (!run->ok()) {
+    EndImport();
+    context_.error = run->message();
+    Say(context_.error);
+    focus_ = "runs";
+    return;
+  }
+  // Who looks closely at the preview goes on doing so.
+  const bool keeps_view = context_.importing->previews && view_.has_history();
+  const ui::View view = view_.goal();
+  const Status opened = OpenFolder(**run, importer_->path());
+  if (opened.ok() && keeps_view) {
+    view_.Reset(view);
+    view_is_set_ = true;
+  }
+  context_.importing.reset();
+  importer_.reset();
 }
 
 void Shell::OpenSnapshot(query::SnapshotPtr snapshot) {
@@ -163,6 +215,7 @@ void Shell::UpdatePlaces() {
 }
 
 void Shell::UpdateContext() {
+  UpdateImport();
   UpdateStarting();
   UpdatePlaces();
   context_.time_seconds = Now();

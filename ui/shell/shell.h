@@ -16,6 +16,7 @@
 #include "ui/draw_log.h"
 #include "ui/panels/overlays/overlays.h"
 #include "ui/shell/panel_windows.h"
+#include "ui/shell/run/run_importer.h"
 #include "ui/shell/run/run_session.h"
 #include "ui/shell/run/trainer_process.h"
 #include "ui/shell/settings.h"
@@ -42,6 +43,8 @@ class Shell {
 
   // Errors are returned, and shown in the app until the next try.
   Status Open(const std::string& path);
+  // The same of what another profiler recorded: begins to import it, and opens it when it is there.
+  void Import(const std::string& path);
   void OpenSnapshot(query::SnapshotPtr snapshot);
 
   // One frame, between ImGui::NewFrame() and ImGui::Render().
@@ -72,6 +75,10 @@ class Shell {
 
   void UpdateContext();
   void ShowFirst(const query::Snapshot& snapshot, int32_t step);
+  // `path`: what is remembered as opened; empty: nothing.
+  Status OpenFolder(const std::string& folder, const std::string& path);
+  void UpdateImport();
+  void EndImport();
   void UpdateStarting();
   void UpdateFirstStep();
   void UpdatePlaces();
@@ -92,7 +99,9 @@ class Shell {
   panels::Overlays overlays_;
   SessionCloser closer_;
   std::unique_ptr<RunSession> session_;
-  std::optional<TrainerProcess> starting_;    // started, no trace yet
+  std::unique_ptr<RunImporter> importer_;
+  std::vector<std::unique_ptr<RunImporter>> cancelled_;  // that have not stopped yet
+  std::optional<TrainerProcess> starting_;               // started, no trace yet
   std::optional<TrainerProcess> first_step_;  // its trace is open, its first step is not done
   std::string ini_path_;
   std::string focus_;         // panel to bring to the front in the next frame

@@ -20,9 +20,17 @@ struct Dispatcher {
   void operator()(const ui::OpenRun& command) const {
     shell.context_.error.clear();
     // The error is shown there, wherever the path came from (a drop, for one).
-    if (!shell.Open(command.path).ok()) shell.focus_ = "runs";
+    if (RunImporter::IsWanted(command.path)) {
+      shell.Import(command.path);
+    } else if (!shell.Open(command.path).ok()) {
+      shell.focus_ = "runs";
+    }
   }
-  void operator()(const ui::CloseRun&) const { shell.CloseSession(); }
+  void operator()(const ui::CloseRun&) const {
+    shell.EndImport();
+    shell.CloseSession();
+  }
+  void operator()(const ui::CancelImport&) const { shell.EndImport(); }
   void operator()(const ui::StartRun& command) const {
     shell.context_.start_error.clear();
     ui::StartRun absolute = command;

@@ -44,6 +44,9 @@ class ViewController {
   void Undo(double now_seconds);
   void SetFollow(bool follow, double now_seconds);
 
+  // Whether the user changed it.
+  bool has_history() const { return !undo_.empty(); }
+
   // The next Advance() does not follow the live end.
   void Hold() { hold_ = true; }
 

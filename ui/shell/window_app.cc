@@ -103,6 +103,18 @@ bool ShowsRows(const ui::Context& context) {
          context.view.end_ns > context.view.start_ns;
 }
 
+// Of a run that could not be imported, when nothing else was opened since.
+Status ErrorOf(const ui::Context& context) {
+  const bool failed = context.snapshot == nullptr && !context.importing && !context.error.empty();
+  return failed ? Status::Error(context.error) : Status::Ok();
+}
+
+Status OpenOrImport(const std::string& run, Shell* shell) {
+  if (!RunImporter::IsWanted(run)) return shell->Open(run);
+  shell->Import(run);
+  return Status::Ok();
+}
+
 }  // namespace
 
 Status RunWindowApp(const WindowOptions& window_options) {
@@ -123,7 +135,7 @@ Status RunWindowApp(const WindowOptions& window_options) {
   if (run.empty()) {
     shell.Post(ui::FocusPanel{"runs"});  // where one is opened or started
   } else {
-    SHARDSCOPE_RETURN_IF_ERROR(shell.Open(run));
+    SHARDSCOPE_RETURN_IF_ERROR(OpenOrImport(run, &shell));
   }
   for (int64_t frame = 1; !shell.wants_quit() && !window->close_requested(); ++frame) {
     pace.BeginFrame();
@@ -134,11 +146,12 @@ Status RunWindowApp(const WindowOptions& window_options) {
       window_options.first_frame_only();
       break;
     }
+    if (window_options.first_frame_only && !ErrorOf(shell.context()).ok()) break;
     pace.Wait();
     for (const std::string& path : window->TakeDropped()) shell.Post(ui::OpenRun{path});
   }
   window->Hide();
-  return Status::Ok();
+  return run.empty() ? Status::Ok() : ErrorOf(shell.context());
 }
 
 }  // namespace shardscope::shell

@@ -19,7 +19,8 @@ struct WindowOptions {
   std::string draw_log;
 };
 
-// Opens the window and returns when the user quits. Errors: no display; the run cannot be opened.
+// Opens the window and returns when the user quits. Errors: no display; the run cannot be opened;
+// once the user quits, that it could not be imported.
 Status RunWindowApp(const WindowOptions& options);
 
 }  // namespace shardscope::shell

@@ -442,7 +442,7 @@ Status ReadKineto(const Input& input, const ReadProgress& progress, const TakeRe
     }
     reader.Take(event);
     if (++num_events % kEventsPerProgress == 0 && !progress(source->Position())) {
-      return Status::Error("cancelled");
+      return Status::Error(kCancelled);
     }
   }
   if (num_events == 0) {

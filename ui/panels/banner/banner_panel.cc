@@ -2,7 +2,9 @@
 
 #include <string>
 
+#include "trace/base/units.h"
 #include "ui/text.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
@@ -13,6 +15,7 @@ using ui::Text;
 using widgets::Look;
 
 constexpr float kHeight = 30;
+constexpr float kCancelWidth = 64;
 constexpr float kCross = 26;  // width of the place that puts the banner away
 
 // The sentence of the first problem: the others mostly follow from it.
@@ -62,14 +65,58 @@ void HandleMouse(const ui::Context& context, const ui::Box& box, const std::stri
   }
 }
 
+std::string ImportSentence(const ui::Context& context) {
+  const ui::Importing& importing = *context.importing;
+  const std::string share = FormatPercent(importing.share);
+  if (importing.left_ns <= 0)
+    return ui::TrFormat(context.language, Text::kImporting, importing.name, share);
+  return ui::TrFormat(context.language, Text::kImportingLeft, importing.name, share,
+                      FormatDuration(importing.left_ns));
+}
+
+void DrawImport(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float rounding = look.Px(ui::kRounding);
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.panel, rounding);
+  const float done = box.x0 + (box.x1 - box.x0) * static_cast<float>(context.importing->share);
+  list->PushClipRect({box.x0, box.y0}, {done, box.y1}, true);
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
+                      ui::Mix(theme.surface.panel, theme.state.accent, 0.25F), rounding);
+  list->PopClipRect();
+  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.line, rounding, look.Px(1));
+  const float x = box.x0 + look.Px(ui::kPanelPadding);
+  const float y = box.y0 + look.Px(8);
+  const float button = look.Px(kCancelWidth);
+  const float end = box.x1 - button - look.Px(12);
+  const std::string sentence = ImportSentence(context);
+  const ui::Box drawn =
+      widgets::DrawTextClipped(look, widgets::BoldOf(look), {x, y}, end - x, sentence);
+  log->Real("import", sentence, context.importing->share, "", drawn);
+  if (context.importing->previews) {
+    const float after = drawn.x1 + look.Px(16);
+    const std::string preview = ui::Tr(context.language, Text::kImportPreview);
+    widgets::DrawTextClipped(look, widgets::DimOf(look), {after, y}, end - after, preview);
+  }
+  ImGui::SetCursorScreenPos({box.x1 - button - look.Px(4), box.y0 + look.Px(3)});
+  if (widgets::Button(look, "cancel_import", ui::Tr(context.language, Text::kCancelImport),
+                      widgets::Emphasis::kQuiet, button)) {
+    commands->push_back(ui::CancelImport{});
+  }
+}
+
 }  // namespace
 
 float BannerHeight(const ui::Context& context) {
+  if (context.importing) return kHeight * context.scale;
   return ui::NumProblems(context) > context.dismissed_problems ? kHeight * context.scale : 0;
 }
 
 void DrawBanner(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                 ui::Commands* commands) {
+  if (context.importing) return DrawImport(context, box, log, commands);
   const Look look = widgets::LookOf(context);
   const ui::Theme& theme = *context.theme;
   ImDrawList* list = ImGui::GetWindowDrawList();

@@ -1,5 +1,6 @@
-// Banner: one line over the panels with the reason why the run failed, or that its file could not
-// be finished. A click goes to that moment; the cross puts it away.
+// Banner: one line over the panels with what is imported and how long that still takes, or with the
+// reason why the run failed, or that its file could not be finished. A click on that goes to the
+// moment; the cross puts it away.
 #pragma once
 
 #include "ui/commands.h"

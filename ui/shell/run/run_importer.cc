@@ -1,0 +1,96 @@
+#include "ui/shell/run/run_importer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "trace/base/time.h"
+#include "trace/import/cache.h"
+#include "trace/query/live_trace.h"
+
+namespace shardscope::shell {
+namespace {
+
+constexpr int64_t kShowEveryNs = 100 * kNsPerMs;
+
+}  // namespace
+
+bool RunImporter::IsWanted(const std::string& path) {
+  return !query::LookAtRun(path).found && imports::CanImport(path);
+}
+
+RunImporter::RunImporter(std::string path, std::function<void()> wake)
+    : path_(std::move(path)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
+
+RunImporter::~RunImporter() {
+  Cancel();
+  thread_.join();
+  const MutexLock lock(mutex_);
+  std::error_code ignored;
+  if (!preview_.empty()) std::filesystem::remove_all(preview_, ignored);
+}
+
+bool RunImporter::Progress(int64_t read_bytes, int64_t all_bytes) {
+  read_bytes_ = read_bytes;
+  all_bytes_ = all_bytes;
+  const int64_t now_ns = MonotonicNs();
+  int64_t shown_ns = shown_ns_;
+  if (now_ns - shown_ns >= kShowEveryNs && shown_ns_.compare_exchange_strong(shown_ns, now_ns) &&
+      wake_) {
+    wake_();
+  }
+  return !cancelled_;
+}
+
+void RunImporter::Run() {
+  imports::ImportOptions options;
+  options.progress = [this](int64_t, int64_t) { return !cancelled_; };
+  if (!imports::IsCached(path_) && imports::IsWorthAPreview(path_)) {
+    // Without one the run is still whole.
+    Result<std::string> preview = imports::ImportPreview(path_, options);
+    if (preview.ok()) {
+      const MutexLock lock(mutex_);
+      preview_ = *preview;
+    }
+    if (wake_) wake_();
+  }
+  began_ns_ = MonotonicNs();
+  options.progress = [this](int64_t read_bytes, int64_t all_bytes) {
+    return Progress(read_bytes, all_bytes);
+  };
+  const Result<imports::ImportedRun> run = imports::ImportCached(path_, options);
+  {
+    const MutexLock lock(mutex_);
+    if (!cancelled_) run_ = run.ok() ? Result<std::string>(run->folder) : run.status();
+  }
+  ended_ = true;
+  if (wake_) wake_();
+}
+
+double RunImporter::share() const {
+  const int64_t all_bytes = all_bytes_;
+  if (all_bytes <= 0) return 0;
+  return static_cast<double>(read_bytes_) / static_cast<double>(all_bytes);
+}
+
+int64_t RunImporter::left_ns() const {
+  const double done = share();
+  if (done <= 0) return 0;
+  const auto spent_ns = static_cast<double>(MonotonicNs() - began_ns_);
+  return static_cast<int64_t>(spent_ns * (1 - done) / done);
+}
+
+std::optional<std::string> RunImporter::TakePreview() {
+  const MutexLock lock(mutex_);
+  if (preview_.empty() || preview_taken_) return std::nullopt;
+  preview_taken_ = true;
+  return preview_;
+}
+
+std::optional<Result<std::string>> RunImporter::TakeRun() {
+  const MutexLock lock(mutex_);
+  return std::exchange(run_, std::nullopt);
+}
+
+}  // namespace shardscope::shell

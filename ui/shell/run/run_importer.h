@@ -1,0 +1,64 @@
+// RunImporter: imports what another profiler recorded while the window goes on. Of large files a
+// preview comes first: a run of their beginnings.
+//
+// Threads: all calls on the owner's thread; reading and writing on the importer's own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "trace/base/mutex.h"
+#include "trace/base/status.h"
+
+namespace shardscope::shell {
+
+class RunImporter {
+ public:
+  // Whether `path` is no run of ours, but can be imported.
+  static bool IsWanted(const std::string& path);
+
+  // `wake` is called on the importer's threads when there is something to take or to show.
+  RunImporter(std::string path, std::function<void()> wake);
+  // Waits until the import has stopped, and removes the preview.
+  ~RunImporter();
+  RunImporter(const RunImporter&) = delete;
+  RunImporter& operator=(const RunImporter&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Of all bytes, those that were read; and how long the rest takes at this pace, 0: not known yet.
+  double share() const;
+  int64_t left_ns() const;
+
+  // The folder of the preview, once.
+  std::optional<std::string> TakePreview();
+  // The folder of the whole run, or the error; once.
+  std::optional<Result<std::string>> TakeRun();
+
+  // Asks it to stop; nothing is left of it.
+  void Cancel() { cancelled_ = true; }
+  bool ended() const { return ended_; }
+
+ private:
+  void Run();
+  bool Progress(int64_t read_bytes, int64_t all_bytes);
+
+  const std::string path_;
+  const std::function<void()> wake_;
+  std::atomic<bool> cancelled_ = false;
+  std::atomic<bool> ended_ = false;
+  std::atomic<int64_t> began_ns_ = 0;  // of reading all of it
+  std::atomic<int64_t> read_bytes_ = 0;
+  std::atomic<int64_t> all_bytes_ = 0;
+  std::atomic<int64_t> shown_ns_ = 0;  // when `wake_` was last called
+  mutable Mutex mutex_;
+  std::string preview_ GUARDED_BY(mutex_);
+  bool preview_taken_ GUARDED_BY(mutex_) = false;
+  std::optional<Result<std::string>> run_ GUARDED_BY(mutex_);
+  std::thread thread_;  // last: starts when all else is there
+};
+
+}  // namespace shardscope::shell
