@@ -121,8 +121,6 @@ void RemoveLeftOvers(const std::string& cache) {
   }
 }
 
-bool IsRun(const std::string& path) { return store::FindRun(path).ok(); }
-
 }  // namespace
 
 Result<ImportedRun> ImportCached(const std::string& path, const ImportOptions& options) {
@@ -166,8 +164,12 @@ Result<std::string> ImportPreview(const std::string& path, ImportOptions options
   return folder;
 }
 
+bool NeedsImport(const std::string& path) {
+  return store::Exists(path) && !store::FindRun(path).ok() && CanImport(path);
+}
+
 Result<std::string> RunOf(const std::string& path, const ImportOptions& options) {
-  if (!store::Exists(path) || IsRun(path) || !CanImport(path)) return path;
+  if (!NeedsImport(path)) return path;
   SHARDSCOPE_ASSIGN_OR_RETURN(ImportedRun run, ImportCached(path, options));
   return run.folder;
 }

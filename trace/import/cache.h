@@ -30,6 +30,9 @@ bool IsCached(const std::string& path);
 // to remove.
 Result<std::string> ImportPreview(const std::string& path, ImportOptions options = {});
 
+// Whether `path` is no run, but can be imported.
+bool NeedsImport(const std::string& path);
+
 // Of a path that is a run, or nothing that can be imported: the path. Else as ImportCached().
 Result<std::string> RunOf(const std::string& path, const ImportOptions& options = {});
 

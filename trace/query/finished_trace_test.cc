@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <map>
+#include <set>
 #include <thread>
 #include <vector>
 
-#include "trace/query/live_trace.h"
+#include "trace/query/finished_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
 #include "trace/store/finished_source.h"
 #include "trace/store/finisher.h"
+#include "trace/store/run_files.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::query {
@@ -131,11 +134,11 @@ std::string RecordTrace(const std::string& folder) {
 class FinishedTraceTest : public testing::Test {
  protected:
   std::unique_ptr<LiveTrace> Open() {
-    auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);
-    EXPECT_TRUE(source.ok() && source.value() != nullptr);
-    auto trace = LiveTrace::Load(std::move(source).value(), folder_.path(), "test",
-                                 [this] { changed_ = true; });
-    EXPECT_TRUE(trace.ok());
+    const Result<store::RunFiles> run = store::FindRun(folder_.path());
+    EXPECT_TRUE(run.ok());
+    auto trace = FinishedTrace::OpenLarge(
+        run.value(), [this] { changed_ = true; }, 1);
+    EXPECT_TRUE(trace.ok() && trace.value() != nullptr);
     return std::move(trace).value();
   }
   SnapshotPtr Whole(const LiveTrace& trace) {
@@ -166,6 +169,36 @@ TEST_F(FinishedTraceTest, FirstSomeWholeStepsThenEverythingInNewRows) {
     }
     EXPECT_EQ(count, size_t{kOpsAStep});
   }
+}
+
+// Here a second file has all rows once more.
+TEST_F(FinishedTraceTest, SeveralFilesAreOneRunFromTheFirstSnapshotOn) {
+  const SnapshotPtr one = Whole(*Open());
+  std::filesystem::copy(path_, folder_.path() + "/trace-second.db");
+  SnapshotPtr first;
+  SnapshotPtr whole;
+  for (int attempt = 0; attempt < 100 && (first == nullptr || !first->loading); ++attempt) {
+    changed_ = false;
+    const std::unique_ptr<LiveTrace> trace = Open();
+    first = trace->Latest();
+    whole = Whole(*trace);
+    ASSERT_TRUE(trace->status().ok());
+  }
+  ASSERT_TRUE(first->loading);
+  EXPECT_EQ(first->processes.size(), 2u);
+  for (const RankRows& rank : first->ranks) {
+    ASSERT_FALSE(rank.op_runs.empty());
+    EXPECT_EQ(rank.op_runs.size() % size_t{2 * kOpsAStep}, 0u);
+    std::set<OpRunId> ids;
+    for (const OpRun& run : rank.op_runs) ids.insert(run.id);
+    EXPECT_EQ(ids.size(), rank.op_runs.size());
+  }
+  ASSERT_EQ(whole->ranks.size(), one->ranks.size());
+  for (size_t i = 0; i < one->ranks.size(); ++i) {
+    EXPECT_EQ(whole->ranks[i].op_runs.size(), 2 * one->ranks[i].op_runs.size());
+    EXPECT_EQ(whole->ranks[i].gpu_work.size(), 2 * one->ranks[i].gpu_work.size());
+  }
+  EXPECT_LT(first->ranks.front().op_runs.size(), whole->ranks.front().op_runs.size());
 }
 
 TEST_F(FinishedTraceTest, LoadingSnapshotHasTheNewestStepsAndTheWholeExtent) {

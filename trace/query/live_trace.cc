@@ -13,150 +13,15 @@
 
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
+#include "trace/query/finished_trace.h"
 #include "trace/query/rows.h"
 #include "trace/query/snapshot_builder.h"
-#include "trace/store/finished_source.h"
 #include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::query {
 namespace {
-
-// Steps that are read at once: what the app shows first, and some to move in.
-constexpr int64_t kStepsBefore = 4;
-constexpr int64_t kStepsAtOnce = 16;
-// Of them the app shows these first: the last ones, or up to the step of the newest change.
-constexpr int64_t kStepsInView = 3;
-// Kernels and ranges that are read at once: some 0.2 s. Of fewer steps where they are more.
-constexpr size_t kSpansAtOnce = 100'000;
-
-// What is read at once.
-struct FirstSteps {
-  int64_t first = 0;
-  int64_t last_in_view = 0;
-};
-
-FirstSteps FirstStepsOf(const store::StepBounds& bounds, const store::RowBatch& tables) {
-  FirstSteps steps{bounds.last_step - kStepsAtOnce + 1, bounds.last_step};
-  for (const schema::MarkerRow& marker : tables.Get<schema::MarkerRow>()) {
-    const bool inside = marker.step > bounds.first_step && marker.step <= bounds.last_step;
-    if (IsKnobChange(marker) && inside) steps = {marker.step - kStepsBefore, marker.step};
-  }
-  steps.first = std::max(steps.first, bounds.first_step);
-  return steps;
-}
-
-// Spans and GPU work of all steps in `batch`, or else of those in view, or of the last of them.
-Status ReadSpansOf(const FirstSteps& steps, store::FinishedSource* source, store::RowBatch* batch) {
-  for (const int64_t first :
-       {steps.first, steps.last_in_view - kStepsInView + 1, steps.last_in_view}) {
-    const int64_t last = first == steps.first ? INT64_MAX : steps.last_in_view;
-    int64_t from_ns = INT64_MAX;
-    int64_t to_ns = INT64_MIN;
-    for (const schema::StepRow& step : batch->Get<schema::StepRow>()) {
-      if (step.step < first || step.step > last) continue;
-      from_ns = std::min(from_ns, step.start_ns);
-      to_ns = std::max(to_ns, step.end_ns);
-    }
-    const Result<bool> read = source->ReadSpans(from_ns, to_ns, kSpansAtOnce, batch);
-    if (!read.ok() || read.value()) return read.status();
-  }
-  return Status::Ok();
-}
-
-// What a reading thread has published for the others.
-class PublishingTrace : public LiveTrace {
- public:
-  SnapshotPtr Latest() const final {
-    const MutexLock lock(mutex_);
-    return latest_;
-  }
-  Status status() const final {
-    const MutexLock lock(mutex_);
-    return status_;
-  }
-
- protected:
-  void Publish(SnapshotPtr snapshot) {
-    const MutexLock lock(mutex_);
-    latest_ = std::move(snapshot);
-  }
-  void SetStatus(const Status& status) {
-    const MutexLock lock(mutex_);
-    status_ = status;
-  }
-
- private:
-  mutable Mutex mutex_;
-  SnapshotPtr latest_ GUARDED_BY(mutex_);
-  Status status_ GUARDED_BY(mutex_);
-};
-
-class FinishedTrace final : public PublishingTrace {
- public:
-  FinishedTrace(std::unique_ptr<store::FinishedSource> source, std::string folder, std::string name,
-                std::function<void()> on_change)
-      : source_(std::move(source)),
-        folder_(std::move(folder)),
-        name_(std::move(name)),
-        on_change_(std::move(on_change)) {}
-
-  ~FinishedTrace() override {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-
-  Status Start() {
-    store::RowBatch tables;
-    SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
-    SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source_->Bounds());
-    store::RowBatch steps;
-    const FirstSteps first = FirstStepsOf(bounds, tables);
-    SHARDSCOPE_RETURN_IF_ERROR(
-        source_->ReadSteps(first.first, first.first + kStepsAtOnce - 1, &steps));
-    SHARDSCOPE_RETURN_IF_ERROR(ReadSpansOf(first, source_.get(), &steps));
-    SnapshotBuilder builder(folder_, name_);
-    builder.Add(tables);
-    builder.Add(steps);
-    if (bounds.end_ns > bounds.start_ns) builder.Extend(bounds.start_ns, bounds.end_ns);
-    Publish(builder.PublishLoading(State()));
-    thread_ = std::thread([this, tables = std::move(tables)] { Load(tables); });
-    return Status::Ok();
-  }
-
- private:
-  store::SourceState State() const {
-    return source_->cut() ? store::SourceState::kCut : store::SourceState::kFinished;
-  }
-
-  Status LoadInto(SnapshotBuilder* builder) {
-    while (!stopping_) {
-      SHARDSCOPE_ASSIGN_OR_RETURN(const store::RowBatch batch, source_->ReadNext());
-      if (store::IsEmpty(batch)) return Status::Ok();
-      builder->Add(batch);
-    }
-    return Status::Ok();
-  }
-
-  void Load(const store::RowBatch& tables) {
-    SnapshotBuilder builder(folder_, name_);
-    builder.Add(tables);
-    const Status status = LoadInto(&builder);
-    if (stopping_) return;
-    // What could be read is shown, with the error.
-    SetStatus(status);
-    Publish(builder.Publish(State()));
-    if (on_change_) on_change_();
-  }
-
-  std::unique_ptr<store::FinishedSource> source_;  // of thread_, once that runs
-  const std::string folder_;
-  const std::string name_;
-  const std::function<void()> on_change_;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
-};
 
 // New rows are on screen within 100 ms of their commit.
 constexpr auto kPollTime = std::chrono::milliseconds(40);
@@ -280,24 +145,12 @@ void Found(const fs::path& file, RunOnDisk* run) {
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
                                                    std::function<void()> on_change) {
   SHARDSCOPE_ASSIGN_OR_RETURN(store::RunFiles run, store::FindRun(path));
-  if (run.traces.size() == 1) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(auto finished, store::FinishedSource::Open(run.traces.front()));
-    if (finished != nullptr) {
-      return Load(std::move(finished), run.path, run.name, std::move(on_change));
-    }
-  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<LiveTrace> finished,
+                              FinishedTrace::OpenLarge(run, on_change));
+  if (finished != nullptr) return finished;
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run);
   if (!source.ok()) return source.status();
   return Follow(std::move(source).value(), run.path, run.name, std::move(on_change));
-}
-
-Result<std::unique_ptr<LiveTrace>> LiveTrace::Load(std::unique_ptr<store::FinishedSource> source,
-                                                   std::string folder, std::string name,
-                                                   std::function<void()> on_change) {
-  auto trace = std::make_unique<FinishedTrace>(std::move(source), std::move(folder),
-                                               std::move(name), std::move(on_change));
-  SHARDSCOPE_RETURN_IF_ERROR(trace->Start());
-  return std::unique_ptr<LiveTrace>(std::move(trace));
 }
 
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Source> source,

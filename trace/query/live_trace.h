@@ -11,7 +11,6 @@
 #include "trace/query/snapshot.h"
 
 namespace shardscope::store {
-class FinishedSource;
 class Source;
 }  // namespace shardscope::store
 
@@ -29,11 +28,6 @@ class LiveTrace {
   static Result<std::unique_ptr<LiveTrace>> Follow(std::unique_ptr<store::Source> source,
                                                    std::string folder, std::string name,
                                                    std::function<void()> on_change = {});
-  // Of a large finished file. The first Snapshot (`loading`) has the steps around the newest change
-  // of a knob, or the last ones; the second and last one, from a thread of its own, has everything.
-  static Result<std::unique_ptr<LiveTrace>> Load(std::unique_ptr<store::FinishedSource> source,
-                                                 std::string folder, std::string name,
-                                                 std::function<void()> on_change = {});
   virtual ~LiveTrace() = default;
 
   // The newest Snapshot; never null. Any thread, never blocks on I/O.

@@ -277,6 +277,10 @@ std::string ProcessOf(const std::string& stem) {
   return name;
 }
 
+schema::MetaRow ProcessName(size_t file, const std::string& stem) {
+  return {fmt::format("{}{}", kProcessPrefix, file), ProcessOf(stem)};
+}
+
 Result<Database> Merge(const RunFiles& run) {
   SHARDSCOPE_ASSIGN_OR_RETURN(Database merged, Database::OpenInMemory());
   for (const std::string& table : schema::CreateTables()) {
@@ -328,8 +332,8 @@ void RunSource::AddNewFiles() {
 void RunSource::NameProcesses(RowBatch* batch) {
   if (stems_.size() < 2) return;
   for (; named_processes_ < stems_.size(); ++named_processes_) {
-    batch->Get<schema::MetaRow>().push_back({fmt::format("{}{}", kProcessPrefix, named_processes_),
-                                             ProcessOf(stems_[named_processes_])});
+    batch->Get<schema::MetaRow>().push_back(
+        ProcessName(named_processes_, stems_[named_processes_]));
   }
 }
 
@@ -359,6 +363,19 @@ Result<bool> RunSource::Read(RowBatch* batch) {
                       : ClockMerger::Outlook::kLive,
                batch);
   return more;
+}
+
+RowBatch MergeFiles(const RunFiles& run, std::vector<RowBatch> files) {
+  if (files.size() == 1) return std::move(files.front());
+  RowBatch batch;
+  ClockMerger merger;
+  for (size_t i = 0; i < files.size(); ++i) {
+    batch.Get<schema::MetaRow>().push_back(ProcessName(i, run.traces[i].stem));
+    ShiftIds(IdShift(i), &files[i]);
+    merger.Add(i, std::move(files[i]));
+  }
+  merger.Take(ClockMerger::Outlook::kLast, &batch);
+  return batch;
 }
 
 SourceState RunSource::state() const {

@@ -50,6 +50,10 @@ class RunSource final : public Source {
   int64_t next_look_ns_ = 0;
 };
 
+// Rows of the files of a run, one batch a file, as one: ids shifted and on the clock of the first
+// file, as a RunSource that reads no more than them gives them.
+RowBatch MergeFiles(const RunFiles& run, std::vector<RowBatch> files);
+
 // One file is queried in place, live or finished. Several files are copied into memory, with ids
 // shifted as in row_io.h, so that views across ranks see the whole run. Nothing can be changed or
 // attached.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "trace/import/cache.h"
 #include "ui/shell/shell.h"
 #include "ui/timeline/gpu/work_facts.h"
 
@@ -20,7 +21,7 @@ struct Dispatcher {
   void operator()(const ui::OpenRun& command) const {
     shell.context_.error.clear();
     // The error is shown there, wherever the path came from (a drop, for one).
-    if (RunImporter::IsWanted(command.path)) {
+    if (imports::NeedsImport(command.path)) {
       shell.Import(command.path);
     } else if (!shell.Open(command.path).ok()) {
       shell.focus_ = "runs";

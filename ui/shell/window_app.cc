@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "trace/base/output_file.h"
+#include "trace/import/cache.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/window.h"
 #include "ui/shell/drawn_json.h"
@@ -110,7 +111,7 @@ Status ErrorOf(const ui::Context& context) {
 }
 
 Status OpenOrImport(const std::string& run, Shell* shell) {
-  if (!RunImporter::IsWanted(run)) return shell->Open(run);
+  if (!imports::NeedsImport(run)) return shell->Open(run);
   shell->Import(run);
   return Status::Ok();
 }

@@ -154,7 +154,7 @@ const Loss* DearestOf(const Losses& losses, Bound bound) {
 std::string WhatIsLost(Bound bound) {
   switch (bound) {
     case Bound::kCommunication:
-      return "exposed communication";
+      return "waiting for communication";
     case Bound::kRanks:
       return "waiting for other ranks";
     case Bound::kPipeline:

@@ -7,7 +7,6 @@
 
 #include "trace/base/time.h"
 #include "trace/import/cache.h"
-#include "trace/query/live_trace.h"
 
 namespace shardscope::shell {
 namespace {
@@ -15,10 +14,6 @@ namespace {
 constexpr int64_t kShowEveryNs = 100 * kNsPerMs;
 
 }  // namespace
-
-bool RunImporter::IsWanted(const std::string& path) {
-  return !query::LookAtRun(path).found && imports::CanImport(path);
-}
 
 RunImporter::RunImporter(std::string path, std::function<void()> wake)
     : path_(std::move(path)), wake_(std::move(wake)), thread_([this] { Run(); }) {}

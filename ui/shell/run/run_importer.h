@@ -18,9 +18,6 @@ namespace shardscope::shell {
 
 class RunImporter {
  public:
-  // Whether `path` is no run of ours, but can be imported.
-  static bool IsWanted(const std::string& path);
-
   // `wake` is called on the importer's threads when there is something to take or to show.
   RunImporter(std::string path, std::function<void()> wake);
   // Waits until the import has stopped, and removes the preview.

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "trace/import/cache.h"
 #include "trace/query/live_trace.h"
 
 namespace shardscope::shell {
@@ -59,13 +60,13 @@ class RunImporterTest : public testing::Test {
   const fs::path folder_;
 };
 
-TEST_F(RunImporterTest, WantsWhatCanBeImportedAndIsNoRun) {
+TEST_F(RunImporterTest, IsForWhatIsNoRunYet) {
   const std::string path = Trace(10);
-  EXPECT_TRUE(RunImporter::IsWanted(path));
-  EXPECT_FALSE(RunImporter::IsWanted(folder_ / "nothing"));
+  EXPECT_TRUE(imports::NeedsImport(path));
+  EXPECT_FALSE(imports::NeedsImport(folder_ / "nothing"));
   RunImporter importer(path, nullptr);
   WaitFor(importer);
-  EXPECT_FALSE(RunImporter::IsWanted(importer.TakeRun()->value()));
+  EXPECT_FALSE(imports::NeedsImport(importer.TakeRun()->value()));
 }
 
 TEST_F(RunImporterTest, GivesASmallRunWithoutAPreviewOnce) {
