@@ -29,6 +29,9 @@ namespace fs = std::filesystem;
 // Takes some seconds, compressed or not.
 constexpr uintmax_t kSoonImportedBytes = 50'000'000;
 
+// Of the time that a file takes: until all its events are known.
+constexpr double kShareOfReading = 0.4;
+
 struct Part {
   Input input;
   const Format* format = nullptr;
@@ -78,6 +81,7 @@ class Importing {
     for (size_t thread = 0; thread < count; ++thread) threads.emplace_back([this] { Work(); });
     for (std::thread& thread : threads) thread.join();
     const MutexLock lock(mutex_);
+    if (status_.ok() && options_.progress) (void)options_.progress(all_bytes_, all_bytes_);
     return status_;
   }
 
@@ -101,13 +105,12 @@ class Importing {
 
   Status ImportPart(size_t index) {
     const Part& part = parts_[index];
-    const auto progress = [this, index](int64_t position) {
-      positions_[index] = position;
-      if (stopped_) return false;
-      if (!options_.progress) return true;
-      int64_t read_bytes = 0;
-      for (const std::atomic<int64_t>& of_part : positions_) read_bytes += of_part;
-      return options_.progress(std::min(read_bytes, all_bytes_), all_bytes_);
+    int64_t before = -1;  // of the member, in its archive
+    int64_t read_bytes = 0;
+    const auto progress = [&](int64_t position) {
+      if (before < 0) before = part.input.position == 0 ? 0 : position;
+      read_bytes = position - before;
+      return Progress(index, kShareOfReading * static_cast<double>(read_bytes));
     };
     return part.format->read(part.input, progress, [&](Recording recording) {
       SHARDSCOPE_ASSIGN_OR_RETURN(const int32_t rank, TakeRank(part, recording));
@@ -117,8 +120,21 @@ class Importing {
                            .rank = rank,
                            .num_ranks = static_cast<int>(parts_.size())};
       const store::TraceFile file{fmt::format("{}/trace-rank{:05}", folder_, rank)};
-      return WriteRecording(facts, &recording, file, [&] { return progress(positions_[index]); });
+      return WriteRecording(facts, &recording, file, [&](double share) {
+        const double done = kShareOfReading + (1 - kShareOfReading) * share;
+        return Progress(index, done * static_cast<double>(read_bytes));
+      });
     });
+  }
+
+  // false: stop. `done_bytes` of the part.
+  bool Progress(size_t index, double done_bytes) {
+    positions_[index] = static_cast<int64_t>(done_bytes);
+    if (stopped_) return false;
+    if (!options_.progress) return true;
+    int64_t all_done_bytes = 0;
+    for (const std::atomic<int64_t>& of_part : positions_) all_done_bytes += of_part;
+    return options_.progress(std::min(all_done_bytes, all_bytes_), all_bytes_);
   }
 
   // As the file says, else its name, else the first that nobody has.

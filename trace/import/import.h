@@ -11,8 +11,8 @@
 namespace shardscope::imports {
 
 struct ImportOptions {
-  // Called on one of the reading threads with how much of all files has been read; false: stop.
-  std::function<bool(int64_t read_bytes, int64_t all_bytes)> progress;
+  // Called on one of the reading threads with how much of all files is done; false: stop.
+  std::function<bool(int64_t done_bytes, int64_t all_bytes)> progress;
   int num_threads = 2;
   // A preview: of the first `most_inputs` files, where that is of use, the first bytes
   // (decompressed). 0: all.

@@ -29,6 +29,7 @@ using store::FinishedWriter;
 using words::Name;
 using words::SpanCategory;
 
+constexpr double kShareBeforeRows = 0.25;      // of the time: sorting, and finding ops
 constexpr size_t kWorkBetweenLooks = 1 << 14;  // at whether it is still wanted
 
 TrackId IdOfTrack(uint32_t track) { return TrackId(int64_t{track} + 1); }
@@ -58,7 +59,7 @@ std::string TrackName(const RecordedTrack& track) {
 class RowsOfRecording {
  public:
   RowsOfRecording(const RunFacts& facts, Recording* recording, FinishedWriter* writer,
-                  const std::function<bool()>& go_on)
+                  const GoOn& go_on)
       : facts_(facts),
         recording_(*recording),
         writer_(*writer),
@@ -67,7 +68,7 @@ class RowsOfRecording {
 
   Status Write() {
     PutInOrder();
-    if (!go_on_()) return Status::Error(kCancelled);
+    if (!go_on_(0)) return Status::Error(kCancelled);
     ops_ = InferOps(&recording_, steps_, launch_of_work_);
     SHARDSCOPE_RETURN_IF_ERROR(WriteFacts());
     SHARDSCOPE_RETURN_IF_ERROR(WriteLosses());
@@ -82,6 +83,11 @@ class RowsOfRecording {
 
  private:
   void PutInOrder();
+  // Done when the work at this index is to be written.
+  double ShareAt(size_t at) const {
+    const auto written = static_cast<double>(at) / static_cast<double>(recording_.works.size());
+    return kShareBeforeRows + (1 - kShareBeforeRows) * written;
+  }
   Status WriteFacts();
   Status WriteLosses();
   Status WriteTracks();
@@ -95,7 +101,7 @@ class RowsOfRecording {
   const RunFacts& facts_;
   Recording& recording_;
   FinishedWriter& writer_;
-  const std::function<bool()>& go_on_;
+  const GoOn& go_on_;
   const HostSteps steps_;
   std::vector<int32_t> launch_of_work_;  // -1: not known
   InferredOps ops_;
@@ -265,7 +271,7 @@ Status RowsOfRecording::WriteSpansAndWork() {
   };
   auto span = recording_.spans.begin();
   for (size_t at = 0; at < recording_.works.size(); ++at) {
-    if (at % kWorkBetweenLooks == 0 && !go_on_()) return Status::Error(kCancelled);
+    if (at % kWorkBetweenLooks == 0 && !go_on_(ShareAt(at))) return Status::Error(kCancelled);
     const RecordedWork& work = recording_.works[at];
     for (; span != recording_.spans.end() && span->start_ns <= work.start_ns; ++span) {
       SHARDSCOPE_RETURN_IF_ERROR(write_span(*span, span->category));
@@ -341,7 +347,7 @@ Status RowsOfRecording::WriteCounters() {
 }  // namespace
 
 Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file,
-                      const std::function<bool()>& go_on) {
+                      const GoOn& go_on) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<FinishedWriter> writer,
                               FinishedWriter::Create(file));
   SHARDSCOPE_RETURN_IF_ERROR(RowsOfRecording(facts, recording, writer.get(), go_on).Write());

@@ -20,9 +20,12 @@ struct RunFacts {
   int num_ranks = 1;        // of those that are there
 };
 
-// The recording is put into order, and is of no more use afterwards. `go_on` is asked now and then;
-// false: the error is kCancelled.
+// What is asked now and then while it is written, with the share that is done; false: the error is
+// kCancelled.
+using GoOn = std::function<bool(double share)>;
+
+// The recording is put into order, and is of no more use afterwards.
 Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file,
-                      const std::function<bool()>& go_on);
+                      const GoOn& go_on);
 
 }  // namespace shardscope::imports

@@ -67,35 +67,37 @@ void Shell::Say(const std::string& message) {
 }
 
 Status Shell::Open(const std::string& path) {
-  SHARDSCOPE_RETURN_IF_ERROR(OpenFolder(path, path));
+  auto session = RunSession::Open(path, options_.wake);
+  if (!session.ok()) {
+    context_.error = session.message();
+    Say(session.message());
+    return session.status();
+  }
+  Use(std::move(session).value());
+  Remember(path);
   if (context_.importing) context_.importing->previews = false;  // no longer what is open
   EndImport();
   return Status::Ok();
+}
+
+void Shell::Use(std::unique_ptr<RunSession> session) {
+  CloseSession();
+  session_ = std::move(session);
+  session_->Update(Now(), &context_);
+  focus_ = "timeline";
+}
+
+void Shell::Remember(const std::string& path) {
+  std::error_code ignored;
+  AddRecent(std::filesystem::weakly_canonical(path, ignored).string(), &options_.settings);
+  SaveSettings(options_.settings, options_.settings_folder);
+  next_places_seconds_ = 0;
 }
 
 void Shell::Import(const std::string& path) {
   EndImport();
   importer_ = std::make_unique<RunImporter>(path, options_.wake);
   context_.importing = ui::Importing{std::filesystem::path(path).filename().string(), 0, 0, false};
-}
-
-Status Shell::OpenFolder(const std::string& folder, const std::string& path) {
-  auto session = RunSession::Open(folder, options_.wake);
-  if (!session.ok()) {
-    context_.error = session.message();
-    Say(session.message());
-    return session.status();
-  }
-  CloseSession();
-  session_ = std::move(session).value();
-  session_->Update(Now(), &context_);
-  focus_ = "timeline";
-  if (path.empty()) return Status::Ok();
-  std::error_code ignored;
-  AddRecent(std::filesystem::weakly_canonical(path, ignored).string(), &options_.settings);
-  SaveSettings(options_.settings, options_.settings_folder);
-  next_places_seconds_ = 0;
-  return Status::Ok();
 }
 
 // The import is left to end by itself: no frame waits for it.
@@ -112,10 +114,11 @@ void Shell::UpdateImport() {
   if (importer_ == nullptr) return;
   context_.importing->share = importer_->share();
   context_.importing->left_ns = importer_->left_ns();
-  if (const std::optional<std::string> preview = importer_->TakePreview()) {
-    context_.importing->previews = OpenFolder(*preview, "").ok();
+  if (std::unique_ptr<RunSession> preview = importer_->TakePreview()) {
+    Use(std::move(preview));
+    context_.importing->previews = true;
   }
-  const std::optional<Result<std::string>> run = importer_->TakeRun();
+  std::optional<Result<std::unique_ptr<RunSession>>> run = importer_->TakeRun();
   if (!run) return;
   if (!run->ok()) {
     EndImport();
@@ -127,8 +130,9 @@ void Shell::UpdateImport() {
   // Who looks closely at the preview goes on doing so.
   const bool keeps_view = context_.importing->previews && view_.has_history();
   const ui::View view = view_.goal();
-  const Status opened = OpenFolder(**run, importer_->path());
-  if (opened.ok() && keeps_view) {
+  Use(std::move(*run).value());
+  Remember(importer_->path());
+  if (keeps_view) {
     view_.Reset(view);
     view_is_set_ = true;
   }

@@ -75,8 +75,8 @@ class Shell {
 
   void UpdateContext();
   void ShowFirst(const query::Snapshot& snapshot, int32_t step);
-  // `path`: what is remembered as opened; empty: nothing.
-  Status OpenFolder(const std::string& folder, const std::string& path);
+  void Use(std::unique_ptr<RunSession> session);
+  void Remember(const std::string& path);  // as opened
   void UpdateImport();
   void EndImport();
   void UpdateStarting();

@@ -21,9 +21,8 @@ RunImporter::RunImporter(std::string path, std::function<void()> wake)
 RunImporter::~RunImporter() {
   Cancel();
   thread_.join();
-  const MutexLock lock(mutex_);
   std::error_code ignored;
-  if (!preview_.empty()) std::filesystem::remove_all(preview_, ignored);
+  if (!preview_folder_.empty()) std::filesystem::remove_all(preview_folder_, ignored);
 }
 
 bool RunImporter::Progress(int64_t read_bytes, int64_t all_bytes) {
@@ -38,26 +37,34 @@ bool RunImporter::Progress(int64_t read_bytes, int64_t all_bytes) {
   return !cancelled_;
 }
 
-void RunImporter::Run() {
+// Without one the run is still whole.
+void RunImporter::MakePreview() {
+  if (imports::IsCached(path_) || !imports::IsWorthAPreview(path_)) return;
   imports::ImportOptions options;
   options.progress = [this](int64_t, int64_t) { return !cancelled_; };
-  if (!imports::IsCached(path_) && imports::IsWorthAPreview(path_)) {
-    // Without one the run is still whole.
-    Result<std::string> preview = imports::ImportPreview(path_, options);
-    if (preview.ok()) {
-      const MutexLock lock(mutex_);
-      preview_ = *preview;
-    }
-    if (wake_) wake_();
-  }
+  const Result<std::string> folder = imports::ImportPreview(path_, options);
+  if (!folder.ok()) return;
+  preview_folder_ = *folder;
+  Result<std::unique_ptr<RunSession>> session = RunSession::Open(*folder, wake_);
+  if (!session.ok()) return;
+  const MutexLock lock(mutex_);
+  preview_ = std::move(*session);
+}
+
+void RunImporter::Run() {
+  MakePreview();
+  if (wake_) wake_();
   began_ns_ = MonotonicNs();
+  imports::ImportOptions options;
   options.progress = [this](int64_t read_bytes, int64_t all_bytes) {
     return Progress(read_bytes, all_bytes);
   };
-  const Result<imports::ImportedRun> run = imports::ImportCached(path_, options);
+  const Result<imports::ImportedRun> imported = imports::ImportCached(path_, options);
+  Result<std::unique_ptr<RunSession>> run =
+      imported.ok() ? RunSession::Open(imported->folder, wake_) : imported.status();
   {
     const MutexLock lock(mutex_);
-    if (!cancelled_) run_ = run.ok() ? Result<std::string>(run->folder) : run.status();
+    if (!cancelled_) run_ = std::move(run);
   }
   ended_ = true;
   if (wake_) wake_();
@@ -76,14 +83,12 @@ int64_t RunImporter::left_ns() const {
   return static_cast<int64_t>(spent_ns * (1 - done) / done);
 }
 
-std::optional<std::string> RunImporter::TakePreview() {
+std::unique_ptr<RunSession> RunImporter::TakePreview() {
   const MutexLock lock(mutex_);
-  if (preview_.empty() || preview_taken_) return std::nullopt;
-  preview_taken_ = true;
-  return preview_;
+  return std::move(preview_);
 }
 
-std::optional<Result<std::string>> RunImporter::TakeRun() {
+std::optional<Result<std::unique_ptr<RunSession>>> RunImporter::TakeRun() {
   const MutexLock lock(mutex_);
   return std::exchange(run_, std::nullopt);
 }

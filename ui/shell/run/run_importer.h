@@ -1,5 +1,5 @@
-// RunImporter: imports what another profiler recorded while the window goes on. Of large files a
-// preview comes first: a run of their beginnings.
+// RunImporter: imports what another profiler recorded, and opens it, while the window goes on. Of
+// large files a preview comes first: a run of their beginnings.
 //
 // Threads: all calls on the owner's thread; reading and writing on the importer's own.
 #pragma once
@@ -7,12 +7,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
+#include "ui/shell/run/run_session.h"
 
 namespace shardscope::shell {
 
@@ -30,10 +32,10 @@ class RunImporter {
   double share() const;
   int64_t left_ns() const;
 
-  // The folder of the preview, once.
-  std::optional<std::string> TakePreview();
-  // The folder of the whole run, or the error; once.
-  std::optional<Result<std::string>> TakeRun();
+  // The preview, once it is there; else null.
+  std::unique_ptr<RunSession> TakePreview();
+  // The whole run, or the error; once.
+  std::optional<Result<std::unique_ptr<RunSession>>> TakeRun();
 
   // Asks it to stop; nothing is left of it.
   void Cancel() { cancelled_ = true; }
@@ -41,6 +43,7 @@ class RunImporter {
 
  private:
   void Run();
+  void MakePreview();
   bool Progress(int64_t read_bytes, int64_t all_bytes);
 
   const std::string path_;
@@ -52,9 +55,9 @@ class RunImporter {
   std::atomic<int64_t> all_bytes_ = 0;
   std::atomic<int64_t> shown_ns_ = 0;  // when `wake_` was last called
   mutable Mutex mutex_;
-  std::string preview_ GUARDED_BY(mutex_);
-  bool preview_taken_ GUARDED_BY(mutex_) = false;
-  std::optional<Result<std::string>> run_ GUARDED_BY(mutex_);
+  std::string preview_folder_;  // the importer's thread; once it has ended anyone
+  std::unique_ptr<RunSession> preview_ GUARDED_BY(mutex_);
+  std::optional<Result<std::unique_ptr<RunSession>>> run_ GUARDED_BY(mutex_);
   std::thread thread_;  // last: starts when all else is there
 };
 

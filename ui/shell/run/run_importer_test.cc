@@ -66,17 +66,17 @@ TEST_F(RunImporterTest, IsForWhatIsNoRunYet) {
   EXPECT_FALSE(imports::NeedsImport(folder_ / "nothing"));
   RunImporter importer(path, nullptr);
   WaitFor(importer);
-  EXPECT_FALSE(imports::NeedsImport(importer.TakeRun()->value()));
+  EXPECT_FALSE(imports::NeedsImport(importer.TakeRun()->value()->folder()));
 }
 
 TEST_F(RunImporterTest, GivesASmallRunWithoutAPreviewOnce) {
   RunImporter importer(Trace(100), nullptr);
   WaitFor(importer);
-  EXPECT_FALSE(importer.TakePreview().has_value());
+  EXPECT_EQ(importer.TakePreview(), nullptr);
   const auto run = importer.TakeRun();
   ASSERT_TRUE(run.has_value());
   ASSERT_TRUE(run->ok()) << run->message();
-  EXPECT_TRUE(query::LookAtRun(**run).found);
+  EXPECT_TRUE(query::LookAtRun((**run)->folder()).found);
   EXPECT_FALSE(importer.TakeRun().has_value());
 }
 
@@ -85,16 +85,18 @@ TEST_F(RunImporterTest, GivesAPreviewOfALargeOneAndRemovesItInTheEnd) {
   {
     RunImporter importer(Trace(700'000), nullptr);  // 70 MB
     WaitFor(importer);
-    preview = importer.TakePreview().value_or("");
-    EXPECT_TRUE(query::LookAtRun(preview).found) << preview;
-    const auto run = importer.TakeRun();
-    ASSERT_TRUE(run.has_value() && run->ok());
-    const auto rows = [](const std::string& path) {
-      return query::ReadSnapshot(path).value()->ranks.at(0).gpu_work.size();
+    const auto rows = [](const std::string& folder) {
+      return query::ReadSnapshot(folder).value()->ranks.at(0).gpu_work.size();
     };
-    EXPECT_EQ(rows(**run), 700'000u);
+    const std::unique_ptr<RunSession> first = importer.TakePreview();
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(importer.TakePreview(), nullptr);
+    preview = first->folder();
     EXPECT_LT(rows(preview), 700'000u);
     EXPECT_GT(rows(preview), 0u);
+    const auto run = importer.TakeRun();
+    ASSERT_TRUE(run.has_value() && run->ok());
+    EXPECT_EQ(rows((**run)->folder()), 700'000u);
     EXPECT_EQ(importer.share(), 1);
   }
   EXPECT_FALSE(fs::exists(preview));

@@ -166,6 +166,10 @@ std::unique_ptr<RunSession> RunSession::OfSnapshot(query::SnapshotPtr snapshot) 
 
 RunSession::RunSession() : index_(std::make_shared<timeline::RunIndex>()) {}
 
+std::string RunSession::folder() const {
+  return trace_ == nullptr ? "" : trace_->Latest()->run_folder;
+}
+
 RunSession::~RunSession() { trace_.reset(); }
 
 void RunSession::Show(const Findings& findings, ui::Context* context) {

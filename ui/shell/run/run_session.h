@@ -114,6 +114,8 @@ class RunSession {
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
   bool live() const { return live_; }
+  // Of the run; empty of a fixed snapshot.
+  std::string folder() const;
 
  private:
   RunSession();
