@@ -3,7 +3,11 @@
 import gzip
 import json
 import os
+import pathlib
+import signal
+import subprocess
 import tarfile
+import time
 import unittest
 import zipfile
 
@@ -144,6 +148,31 @@ class ImportTest(ProgramTest):
         self.assertNotEqual(json.loads(self.run_program(APP, "report", self.folder, "--json").stdout)["steps"], first["steps"])
         self.run_program(APP, "shot", self.folder, "-o", self.root / "shot.png")
         self.assertGreater((self.root / "shot.png").stat().st_size, 10_000)
+
+    def test_a_signal_stops_an_import_and_leaves_nothing_of_it(self):
+        path = self.folder / "rank0.json"
+        event = ('{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":%d,"dur":1,'
+                 '"args":{"device":0,"stream":7,"correlation":%d}}')
+        path.write_text('{"traceEvents":[' + ",\n".join(event % (i, i) for i in range(400_000)) + "]}")
+        cache = self.root / "cache/shardscope/imports"
+        importing = subprocess.Popen([APP, "import", path], stderr=subprocess.PIPE, text=True)
+        while importing.poll() is None and not (cache.is_dir() and list(cache.iterdir())):
+            time.sleep(0.001)
+        importing.send_signal(signal.SIGINT)
+        error = importing.communicate(timeout=60)[1]
+        self.assertEqual((importing.returncode, error), (-signal.SIGINT, ""))
+        self.assertEqual(list(cache.iterdir()), [])
+
+    def test_what_a_killed_import_left_is_removed_by_the_next(self):
+        cache = self.root / "cache/shardscope/imports"
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        left = [cache / f"1234.importing-{gone.pid}", cache / f"1234.preview.importing-{gone.pid}"]
+        kept = cache / f"1234.importing-{os.getpid()}"
+        for folder in (*left, kept):
+            folder.mkdir(parents=True)
+        run = pathlib.Path(self.run_program(APP, "import", self.write_fsdp2()).stdout.strip())
+        self.assertEqual(set(cache.iterdir()), {kept, run})
 
     def test_bad_input_is_one_error_and_leaves_nothing(self):
         good = fsdp2_step(0).text()
