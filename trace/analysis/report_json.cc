@@ -230,6 +230,13 @@ Json VerdictJson(const Verdict& verdict) {
           {"sentence", verdict.sentence}};
 }
 
+Json RecognisedJson(const Recognised& group) {
+  return {{"communicator", group.communicator},
+          {"parallelism", group.parallelism},
+          {"evidence", group.evidence},
+          {"num_units", group.num_units}};
+}
+
 Json AdviceJson(const Advice& advice) {
   return {{"cause", Name(advice.kind)},
           {"title", advice.title},
@@ -288,6 +295,7 @@ std::string PrintReportJson(const Report& report) {
   json["contended"] = report.contended;
   json["transport"] = report.link.transport;
   json["link_bandwidth"] = report.link.bandwidth;
+  if (report.imported) json["recognised"] = ListJson(report.recognised, &RecognisedJson);
   const Figures& figures = report.figures;
   const Explanation& explanation = figures.explanation;
   json["verdict"] = VerdictJson(explanation.verdict);

@@ -36,6 +36,13 @@ std::string TypeName(const std::string& dtype) {
   return dtype;
 }
 
+const RecordedGroup* FindGroup(const Recording& recording, const std::string& name) {
+  for (const RecordedGroup& group : recording.groups) {
+    if (group.name == name) return &group;
+  }
+  return nullptr;
+}
+
 class OpRows {
  public:
   OpRows(const RunFacts& facts, const Recording& recording, const HostSteps& steps,
@@ -53,27 +60,13 @@ class OpRows {
   }
 
  private:
-  // PyTorch's name of the group, and what it was made for where that is told.
   std::string CommunicatorOf(const RecordedCollective& collective) const {
-    if (collective.group.empty()) return "world";
-    const RecordedGroup* const group = FindGroup(collective.group);
-    if (group == nullptr || group->description.empty() || group->description == "undefined") {
-      return collective.group;
-    }
-    if (group->description == "default_pg") return "world";
-    return fmt::format("{}/{}", group->description, group->name);
-  }
-
-  const RecordedGroup* FindGroup(const std::string& name) const {
-    for (const RecordedGroup& group : recording_.groups) {
-      if (group.name == name) return &group;
-    }
-    return nullptr;
+    return CommunicatorOfGroup(recording_, collective.group);
   }
 
   int64_t SizeOf(const RecordedCollective& collective) const {
     if (collective.group_size > 0) return collective.group_size;
-    const RecordedGroup* const group = FindGroup(collective.group);
+    const RecordedGroup* const group = FindGroup(recording_, collective.group);
     if (group != nullptr && !group->members.empty())
       return static_cast<int64_t>(group->members.size());
     return facts_.num_ranks;
@@ -222,6 +215,15 @@ class OpRows {
 };
 
 }  // namespace
+
+std::string CommunicatorOfGroup(const Recording& recording, const std::string& name) {
+  if (name.empty()) return "world";
+  const RecordedGroup* const group = FindGroup(recording, name);
+  if (group == nullptr || group->description.empty() || group->description == "undefined")
+    return name;
+  if (group->description == "default_pg") return "world";
+  return fmt::format("{}/{}", group->description, group->name);
+}
 
 Status WriteOpRows(const RunFacts& facts, const Recording& recording, const HostSteps& steps,
                    const InferredOps& ops, store::FinishedWriter* writer) {

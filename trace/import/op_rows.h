@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "trace/base/status.h"
 #include "trace/import/ops.h"
@@ -20,6 +21,9 @@ inline schema::TrackId IdOfLane(const Recording& recording, uint32_t lane) {
   return schema::TrackId(static_cast<int64_t>(recording.tracks.size()) + lane + 1);
 }
 inline schema::PlanOpId IdOfOp(uint32_t op) { return schema::PlanOpId(int64_t{op} + 1); }
+
+// Of a group as collectives name it: that, with what it was made for where the file says so.
+std::string CommunicatorOfGroup(const Recording& recording, const std::string& name);
 
 Status WriteOpRows(const RunFacts& facts, const Recording& recording, const HostSteps& steps,
                    const InferredOps& ops, store::FinishedWriter* writer);

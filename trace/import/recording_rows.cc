@@ -15,6 +15,7 @@
 #include "trace/import/format.h"
 #include "trace/import/op_rows.h"
 #include "trace/import/ops.h"
+#include "trace/import/parallelism.h"
 #include "trace/import/steps.h"
 #include "trace/schema/rows.h"
 #include "trace/store/finished_writer.h"
@@ -74,6 +75,7 @@ class RowsOfRecording {
     SHARDSCOPE_RETURN_IF_ERROR(WriteLosses());
     SHARDSCOPE_RETURN_IF_ERROR(WriteTracks());
     SHARDSCOPE_RETURN_IF_ERROR(WriteNames());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteRecognised());
     SHARDSCOPE_RETURN_IF_ERROR(WriteOpRows(facts_, recording_, steps_, ops_, &writer_));
     SHARDSCOPE_RETURN_IF_ERROR(WriteSpansAndWork());
     SHARDSCOPE_RETURN_IF_ERROR(WriteSteps());
@@ -91,6 +93,7 @@ class RowsOfRecording {
   Status WriteFacts();
   Status WriteLosses();
   Status WriteTracks();
+  Status WriteRecognised();
   Status WriteNames();
   Status WriteSpansAndWork();
   Status WriteWork(SpanId id, size_t work);
@@ -167,6 +170,16 @@ Status RowsOfRecording::WriteLosses() {
   for (const auto& [what, count] : recording_.not_understood) {
     SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::CapabilityRow{
         schema::CapabilityId(++id), source, "partial", "not understood: " + what, count}));
+  }
+  return Status::Ok();
+}
+
+// One a communicator: what it is, by what that is known, and its units.
+Status RowsOfRecording::WriteRecognised() {
+  for (const RecognisedGroup& found : Recognise(recording_, ops_)) {
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.SetMeta(
+        "recognised." + CommunicatorOfGroup(recording_, found.group),
+        fmt::format("{};{};{}", Name(found.parallelism), Name(found.evidence), found.num_units)));
   }
   return Status::Ok();
 }

@@ -16,6 +16,9 @@ RunTraits TraitsOf(const query::Snapshot& snapshot) {
   traits.imported = snapshot.IsImported();
   traits.on_gpu =
       std::ranges::any_of(snapshot.ranks, [](const auto& rows) { return !rows.gpu_work.empty(); });
+  traits.gathers = std::ranges::any_of(snapshot.plan_ops, [](const auto& entry) {
+    return entry.second.op_class == query::OpClass::kAllGather;
+  });
   return traits;
 }
 

@@ -109,8 +109,14 @@ std::string PerStep(double ns) { return FormatDuration(static_cast<int64_t>(ns))
 // Nothing that one can change: not a word, however much it is.
 bool HasRemedy(LossKind kind) { return kind != LossKind::kFirstGather; }
 
+// Where nothing is gathered, gradients are all that is sent.
+constexpr std::string_view kSendLessOfGradients =
+    "send less or compute more beside it: gradients in bfloat16 (DDP: the communication hook "
+    "bf16_compress_hook), a larger batch per rank, or gradient accumulation (no_sync)";
+
 std::string RemedyOf(LossKind kind, const RunTraits& traits) {
   const LossWords& words = WordsOf(kind);
+  if (kind == LossKind::kSlowTransfer && !traits.gathers) return std::string(kSendLessOfGradients);
   if (kind == LossKind::kHost && !traits.on_gpu) {
     return "larger work per op: a larger batch or model, fewer units";
   }

@@ -36,6 +36,7 @@ inline constexpr size_t kMostAdvice = 3;
 struct RunTraits {
   bool imported = false;  // of another program: no knob of ours
   bool on_gpu = false;
+  bool gathers = true;  // parameters are sharded (FSDP, ZeRO-3), not only gradients reduced
 };
 
 struct Advice {
