@@ -57,6 +57,8 @@ class ImportTest(ProgramTest):
                                     "F layers.1 copy_out", "F layers.1 forward", "B layers.1 backward", "B layers.1 reduce_scatter",
                                     "O optimizer"})
         self.assertEqual(ops["B layers.1 reduce_scatter"]["phase"], "backward")
+        self.assertEqual(self.report(run)["recognised"],
+                         [{"communicator": "world", "parallelism": "FSDP2", "evidence": "ranges", "num_units": 2}])
         self.assertEqual(ops["F layers.1 copy_out"]["category"], "copy")
         edges = {(row["waits"], row["awaited"]) for row in self.sql(
             run, "SELECT a.name AS waits, b.name AS awaited FROM plan_edge e JOIN plan_op a ON a.id = e.plan_op "

@@ -146,6 +146,7 @@ Status RowsOfRecording::WriteFacts() {
       {"num_ranks", std::to_string(facts_.num_ranks)},
       {"device", recording_.device.empty() ? "cpu" : recording_.device},
       {"truth", "measured"},
+      {"steps_marked", recording_.steps.empty() ? "0" : "1"},
       {"source_path", recording_.title},
       {"started_realtime_ns", std::to_string(start_ns)},
   };

@@ -22,6 +22,12 @@ RunTraits TraitsOf(const query::Snapshot& snapshot) {
   return traits;
 }
 
+// Importers say where a file marks no steps.
+bool HasStepMarks(const query::Snapshot& snapshot) {
+  const auto marked = snapshot.meta.find("steps_marked");
+  return marked == snapshot.meta.end() || marked->second != "0";
+}
+
 std::string Duration(double ns) { return FormatDuration(static_cast<int64_t>(ns)); }
 
 std::string AdviceText(const std::vector<Advice>& advice) {
@@ -85,7 +91,7 @@ Explanation Explain(const query::Snapshot& snapshot, const std::vector<StepBreak
   for (const StepBreakdown& row : steps) {
     if (row.step >= first_step && row.step <= last_step) rows.push_back(row);
   }
-  explanation.losses = MakeLosses(rows, stalls, explanation.front);
+  explanation.losses = MakeLosses(rows, stalls, explanation.front, HasStepMarks(snapshot));
   const RunTraits traits = TraitsOf(snapshot);
   explanation.verdict = MakeVerdict(explanation.losses, traits);
   explanation.advice = MakeAdvice(explanation.losses, traits);

@@ -125,7 +125,7 @@ std::string_view Name(LossKind kind) {
 }
 
 Losses MakeLosses(const std::vector<StepBreakdown>& rows, const std::vector<StallGroup>& stalls,
-                  const Front& front) {
+                  const Front& front, bool steps_begin) {
   Losses result;
   if (rows.empty()) return result;
   double idle_ns = 0;
@@ -150,8 +150,8 @@ Losses MakeLosses(const std::vector<StepBreakdown>& rows, const std::vector<Stal
   ByKind losses;
   for (int i = 0; i < kNumLossKinds; ++i) losses[static_cast<size_t>(i)].kind = LossKind(i);
   const double stalled_ns = AddStalls(stalls, &losses);
-  AddRest(std::max(0.0, result.lost_ns - stalled_ns), exposed_copy_ns, idle_ns, DataNs(front),
-          &losses);
+  AddRest(std::max(0.0, result.lost_ns - stalled_ns), exposed_copy_ns, idle_ns,
+          steps_begin ? DataNs(front) : 0, &losses);
   TakeWhatCannotBeHidden(exposed_ns, result.communication_ns, result.compute_ns, &losses);
   AddSlowRank(front, &losses);
   for (Loss& loss : losses) {

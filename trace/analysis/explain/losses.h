@@ -50,8 +50,9 @@ struct Losses {
   std::vector<Loss> losses;  // dearest first
 };
 
-// `rows`: the steps that count; `stalls`: all groups of these steps.
+// `rows`: the steps that count; `stalls`: all groups of these steps. `steps_begin`: they are those
+// of the program, which its data come before; else only what was recorded.
 Losses MakeLosses(const std::vector<StepBreakdown>& rows, const std::vector<StallGroup>& stalls,
-                  const Front& front);
+                  const Front& front, bool steps_begin = true);
 
 }  // namespace shardscope::analysis

@@ -84,7 +84,7 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
      "DataLoader with num_workers, pin_memory=True and prefetch_factor; copies with "
      "non_blocking=True",
      ""},
-    {LossKind::kHost, Bound::kHost, "the device waits for the host",
+    {LossKind::kHost, Bound::kHost, "work is asked for too late",
      "launch less: torch.compile or CUDA graphs",
      "launch less: torch.compile(mode='reduce-overhead') or CUDA graphs, a larger batch per rank, "
      "no .item() or .cpu() within a step",

@@ -109,6 +109,8 @@ const std::unordered_map<std::string_view, Take>& KnownArguments() {
       {"Collective name", TakeText<&A::collective>},
       {"dtype", TakeText<&A::dtype>},
       {"Process Group Name", TakeText<&A::group>},
+      {"Process Group Description", TakeText<&A::group_description>},
+      {"Process Group Ranks", TakeText<&A::group_ranks>},
       {"Device Id", TakeWhole<&A::device>},
       {"Device Type", TakeWhole<&A::device_type>},
       {"name", TakeText<&A::name>},
@@ -120,7 +122,6 @@ const std::unordered_map<std::string_view, Take>& KnownArguments() {
 // of calls, occupancy, what ROCm and Triton say of a call.
 const std::unordered_set<std::string_view>& UnusedArguments() {
   static const auto* const unused = new std::unordered_set<std::string_view>{
-      "Process Group Description",
       "Total Reserved",
       "In split size",
       "Out split size",
@@ -144,7 +145,10 @@ const std::unordered_set<std::string_view>& UnusedArguments() {
       "wait_on_cuda_event_id",
       "sort_index",
       "labels",
-      "Process Group Ranks",
+      "Profiler Event Index",
+      "Trace iteration",
+      "Trace name",
+      "external ts",
       "Rank",
       "Src Rank",
       "Dst Rank",

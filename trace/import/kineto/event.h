@@ -43,6 +43,8 @@ struct EventArguments {
   std::string_view collective;
   std::string_view dtype;
   std::string_view group;
+  std::string_view group_description;
+  std::string_view group_ranks;  // a list; cut after 30, it ends with "...]"
   // Of PyTorch's allocator.
   int64_t device_type = -1;
   // Of metadata: the name of a process or thread.

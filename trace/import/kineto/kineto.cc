@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -62,6 +63,7 @@ class Reader {
   uint32_t AddTrack(RecordedTrack track);
   uint32_t ShapeOf(const EventArguments& arguments);
   int32_t CollectiveOf(const Event& event);
+  void NoteGroup(const EventArguments& arguments);
   void Miss(std::string_view what) { ++missed_[std::string(what)]; }
 
   using TrackKey = std::tuple<TrackKind, int64_t, int64_t, int64_t>;
@@ -76,6 +78,8 @@ class Reader {
   std::map<int64_t, std::string> process_names_;
   std::map<uint32_t, std::vector<OpenSpan>> open_;  // by track
   std::map<int64_t, int64_t> host_events_;          // by process
+  std::set<std::string, std::less<>> groups_seen_;
+  std::vector<RecordedGroup> groups_told_;  // by collectives
   std::map<std::string, int64_t> missed_;
 };
 
@@ -142,6 +146,28 @@ uint32_t Reader::ShapeOf(const EventArguments& arguments) {
   return known->second;
 }
 
+std::vector<int32_t> MembersOf(const Json& ranks) {
+  // A list, or the text of one.
+  const Json list =
+      ranks.is_string() ? Json::parse(ranks.get<std::string>(), nullptr, false) : ranks;
+  std::vector<int32_t> members;
+  if (!list.is_array()) return members;
+  for (const Json& rank : list) {
+    if (rank.is_number_integer()) members.push_back(rank.get<int32_t>());
+  }
+  std::sort(members.begin(), members.end());
+  return members;
+}
+
+// Files without distributedInfo say at each collective what its group is.
+void Reader::NoteGroup(const EventArguments& arguments) {
+  if (arguments.group.empty() || groups_seen_.contains(arguments.group)) return;
+  groups_seen_.emplace(arguments.group);
+  groups_told_.push_back({.name = std::string(arguments.group),
+                          .description = std::string(arguments.group_description),
+                          .members = MembersOf(Json(std::string(arguments.group_ranks)))});
+}
+
 int32_t Reader::CollectiveOf(const Event& event) {
   const EventArguments& arguments = event.arguments;
   RecordedCollective collective;
@@ -159,6 +185,7 @@ int32_t Reader::CollectiveOf(const Event& event) {
   if (elements >= 0 && elements < (int64_t{1} << 50) && bytes > 0) {
     collective.payload_bytes = elements * bytes;
   }
+  NoteGroup(arguments);
   recording_.collectives.push_back(std::move(collective));
   return static_cast<int32_t>(recording_.collectives.size() - 1);
 }
@@ -309,8 +336,12 @@ void Reader::Take(const Event& event) {
     case 's':
     case 't':
     case 'f':
-      // From a launch to its work: correlation ids say the same.
-      if (!Contains(event.category, "ac2g")) Miss(fmt::format("arrows {}", event.category));
+      // From a launch to its work: correlation ids say the same. From forward to backward: phases
+      // do.
+      if (!Contains(event.category, "ac2g") && event.category != "fwdbwd" &&
+          event.category != "async_cpu_to_gpu" && event.category != "async_gpu") {
+        Miss(fmt::format("arrows {}", event.category));
+      }
       return;
     default:
       return Miss(fmt::format("events of phase {}", event.phase));
@@ -339,16 +370,8 @@ void Reader::TakeDistributed(const Json& info) {
     };
     recorded.name = text("pg_name");
     recorded.description = text("pg_desc");
-    // A list, or the text of one.
-    const auto ranks = group.find("ranks");
-    Json list = ranks == group.end() ? Json() : *ranks;
-    if (list.is_string()) list = Json::parse(list.get<std::string>(), nullptr, false);
-    if (list.is_array()) {
-      for (const Json& rank : list) {
-        if (rank.is_number_integer()) recorded.members.push_back(rank.get<int32_t>());
-      }
-    }
-    std::sort(recorded.members.begin(), recorded.members.end());
+    if (const auto ranks = group.find("ranks"); ranks != group.end())
+      recorded.members = MembersOf(*ranks);
     recording_.groups.push_back(std::move(recorded));
   }
 }
@@ -393,6 +416,11 @@ Recording Reader::Finish(const std::map<std::string, std::string>& values,
     if (!open.empty()) missed_["ranges that never end"] += static_cast<int64_t>(open.size());
   }
   TakeValues(values);
+  for (RecordedGroup& told : groups_told_) {
+    const bool known = std::ranges::any_of(
+        recording_.groups, [&told](const RecordedGroup& group) { return group.name == told.name; });
+    if (!known) recording_.groups.push_back(std::move(told));
+  }
   // The process is the one with most events of the host.
   const auto most =
       std::max_element(host_events_.begin(), host_events_.end(),
