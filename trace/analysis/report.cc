@@ -88,7 +88,6 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.state = snapshot.state;
   report.truth = snapshot.truth;
   report.imported = snapshot.IsImported();
-  report.recognised = RecognisedIn(snapshot);
   report.contended = snapshot.contended;
   const bool is_cached = options.cache != nullptr && snapshot.derived == nullptr;
   report.steps = is_cached ? options.cache->Update(snapshot) : Breakdowns(snapshot);

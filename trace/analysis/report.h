@@ -15,7 +15,6 @@
 #include "trace/analysis/gpu/kernels.h"
 #include "trace/analysis/gpu/recording.h"
 #include "trace/analysis/memory.h"
-#include "trace/analysis/recognised.h"
 #include "trace/analysis/scope.h"
 #include "trace/analysis/sources.h"
 #include "trace/analysis/traffic.h"
@@ -65,9 +64,8 @@ struct Report {
   std::vector<query::Pause> pauses;                    // before its steps, of the first rank
   std::optional<std::vector<Stall>> every_stall;       // of that scope, if asked for
   ReportedLink link;
-  std::vector<Recognised> recognised;  // of an imported run
-  KernelSummary kernels;               // num_ranks 0: no row of a GPU
-  EdgeCheck edges;                     // waits between streams of a GPU
+  KernelSummary kernels;  // num_ranks 0: no row of a GPU
+  EdgeCheck edges;        // waits between streams of a GPU
   std::vector<query::Marker> markers;
   std::vector<query::Marker> errors;    // of ErrorsOf()
   std::vector<std::string> unfinished;  // of UnfinishedOf()

@@ -295,9 +295,9 @@ std::string PrintReportJson(const Report& report) {
   json["contended"] = report.contended;
   json["transport"] = report.link.transport;
   json["link_bandwidth"] = report.link.bandwidth;
-  if (report.imported) json["recognised"] = ListJson(report.recognised, &RecognisedJson);
   const Figures& figures = report.figures;
   const Explanation& explanation = figures.explanation;
+  if (report.imported) json["recognised"] = ListJson(explanation.recognised, &RecognisedJson);
   json["verdict"] = VerdictJson(explanation.verdict);
   json["advice"] = ListJson(explanation.advice, &AdviceJson);
   json["scope"] = ScopeJson(figures.scope);

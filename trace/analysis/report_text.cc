@@ -82,7 +82,8 @@ std::string Head(const Report& report) {
         report.link.bandwidth.empty() ? "" : " at link.bandwidth=" + report.link.bandwidth));
   }
   if (report.contended) facts.push_back("ranks share cores (contended)");
-  return report.name + ": " + Join(facts, ", ") + "\n" + PrintRecognised(report.recognised);
+  return report.name + ": " + Join(facts, ", ") + "\n" +
+         PrintRecognised(report.figures.explanation.recognised);
 }
 
 // What went wrong stands before all numbers.

@@ -85,6 +85,7 @@ std::string PathText(const std::vector<PathGroup>& path) {
 Explanation Explain(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                     const std::vector<StallGroup>& stalls, int first_step, int last_step) {
   Explanation explanation;
+  explanation.recognised = RecognisedIn(snapshot);
   explanation.front = MakeFront(FrontParts(snapshot, first_step, last_step));
   explanation.path = GroupPath(PathShares(snapshot, first_step, last_step));
   std::vector<StepBreakdown> rows;

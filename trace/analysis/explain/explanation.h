@@ -8,11 +8,13 @@
 #include "trace/analysis/explain/front.h"
 #include "trace/analysis/explain/losses.h"
 #include "trace/analysis/explain/verdict.h"
+#include "trace/analysis/recognised.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
 
 struct Explanation {
+  std::vector<Recognised> recognised;  // of an imported run
   Verdict verdict;
   std::vector<Advice> advice;  // dearest first, at most kMostAdvice
   Losses losses;

@@ -18,8 +18,21 @@ struct EventId {
   std::string_view text;  // empty: it is a number
 };
 
+// What PyTorch says of a collective beside its kernel. Elements, not bytes.
+struct CollectiveArguments {
+  int64_t elements_in = -1;
+  int64_t elements_out = -1;
+  int64_t group_size = -1;
+  int64_t sequence = -1;
+  std::string_view collective;
+  std::string_view dtype;
+  std::string_view group;
+  std::string_view group_description;
+  std::string_view group_ranks;  // a list; cut after 30, it ends with "...]"
+};
+
 // Arguments that mean something to us; numbers are -1 and texts empty where they are not there.
-struct EventArguments {
+struct EventArguments : CollectiveArguments {
   int64_t correlation = -1;
   int64_t device = -1;
   int64_t context = -1;
@@ -35,16 +48,6 @@ struct EventArguments {
   std::array<int32_t, 3> block{};
   int64_t waited_stream = -1;
   int64_t record_correlation = -1;
-  // Of collectives. Elements, not bytes.
-  int64_t elements_in = -1;
-  int64_t elements_out = -1;
-  int64_t group_size = -1;
-  int64_t sequence = -1;
-  std::string_view collective;
-  std::string_view dtype;
-  std::string_view group;
-  std::string_view group_description;
-  std::string_view group_ranks;  // a list; cut after 30, it ends with "...]"
   // Of PyTorch's allocator.
   int64_t device_type = -1;
   // Of metadata: the name of a process or thread.
