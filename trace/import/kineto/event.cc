@@ -67,15 +67,16 @@ void Dimensions(value* from, std::array<int32_t, 3>* dimensions) {
   }
 }
 
-template <int64_t EventArguments::*kMember>
+// Members of EventArguments or its base.
+template <auto kMember>
 void TakeWhole(value* from, EventArguments* arguments) {
   arguments->*kMember = Whole(from);
 }
-template <std::string_view EventArguments::*kMember>
+template <auto kMember>
 void TakeText(value* from, EventArguments* arguments) {
   arguments->*kMember = Text(from);
 }
-template <std::array<int32_t, 3> EventArguments::*kMember>
+template <auto kMember>
 void TakeDimensions(value* from, EventArguments* arguments) {
   Dimensions(from, &(arguments->*kMember));
 }
