@@ -21,9 +21,10 @@ struct NamedTarget {
   std::string_view name;  // findings/<name>-*
   Target run;
 };
-constexpr NamedTarget kTargets[] = {{"trace", FuzzTrace}, {"schedule", FuzzSchedule},
-                                    {"toml", FuzzToml},   {"control", FuzzControl},
-                                    {"tail", FuzzTail},   {"cupti", FuzzCupti}};
+constexpr NamedTarget kTargets[] = {{"trace", FuzzTrace},  {"schedule", FuzzSchedule},
+                                    {"toml", FuzzToml},    {"control", FuzzControl},
+                                    {"tail", FuzzTail},    {"cupti", FuzzCupti},
+                                    {"import", FuzzImport}};
 
 std::vector<uint8_t> ReadBytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);

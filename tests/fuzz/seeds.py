@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """seeds.py FOLDER: small inputs from which the fuzzer starts, one folder a target (tests/fuzz/targets.h)."""
 
+import gzip
 import pathlib
 import random
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import chrome_traces  # noqa: E402
 
 TOML = """\
 strategy = "full"
@@ -65,11 +68,26 @@ def cupti_seeds():
         yield buffer
 
 
+def import_seeds():
+    """A step of FSDP2, as text and packed, and small files of each form of an event."""
+    for rank in (0, 1):
+        text = chrome_traces.fsdp2_step(rank).text().encode()
+        yield text
+        yield text[:len(text) // 2]
+        yield gzip.compress(text)
+    yield (b'[{"ph":"B","name":"a","pid":1,"tid":1,"ts":1},{"ph":"E","pid":1,"tid":1,"ts":2.5},'
+           b'{"ph":"C","name":"c","pid":1,"ts":3,"args":{"x":1.5}},{"ph":"M","name":"process_name","pid":1,"args":{"name":"p"}},'
+           b'{"ph":"i","name":"[memory]","ts":4,"pid":1,"tid":1,"args":{"Bytes":512,"Device Id":0,"Device Type":1}},'
+           b'{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":7,"ts":5,"dur":0,'
+           b'"args":{"stream":7,"wait_on_stream":20,"wait_on_cuda_event_record_corr_id":9}},'
+           b'{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":0,"tid":7,"ts":6,"dur":1e1,"args":{"bytes":4096,"stream":7,"device":0}}]')
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     seeds = {"trace": list(trace_seeds()), "schedule": list(schedule_seeds()), "toml": [TOML.encode()],
              "control": [line.encode() for line in CONTROL], "tail": [TAIL.encode()],
-             "cupti": list(cupti_seeds())}
+             "cupti": list(cupti_seeds()), "import": list(import_seeds())}
     for target, inputs in seeds.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number, content in enumerate(inputs):

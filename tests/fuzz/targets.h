@@ -26,6 +26,9 @@ void FuzzControl(Input input);
 // bytes say how its records are walked.
 void FuzzCupti(Input input);
 
+// A file that `shardscope import` takes, from its first bytes to the report of the run.
+void FuzzImport(Input input);
+
 // A line of `shardscope tail`.
 void FuzzTail(Input input);
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/fuzz/folder.h"
 #include "tests/fuzz/targets.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/report.h"
@@ -233,27 +234,6 @@ void Edit(Input edits, Bytes* file) {
         break;
     }
   }
-}
-
-std::string NewFolder(const char* name) {
-  const fs::path memory = "/dev/shm";
-  const fs::path root = fs::exists(memory) ? memory : fs::temp_directory_path();
-  std::string pattern = (root / (std::string("shardscope-") + name + "-XXXXXX")).string();
-  SHARDSCOPE_CHECK(mkdtemp(pattern.data()) != nullptr);
-  return pattern;
-}
-
-// Removed when the program ends.
-struct Folder {
-  explicit Folder(const char* name) : path(NewFolder(name)) {}
-  ~Folder() { fs::remove_all(path); }
-  std::string path;
-};
-
-void PrintReports(const query::Snapshot& snapshot) {
-  const analysis::Report report = analysis::MakeReport(snapshot);
-  SHARDSCOPE_CHECK(!analysis::PrintReportText(report).empty());
-  SHARDSCOPE_CHECK(!analysis::PrintReportJson(report).empty());
 }
 
 void OpenAndReport(const std::string& folder, bool sql) {

@@ -26,6 +26,7 @@ struct PathStep {
 
 // All ranks of one step, and its collectives.
 struct GroupStep {
+  bool host_computes = false;  // imported, without a device: what issues an op computes before
   std::map<int32_t, PathStep> ranks;
   std::map<std::pair<int32_t, query::OpRunId>, CollectiveRun> collectives;
   std::map<std::tuple<int32_t, int64_t, int32_t>, query::OpRunId> arrivals;  // by rank
@@ -119,6 +120,12 @@ class PathWalk {
     return Before(*run);
   }
 
+  // What the thread does that issues ops.
+  bool IsOfHost(const query::PlanOp& op) const {
+    return op.category == query::Category::kHost ||
+           (step_.host_computes && op.category != query::Category::kCommunication);
+  }
+
   const IndexedRun* GoToLastRank(const CollectiveRun& row, const IndexedRun* run) {
     const auto arrival = step_.arrivals.find({row.communicator, row.sequence, row.last_rank});
     if (row.last_rank == number_ || arrival == step_.arrivals.end()) return run;
@@ -153,8 +160,7 @@ class PathWalk {
       Emit(issued_ns, PathKind::kWait, run.op);
       before = nullptr;
       for (const auto& [other, runs] : rank_->by_end) {
-        if (!runs.empty() && runs.front()->op->category == query::Category::kHost)
-          consider(LastEnded(runs, time_ns_));
+        if (!runs.empty() && IsOfHost(*runs.front()->op)) consider(LastEnded(runs, time_ns_));
       }
       const auto same = rank_->by_end.find(run.run->track);
       if (same != rank_->by_end.end()) consider(LastEnded(same->second, time_ns_));
@@ -204,7 +210,10 @@ void AppendSteps(const query::Snapshot& snapshot, int first, int last,
     step.arrivals[{run.communicator, run.sequence, run.rank}] = run.op_run;
     step.collectives[{run.rank, run.op_run}] = std::move(run);
   }
-  for (const auto& [number, step] : steps) {
+  const bool has_device = std::ranges::any_of(
+      snapshot.ranks, [](const query::RankRows& rows) { return !rows.gpu_work.empty(); });
+  for (auto& [number, step] : steps) {
+    step.host_computes = snapshot.IsImported() && !has_device;
     if (step.ranks.size() == snapshot.ranks.size()) AppendStep(step, parts);
   }
 }
