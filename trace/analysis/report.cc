@@ -136,6 +136,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.gpu_clocks = BoundGpuClocks(snapshot);
   report.overhead = MeasureOverhead(snapshot);
   report.sources = SourcesOf(snapshot);
+  report.hang = FindHang(snapshot);
   for (const query::Capability& capability : snapshot.capabilities) {
     if (capability.source == kFinisher) continue;
     report.dropped[capability.source] += capability.dropped;

@@ -1,3 +1,4 @@
+// limit: one field a part of the report
 // Report: all facts of a run in one struct, made by the same functions for `shardscope report`, the
 // app and `shot --json`.
 #pragma once
@@ -14,6 +15,7 @@
 #include "trace/analysis/gpu/edge_check.h"
 #include "trace/analysis/gpu/kernels.h"
 #include "trace/analysis/gpu/recording.h"
+#include "trace/analysis/hang.h"
 #include "trace/analysis/memory.h"
 #include "trace/analysis/scope.h"
 #include "trace/analysis/sources.h"
@@ -75,6 +77,7 @@ struct Report {
   std::vector<SourceState> sources;        // what each could do and why not more, and where
   std::vector<GpuClockBounds> gpu_clocks;  // within what the times of GPUs are right
   Overhead overhead;                       // what recording costs, if the run measured it
+  Hang hang;                               // of flight recorders' dumps, if there are any
 };
 
 struct ReportOptions {

@@ -277,6 +277,53 @@ Json FrontJson(const Front& front) {
   return json;
 }
 
+Json PositionJson(const RankPosition& position) {
+  return {{"rank", position.rank},
+          {"has_dump", position.has_dump},
+          {"last_enqueued", position.last_enqueued},
+          {"last_started", position.last_started},
+          {"last_completed", position.last_completed},
+          {"last_name", position.last_name},
+          {"asked_at", position.asked_at}};
+}
+
+Json MismatchJson(const std::optional<Mismatch>& mismatch) {
+  if (!mismatch) return nullptr;
+  return {{"kind", Name(mismatch->kind)},
+          {"sequence", mismatch->sequence},
+          {"ranks", mismatch->ranks},
+          {"asked", mismatch->asked},
+          {"other_ranks", mismatch->other_ranks},
+          {"others_asked", mismatch->others_asked}};
+}
+
+Json PendingJson(const std::optional<PendingCollective>& pending) {
+  if (!pending) return nullptr;
+  return {{"sequence", pending->sequence},     {"name", pending->name},
+          {"waiting", pending->waiting},       {"not_started", pending->not_started},
+          {"not_issued", pending->not_issued}, {"without_dump", pending->without_dump},
+          {"completed", pending->completed}};
+}
+
+Json GroupHangJson(const GroupHang& group) {
+  return {{"group", group.name},
+          {"description", group.description},
+          {"sentence", group.sentence},
+          {"positions", ListJson(group.positions, &PositionJson)},
+          {"mismatch", MismatchJson(group.mismatch)},
+          {"pending", PendingJson(group.pending)},
+          {"peers", group.peers}};
+}
+
+// null: the trace has no dump of a flight recorder.
+Json HangJson(const Hang& hang) {
+  if (hang.sentence.empty()) return nullptr;
+  return {{"sentence", hang.sentence},
+          {"is_hang", hang.is_hang},
+          {"dumps", hang.num_dumps},
+          {"groups", ListJson(hang.groups, &GroupHangJson)}};
+}
+
 Json PathJson(const PathGroup& group) {
   return {{"kind", Name(group.kind)},
           {"name", group.name},
@@ -297,6 +344,7 @@ std::string PrintReportJson(const Report& report) {
   json["link_bandwidth"] = report.link.bandwidth;
   const Figures& figures = report.figures;
   const Explanation& explanation = figures.explanation;
+  json["hang"] = HangJson(report.hang);
   if (report.imported) json["recognised"] = ListJson(explanation.recognised, &RecognisedJson);
   json["verdict"] = VerdictJson(explanation.verdict);
   json["advice"] = ListJson(explanation.advice, &AdviceJson);

@@ -90,7 +90,8 @@ std::string Head(const Report& report) {
 std::string ProblemsText(const Report& report) {
   std::string text;
   for (const query::Marker& error : report.errors) {
-    text += fmt::format("The run failed at step {}: {}\n", error.step, error.new_value);
+    const std::string step = error.step < 0 ? "" : fmt::format(" at step {}", error.step);
+    text += fmt::format("The run failed{}: {}\n", step, error.new_value);
   }
   if (report.state == query::TraceState::kCut) {
     text +=
@@ -141,7 +142,7 @@ std::string SummaryText(const Report& report) {
   const Summary& summary = report.figures.summary;
   if (summary.num_steps == 0) {
     return report.steps.empty()
-               ? "\nNo step is finished yet.\n"
+               ? (report.imported ? "\nIt tells of no steps.\n" : "\nNo step is finished yet.\n")
                : fmt::format("\nNo step is finished yet {}.\n", ScopeWords(report.figures.scope));
   }
   const std::string word = TruthWord(report);
@@ -361,6 +362,47 @@ std::string ClocksText(const Report& report) {
   return "\nClocks, and within what the ends of one collective agree (residual)\n" + table.Print();
 }
 
+// Where each rank is in the collectives of a group.
+std::string PositionsText(const GroupHang& group) {
+  Table table({"rank", "completed", "started", "asked for", "", "in"}, 0);
+  const auto sequence = [](int64_t number) {
+    return number < 0 ? std::string("-") : fmt::format("#{}", number);
+  };
+  for (const RankPosition& position : group.positions) {
+    if (position.has_dump) {
+      table.Add({std::to_string(position.rank), sequence(position.last_completed),
+                 sequence(position.last_started), sequence(position.last_enqueued),
+                 position.last_name, position.asked_at});
+    } else {
+      table.Add({std::to_string(position.rank), "no dump", "", "", "", ""});
+    }
+  }
+  const bool has_name = !group.description.empty() && group.description != "undefined";
+  return fmt::format("\nGroup {}{}: the last collectives of each rank\n{}", group.name,
+                     has_name ? " (" + group.description + ")" : "", table.Print());
+}
+
+std::string HangText(const Hang& hang) {
+  constexpr size_t kListedGroups = 10;
+  if (hang.sentence.empty()) return "";
+  std::string text = "\n" + hang.sentence + "\n";
+  size_t listed = 0;
+  for (const GroupHang& group : hang.groups) {
+    if (++listed > kListedGroups) break;
+    text += PositionsText(group);
+    if (!group.sentence.empty() && group.sentence != hang.sentence) {
+      text += "  " + group.sentence + "\n";
+    }
+    for (const std::string& peer : group.peers) {
+      if (peer != group.sentence) text += "  " + peer + "\n";
+    }
+  }
+  if (listed > kListedGroups) {
+    text += fmt::format("{} more groups: --json lists all\n", hang.groups.size() - kListedGroups);
+  }
+  return text;
+}
+
 std::string VerdictText(const Report& report) {
   const Verdict& verdict = report.figures.explanation.verdict;
   return verdict.sentence.empty() ? "" : "\n" + verdict.sentence + "\n";
@@ -391,8 +433,8 @@ std::string DroppedText(const Report& report) {
 std::string PrintDropped(const Report& report) { return DroppedText(report); }
 
 std::string PrintReportText(const Report& report, int num_steps) {
-  return Head(report) + ProblemsText(report) + VerdictText(report) + SummaryText(report) +
-         PrintExplanation(report.figures.explanation) + PrintChanges(report) +
+  return Head(report) + ProblemsText(report) + HangText(report.hang) + VerdictText(report) +
+         SummaryText(report) + PrintExplanation(report.figures.explanation) + PrintChanges(report) +
          StepsText(report, num_steps) + StallsText(report) + CollectivesText(report) +
          PrintKernels(report.kernels) + PrintEdges(report.edges) + TrafficText(report) +
          MemoryText(report) + DeviceMemoryText(report) + MarkersText(report) + ClocksText(report) +

@@ -1,11 +1,17 @@
 #include "trace/import/format.h"
+#include "trace/import/flight_recorder/flight_recorder.h"
 #include "trace/import/kineto/kineto.h"
+#include "trace/import/memory_snapshot/memory_snapshot.h"
 
 namespace shardscope::imports {
 
 const std::vector<Format>& Formats() {
   static const std::vector<Format> formats = {
       {"kineto", "a PyTorch profiler trace", IsKineto, ReadKineto, true},
+      {"memory_snapshot", "a PyTorch memory snapshot", IsMemorySnapshot, ReadMemorySnapshot, false,
+       true},
+      {"flight_recorder", "a dump of PyTorch's flight recorder", IsFlightRecorder,
+       ReadFlightRecorder, false, true},
   };
   return formats;
 }

@@ -31,6 +31,8 @@ struct Format {
   Status (*read)(const Input& input, const ReadProgress& progress, const TakeRecording& take);
   // Whether the first bytes of an input are of use without the rest: Input::most_bytes is heeded.
   bool reads_beginnings = false;
+  // It tells more of processes that a file of another format may tell of: both become one trace.
+  bool is_addition = false;
 };
 
 // The bytes that `recognises` sees.

@@ -234,6 +234,18 @@ class ThreadWalk {
 
 }  // namespace
 
+NamedPart PartOfRange(const std::string& name) {
+  NamedPart part;
+  if (name.starts_with(kFsdp2)) {
+    part.phase = MeaningOfFsdp2(std::string_view(name).substr(kFsdp2.size()), 0).phase;
+    part.unit = UnitOf(name);
+  } else if (!name.starts_with(kFsdp1)) {
+    Names unused;
+    part.phase = MeaningOf(name, &unused).phase;
+  }
+  return part;
+}
+
 std::vector<HostContext> ContextsAt(Recording* recording, const std::vector<HostMoment>& moments) {
   std::vector<Meaning> meanings;
   const size_t num_names = recording->names.size();

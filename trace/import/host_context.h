@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,13 @@ struct HostContext {
   // until something of a forward, the optimizer or the next step begins.
   Phase since = Phase::kForward;
 };
+
+// What a range says by its own name, as those of FSDP2 do.
+struct NamedPart {
+  std::string unit;            // empty: none
+  std::optional<Phase> phase;  // none: it says nothing of it
+};
+NamedPart PartOfRange(const std::string& name);
 
 struct HostMoment {
   uint32_t track = 0;  // of a thread

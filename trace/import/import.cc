@@ -61,7 +61,11 @@ class Importing {
  public:
   Importing(std::vector<Part> parts, std::string folder, std::string name,
             const ImportOptions& options)
-      : parts_(std::move(parts)),
+      : parts_(InOrder(std::move(parts))),
+        num_primary_(static_cast<size_t>(
+            std::count_if(parts_.begin(), parts_.end(),
+                          [](const Part& part) { return !part.format->is_addition; }))),
+        num_expected_(MostOfOneFormat(parts_)),
         folder_(std::move(folder)),
         name_(std::move(name)),
         options_(options),
@@ -75,11 +79,16 @@ class Importing {
   }
 
   Status Run() {
-    std::vector<std::thread> threads;
-    const size_t count =
-        std::clamp<size_t>(parts_.size(), 1, static_cast<size_t>(options_.num_threads));
-    for (size_t thread = 0; thread < count; ++thread) threads.emplace_back([this] { Work(); });
-    for (std::thread& thread : threads) thread.join();
+    const size_t additions = parts_.size() - num_primary_;
+    // What adds to others is there before they are written.
+    ForEach(additions, [this](size_t index) { return ImportPart(num_primary_ + index); });
+    ForEach(num_primary_, [this](size_t index) { return ImportPart(index); });
+    std::vector<int32_t> alone;
+    {
+      const MutexLock lock(mutex_);
+      for (const auto& [rank, additions_of_rank] : additions_) alone.push_back(rank);
+    }
+    ForEach(alone.size(), [&](size_t index) { return WriteAdditions(alone[index]); });
     const MutexLock lock(mutex_);
     if (status_.ok() && options_.progress) (void)options_.progress(all_bytes_, all_bytes_);
     return status_;
@@ -87,20 +96,36 @@ class Importing {
 
   int num_ranks() {
     const MutexLock lock(mutex_);
-    return static_cast<int>(title_of_rank_.size());
+    return static_cast<int>(ranks_.size());
   }
 
  private:
-  void Work() {
-    while (true) {
-      const size_t index = next_.fetch_add(1);
-      if (index >= parts_.size() || stopped_) return;
-      const Status status = ImportPart(index);
-      if (status.ok()) continue;
-      const MutexLock lock(mutex_);
-      if (status_.ok()) status_ = status;
-      stopped_ = true;
-    }
+  // Of one rank, read and not yet written.
+  struct Addition {
+    const Format* format = nullptr;
+    Recording recording;
+    size_t part = 0;
+    int64_t read_bytes = 0;
+  };
+
+  // Calls `import` for each index below `count`, on several threads, until one of them fails.
+  void ForEach(size_t count, const std::function<Status(size_t)>& import) {
+    std::atomic<size_t> next = 0;
+    const auto work = [&] {
+      while (true) {
+        const size_t index = next.fetch_add(1);
+        if (index >= count || stopped_) return;
+        const Status status = import(index);
+        if (status.ok()) continue;
+        const MutexLock lock(mutex_);
+        if (status_.ok()) status_ = status;
+        stopped_ = true;
+      }
+    };
+    const size_t num_threads = std::min(count, static_cast<size_t>(options_.num_threads));
+    std::vector<std::thread> threads;
+    for (size_t thread = 0; thread < num_threads; ++thread) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
   }
 
   Status ImportPart(size_t index) {
@@ -114,17 +139,21 @@ class Importing {
     };
     return part.format->read(part.input, progress, [&](Recording recording) {
       SHARDSCOPE_ASSIGN_OR_RETURN(const int32_t rank, TakeRank(part, recording));
-      const RunFacts facts{.run_id = name_,
-                           .name = name_,
-                           .format = part.format->key,
-                           .rank = rank,
-                           .num_ranks = static_cast<int>(parts_.size())};
-      const store::TraceFile file{fmt::format("{}/trace-rank{:05}", folder_, rank)};
-      return WriteRecording(facts, &recording, file, [&](double share) {
-        const double done = kShareOfReading + (1 - kShareOfReading) * share;
-        return Progress(index, done * static_cast<double>(read_bytes));
-      });
+      if (!part.format->is_addition) {
+        return Write(rank, part.format, std::move(recording), GoOnWith(index, read_bytes));
+      }
+      const MutexLock lock(mutex_);
+      additions_[rank].push_back({part.format, std::move(recording), index, read_bytes});
+      return Status::Ok();
     });
+  }
+
+  // While a part is written of which so many bytes were read.
+  GoOn GoOnWith(size_t index, int64_t read_bytes) {
+    return [this, index, read_bytes](double share) {
+      const double done = kShareOfReading + (1 - kShareOfReading) * share;
+      return Progress(index, done * static_cast<double>(read_bytes));
+    };
   }
 
   // false: stop. `done_bytes` of the part.
@@ -137,16 +166,55 @@ class Importing {
     return options_.progress(std::min(all_done_bytes, all_bytes_), all_bytes_);
   }
 
+  // Of a rank of which nothing else tells.
+  Status WriteAdditions(int32_t rank) {
+    Addition first;
+    {
+      const MutexLock lock(mutex_);
+      std::vector<Addition>& additions = additions_[rank];
+      first = std::move(additions.front());
+      additions.erase(additions.begin());
+    }
+    return Write(rank, first.format, std::move(first.recording),
+                 GoOnWith(first.part, first.read_bytes));
+  }
+
+  // With what adds to it.
+  Status Write(int32_t rank, const Format* format, Recording recording, const GoOn& go_on) {
+    std::vector<Addition> additions;
+    {
+      const MutexLock lock(mutex_);
+      if (const auto found = additions_.find(rank); found != additions_.end()) {
+        additions = std::move(found->second);
+        additions_.erase(found);
+      }
+    }
+    std::string formats(format->key);
+    for (Addition& addition : additions) {
+      formats += fmt::format(", {}", addition.format->key);
+      AddRecording(std::move(addition.recording), addition.format->key, &recording);
+    }
+    const RunFacts facts{.run_id = name_,
+                         .name = name_,
+                         .format = formats,
+                         .rank = rank,
+                         .num_ranks = num_expected_};
+    const store::TraceFile file{fmt::format("{}/trace-rank{:05}", folder_, rank)};
+    return WriteRecording(facts, &recording, file, go_on);
+  }
+
   // As the file says, else its name, else the first that nobody has.
   Result<int32_t> TakeRank(const Part& part, const Recording& recording) {
     const MutexLock lock(mutex_);
     std::optional<int32_t> rank = recording.rank ? recording.rank : part.rank;
+    std::map<int32_t, std::string>& title_of_rank = title_of_rank_[part.format];
     if (!rank) {
       int32_t unused = 0;
-      while (title_of_rank_.contains(unused)) ++unused;
+      while (title_of_rank.contains(unused)) ++unused;
       rank = unused;
     }
-    const auto [taken, is_new] = title_of_rank_.try_emplace(*rank, recording.title);
+    ranks_.insert(*rank);
+    const auto [taken, is_new] = title_of_rank.try_emplace(*rank, recording.title);
     if (!is_new) {
       return Status::Error(
           fmt::format("rank {} is in two files, {} and {}: they are of two runs, or of two "
@@ -156,18 +224,36 @@ class Importing {
     return *rank;
   }
 
+  // Those that only add to others last.
+  static std::vector<Part> InOrder(std::vector<Part> parts) {
+    std::stable_partition(parts.begin(), parts.end(),
+                          [](const Part& part) { return !part.format->is_addition; });
+    return parts;
+  }
+
+  // Of the format that has most files.
+  static int MostOfOneFormat(const std::vector<Part>& parts) {
+    std::map<const Format*, int> counts;
+    int most = 0;
+    for (const Part& part : parts) most = std::max(most, ++counts[part.format]);
+    return most;
+  }
+
   const std::vector<Part> parts_;
+  const size_t num_primary_;  // of them
+  const int num_expected_;    // ranks
   const std::string folder_;
   const std::string name_;
   const ImportOptions& options_;
   std::set<std::string> files_;
   int64_t all_bytes_ = 0;
   std::vector<std::atomic<int64_t>> positions_;
-  std::atomic<size_t> next_ = 0;
   std::atomic<bool> stopped_ = false;
   Mutex mutex_;
   Status status_ GUARDED_BY(mutex_);
-  std::map<int32_t, std::string> title_of_rank_ GUARDED_BY(mutex_);
+  std::map<const Format*, std::map<int32_t, std::string>> title_of_rank_ GUARDED_BY(mutex_);
+  std::set<int32_t> ranks_ GUARDED_BY(mutex_);
+  std::map<int32_t, std::vector<Addition>> additions_ GUARDED_BY(mutex_);
 };
 
 struct Parts {

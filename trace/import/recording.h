@@ -119,10 +119,52 @@ struct RecordedWait {
 };
 
 struct RecordedMemory {
-  int64_t time_ns = 0;
-  int64_t bytes = 0;  // signed
+  int64_t time_ns = 0;  // when the host issued it
+  int64_t bytes = 0;    // signed
   bool on_device = false;
   int32_t device = 0;
+  int64_t held_ns = 0;    // after that it took effect
+  Names::Index unit = 0;  // whose it is
+};
+
+// A block of an allocator's memory, as a history of all of them tells.
+struct RecordedAllocation {
+  enum class State : uint8_t { kFreed, kInUse, kHeld };  // as allocation.state
+
+  int64_t allocated_ns = 0;
+  int64_t free_requested_ns = 0;
+  int64_t free_completed_ns = 0;
+  int64_t address = 0;
+  int64_t requested_bytes = 0;
+  int64_t block_bytes = 0;
+  int64_t stream = 0;
+  int32_t device = 0;
+  uint32_t track = 0;        // of what asked for it
+  Names::Index stack = 0;    // a line each frame
+  Names::Index context = 0;  // what else is said of it
+  Names::Index range = 0;    // innermost one that was open
+  Names::Index unit = 0;
+  std::optional<words::Phase> phase;
+  State state = State::kFreed;
+};
+
+// Memory that an allocator took from the driver (positive) or gave back.
+struct RecordedSegment {
+  int64_t time_ns = 0;
+  int64_t address = 0;
+  int64_t bytes = 0;
+  int32_t device = 0;
+};
+
+struct AllocatorHistory {
+  std::vector<RecordedAllocation> blocks;
+  std::vector<RecordedSegment> segments;
+};
+
+struct RecordedMarker {
+  int64_t time_ns = 0;
+  std::string_view kind;  // as marker.kind
+  std::string text;
 };
 
 struct RecordedCounter {
@@ -146,6 +188,42 @@ struct RecordedGroup {
   std::vector<int32_t> members;  // ascending
 };
 
+// A collective, send or receive that a flight recorder remembers (flight_entry).
+struct RecordedFlight {
+  enum class State : uint8_t { kScheduled, kStarted, kCompleted };
+
+  std::string group;  // its name
+  int64_t sequence = -1;
+  int64_t record = -1;
+  int64_t operation = -1;
+  int64_t created_ns = 0;
+  int64_t started_after_ns = -1;
+  int64_t completed_after_ns = -1;
+  int64_t timeout_ns = -1;
+  Names::Index name = 0;
+  Names::Index input = 0;
+  Names::Index output = 0;
+  Names::Index stack = 0;
+  State state = State::kScheduled;
+  bool is_p2p = false;
+  bool is_retired = false;
+};
+
+// What a flight recorder says of a group; sequences are -1 if they are not told.
+struct RecordedFlightGroup {
+  std::string name;
+  std::string description;
+  std::vector<int32_t> members;  // ascending
+  int64_t last_enqueued = -1;
+  int64_t last_started = -1;
+  int64_t last_completed = -1;
+};
+
+struct FlightLog {
+  std::vector<RecordedFlight> entries;
+  std::vector<RecordedFlightGroup> groups;
+};
+
 struct Recording {
   std::string title;            // of the input, for people
   std::optional<int32_t> rank;  // as the file says
@@ -165,10 +243,21 @@ struct Recording {
   std::vector<RecordedCounter> counters;
   std::vector<RecordedStep> steps;
   std::vector<RecordedGroup> groups;
+  AllocatorHistory allocator;
+  std::vector<RecordedMarker> markers;
+  FlightLog flight;
+  // false: without marks of steps there are none.
+  bool has_unmarked_step = true;
   // What was not taken, in words, and how often; what was mended likewise.
   std::map<std::string, int64_t> not_understood;
   // Why the file is not whole; empty: it is.
   std::string cut;
 };
+
+// Adds what another file tells of the same process, on the same clock: tracks, spans, counters,
+// steps, memory, markers and flights, but no work of a device. What it tells of memory takes the
+// place of what `to` has, and ranges of the host that `to` names, too, are left out. `format`: a
+// key, for what was not understood of it.
+void AddRecording(Recording addition, std::string_view format, Recording* to);
 
 }  // namespace shardscope::imports

@@ -13,6 +13,7 @@
 #include "trace/base/version.h"
 #include "trace/base/words.h"
 #include "trace/import/format.h"
+#include "trace/import/history_rows.h"
 #include "trace/import/op_rows.h"
 #include "trace/import/ops.h"
 #include "trace/import/parallelism.h"
@@ -35,9 +36,6 @@ constexpr size_t kWorkBetweenLooks = 1 << 14;  // at whether it is still wanted
 
 TrackId IdOfTrack(uint32_t track) { return TrackId(int64_t{track} + 1); }
 StringId IdOfName(Names::Index name) { return StringId(int64_t{name} + 1); }
-
-// A moment that rows can have.
-int64_t Moment(int64_t time_ns) { return std::clamp<int64_t>(time_ns, 0, (int64_t{1} << 61)); }
 
 std::string TrackName(const RecordedTrack& track) {
   switch (track.kind) {
@@ -80,6 +78,10 @@ class RowsOfRecording {
     SHARDSCOPE_RETURN_IF_ERROR(WriteSpansAndWork());
     SHARDSCOPE_RETURN_IF_ERROR(WriteSteps());
     SHARDSCOPE_RETURN_IF_ERROR(WriteMemory());
+    SHARDSCOPE_RETURN_IF_ERROR(WriteAllocator(facts_, &recording_, &writer_));
+    SHARDSCOPE_RETURN_IF_ERROR(WriteMarkers(
+        recording_, [this](int64_t time_ns) { return StepAt(time_ns); }, &writer_));
+    SHARDSCOPE_RETURN_IF_ERROR(WriteFlight(facts_, recording_, &writer_));
     return WriteCounters();
   }
 
@@ -98,6 +100,10 @@ class RowsOfRecording {
   Status WriteSpansAndWork();
   Status WriteWork(SpanId id, size_t work);
   Status WriteSteps();
+  int64_t StepAt(int64_t time_ns) const {
+    const int64_t step = steps_.IndexAt(time_ns);
+    return step < 0 ? -1 : steps_.steps()[static_cast<size_t>(step)].number;
+  }
   Status WriteMemory();
   Status WriteCounters();
 
@@ -135,6 +141,9 @@ Status RowsOfRecording::WriteFacts() {
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   for (const RecordedSpan& span : recording_.spans) first_ns = std::min(first_ns, span.start_ns);
   for (const RecordedWork& work : recording_.works) first_ns = std::min(first_ns, work.start_ns);
+  for (const RecordedMemory& memory : recording_.memory) {
+    first_ns = std::min(first_ns, memory.time_ns);
+  }
   const int64_t start_ns = first_ns == std::numeric_limits<int64_t>::max() ? 0 : Moment(first_ns);
   const std::pair<std::string_view, std::string> meta[] = {
       {"run_id", facts_.run_id},
@@ -163,7 +172,8 @@ Status RowsOfRecording::WriteFacts() {
 
 Status RowsOfRecording::WriteLosses() {
   int64_t id = 0;
-  const std::string source(facts_.format);
+  // What others added to it says so itself.
+  const std::string source(facts_.format.substr(0, facts_.format.find(',')));
   const bool is_whole = recording_.cut.empty();
   SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
       schema::CapabilityRow{schema::CapabilityId(++id), source, is_whole ? "on" : "partial",
@@ -335,12 +345,13 @@ Status RowsOfRecording::WriteMemory() {
     row.id = schema::MemoryEventId(++id);
     row.rank = facts_.rank;
     row.device = schema::ShortText(fmt::format("GPU {}", memory.device));
-    row.issued_ns = row.executed_ns = Moment(memory.time_ns);
+    row.issued_ns = Moment(memory.time_ns);
+    row.executed_ns = Moment(memory.time_ns + memory.held_ns);
     row.bytes = memory.bytes;
     row.category = words::kUnattributed;
+    row.unit = schema::ShortText(recording_.names[memory.unit]);
     row.plan_op = schema::PlanOpId::None();
-    const int64_t step = steps_.IndexAt(memory.time_ns);
-    row.step = step < 0 ? -1 : steps_.steps()[static_cast<size_t>(step)].number;
+    row.step = StepAt(memory.time_ns);
     SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(row));
   }
   return Status::Ok();

@@ -13,7 +13,7 @@ HostSteps::HostSteps(const Recording& recording) : steps_(recording.steps) {
     return a.number == b.number;
   };
   steps_.erase(std::unique(steps_.begin(), steps_.end(), same), steps_.end());
-  if (!steps_.empty()) return;
+  if (!steps_.empty() || !recording.has_unmarked_step) return;
   int64_t first_ns = std::numeric_limits<int64_t>::max();
   int64_t last_ns = std::numeric_limits<int64_t>::min();
   const auto widen = [&](const auto& interval) {

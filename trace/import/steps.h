@@ -10,7 +10,8 @@ namespace shardscope::imports {
 
 class HostSteps {
  public:
-  // Of the marks of a recording, each once; without any, all of it is step 0.
+  // Of the marks of a recording, each once; without any, all of it is step 0, or of a recording
+  // that has no steps, none.
   explicit HostSteps(const Recording& recording);
 
   const std::vector<RecordedStep>& steps() const { return steps_; }

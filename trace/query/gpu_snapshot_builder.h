@@ -26,6 +26,9 @@ class GpuSnapshotBuilder {
   // No more rows come: spans on a stream's track without a kernel's row are spans like others.
   void End();
 
+  // Index into Snapshot::names of a string of the file; 0, an empty name, if there is none.
+  int32_t NameOf(StringId string) const;
+
  private:
   void AddNames(const store::RowBatch& batch);
   void AddStreams(const store::RowBatch& batch);
@@ -37,8 +40,6 @@ class GpuSnapshotBuilder {
   void AddSegments(const store::RowBatch& batch);
   void AddCounters(const store::RowBatch& batch);
   RankRows* RowsOfTrack(TrackId track) const;
-  // Index into Snapshot::names of a string of the file; 0, an empty name, if there is none.
-  int32_t NameOf(StringId string) const;
   int32_t NameOfText(std::string_view text);
   int32_t KnownName(std::string_view text) const;  // -1: no string of the file so far
 

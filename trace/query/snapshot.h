@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "trace/base/check.h"
+#include "trace/query/flight.h"
 #include "trace/query/gpu.h"
 #include "trace/query/rows.h"
 
@@ -194,6 +195,8 @@ struct Snapshot {
   std::vector<Clock> clocks;         // of a run of several files, the common one first; else none
   std::vector<GpuClock> gpu_clocks;  // within what the times of GPUs are right
   std::vector<OverheadStep> overhead_steps;
+  RowList<FlightEntry> flight_entries;  // of flight recorders' dumps, of each rank in its order
+  RowList<FlightGroup> flight_groups;
   // Of a summary (trace/query/summary.h), which has these instead of the rows that they are made
   // of.
   std::shared_ptr<const DerivedRows> derived;

@@ -388,6 +388,7 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddCollectives(batch);
   AddMemory(batch);
   gpu_builder_.Add(batch);
+  AddFlights(batch);
 }
 
 SnapshotPtr SnapshotBuilder::PublishLoading(store::SourceState state) {

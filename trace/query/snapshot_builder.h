@@ -43,6 +43,7 @@ class SnapshotBuilder {
   void AddPauses(const store::RowBatch& batch);
   void AddCollectives(const store::RowBatch& batch);
   void AddMemory(const store::RowBatch& batch);
+  void AddFlights(const store::RowBatch& batch);  // after the names
   RankRows* RowsOfRank(int64_t rank);
   void AddRankOfProcess(int64_t process, int32_t rank);
   int32_t Communicator(std::string_view name);

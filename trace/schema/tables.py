@@ -13,7 +13,7 @@ from words import listed  # noqa: E402
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -493,6 +493,41 @@ TABLES = (
         Column("name", TEXT, "Short name of the op that ran or waited; of compute its phase."),
         Column("path_ns", INT, "How long that was on the path.", "ns"),
     ), derived=True, since=6),
+    Table("allocation_stack", "Where the program asked for the blocks of an imported memory snapshot, beside their rows of allocation (same id).", (
+        Column("id", INT, "allocation.id", references="allocation"),
+        ref("stack_string", "string", "The stack of its call, a line each frame, innermost first: string.id; -1: not recorded."),
+        ref("context_string", "string", "What the snapshot says of it beyond that (compile_context, user_metadata): string.id; -1: nothing."),
+    ), stream=True, sql_only=True, since=7),
+    Table("flight_entry", "One row a collective, send or receive in a dump of PyTorch's flight recorder: what a rank had asked for when it "
+                          "was written, and how far each had come.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("group_name", TEXT, "PyTorch's name of the group, equal on all its ranks."),
+        Column("sequence", INT, "Counts the collectives of the group, or its sends and receives; equal on all ranks."),
+        Column("is_p2p", INT, "1: a send or receive."),
+        Column("record", INT, "The recorder's own number."),
+        Column("operation", INT, "Counts the operations of the group, those inside of a coalesced collective too."),
+        Column("name", TEXT, "nccl:all_gather, nccl:send 0->1, ..."),
+        Column("state", TEXT, "scheduled (its stream has not come to it), started or completed."),
+        Column("input", TEXT, "Types and sizes of what it reads: Float [4, 2], Float [8]."),
+        Column("output", TEXT, "Likewise of what it writes."),
+        moment("created_ns", "The host asked for it."),
+        Column("started_after_ns", INT, "From then until the recorder saw that it had begun, which it looks for now and then; -1: not seen.", "ns"),
+        Column("completed_after_ns", INT, "Likewise that it had ended; -1: not seen.", "ns"),
+        Column("timeout_ns", INT, "After which the watchdog ends the program; -1: not told.", "ns"),
+        Column("retired", INT, "1: the program waits for it no longer."),
+        ref("stack_string", "string", "Where the program asked for it, a line each frame, innermost first: string.id; -1: not recorded."),
+    ), stream=True, since=7),
+    Table("flight_group", "What a rank's dump of the flight recorder says of each of its groups.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("name", TEXT, "As flight_entry.group_name."),
+        Column("description", TEXT, "What it was made for: default_pg, mesh_shard, ...; empty: not told."),
+        Column("members", TEXT, "Its ranks, ascending: 0,1,2; empty: not told."),
+        Column("last_enqueued", INT, "Sequence of the last collective that was asked for; -1: none, or not told."),
+        Column("last_started", INT, "Likewise that was seen to begin."),
+        Column("last_completed", INT, "Likewise that was seen to end."),
+    ), since=7),
 )
 
 PAIRS = (

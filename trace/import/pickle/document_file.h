@@ -1,0 +1,29 @@
+// Reads a file that is one pickle or one JSON text.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "trace/base/status.h"
+#include "trace/import/format.h"
+#include "trace/import/input.h"
+#include "trace/import/pickle/value.h"
+
+namespace shardscope::imports {
+
+// Deepest nesting of a JSON text that is read.
+inline constexpr size_t kMostJsonDepth = 64;
+
+// All of the input as one Document: a pickle if it begins as one, else JSON. The whole file is in
+// memory. Errors name the input; also where it is larger than 4 GiB, or `progress` said to stop.
+Result<Document> ReadDocument(const Input& input, const ReadProgress& progress);
+
+// A JSON text alone.
+Result<Document> ParseJson(std::string text);
+
+// Whether a pickle or a JSON object begins with `head`, in which each of `keys` stands as a text.
+bool HasKeys(std::string_view head, std::initializer_list<std::string_view> keys);
+
+}  // namespace shardscope::imports
