@@ -12,8 +12,8 @@ namespace shardscope::imports {
 namespace {
 
 constexpr int64_t kMinBlockBytes = 512;
-// More than any GPU has; sums of a million of them do not overflow.
-constexpr int64_t kMostBlockBytes = int64_t{1} << 42;
+// More than any GPU has, and less than a row of memory_event may have (trace/query/sane.h).
+constexpr int64_t kMostBlockBytes = int64_t{1} << 39;
 constexpr int64_t kMostSumBytes = int64_t{1} << 47;
 
 int64_t SaneSize(int64_t bytes) { return std::clamp<int64_t>(bytes, 0, kMostBlockBytes); }
@@ -102,6 +102,9 @@ void DeviceHistory::Take(const SnapshotEvent& event) {
     taken.time_ns = last_ns_;
   }
   last_ns_ = taken.time_ns;
+  if (taken.bytes != SaneSize(taken.bytes)) {
+    Miss("events with a size that no GPU has: taken for 0, or for 550 GB");
+  }
   switch (taken.action) {
     case AllocatorAction::kAlloc:
       return Begin(taken);

@@ -115,7 +115,7 @@ TEST_F(DeviceHistoryTest, AbsurdEventsAreSaidAndDoNoHarm) {
     EXPECT_LE(block.free_requested_ns, block.free_completed_ns);
     EXPECT_GE(block.block_bytes, block.requested_bytes);
   }
-  EXPECT_EQ(recording_.not_understood.size(), 3u);
+  EXPECT_EQ(recording_.not_understood.size(), 4u);
 }
 
 TEST_F(DeviceHistoryTest, OutOfMemoryIsAnErrorWithItsPlace) {

@@ -17,7 +17,7 @@ namespace shardscope::imports {
 namespace {
 
 constexpr size_t kMostFileBytes = size_t{4} << 30;
-constexpr size_t kReadBytes = size_t{1} << 20;
+constexpr size_t kBytesAtOnce = size_t{1} << 20;
 
 // nlohmann's parser without its own tree, which takes several times the memory.
 class JsonReader : public nlohmann::json_sax<nlohmann::json> {
@@ -99,8 +99,8 @@ Result<std::string> ReadAll(const Input& input, const ReadProgress& progress) {
   std::string bytes;
   while (true) {
     const size_t filled = bytes.size();
-    bytes.resize(filled + kReadBytes);
-    const Result<size_t> count = source->Read(bytes.data() + filled, kReadBytes);
+    bytes.resize(filled + kBytesAtOnce);
+    const Result<size_t> count = source->Read(bytes.data() + filled, kBytesAtOnce);
     if (!count.ok()) return count.status();
     bytes.resize(filled + *count);
     if (*count == 0) return bytes;
