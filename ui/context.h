@@ -155,7 +155,8 @@ struct Context {
 // What went wrong with the run: errors that ended it, files that could not be finished.
 inline size_t NumProblems(const Context& context) {
   if (context.snapshot == nullptr || context.report == nullptr) return 0;
-  return context.report->errors.size() + context.report->unfinished.size();
+  const analysis::Report& report = *context.report;
+  return report.errors.size() + report.unfinished.size() + (report.hang.is_hang ? 1 : 0);
 }
 
 inline bool AllFolded(const Context& context) {

@@ -11,7 +11,7 @@ constexpr size_t kMostFrames = 100;
 constexpr size_t kMostStackBytes = 16 << 10;
 constexpr size_t kMostNameBytes = 512;
 
-std::string Part(std::string_view text) { return Printable(text.substr(0, kMostNameBytes)); }
+std::string Clipped(std::string_view text) { return Printable(text.substr(0, kMostNameBytes)); }
 
 }  // namespace
 
@@ -47,11 +47,11 @@ const std::string& Stacks::FrameText(const Value& frame) {
     }
   }
   std::string& text = known->second;
-  text = name.empty() ? "?" : Part(name);
+  text = name.empty() ? "?" : Clipped(name);
   if (!file.empty() && line >= 0) {
-    text += fmt::format(" ({}:{})", Part(file), line);
+    text += fmt::format(" ({}:{})", Clipped(file), line);
   } else if (!file.empty()) {
-    text += fmt::format(" ({})", Part(file));
+    text += fmt::format(" ({})", Clipped(file));
   }
   return text;
 }

@@ -23,8 +23,12 @@ std::string SentenceOf(const ui::Context& context) {
   const analysis::Report& report = *context.report;
   if (!report.errors.empty()) {
     const query::Marker& error = report.errors.front();
+    if (error.step < 0) {
+      return ui::TrFormat(context.language, Text::kRunFailedOutside, error.new_value);
+    }
     return ui::TrFormat(context.language, Text::kRunFailed, error.step, error.new_value);
   }
+  if (report.hang.is_hang) return report.hang.sentence;
   return ui::TrFormat(context.language, Text::kFileUnfinished, report.unfinished.front());
 }
 
