@@ -163,12 +163,14 @@ class FlightRecorderTest(ProgramTest):
         value["nccl_comm_state"] = {"0x1": {"rank": "0"}, "0x2": {"rank": "0"}}
         value["entries"][0]["mood"] = "good"
         value["entries"][1]["state"] = "asleep"
+        value["entries"][2]["collective_seq_id"] = 2**62  # what no row may have
+        value["pg_status"]["0"]["last_started_collective"] = 2**63 - 1
         value["entries"].append({"profiling_name": "nccl:x"})
-        value["entries"].append(value["entries"][2])
+        value["entries"].append(value["entries"][3])
         losses = self.report(self.dumps("run", {0: value}))["losses"]
         self.assertEqual({what.removeprefix("flight_recorder: not understood: "): count for what, count in losses.items()}, {
             'field "weather" of the dump': 1, 'field "mood" of an entry': 1, "states of NCCL's communicators": 2,
-            "entries in a state that is not known": 1, "entries without a sensible time": 1, "entries that are no record, or stand twice": 1})
+            "entries in a state that is not known": 1, "entries without a sensible time": 1, "entries without a sensible sequence": 1, "entries that are no record, or stand twice": 1})
 
     def test_a_trace_of_the_same_rank_is_one_run_with_it(self):
         folder = self.dumps("run", {rank: hanging(rank).value() for rank in range(2)})

@@ -121,6 +121,17 @@ class MemorySnapshotTest(ProgramTest):
             "events with an action that is not known": 1, "segments that are no record, or stand twice": 1,
             "lists of events that stand twice": 1, "events without a sensible time: taken for as late as those before them": 1})
 
+    def test_rows_are_none_that_a_reader_refuses(self):
+        """What mutated snapshots led to: a size that is more than a row may have."""
+        for size in (2**40, 2**62, -1, 2**80):
+            with self.subTest(size):
+                snapshot = known_snapshot()
+                snapshot.event("alloc", 95, size, 0x77000000)
+                snapshot.event("free_completed", 96, size, 0x77000000)
+                snapshot.event("segment_alloc", 97, size, 0x77000000)
+                losses = self.report(self.imported(f"run{size}", ("a", pickle.dumps(snapshot.value()))))["losses"]
+                self.assertNotIn("reader", "".join(losses))
+
     def test_old_snapshots_without_addresses_or_history_are_read(self):
         """Of PyTorch before 2.1, and of a program that recorded nothing: what is there in the end, when the file was written."""
         value = [{"device": 0, "address": 4096, "total_size": 4 * MEBI, "stream": 0, "segment_type": "large", "blocks": [

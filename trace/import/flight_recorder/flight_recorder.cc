@@ -38,6 +38,12 @@ std::optional<int64_t> NumberOf(const Value& value) {
   return number;
 }
 
+// -1 if it is none that counts something: rows have no larger ones (trace/query/flight_rows.cc).
+int64_t SequenceOf(std::optional<int64_t> number) {
+  constexpr int64_t kMost = int64_t{1} << 61;
+  return number && *number >= 0 && *number <= kMost ? *number : -1;
+}
+
 // Moments that are not known are None, or 0 in JSON.
 int64_t AfterNs(const Value& value, int64_t created_ns) {
   const std::optional<int64_t> time_ns = value.whole();
@@ -170,7 +176,7 @@ void FlightReader::TakeStatus(const Value& status) {
     const Value& facts = groups[at + 1];
     const auto sequence = [&](std::string_view key) {
       const Value* const found = document_.Find(facts, key);
-      return found == nullptr ? -1 : std::max<int64_t>(NumberOf(*found).value_or(-1), -1);
+      return SequenceOf(found == nullptr ? std::nullopt : NumberOf(*found));
     };
     if (group == nullptr) continue;
     group->last_enqueued = sequence("last_enqueued_collective");
@@ -307,7 +313,8 @@ void FlightReader::TakeEntry(const Value& value) {
   std::optional<int64_t> sequence =
       document_.Whole(value, entry.is_p2p ? "p2p_seq_id" : "collective_seq_id");
   if (!sequence) sequence = document_.Whole(value, "seq_id");
-  entry.sequence = std::max<int64_t>(sequence.value_or(-1), -1);
+  entry.sequence = SequenceOf(sequence);
+  if (entry.sequence < 0) Miss("entries without a sensible sequence");
   entry.input = Tensors(find("input_dtypes"), find("input_sizes"));
   entry.output = Tensors(find("output_dtypes"), find("output_sizes"));
   recording_.flight.entries.push_back(std::move(entry));
