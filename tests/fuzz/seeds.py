@@ -9,6 +9,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import chrome_traces  # noqa: E402
+import pickles  # noqa: E402
 
 TOML = """\
 strategy = "full"
@@ -69,7 +70,8 @@ def cupti_seeds():
 
 
 def import_seeds():
-    """A step of FSDP2, as text and packed, and small files of each form of an event."""
+    """A step of FSDP2, as text and packed, small files of each form of an event, and a memory snapshot and a flight recorder's dump in every
+    form."""
     for rank in (0, 1):
         text = chrome_traces.fsdp2_step(rank).text().encode()
         yield text
@@ -81,6 +83,12 @@ def import_seeds():
            b'{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":7,"ts":5,"dur":0,'
            b'"args":{"stream":7,"wait_on_stream":20,"wait_on_cuda_event_record_corr_id":9}},'
            b'{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":0,"tid":7,"ts":6,"dur":1e1,"args":{"bytes":4096,"stream":7,"device":0}}]')
+    yield from pickles.forms(pickles.known_snapshot().value()).values()
+    flight = pickles.Flight(0)
+    flight.ask("nccl:all_gather")
+    flight.ask("nccl:send 0->1", "started", is_p2p=True)
+    flight.ask("nccl:all_reduce", "scheduled", sizes=((4, 2), (3,)))
+    yield from pickles.forms(flight.value(), flight.json_value()).values()
 
 
 def main():
