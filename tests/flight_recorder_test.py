@@ -147,6 +147,26 @@ class FlightRecorderTest(ProgramTest):
         self.assertEqual(self.hang(folder)["sentence"],
                          "Rank 1 waits in all_reduce #3 of group 0; rank 0 has not issued it: its last was all_reduce #2.")
 
+    def test_dumps_of_gloo(self):
+        """As PyTorch 2.11 writes them: no events to look at, and its first group has no name where groups are listed."""
+        folder = self.dumps("run", {})
+        for rank in (0, 1):
+            flight = Flight(rank, 3)
+            flight.ask("gloo:all_reduce")
+            if rank:
+                flight.ask("gloo:all_gather", "scheduled")
+            value = flight.value()
+            value["pg_config"] = {"": {"name": "", "desc": "", "ranks": "[0, 1, 2]"}}
+            value["pg_status"]["0"]["last_started_collective"] = -1
+            value["entries"][0].update(state="scheduled", time_discovered_started_ns=None, time_discovered_completed_ns=None)
+            (folder / f"rank{rank}").write_bytes(forms(value)["libtorch"])
+        hang = self.hang(folder)
+        self.assertEqual(hang["sentence"], "Rank 1 waits in all_gather #2 of group 0 (default_pg); rank 0 has not issued it: its last was all_reduce "
+                                           "#1, asked for in backward (train.py:31); there is no dump of rank 2.")
+        self.assertEqual([group["group"] for group in hang["groups"]], ["0"])
+        self.assertEqual(self.sql(folder, "SELECT DISTINCT state FROM flight_entry WHERE sequence = 1"),
+                         [{"state": "completed"}])
+
     def test_what_has_ended_is_no_hang_and_other_runs_say_nothing(self):
         flight = Flight(0, 1)
         flight.ask("nccl:all_reduce")

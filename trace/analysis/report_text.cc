@@ -364,6 +364,10 @@ std::string ClocksText(const Report& report) {
 
 // Where each rank is in the collectives of a group.
 std::string PositionsText(const GroupHang& group) {
+  const bool is_used =
+      std::any_of(group.positions.begin(), group.positions.end(),
+                  [](const RankPosition& position) { return position.last_enqueued >= 0; });
+  if (!is_used) return "";  // what it sends and receives is told in words
   Table table({"rank", "completed", "started", "asked for", "", "in"}, 0);
   const auto sequence = [](int64_t number) {
     return number < 0 ? std::string("-") : fmt::format("#{}", number);

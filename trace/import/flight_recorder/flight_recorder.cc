@@ -136,7 +136,8 @@ void FlightReader::TakeGroup(std::string_view name, const Value& facts) {
   for (size_t at = 0; at + 1 < fields.size(); at += 2) {
     const std::string_view key = fields[at].text();
     if (key == "desc") {
-      group->description = ShortText(fields[at + 1].text());
+      const std::string description = ShortText(fields[at + 1].text());
+      if (!description.empty()) group->description = description;
     } else if (key == "ranks") {
       if (group->members.empty()) TakeMembers(fields[at + 1], &group->members);
     } else if (key != "name") {
@@ -156,7 +157,8 @@ void FlightReader::TakeGroups(const Value& config) {
     }
     std::string_view name = document_.Text(facts, "name");
     if (name.empty()) name = groups[at].text();
-    TakeGroup(name.empty() ? Describe(groups[at]) : name, facts);
+    // The first group of Gloo has no name here, and is called "0" where it is used.
+    TakeGroup(name.empty() ? "0" : name, facts);
   }
 }
 
@@ -235,8 +237,8 @@ FlightReader::State FlightReader::StateOf(std::string_view word, const RecordedF
   if (word == "completed") return State::kCompleted;
   if (word == "started") return State::kStarted;
   if (word != "scheduled") Miss("entries in a state that is not known");
-  // Of a coalesced collective the program may have heard of its end before the recorder looked.
-  return entry.completed_after_ns >= 0 ? State::kCompleted : State::kScheduled;
+  // Where there are no events of a GPU to look at (Gloo), that it is done with is all that is told.
+  return entry.completed_after_ns >= 0 || entry.is_retired ? State::kCompleted : State::kScheduled;
 }
 
 // false: it is no number of an entry.
@@ -354,8 +356,12 @@ void FlightReader::AddSpans() {
                                description.empty() ? "" : " (" + description + ")")});
     }
     const int64_t start_ns = entry.created_ns + std::max<int64_t>(entry.started_after_ns, 0);
-    const int64_t end_ns =
-        entry.completed_after_ns >= 0 ? entry.created_ns + entry.completed_after_ns : last_ns;
+    int64_t end_ns = last_ns;
+    if (entry.completed_after_ns >= 0) {
+      end_ns = entry.created_ns + entry.completed_after_ns;
+    } else if (entry.state == State::kCompleted) {
+      end_ns = start_ns;  // nobody knows
+    }
     recording_.spans.push_back({.start_ns = start_ns,
                                 .duration_ns = std::max<int64_t>(end_ns - start_ns, 0),
                                 .name = entry.name,
