@@ -17,10 +17,10 @@ def hanging(rank, world_size=4):
     """Rank 1 does not come to the fifth collective."""
     flight = Flight(rank, world_size)
     for _ in range(3):
-        flight.ask("nccl:all_gather")
-    flight.ask("nccl:reduce_scatter", sizes=((8, 2),), outputs=((4, 2),))
+        flight.ask("nccl:all_gather", outputs=((16, 2),))
+    flight.ask("nccl:reduce_scatter", sizes=((8, 2),), outputs=((2, 2),))
     if rank != 1:
-        flight.ask("nccl:all_gather", "started" if rank else "scheduled")
+        flight.ask("nccl:all_gather", "started" if rank else "scheduled", outputs=((16, 2),))
     return flight
 
 
@@ -74,7 +74,7 @@ class FlightRecorderTest(ProgramTest):
         self.assertEqual(len(rows), 5)
         self.assertEqual({key: rows[3][key] for key in rows[3] if key not in ("id", "stack_string", "stack")}, {
             "rank": 2, "group_name": "0", "sequence": 4, "is_p2p": 0, "record": 3, "operation": 4, "name": "nccl:reduce_scatter",
-            "state": "completed", "input": "Float [8, 2]", "output": "Float [4, 2]", "created_ns": (BASE_US + 300) * 1000,
+            "state": "completed", "input": "Float [8, 2]", "output": "Float [2, 2]", "created_ns": (BASE_US + 300) * 1000,
             "started_after_ns": 20_000, "completed_after_ns": 50_000, "timeout_ns": 600 * 10**9, "retired": 1})
         self.assertEqual(rows[3]["stack"], "all_gather (/site/torch/distributed/c10d.py:1)\nbackward (train.py:34)")
         self.assertEqual((rows[4]["state"], rows[4]["started_after_ns"], rows[4]["completed_after_ns"]), ("started", 20_000, -1))
