@@ -64,7 +64,8 @@ class FlightRecorderTest(ProgramTest):
         self.assertEqual(text.count("wait in all_gather"), 1)
         self.assertIn("Group 0 (default_pg): the last collectives of each rank\n", text)
         self.assertRegex(text, r"\n +1 +#4 +#4 +#4 +reduce_scatter +backward \(train.py:34\)\n")
-        self.run_program(APP, "shot", self.root / "run", "-o", self.root / "shot.png")
+        shot = self.run_program(APP, "shot", self.root / "run", "-o", self.root / "shot.png", "--json").stdout
+        self.assertIn(IN_PROGRAM[:60], shot)  # the banner of the window
         self.assertGreater((self.root / "shot.png").stat().st_size, 10_000)
 
     def test_rows_are_what_the_dump_says(self):
