@@ -202,6 +202,11 @@ class FlightRecorderTest(ProgramTest):
         report = self.report(folder)
         self.assertEqual([(row["rank"], row["step"], row["compute_ns"]) for row in report["steps"]], [(1, 5, 70_000)])
         self.assertTrue(report["hang"]["sentence"].startswith("Rank 0 waits in all_gather #5"), report["hang"]["sentence"])
+        # Without marks the step is as long as the trace, and not as what the recorder remembers.
+        trace = Trace(1, process=101)
+        trace.work("gemm", 7, 10, 20, 90)
+        trace.write(folder / "anything.json")
+        self.assertEqual([(row["rank"], row["step"], row["step_ns"]) for row in self.report(folder)["steps"]], [(1, 0, 80_000)])
 
     def test_odd_shapes_do_no_harm(self):
         cycle = []

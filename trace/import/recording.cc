@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "trace/import/steps.h"
+
 namespace shardscope::imports {
 namespace {
 
@@ -81,6 +83,8 @@ Names::Index Names::Add(std::string_view text) {
 }
 
 void AddRecording(Recording addition, std::string_view format, Recording* to) {
+  // The one step of a file without marks is as long as that file.
+  if (to->steps.empty() && addition.steps.empty()) to->steps = HostSteps(*to).steps();
   Joining(&addition, to).Join();
   to->title += ", " + addition.title;
   to->has_unmarked_step |= addition.has_unmarked_step;
