@@ -39,6 +39,10 @@ int OpenWindow();
 // `shardscope import PATH [-o RUN]`: makes a run of what another profiler recorded.
 void AddImportCommand(CLI::App& app, int* exit_code);
 
+// `shardscope export RUN --format perfetto|kineto|csv [-o PATH] [--table NAME] [--force]`: the run
+// in the form of another tool.
+void AddExportCommand(CLI::App& app, int* exit_code);
+
 // `shardscope plan [--units N] [--ranks N] [--set key=value ...]` prints the schedule of a small
 // model; `shardscope plan --check FILE` validates one.
 void AddPlanCommand(CLI::App& app, int* exit_code);

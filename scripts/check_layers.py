@@ -30,7 +30,7 @@ ARROWS = {
     "trace/record/gpu": {"trace/record", "trace/record/cupti", "trace/schema"},
     "trace/record/inject": {"trace/record", "trace/record/cupti", "trace/record/gpu", "trace/store", "trace/schema"},
     "trace/query": {"trace/store", "trace/schema"},
-    "trace/import": {"trace/store", "trace/schema"}, "trace/export": {"trace/store", "trace/schema"},
+    "trace/import": {"trace/store", "trace/schema"}, "trace/export": {"trace/query", "trace/store", "trace/schema"},
     "trace/analysis": {"trace/query"},
     "ui": SHOWN, "ui/widgets": {"ui"}, "ui/timeline": SHOWN | {"ui", "ui/widgets"},
     "ui/panels": SHOWN | {"ui", "ui/widgets", "ui/timeline"}, "ui/shell": SHOWN | {"ui", "ui/*", "trace/import"},

@@ -160,9 +160,9 @@ class ImportTest(ProgramTest):
         importing = subprocess.Popen([APP, "import", path], stderr=subprocess.PIPE, text=True)
         while importing.poll() is None and not (cache.is_dir() and list(cache.iterdir())):
             time.sleep(0.001)
-        importing.send_signal(signal.SIGINT)
+        importing.send_signal(signal.SIGTERM)
         error = importing.communicate(timeout=60)[1]
-        self.assertEqual((importing.returncode, error), (-signal.SIGINT, ""))
+        self.assertEqual((importing.returncode, error), (-signal.SIGTERM, ""))
         self.assertEqual(list(cache.iterdir()), [])
 
     def test_what_a_killed_import_left_is_removed_by_the_next(self):

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "trace/base/words.h"
+#include "trace/store/row_io.h"
 
 namespace shardscope::imports {
 
@@ -248,6 +250,8 @@ struct Recording {
   FlightLog flight;
   // false: without marks of steps there are none.
   bool has_unmarked_step = true;
+  // Of an export of ours: the rows themselves; nothing above counts then.
+  std::unique_ptr<store::RowBatch> rows;
   // What was not taken, in words, and how often; what was mended likewise.
   std::map<std::string, int64_t> not_understood;
   // Why the file is not whole; empty: it is.

@@ -369,12 +369,34 @@ Status RowsOfRecording::WriteCounters() {
   return Status::Ok();
 }
 
+// Rows of an export of ours, as they were.
+Status WriteRows(store::RowBatch* rows, FinishedWriter* writer) {
+  Status status;
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
+    std::vector<Row>& of_table = rows->Get<Row>();
+    if constexpr (schema::TableOf<Row>::kHasId) {
+      std::ranges::sort(of_table, {}, [](const Row& row) { return row.id.value(); });
+      const auto twice =
+          std::ranges::unique(of_table, {}, [](const Row& row) { return row.id.value(); });
+      of_table.erase(twice.begin(), twice.end());
+    }
+    for (const Row& row : of_table) {
+      if (status.ok()) status = writer->Insert(row);
+    }
+  });
+  return status;
+}
+
 }  // namespace
 
 Status WriteRecording(const RunFacts& facts, Recording* recording, const store::TraceFile& file,
                       const GoOn& go_on) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<FinishedWriter> writer,
                               FinishedWriter::Create(file));
+  if (recording->rows != nullptr) {
+    SHARDSCOPE_RETURN_IF_ERROR(WriteRows(recording->rows.get(), writer.get()));
+    return writer->Finish();
+  }
   SHARDSCOPE_RETURN_IF_ERROR(RowsOfRecording(facts, recording, writer.get(), go_on).Write());
   return writer->Finish();
 }

@@ -164,6 +164,10 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Sour
 
 Result<SnapshotPtr> ReadSnapshot(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles run, store::FindRun(path));
+  return ReadSnapshotOf(run);
+}
+
+Result<SnapshotPtr> ReadSnapshotOf(const store::RunFiles& run) {
   SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<store::RunSource> source,
                               store::RunSource::Open(run, store::RunSource::Purpose::kReadOnce));
   SnapshotBuilder builder(run.path, run.name);

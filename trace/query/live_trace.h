@@ -12,6 +12,7 @@
 
 namespace shardscope::store {
 class Source;
+struct RunFiles;
 }  // namespace shardscope::store
 
 namespace shardscope::query {
@@ -39,6 +40,7 @@ class LiveTrace {
 
 // Reads everything there is now, once, on the calling thread: for the CLI.
 Result<SnapshotPtr> ReadSnapshot(const std::string& path);
+Result<SnapshotPtr> ReadSnapshotOf(const store::RunFiles& run);
 
 // What is known of a run without opening it, by the names and locks in its folder.
 struct RunOnDisk {

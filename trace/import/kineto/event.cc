@@ -81,6 +81,8 @@ void TakeDimensions(value* from, EventArguments* arguments) {
   Dimensions(from, &(arguments->*kMember));
 }
 
+constexpr std::string_view kRowsPrefix = "shardscope ";
+
 using Take = void (*)(value*, EventArguments*);
 using A = EventArguments;
 
@@ -115,6 +117,8 @@ const std::unordered_map<std::string_view, Take>& KnownArguments() {
       {"Device Id", TakeWhole<&A::device>},
       {"Device Type", TakeWhole<&A::device_type>},
       {"name", TakeText<&A::name>},
+      {"shardscope schema", TakeWhole<&A::schema>},
+      {"shardscope launch", TakeWhole<&A::is_launch_of_op>},
   };
   return *known;
 }
@@ -242,9 +246,13 @@ bool EventParser::Parse(std::string_view text, Event* event) {
 
 bool EventParser::ParseFields(std::string_view text, size_t capacity, Event* event, bool* is_utf8) {
   std::vector<std::pair<std::string_view, double>> values = std::move(event->arguments.values);
+  std::vector<std::pair<std::string_view, std::string_view>> tables =
+      std::move(event->arguments.rows);
   values.clear();
+  tables.clear();
   *event = Event();
   event->arguments.values = std::move(values);
+  event->arguments.rows = std::move(tables);
   simdjson::ondemand::document document;
   const simdjson::error_code error =
       json_->parser.iterate(simdjson::padded_string_view(text, capacity)).get(document);
@@ -286,6 +294,10 @@ bool EventParser::ParseFields(std::string_view text, size_t capacity, Event* eve
         const auto known = KnownArguments().find(name);
         if (known != KnownArguments().end()) {
           known->second(&content, &event->arguments);
+        } else if (name.starts_with(kRowsPrefix)) {
+          std::string_view rows;
+          if (simdjson::to_json_string(content).get(rows) == simdjson::SUCCESS)
+            event->arguments.rows.emplace_back(name.substr(kRowsPrefix.size()), rows);
         } else if (event->phase == 'C') {
           double number = 0;
           if (content.get_double().get(number) == simdjson::SUCCESS) {

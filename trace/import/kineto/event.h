@@ -54,6 +54,11 @@ struct EventArguments : CollectiveArguments {
   std::string_view name;
   // Of counters.
   std::vector<std::pair<std::string_view, double>> values;
+  // Of an export of ours (trace/export/kineto.h): rows of tables, as JSON, and the version of their
+  // schema; a launch of one of its ops, which has no row.
+  std::vector<std::pair<std::string_view, std::string_view>> rows;
+  int64_t schema = -1;
+  int64_t is_launch_of_op = -1;
 };
 
 struct Event {

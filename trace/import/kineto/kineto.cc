@@ -16,6 +16,8 @@
 #include "trace/import/kineto/decimal.h"
 #include "trace/import/kineto/event.h"
 #include "trace/import/kineto/event_text.h"
+#include "trace/schema/ddl.h"
+#include "trace/store/remote/tail_protocol.h"
 
 namespace shardscope::imports {
 namespace {
@@ -32,7 +34,10 @@ constexpr int64_t kSyncRows = 1'000'000;
 // Of a file of one process what its events say.
 class Reader {
  public:
-  explicit Reader(const std::string& title) { recording_.title = title; }
+  explicit Reader(const std::string& title) {
+    recording_.title = title;
+    (void)rows_.Take(store::TailHello(title));
+  }
 
   void Take(const Event& event);
   // After the last event. `values`: what the file has beside its events.
@@ -45,6 +50,8 @@ class Reader {
     Names::Index name = 0;
   };
 
+  // Rows of an export of ours. false: the event is another one.
+  bool TakeRows(const Event& event);
   void TakeComplete(const Event& event);
   void TakeWork(const Event& event, EventClass event_class, int64_t duration_ns);
   void TakeSync(const Event& event, int64_t duration_ns);
@@ -80,6 +87,9 @@ class Reader {
   std::map<int64_t, int64_t> host_events_;          // by process
   std::set<std::string, std::less<>> groups_seen_;
   std::vector<RecordedGroup> groups_told_;  // by collectives
+  store::TailDecoder rows_;                 // of an export of ours
+  bool has_rows_ = false;
+  int64_t schema_ = -1;  // of these rows
   std::map<std::string, int64_t> missed_;
 };
 
@@ -235,6 +245,23 @@ void Reader::TakeStep(const Event& event, int64_t duration_ns) {
   recording_.steps.push_back({*number, *event.start_ns, duration_ns});
 }
 
+bool Reader::TakeRows(const Event& event) {
+  const EventArguments& arguments = event.arguments;
+  if (arguments.schema >= 0) schema_ = arguments.schema;
+  if (arguments.is_launch_of_op >= 0 || arguments.schema >= 0) return true;
+  if (arguments.rows.empty() || (schema_ >= 0 && schema_ != schema::kVersion)) return false;
+  for (const auto& [table, rows] : arguments.rows) {
+    const Status taken =
+        rows_.Take(fmt::format(R"({{"table":{},"rows":{}}})", Json(table).dump(), rows));
+    if (taken.ok()) {
+      has_rows_ = true;
+    } else {
+      Miss(fmt::format("rows of {}", table));
+    }
+  }
+  return true;
+}
+
 void Reader::TakeComplete(const Event& event) {
   const int64_t duration_ns = event.duration_ns.value_or(0);
   if (duration_ns < 0) Miss("events with a duration below 0, taken as 0");
@@ -315,6 +342,7 @@ void Reader::TakeCounters(const Event& event) {
 
 void Reader::Take(const Event& event) {
   if (event.phase == 'M') return TakeMetadata(event);
+  if (TakeRows(event)) return;
   const bool has_time =
       event.start_ns && *event.start_ns<kMostPlausibleNs&& * event.start_ns> - kMostPlausibleNs;
   if (!has_time) return Miss("events without a time that can be read");
@@ -437,6 +465,11 @@ Recording Reader::Finish(const std::map<std::string, std::string>& values,
   if (parser.num_repaired() > 0)
     missed_["events with bytes that are no UTF-8, shown as ?"] += parser.num_repaired();
   if (texts.num_broken() > 0) missed_["places that are no JSON, passed over"] += texts.num_broken();
+  if (has_rows_ && schema_ == schema::kVersion) {
+    (void)rows_.Take(R"({"state":"finished"})");
+    recording_.rows = std::make_unique<store::RowBatch>();
+    (void)rows_.TakeRows(recording_.rows.get());
+  }
   recording_.not_understood = std::move(missed_);
   recording_.cut = texts.cut();
   return std::move(recording_);

@@ -1,0 +1,27 @@
+#include "trace/export/format.h"
+
+#include "trace/export/csv.h"
+#include "trace/export/kineto.h"
+#include "trace/export/perfetto.h"
+
+namespace shardscope::exports {
+
+const std::vector<Format>& Formats() {
+  static const std::vector<Format> formats = {
+      {"perfetto", "one Chrome JSON file of all ranks, for ui.perfetto.dev", ".json",
+       WritePerfetto},
+      {"kineto", "a folder of torch.profiler's JSON, a file a rank, for HTA and its like", "",
+       WriteKineto},
+      {"csv", "a folder of CSV files, one a view; or with --table one file", "", WriteCsv},
+  };
+  return formats;
+}
+
+const Format* FindFormat(std::string_view key) {
+  for (const Format& format : Formats()) {
+    if (format.key == key) return &format;
+  }
+  return nullptr;
+}
+
+}  // namespace shardscope::exports
