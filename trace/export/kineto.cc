@@ -14,6 +14,7 @@
 #include "trace/export/chrome_writer.h"
 #include "trace/export/row_text.h"
 #include "trace/schema/ddl.h"
+#include "trace/store/reader.h"
 #include "trace/store/run_source.h"
 
 namespace shardscope::exports {
@@ -67,9 +68,10 @@ ElementType TypeOf(std::string_view dtype) {
   return {"Byte", 1};
 }
 
-// The rows of all files, and where to find what others refer to.
+// The rows of a file, and where to find what others refer to.
 struct Run {
   store::RowBatch rows;
+  int64_t num_ranks = 0;  // of all files
   std::map<schema::PlanOpId, const schema::PlanOpRow*> plan_ops;
   std::map<schema::TrackId, const schema::TrackRow*> tracks;
   std::map<schema::StringId, const schema::StringRow*> strings;
@@ -125,7 +127,6 @@ class RankFile {
 
  private:
   JsonMembers Head() const {
-    const size_t num_ranks = run_.rows.Get<schema::RankRow>().size();
     std::map<std::string, int64_t> groups;  // and their sizes
     for (const schema::CollectiveRow& row : run_.rows.Get<schema::CollectiveRow>())
       groups[std::string(row.communicator)] = row.group_size;
@@ -142,7 +143,7 @@ class RankFile {
     JsonMembers distributed;
     distributed.Add("backend", "shardscope")
         .Add("rank", rank_.rank)
-        .Add("world_size", static_cast<int64_t>(num_ranks))
+        .Add("world_size", run_.num_ranks)
         .AddJson("pg_config", "[" + list + "]");
     JsonMembers head;
     head.Add("schemaVersion", 1)
@@ -342,18 +343,29 @@ class RankFile {
 }  // namespace
 
 Status WriteKineto(const store::RunFiles& run, const std::string& to, const ExportOptions&) {
-  Run all;
-  SHARDSCOPE_ASSIGN_OR_RETURN(all.rows, ReadAll(run));
-  all.IndexAll();
   std::error_code error;
   std::filesystem::create_directories(to, error);
   if (error)
     return Status::Error(fmt::format("cannot make the folder {}: {}", to, error.message()));
-  for (const schema::RankRow& rank : all.rows.Get<schema::RankRow>()) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file,
-                                OutputFile::Create(fmt::format("{}/rank{}.json", to, rank.rank)));
-    SHARDSCOPE_RETURN_IF_ERROR(RankFile(all, rank, &file).Write());
-    SHARDSCOPE_RETURN_IF_ERROR(file.Close());
+  int64_t num_ranks = 0;
+  for (const store::TraceFile& trace : run.traces) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(store::TraceReader reader, store::TraceReader::OpenNewest(trace));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t count,
+                                reader.database().QueryInteger("SELECT count(*) FROM rank"));
+    num_ranks += count;
+  }
+  for (const store::TraceFile& trace : run.traces) {
+    // File by file: clocks and ids are put together by whoever reads them.
+    Run rows;
+    SHARDSCOPE_ASSIGN_OR_RETURN(rows.rows, ReadAll({run.path, run.name, {trace}, ""}));
+    rows.num_ranks = num_ranks;
+    rows.IndexAll();
+    for (const schema::RankRow& rank : rows.rows.Get<schema::RankRow>()) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file,
+                                  OutputFile::Create(fmt::format("{}/rank{}.json", to, rank.rank)));
+      SHARDSCOPE_RETURN_IF_ERROR(RankFile(rows, rank, &file).Write());
+      SHARDSCOPE_RETURN_IF_ERROR(file.Close());
+    }
   }
   return Status::Ok();
 }

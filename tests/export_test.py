@@ -1,0 +1,138 @@
+"""`shardscope export`: what other tools read, and that a run comes back from it as itself."""
+
+import csv
+import io
+import json
+import os
+import unittest
+
+from chrome_traces import fsdp2_step
+from programs import APP, TINY, ProgramTest
+
+# Places, ids, and how many files there are: all that may differ.
+OF_THE_FILES = ("name", "run_folder", "clocks", "sources", "op_run", "waiting_op_run", "blocking_op_run", "plan_op")
+
+
+def without_files(value):
+    if isinstance(value, dict):
+        return {key: without_files(content) for key, content in value.items() if key not in OF_THE_FILES}
+    if isinstance(value, list):  # equals come in the order of their files
+        return sorted((without_files(content) for content in value), key=lambda content: json.dumps(content, sort_keys=True))
+    return value
+
+
+class ExportTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
+        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
+
+    def export(self, run, form, *options, check=0):
+        to = self.root / f"out-{form}"
+        done = self.run_program(APP, "export", run, "--format", form, "-o", to, *options, check=check == 0)
+        self.assertEqual(done.returncode, check, done.stderr)
+        return to if check == 0 else done.stderr
+
+    def facts(self, run):
+        return without_files(self.report(run, "--all"))
+
+    def back(self, folder, name="back"):
+        run = self.root / name
+        self.run_program(APP, "import", folder, "-o", run)
+        return run
+
+    def train_run(self):
+        run, _ = self.train("run", *TINY, "train.steps=6", "transport=emulated", "link.bandwidth=100MB/s", "link.latency=50us")
+        return run
+
+    def test_our_own_run_comes_back_from_kinetos_form_with_the_same_report(self):
+        run = self.train_run()
+        folder = self.export(run, "kineto")
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["rank0.json", "rank1.json"])
+        back, own = self.facts(self.back(folder)), self.facts(run)
+        self.assertEqual(back.keys(), own.keys())
+        for key in own:
+            self.assertEqual(back[key], own[key], key)
+
+    def test_an_imported_run_comes_back_likewise(self):
+        traces = self.root / "traces"
+        traces.mkdir()
+        for rank in (0, 1):
+            fsdp2_step(rank, 40 * rank).write(traces / f"rank{rank}.json")
+        run = self.back(traces, "imported")
+        self.assertEqual(self.facts(self.back(self.export(run, "kineto"))), self.facts(run))
+
+    def test_without_our_own_arguments_it_is_still_a_trace_of_torchs_profiler(self):
+        run = self.train_run()
+        folder = self.export(run, "kineto")
+        for path in folder.iterdir():
+            trace = json.loads(path.read_text())
+            kept = []
+            for event in trace["traceEvents"]:
+                arguments = event.get("args", {})
+                ours = [key for key in arguments if key.startswith("shardscope")]
+                if event.get("cat") == "shardscope":
+                    continue
+                event["args"] = {key: value for key, value in arguments.items() if key not in ours}
+                kept.append(event)
+            path.write_text(json.dumps({**trace, "traceEvents": kept}))
+        own, back = self.report(run, "--all"), self.report(self.back(folder), "--all")
+        self.assertEqual({(row["rank"], row["step"]) for row in back["steps"]}, {(row["rank"], row["step"]) for row in own["steps"]})
+        self.assertEqual(back["losses"], {})
+        count = "SELECT kind, count(*) AS n, sum(payload_bytes) AS bytes FROM collective GROUP BY 1 ORDER BY 1"
+        self.assertEqual(self.sql(self.root / "back", count), self.sql(run, count))
+        self.assertEqual([group["parallelism"] for group in back["recognised"]], ["FSDP or ZeRO-3"])
+
+    def test_perfettos_form_has_every_slice_and_they_nest(self):
+        run = self.train_run()
+        trace = json.loads(self.export(run, "perfetto").read_text())
+        events = trace["traceEvents"]
+        slices = [event for event in events if event["ph"] == "X" and event["cat"] != "step"]
+        runs = self.sql(run, "SELECT o.rank + 1 AS pid, p.name, o.started_ns, o.ended_ns FROM op_run o JOIN plan_op p ON p.id = o.plan_op")
+        exact = sorted((row["pid"], row["name"], row["started_ns"], row["ended_ns"] - row["started_ns"]) for row in runs)
+        nanoseconds = lambda value: round(value * 1000)  # noqa: E731
+        self.assertEqual(sorted((e["pid"], e["name"], nanoseconds(e["ts"]), nanoseconds(e["dur"])) for e in slices), exact)
+        rows = {}
+        for event in sorted(slices, key=lambda e: (e["ts"], -e["dur"])):
+            open_ends = rows.setdefault((event["pid"], event["tid"]), [])
+            start, end = nanoseconds(event["ts"]), nanoseconds(event["ts"]) + nanoseconds(event["dur"])
+            while open_ends and open_ends[-1] <= start:
+                open_ends.pop()
+            self.assertTrue(not open_ends or open_ends[-1] >= end, event)
+            open_ends.append(end)
+        arrows = {phase: sorted(event["id"] for event in events if event["ph"] == phase) for phase in "sf"}
+        self.assertEqual(arrows["s"], arrows["f"])
+        named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
+        self.assertLessEqual(set(rows), named)
+        loss = [event["args"]["loss"] for event in events if event["ph"] == "C" and event["name"] == "loss" and event["pid"] == 1]
+        self.assertEqual(loss, [row["loss"] for row in self.sql(run, "SELECT loss FROM step WHERE rank = 0 ORDER BY step")])
+
+    def test_csv_is_what_sql_says(self):
+        run = self.train_run()
+        folder = self.export(run, "csv")
+        for view in ("v_step", "v_op_run"):
+            rows = list(csv.DictReader(io.StringIO((folder / f"{view}.csv").read_bytes().decode(), newline="")))
+            expected = self.sql(run, f"SELECT * FROM {view}")
+            self.assertEqual(len(rows), len(expected))
+            for row, other in zip(rows, expected):
+                for key, value in other.items():
+                    text = row[key]
+                    self.assertEqual(text if isinstance(value, str) else (None if text == "" else type(value)(text)), value, key)
+        one = self.root / "one.csv"
+        self.run_program(APP, "export", run, "--format", "csv", "--table", "plan_op", "-o", one)
+        self.assertEqual(len(one.read_text().splitlines()) - 1, self.sql(run, "SELECT count(*) AS n FROM plan_op")[0]["n"])
+
+    def test_bad_input_is_one_error_and_loses_nothing(self):
+        run = self.train_run()
+        self.assertIn("there are perfetto, kineto, csv", self.export(run, "png", check=1))
+        taken = self.root / "out-perfetto"
+        taken.write_text("mine")
+        self.assertIn("--force", self.export(run, "perfetto", check=1))
+        self.assertEqual(taken.read_text(), "mine")
+        self.export(run, "perfetto", "--force")
+        self.assertIn("v_step", self.export(run, "csv", "--table", "no_such", check=1))
+        self.assertFalse((self.root / "out-csv").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
