@@ -39,6 +39,14 @@ int OpenWindow();
 // `shardscope import PATH [-o RUN]`: makes a run of what another profiler recorded.
 void AddImportCommand(CLI::App& app, int* exit_code);
 
+// Exit codes of `compare --fail-if-slower`.
+inline constexpr int kSlower = 3;
+inline constexpr int kNotComparable = 4;
+
+// `shardscope compare A [B] [--steps-a a:b] [--steps-b c:d] [--fail-if-slower 5%] [--json]`: what
+// makes one run slower than another.
+void AddCompareCommand(CLI::App& app, int* exit_code);
+
 // `shardscope export RUN --format perfetto|kineto|csv [-o PATH] [--table NAME] [--force]`: the run
 // in the form of another tool.
 void AddExportCommand(CLI::App& app, int* exit_code);

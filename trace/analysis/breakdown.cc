@@ -6,6 +6,7 @@
 #include <set>
 
 #include "trace/analysis/derived.h"
+#include "trace/analysis/op_share.h"
 #include "trace/base/check.h"
 
 namespace shardscope::analysis {
@@ -13,27 +14,6 @@ namespace {
 
 // Of whole runs: the intervals of all their ops at once would be hundreds of megabytes.
 constexpr size_t kStepsAtATime = 64;
-
-// Which of the three sums of DESIGN section 7 an op counts to.
-enum class Share : uint8_t { kNone, kCompute, kCommunication, kCopy };
-
-Share ShareOf(const query::PlanOp& op) {
-  if (op.op_class == query::OpClass::kBookkeeping || op.op_class == query::OpClass::kHost) {
-    return Share::kNone;
-  }
-  switch (op.category) {
-    case query::Category::kCompute:
-    case query::Category::kOptimizer:
-      return Share::kCompute;
-    case query::Category::kCommunication:
-      return Share::kCommunication;
-    case query::Category::kCopy:
-      return Share::kCopy;
-    case query::Category::kHost:
-      return Share::kNone;
-  }
-  return Share::kNone;
-}
 
 std::vector<Interval> Clip(const std::vector<Interval>& intervals, int64_t start_ns,
                            int64_t end_ns) {
@@ -114,15 +94,15 @@ void BreakdownCache::TakeOpRuns(const query::Snapshot& snapshot, const query::Ra
 
 void BreakdownCache::TakeOpRun(const query::Snapshot& snapshot, const query::OpRun& run,
                                const query::PlanOp& op) {
-  const Share share = ShareOf(op);
+  const OpShare share = ShareOf(op);
   const bool waited = run.slot_wait_ns > 0 && IsOnComputeTrack(snapshot, run.track);
-  if (share == Share::kNone && !waited) return;
+  if (share == OpShare::kNone && !waited) return;
   const std::pair<int32_t, int32_t> key(run.step, run.rank);
   StepRows& step = step_rows_[key];
   const Interval interval{run.started_ns, run.ended_ns};
-  if (share == Share::kCompute) step.compute.push_back(interval);
-  if (share == Share::kCommunication) step.communication.push_back(interval);
-  if (share == Share::kCopy) step.copy.push_back(interval);
+  if (share == OpShare::kCompute) step.compute.push_back(interval);
+  if (share == OpShare::kCommunication) step.communication.push_back(interval);
+  if (share == OpShare::kCopy) step.copy.push_back(interval);
   if (waited) step.slot_wait.push_back({run.started_ns - run.slot_wait_ns, run.started_ns});
   if (!step.changed) changed_.push_back(key);
   step.changed = true;

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/commands.h"
+#include "app/import/import_progress.h"
+#include "app/say.h"
+#include "trace/analysis/compare/comparison.h"
+#include "trace/query/live_trace.h"
+
+namespace shardscope::app {
+namespace {
+
+constexpr int kListedRows = 20;
+
+struct CompareArguments {
+  std::string a;
+  std::string b;  // empty: the same run
+  std::optional<analysis::Scope> steps_a;
+  std::optional<analysis::Scope> steps_b;
+  std::optional<double> fail_if_slower;  // share
+  bool json = false;
+  bool all = false;
+};
+
+Result<analysis::ComparedRun> RunOf(const std::string& path,
+                                    const std::optional<analysis::Scope>& steps,
+                                    query::SnapshotPtr* snapshot) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(path));
+  SHARDSCOPE_ASSIGN_OR_RETURN(*snapshot, query::ReadSnapshot(run));
+  if (steps) {
+    SHARDSCOPE_RETURN_IF_ERROR(analysis::CheckHasSteps(*steps, analysis::Breakdowns(**snapshot)));
+  }
+  return analysis::ComparedRun{snapshot->get(), steps.value_or(analysis::Scope()),
+                               (*snapshot)->name};
+}
+
+int ExitCodeOf(const CompareArguments& arguments, const analysis::Comparison& comparison) {
+  if (!arguments.fail_if_slower) return 0;
+  if (comparison.verdict == analysis::ComparisonVerdict::kNotComparable) return kNotComparable;
+  const bool slower = comparison.verdict == analysis::ComparisonVerdict::kWorse &&
+                      comparison.slower() > *arguments.fail_if_slower;
+  return slower ? kSlower : 0;
+}
+
+Result<int> Compare(const CompareArguments& arguments) {
+  if (arguments.b.empty() && !arguments.steps_a && !arguments.steps_b) {
+    return Status::Error(
+        "give a second run, or two ranges of steps of this one with --steps-a and --steps-b");
+  }
+  query::SnapshotPtr snapshot_a;
+  query::SnapshotPtr snapshot_b;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const analysis::ComparedRun a,
+                              RunOf(arguments.a, arguments.steps_a, &snapshot_a));
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const analysis::ComparedRun b,
+      RunOf(arguments.b.empty() ? arguments.a : arguments.b, arguments.steps_b, &snapshot_b));
+  const analysis::Comparison comparison = analysis::Compare(a, b);
+  if (arguments.json) {
+    PrintExact(analysis::PrintComparisonJson(comparison));
+  } else {
+    Print(analysis::PrintComparison(comparison, arguments.all ? 0 : kListedRows));
+  }
+  return ExitCodeOf(arguments, comparison);
+}
+
+// "5%" or "0.05".
+std::optional<double> ParseShare(const std::string& text) {
+  double share = 0;
+  char percent = 0;
+  char rest = 0;
+  const int read = std::sscanf(text.c_str(), "%lf%c%c", &share, &percent, &rest);
+  if (read == 2 && percent == '%') share /= 100;
+  const bool good = read == 1 || (read == 2 && percent == '%');
+  if (!good || !(share >= 0 && share <= 100)) return std::nullopt;
+  return share;
+}
+
+CLI::Option* AddSteps(CLI::App* command, const std::string& name, const char* help,
+                      std::optional<analysis::Scope>* steps) {
+  return command
+      ->add_option_function<std::string>(
+          name,
+          [name, steps](const std::string& text) {
+            const Result<analysis::Scope> scope = analysis::ParseSteps(text);
+            if (!scope.ok()) throw CLI::ValidationError(name + " " + text, scope.message());
+            *steps = *scope;
+          },
+          help)
+      ->type_name("a:b");
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App& app, int* exit_code) {
+  auto arguments = std::make_shared<CompareArguments>();
+  CLI::App* command =
+      app.add_subcommand("compare", "What makes one run, or range of steps, slower than another");
+  command->add_option("a", arguments->a, "Run folder or trace file, or what `import` takes")
+      ->required()
+      ->type_name("A");
+  command->add_option("b", arguments->b, "The other one; without it, A")->type_name("B");
+  AddSteps(command, "--steps-a", "Only these steps of A: from a up to, not including, b",
+           &arguments->steps_a);
+  AddSteps(command, "--steps-b", "Only these steps of B", &arguments->steps_b);
+  command
+      ->add_option_function<std::string>(
+          "--fail-if-slower",
+          [arguments](const std::string& text) {
+            arguments->fail_if_slower = ParseShare(text);
+            if (!arguments->fail_if_slower)
+              throw CLI::ValidationError("--fail-if-slower " + text, "give a share, such as 5%");
+          },
+          fmt::format("Exit code {} if B is slower by more than this, beyond noise; {} if that "
+                      "cannot be said",
+                      kSlower, kNotComparable))
+      ->type_name("5%");
+  command->add_flag("--json", arguments->json, "JSON, in nanoseconds and bytes");
+  command->add_flag("--all", arguments->all, "List all rows, not only the dearest 20");
+  command->callback([arguments, exit_code] {
+    const Result<int> done = Compare(*arguments);
+    *exit_code = done.ok() ? *done : EndCommand("compare", done.status());
+  });
+}
+
+}  // namespace shardscope::app

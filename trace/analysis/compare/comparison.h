@@ -1,0 +1,94 @@
+// Comparison: two runs, or two ranges of steps of one, part by part. Pure functions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/analysis/compare/named_work.h"
+#include "trace/analysis/compare/setup.h"
+#include "trace/analysis/compare/shift.h"
+#include "trace/analysis/compare/side.h"
+#include "trace/analysis/compare/unit_match.h"
+#include "trace/analysis/scope.h"
+#include "trace/query/snapshot.h"
+
+namespace shardscope::analysis {
+
+enum class ComparisonVerdict : uint8_t { kBetter, kWorse, kWithinNoise, kNotComparable };
+// Of B: "better", "worse", "within_noise", "not_comparable".
+std::string_view Name(ComparisonVerdict verdict);
+
+// A time of both sides: mean over the middle steps and ranks, in ns a step.
+struct Delta {
+  double a_ns = 0;
+  double b_ns = 0;
+  Shift shift;  // of all steps, each the mean over its ranks
+
+  double ns() const { return b_ns - a_ns; }
+};
+
+// What ops of one kind did for one unit in one phase.
+struct ComparedRow {
+  RowKey key;          // with A's name of the unit
+  std::string b_unit;  // B's, if that is another
+  double a_count = 0;  // ops of a rank in a step; 0: not in A
+  double b_count = 0;
+  double a_busy_ns = 0;  // that they took, hidden or not
+  double b_busy_ns = 0;
+  Delta on_path;
+};
+
+struct ComparedWork {  // a kernel, or an operator
+  std::string name;
+  double a_count = 0;  // of a rank in a step
+  double b_count = 0;
+  double a_ns = 0;
+  double b_ns = 0;
+};
+
+struct ComparedSide {
+  std::string name;
+  int num_ranks = 0;
+  int num_steps = 0;
+  int32_t first_step = 0;
+  int32_t last_step = -1;
+  std::vector<int32_t> knobs_turned;  // steps within, at which one was
+  ScheduleFacts schedule;
+  PeakFacts peaks;
+};
+
+struct Comparison {
+  ComparisonVerdict verdict = ComparisonVerdict::kNotComparable;
+  std::string sentence;
+  ComparedSide a;
+  ComparedSide b;
+  Delta step;
+  std::array<Delta, kNumStepParts> parts;  // by StepPart; they add up to `step`
+  std::vector<ComparedRow> rows;           // the largest difference first
+  UnitMatch units;
+  std::vector<SettingDifference> settings;
+  bool work_is_of_gpu = false;     // else operators of the host
+  std::vector<ComparedWork> work;  // by name, the largest difference first
+
+  // By which B is slower, as a share of A; negative: faster.
+  double slower() const { return step.a_ns > 0 ? step.ns() / step.a_ns : 0; }
+};
+
+// Differences below this share of the step are none, however sure.
+inline constexpr double kLeastDifference = 0.005;
+
+struct ComparedRun {
+  const query::Snapshot* snapshot = nullptr;  // with all rows; borrowed
+  Scope scope;                                // the steps that are compared
+  std::string name;                           // for people
+};
+Comparison Compare(const ComparedRun& a, const ComparedRun& b);
+
+// `num_rows`: of each list at most so many; 0: all.
+std::string PrintComparison(const Comparison& comparison, int num_rows);
+std::string PrintComparisonJson(const Comparison& comparison);
+
+}  // namespace shardscope::analysis

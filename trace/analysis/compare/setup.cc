@@ -1,0 +1,146 @@
+#include "trace/analysis/compare/setup.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "trace/analysis/memory.h"
+#include "trace/query/rows.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+constexpr std::array<std::string_view, 8> kFacts = {
+    "num_ranks", "device", "model", "truth", "contended", "host", "num_cores", "tool_version"};
+// Of every run another, and so of no interest.
+constexpr std::array<std::string_view, 6> kOfOneRun = {
+    "run.name",         "run.control_socket",         "import.trace_id",
+    "import.traceName", "import.baseTimeNanoseconds", "import.displayTimeUnit"};
+
+std::string ValueOf(const Values& values, std::string_view key) {
+  const auto found = values.find(std::string(key));
+  return found == values.end() ? "" : found->second;
+}
+
+// What was configured, with the knobs as they were turned up to `step`.
+Values ConfigAt(const query::Snapshot& snapshot, int32_t step) {
+  Values config = snapshot.config;
+  std::vector<const query::Marker*> changes;
+  for (const query::Marker& marker : snapshot.markers) {
+    if (marker.kind == "change" && !marker.key.empty() && marker.step <= step) {
+      changes.push_back(&marker);
+    }
+  }
+  std::stable_sort(
+      changes.begin(), changes.end(),
+      [](const query::Marker* a, const query::Marker* b) { return a->time_ns < b->time_ns; });
+  for (const query::Marker* marker : changes) config[marker->key] = marker->new_value;
+  return config;
+}
+
+std::optional<int> MedianLead(const MeasuredSide& side, std::string_view phase) {
+  std::vector<int> leads;
+  for (const auto& [where, lead] : side.leads) {
+    if (where.second == phase) leads.push_back(lead.Median());
+  }
+  if (leads.empty()) return std::nullopt;
+  std::sort(leads.begin(), leads.end());
+  return leads[leads.size() / 2];
+}
+
+}  // namespace
+
+std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a, int32_t first_a,
+                                                  const query::Snapshot& b, int32_t first_b) {
+  std::vector<SettingDifference> differences;
+  const auto add = [&differences](std::string_view key, std::string in_a, std::string in_b) {
+    if (in_a != in_b) differences.push_back({std::string(key), std::move(in_a), std::move(in_b)});
+  };
+  for (const std::string_view fact : kFacts)
+    add(fact, ValueOf(a.meta, fact), ValueOf(b.meta, fact));
+  if (a.IsImported() != b.IsImported()) return differences;
+  const Values config_a = ConfigAt(a, first_a);
+  const Values config_b = ConfigAt(b, first_b);
+  std::set<std::string> keys;
+  for (const auto& [key, value] : config_a) keys.insert(key);
+  for (const auto& [key, value] : config_b) keys.insert(key);
+  for (const std::string_view key : kOfOneRun) keys.erase(std::string(key));
+  for (const std::string& key : keys) add(key, ValueOf(config_a, key), ValueOf(config_b, key));
+  return differences;
+}
+
+std::vector<int32_t> KnobsTurnedWithin(const query::Snapshot& snapshot,
+                                       const std::vector<int32_t>& steps) {
+  std::set<int32_t> turned;
+  if (steps.empty()) return {};
+  for (const query::Marker& marker : snapshot.markers) {
+    const bool within = marker.step > steps.front() && marker.step <= steps.back();
+    if (within && IsKnobChange(marker)) turned.insert(marker.step);
+  }
+  return {turned.begin(), turned.end()};
+}
+
+ScheduleFacts ScheduleOf(const query::Snapshot& snapshot, const MeasuredSide& side) {
+  ScheduleFacts facts;
+  facts.forward_lead = MedianLead(side, "forward");
+  facts.backward_lead = MedianLead(side, "backward");
+  std::set<int32_t> middle;
+  for (const int32_t at : side.middle) middle.insert(side.steps[static_cast<size_t>(at)]);
+  std::set<query::ScheduleId> schedules;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Step& step : rows.steps) {
+      if (middle.contains(step.step)) schedules.insert(step.schedule);
+    }
+  }
+  for (const query::ScheduleId id : schedules) {
+    const auto found = snapshot.schedules.find(id);
+    if (found != snapshot.schedules.end() && !snapshot.IsImported()) {
+      facts.names.push_back(found->second.name);
+    }
+  }
+  std::set<std::string> forward;
+  std::set<std::string> backward;
+  int64_t collectives = 0;
+  const std::set<int32_t> ordinals(side.middle.begin(), side.middle.end());
+  for (const auto& [key, steps] : side.rows) {
+    if (key.part != StepPart::kExposed) continue;
+    int64_t count = 0;
+    for (const RowStep& row : steps) count += ordinals.contains(row.ordinal) ? row.count : 0;
+    collectives += count;
+    if (count == 0 || key.kind != "all_gather") continue;
+    if (key.phase == "forward") forward.insert(key.unit);
+    if (key.phase == "backward") backward.insert(key.unit);
+  }
+  facts.gathered_units = static_cast<int>(forward.size());
+  facts.gathered_again =
+      static_cast<int>(std::count_if(forward.begin(), forward.end(), [&](const std::string& unit) {
+        return backward.contains(unit);
+      }));
+  int64_t sent_bytes = 0;
+  for (const auto& [where, bytes] : side.sent_bytes) sent_bytes = AddCapped(sent_bytes, bytes);
+  const auto rank_steps = static_cast<double>(side.num_ranks) *
+                          static_cast<double>(std::max<size_t>(side.middle.size(), 1));
+  if (rank_steps > 0) {
+    facts.collectives = static_cast<double>(collectives) / rank_steps;
+    facts.sent_bytes = static_cast<double>(sent_bytes) / rank_steps;
+  }
+  return facts;
+}
+
+PeakFacts PeaksOf(const query::Snapshot& snapshot, const MeasuredSide& side) {
+  PeakFacts peaks;
+  if (side.steps.empty()) return peaks;
+  for (const MemoryPeak& peak :
+       MemoryPeaksOfSteps(snapshot, side.steps.front(), side.steps.back())) {
+    peaks.peak_bytes = std::max(peaks.peak_bytes, peak.peak_bytes);
+    peaks.driver_bytes = std::max(peaks.driver_bytes, peak.driver_peak_bytes);
+  }
+  return peaks;
+}
+
+}  // namespace shardscope::analysis
