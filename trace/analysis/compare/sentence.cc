@@ -16,6 +16,8 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr size_t kNamedUnits = 3;
+constexpr size_t kNamedSettings = 3;  // more of them are no short reason
+constexpr size_t kLongSetting = 40;   // characters
 // What makes less than this share of the difference is not named.
 constexpr double kLeastCause = 0.2;
 
@@ -77,21 +79,34 @@ std::string WhatOf(const Cause& cause) {
   return fmt::format("idle time before {}{}{}", Plural(cause.key.kind), of_units, phase);
 }
 
-// What was done differently about that, where the order of the ops shows it.
-std::string WhyOf(const Comparison& comparison, const Cause& cause) {
-  if (cause.key.kind != "all_gather") return "";
+// What is done or set up differently, where that can be said shortly.
+std::string OtherwiseIn(const Comparison& comparison) {
   const ScheduleFacts& a = comparison.a.schedule;
   const ScheduleFacts& b = comparison.b.schedule;
-  const bool forward = cause.key.phase == "forward";
-  const std::optional<int> lead_a = forward ? a.forward_lead : a.backward_lead;
-  const std::optional<int> lead_b = forward ? b.forward_lead : b.backward_lead;
-  if (lead_a && lead_b && *lead_a != *lead_b) {
-    return fmt::format("; the host issues them {} units ahead in A, {} in B", *lead_a, *lead_b);
+  std::vector<std::string> texts;
+  const auto add_lead = [&texts](const char* phase, const std::optional<int>& in_a,
+                                 const std::optional<int>& in_b) {
+    if (!in_a || !in_b || *in_a == *in_b) return;
+    texts.push_back(fmt::format("all-gathers of {} are issued {} ahead in A and {} in B", phase,
+                                *in_a == 1 ? std::string("1 unit") : fmt::format("{} units", *in_a),
+                                *in_b));
+  };
+  add_lead("forward", a.forward_lead, b.forward_lead);
+  add_lead("backward", a.backward_lead, b.backward_lead);
+  if (a.gathered_units > 0 && b.gathered_units > 0 &&
+      (a.gathered_again > 0) != (b.gathered_again > 0)) {
+    texts.push_back(
+        fmt::format("only {} gathers units again in backward", a.gathered_again > 0 ? "A" : "B"));
   }
-  if (!forward && (a.gathered_again > 0) != (b.gathered_again > 0)) {
-    return fmt::format("; {} gathers units again in backward", a.gathered_again > 0 ? "A" : "B");
+  if (texts.empty() && comparison.settings.size() <= kNamedSettings) {
+    for (const SettingDifference& setting : comparison.settings) {
+      if (setting.a.size() + setting.b.size() > kLongSetting) continue;
+      texts.push_back(fmt::format("{} is {} in A and {} in B", setting.key,
+                                  setting.a.empty() ? "not set" : setting.a,
+                                  setting.b.empty() ? "not set" : setting.b));
+    }
   }
-  return "";
+  return Join(texts, ", ");
 }
 
 }  // namespace
@@ -101,24 +116,26 @@ std::string SentenceOf(const Comparison& comparison) {
   const std::string times = fmt::format("{} -> {}", Of(step.a_ns), Of(step.b_ns));
   const char* const direction = step.ns() > 0 ? "slower" : "faster";
   const std::string share = FormatPercent(std::abs(comparison.slower()));
+  const std::string otherwise = OtherwiseIn(comparison);
   if (comparison.verdict == ComparisonVerdict::kNotComparable) {
     return fmt::format(
         "B is {} {} a step ({}), but {} and {} steps say nothing of noise: compare {} or more.",
         share, direction, times, comparison.a.num_steps, comparison.b.num_steps, kLeastNoiseSteps);
   }
   if (comparison.verdict == ComparisonVerdict::kWithinNoise) {
-    return fmt::format("A and B take as long, within noise ({} a step).", times);
+    return fmt::format("A and B take as long, within noise ({} a step){}.", times,
+                       otherwise.empty() ? "" : "; " + otherwise);
   }
   std::string sentence = fmt::format("B is {} {} a step ({})", share, direction, times);
+  const std::string end = otherwise.empty() ? "." : "; " + otherwise + ".";
   const std::optional<Cause> cause = LargestCause(comparison);
-  if (!cause || std::abs(cause->ns) < kLeastCause * std::abs(step.ns())) return sentence + ".";
+  if (!cause || std::abs(cause->ns) < kLeastCause * std::abs(step.ns())) return sentence + end;
   // What else differs may be of the other sign: then one cause is more than all.
   const std::string of_what =
       std::abs(cause->ns) > std::abs(step.ns())
           ? fmt::format("{} {}", Of(cause->ns), step.ns() > 0 ? "more" : "less")
           : fmt::format("{} of the {}", Of(cause->ns), Of(step.ns()));
-  return fmt::format("{}: {} is {}{}.", sentence, of_what, WhatOf(*cause),
-                     WhyOf(comparison, *cause));
+  return fmt::format("{}: {} is {}{}", sentence, of_what, WhatOf(*cause), end);
 }
 
 }  // namespace shardscope::analysis

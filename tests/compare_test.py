@@ -1,0 +1,97 @@
+"""`shardscope compare`: what differs is named, what does not is not, and the figures add up."""
+
+import json
+import os
+import unittest
+
+from chrome_traces import fsdp2_step
+from programs import APP, ProgramTest
+
+SLOW_LINK = ["model.layers=3", "model.dim=64", "model.heads=4", "model.seq=32", "train.batch=4", "train.warmup_steps=2", "train.steps=16",
+             "transport=emulated", "link.latency=20us"]
+
+
+class CompareTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
+        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
+
+    def compare(self, *arguments, code=0):
+        done = self.run_program(APP, "compare", *arguments, "--json", check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def steps_of(self, run):
+        """Mean length of each step, warm-up left out."""
+        return [row["ns"] for row in self.sql(run, "SELECT avg(end_ns - start_ns) AS ns FROM step WHERE step > 1 GROUP BY step ORDER BY step")]
+
+    def test_a_slower_link_is_named_and_its_parts_add_up(self):
+        fast, _ = self.train("fast", *SLOW_LINK, "link.bandwidth=200MB/s")
+        slow, _ = self.train("slow", *SLOW_LINK, "link.bandwidth=20MB/s")
+        result = self.compare(fast, slow, "--fail-if-slower", "5%", code=3)
+        self.assertEqual(result["verdict"], "worse")
+        self.assertIn("exposed", result["sentence"])
+        self.assertIn("link.bandwidth is 200MB/s in A and 20MB/s in B", result["sentence"])
+        step = result["step"]
+        for side in ("a_ns", "b_ns"):
+            self.assertAlmostEqual(sum(part[side] for part in result["parts"].values()), step[side], delta=1)
+            self.assertAlmostEqual(sum(row["on_path"][side] for row in result["rows"]), step[side], delta=1)
+        # The mean of the middle half of the steps.
+        for run, side in ((fast, "a_ns"), (slow, "b_ns")):
+            steps = sorted(self.steps_of(run))
+            cut = (len(steps) + 3) // 4
+            middle = steps[cut:len(steps) - cut]
+            self.assertAlmostEqual(step[side], sum(middle) / len(middle), delta=1)
+        exposed = result["parts"]["exposed communication"]["difference_ns"]
+        self.assertGreater(exposed, 0.8 * step["difference_ns"])
+        self.assertEqual(self.compare(slow, fast, "--fail-if-slower", "5%")["verdict"], "better")
+
+    def test_a_run_is_as_fast_as_itself_and_as_its_export(self):
+        run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
+        result = self.compare(run, run, "--fail-if-slower", "0%")
+        self.assertEqual((result["verdict"], result["step"]["difference_ns"], result["settings"]), ("within_noise", 0, []))
+        self.run_program(APP, "export", run, "--format", "kineto", "-o", self.root / "traces")
+        back = self.compare(run, self.root / "traces")
+        self.assertEqual((back["verdict"], back["step"]["difference_ns"]), ("within_noise", 0))
+        self.assertEqual([row for row in back["rows"] if row["on_path"]["difference_ns"] != 0 or row["state"]], [])
+
+    def test_prefetch_is_named(self):
+        slow = [*SLOW_LINK, "link.bandwidth=60MB/s"]
+        ahead, _ = self.train("ahead", *slow, "prefetch.backward=pre", "prefetch.forward=1")
+        late, _ = self.train("late", *slow, "prefetch.backward=none", "prefetch.forward=0")
+        result = self.compare(ahead, late)
+        self.assertIn("all-gathers of forward are issued 1 unit ahead in A and 0 in B", result["sentence"])
+        self.assertIn("all-gathers of backward are issued 1 unit ahead in A and 0 in B", result["sentence"])
+        self.assertEqual((result["a"]["forward_lead"], result["b"]["forward_lead"]), (1, 0))
+        self.assertEqual({row["key"] for row in result["settings"]}, {"prefetch.backward", "prefetch.forward"})
+
+    def test_ranges_of_one_run_and_too_few_steps(self):
+        run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
+        result = self.compare(run, "--steps-a", "2:9", "--steps-b", "9:16")
+        self.assertEqual((result["a"]["first_step"], result["a"]["last_step"], result["b"]["first_step"]), (2, 8, 9))
+        few = self.compare(run, "--steps-a", "2:4", "--steps-b", "4:6", "--fail-if-slower", "5%", code=4)
+        self.assertEqual((few["verdict"], few["step"]["noise_known"]), ("not_comparable", False))
+
+    def test_an_engine_run_against_a_pytorch_trace_matches_units_by_order(self):
+        run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
+        traces = self.root / "traces"
+        traces.mkdir()
+        for rank in (0, 1):
+            fsdp2_step(rank).write(traces / f"rank{rank}.json")
+        result = self.compare(run, traces)
+        self.assertTrue(result["units_by_order"])
+        self.assertIn({"a": "block0", "b": "layers.0"}, result["units"])
+
+    def test_bad_input_is_one_error(self):
+        run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
+        for arguments, part in (([run], "--steps-a"), ([run, self.root / "none"], "none"), ([run, run, "--steps-a", "90:99"], "steps"),
+                                ([run, run, "--fail-if-slower", "much"], "such as 5%")):
+            done = self.run_program(APP, "compare", *arguments, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr.strip().count("\n"), 0, done.stderr)
+            self.assertIn(part, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
