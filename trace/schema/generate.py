@@ -435,6 +435,20 @@ Peak bytes by category (10^6 bytes; category `total` is the peak of all together
 ```
 sqlite3 -box runs/a/trace-*.db "SELECT rank, category, peak_mb, at_total_peak_mb FROM v_memory_peak ORDER BY rank, peak_mb DESC"
 ```
+
+## Reading a trace with pandas
+
+```python
+import sqlite3, pandas as pd
+
+with sqlite3.connect("file:runs/a/trace-host-1234.db?mode=ro", uri=True) as trace:
+    steps = pd.read_sql("SELECT * FROM v_step", trace)
+    stalls = pd.read_sql("SELECT cause, sum(waited_ms) AS waited_ms, count(*) AS stalls FROM v_stall GROUP BY cause ORDER BY 2 DESC", trace)
+print(steps.groupby("rank")[["compute_ms", "exposed_ms", "idle_ms"]].median())
+print(stalls)
+```
+A run of several files is one with `shardscope export RUN --format csv` (a file for each view), or `shardscope sql RUN "SELECT ..." --json` and
+`pd.read_json`.
 """
 
 
