@@ -22,6 +22,7 @@ struct ReportArguments {
   bool json = false;
   bool all = false;
   std::optional<analysis::Scope> scope;
+  analysis::GpuDefinition definition = analysis::GpuDefinition::kExact;
 };
 
 // A recorded program has processes, sources and spans where a training has steps.
@@ -44,7 +45,10 @@ Result<std::string> ReportText(const ReportArguments& arguments, const query::Sn
     const Status status = analysis::CheckHasSteps(*arguments.scope, report.steps);
     if (!status.ok()) return status;
   }
-  if (arguments.json) return analysis::PrintReportJson(report);
+  if (arguments.json) {
+    const analysis::GpuTime gpu = analysis::MeasureGpu(snapshot, arguments.definition);
+    return analysis::PrintReportJson(report, &gpu);
+  }
   return analysis::PrintReportText(report, arguments.all ? 0 : 10);
 }
 
@@ -110,6 +114,16 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");
   command->add_flag("--all", arguments->all,
                     "List all steps of them, not only the last 10; with --json also every stall");
+  command
+      ->add_option_function<std::string>(
+          "--definition",
+          [arguments](const std::string& text) {
+            arguments->definition = *analysis::ParseGpuDefinition(text);
+          },
+          "With --json: times of the GPU as they are, or as HolisticTraceAnalysis rounds and "
+          "counts "
+          "them (default exact)")
+      ->check(CLI::IsMember({"exact", "hta"}));
   AddScopeOptions(command, arguments);
   command->callback(
       [arguments, exit_code] { *exit_code = EndCommand("report", Report(*arguments)); });

@@ -13,6 +13,7 @@
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/explain/explanation.h"
 #include "trace/analysis/gpu/edge_check.h"
+#include "trace/analysis/gpu/gpu_time.h"
 #include "trace/analysis/gpu/kernels.h"
 #include "trace/analysis/gpu/recording.h"
 #include "trace/analysis/hang.h"
@@ -96,7 +97,8 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options 
 // Both list the steps and changes of the scope. `num_steps`: only the newest so many steps; 0 =
 // all.
 std::string PrintReportText(const Report& report, int num_steps = 10);
-std::string PrintReportJson(const Report& report);
+// `gpu`: with the times of the GPU by one definition; null, or one without ranks: none.
+std::string PrintReportJson(const Report& report, const GpuTime* gpu = nullptr);
 // The last part of the text: what was lost.
 std::string PrintDropped(const Report& report);
 

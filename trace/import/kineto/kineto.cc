@@ -412,7 +412,10 @@ void Reader::TakeValues(const std::map<std::string, std::string>& values) {
     } else if (key == "baseTimeNanoseconds") {
       const std::string number = value.is_string() ? value.get<std::string>() : value.dump();
       const auto base_ns = ParseWhole(number);
-      if (base_ns && *base_ns < kMostPlausibleNs) Shift(*base_ns);
+      if (base_ns && *base_ns < kMostPlausibleNs) {
+        Shift(*base_ns);
+        recording_.meta[key] = number;
+      }
     } else if (key == "distributedInfo" && value.is_object()) {
       TakeDistributed(value);
     } else if (key == "deviceProperties" && value.is_array()) {
