@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -14,7 +15,7 @@
 namespace shardscope::analysis {
 namespace {
 
-constexpr int64_t kUs = 1000;
+constexpr int64_t kUs = 1000;                // ns
 constexpr int64_t kKernelWaitNs = 30 * kUs;  // HTA's consecutive_kernel_delay
 constexpr std::string_view kStepMark = "ProfilerStep#";
 
@@ -66,15 +67,6 @@ KindMask KindOfCategory(query::SpanCategory category) {
   }
 }
 
-int64_t FloorTo(int64_t value_ns, int64_t unit_ns) {
-  const int64_t rest = value_ns % unit_ns;
-  return value_ns - (rest < 0 ? rest + unit_ns : rest);
-}
-int64_t CeilTo(int64_t value_ns, int64_t unit_ns) {
-  const int64_t floor_ns = FloorTo(value_ns, unit_ns);
-  return floor_ns == value_ns ? value_ns : floor_ns + unit_ns;
-}
-
 // What files add to their microseconds, which HTA does not know of.
 int64_t BaseOf(const query::Snapshot& snapshot) {
   const auto found = snapshot.config.find("import.baseTimeNanoseconds");
@@ -88,7 +80,7 @@ using Spans = std::vector<std::pair<int64_t, int64_t>>;  // start and end, which
 
 // Groups of what touches, as HTA's merge_kernel_intervals(): one begins where a start lies behind
 // all ends so far.
-Spans Merge(Spans spans) {
+Spans MergeSpans(Spans spans) {
   std::ranges::stable_sort(spans, {}, [](const auto& span) { return span.first; });
   Spans merged;
   int64_t furthest_ns = std::numeric_limits<int64_t>::min();
@@ -103,7 +95,7 @@ Spans Merge(Spans spans) {
   return merged;
 }
 
-int64_t LengthOf(const Spans& spans) {
+int64_t SpansLength(const Spans& spans) {
   int64_t length_ns = 0;
   for (const auto& [start_ns, end_ns] : spans) length_ns += end_ns - start_ns;
   return length_ns;
@@ -131,18 +123,18 @@ std::array<int64_t, 8> Combinations(const std::array<Spans, 3>& of_kinds) {
   return lengths;
 }
 
-std::array<Spans, 3> ByKind(const std::vector<StreamEvent>& events) {
+std::array<Spans, 3> SpansOfKinds(const std::vector<StreamEvent>& events) {
   std::array<Spans, 3> spans;
   for (const StreamEvent& event : events) {
     if (event.kind == kComp) spans[0].emplace_back(event.start_ns, event.end_ns);
     if (event.kind == kComm) spans[1].emplace_back(event.start_ns, event.end_ns);
     if (event.kind == kMem) spans[2].emplace_back(event.start_ns, event.end_ns);
   }
-  for (Spans& of_kind : spans) of_kind = Merge(std::move(of_kind));
+  for (Spans& of_kind : spans) of_kind = MergeSpans(std::move(of_kind));
   return spans;
 }
 
-GpuRankTime TimeOf(int32_t rank, const std::vector<StreamEvent>& events) {
+GpuRankTime GpuTimeOf(int32_t rank, const std::vector<StreamEvent>& events) {
   GpuRankTime time;
   time.rank = rank;
   Spans all;
@@ -154,19 +146,19 @@ GpuRankTime TimeOf(int32_t rank, const std::vector<StreamEvent>& events) {
     last_ns = std::max(last_ns, event.end_ns);
   }
   if (all.empty()) return time;
-  const std::array<Spans, 3> kinds = ByKind(events);
+  const std::array<Spans, 3> kinds = SpansOfKinds(events);
   const std::array<int64_t, 8> lengths = Combinations(kinds);
   time.kernel_time_ns = last_ns - first_ns;
-  time.idle_ns = time.kernel_time_ns - LengthOf(Merge(std::move(all)));
-  time.compute_ns = LengthOf(kinds[0]);
+  time.idle_ns = time.kernel_time_ns - SpansLength(MergeSpans(std::move(all)));
+  time.compute_ns = SpansLength(kinds[0]);
   time.non_compute_ns = time.kernel_time_ns - time.idle_ns - time.compute_ns;
-  time.communication_ns = LengthOf(kinds[1]);
+  time.communication_ns = SpansLength(kinds[1]);
   time.overlap_ns = lengths[kComp | kComm] + lengths[kComp | kComm | kMem];
   time.exposed_ns = time.communication_ns - time.overlap_ns;
   return time;
 }
 
-std::string_view TypeName(KindMask kind) {
+std::string_view GpuTypeName(KindMask kind) {
   switch (kind) {
     case kComp:
       return "COMPUTATION";
@@ -183,7 +175,7 @@ std::string_view TypeName(KindMask kind) {
 std::string CombinationName(size_t mask) {
   std::vector<std::string> names;
   for (const KindMask kind : {kComp, kComm, kMem}) {
-    if ((mask & kind) != 0) names.emplace_back(TypeName(kind));
+    if ((mask & kind) != 0) names.emplace_back(GpuTypeName(kind));
   }
   return Join(names, " overlapping ");
 }
@@ -194,9 +186,9 @@ std::string CopyKind(const std::string& name) {
   return name.substr(0, at);
 }
 
-class Measuring {
+class GpuMeasuring {
  public:
-  Measuring(const query::Snapshot& snapshot, GpuDefinition definition)
+  GpuMeasuring(const query::Snapshot& snapshot, GpuDefinition definition)
       : snapshot_(snapshot),
         is_hta_(definition == GpuDefinition::kHta),
         base_ns_(BaseOf(snapshot)) {
@@ -211,8 +203,8 @@ class Measuring {
     for (const query::RankRows& rows : snapshot_.ranks) {
       if (rows.gpu_work.empty()) continue;
       const std::vector<StreamEvent> events = EventsOf(rows);
-      result_.ranks.push_back(TimeOf(rows.rank, events));
-      const std::array<int64_t, 8> lengths = Combinations(ByKind(events));
+      result_.ranks.push_back(GpuTimeOf(rows.rank, events));
+      const std::array<int64_t, 8> lengths = Combinations(SpansOfKinds(events));
       for (size_t mask = 1; mask < types.size(); ++mask) types[mask] += lengths[mask];
       AddSteps(rows.rank, events, &steps);
       AddKernels(rows.rank, events);
@@ -238,11 +230,18 @@ class Measuring {
     return known ? snapshot_.names[static_cast<size_t>(index)] : Unnamed();
   }
 
-  int64_t Start(int64_t time_ns) const {
-    return is_hta_ ? CeilTo(time_ns - base_ns_, kUs) : time_ns;
+  // As HTA has it in a double of microseconds, which is not exact for a time of day.
+  double Microseconds(int64_t time_ns) const {
+    const int64_t told_ns = time_ns - base_ns_;
+    return static_cast<double>(told_ns / kUs) + static_cast<double>(told_ns % kUs) / kUs;
   }
-  int64_t End(int64_t time_ns) const {
-    return is_hta_ ? FloorTo(time_ns - base_ns_, kUs) : time_ns;
+  int64_t Start(int64_t time_ns) const {
+    return is_hta_ ? static_cast<int64_t>(std::ceil(Microseconds(time_ns))) * kUs : time_ns;
+  }
+  int64_t End(int64_t start_ns, int64_t end_ns) const {
+    if (!is_hta_) return end_ns;
+    const double length_us = static_cast<double>(end_ns - start_ns) / kUs;
+    return static_cast<int64_t>(std::floor(Microseconds(start_ns) + length_us)) * kUs;
   }
 
   // When the last of several steps began, by its mark; INT64_MAX: they are not several.
@@ -265,7 +264,7 @@ class Measuring {
     for (const query::GpuWork& work : rows.gpu_work) {
       StreamEvent event;
       event.start_ns = Start(work.start_ns);
-      event.end_ns = End(work.end_ns);
+      event.end_ns = End(work.start_ns, work.end_ns);
       event.stream = StreamOf(work.track);
       event.has_launch = !work.launch_track.is_none();
       event.launch_ns = Start(work.launch_start_ns);
@@ -290,7 +289,7 @@ class Measuring {
         continue;
       StreamEvent event;
       event.start_ns = Start(span.start_ns);
-      event.end_ns = End(span.end_ns);
+      event.end_ns = End(span.start_ns, span.end_ns);
       event.stream = stream->second;
       event.is_work = false;
       event.name = &NameAt(span.name);
@@ -312,7 +311,7 @@ class Measuring {
     for (const auto& [number, of_step] : by_step) {
       GpuStepTime& step = (*steps)[number];
       step.step = number;
-      step.ranks.push_back(TimeOf(rank, of_step));
+      step.ranks.push_back(GpuTimeOf(rank, of_step));
     }
   }
 
@@ -324,7 +323,8 @@ class Measuring {
       const auto [entry, is_new] = by_name.try_emplace(*event.name);
       GpuKernelTime& kernel = entry->second;
       if (is_new) {
-        kernel = {*event.name, std::string(TypeName(event.kind)), rank, 0, 0, length_ns, length_ns};
+        kernel = {*event.name, std::string(GpuTypeName(event.kind)), rank, 0, 0, length_ns,
+                  length_ns};
       }
       ++kernel.count;
       kernel.sum_ns += length_ns;
@@ -435,7 +435,7 @@ std::optional<GpuDefinition> ParseGpuDefinition(std::string_view text) {
 }
 
 GpuTime MeasureGpu(const query::Snapshot& snapshot, GpuDefinition definition) {
-  return Measuring(snapshot, definition).Take();
+  return GpuMeasuring(snapshot, definition).Take();
 }
 
 }  // namespace shardscope::analysis
