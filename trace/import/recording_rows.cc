@@ -376,9 +376,9 @@ Status WriteRows(store::RowBatch* rows, FinishedWriter* writer) {
     std::vector<Row>& of_table = rows->Get<Row>();
     if constexpr (schema::TableOf<Row>::kHasId) {
       std::ranges::sort(of_table, {}, [](const Row& row) { return row.id.value(); });
-      const auto twice =
-          std::ranges::unique(of_table, {}, [](const Row& row) { return row.id.value(); });
-      of_table.erase(twice.begin(), twice.end());
+      const auto twice = std::unique(of_table.begin(), of_table.end(),
+                                     [](const Row& a, const Row& b) { return a.id == b.id; });
+      of_table.erase(twice, of_table.end());
     }
     for (const Row& row : of_table) {
       if (status.ok()) status = writer->Insert(row);
