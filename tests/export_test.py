@@ -1,9 +1,12 @@
 """`shardscope export`: what other tools read, and that a run comes back from it as itself."""
 
+import base64
 import csv
+import html
 import io
 import json
 import os
+import re
 import unittest
 
 from chrome_traces import fsdp2_step
@@ -122,9 +125,26 @@ class ExportTest(ProgramTest):
         self.run_program(APP, "export", run, "--format", "csv", "--table", "plan_op", "-o", one)
         self.assertEqual(len(one.read_text().splitlines()) - 1, self.sql(run, "SELECT count(*) AS n FROM plan_op")[0]["n"])
 
+    def test_the_page_is_whole_and_escapes_what_it_shows(self):
+        run, _ = self.train("a<b>&c", *TINY, "train.steps=6")
+        page = self.export(run, "html").read_text()
+        report = self.report(run)
+        self.assertIn("<h1>a&lt;b&gt;&amp;c</h1>", page)
+        self.assertNotIn("<b>&c", page)
+        self.assertIn(html.escape(report["verdict"]["sentence"], quote=False), page.replace("&quot;", '"'))
+        self.assertNotRegex(page, r"(src|href|srcset)=\"(?!data:)|url\(|@import")  # nothing from elsewhere
+        pictures = re.findall(r'"data:image/png;base64,([^"]*)"', page)
+        for picture in pictures:
+            self.assertTrue(base64.b64decode(picture, validate=True).startswith(b"\x89PNG"))
+        self.assertTrue(len(pictures) == 2 or "No picture:" in page)
+        tables = re.findall(r"<h2>([^<]*)</h2>\n<div class=\"scroll\"><table>(.*?)</table>", page, re.DOTALL)
+        rows = {name: table.count("<tr>") - 1 for name, table in tables}
+        for name in ("steps", "stalls", "collectives", "memory"):
+            self.assertEqual(rows.get(name, 0), len(report[name]), name)
+
     def test_bad_input_is_one_error_and_loses_nothing(self):
         run = self.train_run()
-        self.assertIn("there are perfetto, kineto, csv", self.export(run, "png", check=1))
+        self.assertIn("there are perfetto, kineto, csv, html", self.export(run, "png", check=1))
         taken = self.root / "out-perfetto"
         taken.write_text("mine")
         self.assertIn("--force", self.export(run, "perfetto", check=1))

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/commands.h"
+#include "app/export/html_report.h"
 #include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/base/text.h"
@@ -27,9 +28,27 @@ struct ExportArguments {
   bool force = false;
 };
 
+// Those of trace/export, and the page, which has a picture of the app in it.
+const std::vector<exports::Format>& AllFormats() {
+  static const auto* const formats = [] {
+    auto* const all = new std::vector<exports::Format>(exports::Formats());
+    all->push_back({"html", "one page with verdict, picture and sortable tables, for browsers",
+                    ".html", WriteHtml});
+    return all;
+  }();
+  return *formats;
+}
+
+const exports::Format* FindFormat(std::string_view key) {
+  for (const exports::Format& format : AllFormats()) {
+    if (format.key == key) return &format;
+  }
+  return nullptr;
+}
+
 std::string KnownFormats() {
   std::vector<std::string> keys;
-  for (const exports::Format& format : exports::Formats()) keys.emplace_back(format.key);
+  for (const exports::Format& format : AllFormats()) keys.emplace_back(format.key);
   return Join(keys, ", ");
 }
 
@@ -60,7 +79,7 @@ Status WriteFolder(const exports::Format& format, const store::RunFiles& run,
 }
 
 Status Export(const ExportArguments& arguments) {
-  const exports::Format* const format = exports::FindFormat(arguments.format);
+  const exports::Format* const format = FindFormat(arguments.format);
   if (format == nullptr) {
     return Status::Error(fmt::format("--format {}: there is no such format; there are {}",
                                      arguments.format, KnownFormats()));
@@ -96,7 +115,7 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
       ->required()
       ->type_name("RUN");
   std::string help;
-  for (const exports::Format& format : exports::Formats())
+  for (const exports::Format& format : AllFormats())
     help += fmt::format("{}{}: {}", help.empty() ? "" : "; ", format.key, format.title);
   command->add_option("--format", arguments->format, help)->required()->type_name("FORMAT");
   command->add_option("-o,--output", arguments->output, "The file or folder that is made")

@@ -86,6 +86,15 @@ std::map<query::ScheduleId, std::vector<std::pair<int, int>>> StepsOfSchedules(
   return steps;
 }
 
+// Each file of a run has its Schedules under ids of its own.
+bool AreOne(const query::Snapshot& snapshot, query::ScheduleId a, query::ScheduleId b) {
+  if (a == b) return true;
+  const auto one = snapshot.schedules.find(a);
+  const auto other = snapshot.schedules.find(b);
+  return one != snapshot.schedules.end() && other != snapshot.schedules.end() &&
+         one->second.name == other->second.name && one->second.text == other->second.text;
+}
+
 std::vector<Change> ChangesOf(const query::RankRows& rows, Ledger ledger) {
   std::vector<Change> changes;
   changes.reserve(rows.memory.size());
@@ -205,10 +214,11 @@ std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
     memory.predicted_bytes = schedule->second.largest.predicted_bytes;
     memory.bound_bytes = schedule->second.largest.bound_bytes;
     for (const MemoryPeak& peak : peaks) {
-      const auto found = peak.of_schedule.find(id);
-      if (found == peak.of_schedule.end() || found->second <= memory.peak_bytes) continue;
-      memory.peak_bytes = found->second;
-      memory.peak_rank = peak.rank;
+      for (const auto& [of_rank, bytes] : peak.of_schedule) {
+        if (bytes <= memory.peak_bytes || !AreOne(snapshot, id, of_rank)) continue;
+        memory.peak_bytes = bytes;
+        memory.peak_rank = peak.rank;
+      }
     }
     result.push_back(std::move(memory));
   }

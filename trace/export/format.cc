@@ -17,11 +17,4 @@ const std::vector<Format>& Formats() {
   return formats;
 }
 
-const Format* FindFormat(std::string_view key) {
-  for (const Format& format : Formats()) {
-    if (format.key == key) return &format;
-  }
-  return nullptr;
-}
-
 }  // namespace shardscope::exports

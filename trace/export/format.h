@@ -25,7 +25,5 @@ struct Format {
 };
 
 const std::vector<Format>& Formats();
-// nullptr: there is none of that name.
-const Format* FindFormat(std::string_view key);
 
 }  // namespace shardscope::exports
