@@ -47,7 +47,7 @@ inline constexpr int kNotComparable = 4;
 // makes one run slower than another.
 void AddCompareCommand(CLI::App& app, int* exit_code);
 
-// `shardscope export RUN --format perfetto|kineto|csv|html [-o PATH] [--table NAME] [--force]`: the run
+// `shardscope export RUN --format perfetto|kineto|chakra|csv|html [-o PATH] [--table NAME] [--force]`: the run
 // in the form of another tool.
 void AddExportCommand(CLI::App& app, int* exit_code);
 

@@ -24,6 +24,36 @@ def without_files(value):
     return value
 
 
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def chakra_fields(data):
+    """Of a protobuf message: by number the values in their order."""
+    fields, at = {}, 0
+    while at < len(data):
+        key, at = varint(data, at)
+        value, at = varint(data, at)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
+
+
+def chakra_messages(data):
+    at = 0
+    while at < len(data):
+        length, at = varint(data, at)
+        yield chakra_fields(data[at:at + length])
+        at += length
+
+
 class ExportTest(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -110,6 +140,39 @@ class ExportTest(ProgramTest):
         loss = [event["args"]["loss"] for event in events if event["ph"] == "C" and event["name"] == "loss" and event["pid"] == 1]
         self.assertEqual(loss, [row["loss"] for row in self.sql(run, "SELECT loss FROM step WHERE rank = 0 ORDER BY step")])
 
+    def test_chakras_form_has_every_op_with_what_it_depends_on(self):
+        run = self.train_run()
+        folder = self.export(run, "chakra")
+        self.assertEqual(sorted(path.name for path in folder.iterdir()), ["trace.0.et", "trace.1.et"])
+        runs = self.sql(run, "SELECT o.id, o.rank, o.step, o.plan_op, o.started_ns, o.ended_ns, p.name, p.kind, c.payload_bytes, c.sequence "
+                             "FROM op_run o JOIN plan_op p ON p.id = o.plan_op LEFT JOIN collective c ON c.op_run = o.id")
+        edges = {}
+        for row in self.sql(run, "SELECT plan_op, predecessor FROM plan_edge"):
+            edges.setdefault(row["plan_op"], set()).add(row["predecessor"])
+        plan_of = {row["id"]: row["plan_op"] for row in runs}
+        for rank in (0, 1):
+            messages = list(chakra_messages((folder / f"trace.{rank}.et").read_bytes()))
+            self.assertEqual(messages[0], {1: [b"0.0.4"]})
+            nodes = {node[1][0]: node for node in messages[1:]}
+            expected = {row["id"]: row for row in runs if row["rank"] == rank}
+            self.assertEqual(nodes.keys(), expected.keys())
+            seen = set()
+            for node in messages[1:]:  # what comes before stands before
+                self.assertLessEqual(set(node.get(4, [])) | set(node.get(5, [])), seen)
+                seen.add(node[1][0])
+            for number, row in expected.items():
+                attributes = {}
+                for text in nodes[number][10]:
+                    attribute = chakra_fields(text)
+                    attributes[attribute[1][0].decode()] = attribute.get(9, attribute.get(27, attribute.get(29)))[0]
+                self.assertEqual((nodes[number][2][0].decode(), attributes["start_ns"], attributes["duration_ns"]),
+                                 (row["name"], row["started_ns"], row["ended_ns"] - row["started_ns"]))
+                self.assertLessEqual({plan_of[before] for before in nodes[number].get(5, [])}, edges.get(row["plan_op"], set()))
+                if row["payload_bytes"] is not None:
+                    kinds = {"all_gather": 2, "reduce_scatter": 7, "all_reduce": 0}
+                    self.assertEqual((nodes[number][3][0], attributes["comm_type"], attributes["comm_size"], attributes["comm_tag"]),
+                                     (7, kinds[row["kind"]], row["payload_bytes"], row["sequence"]))
+
     def test_csv_is_what_sql_says(self):
         run = self.train_run()
         folder = self.export(run, "csv")
@@ -144,7 +207,7 @@ class ExportTest(ProgramTest):
 
     def test_bad_input_is_one_error_and_loses_nothing(self):
         run = self.train_run()
-        self.assertIn("there are perfetto, kineto, csv, html", self.export(run, "png", check=1))
+        self.assertIn("there are perfetto, kineto, chakra, csv, html", self.export(run, "png", check=1))
         taken = self.root / "out-perfetto"
         taken.write_text("mine")
         self.assertIn("--force", self.export(run, "perfetto", check=1))

@@ -1,5 +1,6 @@
 #include "trace/export/format.h"
 
+#include "trace/export/chakra.h"
 #include "trace/export/csv.h"
 #include "trace/export/kineto.h"
 #include "trace/export/perfetto.h"
@@ -12,6 +13,8 @@ const std::vector<Format>& Formats() {
        WritePerfetto},
       {"kineto", "a folder of torch.profiler's JSON, a file a rank, for HTA and its like", "",
        WriteKineto},
+      {"chakra", "a folder of Chakra execution traces, a file a rank, for ASTRA-sim", "",
+       WriteChakra},
       {"csv", "a folder of CSV files, one a view; or with --table one file", "", WriteCsv},
   };
   return formats;
