@@ -47,8 +47,8 @@ inline constexpr int kNotComparable = 4;
 // makes one run slower than another.
 void AddCompareCommand(CLI::App& app, int* exit_code);
 
-// `shardscope export RUN --format perfetto|kineto|chakra|csv|html [-o PATH] [--table NAME] [--force]`: the run
-// in the form of another tool.
+// `shardscope export RUN --format perfetto|kineto|chakra|csv|html [-o PATH] [--table NAME]
+// [--force]`: the run in the form of another tool.
 void AddExportCommand(CLI::App& app, int* exit_code);
 
 // `shardscope plan [--units N] [--ranks N] [--set key=value ...]` prints the schedule of a small
