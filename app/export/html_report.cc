@@ -23,8 +23,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMostRows = 5'000;  // of a table; a browser sorts no more in a moment
-constexpr size_t kMostPictureBytes = size_t{64} << 20;
-
 constexpr std::string_view kHead = R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark">
@@ -151,6 +149,9 @@ std::string Table(const std::string& name, const Json& rows) {
   return text + "</tbody></table></div>\n";
 }
 
+#ifdef SHARDSCOPE_UI
+constexpr size_t kMostPictureBytes = size_t{64} << 20;
+
 // RFC 4648.
 std::string Base64(std::string_view bytes) {
   static constexpr std::string_view kDigits =
@@ -169,7 +170,6 @@ std::string Base64(std::string_view bytes) {
   return text;
 }
 
-#ifdef SHARDSCOPE_UI
 Result<std::string> PictureOf(const query::SnapshotPtr& snapshot, ui::ThemeName theme,
                               const std::string& to) {
   shell::ShotOptions options;
