@@ -49,7 +49,8 @@ Result<std::string> ReportText(const ReportArguments& arguments, const query::Sn
     const analysis::GpuTime gpu = analysis::MeasureGpu(snapshot, arguments.definition);
     return analysis::PrintReportJson(report, &gpu);
   }
-  return analysis::PrintReportText(report, arguments.all ? 0 : 10);
+  return analysis::PrintReportText(report, arguments.all ? 0 : 10) +
+         analysis::PrintGpuTime(analysis::MeasureGpu(snapshot, arguments.definition));
 }
 
 // A finished trace has what figures of the whole run need, but not those of some steps.
@@ -120,9 +121,8 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
           [arguments](const std::string& text) {
             arguments->definition = *analysis::ParseGpuDefinition(text);
           },
-          "With --json: times of the GPU as they are, or as HolisticTraceAnalysis rounds and "
-          "counts "
-          "them (default exact)")
+          "Times of the GPU as they are, or as HolisticTraceAnalysis rounds and counts them "
+          "(default exact)")
       ->check(CLI::IsMember({"exact", "hta"}));
   AddScopeOptions(command, arguments);
   command->callback(

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "trace/analysis/changes.h"
+#include "trace/analysis/gpu/gpu_time_json.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report.h"
 #include "trace/base/time.h"
@@ -230,63 +231,6 @@ Json VerdictJson(const Verdict& verdict) {
           {"sentence", verdict.sentence}};
 }
 
-Json GpuRankJson(const GpuRankTime& time) {
-  return {{"rank", time.rank},
-          {"kernel_time_ns", time.kernel_time_ns},
-          {"idle_ns", time.idle_ns},
-          {"compute_ns", time.compute_ns},
-          {"non_compute_ns", time.non_compute_ns},
-          {"communication_ns", time.communication_ns},
-          {"overlap_ns", time.overlap_ns},
-          {"exposed_ns", time.exposed_ns}};
-}
-
-Json GpuStepJson(const GpuStepTime& step) {
-  return {{"step", step.step}, {"ranks", ListJson(step.ranks, &GpuRankJson)}};
-}
-
-Json GpuTypeJson(const GpuTypeTime& type) { return {{"type", type.type}, {"sum_ns", type.sum_ns}}; }
-
-Json GpuKernelJson(const GpuKernelTime& kernel) {
-  return {{"name", kernel.name},    {"type", kernel.type},     {"rank", kernel.rank},
-          {"count", kernel.count},  {"sum_ns", kernel.sum_ns}, {"min_ns", kernel.min_ns},
-          {"max_ns", kernel.max_ns}};
-}
-
-Json GpuIdleJson(const GpuIdleTime& idle) {
-  return {{"rank", idle.rank},
-          {"stream", idle.stream},
-          {"host_wait_ns", idle.host_wait_ns},
-          {"kernel_wait_ns", idle.kernel_wait_ns},
-          {"other_ns", idle.other_ns}};
-}
-
-Json GpuQueueJson(const GpuQueueLength& queue) {
-  return {{"rank", queue.rank}, {"stream", queue.stream}, {"count", queue.count},
-          {"mean", queue.mean}, {"min", queue.min},       {"max", queue.max}};
-}
-
-Json GpuBandwidthJson(const GpuBandwidth& row) {
-  return {{"rank", row.rank},
-          {"kind", row.kind},
-          {"count", row.count},
-          {"bytes", row.bytes},
-          {"time_ns", row.time_ns},
-          {"mean_bytes_per_second", row.mean_bytes_per_second},
-          {"max_bytes_per_second", row.max_bytes_per_second}};
-}
-
-Json GpuTimeJson(const GpuTime& gpu) {
-  return {{"definition", Name(gpu.definition)},
-          {"ranks", ListJson(gpu.ranks, &GpuRankJson)},
-          {"steps", ListJson(gpu.steps, &GpuStepJson)},
-          {"kernel_types", ListJson(gpu.types, &GpuTypeJson)},
-          {"kernels", ListJson(gpu.kernels, &GpuKernelJson)},
-          {"idle", ListJson(gpu.idle, &GpuIdleJson)},
-          {"queue_length", ListJson(gpu.queues, &GpuQueueJson)},
-          {"memory_bandwidth", ListJson(gpu.bandwidths, &GpuBandwidthJson)}};
-}
-
 Json RecognisedJson(const Recognised& group) {
   return {{"communicator", group.communicator},
           {"parallelism", group.parallelism},
@@ -440,8 +384,8 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["dropped"] = Json::object();
   for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
   json["losses"] = report.losses;
-  // Text in a damaged trace may be no UTF-8; a loss that is no number prints as null.
   if (gpu != nullptr && !gpu->ranks.empty()) json["gpu"] = GpuTimeJson(*gpu);
+  // Text in a damaged trace may be no UTF-8; a loss that is no number prints as null.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Goes up whenever the same files give other rows.
-constexpr int kImportVersion = 5;
+constexpr int kImportVersion = 6;
 
 Result<std::string> CacheFolder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");

@@ -163,6 +163,10 @@ Status RowsOfRecording::WriteFacts() {
   for (const auto& [key, value] : recording_.meta) {
     SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::ConfigRow{"import." + key, value}));
   }
+  for (const auto& [key, value] : recording_.file_facts) {
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
+        schema::ConfigRow{fmt::format("imported.rank{}.{}", facts_.rank, key), value}));
+  }
   SHARDSCOPE_RETURN_IF_ERROR(
       writer_.Insert(schema::RankRow{facts_.rank, recording_.host, recording_.process,
                                      recording_.device.empty() ? "cpu" : recording_.device}));

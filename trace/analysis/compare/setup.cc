@@ -18,9 +18,10 @@ using Values = std::map<std::string, std::string>;
 constexpr std::array<std::string_view, 8> kFacts = {
     "num_ranks", "device", "model", "truth", "contended", "host", "num_cores", "tool_version"};
 // Of every run another, and so of no interest.
-constexpr std::array<std::string_view, 6> kOfOneRun = {
-    "run.name",         "run.control_socket",         "import.trace_id",
-    "import.traceName", "import.baseTimeNanoseconds", "import.displayTimeUnit"};
+constexpr std::array<std::string_view, 5> kOfOneRun = {"run.name", "run.control_socket",
+                                                       "import.trace_id", "import.traceName",
+                                                       "import.displayTimeUnit"};
+constexpr std::string_view kOfOneFile = "imported.rank";  // what keys begin with
 
 std::string ValueOf(const Values& values, std::string_view key) {
   const auto found = values.find(std::string(key));
@@ -70,6 +71,7 @@ std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a, int3
   for (const auto& [key, value] : config_a) keys.insert(key);
   for (const auto& [key, value] : config_b) keys.insert(key);
   for (const std::string_view key : kOfOneRun) keys.erase(std::string(key));
+  std::erase_if(keys, [](const std::string& key) { return key.starts_with(kOfOneFile); });
   for (const std::string& key : keys) add(key, ValueOf(config_a, key), ValueOf(config_b, key));
   return differences;
 }

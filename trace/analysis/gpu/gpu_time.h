@@ -1,12 +1,12 @@
 // Times of the GPU by its own rows, in the definitions of HolisticTraceAnalysis or in exact ones.
-// Pure functions.
+// Pure functions; any thread.
 //
 // HTA 0.5.0 (hta/analyzers/{breakdown_analysis,communication_analysis,trace_counters}.py,
-// hta/utils/utils.py, hta/common/{trace_parser,trace_filter}.py) counts in whole microseconds:
-// starts are rounded up, ends down, so that short kernels may have a negative length; it tells
-// kinds of kernels by their names, counts waits of streams as work, and leaves out what was
-// launched in the last of several steps. The exact definition takes nanoseconds, all rows, and the
-// categories of the trace.
+// hta/utils/utils.py, hta/common/{trace,trace_parser,trace_filter}.py) counts in whole
+// microseconds: starts are rounded up, ends down, so that short kernels may have a negative length;
+// it tells kinds of kernels by their names, counts waits of streams as work, and leaves out what
+// was launched in the last of several steps. The exact definition takes nanoseconds, all rows, and
+// the categories of the trace.
 #pragma once
 
 #include <cstdint>
@@ -48,14 +48,29 @@ struct GpuTypeTime {
   int64_t sum_ns = 0;
 };
 
+// What pandas calls describe(): `std` is that of a sample, 0 for one value; quartiles lie between
+// the two nearest values.
+struct GpuDistribution {
+  int64_t count = 0;
+  double mean = 0;
+  double std = 0;
+  double min = 0;
+  double p25 = 0;
+  double p50 = 0;
+  double p75 = 0;
+  double max = 0;
+};
+
 struct GpuKernelTime {
   std::string name;
-  std::string type;
+  std::string type;  // as above, or "OTHER"
   int32_t rank = 0;
   int64_t count = 0;
   int64_t sum_ns = 0;
   int64_t min_ns = 0;
   int64_t max_ns = 0;
+  double mean_ns = 0;
+  double std_ns = 0;  // of a sample; 0 for one
 };
 
 // Gaps between what a stream did: its next work was launched only when it had run dry (host), or
@@ -68,24 +83,22 @@ struct GpuIdleTime {
   int64_t other_ns = 0;
 };
 
-// Work that was launched and had not begun, over all launches and starts of a stream.
+// How much of a stream was launched and had not begun, after each launch and each start.
 struct GpuQueueLength {
   int32_t rank = 0;
   int64_t stream = 0;
-  int64_t count = 0;  // launches and starts
-  double mean = 0;
-  int64_t min = 0;
-  int64_t max = 0;
+  GpuDistribution length;
 };
 
+// Exact: of each copy, its bytes over its length. HTA's: of all copies of a kind at once, whenever
+// that changes and is not 0; copies of less than 1 us take 1 us.
 struct GpuBandwidth {
   int32_t rank = 0;
   std::string kind;  // "Memcpy HtoD", "Memset"
   int64_t count = 0;
   int64_t bytes = 0;
   int64_t time_ns = 0;
-  double mean_bytes_per_second = 0;  // of the copies' own, not weighted
-  double max_bytes_per_second = 0;
+  GpuDistribution bytes_per_second;
 };
 
 struct GpuTime {
@@ -100,5 +113,8 @@ struct GpuTime {
 };
 
 GpuTime MeasureGpu(const query::Snapshot& snapshot, GpuDefinition definition);
+
+// A line for each rank; empty without rows of a GPU.
+std::string PrintGpuTime(const GpuTime& gpu);
 
 }  // namespace shardscope::analysis

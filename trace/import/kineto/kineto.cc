@@ -89,7 +89,8 @@ class Reader {
   std::vector<RecordedGroup> groups_told_;  // by collectives
   store::TailDecoder rows_;                 // of an export of ours
   bool has_rows_ = false;
-  int64_t schema_ = -1;  // of these rows
+  bool is_first_ = true;  // no event was taken
+  int64_t schema_ = -1;   // of these rows
   std::map<std::string, int64_t> missed_;
 };
 
@@ -341,6 +342,10 @@ void Reader::TakeCounters(const Event& event) {
 }
 
 void Reader::Take(const Event& event) {
+  if (std::exchange(is_first_, false) && event.phase == 'X' && event.start_ns &&
+      event.duration_ns && !event.category.empty() && event.category != "Trace") {
+    recording_.file_facts["first_event_ns"] = std::to_string(*event.start_ns);
+  }
   if (event.phase == 'M') return TakeMetadata(event);
   if (TakeRows(event)) return;
   const bool has_time =
@@ -412,9 +417,9 @@ void Reader::TakeValues(const std::map<std::string, std::string>& values) {
     } else if (key == "baseTimeNanoseconds") {
       const std::string number = value.is_string() ? value.get<std::string>() : value.dump();
       const auto base_ns = ParseWhole(number);
-      if (base_ns && *base_ns < kMostPlausibleNs) {
+      if (base_ns && *base_ns<kMostPlausibleNs&& * base_ns> - kMostPlausibleNs) {
         Shift(*base_ns);
-        recording_.meta[key] = number;
+        recording_.file_facts["base_ns"] = std::to_string(*base_ns);
       }
     } else if (key == "distributedInfo" && value.is_object()) {
       TakeDistributed(value);

@@ -1,0 +1,253 @@
+#include "trace/analysis/gpu/gpu_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <unordered_set>
+
+#include "trace/base/text.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr int64_t kUsNs = 1000;
+constexpr int64_t kNotKnown = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMostNs = int64_t{1} << 61;  // what a damaged file claims beyond it is cut there
+constexpr std::string_view kStepMark = "ProfilerStep";
+
+// The calls that put work into a queue (hta/common/trace_symbol_table.py:
+// get_runtime_launch_events_query()).
+constexpr std::array<std::string_view, 11> kQueueingCalls = {
+    "cudaLaunchKernel",
+    "cudaLaunchKernelExC",
+    "cuLaunchKernel",
+    "cudaMemcpyAsync",
+    "cudaMemsetAsync",
+    "hipLaunchKernel",
+    "hipExtModuleLaunchKernel",
+    "hipMemcpyAsync",
+    "hipMemsetAsync",
+    "hipMemcpyWithStream",
+    "runFunction - job_prep_and_submit_for_execution"};
+
+int64_t Sane(int64_t time_ns) { return std::clamp(time_ns, -kMostNs, kMostNs); }
+
+// As a double of microseconds is, read from a file: the one that is nearest.
+double Microseconds(int64_t time_ns) {
+  constexpr int64_t kExactBelow = int64_t{1} << 53;
+  if (time_ns > -kExactBelow && time_ns < kExactBelow) {
+    return static_cast<double>(time_ns) / static_cast<double>(kUsNs);
+  }
+  // The fraction is far from the middle of two doubles of this size, but for those it hits.
+  return static_cast<double>(time_ns / kUsNs) + static_cast<double>(time_ns % kUsNs) / kUsNs;
+}
+
+// Differences of two stay in range.
+int64_t WholeMicroseconds(double time_us) {
+  constexpr double kMostUs = 4e15;
+  return static_cast<int64_t>(std::clamp(time_us, -kMostUs, kMostUs)) * kUsNs;
+}
+
+int64_t RoundedUp(int64_t time_ns) { return WholeMicroseconds(std::ceil(Microseconds(time_ns))); }
+
+// Start and length are added as doubles, as HTA does.
+int64_t EndRoundedDown(int64_t start_ns, int64_t length_ns) {
+  return WholeMicroseconds(std::floor(Microseconds(start_ns) + Microseconds(length_ns)));
+}
+
+GpuKind KindOfCategory(query::SpanCategory category) {
+  switch (category) {
+    case query::SpanCategory::kCommunication:
+      return GpuKind::kCommunication;
+    case query::SpanCategory::kCopy:
+      return GpuKind::kMemory;
+    case query::SpanCategory::kCompute:
+      return GpuKind::kComputation;
+    default:
+      return GpuKind::kOther;
+  }
+}
+
+// Imports name the track of a stream's waits "GPU 0 stream 7 waits".
+int64_t StreamOfWaits(std::string_view track) {
+  constexpr std::string_view kBefore = " stream ";
+  constexpr std::string_view kBehind = " waits";
+  const size_t at = track.find(kBefore);
+  if (at == std::string_view::npos || !track.ends_with(kBehind)) return -1;
+  const char* const begin = track.data() + at + kBefore.size();
+  const char* const end = track.data() + track.size() - kBehind.size();
+  int64_t stream = -1;
+  const auto [rest, error] = std::from_chars(begin, end, stream);
+  return error == std::errc() && rest == end ? stream : -1;
+}
+
+int64_t NumberOf(const std::map<std::string, std::string>& config, const std::string& key,
+                 int64_t otherwise) {
+  const auto found = config.find(key);
+  if (found == config.end()) return otherwise;
+  int64_t number = 0;
+  const char* const end = found->second.data() + found->second.size();
+  const auto [rest, error] = std::from_chars(found->second.data(), end, number);
+  return error == std::errc() && rest == end ? Sane(number) : otherwise;
+}
+
+}  // namespace
+
+GpuKind HtaKindOfName(std::string_view name) {
+  // ^nccl.*Kernel; (^Memcpy)|(^Memset)|(^dma); else not what (.*(Memcpy)|(Memset))|(.*Sync) matches
+  // from the start on.
+  if (name.starts_with("nccl") && Contains(name, "Kernel")) return GpuKind::kCommunication;
+  if (name.starts_with("Memcpy") || name.starts_with("Memset") || name.starts_with("dma")) {
+    return GpuKind::kMemory;
+  }
+  if (Contains(name, "Memcpy") || Contains(name, "Sync")) return GpuKind::kOther;
+  return GpuKind::kComputation;
+}
+
+GpuEventReader::GpuEventReader(const query::Snapshot& snapshot, GpuDefinition definition)
+    : snapshot_(snapshot), definition_(definition) {
+  for (const query::GpuStream& stream : snapshot.gpu_streams) {
+    streams_[stream.track] = stream.stream;
+  }
+  if (definition_ != GpuDefinition::kHta) return;
+  for (const query::Track& track : snapshot.tracks) {
+    const int64_t stream = StreamOfWaits(track.name);
+    if (stream >= 0) streams_of_waits_[track.id] = stream;
+  }
+  std::set<std::string_view> marks;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    for (const query::Span& span : rows.spans) {
+      if (NameHasMark(span.name)) marks.insert(NameAt(span.name));
+    }
+  }
+  has_several_steps_ = marks.size() > 1;
+}
+
+const std::string& GpuEventReader::NameAt(int32_t index) const {
+  static const std::string kUnnamed;
+  const bool known = index >= 0 && static_cast<size_t>(index) < snapshot_.names.size();
+  return known ? snapshot_.names[static_cast<size_t>(index)] : kUnnamed;
+}
+
+bool GpuEventReader::NameHasMark(int32_t name) const { return Contains(NameAt(name), kStepMark); }
+
+GpuEventReader::FileFacts GpuEventReader::FactsOf(int32_t rank) const {
+  const std::string prefix = fmt::format("imported.rank{}.", rank);
+  return {NumberOf(snapshot_.config, prefix + "base_ns", 0),
+          NumberOf(snapshot_.config, prefix + "first_event_ns", kNotKnown)};
+}
+
+std::vector<GpuEvent> GpuEventReader::EventsOf(const query::RankRows& rows) const {
+  std::vector<GpuEvent> events;
+  events.reserve(rows.gpu_work.size());
+  for (const query::GpuWork& work : rows.gpu_work) events.push_back(EventOf(work));
+  if (definition_ == GpuDefinition::kHta) AddWaits(rows, &events);
+  std::ranges::stable_sort(events, {}, &GpuEvent::start_ns);
+  if (definition_ == GpuDefinition::kHta) {
+    MarkQueued(rows, &events);
+    RoundAndFilter(rows, &events);
+  }
+  return events;
+}
+
+GpuEvent GpuEventReader::EventOf(const query::GpuWork& work) const {
+  GpuEvent event;
+  event.start_ns = Sane(work.start_ns);
+  event.end_ns = Sane(work.end_ns);
+  const auto stream = streams_.find(work.track);
+  if (stream != streams_.end()) event.stream = stream->second;
+  event.in_queue = !work.launch_track.is_none();
+  if (event.in_queue) event.launch_ns = Sane(work.launch_start_ns);
+  event.step = work.step;
+  event.name = &NameAt(work.name);
+  event.kind = definition_ == GpuDefinition::kHta ? HtaKindOfName(*event.name)
+                                                  : KindOfCategory(work.category);
+  event.work = &work;
+  return event;
+}
+
+// HTA takes all that names a stream: waits, too, and most of them for computation.
+void GpuEventReader::AddWaits(const query::RankRows& rows, std::vector<GpuEvent>* events) const {
+  for (const query::Span& span : rows.spans) {
+    if (span.category != query::SpanCategory::kWait) continue;
+    const auto stream = streams_of_waits_.find(span.track);
+    if (stream == streams_of_waits_.end()) continue;
+    GpuEvent event;
+    event.start_ns = Sane(span.start_ns);
+    event.end_ns = Sane(span.end_ns);
+    event.stream = stream->second;
+    event.launch_ns = event.start_ns;  // the call itself tells of it
+    event.name = &NameAt(span.name);
+    event.kind = HtaKindOfName(*event.name);
+    events->push_back(event);
+  }
+}
+
+// HTA's queues know some calls only, by their names.
+void GpuEventReader::MarkQueued(const query::RankRows& rows, std::vector<GpuEvent>* events) const {
+  if (!snapshot_.IsImported()) return;  // calls of others are not all in the trace
+  using Call = std::tuple<query::TrackId, int64_t, int64_t>;  // track, start, duration
+  struct Hash {
+    size_t operator()(const Call& call) const {
+      const auto& [track, start_ns, duration_ns] = call;
+      size_t hash = std::hash<int64_t>()(start_ns);
+      hash = hash * 31 + std::hash<query::TrackId>()(track);
+      return hash * 31 + std::hash<int64_t>()(duration_ns);
+    }
+  };
+  std::vector<bool> queues(snapshot_.names.size());
+  for (size_t name = 0; name < queues.size(); ++name) {
+    queues[name] = std::ranges::find(kQueueingCalls, snapshot_.names[name]) != kQueueingCalls.end();
+  }
+  std::unordered_set<Call, Hash> calls;
+  for (const query::Span& span : rows.spans) {
+    const auto name = static_cast<size_t>(span.name);
+    if (span.name < 0 || name >= queues.size() || !queues[name]) continue;
+    calls.insert({span.track, span.start_ns, Sane(span.end_ns) - Sane(span.start_ns)});
+  }
+  for (GpuEvent& event : *events) {
+    if (!event.in_queue) continue;
+    event.in_queue = calls.contains(
+        {event.work->launch_track, event.work->launch_start_ns, event.work->launch_duration_ns});
+  }
+}
+
+// The largest: all is kept.
+int64_t GpuEventReader::StartOfLastStep(const query::RankRows& rows, const FileFacts& facts) const {
+  if (!has_several_steps_) return std::numeric_limits<int64_t>::max();
+  int64_t last_ns = kNotKnown;
+  for (const query::Span& span : rows.spans) {
+    if (NameHasMark(span.name)) last_ns = std::max(last_ns, Sane(span.start_ns));
+  }
+  return last_ns == kNotKnown ? kNotKnown : RoundedUp(last_ns - facts.base_ns);
+}
+
+void GpuEventReader::RoundAndFilter(const query::RankRows& rows,
+                                    std::vector<GpuEvent>* events) const {
+  const FileFacts facts = FactsOf(rows.rank);
+  const int64_t until_ns = StartOfLastStep(rows, facts);
+  const bool filters = has_several_steps_;
+  std::erase_if(*events, [&](GpuEvent& event) {
+    const int64_t start_ns = event.start_ns - facts.base_ns;
+    const int64_t length_ns = event.length_ns();
+    event.start_ns = RoundedUp(start_ns);
+    event.end_ns = EndRoundedDown(start_ns, length_ns);
+    const bool asks_launch = event.work == nullptr || event.work->correlation >= 0;
+    if (event.has_launch()) {
+      event.launch_ns = RoundedUp(event.launch_ns - facts.base_ns);
+    } else if (asks_launch && !filters && facts.first_event_ns != kNotKnown) {
+      // HTA takes the first event of the file for the launch of what has none.
+      event.launch_ns = RoundedUp(facts.first_event_ns);
+    }
+    if (!filters) return false;
+    if (!asks_launch) return event.start_ns >= until_ns;
+    return !event.has_launch() || event.launch_ns >= until_ns;
+  });
+}
+
+}  // namespace shardscope::analysis
