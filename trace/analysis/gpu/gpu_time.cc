@@ -317,7 +317,7 @@ class GpuMeasuring {
 
   // 0: not known.
   static double BytesPerSecond(const query::GpuWork& work) {
-    const double length_ns = static_cast<double>(work.end_ns) - static_cast<double>(work.start_ns);
+    const auto length_ns = static_cast<double>(SaturatedDifference(work.end_ns, work.start_ns));
     return length_ns > 0 && work.bytes > 0 ? static_cast<double>(work.bytes) / length_ns * 1e9 : 0;
   }
 
