@@ -73,17 +73,22 @@ GpuKind KindOfCategory(query::SpanCategory category) {
   }
 }
 
-// Imports name the track of a stream's waits "GPU 0 stream 7 waits".
+constexpr int64_t kNoStream = -1;
+constexpr int64_t kOfHost = -2;
+
+// Imports name the track of a stream's waits "GPU 0 stream 7 waits", that of the host's
+// "GPU 0 waits of the host".
 int64_t StreamOfWaits(std::string_view track) {
   constexpr std::string_view kBefore = " stream ";
+  if (track.starts_with("GPU ") && track.ends_with(" waits of the host")) return kOfHost;
   constexpr std::string_view kBehind = " waits";
   const size_t at = track.find(kBefore);
-  if (at == std::string_view::npos || !track.ends_with(kBehind)) return -1;
+  if (at == std::string_view::npos || !track.ends_with(kBehind)) return kNoStream;
   const char* const begin = track.data() + at + kBefore.size();
   const char* const end = track.data() + track.size() - kBehind.size();
-  int64_t stream = -1;
+  int64_t stream = kNoStream;
   const auto [rest, error] = std::from_chars(begin, end, stream);
-  return error == std::errc() && rest == end ? stream : -1;
+  return error == std::errc() && rest == end && stream >= 0 ? stream : kNoStream;
 }
 
 int64_t NumberOf(const std::map<std::string, std::string>& config, const std::string& key,
@@ -117,7 +122,7 @@ GpuEventReader::GpuEventReader(const query::Snapshot& snapshot, GpuDefinition de
   if (definition_ != GpuDefinition::kHta) return;
   for (const query::Track& track : snapshot.tracks) {
     const int64_t stream = StreamOfWaits(track.name);
-    if (stream >= 0) streams_of_waits_[track.id] = stream;
+    if (stream != kNoStream) streams_of_waits_[track.id] = stream;
   }
   std::set<std::string_view> marks;
   for (const query::RankRows& rows : snapshot.ranks) {
@@ -138,20 +143,36 @@ bool GpuEventReader::NameHasMark(int32_t name) const { return Contains(NameAt(na
 
 GpuEventReader::FileFacts GpuEventReader::FactsOf(int32_t rank) const {
   const std::string prefix = fmt::format("imported.rank{}.", rank);
-  return {NumberOf(snapshot_.config, prefix + "base_ns", 0),
-          NumberOf(snapshot_.config, prefix + "first_event_ns", kNotKnown)};
+  FileFacts facts;
+  facts.base_ns = NumberOf(snapshot_.config, prefix + "base_ns", 0);
+  facts.first_event_ns = NumberOf(snapshot_.config, prefix + "first_event_ns", kNotKnown);
+  facts.first_event_is_work = NumberOf(snapshot_.config, prefix + "first_event_is_work", 0) != 0;
+  facts.stream_of_host_waits =
+      NumberOf(snapshot_.config, prefix + "stream_of_host_waits", kNoStream);
+  const auto names = snapshot_.config.find(prefix + "streams_of_names");
+  if (names == snapshot_.config.end()) return facts;
+  for (std::string_view name : Split(names->second, '\n')) {
+    const std::string_view number = TakeField(&name, ' ');
+    int64_t stream = kNoStream;
+    std::from_chars(number.data(), number.data() + number.size(), stream);
+    facts.streams_of_names.emplace(name, stream);
+  }
+  return facts;
 }
 
 std::vector<GpuEvent> GpuEventReader::EventsOf(const query::RankRows& rows) const {
   std::vector<GpuEvent> events;
   events.reserve(rows.gpu_work.size());
   for (const query::GpuWork& work : rows.gpu_work) events.push_back(EventOf(work));
-  if (definition_ == GpuDefinition::kHta) AddWaits(rows, &events);
-  std::ranges::stable_sort(events, {}, &GpuEvent::start_ns);
-  if (definition_ == GpuDefinition::kHta) {
-    MarkQueued(rows, &events);
-    RoundAndFilter(rows, &events);
+  if (definition_ == GpuDefinition::kExact) {
+    std::ranges::stable_sort(events, {}, &GpuEvent::start_ns);
+    return events;
   }
+  const FileFacts facts = FactsOf(rows.rank);
+  AddOthers(rows, facts, &events);
+  std::ranges::stable_sort(events, {}, &GpuEvent::start_ns);
+  MarkQueued(rows, facts, &events);
+  RoundAndFilter(rows, facts, &events);
   return events;
 }
 
@@ -171,17 +192,30 @@ GpuEvent GpuEventReader::EventOf(const query::GpuWork& work) const {
   return event;
 }
 
-// HTA takes all that names a stream: waits, too, and most of them for computation.
-void GpuEventReader::AddWaits(const query::RankRows& rows, std::vector<GpuEvent>* events) const {
+// HTA takes all that names a stream, most of it for computation: waits, and operators that
+// PyTorch's compiler made, which name the stream of their kernel.
+void GpuEventReader::AddOthers(const query::RankRows& rows, const FileFacts& facts,
+                               std::vector<GpuEvent>* events) const {
+  std::vector<int64_t> stream_of_name(snapshot_.names.size(), kNoStream);
+  for (size_t name = 0; name < stream_of_name.size() && !facts.streams_of_names.empty(); ++name) {
+    const auto known = facts.streams_of_names.find(snapshot_.names[name]);
+    if (known != facts.streams_of_names.end()) stream_of_name[name] = known->second;
+  }
   for (const query::Span& span : rows.spans) {
-    if (span.category != query::SpanCategory::kWait) continue;
-    const auto stream = streams_of_waits_.find(span.track);
-    if (stream == streams_of_waits_.end()) continue;
     GpuEvent event;
     event.start_ns = Sane(span.start_ns);
     event.end_ns = Sane(span.end_ns);
-    event.stream = stream->second;
-    event.launch_ns = event.start_ns;  // the call itself tells of it
+    if (span.category == query::SpanCategory::kWait) {
+      const auto stream = streams_of_waits_.find(span.track);
+      if (stream == streams_of_waits_.end()) continue;
+      event.stream = stream->second == kOfHost ? facts.stream_of_host_waits : stream->second;
+      event.launch_ns = event.start_ns;  // the call itself tells of it
+    } else {
+      const auto name = static_cast<size_t>(span.name);
+      if (span.name < 0 || name >= stream_of_name.size()) continue;
+      event.stream = stream_of_name[name];
+    }
+    if (event.stream < 0) continue;
     event.name = &NameAt(span.name);
     event.kind = HtaKindOfName(*event.name);
     events->push_back(event);
@@ -189,7 +223,8 @@ void GpuEventReader::AddWaits(const query::RankRows& rows, std::vector<GpuEvent>
 }
 
 // HTA's queues know some calls only, by their names.
-void GpuEventReader::MarkQueued(const query::RankRows& rows, std::vector<GpuEvent>* events) const {
+void GpuEventReader::MarkQueued(const query::RankRows& rows, const FileFacts& facts,
+                                std::vector<GpuEvent>* events) const {
   if (!snapshot_.IsImported()) return;  // calls of others are not all in the trace
   using Call = std::tuple<query::TrackId, int64_t, int64_t>;  // track, start, duration
   struct Hash {
@@ -215,6 +250,12 @@ void GpuEventReader::MarkQueued(const query::RankRows& rows, std::vector<GpuEven
     event.in_queue = calls.contains(
         {event.work->launch_track, event.work->launch_start_ns, event.work->launch_duration_ns});
   }
+  if (!facts.first_event_is_work) return;
+  // Whose index in the file is 0 has no launch for HTA's queues.
+  const auto first = std::ranges::find_if(*events, [&facts](const GpuEvent& event) {
+    return event.work != nullptr && event.start_ns - facts.base_ns == facts.first_event_ns;
+  });
+  if (first != events->end()) first->in_queue = false;
 }
 
 // The largest: all is kept.
@@ -227,9 +268,8 @@ int64_t GpuEventReader::StartOfLastStep(const query::RankRows& rows, const FileF
   return last_ns == kNotKnown ? kNotKnown : RoundedUp(last_ns - facts.base_ns);
 }
 
-void GpuEventReader::RoundAndFilter(const query::RankRows& rows,
+void GpuEventReader::RoundAndFilter(const query::RankRows& rows, const FileFacts& facts,
                                     std::vector<GpuEvent>* events) const {
-  const FileFacts facts = FactsOf(rows.rank);
   const int64_t until_ns = StartOfLastStep(rows, facts);
   const bool filters = has_several_steps_;
   std::erase_if(*events, [&](GpuEvent& event) {
@@ -237,7 +277,8 @@ void GpuEventReader::RoundAndFilter(const query::RankRows& rows,
     const int64_t length_ns = event.length_ns();
     event.start_ns = RoundedUp(start_ns);
     event.end_ns = EndRoundedDown(start_ns, length_ns);
-    const bool asks_launch = event.work == nullptr || event.work->correlation >= 0;
+    const bool asks_launch =
+        event.work == nullptr ? event.has_launch() : event.work->correlation >= 0;
     if (event.has_launch()) {
       event.launch_ns = RoundedUp(event.launch_ns - facts.base_ns);
     } else if (asks_launch && !filters && facts.first_event_ns != kNotKnown) {

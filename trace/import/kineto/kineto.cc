@@ -30,6 +30,7 @@ constexpr int64_t kMostPlausibleNs = int64_t{1} << 61;  // room to add the base
 constexpr int64_t kEventsPerProgress = 1 << 12;
 // Newer versions of Kineto put waits for a stream into a row of their own: its number and this.
 constexpr int64_t kSyncRows = 1'000'000;
+constexpr size_t kMostNamesWithStream = 1024;
 
 // Of a file of one process what its events say.
 class Reader {
@@ -71,6 +72,7 @@ class Reader {
   uint32_t ShapeOf(const EventArguments& arguments);
   int32_t CollectiveOf(const Event& event);
   void NoteGroup(const EventArguments& arguments);
+  void NoteStream(const Event& event);
   void Miss(std::string_view what) { ++missed_[std::string(what)]; }
 
   using TrackKey = std::tuple<TrackKind, int64_t, int64_t, int64_t>;
@@ -87,6 +89,7 @@ class Reader {
   std::map<int64_t, int64_t> host_events_;          // by process
   std::set<std::string, std::less<>> groups_seen_;
   std::vector<RecordedGroup> groups_told_;  // by collectives
+  std::set<std::string> streams_of_names_;  // of events that are no work: a stream, a name
   store::TailDecoder rows_;                 // of an export of ours
   bool has_rows_ = false;
   bool is_first_ = true;  // no event was taken
@@ -230,6 +233,9 @@ void Reader::TakeWork(const Event& event, EventClass event_class, int64_t durati
 
 void Reader::TakeSync(const Event& event, int64_t duration_ns) {
   const uint32_t track = StreamTrack(event, TrackKind::kStreamWaits);
+  if (event.arguments.stream >= 0 && recording_.tracks[track].stream < 0) {
+    recording_.file_facts["stream_of_host_waits"] = std::to_string(event.arguments.stream);
+  }
   if (event.name == "Stream Wait Event") {
     recording_.waits.push_back({.time_ns = *event.start_ns,
                                 .track = track,
@@ -263,9 +269,18 @@ bool Reader::TakeRows(const Event& event) {
   return true;
 }
 
+// Operators that PyTorch's compiler made say on what stream their kernel ran.
+void Reader::NoteStream(const Event& event) {
+  const EventClass event_class = ClassOf(event.category);
+  if (event_class != EventClass::kHost && event_class != EventClass::kDeviceRange) return;
+  if (streams_of_names_.size() >= kMostNamesWithStream || Contains(event.name, "\n")) return;
+  streams_of_names_.insert(fmt::format("{} {}", event.arguments.stream, event.name));
+}
+
 void Reader::TakeComplete(const Event& event) {
   const int64_t duration_ns = event.duration_ns.value_or(0);
   if (duration_ns < 0) Miss("events with a duration below 0, taken as 0");
+  if (event.arguments.stream >= 0) NoteStream(event);
   const int64_t length = std::clamp<int64_t>(duration_ns, 0, kMostPlausibleNs);
   const EventClass event_class = ClassOf(event.category);
   switch (event_class) {
@@ -345,6 +360,11 @@ void Reader::Take(const Event& event) {
   if (std::exchange(is_first_, false) && event.phase == 'X' && event.start_ns &&
       event.duration_ns && !event.category.empty() && event.category != "Trace") {
     recording_.file_facts["first_event_ns"] = std::to_string(*event.start_ns);
+    const EventClass event_class = ClassOf(event.category);
+    if (event_class == EventClass::kKernel || event_class == EventClass::kCopy ||
+        event_class == EventClass::kSet) {
+      recording_.file_facts["first_event_is_work"] = "1";
+    }
   }
   if (event.phase == 'M') return TakeMetadata(event);
   if (TakeRows(event)) return;
@@ -452,6 +472,10 @@ Recording Reader::Finish(const std::map<std::string, std::string>& values,
     if (!open.empty()) missed_["ranges that never end"] += static_cast<int64_t>(open.size());
   }
   TakeValues(values);
+  if (!streams_of_names_.empty()) {
+    recording_.file_facts["streams_of_names"] =
+        Join({streams_of_names_.begin(), streams_of_names_.end()}, "\n");
+  }
   for (RecordedGroup& told : groups_told_) {
     const bool known = std::ranges::any_of(
         recording_.groups, [&told](const RecordedGroup& group) { return group.name == told.name; });
