@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_set>
+#include <utility>
 
 #include "trace/base/text.h"
 
@@ -89,6 +90,11 @@ int64_t StreamOfWaits(std::string_view track) {
   int64_t stream = kNoStream;
   const auto [rest, error] = std::from_chars(begin, end, stream);
   return error == std::errc() && rest == end && stream >= 0 ? stream : kNoStream;
+}
+
+// Which call asked for it HTA looks up; of the rest it takes all that began in time.
+bool IsFoundByCall(const GpuEvent& event) {
+  return event.work == nullptr ? event.has_launch() : event.work->correlation >= 0;
 }
 
 int64_t NumberOf(const std::map<std::string, std::string>& config, const std::string& key,
@@ -173,6 +179,11 @@ std::vector<GpuEvent> GpuEventReader::EventsOf(const query::RankRows& rows) cons
   std::ranges::stable_sort(events, {}, &GpuEvent::start_ns);
   MarkQueued(rows, facts, &events);
   RoundAndFilter(rows, facts, &events);
+  if (!has_several_steps_) return events;
+  // HTA then has what it found by calls before all else.
+  std::ranges::stable_sort(events, {}, [](const GpuEvent& event) {
+    return std::pair(event.start_ns, !IsFoundByCall(event));
+  });
   return events;
 }
 
@@ -277,8 +288,7 @@ void GpuEventReader::RoundAndFilter(const query::RankRows& rows, const FileFacts
     const int64_t length_ns = event.length_ns();
     event.start_ns = RoundedUp(start_ns);
     event.end_ns = EndRoundedDown(start_ns, length_ns);
-    const bool asks_launch =
-        event.work == nullptr ? event.has_launch() : event.work->correlation >= 0;
+    const bool asks_launch = IsFoundByCall(event);
     if (event.has_launch()) {
       event.launch_ns = RoundedUp(event.launch_ns - facts.base_ns);
     } else if (asks_launch && !filters && facts.first_event_ns != kNotKnown) {
