@@ -1,3 +1,4 @@
+// limit: a field for each kind of thing that a file tells of
 // Recording: what one process of an imported run did, as importers find it and before it becomes
 // rows (recording_rows.h). Times are nanoseconds of the clock of its file. Importers may give
 // everything in any order.
