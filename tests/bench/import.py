@@ -27,10 +27,11 @@ import json, logging, resource, sys, time, warnings
 warnings.filterwarnings("ignore"); logging.disable(logging.CRITICAL)
 from hta.trace_analysis import TraceAnalysis
 start = time.monotonic(); analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=sys.argv[2]); times = {"load": time.monotonic() - start}
-for name in ("get_temporal_breakdown", "get_comm_comp_overlap", "get_gpu_kernel_breakdown", "get_idle_time_breakdown", "get_queue_length_summary"):
+for name in ("get_temporal_breakdown", "get_comm_comp_overlap", "get_gpu_kernel_breakdown", "get_idle_time_breakdown", "get_queue_length_summary",
+             "get_memory_bw_summary"):
     start = time.monotonic()
     try:
-        getattr(analysis, name)(**({} if name == "get_queue_length_summary" else {"visualize": False}))
+        getattr(analysis, name)(**({} if name.endswith("_summary") else {"visualize": False}))
     except Exception as error:
         print(name, error, file=sys.stderr)
     times[name] = time.monotonic() - start
@@ -72,13 +73,13 @@ def timed(command, environment):
     return time.monotonic() - start, usage.ru_maxrss / 1e3
 
 
-def ours(options, path, cache):
-    """Import, then a report of what was imported."""
+def ours(options, path, cache, reports=True):
+    """Import, then a report of what was imported: that keeps all rows in memory, so not of the largest."""
     shutil.rmtree(cache, ignore_errors=True)
     environment = dict(os.environ, XDG_CACHE_HOME=str(cache))
     app = options.build / "bin/shardscope"
     load, peak = timed([app, "import", path], environment)
-    report, _ = timed([app, "report", path, "--json", "--definition", "hta"], environment)
+    report = timed([app, "report", path, "--json", "--definition", "hta"], environment)[0] if reports else None
     return load, peak, report
 
 
@@ -88,17 +89,24 @@ def against_hta(options, folder, table):
     events = write_rank(path, 0, 200_000 // 33 if not options.quick else 1_000, 1)
     size = path.stat().st_size / 1e6
     rounds = []
+    analyses = []
     for _ in range(1 if options.quick else ROUNDS):
         load, peak, report = ours(options, path, folder / "cache")
         done = subprocess.run([ENVIRONMENT / "bin/python", "-c", HTA, path, path.parent], check=True, capture_output=True, text=True)
         theirs = json.loads(done.stdout.splitlines()[-1])
+        analyses.append({key: value for key, value in theirs["times"].items() if key != "load"})
         rounds.append((theirs["times"]["load"] / load, theirs["peak_mb"] / peak, load, peak, theirs["times"]["load"], theirs["peak_mb"],
-                       sum(value for key, value in theirs["times"].items() if key != "load"), report))
+                       sum(analyses[-1].values()), report))
     median = [statistics.median(values) for values in zip(*rounds)]
     table.add(f"{size:.0f} MB, {events:,} events: HTA's load over our import, wall", f"{median[0]:.0f}x ({median[4]:.1f} s, {median[2]:.2f} s)", ">= 20x", median[0] >= 20)
     table.add("peak memory, HTA's over ours", f"{median[1]:.1f}x ({median[5]:.0f} MB, {median[3]:.0f} MB)", ">= 3x", median[1] >= 3)
-    table.add("HTA's five analyses over our whole report of the imported run (process start included)", f"{median[6] / median[7]:.1f}x ({median[6]:.2f} s, {median[7]:.2f} s)",
+    table.add("HTA's six analyses over our whole report of the imported run (process start included)", f"{median[6] / median[7]:.1f}x ({median[6]:.2f} s, {median[7]:.2f} s)",
               ">= 50x", median[6] / median[7] >= 50)
+    table.add("HTA's load and six analyses over our import and report", f"{(median[4] + median[6]) / (median[2] + median[7]):.0f}x "
+              f"({median[4] + median[6]:.1f} s, {median[2] + median[7]:.2f} s)", "", None)
+    for name in analyses[0]:
+        time_s = statistics.median(times[name] for times in analyses)
+        table.add(f"of these {name}, over all of our report", f"{time_s / median[7]:.2f}x ({time_s:.2f} s)", "", None)
 
 
 def ranks(options, folder, table, name, steps, most_mb, most_s):
@@ -106,11 +114,12 @@ def ranks(options, folder, table, name, steps, most_mb, most_s):
     path.mkdir()
     events = sum(write_rank(path / f"rank{rank}.json", rank, steps, 8) for rank in range(8))
     size = sum(file.stat().st_size for file in path.iterdir()) / 1e9
-    load, peak, report = ours(options, path, folder / "cache")
+    load, peak, report = ours(options, path, folder / "cache", reports=most_mb == 0)
     shutil.rmtree(path)
     table.add(f"{size:.2f} GB, 8 ranks, {events / 1e6:.1f} M events: import", f"{load:.1f} s", f"< {most_s} s" if most_s else "", load < most_s if most_s else None)
     table.add("peak resident memory", f"{peak:,.0f} MB", f"< {most_mb:,} MB" if most_mb else "", peak < most_mb if most_mb else None)
-    table.add("report of it, once imported", f"{report:.2f} s", "< 1 s" if most_s else "", report < 1 if most_s else None)
+    if most_mb == 0:
+        table.add("report of it, once imported", f"{report:.2f} s", "< 1 s" if most_s else "", report < 1 if most_s else None)
 
 
 def main():

@@ -22,7 +22,11 @@ Folder::~Folder() { fs::remove_all(path); }
 void PrintReports(const query::Snapshot& snapshot) {
   const analysis::Report report = analysis::MakeReport(snapshot);
   SHARDSCOPE_CHECK(!analysis::PrintReportText(report).empty());
-  SHARDSCOPE_CHECK(!analysis::PrintReportJson(report).empty());
+  for (const auto definition : {analysis::GpuDefinition::kExact, analysis::GpuDefinition::kHta}) {
+    const analysis::GpuTime gpu = analysis::MeasureGpu(snapshot, definition);
+    SHARDSCOPE_CHECK(!analysis::PrintReportJson(report, &gpu).empty());
+    SHARDSCOPE_CHECK(gpu.ranks.empty() == analysis::PrintGpuTime(gpu).empty());
+  }
 }
 
 }  // namespace shardscope::fuzz

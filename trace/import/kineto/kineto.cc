@@ -437,7 +437,7 @@ void Reader::TakeValues(const std::map<std::string, std::string>& values) {
     } else if (key == "baseTimeNanoseconds") {
       const std::string number = value.is_string() ? value.get<std::string>() : value.dump();
       const auto base_ns = ParseWhole(number);
-      if (base_ns && *base_ns<kMostPlausibleNs&& * base_ns> - kMostPlausibleNs) {
+      if (base_ns && std::abs(*base_ns) < kMostPlausibleNs) {
         Shift(*base_ns);
         recording_.file_facts["base_ns"] = std::to_string(*base_ns);
       }
