@@ -56,10 +56,11 @@ class Trace:
         path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 
 
-def fsdp2_step(rank, late_us=0):
+def fsdp2_step(rank, late_us=0, trace=None):
     """One step of FSDP2 with two units on two ranks, in ns of its step: 1,000,000 in all, 670,000 of compute, 400,000 of communication of which
-    140,000 overlap, 20,000 of copies of which 10,000 are exposed, 60,000 idle; of a rank that comes late to the first gather, that shorter."""
-    trace = Trace(rank, process=100 + rank)
+    140,000 overlap, 20,000 of copies of which 10,000 are exposed, 60,000 idle; of a rank that comes late to the first gather, that shorter.
+    `trace`: to add it to, with the methods of a Trace."""
+    trace = trace or Trace(rank, process=100 + rank)
     trace.host("ProfilerStep#5", 0, 1000)
     for unit, asked_us in ((0, 10), (1, 80)):
         trace.host(f"FSDP::pre_forward (layers.{unit})", asked_us, asked_us + 30)

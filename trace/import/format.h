@@ -33,6 +33,8 @@ struct Format {
   bool reads_beginnings = false;
   // It tells more of processes that a file of another format may tell of: both become one trace.
   bool is_addition = false;
+  // Whether an input that begins like this format is of it: more than a head tells. Null: it is.
+  bool (*confirms)(const Input& input) = nullptr;
 };
 
 // The bytes that `recognises` sees.
@@ -41,6 +43,6 @@ inline constexpr size_t kHeadBytes = 64 << 10;
 const std::vector<Format>& Formats();
 
 // The format of an input that begins with these bytes; nullptr: none that can be imported.
-const Format* FormatOf(std::string_view head);
+const Format* FormatOf(std::string_view head, const Input& input);
 
 }  // namespace shardscope::imports

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <initializer_list>
 #include <numeric>
 #include <optional>
 #include <string_view>
 
 #include "trace/base/text.h"
+#include "trace/import/steps.h"
 
 namespace shardscope::imports {
 namespace {
@@ -30,6 +33,8 @@ struct Meaning {
   bool is_backward_of_next = false;
   bool reduces_next = false;
   bool is_of_prefetch = false;
+  // What other threads do meanwhile belongs to it, where their own ranges say nothing.
+  bool is_of_all_threads = false;
 };
 
 // The unit in "FSDP::all_gather (layers.0)" or "FSDP::backward_prefetch for layers.0".
@@ -97,6 +102,26 @@ Meaning MeaningOfFsdp1(std::string_view verb) {
   return {};
 }
 
+// Ranges that programs mark by themselves. Autograd works for a backward on threads of its own.
+Meaning MeaningOfWords(std::string_view name) {
+  constexpr size_t kLongest = 24;
+  if (name.size() > kLongest) return {};
+  std::string word;
+  for (const char c : name) {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0)
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  const auto is_one_of = [&word](std::initializer_list<std::string_view> words) {
+    return std::ranges::find(words, word) != words.end();
+  };
+  if (is_one_of({"forward", "fwd", "forwardpass"})) return {.phase = Phase::kForward};
+  if (is_one_of({"backward", "bwd", "backwardpass"}))
+    return {.phase = Phase::kBackward, .is_of_all_threads = true};
+  if (is_one_of({"optimizer", "optimizerstep", "optstep", "optim", "optimstep"}))
+    return {.phase = Phase::kOptimizer};
+  return {};
+}
+
 Meaning MeaningOf(const std::string& name, Names* names) {
   if (name.starts_with(kFsdp2)) {
     return MeaningOfFsdp2(std::string_view(name).substr(kFsdp2.size()), names->Add(UnitOf(name)));
@@ -108,7 +133,7 @@ Meaning MeaningOf(const std::string& name, Names* names) {
   }
   if (name.starts_with("DistributedDataParallel.forward")) return {.phase = Phase::kForward};
   if (name.starts_with("ProfilerStep#")) return {.phase = Phase::kForward, .begins_step = true};
-  return {};
+  return MeaningOfWords(name);
 }
 
 // FSDP1's units, which have no names, in the order in which they compute.
@@ -162,10 +187,8 @@ class ThreadWalk {
   void Begin(const RecordedSpan& span) {
     EndUntil(span.start_ns);
     const Meaning& meaning = meanings_[span.name];
-    if (meaning.begins_step) {
-      units_.BeginStep();
-      current_.clear();
-    }
+    if (meaning.begins_step) current_.clear();
+    knows_ = knows_ || meaning.phase || meaning.unit != 0 || meaning.action;
     if (meaning.ends_unit) Leave(meaning.unit);
     Open open{span.start_ns + span.duration_ns, Inside(), meaning.begins_unit};
     if (meaning.phase) open.context.phase = since_ = *meaning.phase;
@@ -187,9 +210,11 @@ class ThreadWalk {
     open_.push_back(open);
   }
 
-  HostContext At(int64_t time_ns) {
+  // `elsewhere`: what a range of another thread says for all of them.
+  HostContext At(int64_t time_ns, std::optional<Phase> elsewhere) {
     EndUntil(time_ns);
     HostContext context = Inside();
+    if (!knows_ && elsewhere) context.phase = *elsewhere;
     context.since = context.phase == Phase::kForward ? since_ : context.phase;
     if (forwards_are_marked_) context.phase = context.since;
     return context;
@@ -229,6 +254,7 @@ class ThreadWalk {
   UnnamedUnits& units_;
   std::vector<Open> open_;
   Phase since_ = Phase::kForward;
+  bool knows_ = false;                 // a span said something
   std::vector<Names::Index> current_;  // units that compute, the innermost last
 };
 
@@ -263,13 +289,23 @@ std::vector<HostContext> ContextsAt(Recording* recording, const std::vector<Host
   std::sort(order.begin(), order.end(),
             [&](uint32_t a, uint32_t b) { return moments[a].time_ns < moments[b].time_ns; });
   std::vector<HostContext> contexts(moments.size());
+  const HostSteps steps(*recording);
+  auto step = steps.steps().begin();
   auto span = recording->spans.begin();
+  const RecordedSpan* of_all = nullptr;
   for (const uint32_t index : order) {
     const HostMoment& moment = moments[index];
     for (; span != recording->spans.end() && span->start_ns <= moment.time_ns; ++span) {
-      if (!recording->tracks[span->track].IsOfDevice()) walks[span->track].Begin(*span);
+      if (recording->tracks[span->track].IsOfDevice()) continue;
+      for (; step != steps.steps().end() && step->start_ns <= span->start_ns; ++step)
+        units.BeginStep();
+      walks[span->track].Begin(*span);
+      if (meanings[span->name].is_of_all_threads) of_all = &*span;
     }
-    contexts[index] = walks[moment.track].At(moment.time_ns);
+    const bool is_inside =
+        of_all != nullptr && moment.time_ns < of_all->start_ns + of_all->duration_ns;
+    contexts[index] = walks[moment.track].At(
+        moment.time_ns, is_inside ? meanings[of_all->name].phase : std::nullopt);
   }
   return contexts;
 }

@@ -18,6 +18,7 @@
 #include "trace/base/mutex.h"
 #include "trace/import/format.h"
 #include "trace/import/input.h"
+#include "trace/import/nsys/nsys.h"
 #include "trace/import/recording_rows.h"
 #include "trace/store/trace_file.h"
 
@@ -198,7 +199,7 @@ class Importing {
                          .name = name_,
                          .format = formats,
                          .rank = rank,
-                         .num_ranks = num_expected_};
+                         .num_ranks = std::max(num_expected_, recording.num_ranks)};
     const store::TraceFile file{fmt::format("{}/trace-rank{:05}", folder_, rank)};
     return WriteRecording(facts, &recording, file, go_on);
   }
@@ -206,7 +207,8 @@ class Importing {
   // As the file says, else its name, else the first that nobody has.
   Result<int32_t> TakeRank(const Part& part, const Recording& recording) {
     const MutexLock lock(mutex_);
-    std::optional<int32_t> rank = recording.rank ? recording.rank : part.rank;
+    std::optional<int32_t> rank = recording.rank;
+    if (!rank && !recording.is_one_of_several) rank = part.rank;
     std::map<int32_t, std::string>& title_of_rank = title_of_rank_[part.format];
     if (!rank) {
       int32_t unused = 0;
@@ -259,6 +261,7 @@ class Importing {
 struct Parts {
   std::vector<Part> known;
   std::vector<std::string> unknown;  // titles
+  std::string remedy;                // for what only another program can read; empty: none
 };
 
 Result<Parts> FindParts(const std::string& path) {
@@ -267,15 +270,17 @@ Result<Parts> FindParts(const std::string& path) {
   Status failed;
   for (const Input& input : inputs) {
     const Result<std::string> head = ReadHead(input, kHeadBytes);
-    const Format* const format = head.ok() ? FormatOf(*head) : nullptr;
+    const Format* const format = head.ok() ? FormatOf(*head, input) : nullptr;
     if (!head.ok() && failed.ok()) failed = head.status();
+    if (format == nullptr && head.ok() && parts.remedy.empty())
+      parts.remedy = RemedyForNsysReport(input, *head);
     if (format != nullptr) {
       parts.known.push_back({input, format, RankOfName(input)});
     } else {
       parts.unknown.push_back(input.Title());
     }
   }
-  if (parts.known.empty() && !failed.ok()) return failed;
+  if (parts.known.empty() && parts.remedy.empty() && !failed.ok()) return failed;
   return parts;
 }
 
@@ -297,7 +302,7 @@ std::string NameOf(const std::string& path) {
 
 bool CanImport(const std::string& path) {
   const Result<Parts> parts = FindParts(path);
-  return parts.ok() && !parts->known.empty();
+  return parts.ok() && !(parts->known.empty() && parts->remedy.empty());
 }
 
 bool IsWorthAPreview(const std::string& path) {
@@ -318,6 +323,7 @@ Result<ImportedRun> ImportRun(const std::string& path, const std::string& to,
                               const ImportOptions& options) {
   SHARDSCOPE_ASSIGN_OR_RETURN(Parts parts, FindParts(path));
   if (options.bytes_of_each > 0) KeepBeginnings(options, &parts.known);
+  if (parts.known.empty() && !parts.remedy.empty()) return Status::Error(parts.remedy);
   if (parts.known.empty()) {
     std::string known;
     for (const Format& format : Formats())

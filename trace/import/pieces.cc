@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/import/kineto/categories.h"
+#include "trace/import/collective_names.h"
 
 namespace shardscope::imports {
 namespace {

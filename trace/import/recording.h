@@ -230,6 +230,9 @@ struct FlightLog {
 struct Recording {
   std::string title;            // of the input, for people
   std::optional<int32_t> rank;  // as the file says
+  int num_ranks = 1;            // of the run, as far as the file says
+  // The file tells of other processes, too: its name says of none which rank it is.
+  bool is_one_of_several = false;
   std::string host;
   int64_t process = 0;
   std::string device;                       // name of the GPU; empty: none

@@ -52,23 +52,29 @@ class FileKind : public testing::Test {
 };
 
 TEST_F(FileKind, ProfilesOfOtherToolsAreNamed) {
-  const std::string later = "; such files cannot be read yet";
+  const auto remedy = [this](const std::string& name) {
+    return "; make a run of it: shardscope import " + Path(name) + " -o RUN";
+  };
   EXPECT_EQ(Said("a.json", kProfilerTrace),
             Path("a.json") +
-                " is no Shardscope trace: it is a PyTorch profiler trace (Chrome JSON)" + later);
+                " is no Shardscope trace: it is a PyTorch profiler trace (Chrome JSON)" +
+                remedy("a.json"));
   EXPECT_THAT(Said("b.json", R"([{"ph": "B", "ts": 1, "name": "x"}])"),
-              EndsWith("it is a Chrome trace (JSON)" + later));
-  EXPECT_THAT(Said("c", "NVIDIA Tegra Profiler Report 2025@1@1@0.\n\x0b\x01\x02"),
-              EndsWith("it is an Nsight Systems report (.nsys-rep)" + later));
+              EndsWith("it is a Chrome trace (JSON)" + remedy("b.json")));
+  EXPECT_THAT(
+      Said("c", "NVIDIA Tegra Profiler Report 2025@1@1@0.\n\x0b\x01\x02"),
+      EndsWith("it is an Nsight Systems report (.nsys-rep); only that can read it: export it "
+               "first: nsys export --type sqlite " +
+               Path("c")));
   EXPECT_THAT(Said("d",
                    "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x08segments\x94]"
                    "\x8c\x0c"
                    "segment_type"s),
-              EndsWith("it is a CUDA memory snapshot of PyTorch (pickle)" + later));
+              EndsWith("it is a CUDA memory snapshot of PyTorch (pickle)" + remedy("d")));
   EXPECT_THAT(Said("e", "\x80\x02}q\x01(X\x07version, pg_config, pg_status, entries"),
-              EndsWith("it is an NCCL flight recorder dump (pickle)" + later));
+              EndsWith("it is an NCCL flight recorder dump (pickle)" + remedy("e")));
   EXPECT_THAT(Said("f", R"({"version": "2.10", "pg_config": {}, "entries": []})"),
-              EndsWith("it is an NCCL flight recorder dump (JSON)" + later));
+              EndsWith("it is an NCCL flight recorder dump (JSON)" + remedy("f")));
 }
 
 TEST_F(FileKind, TheNameSaysNothing) {
@@ -98,6 +104,7 @@ TEST_F(FileKind, CommonFiles) {
   EXPECT_THAT(Said("d", std::string(257, '\0') + "ustar"), HasSubstr("a tar archive"));
   EXPECT_THAT(Said("e", "{\"a\": 1}"), HasSubstr("a JSON file"));
   EXPECT_THAT(Said("f", "\x80\x04K\x01."), HasSubstr("a Python pickle"));
+  EXPECT_THAT(Said("h", "\x01\x02\x03"), HasSubstr("a file of another program"));
   // A character that the 64 KiB cut in two is text all the same.
   EXPECT_THAT(Said("g", std::string((64 << 10) - 1, 'x') + "é"), HasSubstr("a text file"));
 }
@@ -107,7 +114,7 @@ TEST_F(FileKind, DatabasesOfOtherPrograms) {
                "CREATE TABLE StringIds(id); CREATE TABLE TARGET_INFO_GPU(id);"
                "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start)");
   EXPECT_THAT(FindRun(Path("a.sqlite")).message(),
-              HasSubstr("it is an Nsight Systems report exported to SQLite; such files cannot"));
+              HasSubstr("it is an Nsight Systems report exported to SQLite; make a run of it"));
   MakeDatabase("b.db",
                "CREATE TABLE a(x); CREATE TABLE b(x); CREATE TABLE c(x);"
                "CREATE TABLE d(x); CREATE TABLE e(x); CREATE TABLE f(x)");

@@ -81,8 +81,10 @@ struct Magic {
   std::string_view bytes;
   const char* kind = "";
 };
+constexpr const char* kNsysReport = "an Nsight Systems report (.nsys-rep)";
+
 constexpr Magic kMagics[] = {
-    {0, "NVIDIA Tegra Profiler Report", "an Nsight Systems report (.nsys-rep)"},
+    {0, "NVIDIA Tegra Profiler Report", kNsysReport},
     {0, "\x89PNG\r\n", "a PNG image"},
     {0, "\xff\xd8\xff", "a JPEG image"},
     {0, "GIF8", "a GIF image"},
@@ -206,10 +208,14 @@ std::string KindOfSqlite(const std::string& path) {
   return KindOfTables(tables);
 }
 
-// Whose content this program may read one day.
-bool IsProfile(std::string_view kind) {
-  return Contains(kind, "PyTorch") || Contains(kind, "Chrome") || Contains(kind, "Nsight") ||
-         Contains(kind, "NCCL");
+// What to do with a file of that kind.
+std::string RemedyFor(std::string_view kind, const std::string& path) {
+  if (kind == kNsysReport)
+    return "only that can read it: export it first: nsys export --type sqlite " + path;
+  for (const std::string_view word : {"PyTorch", "Chrome", "Nsight", "NCCL"}) {
+    if (Contains(kind, word)) return "make a run of it: shardscope import " + path + " -o RUN";
+  }
+  return "give a run folder or a trace-*.db in one";
 }
 
 }  // namespace
@@ -287,11 +293,12 @@ Status CheckFileKind(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string head, ReadHead(path));
   // A writer makes its live file a moment before the tables in it.
   if (head.empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
-  const std::string kind = head.starts_with(kSqliteMagic) ? KindOfSqlite(path) : KindOfHead(head);
-  if (kind.empty()) return Status::Ok();
-  return Status::Error(fmt::format("{} is no Shardscope trace: it is {}{}", path, kind,
-                                   IsProfile(kind) ? "; such files cannot be read yet"
-                                                   : "; give a run folder or a trace-*.db in one"));
+  const bool is_sqlite = head.starts_with(kSqliteMagic);
+  std::string kind = is_sqlite ? KindOfSqlite(path) : KindOfHead(head);
+  if (kind.empty() && is_sqlite) return Status::Ok();
+  if (kind.empty()) kind = "a file of another program";
+  return Status::Error(
+      fmt::format("{} is no Shardscope trace: it is {}; {}", path, kind, RemedyFor(kind, path)));
 }
 
 }  // namespace shardscope::store

@@ -27,22 +27,8 @@ EventClass ClassOf(std::string_view category);
 // Whether the category was one that ClassOf knows.
 bool IsKnownCategory(std::string_view category);
 
-// Whether a kernel of that name carries out a collective: NCCL's, RCCL's, HCCL's, oneCCL's,
-// MSCCL++'s.
-bool IsCommunicationKernel(std::string_view name);
-
 // "Memcpy HtoD (Pageable -> Device)" and its likes.
 words::GpuWorkKind CopyKindOf(std::string_view name);
-
-// PyTorch's name of a collective ("_allgather_base") in our words ("all_gather"); another name
-// stays.
-std::string_view CollectiveKindOf(std::string_view name);
-
-// By the name of a kernel: ncclDevKernel_AllGather_RING_LL; empty: not told.
-std::string_view CollectiveKindOfKernel(std::string_view name);
-
-// Whether the side that all ranks have together is the input of the call; else it is its output.
-bool IsWholeBefore(std::string_view kind);
 
 // Bytes of an element of PyTorch's type ("BFloat16"); 0: unknown.
 int64_t BytesOfType(std::string_view dtype);

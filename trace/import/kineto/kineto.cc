@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trace/base/text.h"
+#include "trace/import/collective_names.h"
 #include "trace/import/kineto/categories.h"
 #include "trace/import/kineto/decimal.h"
 #include "trace/import/kineto/event.h"
