@@ -264,6 +264,14 @@ class NsysImportTest(ProgramTest):
                                             "not understood: names that the file lacks": 1,
                                             "not understood: rows that end before they begin, taken as moments": 1})
 
+    def test_what_nsys_says_that_it_lost_is_said(self):
+        export = self.two_ranks()
+        export.add("DIAGNOSTIC_EVENT", timestamp=1, severity=1, text="Dwarf backtraces collected.")
+        export.add("DIAGNOSTIC_EVENT", timestamp=1, severity=2, text="Not all CUDA events might have been collected.")
+        text = self.run_program(APP, "report", self.import_path(export.write(self.root / "export.sqlite"))).stdout
+        self.assertIn("the file is not whole: nsys says: Not all CUDA events might have been collected.", text)
+        self.assertNotIn("Dwarf", text)
+
     def test_files_of_other_tools_that_keep_no_keys_are_read(self):
         path = self.two_ranks().write(self.root / "export.sqlite")
         database = sqlite3.connect(path)

@@ -28,6 +28,7 @@ TABLES = {
     "OSRT_API": ("start end eventClass globalTid nameId returnValue nestingLevel callchainId", ""),
     "PROFILER_OVERHEAD": ("start end globalTid nameId returnValue", ""),
     "SCHED_EVENTS": ("start cpu isSchedIn globalTid", ""),
+    "DIAGNOSTIC_EVENT": ("timestamp timestampType source severity text globalPid", ""),
     "ThreadNames": ("nameId priority globalTid", ""),
     "TARGET_INFO_GPU": ("id name", ""),
     "TARGET_INFO_CUDA_DEVICE": ("gpuId cudaId pid", ""),
@@ -77,9 +78,10 @@ class Export:
     def text(self, value):
         return self.texts.setdefault(value, len(self.texts) + 1)
 
-    def write(self, path):
+    def write(self, path, page_bytes=4096):
         path.unlink(missing_ok=True)
         database = sqlite3.connect(path)
+        database.execute(f"PRAGMA page_size = {page_bytes}")
         meta = "META_DATA_EXPORT" if self.version > 2022 else "EXPORT_META_DATA"
         database.execute(f"CREATE TABLE {meta} (name TEXT NOT NULL, value TEXT)")
         database.executemany(f"INSERT INTO {meta} VALUES (?, ?)", self.values.items())

@@ -5,10 +5,12 @@ import gzip
 import pathlib
 import random
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import chrome_traces  # noqa: E402
+import nsys_traces  # noqa: E402
 import pickles  # noqa: E402
 
 TOML = """\
@@ -70,8 +72,13 @@ def cupti_seeds():
 
 
 def import_seeds():
-    """A step of FSDP2, as text and packed, small files of each form of an event, and a memory snapshot and a flight recorder's dump in every
-    form."""
+    """A step of FSDP2, as text, packed, and exported by Nsight Systems, small files of each form of an event, and a memory snapshot and a flight
+    recorder's dump in every form."""
+    with tempfile.TemporaryDirectory() as folder:
+        for version in nsys_traces.VERSIONS:
+            export = nsys_traces.Export(version)
+            chrome_traces.fsdp2_step(0, trace=nsys_traces.Process(export, rank=0))
+            yield export.write(pathlib.Path(folder) / "export", page_bytes=512).read_bytes()
     for rank in (0, 1):
         text = chrome_traces.fsdp2_step(rank).text().encode()
         yield text

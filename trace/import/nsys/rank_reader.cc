@@ -30,7 +30,8 @@ constexpr std::string_view kMemory = "CUDA_GPU_MEMORY_USAGE_EVENTS";
 constexpr std::string_view kNvtx = "NVTX_EVENTS";
 
 // Read for what they say of other rows.
-constexpr std::array<std::string_view, 20> kFacts = {"StringIds",
+constexpr std::array<std::string_view, 21> kFacts = {"DIAGNOSTIC_EVENT",
+                                                     "StringIds",
                                                      "ThreadNames",
                                                      "PROCESSES",
                                                      "ProcessStreams",
@@ -585,6 +586,15 @@ void RankReader::ReadFacts() {
     });
     if (recording_.device.empty()) recording_.device = fmt::format("GPU {}", rank_.device);
   }
+  // "Not all CUDA events might have been collected."
+  (void)Each("DIAGNOSTIC_EVENT", {"text"}, "", [this](const Row& row) {
+    constexpr size_t kLongest = 120;
+    const std::string text = Printable(row.Text(0));
+    const bool is_loss = Contains(text, "Not all") || Contains(text, "dropped") ||
+                         Contains(text, "lost") || Contains(text, "might have been");
+    if (is_loss && recording_.cut.empty())
+      recording_.cut = "nsys says: " + Shortened(text, kLongest);
+  });
   recording_.host = Printable(file_.ValueOf("TARGET_INFO_SYSTEM_ENV", "Hostname"));
   for (const auto& [key, name] : {std::pair("EXPORT_PRODUCT_VERSION", "nsys_version"),
                                   std::pair("EXPORT_SCHEMA_VERSION", "nsys_schema")}) {

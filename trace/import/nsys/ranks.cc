@@ -41,11 +41,8 @@ std::optional<int32_t> EnvironmentNumber(std::string_view environment,
 
 Status AddPlaces(ExportFile* file, std::string_view table, Places* places) {
   if (!file->Has(table)) return Status::Ok();
-  const bool has_process = file->Has(table, "globalPid");
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      store::Statement rows,
-      file->Select(table, {"globalPid", "deviceId"},
-                   has_process ? "1 GROUP BY globalPid, deviceId" : "1 GROUP BY deviceId"));
+  SHARDSCOPE_ASSIGN_OR_RETURN(store::Statement rows,
+                              file->Select(table, {"globalPid", "deviceId"}, "1 GROUP BY 1, 2"));
   while (true) {
     // What can be read of a damaged file counts.
     const Result<bool> is_row = rows.Step();
