@@ -100,6 +100,16 @@ class ImportTest(ProgramTest):
                 archive.add(self.root / "member.json", f"{rank}.json")
         self.assertEqual(self.report(self.import_path(self.root / "tar", "untarred"))["steps"], plain)
 
+    def test_a_folder_of_folders_stands_for_their_files(self):
+        for rank in (0, 1):
+            (self.folder / f"node{rank}").mkdir()
+            fsdp2_step(rank).write(self.folder / f"node{rank}/trace.json")
+        self.assertEqual({step["rank"] for step in self.report(self.folder)["steps"]}, {0, 1})
+
+    def test_events_without_times_are_no_trace(self):
+        (self.folder / "rank0.json").write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a", "pid": 1, "tid": 1, "dur": 1}]}')
+        self.assertIn("holds no events with a time", self.refused("report", self.folder))
+
     def test_a_host_without_device_computes_itself(self):
         trace = Trace(0, world_size=1)
         trace.host("ProfilerStep#1", 0, 1000)

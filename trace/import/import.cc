@@ -12,10 +12,10 @@
 #include <optional>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "trace/base/mutex.h"
+#include "trace/base/parallel.h"
 #include "trace/import/format.h"
 #include "trace/import/input.h"
 #include "trace/import/nsys/nsys.h"
@@ -109,24 +109,17 @@ class Importing {
     int64_t read_bytes = 0;
   };
 
-  // Calls `import` for each index below `count`, on several threads, until one of them fails.
+  // Until one of them fails.
   void ForEach(size_t count, const std::function<Status(size_t)>& import) {
-    std::atomic<size_t> next = 0;
-    const auto work = [&] {
-      while (true) {
-        const size_t index = next.fetch_add(1);
-        if (index >= count || stopped_) return;
-        const Status status = import(index);
-        if (status.ok()) continue;
-        const MutexLock lock(mutex_);
-        if (status_.ok()) status_ = status;
-        stopped_ = true;
-      }
+    const auto work = [&](size_t index) {
+      if (stopped_) return Status::Ok();
+      Status status = import(index);
+      if (!status.ok()) stopped_ = true;
+      return status;
     };
-    const size_t num_threads = std::min(count, static_cast<size_t>(options_.num_threads));
-    std::vector<std::thread> threads;
-    for (size_t thread = 0; thread < num_threads; ++thread) threads.emplace_back(work);
-    for (std::thread& thread : threads) thread.join();
+    const Status status = ForEachIndex(count, static_cast<size_t>(options_.num_threads), work);
+    const MutexLock lock(mutex_);
+    if (status_.ok()) status_ = status;
   }
 
   Status ImportPart(size_t index) {

@@ -30,6 +30,29 @@ bool IsArchive(archive* reader) {
   return (archive_format(reader) & ARCHIVE_FORMAT_BASE_MASK) != ARCHIVE_FORMAT_RAW;
 }
 
+// Of a folder, by name; of one that holds only folders, the files of these.
+Result<std::vector<std::string>> FilesOf(const std::string& folder, bool look_into_folders) {
+  std::vector<std::string> files;
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_regular_file(ignored)) files.push_back(it->path().string());
+    if (it->is_directory(ignored)) folders.push_back(it->path().string());
+    if (files.size() + folders.size() > kMostInputs) break;
+  }
+  if (error) return Status::Error(fmt::format("cannot open {}: {}", folder, error.message()));
+  if (files.empty() && look_into_folders) {
+    for (const std::string& inner : folders) {
+      const Result<std::vector<std::string>> more = FilesOf(inner, false);
+      if (more.ok()) files.insert(files.end(), more->begin(), more->end());
+      if (files.size() > kMostInputs) break;
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 bool IsGzip(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return file.get() == 0x1f && file.get() == 0x8b;
@@ -121,13 +144,7 @@ Result<std::vector<Input>> ListInputs(const std::string& path) {
   }
   std::vector<Input> inputs;
   if (fs::is_directory(status)) {
-    std::vector<std::string> files;
-    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-      std::error_code ignored;
-      if (it->is_regular_file(ignored)) files.push_back(it->path().string());
-    }
-    if (error) return Status::Error(fmt::format("cannot open {}: {}", path, error.message()));
-    std::sort(files.begin(), files.end());
+    SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(path, true));
     for (const std::string& file : files) {
       // A file that cannot be read is named where it is asked for its bytes.
       const Result<std::vector<Input>> members = ListInputs(file);

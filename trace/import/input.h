@@ -70,8 +70,8 @@ class ByteSource {
   const Gzip gzip_;       // or this
 };
 
-// The files of a folder (not of folders in it), by name; the members of an archive; or the file
-// itself. Errors: nothing is there, or it cannot be read.
+// The files of a folder by name, of one that holds only folders those of these; the members of an
+// archive; or the file itself. Errors: nothing is there, or it cannot be read.
 Result<std::vector<Input>> ListInputs(const std::string& path);
 
 // Up to `size` first bytes of an input.

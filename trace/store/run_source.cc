@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "trace/base/parallel.h"
 #include "trace/base/time.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/finisher.h"
@@ -344,25 +348,31 @@ Result<bool> RunSource::Read(RowBatch* batch) {
     batch->Get<schema::CapabilityRow>().push_back(UnfinishedRow(run_.unfinished));
   }
   NameProcesses(batch);
-  bool more = false;
+  std::vector<RowBatch> rows(sources_.size());
+  std::atomic<bool> more = false;
+  // One after the other while a run lives: then it has few new rows.
+  const size_t num_threads =
+      purpose_ == Purpose::kReadOnce ? std::max(std::thread::hardware_concurrency(), 1U) : 1;
+  SHARDSCOPE_RETURN_IF_ERROR(ForEachIndex(sources_.size(), num_threads, [&](size_t i) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool left, sources_[i]->Read(&rows[i]));
+    if (left) more = true;
+    ShiftIds(IdShift(i), &rows[i]);
+    return Status::Ok();
+  }));
   for (size_t i = 0; i < sources_.size(); ++i) {
-    RowBatch rows;
-    SHARDSCOPE_ASSIGN_OR_RETURN(const bool left, sources_[i]->Read(&rows));
-    more |= left;
-    ShiftIds(IdShift(i), &rows);
     if (sources_.size() == 1) {
-      merger_.PassOnly(std::move(rows), batch);
+      merger_.PassOnly(std::move(rows[i]), batch);
     } else {
-      merger_.Add(i, std::move(rows));
+      merger_.Add(i, std::move(rows[i]));
     }
   }
-  if (sources_.size() == 1) return more;
+  if (sources_.size() == 1) return more.load();
   const bool last = state() != SourceState::kLive || purpose_ == Purpose::kReadOnce;
   merger_.Take(more   ? ClockMerger::Outlook::kMoreRows
                : last ? ClockMerger::Outlook::kLast
                       : ClockMerger::Outlook::kLive,
                batch);
-  return more;
+  return more.load();
 }
 
 RowBatch MergeFiles(const RunFiles& run, std::vector<RowBatch> files) {

@@ -543,7 +543,15 @@ Status ReadKineto(const Input& input, const ReadProgress& progress, const TakeRe
     return Status::Error(fmt::format("{} holds no events{}", input.Title(),
                                      texts.cut().empty() ? "" : ": " + texts.cut()));
   }
-  return take(reader.Finish(texts.values(), parser, texts));
+  Recording recording = reader.Finish(texts.values(), parser, texts);
+  const bool is_empty = recording.rows == nullptr && recording.spans.empty() &&
+                        recording.works.empty() && recording.memory.empty() &&
+                        recording.counters.empty();
+  if (is_empty) {
+    return Status::Error(input.Title() +
+                         " holds no events with a time: it is no trace of what a program did");
+  }
+  return take(std::move(recording));
 }
 
 }  // namespace shardscope::imports

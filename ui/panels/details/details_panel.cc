@@ -275,7 +275,10 @@ void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* 
   const Look look = widgets::LookOf(context);
   const query::Snapshot& snapshot = *context.snapshot;
   const int64_t dropped = DroppedRecords(snapshot);
-  std::string text = ui::TrFormat(context.language, ui::Text::kHealthLineStill, dropped);
+  const bool is_imported = snapshot.IsImported();
+  std::string text = ui::TrFormat(
+      context.language, is_imported ? ui::Text::kHealthLineImported : ui::Text::kHealthLineStill,
+      dropped);
   // Pictures stay the same from run to run, so they name no lag.
   if (snapshot.state == query::TraceState::kLive && !context.headless) {
     const int64_t lag_ns = std::max<int64_t>(MonotonicNs() - snapshot.end_ns, 0);

@@ -1,0 +1,15 @@
+// Work that several threads share.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "trace/base/status.h"
+
+namespace shardscope {
+
+// Calls `work` once for each index below `count`, on up to `num_threads` threads, and returns when
+// all is done. After an error none is begun; returns the first one.
+Status ForEachIndex(size_t count, size_t num_threads, const std::function<Status(size_t)>& work);
+
+}  // namespace shardscope
