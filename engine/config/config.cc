@@ -168,6 +168,20 @@ std::map<std::string, std::string> Config::Values() const {
   return values;
 }
 
+int64_t GetKvHeads(const Config& config) {
+  const int64_t heads = config.GetInt("model.kv_heads");
+  return heads > 0 ? heads : config.GetInt("model.heads");
+}
+
+int64_t GetFfn(const Config& config) {
+  const int64_t width = config.GetInt("model.ffn");
+  if (width > 0) return width;
+  const int64_t dim = config.GetInt("model.dim");
+  if (config.Get("model.kind") == "gpt") return 4 * dim;
+  constexpr int64_t kStep = 32;
+  return (8 * dim + 3 * kStep - 1) / (3 * kStep) * kStep;
+}
+
 int64_t GetComputeSlots(const Config& config) {
   const int64_t slots = config.GetInt("engine.compute_slots");
   return slots > 0 ? slots : std::max<int64_t>(1, std::thread::hardware_concurrency());

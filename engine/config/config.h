@@ -182,6 +182,10 @@ plan::UnitPolicy GetUnitPolicy(const Config& config);
 // Of one of the keys mesh.*; none: auto.
 std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key);
 
+// model.kv_heads and model.ffn with 0 resolved to what the other keys of the model give.
+int64_t GetKvHeads(const Config& config);
+int64_t GetFfn(const Config& config);
+
 // engine.compute_slots with 0 resolved to the cores that this process may use.
 int64_t GetComputeSlots(const Config& config);
 

@@ -269,11 +269,26 @@ Keys RunKeys() {
 
 Keys ModelKeys() {
   return {
+      Choice("model.kind", {"gpt", "llama"},
+             "What blocks are made of: gpt = attention and GELU MLP, without biases, llama = "
+             "grouped-query attention and SwiGLU MLP, as LlamaForCausalLM."),
+      TextKey("model.path", "",
+              "Folder in Hugging Face's layout (config.json, model.safetensors) whose weights the "
+              "run begins with; it gives the other keys of the model but model.seq. Empty = drawn "
+              "from run.seed."),
       In("blocks", Int("model.layers", 4, 1, 128, "Number of transformer blocks.")),
-      Int("model.dim", 256, 8, 8192, "Width of the model; a multiple of model.heads."),
+      Int("model.dim", 256, 8, 16384, "Width of the model; a multiple of model.heads."),
       Int("model.heads", 4, 1, 128,
           "Attention heads; each has model.dim/model.heads channels, an even number."),
-      In("bytes", Int("model.seq", 128, 2, 8192, "Length of a sample; a token is a byte.")),
+      Int("model.kv_heads", 0, 0, 128,
+          "With model.kind=llama: heads of keys and values, each of which several heads of queries "
+          "share; divides model.heads; 0 = model.heads."),
+      Int("model.ffn", 0, 0, 131072,
+          "Width inside the MLP; 0 = 4 * model.dim, with model.kind=llama 8/3 of it, as a multiple "
+          "of 32."),
+      In("tokens", Int("model.vocab", 256, 1, 1048576,
+                       "Size of the vocabulary; 256 where a token is a byte.")),
+      In("tokens", Int("model.seq", 128, 2, 8192, "Length of a sample.")),
       TextKey("data.path", "",
               "File or folder of UTF-8 text to learn; empty = Shardscope's own source tree."),
   };

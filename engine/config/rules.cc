@@ -19,6 +19,19 @@ std::string Shown(const Config& config, std::string_view key) {
 Status CheckModel(const Config& config) {
   const int64_t dim = config.GetInt("model.dim");
   const int64_t heads = config.GetInt("model.heads");
+  const int64_t kv_heads = GetKvHeads(config);
+  if (config.Get("model.kind") == "gpt" && kv_heads != heads)
+    return Status::Error(
+        fmt::format("{} needs model.kind=llama: a gpt has as many heads of keys and values as of "
+                    "queries",
+                    Shown(config, "model.kv_heads")));
+  if (heads % kv_heads != 0)
+    return Status::Error(
+        fmt::format("{} does not divide {}: each head of keys and values serves "
+                    "equally many of queries",
+                    Shown(config, "model.kv_heads"), Shown(config, "model.heads")));
+  // A folder says how wide heads are.
+  if (!config.Get("model.path").empty()) return Status::Ok();
   if (dim % heads != 0)
     return Status::Error(
         fmt::format("model.heads={} does not divide model.dim={}: make model.dim a "
@@ -142,6 +155,21 @@ Status CheckTensor(const Config& config, const plan::Strategy& strategy, int32_t
                   (seq + ranks - 1) / ranks * ranks, kKey));
 }
 
+// What else of a layer is split among `ranks` along mesh.tensor.
+Status CheckSplits(const Config& config, int32_t ranks) {
+  if (GetKvHeads(config) % ranks != 0) {
+    return Status::Error(
+        fmt::format("model.kv_heads={} cannot be split among {} ranks along mesh.tensor: set "
+                    "mesh.tensor to a divisor of it",
+                    GetKvHeads(config), ranks));
+  }
+  if (GetFfn(config) % ranks == 0) return Status::Ok();
+  return Status::Error(fmt::format(
+      "model.ffn={} cannot be split among {} ranks along mesh.tensor: set model.ffn to a multiple "
+      "of {}",
+      GetFfn(config), ranks, ranks));
+}
+
 Status CheckMesh(const Config& config) {
   if (plan::FindStrategy(config.Get("strategy"))->dimensions == 0 &&
       config.GetInt("run.ranks") > 1) {
@@ -182,7 +210,7 @@ Status CheckMesh(const Config& config) {
                     Shown(config, "mesh.tensor"), Shown(config, "strategy")));
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckTensor(config, strategy, tensor_ranks));
-  if (config.GetInt("model.heads") % tensor_ranks == 0) return Status::Ok();
+  if (config.GetInt("model.heads") % tensor_ranks == 0) return CheckSplits(config, tensor_ranks);
   const int64_t fits = std::gcd(config.GetInt("model.heads"), int64_t{tensor_ranks});
   // Where nothing else takes the other ranks, there are fewer.
   const bool alone = !strategy.Uses(plan::MeshDimension::kShard) &&

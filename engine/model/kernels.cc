@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/model/model_config.h"
 #include "trace/base/check.h"
 
 namespace shardscope::model {
@@ -32,7 +31,7 @@ void Dispatch(const at::Tensor& tensor, const Body& body) {
 }
 
 template <typename T>
-void RmsNormRows(const at::Tensor& x, const at::Tensor& weight, at::Tensor* normed,
+void RmsNormRows(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor* normed,
                  at::Tensor* scale) {
   using W = Wide<T>;
   const int64_t rows = x.size(0);
@@ -44,7 +43,7 @@ void RmsNormRows(const at::Tensor& x, const at::Tensor& weight, at::Tensor* norm
     W sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < dim; ++i) sum += static_cast<W>(in[i]) * static_cast<W>(in[i]);
-    const W factor = 1 / std::sqrt(sum / static_cast<W>(dim) + static_cast<W>(kNormEpsilon));
+    const W factor = 1 / std::sqrt(sum / static_cast<W>(dim) + static_cast<W>(epsilon));
     scale->mutable_data_ptr<W>()[row] = factor;
     for (int64_t i = 0; i < dim; ++i) {
       out[i] = static_cast<T>(static_cast<W>(in[i]) * factor * static_cast<W>(weights[i]));
@@ -131,8 +130,9 @@ void RotateBackRows(const at::Tensor& table, const at::Tensor& source, int64_t p
 
 at::ScalarType WideType(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
 
-void RmsNorm(const at::Tensor& x, const at::Tensor& weight, at::Tensor* normed, at::Tensor* scale) {
-  Dispatch(x, [&](auto type) { RmsNormRows<decltype(type)>(x, weight, normed, scale); });
+void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor* normed,
+             at::Tensor* scale) {
+  Dispatch(x, [&](auto type) { RmsNormRows<decltype(type)>(x, weight, epsilon, normed, scale); });
 }
 
 void RmsNormBackward(const RmsNormBackwardArgs& args, at::Tensor* input_gradient,

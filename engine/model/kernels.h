@@ -15,7 +15,8 @@ namespace shardscope::model {
 at::ScalarType WideType(at::ScalarType type);
 
 // normed [T, D] = x * scale * weight with scale [T] (wide) = 1 / sqrt(mean(x^2) + epsilon).
-void RmsNorm(const at::Tensor& x, const at::Tensor& weight, at::Tensor* normed, at::Tensor* scale);
+void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::Tensor* normed,
+             at::Tensor* scale);
 
 // input_gradient = gradient through the norm, plus `residual` (the gradient that passes beside the
 // block; may be undefined). weight_gradient [D] is overwritten.

@@ -27,7 +27,7 @@ std::string SegmentName(const ModelConfig& config, int64_t segment) {
 // Of what the weight behind the norm of attention or MLP puts out on a rank.
 int64_t HiddenColumns(const ModelConfig& config, int64_t segment) {
   const bool is_attention = KindOf(config, segment) == SegmentKind::kAttention;
-  return (is_attention ? 3 : kMlpFactor) * config.dim / config.tensor_ranks;
+  return (is_attention ? 3 * config.dim : config.ffn_width()) / config.tensor_ranks;
 }
 
 // Bytes of what NormForward() of segments.cc saves; 0 where a segment's forward has its norm.
@@ -55,9 +55,10 @@ int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batc
     case SegmentKind::kAttention:  // qkv, attended, log-sum-exp, output
       return split_norm + (4 * hidden + tokens * config.heads * wide_bytes) / ranks + own_hidden;
     case SegmentKind::kMlp:  // before and after GELU, output
-      return split_norm + 2 * kMlpFactor * hidden / ranks + own_hidden;
+      return split_norm + 2 * tokens * config.ffn_width() / ranks * plan::BytesOf(config.dtype) +
+             own_hidden;
     case SegmentKind::kHead:  // log-probabilities and the loss
-      return norm + own_tokens * kVocabulary * wide_bytes + wide_bytes;
+      return norm + own_tokens * config.vocab * wide_bytes + wide_bytes;
   }
   return 0;
 }
@@ -266,17 +267,17 @@ std::vector<Parameter> ParametersOf(const ModelConfig& config, int64_t segment) 
   const auto columns = splits ? plan::TensorSplit::kColumns : plan::TensorSplit::kWhole;
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
-      return {{name + ".weight", {kVocabulary, dim}}};
+      return {{name + ".weight", {config.vocab, dim}}};
     case SegmentKind::kAttention:
       return {{name + ".norm.weight", {dim}},
               {name + ".qkv.weight", {3 * dim / ranks, dim}, rows, splits ? 3 : 1},
               {name + ".projection.weight", {dim, dim / ranks}, columns}};
     case SegmentKind::kMlp:
       return {{name + ".norm.weight", {dim}},
-              {name + ".up.weight", {kMlpFactor * dim / ranks, dim}, rows},
-              {name + ".down.weight", {dim, kMlpFactor * dim / ranks}, columns}};
+              {name + ".up.weight", {config.ffn_width() / ranks, dim}, rows},
+              {name + ".down.weight", {dim, config.ffn_width() / ranks}, columns}};
     case SegmentKind::kHead:
-      return {{name + ".norm.weight", {dim}}, {name + ".weight", {kVocabulary, dim}}};
+      return {{name + ".norm.weight", {dim}}, {name + ".weight", {config.vocab, dim}}};
   }
   return {};
 }
@@ -322,8 +323,8 @@ int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_
   const auto matmul = [&](int64_t outputs, int64_t inputs) {
     return MatmulBytes(config, tokens, outputs, inputs);
   };
-  const int64_t attended = dim / config.tensor_ranks;  // columns of a rank's heads
-  const int64_t inner = kMlpFactor * attended;         // of its part of the MLP
+  const int64_t attended = dim / config.tensor_ranks;              // columns of a rank's heads
+  const int64_t inner = config.ffn_width() / config.tensor_ranks;  // of its part of the MLP
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
       return 0;
@@ -336,11 +337,11 @@ int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_
       return std::max(matmul(inner, dim), matmul(dim, inner));
     case SegmentKind::kHead: {  // logits, and a copy in the wide type where that is another
       const int64_t own_tokens = tokens / config.sequence_ranks;
-      const int64_t logits = own_tokens * kVocabulary;
+      const int64_t logits = own_tokens * config.vocab;
       const bool is_wide = config.wide_bytes() == plan::BytesOf(config.dtype);
       return logits * plan::BytesOf(config.dtype) +
              std::max(is_wide ? 0 : logits * config.wide_bytes(),
-                      MatmulBytes(config, own_tokens, kVocabulary, dim));
+                      MatmulBytes(config, own_tokens, config.vocab, dim));
     }
   }
   return 0;
@@ -360,7 +361,7 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
     return linear_of(tokens, outputs, inputs);
   };
   const int64_t attended = dim / config.tensor_ranks;
-  const int64_t inner = kMlpFactor * attended;
+  const int64_t inner = config.ffn_width() / config.tensor_ranks;
   const int64_t part = hidden / config.tensor_ranks;  // [tokens, attended]
   switch (KindOf(config, segment)) {
     case SegmentKind::kEmbedding:
@@ -369,12 +370,13 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
       return std::max({3 * part + AttentionBackwardBytes(config), part + linear(dim, attended),
                        7 * part + linear(3 * attended, dim)});
     case SegmentKind::kMlp:
-      return kMlpFactor * part + std::max(linear(inner, dim), linear(dim, inner));
+      return tokens * inner * plan::BytesOf(config.dtype) +
+             std::max(linear(inner, dim), linear(dim, inner));
     case SegmentKind::kHead: {  // at last the gradient on both sides of the norm
       const int64_t own_tokens = tokens / config.sequence_ranks;
       return std::max(hidden / config.sequence_ranks,
-                      own_tokens * kVocabulary * plan::BytesOf(config.dtype) +
-                          linear_of(own_tokens, kVocabulary, dim));
+                      own_tokens * config.vocab * plan::BytesOf(config.dtype) +
+                          linear_of(own_tokens, config.vocab, dim));
     }
   }
   return 0;

@@ -1,7 +1,8 @@
-// What a model is made of: a decoder over bytes. Plain values, no LibTorch.
+// What a model is made of: a decoder, as GPT or as Llama. Plain values, no LibTorch.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/plan/model_description.h"
@@ -9,9 +10,19 @@
 
 namespace shardscope::model {
 
-inline constexpr int64_t kVocabulary = 256;  // a token is a byte
-inline constexpr int64_t kMlpFactor = 4;     // width of the MLP over the width of the model
-inline constexpr double kNormEpsilon = 1e-5;
+// gpt: RMSNorm, one matrix for queries, keys and values, GELU MLP. llama: as LlamaForCausalLM of
+// Hugging Face's transformers, with a matrix for each and a SwiGLU MLP.
+enum class ModelKind : uint8_t { kGpt, kLlama };
+
+// Slower rotation of the lower frequencies, for longer texts than the model first learned from
+// (Llama 3.1: transformers, modeling_rope_utils.py, _compute_llama3_parameters).
+struct RopeScaling {
+  double factor = 1;
+  double low_freq_factor = 1;
+  double high_freq_factor = 4;
+  int64_t original_seq = 8192;
+  bool operator==(const RopeScaling&) const = default;
+};
 
 struct ModelConfig {
   int64_t layers = 4;
@@ -20,10 +31,24 @@ struct ModelConfig {
   int64_t seq = 128;
   plan::DType dtype = plan::DType::kFp32;  // of parameters while computing, and of activations
 
+  ModelKind kind = ModelKind::kGpt;
+  int64_t kv_heads = 0;         // of keys and values; 0: as many as of queries
+  int64_t ffn = 0;              // width inside the MLP; 0: 4 * dim
+  int64_t vocab = 256;          // where a token is a byte
+  int64_t stated_head_dim = 0;  // 0: dim / heads
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000;
+  std::optional<RopeScaling> rope_scaling;
+  bool tied = false;      // the head's matrix is the embedding's
+  bool qkv_bias = false;  // Qwen2
+
   int64_t tensor_ranks = 1;    // share the work of attention and MLP; heads are split among them
   int64_t sequence_ranks = 1;  // share the sequence outside of that: 1, or tensor_ranks
 
-  int64_t head_dim() const { return dim / heads; }
+  bool operator==(const ModelConfig&) const = default;
+  int64_t head_dim() const { return stated_head_dim > 0 ? stated_head_dim : dim / heads; }
+  int64_t num_kv_heads() const { return kv_heads > 0 ? kv_heads : heads; }
+  int64_t ffn_width() const { return ffn > 0 ? ffn : 4 * dim; }
   // Reductions inside a segment (norms, softmax) are kept in at least fp32.
   int64_t wide_bytes() const { return dtype == plan::DType::kFp64 ? 8 : 4; }
 };

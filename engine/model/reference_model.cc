@@ -27,9 +27,9 @@ at::ScalarType Wide(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight) {
+at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   const at::Tensor wide = x.to(Wide(x));
-  const at::Tensor scale = at::rsqrt(wide.pow(2).mean(-1, true) + kNormEpsilon);
+  const at::Tensor scale = at::rsqrt(wide.pow(2).mean(-1, true) + epsilon);
   return (wide * scale * weight.to(wide.scalar_type())).to(x.scalar_type());
 }
 
@@ -88,6 +88,9 @@ ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype, uin
 
 at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& parameters,
                          const at::Tensor& samples) {
+  const auto norm = [&](const at::Tensor& x, const at::Tensor& weight) {
+    return Norm(x, weight, config.norm_epsilon);
+  };
   const auto weight = [&](const std::string& name) {
     return parameters.at(name).to(ScalarTypeOf(config.dtype));
   };
@@ -98,13 +101,13 @@ at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& paramete
     const std::string attention = "block" + std::to_string(block) + ".attention.";
     const std::string mlp = "block" + std::to_string(block) + ".mlp.";
     const at::Tensor qkv =
-        at::linear(Norm(x, weight(attention + "norm.weight")), weight(attention + "qkv.weight"));
+        at::linear(norm(x, weight(attention + "norm.weight")), weight(attention + "qkv.weight"));
     x = x + at::linear(Attention(config, qkv), weight(attention + "projection.weight"));
     const at::Tensor hidden =
-        at::gelu(at::linear(Norm(x, weight(mlp + "norm.weight")), weight(mlp + "up.weight")));
+        at::gelu(at::linear(norm(x, weight(mlp + "norm.weight")), weight(mlp + "up.weight")));
     x = x + at::linear(hidden, weight(mlp + "down.weight"));
   }
-  const at::Tensor logits = at::linear(Norm(x, weight("head.norm.weight")), weight("head.weight"));
+  const at::Tensor logits = at::linear(norm(x, weight("head.norm.weight")), weight("head.weight"));
   return at::cross_entropy_loss(logits.to(Wide(logits)).flatten(0, 1), targets.flatten());
 }
 

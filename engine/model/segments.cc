@@ -220,7 +220,7 @@ void Model::EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) cons
 Saved Model::Normed(const at::Tensor& input, const at::Tensor& weight) const {
   at::Tensor scale = at::empty({input.size(0)}, wide_);
   at::Tensor normed = at::empty(input.sizes(), type_);
-  RmsNorm(input, weight, &normed, &scale);
+  RmsNorm(input, weight, config_.norm_epsilon, &normed, &scale);
   Saved saved;
   saved.tensors = {scale, normed};
   return saved;

@@ -8,11 +8,16 @@
 namespace shardscope::runtime {
 
 model::ModelConfig ModelConfigOf(const config::Config& config) {
-  return {.layers = config.GetInt("model.layers"),
-          .dim = config.GetInt("model.dim"),
-          .heads = config.GetInt("model.heads"),
-          .seq = config.GetInt("model.seq"),
-          .dtype = config::ToPolicy(config).param_dtype};
+  return {
+      .layers = config.GetInt("model.layers"),
+      .dim = config.GetInt("model.dim"),
+      .heads = config.GetInt("model.heads"),
+      .seq = config.GetInt("model.seq"),
+      .dtype = config::ToPolicy(config).param_dtype,
+      .kind = config.Get("model.kind") == "gpt" ? model::ModelKind::kGpt : model::ModelKind::kLlama,
+      .kv_heads = config::GetKvHeads(config),
+      .ffn = config::GetFfn(config),
+      .vocab = config.GetInt("model.vocab")};
 }
 
 model::TrainingSettings TrainingSettingsOf(const config::Config& config) {
@@ -44,6 +49,14 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
 }
 
 Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
+  if (config.Get("model.kind") != "gpt" || !config.Get("model.path").empty()) {
+    return Status::Error("model.kind=llama and model.path cannot be trained yet");
+  }
+  if (config.GetInt("model.vocab") < 256) {
+    return Status::Error(fmt::format(
+        "model.vocab={} is too small for data whose tokens are bytes: set it to 256 or more",
+        config.GetInt("model.vocab")));
+  }
   const std::string& path = config.Get("data.path");
   Result<model::Corpus> corpus = model::LoadCorpus(path.empty() ? default_data : path);
   if (!corpus.ok()) return corpus.status();

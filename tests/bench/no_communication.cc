@@ -73,7 +73,8 @@ class Rank {
     for (int64_t row = 0; row < shape_.batch; ++row) {
       for (int64_t i = 0; i <= shape_.model.seq; ++i) {
         const auto at = static_cast<uint64_t>(row * shape_.model.seq + i);
-        samples.push_back(static_cast<int64_t>(model::MixedBits(key, at) % model::kVocabulary));
+        const auto vocab = static_cast<uint64_t>(shape_.model.vocab);
+        samples.push_back(static_cast<int64_t>(model::MixedBits(key, at) % vocab));
       }
     }
     tokens_.resize(static_cast<size_t>(2 * shape_.batch * shape_.model.seq));

@@ -89,7 +89,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> AttendCausallyBackward(
 DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device)
     : SegmentModel(config, device),
       // Copied, as the rotary table: the host then waits for it, and so no stream has to.
-      vocabulary_(at::arange(model::kVocabulary, at::kLong).to(device)) {}
+      vocabulary_(at::arange(config.vocab, at::kLong).to(device)) {}
 
 Saved DeviceModel::EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const {
   Saved saved;
@@ -107,7 +107,7 @@ void DeviceModel::EmbeddingBackward(const BackwardArgs& args, Tensors* gradients
 // tensors: scale [T] (wide) = 1 / sqrt(mean(x^2) + epsilon), normed; more follow by segment.
 Saved DeviceModel::Normed(const at::Tensor& input, const at::Tensor& weight) const {
   const at::Tensor wide = input.to(wide_);
-  const at::Tensor scale = wide.square().mean(1).add_(model::kNormEpsilon).rsqrt_();
+  const at::Tensor scale = wide.square().mean(1).add_(config_.norm_epsilon).rsqrt_();
   Saved saved;
   saved.tensors = {scale, (wide * scale.unsqueeze(1) * weight.to(wide_)).to(type_)};
   return saved;

@@ -39,7 +39,7 @@ class DeviceModel final : public model::SegmentModel {
  private:
   void Rotate(const at::Tensor& heads, double direction) const;
 
-  const at::Tensor vocabulary_;  // 0 .. 255
+  const at::Tensor vocabulary_;  // 0, 1, ... of all tokens
 };
 
 }  // namespace shardscope::cuda
