@@ -1,0 +1,52 @@
+#include "engine/checkpoint/safetensors.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "engine/plan/model_description.h"
+
+namespace shardscope::checkpoint {
+
+int64_t BytesOfDType(std::string_view dtype) {
+  constexpr std::pair<std::string_view, int64_t> kKnown[] = {
+      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
+      {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U8", 1},   {"BOOL", 1}};
+  for (const auto& [name, bytes] : kKnown) {
+    if (name == dtype) return bytes;
+  }
+  return 0;
+}
+
+std::string_view DTypeName(plan::DType dtype) {
+  switch (dtype) {
+    case plan::DType::kFp32:
+      return "F32";
+    case plan::DType::kBf16:
+      return "BF16";
+    case plan::DType::kFp64:
+      return "F64";
+  }
+  return "";
+}
+
+int64_t TensorShape::bytes() const { return plan::NumElements(shape) * BytesOfDType(dtype); }
+
+std::string SafetensorsHead(std::span<const TensorShape> tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  int64_t offset = 0;
+  for (const TensorShape& tensor : tensors) {
+    header[tensor.name] = {{"dtype", tensor.dtype},
+                           {"shape", tensor.shape},
+                           {"data_offsets", {offset, offset + tensor.bytes()}}};
+    offset += tensor.bytes();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t length = text.size();  // little-endian, as all our platforms are
+  std::string head(sizeof(length), '\0');
+  std::memcpy(head.data(), &length, sizeof(length));
+  return head + text;
+}
+
+}  // namespace shardscope::checkpoint

@@ -1,0 +1,31 @@
+// How tensors lie in a safetensors file (https://github.com/huggingface/safetensors, "Format"): the
+// length of a JSON header, the header, the bytes of all tensors one after the other.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/plan/op.h"
+
+namespace shardscope::checkpoint {
+
+struct TensorShape {
+  std::string name;
+  std::string dtype;  // "F32"
+  std::vector<int64_t> shape;
+
+  int64_t bytes() const;
+};
+
+// 0: it is none.
+int64_t BytesOfDType(std::string_view dtype);
+std::string_view DTypeName(plan::DType dtype);
+
+// The first bytes of a file with these tensors, in this order. Data begin at a multiple of 8 bytes.
+// The same tensors give the same bytes.
+std::string SafetensorsHead(std::span<const TensorShape> tensors);
+
+}  // namespace shardscope::checkpoint
