@@ -37,6 +37,22 @@ foreach(filter zstd lz4 lzma bz2 nettle)
 endforeach()
 target_link_libraries(archive_static INTERFACE zlib_static)
 
+# For tokenisers: regular expressions with Unicode's classes, and its normal forms.
+add_library(pcre2_static INTERFACE)
+find_library(PCRE2_ARCHIVE libpcre2-8.a REQUIRED)
+target_link_libraries(pcre2_static INTERFACE ${PCRE2_ARCHIVE})
+add_library(utf8proc_static INTERFACE)
+find_library(UTF8PROC_ARCHIVE libutf8proc.a REQUIRED)
+target_link_libraries(utf8proc_static INTERFACE ${UTF8PROC_ARCHIVE})
+
+# Jinja templates, one header from the sources of a package that carries it.
+add_library(minja INTERFACE)
+set(MINJA_ROOT ${SHARDSCOPE_CACHE}/sources/llama_cpp_python-0.3.16/vendor/llama.cpp/vendor/minja)
+if(NOT EXISTS ${MINJA_ROOT}/minja.hpp)
+  message(FATAL_ERROR "minja is not in ${SHARDSCOPE_CACHE}: run scripts/setup first")
+endif()
+target_include_directories(minja SYSTEM INTERFACE ${MINJA_ROOT})
+
 add_library(nvtx INTERFACE)
 target_include_directories(nvtx SYSTEM INTERFACE ${SHARDSCOPE_CACHE}/wheels/nvidia/cu13/include)
 

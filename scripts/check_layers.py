@@ -19,7 +19,7 @@ SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config", "engin
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,
-    "engine/plan": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
+    "engine/plan": set(), "engine/tokenizer": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
     "engine/checkpoint": {"engine/plan"}, "engine/model": {"engine/plan", "engine/checkpoint"}, "engine/simulate": {"engine/plan", "engine/executor"},
     "engine/torch_ranges": {"trace/record/inject"},  # its events
@@ -43,6 +43,7 @@ HEADERS = [
                                                  "engine/torch_ranges", "tests/fake_torch", "tests/bench")),
     ("SQLite", r"sqlite3", ("trace/store",)),
     ("Dear ImGui", r"(imgui|GLFW/|GL/|EGL/)", ("ui", "tests")),
+    ("tokeniser library", r"(pcre2|utf8proc|minja)", ("engine/tokenizer",)),
     ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests")),
 ]
 CODE_FOLDERS = ("app", "engine", "trace", "ui", "tests")

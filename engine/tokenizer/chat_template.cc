@@ -1,0 +1,170 @@
+#include "engine/tokenizer/chat_template.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+
+#include <minja.hpp>
+
+#include "trace/base/check.h"
+#include "trace/base/text.h"
+
+namespace shardscope::tokenizer {
+namespace {
+
+constexpr size_t kMaxTemplateBytes = 64 << 10;
+constexpr int kMaxBrackets =
+    32;  // in one another: minja tries some readings of each again and again
+// minja and std::regex call themselves for every level, or byte, of what they read; of this only
+// what is used is taken.
+constexpr size_t kStackBytes = size_t{512} << 20;
+
+void OnLargeStack(const std::function<void()>& work) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_t thread{};
+  const int error = pthread_create(
+      &thread, &attributes,
+      [](void* argument) -> void* {
+        (*static_cast<const std::function<void()>*>(argument))();
+        return nullptr;
+      },
+      const_cast<std::function<void()>*>(&work));
+  pthread_attr_destroy(&attributes);
+  SHARDSCOPE_CHECK(error == 0);
+  pthread_join(thread, nullptr);
+}
+
+// minja throws, with the place in the template behind the first line.
+Status Guarded(const std::function<void()>& work) {
+  std::string error;
+  OnLargeStack([&] {
+    try {
+      work();
+    } catch (const std::exception& exception) {
+      error = exception.what();
+      if (error.empty()) error = "an error without a message";
+    }
+  });
+  if (error.empty()) return Status::Ok();
+  return Status::Error("the chat template: " +
+                       Shortened(Printable(error.substr(0, error.find('\n'))), 300));
+}
+
+// How deep brackets nest inside of {{ }} or {% %}.
+int DepthOfBrackets(std::string_view source) {
+  int depth = 0;
+  int deepest = 0;
+  for (size_t i = 0; i < source.size(); ++i) {
+    const std::string_view two = source.substr(i, 2);
+    if (two == "{{" || two == "{%") {
+      depth = 0;
+      ++i;
+    } else if (source[i] == '(' || source[i] == '[' || source[i] == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if (source[i] == ')' || source[i] == ']' || source[i] == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+std::string RoleOf(const Message& message) {
+  for (const auto& [name, value] : message) {
+    if (name == "role") return value;
+  }
+  return "";
+}
+
+}  // namespace
+
+struct ChatTemplate::Program {
+  std::shared_ptr<minja::TemplateNode> root;
+  Tokens tokens;
+};
+
+ChatTemplate::ChatTemplate(std::unique_ptr<Program> program) : program_(std::move(program)) {}
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+
+ChatTemplate::~ChatTemplate() {
+  if (program_ != nullptr) OnLargeStack([this] { program_.reset(); });
+}
+
+Result<ChatTemplate> ChatTemplate::Parse(const std::string& source, const Tokens& tokens) {
+  if (source.size() > kMaxTemplateBytes) {
+    return Status::Error("the chat template: it has " + std::to_string(source.size()) +
+                         " bytes, more than " + std::to_string(kMaxTemplateBytes));
+  }
+  if (DepthOfBrackets(source) > kMaxBrackets) {
+    return Status::Error("the chat template: more than " + std::to_string(kMaxBrackets) +
+                         " brackets in one another");
+  }
+  auto program = std::make_unique<Program>();
+  program->tokens = tokens;
+  // transformers' settings of Jinja.
+  const minja::Options options{
+      .trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = false};
+  SHARDSCOPE_RETURN_IF_ERROR(
+      Guarded([&] { program->root = minja::Parser::parse(source, options); }));
+  return ChatTemplate(std::move(program));
+}
+
+Result<std::string> ChatTemplate::Render(const std::vector<Message>& messages,
+                                         bool add_generation_prompt) const {
+  std::string text;
+  SHARDSCOPE_RETURN_IF_ERROR(Guarded([&] {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Message& message : messages) {
+      nlohmann::ordered_json& fields = list.emplace_back(nlohmann::ordered_json::object());
+      for (const auto& [name, value] : message) fields[name] = value;
+    }
+    const auto context = minja::Context::make(nlohmann::ordered_json{
+        {"messages", std::move(list)},
+        {"add_generation_prompt", add_generation_prompt},
+        {"bos_token", program_->tokens.bos},
+        {"eos_token", program_->tokens.eos},
+    });
+    text = program_->root->render(context);
+  }));
+  return text;
+}
+
+Result<std::vector<Span>> ChatTemplate::Spans(const std::vector<Message>& messages) const {
+  std::vector<Span> spans;
+  std::string written;  // what the spans are together
+  const auto add = [&](const std::string& text, bool is_answer) {
+    if (!text.starts_with(written)) {
+      return Status::Error(
+          "the chat template writes the beginning of a conversation differently when more follows: "
+          "which part of it is the assistant's cannot be told");
+    }
+    std::string more = text.substr(written.size());
+    const size_t end = is_answer ? more.find_last_not_of(" \t\r\n") + 1 : more.size();
+    if (end > 0) spans.push_back({more.substr(0, end), is_answer});
+    if (end < more.size()) spans.push_back({more.substr(end), false});
+    written = text;
+    return Status::Ok();
+  };
+  bool has_answer = false;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (RoleOf(messages[i]) != "assistant") continue;
+    has_answer = true;
+    const auto begin = messages.begin();
+    const auto place = static_cast<std::ptrdiff_t>(i);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const std::string prompt, Render({begin, begin + place}, true));
+    SHARDSCOPE_RETURN_IF_ERROR(add(prompt, false));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const std::string answered,
+                                Render({begin, begin + place + 1}, false));
+    SHARDSCOPE_RETURN_IF_ERROR(add(answered, true));
+  }
+  if (!has_answer) return Status::Error("no message is the assistant's: nothing to learn from it");
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string whole, Render(messages, false));
+  SHARDSCOPE_RETURN_IF_ERROR(add(whole, false));
+  return spans;
+}
+
+}  // namespace shardscope::tokenizer

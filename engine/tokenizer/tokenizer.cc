@@ -1,0 +1,142 @@
+#include "engine/tokenizer/tokenizer.h"
+
+#include <utility>
+
+#include "trace/base/text.h"
+
+namespace shardscope::tokenizer {
+namespace {
+
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+// How many bytes at the front of `text`, which is no well-formed character, one U+FFFD stands for:
+// the beginning of one that is cut short, else one byte.
+size_t BrokenBytes(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const size_t wanted = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4) return 1;
+  size_t size = 1;
+  for (; size < wanted && size < text.size(); ++size) {
+    const auto byte = static_cast<unsigned char>(text[size]);
+    unsigned low = 0x80;
+    unsigned high = 0xbf;
+    if (size == 1) {  // what would be overlong, a surrogate or too large
+      if (first == 0xe0) low = 0xa0;
+      if (first == 0xed) high = 0x9f;
+      if (first == 0xf0) low = 0x90;
+      if (first == 0xf4) high = 0x8f;
+    }
+    if (byte < low || byte > high) break;
+  }
+  return size;
+}
+
+// How many bytes at the front of `text` are well-formed UTF-8.
+size_t WellFormedBytes(std::string_view text) {
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    if (static_cast<unsigned char>(rest.front()) < 0x80) {
+      rest.remove_prefix(1);
+    } else if (!TakeCodePoint(&rest)) {
+      break;
+    }
+  }
+  return text.size() - rest.size();
+}
+
+}  // namespace
+
+std::string LossyUtf8(std::string_view bytes) {
+  std::string text;
+  while (true) {
+    const size_t good = WellFormedBytes(bytes);
+    text += bytes.substr(0, good);
+    bytes.remove_prefix(good);
+    if (bytes.empty()) return text;
+    text += kReplacement;
+    bytes.remove_prefix(BrokenBytes(bytes));
+  }
+}
+
+std::string Tokenizer::Decode(std::span<const TokenId> ids, bool skip_special) const {
+  std::string bytes;
+  for (const TokenId id : ids) {
+    if (!vocabulary_.Has(id)) continue;
+    if (skip_special && special_[static_cast<size_t>(id)]) continue;
+    bytes += vocabulary_.BytesOf(id);
+  }
+  return LossyUtf8(bytes);
+}
+
+Encoder::Encoder(std::shared_ptr<const Tokenizer> tokenizer)
+    : tokenizer_(std::move(tokenizer)), bpe_(&tokenizer_->vocabulary_, tokenizer_->bpe_) {}
+
+Status Encoder::EncodeWhole(std::string_view text, std::vector<TokenId>* ids) {
+  ids->insert(ids->end(), tokenizer_->prefix_.begin(), tokenizer_->prefix_.end());
+  SHARDSCOPE_RETURN_IF_ERROR(Encode(text, ids));
+  ids->insert(ids->end(), tokenizer_->suffix_.begin(), tokenizer_->suffix_.end());
+  return Status::Ok();
+}
+
+Status Encoder::Encode(std::string_view text, std::vector<TokenId>* ids) {
+  if (const size_t good = WellFormedBytes(text); good < text.size()) {
+    return Status::Error("the text is no UTF-8 at byte " + std::to_string(good));
+  }
+  size_t done = 0;
+  while (done < text.size()) {
+    const std::optional<AddedTokens::Found> found = tokenizer_->raw_tokens_.Find(text, done);
+    const size_t end = found ? found->start : text.size();
+    const std::string_view piece =
+        Normalize(tokenizer_->normalizer_, text.substr(done, end - done), &normal_form_);
+    SHARDSCOPE_RETURN_IF_ERROR(EncodeNormalized(piece, ids));
+    if (!found) break;
+    ids->push_back(found->id);
+    done = found->end;
+  }
+  return Status::Ok();
+}
+
+Status Encoder::EncodeNormalized(std::string_view text, std::vector<TokenId>* ids) {
+  size_t done = 0;
+  while (done < text.size()) {
+    const std::optional<AddedTokens::Found> found = tokenizer_->normalized_tokens_.Find(text, done);
+    const size_t end = found ? found->start : text.size();
+    if (end > done) SHARDSCOPE_RETURN_IF_ERROR(EncodePiece(text.substr(done, end - done), 0, ids));
+    if (!found) break;
+    ids->push_back(found->id);
+    done = found->end;
+  }
+  return Status::Ok();
+}
+
+Status Encoder::EncodePiece(std::string_view piece, size_t step, std::vector<TokenId>* ids) {
+  if (step == tokenizer_->steps_.size()) {
+    bpe_.Encode(piece, ids);
+    return Status::Ok();
+  }
+  const SplitStep& split = tokenizer_->steps_[step];
+  std::string with_space;
+  if (split.adds_space && piece.front() != ' ') {
+    with_space.append(" ").append(piece);
+    piece = with_space;
+  }
+  if (!split.expression) return EncodePiece(piece, step + 1, ids);
+  size_t done = 0;
+  while (done < piece.size()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const Matcher::Match match,
+                                matcher_.Find(*split.expression, piece, done));
+    const size_t gap_end = match.found ? match.start : piece.size();
+    if (split.keeps_gaps && gap_end > done) {
+      SHARDSCOPE_RETURN_IF_ERROR(EncodePiece(piece.substr(done, gap_end - done), step + 1, ids));
+    }
+    if (!match.found) break;
+    if (split.keeps_matches) {
+      SHARDSCOPE_RETURN_IF_ERROR(
+          EncodePiece(piece.substr(match.start, match.end - match.start), step + 1, ids));
+    }
+    done = match.end;
+  }
+  return Status::Ok();
+}
+
+}  // namespace shardscope::tokenizer
