@@ -49,7 +49,7 @@ TRAININGS = {
     "interleaved": ("strategy=pipeline pipeline.schedule=interleaved pipeline.chunks=2 train.micro_batches=4", 2),
 }
 COLLECTIVES = {"all_gather": "AG", "reduce_scatter": "RS", "all_reduce": "AR", "broadcast": "BC", "reduce": "R"}
-COMPUTE = {"forward": "F", "norm_forward": "N", "backward": "B", "weight_backward": "W", "norm_backward": "N"}
+COMPUTE = {"forward": "F", "norm_forward": "N", "backward": "B", "weight_backward": "W", "norm_backward": "N", "recompute": "R"}
 
 
 def plan(name):

@@ -77,6 +77,7 @@ std::string KeyLabel(Language language, std::string_view key) {
       {"pipeline.chunks", Text::kLabelChunks},
       {"unit.policy", Text::kLabelUnitPolicy},
       {"unit.root", Text::kLabelUnitRoot},
+      {"checkpointing", Text::kLabelCheckpointing},
       {"ddp.bucket_cap", Text::kLabelBucketCap},
       {"zero.reduce_bucket_size", Text::kLabelBucketSize},
       {"zero.overlap_comm", Text::kLabelOverlap},

@@ -44,6 +44,7 @@ Theme MakeDark() {
                .on_dark = Rgb(0xffffff)};
   theme.op = {.forward = Rgb(0x2f7fc1),
               .backward = Rgb(0x64b4e8),
+              .recompute = Rgb(0x4a6fb5),
               .all_gather = Rgb(0xe69f00),
               .reduce_scatter = Rgb(0x14a67b),
               .all_reduce = Rgb(0xc9b037),
@@ -90,6 +91,7 @@ Theme MakeLight() {
                .on_dark = Rgb(0xffffff)};
   theme.op = {.forward = Rgb(0x2f7fc1),
               .backward = Rgb(0x56a7dd),
+              .recompute = Rgb(0x4664a8),
               .all_gather = Rgb(0xe69f00),
               .reduce_scatter = Rgb(0x009e73),
               .all_reduce = Rgb(0xb39b1e),
@@ -145,6 +147,8 @@ Color OpColor(const Theme& theme, query::OpClass op_class) {
       return theme.op.forward;
     case OpClass::kBackward:
       return theme.op.backward;
+    case OpClass::kRecompute:
+      return theme.op.recompute;
     case OpClass::kAllGather:
       return theme.op.all_gather;
     case OpClass::kReduceScatter:

@@ -45,6 +45,7 @@ struct InkColors {
 struct OpColors {
   Color forward = 0;
   Color backward = 0;
+  Color recompute = 0;
   Color all_gather = 0;
   Color reduce_scatter = 0;
   Color all_reduce = 0;

@@ -177,6 +177,10 @@ plan::PrefetchLists GetPrefetchLists(const Config& config);
 // The number of reshard_after_forward; nullopt: it is true or false.
 std::optional<int64_t> GetReshardRanks(const Config& config);
 
+// checkpointing, and the text of one.
+plan::ActivationCheckpointing GetCheckpointing(const Config& config);
+std::string CheckpointingText(const plan::ActivationCheckpointing& checkpointing);
+
 // unit.policy, without what other keys say of units.
 plan::UnitPolicy GetUnitPolicy(const Config& config);
 // Of one of the keys mesh.*; none: auto.

@@ -167,6 +167,11 @@ Keys ShardingKeys() {
       Live(Bool("unit.root", false,
                 "Put embedding and head into one root unit that stays gathered, instead of units "
                 "of their own.")),
+      Live(TextKey("checkpointing", "none",
+                   "Activations that forward does not keep and backward computes again: full = "
+                   "all but each block's input, every:k = of every k-th block, blocks:0-3,5 = of "
+                   "these, selective = norms and activation functions only, budget:1GB = of the "
+                   "cheapest blocks such that the predicted peak of a rank is no higher.")),
       Live(BucketCapKey()),
       Live(In("elements",
               Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,

@@ -311,6 +311,15 @@ Status CheckUnits(const Config& config) {
   return Status::Ok();
 }
 
+Status CheckCheckpointing(const Config& config) {
+  const std::vector<int32_t> blocks = GetCheckpointing(config).blocks;
+  const int64_t layers = config.GetInt("model.layers");
+  if (blocks.empty() || blocks.back() < layers) return Status::Ok();
+  return Status::Error(fmt::format("{}: there is no block {} with {}; there are 0 to {}",
+                                   Shown(config, "checkpointing"), blocks.back(),
+                                   Shown(config, "model.layers"), layers - 1));
+}
+
 Status CheckPrecision(const Config& config) {
   if ((config.Get("precision.param") == "fp64") == (config.Get("precision.reduce") == "fp64"))
     return Status::Ok();
@@ -430,6 +439,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckReshardRanks(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDoubleBuffer(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckCheckpointing(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckProcesses(*this));
@@ -553,6 +563,7 @@ plan::Policy ToPolicy(const Config& config) {
   policy.tensor_async = policy.units.tensor_ranks > 1 && config.GetBool("tensor.async");
   if (overlaps) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
+  policy.checkpointing = GetCheckpointing(config);
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));
   policy.master_dtype =

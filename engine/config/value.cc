@@ -77,6 +77,56 @@ std::string UnitPolicyText(const plan::UnitPolicy& units) {
   return fmt::format("blocks:{}", units.blocks);
 }
 
+// "0-3,5", ascending; nullopt if it is not of that form, or names a block that no model has.
+std::optional<std::vector<int32_t>> ParseBlocks(std::string_view text) {
+  std::vector<int32_t> blocks;
+  for (const std::string_view part : Split(text, ',')) {
+    const auto ends = Split(part, '-');
+    const auto first = ParseInt(Trim(ends.front()));
+    const auto last = ParseInt(Trim(ends.back()));
+    if (ends.size() > 2 || !first || !last || *first < 0 || *first > *last ||
+        *last >= kMaxBlocksPerUnit || (!blocks.empty() && *first <= blocks.back())) {
+      return std::nullopt;
+    }
+    for (int64_t block = *first; block <= *last; ++block) {
+      blocks.push_back(static_cast<int32_t>(block));
+    }
+  }
+  return blocks;
+}
+
+std::string BlocksText(const std::vector<int32_t>& blocks) {
+  std::vector<std::string> runs;
+  for (size_t first = 0; first < blocks.size();) {
+    size_t last = first;
+    while (last + 1 < blocks.size() && blocks[last + 1] == blocks[last] + 1) ++last;
+    runs.push_back(first == last ? fmt::format("{}", blocks[first])
+                                 : fmt::format("{}-{}", blocks[first], blocks[last]));
+    first = last + 1;
+  }
+  return Join(runs, ",");
+}
+
+std::optional<plan::ActivationCheckpointing> ParseCheckpointing(std::string_view text) {
+  using plan::Checkpointing;
+  if (text == "none") return plan::ActivationCheckpointing();
+  if (text == "full") return plan::ActivationCheckpointing{.mode = Checkpointing::kEvery};
+  if (text == "selective") return plan::ActivationCheckpointing{.mode = Checkpointing::kProducts};
+  if (const auto every = ParseInt(After("every:", text))) {
+    if (*every < 1 || *every > kMaxBlocksPerUnit) return std::nullopt;
+    return plan::ActivationCheckpointing{.mode = Checkpointing::kEvery,
+                                         .every = static_cast<int>(*every)};
+  }
+  if (const std::string_view listed = After("blocks:", text); !listed.empty()) {
+    const auto blocks = ParseBlocks(listed);
+    if (!blocks) return std::nullopt;
+    return plan::ActivationCheckpointing{.mode = Checkpointing::kBlocks, .blocks = *blocks};
+  }
+  const auto budget = ParseBytes(After("budget:", text));
+  if (!budget || *budget < 1) return std::nullopt;
+  return plan::ActivationCheckpointing{.mode = Checkpointing::kBudget, .budget_bytes = *budget};
+}
+
 // "block0:block1+block2,block1:block3"; nullopt if it is not of that form, or has a unit twice.
 std::optional<std::vector<plan::PrefetchList>> ParsePrefetchLists(std::string_view text) {
   std::vector<plan::PrefetchList> lists;
@@ -165,6 +215,11 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
     const auto units = ParseUnitPolicy(text);
     if (!units) return std::nullopt;
     return text == "block" ? "block" : UnitPolicyText(*units);
+  }
+  if (key.name == "checkpointing") {
+    const auto checkpointing = ParseCheckpointing(text);
+    if (!checkpointing) return std::nullopt;
+    return CheckpointingText(*checkpointing);
   }
   if (key.name.starts_with("mesh.")) return CanonicalMeshSize(text);
   if (DimensionOfLink(key.name)) return CanonicalLink(key, text);
@@ -272,6 +327,12 @@ std::string Allowed(const KeyInfo& key) {
         "block, module, blocks:n with n from 1 to {}, size:n with n elements at least, or "
         "list:module,...",
         kMaxBlocksPerUnit);
+  if (key.name == "checkpointing") {
+    return fmt::format(
+        "none, full, selective, every:k with k from 1 to {}, blocks:0-3,5 with blocks in order, or "
+        "budget:1GB",
+        kMaxBlocksPerUnit);
+  }
   if (IsPrefetchList(key)) return "unit:unit+unit,unit:unit with each unit once before a colon";
   if (key.name.starts_with("mesh."))
     return fmt::format("auto, or a whole number from 1 to {}", kMaxMeshSize);
@@ -335,6 +396,26 @@ plan::PrefetchLists GetPrefetchLists(const Config& config) {
 
 std::optional<int64_t> GetReshardRanks(const Config& config) {
   return ParseInt(config.Get("reshard_after_forward"));
+}
+
+std::string CheckpointingText(const plan::ActivationCheckpointing& checkpointing) {
+  switch (checkpointing.mode) {
+    case plan::Checkpointing::kNone:
+      return "none";
+    case plan::Checkpointing::kEvery:
+      return checkpointing.every == 1 ? "full" : fmt::format("every:{}", checkpointing.every);
+    case plan::Checkpointing::kBlocks:
+      return checkpointing.blocks.empty() ? "none" : "blocks:" + BlocksText(checkpointing.blocks);
+    case plan::Checkpointing::kProducts:
+      return "selective";
+    case plan::Checkpointing::kBudget:
+      return "budget:" + SizeText(static_cast<double>(checkpointing.budget_bytes));
+  }
+  return "";
+}
+
+plan::ActivationCheckpointing GetCheckpointing(const Config& config) {
+  return ParseCheckpointing(config.Get("checkpointing")).value();
 }
 
 plan::UnitPolicy GetUnitPolicy(const Config& config) {

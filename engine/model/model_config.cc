@@ -63,6 +63,31 @@ int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batc
   return 0;
 }
 
+// Of these what matrix products and attention have put out, beside the segment's output.
+int64_t ProductBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
+  const int64_t tokens = batch * config.seq;
+  const int64_t hidden = tokens * config.dim * plan::BytesOf(config.dtype);
+  switch (KindOf(config, segment)) {
+    case SegmentKind::kAttention:  // qkv, attended, log-sum-exp
+      return (4 * hidden + tokens * config.heads * config.wide_bytes()) / config.tensor_ranks;
+    case SegmentKind::kMlp:  // before GELU
+      return kMlpFactor * hidden / config.tensor_ranks;
+    case SegmentKind::kEmbedding:
+    case SegmentKind::kHead:
+      break;
+  }
+  return 0;
+}
+
+// Of its block; embedding and head keep all that they save, which their backward needs first or is
+// the output alone.
+plan::Recomputable RecomputableOf(const ModelConfig& config, int64_t segment, int64_t batch) {
+  const SegmentKind kind = KindOf(config, segment);
+  if (kind == SegmentKind::kEmbedding || kind == SegmentKind::kHead) return {};
+  return {.block = static_cast<int32_t>((segment - 1) / 2),
+          .product_bytes = ProductBytes(config, segment, batch)};
+}
+
 // Blocks are spread over the stages evenly; what does not divide goes to the first ones.
 int64_t StageOfBlock(const ModelConfig& config, const plan::UnitPolicy& policy, int64_t block) {
   const int64_t least = config.layers / policy.stages;
@@ -304,6 +329,7 @@ plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy&
                                : own_tokens * config.dim * plan::BytesOf(config.dtype);
     segment.norm_bytes = NormBytes(config, index, batch);
     description.segments.push_back(std::move(segment));
+    description.recomputable.push_back(RecomputableOf(config, index, batch));
   }
   if (policy.bucket_bytes > 0) {
     FillBuckets(config, policy, &description);

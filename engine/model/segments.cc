@@ -55,7 +55,9 @@ at::ScalarType ScalarTypeOf(plan::DType dtype) {
 
 int64_t SavedBytes(const Saved& saved) {
   int64_t bytes = saved.output.defined() ? static_cast<int64_t>(saved.output.nbytes()) : 0;
-  for (const at::Tensor& tensor : saved.tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  for (const at::Tensor& tensor : saved.tensors) {
+    if (tensor.defined()) bytes += static_cast<int64_t>(tensor.nbytes());
+  }
   return bytes;
 }
 
@@ -83,6 +85,34 @@ Saved SegmentModel::Forward(int64_t segment, const ForwardArgs& args) const {
   }
   if (args.norm != nullptr) {
     saved.tensors.erase(saved.tensors.begin(), saved.tensors.begin() + std::ssize(*args.norm));
+  }
+  return saved;
+}
+
+size_t SegmentModel::NumProducts(int64_t segment, size_t num_behind_norm) const {
+  // Of the MLP the last one is behind its activation function.
+  return KindOf(config_, segment) == SegmentKind::kMlp ? num_behind_norm - 1 : num_behind_norm;
+}
+
+void SegmentModel::Drop(int64_t segment, plan::Keeps keeps, const ForwardArgs& args,
+                        Saved* saved) const {
+  if (keeps == plan::Keeps::kAll) return;
+  if (keeps == plan::Keeps::kOutput) return saved->tensors.clear();
+  const size_t first = NumNormTensors(args);
+  const size_t last = first + NumProducts(segment, saved->tensors.size() - first);
+  for (size_t index = 0; index < saved->tensors.size(); ++index) {
+    if (index < first || index >= last) saved->tensors[index] = at::Tensor();
+  }
+}
+
+Saved SegmentModel::Recompute(int64_t segment, const ForwardArgs& args,
+                              const Saved& products) const {
+  const size_t first = NumNormTensors(args);
+  Saved saved;
+  if (first > 0) saved = Normed(args.input, args.parameters[0]);
+  saved.tensors.resize(products.tensors.size());
+  if (KindOf(config_, segment) == SegmentKind::kMlp) {
+    saved.tensors.back() = at::gelu(products.tensors[first]);
   }
   return saved;
 }
@@ -146,6 +176,7 @@ Saved SegmentModel::StartOf(const ForwardArgs& args) const {
 
 at::Tensor SegmentModel::Output(const ForwardArgs& args, const at::Tensor& rows,
                                 const at::Tensor& weight) const {
+  if (!args.needs_output) return {};
   if (args.norm != nullptr) {
     at::Tensor parts = at::mm(rows, weight.t());
     at::Tensor own = RowsOf(parts, config_.seq, args.part);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/model/model_config.h"
+#include "engine/plan/activation_checkpointing.h"
 
 namespace shardscope::model {
 
@@ -66,10 +67,17 @@ class SegmentModel {
     // NormForward() has saved of it, all else gathered.
     SequencePart part;
     const std::vector<at::Tensor>* norm = nullptr;
+    bool needs_output = true;
   };
   // With a norm that was given it is not among what is saved, and the output is of all positions,
   // with the residual at its own.
   Saved Forward(int64_t segment, const ForwardArgs& args) const;
+
+  // Activation checkpointing: takes what `keeps` does not name from what Forward() has saved, and
+  // leaves undefined tensors in the place of what is between products.
+  void Drop(int64_t segment, plan::Keeps keeps, const ForwardArgs& args, Saved* saved) const;
+  // What was taken from between `products`, again, at its places: norms and activation functions.
+  Saved Recompute(int64_t segment, const ForwardArgs& args, const Saved& products) const;
 
   // The norm of a segment alone, of a part of the sequence: saves what Forward() would, with what
   // it puts out at its positions among all.
@@ -121,6 +129,11 @@ class SegmentModel {
   // `scale`: of the loss.
   virtual at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
                                     double scale) const = 0;
+
+  // Of the tensors that a segment saves: how many are of its norm, unless that is given, and how
+  // many behind them are products.
+  static size_t NumNormTensors(const ForwardArgs& args) { return args.norm == nullptr ? 2 : 0; }
+  size_t NumProducts(int64_t segment, size_t num_behind_norm) const;
 
   // What a segment starts from: its norm, or that which was given.
   Saved StartOf(const ForwardArgs& args) const;

@@ -44,10 +44,20 @@ struct Unit {
   bool operator==(const Unit&) const = default;
 };
 
+// What activation checkpointing has to know of a segment.
+struct Recomputable {
+  int32_t block = kNone;  // of which it is a part; kNone: its forward keeps all
+  // Of its activation, beside the output: what matrix products and attention have put out. The rest
+  // is cheap to make of that and of the segment's input.
+  int64_t product_bytes = 0;
+  bool operator==(const Recomputable&) const = default;
+};
+
 struct ModelDescription {
-  std::vector<Segment> segments;  // in forward order
-  std::vector<Unit> units;        // in order of first use in forward
-  int64_t batch_bytes = 0;        // token ids of one micro-batch
+  std::vector<Segment> segments;           // in forward order
+  std::vector<Recomputable> recomputable;  // by segment; or empty: none is
+  std::vector<Unit> units;                 // in order of first use in forward
+  int64_t batch_bytes = 0;                 // token ids of one micro-batch
 };
 
 // Which parameters are a unit. By default that is `blocks` transformer blocks; embedding and head

@@ -207,6 +207,31 @@ std::string TensorName(const Policy& policy) {
   return sequence + (policy.tensor_async ? " async" : "");
 }
 
+// What is recomputed lies in one unit, which has its slot for that long.
+Status CheckRecomputed(const ModelDescription& model, const Policy& policy) {
+  if (!model.recomputable.empty() && model.recomputable.size() != model.segments.size()) {
+    return Status::Error("the model does not say of each segment whether it can be recomputed");
+  }
+  const ActivationCheckpointing& checkpointing = policy.checkpointing;
+  if (checkpointing.mode == Checkpointing::kEvery && checkpointing.every < 1) {
+    return Status::Error("activation checkpointing of every " +
+                         std::to_string(checkpointing.every) + "-th block is none");
+  }
+  if (!HasSlots(policy)) return Status::Ok();
+  const std::vector<Keeps> keeps = WhatForwardKeeps(model, checkpointing);
+  for (int32_t segment = 0; segment + 1 < std::ssize(model.segments); ++segment) {
+    const auto at = static_cast<size_t>(segment);
+    if (!GoOnTogether(model, keeps, segment) ||
+        model.segments[at].units == model.segments[at + 1].units) {
+      continue;
+    }
+    return Status::Error("preset double_buffer has one unit at a time, but segments '" +
+                         model.segments[at].name + "' and '" + model.segments[at + 1].name +
+                         "' of two are recomputed together");
+  }
+  return Status::Ok();
+}
+
 std::string ScheduleName(const Policy& policy) {
   const Strategy& strategy = *policy.strategy;
   if (!strategy.has_presets) {
@@ -249,8 +274,15 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(model, policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSlots(model, policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSequence(model, policy));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckRecomputed(model, policy));
+  if (policy.checkpointing.mode == Checkpointing::kBudget) {
+    Policy resolved = policy;
+    SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<int32_t> blocks, BlocksToRecompute(model, policy, {}));
+    resolved.checkpointing = {.mode = Checkpointing::kBlocks, .blocks = std::move(blocks)};
+    return BuildSchedule(model, resolved);
+  }
   Schedule schedule = policy.strategy->build(model, policy);
-  schedule.name = ScheduleName(policy);
+  schedule.name = ScheduleName(policy) + CheckpointingName(policy.checkpointing);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
   if (!policy.strategy->has_element_budgets && !HasSlots(policy)) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/plan/activation_checkpointing.h"
 #include "engine/plan/mesh.h"
 #include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
@@ -66,6 +67,7 @@ struct Policy {
   UnitPolicy units;
   PipelineSchedule pipeline = PipelineSchedule::kOneByOne;
   int micro_batches = 1;
+  ActivationCheckpointing checkpointing;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64
   DType param_dtype = DType::kFp32;
   DType reduce_dtype = DType::kFp32;

@@ -73,6 +73,10 @@ ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor
     model.units.push_back(MakeBlock(name, tensor_ranks));
     model.segments.push_back(MakeInner(name + ".attention", unit, 4, 3, stage, share));
     model.segments.push_back(MakeInner(name + ".mlp", unit, 8, 4, stage, share));
+    model.recomputable.resize(model.segments.size());
+    for (size_t at = model.segments.size() - 2; at < model.segments.size(); ++at) {
+      model.recomputable[at] = {unit - 1, 4 * kOutputBytes / share.tensor_ranks};
+    }
   }
   if (root_unit) {
     std::vector<Parameter>& root = model.units.front().parameters;
@@ -81,6 +85,7 @@ ModelDescription UniformModel(int blocks, bool root_unit, int stages, int tensor
     model.units.push_back({"head", false, head});
   }
   model.segments.push_back(MakeSegment("head", root_unit ? 0 : blocks + 1, 10, stages - 1, share));
+  model.recomputable.resize(model.segments.size());
   return model;
 }
 

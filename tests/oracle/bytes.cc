@@ -191,8 +191,9 @@ class BytesCheck {
   // A segment's output is a part of what its forward leaves.
   void CheckOutput(OpIndex index, const Op& op, BufferId id) {
     const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
-    const bool holds_more =
-        buffer.kind == BufferKind::kActivation || buffer.kind == BufferKind::kNormOutput;
+    const bool holds_more = buffer.kind == BufferKind::kActivation ||
+                            buffer.kind == BufferKind::kRecomputed ||
+                            buffer.kind == BufferKind::kNormOutput;
     const bool fits =
         holds_more ? buffer.bytes >= op.payload_bytes : buffer.bytes == op.payload_bytes;
     if (!fits) Find(index, id);

@@ -58,6 +58,12 @@ plan::ModelDescription RandomModel(Random& random) {
     const int num_segments = random.Between(1, 3);
     for (int segment = 0; segment < num_segments; ++segment) AddSegment(unit, random, &model);
     // As a bucket that begins in the middle of a segment.
+    model.recomputable.resize(model.segments.size());
+    for (size_t at = model.segments.size() - static_cast<size_t>(num_segments);
+         at < model.segments.size(); ++at) {
+      const int64_t inner = model.segments[at].activation_bytes - model.segments[at].output_bytes;
+      model.recomputable[at] = {.block = block, .product_bytes = random.Below(inner + 1)};
+    }
     plan::Segment& first =
         model.segments[model.segments.size() - static_cast<size_t>(num_segments)];
     if (unit > 0 && random.OneIn(6)) first.units.insert(first.units.begin(), unit - 1);
@@ -73,10 +79,24 @@ plan::ModelDescription RandomModel(Random& random) {
   } else if (random.OneIn(6)) {
     AddSegment(plan::kNone, random, &model);
   }
+  model.recomputable.resize(model.segments.size());
   return model;
 }
 
 namespace {
+
+plan::ActivationCheckpointing RandomCheckpointing(Random& random) {
+  plan::ActivationCheckpointing checkpointing;
+  checkpointing.mode = OneOf<plan::Checkpointing>(
+      {plan::Checkpointing::kNone, plan::Checkpointing::kNone, plan::Checkpointing::kEvery,
+       plan::Checkpointing::kBlocks, plan::Checkpointing::kProducts},
+      random);
+  checkpointing.every = random.Between(1, 2);
+  for (int32_t block = 0; block < 4; ++block) {
+    if (random.OneIn(2)) checkpointing.blocks.push_back(block);
+  }
+  return checkpointing;
+}
 
 // By segment: its piece. Between two pieces the model may be cut.
 std::vector<int32_t> PiecesOf(const plan::ModelDescription& model) {
@@ -247,6 +267,7 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
     policy.units.persistence_threshold = OneOf<int64_t>({0, 0, 30, 200, 1000}, random);
   }
   policy.overlap_comm = !random.OneIn(4);
+  policy.checkpointing = RandomCheckpointing(random);
   return policy;
 }
 

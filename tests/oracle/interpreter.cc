@@ -331,6 +331,8 @@ Value Interpreter::Made(const Instance& instance) {
       return Symbol(Term::kForward, op.segment, InputsOf(instance));
     case OpKind::kNormForward:
       return Symbol(Term::kNormForward, op.segment, InputsOf(instance));
+    case OpKind::kRecompute:
+      return Symbol(RecomputedBy(instance), op.segment, InputsOf(instance));
     case OpKind::kBackward:
       return Symbol(Term::kBackward, op.segment, InputsOf(instance));
     case OpKind::kNormBackward:
@@ -343,6 +345,20 @@ Value Interpreter::Made(const Instance& instance) {
       return Symbol(Term::kOptimizer, InputsOf(instance));
   }
   return kPoison;
+}
+
+// What forward or its norm has made already is the same again; else it is what was not kept.
+Term Interpreter::RecomputedBy(const Instance& instance) const {
+  for (int32_t at = instance.writes.begin; at < instance.writes.end; ++at) {
+    const plan::Buffer& buffer = BufferAt(uses_[static_cast<size_t>(at)].slot);
+    if (buffer.kind == BufferKind::kNormOutput) return Term::kNormForward;
+  }
+  for (int32_t at = instance.reads.begin; at < instance.reads.end; ++at) {
+    const plan::Buffer& buffer = BufferAt(uses_[static_cast<size_t>(at)].slot);
+    const bool is_own = buffer.segment == instance.op->segment;
+    if (is_own && buffer.kind == BufferKind::kActivation) return Term::kRecompute;
+  }
+  return Term::kForward;
 }
 
 Value Interpreter::InputsOf(const Instance& instance) const {

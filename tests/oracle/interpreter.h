@@ -83,6 +83,7 @@ class Interpreter {
   Value PartOf(Value whole, int rank);
   Value WholeOf(const Meeting& meeting) const;
   Value InputsOf(const Instance& instance) const;
+  Term RecomputedBy(const Instance& instance) const;
   Value Written(const Instance& instance, const Use& write) const;
   void Find(Harm harm, const Instance& instance, Slot slot = plan::kNone);
   void FindUnfinished();

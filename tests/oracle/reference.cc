@@ -16,6 +16,7 @@ class Reference {
         sharded_(policy.strategy->shards_optimizer),
         whole_gradients_(sharded_ && !policy.strategy->shards_gradients),
         mixes_(policy.param_dtype != policy.master_dtype),
+        keeps_(plan::WhatForwardKeeps(model, policy.checkpointing)),
         sums_(model.units.size(), std::vector<Value>(Ranks())),
         reduced_(model.units.size(), std::vector<Value>(Ranks())) {}
 
@@ -195,9 +196,14 @@ class Reference {
     return norms;
   }
 
-  // By segment and rank, as inputs of other ops.
-  std::vector<std::vector<Value>> ActivationsOf(int micro_batch) const {
+  // By segment and rank, as inputs of other ops: of the next segment, and of the own backward.
+  struct Activations {
+    std::vector<std::vector<Value>> outputs;
+    std::vector<std::vector<Value>> saved;
+  };
+  Activations ActivationsOf(int micro_batch) const {
     std::vector<std::vector<Value>> activations;
+    std::vector<std::vector<Value>> all_saved;
     for (int32_t segment = 0; segment < NumSegments(); ++segment) {
       std::vector<Value> inputs;
       std::vector<Value> made;
@@ -209,19 +215,34 @@ class Reference {
       for (size_t rank = 0; rank < Ranks(); ++rank) {
         made.push_back(Symbol(Term::kForward, segment, inputs[rank] + norms[rank]));
       }
+      const std::vector<Value> parts = made;
       if (IsSplit(segment)) {
         made =
             SharesSequence() ? OfTensorGroups(Term::kReduceScatter, segment, made) : Summed(made);
       }
       for (Value& value : made) value = OfSegment(BufferKind::kActivation, segment, value);
+      std::vector<Value> saved = made;
+      const plan::Keeps keeps = keeps_[static_cast<size_t>(segment)];
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
+        if (keeps == plan::Keeps::kProducts) {
+          const Value rest =
+              Symbol(Term::kRecompute, segment, inputs[rank] + norms[rank] + made[rank]);
+          saved[rank] += OfSegment(BufferKind::kRecomputed, segment, rest);
+        }
+        // At a block's end nobody adds up again what nobody needs.
+        if (keeps == plan::Keeps::kOutput && !plan::GoOnTogether(model_, keeps_, segment)) {
+          saved[rank] = OfSegment(BufferKind::kRecomputed, segment, parts[rank]);
+        }
+      }
       activations.push_back(std::move(made));
+      all_saved.push_back(std::move(saved));
     }
-    return activations;
+    return {activations, all_saved};
   }
 
   // By rank, by unit.
   std::vector<std::vector<Value>> GradientsOf(int micro_batch) const {
-    const std::vector<std::vector<Value>> activations = ActivationsOf(micro_batch);
+    const auto [activations, saved] = ActivationsOf(micro_batch);
     std::vector<std::vector<Value>> gradients(Ranks(),
                                               std::vector<Value>(model_.units.size(), kPoison));
     std::vector<Value> incoming;  // of the output, by rank; none of the last segment
@@ -242,7 +263,7 @@ class Reference {
       const std::vector<Value> norms = NormsOf(segment, inputs);
       for (size_t rank = 0; rank < Ranks(); ++rank) {
         if (segment > 0) inputs[rank] -= activations[at - 1][rank];
-        inputs[rank] += activations[at][rank] + norms[rank];
+        inputs[rank] += saved[at][rank] + norms[rank];
       }
       const auto of_output = [&](const std::vector<Value>& values, size_t rank) {
         if (values.empty()) return Value{0};
@@ -263,8 +284,7 @@ class Reference {
           const Value hidden =
               OfSegment(BufferKind::kHiddenGradient, segment,
                         Mix(made, static_cast<Value>(BufferKind::kHiddenGradient)));
-          add(rank,
-              Symbol(Term::kWeightBackward, segment, activations[at][rank] + norms[rank] + hidden));
+          add(rank, Symbol(Term::kWeightBackward, segment, saved[at][rank] + norms[rank] + hidden));
         }
         const std::vector<Value> sums =
             SharesSequence() ? OfTensorGroups(Term::kReduceScatter, segment, parts) : Summed(parts);
@@ -412,6 +432,7 @@ class Reference {
   const bool sharded_;  // the optimizer's state at least
   const bool whole_gradients_;
   const bool mixes_;
+  const std::vector<plan::Keeps> keeps_;
   std::vector<std::vector<Value>> sums_;     // where micro-batches add up first: as reduced_
   std::vector<std::vector<Value>> reduced_;  // gradient shards, by unit, by rank
 };

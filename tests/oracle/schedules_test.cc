@@ -58,6 +58,9 @@ Value RunAll(const plan::Schedule& schedule, uint64_t seed, Tally* tally) {
 // Of one model: in which order what is added up, and where. Empty: not comparable.
 std::string ArithmeticOf(const plan::ModelDescription& model, const plan::Policy& policy) {
   const plan::Strategy& strategy = *policy.strategy;
+  // What is made again of products has other inputs than what forward made.
+  const auto keeps = plan::WhatForwardKeeps(model, policy.checkpointing);
+  if (std::ranges::count(keeps, plan::Keeps::kProducts) > 0) return "";
   // What is on which rank follows from where the model is cut, which is random.
   constexpr plan::MeshDimensions kCut =
       plan::Only(plan::MeshDimension::kPipeline) | plan::Only(plan::MeshDimension::kTensor);

@@ -32,6 +32,7 @@ enum class Term : uint64_t {
   kInput,           // one input of an op, by role
   kForward,         // what a segment's forward saves
   kNormForward,     // what its norm does, where that is apart
+  kRecompute,       // what its forward did not keep beside its products
   kBackward,        // what a segment's backward makes
   kNormBackward,    // the same, of its second part where ranks share its work
   kWeightBackward,  // the same, of what is left until ranks add up
@@ -64,6 +65,7 @@ constexpr Value Input(const plan::Buffer& buffer, Value value) {
   BufferKind role = buffer.kind;
   if (parameters) role = BufferKind::kParameterShard;
   if (gradient) role = BufferKind::kGradientShard;
+  if (buffer.kind == BufferKind::kRecomputed) role = BufferKind::kActivation;
   if (buffer.kind == BufferKind::kReceivedActivation) role = BufferKind::kActivation;
   if (buffer.kind == BufferKind::kReceivedGradient) role = BufferKind::kActivationGradient;
   return Symbol(Term::kInput, role, buffer.unit, buffer.segment, value);

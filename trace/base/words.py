@@ -104,6 +104,8 @@ ENUMS = (
                                 "gradient of what the norm puts out", "backward", "NB", True, "none", 0, False, False, False),
               ("weight_backward", "the gradient of the weight behind a segment's norm, while ranks that share its work add up the gradient of "
                                   "what the norm puts out", "backward", "WB", True, "none", 0, False, False, False),
+              ("recompute", "what a segment's forward has left for its backward and not kept, once more, or its norm alone (activation checkpointing)",
+               "recompute", "R", True, "none", 0, False, False, False),
               ("reshard", "takes no time of its own: frees a unit's unsharded parameters once the stream reaches it",
                "bookkeeping", "reshard", False, "none", 0, False, False, False),
               ("release", "likewise: frees other buffers, all-gather output or reduce-scatter input; with nothing to free it is a plain "
@@ -116,6 +118,7 @@ ENUMS = (
                Trait("nccl_name", "text", "of a collective: part of the names of NCCL's kernels")),
               ("forward", "", "compute", ""),
               ("backward", "", "compute", ""),
+              ("recompute", "of activations, for a backward", "compute", ""),
               ("all_gather", "", "communication", "AllGather"),
               ("reduce_scatter", "", "communication", "ReduceScatter"),
               ("all_reduce", "", "communication", "AllReduce"),
@@ -143,6 +146,7 @@ ENUMS = (
               ("reduce_scatter_input", "num_ranks padded chunks, rank-major", "communication_buffer"),
               ("reduce_scatter_output", "one padded chunk, reduce dtype", "communication_buffer"),
               ("activation", "what a segment's forward saves for its backward; includes its output", "activation"),
+              ("recomputed", "what it would have saved and did not: with its output, if another segment needs that", "activation"),
               ("activation_gradient", "gradient with respect to a segment's input", "activation"),
               ("norm_gradient", "gradient with respect to what a segment's norm puts out", "activation"),
               ("hidden_gradient", "gradient with respect to what the weight behind a segment's norm puts out", "activation"),

@@ -19,7 +19,8 @@ constexpr float kHysteresis = 1.25F;
 // One column's look: the class that fills most, and how much of the column is busy.
 DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, const LaneSource& lane) {
   constexpr std::array<OpClass, kNumSlots> kClasses = {OpClass::kForward, OpClass::kBackward,
-                                                       OpClass::kOptimizer, OpClass::kCopy};
+                                                       OpClass::kOptimizer, OpClass::kCopy,
+                                                       OpClass::kRecompute};
   size_t dominant = 0;
   float total = exposed;
   for (size_t slot = 0; slot < kNumSlots; ++slot) {

@@ -28,6 +28,8 @@ size_t SlotOf(query::OpClass op_class) {
       return 2;
     case query::OpClass::kCopy:
       return 3;
+    case query::OpClass::kRecompute:
+      return 4;
     default:
       return 0;
   }

@@ -24,9 +24,9 @@ struct Span {
   bool instant = false;  // the issue of an op: a tick without length
 };
 
-// Busy ns per class of span. Four slots are enough for every lane (forward, backward, optimizer,
-// copy).
-inline constexpr size_t kNumSlots = 4;
+// Busy ns per class of span. Five slots are enough for every lane (forward, backward, optimizer,
+// copy, recompute).
+inline constexpr size_t kNumSlots = 5;
 using SlotBusy = std::array<float, kNumSlots>;
 size_t SlotOf(query::OpClass op_class);
 

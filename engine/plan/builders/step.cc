@@ -12,6 +12,7 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
     : model_(model),
       policy_(policy),
       shard_ranks_(ShardRanks(policy)),
+      keeps_(WhatForwardKeeps(model, policy.checkpointing)),
       pipeline_ranks_(policy.mesh.size(MeshDimension::kPipeline)) {
   schedule_.mesh = policy.mesh;
   schedule_.num_micro_batches = policy.micro_batches;
@@ -95,6 +96,7 @@ Schedule StepBuilder::Build(int32_t place) {
   in_flight_.assign(static_cast<size_t>(policy_.micro_batches),
                     {.activations = std::vector<BufferId>(model_.segments.size(), kNone),
                      .norms = std::vector<BufferId>(model_.segments.size(), kNone),
+                     .recomputed = std::vector<BufferId>(model_.segments.size(), kNone),
                      .sends = std::vector<OpIndex>(model_.segments.size(), kNone)});
   const std::vector<StageRun> order =
       StageOrder(policy_, static_cast<int32_t>(stages_.size()), place);
@@ -346,15 +348,15 @@ Op StepBuilder::MakeForward(OpKind kind, int32_t segment) {
   for (const int32_t unit_index : UnitsOf(segment)) {
     op.reads.push_back(state(unit_index).parameters);
   }
-  if (segment > 0) op.reads.push_back(Now().activations[static_cast<size_t>(segment) - 1]);
+  if (segment > 0) op.reads.push_back(InputOf(segment));
   // The first segment reads the tokens, the last one the targets of its loss.
   if (segment == 0 || segment == last_segment()) op.reads.push_back(Now().batch);
   op.dependencies = std::exchange(compute_waits_, {});
   return op;
 }
 
-void StepBuilder::NormForward(int32_t segment) {
-  Op op = MakeForward(OpKind::kNormForward, segment);
+void StepBuilder::NormForward(OpKind kind, int32_t segment) {
+  Op op = MakeForward(kind, segment);
   const BufferId norm = NewSegmentBuffer(BufferKind::kNormOutput, segment,
                                          model_.segments[static_cast<size_t>(segment)].norm_bytes);
   Now().norms[static_cast<size_t>(segment)] = norm;
@@ -366,27 +368,31 @@ void StepBuilder::NormForward(int32_t segment) {
 }
 
 void StepBuilder::ForwardSegment(int32_t segment) {
-  const Segment& description = model_.segments[static_cast<size_t>(segment)];
-  const bool shares_sequence = SharesSequence(segment);
-  if (shares_sequence) NormForward(segment);
+  if (SharesSequence(segment)) NormForward(OpKind::kNormForward, segment);
   Op op = MakeForward(OpKind::kForward, segment);
+  if (SharesSequence(segment)) op.reads.push_back(Now().norms[static_cast<size_t>(segment)]);
+  op.frees = FreedByForward(segment);
   const BufferId activation =
-      NewSegmentBuffer(BufferKind::kActivation, segment, description.activation_bytes);
+      NewSegmentBuffer(BufferKind::kActivation, segment, KeptBytes(segment));
   Now().activations[static_cast<size_t>(segment)] = activation;
   op.allocates = op.writes = {activation};
-  if (!shares_sequence) {
+  EmitWithSum(std::move(op), segment, true);
+}
+
+void StepBuilder::EmitWithSum(Op op, int32_t segment, bool needs_output) {
+  const BufferId output = op.writes.front();
+  if (!SharesSequence(segment) || !needs_output) {
     Emit(std::move(op));
-    if (IsSplit(segment)) ReduceParts(segment, activation);
+    if (IsSplit(segment) && needs_output) ReduceParts(segment, output);
     return;
   }
-  op.reads.push_back(Now().norms[static_cast<size_t>(segment)]);
   const BufferId parts =
       NewSegmentBuffer(BufferKind::kPartialOutput, segment,
                        MakeShared(OpKind::kReduceScatter, segment).payload_bytes);
   op.allocates.push_back(parts);
   op.writes.push_back(parts);
   Emit(std::move(op));
-  ScatterParts(segment, parts, activation, false);
+  ScatterParts(segment, parts, output, false);
 }
 
 Op StepBuilder::MakeShared(OpKind kind, int32_t segment) const {
@@ -423,18 +429,21 @@ void StepBuilder::ScatterParts(int32_t segment, BufferId parts, BufferId own, bo
 void StepBuilder::Backward(const StageRun* next) {
   --num_in_flight_[static_cast<size_t>(stage_)];
   activation_gradient_ = kNone;
+  std::vector<Dependency> received;  // of the first backward, but not of what is recomputed for it
   if (Stage().last < last_segment()) {
     activation_gradient_ = Receive(BufferKind::kReceivedGradient, Stage().last);
     received_gradient_ = {activation_gradient_, compute_waits_.back()};
+    compute_waits_.pop_back();
     // Backward frees the output, which may still be under way.
-    compute_waits_.push_back(AfterEvent(Now().sends[static_cast<size_t>(Stage().last)]));
+    received = {received_gradient_.ready,
+                AfterEvent(Now().sends[static_cast<size_t>(Stage().last)])};
   }
   for (int32_t segment = Stage().last; segment >= Stage().first; --segment) {
-    const std::vector<int32_t>& units = UnitsOf(segment);
-    for (auto unit_index = units.rbegin(); unit_index != units.rend(); ++unit_index) {
-      if (SpanOf(*unit_index).last == segment) PreBackward(*unit_index);
-    }
+    PrepareBackward(segment);
+    compute_waits_.insert(compute_waits_.begin(), received.begin(), received.end());
+    received.clear();
     BackwardSegment(segment);
+    const std::vector<int32_t>& units = UnitsOf(segment);
     for (auto unit_index = units.rbegin(); unit_index != units.rend(); ++unit_index) {
       if (SpanOf(*unit_index).first == segment) PostBackward(*unit_index);
     }
@@ -452,8 +461,8 @@ Op StepBuilder::MakeBackward(OpKind kind, int32_t segment, BufferId input) {
   for (const int32_t unit_index : UnitsOf(segment)) {
     op.reads.push_back(states_[static_cast<size_t>(unit_index)].parameters);
   }
-  op.reads.push_back(Now().activations[static_cast<size_t>(segment)]);
-  if (SharesSequence(segment)) op.reads.push_back(Now().norms[static_cast<size_t>(segment)]);
+  const std::vector<BufferId> saved = SavedOf(segment);
+  op.reads.insert(op.reads.end(), saved.begin(), saved.end());
   if (input != kNone) op.reads.push_back(input);
   if (segment == 0 || segment == last_segment()) op.reads.push_back(Now().batch);
   if (activation_gradient_ != kNone) op.reads.push_back(activation_gradient_);
@@ -519,8 +528,8 @@ BufferId StepBuilder::BackwardToNorm(int32_t segment) {
 void StepBuilder::WeightBackward(int32_t segment, BufferId hidden) {
   Op op = MakeOp(OpKind::kWeightBackward, kNone, kComputeStream);
   op.segment = segment;
-  op.reads = {Now().activations[static_cast<size_t>(segment)], hidden};
-  if (SharesSequence(segment)) op.reads.push_back(Now().norms[static_cast<size_t>(segment)]);
+  op.reads = SavedOf(segment);
+  op.reads.push_back(hidden);
   op.frees = {hidden};
   WriteGradients(segment, &op);
   Emit(std::move(op));
@@ -530,15 +539,13 @@ void StepBuilder::BackwardSegment(int32_t segment) {
   const BufferId norm_gradient = IsSplit(segment) ? BackwardToNorm(segment) : kNone;
   const bool has_norm = norm_gradient != kNone;
   // The input was saved by reference: it is the output in the previous segment's activation.
-  const BufferId input = segment > 0 ? Now().activations[static_cast<size_t>(segment) - 1] : kNone;
-  Op op = MakeBackward(has_norm ? OpKind::kNormBackward : OpKind::kBackward, segment, input);
-  op.frees.push_back(Now().activations[static_cast<size_t>(segment)]);
+  Op op =
+      MakeBackward(has_norm ? OpKind::kNormBackward : OpKind::kBackward, segment, InputOf(segment));
+  op.frees = FreedByBackward(segment);
   if (has_norm) {
     op.reads.push_back(norm_gradient);
     op.frees.push_back(norm_gradient);
   }
-  if (SharesSequence(segment)) op.frees.push_back(Now().norms[static_cast<size_t>(segment)]);
-  if (input != kNone && segment == Stage().first) op.frees.push_back(input);
   if (FreesBatch(segment)) op.frees.push_back(Now().batch);
   if (activation_gradient_ != kNone) op.frees.push_back(activation_gradient_);
   WriteGradients(segment, &op);

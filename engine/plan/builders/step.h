@@ -141,6 +141,7 @@ class StepBuilder {
     BufferId batch = kNone;
     std::vector<BufferId> activations;  // by segment
     std::vector<BufferId> norms;        // likewise: what its norm put out, where that is gathered
+    std::vector<BufferId> recomputed;   // likewise: what forward did not keep, once it is there
     std::vector<OpIndex> sends;         // by segment: of its output to the next stage
   };
 
@@ -201,7 +202,22 @@ class StepBuilder {
   void ForwardSegment(int32_t segment);
   Op MakeForward(OpKind kind, int32_t segment);
   // Of a segment whose ranks share the sequence; gathers what it puts out.
-  void NormForward(int32_t segment);
+  void NormForward(OpKind kind, int32_t segment);
+  // Emits what makes a segment's output, in the first buffer that it writes, or the rank's part of
+  // that: ranks that share its work add them up, if any op needs it.
+  void EmitWithSum(Op op, int32_t segment, bool needs_output);
+  // Activation checkpointing (recompute.cc). Of a segment in the running micro-batch: what its
+  // forward keeps; what it reads of the one before; what its backward reads of its own; what its
+  // forward and its backward are the last to use.
+  int64_t KeptBytes(int32_t segment) const;
+  BufferId InputOf(int32_t segment) const;
+  std::vector<BufferId> SavedOf(int32_t segment) const;
+  std::vector<BufferId> FreedByForward(int32_t segment) const;
+  std::vector<BufferId> FreedByBackward(int32_t segment) const;
+  // PreBackward() of the units that a segment's backward is the first to use, then what is to be
+  // recomputed for it: with the last segment of a block, of all of that block.
+  void PrepareBackward(int32_t segment);
+  void RecomputeSegment(int32_t segment);
   void BackwardSegment(int32_t segment);
   // `input`: of the segment, if the op reads it.
   Op MakeBackward(OpKind kind, int32_t segment, BufferId input);
@@ -222,6 +238,7 @@ class StepBuilder {
   const ModelDescription& model_;
   const Policy& policy_;
   const int shard_ranks_;
+  const std::vector<Keeps> keeps_;  // by segment
   Schedule schedule_;
   Program program_;
   std::vector<UnitState> states_;

@@ -43,6 +43,7 @@ Content ContentOf(BufferKind kind) {
     case BufferKind::kReduceScatterOutput:
       return {Width::kReduce, Share::kShard, 1};
     case BufferKind::kActivation:
+    case BufferKind::kRecomputed:
     case BufferKind::kActivationGradient:
     case BufferKind::kNormGradient:
     case BufferKind::kHiddenGradient:
@@ -177,7 +178,8 @@ class SizeCheck {
 
   // What a segment or its norm puts out is a part of what it leaves.
   static bool HoldsMore(BufferKind kind) {
-    return kind == BufferKind::kActivation || kind == BufferKind::kNormOutput;
+    return kind == BufferKind::kActivation || kind == BufferKind::kRecomputed ||
+           kind == BufferKind::kNormOutput;
   }
 
   std::string OutputProblem(const Op& op, BufferId id) {

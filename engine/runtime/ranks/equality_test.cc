@@ -368,6 +368,79 @@ TEST(BitsTest, AsyncTensorRanksAgree) {
   }
 }
 
+// What is recomputed is what forward has made, wherever ranks lie and whatever they share.
+TEST(BitsTest, RecomputedActivationsAgree) {
+  TestRun run;
+  run.model = {.layers = 4, .dim = 24, .heads = 4, .seq = 16};
+  run.training.num_ranks = 4;
+  run.training.micro_batches = 2;
+  run.training.steps = 3;
+  std::vector<plan::Policy> policies = EveryPresetAndStrategy(1);
+  policies.emplace_back().preset = Preset::kDoubleBuffer;
+  policies.emplace_back().strategy = FindStrategy("hybrid");
+  plan::Policy& deep = policies.emplace_back();
+  deep.backward_depth = 3;
+  deep.units.modules = true;
+  for (const plan::Policy& policy : policies) {
+    run.policy = policy;
+    run.units = policy.units;
+    run.jitter = run.poison = false;
+    const TestResult expected = Train(run);
+    run.jitter = run.poison = true;
+    for (const plan::ActivationCheckpointing& checkpointing :
+         {plan::ActivationCheckpointing{.mode = plan::Checkpointing::kEvery},
+          {.mode = plan::Checkpointing::kBlocks, .blocks = {0, 1, 3}},
+          {.mode = plan::Checkpointing::kProducts}}) {
+      run.policy.checkpointing = checkpointing;
+      EXPECT_TRUE(SameBits(Train(run), expected))
+          << plan::BuildSchedule(DescriptionOf(run), PolicyOf(run))->name;
+    }
+  }
+}
+
+TEST(BitsTest, RecomputedActivationsOfComposedRanksAgree) {
+  TestRun run;
+  run.model = {.layers = 4, .dim = 24, .heads = 4, .seq = 16};
+  run.training.num_ranks = 4;
+  run.training.micro_batches = 4;
+  run.training.steps = 2;
+  for (const auto order : {PipelineSchedule::kGpipe, PipelineSchedule::k1F1B}) {
+    for (const int tensor : {1, 2}) {
+      for (const plan::DType type : {plan::DType::kBf16, plan::DType::kFp64}) {
+        run.model.dtype = type;
+        run.policy = {};
+        run.policy.strategy = FindStrategy("full");
+        run.policy.pipeline = order;
+        run.policy.units.sequence_parallel = run.policy.tensor_async = tensor > 1;
+        run.stages = 2;
+        run.tensor = tensor;
+        run.jitter = false;
+        const TestResult expected = Train(run);
+        run.jitter = true;
+        for (const auto mode : {plan::Checkpointing::kEvery, plan::Checkpointing::kProducts}) {
+          run.policy.checkpointing.mode = mode;
+          EXPECT_TRUE(SameBits(Train(run), expected));
+        }
+      }
+    }
+  }
+}
+
+TEST(RecomputeTest, Fp64WeightsAreThoseOfTheReference) {
+  for (const char* strategy : {"full", "ddp", "zero2", "hybrid", "pipeline", "tensor"}) {
+    for (const auto mode : {plan::Checkpointing::kEvery, plan::Checkpointing::kProducts}) {
+      TestRun run;
+      run.model = {.layers = 3, .dim = 24, .heads = 4, .seq = 16, .dtype = plan::DType::kFp64};
+      run.policy.strategy = FindStrategy(strategy);
+      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      run.policy.checkpointing.mode = mode;
+      run.training.num_ranks = 2 + 2 * static_cast<int>(run.policy.strategy->replicates_shards());
+      EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10)
+          << strategy;
+    }
+  }
+}
+
 // All orders of a pipeline do the same arithmetic, as one rank alone would.
 TEST(BitsTest, OrdersOfStagesAgree) {
   TestRun run;

@@ -75,6 +75,7 @@ void RankOps::Exchange(const OpContext& context) {
 at::Tensor RankOps::RowsIn(const OpContext& context, BufferId id) {
   switch (context.buffer(id).kind) {
     case BufferKind::kActivation:
+    case BufferKind::kRecomputed:
       return At(id).saved.output;
     case BufferKind::kNormOutput:
       return At(id).saved.tensors[1];

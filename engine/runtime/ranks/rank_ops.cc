@@ -22,13 +22,20 @@ using plan::OpKind;
 
 namespace {
 
-// The activation of `segment` among the buffers that an op reads.
-BufferId ActivationOf(const OpContext& context, int32_t segment) {
+// The buffer of `segment` among those that an op reads.
+BufferId FindRead(const OpContext& context, BufferKind kind, int32_t segment) {
   for (const BufferId id : context.op().reads) {
     const plan::Buffer& buffer = context.buffer(id);
-    if (buffer.kind == BufferKind::kActivation && buffer.segment == segment) return id;
+    if (buffer.kind == kind && buffer.segment == segment) return id;
   }
   return plan::kNone;
+}
+
+// What a forward keeps in this buffer.
+plan::Keeps KeepsIn(const OpContext& context, const plan::Buffer& buffer) {
+  const plan::Segment& segment = context.schedule->segments[static_cast<size_t>(buffer.segment)];
+  if (buffer.bytes == segment.activation_bytes) return plan::Keeps::kAll;
+  return buffer.bytes == segment.output_bytes ? plan::Keeps::kOutput : plan::Keeps::kProducts;
 }
 
 UnitParameter FindParameter(const StateLayout& layout, int64_t segment,
@@ -275,6 +282,7 @@ void RankOps::Dispatch(const OpContext& context) {
       return Exchange(context);
     case OpKind::kForward:
     case OpKind::kNormForward:
+    case OpKind::kRecompute:
       return Forward(context);
     case OpKind::kBackward:
     case OpKind::kNormBackward:
@@ -465,8 +473,11 @@ const model::TokenBatch& RankOps::TokensOf(BufferId batch) {
 at::Tensor RankOps::InputOf(const OpContext& context) {
   const BufferId received = Find(context, context.op().reads, BufferKind::kReceivedActivation);
   if (received != plan::kNone) return RowsIn(context, received);
-  const BufferId before = ActivationOf(context, context.op().segment - 1);
-  return before == plan::kNone ? at::Tensor() : At(before).saved.output;
+  for (const BufferKind kind : {BufferKind::kActivation, BufferKind::kRecomputed}) {
+    const BufferId before = FindRead(context, kind, context.op().segment - 1);
+    if (before != plan::kNone) return At(before).saved.output;
+  }
+  return {};
 }
 
 void RankOps::Forward(const OpContext& context) {
@@ -474,16 +485,27 @@ void RankOps::Forward(const OpContext& context) {
   const model::TokenBatch& tokens = TokensOf(Find(context, op.reads, BufferKind::kBatch));
   const at::Tensor input = InputOf(context);
   const BufferId norm = Find(context, op.reads, BufferKind::kNormOutput);
+  const plan::Buffer& result = context.buffer(op.writes.front());
+  const int64_t activation_bytes =
+      context.schedule->segments[static_cast<size_t>(op.segment)].activation_bytes;
+  const bool recomputes = op.kind == OpKind::kRecompute;
   const model::SegmentModel::ForwardArgs args = {
       .parameters = ParameterViews(context, op.segment),
       .input = input,
       .tokens = tokens,
       .adds_input = IsFirstTensor(),
       .part = part_,
-      .norm = norm == plan::kNone ? nullptr : &At(norm).saved.tensors};
+      .norm = norm == plan::kNone ? nullptr : &At(norm).saved.tensors,
+      .needs_output = !recomputes || result.bytes == activation_bytes};
   model::Saved& saved = At(op.writes.front()).saved;
-  if (op.kind == OpKind::kNormForward) {
+  if (result.kind == BufferKind::kNormOutput) {
     saved = model_.NormForward(args);
+    return;
+  }
+  const BufferId products =
+      recomputes ? FindRead(context, BufferKind::kActivation, op.segment) : plan::kNone;
+  if (products != plan::kNone) {
+    saved = model_.Recompute(op.segment, args, At(products).saved);
     return;
   }
   const BufferId parts = Find(context, op.writes, BufferKind::kPartialOutput);
@@ -495,6 +517,8 @@ void RankOps::Forward(const OpContext& context) {
     saved = model_.Forward(op.segment, args);
     At(parts).tensor = std::exchange(saved.output, own);
   }
+  if (recomputes) return;
+  model_.Drop(op.segment, KeepsIn(context, result), args, &saved);
   // The last segment's output is the loss of this micro-batch, which all tensor ranks have, or each
   // has of its part.
   const bool is_last = static_cast<size_t>(op.segment) + 1 == context.schedule->segments.size();
@@ -506,7 +530,15 @@ void RankOps::Forward(const OpContext& context) {
 
 model::Saved RankOps::SavedOf(const OpContext& context) {
   const plan::Op& op = context.op();
-  model::Saved saved = At(ActivationOf(context, op.segment)).saved;
+  const BufferId kept = FindRead(context, BufferKind::kActivation, op.segment);
+  const BufferId recomputed = FindRead(context, BufferKind::kRecomputed, op.segment);
+  model::Saved saved = At(kept == plan::kNone ? recomputed : kept).saved;
+  if (kept != plan::kNone && recomputed != plan::kNone) {
+    const std::vector<at::Tensor>& between = At(recomputed).saved.tensors;
+    for (size_t index = 0; index < between.size(); ++index) {
+      if (between[index].defined()) saved.tensors[index] = between[index];
+    }
+  }
   if (const BufferId norm = Find(context, op.reads, BufferKind::kNormOutput); norm != plan::kNone) {
     const std::vector<at::Tensor>& before = At(norm).saved.tensors;
     saved.tensors.insert(saved.tensors.begin(), before.begin(), before.end());

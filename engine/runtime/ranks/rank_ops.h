@@ -51,7 +51,7 @@ class RankOps : public RankWork {
   struct Bound {
     int64_t bytes = 0;
     int64_t gap_bytes = 0;     // beside `bytes`: alignment, or what a kernel keeps for its backward
-    model::Saved saved;        // kActivation, kNormOutput
+    model::Saved saved;        // kActivation, kRecomputed, kNormOutput
     at::Tensor tensor;         // kPartialOutput, and gradients of what segments put out or inside
     model::TokenBatch tokens;  // kBatch
   };
@@ -74,6 +74,7 @@ class RankOps : public RankWork {
   static bool IsBlock(plan::BufferKind kind) {
     switch (kind) {
       case plan::BufferKind::kActivation:
+      case plan::BufferKind::kRecomputed:
       case plan::BufferKind::kActivationGradient:
       case plan::BufferKind::kNormGradient:
       case plan::BufferKind::kHiddenGradient:
@@ -130,7 +131,7 @@ class RankOps : public RankWork {
                              plan::CommunicatorIndex communicator) const;
   transport::Call CallOf(const executor::OpContext& context, const std::string& name) const;
 
-  // For devices that account for what an op takes for itself.
+  // For devices that account for what an op takes for itself. Recomputes too.
   virtual void Forward(const executor::OpContext& context);
   virtual void Backward(const executor::OpContext& context);
 

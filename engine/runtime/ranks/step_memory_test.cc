@@ -137,6 +137,9 @@ plan::MemoryPeak IssuePeak(std::vector<MemorySink::Event> events,
   return peak;
 }
 
+constexpr plan::Checkpointing kCheckpointings[] = {
+    plan::Checkpointing::kNone, plan::Checkpointing::kEvery, plan::Checkpointing::kProducts};
+
 std::vector<plan::Policy> ManyPolicies() {
   struct Knobs {
     int depth, forward, limit, run_ahead;
@@ -173,6 +176,10 @@ std::vector<plan::Policy> ManyPolicies() {
       policy.units.sequence_parallel = count % 3 != 0;
       policy.tensor_async = count % 2 == 0;
     }
+  }
+  for (size_t at = 0; at < policies.size(); ++at) {
+    policies[at].checkpointing.mode = kCheckpointings[at % std::size(kCheckpointings)];
+    policies[at].checkpointing.every = 1 + static_cast<int>(at / 5 % 2);
   }
   return policies;
 }
@@ -406,7 +413,10 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
         run.policy.preset = preset;
         run.policy.strategy = strategy;
         run.policy.reshard_after_forward = strategy->reshards_after_forward;
-        ExpectEveryByteListed(run, unscoped);
+        for (const plan::Checkpointing mode : kCheckpointings) {
+          run.policy.checkpointing.mode = mode;
+          ExpectEveryByteListed(run, unscoped);
+        }
       }
     }
   }
@@ -429,7 +439,10 @@ TEST(AllocatorTest, AgreesWithTheLedgerWhereRanksShareLayers) {
         for (const bool is_async : {false, true}) {
           run.policy.units.sequence_parallel = has_parts;
           run.policy.tensor_async = is_async;
-          ExpectEveryByteListed(run, unscoped);
+          for (const plan::Checkpointing mode : kCheckpointings) {
+            run.policy.checkpointing.mode = mode;
+            ExpectEveryByteListed(run, unscoped);
+          }
         }
       }
     }

@@ -63,6 +63,10 @@ std::vector<Entry> Entries(const ui::Context& context) {
                       HasTrack(context, query::TrackRole::kAllGather);
   std::vector<Entry> entries = {{ui::Text::kForward, colors.forward},
                                 {ui::Text::kBackward, colors.backward}};
+  const std::string checkpointing = ui::ShownValue(context, "checkpointing");
+  if (!checkpointing.empty() && checkpointing != "none") {
+    entries.push_back({ui::Text::kRecompute, colors.recompute});
+  }
   if (shards) {
     entries.push_back({ui::Text::kAllGather, colors.all_gather});
     entries.push_back({ui::Text::kReduceScatter, colors.reduce_scatter});
