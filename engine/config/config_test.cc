@@ -95,6 +95,26 @@ TEST(Keys, TheFixedNamesExist) {
     EXPECT_NE(FindKey(name), nullptr) << name;
 }
 
+TEST(Checkpointing, HasOneSpelling) {
+  const auto canonical = [](const char* value) {
+    Config config;
+    const Status status = config.Set("checkpointing", value);
+    return status.ok() ? config.Get("checkpointing") : status.message();
+  };
+  EXPECT_EQ(canonical("every:1"), "full");
+  EXPECT_EQ(canonical("every: 2"), "every:2");
+  EXPECT_EQ(canonical("blocks:0,1,2,5-5,7-8"), "blocks:0-2,5,7-8");
+  EXPECT_EQ(canonical("budget:1000MB"), "budget:1GB");
+  for (const char* wrong : {"", "every:0", "every:129", "blocks:", "blocks:2,1", "blocks:1,1",
+                            "blocks:3-1", "blocks:0-128", "blocks:-1", "blocks:1-2-3", "budget:0",
+                            "budget:-1GB", "budget:", "all", "Full"}) {
+    EXPECT_THAT(canonical(wrong), HasSubstr("must be none, full")) << wrong;
+  }
+  Config config;
+  ASSERT_TRUE(config.SetAll({{"model.layers", "4"}, {"checkpointing", "blocks:1,4"}}).ok());
+  EXPECT_THAT(config.Check().message(), HasSubstr("there is no block 4 with model.layers=4"));
+}
+
 TEST(Keys, PrefetchDoesNothingWhereUnitsTakeTurns) {
   const plan::Strategy& full = *plan::FindStrategy("full");
   EXPECT_TRUE(Applies("prefetch.forward", full, "fsdp2"));

@@ -71,7 +71,7 @@ int64_t ProductBytes(const ModelConfig& config, int64_t segment, int64_t batch) 
     case SegmentKind::kAttention:  // qkv, attended, log-sum-exp
       return (4 * hidden + tokens * config.heads * config.wide_bytes()) / config.tensor_ranks;
     case SegmentKind::kMlp:  // before GELU
-      return kMlpFactor * hidden / config.tensor_ranks;
+      return tokens * config.ffn_width() / config.tensor_ranks * plan::BytesOf(config.dtype);
     case SegmentKind::kEmbedding:
     case SegmentKind::kHead:
       break;

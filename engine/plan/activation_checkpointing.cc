@@ -135,9 +135,8 @@ Result<std::vector<int32_t>> BlocksToRecompute(const ModelDescription& model, co
     (bytes <= budget_bytes ? fits : too_many) = middle;
   }
   std::vector<int32_t> keeping = first(fits);
-  // Those of other ranks of a pipeline, or that are cheaper, may still fit.
-  const bool has_others = policy.mesh.size(MeshDimension::kPipeline) > 1;
-  for (size_t at = too_many; has_others && at < order.size(); ++at) {
+  // Some of the others may still fit: of other ranks of a pipeline, or needed sooner.
+  for (size_t at = too_many; at < order.size(); ++at) {
     keeping.push_back(order[at]);
     SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t bytes, peak_with(keeping));
     if (bytes > budget_bytes) keeping.pop_back();

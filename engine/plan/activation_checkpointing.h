@@ -48,7 +48,7 @@ bool GoOnTogether(const ModelDescription& model, const std::vector<Keeps>& keeps
 // The blocks of mode kBudget: as many as possible keep their activations, those first that take the
 // longest to compute, and among equal ones those that are needed first. `segment_costs`: of a
 // forward of each segment, in any unit; empty: products with the parameters are counted. Builds
-// schedules, as many as there are blocks at most. An error if the budget is too small even for all.
+// schedules, about as many as there are blocks. An error if the budget is too small even for all.
 Result<std::vector<int32_t>> BlocksToRecompute(const ModelDescription& model, const Policy& policy,
                                                const std::vector<double>& segment_costs);
 

@@ -1,6 +1,7 @@
 // The implementation of Trainer, for trainer.cc and trainer_start.cc.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "engine/runtime/regime_log.h"
 #include "engine/runtime/run_trace.h"
 #include "engine/runtime/schedule_cache.h"
+#include "engine/runtime/segment_times.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/mutex.h"
@@ -86,7 +88,11 @@ class LiveTrainer : public Trainer {
   void Apply(int64_t step, const Regime& regime);
   executor::PredictedPeaks PredictPeaks(const plan::Schedule& schedule) const;
   Status RegisterSchedule(const plan::Schedule& schedule);
+  // link.bandwidth=auto and checkpointing=budget: once enough steps are there, the value that they
+  // give is changed to and written.
   void MeasureBandwidth(int64_t step, const StepTimes& times);
+  void MeasureSegments(int64_t step, const StepTimes& times);
+  bool TakeFound(const std::string& key, const std::string& found);
   void Message(const std::string& text);
   void WriteCheckpoint(int rank, int64_t step);
   Status CheckTrace();
@@ -109,8 +115,15 @@ class LiveTrainer : public Trainer {
 
   Mutex message_mutex_;  // one message at a time; held while the user is told
 
+  Mutex segments_mutex_;
+  std::unique_ptr<SegmentTimes> segment_times_ GUARDED_BY(segments_mutex_);  // while it measures
+
   Mutex bandwidth_mutex_;
   std::unique_ptr<AutoBandwidth> auto_bandwidth_ GUARDED_BY(bandwidth_mutex_);  // while it measures
+
+  // Keys and values that were measured, for run.toml: any rank's host thread, one at a time.
+  Mutex found_mutex_;
+  std::map<std::string, std::string> found_ GUARDED_BY(found_mutex_);
 
   // By rank; each its own host thread's.
   std::vector<int64_t> next_regime_;

@@ -26,6 +26,7 @@ void StepObserver::OnOpEnd(const executor::OpContext& context, const executor::O
     rank.communication.push_back({times.started_ns, times.ended_ns});
   }
   if (op.kind == plan::OpKind::kForward) {
+    rank.segment_forward_ns.emplace_back(op.segment, times.ended_ns - times.started_ns);
     for (const int32_t unit : context.schedule->segments[static_cast<size_t>(op.segment)].units) {
       rank.forwards.push_back({unit, op.micro_batch, times.ended_ns - times.started_ns});
     }
@@ -50,6 +51,7 @@ StepTimes StepObserver::Take(int rank_index) {
   const std::vector<Interval> communication = Union(std::exchange(rank.communication, {}));
   times.communication_ns = TotalNs(communication);
   times.exposed_ns = TotalNs(Subtract(communication, Union(std::exchange(rank.compute, {}))));
+  times.segment_forward_ns = std::exchange(rank.segment_forward_ns, {});
   std::map<std::pair<int32_t, int32_t>, int64_t> sums;
   for (const Forward& forward : std::exchange(rank.forwards, {})) {
     sums[{forward.unit, forward.micro_batch}] += forward.duration_ns;

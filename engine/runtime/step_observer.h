@@ -23,6 +23,7 @@ struct StepTimes {
   int64_t exposed_ns = 0;
   // Duration of the forward of each unit that ran one, summed over its segments; by micro-batch.
   std::vector<std::pair<int32_t, int64_t>> unit_forward_ns;
+  std::vector<std::pair<int32_t, int64_t>> segment_forward_ns;  // of each segment's
 };
 
 class StepObserver : public executor::ExecutionSink {
@@ -53,6 +54,7 @@ class StepObserver : public executor::ExecutionSink {
     std::vector<Interval> compute GUARDED_BY(mutex);
     std::vector<Interval> communication GUARDED_BY(mutex);
     std::vector<Forward> forwards GUARDED_BY(mutex);
+    std::vector<std::pair<int32_t, int64_t>> segment_forward_ns GUARDED_BY(mutex);
   };
 
   executor::ExecutionSink* next_ = nullptr;

@@ -142,7 +142,10 @@ Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   const StepTimes times = observer_->Take(rank);
   const schema::StepRow row = trace_->AddStep(rank, step, *regime.schedule, times.first_issue_ns);
   // On a GPU the ops of such a step have no times.
-  if (!trace_->IsUnrecorded(step)) MeasureBandwidth(step, times);
+  if (!trace_->IsUnrecorded(step)) {
+    MeasureBandwidth(step, times);
+    MeasureSegments(step, times);
+  }
   ShareStep(rank, {.step = step,
                    .steps = ranks_->job().training.steps,
                    .loss = row.loss,
@@ -303,6 +306,15 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
       ranks_->transport().SetLink(link.bytes_per_second, latency_ns);
     }
   }
+  {
+    const bool by_budget = config::GetCheckpointing(config).mode == plan::Checkpointing::kBudget;
+    const MutexLock lock(segments_mutex_);
+    if (!by_budget) {
+      segment_times_.reset();
+    } else if (segment_times_ == nullptr) {
+      segment_times_ = std::make_unique<SegmentTimes>(regime.schedule->segments.size());
+    }
+  }
   options_.device->Apply(config);
   const std::shared_ptr<const Regime>& before =
       entered_[static_cast<size_t>(ranks_->first_local())];
@@ -338,18 +350,51 @@ void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
   const config::KeyInfo& key = *config::FindKey("link.bandwidth");
   const double allowed = std::clamp(*rate, key.minimum, key.maximum);
   const std::string text = fmt::format("{:.0f}kB/s", std::max(1.0, allowed / 1e3));
-  const Status status = steering_->Change({{"link.bandwidth", text}});
-  if (!status.ok()) {
-    Message("link.bandwidth=auto: " + status.message());
-    return;
-  }
+  if (!TakeFound("link.bandwidth", text)) return;
   Message(fmt::format("link.bandwidth=auto: a block's forward takes {}, so the link gets {}",
                       FormatDuration(found->forward_ns()), FormatBandwidth(allowed)));
+}
+
+// The same.
+void LiveTrainer::MeasureSegments(int64_t step, const StepTimes& times) {
+  std::unique_ptr<SegmentTimes> found;
+  {
+    const MutexLock lock(segments_mutex_);
+    if (segment_times_ == nullptr) return;
+    segment_times_->Add(step, times);
+    if (!segment_times_->IsReady(ranks_->size())) return;
+    found = std::move(segment_times_);
+  }
+  const config::Config config = steering_->config();
+  const plan::Policy policy = config::ToPolicy(config);
+  // Changed meanwhile, and not taken up yet.
+  if (policy.checkpointing.mode != plan::Checkpointing::kBudget) return;
+  const Job& job = ranks_->job();
+  const Result<std::vector<int32_t>> blocks = plan::BlocksToRecompute(
+      model::DescribeModel(job.model, policy.units, job.training.batch), policy, found->Costs());
+  if (!blocks.ok()) return Message(blocks.message());
+  const std::string text =
+      config::CheckpointingText({.mode = plan::Checkpointing::kBlocks, .blocks = *blocks});
+  if (!TakeFound("checkpointing", text)) return;
+  Message(
+      fmt::format("checkpointing=budget: by measured forwards {} of {} blocks are recomputed: {}",
+                  blocks->size(), job.model.layers, text));
+}
+
+bool LiveTrainer::TakeFound(const std::string& key, const std::string& found) {
+  const Status status = steering_->Change({{key, found}});
+  if (!status.ok()) {
+    Message(fmt::format("{}={}: {}", key, found, status.message()));
+    return false;
+  }
   // run.toml then says what a later run has to be given to be the same.
+  const MutexLock lock(found_mutex_);
+  found_[key] = found;
   config::Config written = options_.config;
-  Status rewritten = written.Set("link.bandwidth", text);
+  Status rewritten = written.SetAll(found_);
   if (rewritten.ok()) rewritten = WriteConfig(std::move(written));
   if (!rewritten.ok()) Message(rewritten.message());
+  return true;
 }
 
 void LiveTrainer::Message(const std::string& text) {

@@ -165,6 +165,39 @@ TEST_F(TrainerTest, AutoBandwidthIsFoundAndWritten) {
   EXPECT_EQ(messages_.size(), 2u);  // what was found, and the change
 }
 
+// By the time the first steps have been measured, and with the weights of a run that keeps all.
+TEST_F(TrainerTest, BlocksOfABudgetAreFoundAndWritten) {
+  Train("all");
+  const std::string expected = Read("all.safetensors");
+  const Result<Job> job = JobOf(config_, ".");
+  ASSERT_TRUE(job.ok()) << job.message();
+  plan::Policy policy = config::ToPolicy(config_);
+  policy.checkpointing = {.mode = plan::Checkpointing::kBlocks, .blocks = {0}};
+  const auto schedule = plan::BuildSchedule(
+      model::DescribeModel(job->model, policy.units, job->training.batch), policy);
+  ASSERT_TRUE(schedule.ok()) << schedule.message();
+  const int64_t kilobytes = plan::PredictLargestPeak(*schedule) / 1000 + 1;
+  Set({{"checkpointing", "budget:" + std::to_string(kilobytes) + "kB"}});
+  Train("budget");
+  const Result<config::Config> written = config::LoadToml((root_ / "budget/run.toml").string());
+  ASSERT_TRUE(written.ok()) << written.message();
+  const plan::ActivationCheckpointing found = config::GetCheckpointing(*written);
+  EXPECT_EQ(found.mode, plan::Checkpointing::kBlocks);
+  EXPECT_EQ(found.blocks.size(), 1u);
+  EXPECT_EQ(Read("budget.safetensors"), expected);
+  EXPECT_EQ(messages_.size(), 2u);  // what was found, and the change
+}
+
+TEST_F(TrainerTest, CheckpointingChangesLiveAndNoBit) {
+  Train("all");
+  config_.AddChange({.step = 2, .set = {{"checkpointing", "full"}}});
+  config_.AddChange({.step = 4, .set = {{"checkpointing", "selective"}, {"strategy", "grad_op"}}});
+  config_.AddChange({.step = 6, .set = {{"checkpointing", "none"}}});
+  Train("changes");
+  EXPECT_EQ(Read("changes.safetensors"), Read("all.safetensors"));
+  EXPECT_TRUE(fs::exists(root_ / "changes/schedules/3.txt"));
+}
+
 // The CPU, which hears when it is to leave times and rows, and whose ops can be held up.
 class SwitchedDevice final : public CpuDevice {
  public:

@@ -18,7 +18,7 @@ int64_t StepBuilder::KeptBytes(int32_t segment) const {
 BufferId StepBuilder::InputOf(int32_t segment) const {
   if (segment == 0) return kNone;
   const auto before = static_cast<size_t>(segment) - 1;
-  if (phase_ == Phase::kBackward && GoOnTogether(model_, keeps_, segment - 1)) {
+  if (now_.phase == Phase::kBackward && GoOnTogether(model_, keeps_, segment - 1)) {
     return Now().recomputed[before];
   }
   return Now().activations[before];

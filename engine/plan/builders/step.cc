@@ -102,15 +102,15 @@ Schedule StepBuilder::Build(int32_t place) {
       StageOrder(policy_, static_cast<int32_t>(stages_.size()), place);
   for (size_t at = 0; at < order.size(); ++at) {
     Enter(order[at]);
-    if (phase_ == Phase::kForward) {
+    if (now_.phase == Phase::kForward) {
       Forward();
     } else {
       Backward(at + 1 < order.size() ? &order[at + 1] : nullptr);
     }
   }
-  micro_batch_ = kNone;
+  now_.micro_batch = kNone;
   if (policy_.units.sequence_parallel) AddUpWholeParameters();
-  phase_ = Phase::kOptimizer;
+  now_.phase = Phase::kOptimizer;
   ReleaseSentGradient();
   Optimizer();
   schedule_.programs.push_back(std::move(program_));
@@ -134,8 +134,8 @@ int64_t StepBuilder::UnshardedBytes(int32_t index, DType dtype) const {
 Op StepBuilder::MakeOp(OpKind kind, int32_t unit_index, StreamIndex stream) const {
   Op op;
   op.kind = kind;
-  op.phase = phase_;
-  op.micro_batch = micro_batch_;
+  op.phase = now_.phase;
+  op.micro_batch = now_.micro_batch;
   op.unit = unit_index;
   op.stream = stream;
   return op;
@@ -156,7 +156,7 @@ BufferId StepBuilder::NewBuffer(BufferKind kind, int32_t unit_index, int64_t byt
   Buffer buffer;
   buffer.kind = kind;
   buffer.unit = unit_index;
-  buffer.micro_batch = micro_batch_;
+  buffer.micro_batch = now_.micro_batch;
   buffer.bytes = bytes;
   program_.buffers.push_back(buffer);
   return static_cast<BufferId>(program_.buffers.size()) - 1;
@@ -247,7 +247,7 @@ void StepBuilder::Forward() {
     Now().batch = NewBuffer(BufferKind::kBatch, kNone, model_.batch_bytes);
     LoadBatch(Now().batch);
   }
-  ++num_in_flight_[static_cast<size_t>(stage_)];
+  ++num_in_flight_[static_cast<size_t>(now_.stage)];
   StartForward();
   ReceiveActivation();
   for (int32_t segment = Stage().first; segment <= Stage().last; ++segment) {
@@ -264,11 +264,12 @@ void StepBuilder::Forward() {
 }
 
 StreamIndex StepBuilder::PipelineStream(OpKind kind) const {
-  return pipeline_.stream + (phase_ == Phase::kForward ? 0 : 2) + (kind == OpKind::kSend ? 0 : 1);
+  return pipeline_.stream + (now_.phase == Phase::kForward ? 0 : 2) +
+         (kind == OpKind::kSend ? 0 : 1);
 }
 
 Op StepBuilder::MakeExchange(OpKind kind, int32_t boundary) const {
-  const bool is_forward = phase_ == Phase::kForward;
+  const bool is_forward = now_.phase == Phase::kForward;
   // Activations go to the rank of the next stage, gradients back.
   const int32_t towards = is_forward == (kind == OpKind::kSend) ? 1 : pipeline_ranks_ - 1;
   Op op = MakeOp(kind, kNone, PipelineStream(kind));
@@ -303,16 +304,10 @@ void StepBuilder::ReceiveActivation() {
 // asks for the next activation before that, unless this is sent only once the gradient is there.
 void StepBuilder::ReceiveAhead(const StageRun& next) {
   if (next.phase != Phase::kForward || policy_.pipeline == PipelineSchedule::kOneByOne) return;
-  const StageRun now = {phase_, micro_batch_, stage_};
+  const StageRun now = now_;
   Enter(next);
   ReceiveActivation();
   Enter(now);
-}
-
-void StepBuilder::Enter(const StageRun& run) {
-  phase_ = run.phase;
-  micro_batch_ = run.micro_batch;
-  stage_ = run.stage;
 }
 
 void StepBuilder::SendActivation() {
@@ -427,7 +422,7 @@ void StepBuilder::ScatterParts(int32_t segment, BufferId parts, BufferId own, bo
 }
 
 void StepBuilder::Backward(const StageRun* next) {
-  --num_in_flight_[static_cast<size_t>(stage_)];
+  --num_in_flight_[static_cast<size_t>(now_.stage)];
   activation_gradient_ = kNone;
   std::vector<Dependency> received;  // of the first backward, but not of what is recomputed for it
   if (Stage().last < last_segment()) {
@@ -561,7 +556,7 @@ void StepBuilder::BackwardSegment(int32_t segment) {
 
 // Once a step, after all that reduces gradients (Megatron-LM: finalize_model_grads).
 void StepBuilder::AddUpWholeParameters() {
-  phase_ = Phase::kBackward;
+  now_.phase = Phase::kBackward;
   for (const int32_t index : own_units_) {
     const int64_t elements = WholeShardElements(unit(index), shard_ranks_);
     if (elements == 0) continue;
@@ -643,8 +638,8 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
 
 bool StepBuilder::IsFirstReduction(int32_t unit_index) {
   int32_t& first = state(unit_index).first_reduced;
-  if (first == kNone) first = micro_batch_;
-  return first == micro_batch_;
+  if (first == kNone) first = now_.micro_batch;
+  return first == now_.micro_batch;
 }
 
 OpIndex StepBuilder::FinishReduction(int32_t unit_index, const Reduced& reduced) {

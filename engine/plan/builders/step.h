@@ -85,9 +85,9 @@ class StepBuilder {
   // Where its parts are gathered.
   CommunicatorIndex post_forward_communicator() const { return post_forward_communicator_; }
   // Whether the unit's backward of a later micro-batch is still to come, after its forward.
-  bool IsInFlight() const { return num_in_flight_[static_cast<size_t>(stage_)] > 0; }
-  bool first_micro_batch() const { return micro_batch_ == 0; }
-  bool last_micro_batch() const { return micro_batch_ + 1 == policy_.micro_batches; }
+  bool IsInFlight() const { return num_in_flight_[static_cast<size_t>(now_.stage)] > 0; }
+  bool first_micro_batch() const { return now_.micro_batch == 0; }
+  bool last_micro_batch() const { return now_.micro_batch + 1 == policy_.micro_batches; }
   int32_t num_ranks() const { return policy_.mesh.num_ranks(); }
   int32_t num_units() const { return static_cast<int32_t>(model_.units.size()); }
   int64_t batch_bytes() const { return model_.batch_bytes; }
@@ -191,7 +191,7 @@ class StepBuilder {
   BufferId Receive(BufferKind kind, int32_t boundary);
   void ReceiveActivation();
   void ReceiveAhead(const StageRun& next);
-  void Enter(const StageRun& run);
+  void Enter(const StageRun& run) { now_ = run; }
   void SendActivation();
   void SendGradient();
   void ReleaseSentGradient();
@@ -230,9 +230,9 @@ class StepBuilder {
   const std::vector<int32_t>& UnitsOf(int32_t segment) const {
     return model_.segments[static_cast<size_t>(segment)].units;
   }
-  const InFlight& Now() const { return in_flight_[static_cast<size_t>(micro_batch_)]; }
-  InFlight& Now() { return in_flight_[static_cast<size_t>(micro_batch_)]; }
-  const Span& Stage() const { return stages_[static_cast<size_t>(stage_)]; }
+  const InFlight& Now() const { return in_flight_[static_cast<size_t>(now_.micro_batch)]; }
+  InFlight& Now() { return in_flight_[static_cast<size_t>(now_.micro_batch)]; }
+  const Span& Stage() const { return stages_[static_cast<size_t>(now_.stage)]; }
   BufferId NewSegmentBuffer(BufferKind kind, int32_t segment, int64_t bytes);
 
   const ModelDescription& model_;
@@ -242,19 +242,17 @@ class StepBuilder {
   Schedule schedule_;
   Program program_;
   std::vector<UnitState> states_;
-  std::vector<int32_t> own_units_;  // of the rank's stages, ascending
-  std::vector<Span> spans_;         // by unit
-  Phase phase_ = Phase::kForward;
-  int32_t micro_batch_ = kNone;
+  std::vector<int32_t> own_units_;         // of the rank's stages, ascending
+  std::vector<Span> spans_;                // by unit
+  StageRun now_ = {.micro_batch = kNone};  // what ops and buffers that are made belong to
   CommunicatorIndex reduce_communicator_ = kShardCommunicator;
   CommunicatorIndex norm_communicator_ = kShardCommunicator;
   CommunicatorIndex post_forward_communicator_ = kNone;
   Way pipeline_;  // of activations, sent; see PipelineStream(). The gradients' communicator is next
   Way tensor_;
   const int32_t pipeline_ranks_;
-  std::vector<Span> stages_;  // their segments
-  int32_t place_ = 0;         // along mesh.pipeline
-  int32_t stage_ = 0;
+  std::vector<Span> stages_;               // their segments
+  int32_t place_ = 0;                      // along mesh.pipeline
   std::vector<InFlight> in_flight_;        // by micro-batch
   std::vector<int32_t> num_in_flight_;     // by stage
   BufferId activation_gradient_ = kNone;   // of the output of the segment that goes next

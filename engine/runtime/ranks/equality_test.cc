@@ -374,7 +374,7 @@ TEST(BitsTest, RecomputedActivationsAgree) {
   run.model = {.layers = 4, .dim = 24, .heads = 4, .seq = 16};
   run.training.num_ranks = 4;
   run.training.micro_batches = 2;
-  run.training.steps = 3;
+  run.training.steps = 2;
   std::vector<plan::Policy> policies = EveryPresetAndStrategy(1);
   policies.emplace_back().preset = Preset::kDoubleBuffer;
   policies.emplace_back().strategy = FindStrategy("hybrid");

@@ -1,0 +1,36 @@
+// SegmentTimes: how long the forward of each segment takes, from a few warm-up steps: by that
+// checkpointing=budget chooses the blocks whose recomputation costs least.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/runtime/step_observer.h"
+
+namespace shardscope::runtime {
+
+class SegmentTimes {
+ public:
+  // As AutoBandwidth's: the first step of a run is slower than the rest.
+  static constexpr int64_t kWarmUpSteps = 1;
+  static constexpr int64_t kMeasuredSteps = 3;
+
+  explicit SegmentTimes(size_t num_segments) : forwards_ns_(num_segments) {}
+
+  // One rank's step.
+  void Add(int64_t step, const StepTimes& times);
+
+  bool IsReady(int num_ranks) const { return rank_steps_ >= kMeasuredSteps * num_ranks; }
+
+  // By segment, in ns: the lower quartile, as whatever else runs on the machine makes forwards
+  // longer, never shorter. Empty if a segment has run on no rank of this process.
+  std::vector<double> Costs() const;
+
+ private:
+  std::vector<std::vector<int64_t>> forwards_ns_;
+  int64_t rank_steps_ = 0;
+};
+
+}  // namespace shardscope::runtime
