@@ -78,6 +78,9 @@ std::string KeyLabel(Language language, std::string_view key) {
       {"unit.policy", Text::kLabelUnitPolicy},
       {"unit.root", Text::kLabelUnitRoot},
       {"checkpointing", Text::kLabelCheckpointing},
+      {"offload", Text::kLabelOffload},
+      {"link.host.bandwidth", Text::kLabelHostBandwidth},
+      {"link.host.latency", Text::kLabelHostLatency},
       {"ddp.bucket_cap", Text::kLabelBucketCap},
       {"zero.reduce_bucket_size", Text::kLabelBucketSize},
       {"zero.overlap_comm", Text::kLabelOverlap},
@@ -136,7 +139,8 @@ const char* MemoryCategoryName(Language language, words::MemoryCategory category
   static constexpr std::array<Text, words::kNumMemoryCategories> kNames = {
       Text::kMemoryParameterShard, Text::kMemoryUnshardedParameter,  Text::kMemoryGradient,
       Text::kMemoryGradientShard,  Text::kMemoryCommunicationBuffer, Text::kMemoryOptimizer,
-      Text::kMemoryActivation,     Text::kMemoryTemporary,           Text::kMemoryOther};
+      Text::kMemoryActivation,     Text::kMemoryTemporary,           Text::kMemoryHost,
+      Text::kMemoryOther};
   return Tr(language, kNames[static_cast<size_t>(category)]);
 }
 

@@ -23,6 +23,7 @@ void SetMemoryColors(Color gradient, Color other, Theme* theme) {
   set(MemoryCategory::kOptimizer, theme->op.optimizer);
   set(MemoryCategory::kActivation, theme->op.backward);
   set(MemoryCategory::kTemporary, Rgb(0xa8d4ef));  // a paler activation
+  set(MemoryCategory::kHost, theme->op.host);
   set(MemoryCategory::kOther, other);
 }
 

@@ -99,7 +99,7 @@ void Config::RefreshDefaults() {
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");
   const bool link_is_stated = std::ranges::any_of(AllKeys(), [&](const KeyInfo& key) {
-    return key.name.starts_with("link.") && IsExplicit(key.name);
+    return key.name.starts_with("link.") && !IsHostLink(key.name) && IsExplicit(key.name);
   });
   const bool is_cuda = Get("run.device") == "cuda";
   SetDefault("transport", link_is_stated ? "emulated" : is_cuda ? "local" : "shared_memory");

@@ -160,6 +160,9 @@ struct DimensionLink {
 };
 using DimensionLinks = std::array<DimensionLink, plan::kNumMeshDimensions>;  // by MeshDimension
 DimensionLinks GetDimensionLinks(const Config& config);
+// link.host.bandwidth and latency.
+DimensionLink GetHostLink(const Config& config);
+bool IsHostLink(std::string_view key);
 // The dimension of such a key; none of any other key.
 std::optional<plan::MeshDimension> DimensionOfLink(std::string_view key);
 

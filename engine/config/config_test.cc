@@ -95,6 +95,33 @@ TEST(Keys, TheFixedNamesExist) {
     EXPECT_NE(FindKey(name), nullptr) << name;
 }
 
+TEST(Offload, IsRefusedWhereNothingComesAndGoes) {
+  const auto refused = [](const std::map<std::string, std::string>& values) {
+    Config config;
+    EXPECT_TRUE(config.SetAll(values).ok());
+    EXPECT_TRUE(config.Set("offload", "all").ok());
+    return config.Check().message();
+  };
+  EXPECT_EQ(refused({}), "");
+  EXPECT_EQ(refused({{"strategy", "hybrid"}, {"run.ranks", "4"}, {"preset", "fsdp1"}}), "");
+  EXPECT_THAT(refused({{"strategy", "ddp"}}),
+              HasSubstr("offload=all does not go with strategy=ddp"));
+  EXPECT_THAT(refused({{"strategy", "zero2"}}), HasSubstr("set strategy=full, or offload=none"));
+  EXPECT_THAT(refused({{"preset", "double_buffer"}}), HasSubstr("set preset=fsdp2"));
+  EXPECT_THAT(refused({{"run.device", "cuda"}}), HasSubstr("set run.device=cpu"));
+}
+
+// It paces copies, no collective.
+TEST(Offload, TheHostsLinkNeedsNoEmulatedTransport) {
+  Config config;
+  ASSERT_TRUE(config.Set("link.host.bandwidth", "2 GB/s").ok());
+  EXPECT_EQ(config.Get("transport"), "shared_memory");
+  EXPECT_EQ(GetHostLink(config).bytes_per_second, 2e9);
+  EXPECT_TRUE(ApplyLive({{"link.host.latency", "30us"}}, &config).ok());
+  EXPECT_EQ(GetHostLink(config).latency_ns, 30'000);
+  EXPECT_FALSE(config.Set("link.host.bandwidth", "auto:0.5").ok());
+}
+
 TEST(Checkpointing, HasOneSpelling) {
   const auto canonical = [](const char* value) {
     Config config;
@@ -138,12 +165,15 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
   std::set<std::string> live;
   for (const KeyInfo& key : AllKeys())
     if (key.live) live.insert(key.name);
-  EXPECT_EQ(live, (std::set<std::string>{"ddp.bucket_cap",
+  EXPECT_EQ(live, (std::set<std::string>{"checkpointing",
+                                         "ddp.bucket_cap",
                                          "engine.compute_slots",
                                          "fault.delay",
                                          "fault.jitter",
                                          "host.run_ahead",
                                          "link.bandwidth",
+                                         "link.host.bandwidth",
+                                         "link.host.latency",
                                          "link.latency",
                                          "link.pipeline.bandwidth",
                                          "link.pipeline.latency",
@@ -157,6 +187,7 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "mesh.replicate",
                                          "mesh.shard",
                                          "mesh.tensor",
+                                         "offload",
                                          "pipeline.chunks",
                                          "pipeline.schedule",
                                          "prefetch.backward",

@@ -172,6 +172,12 @@ Keys ShardingKeys() {
                    "all but each block's input, every:k = of every k-th block, blocks:0-3,5 = of "
                    "these, selective = norms and activation functions only, budget:1GB = of the "
                    "cheapest blocks such that the predicted peak of a rank is no higher.")),
+      Live(
+          Choice("offload", {"none", "all"},
+                 "What ranks keep in the host's memory, from where it is copied when it is needed: "
+                 "all = parameter shards, their gradients and optimizer state, which the host "
+                 "updates, during backward if train.clip=0. With strategies that shard parameters "
+                 "and preset fsdp1 or fsdp2.")),
       Live(BucketCapKey()),
       Live(In("elements",
               Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
@@ -198,7 +204,12 @@ Keys ShardingKeys() {
 
 // For each dimension of the mesh: empty is the link of all.
 Keys LinkKeys() {
-  Keys keys;
+  Keys keys = {
+      Live(TextKey("link.host.bandwidth", "",
+                   "With offload=all: speed of each rank's emulated link to the host's memory, in "
+                   "each direction; empty = as fast as memory is.")),
+      Live(TextKey("link.host.latency", "", "Fixed time of each copy on that link; empty = none.")),
+  };
   for (size_t at = 0; at < plan::kNumMeshDimensions; ++at) {
     const std::string dimension(Name(static_cast<plan::MeshDimension>(at)));
     const std::string name = "link." + dimension;

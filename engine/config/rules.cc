@@ -311,6 +311,31 @@ Status CheckUnits(const Config& config) {
   return Status::Ok();
 }
 
+Status CheckOffload(const Config& config) {
+  const std::string shown = Shown(config, "offload");
+  if (config.Get("offload") == "none") return Status::Ok();
+  const auto refuse = [&](std::string_view key, std::string_view why, std::string_view remedy) {
+    return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or offload=none", shown,
+                                     Shown(config, key), why, remedy));
+  };
+  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  if (!strategy.has_presets || !strategy.shards_parameters) {
+    return refuse("strategy", "which has no parameter shards to bring from the host",
+                  "strategy=full");
+  }
+  if (config.Get("preset") == "double_buffer") {
+    return refuse("preset", "whose units stay where they are", "preset=fsdp2");
+  }
+  if (config.GetBool("tensor.sequence_parallel")) {
+    return refuse("tensor.sequence_parallel", "whose ranks add up gradients once more",
+                  "tensor.sequence_parallel=false");
+  }
+  if (config.Get("run.device") != "cpu") {
+    return refuse("run.device", "on which it is not there yet", "run.device=cpu");
+  }
+  return Status::Ok();
+}
+
 Status CheckCheckpointing(const Config& config) {
   const std::vector<int32_t> blocks = GetCheckpointing(config).blocks;
   const int64_t layers = config.GetInt("model.layers");
@@ -440,6 +465,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrefetchLists(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDoubleBuffer(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckCheckpointing(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckOffload(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckProcesses(*this));
@@ -462,7 +488,7 @@ Status ApplyLive(const std::map<std::string, std::string>& values, Config* confi
     if (!FindKey(key)->live)
       return Status::Error(
           fmt::format("{} cannot change while the run trains; start a new run with it", key));
-    const bool is_link = key.starts_with("link.");
+    const bool is_link = key.starts_with("link.") && !IsHostLink(key);
     if (is_link && config->Get("transport") != "emulated")
       return Status::Error(
           fmt::format("{}={} has no effect with {}; start a new run with transport=emulated", key,
@@ -564,6 +590,8 @@ plan::Policy ToPolicy(const Config& config) {
   if (overlaps) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
   policy.checkpointing = GetCheckpointing(config);
+  policy.offloads = config.Get("offload") == "all";
+  policy.clips = !policy.offloads || config.GetFloat("train.clip") > 0;
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));
   policy.master_dtype =

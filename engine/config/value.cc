@@ -222,7 +222,7 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
     return CheckpointingText(*checkpointing);
   }
   if (key.name.starts_with("mesh.")) return CanonicalMeshSize(text);
-  if (DimensionOfLink(key.name)) return CanonicalLink(key, text);
+  if (DimensionOfLink(key.name) || IsHostLink(key.name)) return CanonicalLink(key, text);
   if (text.size() > kMaxValueBytes || !IsPlainUtf8(text)) return std::nullopt;
   if (IsPrefetchList(key)) {
     const auto lists = ParsePrefetchLists(text);
@@ -337,7 +337,7 @@ std::string Allowed(const KeyInfo& key) {
   if (key.name.starts_with("mesh."))
     return fmt::format("auto, or a whole number from 1 to {}", kMaxMeshSize);
   if (IsFaultKey(key.name)) return AllowedFault(key.name);
-  if (DimensionOfLink(key.name)) {
+  if (DimensionOfLink(key.name) || IsHostLink(key.name)) {
     return key.name.ends_with("latency") ? "empty, or a duration as of link.latency"
                                          : "empty, or a bandwidth as of link.bandwidth, not auto";
   }
@@ -367,6 +367,13 @@ std::optional<plan::MeshDimension> DimensionOfLink(std::string_view key) {
   const auto parts = Split(key, '.');
   if (parts.size() != 3 || parts[0] != "link") return std::nullopt;
   return words::ParseMeshDimension(parts[1]);
+}
+
+bool IsHostLink(std::string_view key) { return key.starts_with("link.host."); }
+
+DimensionLink GetHostLink(const Config& config) {
+  return {.bytes_per_second = ParseBandwidth(config.Get("link.host.bandwidth")),
+          .latency_ns = ParseDuration(config.Get("link.host.latency"))};
 }
 
 DimensionLinks GetDimensionLinks(const Config& config) {

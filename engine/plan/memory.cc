@@ -30,7 +30,7 @@ class Ledger {
     if (buffer.slot != kNone) return;
     const int64_t bytes = sign * buffer.bytes;
     const MemoryCategory category = MemoryCategoryOf(buffer.kind);
-    now_.total += bytes;
+    if (category != MemoryCategory::kHost) now_.total += bytes;
     now_.by_category[Index(buffer)] += bytes;
     if (category == MemoryCategory::kUnshardedParameter ||
         category == MemoryCategory::kCommunicationBuffer) {
@@ -173,7 +173,7 @@ class Bound {
     return bytes;
   }
   int64_t BytesOf(const Buffer& buffer) const {
-    if (buffer.slot != kNone) return 0;
+    if (buffer.slot != kNone || MemoryCategoryOf(buffer.kind) == MemoryCategory::kHost) return 0;
     return buffer.bytes + (unlisted_.beside_bytes ? unlisted_.beside_bytes(buffer) : 0);
   }
   OpIndex NumOps() const { return static_cast<OpIndex>(program_.ops.size()); }

@@ -11,7 +11,8 @@
 
 namespace shardscope::plan {
 
-// Bytes on one rank. The peaks need not coincide in time.
+// Bytes on one rank. The peaks need not coincide in time. What is in the host's memory is in no
+// total.
 struct MemoryPeak {
   int64_t total = 0;
   std::array<int64_t, kNumMemoryCategories> by_category{};  // by MemoryCategory

@@ -72,7 +72,7 @@ class ProgramEditor {
 // Whether the op is part of what gathers a unit's parameters (and may thus be issued early).
 bool IsGatherOp(const Schedule& schedule, const Op& op) {
   if (op.unit == kNone) return false;
-  if (op.kind == OpKind::kAllGather) return true;
+  if (op.kind == OpKind::kAllGather || op.kind == OpKind::kCopyToDevice) return true;
   // Gradient casts and copies run on other streams.
   const bool copies = op.kind == OpKind::kCast || op.kind == OpKind::kCopyIn;
   return copies && schedule.streams[static_cast<size_t>(op.stream)].role == StreamRole::kCopy;
@@ -192,7 +192,8 @@ void RateLimitPass(int limit, Schedule* schedule) {
       // FSDP2's copy-in and FSDP1's all-gather take the unit's unsharded memory. A cast in front of
       // that is not held up (_runtime_utils.py: pre_unshard(), the limiter, unshard()).
       const bool takes_memory =
-          IsGatherOp(*schedule, op) && op.kind != OpKind::kCast && !op.allocates.empty();
+          IsGatherOp(*schedule, op) && op.kind != OpKind::kCast &&
+          op.kind != OpKind::kCopyToDevice && !op.allocates.empty();
       if (op.kind == OpKind::kReshard) {
         free_events.push_back(static_cast<OpIndex>(index));
       } else if (takes_memory && free_events.size() >= static_cast<size_t>(limit)) {

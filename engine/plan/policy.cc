@@ -207,6 +207,17 @@ std::string TensorName(const Policy& policy) {
   return sequence + (policy.tensor_async ? " async" : "");
 }
 
+Status CheckOffload(const Policy& policy) {
+  if (!policy.offloads) return Status::Ok();
+  if (policy.strategy->has_presets && policy.strategy->shards_parameters && !HasSlots(policy) &&
+      !policy.units.sequence_parallel) {
+    return Status::Ok();
+  }
+  return Status::Error(
+      "only strategies that shard parameters, with preset fsdp1 or fsdp2 and no parallelism of "
+      "sequences, have shards in the host's memory");
+}
+
 // What is recomputed lies in one unit, which has its slot for that long.
 Status CheckRecomputed(const ModelDescription& model, const Policy& policy) {
   if (!model.recomputable.empty() && model.recomputable.size() != model.segments.size()) {
@@ -275,6 +286,7 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   SHARDSCOPE_RETURN_IF_ERROR(CheckSlots(model, policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSequence(model, policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckRecomputed(model, policy));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckOffload(policy));
   if (policy.checkpointing.mode == Checkpointing::kBudget) {
     Policy resolved = policy;
     SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<int32_t> blocks, BlocksToRecompute(model, policy, {}));
@@ -283,6 +295,7 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   }
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy) + CheckpointingName(policy.checkpointing);
+  if (policy.offloads) schedule.name += policy.clips ? " offload" : " offload early";
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
   if (!policy.strategy->has_element_budgets && !HasSlots(policy)) {

@@ -60,6 +60,12 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
     // Without a slice of its own the rank's part of the whole is the master.
     const bool has_whole_parameters = KeepsWhole(description, policy);
     const bool has_whole_gradient = strategy.shards_optimizer && !strategy.shards_gradients;
+    if (policy.offloads) {
+      add(BufferKind::kHostParameterShard, shard_bytes);
+      add(BufferKind::kHostGradientShard, shard_bytes);
+      add(BufferKind::kHostOptimizerState, 2 * shard_bytes);
+      continue;
+    }
     if (!has_whole_parameters || mixes) add(BufferKind::kParameterShard, shard_bytes);
     if (has_whole_parameters) add(BufferKind::kUnsharded, whole_bytes);
     if (has_whole_gradient) add(BufferKind::kGradient, whole_bytes);

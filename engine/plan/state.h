@@ -23,7 +23,8 @@ bool HasSlots(const Policy& policy);
 // Of the ranks at `place` along mesh.pipeline: of the units of their stages. Per element of the
 // model, in fp32 and over N ranks (ZeRO paper, arXiv 1910.02054, section 5): 16 bytes without
 // shards, 8 + 8/N with ZeRO-1, 4 + 12/N with ZeRO-2, 16/N where all is sharded. With another
-// parameter dtype the masters are apart from the parameters.
+// parameter dtype the masters are apart from the parameters. What is offloaded is in the host's
+// memory, all of it.
 std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy,
                                  int32_t place);
 

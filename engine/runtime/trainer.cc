@@ -199,6 +199,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   }
   ranks_->SetLateness(rank, config::GetLateness(regime->config));
   ranks_->SetLinks(rank, config::GetDimensionLinks(regime->config));
+  ranks_->SetHostLink(rank, config::GetHostLink(regime->config));
   if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;
   if (regime->decision.checkpoint) WriteCheckpoint(rank, step);

@@ -198,6 +198,17 @@ TEST_F(TrainerTest, CheckpointingChangesLiveAndNoBit) {
   EXPECT_TRUE(fs::exists(root_ / "changes/schedules/3.txt"));
 }
 
+// State moves to the host's memory and back, and copies take as long as their link says.
+TEST_F(TrainerTest, OffloadChangesLiveAndNoBit) {
+  Train("plain");
+  Set({{"link.host.bandwidth", "20MB/s"}, {"link.host.latency", "100us"}});
+  config_.AddChange({.step = 2, .set = {{"offload", "all"}}});
+  config_.AddChange({.step = 4, .set = {{"preset", "fsdp1"}, {"checkpointing", "full"}}});
+  config_.AddChange({.step = 6, .set = {{"offload", "none"}}});
+  Train("offloaded");
+  EXPECT_EQ(Read("offloaded.safetensors"), Read("plain.safetensors"));
+}
+
 // The CPU, which hears when it is to leave times and rows, and whose ops can be held up.
 class SwitchedDevice final : public CpuDevice {
  public:

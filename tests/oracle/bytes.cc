@@ -98,8 +98,11 @@ class BytesCheck {
     switch (buffer.kind) {
       case BufferKind::kParameterShard:
       case BufferKind::kGradientShard:
+      case BufferKind::kHostParameterShard:
+      case BufferKind::kHostGradientShard:
         return {Width::kMaster, shard};
       case BufferKind::kOptimizerState:
+      case BufferKind::kHostOptimizerState:
         return {Width::kMaster, 2 * shard};
       case BufferKind::kCastShard:
         return {Width::kParameter, shard};
@@ -119,6 +122,7 @@ class BytesCheck {
       case BufferKind::kReduceScatterInput:
         return {Width::kReduce, Shards() * shard};
       case BufferKind::kReduceScatterOutput:
+      case BufferKind::kHostReduced:
         return {Width::kReduce, shard};
       default:
         return {};

@@ -161,13 +161,17 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
   if (policy->preset == plan::Preset::kDoubleBuffer && !CanTakeTurns(model, *policy)) {
     policy->preset = plan::Preset::kFsdp1;
   }
+  const plan::Strategy& strategy = *policy->strategy;
+  policy->offloads = strategy.has_presets && strategy.shards_parameters &&
+                     policy->preset != plan::Preset::kDoubleBuffer && random.OneIn(3);
+  policy->clips = random.OneIn(2);
   if (policy->preset == plan::Preset::kFsdp2 && random.OneIn(3)) {
     policy->prefetch_lists = {.forward = RandomLists(model, random),
                               .backward = RandomLists(model, random)};
   }
   if (policy->mesh.size(plan::MeshDimension::kTensor) > 1) {
     const int64_t choice = random.Below(4);
-    policy->units.sequence_parallel = choice % 2 == 0;
+    policy->units.sequence_parallel = choice % 2 == 0 && !policy->offloads;
     policy->tensor_async = choice / 2 == 0;
     for (plan::Segment& segment : model.segments) {
       segment.is_split = !random.OneIn(3);

@@ -12,7 +12,8 @@ using plan::OpKind;
 namespace {
 
 bool IsGradient(const plan::Buffer& buffer) {
-  return buffer.kind == BufferKind::kGradient || buffer.kind == BufferKind::kGradientShard;
+  const BufferKind kind = OnDevice(buffer.kind);
+  return kind == BufferKind::kGradient || kind == BufferKind::kGradientShard;
 }
 
 bool IsBackward(OpKind kind) {
@@ -78,7 +79,7 @@ void Interpreter::Reset() {
       memory.live = true;
       // The gradient of the step before is none of this one.
       if (IsGradient(buffers[id])) continue;
-      memory.value = Symbol(Term::kInitial, buffers[id].kind, buffers[id].unit, rank);
+      memory.value = Symbol(Term::kInitial, OnDevice(buffers[id].kind), buffers[id].unit, rank);
     }
   }
   num_before_ = graph_.num_before();
@@ -311,6 +312,8 @@ Value Interpreter::Made(const Instance& instance) {
       return keeps_part ? PartOf(read(0).seen, instance.rank) : read(0).seen;
     }
     case OpKind::kCast:
+    case OpKind::kCopyToDevice:
+    case OpKind::kCopyToHost:
     case OpKind::kCopyOut:
     case OpKind::kAllGather:
     case OpKind::kReduceScatter:
@@ -375,7 +378,7 @@ Value Interpreter::Written(const Instance& instance, const Use& write) const {
   if (!IsBackward(kind) && kind != OpKind::kOptimizer) return instance.made;
   // These write several things.
   const plan::Buffer& buffer = BufferAt(write.slot);
-  const BufferKind role = IsGradient(buffer) ? BufferKind::kGradient : buffer.kind;
+  const BufferKind role = IsGradient(buffer) ? BufferKind::kGradient : OnDevice(buffer.kind);
   const Value own = Mix(instance.made, static_cast<Value>(role));
   return write.adds ? Symbol(Term::kAdd, write.seen, own) : own;
 }
@@ -419,7 +422,7 @@ Value Interpreter::ResultNow() const {
       const auto rank =
           std::upper_bound(first_slot_.begin(), first_slot_.end(), static_cast<Slot>(slot)) -
           first_slot_.begin() - 1;
-      result += Symbol(Term::kInput, buffers_[slot]->kind, buffers_[slot]->unit, rank,
+      result += Symbol(Term::kInput, OnDevice(buffers_[slot]->kind), buffers_[slot]->unit, rank,
                        memory_[slot].value);
     }
   }

@@ -375,12 +375,21 @@ class Reference {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
+        // Of the host's updates without clipping only the last one of a rank knows the norm.
+        const bool knows_norm = !policy_.offloads || policy_.clips || unit == FirstUnitOf(unit);
         updated[static_cast<size_t>(unit)].push_back(Symbol(
-            Term::kOptimizer, norm + OfUnit(BufferKind::kGradientShard, unit, gradient) +
+            Term::kOptimizer, (knows_norm ? norm : 0) + OfUnit(BufferKind::kGradientShard, unit, gradient) +
                                   initial(Master(unit)) + initial(BufferKind::kOptimizerState)));
       }
     }
     return Kept(updated);
+  }
+
+  // Of those that the same ranks have.
+  int32_t FirstUnitOf(int32_t unit) const {
+    int32_t first = 0;
+    while (StageOf(first) % Stages() != StageOf(unit) % Stages()) ++first;
+    return first;
   }
 
   // All of its parameters, though a slice only of its optimizer state.

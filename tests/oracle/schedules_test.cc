@@ -61,6 +61,7 @@ std::string ArithmeticOf(const plan::ModelDescription& model, const plan::Policy
   // What is made again of products has other inputs than what forward made.
   const auto keeps = plan::WhatForwardKeeps(model, policy.checkpointing);
   if (std::ranges::count(keeps, plan::Keeps::kProducts) > 0) return "";
+  if (policy.offloads && !policy.clips) return "";  // updates without a norm
   // What is on which rank follows from where the model is cut, which is random.
   constexpr plan::MeshDimensions kCut =
       plan::Only(plan::MeshDimension::kPipeline) | plan::Only(plan::MeshDimension::kTensor);

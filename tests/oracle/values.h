@@ -53,6 +53,14 @@ constexpr Value Symbol(Term term, Parts... parts) {
   return value;
 }
 
+// The same, wherever it lies.
+constexpr plan::BufferKind OnDevice(plan::BufferKind kind) {
+  using plan::BufferKind;
+  if (kind == BufferKind::kHostParameterShard) return BufferKind::kParameterShard;
+  if (kind == BufferKind::kHostGradientShard) return BufferKind::kGradientShard;
+  return kind == BufferKind::kHostOptimizerState ? BufferKind::kOptimizerState : kind;
+}
+
 // One input of a compute or optimizer op. Such ops add up their inputs, so the order in which an op
 // lists them does not matter, but what each of them is does. Parameters are the same whether they
 // were gathered, cast or are the rank's own, gradients whether they are a slice or whole, and what
@@ -62,7 +70,7 @@ constexpr Value Input(const plan::Buffer& buffer, Value value) {
   const bool parameters =
       buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kCastShard;
   const bool gradient = buffer.kind == BufferKind::kGradient;
-  BufferKind role = buffer.kind;
+  BufferKind role = OnDevice(buffer.kind);
   if (parameters) role = BufferKind::kParameterShard;
   if (gradient) role = BufferKind::kGradientShard;
   if (buffer.kind == BufferKind::kRecomputed) role = BufferKind::kActivation;

@@ -16,6 +16,7 @@ struct Change {
   int64_t time_ns = 0;
   int64_t bytes = 0;
   query::MemoryCategory category = query::MemoryCategory::kOther;
+  int64_t in_total() const { return InTotal(category, bytes); }
 };
 
 bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
@@ -116,7 +117,7 @@ struct Live {
 
   void Take(const Change& change) {
     time_ns = change.time_ns;
-    total += change.bytes;
+    total += change.in_total();
     bytes[static_cast<size_t>(change.category)] += change.bytes;
   }
   void Raise(MemoryPeak* peak) const {
@@ -141,7 +142,7 @@ MemoryPeak PeakOf(const query::RankRows& rows, Ledger ledger, const Window& wind
   for (const Change& change : ChangesOf(rows, ledger)) {
     if (change.time_ns > window.to_ns) break;
     if (change.time_ns >= window.from_ns && !std::exchange(inside, true)) live.Raise(&peak);
-    schedules.Change(change.time_ns, live.total, live.total + change.bytes);
+    schedules.Change(change.time_ns, live.total, live.total + change.in_total());
     live.Take(change);
     if (inside) live.Raise(&peak);
   }
@@ -279,7 +280,7 @@ void MemoryTimeline::Step(size_t at, Point* point) const {
   const Change& change = changes_[at];
   point->time_ns = change.time_ns;
   point->bytes[change.category] += change.bytes;
-  point->total += change.bytes;
+  point->total += change.in_total();
 }
 
 MemoryTimeline::Point MemoryTimeline::At(size_t at) const {
@@ -315,8 +316,8 @@ size_t MemoryTimeline::Largest(size_t first, size_t last) const {
       continue;
     }
     if (at % kBlock == 0) total = block.total_before;
-    if (at == first) total = at == 0 ? 0 : At(at).total - changes_[at].bytes;
-    total += changes_[at].bytes;
+    if (at == first) total = at == 0 ? 0 : At(at).total - changes_[at].in_total();
+    total += changes_[at].in_total();
     if (total > largest_total) {
       largest_total = total;
       largest = at;

@@ -16,13 +16,20 @@ namespace shardscope::analysis {
 using CategoryBytes =
     std::array<int64_t, query::kNumMemoryCategories>;  // indexed by query::MemoryCategory
 
+// Of `bytes` that come or go, what a rank's total changes by: what is in the host's memory is in
+// none.
+inline int64_t InTotal(query::MemoryCategory category, int64_t bytes) {
+  return category == query::MemoryCategory::kHost ? 0 : bytes;
+}
+
 enum class Ledger : uint8_t { kIssue, kExecution };
 
 struct MemoryPeak {
   int32_t rank = 0;
   int64_t peak_bytes = 0;  // of the total, execution ledger
   int64_t peak_time_ns = 0;
-  CategoryBytes at_peak{};  // what was live at that moment; sums to peak_bytes
+  // What was live at that moment; sums to peak_bytes, but for the host's memory.
+  CategoryBytes at_peak{};
   CategoryBytes peak_of{};  // each category's own peak
   std::array<int64_t, query::kNumMemoryCategories> peak_of_time_ns{};
   std::map<query::ScheduleId, int64_t> of_schedule;  // highest total in its finished steps
@@ -93,6 +100,9 @@ class MemoryTimeline {
     int64_t time_ns;
     int64_t bytes : 56;
     uint64_t category : 8;
+    int64_t in_total() const {
+      return InTotal(static_cast<query::MemoryCategory>(category), bytes);
+    }
   };
   struct Block {
     CategoryBytes before{};  // live before its first change

@@ -27,6 +27,12 @@ KindTraits TraitsOf(LaneKind kind) {
       return {ui::kComputeLaneHeight, OpClass::kForward, ui::Text::kCompute};
     case LaneKind::kCopy:
       return {ui::kCommunicationLaneHeight, OpClass::kCopy};
+    case LaneKind::kToDevice:
+      return {ui::kCommunicationLaneHeight, OpClass::kCopy, ui::Text::kToDevice};
+    case LaneKind::kToHost:
+      return {ui::kCommunicationLaneHeight, OpClass::kCopy, ui::Text::kToHost};
+    case LaneKind::kHostOptimizer:
+      return {ui::kCommunicationLaneHeight, OpClass::kOptimizer, ui::Text::kHostOptimizer};
     case LaneKind::kAllGather:
       return {ui::kCommunicationLaneHeight, OpClass::kAllGather, ui::Text::kAllGather};
     case LaneKind::kReduceScatter:
@@ -104,6 +110,9 @@ void AddOps(const RankIndex& rank, std::vector<LaneSource>* lanes) {
   lanes->push_back(OpLane(rank, LaneKind::kCompute));
   // What shards has these two, before its first collective too.
   const bool shards = !all_reduces && std::ranges::none_of(kModelLanes, ran);
+  for (const LaneKind kind : {LaneKind::kToDevice, LaneKind::kToHost, LaneKind::kHostOptimizer}) {
+    if (ran(kind)) lanes->push_back(OpLane(rank, kind));
+  }
   for (const LaneKind kind : {LaneKind::kAllGather, LaneKind::kReduceScatter}) {
     if (shards || ran(kind)) lanes->push_back(OpLane(rank, kind));
   }
@@ -150,6 +159,12 @@ LaneKind LaneOf(query::TrackRole role) {
       return LaneKind::kCompute;
     case query::TrackRole::kCopy:
       return LaneKind::kCopy;
+    case query::TrackRole::kToDevice:
+      return LaneKind::kToDevice;
+    case query::TrackRole::kToHost:
+      return LaneKind::kToHost;
+    case query::TrackRole::kHostOptimizer:
+      return LaneKind::kHostOptimizer;
     case query::TrackRole::kAllGather:
       return LaneKind::kAllGather;
     case query::TrackRole::kReduceScatter:

@@ -22,7 +22,10 @@ class SpanColumn;
 enum class LaneKind : uint8_t {
   kHost,  // issues, and what the host does itself
   kCompute,
-  kCopy,  // ops of copy streams: a strip inside the all-gather lane, no lane of its own
+  kCopy,      // ops of copy streams: a strip inside the all-gather lane, no lane of its own
+  kToDevice,  // from the host's memory
+  kToHost,
+  kHostOptimizer,  // of what is offloaded
   kAllGather,
   kReduceScatter,
   kAllReduce,
@@ -38,7 +41,7 @@ enum class LaneKind : uint8_t {
   kStream,   // what the GPU did on one stream
   kThread,   // one level of the nested ranges that a thread marked
 };
-inline constexpr int kNumColumns = 14;  // kinds before kFolded: one column of spans each
+inline constexpr int kNumColumns = 17;  // kinds before kFolded: one column of spans each
 
 LaneKind LaneOf(query::TrackRole role);
 

@@ -79,18 +79,19 @@ class Fsdp1Builder final : public StepBuilder {
   void EmitUnshard(int32_t unit_index) {
     // Root pre-forward: no gather may read shards that the last optimizer step still writes.
     const bool first = std::exchange(first_gather_, false);
+    const Shard own = BringShard(unit_index);
     Op gather =
         MakeCollective(OpKind::kAllGather, unit_index, kUnshardStream, policy().param_dtype);
     if (first) gather.dependencies = {AfterStream(kComputeStream)};
     if (policy().param_dtype == policy().master_dtype) {
-      gather.reads = {state(unit_index).parameter_shard};
+      ReadShard(own, &gather);
     } else {
       const BufferId shard = NewBuffer(BufferKind::kCastShard, unit_index,
                                        ShardBytes(unit_index, policy().param_dtype));
       Op cast = MakeOp(OpKind::kCast, unit_index, kPreUnshardStream);
       cast.allocates = cast.writes = {shard};
-      cast.reads = {state(unit_index).parameter_shard};
-      if (first) cast.dependencies = {AfterStream(kComputeStream)};
+      ReadShard(own, &cast);
+      if (first) cast.dependencies.push_back(AfterStream(kComputeStream));
       Emit(std::move(cast));
       gather.reads = gather.frees = {shard};
       gather.dependencies.push_back(AfterStream(kPreUnshardStream));

@@ -117,13 +117,15 @@ class Fsdp2Builder final : public StepBuilder {
     gathered.unit = unit_index;
     gathered.buffer = NewBuffer(BufferKind::kAllGatherOutput, unit_index,
                                 UnshardedBytes(unit_index, policy().param_dtype));
+    const bool is_waiting = state(unit_index).post_forward_shard != kNone;
+    const Shard own = is_waiting ? Shard() : BringShard(unit_index);
     Op copy = MakeOp(OpKind::kCopyIn, unit_index, kCopyInStream);
     copy.allocates = copy.writes = {gathered.buffer};
-    copy.reads = {state(unit_index).parameter_shard};
+    if (!is_waiting) ReadShard(own, &copy);
     Op gather =
         MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
     gather.reads = gather.writes = {gathered.buffer};  // in place: own slot is the input
-    if (state(unit_index).post_forward_shard != kNone) {
+    if (is_waiting) {
       copy.reads = {state(unit_index).post_forward_shard};
       copy.dependencies = {AfterEvent(post_forward_copies_.at(unit_index))};
       gather.communicator = post_forward_communicator();
@@ -131,7 +133,8 @@ class Fsdp2Builder final : public StepBuilder {
     }
     if (std::exchange(first_gather_, false)) {
       // Root pre-forward: no gather may read shards that the last optimizer step still writes.
-      copy.dependencies = gather.dependencies = {AfterStream(kComputeStream)};
+      copy.dependencies.push_back(AfterStream(kComputeStream));
+      gather.dependencies.push_back(AfterStream(kComputeStream));
     }
     gather.dependencies.push_back(AfterEvent(Emit(std::move(copy))));
     all_gather_ = Emit(std::move(gather));

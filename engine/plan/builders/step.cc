@@ -28,6 +28,13 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
     tensor_.stream = static_cast<StreamIndex>(schedule_.streams.size());
     schedule_.streams.push_back({std::string(Name(StreamRole::kTensor)), StreamRole::kTensor});
   }
+  if (policy.offloads) {
+    offload_stream_ = static_cast<StreamIndex>(schedule_.streams.size());
+    for (const StreamRole role :
+         {StreamRole::kToDevice, StreamRole::kToHost, StreamRole::kHostOptimizer}) {
+      schedule_.streams.push_back({std::string(Name(role)), role});
+    }
+  }
   if (has_replicas()) schedule_.streams.push_back({"all_reduce", StreamRole::kAllReduce});
   AddCommunicators();
   schedule_.segments = model.segments;
@@ -186,6 +193,7 @@ void StepBuilder::AddPersistentBuffers() {
     if (own_units_.empty() || own_units_.back() != buffer.unit) own_units_.push_back(buffer.unit);
     switch (buffer.kind) {
       case BufferKind::kParameterShard:
+      case BufferKind::kHostParameterShard:
         unit_state.parameter_shard = id;
         break;
       case BufferKind::kUnsharded:
@@ -195,6 +203,7 @@ void StepBuilder::AddPersistentBuffers() {
         unit_state.whole_gradient = id;
         break;
       case BufferKind::kGradientShard:
+      case BufferKind::kHostGradientShard:
         unit_state.gradient_shard = id;
         break;
       default:
@@ -574,8 +583,9 @@ void StepBuilder::AddUpWholeParameters() {
 void StepBuilder::Optimizer() {
   if (!KeepsState()) return;
   const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
-  Op local = MakeOp(OpKind::kGradNorm, kNone, kComputeStream);
+  Op local = MakeOp(OpKind::kGradNorm, kNone, UpdateStream());
   if (policy_.units.sequence_parallel) local.dependencies = {AfterStream(tensor_.stream)};
+  if (policy_.offloads) local.dependencies = {AfterStream(offload_stream_ + 1)};
   for (const int32_t own : own_units_) local.reads.push_back(state(own).reduced_gradient());
   local.allocates = local.writes = {norm};
   OpIndex ready = Emit(std::move(local));
@@ -591,18 +601,29 @@ void StepBuilder::Optimizer() {
     reduce.dependencies = {AfterEvent(ready)};
     ready = Emit(std::move(reduce));
   }
+  std::vector<int32_t> left;
   for (const int32_t index : own_units_) {
-    const UnitState& unit_state = state(index);
-    Op op = MakeOp(OpKind::kOptimizer, index, kComputeStream);
-    op.reads = {unit_state.reduced_gradient(), norm, unit_state.master(),
-                unit_state.optimizer_state};
-    op.writes = {unit_state.master(), unit_state.optimizer_state};
+    if (!UpdatesEarly(index)) left.push_back(index);
+  }
+  for (const int32_t index : left) {
+    const OpIndex update = EmitUpdate(index, norm);
+    Op& op = program_.ops[static_cast<size_t>(update)];
     // The others follow on the same stream.
-    if (index == own_units_.front()) op.dependencies = {AfterEvent(ready)};
-    if (index == own_units_.back()) op.frees = {norm};
-    PostOptimizer(index, Emit(std::move(op)));
+    if (index == left.front()) op.dependencies = {AfterEvent(ready)};
+    if (index == left.back()) op.frees = {norm};
+    PostOptimizer(index, update);
   }
   EndStep();
+}
+
+OpIndex StepBuilder::EmitUpdate(int32_t unit_index, BufferId norm) {
+  const UnitState& unit_state = state(unit_index);
+  Op op = MakeOp(OpKind::kOptimizer, unit_index, UpdateStream());
+  op.reads = {unit_state.reduced_gradient()};
+  if (norm != kNone) op.reads.push_back(norm);
+  op.reads.insert(op.reads.end(), {unit_state.master(), unit_state.optimizer_state});
+  op.writes = {unit_state.master(), unit_state.optimizer_state};
+  return Emit(std::move(op));
 }
 
 OpIndex StepBuilder::EmitReshard(int32_t unit_index) {
@@ -625,7 +646,8 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
   // The first gradient of a step becomes the gradient shard (FSDP2: `sharded_param.grad = ...` of
   // the reduced output, no copy); later ones are added to it, and another dtype has to be cast.
   Reduced reduced;
-  if (IsFirstReduction(unit_index) && policy_.reduce_dtype == policy_.master_dtype) {
+  const bool is_first = IsFirstReduction(unit_index);
+  if (is_first && policy_.reduce_dtype == policy_.master_dtype && !policy_.offloads) {
     reduce.writes = {state(unit_index).gradient_shard};
   } else {
     reduced.output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
@@ -645,6 +667,10 @@ bool StepBuilder::IsFirstReduction(int32_t unit_index) {
 OpIndex StepBuilder::FinishReduction(int32_t unit_index, const Reduced& reduced) {
   OpIndex last = reduced.op;
   if (has_replicas()) last = EmitReplicaReduce(unit_index, reduced);
+  if (policy_.offloads) {
+    EmitToHost(unit_index, reduced, last);
+    return last;
+  }
   return reduced.output == kNone ? last : EmitAccumulate(unit_index, reduced.output);
 }
 

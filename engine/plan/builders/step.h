@@ -16,6 +16,9 @@ namespace shardscope::plan {
 // Of all-gathers; of replicas' all-reduces where nothing is sharded.
 inline constexpr CommunicatorIndex kShardCommunicator = 0;
 
+inline constexpr StreamIndex kHostStream = 0;
+inline constexpr StreamIndex kComputeStream = 1;
+
 // The unit's buffers while the step is being built.
 struct UnitState {
   BufferId parameter_shard = kNone;
@@ -129,6 +132,15 @@ class StepBuilder {
   };
   // Gives `reduce` its output and emits it.
   Reduced EmitReduceScatter(Op reduce, int32_t unit_index);
+  // The unit's shard on the device, and the op that has brought it there; kNone where it always is.
+  struct Shard {
+    BufferId buffer = kNone;
+    OpIndex brought = kNone;
+  };
+  // Copies it there if it is offloaded: then the op that reads it frees it.
+  Shard BringShard(int32_t unit_index);
+  // Makes `op`, whose stream waits for the shard, read it, and free it if it is a copy.
+  static void ReadShard(const Shard& shard, Op* op);
   // What follows: replicas reduce it in place, and it is added to the gradient shard where it is
   // not that already. Returns the last op that writes the shard.
   OpIndex FinishReduction(int32_t unit_index, const Reduced& reduced);
@@ -160,6 +172,16 @@ class StepBuilder {
   // Whether the gradient shard holds nothing of this step before this micro-batch.
   bool IsFirstReduction(int32_t unit_index);
   OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
+  // Offload (offload.cc): the reduced gradient goes to the host, which may update the unit then.
+  void EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex last);
+  bool UpdatesEarly(int32_t unit_index) const {
+    return policy_.offloads && !policy_.clips && unit_index != own_units_.front();
+  }
+  // Where gradients are added up and units updated.
+  StreamIndex UpdateStream() const {
+    return policy_.offloads ? offload_stream_ + 2 : kComputeStream;
+  }
+  OpIndex EmitUpdate(int32_t unit_index, BufferId norm);
   void AddCommunicators();
   // A collective of tensor ranks, over an output of the segment or a gradient of that size. What
   // compute has made is there when it starts, and the next compute op waits for it.
@@ -250,6 +272,7 @@ class StepBuilder {
   CommunicatorIndex post_forward_communicator_ = kNone;
   Way pipeline_;  // of activations, sent; see PipelineStream(). The gradients' communicator is next
   Way tensor_;
+  StreamIndex offload_stream_ = kNone;  // to the device; to the host, and of the host's work follow
   const int32_t pipeline_ranks_;
   std::vector<Span> stages_;               // their segments
   int32_t place_ = 0;                      // along mesh.pipeline
@@ -277,9 +300,6 @@ Schedule BuildPrograms(const ModelDescription& model, const Policy& policy) {
   }
   return schedule;
 }
-
-inline constexpr StreamIndex kHostStream = 0;
-inline constexpr StreamIndex kComputeStream = 1;
 
 inline Dependency AfterEvent(OpIndex op) { return {DependencyKind::kEvent, op}; }
 inline Dependency AfterStream(StreamIndex stream) { return {DependencyKind::kStream, stream}; }

@@ -162,7 +162,8 @@ class LifetimeCheck {
     const Op& writer = program_.ops[static_cast<size_t>(write)];
     return reader.phase == Phase::kOptimizer && reader.kind != OpKind::kOptimizer &&
            writer.kind == OpKind::kOptimizer &&
-           TraitsOf(KindOf(buffer_)).memory != MemoryCategory::kOptimizer;
+           TraitsOf(KindOf(buffer_)).memory != MemoryCategory::kOptimizer &&
+           KindOf(buffer_) != BufferKind::kHostOptimizerState;
   }
 
   // Only the writes next to a read in host order matter: the others are ordered with these.
@@ -172,6 +173,7 @@ class LifetimeCheck {
       const auto before = std::lower_bound(uses.writes.begin(), uses.writes.end(), read);
       const auto after = std::upper_bound(before, uses.writes.end(), read);
       const bool is_gradient = KindOf(buffer_) == BufferKind::kGradientShard ||
+                               KindOf(buffer_) == BufferKind::kHostGradientShard ||
                                (KindOf(buffer_) == BufferKind::kGradient && persistent);
       if (before == uses.writes.begin()) {
         // What a gradient shard holds from the step before is no gradient of this one.

@@ -25,8 +25,11 @@ Content ContentOf(BufferKind kind) {
   switch (kind) {
     case BufferKind::kParameterShard:
     case BufferKind::kGradientShard:
+    case BufferKind::kHostParameterShard:
+    case BufferKind::kHostGradientShard:
       return {Width::kMaster, Share::kShard, 1};
     case BufferKind::kOptimizerState:
+    case BufferKind::kHostOptimizerState:
       return {Width::kMaster, Share::kShard, 2};
     case BufferKind::kCastShard:
       return {Width::kParameter, Share::kShard, 1};
@@ -41,6 +44,7 @@ Content ContentOf(BufferKind kind) {
     case BufferKind::kReduceScatterInput:
       return {Width::kReduce, Share::kWhole, 1};
     case BufferKind::kReduceScatterOutput:
+    case BufferKind::kHostReduced:
       return {Width::kReduce, Share::kShard, 1};
     case BufferKind::kActivation:
     case BufferKind::kRecomputed:

@@ -22,10 +22,11 @@ class RankMemory {
   int64_t live_bytes(plan::MemoryCategory category) const {
     return live_[static_cast<size_t>(category)].load(std::memory_order_relaxed);
   }
+  // Of all but what is in the host's memory.
   int64_t live_bytes() const {
     int64_t sum = 0;
     for (const std::atomic<int64_t>& bytes : live_) sum += bytes.load(std::memory_order_relaxed);
-    return sum;
+    return sum - live_bytes(plan::MemoryCategory::kHost);
   }
 
  private:

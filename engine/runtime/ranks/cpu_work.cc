@@ -50,8 +50,10 @@ class PoolScratch final : public transport::ScratchMemory {
 CpuWork::CpuWork(int rank, const RankContext& rank_context, model::Sampler sampler)
     : RankOps(rank, rank_context.model, at::kCPU, rank_context, std::move(sampler)),
       pool_(std::make_shared<MemoryPool>(MemoryPool::Options{
-          .rank = rank, .limit_bytes = job_->memory_limit, .poison = job_->poison})) {
-  const TensorScope scope(pool_);
+          .rank = rank, .limit_bytes = job_->memory_limit, .poison = job_->poison})),
+      host_pool_(
+          std::make_shared<MemoryPool>(MemoryPool::Options{.rank = rank, .poison = job_->poison})) {
+  const TensorScope scope(IsOffloaded(layout_) ? host_pool_ : pool_);
   MakeUnits();
 }
 
@@ -60,7 +62,8 @@ CpuWork::~CpuWork() {
   for (size_t id = 0; id < blocks_.size(); ++id) {
     if (blocks_[id] == nullptr) continue;
     const Bound& bound = At(static_cast<BufferId>(id));
-    pool_->Free(blocks_[id], static_cast<size_t>(bound.bytes + bound.gap_bytes));
+    PoolOf(static_cast<BufferId>(id))
+        .Free(blocks_[id], static_cast<size_t>(bound.bytes + bound.gap_bytes));
   }
 }
 
@@ -70,25 +73,37 @@ void CpuWork::WithMemory(const std::function<void()>& work) {
   work();
 }
 
+void CpuWork::WithStateMemory(const StateLayout& layout, const std::function<void()>& work) {
+  const c10::InferenceMode no_autograd;
+  const TensorScope scope(IsOffloaded(layout) ? host_pool_ : pool_);
+  work();
+}
+
 void CpuWork::OnSchedule(const plan::Schedule& schedule) {
   pool_->Trim();
+  host_pool_->Trim();
   blocks_.clear();
   blocks_.resize(schedule.ProgramOf(rank_).buffers.size());
+  is_on_host_.clear();
+  for (const plan::Buffer& buffer : schedule.ProgramOf(rank_).buffers) {
+    is_on_host_.push_back(plan::MemoryCategoryOf(buffer.kind) == plan::MemoryCategory::kHost);
+  }
 }
 
 int64_t CpuWork::EndStep() {
   pool_->EndStep();
+  host_pool_->EndStep();
   const int64_t unaccounted = pool_->allocated_bytes() - memory_.live_bytes();
   memory_.Add(plan::MemoryCategory::kOther, unaccounted);
   return unaccounted;
 }
 
 void CpuWork::TakeBlock(BufferId buffer, int64_t bytes) {
-  BlockAt(buffer) = pool_->Allocate(static_cast<size_t>(bytes));
+  BlockAt(buffer) = PoolOf(buffer).Allocate(static_cast<size_t>(bytes));
 }
 
 void CpuWork::GiveBlock(BufferId buffer, int64_t bytes) {
-  pool_->Free(BlockAt(buffer), static_cast<size_t>(bytes));
+  PoolOf(buffer).Free(BlockAt(buffer), static_cast<size_t>(bytes));
   BlockAt(buffer) = nullptr;
 }
 
@@ -133,6 +148,11 @@ void CpuWork::GradNorm(const OpContext& context) {
 
 void CpuWork::Optimizer(const OpContext& context) {
   const BufferId norm_buffer = Find(context, context.op().reads, BufferKind::kNorm);
+  if (norm_buffer == plan::kNone) {  // not known yet, and not needed: nothing is clipped
+    units_[static_cast<size_t>(context.op().unit)].Update(
+        {.learning_rate = LearningRate(context.step), .step = context.step});
+    return;
+  }
   double squares = 0;
   std::memcpy(&squares, BlockOf(norm_buffer), sizeof(squares));
   const double norm = std::sqrt(squares);

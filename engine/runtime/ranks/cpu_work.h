@@ -26,11 +26,13 @@ class CpuWork final : public RankOps {
   int64_t TakePeakBytes() override { return pool_->TakePeakBytes(); }
   const RankMemory& memory() const { return memory_; }
   const MemoryPool& pool() const { return *pool_; }
+  const MemoryPool& host_pool() const { return *host_pool_; }
   // For tests: where a buffer lies now; null if it is a tensor or not there.
   const std::byte* BoundMemory(plan::BufferId id) const { return blocks_[static_cast<size_t>(id)]; }
 
  protected:
   void WithMemory(const std::function<void()>& work) override;
+  void WithStateMemory(const StateLayout& layout, const std::function<void()>& work) override;
   void OnSchedule(const plan::Schedule& schedule) override;
   void TakeBlock(plan::BufferId buffer, int64_t bytes) override;
   void GiveBlock(plan::BufferId buffer, int64_t bytes) override;
@@ -48,7 +50,14 @@ class CpuWork final : public RankOps {
   void ReportTemporaries(const executor::OpContext& context, int64_t bytes, int64_t start_ns);
 
   std::shared_ptr<MemoryPool> pool_;  // shared with the tensors from it
-  std::vector<std::byte*> blocks_;    // by BufferId: from the pool, of a transient buffer; or null
+  // Of what is offloaded: the host's memory, as that of a GPU's host would be. No limit holds for
+  // it.
+  std::shared_ptr<MemoryPool> host_pool_;
+  MemoryPool& PoolOf(plan::BufferId buffer) {
+    return is_on_host_[static_cast<size_t>(buffer)] ? *host_pool_ : *pool_;
+  }
+  std::vector<bool> is_on_host_;    // by BufferId
+  std::vector<std::byte*> blocks_;  // by BufferId: from the pool, of a transient buffer; or null
 };
 
 }  // namespace shardscope::runtime

@@ -48,6 +48,8 @@ class RankWork : public executor::OpBodies {
   virtual void SetSchedule(const plan::Schedule& schedule) = 0;
   // Emulated links of collectives, by the mesh dimensions of their communicator. In the same way.
   virtual void SetLinks(const config::DimensionLinks& links) = 0;
+  // Between the rank and the host's memory; without a rate copies are as fast as they are.
+  virtual void SetHostLink(const config::DimensionLink& link) = 0;
   // Before RunStep.
   virtual void BeginStep(double learning_rate) = 0;
   // After RunStep. Bytes that were handed out and no op accounts for, beyond those of the last

@@ -426,6 +426,50 @@ TEST(BitsTest, RecomputedActivationsOfComposedRanksAgree) {
   }
 }
 
+// Shards in the host's memory: the same values, wherever they lie and whenever they are updated.
+TEST(BitsTest, OffloadedStateAgrees) {
+  TestRun run;
+  run.model = {.layers = 3, .dim = 24, .heads = 4, .seq = 16};
+  run.training.micro_batches = 2;
+  run.training.steps = 3;
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    for (const char* strategy : {"full", "grad_op", "hybrid", "hybrid_grad_op"}) {
+      for (const plan::DType type : {plan::DType::kFp32, plan::DType::kBf16}) {
+        for (const double clip : {1.0, 0.0}) {
+          run.training.num_ranks = strategy[0] == 'h' ? 4 : 3;
+          run.training.clip = clip;
+          run.model.dtype = type;
+          run.policy = {};
+          run.policy.preset = preset;
+          run.policy.strategy = FindStrategy(strategy);
+          run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+          run.jitter = false;
+          const TestResult expected = Train(run);
+          run.jitter = true;
+          run.policy.offloads = true;
+          run.policy.clips = clip > 0;
+          EXPECT_TRUE(SameBits(Train(run), expected)) << strategy << " " << clip;
+        }
+      }
+    }
+  }
+}
+
+TEST(OffloadTest, Fp64WeightsAreThoseOfTheReference) {
+  for (const int stages : {0, 2}) {
+    TestRun run;
+    run.model = {.layers = 3, .dim = 24, .heads = 4, .seq = 16, .dtype = plan::DType::kFp64};
+    run.training.num_ranks = 4;
+    run.training.micro_batches = 2;
+    run.training.clip = 0;
+    run.stages = stages;
+    run.policy.offloads = true;
+    run.policy.clips = false;
+    run.policy.checkpointing.mode = plan::Checkpointing::kEvery;
+    EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10);
+  }
+}
+
 TEST(RecomputeTest, Fp64WeightsAreThoseOfTheReference) {
   for (const char* strategy : {"full", "ddp", "zero2", "hybrid", "pipeline", "tensor"}) {
     for (const auto mode : {plan::Checkpointing::kEvery, plan::Checkpointing::kProducts}) {

@@ -108,7 +108,7 @@ void RankOps::MoveState(StateLayout layout) {
 void RankOps::SetSchedule(const plan::Schedule& schedule) {
   for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
   if (StateLayout layout = StateLayoutOf(schedule); layout != layout_) {
-    WithMemory([&] { MoveState(std::move(layout)); });
+    WithStateMemory(layout, [&] { MoveState(std::move(layout)); });
   }
   bound_.clear();
   bound_.resize(schedule.ProgramOf(rank_).buffers.size());
@@ -140,6 +140,15 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
              layout_.mesh.size(plan::MeshDimension::kTensor)};
   }
   OnSchedule(schedule);
+}
+
+// Each direction has a wire of its own.
+void RankOps::SetHostLink(const config::DimensionLink& link) {
+  link_to_device_.reset();
+  link_to_host_.reset();
+  if (!link.bytes_per_second) return;
+  link_to_device_.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
+  link_to_host_.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
 }
 
 // As large as the largest of its units, with the gaps that align parameters.
@@ -227,7 +236,9 @@ std::byte* RankOps::MemoryOf(const OpContext& context, BufferId id) {
   };
   if (buffer.kind == BufferKind::kUnsharded) return data(unit.whole_parameters());
   if (buffer.kind == BufferKind::kGradient) return data(unit.whole_gradient());
-  return data(buffer.kind == BufferKind::kGradientShard ? unit.gradient() : unit.parameters());
+  const bool is_gradient =
+      buffer.kind == BufferKind::kGradientShard || buffer.kind == BufferKind::kHostGradientShard;
+  return data(is_gradient ? unit.gradient() : unit.parameters());
 }
 
 UnitMemory RankOps::UnitMemoryOf(const OpContext& context, BufferId id, plan::DType dtype) {
@@ -260,6 +271,9 @@ void RankOps::Dispatch(const OpContext& context) {
       return Cast(context);
     case OpKind::kCopyIn:
       return CopyIn(context);
+    case OpKind::kCopyToDevice:
+    case OpKind::kCopyToHost:
+      return CopyAcross(context);
     case OpKind::kCopyOut:
       return CopyOut(context);
     case OpKind::kAccumulate:
@@ -346,10 +360,26 @@ void RankOps::LoadBatch(const OpContext& context) {
 }
 
 void RankOps::Cast(const OpContext& context) {
-  ShardedUnit& unit = units_[static_cast<size_t>(context.op().unit)];
-  FlatView(UnitMemoryOf(context, context.op().writes.front(), job_->model.dtype), 0,
-           unit.layout().shard_elements())
-      .copy_(unit.parameters());
+  const plan::Op& op = context.op();
+  const int64_t elements = LayoutOf(op.unit).shard_elements();
+  FlatView(UnitMemoryOf(context, op.writes.front(), job_->model.dtype), 0, elements)
+      .copy_(FlatView(UnitMemoryOf(context, op.reads.front(), job_->master), 0, elements));
+}
+
+// Between the host's memory and the rank's, at the speed of the link between them: the bytes move,
+// and the op ends no earlier than the link would.
+void RankOps::CopyAcross(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const int64_t started_ns = MonotonicNs();
+  const int64_t bytes = context.buffer(op.writes.front()).bytes;
+  const auto bytes_at = [&](BufferId id) {
+    return FlatView({MemoryOf(context, id), at::kByte, device_}, 0, bytes);
+  };
+  bytes_at(op.writes.front()).copy_(bytes_at(op.reads.front()));
+  std::optional<transport::Link>& link =
+      op.kind == OpKind::kCopyToDevice ? link_to_device_ : link_to_host_;
+  constexpr int kRank[] = {0};
+  if (link) SleepUntilNs(link->Reserve(kRank, started_ns, bytes));
 }
 
 // Own shard into its slot of an all-gather output or of whole parameters (cast on the way), or the
@@ -366,7 +396,7 @@ void RankOps::CopyIn(const OpContext& context) {
     const UnitMemory memory = UnitMemoryOf(context, target, job_->model.dtype);
     const int64_t elements = unit.layout().shard_elements();
     FlatView(memory, elements * layout_.ShardIndexOf(rank_) * memory.element_bytes(), elements)
-        .copy_(unit.parameters());
+        .copy_(FlatView(UnitMemoryOf(context, op.reads.front(), job_->master), 0, elements));
     return;
   }
   if (context.buffer(target).kind == BufferKind::kUnsharded) {

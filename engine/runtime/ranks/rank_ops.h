@@ -10,6 +10,7 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "engine/runtime/ranks/device.h"
 #include "engine/runtime/units/sharded_unit.h"
 #include "engine/runtime/units/unit_views.h"
+#include "engine/transport/link.h"
 
 namespace shardscope::runtime {
 
@@ -35,6 +37,7 @@ class RankOps : public RankWork {
   }
   void SetSchedule(const plan::Schedule& schedule) override;
   void SetLinks(const config::DimensionLinks& links) override { links_ = links; }
+  void SetHostLink(const config::DimensionLink& link) override;
   void BeginStep(double learning_rate) override;
   const StepOutcome& outcome() const override { return outcome_; }
 
@@ -110,6 +113,10 @@ class RankOps : public RankWork {
 
   // Calls `work`, whose tensors are memory of the rank.
   virtual void WithMemory(const std::function<void()>& work) = 0;
+  // The same, of what it keeps between steps in that layout.
+  virtual void WithStateMemory(const StateLayout& /*layout*/, const std::function<void()>& work) {
+    WithMemory(work);
+  }
   // Another Schedule takes the place of the last one, of which nothing is left.
   virtual void OnSchedule(const plan::Schedule& schedule) = 0;
   // Memory of a transient buffer.
@@ -141,6 +148,8 @@ class RankOps : public RankWork {
   const Job* const job_;
   StateLayout layout_;
   config::DimensionLinks links_;
+  std::optional<transport::Link> link_to_device_;  // none: as fast as memory is
+  std::optional<transport::Link> link_to_host_;
   std::vector<ShardedUnit> units_;
   StepOutcome outcome_;
   RankMemory memory_;
@@ -166,6 +175,7 @@ class RankOps : public RankWork {
   void CopyIn(const executor::OpContext& context);
   void CopyPostForwardShard(const executor::OpContext& context);
   void CopyOut(const executor::OpContext& context);
+  void CopyAcross(const executor::OpContext& context);
   void Accumulate(const executor::OpContext& context);
   void AllGather(const executor::OpContext& context);
   void ReduceScatter(const executor::OpContext& context);

@@ -47,6 +47,7 @@ class Ranks {
   Status SetSchedule(int rank, const plan::Schedule& schedule);
   // The emulated links of its collectives and how late its ops are, in the same way.
   void SetLinks(int rank, const config::DimensionLinks& links) { work(rank).SetLinks(links); }
+  void SetHostLink(int rank, const config::DimensionLink& link) { work(rank).SetHostLink(link); }
   void SetLateness(int rank, const config::Lateness& lateness) {
     At(rank).faulty->SetLateness(lateness);
   }

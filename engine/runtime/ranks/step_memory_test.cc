@@ -303,6 +303,9 @@ class OneByOne {
       RunOp();
       ASSERT_EQ(bodies_.pool().allocated_bytes(), bodies_.memory().live_bytes())
           << "after " << plan::OpName(schedule_, context_.op());
+      ASSERT_EQ(bodies_.host_pool().allocated_bytes(),
+                bodies_.memory().live_bytes(MemoryCategory::kHost))
+          << "after " << plan::OpName(schedule_, context_.op());
     }
     EXPECT_EQ(bodies_.EndStep(), 0);
   }
@@ -417,6 +420,32 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
           run.policy.checkpointing.mode = mode;
           ExpectEveryByteListed(run, unscoped);
         }
+      }
+    }
+  }
+}
+
+// A rank's own memory is without what is offloaded, and that is counted apart.
+TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
+  const int64_t unscoped = UnscopedTensorBytes();
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
+      for (const bool clips : {true, false}) {
+        TestRun run;
+        run.model.dtype = dtype;
+        run.training.num_ranks = 3;
+        run.training.micro_batches = 2;
+        run.policy.preset = preset;
+        run.policy.offloads = true;
+        run.policy.clips = clips;
+        ExpectEveryByteListed(run, unscoped);
+        MemorySink sink;
+        const Running running(run, &sink);
+        const CpuWork& work = CpuWorkOf(*running.ranks, 0);
+        EXPECT_EQ(work.pool().allocated_bytes(), 0);
+        EXPECT_EQ(work.host_pool().allocated_bytes(),
+                  work.memory().live_bytes(MemoryCategory::kHost));
+        EXPECT_EQ(work.layout().BytesOf(0), work.memory().live_bytes(MemoryCategory::kHost));
       }
     }
   }

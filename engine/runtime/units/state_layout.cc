@@ -39,6 +39,12 @@ int64_t StateLayout::bytes() const {
   return most;
 }
 
+bool IsOffloaded(const StateLayout& layout) {
+  return std::ranges::any_of(layout.buffers, [](const plan::Buffer& buffer) {
+    return buffer.kind == plan::BufferKind::kHostParameterShard;
+  });
+}
+
 StateLayout StateLayoutOf(const plan::Schedule& schedule) {
   StateLayout layout{
       .mesh = schedule.mesh, .segments = WithoutBytes(schedule.segments), .units = schedule.units};
@@ -78,9 +84,12 @@ ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, plan::D
            .tensor_index = layout.mesh.Coordinate(rank, plan::MeshDimension::kTensor)},
           {.master = master,
            .compute = compute,
-           .has_optimizer_state = has(plan::BufferKind::kOptimizerState),
-           .has_parameter_shard = has(plan::BufferKind::kParameterShard),
-           .has_gradient_shard = has(plan::BufferKind::kGradientShard),
+           .has_optimizer_state =
+               has(plan::BufferKind::kOptimizerState) || has(plan::BufferKind::kHostOptimizerState),
+           .has_parameter_shard =
+               has(plan::BufferKind::kParameterShard) || has(plan::BufferKind::kHostParameterShard),
+           .has_gradient_shard =
+               has(plan::BufferKind::kGradientShard) || has(plan::BufferKind::kHostGradientShard),
            .has_whole_parameters = has(plan::BufferKind::kUnsharded),
            .has_whole_gradient = has(plan::BufferKind::kGradient)}};
 }

@@ -30,6 +30,9 @@ struct StateLayout {
   int64_t bytes() const;  // of the rank that has most
 };
 
+// Whether all of it lies in the host's memory, where it is updated.
+bool IsOffloaded(const StateLayout& layout);
+
 StateLayout StateLayoutOf(const plan::Schedule& schedule);
 // The same of a Schedule that is still to be built.
 StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Policy& policy);

@@ -45,7 +45,7 @@ class StackBuilder {
   }
 
   MemoryStack* stack_;
-  std::array<StackBox, query::kNumMemoryCategories> open_{};
+  std::array<StackBox, kStackOrder.size()> open_{};
 };
 
 using Kind = DeviceBand::Kind;

@@ -14,8 +14,8 @@
 namespace shardscope::panels {
 
 // From the bottom: what stays, then what comes and goes, and on top what the Schedule does not
-// predict.
-inline constexpr std::array<query::MemoryCategory, query::kNumMemoryCategories> kStackOrder = {
+// predict. The host's memory is not the rank's.
+inline constexpr std::array<query::MemoryCategory, query::kNumMemoryCategories - 1> kStackOrder = {
     query::MemoryCategory::kParameterShard,     query::MemoryCategory::kOptimizer,
     query::MemoryCategory::kGradientShard,      query::MemoryCategory::kOther,
     query::MemoryCategory::kActivation,         query::MemoryCategory::kGradient,

@@ -82,9 +82,9 @@ bool IsIn(KnobSection section, std::string_view name) {
   if (name.substr(0, 5) == "link.") return section == KnobSection::kLink;
   const auto of = [&](std::string_view group) { return name.starts_with(group); };
   const bool sharding = name == "strategy" || name == "reshard_after_forward" ||
-                        name == "checkpointing" || name == "host.run_ahead" || of("prefetch.") ||
-                        of("mesh.") || of("unit.") || of("ddp.") || of("zero.") ||
-                        of("pipeline.") || of("tensor.");
+                        name == "checkpointing" || name == "offload" || name == "host.run_ahead" ||
+                        of("prefetch.") || of("mesh.") || of("unit.") || of("ddp.") ||
+                        of("zero.") || of("pipeline.") || of("tensor.");
   return section == (sharding ? KnobSection::kSharding : KnobSection::kTraining);
 }
 

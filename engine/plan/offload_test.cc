@@ -1,0 +1,128 @@
+// Shards in the host's memory: where their copies stand, what waits for what, and whose memory they
+// are.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "engine/plan/memory.h"
+#include "engine/plan/schedule_test_util.h"
+#include "engine/plan/text.h"
+#include "engine/plan/uniform_model.h"
+
+namespace shardscope::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Policy Offloaded(Preset preset = Preset::kFsdp2, bool clips = true) {
+  Policy policy = TwoRanks(preset);
+  policy.offloads = true;
+  policy.clips = clips;
+  return policy;
+}
+
+const Op& OpNamed(const Schedule& schedule, const std::string& name) {
+  return schedule.programs.front().ops[static_cast<size_t>(IndexOf(schedule, name))];
+}
+
+// With the prefetch that its all-gather belongs to.
+TEST(Offload, BringsAShardInFrontOfItsGather) {
+  const Schedule schedule = Build(Offloaded());
+  EXPECT_THAT(OpsBetween(schedule, "B m0 block0 copy_to_device", "B m0 block1.mlp backward"),
+              ElementsAre("B m0 block0 copy_to_device",
+                          HasSubstr("B m0 block0 copy_in <- B m0 block0 copy_to_device"),
+                          HasSubstr("B m0 block0 all_gather <- B m0 block0 copy_in"),
+                          HasSubstr("B m0 block1.mlp backward")));
+  // A copy in flight, not one a unit.
+  EXPECT_LE(
+      PredictPeak(schedule, 0).by_category[static_cast<size_t>(MemoryCategory::kParameterShard)],
+      2 * 4 * UnitElements(schedule.units[1]) / 2);
+}
+
+TEST(Offload, SendsNoMoreThanWithout) {
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    EXPECT_EQ(CollectiveQueue(Build(Offloaded(preset))), CollectiveQueue(Build(TwoRanks(preset))));
+  }
+}
+
+// 16 bytes an element over two ranks, of which the rank's own total has none.
+TEST(Offload, StateIsTheHostsMemory) {
+  const Schedule offloaded = Build(Offloaded());
+  const Schedule plain = Build(TwoRanks(Preset::kFsdp2));
+  int64_t elements = 0;
+  for (const Unit& unit : offloaded.units) elements += UnitElements(unit);
+  const MemoryPeak peak = PredictPeak(offloaded, 0);
+  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kHost)], 16 * elements / 2);
+  EXPECT_EQ(LiveAt(offloaded, "F m0 load_batch",
+                   {MemoryCategory::kParameterShard, MemoryCategory::kGradientShard,
+                    MemoryCategory::kOptimizer}),
+            0);
+  EXPECT_LT(peak.total, PredictPeak(plain, 0).total - 15 * elements / 2);
+}
+
+TEST(Offload, UpdatesWaitForTheNormWhereGradientsAreClipped) {
+  const Schedule schedule = Build(Offloaded());
+  const OpIndex norm = IndexOf(schedule, "O grad_norm");
+  for (const Unit& unit : schedule.units) {
+    EXPECT_GT(IndexOf(schedule, "O " + unit.name + " optimizer"), norm) << unit.name;
+  }
+}
+
+// Else a unit is updated while backward goes on, once its gradient is there; the last one to come
+// takes the norm, for the record.
+TEST(Offload, UpdatesGoOnDuringBackwardWhereNothingIsClipped) {
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    const Schedule schedule = Build(Offloaded(preset, false));
+    const Program& program = schedule.programs.front();
+    const OpIndex update = IndexOf(schedule, "O block2 optimizer");
+    EXPECT_LT(update, IndexOf(schedule, "B m0 block0.mlp backward"));
+    EXPECT_EQ(program.ops[static_cast<size_t>(update)].dependencies,
+              (std::vector<Dependency>{
+                  {DependencyKind::kEvent, IndexOf(schedule, "B m0 block2 copy_to_host")}}));
+    EXPECT_EQ(OpNamed(schedule, "O block2 optimizer").reads.size(), 3U);
+    EXPECT_EQ(OpNamed(schedule, "O root optimizer").reads.size(), 4U);
+    // Compute never waits for the host.
+    const std::vector<std::vector<OpIndex>> predecessors = AllPredecessors(program);
+    for (size_t index = 0; index < program.ops.size(); ++index) {
+      if (program.ops[index].stream != 1) continue;
+      for (const OpIndex before : predecessors[index]) {
+        EXPECT_NE(program.ops[static_cast<size_t>(before)].kind, OpKind::kCopyToHost);
+      }
+    }
+  }
+}
+
+TEST(Offload, AddsUpMicroBatchesOnTheHost) {
+  Policy policy = Offloaded();
+  policy.micro_batches = 2;
+  const Schedule schedule = Build(policy);
+  int added = 0;
+  for (const Op& op : schedule.programs.front().ops) {
+    if (op.kind != OpKind::kAccumulate) continue;
+    ++added;
+    EXPECT_EQ(schedule.streams[static_cast<size_t>(op.stream)].name, "host_optimizer");
+  }
+  EXPECT_EQ(added, 4);  // each unit in the second one
+  const Result<Schedule> read = ParseSchedule(PrintSchedule(schedule));
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(*read, schedule);
+}
+
+TEST(Offload, IsOfShardsThatComeAndGo) {
+  for (const char* strategy : {"ddp", "zero2", "no_shard", "tensor"}) {
+    Policy policy = Offloaded();
+    policy.strategy = FindStrategy(strategy);
+    policy.mesh = policy.strategy->MeshOf(2);
+    EXPECT_THAT(
+        BuildSchedule(UniformModel(3, false, 1, policy.mesh.size(MeshDimension::kTensor)), policy)
+            .message(),
+        HasSubstr("have shards in the host's memory"))
+        << strategy;
+  }
+  EXPECT_THAT(BuildSchedule(UniformModel(3, false), Offloaded(Preset::kDoubleBuffer)).message(),
+              HasSubstr("have shards in the host's memory"));
+}
+
+}  // namespace
+}  // namespace shardscope::plan
