@@ -191,9 +191,8 @@ void RateLimitPass(int limit, Schedule* schedule) {
       Op& op = program.ops[index];
       // FSDP2's copy-in and FSDP1's all-gather take the unit's unsharded memory. A cast in front of
       // that is not held up (_runtime_utils.py: pre_unshard(), the limiter, unshard()).
-      const bool takes_memory =
-          IsGatherOp(*schedule, op) && op.kind != OpKind::kCast &&
-          op.kind != OpKind::kCopyToDevice && !op.allocates.empty();
+      const bool takes_memory = IsGatherOp(*schedule, op) && op.kind != OpKind::kCast &&
+                                op.kind != OpKind::kCopyToDevice && !op.allocates.empty();
       if (op.kind == OpKind::kReshard) {
         free_events.push_back(static_cast<OpIndex>(index));
       } else if (takes_memory && free_events.size() >= static_cast<size_t>(limit)) {

@@ -68,8 +68,8 @@ struct Policy {
   PipelineSchedule pipeline = PipelineSchedule::kOneByOne;
   int micro_batches = 1;
   ActivationCheckpointing checkpointing;
-  // Shards, their gradients and optimizer state are in the host's memory, and updated there (FSDP2's
-  // CPUOffloadPolicy). With gradients that are clipped updates wait for all of them.
+  // Shards, their gradients and optimizer state are in the host's memory, and updated there
+  // (FSDP2's CPUOffloadPolicy). With gradients that are clipped updates wait for all of them.
   bool offloads = false;
   bool clips = true;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64

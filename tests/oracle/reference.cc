@@ -378,7 +378,8 @@ class Reference {
         // Of the host's updates without clipping only the last one of a rank knows the norm.
         const bool knows_norm = !policy_.offloads || policy_.clips || unit == FirstUnitOf(unit);
         updated[static_cast<size_t>(unit)].push_back(Symbol(
-            Term::kOptimizer, (knows_norm ? norm : 0) + OfUnit(BufferKind::kGradientShard, unit, gradient) +
+            Term::kOptimizer, (knows_norm ? norm : 0) +
+                                  OfUnit(BufferKind::kGradientShard, unit, gradient) +
                                   initial(Master(unit)) + initial(BufferKind::kOptimizerState)));
       }
     }

@@ -25,7 +25,7 @@ std::vector<MemoryTimeline::Point> PointsOf(std::vector<Event> events) {
   for (const Event& event : events) {
     point.time_ns = event.time_ns;
     point.bytes[static_cast<size_t>(event.category)] += event.bytes;
-    point.total += event.bytes;
+    point.total += InTotal(event.category, event.bytes);
     points.push_back(point);
   }
   return points;
