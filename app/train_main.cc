@@ -1,4 +1,4 @@
-// shardscope-train: the engine as a program. Trains a byte-level decoder on ranks that are threads,
+// shardscope-train: the engine as a program. Trains a decoder on ranks that are threads,
 // records the run, and listens to its control socket.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -87,8 +87,9 @@ struct Setting {
 };
 
 Result<Setting> ReadSetting(const Arguments& arguments) {
-  const Result<config::Config> given = ReadSettings(arguments);
+  Result<config::Config> given = ReadSettings(arguments);
   if (!given.ok()) return given.status();
+  SHARDSCOPE_RETURN_IF_ERROR(runtime::ApplyModelFolder(&*given));
   Setting setting;
   SHARDSCOPE_RETURN_IF_ERROR(ChooseDevice(arguments, *given, &setting.choice));
   Result<config::Config> config = ConfigFor(setting.choice, arguments, *given);

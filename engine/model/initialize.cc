@@ -1,5 +1,6 @@
 #include "engine/model/initialize.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -30,7 +31,8 @@ double StandardDeviation(const ModelConfig& config, const plan::Parameter& param
   const std::string& name = parameter.name;
   if (!name.starts_with("block")) return 0.02;
   const double deviation = 1 / std::sqrt(static_cast<double>(parameter.shape.back()));
-  const bool residual = name.ends_with(".projection.weight") || name.ends_with(".down.weight");
+  const bool residual = name.ends_with(".projection.weight") || name.ends_with(".o.weight") ||
+                        name.ends_with(".down.weight");
   return residual ? deviation / std::sqrt(2.0 * static_cast<double>(config.layers)) : deviation;
 }
 
@@ -46,6 +48,7 @@ uint64_t MixedBits(uint64_t seed, uint64_t index) {
 std::vector<double> InitialValues(const ModelConfig& config, const plan::Parameter& parameter,
                                   uint64_t seed, int64_t first, int64_t count) {
   std::vector<double> values(static_cast<size_t>(count), 1.0);
+  if (parameter.name.ends_with(".bias")) return std::vector<double>(values.size(), 0.0);
   if (parameter.shape.size() < 2) return values;  // norm weights
   const uint64_t key = MixedBits(seed, NameHash(parameter.name));
   const double deviation = StandardDeviation(config, parameter);
@@ -53,6 +56,12 @@ std::vector<double> InitialValues(const ModelConfig& config, const plan::Paramet
     values[static_cast<size_t>(i)] = deviation * Normal(key, static_cast<uint64_t>(first + i));
   }
   return values;
+}
+
+void DrawnParameters::Read(const plan::Parameter& parameter, int64_t first,
+                           std::span<double> values) const {
+  const auto count = static_cast<int64_t>(values.size());
+  std::ranges::copy(InitialValues(config_, parameter, seed_, first, count), values.begin());
 }
 
 }  // namespace shardscope::model

@@ -3,7 +3,10 @@
 #include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numbers>
 #include <type_traits>
 #include <vector>
 
@@ -101,29 +104,95 @@ void RotateHead(const Wide<T>* table, int64_t half, Wide<T> direction, const T* 
   }
 }
 
+// As transformers computes them, in fp32: _compute_default_rope_parameters() and
+// _compute_llama3_parameters().
+std::vector<float> LlamaFrequencies(const ModelConfig& config) {
+  std::vector<float> frequencies;
+  for (int64_t i = 0; i < config.head_dim(); i += 2) {
+    const double power = static_cast<double>(i) / static_cast<double>(config.head_dim());
+    const auto frequency = static_cast<float>(std::pow(config.rope_theta, -power));
+    frequencies.push_back(frequency);
+    if (!config.rope_scaling) continue;
+    const RopeScaling& scaling = *config.rope_scaling;
+    const auto original = static_cast<double>(scaling.original_seq);
+    const double wave_length = 2 * std::numbers::pi / frequency;
+    if (wave_length < original / scaling.high_freq_factor) continue;
+    double kept = 0;  // the part that is not slowed down
+    if (wave_length <= original / scaling.low_freq_factor) {
+      kept = (original / wave_length - scaling.low_freq_factor) /
+             (scaling.high_freq_factor - scaling.low_freq_factor);
+    }
+    frequencies.back() =
+        static_cast<float>((1 - kept) * frequency / scaling.factor + kept * frequency);
+  }
+  return frequencies;
+}
+
 template <typename T>
-void RotateBackRows(const at::Tensor& table, const at::Tensor& source, int64_t part,
-                    at::Tensor* qkv_gradient) {
-  const int64_t batch = source.size(0), heads = source.size(1), seq = source.size(2);
-  const int64_t head_dim = source.size(3);
+void HeadsToRowsOf(const at::Tensor& table, const at::Tensor& gradient, const at::Tensor& rows) {
+  const int64_t batch = gradient.size(0), heads = gradient.size(1), seq = gradient.size(2);
+  const int64_t head_dim = gradient.size(3);
   const int64_t half = head_dim / 2;
-  TORCH_CHECK(source.stride(3) == 1, "model: attention gradient has strided channels");
+  TORCH_CHECK(gradient.stride(3) == 1, "model: attention gradient has strided channels");
+  T* out_begin = rows.mutable_data_ptr<T>();
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t s = 0; s < seq; ++s) {
       for (int64_t h = 0; h < heads; ++h) {
-        const T* in = source.const_data_ptr<T>() + b * source.stride(0) + h * source.stride(1) +
-                      s * source.stride(2);
-        T* out = qkv_gradient->mutable_data_ptr<T>() +
-                 (((b * seq + s) * 3 + part) * heads + h) * head_dim;
-        if (part == 2) {
-          for (int64_t i = 0; i < head_dim; ++i) out[i] = in[i];
+        const T* in = gradient.const_data_ptr<T>() + b * gradient.stride(0) +
+                      h * gradient.stride(1) + s * gradient.stride(2);
+        T* out = out_begin + (b * seq + s) * rows.stride(0) + h * head_dim;
+        if (table.defined()) {
+          RotateHead<T>(table.const_data_ptr<Wide<T>>() + s * 2 * half, half, -1, in, out);
         } else {
-          const Wide<T>* angles = table.const_data_ptr<Wide<T>>() + s * 2 * half;
-          RotateHead<T>(angles, half, -1, in, out);
+          std::copy(in, in + head_dim, out);
         }
       }
     }
   }
+}
+
+// exp(x), to 2 ulp, for x <= 88 (fp32): loops with it vectorise, which those with std::exp do not.
+// Range reduction and polynomial as in Cephes' expf.
+inline float FastExp(float x) {
+  constexpr float kToWhole = 0x1.8p23F;  // added and taken away, it rounds to a whole number
+  x = std::max(x, -87.0F);
+  const float whole = (x * 1.44269504088896341F + kToWhole) - kToWhole;
+  float rest = x - whole * 0.693359375F;
+  rest -= whole * -2.12194440e-4F;
+  float power = 1.9875691500e-4F;
+  power = power * rest + 1.3981999507e-3F;
+  power = power * rest + 8.3334519073e-3F;
+  power = power * rest + 4.1665795894e-2F;
+  power = power * rest + 1.6666665459e-1F;
+  power = power * rest + 5.0000001201e-1F;
+  power = power * rest * rest + rest + 1.0F;
+  const int32_t exponent = (static_cast<int32_t>(whole) + 127) << 23;
+  return power * std::bit_cast<float>(exponent);
+}
+inline double FastExp(double x) { return std::exp(x); }
+
+template <typename W>
+inline W Sigmoid(W x) {
+  return 1 / (1 + FastExp(std::clamp(-x, W{-80}, W{80})));
+}
+
+// The loss of one row of logits, as wide numbers; the row becomes probabilities less the target.
+template <typename W>
+double CrossEntropyRow(int64_t width, int64_t target, W* row) {
+  W largest = row[0];
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = 0; i < width; ++i) largest = std::max(largest, row[i]);
+  const double of_target = static_cast<double>(row[target]) - static_cast<double>(largest);
+  W sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < width; ++i) {
+    row[i] = FastExp(row[i] - largest);
+    sum += row[i];
+  }
+  const W share = 1 / sum;
+  for (int64_t i = 0; i < width; ++i) row[i] *= share;
+  row[target] -= 1;
+  return std::log(static_cast<double>(sum)) - of_target;
 }
 
 }  // namespace
@@ -142,16 +211,25 @@ void RmsNormBackward(const RmsNormBackwardArgs& args, at::Tensor* input_gradient
   });
 }
 
-at::Tensor RotaryTable(int64_t seq, int64_t head_dim, at::ScalarType wide) {
+at::Tensor RotaryTable(const ModelConfig& config, at::ScalarType wide) {
+  const int64_t head_dim = config.head_dim();
   const int64_t half = head_dim / 2;
-  at::Tensor table = at::empty({seq, 2, half}, wide);
+  const std::vector<float> frequencies =
+      config.kind == ModelKind::kLlama ? LlamaFrequencies(config) : std::vector<float>();
+  const auto angle_of = [&](int64_t s, int64_t i) {
+    if (!frequencies.empty()) {
+      return static_cast<double>(static_cast<float>(s) * frequencies[static_cast<size_t>(i)]);
+    }
+    const double power = static_cast<double>(2 * i) / static_cast<double>(head_dim);
+    return static_cast<double>(s) * std::pow(config.rope_theta, -power);
+  };
+  at::Tensor table = at::empty({config.seq, 2, half}, wide);
   Dispatch(table, [&](auto type) {
     using T = decltype(type);
     T* out = table.mutable_data_ptr<T>();
-    for (int64_t s = 0; s < seq; ++s) {
+    for (int64_t s = 0; s < config.seq; ++s) {
       for (int64_t i = 0; i < half; ++i) {
-        const double power = static_cast<double>(2 * i) / static_cast<double>(head_dim);
-        const double angle = static_cast<double>(s) * std::pow(10000.0, -power);
+        const double angle = angle_of(s, i);
         out[s * 2 * half + i] = static_cast<T>(std::cos(angle));
         out[s * 2 * half + half + i] = static_cast<T>(std::sin(angle));
       }
@@ -160,16 +238,15 @@ at::Tensor RotaryTable(int64_t seq, int64_t head_dim, at::ScalarType wide) {
   return table;
 }
 
-void RotateInPlace(const at::Tensor& table, at::Tensor* qkv) {
-  const int64_t tokens = qkv->size(0), heads = qkv->size(2), head_dim = qkv->size(3);
+void RotateInPlace(const at::Tensor& table, int64_t count, at::Tensor* heads) {
+  const int64_t tokens = heads->size(0), head_dim = heads->size(2);
   const int64_t seq = table.size(0), half = table.size(2);
-  Dispatch(*qkv, [&](auto type) {
+  Dispatch(*heads, [&](auto type) {
     using T = decltype(type);
     for (int64_t t = 0; t < tokens; ++t) {
       const Wide<T>* angles = table.const_data_ptr<Wide<T>>() + t % seq * 2 * half;
-      T* heads_begin = qkv->mutable_data_ptr<T>() + t * 3 * heads * head_dim;
-      // Queries and keys of a token lie side by side: 2 * heads heads.
-      for (int64_t h = 0; h < 2 * heads; ++h) {
+      T* heads_begin = heads->mutable_data_ptr<T>() + t * heads->stride(0);
+      for (int64_t h = 0; h < count; ++h) {
         T* head = heads_begin + h * head_dim;
         RotateHead<T>(angles, half, 1, head, head);
       }
@@ -177,12 +254,49 @@ void RotateInPlace(const at::Tensor& table, at::Tensor* qkv) {
   });
 }
 
-void RotateBack(const at::Tensor& table, const QkvGradients& gradients, at::Tensor* qkv_gradient) {
-  Dispatch(*qkv_gradient, [&](auto type) {
+void HeadsToRows(const at::Tensor& table, const at::Tensor& gradient, const at::Tensor& rows) {
+  Dispatch(rows, [&](auto type) { HeadsToRowsOf<decltype(type)>(table, gradient, rows); });
+}
+
+void SwiGlu(const at::Tensor& gate, const at::Tensor& up, at::Tensor* product) {
+  Dispatch(gate, [&](auto type) {
     using T = decltype(type);
-    RotateBackRows<T>(table, gradients.query, 0, qkv_gradient);
-    RotateBackRows<T>(table, gradients.key, 1, qkv_gradient);
-    RotateBackRows<T>(table, gradients.value, 2, qkv_gradient);
+    using W = Wide<T>;
+    const T* gates = gate.const_data_ptr<T>();
+    const T* ups = up.const_data_ptr<T>();
+    T* out = product->mutable_data_ptr<T>();
+    const int64_t count = gate.numel();
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+      const W value = static_cast<W>(gates[i]);
+      out[i] = static_cast<T>(value * Sigmoid(value) * static_cast<W>(ups[i]));
+    }
+  });
+}
+
+// With s = sigmoid(g): d/dg (g s) = s (1 + g (1 - s)).
+void SwiGluBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
+                    at::Tensor* gate_gradient, at::Tensor* up_gradient) {
+  Dispatch(gate, [&](auto type) {
+    using T = decltype(type);
+    using W = Wide<T>;
+    const T* gates = gate.const_data_ptr<T>();
+    const T* ups = up.const_data_ptr<T>();
+    T* in_and_out = gradient->mutable_data_ptr<T>();
+    T* to_gate = gate_gradient->mutable_data_ptr<T>();
+    T* to_up = up_gradient->mutable_data_ptr<T>();
+    const int64_t count = gate.numel();
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+      const W value = static_cast<W>(gates[i]);
+      const W beside = static_cast<W>(ups[i]);
+      const W incoming = static_cast<W>(in_and_out[i]);
+      const W sigmoid = Sigmoid(value);
+      const W silu = value * sigmoid;
+      to_gate[i] = static_cast<T>(incoming * beside * sigmoid * (1 + value - silu));
+      to_up[i] = static_cast<T>(incoming * silu);
+      in_and_out[i] = static_cast<T>(silu * beside);
+    }
   });
 }
 
@@ -197,7 +311,7 @@ void EmbeddingRows(const at::Tensor& weight, const int64_t* tokens, at::Tensor* 
   });
 }
 
-void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens,
+void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens, bool adds,
                        at::Tensor* weight_gradient) {
   const int64_t rows = gradient.size(0), dim = gradient.size(1);
   Dispatch(gradient, [&](auto type) {
@@ -209,7 +323,10 @@ void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens,
       for (int64_t i = 0; i < dim; ++i) out[i] += static_cast<Wide<T>>(in[i]);
     }
     T* result = weight_gradient->mutable_data_ptr<T>();
-    for (size_t i = 0; i < sums.size(); ++i) result[i] = static_cast<T>(sums[i]);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      if (adds) sums[i] += static_cast<Wide<T>>(result[i]);
+      result[i] = static_cast<T>(sums[i]);
+    }
   });
 }
 
@@ -242,6 +359,30 @@ void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets, d
       }
     }
   });
+}
+
+double CrossEntropy(const int64_t* targets, at::Tensor* logits) {
+  const int64_t rows = logits->size(0), width = logits->size(1);
+  double sum = 0;
+  Dispatch(*logits, [&](auto type) {
+    using T = decltype(type);
+    using W = Wide<T>;
+    T* values = logits->mutable_data_ptr<T>();
+    if constexpr (std::is_same_v<T, W>) {
+      for (int64_t t = 0; t < rows; ++t) {
+        sum += CrossEntropyRow(width, targets[t], values + t * width);
+      }
+    } else {
+      std::vector<W> wide(static_cast<size_t>(width));
+      for (int64_t t = 0; t < rows; ++t) {
+        T* row = values + t * width;
+        for (int64_t i = 0; i < width; ++i) wide[static_cast<size_t>(i)] = static_cast<W>(row[i]);
+        sum += CrossEntropyRow(width, targets[t], wide.data());
+        for (int64_t i = 0; i < width; ++i) row[i] = static_cast<T>(wide[static_cast<size_t>(i)]);
+      }
+    }
+  });
+  return sum / static_cast<double>(rows);
 }
 
 }  // namespace shardscope::model

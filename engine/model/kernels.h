@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "engine/model/model_config.h"
+
 namespace shardscope::model {
 
 at::ScalarType WideType(at::ScalarType type);
@@ -30,26 +32,30 @@ struct RmsNormBackwardArgs {
 void RmsNormBackward(const RmsNormBackwardArgs& args, at::Tensor* input_gradient,
                      at::Tensor* weight_gradient);
 
-// cos and sin of position * 10000^(-2i/head_dim), [seq, 2, head_dim / 2], wide.
-at::Tensor RotaryTable(int64_t seq, int64_t head_dim, at::ScalarType wide);
+// cos and sin of each position's angles, [seq, 2, head_dim / 2], wide. Channels i of gpt turn by
+// position * theta^(-2i/head_dim). Llama's frequencies and angles are rounded to fp32 first, as
+// transformers has them (LlamaRotaryEmbedding), and scaled where the model says so.
+at::Tensor RotaryTable(const ModelConfig& config, at::ScalarType wide);
 
-// Rotates the queries and keys in qkv [T, 3, heads, head_dim] in place; channel i turns with
-// channel i + head_dim / 2.
-void RotateInPlace(const at::Tensor& table, at::Tensor* qkv);
+// Rotates the first `count` of heads [T, heads, head_dim] in place; channel i turns with channel i
+// + head_dim / 2.
+void RotateInPlace(const at::Tensor& table, int64_t count, at::Tensor* heads);
 
-// The inverse rotation, from the gradients of attention [B, heads, S, head_dim] (any strides with
-// contiguous channels) into qkv_gradient [T, 3, heads, head_dim].
-struct QkvGradients {
-  const at::Tensor& query;
-  const at::Tensor& key;
-  const at::Tensor& value;
-};
-void RotateBack(const at::Tensor& table, const QkvGradients& gradients, at::Tensor* qkv_gradient);
+// From the gradient of attention [B, heads, S, head_dim] (any strides with contiguous channels)
+// into rows [T, heads, head_dim] (any stride between tokens); with a table rotated back.
+void HeadsToRows(const at::Tensor& table, const at::Tensor& gradient, const at::Tensor& rows);
+
+// product = silu(gate) * up, elementwise over contiguous tensors of one shape (Shazeer 2020, arXiv
+// 2002.05202).
+void SwiGlu(const at::Tensor& gate, const at::Tensor& up, at::Tensor* product);
+// gate_gradient and up_gradient from the product's gradient, in whose place the product is written.
+void SwiGluBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
+                    at::Tensor* gate_gradient, at::Tensor* up_gradient);
 
 // output [T, D]: row tokens[t] of weight [V, D].
 void EmbeddingRows(const at::Tensor& weight, const int64_t* tokens, at::Tensor* output);
-// weight_gradient is overwritten: rows summed in token order, in the wide type.
-void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens,
+// weight_gradient is overwritten, or added to: rows summed in token order, in the wide type.
+void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens, bool adds,
                        at::Tensor* weight_gradient);
 
 // Mean of -log_probabilities[t, targets[t]] over T rows; log_probabilities [T, V], wide.
@@ -57,5 +63,7 @@ double MeanLoss(const at::Tensor& log_probabilities, const int64_t* targets);
 // logits_gradient [T, V] of the mean loss times `scale`, in the model's dtype.
 void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets, double scale,
                   at::Tensor* logits_gradient);
+// Both at once: the mean loss of logits [T, V], in whose place T times their gradient is written.
+double CrossEntropy(const int64_t* targets, at::Tensor* logits);
 
 }  // namespace shardscope::model

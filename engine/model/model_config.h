@@ -7,6 +7,7 @@
 
 #include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
+#include "trace/base/status.h"
 
 namespace shardscope::model {
 
@@ -49,15 +50,22 @@ struct ModelConfig {
   int64_t head_dim() const { return stated_head_dim > 0 ? stated_head_dim : dim / heads; }
   int64_t num_kv_heads() const { return kv_heads > 0 ? kv_heads : heads; }
   int64_t ffn_width() const { return ffn > 0 ? ffn : 4 * dim; }
+  // Of one rank: all its heads of queries, all of keys (or values), its part of the MLP.
+  int64_t query_columns() const { return heads * head_dim() / tensor_ranks; }
+  int64_t key_columns() const { return num_kv_heads() * head_dim() / tensor_ranks; }
+  int64_t inner_columns() const { return ffn_width() / tensor_ranks; }
   // Reductions inside a segment (norms, softmax) are kept in at least fp32.
   int64_t wide_bytes() const { return dtype == plan::DType::kFp64 ? 8 : 4; }
 };
+
+inline constexpr char kEmbeddingWeight[] = "embedding.weight";
 
 enum class SegmentKind : uint8_t { kEmbedding, kAttention, kMlp, kHead };
 
 // Segments in forward order: embedding, then attention and MLP of every block, head.
 int64_t NumSegments(const ModelConfig& config);
 SegmentKind KindOf(const ModelConfig& config, int64_t segment);
+std::string SegmentName(const ModelConfig& config, int64_t segment);  // "block3.mlp"
 
 // Whether ranks of mesh.tensor share a segment's work.
 bool IsSplit(const ModelConfig& config, int64_t segment);
@@ -66,17 +74,16 @@ bool IsSplit(const ModelConfig& config, int64_t segment);
 // that are split, one rank's.
 std::vector<plan::Parameter> ParametersOf(const ModelConfig& config, int64_t segment);
 
-// What the builders need. `batch`: samples per rank and micro-batch. Buckets count parameters in
-// the master dtype. Activation bytes are exact:
-// what Forward() saves, output included and input not (that is the previous segment's output).
-// `config`: of one rank alone.
+// Whether the segment is where a parameter that it uses is kept: all but a tied head's matrix.
+bool IsOwn(const ModelConfig& config, int64_t segment, const plan::Parameter& parameter);
+
+// Error: the units that `policy` asks for cannot be, as the head is tied to the embedding.
+Status CheckUnits(const ModelConfig& config, const plan::UnitPolicy& policy);
+
+// What the builders need, where CheckUnits() finds nothing. `batch`: samples per rank and
+// micro-batch. Buckets count parameters in the master dtype. Activation bytes are exact
+// (model_memory.h). `config`: of one rank alone.
 plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy& policy,
                                      int64_t batch);
-
-// Most bytes that forward and backward of a segment (segments.cc, on the CPU with one thread) take
-// for themselves, beside what the former saves and the latter returns; `batch` as above.
-int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
-int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
-int64_t WeightBackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch);
 
 }  // namespace shardscope::model

@@ -11,13 +11,13 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
 
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <limits>
 
-#include "engine/model/initialize.h"
 #include "engine/model/segments.h"
 
 namespace shardscope::model {
@@ -33,14 +33,39 @@ at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
   return (wide * scale * weight.to(wide.scalar_type())).to(x.scalar_type());
 }
 
-// x: [batch, heads, seq, head_dim].
-at::Tensor Rotate(const at::Tensor& x) {
-  const int64_t seq = x.size(2), head_dim = x.size(3), half = head_dim / 2;
-  const at::Tensor positions = at::arange(seq, at::kDouble);
+// Frequencies in fp32, and the slower ones of Llama 3.1 (transformers, modeling_rope_utils.py).
+at::Tensor LlamaFrequencies(const ModelConfig& config) {
+  const at::Tensor powers =
+      at::arange(0, config.head_dim(), 2, at::kDouble) / static_cast<double>(config.head_dim());
+  const at::Tensor frequencies = (powers * -std::log(config.rope_theta)).exp().to(at::kFloat);
+  if (!config.rope_scaling) return frequencies;
+  const RopeScaling& scaling = *config.rope_scaling;
+  const at::Tensor wide = frequencies.to(at::kDouble);
+  const at::Tensor turns = static_cast<double>(scaling.original_seq) * wide / (2 * M_PI);
+  const at::Tensor kept =
+      ((turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor))
+          .clamp(0, 1);
+  return ((1 - kept) * wide / scaling.factor + kept * wide).to(at::kFloat);
+}
+
+// Of positions and channels, [seq, head_dim / 2].
+at::Tensor Angles(const ModelConfig& config) {
+  const int64_t head_dim = config.head_dim(), half = head_dim / 2;
+  if (config.kind == ModelKind::kLlama) {
+    return at::outer(at::arange(config.seq, at::kFloat), LlamaFrequencies(config)).to(at::kDouble);
+  }
+  const at::Tensor positions = at::arange(config.seq, at::kDouble);
   const at::Tensor frequencies =
-      (at::arange(half, at::kDouble) * (-2 * std::log(10000.0) / static_cast<double>(head_dim)))
+      (at::arange(half, at::kDouble) *
+       (-2 * std::log(config.rope_theta) / static_cast<double>(head_dim)))
           .exp();
-  const at::Tensor angles = at::outer(positions, frequencies);
+  return at::outer(positions, frequencies);
+}
+
+// x: [batch, heads, seq, head_dim].
+at::Tensor Rotate(const ModelConfig& config, const at::Tensor& x) {
+  const int64_t half = x.size(3) / 2;
+  const at::Tensor angles = Angles(config);
   const at::Tensor cosine = angles.cos().to(Wide(x));
   const at::Tensor sine = angles.sin().to(Wide(x));
   const at::Tensor first = x.slice(3, 0, half), second = x.slice(3, half);
@@ -48,18 +73,44 @@ at::Tensor Rotate(const at::Tensor& x) {
       .to(x.scalar_type());
 }
 
-at::Tensor Attention(const ModelConfig& config, const at::Tensor& qkv) {
-  const auto parts = qkv.chunk(3, -1);
+// Of queries, keys and values, each [batch, seq, its heads * head_dim].
+at::Tensor Attention(const ModelConfig& config, const std::vector<at::Tensor>& parts) {
   const auto split = [&](const at::Tensor& part) {
-    return part.view({part.size(0), config.seq, config.heads, config.head_dim()}).transpose(1, 2);
+    return part.view({part.size(0), config.seq, -1, config.head_dim()}).transpose(1, 2);
   };
-  const at::Tensor query = Rotate(split(parts[0])), key = Rotate(split(parts[1]));
+  const int64_t group = config.heads / config.num_kv_heads();
+  const at::Tensor query = Rotate(config, split(parts[0]));
+  const at::Tensor key = Rotate(config, split(parts[1])).repeat_interleave(group, 1);
+  const at::Tensor value = split(parts[2]).repeat_interleave(group, 1);
   const at::Tensor scores =
       at::matmul(query, key.transpose(2, 3)) / std::sqrt(static_cast<double>(config.head_dim()));
   const at::Tensor future = at::ones({config.seq, config.seq}, at::kBool).triu(1);
   const at::Tensor masked = scores.masked_fill(future, -std::numeric_limits<double>::infinity());
-  const at::Tensor attended = at::matmul(at::softmax(masked, -1), split(parts[2]));
-  return attended.transpose(1, 2).reshape({-1, config.seq, config.dim});
+  const at::Tensor attended = at::matmul(at::softmax(masked, -1), value);
+  return attended.transpose(1, 2).reshape({-1, config.seq, config.heads * config.head_dim()});
+}
+
+// The layers of a block, which know their parameters by name.
+using Weight = std::function<at::Tensor(const std::string& name)>;
+
+at::Tensor AttentionLayer(const ModelConfig& config, const Weight& weight, const at::Tensor& x) {
+  if (config.kind == ModelKind::kGpt) {
+    const auto parts = at::linear(x, weight("qkv.weight")).chunk(3, -1);
+    return at::linear(Attention(config, parts), weight("projection.weight"));
+  }
+  std::vector<at::Tensor> parts;
+  for (const std::string name : {"q", "k", "v"}) {
+    parts.push_back(at::linear(x, weight(name + ".weight")));
+    if (config.qkv_bias) parts.back() = parts.back() + weight(name + ".bias");
+  }
+  return at::linear(Attention(config, parts), weight("o.weight"));
+}
+
+at::Tensor MlpLayer(const ModelConfig& config, const Weight& weight, const at::Tensor& x) {
+  const at::Tensor up = at::linear(x, weight("up.weight"));
+  if (config.kind == ModelKind::kGpt) return at::linear(at::gelu(up), weight("down.weight"));
+  const at::Tensor gate = at::linear(x, weight("gate.weight"));
+  return at::linear(gate * at::sigmoid(gate) * up, weight("down.weight"));
 }
 
 }  // namespace
@@ -68,46 +119,53 @@ std::vector<plan::Parameter> AllParameters(const ModelConfig& config) {
   std::vector<plan::Parameter> all;
   for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
     for (plan::Parameter& parameter : ParametersOf(config, segment)) {
-      all.push_back(std::move(parameter));
+      if (IsOwn(config, segment, parameter)) all.push_back(std::move(parameter));
     }
   }
   return all;
 }
 
-ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype, uint64_t seed) {
+ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype,
+                               const ParameterSource& source) {
   ParameterMap parameters;
   for (const plan::Parameter& parameter : AllParameters(config)) {
-    const int64_t elements = plan::NumElements(parameter.shape);
-    const std::vector<double> values = InitialValues(config, parameter, seed, 0, elements);
-    at::Tensor tensor = at::ones(parameter.shape, at::kDouble);
-    std::memcpy(tensor.mutable_data_ptr<double>(), values.data(), values.size() * sizeof(double));
+    const at::Tensor tensor = at::ones(parameter.shape, at::kDouble);
+    source.Read(parameter, 0,
+                {tensor.mutable_data_ptr<double>(), static_cast<size_t>(tensor.numel())});
     parameters[parameter.name] = tensor.to(ScalarTypeOf(dtype));
   }
   return parameters;
 }
 
-at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& parameters,
-                         const at::Tensor& samples) {
-  const auto norm = [&](const at::Tensor& x, const at::Tensor& weight) {
-    return Norm(x, weight, config.norm_epsilon);
-  };
+ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype, uint64_t seed) {
+  return InitialParameters(config, dtype, DrawnParameters(config, seed));
+}
+
+at::Tensor ReferenceLogits(const ModelConfig& config, const ParameterMap& parameters,
+                           const at::Tensor& inputs) {
   const auto weight = [&](const std::string& name) {
     return parameters.at(name).to(ScalarTypeOf(config.dtype));
   };
-  const at::Tensor inputs = samples.slice(1, 0, config.seq);
-  const at::Tensor targets = samples.slice(1, 1);
-  at::Tensor x = at::embedding(weight("embedding.weight"), inputs);
+  const auto of = [&](const std::string& layer) {
+    return [&weight, layer](const std::string& name) { return weight(layer + name); };
+  };
+  const auto norm = [&](const at::Tensor& x, const Weight& layer) {
+    return Norm(x, layer("norm.weight"), config.norm_epsilon);
+  };
+  at::Tensor x = at::embedding(weight(kEmbeddingWeight), inputs);
   for (int64_t block = 0; block < config.layers; ++block) {
-    const std::string attention = "block" + std::to_string(block) + ".attention.";
-    const std::string mlp = "block" + std::to_string(block) + ".mlp.";
-    const at::Tensor qkv =
-        at::linear(norm(x, weight(attention + "norm.weight")), weight(attention + "qkv.weight"));
-    x = x + at::linear(Attention(config, qkv), weight(attention + "projection.weight"));
-    const at::Tensor hidden =
-        at::gelu(at::linear(norm(x, weight(mlp + "norm.weight")), weight(mlp + "up.weight")));
-    x = x + at::linear(hidden, weight(mlp + "down.weight"));
+    const Weight attention = of("block" + std::to_string(block) + ".attention.");
+    const Weight mlp = of("block" + std::to_string(block) + ".mlp.");
+    x = x + AttentionLayer(config, attention, norm(x, attention));
+    x = x + MlpLayer(config, mlp, norm(x, mlp));
   }
-  const at::Tensor logits = at::linear(norm(x, weight("head.norm.weight")), weight("head.weight"));
+  return at::linear(norm(x, of("head.")), weight(config.tied ? kEmbeddingWeight : "head.weight"));
+}
+
+at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& parameters,
+                         const at::Tensor& samples) {
+  const at::Tensor logits = ReferenceLogits(config, parameters, samples.slice(1, 0, config.seq));
+  const at::Tensor targets = samples.slice(1, 1);
   return at::cross_entropy_loss(logits.to(Wide(logits)).flatten(0, 1), targets.flatten());
 }
 

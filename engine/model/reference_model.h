@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/initialize.h"
 #include "engine/model/model_config.h"
 
 namespace shardscope::model {
@@ -17,8 +18,14 @@ using ParameterMap = std::map<std::string, at::Tensor>;
 // Every parameter of the model, in forward order.
 std::vector<plan::Parameter> AllParameters(const ModelConfig& config);
 
-// Full initial parameters in `dtype`.
+// Full initial parameters in `dtype`; drawn, of that seed.
+ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype,
+                               const ParameterSource& source);
 ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype, uint64_t seed);
+
+// [batch, seq, vocab] of token ids [batch, seq].
+at::Tensor ReferenceLogits(const ModelConfig& config, const ParameterMap& parameters,
+                           const at::Tensor& inputs);
 
 // Mean loss over all tokens (a scalar with a graph). `samples`: token ids, [batch, seq + 1].
 at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& parameters,

@@ -12,12 +12,14 @@
 namespace shardscope::model {
 
 ReferenceTrainer::ReferenceTrainer(const ModelConfig& config, const TrainingSettings& settings,
-                                   plan::DType master, const std::string* bytes, Sampler sampler)
+                                   plan::DType master, const std::string* bytes, Sampler sampler,
+                                   const ParameterSource* weights)
     : config_(config),
       settings_(settings),
       bytes_(bytes),
       sampler_(std::move(sampler)),
-      parameters_(InitialParameters(config, master, settings.seed)) {
+      parameters_(weights == nullptr ? InitialParameters(config, master, settings.seed)
+                                     : InitialParameters(config, master, *weights)) {
   at::set_num_threads(1);  // sums in one order: the same run gives the same bits
   for (auto& [name, parameter] : parameters_) {
     parameter.set_requires_grad(true);

@@ -22,8 +22,10 @@ struct StepResult {
 class ReferenceTrainer {
  public:
   // `bytes` is borrowed and outlives this. `master`: dtype of weights and optimizer state.
+  // `weights`: that it begins with; null: drawn.
   ReferenceTrainer(const ModelConfig& config, const TrainingSettings& settings, plan::DType master,
-                   const std::string* bytes, Sampler sampler);
+                   const std::string* bytes, Sampler sampler,
+                   const ParameterSource* weights = nullptr);
 
   // Steps in order, from 0.
   StepResult Step(int64_t step);

@@ -17,6 +17,8 @@ const char* DTypeName(at::ScalarType type) {
       return "F64";
     case at::kBFloat16:
       return "BF16";
+    case at::kHalf:
+      return "F16";
     case at::kLong:
       return "I64";
     default:

@@ -15,7 +15,7 @@ namespace shardscope::model {
 
 class SafetensorsWriter {
  public:
-  // Takes a copy. Names must differ; dtypes fp32, fp64, bf16, int64.
+  // Takes a copy. Names must differ; dtypes fp32, fp64, bf16, fp16, int64.
   void Add(const std::string& name, const at::Tensor& tensor);
 
   // As trace/base/output_file.h; a crash of the machine leaves the old file or this one.

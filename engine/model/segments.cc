@@ -9,6 +9,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/sum.h>
 
 #include <algorithm>
 #include <tuple>
@@ -65,22 +66,24 @@ SegmentModel::SegmentModel(const ModelConfig& config, at::Device device)
     : config_(config),
       type_(ScalarTypeOf(config.dtype)),
       wide_(WideType(type_)),
-      rotary_(RotaryTable(config.seq, config.head_dim(), wide_).to(device)) {}
+      rotary_(RotaryTable(config, wide_).to(device)) {}
 
 Saved SegmentModel::Forward(int64_t segment, const ForwardArgs& args) const {
+  const bool is_llama = config_.kind == ModelKind::kLlama;
   Saved saved;
   switch (KindOf(config_, segment)) {
     case SegmentKind::kEmbedding:
       saved = EmbeddingForward(args.parameters, args.tokens);
       break;
     case SegmentKind::kAttention:
-      saved = AttentionForward(args);
+      saved = is_llama ? LlamaAttentionForward(args) : AttentionForward(args);
       break;
     case SegmentKind::kMlp:
-      saved = MlpForward(args);
+      saved = is_llama ? LlamaMlpForward(args) : MlpForward(args);
       break;
     case SegmentKind::kHead:
-      saved = HeadForward(args.parameters, args.input, args.tokens);
+      saved =
+          is_llama ? LlamaHeadForward(args) : HeadForward(args.parameters, args.input, args.tokens);
       break;
   }
   if (args.norm != nullptr) {
@@ -90,8 +93,8 @@ Saved SegmentModel::Forward(int64_t segment, const ForwardArgs& args) const {
 }
 
 size_t SegmentModel::NumProducts(int64_t segment, size_t num_behind_norm) const {
-  // Of the MLP the last one is behind its activation function.
-  return KindOf(config_, segment) == SegmentKind::kMlp ? num_behind_norm - 1 : num_behind_norm;
+  // Of a gpt's MLP the last one is behind its activation function.
+  return HasGelu(segment) ? num_behind_norm - 1 : num_behind_norm;
 }
 
 void SegmentModel::Drop(int64_t segment, plan::Keeps keeps, const ForwardArgs& args,
@@ -111,7 +114,7 @@ Saved SegmentModel::Recompute(int64_t segment, const ForwardArgs& args,
   Saved saved;
   if (first > 0) saved = Normed(args.input, args.parameters[0]);
   saved.tensors.resize(products.tensors.size());
-  if (KindOf(config_, segment) == SegmentKind::kMlp) {
+  if (HasGelu(segment)) {
     saved.tensors.back() = at::gelu(products.tensors[first]);
   }
   return saved;
@@ -128,17 +131,36 @@ at::Tensor SegmentModel::Backward(int64_t segment, const BackwardArgs& args,
 
 at::Tensor SegmentModel::BackwardToNorm(int64_t segment, const BackwardArgs& args,
                                         Tensors* gradients) const {
+  const bool is_llama = config_.kind == ModelKind::kLlama;
   switch (KindOf(config_, segment)) {
     case SegmentKind::kEmbedding:
       break;
     case SegmentKind::kAttention:
-      return AttentionBackward(args, gradients);
+      return is_llama ? LlamaAttentionBackward(args, gradients)
+                      : AttentionBackward(args, gradients);
     case SegmentKind::kMlp:
-      return MlpBackward(args, gradients);
+      return is_llama ? LlamaMlpBackward(args, gradients) : MlpBackward(args, gradients);
     case SegmentKind::kHead:
-      return HeadBackward(args, gradients);
+      return is_llama ? LlamaHeadBackward(args, gradients) : HeadBackward(args, gradients);
   }
   return {};
+}
+
+std::vector<at::Tensor> HiddenParts(const at::Tensor& hidden,
+                                    const std::vector<at::Tensor>& weights, int64_t tokens) {
+  const at::Tensor flat = hidden.view({-1});
+  std::vector<at::Tensor> parts;
+  int64_t first = 0;
+  for (size_t index = 1; first < flat.numel(); ++index) {
+    const int64_t columns = weights[index].size(0);
+    parts.push_back(flat.narrow(0, first, tokens * columns).view({tokens, columns}));
+    first += tokens * columns;
+  }
+  return parts;
+}
+
+bool HasBiases(const std::vector<at::Tensor>& weights, size_t num_behind_norm) {
+  return weights.size() > 1 + num_behind_norm && weights[1 + num_behind_norm].dim() == 1;
 }
 
 at::Tensor SegmentModel::Part(const at::Tensor& qkv, int64_t part) const {
@@ -188,7 +210,13 @@ at::Tensor SegmentModel::Output(const ForwardArgs& args, const at::Tensor& rows,
 
 void SegmentModel::WeightBackward(const Saved& saved, const at::Tensor& hidden_gradient,
                                   Tensors* gradients) {
-  WeightGradient(hidden_gradient, saved.tensors[1], &(*gradients)[1]);
+  const at::Tensor& normed = saved.tensors[1];
+  const Tensors parts = HiddenParts(hidden_gradient, *gradients, normed.size(0));
+  const bool has_biases = HasBiases(*gradients, parts.size());
+  for (size_t index = 0; index < parts.size(); ++index) {
+    WeightGradient(parts[index], normed, &(*gradients)[1 + index]);
+    if (has_biases) at::sum_out((*gradients)[1 + parts.size() + index], parts[index], 0);
+  }
 }
 
 void SegmentModel::HiddenBackward(const BackwardArgs& args, const at::Tensor& hidden_gradient,
@@ -244,7 +272,7 @@ Saved Model::EmbeddingForward(const Tensors& parameters, const TokenBatch& token
 
 void Model::EmbeddingBackward(const BackwardArgs& args, Tensors* gradients) const {
   model::EmbeddingBackward(args.output_gradient, args.tokens.inputs.const_data_ptr<int64_t>(),
-                           &(*gradients)[0]);
+                           /*adds=*/config_.tied, &(*gradients)[0]);
 }
 
 // tensors: scale, normed; more follow by segment.
@@ -269,8 +297,9 @@ at::Tensor Model::NormBackward(const BackwardArgs& args, const at::Tensor& norm_
 Saved Model::AttentionForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
   at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
-  at::Tensor heads = qkv.view({qkv.size(0), 3, -1, config_.head_dim()});
-  RotateInPlace(rotary_, &heads);
+  // Queries and keys of a token lie side by side.
+  at::Tensor heads = qkv.view({qkv.size(0), -1, config_.head_dim()});
+  RotateInPlace(rotary_, heads.size(1) / 3 * 2, &heads);
   auto [attended, log_sum] =
       at::_scaled_dot_product_flash_attention_for_cpu(Part(qkv, 0), Part(qkv, 1), Part(qkv, 2), 0.0,
                                                       /*is_causal=*/true);
@@ -289,7 +318,10 @@ at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients
       attended_gradient, Part(qkv, 0), Part(qkv, 1), Part(qkv, 2), attended, log_sum, 0.0,
       /*is_causal=*/true);
   at::Tensor qkv_gradient = at::empty(qkv.sizes(), type_);
-  RotateBack(rotary_, {query, key, value}, &qkv_gradient);
+  const at::Tensor heads = qkv_gradient.view({qkv.size(0), 3, -1, config_.head_dim()});
+  HeadsToRows(rotary_, query, heads.select(1, 0));
+  HeadsToRows(rotary_, key, heads.select(1, 1));
+  HeadsToRows({}, value, heads.select(1, 2));
   HiddenBackward(args, qkv_gradient, gradients);
   return at::mm(qkv_gradient, args.parameters[1]);
 }
@@ -303,6 +335,41 @@ at::Tensor Model::LogitsGradient(const at::Tensor& log_probabilities, const at::
   at::Tensor gradient = at::empty(log_probabilities.sizes(), type_);
   LossBackward(log_probabilities, targets.const_data_ptr<int64_t>(), scale, &gradient);
   return gradient;
+}
+
+void Model::Rotate(at::Tensor* heads) const { RotateInPlace(rotary_, heads->size(1), heads); }
+
+SegmentModel::Tensors Model::Attend(const Qkv& qkv) const {
+  auto [attended, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(
+      qkv.query, qkv.key, qkv.value, 0.0, /*is_causal=*/true);
+  return {attended, log_sum};
+}
+
+SegmentModel::Qkv Model::AttendBackward(const at::Tensor& gradient, const Qkv& qkv,
+                                        const Tensors& attended) const {
+  auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      gradient, qkv.query, qkv.key, qkv.value, attended[0], attended[1], 0.0, /*is_causal=*/true);
+  return {query, key, value};
+}
+
+void Model::RotateBack(const at::Tensor& gradient, bool rotates, at::Tensor* rows) const {
+  HeadsToRows(rotates ? rotary_ : at::Tensor(), gradient,
+              rows->view({rows->size(0), gradient.size(1), gradient.size(3)}));
+}
+
+at::Tensor Model::Gated(const at::Tensor& gate, const at::Tensor& up) const {
+  at::Tensor product = at::empty(gate.sizes(), type_);
+  SwiGlu(gate, up, &product);
+  return product;
+}
+
+void Model::GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
+                          at::Tensor* gate_gradient, at::Tensor* up_gradient) const {
+  SwiGluBackward(gate, up, gradient, gate_gradient, up_gradient);
+}
+
+at::Tensor Model::LossInPlace(at::Tensor* logits, const at::Tensor& targets) const {
+  return at::empty({}, wide_).fill_(CrossEntropy(targets.const_data_ptr<int64_t>(), logits));
 }
 
 }  // namespace shardscope::model

@@ -47,6 +47,15 @@ struct Saved {
 // Bytes that `saved` holds; equals the segment's activation_bytes, of a norm alone its norm_bytes.
 int64_t SavedBytes(const Saved& saved);
 
+// Of what the weights behind a norm put out, one after the other in `hidden` (flat, or [T, D] of
+// one weight): [T, rows of the weight] each. `weights`: of the segment, in which they follow the
+// norm's.
+std::vector<at::Tensor> HiddenParts(const at::Tensor& hidden,
+                                    const std::vector<at::Tensor>& weights, int64_t tokens);
+
+// Whether the weights behind a norm have biases, which follow them.
+bool HasBiases(const std::vector<at::Tensor>& weights, size_t num_behind_norm);
+
 // The segments of a model on some device. Threads: const after construction; any number of threads
 // at once, on a GPU each with its own current stream. Callers switch autograd off
 // (c10::InferenceMode), and on the CPU set at::set_num_threads(1).
@@ -90,8 +99,8 @@ class SegmentModel {
     const at::Tensor& output_gradient;  // undefined for the head: its loss starts the backward
     const TokenBatch& tokens;
     int64_t loss_parts = 1;  // the loss is the mean of so many, of which this is one
-    // If given, the gradient of the weight behind the norm is left to WeightBackward(), and what
-    // that needs is put here.
+    // If given, the gradients of the weights behind the norm (and their biases) are left to
+    // WeightBackward(), and what that needs is put here.
     at::Tensor* hidden_gradient = nullptr;
   };
   // Overwrites `gradients` (same shapes as the parameters); returns the input's gradient
@@ -103,7 +112,7 @@ class SegmentModel {
   // first, and that of what the norm puts out, which ranks of mesh.tensor add up between them;
   at::Tensor BackwardToNorm(int64_t segment, const BackwardArgs& args,
                             std::vector<at::Tensor>* gradients) const;
-  // then, where that was left out, the gradient of the weight behind the norm;
+  // then, where that was left out, the gradients of the weights behind the norm;
   static void WeightBackward(const Saved& saved, const at::Tensor& hidden_gradient,
                              std::vector<at::Tensor>* gradients);
   // then through the norm of args.input, and past it; the head has no output gradient to pass
@@ -134,6 +143,34 @@ class SegmentModel {
   // many behind them are products.
   static size_t NumNormTensors(const ForwardArgs& args) { return args.norm == nullptr ? 2 : 0; }
   size_t NumProducts(int64_t segment, size_t num_behind_norm) const;
+  bool HasGelu(int64_t segment) const {
+    return config_.kind == ModelKind::kGpt && KindOf(config_, segment) == SegmentKind::kMlp;
+  }
+
+  // Of llama. Turns heads [T, heads, head_dim] in place by their positions' angles.
+  virtual void Rotate(at::Tensor* heads) const = 0;
+  // Views of [batch, heads, seq, head_dim] with contiguous channels; fewer heads of keys and values
+  // serve several of queries each.
+  struct Qkv {
+    at::Tensor query;
+    at::Tensor key;
+    at::Tensor value;
+  };
+  // Causal attention: its output, [batch, heads, seq, head_dim] whose memory order is [batch, seq,
+  // heads, head_dim], and what its backward needs beside it.
+  virtual Tensors Attend(const Qkv& qkv) const = 0;
+  virtual Qkv AttendBackward(const at::Tensor& gradient, const Qkv& qkv,
+                             const Tensors& attended) const = 0;
+  // From the gradient of rotated (or with `rotates` off: not rotated) heads [batch, heads, seq,
+  // head_dim] of any memory order to that of rows [T, heads * head_dim].
+  virtual void RotateBack(const at::Tensor& gradient, bool rotates, at::Tensor* rows) const = 0;
+  // silu(gate) * up, in a new tensor.
+  virtual at::Tensor Gated(const at::Tensor& gate, const at::Tensor& up) const = 0;
+  // From its gradient, in whose place Gated() is written, those of gate and up.
+  virtual void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
+                             at::Tensor* gate_gradient, at::Tensor* up_gradient) const = 0;
+  // Of logits [T, V]: the mean loss, one wide scalar. In their place comes its gradient, times T.
+  virtual at::Tensor LossInPlace(at::Tensor* logits, const at::Tensor& targets) const = 0;
 
   // What a segment starts from: its norm, or that which was given.
   Saved StartOf(const ForwardArgs& args) const;
@@ -144,6 +181,15 @@ class SegmentModel {
   Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
                     const TokenBatch& tokens) const;
   at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const;
+
+  // Of llama (llama_segments.cc).
+  Saved LlamaAttentionForward(const ForwardArgs& args) const;
+  at::Tensor LlamaAttentionBackward(const BackwardArgs& args, Tensors* gradients) const;
+  Saved LlamaMlpForward(const ForwardArgs& args) const;
+  at::Tensor LlamaMlpBackward(const BackwardArgs& args, Tensors* gradients) const;
+  Saved LlamaHeadForward(const ForwardArgs& args) const;
+  at::Tensor LlamaHeadBackward(const BackwardArgs& args, Tensors* gradients) const;
+  Qkv HeadsOf(const Tensors& rows) const;
 
   // The part of a sum that rows times weights [D, its columns] are, in a new tensor.
   at::Tensor Output(const ForwardArgs& args, const at::Tensor& rows,
@@ -157,7 +203,7 @@ class SegmentModel {
   // Of Flat(): back to [batch, heads, seq, head_dim].
   at::Tensor Heads(const at::Tensor& flat) const;
 
-  // Of the weight behind the norm, unless that is left to WeightBackward().
+  // Of the weights behind the norm, unless that is left to WeightBackward().
   static void HiddenBackward(const BackwardArgs& args, const at::Tensor& hidden_gradient,
                              Tensors* gradients);
 
@@ -192,6 +238,15 @@ class Model final : public SegmentModel {
                         const at::Tensor& targets) const override;
   at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
                             double scale) const override;
+  void Rotate(at::Tensor* heads) const override;
+  Tensors Attend(const Qkv& qkv) const override;
+  Qkv AttendBackward(const at::Tensor& gradient, const Qkv& qkv,
+                     const Tensors& attended) const override;
+  void RotateBack(const at::Tensor& gradient, bool rotates, at::Tensor* rows) const override;
+  at::Tensor Gated(const at::Tensor& gate, const at::Tensor& up) const override;
+  void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
+                     at::Tensor* gate_gradient, at::Tensor* up_gradient) const override;
+  at::Tensor LossInPlace(at::Tensor* logits, const at::Tensor& targets) const override;
 };
 
 }  // namespace shardscope::model

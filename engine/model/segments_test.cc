@@ -65,10 +65,35 @@ Chain RunChain(const ModelConfig& config, const ParameterMap& parameters,
   return chain;
 }
 
-TEST(SegmentsTest, GradientsEqualAutogradOfTheReference) {
-  const ModelConfig config{
-      .layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = plan::DType::kFp64};
+// gpt, and of llama: as it is drawn; grouped queries, wider heads and Qwen2's biases; a tied head.
+std::vector<ModelConfig> Models(plan::DType dtype) {
+  const ModelConfig gpt{.layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = dtype};
+  ModelConfig llama = gpt;
+  llama.kind = ModelKind::kLlama;
+  llama.ffn = 40;
+  llama.vocab = 100;
+  ModelConfig grouped = llama;
+  grouped.heads = 6;
+  grouped.kv_heads = 2;
+  grouped.stated_head_dim = 6;
+  grouped.qkv_bias = true;
+  grouped.norm_epsilon = 1e-6;
+  grouped.rope_scaling =
+      RopeScaling{.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_seq = 32};
+  ModelConfig tied = llama;
+  tied.tied = true;
+  return {gpt, llama, grouped, tied};
+}
+
+class EveryModel : public testing::TestWithParam<size_t> {};
+INSTANTIATE_TEST_SUITE_P(Segments, EveryModel, testing::Range(size_t{0}, size_t{4}));
+
+TEST_P(EveryModel, GradientsEqualAutogradOfTheReference) {
+  const ModelConfig config = Models(plan::DType::kFp64)[GetParam()];
   ParameterMap parameters = InitialParameters(config, plan::DType::kFp64, 5);
+  for (auto& [name, parameter] : parameters) {
+    if (name.ends_with(".bias")) parameter.fill_(0.25);
+  }
   const std::vector<int64_t> samples = SomeTokens(3 * (config.seq + 1));
   const Chain chain = RunChain(config, parameters, samples);
 
@@ -88,9 +113,9 @@ TEST(SegmentsTest, GradientsEqualAutogradOfTheReference) {
   }
 }
 
-TEST(SegmentsTest, DescriptionHasTheBytesThatForwardSaves) {
+TEST_P(EveryModel, DescriptionHasTheBytesThatForwardSaves) {
   for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kFp64, plan::DType::kBf16}) {
-    const ModelConfig config{.layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = dtype};
+    const ModelConfig config = Models(dtype)[GetParam()];
     const ParameterMap parameters = InitialParameters(config, plan::DType::kFp32, 5);
     const Chain chain = RunChain(config, parameters, SomeTokens(2 * (config.seq + 1)));
     const plan::ModelDescription description = DescribeModel(config, plan::UnitPolicy(), 2);
@@ -101,8 +126,8 @@ TEST(SegmentsTest, DescriptionHasTheBytesThatForwardSaves) {
   }
 }
 
-TEST(SegmentsTest, LowPrecisionStaysNearFullPrecision) {
-  ModelConfig config{.layers = 2, .dim = 24, .heads = 3, .seq = 10};
+TEST_P(EveryModel, LowPrecisionStaysNearFullPrecision) {
+  ModelConfig config = Models(plan::DType::kFp32)[GetParam()];
   const ParameterMap parameters = InitialParameters(config, plan::DType::kFp32, 5);
   const std::vector<int64_t> samples = SomeTokens(2 * (config.seq + 1));
   const Chain full = RunChain(config, parameters, samples);

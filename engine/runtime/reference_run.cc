@@ -49,7 +49,8 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
   // Its global batch is that of the ranks that have samples of their own.
   model::TrainingSettings training = job.training;
   training.num_ranks = job.initial_layout.mesh.SizeOf(plan::kDataDimensions);
-  model::ReferenceTrainer trainer(job.model, training, job.master, &job.corpus->bytes, *sampler);
+  model::ReferenceTrainer trainer(job.model, training, job.master, &job.corpus->bytes, *sampler,
+                                  job.weights.get());
   std::optional<Dump> dump;
   const auto parameter = [&](const std::string& name) { return trainer.parameters().at(name); };
   if (!options.dump_path.empty()) {

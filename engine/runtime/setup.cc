@@ -2,22 +2,58 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "engine/model/huggingface.h"
+#include "engine/model/weight_folder.h"
 #include "trace/base/check.h"
 #include "trace/base/units.h"
 
 namespace shardscope::runtime {
 
-model::ModelConfig ModelConfigOf(const config::Config& config) {
-  return {
-      .layers = config.GetInt("model.layers"),
-      .dim = config.GetInt("model.dim"),
-      .heads = config.GetInt("model.heads"),
-      .seq = config.GetInt("model.seq"),
-      .dtype = config::ToPolicy(config).param_dtype,
-      .kind = config.Get("model.kind") == "gpt" ? model::ModelKind::kGpt : model::ModelKind::kLlama,
-      .kv_heads = config::GetKvHeads(config),
-      .ffn = config::GetFfn(config),
-      .vocab = config.GetInt("model.vocab")};
+Status ApplyModelFolder(config::Config* config) {
+  const std::string& folder = config->Get("model.path");
+  if (folder.empty()) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model,
+                              model::ReadFolderConfig(folder, config->GetInt("model.seq")));
+  const std::pair<const char*, std::string> keys[] = {
+      {"model.kind", "llama"},
+      {"model.layers", std::to_string(model.layers)},
+      {"model.dim", std::to_string(model.dim)},
+      {"model.heads", std::to_string(model.heads)},
+      {"model.kv_heads", std::to_string(model.kv_heads)},
+      {"model.ffn", std::to_string(model.ffn)},
+      {"model.vocab", std::to_string(model.vocab)}};
+  for (const auto& [key, value] : keys) {
+    if (config->IsExplicit(key) && config->Get(key) != value) {
+      return Status::Error(
+          fmt::format("{}={} contradicts model.path, whose config.json has {}: leave it out", key,
+                      config->Get(key), value));
+    }
+    const Status status = config->Set(key, value);
+    if (!status.ok()) return Status::Error("model.path: " + status.message());
+  }
+  return Status::Ok();
+}
+
+Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
+  model::ModelConfig model;
+  const std::string& folder = config.Get("model.path");
+  if (folder.empty()) {
+    const bool is_gpt = config.Get("model.kind") == "gpt";
+    model.layers = config.GetInt("model.layers");
+    model.dim = config.GetInt("model.dim");
+    model.heads = config.GetInt("model.heads");
+    model.seq = config.GetInt("model.seq");
+    model.kind = is_gpt ? model::ModelKind::kGpt : model::ModelKind::kLlama;
+    model.kv_heads = config::GetKvHeads(config);
+    model.ffn = config::GetFfn(config);
+    model.vocab = config.GetInt("model.vocab");
+  } else {
+    SHARDSCOPE_ASSIGN_OR_RETURN(model, model::ReadFolderConfig(folder, config.GetInt("model.seq")));
+  }
+  model.dtype = config::ToPolicy(config).param_dtype;
+  return model;
 }
 
 model::TrainingSettings TrainingSettingsOf(const config::Config& config) {
@@ -48,10 +84,25 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
                                .seed = training.seed});
 }
 
-Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
-  if (config.Get("model.kind") != "gpt" || !config.Get("model.path").empty()) {
-    return Status::Error("model.kind=llama and model.path cannot be trained yet");
+namespace {
+
+// Of model.path; null without one.
+Result<std::shared_ptr<const model::WeightFolder>> WeightsOf(const config::Config& config,
+                                                             const model::ModelConfig& model) {
+  const std::string& folder = config.Get("model.path");
+  if (folder.empty()) return std::shared_ptr<const model::WeightFolder>();
+  if (config.GetInt("fault.init") >= 0) {
+    return Status::Error(
+        "fault.init has a rank draw its parameters, which model.path gives: leave one of them out");
   }
+  return model::WeightFolder::Open(folder, model);
+}
+
+}  // namespace
+
+Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto weights, WeightsOf(config, model));
   if (config.GetInt("model.vocab") < 256) {
     return Status::Error(fmt::format(
         "model.vocab={} is too small for data whose tokens are bytes: set it to 256 or more",
@@ -64,7 +115,9 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   if (!sampler.ok()) return sampler.status();
   const plan::Policy policy = config::ToPolicy(config);
   Job job;
-  job.model = ModelConfigOf(config);
+  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
+  job.model = model;
+  job.weights = weights;
   job.training = TrainingSettingsOf(config);
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
@@ -83,9 +136,10 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
 }
 
 std::string ModelText(const Job& job) {
-  return fmt::format("decoder over bytes, {} blocks, dim {}, {} heads, seq {}: {} parameters",
-                     job.model.layers, job.model.dim, job.model.heads, job.model.seq,
-                     job.num_parameters);
+  const bool is_gpt = job.model.kind == model::ModelKind::kGpt;
+  return fmt::format("{}, {} blocks, dim {}, {} heads, seq {}: {} parameters",
+                     is_gpt ? "gpt" : "llama", job.model.layers, job.model.dim, job.model.heads,
+                     job.model.seq, job.num_parameters);
 }
 
 transport::GlooProcess GlooProcessOf(const config::Launch& launch) {

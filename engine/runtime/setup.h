@@ -11,13 +11,19 @@
 
 namespace shardscope::runtime {
 
-model::ModelConfig ModelConfigOf(const config::Config& config);
+// model.path: gives `config` the keys of the model that its config.json has. Error: it cannot be
+// read or trained, or a key is set to something else.
+Status ApplyModelFolder(config::Config* config);
+
+// Error: as ApplyModelFolder().
+Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
 model::TrainingSettings TrainingSettingsOf(const config::Config& config);
 
 // The sampler of all ranks. Error: data too short.
 Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corpus& corpus);
 
-// Reads the data; `config` has passed Check(). Without data.path the data are `default_data`.
+// Reads the data, and of model.path what its files have; `config` has passed Check(). Without
+// data.path the data are `default_data`.
 Result<Job> JobOf(const config::Config& config, const std::string& default_data);
 
 // The model in one line, for people.

@@ -88,8 +88,9 @@ Status LiveTrainer::OpenRest() {
 
 Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
     const config::Config& config) const {
-  Result<std::shared_ptr<const plan::Schedule>> schedule =
-      schedules_->Get(config::ToPolicy(config));
+  const plan::Policy policy = config::ToPolicy(config);
+  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(ranks_->job().model, policy.units));
+  Result<std::shared_ptr<const plan::Schedule>> schedule = schedules_->Get(policy);
   if (!schedule.ok()) return schedule;
   const int64_t limit_bytes = config.GetInt("engine.memory_limit");
   if (limit_bytes == 0) return schedule;

@@ -15,6 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ARCHIVES = pathlib.Path(__file__).resolve().parent / "archives.txt"
+TRANSFORMERS = pathlib.Path(__file__).resolve().parent / "archives_transformers.txt"
 PYTHON_VERSION = (3, 11)  # of the pinned wheels
 
 # Libraries of ours or the system that torch's own are linked with; every other one that is missing gets a stand-in.
@@ -41,6 +42,13 @@ def python() -> pathlib.Path:
     if not (folder() / "ready").exists():
         raise SetupError("PyTorch's environment is not there: run scripts/compare_pytorch --setup (0.55 GB)")
     return path
+
+
+def transformers_python() -> pathlib.Path:
+    """The same interpreter, once transformers is there too."""
+    if not (folder() / "ready_transformers").exists():
+        raise SetupError("transformers is not there: run scripts/compare_transformers --setup (0.6 GB)")
+    return python()
 
 
 def tool_output(*command: str) -> str:
@@ -111,10 +119,25 @@ def make() -> None:
         raise SetupError(f"the pinned wheels are for Python 3.11, this is {sys.version.split()[0]}: run it with python3.11")
     # Without pip: the archives are unpacked, not installed, so Debian's python3 alone is enough.
     tool_output(sys.executable, "-m", "venv", "--without-pip", str(folder()))
-    fetch = [sys.executable, str(ROOT / "scripts" / "fetch_archives.py"), "--list", str(ARCHIVES), "--cache", str(folder())]
-    if subprocess.run(fetch).returncode != 0:
-        raise SetupError("the archives could not be fetched (above)")
+    fetch(ARCHIVES)
     make_stand_ins(site_packages() / "torch" / "lib")
     version = tool_output(str(folder() / "bin" / "python"), "-c", "import torch; print(torch.__version__)").strip()
     (folder() / "ready").write_text(ARCHIVES.read_text())
     print(f"PyTorch {version} is ready in {folder()}")
+
+
+def fetch(archives: pathlib.Path) -> None:
+    command = [sys.executable, str(ROOT / "scripts" / "fetch_archives.py"), "--list", str(archives), "--cache", str(folder())]
+    if subprocess.run(command).returncode != 0:
+        raise SetupError("the archives could not be fetched (above)")
+
+
+def add_transformers() -> None:
+    """Adds transformers to the environment; does nothing if it is there."""
+    ready = folder() / "ready_transformers"
+    if ready.exists() and ready.read_text() == TRANSFORMERS.read_text():
+        return
+    fetch(TRANSFORMERS)
+    version = tool_output(str(python()), "-c", "import transformers; print(transformers.__version__)").strip()
+    ready.write_text(TRANSFORMERS.read_text())
+    print(f"transformers {version} is ready in {folder()}")

@@ -16,6 +16,7 @@
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/mm.h>
+#include <ATen/ops/silu.h>
 #include <ATen/ops/stack.h>
 
 #include <tuple>
@@ -84,6 +85,26 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> AttendCausallyBackward(
   return {query_gradient, key_gradient, value_gradient};
 }
 
+// Each head of keys or values [batch, kv_heads, seq, head_dim] once for each of the queries' that
+// it serves.
+at::Tensor ForEachQuery(const at::Tensor& heads, int64_t num_queries) {
+  const int64_t group = num_queries / heads.size(1);
+  if (group == 1) return heads;
+  return heads.unsqueeze(2).expand({-1, -1, group, -1, -1}).flatten(1, 2);
+}
+
+// The sum of the gradients of these.
+at::Tensor OfAllQueries(const at::Tensor& gradient, int64_t num_heads) {
+  if (gradient.size(1) == num_heads) return gradient;
+  return gradient.unflatten(1, {num_heads, -1}).sum(2);
+}
+
+// The CPU's kernel takes fewer heads of keys and values as they are.
+AttentionInputs InputsOf(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  if (query.is_cpu()) return {query, key, value};
+  return {query, ForEachQuery(key, query.size(1)), ForEachQuery(value, query.size(1))};
+}
+
 }  // namespace
 
 DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device)
@@ -101,7 +122,11 @@ void DeviceModel::EmbeddingBackward(const BackwardArgs& args, Tensors* gradients
   // A product with the tokens' one-hot rows: scattered additions would come in any order.
   const at::Tensor one_hot =
       at::eq(vocabulary_.unsqueeze(1), args.tokens.inputs.unsqueeze(0)).to(type_);
-  at::mm_out((*gradients)[0], one_hot, args.output_gradient);
+  if (config_.tied) {  // to what the head has left there
+    (*gradients)[0].addmm_(one_hot, args.output_gradient);
+  } else {
+    at::mm_out((*gradients)[0], one_hot, args.output_gradient);
+  }
 }
 
 // tensors: scale [T] (wide) = 1 / sqrt(mean(x^2) + epsilon), normed; more follow by segment.
@@ -130,7 +155,7 @@ at::Tensor DeviceModel::NormBackward(const BackwardArgs& args, const at::Tensor&
 
 // Turns [batch, seq, n, heads, head_dim] in place by its positions' angles; channel i turns with
 // channel i + head_dim / 2. `direction` -1 is the inverse.
-void DeviceModel::Rotate(const at::Tensor& heads, double direction) const {
+void DeviceModel::Turn(const at::Tensor& heads, double direction) const {
   const int64_t half = config_.head_dim() / 2;
   const at::Tensor angles = rotary_.view({1, config_.seq, 2, 1, 1, half});
   const at::Tensor cosine = angles.select(2, 0);
@@ -146,7 +171,7 @@ Saved DeviceModel::AttentionForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
   const at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
   const int64_t batch = qkv.size(0) / config_.seq;
-  Rotate(qkv.view({batch, config_.seq, 3, -1, config_.head_dim()}).narrow(2, 0, 2), 1);
+  Turn(qkv.view({batch, config_.seq, 3, -1, config_.head_dim()}).narrow(2, 0, 2), 1);
   const std::vector<at::Tensor> attended =
       AttendCausally({Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)});
   saved.output = Output(args, Flat(attended[0]), args.parameters[2]);
@@ -166,7 +191,7 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gra
   // [batch, seq, 3, heads, head_dim].
   const at::Tensor heads =
       at::stack({query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)}, 2);
-  Rotate(heads.narrow(2, 0, 2), -1);
+  Turn(heads.narrow(2, 0, 2), -1);
   const at::Tensor qkv_gradient = heads.view(qkv.sizes());
   HiddenBackward(args, qkv_gradient, gradients);
   return at::mm(qkv_gradient, args.parameters[1]);
@@ -183,6 +208,51 @@ at::Tensor DeviceModel::LogitsGradient(const at::Tensor& log_probabilities,
   const at::Tensor hits = at::eq(vocabulary_.unsqueeze(0), targets.unsqueeze(1)).to(wide_);
   const auto rows = static_cast<double>(log_probabilities.size(0));
   return (log_probabilities.exp().sub_(hits)).mul_(scale / rows).to(type_);
+}
+
+void DeviceModel::Rotate(at::Tensor* heads) const {
+  Turn(heads->view({-1, config_.seq, 1, heads->size(1), config_.head_dim()}), 1);
+}
+
+DeviceModel::Tensors DeviceModel::Attend(const Qkv& qkv) const {
+  return AttendCausally(InputsOf(qkv.query, qkv.key, qkv.value));
+}
+
+DeviceModel::Qkv DeviceModel::AttendBackward(const at::Tensor& gradient, const Qkv& qkv,
+                                             const Tensors& attended) const {
+  const auto [query, key, value] =
+      AttendCausallyBackward(gradient, InputsOf(qkv.query, qkv.key, qkv.value), attended);
+  const int64_t num_heads = qkv.key.size(1);
+  return {query, OfAllQueries(key, num_heads), OfAllQueries(value, num_heads)};
+}
+
+void DeviceModel::RotateBack(const at::Tensor& gradient, bool rotates, at::Tensor* rows) const {
+  const at::Tensor by_position = gradient.transpose(1, 2);
+  const at::Tensor heads = rows->view(by_position.sizes());
+  heads.copy_(by_position);
+  if (rotates) Turn(heads.unsqueeze(2), -1);
+}
+
+at::Tensor DeviceModel::Gated(const at::Tensor& gate, const at::Tensor& up) const {
+  return at::silu(gate.to(wide_)).mul_(up).to(type_);
+}
+
+// With s = sigmoid(g): d/dg (g s) = s (1 + g (1 - s)).
+void DeviceModel::GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
+                                at::Tensor* gate_gradient, at::Tensor* up_gradient) const {
+  const at::Tensor wide = gate.to(wide_);
+  const at::Tensor incoming = gradient->to(wide_);
+  const at::Tensor sigmoid = wide.sigmoid();
+  const at::Tensor silu = wide * sigmoid;
+  gate_gradient->copy_(incoming * up * sigmoid * (1 + wide - silu));
+  up_gradient->copy_(incoming * silu);
+  gradient->copy_(silu * up);
+}
+
+at::Tensor DeviceModel::LossInPlace(at::Tensor* logits, const at::Tensor& targets) const {
+  const at::Tensor log_probabilities = at::_log_softmax(logits->to(wide_), 1, false);
+  logits->copy_(LogitsGradient(log_probabilities, targets, static_cast<double>(logits->size(0))));
+  return MeanLossOf(log_probabilities, targets);
 }
 
 }  // namespace shardscope::cuda

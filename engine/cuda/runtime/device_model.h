@@ -35,9 +35,18 @@ class DeviceModel final : public model::SegmentModel {
                         const at::Tensor& targets) const override;
   at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
                             double scale) const override;
+  void Rotate(at::Tensor* heads) const override;
+  Tensors Attend(const Qkv& qkv) const override;
+  Qkv AttendBackward(const at::Tensor& gradient, const Qkv& qkv,
+                     const Tensors& attended) const override;
+  void RotateBack(const at::Tensor& gradient, bool rotates, at::Tensor* rows) const override;
+  at::Tensor Gated(const at::Tensor& gate, const at::Tensor& up) const override;
+  void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
+                     at::Tensor* gate_gradient, at::Tensor* up_gradient) const override;
+  at::Tensor LossInPlace(at::Tensor* logits, const at::Tensor& targets) const override;
 
  private:
-  void Rotate(const at::Tensor& heads, double direction) const;
+  void Turn(const at::Tensor& heads, double direction) const;
 
   const at::Tensor vocabulary_;  // 0, 1, ... of all tokens
 };

@@ -23,6 +23,9 @@ class DeviceModelTest : public testing::TestWithParam<Case> {
       .layers = 1, .dim = 24, .heads = 3, .seq = 16, .dtype = GetParam().dtype};
   const at::ScalarType type_ = model::ScalarTypeOf(GetParam().dtype);
 
+  // Each segment, forward and backward.
+  void Compare(const model::ModelConfig& config) const;
+
   // Normal values, differently for each seed.
   at::Tensor Random(at::IntArrayRef sizes, uint64_t seed) const {
     at::Tensor result = at::empty(sizes, at::kDouble);
@@ -44,29 +47,41 @@ class DeviceModelTest : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(DeviceModelTest, EverySegmentEqualsTheCpusForwardAndBackward) {
+TEST_P(DeviceModelTest, EverySegmentEqualsTheCpusForwardAndBackward) { Compare(config_); }
+
+TEST_P(DeviceModelTest, SoDoesEachOfLlama) {
+  model::ModelConfig config = config_;
+  config.kind = model::ModelKind::kLlama;
+  config.heads = 6;
+  config.kv_heads = 2;
+  config.ffn = 40;
+  config.qkv_bias = true;
+  Compare(config);
+}
+
+void DeviceModelTest::Compare(const model::ModelConfig& config) const {
   const c10::InferenceMode no_autograd;
-  const model::Model rows(config_);
-  const DeviceModel tensors(config_, at::kCPU);
+  const model::Model rows(config);
+  const DeviceModel tensors(config, at::kCPU);
   std::vector<int64_t> samples;
-  for (int64_t i = 0; i < kBatch * (config_.seq + 1); ++i) {
+  for (int64_t i = 0; i < kBatch * (config.seq + 1); ++i) {
     samples.push_back(static_cast<int64_t>(model::MixedBits(5, static_cast<uint64_t>(i)) % 256));
   }
-  std::vector<int64_t> memory(static_cast<size_t>(2 * kBatch * config_.seq));
-  const model::TokenBatch tokens = model::MakeTokenBatch(samples, config_.seq, memory);
-  for (int64_t segment = 0; segment < model::NumSegments(config_); ++segment) {
+  std::vector<int64_t> memory(static_cast<size_t>(2 * kBatch * config.seq));
+  const model::TokenBatch tokens = model::MakeTokenBatch(samples, config.seq, memory);
+  for (int64_t segment = 0; segment < model::NumSegments(config); ++segment) {
     SCOPED_TRACE(segment);
     std::vector<at::Tensor> parameters, row_gradients, tensor_gradients;
-    for (const plan::Parameter& parameter : model::ParametersOf(config_, segment)) {
+    for (const plan::Parameter& parameter : model::ParametersOf(config, segment)) {
       parameters.push_back(
           Random(parameter.shape, 10 * static_cast<uint64_t>(segment) + parameters.size()));
       row_gradients.push_back(at::empty(parameter.shape, type_));
       tensor_gradients.push_back(at::empty(parameter.shape, type_).fill_(7));
     }
     const bool is_first = segment == 0;
-    const bool is_last = segment + 1 == model::NumSegments(config_);
+    const bool is_last = segment + 1 == model::NumSegments(config);
     const at::Tensor input =
-        is_first ? at::Tensor() : Random({kBatch * config_.seq, config_.dim}, 77);
+        is_first ? at::Tensor() : Random({kBatch * config.seq, config.dim}, 77);
     const model::Saved expected = rows.Forward(segment, {parameters, input, tokens});
     const model::Saved actual = tensors.Forward(segment, {parameters, input, tokens});
     ExpectNear(actual.output, expected.output, "output");

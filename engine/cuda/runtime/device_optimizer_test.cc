@@ -19,7 +19,7 @@ ShardedUnit MakeUnit(plan::DType master) {
   const model::ModelConfig config{.layers = 1, .dim = 24, .heads = 3, .seq = 16};
   const plan::ModelDescription description = model::DescribeModel(config, {}, 1);
   ShardedUnit unit(description.units[1], {.shard_ranks = 2, .shard_index = 1}, {.master = master});
-  unit.Initialize(config, 5);
+  unit.Initialize(model::DrawnParameters(config, 5));
   return unit;
 }
 

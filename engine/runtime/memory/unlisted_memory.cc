@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/model/model_memory.h"
 #include "engine/runtime/units/sharded_unit.h"
 
 namespace shardscope::runtime {

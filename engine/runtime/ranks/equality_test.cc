@@ -27,11 +27,24 @@ struct ReferenceCase {
   int tensor = 0;
   int post_forward_ranks = 0;
   bool sequence = false;
+  bool llama = false;
+  bool tied = false;
 };
 
 ReferenceCase WithSequence(ReferenceCase tested) {
   tested.sequence = true;
   return tested;
+}
+
+ReferenceCase WithLlama(ReferenceCase tested) {
+  tested.llama = true;
+  return tested;
+}
+
+// Head and embedding share their matrix.
+ReferenceCase WithTied(ReferenceCase tested) {
+  tested.tied = true;
+  return WithLlama(tested);
 }
 
 class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
@@ -56,6 +69,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     if (GetParam().sequence && tensor_ranks == 3) run.model.seq = 18;
     if (stages > 1) run.model.layers = stages + 1;  // of which the first has two
     run.policy.reshard_after_forward = GetParam().strategy->reshards_after_forward;
+    if (GetParam().llama) MakeLlama(&run, GetParam().tied);
     return run;
   }
 };
@@ -95,7 +109,8 @@ std::string CaseName(const testing::TestParamInfo<ReferenceCase>& tested) {
          std::to_string(static_cast<int>(tested.param.pipeline)) + "_stages" +
          std::to_string(tested.param.stages) + "_tensor" + std::to_string(tested.param.tensor) +
          "_to" + std::to_string(tested.param.post_forward_ranks) +
-         (tested.param.sequence ? "_sequence" : "");
+         (tested.param.sequence ? "_sequence" : "") + (tested.param.llama ? "_llama" : "") +
+         (tested.param.tied ? "_tied" : "");
 }
 
 // dim 24 and 72 rows do not divide by 5 or 7, 256 rows not by 3, 5 or 7.
@@ -199,6 +214,30 @@ const ReferenceCase kCases[] = {
     {1, 1, Preset::kFsdp2, FindStrategy("zero3")},
     {2, 3, Preset::kFsdp2, FindStrategy("zero3")},
     {5, 1, Preset::kFsdp2, FindStrategy("zero3")},
+    WithLlama({1, 1, Preset::kFsdp2, FindStrategy("single")}),
+    WithLlama({3, 2, Preset::kFsdp2, FindStrategy("full")}),
+    WithLlama({2, 1, Preset::kFsdp1, FindStrategy("grad_op")}),
+    WithLlama({2, 2, Preset::kDoubleBuffer, FindStrategy("full")}),
+    WithLlama({3, 2, Preset::kFsdp2, FindStrategy("ddp")}),
+    WithLlama({3, 1, Preset::kFsdp2, FindStrategy("zero2")}),
+    WithLlama({2, 1, Preset::kFsdp2, FindStrategy("zero3")}),
+    WithLlama({4, 2, Preset::kFsdp2, FindStrategy("hybrid"), 2}),
+    WithLlama({2, 4, Preset::kFsdp2, FindStrategy("pipeline"), 1, PipelineSchedule::k1F1B}),
+    WithLlama({3, 1, Preset::kFsdp2, FindStrategy("tensor")}),
+    WithSequence(WithLlama({2, 2, Preset::kFsdp2, FindStrategy("tensor")})),
+    WithSequence(WithLlama(
+        {4, 1, Preset::kFsdp2, FindStrategy("full"), 1, PipelineSchedule::kOneByOne, 1, 0, 2})),
+    WithTied({1, 2, Preset::kFsdp2, FindStrategy("single")}),
+    WithTied({3, 2, Preset::kFsdp2, FindStrategy("full")}),
+    WithTied({2, 1, Preset::kFsdp1, FindStrategy("full")}),
+    WithTied({2, 2, Preset::kFsdp2, FindStrategy("no_shard")}),
+    WithTied({3, 2, Preset::kFsdp2, FindStrategy("ddp")}),
+    WithTied({2, 1, Preset::kFsdp2, FindStrategy("zero1")}),
+    WithTied({3, 2, Preset::kFsdp2, FindStrategy("zero2")}),
+    WithTied({2, 2, Preset::kFsdp2, FindStrategy("zero3")}),
+    WithTied({4, 1, Preset::kFsdp2, FindStrategy("hybrid"), 2}),
+    WithTied({2, 1, Preset::kFsdp2, FindStrategy("data_parallel")}),
+    WithSequence(WithTied({2, 1, Preset::kFsdp2, FindStrategy("tensor")})),
 };
 INSTANTIATE_TEST_SUITE_P(All, ReferenceTest, testing::ValuesIn(kCases), CaseName);
 
@@ -481,6 +520,9 @@ TEST(RecomputeTest, Fp64WeightsAreThoseOfTheReference) {
       run.training.num_ranks = 2 + 2 * static_cast<int>(run.policy.strategy->replicates_shards());
       EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10)
           << strategy;
+      MakeLlama(&run, /*tied=*/PolicyOf(run).units.stages == 1);
+      EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10)
+          << strategy << ", llama";
     }
   }
 }

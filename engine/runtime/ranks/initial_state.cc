@@ -26,11 +26,13 @@ uint64_t Digest(uint64_t digest, const void* data, size_t bytes) {
 // Of each unit's first values: where ranks hold different shards, nothing else can be compared.
 uint64_t DigestOfDraws(const Job& job, int rank, RankWork* work) {
   constexpr int64_t kDraws = 64;
+  const auto source = job.InitialSource(rank);
   uint64_t digest = 0;
   for (const ShardedUnit& unit : work->units()) {
     for (const ParameterLayout& parameter : unit.layout().parameters()) {
-      const std::vector<double> values =
-          model::InitialValues(job.model, parameter.parameter, job.InitialSeed(rank), 0, kDraws);
+      std::vector<double> values(
+          static_cast<size_t>(std::min(kDraws, plan::NumElements(parameter.parameter.shape))));
+      source->Read(parameter.parameter, 0, values);
       digest = Digest(digest, values.data(), values.size() * sizeof(double));
     }
   }

@@ -8,6 +8,7 @@
 
 #include "engine/config/faults.h"
 #include "engine/model/data.h"
+#include "engine/model/initialize.h"
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
 #include "engine/runtime/units/state_layout.h"
@@ -21,8 +22,9 @@ struct Job {
   plan::DType master = plan::DType::kFp32;  // of shards and optimizer state
   plan::DType reduce = plan::DType::kFp32;  // in which gradients are sent
   std::shared_ptr<const model::Corpus> corpus;
-  int64_t num_parameters = 0;    // elements
-  StateLayout initial_layout;    // of the first step
+  std::shared_ptr<const model::ParameterSource> weights;  // that the run begins with; null: drawn
+  int64_t num_parameters = 0;                             // elements
+  StateLayout initial_layout;                             // of the first step
   std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
   bool poison = false;           // tests: freed memory is inaccessible
   bool keep_batches = false;     // for --dump
@@ -31,8 +33,12 @@ struct Job {
   std::vector<config::Fault> faults;       // of any rank
   int other_seed_rank = -1;                // fault.init; -1: none
 
-  // From which `rank` draws its parameters.
-  uint64_t InitialSeed(int rank) const { return training.seed + (rank == other_seed_rank ? 1 : 0); }
+  // What the parameters of `rank` begin as.
+  std::shared_ptr<const model::ParameterSource> InitialSource(int rank) const {
+    if (weights != nullptr) return weights;
+    const uint64_t seed = training.seed + (rank == other_seed_rank ? 1 : 0);
+    return std::make_shared<const model::DrawnParameters>(model, seed);
+  }
 };
 
 }  // namespace shardscope::runtime

@@ -26,6 +26,17 @@ std::shared_ptr<const model::Corpus> TestCorpus() {
   return kCorpus;
 }
 
+void MakeLlama(TestRun* run, bool tied) {
+  model::ModelConfig& model = run->model;
+  model.kind = model::ModelKind::kLlama;
+  model.kv_heads = 12;
+  model.heads = 24;
+  model.stated_head_dim = 2;
+  model.ffn = 48;
+  model.qkv_bias = true;
+  model.tied = tied;
+}
+
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
   policy.mesh = policy.strategy->MeshOf(run.training.num_ranks);
@@ -80,7 +91,8 @@ Job JobOf(const TestRun& run) {
   job.training = run.training;
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
-  job.corpus = TestCorpus();
+  job.corpus = run.corpus != nullptr ? run.corpus : TestCorpus();
+  job.weights = run.weights;
   job.initial_layout = InitialLayout(DescriptionOf(run), policy);
   job.poison = run.poison;
   return job;

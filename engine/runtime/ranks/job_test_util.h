@@ -23,6 +23,8 @@ class NullSink : public executor::ExecutionSink {
 struct TestRun {
   model::ModelConfig model{.layers = 2, .dim = 24, .heads = 3, .seq = 16};
   model::TrainingSettings training{.steps = 5, .num_ranks = 2, .batch = 2, .warmup_steps = 2};
+  std::shared_ptr<const model::ParameterSource> weights;  // null: drawn
+  std::shared_ptr<const model::Corpus> corpus;            // null: TestCorpus()
   plan::UnitPolicy units;
   config::Lateness lateness;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
@@ -39,6 +41,10 @@ struct TestResult {
   std::vector<double> norms;
   model::ParameterMap parameters;
 };
+
+// The run's model as a llama with grouped queries, wider heads and biases: each of up to 4 tensor
+// ranks has one head of keys and values or more. `tied`: head and embedding.
+void MakeLlama(TestRun* run, bool tied = false);
 
 // A text of which every sample differs.
 std::shared_ptr<const model::Corpus> TestCorpus();

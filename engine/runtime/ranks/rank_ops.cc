@@ -76,9 +76,10 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
       segment_parameters_(MapParameters(job_->model, layout_)) {}
 
 void RankOps::MakeUnits() {
+  const auto source = job_->InitialSource(rank_);
   for (int32_t unit = 0; unit < std::ssize(layout_.units); ++unit) {
     units_.push_back(MakeUnit(layout_, unit, rank_, job_->master, job_->model.dtype));
-    units_.back().Initialize(job_->model, job_->InitialSeed(rank_));
+    units_.back().Initialize(*source);
     units_.back().MoveTo(device_);
   }
   CountState(1);

@@ -199,6 +199,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     if (policy.units.sequence_parallel || policy.tensor_async) {
       run.tensor = run.training.num_ranks;
     }
+    if (count % 4 == 1) MakeLlama(&run);
     if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
     MemorySink sink;
     Running running(run, &sink);
@@ -256,6 +257,7 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     if (policy.units.sequence_parallel || policy.tensor_async) {
       run.tensor = run.training.num_ranks;
     }
+    if (count % 4 == 1) MakeLlama(&run);
     constexpr plan::DType kTypes[] = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64};
     run.model.dtype = kTypes[count % 7 % 3];
     const int num_ranks = run.training.num_ranks;
@@ -351,11 +353,21 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
   struct Size {
     int64_t seq, dim, heads;
   };
-  for (const Size& size : {Size{16, 24, 3}, {65, 64, 2}, {200, 32, 2}, {800, 16, 1}}) {
+  const Size sizes[] = {{16, 24, 3}, {65, 64, 2}, {200, 32, 2}, {800, 16, 1}};
+  for (size_t count = 0; count < 2 * std::size(sizes); ++count) {
+    const Size& size = sizes[count / 2];
     for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64}) {
       TestRun run;
       run.model = {
           .layers = 1, .dim = size.dim, .heads = size.heads, .seq = size.seq, .dtype = dtype};
+      if (count % 2 == 1) {
+        run.model.kind = model::ModelKind::kLlama;
+        run.model.heads = 2 * size.heads;
+        run.model.kv_heads = size.heads;
+        run.model.ffn = 3 * size.dim;
+        run.model.qkv_bias = true;
+        run.model.tied = count == 1;
+      }
       run.training.num_ranks = 1;
       MemorySink sink;
       Running running(run, &sink);
@@ -366,7 +378,7 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
       for (const auto& [index, bytes] : one.temporaries()) {
         const plan::Op& op = running.schedule.ProgramOf(0).ops[index];
         SCOPED_TRACE(plan::OpName(running.schedule, op) + ", seq " + std::to_string(size.seq) +
-                     ", " + std::string(plan::Name(dtype)));
+                     ", " + std::string(plan::Name(dtype)) + (count % 2 == 1 ? ", llama" : ""));
         if (dtype == plan::DType::kBf16) {
           EXPECT_LE(bytes, unlisted.temporary_bytes(op));
         } else {
@@ -399,6 +411,12 @@ void ExpectEveryByteListed(const TestRun& run, int64_t unscoped) {
   EXPECT_EQ(UnscopedTensorBytes() - unscoped, running.ranks->shared_tensor_bytes());
 }
 
+// The run with a llama, whose head is tied where it can be.
+TestRun AsLlama(TestRun run) {
+  MakeLlama(&run, /*tied=*/PolicyOf(run).units.stages == 1);
+  return run;
+}
+
 TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
   const int64_t unscoped = UnscopedTensorBytes();
   for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
@@ -419,6 +437,7 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
         for (const plan::Checkpointing mode : kCheckpointings) {
           run.policy.checkpointing.mode = mode;
           ExpectEveryByteListed(run, unscoped);
+          ExpectEveryByteListed(AsLlama(run), unscoped);
         }
       }
     }
@@ -471,6 +490,7 @@ TEST(AllocatorTest, AgreesWithTheLedgerWhereRanksShareLayers) {
           for (const plan::Checkpointing mode : kCheckpointings) {
             run.policy.checkpointing.mode = mode;
             ExpectEveryByteListed(run, unscoped);
+            ExpectEveryByteListed(AsLlama(run), unscoped);
           }
         }
       }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "engine/model/initialize.h"
 #include "engine/model/segments.h"
 #include "engine/runtime/memory/memory_pool.h"
 
@@ -107,31 +106,30 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
   second_moment_ = shard();
 }
 
-void ShardedUnit::Initialize(const model::ModelConfig& config, uint64_t seed) {
-  const auto draw = [&](size_t index, int64_t first_element, int64_t elements) {
-    const plan::Parameter whole =
-        plan::WholeOf(layout_.parameters()[index].parameter, place_.tensor_ranks);
-    std::vector<double> values;
-    for (const plan::TensorRun& run : RunsOf(index)) {
-      const int64_t first = std::max(run.first, first_element);
-      const int64_t count = std::min(run.first + run.count, first_element + elements) - first;
-      if (count <= 0) continue;
-      const std::vector<double> drawn =
-          model::InitialValues(config, whole, seed, run.first_in_whole + first - run.first, count);
-      values.insert(values.end(), drawn.begin(), drawn.end());
+void ShardedUnit::Fill(size_t index, int64_t first_element, const at::Tensor& values,
+                       const model::ParameterSource& source) const {
+  constexpr int64_t kBlock = int64_t{1} << 16;
+  const plan::Parameter whole =
+      plan::WholeOf(layout_.parameters()[index].parameter, place_.tensor_ranks);
+  std::vector<double> block;
+  for (const plan::TensorRun& run : RunsOf(index)) {
+    const int64_t end = std::min(run.first + run.count, first_element + values.numel());
+    for (int64_t at = std::max(run.first, first_element); at < end; at += kBlock) {
+      block.resize(static_cast<size_t>(std::min(kBlock, end - at)));
+      source.Read(whole, run.first_in_whole + at - run.first, block);
+      Store(block, values.narrow(0, at - first_element, std::ssize(block)));
     }
-    return values;
-  };
+  }
+}
+
+void ShardedUnit::Initialize(const model::ParameterSource& source) {
   for (size_t index = 0; index < layout_.parameters().size(); ++index) {
     const ParameterLayout& parameter = layout_.parameters()[index];
     if (parameters_.defined()) {
-      Store(draw(index, place_.shard_index * parameter.shard_elements(), OwnedElements(index)),
-            SliceOf(index).parameters);
+      Fill(index, place_.shard_index * parameter.shard_elements(),
+           SliceOf(index).parameters.narrow(0, 0, OwnedElements(index)), source);
     }
-    if (whole_parameters_.defined()) {
-      Store(draw(index, 0, parameter.rows * parameter.row_elements),
-            AllRows(whole_parameters_, index));
-    }
+    if (whole_parameters_.defined()) Fill(index, 0, AllRows(whole_parameters_, index), source);
   }
 }
 

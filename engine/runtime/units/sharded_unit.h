@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/initialize.h"
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
 #include "engine/plan/model_description.h"
@@ -79,8 +80,9 @@ class ShardedUnit {
   // All zero, in the host's memory.
   ShardedUnit(const plan::Unit& unit, Place place, Forms forms);
 
-  // Draws the parameters. While it is in the host's memory.
-  void Initialize(const model::ModelConfig& config, uint64_t seed);
+  // Gives the parameters their values, of which it reads those that it keeps, a block at a time.
+  // While it is in the host's memory.
+  void Initialize(const model::ParameterSource& source);
   void MoveTo(at::Device device);
 
   const UnitLayout& layout() const { return layout_; }
@@ -120,6 +122,9 @@ class ShardedUnit {
   void Update(const UpdateArgs& args);
 
  private:
+  // Fills `values`, the parameter's elements from `first` on of those that its tensor rank has.
+  void Fill(size_t index, int64_t first, const at::Tensor& values,
+            const model::ParameterSource& source) const;
   // The rank's rows of parameter `index` in a flat tensor of the unsharded form.
   at::Tensor OwnRows(const at::Tensor& whole, size_t index) const;
   // All rows of a parameter there, without padding.

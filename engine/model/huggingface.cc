@@ -1,0 +1,220 @@
+#include "engine/model/huggingface.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "trace/base/input_file.h"
+#include "trace/base/text.h"
+
+namespace shardscope::model {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr int64_t kMostCount = int64_t{1} << 31;
+
+// Fields of an object of config.json. The first that is wrong stays as the status; what is returned
+// after it means nothing.
+class Fields {
+ public:
+  Fields(std::string place, const Json& object, Status* status)
+      : place_(std::move(place)), object_(object), status_(*status) {}
+
+  bool Has(const char* name) const { return object_.contains(name) && !object_.at(name).is_null(); }
+  const Json& At(const char* name) const { return object_.at(name); }
+
+  int64_t Count(const char* name, std::optional<int64_t> otherwise = std::nullopt) {
+    if (!Has(name)) {
+      if (!otherwise) Wrong(name, "is missing");
+      return otherwise.value_or(1);
+    }
+    const Json& value = At(name);
+    if (value.is_number_integer() && value > 0 && value < kMostCount) return value.get<int64_t>();
+    Wrong(name, fmt::format("={} is no positive whole number", Shown(value)));
+    return 1;
+  }
+
+  double Number(const char* name, double otherwise) {
+    if (!Has(name)) return otherwise;
+    const Json& value = At(name);
+    if (value.is_number() && value > 0 && value < 1e15) return value.get<double>();
+    Wrong(name, fmt::format("={} is no positive number", Shown(value)));
+    return otherwise;
+  }
+
+  bool Flag(const char* name) {
+    if (!Has(name)) return false;
+    if (At(name).is_boolean()) return At(name).get<bool>();
+    Wrong(name, fmt::format("={} is neither true nor false", Shown(At(name))));
+    return false;
+  }
+
+  std::string Text(const char* name, const std::string& otherwise) {
+    if (!Has(name)) return otherwise;
+    if (At(name).is_string()) return At(name).get<std::string>();
+    Wrong(name, fmt::format("={} is no text", Shown(At(name))));
+    return otherwise;
+  }
+
+  // Where there is only one value that can be trained.
+  void Only(const char* name, const Json& value, const std::string& why) {
+    if (Has(name) && At(name) != value) {
+      Wrong(name, fmt::format("={} cannot be trained: {}", Shown(At(name)), why));
+    }
+  }
+
+  void Wrong(const char* name, const std::string& what) {
+    if (!status_.ok()) return;
+    const std::string space = what.starts_with("=") ? "" : " ";
+    status_ = Status::Error(fmt::format("model.path: {}{}{}{}", place_, name, space, what));
+  }
+
+ private:
+  static std::string Shown(const Json& value) {
+    return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80);
+  }
+
+  const std::string place_;  // "/x/config.json: rope_scaling."
+  const Json& object_;
+  Status& status_;
+};
+
+constexpr char kKnown[] = "LlamaForCausalLM, MistralForCausalLM and Qwen2ForCausalLM";
+
+std::string ArchitectureOf(Fields* fields) {
+  if (fields->Has("architectures")) {
+    const Json& list = fields->At("architectures");
+    if (list.is_array() && list.size() == 1 && list[0].is_string()) {
+      const auto name = list[0].get<std::string>();
+      for (const char* known : {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM"}) {
+        if (name == known) return name;
+      }
+    }
+  }
+  fields->Wrong("architectures",
+                fmt::format("names no model that can be trained: there are {}", kKnown));
+  return "";
+}
+
+// transformers 5 has all in rope_parameters, 4 a scaling beside rope_theta.
+void ReadRotary(const std::string& place, Fields* fields, Status* status, ModelConfig* config) {
+  config->rope_theta = fields->Number("rope_theta", 10000);
+  const char* name = fields->Has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+  if (!fields->Has(name)) return;
+  if (!fields->At(name).is_object()) return fields->Wrong(name, "is no object");
+  Fields rope(place + name + ".", fields->At(name), status);
+  config->rope_theta = rope.Number("rope_theta", config->rope_theta);
+  const std::string type = rope.Text("rope_type", rope.Text("type", "default"));
+  if (type == "default") return;
+  if (type != "llama3") {
+    return rope.Wrong("rope_type",
+                      "=" + type.substr(0, 40) + " is not known: it may be default or llama3");
+  }
+  RopeScaling scaling;
+  scaling.factor = rope.Number("factor", 1);
+  scaling.low_freq_factor = rope.Number("low_freq_factor", 1);
+  scaling.high_freq_factor = rope.Number("high_freq_factor", 4);
+  scaling.original_seq = rope.Count("original_max_position_embeddings");
+  if (scaling.high_freq_factor <= scaling.low_freq_factor) {
+    return rope.Wrong("high_freq_factor", "is not above low_freq_factor");
+  }
+  config->rope_scaling = scaling;
+}
+
+// Attention to all positions before, in every layer.
+void CheckWindow(const std::string& architecture, int64_t seq, Fields* fields) {
+  int64_t window = seq;
+  if (architecture == "MistralForCausalLM" && fields->Has("sliding_window")) {
+    window = fields->Count("sliding_window");
+  } else if (architecture == "Qwen2ForCausalLM" && fields->Flag("use_sliding_window")) {
+    window = fields->Count("sliding_window", 4096);
+  }
+  if (window >= seq) return;
+  fields->Wrong("sliding_window",
+                fmt::format("={} is shorter than model.seq={}: lower model.seq, as attention "
+                            "always sees all that came before",
+                            window, seq));
+}
+
+void CheckRest(Fields* fields) {
+  fields->Only("hidden_act", "silu", "MLPs are SwiGLU, hidden_act=silu");
+  fields->Only("attention_bias", false, "only Qwen2's biases of q, k and v are known");
+  fields->Only("mlp_bias", false, "MLPs have no biases");
+  fields->Only("pretraining_tp", 1, "only 1 is known");
+  fields->Only("partial_rotary_factor", 1.0, "all channels of a head are rotated");
+  if (fields->Has("attention_dropout") && fields->At("attention_dropout") != 0) {
+    fields->Wrong("attention_dropout", "is not 0, and there is no dropout");
+  }
+  if (fields->Has("quantization_config")) {
+    fields->Wrong("quantization_config", "is there: weights have to be F32, F16 or BF16");
+  }
+}
+
+void CheckHeads(const ModelConfig& config, Fields* fields) {
+  if (config.heads % config.kv_heads != 0) {
+    fields->Wrong("num_key_value_heads", fmt::format("={} does not divide num_attention_heads={}",
+                                                     config.kv_heads, config.heads));
+  }
+  if (config.stated_head_dim == 0 && config.dim % config.heads != 0) {
+    fields->Wrong("num_attention_heads",
+                  fmt::format("={} does not divide hidden_size={}", config.heads, config.dim));
+  }
+  if (config.head_dim() % 2 != 0) {
+    fields->Wrong("head_dim", fmt::format("={} is odd, and rotary positions need an even number",
+                                          config.head_dim()));
+  }
+}
+
+}  // namespace
+
+Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq) {
+  const std::string path = folder + "/config.json";
+  const Result<std::string> text = ReadFile(path, kMostBytes);
+  if (!text.ok()) {
+    return Status::Error("model.path: " + text.message() +
+                         "; name a folder in Hugging Face's layout");
+  }
+  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Status::Error("model.path: " + path + " is no JSON object");
+  Status status;
+  const std::string place = path + ": ";
+  Fields fields(place, json, &status);
+  const std::string architecture = ArchitectureOf(&fields);
+  ModelConfig config{.seq = seq, .kind = ModelKind::kLlama};
+  config.layers = fields.Count("num_hidden_layers");
+  config.dim = fields.Count("hidden_size");
+  config.heads = fields.Count("num_attention_heads");
+  config.kv_heads = fields.Count("num_key_value_heads", config.heads);
+  config.ffn = fields.Count("intermediate_size");
+  config.vocab = fields.Count("vocab_size");
+  if (fields.Has("head_dim")) config.stated_head_dim = fields.Count("head_dim");
+  config.norm_epsilon = fields.Number("rms_norm_eps", 1e-6);
+  config.tied = fields.Flag("tie_word_embeddings");
+  config.qkv_bias = architecture == "Qwen2ForCausalLM";
+  ReadRotary(place, &fields, &status, &config);
+  CheckHeads(config, &fields);
+  CheckWindow(architecture, seq, &fields);
+  CheckRest(&fields);
+  if (!status.ok()) return status;
+  return config;
+}
+
+std::string HuggingFaceName(const std::string& parameter) {
+  if (parameter == kEmbeddingWeight) return "model.embed_tokens.weight";
+  if (parameter == "head.norm.weight") return "model.norm.weight";
+  if (parameter == "head.weight") return "lm_head.weight";
+  const auto parts = Split(parameter, '.');  // block3, attention, q, weight
+  const std::string layer = "model.layers." + std::string(parts[0].substr(5)) + ".";
+  const bool is_attention = parts[1] == "attention";
+  if (parts[2] == "norm") {
+    return layer + (is_attention ? "input_layernorm.weight" : "post_attention_layernorm.weight");
+  }
+  return layer + (is_attention ? "self_attn." : "mlp.") + std::string(parts[2]) + "_proj." +
+         std::string(parts[3]);
+}
+
+}  // namespace shardscope::model

@@ -1,0 +1,20 @@
+// Folders in Hugging Face's layout: what config.json says of a model, and the names of its tensors.
+#pragma once
+
+#include <string>
+
+#include "engine/model/model_config.h"
+#include "trace/base/status.h"
+
+namespace shardscope::model {
+
+// The model of config.json in `folder`: LlamaForCausalLM, MistralForCausalLM and Qwen2ForCausalLM
+// as transformers 4 and 5 write them. `seq` and the dtype are the run's. Errors name the file, the
+// field and what it may be.
+Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq);
+
+// What transformers calls a parameter of a llama: "block3.mlp.up.weight" is
+// "model.layers.3.mlp.up_proj.weight".
+std::string HuggingFaceName(const std::string& parameter);
+
+}  // namespace shardscope::model

@@ -1,0 +1,55 @@
+// Reader of one safetensors file (https://github.com/huggingface/safetensors, "Format"), whoever
+// wrote it: nothing in it is believed before it is checked.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trace/base/mapped_file.h"
+#include "trace/base/status.h"
+
+namespace shardscope::model {
+
+class SafetensorsFile {
+ public:
+  struct Entry {
+    std::string dtype;  // "F32", "BF16", ...
+    std::vector<int64_t> shape;
+    int64_t begin = 0;  // in bytes, from the start of the file
+    int64_t bytes = 0;
+    int64_t elements() const;
+    // Whether Read() takes it: F64, F32, F16 and BF16.
+    bool is_float() const;
+  };
+
+  // Errors name the file and what is wrong:
+  // it cannot be read, it is cut short, its header is too long or no JSON of the format, a name
+  // comes twice, a dtype is unknown, offsets leave the file, leave gaps, overlap or contradict the
+  // shape.
+  static Result<SafetensorsFile> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+
+  // Elements [first, first + values.size()) of a float tensor. Their pages are not kept in the
+  // process. Threads: any number at once.
+  void Read(const Entry& entry, int64_t first, std::span<double> values) const;
+
+ private:
+  SafetensorsFile(std::string path, MappedFile mapped)
+      : path_(std::move(path)), mapped_(std::move(mapped)) {}
+  Status ReadHeader();
+  int64_t bytes() const { return std::ssize(mapped_.bytes()); }
+  Status CheckOffsets(int64_t data_begin) const;
+  Status Wrong(const std::string& what) const;
+
+  std::string path_;
+  MappedFile mapped_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace shardscope::model

@@ -1,0 +1,131 @@
+#include "engine/model/weight_folder.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "engine/model/huggingface.h"
+#include "engine/model/reference_model.h"
+#include "trace/base/input_file.h"
+
+namespace shardscope::model {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostIndexBytes = size_t{100} << 20;
+
+Status InFolder(const Status& status) { return Status::Error("model.path: " + status.message()); }
+
+// What older versions of transformers have written and nobody reads.
+bool IsIdle(const ModelConfig& config, const std::string& name) {
+  return name.ends_with(".rotary_emb.inv_freq") || (config.tied && name == "lm_head.weight");
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const WeightFolder>> WeightFolder::Open(const std::string& folder,
+                                                               const ModelConfig& config) {
+  const auto weights = std::make_shared<WeightFolder>();
+  Status status = weights->OpenFiles(folder);
+  if (status.ok()) status = weights->Check(folder, config);
+  if (!status.ok()) return InFolder(status);
+  return std::shared_ptr<const WeightFolder>(weights);
+}
+
+Status WeightFolder::OpenFiles(const std::string& folder) {
+  const std::string index = folder + "/model.safetensors.index.json";
+  const std::string alone = folder + "/model.safetensors";
+  std::error_code error;
+  if (std::filesystem::exists(alone, error)) return AddFile(alone);
+  if (std::filesystem::exists(index, error)) return OpenIndex(folder, index);
+  return Status::Error(folder +
+                       " has neither model.safetensors nor model.safetensors.index.json; other "
+                       "formats are not read");
+}
+
+Status WeightFolder::OpenIndex(const std::string& folder, const std::string& index_path) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string text, ReadFile(index_path, kMostIndexBytes));
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object()) {
+    return Status::Error(index_path + " is no JSON object with a weight_map");
+  }
+  std::set<std::string> names;
+  for (const auto& [tensor, file] : json["weight_map"].items()) {
+    const std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos) {
+      return Status::Error(index_path + ": weight_map names no file of the folder for " + tensor);
+    }
+    names.insert(name);
+  }
+  for (const std::string& name : names) {
+    Status status = AddFile(folder + "/" + name);
+    if (!status.ok()) {
+      return Status::Error(status.message() + " (" + index_path + " names it)");
+    }
+  }
+  for (const auto& [tensor, file] : json["weight_map"].items()) {
+    const auto place = places_.find(tensor);
+    const std::string path = folder + "/" + file.get<std::string>();
+    if (place == places_.end() || place->second.file->path() != path) {
+      return Status::Error(path + " has no tensor " + tensor + ", which " + index_path +
+                           " says it has");
+    }
+  }
+  return Status::Ok();
+}
+
+Status WeightFolder::AddFile(const std::string& path) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::Open(path));
+  files_.push_back(std::make_unique<const SafetensorsFile>(std::move(file)));
+  for (const auto& [name, entry] : files_.back()->entries()) {
+    const auto [place, is_new] = places_.emplace(name, Place{files_.back().get(), entry});
+    if (is_new) continue;
+    return Status::Error("tensor " + name + " is in both " + place->second.file->path() + " and " +
+                         path);
+  }
+  return Status::Ok();
+}
+
+Status WeightFolder::Check(const std::string& folder, const ModelConfig& config) const {
+  std::set<std::string> known;
+  for (const plan::Parameter& parameter : AllParameters(config)) {
+    const std::string name = HuggingFaceName(parameter.name);
+    known.insert(name);
+    const auto place = places_.find(name);
+    if (place == places_.end()) {
+      return Status::Error(folder + " has no tensor " + name + ", which its config.json implies");
+    }
+    const SafetensorsFile::Entry& entry = place->second.entry;
+    const std::string& path = place->second.file->path();
+    if (entry.shape != parameter.shape) {
+      return Status::Error(fmt::format("{}: tensor {} is [{}], its config.json implies [{}]", path,
+                                       name, fmt::join(entry.shape, ", "),
+                                       fmt::join(parameter.shape, ", ")));
+    }
+    if (!entry.is_float()) {
+      return Status::Error(fmt::format("{}: tensor {} is {}: weights have to be F32, F16 or BF16",
+                                       path, name, entry.dtype));
+    }
+  }
+  for (const auto& [name, place] : places_) {
+    if (known.contains(name) || IsIdle(config, name)) continue;
+    return Status::Error(place.file->path() + " has a tensor " + name +
+                         ", which a model of its config.json does not have");
+  }
+  return Status::Ok();
+}
+
+void WeightFolder::Read(const plan::Parameter& parameter, int64_t first,
+                        std::span<double> values) const {
+  const Place& place = places_.at(HuggingFaceName(parameter.name));
+  place.file->Read(place.entry, first, values);
+  const int64_t element_bytes = place.entry.bytes / std::max<int64_t>(1, place.entry.elements());
+  bytes_read_ += element_bytes * static_cast<int64_t>(values.size());
+}
+
+}  // namespace shardscope::model

@@ -1,0 +1,50 @@
+// WeightFolder: the weights of a folder in Hugging Face's layout, of which each rank reads what it
+// keeps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/model/initialize.h"
+#include "engine/model/safetensors_file.h"
+#include "trace/base/status.h"
+
+namespace shardscope::model {
+
+// Threads: const after Open(); any number at once.
+class WeightFolder final : public ParameterSource {
+ public:
+  // model.safetensors, or the files of model.safetensors.index.json: all parameters of `config`
+  // are there, once, with its shapes and in F64, F32, F16 or BF16, and no tensor beside them that
+  // transformers would use.
+  static Result<std::shared_ptr<const WeightFolder>> Open(const std::string& folder,
+                                                          const ModelConfig& config);
+
+  void Read(const plan::Parameter& parameter, int64_t first,
+            std::span<double> values) const override;
+
+  // Of all files, that Read() has read.
+  int64_t bytes_read() const { return bytes_read_; }
+
+ private:
+  struct Place {
+    const SafetensorsFile* file = nullptr;
+    SafetensorsFile::Entry entry;
+  };
+
+  Status OpenFiles(const std::string& folder);
+  Status OpenIndex(const std::string& folder, const std::string& index_path);
+  Status AddFile(const std::string& path);
+  Status Check(const std::string& folder, const ModelConfig& config) const;
+
+  std::vector<std::unique_ptr<const SafetensorsFile>> files_;
+  std::map<std::string, Place> places_;  // by the name that transformers has
+  mutable std::atomic<int64_t> bytes_read_ = 0;
+};
+
+}  // namespace shardscope::model

@@ -1,0 +1,303 @@
+// Folders in Hugging Face's layout, good and bad.
+#include "engine/model/weight_folder.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/model/huggingface.h"
+#include "engine/model/reference_model.h"
+#include "engine/model/safetensors.h"
+
+namespace shardscope::model {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest() : folder_(fs::temp_directory_path() / ("folder-" + std::to_string(getpid()))) {
+    fs::create_directories(folder_);
+    WriteConfig();
+  }
+  ~FolderTest() override { fs::remove_all(folder_); }
+
+  void WriteConfig() const { Write("config.json", config_.dump()); }
+  void Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(folder_ / name, std::ios::binary) << bytes;
+  }
+  std::string Bytes(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  Result<ModelConfig> Config(int64_t seq = 16) const {
+    return ReadFolderConfig(folder_.string(), seq);
+  }
+  std::string ConfigError() const {
+    WriteConfig();
+    const Result<ModelConfig> config = Config();
+    return config.ok() ? "no error" : config.message();
+  }
+
+  // Of the config: all parameters, or those that `takes` says, drawn.
+  void WriteWeights(const std::string& name, at::ScalarType type = at::kFloat,
+                    const std::function<bool(const std::string&)>& takes = {}) const {
+    SafetensorsWriter writer;
+    for (const auto& [parameter, tensor] : Drawn()) {
+      const std::string theirs = HuggingFaceName(parameter);
+      if (!takes || takes(theirs)) writer.Add(theirs, tensor.to(type));
+    }
+    ASSERT_TRUE(writer.Write((folder_ / name).string()).ok());
+  }
+  ParameterMap Drawn() const { return InitialParameters(*Config(), plan::DType::kFp32, 3); }
+
+  auto Open() const { return WeightFolder::Open(folder_.string(), *Config()); }
+  std::string OpenError() const {
+    const auto weights = Open();
+    return weights.ok() ? "no error" : weights.message();
+  }
+
+  // A file with this header and so many bytes behind it.
+  void WriteRaw(const std::string& header, size_t num_bytes, uint64_t stated = 0) const {
+    const uint64_t length = stated > 0 ? stated : header.size();
+    std::string bytes(sizeof(length), '\0');
+    std::memcpy(bytes.data(), &length, sizeof(length));
+    Write("model.safetensors", bytes + header + std::string(num_bytes, '\0'));
+  }
+
+  const fs::path folder_;
+  json config_ = {{"architectures", {"LlamaForCausalLM"}},
+                  {"hidden_size", 24},
+                  {"intermediate_size", 40},
+                  {"num_hidden_layers", 2},
+                  {"num_attention_heads", 4},
+                  {"num_key_value_heads", 2},
+                  {"vocab_size", 50},
+                  {"hidden_act", "silu"},
+                  {"rms_norm_eps", 1e-6},
+                  {"tie_word_embeddings", false}};
+};
+
+TEST_F(FolderTest, ReadsWhatConfigJsonSays) {
+  const Result<ModelConfig> plain = Config();
+  ASSERT_TRUE(plain.ok()) << plain.message();
+  EXPECT_EQ(*plain, (ModelConfig{.layers = 2,
+                                 .dim = 24,
+                                 .heads = 4,
+                                 .seq = 16,
+                                 .kind = ModelKind::kLlama,
+                                 .kv_heads = 2,
+                                 .ffn = 40,
+                                 .vocab = 50,
+                                 .norm_epsilon = 1e-6}));
+  config_["architectures"] = {"Qwen2ForCausalLM"};
+  config_["head_dim"] = 8;
+  config_["tie_word_embeddings"] = true;
+  config_["rope_theta"] = 500000;
+  config_["rope_scaling"] = {{"rope_type", "llama3"},
+                             {"factor", 8},
+                             {"low_freq_factor", 1},
+                             {"high_freq_factor", 4},
+                             {"original_max_position_embeddings", 32}};
+  WriteConfig();
+  const Result<ModelConfig> all = Config();
+  ASSERT_TRUE(all.ok()) << all.message();
+  EXPECT_TRUE(all->qkv_bias && all->tied);
+  EXPECT_EQ(all->head_dim(), 8);
+  EXPECT_EQ(all->rope_theta, 500000);
+  EXPECT_EQ(all->rope_scaling, (RopeScaling{8, 1, 4, 32}));
+  // The same as transformers 5 writes it.
+  config_["rope_parameters"] = config_["rope_scaling"];
+  config_["rope_parameters"]["rope_theta"] = config_["rope_theta"];
+  config_.erase("rope_theta");
+  config_.erase("rope_scaling");
+  WriteConfig();
+  EXPECT_EQ(*Config(), *all);
+}
+
+TEST_F(FolderTest, FieldsThatCannotBeTrainedAreNamed) {
+  const json good = config_;
+  const std::tuple<const char*, json, const char*> cases[] = {
+      {"architectures", {"GPT2LMHeadModel"}, "Qwen2ForCausalLM"},
+      {"architectures", nullptr, "LlamaForCausalLM"},
+      {"hidden_act", "gelu", "silu"},
+      {"attention_bias", true, "Qwen2"},
+      {"mlp_bias", true, "no biases"},
+      {"attention_dropout", 0.1, "dropout"},
+      {"quantization_config", {{"bits", 4}}, "BF16"},
+      {"hidden_size", "24", "whole number"},
+      {"hidden_size", -24, "whole number"},
+      {"hidden_size", 1e30, "whole number"},
+      {"vocab_size", nullptr, "missing"},
+      {"num_key_value_heads", 3, "num_attention_heads=4"},
+      {"num_attention_heads", 5, "num_attention_heads"},
+      {"head_dim", 3, "even"},
+      {"tie_word_embeddings", "no", "true nor false"},
+      {"rms_norm_eps", 0, "positive"},
+      {"rope_scaling", 7, "object"},
+      {"rope_scaling", {{"type", "yarn"}}, "llama3"},
+      {"rope_scaling", {{"rope_type", "llama3"}}, "original_max_position_embeddings"}};
+  for (const auto& [field, value, remedy] : cases) {
+    config_ = good;
+    config_[field] = value;
+    const std::string error = ConfigError();
+    EXPECT_THAT(error, HasSubstr("config.json: ")) << field;
+    EXPECT_THAT(error, HasSubstr(remedy)) << field;
+    if (!value.is_object()) {
+      EXPECT_THAT(error, HasSubstr(field));
+    }
+  }
+  config_ = good;
+  config_["architectures"] = {"MistralForCausalLM"};
+  config_["sliding_window"] = 16;
+  EXPECT_EQ(ConfigError(), "no error");
+  config_["sliding_window"] = 15;
+  EXPECT_THAT(ConfigError(), HasSubstr("sliding_window=15 is shorter than model.seq=16"));
+  Write("config.json", "{\"architectures\": [");
+  EXPECT_THAT(Config().message(), HasSubstr("no JSON object"));
+  Write("config.json", std::string(100000, '['));
+  EXPECT_THAT(Config().message(), HasSubstr("no JSON object"));
+  fs::remove(folder_ / "config.json");
+  EXPECT_THAT(Config().message(), HasSubstr("Hugging Face"));
+}
+
+TEST_F(FolderTest, EveryElementIsReadAsTheTypeHasIt) {
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    WriteWeights("model.safetensors", type);
+    const auto weights = Open();
+    ASSERT_TRUE(weights.ok()) << weights.message();
+    int64_t bytes = 0;
+    const ParameterMap read = InitialParameters(*Config(), plan::DType::kFp32, **weights);
+    for (const auto& [name, tensor] : Drawn()) {
+      const at::Tensor stored = tensor.to(type);
+      EXPECT_EQ((read.at(name) - stored.to(at::kFloat)).abs().max().item<double>(), 0) << name;
+      bytes += static_cast<int64_t>(stored.nbytes());
+    }
+    EXPECT_EQ((*weights)->bytes_read(), bytes);
+  }
+}
+
+TEST_F(FolderTest, SeveralFilesAreOneModel) {
+  const auto is_first = [](const std::string& name) { return name.find("layers.0") != name.npos; };
+  WriteWeights("a.safetensors", at::kFloat, is_first);
+  WriteWeights("b.safetensors", at::kFloat, [&](const auto& name) { return !is_first(name); });
+  json index = {{"metadata", {{"total_size", 1}}}};
+  for (const auto& [name, tensor] : Drawn()) {
+    const std::string theirs = HuggingFaceName(name);
+    index["weight_map"][theirs] = is_first(theirs) ? "a.safetensors" : "b.safetensors";
+  }
+  const auto write_index = [&] { Write("model.safetensors.index.json", index.dump()); };
+  write_index();
+  EXPECT_EQ(OpenError(), "no error");
+  const json good = index;
+  index["weight_map"]["model.norm.weight"] = "a.safetensors";
+  write_index();
+  EXPECT_THAT(OpenError(), HasSubstr("a.safetensors has no tensor model.norm.weight"));
+  index["weight_map"]["model.norm.weight"] = "c.safetensors";
+  write_index();
+  EXPECT_THAT(OpenError(), HasSubstr("c.safetensors: No such file"));
+  index["weight_map"]["model.norm.weight"] = "../c.safetensors";
+  write_index();
+  EXPECT_THAT(OpenError(), HasSubstr("names no file of the folder for model.norm.weight"));
+  index = good;
+  write_index();
+  WriteWeights("a.safetensors");
+  EXPECT_THAT(OpenError(), HasSubstr("is in both"));
+  Write("model.safetensors.index.json", "[]");
+  EXPECT_THAT(OpenError(), HasSubstr("weight_map"));
+}
+
+TEST_F(FolderTest, TensorsThatDoNotFitTheConfigAreNamed) {
+  EXPECT_THAT(OpenError(), HasSubstr("neither model.safetensors nor"));
+  WriteWeights("model.safetensors", at::kFloat,
+               [](const std::string& name) { return name != "lm_head.weight"; });
+  EXPECT_THAT(OpenError(), HasSubstr("has no tensor lm_head.weight"));
+  // A model whose head is tied needs none, and may have it all the same.
+  config_["tie_word_embeddings"] = true;
+  WriteConfig();
+  EXPECT_EQ(OpenError(), "no error");
+  config_["tie_word_embeddings"] = false;
+  WriteConfig();
+  WriteWeights("model.safetensors");
+  config_["tie_word_embeddings"] = true;
+  WriteConfig();
+  EXPECT_EQ(OpenError(), "no error");
+  config_["tie_word_embeddings"] = false;
+  config_["intermediate_size"] = 44;
+  WriteConfig();
+  EXPECT_THAT(OpenError(),
+              HasSubstr("mlp.gate_proj.weight is [40, 24], its config.json implies [44, 24]"));
+  config_["intermediate_size"] = 40;
+  config_["architectures"] = {"Qwen2ForCausalLM"};
+  WriteConfig();
+  EXPECT_THAT(OpenError(), HasSubstr("has no tensor model.layers.0.self_attn.q_proj.bias"));
+  WriteWeights("model.safetensors");
+  config_["architectures"] = {"LlamaForCausalLM"};
+  WriteConfig();
+  EXPECT_THAT(OpenError(), HasSubstr("k_proj.bias, which a model of its config.json does not"));
+  WriteWeights("model.safetensors", at::kLong);
+  EXPECT_THAT(OpenError(), HasSubstr("is I64: weights have to be F32, F16 or BF16"));
+}
+
+TEST_F(FolderTest, DamagedFilesAreNamedWithWhatIsWrong) {
+  WriteWeights("model.safetensors");
+  const std::string good = Bytes("model.safetensors");
+  Write("model.safetensors", good.substr(0, good.size() - 1));
+  EXPECT_THAT(OpenError(), HasSubstr("perhaps cut short"));
+  Write("model.safetensors", good + "x");
+  EXPECT_THAT(OpenError(), HasSubstr("1 bytes after the last tensor"));
+  Write("model.safetensors", good.substr(0, 100));
+  EXPECT_THAT(OpenError(), HasSubstr("it has 100 bytes and says that its header has"));
+  Write("model.safetensors", "1234567");
+  EXPECT_THAT(OpenError(), HasSubstr("shorter than 8 bytes"));
+  fs::remove(folder_ / "model.safetensors");
+  fs::create_directory(folder_ / "model.safetensors");
+  EXPECT_THAT(OpenError(), HasSubstr("model.safetensors"));
+  fs::remove(folder_ / "model.safetensors");
+  const std::string a = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  const auto error = [&](const std::string& header, size_t num_bytes = 8) {
+    WriteRaw(header, num_bytes);
+    return OpenError();
+  };
+  WriteRaw("{}", 0, 10'000'000'000);
+  EXPECT_THAT(OpenError(), HasSubstr("says that its header has 10000000000"));
+  EXPECT_THAT(error("{\"a\":"), HasSubstr("no JSON"));
+  EXPECT_THAT(error("[]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(error(std::string(1 << 20, '[')), HasSubstr("no JSON"));
+  EXPECT_THAT(error("{" + a + "," + a + "}"), HasSubstr("has the tensor a twice"));
+  EXPECT_THAT(error(R"({"a":7})"), HasSubstr("tensor a is no object"));
+  EXPECT_THAT(error(R"({"a":{"shape":[2],"data_offsets":[0,8]}})"), HasSubstr("has no dtype"));
+  EXPECT_THAT(error(R"({"a":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}})"),
+              HasSubstr("unknown dtype F33"));
+  EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})"),
+              HasSubstr("no shape of whole numbers"));
+  EXPECT_THAT(error(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})"),
+              HasSubstr("not what its shape and dtype F32 take"));
+  EXPECT_THAT(
+      error(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})"),
+      HasSubstr("not what its shape"));
+  for (const char* offsets : {"[0,16]", "[8,0]", "[0]", "[0,18446744073709551615]", "7"}) {
+    EXPECT_THAT(
+        error(std::string(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":)") + offsets + "}}"),
+        HasSubstr("data_offsets outside of the file"))
+        << offsets;
+  }
+  EXPECT_THAT(error("{" + a + R"(,"b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 12),
+              HasSubstr("tensor b overlaps another"));
+  EXPECT_THAT(error("{" + a + R"(,"b":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})", 16),
+              HasSubstr("a gap before tensor b"));
+}
+
+}  // namespace
+}  // namespace shardscope::model

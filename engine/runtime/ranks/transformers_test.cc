@@ -1,0 +1,189 @@
+// The engine against Hugging Face's transformers: what tests/parity/transformers/*.json have
+// recorded (scripts/compare_transformers), from folders with the same weights.
+#include <ATen/ops/mm.h>
+#include <ATen/ops/tensor.h>
+#include <c10/core/InferenceMode.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/model/huggingface.h"
+#include "engine/model/safetensors.h"
+#include "engine/model/weight_folder.h"
+#include "engine/runtime/cpu_device.h"
+#include "engine/runtime/ranks/job_test_util.h"
+#include "trace/base/time.h"
+
+namespace shardscope::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+uint64_t NameHash(const std::string& name) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char character : name) {
+    hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+// As weights() of tests/parity/llama_cases.py.
+at::Tensor Weights(const std::string& name, const std::vector<int64_t>& shape) {
+  std::vector<double> values(static_cast<size_t>(plan::NumElements(shape)));
+  const double around = name.ends_with("norm.weight") ? 1 : 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint64_t bits = model::MixedBits(NameHash(name), i) >> 51;
+    values[i] = around + (static_cast<double>(bits) - 4096) / 16384;
+  }
+  return at::tensor(values, at::kDouble).to(at::kFloat).view(shape);
+}
+
+class TransformersTest : public testing::TestWithParam<std::string> {
+ protected:
+  TransformersTest() {
+    std::ifstream file(fs::path(SHARDSCOPE_SOURCE_DIR) / "tests/parity/transformers" /
+                       (GetParam() + ".json"));
+    recorded_ = nlohmann::json::parse(file);
+    folder_ = fs::temp_directory_path() / (GetParam() + "-" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+    std::ofstream(folder_ / "config.json") << recorded_["config"].dump();
+    run_.model = *model::ReadFolderConfig(folder_.string(), settings()["seq"]);
+    model::SafetensorsWriter writer;
+    for (const plan::Parameter& parameter : model::AllParameters(run_.model)) {
+      const std::string name = model::HuggingFaceName(parameter.name);
+      writer.Add(name, Weights(name, parameter.shape));
+    }
+    EXPECT_TRUE(writer.Write((folder_ / "model.safetensors").string()).ok());
+    auto weights = model::WeightFolder::Open(folder_.string(), run_.model);
+    EXPECT_TRUE(weights.ok()) << weights.message();
+    weights_ = *weights;
+    run_.weights = weights_;
+    SetTraining();
+  }
+  ~TransformersTest() override { fs::remove_all(folder_); }
+
+  const nlohmann::json& settings() const { return recorded_["settings"]; }
+
+  // All samples are those of one step, so that the order in which ranks have them does not matter.
+  void SetTraining() {
+    run_.training.steps = settings()["steps"];
+    run_.training.num_ranks = settings()["ranks"];
+    run_.training.batch = settings()["batch"];
+    run_.training.learning_rate = settings()["learning_rate"];
+    run_.training.warmup_steps = settings()["warmup_steps"];
+    const int64_t rows = run_.training.num_ranks * run_.training.batch;
+    auto corpus = std::make_shared<model::Corpus>();
+    for (int64_t i = 0; i < rows * (run_.model.seq + 1); ++i) {
+      const uint64_t token = model::MixedBits(7, static_cast<uint64_t>(i));
+      corpus->bytes += static_cast<char>(token % static_cast<uint64_t>(run_.model.vocab));
+    }
+    run_.corpus = corpus;
+  }
+
+  // Of the first sample.
+  at::Tensor Logits() const {
+    const c10::InferenceMode no_autograd;
+    const model::Model segments(run_.model);
+    std::vector<int64_t> sample, memory(static_cast<size_t>(2 * run_.model.seq));
+    model::AppendSample(run_.corpus->bytes, 0, run_.model.seq, &sample);
+    const model::TokenBatch tokens = model::MakeTokenBatch(sample, run_.model.seq, memory);
+    const auto parameters = model::InitialParameters(run_.model, plan::DType::kFp32, *weights_);
+    at::Tensor rows;
+    for (int64_t segment = 0;; ++segment) {
+      std::vector<at::Tensor> weights;
+      for (const plan::Parameter& parameter : model::ParametersOf(run_.model, segment)) {
+        weights.push_back(parameters.at(parameter.name));
+      }
+      const model::Saved saved = segments.Forward(segment, {weights, rows, tokens});
+      if (segment + 1 == model::NumSegments(run_.model)) {
+        return at::mm(saved.tensors[1], weights[1].t());
+      }
+      rows = saved.output;
+    }
+  }
+
+  void ExpectLosses(const std::string& dtype) {
+    const TestResult result = Train(run_);
+    const std::vector<double> expected = recorded_["losses"][dtype];
+    const double tolerance = settings()["tolerance"][dtype];
+    ASSERT_EQ(result.losses.size(), expected.size());
+    for (size_t step = 0; step < expected.size(); ++step) {
+      EXPECT_NEAR(result.losses[step], expected[step], tolerance * expected[step])
+          << "step " << step;
+    }
+    EXPECT_LT(result.losses.back(), 0.9 * result.losses.front());
+  }
+
+  nlohmann::json recorded_;
+  fs::path folder_;
+  std::shared_ptr<const model::WeightFolder> weights_;
+  TestRun run_;
+};
+
+TEST_P(TransformersTest, LogitsAreEqual) {
+  const std::vector<double> expected = recorded_["logits"];
+  const at::Tensor logits = Logits().to(at::kDouble).contiguous();
+  ASSERT_EQ(logits.numel(), std::ssize(expected));
+  double largest = 0, difference = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(expected[i]));
+    difference = std::max(difference, std::abs(expected[i] - logits.const_data_ptr<double>()[i]));
+  }
+  EXPECT_LE(difference, 1e-5 * largest);
+  EXPECT_GT(largest, 1);
+}
+
+TEST_P(TransformersTest, LossesAreEqualOverSteps) { ExpectLosses("fp32"); }
+
+TEST_P(TransformersTest, LossesInBf16AreEqualOverSteps) {
+  run_.model.dtype = plan::DType::kBf16;
+  ExpectLosses("bf16");
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TransformersTest,
+                         testing::Values("llama", "llama3_scaling", "grouped", "tied", "qwen2",
+                                         "mistral"),
+                         [](const auto& tested) { return tested.param; });
+
+// Each rank reads from the files what it keeps, and holds nothing of them beside it.
+TEST(LoadingTest, ReadsOncePerShardAndHoldsTheShardAlone) {
+  const fs::path folder = fs::temp_directory_path() / ("loading-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  TestRun run;
+  MakeLlama(&run);
+  run.training.num_ranks = 2;
+  model::SafetensorsWriter writer;
+  int64_t bytes = 0;
+  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
+    const std::string name = model::HuggingFaceName(parameter.name);
+    writer.Add(name, Weights(name, parameter.shape).to(at::kHalf));
+    bytes += 2 * plan::NumElements(parameter.shape);
+  }
+  ASSERT_TRUE(writer.Write((folder / "model.safetensors").string()).ok());
+  const auto weights = model::WeightFolder::Open(folder.string(), run.model);
+  ASSERT_TRUE(weights.ok()) << weights.message();
+  run.weights = *weights;
+  NullSink sink;
+  CpuDevice device{CpuOptions()};
+  const auto ranks = Ranks::Make(
+      JobOf(run), transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond), &sink, &device);
+  ASSERT_TRUE(ranks.ok()) << ranks.message();
+  EXPECT_EQ((*weights)->bytes_read(), bytes);
+  for (int rank = 0; rank < 2; ++rank) {
+    RankWork& work = (*ranks)->work(rank);
+    EXPECT_EQ(work.TakePeakBytes(), work.allocated_bytes());
+  }
+  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
+    const at::Tensor expected =
+        Weights(model::HuggingFaceName(parameter.name), parameter.shape).to(at::kHalf);
+    EXPECT_TRUE((*ranks)->FullParameter(parameter.name).equal(expected.to(at::kFloat)))
+        << parameter.name;
+  }
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace shardscope::runtime
