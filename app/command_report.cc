@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/import/import_progress.h"
+#include "app/import/kept_report.h"
 #include "app/record/recorded_run.h"
 #include "app/say.h"
 #include "trace/analysis/report.h"
@@ -62,8 +63,21 @@ Result<query::SnapshotPtr> Read(const ReportArguments& arguments) {
   return query::ReadSnapshot(arguments.run);
 }
 
+// As `import` makes it beforehand.
+bool IsOfWholeRun(const ReportArguments& arguments) { return !arguments.scope && !arguments.all; }
+
+bool PrintKept(const ReportArguments& arguments) {
+  if (!IsOfWholeRun(arguments)) return false;
+  return PrintKeptReport(
+      arguments.run, {arguments.json, arguments.definition},
+      [&](std::string_view text) { arguments.json ? PrintExact(text) : Print(text); });
+}
+
 Status Report(ReportArguments arguments) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(arguments.run, RunOfPath(arguments.run));
+  const std::string path = arguments.run;
+  SHARDSCOPE_ASSIGN_OR_RETURN(arguments.run, RunOfPath(path));
+  if (path != arguments.run && IsOfWholeRun(arguments)) (void)KeepReportsOf(arguments.run);
+  if (PrintKept(arguments)) return Status::Ok();
   const Result<query::SnapshotPtr> snapshot = Read(arguments);
   if (!snapshot.ok()) return snapshot.status();
   const Result<std::string> text = ReportText(arguments, **snapshot);

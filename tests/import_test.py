@@ -161,6 +161,30 @@ class ImportTest(ProgramTest):
         self.run_program(APP, "shot", self.folder, "-o", self.root / "shot.png")
         self.assertGreater((self.root / "shot.png").stat().st_size, 10_000)
 
+    def report_text(self, run, *options):
+        return self.run_program(APP, "report", run, *options).stdout
+
+    def test_kept_reports_say_what_is_made_anew(self):
+        run = self.import_path(self.write_fsdp2(late_us=40), 'run "1"')
+        kept = run / "reports.kept"
+        forms = [(), ("--json",), ("--definition", "hta"), ("--json", "--definition", "hta")]
+        before = [self.report_text(run, *form) for form in forms]
+        self.assertEqual(len(set(before)), 4 if before[0] != before[2] else 3)
+        whole = kept.read_bytes()
+        # It is read: another text in it is what is said.
+        kept.write_bytes(whole.replace(b"FSDP2", b"FSDPx"))
+        self.assertIn("FSDPx", self.report_text(run))
+        # Damaged, cut, of other files, or not there: made anew, and equal.
+        for content in (b"", b"\xff" * 100, whole[:-1], whole + b"x", whole.replace(b"\n", b"\n9", 1), whole.replace(b"\n", b" \n", 1)):
+            kept.write_bytes(content)
+            self.assertEqual([self.report_text(run, *form) for form in forms], before)
+        kept.write_bytes(whole)
+        moved = run.rename(self.root / "moved")
+        self.assertEqual(json.loads(self.report_text(moved, "--json")), {**json.loads(before[1]), "run_folder": str(moved)})
+        trace = moved / "trace-rank00001.db"
+        trace.rename(moved / "gone")
+        self.assertEqual(len(json.loads(self.report_text(moved, "--json"))["memory"]), 1)
+
     def test_a_signal_stops_an_import_and_leaves_nothing_of_it(self):
         path = self.folder / "rank0.json"
         event = ('{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":%d,"dur":1,'

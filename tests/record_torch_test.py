@@ -6,7 +6,8 @@ import unittest
 from programs import BIN, free_port
 from recorded import LIBRARY, PYTORCH, RecordTest
 
-# FSDP2 on the CPU. The loader of rank 0 forks a worker while the process is being recorded.
+# FSDP2 on the CPU. The loader of rank 0 forks a worker while the process is being recorded. Nothing of Python's may be left to Gloo's
+# threads when Python ends: one that frees it then ends the process, "terminate called without an active exception" (PyTorch's issue 38228).
 TORCH_PROGRAM = """
 import os, sys, torch, torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -17,14 +18,16 @@ class Numbers(torch.utils.data.Dataset):
     def __getitem__(self, i):
         torch.cuda.nvtx.range_push("in worker"); torch.cuda.nvtx.range_pop()
         return torch.full((4,), float(i))
+def train():
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    layers = [torch.nn.Linear(4, 4) for _ in range(3)]
+    model = torch.nn.Sequential(*layers)
+    for layer in layers: fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    for batch in torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1 if dist.get_rank() == 0 else 0):
+        model(batch).sum().backward()
 torch.cuda.nvtx.range_push("training")
-mesh = init_device_mesh("cpu", (dist.get_world_size(),))
-layers = [torch.nn.Linear(4, 4) for _ in range(3)]
-model = torch.nn.Sequential(*layers)
-for layer in layers: fully_shard(layer, mesh=mesh)
-fully_shard(model, mesh=mesh)
-for batch in torch.utils.data.DataLoader(Numbers(), batch_size=4, num_workers=1 if dist.get_rank() == 0 else 0):
-    model(batch).sum().backward()
+train()
 torch.cuda.nvtx.range_pop()
 total = torch.ones(1)
 dist.all_reduce(total)

@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/import/import_progress.h"
+#include "app/import/kept_report.h"
 #include "app/say.h"
 #include "trace/import/cache.h"
 #include "trace/import/import.h"
@@ -26,6 +27,8 @@ Status Import(const ImportArguments& arguments) {
                                : imports::ImportRun(arguments.path, arguments.output, options);
   progress.End();
   if (!run.ok()) return run.status();
+  // Where they cannot be kept, `report` makes its text itself.
+  (void)KeepReportsOf(run->folder);
   for (const std::string& title : run->passed_over) {
     Say(fmt::format("shardscope import: passed over {}: no importer knows it", title));
   }

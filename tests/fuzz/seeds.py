@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""seeds.py FOLDER: small inputs from which the fuzzer starts, one folder a target (tests/fuzz/targets.h)."""
+"""seeds.py FOLDER: small inputs from which the fuzzer starts, one folder a target of scripts/fuzz."""
 
 import gzip
 import pathlib
@@ -71,14 +71,17 @@ def cupti_seeds():
         yield buffer
 
 
-def import_seeds():
-    """A step of FSDP2, as text, packed, and exported by Nsight Systems, small files of each form of an event, and a memory snapshot and a flight
-    recorder's dump in every form."""
+def nsys_seeds():
+    """A step of FSDP2, exported by Nsight Systems of each age."""
     with tempfile.TemporaryDirectory() as folder:
         for version in nsys_traces.VERSIONS:
             export = nsys_traces.Export(version)
             chrome_traces.fsdp2_step(0, trace=nsys_traces.Process(export, rank=0))
             yield export.write(pathlib.Path(folder) / "export", page_bytes=512).read_bytes()
+
+
+def kineto_seeds():
+    """The same step, as text, cut and packed, and a small file of each form of an event."""
     for rank in (0, 1):
         text = chrome_traces.fsdp2_step(rank).text().encode()
         yield text
@@ -90,7 +93,15 @@ def import_seeds():
            b'{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":7,"ts":5,"dur":0,'
            b'"args":{"stream":7,"wait_on_stream":20,"wait_on_cuda_event_record_corr_id":9}},'
            b'{"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":0,"tid":7,"ts":6,"dur":1e1,"args":{"bytes":4096,"stream":7,"device":0}}]')
+
+
+def memory_snapshot_seeds():
+    """In every protocol of pickles, and as JSON."""
     yield from pickles.forms(pickles.known_snapshot().value()).values()
+
+
+def flight_recorder_seeds():
+    """Likewise."""
     flight = pickles.Flight(0)
     flight.ask("nccl:all_gather")
     flight.ask("nccl:send 0->1", "started", is_p2p=True)
@@ -102,7 +113,8 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     seeds = {"trace": list(trace_seeds()), "schedule": list(schedule_seeds()), "toml": [TOML.encode()],
              "control": [line.encode() for line in CONTROL], "tail": [TAIL.encode()],
-             "cupti": list(cupti_seeds()), "import": list(import_seeds())}
+             "cupti": list(cupti_seeds()), "kineto": list(kineto_seeds()), "nsys": list(nsys_seeds()),
+             "memory_snapshot": list(memory_snapshot_seeds()), "flight_recorder": list(flight_recorder_seeds())}
     for target, inputs in seeds.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number, content in enumerate(inputs):

@@ -12,6 +12,7 @@
 #include "trace/base/output_file.h"
 #include "trace/base/words.h"
 #include "trace/export/chrome_writer.h"
+#include "trace/export/fsdp_ranges.h"
 #include "trace/export/row_text.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/reader.h"
@@ -25,6 +26,9 @@ using words::Name;
 
 constexpr int64_t kFirstStream = 7;  // PyTorch's first one of its own
 constexpr size_t kRowsAnEvent = 200;
+constexpr int64_t kHostThread = 1;  // that issues ops
+// Of events that are there for other tools only.
+constexpr std::string_view kMadeUp = "shardscope launch";
 
 Result<store::RowBatch> ReadAll(const store::RunFiles& run) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<store::RunSource> source,
@@ -99,6 +103,14 @@ struct Run {
     const auto found = meta.find(key);
     return found == meta.end() ? "" : found->second;
   }
+  // Units gather and reduce as those of FSDP2 do.
+  bool IsOfFsdp() const {
+    const std::vector<schema::ConfigRow>& config = rows.Get<schema::ConfigRow>();
+    return std::ranges::any_of(config, [](const schema::ConfigRow& row) {
+      return row.key == "strategy" && (row.value == "full" || row.value == "grad_op" ||
+                                       row.value == "hybrid" || row.value == "hybrid_grad_op");
+    });
+  }
 };
 
 // One file: what one rank did.
@@ -122,6 +134,7 @@ class RankFile {
     for (const schema::MemoryEventRow& row : run_.rows.Get<schema::MemoryEventRow>()) {
       if (row.rank == rank_.rank) WriteMemory(row);
     }
+    WriteRanges();
     return writer_.End();
   }
 
@@ -229,8 +242,8 @@ class RankFile {
   }
 
   void WriteStep(const schema::StepRow& row) {
-    writer_.Complete({rank_.pid, 1}, "user_annotation", fmt::format("ProfilerStep#{}", row.step),
-                     row.start_ns, row.end_ns, Rows(row));
+    writer_.Complete({rank_.pid, kHostThread}, "user_annotation",
+                     fmt::format("ProfilerStep#{}", row.step), row.start_ns, row.end_ns, Rows(row));
   }
 
   template <typename Row>
@@ -286,10 +299,11 @@ class RankFile {
                                                           : "kernel";
     writer_.Complete(place, category, KernelName(*op->second), row.started_ns, row.ended_ns,
                      arguments);
-    const ChromePlace host{rank_.pid, 1};
+    const ChromePlace host{rank_.pid, kHostThread};
     writer_.Complete(host, "cuda_runtime", "cudaLaunchKernel", row.issued_ns, row.issued_ns,
-                     JsonMembers().Add("correlation", correlation).Add("shardscope launch", 1));
+                     JsonMembers().Add("correlation", correlation).Add(kMadeUp, 1));
     writer_.Arrow("ac2g", "ac2g", host, row.issued_ns, place, row.started_ns);
+    if (run_.works.empty()) launches_[host.thread].push_back({row.issued_ns, op->second});
   }
 
   void WriteSpan(const schema::SpanRow& row) {
@@ -319,9 +333,24 @@ class RankFile {
                      arguments);
     const auto launch = run_.tracks.find(gpu.launch_track);
     if (launch == run_.tracks.end()) return;
-    writer_.Complete(PlaceOf(*launch->second), "cuda_runtime", "cudaLaunchKernel",
-                     gpu.launch_start_ns, gpu.launch_start_ns + gpu.launch_duration_ns,
-                     JsonMembers().Add("correlation", gpu.correlation).Add("shardscope launch", 1));
+    const ChromePlace host = PlaceOf(*launch->second);
+    writer_.Complete(host, "cuda_runtime", "cudaLaunchKernel", gpu.launch_start_ns,
+                     gpu.launch_start_ns + gpu.launch_duration_ns,
+                     JsonMembers().Add("correlation", gpu.correlation).Add(kMadeUp, 1));
+    const auto op = run_.plan_ops.find(gpu.plan_op);
+    if (op == run_.plan_ops.end() || !IsOfHost(*launch->second)) return;
+    launches_[host.thread].push_back({gpu.launch_start_ns, op->second});
+  }
+
+  // Behind all launches.
+  void WriteRanges() {
+    if (!run_.IsOfFsdp()) return;
+    for (const auto& [thread, launches] : launches_) {
+      for (const TorchRange& range : FsdpRanges(launches)) {
+        writer_.Complete({rank_.pid, thread}, "user_annotation", range.name, range.start_ns,
+                         range.end_ns, JsonMembers().Add(kMadeUp, 1));
+      }
+    }
   }
 
   void WriteMemory(const schema::MemoryEventRow& row) {
@@ -331,13 +360,15 @@ class RankFile {
         .Add("Device Type", row.device == "cpu" ? 0 : 1)
         .Add("Device Id", row.device == "cpu" ? -1 : 0)
         .Add("Total Allocated", live_bytes_);
-    writer_.Instant({rank_.pid, 1}, "cpu_instant_event", "[memory]", row.executed_ns, arguments);
+    writer_.Instant({rank_.pid, kHostThread}, "cpu_instant_event", "[memory]", row.executed_ns,
+                    arguments);
   }
 
   const Run& run_;
   const schema::RankRow& rank_;
   ChromeWriter writer_;
   int64_t live_bytes_ = 0;
+  std::map<int64_t, std::vector<Launch>> launches_;  // by thread of the host
 };
 
 }  // namespace

@@ -1,0 +1,135 @@
+#include "trace/export/fsdp_ranges.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "trace/base/words.h"
+
+namespace shardscope::exports {
+namespace {
+
+using words::Category;
+using words::OpKind;
+using words::Phase;
+
+// What is around the launches of an op. Equal for what shares ranges.
+struct Place {
+  std::string outer;     // encloses the other; empty: none
+  std::string inner;     // empty: the op is part of what is around it
+  std::string computes;  // "pre_forward" or "pre_backward" of a unit; empty: it computes nothing
+  bool operator==(const Place&) const = default;
+};
+
+constexpr std::string_view kOptimizer = "Optimizer.step#AdamW.step";
+
+Place PlaceOf(const schema::PlanOpRow& op) {
+  const std::optional<OpKind> kind = words::ParseOpKind(op.kind);
+  const std::optional<Category> category = words::ParseCategory(op.category);
+  if (!kind || !category || *category == Category::kHost) return {};
+  if (op.phase == Name(Phase::kOptimizer)) return {"", std::string(kOptimizer), ""};
+  const std::string unit(op.unit);
+  if (unit.empty()) return {};
+  const bool in_backward = op.phase == Name(Phase::kBackward);
+  const auto range = [&unit](std::string_view verb) {
+    return fmt::format("FSDP::{} ({})", verb, unit);
+  };
+  switch (*kind) {
+    case OpKind::kAllGather:
+    case OpKind::kCast:
+      return {in_backward ? "FSDP::backward_prefetch for " + unit : "", range("all_gather"), ""};
+    case OpKind::kCopyOut:
+      return {"", range("all_gather_copy_out"), ""};
+    case OpKind::kReduceScatter:
+    case OpKind::kAllReduce:
+      return {"", range("post_backward_reduce"), ""};
+    case OpKind::kAccumulate:
+      return {"", range("post_backward_accumulate"), ""};
+    default:
+      break;
+  }
+  if (*category != Category::kCompute) return {};
+  const std::string computes = range(in_backward ? "pre_backward" : "pre_forward");
+  return {"", computes, computes};
+}
+
+// "FSDP::post_forward (block1)" of "FSDP::pre_forward (block1)".
+std::string EndOf(const std::string& computes) {
+  constexpr std::string_view kBegin = "FSDP::pre_";
+  return "FSDP::post_" + computes.substr(kBegin.size());
+}
+
+// Copies go in front of a collective of their unit: which one, the next says.
+void PlaceCopiesIn(const std::vector<Launch>& launches, std::vector<Place>* places) {
+  for (size_t at = launches.size(); at-- > 0;) {
+    if (launches[at].op->kind != Name(OpKind::kCopyIn)) continue;
+    for (size_t next = at + 1; next < launches.size(); ++next) {
+      const schema::PlanOpRow& op = *launches[next].op;
+      if (op.unit != launches[at].op->unit || op.category != Name(Category::kCommunication))
+        continue;
+      (*places)[at] = (*places)[next];
+      break;
+    }
+  }
+}
+
+class Ranges {
+ public:
+  // Ascending in time.
+  void Add(const Place& place, int64_t time_ns) {
+    if (place != place_) Enter(place, time_ns);
+    last_ns_ = time_ns;
+  }
+
+  std::vector<TorchRange> Take() {
+    End(last_ns_ + 1);
+    return std::move(ranges_);
+  }
+
+ private:
+  void Enter(const Place& place, int64_t time_ns) {
+    const bool leaves = !computes_.empty() && computes_ != place.computes &&
+                        (!place.computes.empty() || place.inner == kOptimizer);
+    const int64_t end_ns = leaves ? std::min(last_ns_ + 1, time_ns) : time_ns;
+    End(end_ns);
+    if (leaves) ranges_.push_back({EndOf(computes_), end_ns, time_ns});
+    for (const std::string& name : {place.outer, place.inner}) {
+      if (name.empty()) continue;
+      open_.push_back(ranges_.size());
+      ranges_.push_back({name, time_ns, time_ns});
+    }
+    if (leaves || !place.computes.empty()) computes_ = place.computes;
+    place_ = place;
+  }
+
+  void End(int64_t time_ns) {
+    for (const size_t index : open_) ranges_[index].end_ns = time_ns;
+    open_.clear();
+  }
+
+  std::vector<TorchRange> ranges_;
+  std::vector<size_t> open_;  // of them
+  Place place_;
+  std::string computes_;  // as in a Place: the last one that did
+  int64_t last_ns_ = 0;
+};
+
+}  // namespace
+
+std::vector<TorchRange> FsdpRanges(std::vector<Launch> launches) {
+  std::ranges::stable_sort(launches, {}, &Launch::time_ns);
+  std::vector<Place> places;
+  places.reserve(launches.size());
+  for (const Launch& launch : launches) places.push_back(PlaceOf(*launch.op));
+  PlaceCopiesIn(launches, &places);
+  Ranges ranges;
+  for (size_t at = 0; at < launches.size(); ++at) {
+    if (!places[at].inner.empty()) ranges.Add(places[at], launches[at].time_ns);
+  }
+  return ranges.Take();
+}
+
+}  // namespace shardscope::exports
