@@ -185,6 +185,22 @@ class ImportTest(ProgramTest):
         trace.rename(moved / "gone")
         self.assertEqual(len(json.loads(self.report_text(moved, "--json"))["memory"]), 1)
 
+    def test_ranks_of_two_runs_are_refused(self):
+        self.write_fsdp2()
+        trace = fsdp2_step(1)
+        trace.values["baseTimeNanoseconds"] = 26 * 3600 * 10**9
+        trace.write(self.folder / "worker1.pt.trace.json.gz")
+        self.assertIn("26 hours lie between", self.refused("report", self.folder))
+
+    def test_more_threads_than_any_program_has_are_shown_together(self):
+        path = self.root / "many.json"
+        events = ({"ph": "X", "cat": "cpu_op", "name": "a", "pid": at, "tid": at, "ts": BASE_US + at, "dur": 1} for at in range(5000))
+        path.write_text(json.dumps({"traceEvents": list(events)}))
+        run = self.import_path(path)
+        self.assertEqual(self.sql(run, "SELECT count(*) AS n FROM span")[0]["n"], 5000)
+        self.assertLess(self.sql(run, "SELECT count(*) AS n FROM track")[0]["n"], 4200)
+        self.assertEqual(self.report(run)["losses"], {"kineto: not understood: events of more threads and streams than 4096, shown together": 904})
+
     def test_a_signal_stops_an_import_and_leaves_nothing_of_it(self):
         path = self.folder / "rank0.json"
         event = ('{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":%d,"dur":1,'

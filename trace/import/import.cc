@@ -16,6 +16,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/base/parallel.h"
+#include "trace/base/time.h"
 #include "trace/import/format.h"
 #include "trace/import/input.h"
 #include "trace/import/nsys/nsys.h"
@@ -29,6 +30,10 @@ namespace fs = std::filesystem;
 
 // Takes some seconds, compressed or not.
 constexpr uintmax_t kSoonImportedBytes = 50'000'000;
+
+// Ranks of one run are recorded at the same time; a recording takes minutes.
+constexpr int64_t kMostApartNs = 3600 * kNsPerSecond;
+constexpr int64_t kFirstTimeOfDayNs = 1'000'000'000 * kNsPerSecond;  // before: since some boot
 
 // Of the time that a file takes: until all its events are known.
 constexpr double kShareOfReading = 0.4;
@@ -216,7 +221,29 @@ class Importing {
                       "times of one; put those of one into a folder of their own",
                       *rank, taken->second, recording.title));
     }
+    if (!part.format->is_addition) SHARDSCOPE_RETURN_IF_ERROR(CheckTimes(recording));
     return *rank;
+  }
+
+  // Ranks that were recorded hours apart never met.
+  Status CheckTimes(const Recording& recording) REQUIRES(mutex_) {
+    const RecordedTimes times = TimesOf(recording);
+    if (times.last_ns < times.first_ns || times.first_ns < kFirstTimeOfDayNs) return Status::Ok();
+    if (title_of_first_.empty()) {
+      title_of_first_ = recording.title;
+      times_ = times;
+    }
+    const int64_t apart_ns =
+        std::max(times.first_ns - times_.last_ns, times_.first_ns - times.last_ns);
+    if (apart_ns > kMostApartNs) {
+      return Status::Error(fmt::format(
+          "{:.0f} hours lie between {} and {}: they are of two runs; put those of one into a "
+          "folder of their own",
+          static_cast<double>(apart_ns) / kMostApartNs, title_of_first_, recording.title));
+    }
+    times_.first_ns = std::min(times.first_ns, times_.first_ns);
+    times_.last_ns = std::max(times.last_ns, times_.last_ns);
+    return Status::Ok();
   }
 
   // Those that only add to others last.
@@ -248,6 +275,8 @@ class Importing {
   Status status_ GUARDED_BY(mutex_);
   std::map<const Format*, std::map<int32_t, std::string>> title_of_rank_ GUARDED_BY(mutex_);
   std::set<int32_t> ranks_ GUARDED_BY(mutex_);
+  RecordedTimes times_ GUARDED_BY(mutex_);  // of all of them
+  std::string title_of_first_ GUARDED_BY(mutex_);
   std::map<int32_t, std::vector<Addition>> additions_ GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,7 @@
 #include "trace/import/recording.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <initializer_list>
 #include <iterator>
@@ -80,6 +81,18 @@ Names::Index Names::Add(std::string_view text) {
   const auto index = static_cast<Index>(texts_.size());
   index_of_.emplace(texts_.emplace_back(text), index);
   return index;
+}
+
+RecordedTimes TimesOf(const Recording& recording) {
+  RecordedTimes times{INT64_MAX, INT64_MIN};
+  const auto extend = [&times](int64_t start_ns, int64_t duration_ns) {
+    times.first_ns = std::min(times.first_ns, start_ns);
+    times.last_ns = std::max(times.last_ns, start_ns + duration_ns);
+  };
+  for (const RecordedSpan& span : recording.spans) extend(span.start_ns, span.duration_ns);
+  for (const RecordedWork& work : recording.works) extend(work.start_ns, work.duration_ns);
+  for (const RecordedFlight& flight : recording.flight.entries) extend(flight.created_ns, 0);
+  return times;
 }
 
 void AddRecording(Recording addition, std::string_view format, Recording* to) {

@@ -164,6 +164,12 @@ struct AllocatorHistory {
   std::vector<RecordedSegment> segments;
 };
 
+// Threads and streams of a file; what has more is damaged or made to break something.
+inline constexpr size_t kMostTracks = 4096;
+inline constexpr std::string_view kTooManyTracks =
+    "events of more threads and streams than 4096, shown together";
+inline constexpr int64_t kOtherTracks = -1000;  // their number
+
 struct RecordedMarker {
   int64_t time_ns = 0;
   std::string_view kind;  // as marker.kind
@@ -263,6 +269,13 @@ struct Recording {
   // Why the file is not whole; empty: it is.
   std::string cut;
 };
+
+struct RecordedTimes {
+  int64_t first_ns = 0;
+  int64_t last_ns = -1;  // before the first: nothing has a time
+};
+// Of spans, work and what flight recorders remember.
+RecordedTimes TimesOf(const Recording& recording);
 
 // Adds what another file tells of the same process, on the same clock: tracks, spans, counters,
 // steps, memory, markers and flights, but no work of a device. What it tells of memory takes the

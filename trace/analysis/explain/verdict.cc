@@ -114,19 +114,38 @@ constexpr std::string_view kSendLessOfGradients =
     "send less or compute more beside it: gradients in bfloat16 (DDP: the communication hook "
     "bf16_compress_hook), a larger batch per rank, or gradient accumulation (no_sync)";
 
-std::string RemedyOf(LossKind kind, const RunTraits& traits) {
-  const LossWords& words = WordsOf(kind);
-  if (kind == LossKind::kSlowTransfer && !traits.gathers) return std::string(kSendLessOfGradients);
-  if (kind == LossKind::kHost && !traits.on_gpu) {
+// Gradients cannot be prefetched. Without a GPU the thread that computes waits for each reduction
+// of FSDP itself (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py: foreach_reduce()).
+constexpr std::string_view kReduceLessOften =
+    "on the CPU the thread that computes waits for each reduction itself: fewer and larger units "
+    "(several layers in one fully_shard), gradient accumulation "
+    "(set_requires_gradient_sync(False)), or GPUs, on which reductions run beside compute";
+constexpr std::string_view kReduceEarlier =
+    "reduce earlier: smaller units, of which each is reduced once its backward is done; DDP: a "
+    "smaller bucket_cap_mb";
+
+bool IsOfReductions(const Loss& loss, const RunTraits& traits) {
+  return traits.imported && loss.kind == LossKind::kLateIssue && !loss.ops.empty() &&
+         Contains(loss.ops.front().blocking_name, "reduce");
+}
+
+std::string RemedyOf(const Loss& loss, const RunTraits& traits) {
+  const LossWords& words = WordsOf(loss.kind);
+  if (loss.kind == LossKind::kSlowTransfer && !traits.gathers)
+    return std::string(kSendLessOfGradients);
+  if (IsOfReductions(loss, traits))
+    return std::string(traits.on_gpu ? kReduceEarlier : kReduceLessOften);
+  if (loss.kind == LossKind::kHost && !traits.on_gpu) {
     return "larger work per op: a larger batch or model, fewer units";
   }
   if (traits.imported || words.knob.empty()) return std::string(words.remedy);
   return fmt::format("{} (here: {})", words.remedy, words.knob);
 }
 
-std::string FirstTry(LossKind kind, const RunTraits& traits) {
-  if (kind == LossKind::kHost && !traits.on_gpu) return RemedyOf(kind, traits);
-  return std::string(WordsOf(kind).first);
+std::string FirstTry(const Loss& loss, const RunTraits& traits) {
+  if (loss.kind == LossKind::kHost && !traits.on_gpu) return RemedyOf(loss, traits);
+  if (IsOfReductions(loss, traits)) return traits.on_gpu ? "smaller units" : "larger units";
+  return std::string(WordsOf(loss.kind).first);
 }
 
 std::string EvidenceOf(const Loss& loss, const Losses& losses) {
@@ -232,8 +251,8 @@ std::vector<Advice> MakeAdvice(const Losses& losses, const RunTraits& traits) {
     if (loss.kind == LossKind::kSlowRank)
       title = fmt::format("rank {} holds up the others", loss.rank);
     title.front() = static_cast<char>(std::toupper(title.front()));
-    advice.push_back({loss.kind, title, RemedyOf(loss.kind, traits), EvidenceOf(loss, losses),
-                      saving_ns, loss.rank, loss.step});
+    advice.push_back({loss.kind, title, RemedyOf(loss, traits), EvidenceOf(loss, losses), saving_ns,
+                      loss.rank, loss.step});
     left_ns = std::max(0.0, left_ns - saving_ns);
   }
   return advice;
@@ -264,7 +283,7 @@ Verdict MakeVerdict(const Losses& losses, const RunTraits& traits) {
     reason = fmt::format("rank {} holds up the others", dearest->rank);
   verdict.sentence = fmt::format("{} of the step is {}: {} ({}). First try: {}.",
                                  FormatPercent(verdict.share), WhatIsLost(verdict.bound), reason,
-                                 EvidenceOf(*dearest, losses), FirstTry(dearest->kind, traits));
+                                 EvidenceOf(*dearest, losses), FirstTry(*dearest, traits));
   return verdict;
 }
 

@@ -142,5 +142,19 @@ TEST(Advice, NamesOurKnobsForOurRunsOnly) {
   EXPECT_THAT(imported, testing::Not(HasSubstr("prefetch.forward")));
 }
 
+// Who asks for a reduction too late is not told to prefetch.
+TEST(Advice, OfReductionsIsNotToPrefetch) {
+  StallGroup reduction = Group(StallCause::kIssuedLate, 300);
+  reduction.blocking_name = "B layers.3 reduce_scatter";
+  const Losses losses = MakeLosses({Step(600, 300, 0, 0)}, {reduction}, Front());
+  RunTraits traits{.imported = true};
+  EXPECT_THAT(MakeVerdict(losses, traits).sentence, HasSubstr("First try: larger units."));
+  EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("fewer and larger units"));
+  traits.on_gpu = true;
+  EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("reduce earlier"));
+  traits.imported = false;
+  EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("prefetch.forward"));
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

@@ -66,17 +66,19 @@ class Reader {
   void TakeDistributed(const Json& info);
   void Shift(int64_t base_ns);
 
+  using TrackKey = std::tuple<TrackKind, int64_t, int64_t, int64_t>;
+
   int64_t NumberOf(const EventId& id);
   uint32_t ThreadTrack(const Event& event);
   uint32_t StreamTrack(const Event& event, TrackKind kind);
-  uint32_t AddTrack(RecordedTrack track);
   uint32_t ShapeOf(const EventArguments& arguments);
   int32_t CollectiveOf(const Event& event);
   void NoteGroup(const EventArguments& arguments);
   void NoteStream(const Event& event);
   void Miss(std::string_view what) { ++missed_[std::string(what)]; }
 
-  using TrackKey = std::tuple<TrackKind, int64_t, int64_t, int64_t>;
+  // `track`: what is added if there is none with this key.
+  uint32_t TrackOf(TrackKey key, const RecordedTrack& track);
 
   Recording recording_;
   std::map<TrackKey, uint32_t> track_of_;
@@ -108,25 +110,39 @@ int64_t Reader::NumberOf(const EventId& id) {
   return number;
 }
 
-uint32_t Reader::AddTrack(RecordedTrack track) {
-  recording_.tracks.push_back(std::move(track));
-  return static_cast<uint32_t>(recording_.tracks.size() - 1);
+uint32_t Reader::TrackOf(TrackKey key, const RecordedTrack& track) {
+  if (!recording_.tracks.empty() && key == last_key_) return last_track_;
+  const auto known = track_of_.find(key);
+  last_key_ = key;
+  if (known != track_of_.end()) return last_track_ = known->second;
+  const auto number = static_cast<uint32_t>(recording_.tracks.size());
+  if (recording_.tracks.size() < kMostTracks) {
+    recording_.tracks.push_back(track);
+    track_of_.emplace(key, number);
+    return last_track_ = number;
+  }
+  Miss(kTooManyTracks);
+  const TrackKind kind = track.kind;
+  const auto [others, is_new] =
+      track_of_.try_emplace({kind, kOtherTracks, kOtherTracks, kOtherTracks}, number);
+  if (is_new) {
+    recording_.tracks.push_back({.kind = kind,
+                                 .process = kOtherTracks,
+                                 .thread = kOtherTracks,
+                                 .device = 0,
+                                 .stream = kOtherTracks,
+                                 .name = "others"});
+  }
+  return last_track_ = others->second;
 }
 
 uint32_t Reader::ThreadTrack(const Event& event) {
   const int64_t process = NumberOf(event.process);
   const int64_t thread = NumberOf(event.thread);
-  const TrackKey key(TrackKind::kThread, process, thread, 0);
-  if (!recording_.tracks.empty() && key == last_key_) return last_track_;
-  auto [known, is_new] = track_of_.try_emplace(key, 0);
-  if (is_new) {
-    std::string name;
-    if (event.thread.number < 0 && !event.thread.text.empty()) name = event.thread.text;
-    known->second =
-        AddTrack({.kind = TrackKind::kThread, .process = process, .thread = thread, .name = name});
-  }
-  last_key_ = key;
-  return last_track_ = known->second;
+  std::string name;
+  if (event.thread.number < 0 && !event.thread.text.empty()) name = event.thread.text;
+  return TrackOf({TrackKind::kThread, process, thread, 0},
+                 {.kind = TrackKind::kThread, .process = process, .thread = thread, .name = name});
 }
 
 uint32_t Reader::StreamTrack(const Event& event, TrackKind kind) {
@@ -135,18 +151,12 @@ uint32_t Reader::StreamTrack(const Event& event, TrackKind kind) {
   const int64_t context = std::max<int64_t>(arguments.context, 0);
   int64_t stream = arguments.stream >= 0 ? arguments.stream : NumberOf(event.thread);
   if (kind == TrackKind::kStreamWaits && (stream >= kSyncRows || arguments.stream < 0)) stream = -1;
-  const TrackKey key(kind, device, context, stream);
-  if (!recording_.tracks.empty() && key == last_key_) return last_track_;
-  auto [known, is_new] = track_of_.try_emplace(key, 0);
-  if (is_new) {
-    known->second = AddTrack({.kind = kind,
-                              .device = device,
-                              .context = context,
-                              .stream = stream,
-                              .priority = std::max<int64_t>(arguments.priority, -1000)});
-  }
-  last_key_ = key;
-  return last_track_ = known->second;
+  return TrackOf({kind, device, context, stream},
+                 {.kind = kind,
+                  .device = device,
+                  .context = context,
+                  .stream = stream,
+                  .priority = std::max<int64_t>(arguments.priority, -1000)});
 }
 
 uint32_t Reader::ShapeOf(const EventArguments& arguments) {

@@ -235,8 +235,15 @@ Names::Index RankReader::NameOf(const Row& row, std::initializer_list<int> colum
   return AddName("(no name)");
 }
 
+bool RankReader::HasTooManyTracks(const TrackKey& key) {
+  if (recording_.tracks.size() < kMostTracks || track_of_.contains(key)) return false;
+  Miss(std::string(kTooManyTracks));
+  return true;
+}
+
 uint32_t RankReader::ThreadTrack(int64_t global_thread) {
-  const int64_t thread = ThreadOf(global_thread);
+  int64_t thread = ThreadOf(global_thread);
+  if (HasTooManyTracks({TrackKind::kThread, thread, 0, 0})) thread = kOtherTracks;
   const auto [track, is_new] = track_of_.try_emplace(
       {TrackKind::kThread, thread, 0, 0}, static_cast<uint32_t>(recording_.tracks.size()));
   if (is_new) {
@@ -263,6 +270,10 @@ uint32_t RankReader::RangesTrack(int64_t domain) {
 }
 
 uint32_t RankReader::StreamTrack(TrackKind kind, int64_t device, int64_t context, int64_t stream) {
+  if (HasTooManyTracks({kind, device, context, stream})) {
+    device = context = 0;
+    stream = kOtherTracks;
+  }
   const auto [track, is_new] = track_of_.try_emplace(
       {kind, device, context, stream}, static_cast<uint32_t>(recording_.tracks.size()));
   if (is_new) {

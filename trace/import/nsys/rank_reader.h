@@ -65,6 +65,9 @@ class RankReader {
   void AddWork(const Row& row, RecordedWork work);
   Names::Index NameOf(const Row& row, std::initializer_list<int> columns);
   Names::Index AddName(std::string_view text);
+  using TrackKey = std::tuple<TrackKind, int64_t, int64_t, int64_t>;
+  // Of those to which one more comes with this key.
+  bool HasTooManyTracks(const TrackKey& key);
   uint32_t ThreadTrack(int64_t global_thread);
   uint32_t RangesTrack(int64_t domain);
   uint32_t StreamTrack(TrackKind kind, int64_t device, int64_t context, int64_t stream);
@@ -82,7 +85,7 @@ class RankReader {
   NcclCalls nccl_;
   std::map<int64_t, std::string> domains_;
   std::unordered_map<int64_t, Names::Index> name_of_;  // by id in StringIds
-  std::map<std::tuple<TrackKind, int64_t, int64_t, int64_t>, uint32_t> track_of_;
+  std::map<TrackKey, uint32_t> track_of_;
   std::map<KernelShape, uint32_t> shape_of_;
 };
 
