@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "trace/base/words.h"
-#include "trace/store/row_io.h"
+#include "trace/store/row_batch.h"
 
 namespace shardscope::imports {
 

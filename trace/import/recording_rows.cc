@@ -374,21 +374,20 @@ Status RowsOfRecording::WriteCounters() {
 }
 
 // Rows of an export of ours, as they were.
-Status WriteRows(store::RowBatch* rows, FinishedWriter* writer) {
-  Status status;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    std::vector<Row>& of_table = rows->Get<Row>();
-    if constexpr (schema::TableOf<Row>::kHasId) {
-      std::ranges::sort(of_table, {}, [](const Row& row) { return row.id.value(); });
-      const auto twice = std::unique(of_table.begin(), of_table.end(),
-                                     [](const Row& a, const Row& b) { return a.id == b.id; });
-      of_table.erase(twice, of_table.end());
+Status WriteRows(const store::RowBatch& rows, FinishedWriter* writer) {
+  for (size_t table = 0; table < schema::kNumTables; ++table) {
+    const store::AnyRows& of_table = rows.At(table);
+    std::vector<size_t> order(of_table.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (of_table.table().has_id) {
+      const auto id = [&](size_t index) { return of_table.IdOf(index); };
+      std::ranges::stable_sort(order, {}, id);
+      const auto twice = std::ranges::unique(order, {}, id);
+      order.erase(twice.begin(), twice.end());
     }
-    for (const Row& row : of_table) {
-      if (status.ok()) status = writer->Insert(row);
-    }
-  });
-  return status;
+    for (const size_t index : order) SHARDSCOPE_RETURN_IF_ERROR(writer->Insert(of_table, index));
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -398,7 +397,7 @@ Status WriteRecording(const RunFacts& facts, Recording* recording, const store::
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<FinishedWriter> writer,
                               FinishedWriter::Create(file));
   if (recording->rows != nullptr) {
-    SHARDSCOPE_RETURN_IF_ERROR(WriteRows(recording->rows.get(), writer.get()));
+    SHARDSCOPE_RETURN_IF_ERROR(WriteRows(*recording->rows, writer.get()));
     return writer->Finish();
   }
   SHARDSCOPE_RETURN_IF_ERROR(RowsOfRecording(facts, recording, writer.get(), go_on).Write());

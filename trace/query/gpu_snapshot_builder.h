@@ -10,7 +10,7 @@
 #include <unordered_set>
 
 #include "trace/query/snapshot.h"
-#include "trace/store/row_io.h"
+#include "trace/store/row_batch.h"
 
 namespace shardscope::query {
 

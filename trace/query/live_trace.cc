@@ -7,7 +7,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -35,11 +34,11 @@ class News {
  public:
   bool In(const store::RowBatch& batch) {
     bool is_news = false;
-    schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-      if constexpr (schema::TableOf<Row>::kHasId && !std::is_same_v<Row, schema::ClockRow>) {
-        is_news = is_news || !batch.Get<Row>().empty();
-      }
-    });
+    for (size_t i = 0; i < schema::kNumTables; ++i) {
+      const store::AnyRows& rows = batch.At(i);
+      const bool has_news = rows.table().has_id && i != store::kTable<schema::ClockRow>.index;
+      is_news = is_news || (has_news && rows.size() > 0);
+    }
     for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) {
       std::string& known = meta_[row.key];
       is_news = is_news || known != row.value;

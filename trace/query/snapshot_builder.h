@@ -6,7 +6,7 @@
 
 #include "trace/query/gpu_snapshot_builder.h"
 #include "trace/query/snapshot.h"
-#include "trace/store/row_io.h"
+#include "trace/store/row_batch.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {

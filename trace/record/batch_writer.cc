@@ -169,13 +169,12 @@ Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t la
 }
 
 Status BatchWriter::WriteRareRows() {
-  Status status;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    for (const Row& row : rare_backlog_.Get<Row>()) {
-      if (status.ok()) status = writer_->Insert(row);
-    }
-  });
-  return status;
+  for (size_t table = 0; table < schema::kNumTables; ++table) {
+    const store::AnyRows& rows = rare_backlog_.At(table);
+    for (size_t index = 0; index < rows.size(); ++index)
+      SHARDSCOPE_RETURN_IF_ERROR(writer_->Insert(rows, index));
+  }
+  return Status::Ok();
 }
 
 Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more) {

@@ -12,7 +12,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/schema/columns.h"
-#include "trace/store/row_io.h"
+#include "trace/store/row_batch.h"
 
 namespace shardscope::record {
 

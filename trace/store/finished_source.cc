@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
-#include <tuple>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "trace/store/row_io.h"
 #include "trace/store/source.h"
 #include "trace/store/writer.h"
 
@@ -27,89 +27,70 @@ Status Repeats(const std::string& path, const char* table) {
       fmt::format("{} is damaged: its table {} repeats itself; copy it again", path, table));
 }
 
-// Rows of a statement, one after the other.
-template <typename Row>
+// Rows of a table that a statement gives, one after the other.
 class Cursor {
  public:
-  static Result<Cursor> Open(TraceReader* reader, const std::string& condition) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(
-        Statement select,
-        reader->database().Prepare(fmt::format("{} {}", schema::TableOf<Row>::kSelect, condition)));
+  static Result<std::unique_ptr<Cursor>> Open(const Table& table, const std::string& condition,
+                                              TraceReader* reader) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(Statement select, reader->database().Prepare(fmt::format(
+                                                      "{} {}", table.select, condition)));
     const std::string& path = reader->database().path();
     std::error_code error;
     const auto bytes = std::filesystem::file_size(path, error);
-    return Cursor(std::move(select), path, error ? 0 : bytes / kLeastRowBytes);
+    return std::unique_ptr<Cursor>(
+        new Cursor(table, std::move(select), path, error ? 0 : bytes / kLeastRowBytes));
   }
   Statement& statement() { return select_; }
 
-  // false at the end.
-  Result<bool> Next() {
+  // Appends the next row. false at the end.
+  Result<bool> Read(RowBatch* batch) {
     const Result<bool> row = select_.Step();
     if (!row.ok() || !row.value()) return row;
-    if (rows_left_ == 0) return Repeats(path_, schema::TableOf<Row>::kName);
+    if (rows_left_ == 0) return Repeats(path_, table_.name);
     --rows_left_;
-    row_ = ReadRow<Row>(select_);
+    ColumnSource columns(select_);
+    batch->At(table_.index).Read(&columns);
     return true;
   }
-  const Row& row() const { return row_; }
+
+  Status ReadAll(RowBatch* batch) {
+    while (true) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, Read(batch));
+      if (!more) return Status::Ok();
+    }
+  }
 
  private:
-  Cursor(Statement select, std::string path, size_t most_rows)
-      : select_(std::move(select)), path_(std::move(path)), rows_left_(most_rows) {}
+  Cursor(const Table& table, Statement select, std::string path, size_t most_rows)
+      : table_(table), select_(std::move(select)), path_(std::move(path)), rows_left_(most_rows) {}
 
+  const Table& table_;
   Statement select_;
   std::string path_;
   size_t rows_left_;
-  Row row_;
 };
 
-template <typename Row>
-Status ReadInto(Cursor<Row>* cursor, RowBatch* batch) {
-  while (true) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, cursor->Next());
-    if (!more) return Status::Ok();
-    batch->Get<Row>().push_back(cursor->row());
-  }
-}
-
-template <typename Row>
-Status Start(TraceReader* reader, std::unique_ptr<Cursor<Row>>* cursor) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(auto opened, Cursor<Row>::Open(reader, "ORDER BY id"));
-  *cursor = std::make_unique<Cursor<Row>>(std::move(opened));
+Status Start(const Table& table, TraceReader* reader, std::unique_ptr<Cursor>* cursor) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(*cursor, Cursor::Open(table, "ORDER BY id", reader));
   return Status::Ok();
 }
 
-// Lets a cursor go at its end: a statement that is stepped again would begin anew.
-template <typename Row>
-Status Drain(std::unique_ptr<Cursor<Row>>* cursor, size_t* left, RowBatch* batch) {
-  while (*cursor != nullptr && *left > 0) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, (*cursor)->Next());
-    if (!more) {
-      cursor->reset();
-      return Status::Ok();
-    }
-    batch->Get<Row>().push_back((*cursor)->row());
-    --*left;
+// Reads at most *left rows. Lets a cursor go at its end: a statement that is stepped again would
+// begin anew.
+Status Drain(std::unique_ptr<Cursor>* cursor, size_t* left, RowBatch* batch) {
+  for (; *cursor != nullptr && *left > 0; --*left) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, (*cursor)->Read(batch));
+    if (more) continue;
+    cursor->reset();
+    return Status::Ok();
   }
   return Status::Ok();
 }
-
-// Tables that ReadSmallTables() leaves to the others.
-template <typename Row>
-constexpr bool kIsLarge =
-    schema::TableOf<Row>::kHot || schema::TableOf<Row>::kDerived || schema::TableOf<Row>::kSqlOnly;
-
-// Tables that are read beside the op runs.
-template <typename Row>
-constexpr bool kIsOther = !schema::TableOf<Row>::kSqlOnly && !std::is_same_v<Row, schema::OpRunRow>;
-
-template <typename Row>
-using CursorPointer = std::unique_ptr<Cursor<Row>>;
 
 }  // namespace
 
 struct FinishedSource::Memory {
-  std::unique_ptr<Cursor<schema::MemoryEventRow>> rows;
+  std::unique_ptr<Cursor> rows;
 };
 
 // The op runs of the file. Has a connection of its own, so that any one thread may use it.
@@ -119,7 +100,7 @@ class FinishedSource::OpRuns {
     SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
     auto op_runs = std::make_unique<OpRuns>();
     op_runs->reader_ = std::move(reader);
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&op_runs->reader_, &op_runs->rows_));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(kTable<schema::OpRunRow>, &op_runs->reader_, &op_runs->rows_));
     return op_runs;
   }
 
@@ -133,7 +114,7 @@ class FinishedSource::OpRuns {
 
  private:
   TraceReader reader_;
-  std::unique_ptr<Cursor<schema::OpRunRow>> rows_;
+  std::unique_ptr<Cursor> rows_;
 };
 
 // The other hot tables that Snapshots show, one after the other.
@@ -143,33 +124,26 @@ class FinishedSource::Others {
     SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
     auto others = std::make_unique<Others>();
     others->reader_ = std::move(reader);
-    SHARDSCOPE_RETURN_IF_ERROR(
-        others->ForEach([&](auto* cursor) { return Start(&others->reader_, cursor); }));
+    const RowBatch tables;
+    for (size_t i = 0; i < schema::kNumTables; ++i) {
+      const Table& table = tables.At(i).table();
+      if (!table.hot || table.sql_only || i == kTable<schema::OpRunRow>.index) continue;
+      SHARDSCOPE_RETURN_IF_ERROR(Start(table, &others->reader_, &others->cursors_.emplace_back()));
+    }
     return others;
   }
 
   Result<RowBatch> Read() {
     RowBatch batch;
     size_t left = kRowsAtATime;
-    SHARDSCOPE_RETURN_IF_ERROR(ForEach([&](auto* cursor) { return Drain(cursor, &left, &batch); }));
+    for (std::unique_ptr<Cursor>& cursor : cursors_)
+      SHARDSCOPE_RETURN_IF_ERROR(Drain(&cursor, &left, &batch));
     return batch;
   }
 
  private:
-  // Calls visit(&cursor) for one table after the other, until there is an error.
-  template <typename Visit>
-  Status ForEach(const Visit& visit) {
-    Status status;
-    schema::ForEachType(schema::HotRows(), [&]<typename Row>() {
-      if constexpr (kIsOther<Row>) {
-        if (status.ok()) status = visit(&std::get<CursorPointer<Row>>(cursors_));
-      }
-    });
-    return status;
-  }
-
   TraceReader reader_;
-  schema::Each<std::tuple, CursorPointer, schema::HotRows> cursors_;
+  std::vector<std::unique_ptr<Cursor>> cursors_;
 };
 
 FinishedSource::~FinishedSource() {
@@ -217,16 +191,12 @@ Result<StepBounds> FinishedSource::Bounds() {
 }
 
 Status FinishedSource::ReadSmallTables(RowBatch* batch) {
-  Status status;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    if constexpr (!kIsLarge<Row>) {
-      if (!status.ok()) return;
-      status =
-          reader_.ReadAll<Row>([batch](Row&& row) { batch->Get<Row>().push_back(std::move(row)); })
-              .status();
-    }
-  });
-  return status;
+  for (size_t i = 0; i < schema::kNumTables; ++i) {
+    const Table& table = batch->At(i).table();
+    if (table.hot || table.derived || table.sql_only) continue;
+    SHARDSCOPE_RETURN_IF_ERROR(reader_.ReadAll(&batch->At(i)).status());
+  }
+  return Status::Ok();
 }
 
 // One search a track: an index on nothing but the track's own order.
@@ -246,20 +216,21 @@ Result<std::vector<schema::TrackId>> FinishedSource::TracksOfSpans() {
 }
 
 Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch) {
-  const auto read = [&]<typename Row>(const char* first_id, const char* last_id) -> Status {
+  const auto read = [&](const Table& table, const char* first_id, const char* last_id) -> Status {
     constexpr const char* kCondition =
         "WHERE id BETWEEN (SELECT min({0}) FROM step_range WHERE {2} AND {0} <= {1}) AND "
         "(SELECT max({1}) FROM step_range WHERE {2}) AND {2} ORDER BY id";
     SHARDSCOPE_ASSIGN_OR_RETURN(
-        auto rows, Cursor<Row>::Open(&reader_, fmt::format(kCondition, first_id, last_id,
-                                                           "step BETWEEN ?1 AND ?2")));
-    rows.statement().Bind(1, first_step);
-    rows.statement().Bind(2, last_step);
-    return ReadInto(&rows, batch);
+        const auto rows,
+        Cursor::Open(table, fmt::format(kCondition, first_id, last_id, "step BETWEEN ?1 AND ?2"),
+                     &reader_));
+    rows->statement().Bind(1, first_step);
+    rows->statement().Bind(2, last_step);
+    return rows->ReadAll(batch);
   };
-  SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::StepRow>("first_step_row", "last_step_row"));
-  SHARDSCOPE_RETURN_IF_ERROR(read.operator()<schema::OpRunRow>("first_op_run", "last_op_run"));
-  return read.operator()<schema::CollectiveRow>("first_collective", "last_collective");
+  SHARDSCOPE_RETURN_IF_ERROR(read(kTable<schema::StepRow>, "first_step_row", "last_step_row"));
+  SHARDSCOPE_RETURN_IF_ERROR(read(kTable<schema::OpRunRow>, "first_op_run", "last_op_run"));
+  return read(kTable<schema::CollectiveRow>, "first_collective", "last_collective");
 }
 
 Result<int64_t> FinishedSource::LastStepOfPart(int64_t first_step) {
@@ -314,26 +285,26 @@ Status FinishedSource::ForEachMemoryChange(const std::function<void(const Memory
 }
 
 Status FinishedSource::ReadCounters(RowBatch* batch) {
-  auto rows = Cursor<schema::CounterRow>::Open(&reader_, "ORDER BY id");
-  return rows.ok() ? ReadInto(&rows.value(), batch) : rows.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows,
+                              Cursor::Open(kTable<schema::CounterRow>, "ORDER BY id", &reader_));
+  return rows->ReadAll(batch);
 }
 
 Status FinishedSource::ReadDerived(RowBatch* batch) {
-  Status status;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    if constexpr (schema::TableOf<Row>::kDerived || std::is_same_v<Row, schema::StepRow>) {
-      if (!status.ok() || std::is_same_v<Row, schema::StepRangeRow>) return;
-      auto rows = Cursor<Row>::Open(&reader_, "");
-      status = rows.ok() ? ReadInto(&rows.value(), batch) : rows.status();
-    }
-  });
-  return status;
+  for (size_t i = 0; i < schema::kNumTables; ++i) {
+    const Table& table = batch->At(i).table();
+    if (!table.derived && i != kTable<schema::StepRow>.index) continue;
+    if (i == kTable<schema::StepRangeRow>.index) continue;
+    SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows, Cursor::Open(table, "", &reader_));
+    SHARDSCOPE_RETURN_IF_ERROR(rows->ReadAll(batch));
+  }
+  return Status::Ok();
 }
 
 Result<RowBatch> FinishedSource::ReadMemory() {
   if (memory_ == nullptr) {
     memory_ = std::make_unique<Memory>();
-    SHARDSCOPE_RETURN_IF_ERROR(Start(&reader_, &memory_->rows));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(kTable<schema::MemoryEventRow>, &reader_, &memory_->rows));
   }
   RowBatch batch;
   size_t left = kRowsAtATime;
@@ -368,24 +339,24 @@ Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t mo
   const Result<bool> few = AreFewSpans(tracks, from_ns, to_ns, most_rows);
   if (!few.ok() || !few.value()) return few;
   SHARDSCOPE_ASSIGN_OR_RETURN(
-      auto spans,
-      Cursor<schema::SpanRow>::Open(
-          &reader_, "WHERE track = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns, id"));
+      const auto spans,
+      Cursor::Open(kTable<schema::SpanRow>,
+                   "WHERE track = ? AND start_ns BETWEEN ? AND ? ORDER BY start_ns, id", &reader_));
   for (const schema::TrackId track : tracks) {
-    spans.statement().Bind(1, track.value());
-    spans.statement().Bind(2, from_ns);
-    spans.statement().Bind(3, to_ns);
-    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&spans, batch));
-    spans.statement().Reset();
+    spans->statement().Bind(1, track.value());
+    spans->statement().Bind(2, from_ns);
+    spans->statement().Bind(3, to_ns);
+    SHARDSCOPE_RETURN_IF_ERROR(spans->ReadAll(batch));
+    spans->statement().Reset();
   }
   std::vector<schema::SpanRow>& rows = batch->Get<schema::SpanRow>();
   std::sort(rows.begin(), rows.end(),
             [](const schema::SpanRow& a, const schema::SpanRow& b) { return a.id < b.id; });
-  auto work = Cursor<schema::GpuWorkRow>::Open(&reader_, "WHERE id = ?");
-  if (!work.ok()) return work.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto work,
+                              Cursor::Open(kTable<schema::GpuWorkRow>, "WHERE id = ?", &reader_));
   for (const schema::SpanRow& span : rows) {
     work->statement().Bind(1, span.id.value());
-    SHARDSCOPE_RETURN_IF_ERROR(ReadInto(&work.value(), batch));
+    SHARDSCOPE_RETURN_IF_ERROR(work->ReadAll(batch));
     work->statement().Reset();
   }
   return true;

@@ -26,6 +26,9 @@ class FinishedWriter {
   Status Insert(const Row& row) {
     return inserter_.Insert(row, &database_);
   }
+  Status Insert(const AnyRows& rows, size_t index) {
+    return inserter_.Insert(rows, index, &database_);
+  }
   Status SetMeta(std::string_view key, std::string_view value);
 
   // Adds indexes, views and derived rows, and gives the file its name. Nothing can be written

@@ -14,11 +14,13 @@
 
 #include "trace/base/time.h"
 #include "trace/schema/ddl.h"
+#include "trace/store/row_io.h"
 
 namespace shardscope::store {
 namespace {
 
 // A new live file gets its tables a few milliseconds after it appears.
+constexpr size_t kLeastRowBytes = 4;  // what a row takes of its file
 constexpr int kMaxOpenAttempts = 20;
 constexpr int64_t kOpenRetryNs = 25 * kNsPerMs;
 
@@ -168,6 +170,46 @@ Result<TraceReader> TraceReader::OpenNewest(const TraceFile& file) {
   }
 }
 
+Result<size_t> TraceReader::ReadAfter(int64_t after, size_t limit, AnyRows* rows) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement select,
+      database_.Prepare(std::string(rows->table().select) + " WHERE id > ? ORDER BY id LIMIT ?"));
+  select.Bind(1, after);
+  select.Bind(2, static_cast<int64_t>(limit));
+  return Drain(&select, after, rows);
+}
+
+Result<size_t> TraceReader::ReadAll(AnyRows* rows) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(Statement select, database_.Prepare(rows->table().select));
+  return Drain(&select, -1, rows);
+}
+
+// Pages of a damaged file may point at one another: then rows come again and again, or share
+// their text, and a small file is endless or larger than memory. Both are noticed here.
+Result<size_t> TraceReader::Drain(Statement* select, int64_t after, AnyRows* rows) {
+  const Table& table = rows->table();
+  size_t count = 0;
+  size_t bytes = table.has_id ? bytes_read_ : 0;
+  const size_t before = bytes;
+  while (true) {
+    const Result<bool> more = select->Step();
+    if (!more.ok()) return CannotRead(more.status());
+    if (!*more) break;
+    ColumnSource columns(*select);
+    rows->Read(&columns);
+    if (table.has_id) {
+      const int64_t id = rows->IdOf(rows->size() - 1);
+      if (id <= after) return Repeats(table.name);
+      after = id;
+    }
+    ++count;
+    bytes = before + count * kLeastRowBytes + select->text_bytes();
+    if (bytes > file_bytes_ && !FileHas(bytes)) return Repeats(table.name);
+  }
+  if (table.has_id) bytes_read_ = bytes;
+  return count;
+}
+
 bool TraceReader::FileHas(size_t bytes) {
   std::error_code error;
   file_bytes_ = 0;
@@ -182,8 +224,6 @@ bool TraceReader::FileHas(size_t bytes) {
   if (size.ok()) file_bytes_ = static_cast<size_t>(*size);
   return bytes <= file_bytes_;
 }
-
-Status TraceReader::Unreadable(const Status& status) { return CannotRead(status); }
 
 Status TraceReader::Repeats(const char* table) const {
   return Status::Error(fmt::format("{} is damaged: its table {} repeats itself; copy it again",

@@ -113,10 +113,11 @@ std::string BackTo(int64_t version, bool finished = true) {
 TEST_F(Hostile, OlderTracesOpenWithTheirMissingTablesEmpty) {
   Result<TraceReader> reader = TraceReader::Open(GoodTraceWith(BackTo(1)));
   ASSERT_TRUE(reader.ok()) << reader.message();
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    const auto rows = reader->ReadAll<Row>([](Row&&) {});
+  RowBatch batch;
+  for (size_t table = 0; table < schema::kNumTables; ++table) {
+    const auto rows = reader->ReadAll(&batch.At(table));
     EXPECT_TRUE(rows.ok()) << rows.message();
-  });
+  }
   for (const schema::View& view : schema::Views()) {
     const auto rows = reader->database().QueryInteger("SELECT count(*) FROM " + view.name);
     EXPECT_TRUE(rows.ok()) << rows.message();
@@ -182,7 +183,8 @@ TEST_F(Hostile, TruncatedAtAnyPlaceNeverCrashes) {
     Result<TraceReader> reader = TraceReader::Open(path);
     if (reader.ok()) {
       // The schema's pages were whole; reading the rest must end in an answer or an error.
-      (void)reader->ReadAll<schema::MetaRow>([](schema::MetaRow&&) {});
+      RowBatch batch;
+      (void)reader->ReadAll(&batch.At(kTable<schema::MetaRow>.index));
       (void)reader->database().QueryInteger("SELECT count(*) FROM v_step");
     } else {
       EXPECT_NE(reader.message(), "");
@@ -207,10 +209,11 @@ TEST_F(Hostile, ARemovedFileIsReadToItsEnd) {
   Result<TraceReader> reader = TraceReader::Open(path);
   ASSERT_TRUE(reader.ok()) << reader.message();
   ASSERT_TRUE(std::filesystem::remove(path));
-  bool is_there = false;
-  const auto look = [&](const schema::MetaRow& row) { is_there |= row.value == "here"; };
-  const Result<size_t> count = reader->ReadAll<schema::MetaRow>(look);
+  RowBatch batch;
+  const Result<size_t> count = reader->ReadAll(&batch.At(kTable<schema::MetaRow>.index));
   EXPECT_TRUE(count.ok()) << count.message();
+  bool is_there = false;
+  for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) is_there |= row.value == "here";
   EXPECT_TRUE(is_there);
 }
 

@@ -1,68 +1,31 @@
 #include "trace/store/row_io.h"
 
-#include <iterator>
-
 namespace shardscope::store {
-namespace {
 
-template <typename Row>
-Status InsertAll(const std::vector<Row>& rows, Database* database) {
-  if (rows.empty()) return Status::Ok();
-  SHARDSCOPE_ASSIGN_OR_RETURN(Statement insert, database->Prepare(schema::TableOf<Row>::kInsert));
-  for (const Row& row : rows) {
-    BindRow(row, &insert);
-    SHARDSCOPE_RETURN_IF_ERROR(insert.Run());
-  }
+Status RowInserter::Prepare(const Table& table, Database* database) {
+  Result<Statement> prepared = database->Prepare(table.insert);
+  if (!prepared.ok()) return prepared.status();
+  statements_[table.index] = std::move(prepared).value();
   return Status::Ok();
 }
 
-}  // namespace
-
-// Out of line: they are code of every table.
-RowBatch::RowBatch() = default;
-RowBatch::~RowBatch() = default;
-RowBatch::RowBatch(const RowBatch&) = default;
-RowBatch::RowBatch(RowBatch&&) noexcept = default;
-RowBatch& RowBatch::operator=(const RowBatch&) = default;
-RowBatch& RowBatch::operator=(RowBatch&&) noexcept = default;
-
-bool IsEmpty(const RowBatch& batch) {
-  bool empty = true;
-  schema::ForEachType(schema::AllRows(),
-                      [&]<typename Row>() { empty = empty && batch.Get<Row>().empty(); });
-  return empty;
+Status RowInserter::Insert(const AnyRows& rows, size_t index, Database* database) {
+  std::optional<Statement>& statement = statements_[rows.table().index];
+  if (!statement) SHARDSCOPE_RETURN_IF_ERROR(Prepare(rows.table(), database));
+  Binder binder(&*statement);
+  rows.Write(index, &binder);
+  return statement->Run();
 }
 
 Status InsertBatch(const RowBatch& batch, Database* database) {
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
-  Status status;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    if (status.ok()) status = InsertAll(batch.Get<Row>(), database);
-  });
-  if (!status.ok()) return status;
+  RowInserter inserter;
+  for (size_t table = 0; table < schema::kNumTables; ++table) {
+    const AnyRows& rows = batch.At(table);
+    for (size_t index = 0; index < rows.size(); ++index)
+      SHARDSCOPE_RETURN_IF_ERROR(inserter.Insert(rows, index, database));
+  }
   return database->Execute("COMMIT");
-}
-
-void AppendRows(RowBatch* from, RowBatch* to) {
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    std::vector<Row>& rows = from->Get<Row>();
-    std::vector<Row>& target = to->Get<Row>();
-    target.insert(target.end(), std::make_move_iterator(rows.begin()),
-                  std::make_move_iterator(rows.end()));
-    rows.clear();
-  });
-}
-
-void ShiftIds(int64_t shift, RowBatch* batch) {
-  if (shift == 0) return;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    for (Row& row : batch->Get<Row>()) {
-      schema::TableOf<Row>::ForEachId(&row, [shift]<typename Tag>(Id<Tag>* id) {
-        if (id->is_none()) return;
-        *id = id->value() < kIdsPerFile ? Id<Tag>(id->value() + shift) : Id<Tag>::None();
-      });
-    }
-  });
 }
 
 }  // namespace shardscope::store

@@ -1,19 +1,17 @@
-// Rows to and from statements, and some rows of every table.
+// Rows to and from statements.
 #pragma once
 
 #include <array>
 #include <optional>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "trace/schema/columns.h"
 #include "trace/schema/fields.h"
 #include "trace/store/database.h"
+#include "trace/store/row_batch.h"
 
 namespace shardscope::store {
 
-// Binds fields to parameters 1, 2, ... of a statement made from TableOf<Row>::kInsert.
+// Binds fields to parameters 1, 2, ... of a statement made from Table::insert.
 class Binder final : public schema::FieldSink {
  public:
   explicit Binder(Statement* statement) : statement_(statement) {}
@@ -26,7 +24,7 @@ class Binder final : public schema::FieldSink {
   int parameter_ = 0;
 };
 
-// Gives columns 0, 1, ... of a statement made from TableOf<Row>::kSelect.
+// Gives columns 0, 1, ... of a statement made from Table::select.
 class ColumnSource final : public schema::FieldSource {
  public:
   explicit ColumnSource(const Statement& statement) : statement_(statement) {}
@@ -39,35 +37,18 @@ class ColumnSource final : public schema::FieldSource {
   int column_ = 0;
 };
 
-// The row must live until the statement ran.
-template <typename Row>
-void BindRow(const Row& row, Statement* statement) {
-  Binder binder(statement);
-  WriteFields(row, &binder);
-}
-
-template <typename Row>
-Row ReadRow(const Statement& statement) {
-  Row row;
-  ColumnSource columns(statement);
-  ReadFields(&columns, &row);
-  return row;
-}
-
 // Inserts rows of any table into one database, which outlives it or Forget().
 class RowInserter {
  public:
   template <typename Row>
   Status Insert(const Row& row, Database* database) {
-    std::optional<Statement>& statement = statements_[schema::TableOf<Row>::kIndex];
-    if (!statement) {
-      Result<Statement> prepared = database->Prepare(schema::TableOf<Row>::kInsert);
-      if (!prepared.ok()) return prepared.status();
-      statement = std::move(prepared).value();
-    }
-    BindRow(row, &*statement);
+    std::optional<Statement>& statement = statements_[kTable<Row>.index];
+    if (!statement) SHARDSCOPE_RETURN_IF_ERROR(Prepare(kTable<Row>, database));
+    Binder binder(&*statement);
+    WriteFields(row, &binder);  // which has to live until the statement ran
     return statement->Run();
   }
+  Status Insert(const AnyRows& rows, size_t index, Database* database);
 
   // Before another database.
   void Forget() {
@@ -75,48 +56,12 @@ class RowInserter {
   }
 
  private:
+  Status Prepare(const Table& table, Database* database);
+
   std::array<std::optional<Statement>, schema::kNumTables> statements_;
 };
 
-// A file of a run has ids below this; larger ones are claims of a damaged file.
-inline constexpr int64_t kIdsPerFile = int64_t{1} << 40;
-
-// The shift of the file with this position in its run.
-inline int64_t IdShift(size_t file_index) { return static_cast<int64_t>(file_index) * kIdsPerFile; }
-
-template <typename Row>
-using Rows = std::vector<Row>;
-
-// Some rows of every table.
-struct RowBatch {
-  RowBatch();
-  ~RowBatch();
-  RowBatch(const RowBatch&);
-  RowBatch(RowBatch&&) noexcept;
-  RowBatch& operator=(const RowBatch&);
-  RowBatch& operator=(RowBatch&&) noexcept;
-
-  template <typename Row>
-  std::vector<Row>& Get() {
-    return std::get<std::vector<Row>>(tables);
-  }
-  template <typename Row>
-  const std::vector<Row>& Get() const {
-    return std::get<std::vector<Row>>(tables);
-  }
-
-  schema::Each<std::tuple, Rows, schema::AllRows> tables;
-};
-
-bool IsEmpty(const RowBatch& batch);
-
 // Inserts all rows in one transaction.
 Status InsertBatch(const RowBatch& batch, Database* database);
-
-// Moves all rows of *from to the end of *to.
-void AppendRows(RowBatch* from, RowBatch* to);
-
-// Makes the ids of one file of a run distinct from those of the others. Negative ids mean "none".
-void ShiftIds(int64_t shift, RowBatch* batch);
 
 }  // namespace shardscope::store

@@ -20,6 +20,7 @@
 #include "trace/schema/ddl.h"
 #include "trace/store/finisher.h"
 #include "trace/store/reader.h"
+#include "trace/store/row_io.h"
 #include "trace/store/source.h"
 #include "trace/store/trace_file.h"
 #include "trace/store/writer.h"
@@ -52,8 +53,7 @@ class FileSource final : public Source {
   Status CheckNoGap();
   void CheckWriter(RowBatch* batch);
   Result<bool> ReadTables(RowBatch* batch);
-  template <typename Row>
-  Result<bool> ReadTable(RowBatch* batch);
+  Result<bool> ReadTable(AnyRows* rows);
   Status ReadState();
   // What was removed to keep the size bound: taken out of the meta rows from `first_meta` on, and
   // what is new of it added to *batch as capability rows, which add up over the files of a run.
@@ -134,43 +134,33 @@ int64_t FileSource::Successor() const {
 
 // What was read so far and a later file must fit together: its memory events start from a balance.
 Status FileSource::CheckNoGap() {
-  const auto check = [this]<typename Row>() -> Status {
-    const int64_t last_id = last_id_[schema::TableOf<Row>::kIndex];
-    if (last_id == 0) return Status::Ok();
-    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t first, reader_->database().QueryInteger(fmt::format(
-                                                         "SELECT coalesce(min(id), 0) FROM {}",
-                                                         schema::TableOf<Row>::kName)));
-    if (first <= last_id + 1) return Status::Ok();
+  for (const Table* table : {&kTable<schema::OpRunRow>, &kTable<schema::MemoryEventRow>}) {
+    const int64_t last_id = last_id_[table->index];
+    if (last_id == 0) continue;
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        const int64_t first, reader_->database().QueryInteger(
+                                 fmt::format("SELECT coalesce(min(id), 0) FROM {}", table->name)));
+    if (first <= last_id + 1) continue;
     return Status::Error(
         fmt::format("{}: this reader was so late that rows it had not read were removed to keep "
                     "record.max_bytes: open the run again",
                     file_.stem));
-  };
-  SHARDSCOPE_RETURN_IF_ERROR(check.operator()<schema::OpRunRow>());
-  return check.operator()<schema::MemoryEventRow>();
+  }
+  return Status::Ok();
 }
 
-template <typename Row>
-Result<bool> FileSource::ReadTable(RowBatch* batch) {
-  std::vector<Row>& rows = batch->Get<Row>();
-  if constexpr (schema::TableOf<Row>::kHasId) {
-    int64_t& last_id = last_id_[schema::TableOf<Row>::kIndex];
-    const decltype(Row::id) after(last_id);
-    const auto take = [&](Row&& row) {
-      last_id = row.id.value();
-      if constexpr (schema::TableOf<Row>::kPerStep) {
-        if (row.step <= skip_through_step_) return;
-      }
-      rows.push_back(std::move(row));
-    };
-    const Result<size_t> count = reader_->ReadAfter<Row>(after, kRowsPerTable, take);
-    if (!count.ok()) return count.status();
-    return count.value() == kRowsPerTable;
-  } else {
-    const auto take = [&rows](Row&& row) { rows.push_back(std::move(row)); };
-    SHARDSCOPE_RETURN_IF_ERROR(reader_->ReadAll<Row>(take).status());
+Result<bool> FileSource::ReadTable(AnyRows* rows) {
+  if (!rows->table().has_id) {
+    SHARDSCOPE_RETURN_IF_ERROR(reader_->ReadAll(rows).status());
     return false;
   }
+  int64_t& last_id = last_id_[rows->table().index];
+  const size_t before = rows->size();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const size_t count, reader_->ReadAfter(last_id, kRowsPerTable, rows));
+  if (count == 0) return false;
+  last_id = rows->IdOf(rows->size() - 1);
+  rows->RemoveThroughStep(before, skip_through_step_);
+  return count == kRowsPerTable;
 }
 
 Status FileSource::ReadState() {
@@ -213,15 +203,15 @@ Result<bool> FileSource::ReadTables(RowBatch* batch) {
   bool more = false;
   const size_t first_meta = batch->Get<schema::MetaRow>().size();
   Status status = reader_->database().Execute("BEGIN");
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    if (!status.ok() || schema::TableOf<Row>::kDerived) return;
-    const Result<bool> left = ReadTable<Row>(batch);
+  for (size_t table = 0; table < schema::kNumTables && status.ok(); ++table) {
+    if (batch->At(table).table().derived) continue;
+    const Result<bool> left = ReadTable(&batch->At(table));
     if (left.ok()) {
       more |= left.value();
     } else {
       status = left.status();
     }
-  });
+  }
   if (status.ok()) status = ReadState();
   const Status ended = reader_->database().Execute("COMMIT");
   if (!status.ok()) return status;

@@ -1,5 +1,5 @@
 // RunSource: all trace files of a run as one Source. Ids of the second and later files are shifted
-// (row_io.h), so that they stay distinct, and times are put on the clock of the first file
+// (row_batch.h), so that they stay distinct, and times are put on the clock of the first file
 // (merge/clock_merger.h).
 #pragma once
 
@@ -55,8 +55,8 @@ class RunSource final : public Source {
 RowBatch MergeFiles(const RunFiles& run, std::vector<RowBatch> files);
 
 // One file is queried in place, live or finished. Several files are copied into memory, with ids
-// shifted as in row_io.h, so that views across ranks see the whole run. Nothing can be changed or
-// attached.
+// shifted as in row_batch.h, so that views across ranks see the whole run. Nothing can be changed
+// or attached.
 Result<Database> OpenRunDatabase(const RunFiles& run);
 
 }  // namespace shardscope::store

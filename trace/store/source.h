@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "trace/base/status.h"
-#include "trace/store/row_io.h"
+#include "trace/store/row_batch.h"
 
 namespace shardscope::store {
 

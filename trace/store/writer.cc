@@ -47,7 +47,8 @@ Status InsertBalance(const std::vector<schema::MemoryEventRow>& balance, Databas
   if (!insert.ok()) return insert.status();
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
   for (const schema::MemoryEventRow& row : balance) {
-    BindRow(row, &*insert);
+    Binder binder(&*insert);
+    WriteFields(row, &binder);
     SHARDSCOPE_RETURN_IF_ERROR(insert->Run());
   }
   return database->Execute("COMMIT");

@@ -58,6 +58,9 @@ class TraceWriter {
   Status Insert(const Row& row) {
     return inserter_.Insert(row, &database_);
   }
+  Status Insert(const AnyRows& rows, size_t index) {
+    return inserter_.Insert(rows, index, &database_);
+  }
 
   // Where the disk is full, there is room for a few rows afterwards.
   void ReleaseReserve() { lock_.ReleaseReserve(); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <type_traits>
 
 #include "trace/base/time.h"
 #include "trace/store/merge/clock_estimate.h"
@@ -26,9 +25,9 @@ constexpr int64_t kTellNs = kNsPerSecond;
 // another it differs by the difference of their boots.
 constexpr int64_t kSameOffsetNs = 10 * kNsPerUs;
 
-template <typename Row>
-constexpr bool kWaits =
-    !schema::TableOf<Row>::kMoments.empty() || std::is_same_v<Row, schema::CollectiveRow>;
+bool Waits(const Table& table) {
+  return table.has_moments || table.index == kTable<schema::CollectiveRow>.index;
+}
 
 int64_t OffsetOf(const schema::ClockRow& row) { return row.realtime_ns - row.monotonic_ns; }
 
@@ -130,17 +129,16 @@ void ClockMerger::Add(size_t file, RowBatch rows) {
   if (files_.size() <= file) files_.resize(file + 1);
   File& to = files_[file];
   Note(&to, rows);
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    std::vector<Row>& from = rows.Get<Row>();
-    if (from.empty()) return;
-    if constexpr (kWaits<Row>) {
+  for (size_t table = 0; table < schema::kNumTables; ++table) {
+    AnyRows& from = rows.At(table);
+    if (from.size() == 0) continue;
+    const bool waits = Waits(from.table());
+    if (waits) {
       if (to.num_waiting == 0) to.waiting_since_ns = MonotonicNs();
       to.num_waiting += from.size();
     }
-    std::vector<Row>& target = (kWaits<Row> ? to.waiting : to.passing).template Get<Row>();
-    target.insert(target.end(), std::make_move_iterator(from.begin()),
-                  std::make_move_iterator(from.end()));
-  });
+    from.MoveTo(&(waits ? to.waiting : to.passing).At(table));
+  }
 }
 
 bool ClockMerger::SameClock(const File& a, const File& b) const {
@@ -254,15 +252,12 @@ void ClockMerger::Release(Outlook outlook, RowBatch* batch) {
       // With more rows at hand, those that have no collective around them yet can wait for it.
       if (outlook == Outlook::kMoreRows && file.num_waiting < kMostWaiting) continue;
       int64_t newest_ns = 0;
-      schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-        for (Row& row : file.waiting.Get<Row>()) {
-          for (int64_t Row::*moment : schema::TableOf<Row>::kMoments) {
-            int64_t& time_ns = row.*moment;
-            if (IsSaneNs(time_ns)) newest_ns = std::max(newest_ns, time_ns);
-            time_ns = clock.estimate.map().Apply(time_ns);
-          }
-        }
-      });
+      for (size_t table = 0; table < schema::kNumTables; ++table) {
+        file.waiting.At(table).ForEachMoment([&](int64_t* time_ns) {
+          if (IsSaneNs(*time_ns)) newest_ns = std::max(newest_ns, *time_ns);
+          *time_ns = clock.estimate.map().Apply(*time_ns);
+        });
+      }
       clock.estimate.Fix(newest_ns);
     }
     AppendRows(&file.waiting, batch);

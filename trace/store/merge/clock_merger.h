@@ -17,7 +17,7 @@
 #include "trace/base/time.h"
 #include "trace/store/merge/clock_estimate.h"
 #include "trace/store/merge/clock_facts.h"
-#include "trace/store/row_io.h"
+#include "trace/store/row_batch.h"
 
 namespace shardscope::store {
 

@@ -89,21 +89,16 @@ Status DecodeRows(const Json& line, RowBatch* group) {
     return Malformed("a line of rows without table or rows");
   }
   const std::string& table = line["table"].get_ref<const std::string&>();
-  bool known = false;
-  bool good = true;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    if (table != schema::TableOf<Row>::kName) return;
-    known = true;
-    for (const Json& values : *rows) {
-      Row row;
-      JsonSource source(values);
-      ReadFields(&source, &row);
-      good = good && source.Done();
-      if (good) group->Get<Row>().push_back(std::move(row));
-    }
-  });
-  if (!known) return Malformed(fmt::format("unknown table '{}'", table));
-  if (!good) return Malformed(fmt::format("a row of {} with wrong values", table));
+  size_t index = 0;
+  while (index < schema::kNumTables && table != group->At(index).table().name) ++index;
+  if (index == schema::kNumTables) return Malformed(fmt::format("unknown table '{}'", table));
+  for (const Json& values : *rows) {
+    JsonSource source(values);
+    group->At(index).Read(&source);
+    if (source.Done()) continue;
+    group->At(index).RemoveLast();
+    return Malformed(fmt::format("a row of {} with wrong values", table));
+  }
   return Status::Ok();
 }
 
@@ -131,19 +126,19 @@ std::string TailHello(std::string_view run_name) {
 
 std::string TailGroup(const RowBatch& batch, SourceState state) {
   std::string text;
-  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
-    const std::vector<Row>& rows = batch.Get<Row>();
+  for (size_t table = 0; table < schema::kNumTables; ++table) {
+    const AnyRows& rows = batch.At(table);
     for (size_t begin = 0; begin < rows.size(); begin += kRowsPerLine) {
-      Json line = {{"table", schema::TableOf<Row>::kName}, {"rows", Json::array()}};
+      Json line = {{"table", rows.table().name}, {"rows", Json::array()}};
       const size_t end = std::min(rows.size(), begin + kRowsPerLine);
       for (size_t i = begin; i < end; ++i) {
         JsonSink sink;
-        WriteFields(rows[i], &sink);
+        rows.Write(i, &sink);
         line["rows"].push_back(sink.Take());
       }
       text += Line(line);
     }
-  });
+  }
   return text + Line({{"state", NameOf(state)}});
 }
 
