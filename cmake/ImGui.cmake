@@ -25,7 +25,7 @@ set(IMGUI_SOURCES
 function(shardscope_imgui_library target)
   add_library(${target} STATIC ${IMGUI_SOURCES} ${ARGN})
   target_include_directories(${target} SYSTEM PUBLIC
-    ${IMGUI_ROOT} ${IMGUI_ROOT}/backends ${IMGUI_ROOT}/misc/cpp)
+    ${PROJECT_SOURCE_DIR}/cmake/imgui ${IMGUI_ROOT} ${IMGUI_ROOT}/backends ${IMGUI_ROOT}/misc/cpp)
   target_compile_definitions(${target} PUBLIC IMGUI_DISABLE_OBSOLETE_FUNCTIONS)
   target_compile_options(${target} PRIVATE -w)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # its sources are not made to be compiled as one

@@ -17,8 +17,8 @@ namespace {
 using widgets::Look;
 
 constexpr float kTitleSize = 15;
-constexpr float kRowHeight = 22;
-constexpr float kLeastRowHeight = 17;
+constexpr float kDetailRowHeight = 22;
+constexpr float kLeastDetailRowHeight = 17;
 constexpr float kFooterHeight = 22;
 constexpr float kMeaningHeight = 74;
 
@@ -198,7 +198,7 @@ void DetailsPanel::DrawSum(const ui::Context& context, ui::DrawLog* log) const {
   log->Int("selected_sum", value, sum_ns_, "ns",
            widgets::DrawTextRight(look, widgets::BoldOf(look),
                                   {at.x + ImGui::GetContentRegionAvail().x, at.y}, value));
-  ImGui::SetCursorScreenPos({at.x, at.y + look.Px(kRowHeight)});
+  ImGui::SetCursorScreenPos({at.x, at.y + look.Px(kDetailRowHeight)});
 }
 
 void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) const {
@@ -241,7 +241,8 @@ void DetailsPanel::DrawRows(const ui::Context& context, ui::DrawLog* log,
   // Rows move together rather than out of the panel.
   const float wanted = (room.y - look.Px(kMeaningHeight + kFooterHeight)) /
                        std::max(static_cast<float>(rows_.size()), 1.0F);
-  const float height = std::clamp(wanted, look.Px(kLeastRowHeight), look.Px(kRowHeight));
+  const float height =
+      std::clamp(wanted, look.Px(kLeastDetailRowHeight), look.Px(kDetailRowHeight));
   for (const DetailRow& row : rows_) {
     widgets::TextStyle style = widgets::BoldOf(look);
     if (row.tone == DetailRow::Tone::kGood) style.color = look.theme.state.good;

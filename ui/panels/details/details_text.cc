@@ -195,19 +195,20 @@ DetailRow Plain(const char* id, Text label, std::string value) {
   return {id, label, std::move(value), {}, ""};
 }
 
-DetailRow Number(const char* id, Text label, std::string value, int64_t number, const char* unit) {
+DetailRow NumberRow(const char* id, Text label, std::string value, int64_t number,
+                    const char* unit) {
   return {id, label, std::move(value), number, unit};
 }
 
 DetailRow Duration(const char* id, Text label, int64_t duration_ns) {
-  return Number(id, label, ui::FormatDuration(duration_ns), duration_ns, "ns");
+  return NumberRow(id, label, ui::FormatDuration(duration_ns), duration_ns, "ns");
 }
 
 // In ms since the start of its step, of the run if it is of no step.
 DetailRow Moment(const WorkFacts& facts, const char* id, Text label, int64_t time_ns) {
   const int64_t since_ns = time_ns - facts.step_start_ns;
   const double ms = static_cast<double>(since_ns) / static_cast<double>(kNsPerMs);
-  return Number(id, label, fmt::format("{:.3f} ms", ms), since_ns, "ns");
+  return NumberRow(id, label, fmt::format("{:.3f} ms", ms), since_ns, "ns");
 }
 
 std::string Size(const std::array<int32_t, 3>& size) {
@@ -221,10 +222,10 @@ void AddShape(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   if (work.cluster[0] > 0) {
     rows->push_back(Plain("cluster", Text::kWorkCluster, Size(work.cluster)));
   }
-  rows->push_back(Number("registers", Text::kWorkRegisters, std::to_string(work.registers),
-                         work.registers, ""));
+  rows->push_back(NumberRow("registers", Text::kWorkRegisters, std::to_string(work.registers),
+                            work.registers, ""));
   const int64_t shared = int64_t{work.static_shared_bytes} + work.dynamic_shared_bytes;
-  rows->push_back(Number("shared_bytes", Text::kWorkShared, FormatBytes(shared), shared, "B"));
+  rows->push_back(NumberRow("shared_bytes", Text::kWorkShared, FormatBytes(shared), shared, "B"));
 }
 
 void AddWork(const WorkFacts& facts, std::vector<DetailRow>* rows) {
@@ -251,12 +252,12 @@ void AddWork(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   if (work.kind == GpuWorkKind::kKernel) {
     AddShape(facts, rows);
   } else {
-    rows->push_back(Number("bytes", Text::kWorkBytes, FormatBytes(work.bytes), work.bytes, "B"));
+    rows->push_back(NumberRow("bytes", Text::kWorkBytes, FormatBytes(work.bytes), work.bytes, "B"));
   }
   rows->push_back(Plain("stream", Text::kWorkStream, facts.track));
   if (work.channel_kind != query::ChannelKind::kUnknown) {
     rows->push_back(
-        Number("channel", Text::kWorkChannel, std::to_string(work.channel), work.channel, ""));
+        NumberRow("channel", Text::kWorkChannel, std::to_string(work.channel), work.channel, ""));
     if (!facts.shares_channel_with.empty()) rows->back().tone = DetailRow::Tone::kBad;
   }
 }

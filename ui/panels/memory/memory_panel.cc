@@ -62,19 +62,19 @@ std::vector<Stretch> StretchesInView(const query::Snapshot& snapshot, const quer
   return stretches;
 }
 
-struct Line {
+struct PlotLine {
   int64_t query::SchedulePeak::*bytes;
   const char* id;
   ui::Text text;
   float label_px;  // from the line down to the top of its label
 };
 // The bound is never the lower one: the two labels keep apart.
-constexpr Line kLines[] = {
+constexpr PlotLine kLines[] = {
     {&query::SchedulePeak::predicted_bytes, "predicted_peak:", ui::Text::kPredictedPeak, 2},
     {&query::SchedulePeak::bound_bytes, "executed_bound:", ui::Text::kExecutedBound, -15}};
 
 void DrawLine(const ui::Context& context, const std::vector<Stretch>& stretches,
-              const MemoryPlot& plot, const Line& line, ui::DrawLog* log) {
+              const MemoryPlot& plot, const PlotLine& line, ui::DrawLog* log) {
   const widgets::Look look = widgets::LookOf(context);
   const float height = plot.box.y1 - plot.box.y0;
   float y = 0;
@@ -117,17 +117,17 @@ void DrawPredictions(const ui::Context& context, const timeline::Axis& axis, con
   const query::RankRows* rows = context.snapshot->FindRank(plot.rank);
   if (rows == nullptr) return;
   const std::vector<Stretch> stretches = StretchesInView(*context.snapshot, *rows, axis, plot.box);
-  for (const Line& line : kLines) DrawLine(context, stretches, plot, line, log);
+  for (const PlotLine& line : kLines) DrawLine(context, stretches, plot, line, log);
 }
 
 using timeline::Axis;
 using widgets::Look;
 
-constexpr float kRowHeight = 104;  // wanted; rows are lower when two would not fit
+constexpr float kMemoryRowHeight = 104;  // wanted; rows are lower when two would not fit
 constexpr float kLegendGap = 6;
-constexpr float kHeadroom = 1.06F;     // over the highest line, for its label
-constexpr float kLeastRowHeight = 62;  // name, peak and plot stand under one another
-constexpr int kLeastRows = 2;          // where that height allows it
+constexpr float kHeadroom = 1.06F;           // over the highest line, for its label
+constexpr float kLeastMemoryRowHeight = 62;  // name, peak and plot stand under one another
+constexpr int kLeastRows = 2;                // where that height allows it
 
 // Beside the panel's own title, unless other panels' tabs stand there too.
 float LegendY(const Look& look, float content_top) {
@@ -212,7 +212,8 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
         const std::vector<bool>& of_nccl = NcclSegments(context, rows.rank);
         return std::find(of_nccl.begin(), of_nccl.end(), true) != of_nccl.end();
       });
-  const ui::Box legend{axis.left(), legend_y, axis.right(), bottom - look.Px(kLeastRowHeight)};
+  const ui::Box legend{axis.left(), legend_y, axis.right(),
+                       bottom - look.Px(kLeastMemoryRowHeight)};
   const float legend_end = DrawMemoryLegend(context, legend, nccl, log);
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
   const ui::Box box{axis.left(), plots_top, axis.right(), bottom};
@@ -244,9 +245,9 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
   const Look look = widgets::LookOf(context);
   const int num_ranks = static_cast<int>(context.snapshot->ranks.size());
   const float height = box.y1 - box.y0;
-  const int fitting = static_cast<int>(height / look.Px(kRowHeight));
+  const int fitting = static_cast<int>(height / look.Px(kMemoryRowHeight));
   const int squeezed =
-      std::clamp(static_cast<int>(height / look.Px(kLeastRowHeight)), 1, kLeastRows);
+      std::clamp(static_cast<int>(height / look.Px(kLeastMemoryRowHeight)), 1, kLeastRows);
   const int shown = std::min(std::max(fitting, squeezed), num_ranks);
   const auto most = static_cast<float>(num_ranks - shown);
   first_row_ = std::clamp(first_row_, 0.0F, most);

@@ -30,16 +30,16 @@ using widgets::Look;
 
 constexpr float kFieldTop = 80;  // of the overlays that take text
 constexpr float kKeyColumn = 150;
-constexpr float kRowHeight = 26;
-constexpr size_t kMostRows = 14;  // changes in sight at once
+constexpr float kChangeRowHeight = 26;
+constexpr size_t kMostChangeRows = 14;  // changes in sight at once
 
 // Its id in the draw log, and where it stands.
-struct Frame {
+struct OverlayFrame {
   const char* id = nullptr;
   widgets::OverlayPlace place;
 };
 
-Frame FrameOf(const Look& look, ui::Overlay overlay) {
+OverlayFrame FrameOf(const Look& look, ui::Overlay overlay) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const auto below_top = [&](float width, float height) {
     return widgets::OverlayPlace{
@@ -146,11 +146,11 @@ void DrawChanges(const Look& look, const ui::Context& context, ui::DrawLog* log,
     log->Text("none", none, widgets::Paragraph(look, widgets::DimOf(look), none));
     return;
   }
-  const float rows = static_cast<float>(std::min(changes.size(), kMostRows));
+  const float rows = static_cast<float>(std::min(changes.size(), kMostChangeRows));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 0));
-  if (ImGui::BeginChild("rows", {0, rows * look.Px(kRowHeight)})) {
+  if (ImGui::BeginChild("rows", {0, rows * look.Px(kChangeRowHeight)})) {
     ImGuiListClipper clipper;
-    clipper.Begin(static_cast<int>(changes.size()), look.Px(kRowHeight));
+    clipper.Begin(static_cast<int>(changes.size()), look.Px(kChangeRowHeight));
     while (clipper.Step()) {
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
         DrawChange(look, context, changes[static_cast<size_t>(i)], log, commands);
@@ -321,7 +321,7 @@ void Overlays::DrawContent(const ui::Context& context, ui::DrawLog* log, ui::Com
 void Overlays::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   if (context.overlay == ui::Overlay::kNone) return;
   const Look look = widgets::LookOf(context);
-  const Frame frame = FrameOf(look, context.overlay);
+  const OverlayFrame frame = FrameOf(look, context.overlay);
   const widgets::OverlayWindow window(look, fmt::format("##{}", frame.id).c_str(), frame.place);
   log->SetPanel(frame.id);
   if (ImGui::IsWindowAppearing()) {

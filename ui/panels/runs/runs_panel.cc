@@ -33,7 +33,7 @@ using ui::TrFormat;
 constexpr float kListWidth = 300;
 constexpr float kFormWidth = 400;  // where less is left, the form stands under the list
 constexpr float kNameColumn = 190;
-constexpr float kFieldWidth = 150;
+constexpr float kFormFieldWidth = 150;
 
 ui::Box ErrorLine(const RunsFrame& frame, const std::string& message) {
   widgets::TextStyle style = widgets::TextOf(frame.look);
@@ -131,7 +131,8 @@ void RunsPanel::DrawStartingPoint(const RunsFrame& frame) {
   widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
                     frame.Tr(Text::kRunsPreset));
   ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
-  if (widgets::Choice(frame.look, "##preset", options, &chosen, frame.look.Px(kFieldWidth + 90))) {
+  if (widgets::Choice(frame.look, "##preset", options, &chosen,
+                      frame.look.Px(kFormFieldWidth + 90))) {
     form_.SetPreset(chosen == 0 ? std::string() : presets[static_cast<size_t>(chosen) - 1]);
   }
   if (!form_.base_error().empty()) ErrorLine(frame, form_.base_error());
@@ -147,7 +148,7 @@ void RunsPanel::DrawFolder(const RunsFrame& frame) {
   ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
   widgets::TextField(
       frame.look, "##folder", &folder,
-      {.hint = proposed, .invalid = !error.empty(), .width = frame.look.Px(kFieldWidth + 90)});
+      {.hint = proposed, .invalid = !error.empty(), .width = frame.look.Px(kFormFieldWidth + 90)});
   if (!error.empty()) ErrorLine(frame, error);
 }
 
@@ -159,14 +160,14 @@ void RunsPanel::DrawKeyField(const RunsFrame& frame, const config::KeyInfo& key)
   if (!options.empty()) {
     const auto found = std::find(options.begin(), options.end(), value);
     int chosen = static_cast<int>(found - options.begin());
-    if (widgets::Choice(frame.look, "##value", options, &chosen, frame.look.Px(kFieldWidth))) {
+    if (widgets::Choice(frame.look, "##value", options, &chosen, frame.look.Px(kFormFieldWidth))) {
       form_.SetValue(key.name, options[static_cast<size_t>(chosen)]);
     }
   } else if (widgets::TextField(frame.look, "##value", &value,
                                 {.hint = key.default_value,
                                  .invalid = !error.empty(),
                                  .mono = true,
-                                 .width = frame.look.Px(kFieldWidth)})) {
+                                 .width = frame.look.Px(kFormFieldWidth)})) {
     form_.SetValue(key.name, value);
   }
 }
@@ -186,7 +187,8 @@ void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
   widgets::ItemTooltip(frame.look, ui::KeyHelp(frame.context.language, key), detail);
   ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
   DrawKeyField(frame, key);
-  const ImVec2 right(at.x + frame.look.Px(kNameColumn + kFieldWidth + 10), at.y + frame.look.Px(5));
+  const ImVec2 right(at.x + frame.look.Px(kNameColumn + kFormFieldWidth + 10),
+                     at.y + frame.look.Px(5));
   if (changed) {
     ImGui::SetCursorScreenPos(right);
     if (widgets::LinkText(frame.look, "reset", frame.Tr(Text::kRunsReset))) {
@@ -277,7 +279,7 @@ void RunsPanel::DrawNewRun(const RunsFrame& frame) {
   widgets::Gap(frame.look, 8);
   widgets::TextField(
       frame.look, "##search", &search_,
-      {.hint = frame.Tr(Text::kRunsSearch), .width = frame.look.Px(kNameColumn + kFieldWidth)});
+      {.hint = frame.Tr(Text::kRunsSearch), .width = frame.look.Px(kNameColumn + kFormFieldWidth)});
   if (ImGui::BeginChild("keys")) DrawKeys(frame);
   ImGui::EndChild();
 }
