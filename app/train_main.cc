@@ -262,6 +262,9 @@ Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, run
 
 // What one process can do only if it has all ranks.
 Status CheckLaunch(const Arguments& arguments) {
+  if (arguments.reference && !arguments.resume.empty()) {
+    return Status::Error("--reference goes on from no checkpoint: leave --resume away");
+  }
   if (!arguments.launch || arguments.launch->num_ranks == 1) return Status::Ok();
   const char* alone = arguments.reference ? "--reference" : "--dump";
   if (!arguments.reference && arguments.dump.empty()) return Status::Ok();

@@ -1,6 +1,10 @@
 #include "app/train/arguments.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "app/say.h"
+#include "engine/checkpoint/folder.h"
 
 namespace shardscope::app {
 
@@ -28,6 +32,10 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
          },
          "key=value ...; later ones win; over --config")
       ->trigger_on_parse();
+  app.add_option("--resume", arguments.resume,
+                 "A run or one of its checkpoints to go on from, bit for bit, with its settings; "
+                 "--config and --set over them, other ranks and strategies too")
+      ->check(given);
   app.add_option("--dump", arguments.dump,
                  "At the end write initial and final weights and all batches (safetensors)")
       ->check(given);
@@ -48,14 +56,52 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
   return std::optional<Arguments>(std::move(arguments));
 }
 
-Result<config::Config> ReadSettings(const Arguments& arguments) {
-  config::Config config;
+namespace {
+
+Status ApplyGiven(const Arguments& arguments, config::Config* config) {
   if (!arguments.config.empty()) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(arguments.config, &config));
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(arguments.config, config));
   }
   for (const std::string& setting : arguments.settings) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, config));
   }
+  return Status::Ok();
+}
+
+// What a run that goes on from `checkpoint` begins its settings with.
+Result<config::Config> SettingsOf(const std::string& checkpoint, const Arguments& arguments) {
+  config::Config config;
+  const std::string toml = checkpoint + "/run.toml";
+  std::error_code error;
+  // Without: it was no run of ours.
+  if (std::filesystem::exists(toml, error)) {
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(toml, &config));
+  }
+  // It is another run, and the launcher says how many ranks it has.
+  SHARDSCOPE_RETURN_IF_ERROR(config.Set("run.name", ""));
+  if (arguments.launch) {
+    SHARDSCOPE_RETURN_IF_ERROR(
+        config.Set("run.ranks", std::to_string(arguments.launch->num_ranks)));
+  }
+  return config;
+}
+
+}  // namespace
+
+Result<config::Config> ReadSettings(const Arguments& arguments) {
+  config::Config config;
+  SHARDSCOPE_RETURN_IF_ERROR(ApplyGiven(arguments, &config));
+  const std::string resume =
+      arguments.resume.empty() ? config.Get("checkpoint.resume") : arguments.resume;
+  if (resume.empty()) return config;
+  std::vector<std::string> passed;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string found, checkpoint::FindCheckpoint(resume, &passed));
+  if (arguments.is_leader()) {
+    for (const std::string& reason : passed) Say("passed over: " + reason);
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(config, SettingsOf(found, arguments));
+  SHARDSCOPE_RETURN_IF_ERROR(ApplyGiven(arguments, &config));
+  SHARDSCOPE_RETURN_IF_ERROR(config.Set("checkpoint.resume", found));
   return config;
 }
 

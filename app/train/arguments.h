@@ -16,6 +16,7 @@ struct Arguments {
   std::string out;
   std::string config;
   std::vector<std::string> settings;  // in their order; --ranks N is run.ranks=N
+  std::string resume;                 // a run or a checkpoint
   std::string dump;
   std::string losses;
   bool reference = false;
@@ -28,7 +29,9 @@ struct Arguments {
 // All but `launch`. Prints the help where it is asked for: then none.
 Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* argv);
 
-// The defaults, over them the file, over that the settings in their order.
+// The defaults, over them the file, over that the settings in their order. Of a run that goes on
+// from a checkpoint the settings of that one stand in place of the defaults, and checkpoint.resume
+// is the checkpoint's path.
 Result<config::Config> ReadSettings(const Arguments& arguments);
 
 }  // namespace shardscope::app

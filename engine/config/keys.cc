@@ -358,6 +358,24 @@ Keys EngineKeys() {
   };
 }
 
+Keys CheckpointKeys() {
+  return {
+      Live(In("steps",
+              Int("checkpoint.every", 0, 0, 1e9,
+                  "A checkpoint before every so many steps, and one when the run ends or is "
+                  "stopped; written while the next steps run. 0 = only when the control "
+                  "socket asks for one."))),
+      Live(In("checkpoints", Int("checkpoint.keep", 0, 0, 1e6,
+                                 "How many of the checkpoints that this run has written stay: the "
+                                 "oldest goes when a newer one is whole. 0 = all."))),
+      TextKey("checkpoint.path", "",
+              "Folder of the run's checkpoints; empty = checkpoints in the folder of the run."),
+      TextKey("checkpoint.resume", "",
+              "A run or one of its checkpoints to go on from, with its settings unless others are "
+              "given: as --resume."),
+  };
+}
+
 Keys FaultKeys() {
   return {
       Live(TextKey("fault.delay", "",
@@ -386,7 +404,7 @@ Keys FaultKeys() {
 Keys MakeKeys() {
   Keys all;
   for (Keys (*group)() : {ShardingKeys, CommunicationKeys, LinkKeys, RunKeys, ModelKeys, TrainKeys,
-                          EngineKeys, FaultKeys}) {
+                          EngineKeys, CheckpointKeys, FaultKeys}) {
     Keys keys = group();
     std::move(keys.begin(), keys.end(), std::back_inserter(all));
   }

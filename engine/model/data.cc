@@ -146,9 +146,19 @@ Result<Sampler> Sampler::Make(const Shape& shape) {
   return sampler;
 }
 
+Sampler::Position Sampler::PositionOf(int64_t step, int takers) const {
+  const Start& start = shape_.start;
+  const int64_t samples = takers * shape_.samples_per_step;
+  const int64_t of_first_epoch = std::max<int64_t>(0, shape_.num_samples - start.used) / samples;
+  const int64_t done = step - start.step;
+  if (done < of_first_epoch) return {start.epoch, start.used + done * samples};
+  const int64_t steps_per_epoch = StepsPerEpoch(takers);
+  const int64_t beyond = done - of_first_epoch;
+  return {start.epoch + 1 + beyond / steps_per_epoch, beyond % steps_per_epoch * samples};
+}
+
 std::vector<int64_t> Sampler::Samples(int64_t step, Taker taker) {
-  const int64_t steps_per_epoch = StepsPerEpoch(taker.count);
-  const int64_t epoch = step / steps_per_epoch;
+  const auto [epoch, used] = PositionOf(step, taker.count);
   if (epoch != epoch_) {
     order_.resize(static_cast<size_t>(shape_.num_samples));
     std::iota(order_.begin(), order_.end(), 0);
@@ -159,9 +169,8 @@ std::vector<int64_t> Sampler::Samples(int64_t step, Taker taker) {
     epoch_ = epoch;
   }
   std::vector<int64_t> samples;
-  const int64_t first = step % steps_per_epoch * shape_.samples_per_step;
-  for (int64_t i = first; i < first + shape_.samples_per_step; ++i) {
-    samples.push_back(order_[static_cast<size_t>(i * taker.count + taker.index)]);
+  for (int64_t i = 0; i < shape_.samples_per_step; ++i) {
+    samples.push_back(order_[static_cast<size_t>(used + i * taker.count + taker.index)]);
   }
   return samples;
 }

@@ -30,11 +30,18 @@ int64_t NumSamples(int64_t num_bytes, int64_t seq);
 // An epoch ends for all ranks at the last full step: no step mixes epochs.
 class Sampler {
  public:
+  // Step `step` begins with entry `used` of epoch `epoch`: where a run that goes on begins.
+  struct Start {
+    int64_t step = 0;
+    int64_t epoch = 0;
+    int64_t used = 0;
+  };
   struct Shape {
     int64_t num_samples = 0;
     int num_ranks = 1;
     int64_t samples_per_step = 1;  // of one rank: batch * micro_batches
     uint64_t seed = 0;
+    Start start;
   };
   // Error: fewer samples than one step of all ranks needs.
   static Result<Sampler> Make(const Shape& shape);
@@ -51,6 +58,14 @@ class Sampler {
   }
 
   int64_t steps_per_epoch() const { return StepsPerEpoch(shape_.num_ranks); }
+  const Shape& shape() const { return shape_; }
+
+  // What a step of so many takers begins with.
+  struct Position {
+    int64_t epoch = 0;
+    int64_t used = 0;
+  };
+  Position PositionOf(int64_t step, int takers) const;
 
  private:
   explicit Sampler(const Shape& shape) : shape_(shape) {}

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,10 @@
 #include "trace/base/status.h"
 
 namespace shardscope::model {
+
+// As safetensors call dtypes; fp32, fp64, fp16, bf16, int64.
+const char* SafetensorsDType(at::ScalarType type);
+std::optional<at::ScalarType> ScalarTypeOfSafetensors(std::string_view dtype);
 
 class SafetensorsWriter {
  public:

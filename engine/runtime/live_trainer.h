@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/runtime/auto_bandwidth.h"
-#include "engine/runtime/checkpoint.h"
+#include "engine/runtime/checkpoint/checkpoint_writer.h"
 #include "engine/runtime/dump.h"
 #include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/regime_log.h"
@@ -18,6 +19,7 @@
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/mutex.h"
+#include "trace/base/process.h"
 
 namespace shardscope::runtime {
 
@@ -59,6 +61,20 @@ class LiveTrainer : public Trainer {
   std::vector<int64_t> BoundsOf(const plan::Schedule& schedule) const;
   Status CheckRun(const config::Config& before, const config::Config& after) const;
 
+  // trainer_checkpoint.cc. The checkpoint to go on from, before anything is created, and what it
+  // says of the job; then each rank's part of it.
+  Status OpenResume(Job* job);
+  Status LoadResume();
+  // Where checkpoints go. Removes what killed runs left there.
+  Status OpenCheckpointFolder();
+  void OpenCheckpoints();
+  CheckpointHead CheckpointHeadOf(int64_t step, const Regime& regime);
+  void SaveCheckpoint(int rank, int64_t step, const Regime& regime);
+  // If checkpoint.every wants one before `step`, with which the run may end. On all ranks alike.
+  bool SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
+  // When no rank saves any more: the last one is written.
+  void CloseCheckpoints(bool is_failed);
+
   // On the ranks' host threads.
   Status RankLoop(int rank);
   Status CheckInitialState(int rank);
@@ -94,7 +110,6 @@ class LiveTrainer : public Trainer {
   void MeasureSegments(int64_t step, const StepTimes& times);
   bool TakeFound(const std::string& key, const std::string& found);
   void Message(const std::string& text);
-  void WriteCheckpoint(int rank, int64_t step);
   Status CheckTrace();
 
   const TrainerOptions options_;
@@ -113,6 +128,12 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<StepReports> reports_;
   RegimeLog regimes_;
 
+  std::optional<checkpoint::Checkpoint> resume_;  // until it is loaded
+  std::vector<std::string> resume_notes_;         // for the user, once there is a log
+  std::string checkpoint_root_;
+  FolderLock checkpoint_lock_;
+  std::unique_ptr<CheckpointWriter> checkpoints_;  // uses trace_; while ranks run
+
   Mutex message_mutex_;  // one message at a time; held while the user is told
 
   Mutex segments_mutex_;
@@ -127,6 +148,7 @@ class LiveTrainer : public Trainer {
 
   // By rank; each its own host thread's.
   std::vector<int64_t> next_regime_;
+  std::vector<int64_t> saved_;  // step of the last checkpoint
   std::vector<std::shared_ptr<const Regime>> entered_;
 };
 

@@ -48,6 +48,7 @@ Result<Regime> ParseRegime(const std::string& text, const config::Config& before
 
 std::shared_ptr<const Regime> RegimeLog::Add(Regime regime) {
   regime.learning_rate = regime.config.GetFloat("train.lr");
+  regime.checkpoint_every = regime.config.GetInt("checkpoint.every");
   regime.record_steps = config::GetRecordSteps(regime.config);
   const MutexLock lock(mutex_);
   for (const std::shared_ptr<const Regime>& other : regimes_) {

@@ -22,6 +22,7 @@ struct Regime {
   Decision decision;
   // Of `config`, for every step; Add() fills them in.
   double learning_rate = 0;
+  int64_t checkpoint_every = 0;
   config::StepWindow record_steps;
 };
 

@@ -48,7 +48,8 @@ RunTrace::RunTrace(const TrainerOptions& options, Ranks* ranks)
       ranks_(*ranks),
       overhead_(OverheadSteps(options.config), ranks->size()),
       step_start_ns_(static_cast<size_t>(ranks->size())),
-      is_recording_(static_cast<size_t>(ranks->size()), 1) {}
+      is_recording_(static_cast<size_t>(ranks->size()), 1),
+      copy_bytes_(static_cast<size_t>(ranks->size())) {}
 
 RunTrace::~RunTrace() { device_.SetRecorder(nullptr); }
 
@@ -169,12 +170,21 @@ void RunTrace::BeginMeasuredStep(int rank, const OverheadMeter::Moment& now) {
 void RunTrace::EndPause(int rank, int64_t step, std::string_view cause) {
   const auto index = static_cast<size_t>(rank);
   const int64_t start_ns = std::exchange(step_start_ns_[index], MonotonicNs());
-  if (step == 0 || is_recording_[index] == 0) return;
+  if (step == ranks_.job().first_step || is_recording_[index] == 0) return;
   recorder_->Add(schema::PauseRow{.rank = rank,
                                   .step = step,
                                   .cause = std::string(cause),
                                   .start_ns = start_ns,
                                   .end_ns = step_start_ns_[index]});
+}
+
+// Of a GPU the copy takes no memory.
+void RunTrace::SetCopyBytes(int rank, int64_t bytes) {
+  int64_t& counted = copy_bytes_[static_cast<size_t>(rank)];
+  if (bytes == counted || device_.kind() != "cpu") return;
+  sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "checkpoint copy", bytes - counted,
+                            MonotonicNs());
+  counted = bytes;
 }
 
 schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& schedule,
@@ -190,7 +200,7 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
   }
   row.end_ns = ranks_.runner(rank).last_end_ns();
   const int64_t start_ns = std::exchange(step_start_ns_[static_cast<size_t>(rank)], row.end_ns);
-  row.start_ns = step == 0 ? first_issue_ns : start_ns;
+  row.start_ns = step == ranks_.job().first_step ? first_issue_ns : start_ns;
   row.tokens = outcome.tokens;
   row.loss = outcome.loss;
   row.grad_norm = outcome.grad_norm;
@@ -206,8 +216,9 @@ void RunTrace::AddStepMemory(int rank) {
     sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "unaccounted", bytes,
                               memory.time_ns);
   }
-  memory.allocated_bytes = bodies.allocated_bytes();
-  memory.reserved_bytes = bodies.reserved_bytes();
+  const int64_t copy_bytes = copy_bytes_[static_cast<size_t>(rank)];
+  memory.allocated_bytes = bodies.allocated_bytes() + copy_bytes;
+  memory.reserved_bytes = bodies.reserved_bytes() + copy_bytes;
   // To ask the driver takes time: not in a step that is not recorded.
   if (is_recording_[static_cast<size_t>(rank)] == 1) {
     memory.device_used_bytes = bodies.device_used_bytes();

@@ -59,6 +59,10 @@ class RunTrace {
   // `step` begins now: what passed since the one before is in neither.
   void EndPause(int rank, int64_t step, std::string_view cause);
 
+  // The copy of the rank's state from which checkpoints are written takes so much memory. Between
+  // two steps.
+  void SetCopyBytes(int rank, int64_t bytes);
+
   // After a step of `rank`, which issued its first op at `first_issue_ns`. Returns the row.
   schema::StepRow AddStep(int rank, int64_t step, const plan::Schedule& schedule,
                           int64_t first_issue_ns);
@@ -96,6 +100,7 @@ class RunTrace {
   // By rank; each its own host thread's.
   std::vector<int64_t> step_start_ns_;  // of the next step, but the first
   std::vector<char> is_recording_;
+  std::vector<int64_t> copy_bytes_;
 };
 
 }  // namespace shardscope::runtime

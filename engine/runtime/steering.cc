@@ -30,11 +30,13 @@ config::Response Refused(int64_t id, std::string error) {
 
 }  // namespace
 
-Steering::Steering(config::Config config, std::string run, CheckRun check)
+Steering::Steering(config::Config config, std::string run, CheckRun check, int64_t first_step)
     : run_(std::move(run)),
       check_(std::move(check)),
+      first_step_(first_step),
       steps_(config.GetInt("train.steps")),
-      listed_(config.changes()) {
+      listed_(config.changes()),
+      next_step_(first_step) {
   config.ClearChanges();  // copied with every change otherwise
   in_force_ = config;
   accepted_ = std::move(config);
@@ -202,8 +204,8 @@ config::RunStatus Steering::StatusLocked() const {
   config::RunStatus status;
   status.run = run_;
   status.steps = steps_;
-  status.step = std::max<int64_t>(0, is_paused_ ? next_step_ : next_step_ - 1);
-  status.state = next_step_ == 0 ? "starting" : "training";
+  status.step = std::max(first_step_, is_paused_ ? next_step_ : next_step_ - 1);
+  status.state = next_step_ == first_step_ ? "starting" : "training";
   if (is_paused_) status.state = "paused";
   if (stop_ || signal() != 0) status.state = "stopping";
   if (is_finished_) status.state = "finished";

@@ -40,7 +40,8 @@ class Steering {
  public:
   // `check` says whether a configuration that passed Check() can be run, given the one in force.
   using CheckRun = std::function<Status(const config::Config& before, const config::Config& after)>;
-  Steering(config::Config config, std::string run, CheckRun check);
+  // `first_step`: of the run.
+  Steering(config::Config config, std::string run, CheckRun check, int64_t first_step = 0);
 
   // Control thread.
   config::Response Handle(const config::Request& request);
@@ -85,7 +86,8 @@ class Steering {
 
   const std::string run_;
   const CheckRun check_;
-  const int64_t steps_;                       // of the run
+  const int64_t first_step_;                  // of the run
+  const int64_t steps_;                       // the same run's, all
   const std::vector<config::Change> listed_;  // by the configuration, ascending
   std::atomic<int> signal_{0};
 
@@ -94,7 +96,7 @@ class Steering {
   config::Config in_force_ GUARDED_BY(mutex_);
   config::Config accepted_ GUARDED_BY(mutex_);  // in_force_ and what is pending
   int64_t version_ GUARDED_BY(mutex_) = 0;      // of the two above
-  int64_t next_step_ GUARDED_BY(mutex_) = 0;    // first step that is not decided yet
+  int64_t next_step_ GUARDED_BY(mutex_);        // first step that is not decided yet
   size_t next_change_ GUARDED_BY(mutex_) = 0;   // index into listed_
   bool stop_ GUARDED_BY(mutex_) = false;
   bool pause_ GUARDED_BY(mutex_) = false;

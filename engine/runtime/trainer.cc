@@ -39,7 +39,8 @@ Result<RunSummary> LiveTrainer::Run() {
   const auto parameter = [this](const std::string& name) { return ranks_->FullParameter(name); };
   if (dump_) dump_->AddParameters("init.", parameter);
   Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
-  RunSummary summary;
+  CloseCheckpoints(!status.ok());
+  RunSummary summary{.steps = ranks_->job().first_step};
   if (const std::optional<StepReport> last = reports_->Last()) {
     summary.steps = last->step + 1;
     summary.last_loss = last->loss;
@@ -48,7 +49,7 @@ Result<RunSummary> LiveTrainer::Run() {
   if (summary.stopped_early) summary.stop_signal = steering_->signal();
   steering_->SetFinished();
   if (status.ok() && dump_) {
-    for (int64_t step = 0; step < summary.steps; ++step) {
+    for (int64_t step = ranks_->job().first_step; step < summary.steps; ++step) {
       for (int rank = 0; rank < ranks_->size(); ++rank) {
         const auto& batches = ranks_->work(rank).kept_batches();
         // Stages between the first and the last load none.
@@ -90,11 +91,14 @@ Status LiveTrainer::RankLoop(int rank) {
   AskForShortSlices();
   const int64_t steps = ranks_->job().training.steps;
   SHARDSCOPE_RETURN_IF_ERROR(CheckInitialState(rank));
-  std::shared_ptr<const Regime> regime = Agree(rank, 0);
-  for (int64_t step = 0; step < steps; ++step) {
+  int64_t step = ranks_->job().first_step;
+  std::shared_ptr<const Regime> regime = Agree(rank, step);
+  for (; step < steps; ++step) {
     const bool is_new = entered_[static_cast<size_t>(rank)] != regime;
     SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
-    const std::string_view pause = is_new ? PauseOf(regime->decision) : "";
+    std::string_view pause = is_new ? PauseOf(regime->decision) : "";
+    const bool saves = SaveIfDue(rank, step, *regime, regime->decision.stop);
+    if (saves && pause.empty()) pause = Name(words::PauseCause::kCheckpoint);
     while (regime->decision.pause) {
       Result<std::shared_ptr<const Regime>> next = WaitAndAgree(rank, step);
       if (!next.ok()) return next.status();
@@ -105,6 +109,7 @@ Status LiveTrainer::RankLoop(int rank) {
     SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
     regime = regimes_.At(next_regime_[static_cast<size_t>(rank)]);
   }
+  SaveIfDue(rank, step, *regime, /*is_end=*/true);
   return Status::Ok();
 }
 
@@ -202,7 +207,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   ranks_->SetHostLink(rank, config::GetHostLink(regime->config));
   if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;
-  if (regime->decision.checkpoint) WriteCheckpoint(rank, step);
+  if (regime->decision.checkpoint) SaveCheckpoint(rank, step, *regime);
   return Status::Ok();
 }
 
@@ -403,13 +408,6 @@ void LiveTrainer::Message(const std::string& text) {
   const MutexLock lock(message_mutex_);
   folder_->Log(text);
   if (options_.on_message) options_.on_message(text);
-}
-
-void LiveTrainer::WriteCheckpoint(int rank, int64_t step) {
-  const CheckpointOutcome outcome =
-      runtime::WriteCheckpoint(ranks_.get(), rank, step, folder_->checkpoints());
-  if (!outcome.folder.empty()) trace_->Mark(step, "checkpoint", {.new_value = outcome.folder});
-  for (const std::string& message : outcome.messages) Message(message);
 }
 
 Status LiveTrainer::CheckTrace() {

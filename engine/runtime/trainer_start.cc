@@ -50,6 +50,7 @@ Status LiveTrainer::Open(Job job) {
   job.keep_batches = !options_.dump_path.empty();
   if (options_.launch) job.only_rank = options_.launch->rank;
   Status fits = CheckFiles();
+  if (fits.ok()) fits = OpenResume(&job);
   if (fits.ok()) fits = options_.device->CheckFits(job);
   if (!fits.ok()) {
     transport->Abort(fits.message());
@@ -80,10 +81,15 @@ Status LiveTrainer::OpenRest() {
   for (const int rank : ranks_->local()) {
     ranks_->work(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
   }
+  SHARDSCOPE_RETURN_IF_ERROR(LoadResume());
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
+  if (is_leader()) SHARDSCOPE_RETURN_IF_ERROR(OpenCheckpointFolder());
   SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
   SHARDSCOPE_RETURN_IF_ERROR(AgreeOnRun());
-  return OpenTrace();
+  if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(OpenCheckpointFolder());
+  SHARDSCOPE_RETURN_IF_ERROR(OpenTrace());
+  OpenCheckpoints();
+  return Status::Ok();
 }
 
 Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
@@ -167,9 +173,11 @@ Status LiveTrainer::OpenControl() {
   std::string name = options_.config.Get("run.name");
   if (name.empty() && is_leader()) name = folder_->name();
   steering_ = std::make_unique<Steering>(
-      options_.config, name, [this](const config::Config& before, const config::Config& after) {
+      options_.config, name,
+      [this](const config::Config& before, const config::Config& after) {
         return CheckRun(before, after);
-      });
+      },
+      ranks_->job().first_step);
   if (!is_leader()) return Status::Ok();
   Result<std::unique_ptr<config::ControlServer>> control = config::ControlServer::Listen(
       name, [this](const config::Request& request) { return steering_->Handle(request); });

@@ -2,6 +2,7 @@
 // schedules changes no arithmetic.
 #include "engine/runtime/trainer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/runtime/cpu_device.h"
@@ -285,9 +287,192 @@ TEST_F(TrainerTest, CheckpointsHoldEveryRanksRows) {
   EXPECT_TRUE((*trainer)->steering().Handle(request).ok);
   ASSERT_TRUE((*trainer)->Run().ok());
   const fs::path folder = root_ / "a/checkpoints/step-0";
-  for (const char* file : {"rank-0-of-2.safetensors", "rank-1-of-2.safetensors"}) {
-    EXPECT_GT(fs::file_size(folder / file), 10000u);
+  const Result<checkpoint::Checkpoint> written = checkpoint::Checkpoint::Open(folder.string());
+  ASSERT_TRUE(written.ok()) << written.message();
+  EXPECT_TRUE(written->Verify().ok());
+  EXPECT_EQ(written->index().num_ranks, 2);
+  for (const checkpoint::ParameterEntry& parameter : written->index().parameters) {
+    EXPECT_EQ(parameter.tensors.size(), 3u) << parameter.name;
   }
+  EXPECT_NE(Read("a/log.txt").find("checkpoint before step 0 in"), std::string::npos);
+}
+
+// What a run is after `kSteps` steps, in whatever way it came there.
+class ResumeTest : public TrainerTest {
+ protected:
+  // Losses from step 5 on and final weights of a run that stops after 5 steps and goes on, beside
+  // those of one that does not stop.
+  void ExpectSameBits(const std::map<std::string, std::string>& keys) {
+    const std::string name = std::to_string(++number_);
+    config::Config kept = config_;
+    Set(keys);
+    Set({{"checkpoint.every", "5"}});
+    Train("whole" + name);
+    const std::vector<double> whole(losses_.begin() + 5, losses_.end());
+    Set({{"checkpoint.resume", (root_ / ("whole" + name) / "checkpoints/step-5").string()}});
+    Train("half" + name);
+    EXPECT_EQ(losses_, whole);
+    ExpectSameParameters("half" + name, "whole" + name);
+    // What it leaves in the end is the same, too: moments and all.
+    EXPECT_EQ(Checkpoint("half" + name, 8), Checkpoint("whole" + name, 8));
+    config_ = kept;
+  }
+
+  // Every element of every tensor.
+  std::string Checkpoint(const std::string& run, int64_t step) const {
+    const auto checkpoint = checkpoint::Checkpoint::Open(
+        (root_ / run / "checkpoints" / ("step-" + std::to_string(step))).string());
+    EXPECT_TRUE(checkpoint.ok()) << checkpoint.message();
+    std::map<std::string, std::string> tensors;
+    for (const checkpoint::ParameterEntry& parameter : checkpoint->index().parameters) {
+      for (const checkpoint::TensorEntry& tensor : parameter.tensors) {
+        const auto all = checkpoint->ReadAll(parameter, tensor.name);
+        EXPECT_TRUE(all.ok()) << all.message();
+        tensors[parameter.name + " " + tensor.name].assign(
+            reinterpret_cast<const char*>(all->data()), all->size());
+      }
+    }
+    std::string text;
+    for (const auto& [name, bytes] : tensors) text += name + bytes;
+    return text;
+  }
+
+  // Of the dumps' final weights: the batches of the first half are in one of them only.
+  void ExpectSameParameters(const std::string& a, const std::string& b) {
+    EXPECT_EQ(FinalOf(a), FinalOf(b)) << a;
+  }
+  std::string FinalOf(const std::string& run) const {
+    const std::string all = Read(run + ".safetensors");
+    const size_t bytes = static_cast<size_t>(4 * NumParameters());
+    return all.substr(all.size() - bytes);
+  }
+  int64_t NumParameters() const {
+    const Result<Job> job = JobOf(config_, ".");
+    EXPECT_TRUE(job.ok());
+    return job.ok() ? job->num_parameters : 0;
+  }
+
+  int number_ = 0;
+};
+
+TEST_F(ResumeTest, GoesOnBitForBitWithEveryStrategyAndPreset) {
+  for (const plan::Strategy& strategy : plan::Strategies()) {
+    SCOPED_TRACE(std::string(strategy.name));
+    const bool has_two_dimensions = strategy.name.starts_with("hybrid");
+    const char* ranks = strategy.dimensions == 0 ? "1" : has_two_dimensions ? "4" : "2";
+    ExpectSameBits({{"strategy", std::string(strategy.name)},
+                    {"run.ranks", ranks},
+                    {"model.heads", "2"},
+                    {"train.micro_batches", "2"}});
+  }
+  for (const char* preset : {"fsdp1", "double_buffer"}) {
+    SCOPED_TRACE(preset);
+    ExpectSameBits({{"preset", preset}});
+  }
+  ExpectSameBits({{"precision.param", "bf16"}, {"precision.reduce", "bf16"}});
+  ExpectSameBits({{"precision.param", "bf16"}, {"strategy", "ddp"}});
+}
+
+// From any to any other: what was written is what is then held, element by element.
+TEST_F(ResumeTest, IsReadByOtherRanksMeshesUnitsAndStrategies) {
+  Set({{"run.ranks", "4"},
+       {"mesh.tensor", "2"},
+       {"strategy", "full"},
+       {"mesh.shard", "2"},
+       {"model.heads", "2"},
+       {"train.steps", "5"},
+       {"checkpoint.every", "5"}});
+  Train("a");
+  const std::string written = Checkpoint("a", 5);
+  std::string from = (root_ / "a").string();
+  int number = 0;
+  for (const std::map<std::string, std::string>& keys :
+       std::vector<std::map<std::string, std::string>>{
+           {{"run.ranks", "3"}, {"strategy", "full"}},
+           {{"run.ranks", "1"}, {"strategy", "single"}},
+           {{"run.ranks", "3"}, {"strategy", "ddp"}},
+           {{"run.ranks", "2"}, {"strategy", "pipeline"}, {"train.micro_batches", "2"}},
+           {{"run.ranks", "4"}, {"strategy", "hybrid"}},
+           {{"run.ranks", "3"}, {"strategy", "zero3"}},
+           {{"run.ranks", "2"}, {"unit.policy", "module"}, {"unit.root", "true"}},
+           {{"run.ranks", "2"}, {"precision.param", "bf16"}, {"preset", "fsdp1"}}}) {
+    config_ = config::Config();
+    Set({{"data.path", (root_ / "data.txt").string()},
+         {"model.layers", "2"},
+         {"model.dim", "24"},
+         {"model.heads", "2"},
+         {"model.seq", "16"},
+         {"train.batch", "2"},
+         {"train.steps", "8"}});
+    Set(keys);
+    Set({{"checkpoint.resume", from}});
+    const std::string name = "b" + std::to_string(++number);
+    auto trainer = Start(name);
+    ASSERT_TRUE(trainer.ok()) << trainer.message();
+    // Before its first step, so that nothing has changed.
+    const config::Request request{.id = 1, .body = config::DoRequest{config::Action::kCheckpoint}};
+    ASSERT_TRUE((*trainer)->steering().Handle(request).ok);
+    ASSERT_TRUE((*trainer)->Run().ok());
+    EXPECT_EQ(Checkpoint(name, 5), written) << name;
+    from = (root_ / name / "checkpoints/step-5").string();  // the next one reads this
+  }
+}
+
+TEST_F(ResumeTest, ListedChangesApplyOnceAndDataGoOnWhereTheyWere) {
+  config_.AddChange({.step = 3, .set = {{"train.lr", "0.01"}}});
+  config_.AddChange({.step = 6, .set = {{"strategy", "grad_op"}}});
+  Set({{"train.steps", "30"}, {"checkpoint.every", "4"}, {"checkpoint.keep", "2"}});
+  Train("whole");
+  EXPECT_FALSE(fs::exists(root_ / "whole/checkpoints/step-24"));
+  const std::vector<double> whole = losses_;
+  const std::string checkpoint = (root_ / "whole/checkpoints/step-28").string();
+  const Result<config::Config> toml = config::LoadToml(checkpoint + "/run.toml");
+  ASSERT_TRUE(toml.ok()) << toml.message();
+  EXPECT_TRUE(toml->changes().empty());
+  EXPECT_EQ(toml->Get("strategy"), "grad_op");
+  config_ = *toml;
+  Set({{"checkpoint.resume", checkpoint}});
+  Train("half");
+  EXPECT_EQ(losses_, std::vector<double>(whole.begin() + 28, whole.end()));
+}
+
+TEST_F(ResumeTest, EachCheckpointThatCannotBeTakenHasItsErrorAndLeavesNothing) {
+  Set({{"train.steps", "4"}, {"checkpoint.every", "2"}});
+  Train("a");
+  const fs::path newest = root_ / "a/checkpoints/step-4";
+  const auto error = [this](const std::map<std::string, std::string>& keys) {
+    const config::Config kept = config_;
+    Set({{"checkpoint.resume", (root_ / "a").string()}, {"train.steps", "9"}});
+    Set(keys);
+    const auto refused = Start("b");
+    EXPECT_FALSE(refused.ok());
+    EXPECT_FALSE(fs::exists(root_ / "b"));
+    config_ = kept;
+    return refused.ok() ? "" : refused.message();
+  };
+  EXPECT_THAT(error({{"model.layers", "3"}}), testing::HasSubstr("is of another model: it has"));
+  EXPECT_THAT(error({{"model.heads", "6"}}), testing::HasSubstr("model.heads=3, and 6 was set"));
+  EXPECT_THAT(error({{"train.steps", "4"}}), testing::HasSubstr("has all steps behind it"));
+  EXPECT_THAT(error({{"checkpoint.resume", (root_ / "c").string()}}),
+              testing::HasSubstr("is not there"));
+  EXPECT_THAT(error({{"checkpoint.resume", (root_ / "data.txt").string()}}),
+              testing::HasSubstr("is a file"));
+  EXPECT_THAT(error({{"checkpoint.path", (root_ / "data.txt/x").string()}}),
+              testing::HasSubstr("cannot write checkpoints to"));
+  // A flipped bit: found while it is read.
+  std::fstream file(newest / "rank-1-of-2.safetensors", std::ios::in | std::ios::out);
+  file.seekp(-1, std::ios::end);
+  file.put('U');
+  file.close();
+  EXPECT_THAT(error({}), testing::HasSubstr("rank-1-of-2.safetensors is damaged"));
+  // One that is not whole is passed over.
+  fs::resize_file(newest / "rank-1-of-2.safetensors", 100);
+  fs::create_directories(root_ / "a/checkpoints/step-8.1.partial");
+  Set({{"checkpoint.resume", (root_ / "a").string()}, {"train.steps", "9"}});
+  EXPECT_EQ(Train("b").steps, 9);
+  EXPECT_EQ(losses_.size(), 7u);
+  EXPECT_FALSE(fs::exists(root_ / "a/checkpoints/step-8.1.partial"));
+  EXPECT_NE(Read("b/log.txt").find("checkpoints/step-2 with step 2"), std::string::npos);
 }
 
 TEST_F(TrainerTest, ACheckpointThatCannotBeWrittenIsSaidAndLeavesNothing) {
@@ -296,7 +481,7 @@ TEST_F(TrainerTest, ACheckpointThatCannotBeWrittenIsSaidAndLeavesNothing) {
   const config::Request request{.id = 1, .body = config::DoRequest{config::Action::kCheckpoint}};
   EXPECT_TRUE((*trainer)->steering().Handle(request).ok);
   // One rank can write its part, the other cannot.
-  fs::create_directories(root_ / "a/checkpoints/step-0.partial/rank-1-of-2.safetensors");
+  fs::create_directories(root_ / "a/checkpoints/step-0.1.partial/rank-1-of-2.safetensors");
   ASSERT_TRUE((*trainer)->Run().ok());
   EXPECT_TRUE(fs::is_empty(root_ / "a/checkpoints"));
   const std::string log = Read("a/log.txt");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,6 +61,10 @@ class RankWork : public executor::OpBodies {
   // What the rank keeps between steps; its tensors lie on the rank's device.
   virtual const StateLayout& layout() const = 0;
   virtual std::span<ShardedUnit> units() = 0;  // of the layout
+
+  // Numbers that belong to this state beside its tensors, by name: the same on all ranks.
+  virtual std::map<std::string, double> Scalars() const { return {}; }
+  virtual void SetScalars(const std::map<std::string, double>& /*scalars*/) {}
 
   virtual int64_t allocated_bytes() const = 0;  // handed out and not yet given back
   virtual int64_t reserved_bytes() const = 0;   // from the system or driver, kept ones too

@@ -25,9 +25,11 @@ struct Job {
   std::shared_ptr<const model::ParameterSource> weights;  // that the run begins with; null: drawn
   int64_t num_parameters = 0;                             // elements
   StateLayout initial_layout;                             // of the first step
-  std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
-  bool poison = false;           // tests: freed memory is inaccessible
-  bool keep_batches = false;     // for --dump
+  std::optional<int> only_rank;      // of this process, where each rank has one; else it has all
+  bool poison = false;               // tests: freed memory is inaccessible
+  int64_t first_step = 0;            // above 0: the run goes on from a checkpoint
+  model::Sampler::Start data_start;  // and so do its data
+  bool keep_batches = false;         // for --dump
   int64_t memory_limit = 0;
   int64_t timeout_ns = 60 * kNsPerSecond;  // how long a rank may keep the others waiting
   std::vector<config::Fault> faults;       // of any rank

@@ -56,7 +56,8 @@ Result<std::unique_ptr<Ranks>> Ranks::Prepare(Job job,
       model::Sampler::Make({.num_samples = model::NumSamples(bytes, job.model.seq),
                             .num_ranks = training.num_ranks,
                             .samples_per_step = training.batch * training.micro_batches,
-                            .seed = training.seed});
+                            .seed = training.seed,
+                            .start = job.data_start});
   if (!sampler.ok()) return sampler.status();
   return std::unique_ptr<Ranks>(
       new Ranks(std::move(job), std::move(transport), device, *std::move(sampler)));
@@ -234,19 +235,10 @@ at::Tensor Ranks::FullParameter(const std::string& name) {
       for (int rank = 0; rank < size(); ++rank) {
         if (!state.Has(rank, static_cast<int32_t>(unit))) continue;
         const ShardedUnit& held = work(rank).units()[unit];
-        const int index_of_shard = held.place().shard_index;
-        const int64_t first = index_of_shard * parameter.shard_elements();
-        const int64_t end =
-            first + plan::OwnedRows(parameter.parameter, layout.num_ranks(), index_of_shard) *
-                        parameter.row_elements;
         const at::Tensor slice = held.SliceOf(index).parameters;
-        for (const plan::TensorRun& run :
-             plan::TensorRuns(parameter.parameter, tensor_ranks, held.place().tensor_index)) {
-          const int64_t from = std::max(run.first, first);
-          const int64_t elements = std::min(run.first + run.count, end) - from;
-          if (elements <= 0) continue;
-          flat.narrow(0, run.first_in_whole + from - run.first, elements)
-              .copy_(slice.narrow(0, from - first, elements));
+        for (const plan::TensorRun& run : held.OwnRuns(index)) {
+          flat.narrow(0, run.first_in_whole, run.count)
+              .copy_(slice.narrow(0, run.first, run.count));
         }
       }
       return full;

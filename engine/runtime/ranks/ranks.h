@@ -39,6 +39,7 @@ class Ranks {
   }
 
   const Job& job() const { return job_; }
+  const model::Sampler& sampler() const { return sampler_; }
   transport::Transport& transport() { return *transport_; }
   RankWork& work(int rank) { return *At(rank).work; }
   executor::StepRunner& runner(int rank) { return *At(rank).runner; }

@@ -144,6 +144,18 @@ std::vector<plan::TensorRun> ShardedUnit::RunsOf(size_t index) const {
                           place_.tensor_index);
 }
 
+std::vector<plan::TensorRun> ShardedUnit::OwnRuns(size_t index) const {
+  const int64_t first = place_.shard_index * layout_.parameters()[index].shard_elements();
+  const int64_t end = first + OwnedElements(index);
+  std::vector<plan::TensorRun> own;
+  for (const plan::TensorRun& run : RunsOf(index)) {
+    const int64_t from = std::max(run.first, first);
+    const int64_t count = std::min(run.first + run.count, end) - from;
+    if (count > 0) own.push_back({from - first, run.first_in_whole + from - run.first, count});
+  }
+  return own;
+}
+
 at::Tensor ShardedUnit::AllRows(const at::Tensor& whole, size_t index) const {
   const ParameterLayout& parameter = layout_.parameters()[index];
   const int64_t offset = layout_.UnshardedOffset(index, whole.element_size());

@@ -104,6 +104,13 @@ class ShardedUnit {
   };
   // The rank's rows of parameter `index`, padding included.
   Slice SliceOf(size_t index) const;
+  // How many elements of such a slice are no padding, and where they are in the whole parameter of
+  // the model.
+  int64_t OwnedElements(size_t index) const;
+  std::vector<plan::TensorRun> OwnRuns(size_t index) const;
+  // The same of AllOf(): the parameter in whole_parameters(), without padding.
+  std::vector<plan::TensorRun> RunsOf(size_t index) const;
+  at::Tensor AllOf(size_t index) const { return AllRows(whole_parameters_, index); }
   // All of them; one slice where they lie together.
   std::vector<Slice> Slices() const;
   // Those that count in the gradient's norm here: of what all tensor ranks have, the first one's.
@@ -129,8 +136,6 @@ class ShardedUnit {
   at::Tensor OwnRows(const at::Tensor& whole, size_t index) const;
   // All rows of a parameter there, without padding.
   at::Tensor AllRows(const at::Tensor& whole, size_t index) const;
-  int64_t OwnedElements(size_t index) const;
-  std::vector<plan::TensorRun> RunsOf(size_t index) const;
 
   UnitLayout layout_;
   Place place_;

@@ -1,0 +1,213 @@
+#include "engine/runtime/checkpoint/checkpoint_writer.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "engine/checkpoint/folder.h"
+#include "trace/base/input_file.h"
+#include "trace/base/output_file.h"
+#include "trace/base/text.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+
+namespace shardscope::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostRankIndexBytes = size_t{1} << 28;
+constexpr std::chrono::milliseconds kPoll(5);
+// Ranks compute on all cores: the writer takes what they leave, as it has the time of many steps.
+constexpr int kNiceness = 10;
+constexpr int64_t kGraceNs = 5 * kNsPerSecond;
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(Options options,
+                                   std::function<void(const CheckpointOutcome&)> on_outcome)
+    : options_(std::move(options)),
+      on_outcome_(std::move(on_outcome)),
+      slots_(options_.local.size()),
+      thread_([this] { Work(); }) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    const MutexLock lock(mutex_);
+    is_ending_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+void CheckpointWriter::Cancel() {
+  const MutexLock lock(mutex_);
+  cancelled_ns_ = MonotonicNs();
+}
+
+bool CheckpointWriter::IsTooLate(int64_t deadline_ns) const {
+  const int64_t now_ns = MonotonicNs();
+  const MutexLock lock(mutex_);
+  return (options_.timeout_ns > 0 && now_ns > deadline_ns) ||
+         (cancelled_ns_ > 0 && now_ns > cancelled_ns_ + kGraceNs);
+}
+
+void CheckpointWriter::Save(int rank, const State& state, std::optional<CheckpointHead> head) {
+  Slot& slot = At(rank);
+  {
+    MutexLock lock(mutex_);
+    while (is_writing_ || slot.is_taken) changed_.wait(lock);
+  }
+  slot.error.clear();
+  try {
+    slot.snapshot.Take(*state.layout, rank, state.units);
+  } catch (const std::bad_alloc&) {
+    slot.error = "there is no memory for a copy of its state";
+  }
+  const MutexLock lock(mutex_);
+  slot.is_taken = true;
+  if (head) head_ = std::move(head);
+  if (++num_taken_ < slots_.size()) return;
+  step_ = state.step;
+  ++number_;
+  is_writing_ = true;
+  changed_.notify_all();
+}
+
+void CheckpointWriter::Work() {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      while (!is_writing_ && !is_ending_) changed_.wait(lock);
+      if (!is_writing_) return;
+    }
+    Write();
+    const MutexLock lock(mutex_);
+    for (Slot& slot : slots_) slot.is_taken = false;
+    num_taken_ = 0;
+    is_writing_ = false;
+    changed_.notify_all();
+  }
+}
+
+std::string CheckpointWriter::FileName(int rank, std::string_view ending) const {
+  return fmt::format("rank-{}-of-{}.{}", rank, options_.num_ranks, ending);
+}
+
+void CheckpointWriter::Write() {
+  const int64_t start_ns = MonotonicNs();
+  // Of its own even where an earlier one of this step was lost, and other processes still write.
+  const std::string partial = checkpoint::PartialFolder(options_.root, step_, number_);
+  std::error_code error;
+  fs::create_directories(partial, error);
+  Written written;
+  for (const int rank : options_.local) WriteRank(rank, partial, &written);
+  if (!is_leader()) return;
+  TakeOthers(partial, &written);
+  CheckpointOutcome outcome{.step = step_};
+  std::vector<std::string> errors = std::move(written.errors);
+  const size_t num_failed = errors.size();
+  int64_t bytes = 0;
+  for (const checkpoint::FileEntry& file : written.index.files) bytes += file.bytes;
+  if (num_failed == 0) {
+    const Status status = Complete(partial, std::move(written));
+    if (!status.ok()) errors.push_back(status.message());
+  }
+  if (errors.empty()) {
+    outcome.folder = checkpoint::StepFolder(options_.root, step_);
+    outcome.message =
+        fmt::format("checkpoint before step {} in {}: {}, written in {}", step_, outcome.folder,
+                    FormatBytes(bytes), FormatDuration(MonotonicNs() - start_ns));
+    RemoveOld(outcome.folder);
+  } else {
+    outcome.message = fmt::format("no checkpoint before step {}: {} of {} could be written ({})",
+                                  step_, options_.num_ranks - static_cast<int>(num_failed),
+                                  Counted(options_.num_ranks, "rank"), errors.front());
+    fs::remove_all(partial, error);
+  }
+  on_outcome_(outcome);
+}
+
+void CheckpointWriter::WriteRank(int rank, const std::string& partial, Written* written) {
+  const Slot& slot = At(rank);
+  const std::string data = FileName(rank, "safetensors");
+  Result<checkpoint::Index> index =
+      slot.error.empty() ? slot.snapshot.Write(partial, data) : Status::Error(slot.error);
+  Status status = index.status();
+  if (status.ok() && !is_leader()) {
+    status = WriteFile(partial + "/" + FileName(rank, "json"), checkpoint::PrintIndex(*index));
+  }
+  if (status.ok()) {
+    checkpoint::Merge(std::move(index).value(), &written->index);
+    return;
+  }
+  written->errors.push_back(fmt::format("rank {}: {}", rank, status.message()));
+  std::error_code ignored;
+  fs::remove(partial + "/" + data, ignored);  // makes room
+  if (!is_leader()) std::ofstream(partial + "/" + FileName(rank, "failed")) << status.message();
+}
+
+// Ranks of other processes, each as soon as it has written.
+void CheckpointWriter::TakeOthers(const std::string& partial, Written* written) {
+  const int64_t deadline_ns = MonotonicNs() + options_.timeout_ns;
+  for (int rank = 0; rank < options_.num_ranks; ++rank) {
+    if (std::ranges::count(options_.local, rank) > 0) continue;
+    const std::string done = partial + "/" + FileName(rank, "json");
+    const std::string failed = partial + "/" + FileName(rank, "failed");
+    std::error_code error;
+    const auto fail = [&](const std::string& why) {
+      written->errors.push_back(fmt::format("rank {}: {}", rank, why));
+    };
+    while (!fs::exists(done, error) && !fs::exists(failed, error) && !IsTooLate(deadline_ns)) {
+      std::this_thread::sleep_for(kPoll);
+    }
+    if (!fs::exists(done, error)) {
+      const Result<std::string> why = ReadFile(failed, kMostRankIndexBytes);
+      fail(why.ok() ? *why : "it has written nothing in time");
+      continue;
+    }
+    const Result<std::string> text = ReadFile(done, kMostRankIndexBytes);
+    Result<checkpoint::Index> index =
+        text.ok() ? checkpoint::ParseRankIndex(*text, done) : text.status();
+    if (index.ok()) {
+      checkpoint::Merge(std::move(index).value(), &written->index);
+    } else {
+      fail(index.message());
+    }
+    fs::remove(done, error);
+  }
+}
+
+Status CheckpointWriter::Complete(const std::string& partial, Written written) {
+  checkpoint::Index index = std::move(head_->index);
+  index.files = std::move(written.index.files);
+  index.parameters = std::move(written.index.parameters);
+  SHARDSCOPE_ASSIGN_OR_RETURN(checkpoint::FileEntry toml,
+                              checkpoint::WriteText(partial + "/run.toml", head_->toml));
+  index.files.push_back(std::move(toml));
+  const Result<checkpoint::FileEntry> file = checkpoint::WriteText(
+      partial + "/" + std::string(checkpoint::kIndexName), checkpoint::PrintIndex(index));
+  if (!file.ok()) return file.status();
+  return checkpoint::Publish(partial, checkpoint::StepFolder(options_.root, step_));
+}
+
+// Only what this run has written, and only once there are newer ones.
+void CheckpointWriter::RemoveOld(const std::string& newest) {
+  std::erase(made_, newest);
+  made_.push_back(newest);
+  while (head_->keep > 0 && std::ssize(made_) > head_->keep) {
+    checkpoint::RemoveCheckpoint(made_.front());
+    made_.pop_front();
+  }
+}
+
+}  // namespace shardscope::runtime

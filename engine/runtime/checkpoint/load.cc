@@ -1,0 +1,126 @@
+#include "engine/runtime/checkpoint/load.h"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "engine/checkpoint/safetensors.h"
+#include "engine/model/safetensors.h"
+#include "engine/runtime/checkpoint/snapshot.h"
+#include "trace/base/text.h"
+
+namespace shardscope::runtime {
+namespace {
+
+// Keys of the model that may be others when it goes on: where its data end, not what it is.
+bool MayDiffer(const std::string& key) {
+  return !key.starts_with("model.") || key == "model.seq" || key == "model.path";
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  std::vector<std::string> sizes;
+  for (const int64_t size : shape) sizes.push_back(std::to_string(size));
+  return "[" + Join(sizes, ", ") + "]";
+}
+
+// Into a flat tensor, in its dtype.
+Status ReadInto(const checkpoint::Checkpoint& from, const checkpoint::TensorEntry& entry,
+                const std::vector<checkpoint::ElementRun>& runs, const at::Tensor& to) {
+  const int64_t elements = checkpoint::ElementsOf(runs);
+  std::vector<std::byte> bytes(
+      static_cast<size_t>(elements * checkpoint::BytesOfDType(entry.dtype)));
+  SHARDSCOPE_RETURN_IF_ERROR(from.Read(entry, runs, bytes.data()));
+  const std::optional<at::ScalarType> type = model::ScalarTypeOfSafetensors(entry.dtype);
+  if (!type) return Status::Error(from.folder() + ": weights of dtype " + entry.dtype);
+  to.copy_(at::from_blob(bytes.data(), {elements}, at::TensorOptions(*type)));
+  return Status::Ok();
+}
+
+std::vector<checkpoint::ElementRun> RunsOf(const std::vector<plan::TensorRun>& runs) {
+  std::vector<checkpoint::ElementRun> merged;
+  for (const plan::TensorRun& run : runs) {
+    checkpoint::AppendRun(run.first_in_whole, run.count, &merged);
+  }
+  return merged;
+}
+
+}  // namespace
+
+Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& config,
+                   const Job& job) {
+  const checkpoint::Index& index = from.index();
+  for (const auto& [key, value] : index.config) {
+    if (MayDiffer(key) || config::FindKey(key) == nullptr || config.Get(key) == value) continue;
+    return Status::Error(
+        fmt::format("{} is of another model: it has {}={}, and {} was set: leave {} away",
+                    from.folder(), key, value, config.Get(key), key));
+  }
+  const plan::ModelDescription model =
+      model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch);
+  size_t num_parameters = 0;
+  for (const plan::Unit& unit : model.units) {
+    for (const plan::Parameter& parameter : unit.parameters) {
+      ++num_parameters;
+      const checkpoint::ParameterEntry* entry = index.Find(parameter.name);
+      if (entry == nullptr || entry->Find(checkpoint::kParameter) == nullptr) {
+        return Status::Error(
+            fmt::format("{} is of another model: it has no {}", from.folder(), parameter.name));
+      }
+      if (entry->shape == parameter.shape) continue;
+      return Status::Error(fmt::format("{} is of another model: {} is {} there, and {} here",
+                                       from.folder(), parameter.name, ShapeText(entry->shape),
+                                       ShapeText(parameter.shape)));
+    }
+  }
+  if (index.parameters.size() > num_parameters) {
+    return Status::Error(fmt::format("{} is of another model: it has {} parameters, this one {}",
+                                     from.folder(), index.parameters.size(), num_parameters));
+  }
+  if (index.step < job.training.steps) return Status::Ok();
+  return Status::Error(
+      fmt::format("{} has all steps behind it (train.steps={}): set train.steps to more than {}",
+                  from.folder(), job.training.steps, index.step));
+}
+
+model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,
+                                int num_takers) {
+  const checkpoint::DataPosition& data = from.data;
+  const bool is_same = data.seed == shape.seed && data.num_samples == shape.num_samples &&
+                       data.num_takers == num_takers &&
+                       data.samples_per_step == shape.samples_per_step;
+  if (is_same) return {data.first_step, data.first_epoch, data.first_used};
+  // Of other data, or in another order, what was used says nothing.
+  const bool has_order = data.seed == shape.seed && data.num_samples == shape.num_samples;
+  return {from.step, data.epoch, has_order ? data.used : 0};
+}
+
+Status LoadState(const checkpoint::Checkpoint& from, int rank, RankWork* work,
+                 std::set<std::string>* missing) {
+  const c10::InferenceMode no_autograd;
+  for (size_t unit = 0; unit < work->units().size(); ++unit) {
+    ShardedUnit& to = work->units()[unit];
+    if (!work->layout().Has(rank, static_cast<int32_t>(unit))) continue;
+    for (size_t index = 0; index < to.layout().parameters().size(); ++index) {
+      const plan::Parameter& parameter = to.layout().parameters()[index].parameter;
+      const checkpoint::ParameterEntry& entry = *from.index().Find(parameter.name);
+      const std::vector<checkpoint::ElementRun> runs = RunsOf(to.OwnRuns(index));
+      for (const auto& [name, values] : StateTensorsOf(to, index)) {
+        const checkpoint::TensorEntry* tensor = entry.Find(name);
+        if (tensor == nullptr) {
+          missing->insert(name);
+          continue;
+        }
+        SHARDSCOPE_RETURN_IF_ERROR(
+            ReadInto(from, *tensor, runs, values.narrow(0, 0, to.OwnedElements(index))));
+      }
+      if (!to.whole_parameters().defined()) continue;
+      SHARDSCOPE_RETURN_IF_ERROR(ReadInto(from, *entry.Find(checkpoint::kParameter),
+                                          RunsOf(to.RunsOf(index)), to.AllOf(index)));
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,30 @@
+// From a checkpoint to a run: whatever ranks, mesh, strategy and units wrote it, each rank reads
+// the elements that it is to hold.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/config/config.h"
+#include "engine/runtime/ranks/device.h"
+#include "engine/runtime/ranks/job.h"
+#include "trace/base/status.h"
+
+namespace shardscope::runtime {
+
+// Whether the run can go on from the checkpoint: the same model, and steps left to train.
+Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& config,
+                   const Job& job);
+
+// Where the run's sampler begins: as the checkpoint's if it takes the same samples in each step,
+// else with the first sample that was not used yet.
+model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,
+                                int num_takers);
+
+// The state of one rank. On its host thread, before its first step. `missing` gets the names of
+// state tensors that the checkpoint does not have; they stay zero.
+Status LoadState(const checkpoint::Checkpoint& from, int rank, RankWork* work,
+                 std::set<std::string>* missing);
+
+}  // namespace shardscope::runtime

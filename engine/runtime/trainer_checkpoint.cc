@@ -1,0 +1,179 @@
+// How a run goes on from a checkpoint, and the checkpoints that it leaves.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "engine/checkpoint/folder.h"
+#include "engine/runtime/checkpoint/load.h"
+#include "engine/runtime/live_trainer.h"
+#include "trace/base/text.h"
+#include "trace/base/version.h"
+
+namespace shardscope::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+int NumTakers(const Job& job) { return job.initial_layout.mesh.SizeOf(plan::kDataDimensions); }
+
+}  // namespace
+
+Status LiveTrainer::OpenResume(Job* job) {
+  const std::string& path = options_.config.Get("checkpoint.resume");
+  if (path.empty()) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string folder,
+                              checkpoint::FindCheckpoint(path, &resume_notes_));
+  Result<checkpoint::Checkpoint> opened = checkpoint::Checkpoint::Open(folder);
+  if (!opened.ok()) return opened.status();
+  SHARDSCOPE_RETURN_IF_ERROR(CheckResume(*opened, options_.config, *job));
+  resume_.emplace(std::move(opened).value());
+  const checkpoint::Index& index = resume_->index();
+  const model::Sampler::Shape shape = {
+      .num_samples =
+          model::NumSamples(static_cast<int64_t>(job->corpus->bytes.size()), job->model.seq),
+      .num_ranks = job->training.num_ranks,
+      .samples_per_step = job->training.batch * job->training.micro_batches,
+      .seed = job->training.seed};
+  job->first_step = index.step;
+  job->data_start = DataStart(index, shape, NumTakers(*job));
+  return Status::Ok();
+}
+
+Status LiveTrainer::LoadResume() {
+  if (!resume_) return Status::Ok();
+  Mutex mutex;
+  std::set<std::string> missing;
+  const Status status = ranks_->OnAll([&](int rank) {
+    std::set<std::string> here;
+    const Status loaded = LoadState(*resume_, rank, &ranks_->work(rank), &here);
+    ranks_->work(rank).SetScalars(resume_->index().scalars);
+    const MutexLock lock(mutex);
+    missing.merge(here);
+    return loaded;
+  });
+  SHARDSCOPE_RETURN_IF_ERROR(status);
+  resume_notes_.push_back(
+      fmt::format("goes on from {} with step {}", resume_->folder(), ranks_->job().first_step));
+  if (!missing.empty()) {
+    const std::vector<std::string> names(missing.begin(), missing.end());
+    resume_notes_.push_back(
+        fmt::format("{} has no {}: it starts from zero", resume_->folder(), Join(names, ", ")));
+  }
+  return Status::Ok();
+}
+
+Status LiveTrainer::OpenCheckpointFolder() {
+  const std::string& path = options_.config.Get("checkpoint.path");
+  std::error_code error;
+  checkpoint_root_ =
+      path.empty() ? folder_->checkpoints() : fs::absolute(path, error).lexically_normal().string();
+  if (!is_leader()) return Status::Ok();
+  fs::create_directories(checkpoint_root_, error);
+  if (!error && access(checkpoint_root_.c_str(), W_OK | X_OK) != 0) {
+    error = std::error_code(errno, std::generic_category());
+  }
+  if (error) {
+    return Status::Error(
+        fmt::format("cannot write checkpoints to {}: {}; name another folder with "
+                    "checkpoint.path",
+                    checkpoint_root_, error.message()));
+  }
+  if (FolderLock::IsHeld(checkpoint_root_)) {
+    return Status::Error(checkpoint_root_ +
+                         " has the checkpoints of a run that is training: name another folder with "
+                         "checkpoint.path");
+  }
+  checkpoint_lock_ = FolderLock(checkpoint_root_);
+  std::vector<std::string> roots = {checkpoint_root_};
+  // What the run that this one goes on from left when it was killed.
+  if (resume_) roots.push_back(fs::path(resume_->folder()).parent_path().string());
+  for (const std::string& root : roots) {
+    if (root != checkpoint_root_ && FolderLock::IsHeld(root)) continue;
+    const int removed = checkpoint::RemovePartials(root);
+    if (removed == 0) continue;
+    resume_notes_.push_back(
+        fmt::format("{} half written in {}: removed", Counted(removed, "checkpoint"), root));
+  }
+  return Status::Ok();
+}
+
+void LiveTrainer::OpenCheckpoints() {
+  checkpoints_ = std::make_unique<CheckpointWriter>(
+      CheckpointWriter::Options{.root = checkpoint_root_,
+                                .num_ranks = ranks_->size(),
+                                .local = ranks_->local(),
+                                .timeout_ns = ranks_->job().timeout_ns},
+      [this](const CheckpointOutcome& outcome) {
+        if (!outcome.folder.empty()) {
+          trace_->Mark(outcome.step, "checkpoint", {.new_value = outcome.folder});
+        }
+        Message(outcome.message);
+      });
+  saved_.assign(static_cast<size_t>(ranks_->size()), -1);
+  for (const std::string& note : resume_notes_) Message(note);
+  resume_.reset();
+}
+
+// `regime`: in force before `step`.
+CheckpointHead LiveTrainer::CheckpointHeadOf(int64_t step, const Regime& regime) {
+  const model::Sampler& sampler = ranks_->sampler();
+  const plan::Mesh& mesh = ranks_->work(0).layout().mesh;
+  const int takers = mesh.SizeOf(plan::kDataDimensions);
+  const model::Sampler::Position position = sampler.PositionOf(step, takers);
+  CheckpointHead head;
+  head.keep = regime.config.GetInt("checkpoint.keep");
+  checkpoint::Index& index = head.index;
+  index = {.step = step,
+           .num_ranks = ranks_->size(),
+           .tool_version = kVersion,
+           .run = run_id_,
+           .config = regime.config.Values(),
+           .scalars = ranks_->work(0).Scalars(),
+           .data = {.seed = sampler.shape().seed,
+                    .num_samples = sampler.shape().num_samples,
+                    .num_takers = takers,
+                    .samples_per_step = sampler.shape().samples_per_step,
+                    .first_step = sampler.shape().start.step,
+                    .first_epoch = sampler.shape().start.epoch,
+                    .first_used = sampler.shape().start.used,
+                    .epoch = position.epoch,
+                    .used = position.used}};
+  for (size_t at = 0; at < plan::kNumMeshDimensions; ++at) {
+    const auto dimension = static_cast<plan::MeshDimension>(at);
+    index.mesh[std::string(Name(dimension))] = mesh.size(dimension);
+  }
+  // Changes that apply later still will; the others are in force.
+  config::Config config = regime.config;
+  for (const config::Change& change : options_.config.changes()) {
+    if (change.step > step) config.AddChange(change);
+  }
+  head.toml = config::PrintToml(config);
+  return head;
+}
+
+void LiveTrainer::SaveCheckpoint(int rank, int64_t step, const Regime& regime) {
+  std::optional<CheckpointHead> head;
+  if (rank == 0) head = CheckpointHeadOf(step, regime);
+  RankWork& work = ranks_->work(rank);
+  checkpoints_->Save(rank, {&work.layout(), work.units(), step}, std::move(head));
+  trace_->SetCopyBytes(rank, checkpoints_->CopyBytes(rank));
+  saved_[static_cast<size_t>(rank)] = step;
+}
+
+bool LiveTrainer::SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end) {
+  const int64_t every = regime.checkpoint_every;
+  const int64_t first_step = ranks_->job().first_step;
+  const bool is_due = every > 0 && step > first_step && (is_end || step % every == 0);
+  if (!is_due || saved_[static_cast<size_t>(rank)] == step) return false;
+  SaveCheckpoint(rank, step, regime);
+  return true;
+}
+
+void LiveTrainer::CloseCheckpoints(bool is_failed) {
+  if (is_failed) checkpoints_->Cancel();
+  checkpoints_.reset();
+}
+
+}  // namespace shardscope::runtime
