@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "trace/import/pickle/document_file.h"
 #include "trace/import/pickle/stacks.h"
-#include "trace/import/pickle/value.h"
 #include "trace/import/recording.h"
 
 namespace shardscope::imports {

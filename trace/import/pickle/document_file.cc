@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/pickle/unpickle.h"
 #include "trace/base/text.h"
-#include "trace/import/pickle/unpickle.h"
 
 namespace shardscope::imports {
 namespace {
@@ -126,7 +126,7 @@ Result<Document> ParseJson(std::string text) {
 Result<Document> ReadDocument(const Input& input, const ReadProgress& progress) {
   SHARDSCOPE_ASSIGN_OR_RETURN(std::string bytes, ReadAll(input, progress));
   Result<Document> document =
-      IsPickle(bytes) ? Unpickle(std::move(bytes)) : ParseJson(std::move(bytes));
+      pickle::IsPickle(bytes) ? pickle::Unpickle(std::move(bytes)) : ParseJson(std::move(bytes));
   if (!document.ok()) {
     return Status::Error(fmt::format("cannot read {}: {}", input.Title(), document.message()));
   }
@@ -140,7 +140,7 @@ Result<Document> ReadDocument(const Input& input, const ReadProgress& progress) 
 bool HasKeys(std::string_view head, std::initializer_list<std::string_view> keys) {
   const size_t first = head.find_first_not_of(std::string_view(" \t\r\n\xef\xbb\xbf", 7));
   const bool is_json = first != std::string_view::npos && head[first] == '{';
-  const bool is_pickle = IsPickle(head);
+  const bool is_pickle = pickle::IsPickle(head);
   if (!is_json && !is_pickle) return false;
   return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) {
     if (is_json) return Contains(head, fmt::format("\"{}\"", key));

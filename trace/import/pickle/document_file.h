@@ -6,12 +6,17 @@
 #include <string>
 #include <string_view>
 
+#include "trace/base/pickle/value.h"
 #include "trace/base/status.h"
 #include "trace/import/format.h"
 #include "trace/import/input.h"
-#include "trace/import/pickle/value.h"
 
 namespace shardscope::imports {
+
+using pickle::Describe;
+using pickle::Document;
+using pickle::Value;
+using pickle::ValueKind;
 
 // Deepest nesting of a JSON text that is read.
 inline constexpr size_t kMostJsonDepth = 64;

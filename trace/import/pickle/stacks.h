@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "trace/import/pickle/value.h"
+#include "trace/import/pickle/document_file.h"
 #include "trace/import/recording.h"
 
 namespace shardscope::imports {

@@ -1,15 +1,16 @@
-#include "trace/import/pickle/unpickle.h"
+#include "trace/base/pickle/unpickle.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <string>
 #include <string_view>
 
-#include "trace/import/pickle/document_file.h"
+#include "trace/base/pickle/repr_test_util.h"
 
-namespace shardscope::imports {
+namespace shardscope::pickle {
 namespace {
 
 using namespace std::string_literals;  // NOLINT: pickles have zeros in them
@@ -25,26 +26,6 @@ Document Read(const std::string& bytes) {
 std::string ErrorOf(const std::string& bytes) {
   const Result<Document> document = Unpickle(bytes);
   return document.ok() ? "" : document.message();
-}
-
-// As Python's repr(), of what is small.
-std::string Repr(const Document& document, const Value& value, int depth = 0) {
-  if (value.is_text()) return fmt::format("'{}'", value.text());
-  if (value.kind() == ValueKind::kBytes) return fmt::format("b'{}'", value.text());
-  if (!value.is_container()) return Describe(value);
-  if (depth > 5) return "...";
-  std::string text = value.kind() == ValueKind::kTuple  ? "("
-                     : value.kind() == ValueKind::kList ? "["
-                                                        : "{";
-  bool is_key = value.kind() == ValueKind::kDict;
-  for (const Value& item : document.Items(value)) {
-    text += Repr(document, item, depth + 1);
-    text += is_key ? ":" : ",";
-    if (value.kind() == ValueKind::kDict) is_key = !is_key;
-  }
-  return text + (value.kind() == ValueKind::kTuple  ? ")"
-                 : value.kind() == ValueKind::kList ? "]"
-                                                    : "}");
 }
 
 std::string ReprOf(const std::string& bytes) {
@@ -222,25 +203,38 @@ TEST(UnpickleTest, FieldsOfRecordsAreFound) {
   EXPECT_EQ(record.Whole(record.root(), "a"), 7);
 }
 
-TEST(UnpickleTest, JsonIsTheSame) {
-  const Result<Document> json =
-      ParseJson(R"({"a": [1, -2, 2.5, true, null, "text", {}], "b": 18446744073709551615})");
-  ASSERT_TRUE(json.ok()) << json.message();
-  EXPECT_EQ(Repr(*json, json->root()),
-            "{'a':[1,-2,2.5,True,None,'text',{},],'b':1.8446744073709552e+19,}");
-  EXPECT_FALSE(ParseJson("{\"a\": ").ok());
-  EXPECT_FALSE(ParseJson("").ok());
-  EXPECT_NE(ParseJson(std::string(1'000'000, '[')).message().find("nested more than 64 deep"),
-            std::string::npos);
-}
-
-TEST(UnpickleTest, KeysAreLookedForAsTexts) {
-  EXPECT_TRUE(HasKeys("{\"segments\": []", {"segments"}));
-  EXPECT_FALSE(HasKeys("segments", {"segments"}));
-  EXPECT_TRUE(HasKeys(Head() + "}\x8c\x08segments", {"segments"}));
-  EXPECT_TRUE(HasKeys(Head(2) + "}X\x08\0\0\0segments"s, {"segments"}));
-  EXPECT_FALSE(HasKeys(Head() + "}\x8c\x0cmy segments!", {"segments"}));
+// What torch.distributed.checkpoint's .metadata is made of, as Python and LibTorch write it.
+TEST(UnpickleTest, ObjectsOfNamedClassesAreRecords) {
+  constexpr PickledName kNames[] = {{"my.module", "Point", PickledName::Kind::kRecord},
+                                    {"torch", "Size", PickledName::Kind::kArgument},
+                                    {"torch", "float32", PickledName::Kind::kConstant}};
+  const auto read = [&](const std::string& bytes) {
+    return Unpickle(bytes, {.names = kNames, .keeps_persistent_ids = true});
+  };
+  const std::string point = "\x8c\x09my.module\x8c\x05Point\x93"s;
+  const std::string size = "\x8c\x05torch\x8c\x04Size\x93K\x07\x85\x85R"s;
+  const auto repr = [&](const std::string& bytes) {
+    const Result<Document> document = read(bytes);
+    return document.ok() ? Repr(*document, document->root()) : document.message();
+  };
+  EXPECT_EQ(repr(Head() + point + ")\x81}\x8c\x01x" + size + "sb."),
+            "{'class':'my.module.Point','arguments':(),'x':(7,),}");
+  EXPECT_EQ(repr(Head() + point + "K\x01\x85R."s), "{'class':'my.module.Point','arguments':(1,),}");
+  EXPECT_EQ(repr(Head() + point +
+                 ")\x81K\x01K\x02\x86"
+                 "b."s),
+            "{'class':'my.module.Point','arguments':(),'state':(1,2,),}");
+  EXPECT_EQ(repr(Head() + "\x8c\x05torch\x8c\x07"
+                          "float32\x93."s),
+            "'torch.float32'");
+  EXPECT_EQ(repr(Head() + "K\x05\x85Q."s), "(5,)");
+  // Nothing else changes: what is not named, or not of this form, is refused.
+  EXPECT_THAT(repr(Head() + "\x8c\x02os\x8c\x06system\x93."s), testing::HasSubstr("os.system"));
+  EXPECT_THAT(repr(Head() + "K\x01)\x81."s), testing::HasSubstr("a new object"));
+  EXPECT_THAT(repr(Head() + "}}b."s), testing::HasSubstr("the state of an object"));
+  EXPECT_THAT(ErrorOf(Head() + point + ")\x81."s), testing::HasSubstr("my.module.Point"));
+  EXPECT_THAT(ErrorOf(Head() + "K\x05\x85Q."s), testing::HasSubstr("the persistent object"));
 }
 
 }  // namespace
-}  // namespace shardscope::imports
+}  // namespace shardscope::pickle

@@ -1,4 +1,4 @@
-#include "trace/import/pickle/unpickle.h"
+#include "trace/base/pickle/unpickle.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,13 @@
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "trace/base/text.h"
 
-namespace shardscope::imports {
+namespace shardscope::pickle {
 namespace {
 
 // Lib/pickletools.py. Opcodes that are not here are of protocol 0 and 1, or ask for more than data.
@@ -81,7 +82,15 @@ enum Opcode : uint8_t {
 };
 
 // What makes data of data. The names that Python 2 and 3 and LibTorch have for them.
-enum Function : uint32_t { kMakeBytes, kMakeSet, kMakeList, kMakeDict, kEncode, kFirstArgument };
+enum Function : uint32_t {
+  kMakeBytes,
+  kMakeSet,
+  kMakeList,
+  kMakeDict,
+  kEncode,
+  kFirstArgument,
+  kFirstRecord,  // and all beyond: of UnpickleOptions::names
+};
 
 struct KnownFunction {
   std::string_view module;
@@ -118,7 +127,8 @@ std::string Shown(std::string_view name) { return Shortened(Printable(name.subst
 
 class Unpickler {
  public:
-  explicit Unpickler(std::string bytes) : document_(std::move(bytes)), bytes_(document_.bytes()) {}
+  Unpickler(std::string bytes, const UnpickleOptions& options)
+      : document_(std::move(bytes)), bytes_(document_.bytes()), options_(options) {}
 
   Result<Document> Run() {
     while (!is_stopped_) {
@@ -161,6 +171,9 @@ class Unpickler {
   Status Get(uint64_t index);
   Status Name(std::string_view module, std::string_view name);
   Status Reduce();
+  Status NewObject();
+  Status Build();
+  Result<Value> MakeRecord(Value function, Value arguments);
   Result<Value> Call(uint32_t function, std::span<const Value> arguments);
   Result<Value> Encoded(std::string_view text);
   // Copies are made of what stands in the pickle once; one that asks for more wants to fill memory.
@@ -174,6 +187,7 @@ class Unpickler {
 
   Document document_;
   const std::string_view bytes_;
+  const UnpickleOptions options_;
   size_t at_ = 0;
   size_t opcode_at_ = 0;
   size_t copied_bytes_ = 0;
@@ -181,6 +195,8 @@ class Unpickler {
   std::vector<Value> stack_;
   std::vector<size_t> marks_;  // how many values lay on the stack
   std::vector<Value> memo_;
+  std::unordered_set<uint32_t> records_;             // containers that are objects
+  std::unordered_map<uint32_t, Value> class_names_;  // by number of the function
   std::unordered_map<uint64_t, Value> sparse_memo_;  // numbers that no pickler counts to
 };
 
@@ -319,6 +335,18 @@ Status Unpickler::Name(std::string_view module, std::string_view name) {
       return Push(Value::Function(known.function));
     }
   }
+  for (size_t at = 0; at < options_.names.size(); ++at) {
+    const PickledName& known = options_.names[at];
+    if (known.module != module || known.name != name) continue;
+    switch (known.kind) {
+      case PickledName::Kind::kConstant:
+        return Push(document_.AddText(fmt::format("{}.{}", module, name)));
+      case PickledName::Kind::kArgument:
+        return Push(Value::Function(kFirstArgument));
+      case PickledName::Kind::kRecord:
+        return Push(Value::Function(kFirstRecord + static_cast<uint32_t>(at)));
+    }
+  }
   return Status::Error(fmt::format("this pickle asks for {}.{}: refused, nothing was run",
                                    Shown(module), Shown(name)));
 }
@@ -381,11 +409,58 @@ Status Unpickler::Reduce() {
     return Status::Error(
         fmt::format("this pickle calls {}: refused, nothing was run", Describe(function)));
   }
+  if (function.function() >= kFirstRecord) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const Value record, MakeRecord(function, arguments));
+    return Push(record);
+  }
   const std::span<const Value> given = document_.Items(arguments);
   const std::vector<Value> copy(given.begin(),
                                 given.begin() + std::min<std::ptrdiff_t>(std::ssize(given), 2));
   SHARDSCOPE_ASSIGN_OR_RETURN(const Value made, Call(function.function(), copy));
   return Push(made);
+}
+
+Result<Value> Unpickler::MakeRecord(Value function, Value arguments) {
+  const PickledName& name = options_.names[function.function() - kFirstRecord];
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Value record, document_.AddContainer(ValueKind::kDict));
+  Value& class_name = class_names_[function.function()];
+  if (class_name.is_none()) {
+    class_name = document_.AddText(fmt::format("{}.{}", name.module, name.name));
+  }
+  const std::array<Value, 4> fields = {Value::Text("class"), class_name, Value::Text("arguments"),
+                                       arguments};
+  SHARDSCOPE_RETURN_IF_ERROR(document_.Append(record, fields));
+  records_.insert(record.container());
+  return record;
+}
+
+Status Unpickler::NewObject() {
+  SHARDSCOPE_RETURN_IF_ERROR(Need(2));
+  const Value arguments = Pop();
+  const Value function = Pop();
+  if (function.kind() != ValueKind::kFunction || function.function() < kFirstRecord ||
+      arguments.kind() != ValueKind::kTuple) {
+    return Status::Error("this pickle asks for a new object: refused, nothing was run");
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Value record, MakeRecord(function, arguments));
+  return Push(record);
+}
+
+// The state of an object: its fields as a dictionary, or something of its own.
+Status Unpickler::Build() {
+  SHARDSCOPE_RETURN_IF_ERROR(Need(2));
+  const Value state = Pop();
+  const Value record = stack_.back();
+  if (!record.is_container() || !records_.contains(record.container())) {
+    return Status::Error("this pickle asks for the state of an object: refused, nothing was run");
+  }
+  if (state.kind() != ValueKind::kDict) {
+    const std::array<Value, 2> field = {Value::Text("state"), state};
+    return document_.Append(record, field);
+  }
+  const std::span<const Value> items = document_.Items(state);
+  SHARDSCOPE_RETURN_IF_ERROR(Spend(items.size()));
+  return document_.Append(record, std::vector<Value>(items.begin(), items.end()));
 }
 
 Status Unpickler::StepOnConstant(uint8_t opcode) {
@@ -541,13 +616,15 @@ Status Unpickler::StepOnForbidden(uint8_t opcode) {
     }
     case kBinPersId:
       SHARDSCOPE_RETURN_IF_ERROR(Need(1));
+      if (options_.keeps_persistent_ids) return Status::Ok();
       return refused("the persistent object " + Describe(stack_.back()));
-    case kObj:
     case kNewObj:
+      return NewObject();
+    case kBuild:
+      return Build();
+    case kObj:
     case kNewObjEx:
       return refused("a new object");
-    case kBuild:
-      return refused("the state of an object");
     case kNextBuffer:
     case kReadOnlyBuffer:
       return refused("a buffer outside of it");
@@ -616,6 +693,8 @@ bool IsPickle(std::string_view head) {
          head[1] <= 5;
 }
 
-Result<Document> Unpickle(std::string bytes) { return Unpickler(std::move(bytes)).Run(); }
+Result<Document> Unpickle(std::string bytes, const UnpickleOptions& options) {
+  return Unpickler(std::move(bytes), options).Run();
+}
 
-}  // namespace shardscope::imports
+}  // namespace shardscope::pickle

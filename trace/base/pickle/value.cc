@@ -1,4 +1,4 @@
-#include "trace/import/pickle/value.h"
+#include "trace/base/pickle/value.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "trace/base/text.h"
 
-namespace shardscope::imports {
+namespace shardscope::pickle {
 namespace {
 
 // 4 GiB of items, and containers likewise: a hundred times what a snapshot of a million events has
@@ -128,4 +128,4 @@ std::string Describe(const Value& value) {
   return "";
 }
 
-}  // namespace shardscope::imports
+}  // namespace shardscope::pickle

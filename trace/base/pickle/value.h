@@ -19,7 +19,7 @@
 
 #include "trace/base/status.h"
 
-namespace shardscope::imports {
+namespace shardscope::pickle {
 
 enum class ValueKind : uint8_t {
   kNone,
@@ -134,4 +134,4 @@ class Document {
 // For people: None, 7, "text", or what kind of container it is; shortened.
 std::string Describe(const Value& value);
 
-}  // namespace shardscope::imports
+}  // namespace shardscope::pickle

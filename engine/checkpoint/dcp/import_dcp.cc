@@ -1,0 +1,243 @@
+#include "engine/checkpoint/dcp/import_dcp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "engine/checkpoint/dcp/saved_tensor.h"
+#include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/safetensors.h"
+#include "engine/plan/model_description.h"
+#include "trace/base/mapped_file.h"
+#include "trace/base/text.h"
+
+namespace shardscope::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Puts a box of a tensor to its place in the whole of it; both in row-major order.
+void PlaceBox(std::span<const std::byte> box, const DcpChunk& chunk,
+              const std::vector<int64_t>& shape, int64_t element_bytes,
+              std::vector<std::byte>* whole) {
+  const size_t dimensions = shape.size();
+  const int64_t row = dimensions == 0 ? 1 : chunk.sizes.back();
+  const int64_t rows = row == 0 ? 0 : std::ssize(box) / (row * element_bytes);
+  std::vector<int64_t> at(dimensions);
+  for (int64_t number = 0; number < rows; ++number) {
+    int64_t left = number;
+    for (size_t dimension = dimensions; dimension-- > 0;) {
+      const bool is_last = dimension + 1 == dimensions;
+      at[dimension] = is_last ? 0 : left % chunk.sizes[dimension];
+      if (!is_last) left /= chunk.sizes[dimension];
+    }
+    int64_t first = 0;
+    for (size_t dimension = 0; dimension < dimensions; ++dimension) {
+      first = first * shape[dimension] + chunk.offsets[dimension] + at[dimension];
+    }
+    std::memcpy(whole->data() + first * element_bytes, box.data() + number * row * element_bytes,
+                static_cast<size_t>(row * element_bytes));
+  }
+}
+
+// Rows of each head from pairs (0, 1), (2, 3), ... to halves: row j * half + k was row 2 * k + j
+// (transformers, convert_llama_weights_to_hf.py, permute()).
+std::vector<std::byte> InHalves(const std::vector<std::byte>& pairs, int64_t rows,
+                                int64_t head_rows) {
+  std::vector<std::byte> halves(pairs.size());
+  const size_t row_bytes = pairs.size() / static_cast<size_t>(rows);
+  const int64_t half = head_rows / 2;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t in_head = row % head_rows;
+    const int64_t from = row - in_head + 2 * (in_head % half) + in_head / half;
+    std::memcpy(halves.data() + static_cast<size_t>(row) * row_bytes,
+                pairs.data() + static_cast<size_t>(from) * row_bytes, row_bytes);
+  }
+  return halves;
+}
+
+}  // namespace
+
+Result<DcpImport> DcpImport::Open(const std::string& folder) {
+  DcpImport import;
+  import.folder_ = folder;
+  SHARDSCOPE_ASSIGN_OR_RETURN(import.metadata_, ReadDcpMetadata(folder));
+  SHARDSCOPE_RETURN_IF_ERROR(import.Sort());
+  return import;
+}
+
+Status DcpImport::Sort() {
+  left_out_ = metadata_.objects;
+  for (const auto& [name, tensor] : metadata_.tensors) {
+    std::optional<TranslatedName> to = Translate(name);
+    if (!to) {
+      left_out_.push_back(name);
+      continue;
+    }
+    Source& source = parameters_[to->parameter][to->tensor];
+    if (source.tensor != nullptr) {
+      return Status::Error(fmt::format("{}: {} and {} are both {} of {}", folder_, source.name,
+                                       name, to->tensor, to->parameter));
+    }
+    source = {name, *std::move(to), &tensor};
+  }
+  std::vector<std::string> without;
+  for (const auto& [parameter, tensors] : parameters_) {
+    if (!tensors.contains(std::string(kParameter))) without.push_back(parameter);
+  }
+  for (const std::string& parameter : without) {
+    for (const auto& [tensor, source] : parameters_[parameter]) left_out_.push_back(source.name);
+    parameters_.erase(parameter);
+  }
+  if (!parameters_.contains("embedding.weight")) {
+    std::vector<std::string> some(
+        left_out_.begin(), left_out_.begin() + std::min<std::ptrdiff_t>(3, std::ssize(left_out_)));
+    return Status::Error(fmt::format(
+        "{} has no model that this program knows: Llama as Hugging Face or torchtitan name it, or "
+        "its own; it has {}",
+        folder_, some.empty() ? "nothing" : Join(some, ", ")));
+  }
+  return Status::Ok();
+}
+
+std::map<std::string, std::string> DcpImport::ModelKeys() const {
+  const auto shape = [&](const std::string& parameter) {
+    const auto found = parameters_.find(parameter);
+    return found == parameters_.end() ? std::vector<int64_t>()
+                                      : found->second.at(std::string(kParameter)).tensor->shape;
+  };
+  int64_t layers = 0;
+  while (parameters_.contains(fmt::format("block{}.mlp.up.weight", layers))) ++layers;
+  std::map<std::string, std::string> keys = {{"model.layers", std::to_string(layers)}};
+  const bool is_llama = parameters_.contains("block0.attention.q.weight");
+  if (is_llama) keys["model.kind"] = "llama";
+  const std::vector<int64_t> embedding = shape("embedding.weight");
+  if (embedding.size() == 2) {
+    keys["model.vocab"] = std::to_string(embedding[0]);
+    keys["model.dim"] = std::to_string(embedding[1]);
+  }
+  if (const std::vector<int64_t> up = shape("block0.mlp.up.weight"); up.size() == 2) {
+    keys["model.ffn"] = std::to_string(up[0]);
+  }
+  return keys;
+}
+
+// Of any parameter: all have the same.
+Result<int64_t> DcpImport::ReadStep() const {
+  for (const auto& [parameter, tensors] : parameters_) {
+    const auto found = tensors.find("step");
+    if (found == tensors.end()) continue;
+    SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, Read(found->second, 0));
+    if (found->second.tensor->dtype == "F32" && bytes.size() == sizeof(float)) {
+      float step = 0;
+      std::memcpy(&step, bytes.data(), sizeof(step));
+      return step >= 0 && step < 1e15 ? static_cast<int64_t>(step) : 0;
+    }
+  }
+  return 0;
+}
+
+Result<std::vector<std::byte>> DcpImport::Read(const Source& source, int64_t head_rows) const {
+  const DcpTensor& tensor = *source.tensor;
+  const int64_t element_bytes = BytesOfDType(tensor.dtype);
+  const auto cannot = [&](const std::string& why) {
+    return Status::Error(fmt::format("{}: {}: {}", folder_, source.name, why));
+  };
+  if (element_bytes == 0) return cannot("its type " + tensor.dtype + " cannot be read");
+  int64_t elements = 1;
+  for (const int64_t size : tensor.shape) {
+    if (size > 0 && elements > (int64_t{1} << 40) / size) return cannot("it is too large");
+    elements *= size;
+  }
+  int64_t in_chunks = 0;
+  for (const DcpChunk& chunk : tensor.chunks) in_chunks += plan::NumElements(chunk.sizes);
+  if (in_chunks != elements) return cannot("some of its elements are missing, or there twice");
+  std::vector<std::byte> whole(static_cast<size_t>(elements * element_bytes));
+  for (const DcpChunk& chunk : tensor.chunks) {
+    if (plan::NumElements(chunk.sizes) == 0) continue;
+    SHARDSCOPE_ASSIGN_OR_RETURN(const MappedFile file,
+                                MappedFile::Open(folder_ + "/" + chunk.file));
+    const int64_t size = std::ssize(file.bytes());
+    if (chunk.offset > size || chunk.length > size - chunk.offset) {
+      return cannot(chunk.file + " ends before it");
+    }
+    const Result<std::span<const std::byte>> bytes = SavedTensorBytes(
+        file.bytes().subspan(static_cast<size_t>(chunk.offset), static_cast<size_t>(chunk.length)),
+        tensor.dtype, chunk.sizes);
+    if (!bytes.ok()) return cannot(bytes.message());
+    PlaceBox(*bytes, chunk, tensor.shape, element_bytes, &whole);
+  }
+  if (source.to.order == RotaryOrder::kHalves || tensor.shape.empty()) return whole;
+  if (head_rows < 2 || head_rows % 2 != 0 || tensor.shape.front() % head_rows != 0) {
+    return cannot(fmt::format(
+        "its rows are in torchtitan's order, and {} rows a head do not fit: give the right "
+        "model.heads",
+        head_rows));
+  }
+  return InHalves(whole, tensor.shape.front(), head_rows);
+}
+
+Status DcpImport::Write(const std::string& out, const std::map<std::string, std::string>& config,
+                        const std::string& toml) const {
+  std::error_code error;
+  if (fs::exists(out, error)) {
+    return Status::Error(out + " is there already: name a folder that is not");
+  }
+  int64_t heads = 0;
+  if (const auto found = config.find("model.heads"); found != config.end()) {
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), heads);
+  }
+  int64_t head_rows = 0;
+  if (const auto found = parameters_.find("block0.attention.q.weight");
+      found != parameters_.end() && heads > 0) {
+    head_rows = found->second.at(std::string(kParameter)).tensor->shape.front() / heads;
+  }
+  const std::string partial = out + ".partial";
+  fs::create_directories(partial, error);
+  if (error) return Status::Error(fmt::format("cannot create {}: {}", partial, error.message()));
+  const auto write = [&]() -> Status {
+    Index index{.num_ranks = 1, .config = config};
+    SHARDSCOPE_ASSIGN_OR_RETURN(index.step, ReadStep());
+    for (const auto& [parameter, tensors] : parameters_) {
+      const std::vector<int64_t>& shape = tensors.at(std::string(kParameter)).tensor->shape;
+      ParameterEntry& entry = index.parameters.emplace_back();
+      entry.name = parameter;
+      entry.shape = shape;
+      std::vector<std::vector<std::byte>> data;
+      std::vector<TensorBytes> written;
+      for (const auto& [tensor, source] : tensors) {
+        if (source.tensor->shape != shape) continue;  // "step"
+        SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, Read(source, head_rows));
+        entry.tensors.push_back({.name = tensor, .dtype = source.tensor->dtype});
+        data.push_back(std::move(bytes));
+        written.push_back({{tensor + "." + parameter, source.tensor->dtype, shape}, data.back()});
+      }
+      for (size_t at = 0; at < data.size(); ++at) written[at].bytes = data[at];
+      std::vector<int64_t> offsets;
+      const std::string name = parameter + ".safetensors";
+      SHARDSCOPE_ASSIGN_OR_RETURN(FileEntry file,
+                                  WriteTensors(partial + "/" + name, written, &offsets));
+      const auto number = static_cast<int32_t>(index.files.size());
+      for (size_t at = 0; at < offsets.size(); ++at) {
+        entry.tensors[at].parts = {
+            {.file = number, .offset = offsets[at], .runs = {{.count = plan::NumElements(shape)}}}};
+      }
+      index.files.push_back(std::move(file));
+    }
+    SHARDSCOPE_ASSIGN_OR_RETURN(FileEntry settings, WriteText(partial + "/run.toml", toml));
+    index.files.push_back(std::move(settings));
+    const std::string text = PrintIndex(index);
+    SHARDSCOPE_RETURN_IF_ERROR(WriteText(partial + "/" + std::string(kIndexName), text).status());
+    return Publish(partial, out);
+  };
+  const Status status = write();
+  if (!status.ok()) fs::remove_all(partial, error);
+  return status;
+}
+
+}  // namespace shardscope::checkpoint

@@ -1,0 +1,50 @@
+// From a folder of torch.distributed.checkpoint to a checkpoint of this program: weights and what
+// Adam keeps of them, of Llama as Hugging Face or torchtitan name it, or of this program's own
+// model in PyTorch.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/dcp/metadata.h"
+#include "engine/checkpoint/dcp/torch_names.h"
+#include "engine/checkpoint/index.h"
+#include "trace/base/status.h"
+
+namespace shardscope::checkpoint {
+
+class DcpImport {
+ public:
+  // Errors: no such folder, nothing of a model in it, a model with parts of it missing.
+  static Result<DcpImport> Open(const std::string& folder);
+
+  // What the shapes say of the model, as keys: model.kind, model.layers, ... Heads they do not.
+  std::map<std::string, std::string> ModelKeys() const;
+  // Names that are no part of the model: counters of a scheduler, buffers, objects.
+  const std::vector<std::string>& left_out() const { return left_out_; }
+
+  // Writes the checkpoint `out`, in one step; it is not there yet. `config`: all keys, of which
+  // model.heads is used; `toml`: the same as text. Every tensor is in memory once.
+  Status Write(const std::string& out, const std::map<std::string, std::string>& config,
+               const std::string& toml) const;
+
+ private:
+  struct Source {
+    std::string name;
+    TranslatedName to;
+    const DcpTensor* tensor = nullptr;
+  };
+
+  Status Sort();
+  Result<int64_t> ReadStep() const;
+  Result<std::vector<std::byte>> Read(const Source& source, int64_t head_rows) const;
+
+  std::string folder_;
+  DcpMetadata metadata_;
+  std::map<std::string, std::map<std::string, Source>> parameters_;  // ours, then tensors of each
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace shardscope::checkpoint
