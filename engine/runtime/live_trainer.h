@@ -46,6 +46,17 @@ class LiveTrainer : public Trainer {
     int signal = 0;  // that told it to stop
   };
 
+  // What the run goes on from.
+  struct Resume {
+    std::optional<checkpoint::Checkpoint> from;  // until it is loaded
+    std::vector<std::string> notes;              // for the user, once there is a log
+  };
+  // Where checkpoints are written.
+  struct CheckpointFolder {
+    std::string path;
+    FolderLock lock;
+  };
+
   // trainer_start.cc
   Status CheckFiles() const;
   Status OpenRest();
@@ -128,10 +139,8 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<StepReports> reports_;
   RegimeLog regimes_;
 
-  std::optional<checkpoint::Checkpoint> resume_;  // until it is loaded
-  std::vector<std::string> resume_notes_;         // for the user, once there is a log
-  std::string checkpoint_root_;
-  FolderLock checkpoint_lock_;
+  Resume resume_;
+  CheckpointFolder checkpoint_folder_;
   std::unique_ptr<CheckpointWriter> checkpoints_;  // uses trace_; while ranks run
 
   Mutex message_mutex_;  // one message at a time; held while the user is told

@@ -24,12 +24,12 @@ Status LiveTrainer::OpenResume(Job* job) {
   const std::string& path = options_.config.Get("checkpoint.resume");
   if (path.empty()) return Status::Ok();
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string folder,
-                              checkpoint::FindCheckpoint(path, &resume_notes_));
+                              checkpoint::FindCheckpoint(path, &resume_.notes));
   Result<checkpoint::Checkpoint> opened = checkpoint::Checkpoint::Open(folder);
   if (!opened.ok()) return opened.status();
   SHARDSCOPE_RETURN_IF_ERROR(CheckResume(*opened, options_.config, *job));
-  resume_.emplace(std::move(opened).value());
-  const checkpoint::Index& index = resume_->index();
+  resume_.from.emplace(std::move(opened).value());
+  const checkpoint::Index& index = resume_.from->index();
   const model::Sampler::Shape shape = {
       .num_samples =
           model::NumSamples(static_cast<int64_t>(job->corpus->bytes.size()), job->model.seq),
@@ -42,24 +42,24 @@ Status LiveTrainer::OpenResume(Job* job) {
 }
 
 Status LiveTrainer::LoadResume() {
-  if (!resume_) return Status::Ok();
+  if (!resume_.from) return Status::Ok();
   Mutex mutex;
   std::set<std::string> missing;
   const Status status = ranks_->OnAll([&](int rank) {
     std::set<std::string> here;
-    const Status loaded = LoadState(*resume_, rank, &ranks_->work(rank), &here);
-    ranks_->work(rank).SetScalars(resume_->index().scalars);
+    const Status loaded = LoadState(*resume_.from, rank, &ranks_->work(rank), &here);
+    ranks_->work(rank).SetScalars(resume_.from->index().scalars);
     const MutexLock lock(mutex);
     missing.merge(here);
     return loaded;
   });
   SHARDSCOPE_RETURN_IF_ERROR(status);
-  resume_notes_.push_back(
-      fmt::format("goes on from {} with step {}", resume_->folder(), ranks_->job().first_step));
+  resume_.notes.push_back(fmt::format("goes on from {} with step {}", resume_.from->folder(),
+                                      ranks_->job().first_step));
   if (!missing.empty()) {
     const std::vector<std::string> names(missing.begin(), missing.end());
-    resume_notes_.push_back(
-        fmt::format("{} has no {}: it starts from zero", resume_->folder(), Join(names, ", ")));
+    resume_.notes.push_back(fmt::format("{} has no {}: it starts from zero", resume_.from->folder(),
+                                        Join(names, ", ")));
   }
   return Status::Ok();
 }
@@ -67,33 +67,33 @@ Status LiveTrainer::LoadResume() {
 Status LiveTrainer::OpenCheckpointFolder() {
   const std::string& path = options_.config.Get("checkpoint.path");
   std::error_code error;
-  checkpoint_root_ =
+  checkpoint_folder_.path =
       path.empty() ? folder_->checkpoints() : fs::absolute(path, error).lexically_normal().string();
   if (!is_leader()) return Status::Ok();
-  fs::create_directories(checkpoint_root_, error);
-  if (!error && access(checkpoint_root_.c_str(), W_OK | X_OK) != 0) {
+  fs::create_directories(checkpoint_folder_.path, error);
+  if (!error && access(checkpoint_folder_.path.c_str(), W_OK | X_OK) != 0) {
     error = std::error_code(errno, std::generic_category());
   }
   if (error) {
     return Status::Error(
         fmt::format("cannot write checkpoints to {}: {}; name another folder with "
                     "checkpoint.path",
-                    checkpoint_root_, error.message()));
+                    checkpoint_folder_.path, error.message()));
   }
-  if (FolderLock::IsHeld(checkpoint_root_)) {
-    return Status::Error(checkpoint_root_ +
+  if (FolderLock::IsHeld(checkpoint_folder_.path)) {
+    return Status::Error(checkpoint_folder_.path +
                          " has the checkpoints of a run that is training: name another folder with "
                          "checkpoint.path");
   }
-  checkpoint_lock_ = FolderLock(checkpoint_root_);
-  std::vector<std::string> roots = {checkpoint_root_};
+  checkpoint_folder_.lock = FolderLock(checkpoint_folder_.path);
+  std::vector<std::string> roots = {checkpoint_folder_.path};
   // What the run that this one goes on from left when it was killed.
-  if (resume_) roots.push_back(fs::path(resume_->folder()).parent_path().string());
+  if (resume_.from) roots.push_back(fs::path(resume_.from->folder()).parent_path().string());
   for (const std::string& root : roots) {
-    if (root != checkpoint_root_ && FolderLock::IsHeld(root)) continue;
+    if (root != checkpoint_folder_.path && FolderLock::IsHeld(root)) continue;
     const int removed = checkpoint::RemovePartials(root);
     if (removed == 0) continue;
-    resume_notes_.push_back(
+    resume_.notes.push_back(
         fmt::format("{} half written in {}: removed", Counted(removed, "checkpoint"), root));
   }
   return Status::Ok();
@@ -101,7 +101,7 @@ Status LiveTrainer::OpenCheckpointFolder() {
 
 void LiveTrainer::OpenCheckpoints() {
   checkpoints_ = std::make_unique<CheckpointWriter>(
-      CheckpointWriter::Options{.root = checkpoint_root_,
+      CheckpointWriter::Options{.root = checkpoint_folder_.path,
                                 .num_ranks = ranks_->size(),
                                 .local = ranks_->local(),
                                 .timeout_ns = ranks_->job().timeout_ns},
@@ -112,8 +112,8 @@ void LiveTrainer::OpenCheckpoints() {
         Message(outcome.message);
       });
   saved_.assign(static_cast<size_t>(ranks_->size()), -1);
-  for (const std::string& note : resume_notes_) Message(note);
-  resume_.reset();
+  for (const std::string& note : resume_.notes) Message(note);
+  resume_.from.reset();
 }
 
 // `regime`: in force before `step`.
