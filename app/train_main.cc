@@ -11,9 +11,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "app/say.h"
 #include "app/train/arguments.h"
+#include "app/train/command_sample.h"
 #include "app/train/progress.h"
 #include "app/train/signals.h"
 #include "engine/config/config.h"
@@ -130,7 +132,15 @@ std::string BrokenLinks(const model::Corpus& corpus) {
 
 void PrintData(const runtime::Job& job) {
   const model::Corpus& corpus = *job.corpus;
-  const auto num_bytes = static_cast<int64_t>(corpus.bytes.size());
+  if (!corpus.tokens.empty()) {
+    Print(fmt::format(
+        "data: {}, {}, {}, {} of {} tokens{}{}\n", Counted(corpus.num_files, "file"),
+        Counted(corpus.num_documents, "document"), Counted(corpus.num_tokens(), "token"),
+        Counted(model::NumSamples(corpus.num_tokens(), job.model.seq), "sample"), job.model.seq + 1,
+        corpus.is_masked ? "; the loss counts the assistant's alone" : "", BrokenLinks(corpus)));
+    return FlushOutput();
+  }
+  const int64_t num_bytes = corpus.num_tokens();
   Print(fmt::format("data: {}, {}, {} of {} bytes; unigram entropy {:.4f} nats/byte{}\n",
                     Counted(corpus.num_files, "file"), FormatBytes(num_bytes),
                     Counted(model::NumSamples(num_bytes, job.model.seq), "sample"),
@@ -283,6 +293,7 @@ Result<int> Train(const Arguments& arguments) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "sample") return CommandSample(argc - 1, argv + 1);
   Result<std::optional<Arguments>> parsed = ParseArguments(argc, argv);
   if (!parsed.ok()) {
     Say("error: " + parsed.message());

@@ -307,6 +307,24 @@ Keys ModelKeys() {
       In("tokens", Int("model.seq", 128, 2, 8192, "Length of a sample.")),
       TextKey("data.path", "",
               "File or folder of UTF-8 text to learn; empty = Shardscope's own source tree."),
+      TextKey(
+          "data.tokenizer", "",
+          "Folder with a tokenizer.json (byte-level BPE) that makes tokens of the text; empty = "
+          "that of model.path; bytes, or no such file there = a token is a byte."),
+      Choice("data.format", {"auto", "text", "jsonl"},
+             "With a tokenizer: what files are. text = a file is a document, jsonl = a line is an "
+             "object with \"text\", or with \"messages\", of which the loss counts the "
+             "assistant's alone; auto = by the ending .jsonl."),
+      TextKey("data.cache", "",
+              "Folder in which token ids are kept for later runs and for all ranks; empty = "
+              "shardscope/tokens in the user's cache folder."),
+      {.name = "data.cache_limit",
+       .type = KeyType::kBytes,
+       .default_value = "20GB",
+       .unit = "B",
+       .minimum = 0,
+       .maximum = 1e15,
+       .help = "Most bytes in data.cache; what was not used for longest goes first."},
   };
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/model/initialize.h"
+#include "trace/base/mapped_file.h"
 #include "trace/base/text.h"
 
 namespace shardscope::model {
@@ -78,9 +79,12 @@ Result<std::vector<fs::path>> ListFiles(const fs::path& folder, int64_t* num_bro
   return files;
 }
 
-}  // namespace
+struct Place {
+  std::vector<fs::path> files;
+  bool is_folder = false;
+};
 
-Result<Corpus> LoadCorpus(const std::string& path) {
+Result<Place> FilesAt(const std::string& path, int64_t* num_broken_links) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (error == std::errc::permission_denied) {
@@ -89,34 +93,67 @@ Result<Corpus> LoadCorpus(const std::string& path) {
   if (!fs::exists(status)) {
     return Status::Error("data.path: " + path + " is not there; name a text file or a folder");
   }
+  if (fs::is_directory(status)) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<fs::path> files, ListFiles(path, num_broken_links));
+    return Place{std::move(files), true};
+  }
+  // A pipe may never say anything, and a device never end.
+  if (!fs::is_regular_file(status)) {
+    return Status::Error("data.path: " + path + " is no file; name a text file or a folder");
+  }
+  return Place{{path}, false};
+}
+
+Status NoText(const std::string& path) {
+  return Status::Error("data.path: " + path +
+                       " is no UTF-8 text; name a text file, or convert it (iconv -t UTF-8)");
+}
+
+Status NothingIn(const std::string& path) {
+  return Status::Error("data.path: " + path + " has no text in it; name another file or folder");
+}
+
+}  // namespace
+
+Result<Corpus> LoadCorpus(const std::string& path) {
   Corpus corpus;
-  if (!fs::is_directory(status)) {
-    // A pipe may never say anything, and a device never end.
-    if (!fs::is_regular_file(status)) {
-      return Status::Error("data.path: " + path + " is no file; name a text file or a folder");
-    }
-    Result<std::optional<std::string>> text = ReadText(path);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Place place, FilesAt(path, &corpus.num_broken_links));
+  for (const fs::path& file : place.files) {
+    Result<std::optional<std::string>> text = ReadText(file);
     if (!text.ok()) return text.status();
     if (!text->has_value()) {
-      return Status::Error("data.path: " + path +
-                           " is no UTF-8 text; name a text file, or convert it (iconv -t UTF-8)");
+      if (!place.is_folder) return NoText(path);
+      continue;
     }
-    corpus.bytes = *std::move(*text);
-    corpus.num_files = 1;
-  } else {
-    const Result<std::vector<fs::path>> files = ListFiles(path, &corpus.num_broken_links);
-    if (!files.ok()) return files.status();
-    for (const fs::path& file : *files) {
-      const Result<std::optional<std::string>> text = ReadText(file);
-      if (!text.ok()) return text.status();
-      if (!text->has_value()) continue;
-      corpus.bytes += **text;
-      ++corpus.num_files;
+    corpus.bytes += **text;
+    ++corpus.num_files;
+  }
+  if (corpus.bytes.empty()) return NothingIn(path);
+  return corpus;
+}
+
+Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& options) {
+  Corpus corpus;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Place place, FilesAt(path, &corpus.num_broken_links));
+  std::vector<std::string> files;
+  for (const fs::path& file : place.files) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(file.string()));
+    const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
+                                mapped.bytes().size());
+    if (text.find('\0') == std::string_view::npos && IsUtf8Text(text)) {
+      files.push_back(file.string());
+    } else if (!place.is_folder) {
+      return NoText(path);
     }
   }
-  if (corpus.bytes.empty()) {
-    return Status::Error("data.path: " + path + " has no text in it; name another file or folder");
-  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::shared_ptr<const TokenFile> tokens,
+                              TokenFile::Open(files, options));
+  corpus.num_files = static_cast<int64_t>(files.size());
+  corpus.tokens = tokens->tokens();
+  corpus.is_masked = tokens->is_masked();
+  corpus.num_documents = tokens->num_documents();
+  corpus.token_storage = tokens;
+  if (corpus.tokens.empty()) return NothingIn(path);
   return corpus;
 }
 
@@ -132,7 +169,7 @@ double UnigramEntropy(const std::string& bytes) {
   return entropy;
 }
 
-int64_t NumSamples(int64_t num_bytes, int64_t seq) { return num_bytes / (seq + 1); }
+int64_t NumSamples(int64_t num_tokens, int64_t seq) { return num_tokens / (seq + 1); }
 
 Result<Sampler> Sampler::Make(const Shape& shape) {
   Sampler sampler(shape);
@@ -175,12 +212,24 @@ std::vector<int64_t> Sampler::Samples(int64_t step, Taker taker) {
   return samples;
 }
 
-void AppendSample(const std::string& bytes, int64_t index, int64_t seq,
-                  std::vector<int64_t>* tokens) {
+void AppendSample(const Corpus& corpus, int64_t index, int64_t seq, std::vector<int64_t>* tokens) {
   const auto first = static_cast<size_t>(index * (seq + 1));
-  for (size_t i = first; i < first + static_cast<size_t>(seq) + 1; ++i) {
-    tokens->push_back(static_cast<unsigned char>(bytes[i]));
+  const size_t end = first + static_cast<size_t>(seq) + 1;
+  for (size_t i = first; i < end; ++i) {
+    if (corpus.tokens.empty()) {
+      tokens->push_back(static_cast<unsigned char>(corpus.bytes[i]));
+      continue;
+    }
+    const auto id = static_cast<int64_t>(corpus.tokens[i] & ~kNotCounted);
+    tokens->push_back((corpus.tokens[i] & kNotCounted) != 0 ? ~id : id);
   }
+}
+
+int64_t CountedTargets(const Corpus& corpus, int64_t index, int64_t seq) {
+  if (!corpus.is_masked) return seq;
+  const auto first = static_cast<size_t>(index * (seq + 1)) + 1;
+  return std::ranges::count_if(corpus.tokens.subspan(first, static_cast<size_t>(seq)),
+                               [](uint32_t token) { return (token & kNotCounted) == 0; });
 }
 
 }  // namespace shardscope::model

@@ -1,29 +1,42 @@
-// Text to learn, as bytes, and which sample goes to which rank.
+// What there is to learn, as bytes of text or as token ids, and which sample goes to which rank.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "engine/model/token_file.h"
 #include "trace/base/status.h"
 
 namespace shardscope::model {
 
 struct Corpus {
-  std::string bytes;             // all files, one after the other
+  std::string bytes;                 // all files, one after the other: a token is a byte
+  std::span<const uint32_t> tokens;  // with a tokenizer, instead: as in a TokenFile
+  std::shared_ptr<const void> token_storage;
+  bool is_masked = false;        // the loss leaves tokens out
+  int64_t num_documents = 0;     // of tokens
   int64_t num_files = 0;         // that were UTF-8 text
   int64_t num_broken_links = 0;  // left out: they lead nowhere, or in a circle
+
+  int64_t num_tokens() const {
+    return static_cast<int64_t>(tokens.empty() ? bytes.size() : tokens.size());
+  }
 };
 
 // A file, or a folder: its UTF-8 files sorted by path, without hidden folders and folders called
 // `build` or `runs`. Errors: not there, not readable, nothing in it.
 Result<Corpus> LoadCorpus(const std::string& path);
+// The same files as token ids. Errors: also those of TokenFile::Open().
+Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& options);
 
 // Entropy of single bytes in nats per byte: what a model that ignores all context can reach.
 double UnigramEntropy(const std::string& bytes);
 
-// Samples are windows of seq + 1 bytes without overlap; a tail shorter than that is dropped.
-int64_t NumSamples(int64_t num_bytes, int64_t seq);
+// Samples are windows of seq + 1 tokens without overlap; a tail shorter than that is dropped.
+int64_t NumSamples(int64_t num_tokens, int64_t seq);
 
 // As torch's DistributedSampler with drop_last: every epoch is a seeded shuffle of all samples,
 // cut to a multiple of the number of ranks; rank r takes entries r, r + N, r + 2N, ...
@@ -78,8 +91,13 @@ class Sampler {
   std::vector<int64_t> order_;
 };
 
-// Token ids of sample `index`: seq + 1 bytes, appended to `tokens`.
-void AppendSample(const std::string& bytes, int64_t index, int64_t seq,
-                  std::vector<int64_t>* tokens);
+// A token as it stands in a sample: its id, or ~id if the loss does not count it.
+inline int64_t TokenIdOf(int64_t token) { return token < 0 ? ~token : token; }
+
+// Sample `index`: seq + 1 tokens, appended to `tokens`.
+void AppendSample(const Corpus& corpus, int64_t index, int64_t seq, std::vector<int64_t>* tokens);
+
+// How many targets (all tokens of a sample but its first) the loss counts.
+int64_t CountedTargets(const Corpus& corpus, int64_t index, int64_t seq);
 
 }  // namespace shardscope::model

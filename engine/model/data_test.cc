@@ -138,8 +138,25 @@ TEST(SamplerTest, TooFewSamplesForOneStepIsAnError) {
 TEST(SampleTest, WindowsDoNotOverlap) {
   EXPECT_EQ(NumSamples(10, 3), 2);
   std::vector<int64_t> tokens;
-  AppendSample("abcdefghij", 1, 3, &tokens);
+  Corpus corpus;
+  corpus.bytes = "abcdefghij";
+  AppendSample(corpus, 1, 3, &tokens);
   EXPECT_EQ(tokens, (std::vector<int64_t>{'e', 'f', 'g', 'h'}));
+  EXPECT_EQ(CountedTargets(corpus, 1, 3), 3);
+}
+
+TEST(SampleTest, TokensThatTheLossLeavesOutAreNegative) {
+  const std::vector<uint32_t> ids = {5,  6 | kNotCounted,  7, kNotCounted, 9,
+                                     10, 11 | kNotCounted, 12};
+  Corpus corpus;
+  corpus.tokens = ids;
+  corpus.is_masked = true;
+  std::vector<int64_t> tokens;
+  AppendSample(corpus, 0, 3, &tokens);
+  EXPECT_EQ(tokens, (std::vector<int64_t>{5, ~6, 7, ~0}));
+  EXPECT_EQ(TokenIdOf(tokens[3]), 0);
+  EXPECT_EQ(CountedTargets(corpus, 0, 3), 1);
+  EXPECT_EQ(CountedTargets(corpus, 1, 3), 2);  // the first token is no target
 }
 
 }  // namespace

@@ -179,6 +179,10 @@ inline W Sigmoid(W x) {
 // The loss of one row of logits, as wide numbers; the row becomes probabilities less the target.
 template <typename W>
 double CrossEntropyRow(int64_t width, int64_t target, W* row) {
+  if (target < 0) {
+    std::fill_n(row, width, W{0});
+    return 0;
+  }
   W largest = row[0];
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < width; ++i) largest = std::max(largest, row[i]);
@@ -330,29 +334,33 @@ void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens, bool a
   });
 }
 
-double MeanLoss(const at::Tensor& log_probabilities, const int64_t* targets) {
+double MeanLoss(const at::Tensor& log_probabilities, const int64_t* targets, double mean_over) {
   const int64_t rows = log_probabilities.size(0), width = log_probabilities.size(1);
   double sum = 0;
   Dispatch(log_probabilities, [&](auto type) {
     using T = decltype(type);
     const T* values = log_probabilities.const_data_ptr<T>();
     for (int64_t t = 0; t < rows; ++t) {
-      sum -= static_cast<double>(values[t * width + targets[t]]);
+      if (targets[t] >= 0) sum -= static_cast<double>(values[t * width + targets[t]]);
     }
   });
-  return sum / static_cast<double>(rows);
+  return sum / mean_over;
 }
 
-void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets, double scale,
-                  at::Tensor* logits_gradient) {
+void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets,
+                  const LossScale& scale, at::Tensor* logits_gradient) {
   const int64_t rows = log_probabilities.size(0), width = log_probabilities.size(1);
   Dispatch(*logits_gradient, [&](auto type) {
     using T = decltype(type);
     using W = Wide<T>;
     const W* values = log_probabilities.const_data_ptr<W>();
     T* out = logits_gradient->mutable_data_ptr<T>();
-    const W share = static_cast<W>(scale) / static_cast<W>(rows);
+    const W share = static_cast<W>(scale.scale) / static_cast<W>(scale.mean_over);
     for (int64_t t = 0; t < rows; ++t) {
+      if (targets[t] < 0) {
+        std::fill_n(out + t * width, width, T{0});
+        continue;
+      }
       for (int64_t i = 0; i < width; ++i) {
         const W hit = i == targets[t] ? W{1} : W{0};
         out[t * width + i] = static_cast<T>((std::exp(values[t * width + i]) - hit) * share);
@@ -382,7 +390,7 @@ double CrossEntropy(const int64_t* targets, at::Tensor* logits) {
       }
     }
   });
-  return sum / static_cast<double>(rows);
+  return sum;
 }
 
 }  // namespace shardscope::model

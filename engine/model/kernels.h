@@ -58,12 +58,18 @@ void EmbeddingRows(const at::Tensor& weight, const int64_t* tokens, at::Tensor* 
 void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens, bool adds,
                        at::Tensor* weight_gradient);
 
-// Mean of -log_probabilities[t, targets[t]] over T rows; log_probabilities [T, V], wide.
-double MeanLoss(const at::Tensor& log_probabilities, const int64_t* targets);
-// logits_gradient [T, V] of the mean loss times `scale`, in the model's dtype.
-void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets, double scale,
-                  at::Tensor* logits_gradient);
-// Both at once: the mean loss of logits [T, V], in whose place T times their gradient is written.
+// Sum of -log_probabilities[t, targets[t]] over the rows whose target is not negative, divided by
+// `mean_over`; log_probabilities [T, V], wide.
+double MeanLoss(const at::Tensor& log_probabilities, const int64_t* targets, double mean_over);
+// logits_gradient [T, V] of that loss times `scale`, in the model's dtype.
+struct LossScale {
+  double scale = 1;
+  double mean_over = 1;
+};
+void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets,
+                  const LossScale& scale, at::Tensor* logits_gradient);
+// Both at once: the sum of -log softmax(logits)[t, targets[t]] over the rows whose target is not
+// negative. In place of logits [T, V] comes the sum's gradient.
 double CrossEntropy(const int64_t* targets, at::Tensor* logits);
 
 }  // namespace shardscope::model

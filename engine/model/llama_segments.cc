@@ -118,7 +118,7 @@ at::Tensor SegmentModel::LlamaMlpBackward(const BackwardArgs& args, Tensors* gra
 Saved SegmentModel::LlamaHeadForward(const ForwardArgs& args) const {
   Saved saved = Normed(args.input, args.parameters[0]);
   at::Tensor logits = at::mm(saved.tensors[1], args.parameters[1].t());
-  saved.output = LossInPlace(&logits, args.tokens.targets);
+  saved.output = LossInPlace(&logits, args.tokens);
   saved.tensors.push_back(logits);
   return saved;
 }
@@ -126,7 +126,7 @@ Saved SegmentModel::LlamaHeadForward(const ForwardArgs& args) const {
 at::Tensor SegmentModel::LlamaHeadBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor& normed = args.saved.tensors[1];
   const at::Tensor& logits_gradient = args.saved.tensors[2];
-  const double scale = 1 / static_cast<double>(logits_gradient.size(0) * args.loss_parts);
+  const double scale = 1 / (args.tokens.loss_rows() * static_cast<double>(args.loss_parts));
   at::Tensor& weight_gradient = (*gradients)[1];
   at::addmm_out(weight_gradient, weight_gradient, logits_gradient.t(), normed, 0, scale);
   at::Tensor gradient = at::empty(normed.sizes(), normed.options());

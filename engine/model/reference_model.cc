@@ -13,6 +13,7 @@
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/where.h>
 
 #include <cmath>
 #include <functional>
@@ -164,8 +165,11 @@ at::Tensor ReferenceLogits(const ModelConfig& config, const ParameterMap& parame
 
 at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& parameters,
                          const at::Tensor& samples) {
-  const at::Tensor logits = ReferenceLogits(config, parameters, samples.slice(1, 0, config.seq));
-  const at::Tensor targets = samples.slice(1, 1);
+  // A token that the loss leaves out stands there as ~id.
+  const at::Tensor left_out = samples.lt(0);
+  const at::Tensor inputs = at::where(left_out, samples.bitwise_not(), samples);
+  const at::Tensor targets = samples.masked_fill(left_out, kNoTarget).slice(1, 1);
+  const at::Tensor logits = ReferenceLogits(config, parameters, inputs.slice(1, 0, config.seq));
   return at::cross_entropy_loss(logits.to(Wide(logits)).flatten(0, 1), targets.flatten());
 }
 

@@ -27,7 +27,8 @@ ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype, uin
 at::Tensor ReferenceLogits(const ModelConfig& config, const ParameterMap& parameters,
                            const at::Tensor& inputs);
 
-// Mean loss over all tokens (a scalar with a graph). `samples`: token ids, [batch, seq + 1].
+// Mean loss over all tokens that it counts (a scalar with a graph). `samples` [batch, seq + 1]: as
+// AppendSample() gives them.
 at::Tensor ReferenceLoss(const ModelConfig& config, const ParameterMap& parameters,
                          const at::Tensor& samples);
 

@@ -12,11 +12,11 @@
 namespace shardscope::model {
 
 ReferenceTrainer::ReferenceTrainer(const ModelConfig& config, const TrainingSettings& settings,
-                                   plan::DType master, const std::string* bytes, Sampler sampler,
+                                   plan::DType master, const Corpus* corpus, Sampler sampler,
                                    const ParameterSource* weights)
     : config_(config),
       settings_(settings),
-      bytes_(bytes),
+      corpus_(corpus),
       sampler_(std::move(sampler)),
       parameters_(weights == nullptr ? InitialParameters(config, master, settings.seed)
                                      : InitialParameters(config, master, *weights)) {
@@ -32,7 +32,7 @@ at::Tensor ReferenceTrainer::GlobalBatch(int64_t step) {
   std::vector<int64_t> tokens;
   for (int rank = 0; rank < settings_.num_ranks; ++rank) {
     for (const int64_t sample : sampler_.Samples(step, {rank, settings_.num_ranks})) {
-      AppendSample(*bytes_, sample, config_.seq, &tokens);
+      AppendSample(*corpus_, sample, config_.seq, &tokens);
     }
   }
   return at::tensor(tokens, at::kLong).view({-1, config_.seq + 1});

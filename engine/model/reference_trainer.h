@@ -21,11 +21,10 @@ struct StepResult {
 // Threads: one at a time.
 class ReferenceTrainer {
  public:
-  // `bytes` is borrowed and outlives this. `master`: dtype of weights and optimizer state.
+  // `corpus` is borrowed and outlives this. `master`: dtype of weights and optimizer state.
   // `weights`: that it begins with; null: drawn.
   ReferenceTrainer(const ModelConfig& config, const TrainingSettings& settings, plan::DType master,
-                   const std::string* bytes, Sampler sampler,
-                   const ParameterSource* weights = nullptr);
+                   const Corpus* corpus, Sampler sampler, const ParameterSource* weights = nullptr);
 
   // Steps in order, from 0.
   StepResult Step(int64_t step);
@@ -37,7 +36,7 @@ class ReferenceTrainer {
 
   const ModelConfig config_;
   const TrainingSettings settings_;
-  const std::string* bytes_;
+  const Corpus* corpus_;
   Sampler sampler_;
   ParameterMap parameters_;
   ParameterMap first_moments_;

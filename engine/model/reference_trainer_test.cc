@@ -8,7 +8,8 @@ namespace shardscope::model {
 namespace {
 
 TEST(ReferenceTrainerTest, LearnsARepeatedText) {
-  std::string text;
+  Corpus corpus;
+  std::string& text = corpus.bytes;
   while (text.size() < 2000) text += "the quick brown fox jumps over the lazy dog. ";
   const ModelConfig config{.layers = 1, .dim = 32, .heads = 2, .seq = 16};
   const TrainingSettings settings{.num_ranks = 2, .batch = 2, .warmup_steps = 5};
@@ -17,7 +18,7 @@ TEST(ReferenceTrainerTest, LearnsARepeatedText) {
                                            .samples_per_step = 2,
                                            .seed = 0});
   ASSERT_TRUE(sampler.ok());
-  ReferenceTrainer trainer(config, settings, plan::DType::kFp32, &text, *sampler);
+  ReferenceTrainer trainer(config, settings, plan::DType::kFp32, &corpus, *sampler);
   const StepResult first = trainer.Step(0);
   EXPECT_NEAR(first.loss, std::log(256.0), 0.1);  // knows nothing yet
   StepResult last;

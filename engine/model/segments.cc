@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "engine/model/data.h"
 #include "engine/model/kernels.h"
 #include "trace/base/check.h"
 
@@ -33,8 +34,9 @@ TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
   auto target = targets.begin();
   for (auto begin = samples.begin(); begin != samples.end(); begin += row) {
     const auto first = begin + part.index * length;
-    input = std::copy(first, first + length, input);
-    target = std::copy(first + 1, first + length + 1, target);
+    input = std::transform(first, first + length, input, TokenIdOf);
+    target = std::transform(first + 1, first + length + 1, target,
+                            [](int64_t token) { return token < 0 ? kNoTarget : token; });
   }
   SHARDSCOPE_CHECK(input == inputs.end());
   const auto count = static_cast<int64_t>(inputs.size());
@@ -251,14 +253,14 @@ Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& inp
   Saved saved = Normed(input, parameters[0]);
   const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
   const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
-  saved.output = MeanLossOf(log_probabilities, tokens.targets);
+  saved.output = MeanLossOf(log_probabilities, tokens);
   saved.tensors.push_back(log_probabilities);
   return saved;
 }
 
 at::Tensor SegmentModel::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor logits_gradient = LogitsGradient(args.saved.tensors[2], args.tokens.targets,
-                                                    1 / static_cast<double>(args.loss_parts));
+  const at::Tensor logits_gradient =
+      LogitsGradient(args.saved.tensors[2], args.tokens, 1 / static_cast<double>(args.loss_parts));
   WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
   return at::mm(logits_gradient, args.parameters[1]);
 }
@@ -326,14 +328,16 @@ at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients
   return at::mm(qkv_gradient, args.parameters[1]);
 }
 
-at::Tensor Model::MeanLossOf(const at::Tensor& log_probabilities, const at::Tensor& targets) const {
-  return at::empty({}, wide_).fill_(MeanLoss(log_probabilities, targets.const_data_ptr<int64_t>()));
+at::Tensor Model::MeanLossOf(const at::Tensor& log_probabilities, const TokenBatch& tokens) const {
+  const auto* targets = tokens.targets.const_data_ptr<int64_t>();
+  return at::empty({}, wide_).fill_(MeanLoss(log_probabilities, targets, tokens.loss_rows()));
 }
 
-at::Tensor Model::LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+at::Tensor Model::LogitsGradient(const at::Tensor& log_probabilities, const TokenBatch& tokens,
                                  double scale) const {
   at::Tensor gradient = at::empty(log_probabilities.sizes(), type_);
-  LossBackward(log_probabilities, targets.const_data_ptr<int64_t>(), scale, &gradient);
+  LossBackward(log_probabilities, tokens.targets.const_data_ptr<int64_t>(),
+               {scale, tokens.loss_rows()}, &gradient);
   return gradient;
 }
 
@@ -368,8 +372,9 @@ void Model::GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tens
   SwiGluBackward(gate, up, gradient, gate_gradient, up_gradient);
 }
 
-at::Tensor Model::LossInPlace(at::Tensor* logits, const at::Tensor& targets) const {
-  return at::empty({}, wide_).fill_(CrossEntropy(targets.const_data_ptr<int64_t>(), logits));
+at::Tensor Model::LossInPlace(at::Tensor* logits, const TokenBatch& tokens) const {
+  const double sum = CrossEntropy(tokens.targets.const_data_ptr<int64_t>(), logits);
+  return at::empty({}, wide_).fill_(sum / tokens.loss_rows());
 }
 
 }  // namespace shardscope::model

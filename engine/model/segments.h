@@ -17,8 +17,17 @@ namespace shardscope::model {
 // and the last seq.
 struct TokenBatch {
   at::Tensor inputs;
-  at::Tensor targets;
+  at::Tensor targets;  // kNoTarget: not in the loss
+  // The loss is the sum over targets divided by this: where some are left out, the mean over those
+  // of the whole step that are not. 0: by their number, which is the same where all are counted.
+  double mean_over = 0;
+
+  double loss_rows() const {
+    return mean_over > 0 ? mean_over : static_cast<double>(targets.numel());
+  }
 };
+
+inline constexpr int64_t kNoTarget = -100;  // as PyTorch's ignore_index
 
 // One of `count` equal parts of a sequence.
 struct SequencePart {
@@ -29,8 +38,8 @@ struct SequencePart {
 // Of the rows of all positions [batch * seq, D] those of a part: a view [batch, seq / count, D].
 at::Tensor RowsOf(const at::Tensor& rows, int64_t seq, const SequencePart& part);
 
-// Fills `memory` (2 * batch * seq), which the result refers to: the inputs of all rows, then their
-// targets; of a part, those at its positions only.
+// Fills `memory` (2 * batch * seq), which the result refers to: the inputs of all rows of samples
+// (AppendSample()), then their targets; of a part, those at its positions only.
 TokenBatch MakeTokenBatch(const std::vector<int64_t>& samples, int64_t seq,
                           std::span<int64_t> memory, const SequencePart& part = {});
 
@@ -134,9 +143,9 @@ class SegmentModel {
   virtual Saved Normed(const at::Tensor& input, const at::Tensor& weight) const = 0;
   // One wide scalar of [T, V].
   virtual at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
-                                const at::Tensor& targets) const = 0;
+                                const TokenBatch& tokens) const = 0;
   // `scale`: of the loss.
-  virtual at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+  virtual at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const TokenBatch& tokens,
                                     double scale) const = 0;
 
   // Of the tensors that a segment saves: how many are of its norm, unless that is given, and how
@@ -169,8 +178,9 @@ class SegmentModel {
   // From its gradient, in whose place Gated() is written, those of gate and up.
   virtual void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
                              at::Tensor* gate_gradient, at::Tensor* up_gradient) const = 0;
-  // Of logits [T, V]: the mean loss, one wide scalar. In their place comes its gradient, times T.
-  virtual at::Tensor LossInPlace(at::Tensor* logits, const at::Tensor& targets) const = 0;
+  // Of logits [T, V]: the loss, one wide scalar. In their place comes its gradient, times
+  // tokens.loss_rows().
+  virtual at::Tensor LossInPlace(at::Tensor* logits, const TokenBatch& tokens) const = 0;
 
   // What a segment starts from: its norm, or that which was given.
   Saved StartOf(const ForwardArgs& args) const;
@@ -235,8 +245,8 @@ class Model final : public SegmentModel {
   at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
   Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
   at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
-                        const at::Tensor& targets) const override;
-  at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+                        const TokenBatch& tokens) const override;
+  at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const TokenBatch& tokens,
                             double scale) const override;
   void Rotate(at::Tensor* heads) const override;
   Tensors Attend(const Qkv& qkv) const override;
@@ -246,7 +256,7 @@ class Model final : public SegmentModel {
   at::Tensor Gated(const at::Tensor& gate, const at::Tensor& up) const override;
   void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
                      at::Tensor* gate_gradient, at::Tensor* up_gradient) const override;
-  at::Tensor LossInPlace(at::Tensor* logits, const at::Tensor& targets) const override;
+  at::Tensor LossInPlace(at::Tensor* logits, const TokenBatch& tokens) const override;
 };
 
 }  // namespace shardscope::model

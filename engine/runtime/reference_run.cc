@@ -49,7 +49,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
   // Its global batch is that of the ranks that have samples of their own.
   model::TrainingSettings training = job.training;
   training.num_ranks = job.initial_layout.mesh.SizeOf(plan::kDataDimensions);
-  model::ReferenceTrainer trainer(job.model, training, job.master, &job.corpus->bytes, *sampler,
+  model::ReferenceTrainer trainer(job.model, training, job.master, job.corpus.get(), *sampler,
                                   job.weights.get());
   std::optional<Dump> dump;
   const auto parameter = [&](const std::string& name) { return trainer.parameters().at(name); };
@@ -81,7 +81,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     for (int rank = 0; dump && rank < training.num_ranks; ++rank) {
       std::vector<int64_t> samples;
       for (const int64_t sample : dumped.Samples(step, {rank, training.num_ranks})) {
-        model::AppendSample(job.corpus->bytes, sample, job.model.seq, &samples);
+        model::AppendSample(*job.corpus, sample, job.model.seq, &samples);
       }
       dump->AddBatch(step, rank, samples);
     }

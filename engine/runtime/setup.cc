@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "engine/model/huggingface.h"
@@ -10,6 +12,16 @@
 #include "trace/base/units.h"
 
 namespace shardscope::runtime {
+namespace {
+
+std::string DefaultTokenCache() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache != '\0') return std::string(cache) + "/shardscope/tokens";
+  return std::string(home == nullptr ? "/tmp" : home) + "/.cache/shardscope/tokens";
+}
+
+}  // namespace
 
 Status ApplyModelFolder(config::Config* config) {
   const std::string& folder = config->Get("model.path");
@@ -69,19 +81,63 @@ model::TrainingSettings TrainingSettingsOf(const config::Config& config) {
 
 Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corpus& corpus) {
   const model::TrainingSettings training = TrainingSettingsOf(config);
-  const auto bytes = static_cast<int64_t>(corpus.bytes.size());
+  const int64_t tokens = corpus.num_tokens();
   const int64_t seq = config.GetInt("model.seq");
-  if (model::NumSamples(bytes, seq) < 1) {
+  if (model::NumSamples(tokens, seq) < 1) {
     const std::string& path = config.Get("data.path");
-    return Status::Error(
-        (path.empty() ? "the source tree" : path) + " has " + std::to_string(bytes) +
-        " bytes, less than one sample of model.seq+1 = " + std::to_string(seq + 1) +
-        ": give more text (data.path) or lower model.seq");
+    return Status::Error((path.empty() ? "the source tree" : path) + " has " +
+                         std::to_string(tokens) + (corpus.tokens.empty() ? " bytes" : " tokens") +
+                         ", less than one sample of model.seq+1 = " + std::to_string(seq + 1) +
+                         ": give more text (data.path) or lower model.seq");
   }
-  return model::Sampler::Make({.num_samples = model::NumSamples(bytes, seq),
+  return model::Sampler::Make({.num_samples = model::NumSamples(tokens, seq),
                                .num_ranks = training.num_ranks,
                                .samples_per_step = training.batch * training.micro_batches,
                                .seed = training.seed});
+}
+
+Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Config& config) {
+  namespace fs = std::filesystem;
+  std::string path = config.Get("data.tokenizer");
+  std::error_code error;
+  if (path.empty() && !config.Get("model.path").empty() &&
+      fs::exists(fs::path(config.Get("model.path")) / "tokenizer.json", error)) {
+    path = config.Get("model.path");
+  }
+  if (path.empty() || path == "bytes") return std::shared_ptr<const tokenizer::Tokenizer>();
+  auto tokenizer = tokenizer::Tokenizer::Load(path);
+  if (!tokenizer.ok()) return Status::Error("data.tokenizer: " + tokenizer.message());
+  return tokenizer;
+}
+
+Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& default_data) {
+  const std::string path = config.Get("data.path").empty() ? default_data : config.Get("data.path");
+  const int64_t vocab = config.GetInt("model.vocab");
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto tokenizer, TokenizerOf(config));
+  if (tokenizer == nullptr) {
+    if (config.Get("data.format") == "jsonl") {
+      return Status::Error("data.format=jsonl needs a tokenizer: name its folder (data.tokenizer)");
+    }
+    if (vocab >= 256) return model::LoadCorpus(path);
+    return Status::Error(fmt::format(
+        "model.vocab={} is too small for data whose tokens are bytes: set it to 256 or more",
+        vocab));
+  }
+  if (vocab < tokenizer->num_ids()) {
+    return Status::Error(fmt::format(
+        "model.vocab={} is too small for the tokenizer, which has ids up to {}: set it to {} or "
+        "more",
+        vocab, tokenizer->num_ids() - 1, tokenizer->num_ids()));
+  }
+  const std::string& format = config.Get("data.format");
+  return model::LoadTokens(
+      path,
+      {.tokenizer = tokenizer,
+       .format = format == "text"    ? model::DataFormat::kText
+                 : format == "jsonl" ? model::DataFormat::kJsonLines
+                                     : model::DataFormat::kByName,
+       .cache = config.Get("data.cache").empty() ? DefaultTokenCache() : config.Get("data.cache"),
+       .max_cache_bytes = config.GetInt("data.cache_limit")});
 }
 
 namespace {
@@ -103,13 +159,7 @@ Result<std::shared_ptr<const model::WeightFolder>> WeightsOf(const config::Confi
 Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto weights, WeightsOf(config, model));
-  if (config.GetInt("model.vocab") < 256) {
-    return Status::Error(fmt::format(
-        "model.vocab={} is too small for data whose tokens are bytes: set it to 256 or more",
-        config.GetInt("model.vocab")));
-  }
-  const std::string& path = config.Get("data.path");
-  Result<model::Corpus> corpus = model::LoadCorpus(path.empty() ? default_data : path);
+  Result<model::Corpus> corpus = CorpusOf(config, default_data);
   if (!corpus.ok()) return corpus.status();
   const Result<model::Sampler> sampler = SamplerOf(config, *corpus);
   if (!sampler.ok()) return sampler.status();

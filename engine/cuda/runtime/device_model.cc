@@ -199,15 +199,23 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gra
 
 // In fp64, as the CPU adds it: the mean of many values of one size.
 at::Tensor DeviceModel::MeanLossOf(const at::Tensor& log_probabilities,
-                                   const at::Tensor& targets) const {
-  return log_probabilities.gather(1, targets.unsqueeze(1)).to(at::kDouble).mean().neg().to(wide_);
+                                   const model::TokenBatch& tokens) const {
+  if (tokens.mean_over > 0) {
+    const at::Tensor counted = tokens.targets.ge(0);
+    const at::Tensor targets = tokens.targets.clamp_min(0).unsqueeze(1);
+    const at::Tensor rows = log_probabilities.gather(1, targets).squeeze(1).to(at::kDouble);
+    return rows.mul(counted).sum().div(-tokens.mean_over).to(wide_);
+  }
+  const at::Tensor targets = tokens.targets.unsqueeze(1);
+  return log_probabilities.gather(1, targets).to(at::kDouble).mean().neg().to(wide_);
 }
 
 at::Tensor DeviceModel::LogitsGradient(const at::Tensor& log_probabilities,
-                                       const at::Tensor& targets, double scale) const {
-  const at::Tensor hits = at::eq(vocabulary_.unsqueeze(0), targets.unsqueeze(1)).to(wide_);
-  const auto rows = static_cast<double>(log_probabilities.size(0));
-  return (log_probabilities.exp().sub_(hits)).mul_(scale / rows).to(type_);
+                                       const model::TokenBatch& tokens, double scale) const {
+  const at::Tensor hits = at::eq(vocabulary_.unsqueeze(0), tokens.targets.unsqueeze(1)).to(wide_);
+  at::Tensor gradient = log_probabilities.exp().sub_(hits).mul_(scale / tokens.loss_rows());
+  if (tokens.mean_over > 0) gradient.mul_(tokens.targets.ge(0).unsqueeze(1));
+  return gradient.to(type_);
 }
 
 void DeviceModel::Rotate(at::Tensor* heads) const {
@@ -249,10 +257,10 @@ void DeviceModel::GatedBackward(const at::Tensor& gate, const at::Tensor& up, at
   gradient->copy_(silu * up);
 }
 
-at::Tensor DeviceModel::LossInPlace(at::Tensor* logits, const at::Tensor& targets) const {
+at::Tensor DeviceModel::LossInPlace(at::Tensor* logits, const model::TokenBatch& tokens) const {
   const at::Tensor log_probabilities = at::_log_softmax(logits->to(wide_), 1, false);
-  logits->copy_(LogitsGradient(log_probabilities, targets, static_cast<double>(logits->size(0))));
-  return MeanLossOf(log_probabilities, targets);
+  logits->copy_(LogitsGradient(log_probabilities, tokens, tokens.loss_rows()));
+  return MeanLossOf(log_probabilities, tokens);
 }
 
 }  // namespace shardscope::cuda

@@ -32,8 +32,8 @@ class DeviceModel final : public model::SegmentModel {
   at::Tensor AttentionBackward(const BackwardArgs& args, Tensors* gradients) const override;
   model::Saved Normed(const at::Tensor& input, const at::Tensor& weight) const override;
   at::Tensor MeanLossOf(const at::Tensor& log_probabilities,
-                        const at::Tensor& targets) const override;
-  at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const at::Tensor& targets,
+                        const model::TokenBatch& tokens) const override;
+  at::Tensor LogitsGradient(const at::Tensor& log_probabilities, const model::TokenBatch& tokens,
                             double scale) const override;
   void Rotate(at::Tensor* heads) const override;
   Tensors Attend(const Qkv& qkv) const override;
@@ -43,7 +43,7 @@ class DeviceModel final : public model::SegmentModel {
   at::Tensor Gated(const at::Tensor& gate, const at::Tensor& up) const override;
   void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
                      at::Tensor* gate_gradient, at::Tensor* up_gradient) const override;
-  at::Tensor LossInPlace(at::Tensor* logits, const at::Tensor& targets) const override;
+  at::Tensor LossInPlace(at::Tensor* logits, const model::TokenBatch& tokens) const override;
 
  private:
   void Turn(const at::Tensor& heads, double direction) const;

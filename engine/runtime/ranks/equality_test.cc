@@ -88,6 +88,24 @@ TEST_P(ReferenceTest, Fp64WeightsAreEqualAfterFiveSteps) {
   EXPECT_LT(reference.losses.back(), reference.losses.front());
 }
 
+// The loss and the gradient are the mean over what counts in all ranks and micro-batches together.
+TEST_P(ReferenceTest, Fp64WeightsAreEqualWhereTheLossLeavesTokensOut) {
+  TestRun run = MakeRun();
+  run.model.dtype = plan::DType::kFp64;
+  run.training.steps = 3;
+  run.corpus = MaskedCorpus();
+  const TestResult sharded = Train(run);
+  const TestResult reference = TrainReference(run);
+  ASSERT_EQ(sharded.losses.size(), reference.losses.size());
+  EXPECT_LE(LargestDifference(sharded.parameters, reference.parameters), 1e-10);
+  for (size_t step = 0; step < reference.losses.size(); ++step) {
+    EXPECT_NEAR(sharded.losses[step], reference.losses[step], 1e-10 * reference.losses[step]);
+    EXPECT_NEAR(sharded.norms[step], reference.norms[step], 1e-10 * reference.norms[step]);
+  }
+  run.corpus = nullptr;
+  EXPECT_GT(std::abs(TrainReference(run).losses[0] - reference.losses[0]), 1e-6);
+}
+
 TEST_P(ReferenceTest, Fp32LossesAreEqualOverTwentySteps) {
   TestRun run = MakeRun();
   run.training.steps = 20;

@@ -37,6 +37,24 @@ void MakeLlama(TestRun* run, bool tied) {
   model.tied = tied;
 }
 
+std::shared_ptr<const model::Corpus> MaskedCorpus() {
+  static const auto kCorpus = [] {
+    const std::string& bytes = TestCorpus()->bytes;
+    auto tokens = std::make_shared<std::vector<uint32_t>>();
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      // Stretches of different lengths, of which some samples have nothing and others all.
+      const bool counts = model::MixedBits(i / 23, 5) % 3 == 0 || i % 7 == 0;
+      tokens->push_back(static_cast<unsigned char>(bytes[i]) | (counts ? 0 : model::kNotCounted));
+    }
+    auto corpus = std::make_shared<model::Corpus>();
+    corpus->tokens = *tokens;
+    corpus->token_storage = tokens;
+    corpus->is_masked = true;
+    return corpus;
+  }();
+  return kCorpus;
+}
+
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
   policy.mesh = policy.strategy->MeshOf(run.training.num_ranks);
@@ -146,18 +164,17 @@ TestResult Train(const TestRun& run) {
 }
 
 TestResult TrainReference(const TestRun& run) {
-  const auto corpus = TestCorpus();
-  const auto bytes = static_cast<int64_t>(corpus->bytes.size());
+  const auto corpus = run.corpus != nullptr ? run.corpus : TestCorpus();
   // Of the ranks that have samples of their own.
   model::TrainingSettings training = run.training;
   training.num_ranks = PolicyOf(run).mesh.SizeOf(plan::kDataDimensions);
   Result<model::Sampler> sampler =
-      model::Sampler::Make({.num_samples = model::NumSamples(bytes, run.model.seq),
+      model::Sampler::Make({.num_samples = model::NumSamples(corpus->num_tokens(), run.model.seq),
                             .num_ranks = training.num_ranks,
                             .samples_per_step = run.training.batch * run.training.micro_batches,
                             .seed = run.training.seed});
   EXPECT_TRUE(sampler.ok());
-  model::ReferenceTrainer trainer(run.model, training, PolicyOf(run).master_dtype, &corpus->bytes,
+  model::ReferenceTrainer trainer(run.model, training, PolicyOf(run).master_dtype, corpus.get(),
                                   *sampler);
   TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {

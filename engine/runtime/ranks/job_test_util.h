@@ -48,6 +48,8 @@ void MakeLlama(TestRun* run, bool tied = false);
 
 // A text of which every sample differs.
 std::shared_ptr<const model::Corpus> TestCorpus();
+// The same as token ids, of which the loss counts some.
+std::shared_ptr<const model::Corpus> MaskedCorpus();
 
 // The Policy and Job that `run` means.
 plan::Policy PolicyOf(const TestRun& run);

@@ -73,6 +73,7 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
       layout_(rank_context.job->initial_layout),
       model_(*model),
       sampler_(std::move(sampler)),
+      counting_sampler_(sampler_),
       segment_parameters_(MapParameters(job_->model, layout_)) {}
 
 void RankOps::MakeUnits() {
@@ -320,7 +321,7 @@ std::vector<int64_t> RankOps::SamplesOf(const OpContext& context, int place) {
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < batch; ++i) {
     const auto index = static_cast<size_t>(context.op().micro_batch * batch + i);
-    model::AppendSample(job_->corpus->bytes, chosen[index], job_->model.seq, &samples);
+    model::AppendSample(*job_->corpus, chosen[index], job_->model.seq, &samples);
   }
   return samples;
 }
@@ -495,9 +496,31 @@ std::vector<at::Tensor> RankOps::Views(const OpContext& context, int32_t segment
   return views;
 }
 
-const model::TokenBatch& RankOps::TokensOf(BufferId batch) {
-  static const model::TokenBatch kNoTokens;
-  return batch == plan::kNone ? kNoTokens : At(batch).tokens;
+model::TokenBatch RankOps::TokensOf(const OpContext& context) {
+  const BufferId batch = Find(context, context.op().reads, BufferKind::kBatch);
+  if (batch == plan::kNone) return {};
+  model::TokenBatch tokens = At(batch).tokens;
+  if (job_->corpus->is_masked && IsLastSegment(context)) tokens.mean_over = LossRows(context.step);
+  return tokens;
+}
+
+// The mean over ranks and micro-batches, which steps take, of sums divided by this is the mean over
+// all targets of the step that count. Each rank finds their number in the data.
+double RankOps::LossRows(int64_t step) {
+  if (counted_step_ != step) {
+    const int places = layout_.mesh.SizeOf(plan::kDataDimensions);
+    counted_targets_ = 0;
+    for (int place = 0; place < places; ++place) {
+      for (const int64_t sample : counting_sampler_.Samples(step, {place, places})) {
+        counted_targets_ += model::CountedTargets(*job_->corpus, sample, job_->model.seq);
+      }
+    }
+    counted_step_ = step;
+  }
+  const int64_t shares =
+      layout_.mesh.SizeOf(plan::kDataDimensions) * job_->training.micro_batches * part_.count;
+  // Where nothing counts, all sums are 0.
+  return static_cast<double>(std::max<int64_t>(1, counted_targets_)) / static_cast<double>(shares);
 }
 
 // What the segment before has left, here or on another rank; none of the first segment.
@@ -513,7 +536,7 @@ at::Tensor RankOps::InputOf(const OpContext& context) {
 
 void RankOps::Forward(const OpContext& context) {
   const plan::Op& op = context.op();
-  const model::TokenBatch& tokens = TokensOf(Find(context, op.reads, BufferKind::kBatch));
+  const model::TokenBatch tokens = TokensOf(context);
   const at::Tensor input = InputOf(context);
   const BufferId norm = Find(context, op.reads, BufferKind::kNormOutput);
   const plan::Buffer& result = context.buffer(op.writes.front());
@@ -552,8 +575,7 @@ void RankOps::Forward(const OpContext& context) {
   model_.Drop(op.segment, KeepsIn(context, result), args, &saved);
   // The last segment's output is the loss of this micro-batch, which all tensor ranks have, or each
   // has of its part.
-  const bool is_last = static_cast<size_t>(op.segment) + 1 == context.schedule->segments.size();
-  if (is_last && (IsFirstTensor() || part_.count > 1)) {
+  if (IsLastSegment(context) && (IsFirstTensor() || part_.count > 1)) {
     outcome_.tokens += tokens.targets.numel();
     AddLoss(context, saved.output);
   }
@@ -602,12 +624,13 @@ void RankOps::Backward(const OpContext& context) {
   std::vector<at::Tensor> gradients = GradientViews(context, segment);
   const model::Saved saved = SavedOf(context);
   const BufferId hidden = Find(context, context.op().writes, BufferKind::kHiddenGradient);
+  const model::TokenBatch tokens = TokensOf(context);
   const model::SegmentModel::BackwardArgs args = {
       .parameters = parameters,
       .input = input,
       .saved = saved,
       .output_gradient = output_gradient,
-      .tokens = TokensOf(Find(context, reads, BufferKind::kBatch)),
+      .tokens = tokens,
       .loss_parts = part_.count,
       .hidden_gradient = hidden == plan::kNone ? nullptr : &At(hidden).tensor};
   const BufferId to_norm = Find(context, context.op().writes, BufferKind::kNormGradient);

@@ -159,7 +159,13 @@ class RankOps : public RankWork {
   void MoveState(StateLayout layout);
   void CountState(int sign);  // 1 as it comes, -1 as it goes
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
-  const model::TokenBatch& TokensOf(plan::BufferId batch);
+  // Of the batch that an op reads; nothing in them if it reads none.
+  model::TokenBatch TokensOf(const executor::OpContext& context);
+  static bool IsLastSegment(const executor::OpContext& context) {
+    return static_cast<size_t>(context.op().segment) + 1 == context.schedule->segments.size();
+  }
+  // TokenBatch::mean_over where the loss leaves tokens out.
+  double LossRows(int64_t step);
   std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> Views(const executor::OpContext& context, int32_t segment,
@@ -204,6 +210,9 @@ class RankOps : public RankWork {
 
   const model::SegmentModel& model_;
   model::Sampler sampler_;
+  model::Sampler counting_sampler_;  // the compute stream's
+  int64_t counted_step_ = -1;
+  int64_t counted_targets_ = 0;                                 // of all ranks, in that step
   std::vector<std::vector<UnitParameter>> segment_parameters_;  // by segment
   std::function<void(int64_t step)> on_control_;
 

@@ -51,13 +51,12 @@ Result<std::unique_ptr<Ranks>> Ranks::Prepare(Job job,
                                               Device* device) {
   InstallTensorMemory();
   const model::TrainingSettings& training = job.training;
-  const auto bytes = static_cast<int64_t>(job.corpus->bytes.size());
-  Result<model::Sampler> sampler =
-      model::Sampler::Make({.num_samples = model::NumSamples(bytes, job.model.seq),
-                            .num_ranks = training.num_ranks,
-                            .samples_per_step = training.batch * training.micro_batches,
-                            .seed = training.seed,
-                            .start = job.data_start});
+  Result<model::Sampler> sampler = model::Sampler::Make(
+      {.num_samples = model::NumSamples(job.corpus->num_tokens(), job.model.seq),
+       .num_ranks = training.num_ranks,
+       .samples_per_step = training.batch * training.micro_batches,
+       .seed = training.seed,
+       .start = job.data_start});
   if (!sampler.ok()) return sampler.status();
   return std::unique_ptr<Ranks>(
       new Ranks(std::move(job), std::move(transport), device, *std::move(sampler)));

@@ -88,7 +88,7 @@ class TransformersTest : public testing::TestWithParam<std::string> {
     const c10::InferenceMode no_autograd;
     const model::Model segments(run_.model);
     std::vector<int64_t> sample, memory(static_cast<size_t>(2 * run_.model.seq));
-    model::AppendSample(run_.corpus->bytes, 0, run_.model.seq, &sample);
+    model::AppendSample(*run_.corpus, 0, run_.model.seq, &sample);
     const model::TokenBatch tokens = model::MakeTokenBatch(sample, run_.model.seq, memory);
     const auto parameters = model::InitialParameters(run_.model, plan::DType::kFp32, *weights_);
     at::Tensor rows;

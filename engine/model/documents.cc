@@ -1,0 +1,114 @@
+#include "engine/model/documents.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "trace/base/text.h"
+
+namespace shardscope::model {
+namespace {
+
+using Json = nlohmann::json;
+
+Result<std::vector<tokenizer::Message>> MessagesOf(const Json& list) {
+  std::vector<tokenizer::Message> messages;
+  for (const Json& fields : list) {
+    if (!fields.is_object() || !fields.contains("role") || !fields.contains("content")) {
+      return Status::Error("a message is an object with \"role\" and \"content\"");
+    }
+    tokenizer::Message& message = messages.emplace_back();
+    for (const auto& [name, value] : fields.items()) {
+      if (value.is_null()) continue;
+      if (!value.is_string()) {
+        return Status::Error("\"" + Printable(name) +
+                             "\" of a message is no text: calls of tools, images and the like are "
+                             "not supported");
+      }
+      message.emplace_back(name, value.get<std::string>());
+    }
+  }
+  return messages;
+}
+
+}  // namespace
+
+Result<Documents> Documents::Make(std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
+  if (!tokenizer->eos()) {
+    return Status::Error(
+        "the tokenizer's tokenizer_config.json names no eos_token: documents would run into one "
+        "another; add one");
+  }
+  return Documents(std::move(tokenizer));
+}
+
+Status Documents::Append(const std::string& file, std::string_view bytes, bool is_json_lines,
+                         std::vector<uint32_t>* tokens) {
+  if (!is_json_lines) {
+    if (bytes.empty()) return Status::Ok();
+    const Status status = AppendText(bytes, tokens);
+    return status.ok() ? status : Status::Error("data.path: " + file + ": " + status.message());
+  }
+  for (int64_t number = 1; !bytes.empty(); ++number) {
+    const std::string_view line = Trim(TakeField(&bytes, '\n'));
+    if (line.empty()) continue;
+    const Status status = AppendLine(line, tokens);
+    if (!status.ok()) {
+      return Status::Error("data.path: " + file + ", line " + std::to_string(number) + ": " +
+                           status.message());
+    }
+  }
+  return Status::Ok();
+}
+
+Status Documents::AppendLine(std::string_view line, std::vector<uint32_t>* tokens) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (json.is_discarded()) return Status::Error("it is no JSON; mend or remove the line");
+  if (json.is_object() && json.contains("messages") && json["messages"].is_array()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const auto messages, MessagesOf(json["messages"]));
+    return AppendMessages(messages, tokens);
+  }
+  if (!json.is_object() || !json.contains("text") || !json["text"].is_string()) {
+    return Status::Error("an object with \"text\" or \"messages\" is expected");
+  }
+  return AppendText(json["text"].get_ref<const std::string&>(), tokens);
+}
+
+Status Documents::AppendText(std::string_view text, std::vector<uint32_t>* tokens) {
+  ids_.clear();
+  SHARDSCOPE_RETURN_IF_ERROR(encoder_.EncodeWhole(text, &ids_));
+  tokens->insert(tokens->end(), ids_.begin(), ids_.end());
+  End(0, tokens);
+  return Status::Ok();
+}
+
+Status Documents::AppendMessages(const std::vector<tokenizer::Message>& messages,
+                                 std::vector<uint32_t>* tokens) {
+  if (!chat_) {
+    if (tokenizer_->chat_template().empty()) {
+      return Status::Error(
+          "\"messages\" need a chat template, and the tokenizer's tokenizer_config.json has none");
+    }
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        chat_, tokenizer::ChatTemplate::Parse(tokenizer_->chat_template(),
+                                              {tokenizer_->bos_text(), tokenizer_->eos_text()}));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<tokenizer::Span> spans, chat_->Spans(messages));
+  for (const tokenizer::Span& span : spans) {
+    ids_.clear();
+    SHARDSCOPE_RETURN_IF_ERROR(encoder_.Encode(span.text, &ids_));
+    for (const tokenizer::TokenId id : ids_) {
+      tokens->push_back(static_cast<uint32_t>(id) | (span.is_answer ? 0 : kNotCounted));
+    }
+  }
+  is_masked_ = true;
+  End(kNotCounted, tokens);
+  return Status::Ok();
+}
+
+void Documents::End(uint32_t flags, std::vector<uint32_t>* tokens) {
+  const auto eos = static_cast<uint32_t>(*tokenizer_->eos());
+  if (tokens->empty() || (tokens->back() & ~kNotCounted) != eos) tokens->push_back(eos | flags);
+  ++count_;
+}
+
+}  // namespace shardscope::model

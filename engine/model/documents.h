@@ -1,0 +1,48 @@
+// Documents: text files and JSON lines as token ids.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/model/token_file.h"
+#include "engine/tokenizer/chat_template.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "trace/base/status.h"
+
+namespace shardscope::model {
+
+// One thread.
+class Documents {
+ public:
+  // Error: the tokenizer knows no end of text.
+  static Result<Documents> Make(std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
+
+  // Appends the documents in `bytes`, the content of `file`, which is only named in errors.
+  Status Append(const std::string& file, std::string_view bytes, bool is_json_lines,
+                std::vector<uint32_t>* tokens);
+
+  int64_t count() const { return count_; }
+  bool is_masked() const { return is_masked_; }
+
+ private:
+  explicit Documents(std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
+      : tokenizer_(tokenizer), encoder_(std::move(tokenizer)) {}
+  Status AppendText(std::string_view text, std::vector<uint32_t>* tokens);
+  Status AppendLine(std::string_view line, std::vector<uint32_t>* tokens);
+  Status AppendMessages(const std::vector<tokenizer::Message>& messages,
+                        std::vector<uint32_t>* tokens);
+  // The end of text, unless the document ends with it.
+  void End(uint32_t flags, std::vector<uint32_t>* tokens);
+
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
+  tokenizer::Encoder encoder_;
+  std::optional<tokenizer::ChatTemplate> chat_;  // once a conversation has come
+  std::vector<tokenizer::TokenId> ids_;
+  int64_t count_ = 0;
+  bool is_masked_ = false;
+};
+
+}  // namespace shardscope::model

@@ -1,0 +1,214 @@
+#include "engine/model/token_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/model/data.h"
+#include "engine/tokenizer/vocabulary.h"
+
+namespace shardscope::model {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr uint32_t kEnd = 256;
+constexpr uint32_t kAsk = 257;
+constexpr uint32_t kAnswer = 258;
+
+// A tokenizer of single bytes: ids are bytes. A template of one special token a role.
+tokenizer::TokenizerFiles ByteTokenizer() {
+  Json vocabulary;
+  for (uint32_t point = 0x21; point < 0x144; ++point) {
+    std::string written(1, static_cast<char>(point));
+    if (point >= 0x80) {
+      written = {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 0x3f))};
+    }
+    const auto bytes = tokenizer::BytesOfWritten(written);
+    if (bytes) vocabulary[written] = static_cast<unsigned char>(bytes->front());
+  }
+  Json added = Json::array();
+  for (const char* text : {"<e>", "<u>", "<a>"}) {
+    added.push_back({{"id", 256 + added.size()}, {"content", text}, {"special", true}});
+  }
+  const Json json = {
+      {"added_tokens", added},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+  const Json config = {
+      {"eos_token", "<e>"},
+      {"chat_template",
+       "{% for m in messages %}{{ ('<a>' if m.role == 'assistant' else '<u>') + m.content + '\n' }}"
+       "{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"}};
+  return {.tokenizer = json.dump(), .config = config.dump(), .chat_template = ""};
+}
+
+std::shared_ptr<const tokenizer::Tokenizer> Made(const tokenizer::TokenizerFiles& files) {
+  const auto tokenizer = tokenizer::Tokenizer::Parse(files);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.message();
+  return *tokenizer;
+}
+
+class TokenFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("tokens-" + std::to_string(getpid()));
+    fs::create_directories(folder_ / "data");
+    options_ = {.tokenizer = Made(ByteTokenizer()),
+                .cache = (folder_ / "cache").string(),
+                .max_cache_bytes = 1 << 20};
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / "data" / name, std::ios::binary) << text;
+    return (folder_ / "data" / name).string();
+  }
+  Result<Corpus> Load() { return LoadTokens((folder_ / "data").string(), options_); }
+  std::string ErrorOf(const std::string& name, const std::string& text) {
+    const auto file = TokenFile::Open({Write(name, text)}, options_);
+    return file.ok() ? "none" : file.message();
+  }
+  std::vector<fs::path> CacheFiles() const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder_ / "cache")) {
+      if (entry.path().extension() == ".tokens") files.push_back(entry.path());
+    }
+    return files;
+  }
+  static std::vector<uint32_t> Ids(const Corpus& corpus) {
+    return {corpus.tokens.begin(), corpus.tokens.end()};
+  }
+
+  fs::path folder_;
+  TokenizeOptions options_;
+};
+
+TEST_F(TokenFileTest, FilesAndLinesAreDocumentsThatEndWithTheEndOfText) {
+  Write("a.txt", "ab");
+  Write("b.jsonl", "{\"text\":\"c\"}\n\n{\"text\":\"d<e>\"}\r\n");
+  Write("c.bin", std::string("x\0y", 3));
+  Write("d.txt", "");
+  const Result<Corpus> corpus = Load();
+  ASSERT_TRUE(corpus.ok()) << corpus.message();
+  EXPECT_EQ(Ids(*corpus), (std::vector<uint32_t>{'a', 'b', kEnd, 'c', kEnd, 'd', kEnd}));
+  EXPECT_EQ(corpus->num_documents, 3);
+  EXPECT_EQ(corpus->num_files, 3);
+  EXPECT_FALSE(corpus->is_masked);
+  options_.format = DataFormat::kText;
+  EXPECT_EQ(Load()->num_documents, 2);  // the lines are one text
+}
+
+TEST_F(TokenFileTest, OfConversationsTheLossCountsWhatTheAssistantSays) {
+  Write("a.jsonl",
+        R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"xy"},
+{"role":"user","content":"r"},{"role":"assistant","content":"z"}]})"
+        "\n");
+  EXPECT_NE(Load().message().find("line 1: it is no JSON"), std::string::npos);  // it has two lines
+  Write("a.jsonl", R"({"messages":[{"role":"user","content":"q","name":null},)"
+                   R"({"role":"assistant","content":"xy"},{"role":"user","content":"r"},)"
+                   R"({"role":"assistant","content":"z"}]})");
+  const Result<Corpus> corpus = Load();
+  ASSERT_TRUE(corpus.ok()) << corpus.message();
+  constexpr uint32_t kNot = kNotCounted;
+  EXPECT_EQ(Ids(*corpus),
+            (std::vector<uint32_t>{kAsk | kNot, 'q' | kNot, '\n' | kNot, kAnswer | kNot, 'x', 'y',
+                                   '\n' | kNot, kAsk | kNot, 'r' | kNot, '\n' | kNot,
+                                   kAnswer | kNot, 'z', '\n' | kNot, kEnd | kNot}));
+  EXPECT_TRUE(corpus->is_masked);
+}
+
+TEST_F(TokenFileTest, WhatIsWrongIsSaidWithFileAndLine) {
+  const auto has = [&](const std::string& text, const std::string& part) {
+    const std::string error = ErrorOf("x.jsonl", "{\"text\":\"a\"}\n" + text);
+    EXPECT_NE(error.find("x.jsonl, line 2: "), std::string::npos) << error;
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  has("{\"text\":", "it is no JSON");
+  has("{\"text\":\"\xff\"}", "it is no JSON");
+  has("[]", "an object with \"text\" or \"messages\"");
+  has("{\"text\":1}", "an object with \"text\" or \"messages\"");
+  has(R"({"messages":[{"role":"user","content":"q"}]})", "no message is the assistant's");
+  has(R"({"messages":[{"role":"user"}]})", "\"role\" and \"content\"");
+  has(R"({"messages":[{"role":"user","content":["image"]}]})",
+      "\"content\" of a message is no text");
+  EXPECT_NE(ErrorOf("x.txt", "a\xff").find("no UTF-8 at byte 1"), std::string::npos);
+  EXPECT_TRUE(CacheFiles().empty());  // nothing half made
+  fs::remove_all(folder_ / "data");
+  fs::create_directories(folder_ / "data");
+  Write("empty.txt", "");
+  EXPECT_NE(Load().message().find("has no text in it"), std::string::npos);
+  tokenizer::TokenizerFiles files = ByteTokenizer();
+  files.config = "{}";
+  options_.tokenizer = Made(files);
+  EXPECT_NE(ErrorOf("x.txt", "a").find("names no eos_token"), std::string::npos);
+  files.config = R"({"eos_token":"<e>"})";
+  options_.tokenizer = Made(files);
+  EXPECT_NE(ErrorOf("x.jsonl", R"({"messages":[]})").find("need a chat template"),
+            std::string::npos);
+}
+
+TEST_F(TokenFileTest, TheCacheIsUsedAgainUnlessAnythingHasChanged) {
+  const std::string path = Write("a.txt", "abc");
+  const auto first = TokenFile::Open({path}, options_);
+  ASSERT_TRUE(first.ok()) << first.message();
+  ASSERT_EQ(CacheFiles().size(), 1u);
+  const fs::path cached = CacheFiles().front();
+  struct stat before {};
+  struct stat after {};
+  ASSERT_EQ(stat(cached.c_str(), &before), 0);
+  ASSERT_TRUE(TokenFile::Open({path}, options_).ok());
+  ASSERT_EQ(stat(cached.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);  // not written again
+  Write("a.txt", "abd");                   // the same length, perhaps the same second
+  const auto changed = TokenFile::Open({path}, options_);
+  EXPECT_EQ((*changed)->tokens()[2], uint32_t{'d'});
+  EXPECT_EQ(CacheFiles().size(), 2u);
+  tokenizer::TokenizerFiles files = ByteTokenizer();
+  files.config = R"({"eos_token":"<u>"})";
+  options_.tokenizer = Made(files);
+  EXPECT_EQ((*TokenFile::Open({path}, options_))->tokens()[3], kAsk);
+  EXPECT_EQ(CacheFiles().size(), 3u);
+  EXPECT_EQ((*first)->tokens()[2], uint32_t{'c'});  // still mapped
+}
+
+TEST_F(TokenFileTest, ADamagedFileOfTheCacheIsMadeAgain) {
+  const std::string path = Write("a.txt", "abc");
+  ASSERT_TRUE(TokenFile::Open({path}, options_).ok());
+  const fs::path cached = CacheFiles().front();
+  for (const bool cut : {true, false}) {
+    if (cut) {
+      fs::resize_file(cached, fs::file_size(cached) - 4);
+    } else {
+      std::fstream(cached, std::ios::in | std::ios::out | std::ios::binary) << "zz";
+    }
+    const auto again = TokenFile::Open({path}, options_);
+    ASSERT_TRUE(again.ok()) << again.message();
+    EXPECT_EQ((*again)->tokens()[0], uint32_t{'a'});
+    EXPECT_EQ((*again)->tokens().size(), 4u);
+  }
+}
+
+TEST_F(TokenFileTest, TheCacheIsBounded) {
+  options_.max_cache_bytes = 3000;
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(
+        TokenFile::Open({Write("a.txt", std::string(200, static_cast<char>('a' + i)))}, options_)
+            .ok());
+  }
+  uintmax_t bytes = 0;
+  for (const fs::path& file : CacheFiles()) bytes += fs::file_size(file);
+  EXPECT_LE(bytes, 3000u);
+  EXPECT_GE(CacheFiles().size(), 2u);
+  options_.cache = "/proc/no-folder";
+  EXPECT_NE(ErrorOf("b.txt", "b").find("data.cache: cannot write to /proc/no-folder"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardscope::model

@@ -1,0 +1,78 @@
+"""Training on token ids: text and conversations by a tokenizer, what the loss counts, and what is wrong with data said."""
+
+import json
+import pathlib
+import re
+import sys
+
+from programs import ProgramTest, TRAIN
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tokenizer"))
+import material  # noqa: E402  (needs the path above)
+
+VOCABULARY = 400
+
+
+class DataTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.tokenizer = material.kinds(material.train(100))["qwen2"]
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.root / "tokenizer"
+        material.write_folder(self.folder, self.tokenizer)
+        dice = material.Dice(5)
+        lines = []
+        for _ in range(60):
+            words = [dice.one(material.WORDS) for _ in range(12)]
+            answer = " ".join(reversed(words))
+            lines.append({"messages": [{"role": "user", "content": " ".join(words)}, {"role": "assistant", "content": answer}]})
+        self.data = self.root / "chats.jsonl"
+        self.data.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.settings = [f"data.tokenizer={self.folder}", f"data.cache={self.root / 'cache'}", f"model.vocab={VOCABULARY}"]
+
+    def losses(self, name, *settings, ranks=2, extra=()):
+        path = self.root / f"{name}.losses"
+        _, done = self.train(name, *self.settings, "train.steps=4", *settings, ranks=ranks, extra=("--losses", path, *extra))
+        return [float(line.split()[1]) for line in path.read_text().splitlines()], done.stdout
+
+    def test_ranks_share_the_token_file_and_train_as_the_reference_does(self):
+        ours, said = self.losses("sharded", "train.micro_batches=2", ranks=2)
+        self.assertRegex(said, r"data: 1 file, 60 documents, \d+ tokens, \d+ samples of 17 tokens; the loss counts the assistant's alone")
+        reference, _ = self.losses("reference", "train.micro_batches=2", ranks=2, extra=("--reference",))
+        self.assertEqual(len(ours), 4)
+        for left, right in zip(ours, reference):
+            self.assertAlmostEqual(left, right, delta=1e-4 * right)
+        self.assertEqual(1, len(list((self.root / "cache").glob("*.tokens"))))
+        again, _ = self.losses("again", "train.micro_batches=2", ranks=2)  # from the cache
+        self.assertEqual(ours, again)
+
+    def test_text_is_another_thing_than_conversations(self):
+        chats, said = self.losses("chats")
+        text, said_of_text = self.losses("text", "data.format=text")
+        self.assertNotEqual(chats, text)
+        self.assertIn("1 document,", said_of_text)
+        self.assertNotIn("the loss counts", said_of_text)
+        self.assertIn("60 documents", said)
+
+    def error(self, *settings):
+        done = self.run_program(*self.train_command(self.root / "bad", *settings), check=False)
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertFalse((self.root / "bad").exists())
+        return done.stderr
+
+    def test_what_is_wrong_is_said_before_a_run_begins(self):
+        self.assertRegex(self.error(*self.settings, "model.vocab=300"), r"model.vocab=300 is too small for the tokenizer, which has ids up to \d+")
+        self.assertIn("data.format=jsonl needs a tokenizer", self.error("data.format=jsonl"))
+        self.assertIn("tokenizer.json", self.error(f"data.tokenizer={self.root / 'none'}"))
+        unigram = {**self.tokenizer, "model": {"type": "Unigram", "vocab": []}}
+        material.write_folder(self.root / "unigram", unigram)
+        self.assertIn("its model is Unigram", self.error(f"data.tokenizer={self.root / 'unigram'}"))
+        self.data.write_text(self.data.read_text() + '{"text": \n')
+        self.assertRegex(self.error(*self.settings), r"chats.jsonl, line 61: it is no JSON")
+
+    def test_sampling_without_a_checkpoint_is_an_error(self):
+        done = self.run_program(TRAIN, "sample", "--checkpoint", self.root, "--prompt", "a", check=False)
+        self.assertEqual(1, done.returncode)
+        self.assertTrue(re.search(r"^error: .*checkpoint", done.stderr), done.stderr)
