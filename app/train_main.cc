@@ -91,7 +91,7 @@ struct Setting {
 Result<Setting> ReadSetting(const Arguments& arguments) {
   Result<config::Config> given = ReadSettings(arguments);
   if (!given.ok()) return given.status();
-  SHARDSCOPE_RETURN_IF_ERROR(runtime::ApplyModelFolder(&*given));
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyModelFolder(&*given));
   Setting setting;
   SHARDSCOPE_RETURN_IF_ERROR(ChooseDevice(arguments, *given, &setting.choice));
   Result<config::Config> config = ConfigFor(setting.choice, arguments, *given);

@@ -13,16 +13,17 @@ import re
 import sys
 
 ALL = {"engine/*", "trace/*", "ui", "ui/*"}
-ENGINE = {"engine/plan", "engine/checkpoint", "engine/config", "engine/executor", "engine/transport", "engine/transport/gloo", "engine/model",
-          "engine/tokenizer",
-          "trace/record"}
+ENGINE = {"engine/plan", "engine/checkpoint", "engine/config", "engine/footprint", "engine/executor", "engine/transport",
+          "engine/transport/gloo", "engine/model", "engine/tokenizer", "trace/record"}
 SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,
     "engine/plan": set(), "engine/tokenizer": set(), "engine/config": {"engine/plan"}, "engine/executor": {"engine/plan", "trace/record"},
     "engine/transport": {"engine/plan"}, "engine/transport/gloo": {"engine/plan", "engine/transport"},
-    "engine/checkpoint": {"engine/plan"}, "engine/model": {"engine/plan", "engine/checkpoint", "engine/tokenizer"}, "engine/simulate": {"engine/plan", "engine/executor"},
+    "engine/checkpoint": {"engine/plan"}, "engine/model": {"engine/plan", "engine/checkpoint", "engine/tokenizer"},
+    "engine/footprint": {"engine/plan", "engine/config", "engine/model", "engine/transport"},
+    "engine/simulate": {"engine/plan", "engine/executor"},
     "engine/torch_ranges": {"trace/record/inject"},  # its events
     "engine/runtime": ENGINE,
     "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_ranges", "trace/record/cupti", "trace/record/gpu"},

@@ -1,7 +1,9 @@
 #include "engine/plan/memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -98,12 +100,85 @@ class Bound {
         if (paid == 0) break;
         bytes -= paid;
       }
+      if (bytes > 0) unpaid_.push_back(index);
       peak += bytes;
     }
     return peak;
   }
 
+  // What is live in the heaviest set. After Peak().
+  PeakMoment Moment() const {
+    const Set set = HeaviestSet();
+    Holdings holdings;
+    for (const Buffer& buffer : program_.buffers) {
+      if (buffer.persistent) Hold(buffer, 1, &holdings);
+    }
+    PeakMoment moment;
+    for (OpIndex index = 0; index < NumOps(); ++index) {
+      const Op& op = OpAt(index);
+      const bool has_ended = index <= set.ended[static_cast<size_t>(op.stream)];
+      if (!has_ended && !set.started[static_cast<size_t>(index)]) continue;
+      for (const BufferId id : op.allocates) Hold(BufferAt(id), 1, &holdings);
+      if (has_ended) {
+        for (const BufferId id : op.frees) Hold(BufferAt(id), -1, &holdings);
+        continue;
+      }
+      moment.op = index;
+      holdings[{MemoryCategory::kTemporary, op.unit, op.segment}] += TemporaryOf(op);
+    }
+    for (const auto& [holder, bytes] : holdings) {
+      if (bytes == 0) continue;
+      const auto& [category, unit, segment] = holder;
+      moment.live.push_back({category, unit, segment, bytes});
+      moment.by_category[static_cast<size_t>(category)] += bytes;
+      moment.total += bytes;
+    }
+    std::ranges::stable_sort(moment.live, std::ranges::greater(), &LiveBytes::bytes);
+    return moment;
+  }
+
  private:
+  using Holdings = std::map<std::tuple<MemoryCategory, int32_t, int32_t>, int64_t>;
+  struct Set {
+    std::vector<char> started;   // by op; of those that have ended only if they allocate
+    std::vector<OpIndex> ended;  // by stream: the last one
+  };
+
+  // Starts that nothing pays for, all that must have ended before them, and the starts that these
+  // frees pay for.
+  Set HeaviestSet() const {
+    Set set{std::vector<char>(program_.ops.size()), std::vector<OpIndex>(closed_.size(), kNone)};
+    std::vector<OpIndex> reached = unpaid_;
+    for (const OpIndex op : reached) set.started[static_cast<size_t>(op)] = 1;
+    while (!reached.empty()) {
+      const OpIndex op = reached.back();
+      reached.pop_back();
+      const std::vector<OpIndex>& before = order_.EndedBefore(op);
+      for (size_t stream = 0; stream < before.size(); ++stream) {
+        OpIndex& ended = set.ended[stream];
+        for (OpIndex free = before[stream]; free > ended; free = At(earlier_, free)) {
+          for (const auto& [taker, amount] : At(paid_for_, free)) {
+            if (std::exchange(set.started[static_cast<size_t>(taker)], 1) == 0) {
+              reached.push_back(taker);
+            }
+          }
+        }
+        ended = std::max(ended, before[stream]);
+      }
+    }
+    return set;
+  }
+
+  // A buffer's bytes, signed, and the gaps beside it.
+  void Hold(const Buffer& buffer, int64_t sign, Holdings* holdings) const {
+    const MemoryCategory category = MemoryCategoryOf(buffer.kind);
+    if (buffer.slot != kNone || category == MemoryCategory::kHost) return;
+    (*holdings)[{category, buffer.unit, buffer.segment}] += sign * buffer.bytes;
+    (*holdings)[{MemoryCategory::kOther, buffer.unit, buffer.segment}] +=
+        sign * (BytesOf(buffer) - buffer.bytes);
+  }
+  const Buffer& BufferAt(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
+
   // An op that looks for a free, so that `asking` (a position in the search) can have `free`, which
   // it has taken.
   struct Asked {
@@ -169,7 +244,7 @@ class Bound {
   }
   int64_t BytesOf(const std::vector<BufferId>& ids) const {
     int64_t bytes = 0;
-    for (const BufferId id : ids) bytes += BytesOf(program_.buffers[static_cast<size_t>(id)]);
+    for (const BufferId id : ids) bytes += BytesOf(BufferAt(id));
     return bytes;
   }
   int64_t BytesOf(const Buffer& buffer) const {
@@ -180,6 +255,10 @@ class Bound {
   const Op& OpAt(OpIndex index) const { return program_.ops[static_cast<size_t>(index)]; }
   template <typename T>
   static T& At(std::vector<T>& by_op, OpIndex index) {
+    return by_op[static_cast<size_t>(index)];
+  }
+  template <typename T>
+  static const T& At(const std::vector<T>& by_op, OpIndex index) {
     return by_op[static_cast<size_t>(index)];
   }
 
@@ -193,6 +272,7 @@ class Bound {
   std::vector<int32_t> seen_;                         // by op: the last search that asked it
   int32_t num_searches_ = 0;
   std::vector<OpIndex> closed_;  // by stream: frees that are used up
+  std::vector<OpIndex> unpaid_;  // ops of whose allocation something is left
 };
 
 int64_t LargestOf(const std::vector<int64_t>& peaks) {
@@ -223,6 +303,26 @@ std::vector<int64_t> BoundPeaks(const Schedule& schedule, const Unlisted& unlist
     peaks.push_back(Bound(schedule, program, unlisted).Peak());
   }
   return peaks;
+}
+
+PeakMoment HeaviestMoment(const Schedule& schedule, int rank, const Unlisted& unlisted) {
+  Bound bound(schedule, schedule.ProgramOf(rank), unlisted);
+  bound.Peak();
+  PeakMoment moment = bound.Moment();
+  moment.rank = rank;
+  return moment;
+}
+
+PeakMoment LargestMoment(const Schedule& schedule, const Unlisted& unlisted) {
+  PeakMoment largest;
+  for (int32_t program = 0; program < std::ssize(schedule.programs); ++program) {
+    const auto rank = std::ranges::find(schedule.program_of_rank, program);
+    if (rank == schedule.program_of_rank.end()) continue;
+    PeakMoment moment = HeaviestMoment(
+        schedule, static_cast<int>(rank - schedule.program_of_rank.begin()), unlisted);
+    if (moment.total > largest.total) largest = std::move(moment);
+  }
+  return largest;
 }
 
 int64_t BoundLargestPeak(const Schedule& schedule, const Unlisted& unlisted) {

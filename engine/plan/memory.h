@@ -38,6 +38,28 @@ struct Unlisted {
 // these orders needs it; never less than the total of PredictPeak().
 int64_t BoundPeak(const Schedule& schedule, int rank, const Unlisted& unlisted);
 
+// What is live at a moment of that most, of one category and unit, or of a segment where it is no
+// unit's.
+struct LiveBytes {
+  MemoryCategory category = MemoryCategory::kOther;
+  int32_t unit = kNone;
+  int32_t segment = kNone;
+  int64_t bytes = 0;
+};
+
+struct PeakMoment {
+  int rank = 0;                 // the first of those that run this program
+  int64_t total = 0;            // BoundPeak()
+  OpIndex op = kNone;           // issued last of those that run and hold memory there
+  std::vector<LiveBytes> live;  // most first; they add up to the total
+  std::array<int64_t, kNumMemoryCategories> by_category{};
+};
+
+PeakMoment HeaviestMoment(const Schedule& schedule, int rank, const Unlisted& unlisted);
+
+// Of the rank that needs most.
+PeakMoment LargestMoment(const Schedule& schedule, const Unlisted& unlisted);
+
 // Of each program's ranks.
 std::vector<int64_t> BoundPeaks(const Schedule& schedule, const Unlisted& unlisted);
 

@@ -102,8 +102,9 @@ TEST(MemoryBound, IsThePeakOfTheWorstOrder) {
   const Unlisted unlisted = {.temporary_bytes = [](const Op& op) { return 3 * op.stream; }};
   for (int round = 0; round < 1000; ++round) {
     const Schedule schedule = RandomSchedule(&random);
-    EXPECT_EQ(BoundPeak(schedule, 0, unlisted), EveryOrder(schedule, unlisted).Peak())
-        << "round " << round;
+    const int64_t peak = EveryOrder(schedule, unlisted).Peak();
+    EXPECT_EQ(BoundPeak(schedule, 0, unlisted), peak) << "round " << round;
+    EXPECT_EQ(HeaviestMoment(schedule, 0, unlisted).total, peak) << "round " << round;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/footprint/advice.h"
 #include "engine/runtime/auto_bandwidth.h"
 #include "engine/runtime/checkpoint/checkpoint_writer.h"
 #include "engine/runtime/dump.h"
@@ -68,9 +69,14 @@ class LiveTrainer : public Trainer {
   Status OpenTrace();
   Status WriteConfig(config::Config config) const;
   Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config) const;
+  // Whether engine.memory_limit lets in what ranks can need with `config`.
+  Status CheckLimit(const config::Config& config, const plan::Schedule& schedule,
+                    const footprint::Question& question) const;
   // The most that the ranks of each program can hold of their own while they run `schedule`.
   std::vector<int64_t> BoundsOf(const plan::Schedule& schedule) const;
   Status CheckRun(const config::Config& before, const config::Config& after) const;
+  // What is said beside the bytes where a rank comes to the limit while it trains.
+  std::string ExplainOutOfMemory(int64_t wanted_bytes) const;
 
   // trainer_checkpoint.cc. The checkpoint to go on from, before anything is created, and what it
   // says of the job; then each rank's part of it.

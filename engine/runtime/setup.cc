@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/model/huggingface.h"
+#include "engine/footprint/footprint.h"
 #include "engine/model/weight_folder.h"
 #include "trace/base/check.h"
 #include "trace/base/units.h"
@@ -22,51 +22,6 @@ std::string DefaultTokenCache() {
 }
 
 }  // namespace
-
-Status ApplyModelFolder(config::Config* config) {
-  const std::string& folder = config->Get("model.path");
-  if (folder.empty()) return Status::Ok();
-  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model,
-                              model::ReadFolderConfig(folder, config->GetInt("model.seq")));
-  const std::pair<const char*, std::string> keys[] = {
-      {"model.kind", "llama"},
-      {"model.layers", std::to_string(model.layers)},
-      {"model.dim", std::to_string(model.dim)},
-      {"model.heads", std::to_string(model.heads)},
-      {"model.kv_heads", std::to_string(model.kv_heads)},
-      {"model.ffn", std::to_string(model.ffn)},
-      {"model.vocab", std::to_string(model.vocab)}};
-  for (const auto& [key, value] : keys) {
-    if (config->IsExplicit(key) && config->Get(key) != value) {
-      return Status::Error(
-          fmt::format("{}={} contradicts model.path, whose config.json has {}: leave it out", key,
-                      config->Get(key), value));
-    }
-    const Status status = config->Set(key, value);
-    if (!status.ok()) return Status::Error("model.path: " + status.message());
-  }
-  return Status::Ok();
-}
-
-Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
-  model::ModelConfig model;
-  const std::string& folder = config.Get("model.path");
-  if (folder.empty()) {
-    const bool is_gpt = config.Get("model.kind") == "gpt";
-    model.layers = config.GetInt("model.layers");
-    model.dim = config.GetInt("model.dim");
-    model.heads = config.GetInt("model.heads");
-    model.seq = config.GetInt("model.seq");
-    model.kind = is_gpt ? model::ModelKind::kGpt : model::ModelKind::kLlama;
-    model.kv_heads = config::GetKvHeads(config);
-    model.ffn = config::GetFfn(config);
-    model.vocab = config.GetInt("model.vocab");
-  } else {
-    SHARDSCOPE_ASSIGN_OR_RETURN(model, model::ReadFolderConfig(folder, config.GetInt("model.seq")));
-  }
-  model.dtype = config::ToPolicy(config).param_dtype;
-  return model;
-}
 
 model::TrainingSettings TrainingSettingsOf(const config::Config& config) {
   return {.steps = config.GetInt("train.steps"),
@@ -157,7 +112,7 @@ Result<std::shared_ptr<const model::WeightFolder>> WeightsOf(const config::Confi
 }  // namespace
 
 Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto weights, WeightsOf(config, model));
   Result<model::Corpus> corpus = CorpusOf(config, default_data);
   if (!corpus.ok()) return corpus.status();

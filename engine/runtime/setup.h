@@ -4,19 +4,12 @@
 #include <string>
 
 #include "engine/config/config.h"
-#include "engine/model/model_config.h"
 #include "engine/runtime/ranks/cpu_work.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
 
-// model.path: gives `config` the keys of the model that its config.json has. Error: it cannot be
-// read or trained, or a key is set to something else.
-Status ApplyModelFolder(config::Config* config);
-
-// Error: as ApplyModelFolder().
-Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
 model::TrainingSettings TrainingSettingsOf(const config::Config& config);
 
 // The sampler of all ranks. Error: data too short.

@@ -161,12 +161,16 @@ config::Response Steering::Do(int64_t id, config::Action action) {
 
 Decision Steering::Decide(int64_t step) {
   const MutexLock lock(mutex_);
+  Decision decision;
   for (; next_change_ < listed_.size() && listed_[next_change_].step <= step; ++next_change_) {
     // They passed Check() when the run started. One that no longer goes with what the user has
     // changed since gives way.
-    static_cast<void>(ChangeLocked(listed_[next_change_].set).ok());
+    const Status status = ChangeLocked(listed_[next_change_].set);
+    if (!status.ok()) {
+      decision.refused.push_back("change at step " + std::to_string(listed_[next_change_].step) +
+                                 " refused: " + status.message());
+    }
   }
-  Decision decision;
   decision.changed = Differences(in_force_, accepted_);
   in_force_ = accepted_;
   if (!decision.changed.empty()) ++version_;

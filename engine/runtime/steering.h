@@ -30,10 +30,11 @@ struct ChangedKey {
 // What applies from a step on.
 struct Decision {
   std::vector<ChangedKey> changed;
-  bool stop = false;        // that step is not run
-  bool pause = false;       // that step waits for the user
-  bool checkpoint = false;  // weights are written before that step
-  int64_t wakes = 0;        // for WaitWhilePaused: what had come in when this was decided
+  bool stop = false;                 // that step is not run
+  bool pause = false;                // that step waits for the user
+  bool checkpoint = false;           // weights are written before that step
+  int64_t wakes = 0;                 // for WaitWhilePaused: what had come in when this was decided
+  std::vector<std::string> refused;  // listed changes that do not go with what is in force, and why
 };
 
 class Steering {

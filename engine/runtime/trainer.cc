@@ -237,6 +237,7 @@ void LiveTrainer::Collect(int rank, const StepReport& mine) {
 // Makes a new regime if anything is different from the one before.
 std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
   Decision decision = steering_->Decide(step);
+  for (const std::string& refused : decision.refused) Message(refused);
   const std::shared_ptr<const Regime> before = regimes_.Newest();
   const auto has_flag = [](const Decision& d) { return d.stop || d.pause || d.checkpoint; };
   if (before != nullptr && decision.changed.empty() && !has_flag(decision) &&

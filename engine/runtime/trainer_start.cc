@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <thread>
+#include <variant>
 
+#include "engine/footprint/footprint.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
-#include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "engine/runtime/units/state_move.h"
 #include "trace/base/process.h"
@@ -48,6 +49,9 @@ Status LiveTrainer::Open(Job job) {
   std::unique_ptr<transport::Transport> transport =
       options_.device->MakeTransport(config, options_.launch);
   job.keep_batches = !options_.dump_path.empty();
+  job.explain_out_of_memory = [this](int64_t wanted_bytes) {
+    return ExplainOutOfMemory(wanted_bytes);
+  };
   if (options_.launch) job.only_rank = options_.launch->rank;
   Status fits = CheckFiles();
   if (fits.ok()) fits = OpenResume(&job);
@@ -96,45 +100,66 @@ Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
     const config::Config& config) const {
   const plan::Policy policy = config::ToPolicy(config);
   SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(ranks_->job().model, policy.units));
-  Result<std::shared_ptr<const plan::Schedule>> schedule = schedules_->Get(policy);
-  if (!schedule.ok()) return schedule;
-  const int64_t limit_bytes = config.GetInt("engine.memory_limit");
-  if (limit_bytes == 0) return schedule;
-  const std::vector<int64_t> bounds = BoundsOf(**schedule);
-  const int64_t needed_bytes = *std::ranges::max_element(bounds);
-  if (needed_bytes > limit_bytes) {
-    return Status::Error(fmt::format(
-        "schedule '{}' can need {} on a rank ({} in the order of the host), engine.memory_limit is "
-        "{}: raise the limit, prefetch less, let the host run less far ahead, reshard after "
-        "forward, or use more ranks",
-        (*schedule)->name, FormatBytes(needed_bytes),
-        FormatBytes(plan::PredictLargestPeak(**schedule)), FormatBytes(limit_bytes)));
-  }
-  return schedule;
+  return schedules_->Get(policy);
+}
+
+Status LiveTrainer::CheckLimit(const config::Config& config, const plan::Schedule& schedule,
+                               const footprint::Question& question) const {
+  const int64_t limit_bytes = question.limit_bytes;
+  if (limit_bytes == 0) return Status::Ok();
+  const std::vector<int64_t> bounds = BoundsOf(schedule);
+  if (*std::ranges::max_element(bounds) <= limit_bytes) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, footprint::FootprintOf(config));
+  return Status::Error(footprint::OutOfMemoryText(config, footprint, question));
+}
+
+std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
+  const config::Config config = steering_ == nullptr ? options_.config : steering_->config();
+  const Result<footprint::Footprint> footprint = footprint::FootprintOf(config);
+  if (!footprint.ok()) return footprint.message();
+  // What the bound does not know of is there with other keys too.
+  const int64_t unknown_bytes = std::max<int64_t>(0, wanted_bytes - footprint->needed_bytes());
+  const footprint::Question question{.limit_bytes =
+                                         config.GetInt("engine.memory_limit") - unknown_bytes};
+  return footprint::PeakText(*footprint) + ". " +
+         footprint::AdviceText(footprint::Advise(config, footprint->needed_bytes(), question),
+                               question.limit_bytes);
 }
 
 std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule) const {
-  return plan::BoundPeaks(schedule, UnlistedMemory(ranks_->job(), schedule, ranks_->transport()));
+  return plan::BoundPeaks(schedule, ranks_->UnlistedMemory(schedule));
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto from, ScheduleOf(before));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto to, ScheduleOf(after));
   const StateLayout layout_before = StateLayoutOf(*from);
-  const StateLayout layout_after = StateLayoutOf(*to);
-  if (layout_before == layout_after) return Status::Ok();
+  const auto bytes_of_move = [&](const plan::Schedule& schedule) -> int64_t {
+    const StateLayout layout = StateLayoutOf(schedule);
+    if (layout == layout_before) return 0;
+    return BytesOfMove(layout_before, layout, ranks_->job().master);
+  };
   const int64_t limit_bytes = after.GetInt("engine.memory_limit");
-  const int64_t needed_bytes = BytesOfMove(layout_before, layout_after, ranks_->job().master);
+  footprint::Question question{.limit_bytes = limit_bytes, .only_live = true};
+  question.needed = [&](const config::Config& config) -> Result<int64_t> {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint,
+                                footprint::FootprintOf(config));
+    return std::max(footprint.needed_bytes(), bytes_of_move(footprint.schedule));
+  };
+  SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(after, *to, question));
+  const int64_t needed_bytes = bytes_of_move(*to);
   if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
   return Status::Error(fmt::format(
-      "from '{}' to '{}' parameters and optimizer state have to move, which can need {} on a rank, "
-      "and engine.memory_limit is {}: start a new run with it",
+      "out of memory: from '{}' to '{}' parameters and optimizer state have to move, which can "
+      "need {} on a rank, and engine.memory_limit is {}: start a new run with it",
       from->name, to->name, FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
 }
 
 Status LiveTrainer::CheckChanges() const {
   const Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(options_.config);
   if (!schedule.ok()) return schedule.status();
+  SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(
+      options_.config, **schedule, {.limit_bytes = options_.config.GetInt("engine.memory_limit")}));
   for (const config::Fault& fault : ranks_->job().faults) {
     SHARDSCOPE_RETURN_IF_ERROR(CheckFault(fault, **schedule));
   }
@@ -179,8 +204,13 @@ Status LiveTrainer::OpenControl() {
       },
       ranks_->job().first_step);
   if (!is_leader()) return Status::Ok();
-  Result<std::unique_ptr<config::ControlServer>> control = config::ControlServer::Listen(
-      name, [this](const config::Request& request) { return steering_->Handle(request); });
+  Result<std::unique_ptr<config::ControlServer>> control =
+      config::ControlServer::Listen(name, [this](const config::Request& request) {
+        config::Response response = steering_->Handle(request);
+        const bool is_change = std::holds_alternative<config::SetRequest>(request.body);
+        if (is_change && !response.ok) Message("change refused: " + response.error);
+        return response;
+      });
   if (!control.ok()) return control.status();
   control_ = std::move(control).value();
   return WriteConfig(options_.config);

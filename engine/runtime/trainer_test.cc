@@ -2,6 +2,7 @@
 // schedules changes no arithmetic.
 #include "engine/runtime/trainer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -13,10 +14,11 @@
 #include <sstream>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/footprint/advice.h"
+#include "engine/footprint/footprint.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/runtime/cpu_device.h"
-#include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/units/state_move.h"
 #include "trace/base/time.h"
 
@@ -516,15 +518,9 @@ TEST_F(TrainerTest, ALogThatIsAPipeKeepsNobodyWaiting) {
 }
 
 TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {
-  const Result<Job> job = JobOf(config_, ".");
-  ASSERT_TRUE(job.ok()) << job.message();
-  const auto schedule = plan::BuildSchedule(
-      model::DescribeModel(job->model, config::ToPolicy(config_).units, job->training.batch),
-      config::ToPolicy(config_));
-  ASSERT_TRUE(schedule.ok());
-  const auto transport = transport::MakeSharedMemoryTransport(2, kNsPerSecond);
-  const int64_t needed =
-      plan::BoundLargestPeak(*schedule, UnlistedMemory(*job, *schedule, *transport));
+  const auto footprint = footprint::FootprintOf(config_);
+  ASSERT_TRUE(footprint.ok()) << footprint.message();
+  const int64_t needed = footprint->needed_bytes();
   Set({{"engine.memory_limit", std::to_string(needed - 1) + "B"}});
   EXPECT_NE(Start("a").message().find("engine.memory_limit is"), std::string::npos);
   // The same for a change, before it can fail the run.
@@ -532,9 +528,102 @@ TEST_F(TrainerTest, ASchedulePredictedToPassTheMemoryLimitIsRefused) {
   config_.AddChange({.step = 1, .set = {{"strategy", "grad_op"}}});
   const auto refused = Start("a");
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.message().find("change at step 1: schedule"), std::string::npos)
+  EXPECT_NE(refused.message().find("change at step 1: out of memory: schedule"), std::string::npos)
       << refused.message();
   EXPECT_FALSE(fs::exists(root_ / "a"));
+}
+
+// What the error says would have made it fit does, in a run of its own; what is said to leave the
+// results as they are leaves the same bits.
+TEST_F(TrainerTest, EachRemedyOfAnOutOfMemoryTrainsWithinTheLimit) {
+  Set({{"train.steps", "2"}, {"train.batch", "4"}, {"prefetch.forward", "1"}});
+  int num_tried = 0;
+  for (const char* strategy : {"full", "grad_op", "ddp", "zero1", "zero3", "pipeline", "tensor"}) {
+    const config::Config given = config_;
+    Set({{"strategy", strategy}});
+    const int64_t needed = footprint::NeededBytes(config_).value();
+    const double loss = Train(fmt::format("free{}", num_tried)).last_loss;
+    for (const int64_t limit : {needed - 1, needed * 4 / 5}) {
+      SCOPED_TRACE(fmt::format("{} in {} of {} bytes", strategy, limit, needed));
+      Set({{"engine.memory_limit", fmt::format("{}B", limit)}});
+      const std::string refused = Start("refused").message();
+      EXPECT_NE(refused.find("' on rank "), std::string::npos) << refused;  // after the op's name
+      EXPECT_FALSE(fs::exists(root_ / "refused"));
+      const config::Config limited = config_;
+      const auto advice = footprint::Advise(limited, needed, {.limit_bytes = limit});
+      if (limit == needed - 1) {
+        EXPECT_EQ(advice.fitting.size(), footprint::kMostRemedies);
+      }
+      for (const footprint::Remedy& remedy : advice.fitting) {
+        const std::string shown = footprint::TextOf(remedy.settings);
+        SCOPED_TRACE(shown);
+        EXPECT_NE(refused.find(shown + " saves "), std::string::npos) << refused;
+        Set(remedy.settings);
+        const RunSummary summary = Train(fmt::format("fits{}", num_tried++));
+        EXPECT_EQ(summary.steps, 2);
+        if (remedy.effect == footprint::Effect::kNone) {
+          EXPECT_EQ(summary.last_loss, loss);
+        }
+        config_ = limited;
+      }
+    }
+    config_ = given;
+  }
+  EXPECT_GE(num_tried, 21);
+}
+
+TEST_F(TrainerTest, ALiveChangeThatDoesNotFitIsRefusedAndTheRunGoesOn) {
+  const int64_t needed = footprint::NeededBytes(config_).value();
+  Set({{"engine.memory_limit", fmt::format("{}B", needed)}});
+  auto trainer = Start("a");
+  ASSERT_TRUE(trainer.ok()) << trainer.message();
+  const auto change = [&](const footprint::Settings& settings) {
+    return (*trainer)->steering().Handle({.id = 1, .body = config::SetRequest{settings}});
+  };
+  const config::Response refused = change({{"strategy", "grad_op"}});
+  EXPECT_FALSE(refused.ok);
+  EXPECT_NE(refused.error.find("out of memory: schedule 'fsdp2 grad_op"), std::string::npos)
+      << refused.error;
+  // With what it says beside, it is taken.
+  config::Config wanted = config_;
+  ASSERT_TRUE(config::ApplyLive({{"strategy", "grad_op"}}, &wanted).ok());
+  const auto advice = footprint::Advise(wanted, footprint::NeededBytes(wanted).value(),
+                                        {.limit_bytes = needed, .only_live = true});
+  ASSERT_FALSE(advice.fitting.empty());
+  for (const footprint::Remedy& remedy : advice.fitting) {
+    EXPECT_NE(refused.error.find(footprint::TextOf(remedy.settings)), std::string::npos)
+        << refused.error;
+    footprint::Settings settings = remedy.settings;
+    settings.try_emplace("strategy", "grad_op");
+    const config::Response taken = change(settings);
+    EXPECT_TRUE(taken.ok) << taken.error;
+  }
+  const Result<RunSummary> summary = (*trainer)->Run();
+  ASSERT_TRUE(summary.ok()) << summary.message();
+  EXPECT_EQ(summary->steps, 8);
+}
+
+// A listed change that was fine by itself, but not with what the user has changed since.
+TEST_F(TrainerTest, AListedChangeThatNoLongerFitsGivesWayAndSaysSo) {
+  config::Config forward = config_;
+  ASSERT_TRUE(forward.Set("prefetch.forward", "2").ok());
+  config::Config both = forward;
+  ASSERT_TRUE(both.Set("unit.policy", "blocks:2").ok());
+  const int64_t limit = footprint::NeededBytes(both).value() - 1;
+  ASSERT_LE(footprint::NeededBytes(forward).value(), limit);
+  Set({{"engine.memory_limit", fmt::format("{}B", limit)}});
+  config_.AddChange({.step = 4, .set = {{"prefetch.forward", "2"}}});
+  auto trainer = Start("a");
+  ASSERT_TRUE(trainer.ok()) << trainer.message();
+  const auto taken = (*trainer)->steering().Handle(
+      {.id = 1, .body = config::SetRequest{{{"unit.policy", "blocks:2"}}}});
+  if (!taken.ok) GTEST_FAIL() << taken.error;
+  const Result<RunSummary> summary = (*trainer)->Run();
+  ASSERT_TRUE(summary.ok()) << summary.message();
+  EXPECT_EQ(summary->steps, 8);
+  EXPECT_TRUE(std::ranges::any_of(messages_, [](const std::string& text) {
+    return text.starts_with("change at step 4 refused: out of memory: ");
+  }));
 }
 
 // While its state moves, a rank may hold it twice.

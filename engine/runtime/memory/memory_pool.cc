@@ -44,9 +44,11 @@ void MemoryPool::Count(int64_t bytes) {
   const int64_t before = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (options_.limit_bytes > 0 && before + bytes > options_.limit_bytes) {
     allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    throw std::runtime_error("out of memory: rank " + std::to_string(options_.rank) + " holds " +
-                             FormatBytes(before) + " and needs " + FormatBytes(bytes) +
-                             " more, engine.memory_limit is " + FormatBytes(options_.limit_bytes));
+    std::string text = "out of memory: rank " + std::to_string(options_.rank) + " holds " +
+                       FormatBytes(before) + " and needs " + FormatBytes(bytes) +
+                       " more, engine.memory_limit is " + FormatBytes(options_.limit_bytes);
+    if (options_.explain) text += ". " + options_.explain(before + bytes);
+    throw std::runtime_error(text);
   }
   int64_t peak = peak_bytes_.load(std::memory_order_relaxed);
   while (peak < before + bytes && !peak_bytes_.compare_exchange_weak(peak, before + bytes)) {

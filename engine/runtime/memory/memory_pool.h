@@ -9,16 +9,18 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/footprint/unit_layout.h"
 #include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
 
-// Blocks, and parameters inside them, start at multiples of this: vector instructions want it, and
-// results of the matrix library may depend on it.
-inline constexpr size_t kAlignment = 64;
+using footprint::kAlignment;
 
 class MemoryPool {
  public:
@@ -31,11 +33,14 @@ class MemoryPool {
   struct Options {
     int rank = 0;             // for messages
     int64_t limit_bytes = 0;  // of allocated_bytes(); 0: none
+    // What the message that the limit would be passed says besides; `wanted_bytes`: what would be
+    // allocated then.
+    std::function<std::string(int64_t wanted_bytes)> explain;
     // Tests: new blocks are full of NaNs, and freed blocks are pages that may not be touched, never
     // reused.
     bool poison = false;
   };
-  explicit MemoryPool(const Options& options) : options_(options) {}
+  explicit MemoryPool(Options options) : options_(std::move(options)) {}
   ~MemoryPool();
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;

@@ -49,8 +49,10 @@ class PoolScratch final : public transport::ScratchMemory {
 
 CpuWork::CpuWork(int rank, const RankContext& rank_context, model::Sampler sampler)
     : RankOps(rank, rank_context.model, at::kCPU, rank_context, std::move(sampler)),
-      pool_(std::make_shared<MemoryPool>(MemoryPool::Options{
-          .rank = rank, .limit_bytes = job_->memory_limit, .poison = job_->poison})),
+      pool_(std::make_shared<MemoryPool>(MemoryPool::Options{.rank = rank,
+                                                             .limit_bytes = job_->memory_limit,
+                                                             .explain = job_->explain_out_of_memory,
+                                                             .poison = job_->poison})),
       host_pool_(
           std::make_shared<MemoryPool>(MemoryPool::Options{.rank = rank, .poison = job_->poison})) {
   const TensorScope scope(IsOffloaded(layout_) ? host_pool_ : pool_);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/config/faults.h"
@@ -31,6 +33,8 @@ struct Job {
   model::Sampler::Start data_start;  // and so do its data
   bool keep_batches = false;         // for --dump
   int64_t memory_limit = 0;
+  // Where a rank would pass it all the same: MemoryPool::Options::explain. Any thread.
+  std::function<std::string(int64_t wanted_bytes)> explain_out_of_memory;
   int64_t timeout_ns = 60 * kNsPerSecond;  // how long a rank may keep the others waiting
   std::vector<config::Fault> faults;       // of any rank
   int other_seed_rank = -1;                // fault.init; -1: none

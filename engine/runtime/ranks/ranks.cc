@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/footprint/unlisted_memory.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/mutex.h"
@@ -37,6 +38,14 @@ std::vector<int> Ranks::local() const {
   std::vector<int> ranks;
   for (int i = 0; i < num_local(); ++i) ranks.push_back(first_local() + i);
   return ranks;
+}
+
+plan::Unlisted Ranks::UnlistedMemory(const plan::Schedule& schedule) const {
+  return footprint::UnlistedMemory(
+      job_.model, job_.training.batch, schedule,
+      [&transport = *transport_](plan::OpKind kind, int64_t payload_bytes, int64_t pieces) {
+        return transport.ScratchBytes(kind, payload_bytes, pieces);
+      });
 }
 
 Result<std::unique_ptr<Ranks>> Ranks::Make(Job job, std::unique_ptr<transport::Transport> transport,

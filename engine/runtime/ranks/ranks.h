@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/plan/memory.h"
 #include "engine/runtime/ranks/device.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/mutex.h"
@@ -41,6 +42,8 @@ class Ranks {
   const Job& job() const { return job_; }
   const model::Sampler& sampler() const { return sampler_; }
   transport::Transport& transport() { return *transport_; }
+  // What they take beside the buffers of `schedule`, which it borrows, as it does the transport.
+  plan::Unlisted UnlistedMemory(const plan::Schedule& schedule) const;
   RankWork& work(int rank) { return *At(rank).work; }
   executor::StepRunner& runner(int rank) { return *At(rank).runner; }
 

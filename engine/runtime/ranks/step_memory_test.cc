@@ -16,7 +16,6 @@
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/memory/tensor_memory.h"
-#include "engine/runtime/memory/unlisted_memory.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/mutex.h"
@@ -274,8 +273,8 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
       const auto delay = std::chrono::microseconds(random() % 8 == 0 ? 2000 : random() % 100);
       std::this_thread::sleep_for(delay);
     });
-    const int64_t bound = plan::BoundPeak(
-        running.schedule, 0, UnlistedMemory(ranks.job(), running.schedule, ranks.transport()));
+    const int64_t bound =
+        plan::BoundPeak(running.schedule, 0, ranks.UnlistedMemory(running.schedule));
     const int64_t before = CpuWorkOf(ranks, 0).memory().live_bytes();
     SCOPED_TRACE(running.schedule.name + ", ranks " + std::to_string(num_ranks));
     ranks.work(0).TakePeakBytes();
@@ -373,8 +372,7 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
       Running running(run, &sink);
       OneByOne one(&running, 0, &sink);
       one.Step();
-      const plan::Unlisted unlisted =
-          UnlistedMemory(running.ranks->job(), running.schedule, running.ranks->transport());
+      const plan::Unlisted unlisted = running.ranks->UnlistedMemory(running.schedule);
       for (const auto& [index, bytes] : one.temporaries()) {
         const plan::Op& op = running.schedule.ProgramOf(0).ops[index];
         SCOPED_TRACE(plan::OpName(running.schedule, op) + ", seq " + std::to_string(size.seq) +
@@ -395,8 +393,7 @@ void ExpectEveryByteListed(const TestRun& run, int64_t unscoped) {
   MemorySink sink;
   Running running(run, &sink);
   SCOPED_TRACE(running.schedule.name);
-  const plan::Unlisted unlisted =
-      UnlistedMemory(running.ranks->job(), running.schedule, running.ranks->transport());
+  const plan::Unlisted unlisted = running.ranks->UnlistedMemory(running.schedule);
   const Status status = running.ranks->OnAll([&](int rank) {
     MemorySink of_others;
     OneByOne one(&running, rank, rank == 0 ? &sink : &of_others);
@@ -596,6 +593,9 @@ TEST(MemoryLimitTest, FailsTheStepWithRankAndOp) {
   for (int rank = 0; rank < 2; ++rank) {
     job.memory_limit = std::max(job.memory_limit, free.ranks->work(rank).allocated_bytes() + 1);
   }
+  job.explain_out_of_memory = [limit = job.memory_limit](int64_t wanted_bytes) {
+    return wanted_bytes > limit ? "What fits: nothing" : "it did fit";
+  };
   CpuDevice device{CpuOptions()};
   auto ranks =
       Ranks::Make(job, transport::MakeSharedMemoryTransport(2, kTimeoutNs), &sink, &device);
@@ -608,6 +608,7 @@ TEST(MemoryLimitTest, FailsTheStepWithRankAndOp) {
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("out of memory: rank"), std::string::npos) << status.message();
   EXPECT_NE(status.message().find("step 0, op '"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("What fits: nothing"), std::string::npos) << status.message();
 }
 
 }  // namespace

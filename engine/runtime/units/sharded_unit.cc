@@ -6,15 +6,9 @@
 #include <algorithm>
 
 #include "engine/model/segments.h"
-#include "engine/runtime/memory/memory_pool.h"
 
 namespace shardscope::runtime {
 namespace {
-
-int64_t RoundUp(int64_t bytes) {
-  constexpr auto kStep = static_cast<int64_t>(kAlignment);
-  return (bytes + kStep - 1) / kStep * kStep;
-}
 
 // Calls body with a value of the master dtype.
 template <typename Body>
@@ -54,41 +48,6 @@ at::Tensor OfTensorRank(const at::Tensor& whole, const std::vector<plan::TensorR
 }
 
 }  // namespace
-
-UnitLayout::UnitLayout(const plan::Unit& unit, int num_ranks) : num_ranks_(num_ranks) {
-  for (const plan::Parameter& parameter : unit.parameters) {
-    ParameterLayout layout;
-    layout.parameter = parameter;
-    layout.rows = parameter.shape.empty() ? 1 : parameter.shape.front();
-    layout.padded_rows = plan::PaddedRows(parameter, num_ranks);
-    layout.row_elements = plan::NumElements(parameter.shape) / layout.rows;
-    layout.shard_offset = shard_elements_;
-    shard_elements_ += layout.shard_elements();
-    parameters_.push_back(std::move(layout));
-  }
-}
-
-int64_t UnitLayout::UnshardedOffset(size_t index, int64_t element_bytes) const {
-  int64_t offset = 0;
-  for (size_t i = 0; i < index; ++i) {
-    offset += RoundUp(num_ranks_ * parameters_[i].shard_elements() * element_bytes);
-  }
-  return offset;
-}
-
-int64_t UnitLayout::UnshardedBytes(int64_t element_bytes) const {
-  return UnshardedOffset(parameters_.size(), element_bytes);
-}
-
-int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
-  using plan::BufferKind;
-  const bool is_unsharded =
-      buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kGradient ||
-      buffer.kind == BufferKind::kParameterSlot || buffer.kind == BufferKind::kGradientSlot;
-  if (!is_unsharded || buffer.slot != plan::kNone) return 0;
-  const int64_t elements = layout.num_ranks() * layout.shard_elements();
-  return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
-}
 
 ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
     : layout_(unit, place.shard_ranks), place_(place) {

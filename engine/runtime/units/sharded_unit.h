@@ -1,10 +1,4 @@
-// Where each parameter of a unit lies in the unit's buffers.
-//
-// Three forms (R = PaddedRows, N = ranks that share the unit, C = elements of a row):
-//   packed shard     R * C elements of every parameter, one after the other
-//   rank-major       N packed shards, one after the other: what collectives of one piece move
-//   unsharded        every parameter whole, N * R rows of which the last may be padding, each
-//                    starting at a multiple of 64 bytes
+// What a rank keeps of a unit between steps; engine/footprint/unit_layout.h says how it lies there.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/footprint/unit_layout.h"
 #include "engine/model/initialize.h"
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
@@ -21,37 +16,9 @@
 
 namespace shardscope::runtime {
 
-struct ParameterLayout {
-  plan::Parameter parameter;
-  int64_t rows = 0;          // without padding
-  int64_t padded_rows = 0;   // of one rank
-  int64_t row_elements = 0;  // C
-  int64_t shard_offset = 0;  // in elements, in a packed shard
-
-  int64_t shard_elements() const { return padded_rows * row_elements; }
-};
-
-class UnitLayout {
- public:
-  UnitLayout(const plan::Unit& unit, int num_ranks);
-
-  const std::vector<ParameterLayout>& parameters() const { return parameters_; }
-  int num_ranks() const { return num_ranks_; }
-  int64_t shard_elements() const { return shard_elements_; }
-
-  // Byte offset of parameter `index` in the unsharded form, and the size of that form.
-  int64_t UnshardedOffset(size_t index, int64_t element_bytes) const;
-  int64_t UnshardedBytes(int64_t element_bytes) const;
-
- private:
-  int num_ranks_;
-  std::vector<ParameterLayout> parameters_;
-  int64_t shard_elements_ = 0;
-};
-
-// What lies beside a transient buffer in plain memory so that each parameter in it is aligned; the
-// Schedule's figure is without these gaps. `layout`: of the buffer's unit.
-int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer);
+using footprint::GapBytes;
+using footprint::ParameterLayout;
+using footprint::UnitLayout;
 
 // What a rank keeps of one unit from step to step: AdamW's two moments of its slice, and the slice
 // itself and its gradient, either in packed-shard form or as a part of the whole unit in unsharded

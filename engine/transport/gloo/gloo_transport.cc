@@ -14,6 +14,7 @@
 #include "engine/transport/gloo/stop_reason.h"
 #include "engine/transport/gloo/store.h"
 #include "engine/transport/gloo/tag.h"
+#include "engine/transport/gloo_scratch.h"
 #include "engine/transport/left_out.h"
 #include "engine/transport/reduce.h"
 #include "trace/base/check.h"
@@ -26,10 +27,7 @@ namespace {
 
 constexpr int64_t kForeverNs = 365 * 24 * 3600 * kNsPerSecond;
 constexpr int64_t kConnectNs = 60 * kNsPerSecond;  // for threads of one process
-constexpr int64_t kReasonNs = kNsPerSecond;     // how long a rank waits to learn why another went
-constexpr size_t kSmallReduceBytes = 64 << 10;  // below, latency costs more than bytes
-
-constexpr size_t kScratchAlignment = 64;
+constexpr int64_t kReasonNs = kNsPerSecond;  // how long a rank waits to learn why another went
 
 size_t AlignedUp(size_t bytes) {
   return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
@@ -124,7 +122,9 @@ class GlooTransport : public Transport {
                      const Reduction& reduction) override;
   void AllReduce(const Call& call, std::span<const AllReducePiece> pieces,
                  const Reduction& reduction) override;
-  int64_t ScratchBytes(plan::OpKind kind, int64_t payload_bytes, int64_t pieces) const override;
+  int64_t ScratchBytes(plan::OpKind kind, int64_t payload_bytes, int64_t pieces) const override {
+    return GlooScratchBytes(kind, payload_bytes, pieces, num_ranks_);
+  }
   void Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) override;
   int64_t Broadcast(int rank, int64_t value) override;
   void Abort(const std::string& reason) override;
@@ -275,19 +275,6 @@ void GlooTransport::ReduceScatter(const Call& call, std::span<const ReducePiece>
     SumInOrder({inputs.data() + index * ranks, ranks}, pieces[index].elements, reduction.dtype,
                reduction.scale, pieces[index].receive);
   }
-}
-
-int64_t GlooTransport::ScratchBytes(plan::OpKind kind, int64_t payload_bytes,
-                                    int64_t pieces) const {
-  // A section of a piece is rounded up to whole elements, then to the alignment.
-  constexpr int64_t kRounding = kScratchAlignment + sizeof(double);
-  const int64_t ranks = num_ranks_;
-  const bool is_small = payload_bytes <= static_cast<int64_t>(kSmallReduceBytes);
-  if (kind == plan::OpKind::kAllReduce && is_small) {
-    return ranks * (payload_bytes + pieces * kRounding);
-  }
-  if (!plan::TraitsOf(kind).reduces) return 0;
-  return (ranks - 1) * (payload_bytes / ranks + pieces * kRounding);
 }
 
 // Everybody sends everything to everybody: one round.

@@ -1,0 +1,224 @@
+#include "engine/footprint/advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+
+namespace shardscope::footprint {
+namespace {
+
+constexpr int kMostTries = 300;
+
+// Tries settings on top of one configuration, and keeps what fits.
+class RemedySearch {
+ public:
+  RemedySearch(const config::Config& config, int64_t needed_bytes, const Question& question)
+      : config_(config), question_(question) {
+    advice_.needed_bytes = needed_bytes;
+  }
+
+  Advice Run() && {
+    One();
+    if (!IsDone()) Two();
+    if (!IsDone()) Together();
+    if (advice_.fitting.empty() && smallest_) advice_.smallest.push_back(*std::move(smallest_));
+    return std::move(advice_);
+  }
+
+ private:
+  bool IsDone() const {
+    return advice_.fitting.size() == kMostRemedies || num_tries_ >= kMostTries;
+  }
+
+  // Each option alone: the smallest of its changes that fits.
+  void One() {
+    for (const MemoryOption& option : AllMemoryOptions()) {
+      std::optional<Remedy> best;
+      bool fits = false;
+      for (const Settings& settings : option.settings(config_)) {
+        if (IsDone()) return;
+        std::optional<Remedy> remedy = Try({settings, option.effect});
+        if (!remedy) continue;
+        fits = Fits(*remedy);
+        if (!best || remedy->needed_bytes < best->needed_bytes) best = std::move(remedy);
+        if (fits) break;
+      }
+      if (!best || best->needed_bytes >= advice_.needed_bytes) continue;
+      Keep(*best);
+      if (!fits) helpful_.push_back(*std::move(best));
+    }
+  }
+
+  // Of those that save something and are not enough.
+  void Two() {
+    for (size_t second = 1; second < helpful_.size(); ++second) {
+      for (size_t first = 0; first < second && !IsDone(); ++first) {
+        if (const auto both = TryBoth(helpful_[first], helpful_[second])) Keep(*both);
+      }
+    }
+  }
+
+  // One after the other, while each still saves something.
+  void Together() {
+    std::optional<Remedy> all;
+    for (const Remedy& remedy : helpful_) {
+      if (IsDone()) return;
+      std::optional<Remedy> more = all ? TryBoth(*all, remedy) : remedy;
+      if (!more || (all && more->needed_bytes >= all->needed_bytes)) continue;
+      all = std::move(more);
+      Keep(*all);
+      if (Fits(*all)) return;
+    }
+  }
+
+  std::optional<Remedy> TryBoth(const Remedy& first, const Remedy& second) {
+    Settings settings = first.settings;
+    for (const auto& [key, value] : second.settings) {
+      if (!settings.try_emplace(key, value).second) return std::nullopt;  // two ways to set it
+    }
+    return Try({std::move(settings), std::max(first.effect, second.effect)});
+  }
+
+  // With the bytes that it needs; none if it cannot be run.
+  std::optional<Remedy> Try(Remedy remedy) {
+    ++num_tries_;
+    const Result<config::Config> changed = With(config_, remedy.settings, question_.only_live);
+    if (!changed.ok()) return std::nullopt;
+    const Result<int64_t> needed = question_.needed(*changed);
+    if (!needed.ok()) return std::nullopt;
+    remedy.needed_bytes = *needed;
+    return remedy;
+  }
+
+  bool Fits(const Remedy& remedy) const { return remedy.needed_bytes <= question_.limit_bytes; }
+
+  void Keep(const Remedy& remedy) {
+    if (Fits(remedy)) {
+      const bool is_known = std::ranges::any_of(advice_.fitting, [&](const Remedy& other) {
+        return std::ranges::includes(remedy.settings, other.settings);
+      });
+      if (!is_known) advice_.fitting.push_back(remedy);
+    } else if (!smallest_ || remedy.needed_bytes < smallest_->needed_bytes) {
+      smallest_ = remedy;
+    }
+  }
+
+  const config::Config& config_;
+  const Question& question_;
+  Advice advice_;
+  std::vector<Remedy> helpful_;  // of options that do not fit alone
+  std::optional<Remedy> smallest_;
+  int num_tries_ = 0;
+};
+
+std::string Spaced(std::string_view word) {
+  std::string text(word);
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
+std::string HolderOf(const plan::Schedule& schedule, const plan::LiveBytes& live) {
+  if (live.segment != plan::kNone) {
+    return schedule.segments[static_cast<size_t>(live.segment)].name;
+  }
+  return live.unit == plan::kNone ? "" : schedule.units[static_cast<size_t>(live.unit)].name;
+}
+
+// "activation 12.3 MB (head 2.1 MB, block3.mlp 1.0 MB)"
+std::string CategoryText(const Footprint& footprint, plan::MemoryCategory category) {
+  constexpr size_t kMostHolders = 2;
+  std::vector<std::string> holders;
+  size_t num_more = 0;
+  for (const plan::LiveBytes& live : footprint.most.live) {
+    const std::string holder = HolderOf(footprint.schedule, live);
+    if (live.category != category || holder.empty()) continue;
+    if (holders.size() < kMostHolders) {
+      holders.push_back(holder + " " + FormatBytes(live.bytes));
+    } else {
+      ++num_more;
+    }
+  }
+  if (num_more > 0) holders.push_back(fmt::format("{} more", num_more));
+  std::string text = Spaced(Name(category)) + " " +
+                     FormatBytes(footprint.most.by_category[static_cast<size_t>(category)]);
+  if (!holders.empty()) text += " (" + Join(holders, ", ") + ")";
+  return text;
+}
+
+std::string RemedyText(const Remedy& remedy, int64_t needed_bytes) {
+  return fmt::format("{} saves {} ({}, {})", TextOf(remedy.settings),
+                     FormatBytes(needed_bytes - remedy.needed_bytes),
+                     FormatBytes(remedy.needed_bytes), TextOf(remedy.effect));
+}
+
+}  // namespace
+
+Result<int64_t> NeededBytes(const config::Config& config) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Footprint footprint, FootprintOf(config));
+  return footprint.needed_bytes();
+}
+
+Advice Advise(const config::Config& config, int64_t needed_bytes, const Question& question) {
+  return RemedySearch(config, needed_bytes, question).Run();
+}
+
+std::string PeakText(const Footprint& footprint) {
+  const plan::Program& program = footprint.schedule.ProgramOf(footprint.most.rank);
+  std::string text = "At the peak";
+  if (footprint.most.op != plan::kNone) {
+    const auto& op = program.ops[static_cast<size_t>(footprint.most.op)];
+    text +=
+        fmt::format(" runs op {} '{}'", footprint.most.op, plan::OpName(footprint.schedule, op));
+  }
+  text += fmt::format(" on rank {}, with ", footprint.most.rank);
+  std::vector<plan::MemoryCategory> categories;
+  for (size_t at = 0; at < plan::kNumMemoryCategories; ++at) {
+    if (footprint.most.by_category[at] > 0) {
+      categories.push_back(static_cast<plan::MemoryCategory>(at));
+    }
+  }
+  std::ranges::stable_sort(categories, std::ranges::greater(), [&](plan::MemoryCategory category) {
+    return footprint.most.by_category[static_cast<size_t>(category)];
+  });
+  constexpr size_t kMostCategories = 5;
+  if (categories.size() > kMostCategories) categories.resize(kMostCategories);
+  std::vector<std::string> parts;
+  for (const plan::MemoryCategory category : categories) {
+    parts.push_back(CategoryText(footprint, category));
+  }
+  return text + Join(parts, ", ");
+}
+
+std::string AdviceText(const Advice& advice, int64_t limit_bytes) {
+  std::vector<std::string> remedies;
+  for (const Remedy& remedy : advice.fitting) {
+    remedies.push_back(RemedyText(remedy, advice.needed_bytes));
+  }
+  if (!remedies.empty()) return "What fits: " + Join(remedies, "; ");
+  std::string text = fmt::format("No key makes it fit into {}", FormatBytes(limit_bytes));
+  if (!advice.smallest.empty()) {
+    text += ": " + RemedyText(advice.smallest.front(), advice.needed_bytes) + " at most";
+  }
+  return text +
+         "; raise engine.memory_limit, lower train.batch, model.seq, model.layers or "
+         "model.dim, or use more ranks";
+}
+
+std::string OutOfMemoryText(const config::Config& config, const Footprint& footprint,
+                            const Question& question) {
+  const Advice advice = Advise(config, footprint.needed_bytes(), question);
+  return fmt::format(
+      "out of memory: schedule '{}' can need {} on a rank ({} in the order of the host), "
+      "engine.memory_limit is {}. {}. {}",
+      footprint.schedule.name, FormatBytes(footprint.needed_bytes()),
+      FormatBytes(footprint.issued_bytes), FormatBytes(question.limit_bytes), PeakText(footprint),
+      AdviceText(advice, question.limit_bytes));
+}
+
+}  // namespace shardscope::footprint

@@ -1,0 +1,86 @@
+#include "engine/footprint/footprint.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "engine/footprint/unlisted_memory.h"
+#include "engine/model/huggingface.h"
+#include "engine/plan/policy.h"
+#include "engine/transport/gloo_scratch.h"
+
+namespace shardscope::footprint {
+namespace {
+
+ScratchBytes ScratchOf(const config::Config& config) {
+  if (config.Get("transport") != "gloo") return {};
+  const auto num_ranks = static_cast<int>(config.GetInt("run.ranks"));
+  return [num_ranks](plan::OpKind kind, int64_t payload_bytes, int64_t pieces) {
+    return transport::GlooScratchBytes(kind, payload_bytes, pieces, num_ranks);
+  };
+}
+
+}  // namespace
+
+Status ApplyModelFolder(config::Config* config) {
+  const std::string& folder = config->Get("model.path");
+  if (folder.empty()) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model,
+                              model::ReadFolderConfig(folder, config->GetInt("model.seq")));
+  const std::pair<const char*, std::string> keys[] = {
+      {"model.kind", "llama"},
+      {"model.layers", std::to_string(model.layers)},
+      {"model.dim", std::to_string(model.dim)},
+      {"model.heads", std::to_string(model.heads)},
+      {"model.kv_heads", std::to_string(model.kv_heads)},
+      {"model.ffn", std::to_string(model.ffn)},
+      {"model.vocab", std::to_string(model.vocab)}};
+  for (const auto& [key, value] : keys) {
+    if (config->IsExplicit(key) && config->Get(key) != value) {
+      return Status::Error(
+          fmt::format("{}={} contradicts model.path, whose config.json has {}: leave it out", key,
+                      config->Get(key), value));
+    }
+    const Status status = config->Set(key, value);
+    if (!status.ok()) return Status::Error("model.path: " + status.message());
+  }
+  return Status::Ok();
+}
+
+Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
+  model::ModelConfig model;
+  const std::string& folder = config.Get("model.path");
+  if (folder.empty()) {
+    const bool is_gpt = config.Get("model.kind") == "gpt";
+    model.layers = config.GetInt("model.layers");
+    model.dim = config.GetInt("model.dim");
+    model.heads = config.GetInt("model.heads");
+    model.seq = config.GetInt("model.seq");
+    model.kind = is_gpt ? model::ModelKind::kGpt : model::ModelKind::kLlama;
+    model.kv_heads = config::GetKvHeads(config);
+    model.ffn = config::GetFfn(config);
+    model.vocab = config.GetInt("model.vocab");
+  } else {
+    SHARDSCOPE_ASSIGN_OR_RETURN(model, model::ReadFolderConfig(folder, config.GetInt("model.seq")));
+  }
+  model.dtype = config::ToPolicy(config).param_dtype;
+  return model;
+}
+
+Result<Footprint> FootprintOf(const config::Config& config) {
+  const plan::Policy policy = config::ToPolicy(config);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
+  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
+  const int64_t batch = config.GetInt("train.batch");
+  Footprint footprint;
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      footprint.schedule,
+      plan::BuildSchedule(model::DescribeModel(model, policy.units, batch), policy));
+  footprint.issued_bytes = plan::PredictLargestPeak(footprint.schedule);
+  footprint.most = plan::LargestMoment(
+      footprint.schedule, UnlistedMemory(model, batch, footprint.schedule, ScratchOf(config)));
+  return footprint;
+}
+
+}  // namespace shardscope::footprint

@@ -1,0 +1,33 @@
+// What a run takes in memory, from its keys and the Schedule that they give: no rank is made, no
+// LibTorch needed. The trainer refuses by it what would not fit, the app plans by it.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/config/config.h"
+#include "engine/model/model_config.h"
+#include "engine/plan/memory.h"
+#include "engine/plan/schedule.h"
+#include "trace/base/status.h"
+
+namespace shardscope::footprint {
+
+// model.path: gives `config` the keys of the model that its config.json has. Error: it cannot be
+// read or trained, or a key is set to something else.
+Status ApplyModelFolder(config::Config* config);
+
+// Error: as ApplyModelFolder().
+Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
+
+struct Footprint {
+  plan::Schedule schedule;
+  int64_t issued_bytes = 0;  // plan::PredictLargestPeak()
+  plan::PeakMoment most;     // of the rank that can hold most, in any order of execution
+
+  int64_t needed_bytes() const { return most.total; }  // what engine.memory_limit compares
+};
+
+// `config` has passed Check(). Errors are those of BuildSchedule().
+Result<Footprint> FootprintOf(const config::Config& config);
+
+}  // namespace shardscope::footprint
