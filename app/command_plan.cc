@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/plan_memory.h"
 #include "app/say.h"
 #include "engine/config/config.h"
 #include "engine/plan/memory.h"
@@ -34,6 +35,10 @@ struct Setting {
 struct PlanArguments {
   std::vector<Setting> settings;  // in their order; later ones win
   std::string check;              // file; empty: print a schedule
+  bool memory = false;            // print what it takes instead
+  std::string config;             // the rest for that alone
+  std::string limit;
+  bool json = false;
 };
 
 struct Option {
@@ -150,9 +155,27 @@ Result<std::string> CheckPlan(const std::string& path) {
                      Counted(schedule->num_ranks(), "rank"));
 }
 
+// What is not typed is as in a run, not as in the schedule of a small model.
+Result<std::string> PrintMemory(const PlanArguments& arguments) {
+  MemoryPlanArguments memory{
+      .config = arguments.config, .settings = {}, .limit = arguments.limit, .json = arguments.json};
+  for (const Setting& setting : arguments.settings) {
+    memory.settings.push_back(setting.option.empty() ? setting.value
+                                                     : setting.key + "=" + setting.value);
+  }
+  return PrintMemoryPlan(memory);
+}
+
+Result<std::string> PrintAny(const PlanArguments& arguments) {
+  if (arguments.memory) return PrintMemory(arguments);
+  if (!arguments.config.empty() || !arguments.limit.empty() || arguments.json) {
+    return Status::Error("--config, --limit and --json go with --memory only: add it");
+  }
+  return arguments.check.empty() ? PrintPlan(arguments) : CheckPlan(arguments.check);
+}
+
 int Plan(const PlanArguments& arguments) {
-  const Result<std::string> text =
-      arguments.check.empty() ? PrintPlan(arguments) : CheckPlan(arguments.check);
+  const Result<std::string> text = PrintAny(arguments);
   if (text.ok()) Print(*text);
   return EndCommand("plan", text.status());
 }
@@ -187,8 +210,23 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
           "Knobs: key=value, e.g. prefetch.backward=none strategy=grad_op; later ones win")
       ->type_name("KEY=VALUE")
       ->trigger_on_parse();
-  command->add_option("--check", arguments->check, "Validate the schedule in FILE instead")
+  CLI::Option* check =
+      command->add_option("--check", arguments->check, "Validate the schedule in FILE instead");
+  check->type_name("FILE");
+  command
+      ->add_flag(
+          "--memory", arguments->memory,
+          "Print instead what a run with these keys takes, with other strategies and options "
+          "too; keys that are not given are those of shardscope-train")
+      ->excludes(check);
+  command
+      ->add_option("--limit", arguments->limit,
+                   "With --memory: also the largest batch, sequence and model that fit so many "
+                   "bytes a rank, as 2GB")
+      ->type_name("SIZE");
+  command->add_option("--config", arguments->config, "With --memory: a run.toml to start from")
       ->type_name("FILE");
+  command->add_flag("--json", arguments->json, "With --memory: as JSON, bytes exact");
   command->callback([arguments, exit_code] { *exit_code = Plan(*arguments); });
 }
 

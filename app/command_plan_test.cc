@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/command_test_util.h"
 
@@ -123,6 +125,70 @@ TEST(Plan, SettingsWithoutRootUnit) {
   const Outcome outcome = RunPlan("plan --units 1 --set unit.root=false");
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"embedding\""), HasSubstr("unit 2 \"head\"")));
+}
+
+constexpr const char* kSmall =
+    " --ranks 4 --set model.layers=2 model.dim=32 model.heads=2 model.seq=16 train.batch=2";
+
+TEST(PlanMemory, SaysWhatEachStrategyAndOptionTakes) {
+  const Outcome outcome = RunPlan(std::string("plan --memory --json") + kSmall);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.error;
+  const nlohmann::json plan = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(plan["limit_bytes"], 0);
+  EXPECT_EQ(plan["rows"][0]["kind"], "given");
+  std::set<std::string> strategies;
+  std::set<std::string> options;
+  for (const nlohmann::json& row : plan["rows"]) {
+    EXPECT_LE(row["predicted_peak_bytes"], row["executed_bound_bytes"]) << row;
+    int64_t sum = 0;
+    for (const auto& [category, bytes] : row["at_bound"].items()) sum += bytes.get<int64_t>();
+    EXPECT_EQ(sum, row["executed_bound_bytes"]) << row;
+    EXPECT_FALSE(row.contains("largest"));
+    if (row["kind"] == "strategy")
+      strategies.insert(row["settings"]["strategy"].get<std::string>());
+    if (row["kind"] == "option") options.insert(row["settings"].items().begin().key());
+  }
+  EXPECT_THAT(strategies, testing::IsSupersetOf(
+                              {"grad_op", "ddp", "zero1", "zero2", "zero3", "hybrid", "no_shard"}));
+  EXPECT_THAT(strategies, Not(testing::Contains("single")));  // of four ranks
+  EXPECT_THAT(options, testing::IsSupersetOf({"prefetch.backward", "train.batch", "precision.param",
+                                              "host.run_ahead"}));
+}
+
+TEST(PlanMemory, FindsTheLargestThatFitALimit) {
+  const Outcome text = RunPlan(std::string("plan --memory --limit 300kB") + kSmall);
+  ASSERT_EQ(text.exit_code, 0) << text.error;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("4 ranks, model.layers=2, "), HasSubstr("strategy=ddp"),
+                              HasSubstr("The largest of each key that fits 300 kB a rank"),
+                              HasSubstr("model.layers"), HasSubstr("less precise")));
+  // The limit of the keys will do as well, and both say the same.
+  const Outcome keys =
+      RunPlan(std::string("plan --memory") + kSmall + " engine.memory_limit=300kB" + " --json");
+  ASSERT_EQ(keys.exit_code, 0) << keys.error;
+  const nlohmann::json plan = nlohmann::json::parse(keys.out);
+  EXPECT_EQ(plan["limit_bytes"], 300'000);
+  int num_larger = 0;
+  for (const nlohmann::json& row : plan["rows"]) {
+    EXPECT_EQ(row["fits"], row["executed_bound_bytes"] <= 300'000);
+    if (row["settings"].contains("train.batch")) continue;
+    EXPECT_EQ(row["largest"]["train.batch"] >= 2, row["fits"]) << row;
+    if (row["largest"]["train.batch"] > 2) ++num_larger;
+  }
+  EXPECT_GT(num_larger, 3);
+}
+
+TEST(PlanMemory, RefusesWhatMakesNoSense) {
+  EXPECT_THAT(RunPlan("plan --memory --limit much").error,
+              HasSubstr("--limit much: must be a size"));
+  EXPECT_THAT(RunPlan("plan --memory --limit 0").error, HasSubstr("above 0"));
+  EXPECT_THAT(RunPlan("plan --limit 2GB").error, HasSubstr("go with --memory only"));
+  EXPECT_THAT(RunPlan("plan --json").error, HasSubstr("go with --memory only"));
+  EXPECT_THAT(RunPlan("plan --memory --config /nowhere.toml").error, HasSubstr("/nowhere.toml"));
+  EXPECT_THAT(RunPlan("plan --memory --set model.dims=3").error, HasSubstr("model.dim"));
+  EXPECT_THAT(RunPlan("plan --memory --set model.heads=3").error, HasSubstr("does not divide"));
+  EXPECT_THAT(RunPlan("plan --memory --set strategy=full ddp.bucket_cap=1MB").error,
+              HasSubstr("ddp.bucket_cap"));
+  EXPECT_NE(RunPlan("plan --memory --check x").exit_code, 0);
 }
 
 }  // namespace

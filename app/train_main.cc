@@ -22,6 +22,7 @@
 #include "engine/config/launch.h"
 #include "engine/cuda/plugin/loader.h"
 #include "engine/cuda/plugin/probe.h"
+#include "engine/footprint/footprint.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"

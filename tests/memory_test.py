@@ -4,11 +4,12 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import unittest
 
-from programs import APP, ROOT, ProgramTest
+from programs import APP, ROOT, TINY, ProgramTest
 
 spec = importlib.util.spec_from_file_location("memory_bench", ROOT / "tests" / "bench" / "memory.py")
 memory = importlib.util.module_from_spec(spec)
@@ -112,6 +113,40 @@ class MemoryTest(ProgramTest):
         self.assertFalse((self.root / "b").exists())
         # No run that was let in comes to the limit.
         self.train("c", "train.steps=3", f"engine.memory_limit={needed}B", ranks=3)
+
+    def plan_memory(self, *settings, ranks=3, limit=None):
+        given = ["--limit", limit] if limit else []
+        return json.loads(self.run_program(APP, "plan", "--memory", "--ranks", ranks, *given, "--json", "--set", *TINY, *settings).stdout)
+
+    def test_the_planned_largest_batch_and_model_train_within_5_percent_of_the_plan(self):
+        limit = 3_000_000
+        for at, (strategy, key) in enumerate((("full", "train.batch"), ("ddp", "model.layers"), ("zero1", "model.dim"), ("full", "model.seq"))):
+            settings = (f"strategy={strategy}", "train.steps=3", "model.dim=48", "model.heads=2", "train.batch=2")
+            given = self.plan_memory(*settings, limit=f"{limit}B")["rows"][0]
+            largest = given["largest"][key]
+            settings = (*settings, f"{key}={largest}")
+            planned = self.plan_memory(*settings)["rows"][0]["executed_bound_bytes"]
+            with self.subTest(f"{strategy} {key}={largest}"):
+                self.assertGreater(largest, 2)
+                self.assertLessEqual(planned, limit)
+                with self.trace_of(f"run{at}", *settings, f"engine.memory_limit={limit}B") as (_, database):
+                    took = max(memory.peak(database, rank, "unit <> 'rotary table'", "executed_ns") for rank in range(3))
+                self.assertLessEqual(took, planned)
+                self.assertGreaterEqual(took, 0.95 * planned)
+
+    def test_the_error_at_the_limit_names_what_makes_it_fit(self):
+        needed = self.plan_memory("train.batch=4")["rows"][0]["executed_bound_bytes"]
+        limit = f"engine.memory_limit={needed - 1}B"
+        refused = self.run_program(*self.train_command(self.root / "a", "train.batch=4", limit, ranks=3), check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        found = re.search(r"At the peak runs op \d+ '.*' on rank 0, with .* What fits: (.*)", refused.stderr)
+        self.assertTrue(found, refused.stderr)
+        remedies = found[1].split("; ")
+        self.assertEqual(len(remedies), 3, remedies)
+        for at, remedy in enumerate(remedies):
+            settings = remedy.split(" saves ")[0].split()
+            with self.subTest(remedy):
+                self.train(f"run{at}", "train.steps=2", "train.batch=4", limit, *settings, ranks=3)
 
     def test_what_is_above_the_limit_is_refused_before_the_ranks_take_memory_for_it(self):
         layers, dim = 8, 1026

@@ -168,7 +168,7 @@ TEST(LargestTest, IsTheLastThatFits) {
   for (const char* strategy : {"full", "ddp", "zero2"}) {
     const config::Config config = Small({{"strategy", strategy}});
     const int64_t limit = 3 * NeededBytes(config).value();
-    for (const std::string_view key : kScales) {
+    for (const std::string_view key : ScalesOf(config)) {
       SCOPED_TRACE(std::string(strategy) + " " + std::string(key));
       const Largest largest = LargestThatFits(config, key, limit);
       ASSERT_GT(largest.value, config.GetInt(key));

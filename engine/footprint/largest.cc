@@ -94,6 +94,11 @@ class ScaleSearch {
 
 }  // namespace
 
+std::vector<std::string_view> ScalesOf(const config::Config& config) {
+  if (!config.Get("model.path").empty()) return {"train.batch", "model.seq"};
+  return {"train.batch", "model.seq", "model.layers", "model.dim"};
+}
+
 Largest LargestThatFits(const config::Config& config, std::string_view key, int64_t limit_bytes) {
   return ScaleSearch(config, key, limit_bytes).Run();
 }

@@ -1,17 +1,17 @@
 // The largest batch, sequence and model that fit a limit, found from Schedules.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "engine/config/config.h"
 
 namespace shardscope::footprint {
 
-// Keys that scale what a run takes, each with the others as they are.
-inline constexpr std::array<std::string_view, 4> kScales = {"train.batch", "model.seq",
-                                                            "model.layers", "model.dim"};
+// Keys that scale what a run takes, each with the others as they are: those of the data, and of the
+// model unless model.path gives it.
+std::vector<std::string_view> ScalesOf(const config::Config& config);
 
 struct Largest {
   int64_t value = 0;        // of the key; 0: no value fits

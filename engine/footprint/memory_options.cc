@@ -128,9 +128,7 @@ std::vector<Settings> Recompute(const Config& config) {
   return Others(config, "checkpointing", {"selective", "every:2", "full"});
 }
 
-std::vector<Settings> Offload(const Config& config) {
-  return Others(config, "offload", {"all"});
-}
+std::vector<Settings> Offload(const Config& config) { return Others(config, "offload", {"all"}); }
 
 std::vector<Settings> SmallerUnits(const Config& config) {
   return Others(config, "unit.policy", {"block", "module"});
