@@ -200,6 +200,15 @@ std::vector<Settings> NarrowCompute(const Config& config) {
   return Others(config, "precision.param", {"bf16"});
 }
 
+std::vector<Settings> FewerSamples(const Config& config) {
+  return Halves(config, "train.batch", 1);
+}
+
+std::vector<Settings> ShorterSamples(const Config& config) {
+  constexpr int64_t kLeast = 8;
+  return Halves(config, "model.seq", kLeast);
+}
+
 constexpr std::array kOptions = {
     MemoryOption{Effect::kNone, LessForwardPrefetch},
     MemoryOption{Effect::kNone, LessBackwardPrefetch},
@@ -221,6 +230,8 @@ constexpr std::array kOptions = {
     MemoryOption{Effect::kRounding, SmallerBatches},
     MemoryOption{Effect::kPrecision, NarrowReduction},
     MemoryOption{Effect::kPrecision, NarrowCompute},
+    MemoryOption{Effect::kTraining, FewerSamples},
+    MemoryOption{Effect::kTraining, ShorterSamples},
 };
 static_assert(std::ranges::is_sorted(kOptions, {}, &MemoryOption::effect));
 
@@ -234,6 +245,8 @@ std::string_view TextOf(Effect effect) {
       return "same up to rounding";
     case Effect::kPrecision:
       return "less precise";
+    case Effect::kTraining:
+      return "another training";
   }
   return "";
 }

@@ -14,8 +14,9 @@
 
 namespace shardscope::footprint {
 
-// What it does to what a run learns. Rounding: the same sums in another order or grouping.
-enum class Effect : uint8_t { kNone, kRounding, kPrecision };
+// What it does to what a run learns. Rounding: the same sums in another order or grouping;
+// training: other samples in a step.
+enum class Effect : uint8_t { kNone, kRounding, kPrecision, kTraining };
 
 std::string_view TextOf(Effect effect);  // for people: "same results"
 

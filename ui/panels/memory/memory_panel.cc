@@ -14,6 +14,7 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/memory/memory_legend.h"
+#include "ui/panels/memory/memory_limit.h"
 #include "ui/text.h"
 #include "ui/timeline/axis.h"
 #include "ui/timeline/draw/decoration.h"
@@ -216,7 +217,8 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
                        bottom - look.Px(kLeastMemoryRowHeight)};
   const float legend_end = DrawMemoryLegend(context, legend, nccl, log);
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
-  const ui::Box box{axis.left(), plots_top, axis.right(), bottom};
+  const ui::Box below{top.x, plots_top, axis.right(), bottom - look.Px(kLeastRowHeight)};
+  const ui::Box box{axis.left(), DrawOutOfMemory(context, below, log), axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
   int64_t largest = LargestPrediction(*snapshot);
   for (const Row& row : rows) {
@@ -229,6 +231,9 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
       largest = std::max(largest, peak.peak_bytes);
     }
   }
+  // A limit far above all that is there would leave no room for it.
+  const int64_t limit_bytes = MemoryLimitOf(*snapshot);
+  if (limit_bytes <= 2 * largest) largest = std::max(largest, limit_bytes);
   const int64_t max_bytes = timeline::RoundMaxBytes(
       std::llround(static_cast<double>(largest) * static_cast<double>(kHeadroom)));
   HandleMouse(context, axis, box, rows, log, commands);
@@ -306,6 +311,10 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
   list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
   DrawRowLabels(context, row, max_bytes, log);
   DrawPredictions(context, axis, {row.rank, row.box, max_bytes}, log);
+  const int64_t limit_bytes = MemoryLimitOf(*context.snapshot);
+  if (limit_bytes > 0 && limit_bytes <= max_bytes) {
+    DrawMemoryLimit(context, limit_bytes, row.box, y_of(limit_bytes), log);
+  }
 }
 
 void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,

@@ -1,0 +1,57 @@
+// What the memory panel says of engine.memory_limit.
+#include "ui/panels/memory/memory_limit.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace shardscope::panels {
+namespace {
+
+constexpr const char* kError =
+    "step 3: out of memory: schedule 'fsdp2 full' can need 2 MB on a rank. At the peak runs op 5. "
+    "What fits: prefetch.backward=none saves 1.5 MB (same results); strategy=full saves 1 MB";
+
+TEST(MemoryLimitTest, IsThatOfTheRunIfItHasOne) {
+  query::Snapshot snapshot;
+  EXPECT_EQ(MemoryLimitOf(snapshot), 0);
+  snapshot.config["engine.memory_limit"] = "0";
+  EXPECT_EQ(MemoryLimitOf(snapshot), 0);
+  snapshot.config["engine.memory_limit"] = "2.5MB";
+  EXPECT_EQ(MemoryLimitOf(snapshot), 2'500'000);
+  snapshot.config["engine.memory_limit"] = "much";  // of another version
+  EXPECT_EQ(MemoryLimitOf(snapshot), 0);
+}
+
+TEST(MemoryLimitTest, TheErrorIsToldInSentences) {
+  const auto lines = OutOfMemoryLines(kError);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0].ends_with("on a rank"));
+  EXPECT_EQ(lines[1], "At the peak runs op 5");
+  EXPECT_TRUE(lines[2].starts_with("What fits: prefetch") && lines[2].ends_with("saves 1 MB"));
+  EXPECT_EQ(OutOfMemoryLines("out of memory: no more").size(), 1u);
+}
+
+TEST(MemoryLimitTest, ARefusedChangeStandsBeforeAnErrorOfTheRun) {
+  ui::Context context;
+  EXPECT_EQ(OutOfMemoryOf(context), "");
+  auto snapshot = std::make_shared<query::Snapshot>();
+  query::Marker error;
+  error.kind = "error";
+  error.new_value = "rank 1 died";
+  snapshot->markers = {error};
+  context.snapshot = snapshot;
+  EXPECT_EQ(OutOfMemoryOf(context), "");
+  error.new_value = kError;
+  auto failed = std::make_shared<query::Snapshot>();
+  failed->markers = {error};
+  context.snapshot = failed;
+  EXPECT_EQ(OutOfMemoryOf(context), kError);
+  context.control.error = "strategy=ddq: did you mean ddp";
+  EXPECT_EQ(OutOfMemoryOf(context), kError);
+  context.control.error = "out of memory: schedule 'ddp'";
+  EXPECT_EQ(OutOfMemoryOf(context), context.control.error);
+}
+
+}  // namespace
+}  // namespace shardscope::panels
