@@ -14,6 +14,7 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/folder.h"
+#include "engine/footprint/footprint.h"
 #include "engine/model/initialize.h"
 #include "engine/runtime/setup.h"
 
@@ -79,7 +80,7 @@ Result<TextSampler> TextSampler::Open(const std::string& path) {
     if (!key.starts_with("model.") && key != "data.tokenizer") continue;
     SHARDSCOPE_RETURN_IF_ERROR(config.Set(key, value));
   }
-  SHARDSCOPE_ASSIGN_OR_RETURN(model::ModelConfig model, ModelConfigOf(config));
+  SHARDSCOPE_ASSIGN_OR_RETURN(model::ModelConfig model, footprint::ModelConfigOf(config));
   model::ParameterMap parameters;
   for (const plan::Parameter& parameter : model::AllParameters(model)) {
     SHARDSCOPE_ASSIGN_OR_RETURN(parameters[parameter.name], ReadParameter(checkpoint, parameter));
