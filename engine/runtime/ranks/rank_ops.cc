@@ -73,7 +73,7 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
       layout_(rank_context.job->initial_layout),
       model_(*model),
       sampler_(std::move(sampler)),
-      counting_sampler_(sampler_),
+      count_{.sampler = sampler_},
       segment_parameters_(MapParameters(job_->model, layout_)) {}
 
 void RankOps::MakeUnits() {
@@ -507,20 +507,20 @@ model::TokenBatch RankOps::TokensOf(const OpContext& context) {
 // The mean over ranks and micro-batches, which steps take, of sums divided by this is the mean over
 // all targets of the step that count. Each rank finds their number in the data.
 double RankOps::LossRows(int64_t step) {
-  if (counted_step_ != step) {
+  if (count_.step != step) {
     const int places = layout_.mesh.SizeOf(plan::kDataDimensions);
-    counted_targets_ = 0;
+    count_.targets = 0;
     for (int place = 0; place < places; ++place) {
-      for (const int64_t sample : counting_sampler_.Samples(step, {place, places})) {
-        counted_targets_ += model::CountedTargets(*job_->corpus, sample, job_->model.seq);
+      for (const int64_t sample : count_.sampler.Samples(step, {place, places})) {
+        count_.targets += model::CountedTargets(*job_->corpus, sample, job_->model.seq);
       }
     }
-    counted_step_ = step;
+    count_.step = step;
   }
   const int64_t shares =
       layout_.mesh.SizeOf(plan::kDataDimensions) * job_->training.micro_batches * part_.count;
   // Where nothing counts, all sums are 0.
-  return static_cast<double>(std::max<int64_t>(1, counted_targets_)) / static_cast<double>(shares);
+  return static_cast<double>(std::max<int64_t>(1, count_.targets)) / static_cast<double>(shares);
 }
 
 // What the segment before has left, here or on another rank; none of the first segment.

@@ -155,6 +155,12 @@ class RankOps : public RankWork {
   RankMemory memory_;
 
  private:
+  // Targets that count in the loss of a step, of all ranks. The compute stream's.
+  struct TargetCount {
+    model::Sampler sampler;
+    int64_t step = -1;
+    int64_t targets = 0;
+  };
   void MakeSlots(const plan::Program& program);
   void MoveState(StateLayout layout);
   void CountState(int sign);  // 1 as it comes, -1 as it goes
@@ -210,9 +216,7 @@ class RankOps : public RankWork {
 
   const model::SegmentModel& model_;
   model::Sampler sampler_;
-  model::Sampler counting_sampler_;  // the compute stream's
-  int64_t counted_step_ = -1;
-  int64_t counted_targets_ = 0;                                 // of all ranks, in that step
+  TargetCount count_;
   std::vector<std::vector<UnitParameter>> segment_parameters_;  // by segment
   std::function<void(int64_t step)> on_control_;
 
