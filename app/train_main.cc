@@ -302,6 +302,11 @@ int Main(int argc, char** argv) {
   }
   if (!*parsed) return 0;  // the help was asked for
   Arguments arguments = std::move(**parsed);
+  if (arguments.import) {
+    const Status imported = ImportCheckpoint(*arguments.import);
+    if (!imported.ok()) Say("error: " + imported.message());
+    return imported.ok() ? 0 : 1;
+  }
   KeepFreedPages();
   IgnoreFullFiles();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });

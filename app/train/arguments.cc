@@ -44,6 +44,17 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
   app.add_flag("--reference", arguments.reference,
                "Train the unsharded reference on the global batch instead; prints its losses, and "
                "leaves a run only with --out");
+  ImportArguments import;
+  CLI::App* const import_command =
+      app.add_subcommand("import", "Makes a checkpoint of one that another program has written");
+  import_command->add_option("--dcp", import.dcp, "Folder of torch.distributed.checkpoint")
+      ->required()
+      ->check(given);
+  import_command->add_option("--out", import.out, "The checkpoint's folder, which is not there yet")
+      ->required()
+      ->check(given);
+  import_command->add_option("--set", import.settings,
+                             "key=value ...: model.heads, and settings of runs that go on from it");
   app.footer("\n" + config::KeyHelp());
   try {
     app.parse(argc, argv);
@@ -53,6 +64,7 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
   } catch (const CLI::ParseError& error) {
     return Status::Error(std::string(error.what()) + " (see --help)");
   }
+  if (import_command->parsed()) arguments.import = std::move(import);
   return std::optional<Arguments>(std::move(arguments));
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/train/import_checkpoint.h"
 #include "engine/config/config.h"
 #include "engine/config/launch.h"
 #include "trace/base/status.h"
@@ -20,7 +21,8 @@ struct Arguments {
   std::string dump;
   std::string losses;
   bool reference = false;
-  std::optional<config::Launch> launch;  // from the environment
+  std::optional<ImportArguments> import;  // instead of a training
+  std::optional<config::Launch> launch;   // from the environment
 
   // Prints, and writes what there is one of.
   bool is_leader() const { return !launch || launch->rank == 0; }

@@ -105,7 +105,7 @@ Status DcpImport::Sort() {
   return Status::Ok();
 }
 
-std::map<std::string, std::string> DcpImport::ModelKeys() const {
+std::map<std::string, std::string> DcpImport::ModelKeys(int64_t heads) const {
   const auto shape = [&](const std::string& parameter) {
     const auto found = parameters_.find(parameter);
     return found == parameters_.end() ? std::vector<int64_t>()
@@ -114,15 +114,19 @@ std::map<std::string, std::string> DcpImport::ModelKeys() const {
   int64_t layers = 0;
   while (parameters_.contains(fmt::format("block{}.mlp.up.weight", layers))) ++layers;
   std::map<std::string, std::string> keys = {{"model.layers", std::to_string(layers)}};
-  const bool is_llama = parameters_.contains("block0.attention.q.weight");
-  if (is_llama) keys["model.kind"] = "llama";
   const std::vector<int64_t> embedding = shape("embedding.weight");
-  if (embedding.size() == 2) {
-    keys["model.vocab"] = std::to_string(embedding[0]);
-    keys["model.dim"] = std::to_string(embedding[1]);
-  }
+  if (embedding.size() == 2) keys["model.dim"] = std::to_string(embedding[1]);
+  const std::vector<int64_t> queries = shape("block0.attention.q.weight");
+  if (queries.size() != 2) return keys;
+  keys["model.kind"] = "llama";
+  keys["model.vocab"] = std::to_string(embedding.front());
   if (const std::vector<int64_t> up = shape("block0.mlp.up.weight"); up.size() == 2) {
     keys["model.ffn"] = std::to_string(up[0]);
+  }
+  const std::vector<int64_t> key_rows = shape("block0.attention.k.weight");
+  const int64_t head_rows = heads > 0 ? queries[0] / heads : 0;
+  if (head_rows > 0 && key_rows.size() == 2) {
+    keys["model.kv_heads"] = std::to_string(key_rows[0] / head_rows);
   }
   return keys;
 }

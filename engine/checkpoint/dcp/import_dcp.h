@@ -20,8 +20,8 @@ class DcpImport {
   // Errors: no such folder, nothing of a model in it, a model with parts of it missing.
   static Result<DcpImport> Open(const std::string& folder);
 
-  // What the shapes say of the model, as keys: model.kind, model.layers, ... Heads they do not.
-  std::map<std::string, std::string> ModelKeys() const;
+  // What the shapes say of a model with so many heads, as keys: model.kind, model.layers, ...
+  std::map<std::string, std::string> ModelKeys(int64_t heads) const;
   // Names that are no part of the model: counters of a scheduler, buffers, objects.
   const std::vector<std::string>& left_out() const { return left_out_; }
 

@@ -1,0 +1,102 @@
+"""shardscope-train import --dcp: what PyTorch saved is read bit for bit and trained on, and nothing but data is read.
+
+The folders are made by dcp_folders.py; a folder that PyTorch 2.11 itself had written with two ranks gave the same metadata and elements.
+"""
+
+import json
+import struct
+import unittest
+import zipfile
+
+from dcp_folders import Folder, product
+from programs import TINY, TRAIN, ProgramTest
+
+DIM, LAYERS, VOCAB = 24, 2, 256
+
+
+def shapes():
+    """Of this program's own model in PyTorch."""
+    yield "embedding.weight", (VOCAB, DIM)
+    for block in range(LAYERS):
+        for name, shape in (("attention.norm", (DIM,)), ("attention.qkv", (3 * DIM, DIM)), ("attention.projection", (DIM, DIM)),
+                            ("mlp.norm", (DIM,)), ("mlp.up", (4 * DIM, DIM)), ("mlp.down", (DIM, 4 * DIM))):
+            yield f"block{block}.{name}.weight", shape
+    yield "head.norm.weight", (DIM,)
+    yield "head.weight", (VOCAB, DIM)
+
+
+def values_of(name, shape, scale=0.01):
+    seed = sum(name.encode())
+    return [struct.unpack("<f", struct.pack("<f", scale * (((seed + at * 37) % 199) / 100 - 1)))[0] for at in range(product(shape))]
+
+
+class DcpTest(ProgramTest):
+    def folder(self, name="dcp", change=None):
+        folder = Folder(self.root / name)
+        for parameter, shape in shapes():
+            folder.add(f"model.{parameter}", shape, values_of(parameter, shape), cut=3)
+            folder.add(f"optimizer.state.{parameter}.exp_avg", shape, values_of(parameter + "m", shape), cut=3)
+            folder.add(f"optimizer.state.{parameter}.exp_avg_sq", shape, [abs(one) for one in values_of(parameter + "v", shape)], cut=3)
+            folder.add(f"optimizer.state.{parameter}.step", (), [5.0])
+        folder.add_object("optimizer.param_groups.0.lr")
+        if change:
+            change(folder)
+        folder.write()
+        return folder.path
+
+    def run_import(self, folder, out, *settings, check=True):
+        return self.run_program(TRAIN, "import", "--dcp", folder, "--out", out, "--set", *(settings or ("model.heads=3",)), check=check)
+
+    def element(self, checkpoint, parameter, tensor):
+        index = json.loads((checkpoint / "index.json").read_text())
+        entry, = [one for one in index["parameters"] if one["name"] == parameter]
+        part, = next(one for one in entry["tensors"] if one["name"] == tensor)["parts"]
+        data = (checkpoint / index["files"][part["file"]]["name"]).read_bytes()
+        return list(struct.unpack_from(f"<{product(entry['shape'])}f", data, part["offset"]))
+
+    def test_every_element_is_there_and_a_run_goes_on(self):
+        out = self.root / "imported"
+        done = self.run_import(self.folder(), out)
+        self.assertIn("left out, as no part of the model: optimizer.param_groups.0.lr", done.stdout)
+        for parameter, shape in shapes():
+            self.assertEqual(self.element(out, parameter, "parameter"), values_of(parameter, shape), parameter)
+            self.assertEqual(self.element(out, parameter, "exp_avg"), values_of(parameter + "m", shape), parameter)
+        done = self.run_program(TRAIN, "--resume", out, "--out", self.root / "run", "--set", f"data.path={self.data}", *TINY[3:], "train.steps=8",
+                                "checkpoint.every=1")
+        self.assertIn("with step 5", done.stdout)
+        self.assertIn("finished after 8 of 8 steps", done.stdout)
+
+    def test_what_cannot_be_read_is_named_and_nothing_is_left(self):
+        def odd(**how):
+            shape = (DIM, DIM)
+            return lambda folder: folder.add("model.block0.attention.projection.weight", shape, values_of("x", shape), **how)
+
+        for name, change, text in (
+                ("compressed", odd(compression=zipfile.ZIP_DEFLATED), "compressed"),
+                ("strided", odd(strides=(1, DIM)), "not in row-major order"),
+                ("complex", odd(dtype="complex64"), "torch.complex64"),
+                ("twice", lambda folder: folder.add("module.block0.mlp.norm.weight", (DIM,), values_of("y", (DIM,))), "are both parameter of"),
+                ("cut", lambda folder: folder.files.update({"__1_0.distcp": folder.files["__1_0.distcp"][:5000]}), "ends before it")):
+            with self.subTest(name=name):
+                out = self.root / f"out {name}"
+                done = self.run_import(self.folder(name, change), out, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(text, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertFalse(list(self.root.glob(f"out {name}*")))
+
+    def test_a_pickle_that_asks_for_more_than_data_is_refused(self):
+        folder = self.folder()
+        (folder / ".metadata").write_bytes(b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x04true\x85R.")
+        done = self.run_import(folder, self.root / "out", check=False)
+        self.assertIn("asks for posix.system: refused, nothing was run", done.stderr)
+        for path, text in ((self.root / "none", "has no .metadata"), (self.root, "has no .metadata")):
+            self.assertIn(text, self.run_import(path, self.root / "out", check=False).stderr)
+
+    def test_heads_have_to_be_said(self):
+        done = self.run_import(self.folder(), self.root / "out", "train.steps=9", check=False)
+        self.assertIn("--set model.heads=N", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
