@@ -179,7 +179,7 @@ class ScriptedSource final : public store::Source {
   explicit ScriptedSource(std::vector<store::RowBatch> batches) : batches_(std::move(batches)) {}
 
   Result<bool> Read(store::RowBatch* batch) override {
-    if (num_read_ < batches_.size()) *batch = batches_[num_read_++];
+    if (num_read_ < batches_.size()) *batch = std::move(batches_[num_read_++]);
     return num_read_ < batches_.size();
   }
   store::SourceState state() const override {
@@ -187,27 +187,23 @@ class ScriptedSource final : public store::Source {
   }
 
  private:
-  const std::vector<store::RowBatch> batches_;
+  std::vector<store::RowBatch> batches_;
   size_t num_read_ = 0;
 };
 
 // A row of the clock each second comes while a run is paused, and meta with it.
 TEST(LiveTrace, TheClockAloneIsNoNews) {
-  store::RowBatch first;
-  first.Get<schema::MetaRow>() = {{.key = "name", .value = "quiet"}};
-  store::RowBatch clock = first;
-  clock.Get<schema::ClockRow>() = {{.id = schema::ClockId(1), .monotonic_ns = 5, .realtime_ns = 6}};
-  store::RowBatch other_clock = first;
-  other_clock.Get<schema::ClockRow>() = {
+  std::vector<store::RowBatch> batches(5);
+  for (size_t i = 0; i < batches.size(); ++i)
+    batches[i].Get<schema::MetaRow>() = {{.key = "name", .value = i < 3 ? "quiet" : "changed"}};
+  batches[1].Get<schema::ClockRow>() = {
+      {.id = schema::ClockId(1), .monotonic_ns = 5, .realtime_ns = 6}};
+  batches[2].Get<schema::ClockRow>() = {
       {.id = schema::ClockId(2), .monotonic_ns = 7, .realtime_ns = 8}};
-  store::RowBatch changed;
-  changed.Get<schema::MetaRow>() = {{.key = "name", .value = "changed"}};
-  store::RowBatch marker = changed;
-  marker.Get<schema::MarkerRow>() = {{.id = schema::MarkerId(1)}};
+  batches[4].Get<schema::MarkerRow>() = {{.id = schema::MarkerId(1)}};
   std::atomic<int> changes = 0;
-  const std::vector<store::RowBatch> batches = {first, clock, other_clock, changed, marker};
-  auto trace = LiveTrace::Follow(std::make_unique<ScriptedSource>(batches), "folder", "name",
-                                 [&changes] { ++changes; });
+  auto trace = LiveTrace::Follow(std::make_unique<ScriptedSource>(std::move(batches)), "folder",
+                                 "name", [&changes] { ++changes; });
   ASSERT_TRUE(trace.ok()) << trace.message();
   while (MayGrow(trace.value()->Latest()->state)) std::this_thread::yield();
   EXPECT_EQ(trace.value()->Latest()->markers.size(), 1u);
