@@ -139,7 +139,8 @@ void PrintData(const runtime::Job& job) {
         Counted(corpus.num_documents, "document"), Counted(corpus.num_tokens(), "token"),
         Counted(model::NumSamples(corpus.num_tokens(), job.model.seq), "sample"), job.model.seq + 1,
         corpus.is_masked ? "; the loss counts the assistant's alone" : "", BrokenLinks(corpus)));
-    return FlushOutput();
+    FlushOutput();
+    return;
   }
   const int64_t num_bytes = corpus.num_tokens();
   Print(fmt::format("data: {}, {}, {} of {} bytes; unigram entropy {:.4f} nats/byte{}\n",

@@ -169,7 +169,9 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
   std::set<std::string> live;
   for (const KeyInfo& key : AllKeys())
     if (key.live) live.insert(key.name);
-  EXPECT_EQ(live, (std::set<std::string>{"checkpointing",
+  EXPECT_EQ(live, (std::set<std::string>{"checkpoint.every",
+                                         "checkpoint.keep",
+                                         "checkpointing",
                                          "ddp.bucket_cap",
                                          "engine.compute_slots",
                                          "fault.delay",

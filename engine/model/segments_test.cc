@@ -52,14 +52,19 @@ Chain RunChain(const ModelConfig& config, const ParameterMap& parameters,
   at::Tensor gradient;
   for (int64_t segment = NumSegments(config) - 1; segment >= 0; --segment) {
     const std::vector<at::Tensor> weights = views(segment);
+    const auto names = ParametersOf(config, segment);
     std::vector<at::Tensor> gradients;
-    for (const at::Tensor& weight : weights) gradients.push_back(at::empty_like(weight));
+    for (size_t i = 0; i < names.size(); ++i) {
+      // A tied weight has one: the head's backward writes it, the embedding's adds to it.
+      const auto other = chain.gradients.find(names[i].name);
+      gradients.push_back(other == chain.gradients.end() ? at::empty_like(weights[i])
+                                                         : other->second);
+    }
     const at::Tensor input =
         segment == 0 ? at::Tensor() : saved[static_cast<size_t>(segment - 1)].output;
     gradient = model.Backward(
         segment, {weights, input, saved[static_cast<size_t>(segment)], gradient, tokens},
         &gradients);
-    const auto names = ParametersOf(config, segment);
     for (size_t i = 0; i < names.size(); ++i) chain.gradients[names[i].name] = gradients[i];
   }
   return chain;

@@ -35,7 +35,7 @@ const Learned& Model() {
         model::Sampler::Make({.num_samples = samples, .samples_per_step = 8});
     model::ReferenceTrainer trainer(learned.config, settings, plan::DType::kFp32, &corpus,
                                     *sampler);
-    for (int64_t step = 0; step < 150; ++step) trainer.Step(step);
+    for (int64_t step = 0; step < 400; ++step) trainer.Step(step);
     for (const auto& [name, value] : trainer.parameters()) {
       learned.parameters[name] = value.detach();
     }

@@ -590,14 +590,19 @@ TEST_F(TrainerTest, ALiveChangeThatDoesNotFitIsRefusedAndTheRunGoesOn) {
   const auto advice = footprint::Advise(wanted, footprint::NeededBytes(wanted).value(),
                                         {.limit_bytes = needed, .only_live = true});
   ASSERT_FALSE(advice.fitting.empty());
+  // What is said is taken. One that moves state, which a running training has to hold twice, is
+  // not.
+  int num_said = 0;
   for (const footprint::Remedy& remedy : advice.fitting) {
-    EXPECT_NE(refused.error.find(footprint::TextOf(remedy.settings)), std::string::npos)
-        << refused.error;
+    const bool is_said =
+        refused.error.find(footprint::TextOf(remedy.settings) + " saves ") != std::string::npos;
+    if (is_said) ++num_said;
     footprint::Settings settings = remedy.settings;
     settings.try_emplace("strategy", "grad_op");
     const config::Response taken = change(settings);
-    EXPECT_TRUE(taken.ok) << taken.error;
+    EXPECT_EQ(taken.ok, is_said) << footprint::TextOf(remedy.settings) << ": " << taken.error;
   }
+  EXPECT_GE(num_said, 1);
   const Result<RunSummary> summary = (*trainer)->Run();
   ASSERT_TRUE(summary.ok()) << summary.message();
   EXPECT_EQ(summary->steps, 8);

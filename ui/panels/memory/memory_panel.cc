@@ -217,7 +217,7 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
                        bottom - look.Px(kLeastMemoryRowHeight)};
   const float legend_end = DrawMemoryLegend(context, legend, nccl, log);
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
-  const ui::Box below{top.x, plots_top, axis.right(), bottom - look.Px(kLeastRowHeight)};
+  const ui::Box below{top.x, plots_top, axis.right(), bottom - look.Px(kLeastMemoryRowHeight)};
   const ui::Box box{axis.left(), DrawOutOfMemory(context, below, log), axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
   int64_t largest = LargestPrediction(*snapshot);
