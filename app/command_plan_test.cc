@@ -156,20 +156,20 @@ TEST(PlanMemory, SaysWhatEachStrategyAndOptionTakes) {
 }
 
 TEST(PlanMemory, FindsTheLargestThatFitALimit) {
-  const Outcome text = RunPlan(std::string("plan --memory --limit 300kB") + kSmall);
+  const Outcome text = RunPlan(std::string("plan --memory --limit 1MB") + kSmall);
   ASSERT_EQ(text.exit_code, 0) << text.error;
   EXPECT_THAT(text.out, AllOf(HasSubstr("4 ranks, model.layers=2, "), HasSubstr("strategy=ddp"),
-                              HasSubstr("The largest of each key that fits 300 kB a rank"),
+                              HasSubstr("The largest of each key that fits 1.00 MB a rank"),
                               HasSubstr("model.layers"), HasSubstr("less precise")));
   // The limit of the keys will do as well, and both say the same.
   const Outcome keys =
-      RunPlan(std::string("plan --memory") + kSmall + " engine.memory_limit=300kB" + " --json");
+      RunPlan(std::string("plan --memory") + kSmall + " engine.memory_limit=1MB" + " --json");
   ASSERT_EQ(keys.exit_code, 0) << keys.error;
   const nlohmann::json plan = nlohmann::json::parse(keys.out);
-  EXPECT_EQ(plan["limit_bytes"], 300'000);
+  EXPECT_EQ(plan["limit_bytes"], 1'000'000);
   int num_larger = 0;
   for (const nlohmann::json& row : plan["rows"]) {
-    EXPECT_EQ(row["fits"], row["executed_bound_bytes"] <= 300'000);
+    EXPECT_EQ(row["fits"], row["executed_bound_bytes"] <= 1'000'000);
     if (row["settings"].contains("train.batch")) continue;
     EXPECT_EQ(row["largest"]["train.batch"] >= 2, row["fits"]) << row;
     if (row["largest"]["train.batch"] > 2) ++num_larger;
