@@ -60,6 +60,10 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Co
     path = config.Get("model.path");
   }
   if (path.empty() || path == "bytes") return std::shared_ptr<const tokenizer::Tokenizer>();
+  if (!fs::exists(path, error)) {
+    return Status::Error("data.tokenizer: " + path +
+                         " is not there: name a tokenizer.json, its folder, or bytes");
+  }
   auto tokenizer = tokenizer::Tokenizer::Load(path);
   if (!tokenizer.ok()) return Status::Error("data.tokenizer: " + tokenizer.message());
   return tokenizer;

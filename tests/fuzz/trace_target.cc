@@ -18,6 +18,7 @@
 #include "trace/base/check.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
+#include "trace/store/row_io.h"
 #include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
 #include "trace/store/writer.h"
@@ -75,10 +76,7 @@ class RowMaker {
  private:
   template <typename Row>
   void Add(const Row& row) {
-    Result<store::Statement> insert = database_->Prepare(schema::TableOf<Row>::kInsert);
-    SHARDSCOPE_CHECK(insert.ok());
-    store::BindRow(row, &*insert);
-    SHARDSCOPE_CHECK(insert->Run().ok());
+    SHARDSCOPE_CHECK(inserter_.Insert(row, database_).ok());
   }
   int64_t Now() const { return kStart + rank_ * kStart + tick_ * 1'000'000; }
 
@@ -154,6 +152,7 @@ class RowMaker {
   }
 
   store::Database* database_;
+  store::RowInserter inserter_;  // uses database_
   const int64_t rank_;
   int64_t tick_ = 0;
   int64_t next_id_ = 0;
