@@ -116,7 +116,10 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " Shardscope Transformer UTF-8 all-gather all-reduce reduce-scatter bf16 fp32 fp64 ms"
       " op p50 p95 rank s shardscope-train token A D S W Ctrl End Shift Ctrl+2 a b n all"
       " auto block block0 blocks cpu cuda emulated f1b gpipe head interleaved list local module"
-      " pre hang size step MLP README.md docs shardscope report sql Ctrl+P ";
+      " pre hang size step MLP README.md docs shardscope report sql Ctrl+P"
+      " BPE GB GELU Hugging Face LlamaForCausalLM SwiGLU budget bytes checkpoints config.json every"
+      " fsdp1 fsdp2 full gpt jsonl k llama messages model.safetensors none selective text"
+      " tokenizer.json tokens ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||

@@ -126,7 +126,7 @@ TEST_F(TraceSinkTest, WritesATrackPerRankAndStreamOnce) {
   EXPECT_EQ(recorder_.tracks.size(), kRanks * pre_.streams.size());
   for (const schema::TrackRow& track : recorder_.tracks) {
     const std::map<std::string, int64_t> positions = {
-        {"host", 0}, {"compute", 1}, {"copy", 2}, {"all_gather", 3}, {"reduce_scatter", 4}};
+        {"host", 0}, {"compute", 1}, {"copy", 2}, {"all_gather", 6}, {"reduce_scatter", 7}};
     EXPECT_EQ(track.position, positions.at(track.role));
   }
 }

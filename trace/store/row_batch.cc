@@ -66,9 +66,9 @@ RowBatch::RowBatch() {
 
 RowBatch::~RowBatch() = default;
 
-RowBatch::RowBatch(RowBatch&& other) noexcept : RowBatch() { tables_.swap(other.tables_); }
+RowBatch::RowBatch(RowBatch&& other) : RowBatch() { tables_.swap(other.tables_); }
 
-RowBatch& RowBatch::operator=(RowBatch&& other) noexcept {
+RowBatch& RowBatch::operator=(RowBatch&& other) {
   RowBatch taken(std::move(other));
   tables_.swap(taken.tables_);
   return *this;

@@ -80,9 +80,9 @@ class RowBatch {
  public:
   RowBatch();
   ~RowBatch();
-  // What was moved from is empty.
-  RowBatch(RowBatch&& other) noexcept;
-  RowBatch& operator=(RowBatch&& other) noexcept;
+  // What was moved from is empty, and for that takes memory.
+  RowBatch(RowBatch&& other);
+  RowBatch& operator=(RowBatch&& other);
 
   template <typename Row>
   std::vector<Row>& Get() {

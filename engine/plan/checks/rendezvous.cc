@@ -21,6 +21,26 @@ Sequences SequencesOf(const Program& program) {
   return sequences;
 }
 
+// By op: over which communicators what it writes has been added up already, in what order, as one
+// number. Ranks of a group agree on it: where one adds up replicas first and another one tensor
+// ranks, all of that in place, they would add different parts.
+std::vector<size_t> SumsBefore(const Schedule& schedule, const Program& program) {
+  std::vector<size_t> of_buffer(program.buffers.size(), 0);
+  std::vector<size_t> before;
+  for (const Op& op : program.ops) {
+    size_t sums = 0;
+    for (const BufferId id : op.writes) sums = 31 * sums + of_buffer[static_cast<size_t>(id)];
+    before.push_back(sums);
+    if (op.communicator == kNone || !TraitsOf(op.kind).reduces) continue;
+    if (schedule.GroupSize(op.communicator) == 1) continue;
+    for (const BufferId id : op.writes) {
+      of_buffer[static_cast<size_t>(id)] =
+          31 * of_buffer[static_cast<size_t>(id)] + static_cast<size_t>(op.communicator) + 1;
+    }
+  }
+  return before;
+}
+
 bool Matches(const Op& a, const Op& b) {
   // What it is for too: two units of equal size would exchange their contents unnoticed.
   return (a.kind == b.kind || TraitsOf(a.kind).has_peer) && a.payload_bytes == b.payload_bytes &&
@@ -46,6 +66,8 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pa
                                         const std::vector<OpIndex>& expected,
                                         const std::vector<OpIndex>& actual) {
   const auto& [reference, program, communicator, place] = pair;
+  const std::vector<size_t> first_sums = SumsBefore(schedule, reference);
+  const std::vector<size_t> second_sums = SumsBefore(schedule, program);
   const std::string where = place == kNone ? "collective number " : "exchange number ";
   const std::string on = (place == kNone ? "" : " with place " + std::to_string(place)) +
                          " on communicator '" +
@@ -54,7 +76,17 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pa
   for (size_t number = 0; number < common; ++number) {
     const Op& first = reference.ops[static_cast<size_t>(expected[number])];
     const Op& second = program.ops[static_cast<size_t>(actual[number])];
-    if (Matches(first, second)) continue;
+    if (Matches(first, second)) {
+      if (!TraitsOf(first.kind).reduces || place != kNone ||
+          first_sums[static_cast<size_t>(expected[number])] ==
+              second_sums[static_cast<size_t>(actual[number])]) {
+        continue;
+      }
+      return RefusalAt(schedule, program, RefusalKind::kMismatch, actual[number],
+                       "does not match: " + where + std::to_string(number) + on +
+                           " adds up what has been added up over other ranks before than on the "
+                           "ranks that it meets");
+    }
     return RefusalAt(schedule, program, RefusalKind::kMismatch, actual[number],
                      "does not match: " + where + std::to_string(number) + on + " is " +
                          Describe(schedule, second) + " here, but other ranks issue " +
