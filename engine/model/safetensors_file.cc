@@ -116,8 +116,8 @@ Status SafetensorsFile::ReadHeader() {
   const auto data_begin = static_cast<int64_t>(sizeof(length) + length);
   for (const auto& [name, fields] : header->items()) {
     if (name == "__metadata__") continue;
-    const auto wrong = [&](const std::string& what) {
-      return Wrong("tensor " + name + " " + what);
+    const auto wrong = [&, &tensor = name](const std::string& what) {  // clang 14 asks for a name
+      return Wrong("tensor " + tensor + " " + what);
     };
     if (!fields.is_object()) return wrong("is no object");
     const auto dtype = fields.find("dtype");
