@@ -59,15 +59,16 @@ struct Pair {
   const Program& program;
   CommunicatorIndex communicator;
   int32_t place = kNone;
+  // SumsBefore() of both; of peers, who add up nothing, none.
+  const std::vector<size_t>* reference_sums = nullptr;
+  const std::vector<size_t>* sums = nullptr;
 };
 
 // Where the sequences of what they do together part.
 std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pair,
                                         const std::vector<OpIndex>& expected,
                                         const std::vector<OpIndex>& actual) {
-  const auto& [reference, program, communicator, place] = pair;
-  const std::vector<size_t> first_sums = SumsBefore(schedule, reference);
-  const std::vector<size_t> second_sums = SumsBefore(schedule, program);
+  const auto& [reference, program, communicator, place, reference_sums, sums] = pair;
   const std::string where = place == kNone ? "collective number " : "exchange number ";
   const std::string on = (place == kNone ? "" : " with place " + std::to_string(place)) +
                          " on communicator '" +
@@ -77,9 +78,9 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pa
     const Op& first = reference.ops[static_cast<size_t>(expected[number])];
     const Op& second = program.ops[static_cast<size_t>(actual[number])];
     if (Matches(first, second)) {
-      if (!TraitsOf(first.kind).reduces || place != kNone ||
-          first_sums[static_cast<size_t>(expected[number])] ==
-              second_sums[static_cast<size_t>(actual[number])]) {
+      if (!TraitsOf(first.kind).reduces || sums == nullptr ||
+          (*reference_sums)[static_cast<size_t>(expected[number])] ==
+              (*sums)[static_cast<size_t>(actual[number])]) {
         continue;
       }
       return RefusalAt(schedule, program, RefusalKind::kMismatch, actual[number],
@@ -333,8 +334,12 @@ std::optional<Refusal> CheckPeersMatch(const Schedule& schedule, CommunicatorInd
 }  // namespace
 
 std::optional<Refusal> CheckCollectivesMatch(const Schedule& schedule) {
-  std::vector<Sequences> sequences;  // by program
-  for (const Program& program : schedule.programs) sequences.push_back(SequencesOf(program));
+  std::vector<Sequences> sequences;       // by program
+  std::vector<std::vector<size_t>> sums;  // likewise
+  for (const Program& program : schedule.programs) {
+    sequences.push_back(SequencesOf(program));
+    sums.push_back(SumsBefore(schedule, program));
+  }
   const std::vector<bool> have_peers = HavePeers(schedule);
   const auto num_communicators = static_cast<CommunicatorIndex>(schedule.communicators.size());
   for (CommunicatorIndex communicator = 0; communicator < num_communicators; ++communicator) {
@@ -351,7 +356,9 @@ std::optional<Refusal> CheckCollectivesMatch(const Schedule& schedule) {
           first_of_group.try_emplace(PlaceIn(schedule, at, rank).group, index).first->second;
       if (first == index || !compared.emplace(first, index).second) continue;
       std::optional<Refusal> refusal = CompareSequences(
-          schedule, {schedule.programs[first], schedule.programs[index], communicator},
+          schedule,
+          {schedule.programs[first], schedule.programs[index], communicator, kNone, &sums[first],
+           &sums[index]},
           At(sequences[first], {communicator}), At(sequences[index], {communicator}));
       if (refusal) return refusal;
     }
