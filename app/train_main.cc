@@ -15,6 +15,7 @@
 
 #include "app/say.h"
 #include "app/train/arguments.h"
+#include "app/train/command_export.h"
 #include "app/train/command_sample.h"
 #include "app/train/progress.h"
 #include "app/train/signals.h"
@@ -295,7 +296,9 @@ Result<int> Train(const Arguments& arguments) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "sample") return CommandSample(argc - 1, argv + 1);
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  if (command == "export") return CommandExport(argc - 1, argv + 1);
+  if (command == "sample") return CommandSample(argc - 1, argv + 1);
   Result<std::optional<Arguments>> parsed = ParseArguments(argc, argv);
   if (!parsed.ok()) {
     Say("error: " + parsed.message());

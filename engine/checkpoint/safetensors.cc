@@ -32,8 +32,9 @@ std::string_view DTypeName(plan::DType dtype) {
 
 int64_t TensorShape::bytes() const { return plan::NumElements(shape) * BytesOfDType(dtype); }
 
-std::string SafetensorsHead(std::span<const TensorShape> tensors) {
+std::string SafetensorsHead(std::span<const TensorShape> tensors, std::string_view format) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!format.empty()) header["__metadata__"] = {{"format", format}};
   int64_t offset = 0;
   for (const TensorShape& tensor : tensors) {
     header[tensor.name] = {{"dtype", tensor.dtype},

@@ -25,7 +25,8 @@ int64_t BytesOfDType(std::string_view dtype);
 std::string_view DTypeName(plan::DType dtype);
 
 // The first bytes of a file with these tensors, in this order. Data begin at a multiple of 8 bytes.
-// The same tensors give the same bytes.
-std::string SafetensorsHead(std::span<const TensorShape> tensors);
+// The same tensors give the same bytes. `format`: of whom the tensors are, in the header's
+// metadata, without which some versions of transformers load no file.
+std::string SafetensorsHead(std::span<const TensorShape> tensors, std::string_view format = {});
 
 }  // namespace shardscope::checkpoint

@@ -1,55 +1,20 @@
 #include "engine/runtime/sample.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
-#include "engine/checkpoint/checkpoint.h"
-#include "engine/checkpoint/folder.h"
-#include "engine/footprint/footprint.h"
 #include "engine/model/initialize.h"
+#include "engine/runtime/checkpoint/whole_model.h"
 #include "engine/runtime/setup.h"
 
 namespace shardscope::runtime {
 namespace {
-
-Result<at::ScalarType> TypeOf(const std::string& dtype) {
-  if (dtype == "F64") return at::kDouble;
-  if (dtype == "F32") return at::kFloat;
-  if (dtype == "BF16") return at::kBFloat16;
-  if (dtype == "F16") return at::kHalf;
-  return Status::Error("the checkpoint has weights of the unknown type " + dtype);
-}
-
-Result<at::Tensor> ReadParameter(const checkpoint::Checkpoint& checkpoint,
-                                 const plan::Parameter& wanted) {
-  const checkpoint::ParameterEntry* entry = checkpoint.index().Find(wanted.name);
-  const checkpoint::TensorEntry* tensor =
-      entry == nullptr ? nullptr : entry->Find(checkpoint::kParameter);
-  if (tensor == nullptr) {
-    return Status::Error(checkpoint.folder() + " has no parameter " + wanted.name +
-                         ": it is of another model");
-  }
-  if (entry->shape != wanted.shape) {
-    return Status::Error(fmt::format("{}: {} has the shape [{}], not [{}]: it is of another model",
-                                     checkpoint.folder(), wanted.name,
-                                     fmt::join(entry->shape, ", "), fmt::join(wanted.shape, ", ")));
-  }
-  SHARDSCOPE_ASSIGN_OR_RETURN(const at::ScalarType type, TypeOf(tensor->dtype));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, checkpoint.ReadAll(*entry));
-  const at::Tensor values = at::empty(wanted.shape, type);
-  SHARDSCOPE_CHECK(values.nbytes() == bytes.size());
-  std::memcpy(values.mutable_data_ptr(), bytes.data(), bytes.size());
-  return type == at::kDouble ? values : values.to(at::kFloat);
-}
 
 // Which token a number in [0, 1) means where tokens are as likely as their logits say.
 size_t Drawn(const std::vector<double>& logits, double temperature, double number) {
@@ -71,23 +36,15 @@ TextSampler::TextSampler(const model::ModelConfig& config, model::ParameterMap p
     : config_(config), parameters_(std::move(parameters)), tokenizer_(std::move(tokenizer)) {}
 
 Result<TextSampler> TextSampler::Open(const std::string& path) {
-  std::vector<std::string> passed;
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string folder, checkpoint::FindCheckpoint(path, &passed));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const checkpoint::Checkpoint checkpoint,
-                              checkpoint::Checkpoint::Open(folder));
-  config::Config config;
-  for (const auto& [key, value] : checkpoint.index().config) {
-    if (!key.starts_with("model.") && key != "data.tokenizer") continue;
-    SHARDSCOPE_RETURN_IF_ERROR(config.Set(key, value));
-  }
-  SHARDSCOPE_ASSIGN_OR_RETURN(model::ModelConfig model, footprint::ModelConfigOf(config));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const WholeModel whole, WholeModel::Open(path));
+  model::ModelConfig model = whole.model();
   model::ParameterMap parameters;
   for (const plan::Parameter& parameter : model::AllParameters(model)) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(parameters[parameter.name], ReadParameter(checkpoint, parameter));
+    SHARDSCOPE_ASSIGN_OR_RETURN(parameters[parameter.name], whole.Read(parameter));
   }
   model.dtype = parameters.begin()->second.scalar_type() == at::kDouble ? plan::DType::kFp64
                                                                         : plan::DType::kFp32;
-  SHARDSCOPE_ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(config));
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(whole.config()));
   return TextSampler(model, std::move(parameters), std::move(tokenizer));
 }
 

@@ -2,21 +2,33 @@
 
 import argparse
 import json
+import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 
 import environment
 import llama_cases
 
+sys.path.insert(0, str(environment.ROOT / "tests"))
+import hugging_face  # noqa: E402  (needs the path above)
+
+BIN = pathlib.Path(os.environ.get("SHARDSCOPE_BIN", environment.ROOT / "build" / "release" / "bin"))
+
+
+def in_transformers(script: str, *arguments) -> dict:
+    """What a script of this folder prints in transformers' environment."""
+    done = subprocess.run([str(part) for part in (environment.transformers_python(), script, *arguments)],
+                          cwd=environment.ROOT / "tests" / "parity", capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{script} failed on {arguments[0]}:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
 
 def run(case: llama_cases.Case) -> dict:
     """Transformers' own figures."""
-    here = environment.ROOT / "tests" / "parity"
-    done = subprocess.run([str(environment.transformers_python()), "run_transformers.py", case.name], cwd=here, capture_output=True,
-                          text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"transformers failed on {case.name}:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    return in_transformers("run_transformers.py", case.name)
 
 
 def settings() -> dict:
@@ -57,12 +69,50 @@ def live() -> bool:
     return agree
 
 
+def train(*arguments) -> None:
+    done = subprocess.run([str(part) for part in (BIN / "shardscope-train", *arguments)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"shardscope-train failed:\n{done.stderr[-2000:]}")
+
+
+def exported(case: llama_cases.Case, root: pathlib.Path) -> dict:
+    """A folder that is trained from and exported, as transformers loads it, beside the checkpoint: the largest difference of logits, what was
+    missing or too much, and transformers' loss beside that of the step which goes on from the checkpoint."""
+    config = {**case.config, "vocab_size": 256}  # a token is a byte
+    folder = hugging_face.write_folder(root / "from", config)
+    samples = llama_cases.RANKS * llama_cases.BATCH  # all of them in each step: their order does not matter
+    rows = [[llama_cases.mixed_bits(3, row * (llama_cases.SEQ + 1) + at) % 128 for at in range(llama_cases.SEQ + 1)] for row in range(samples)]
+    (root / "data").write_bytes(bytes(token for row in rows for token in row))
+    train("--ranks", llama_cases.RANKS, "--out", root / "run", "--set", f"model.path={folder}", f"data.path={root / 'data'}",
+          f"model.seq={llama_cases.SEQ}", f"train.batch={llama_cases.BATCH}", f"train.steps={llama_cases.STEPS}", "checkpoint.every=1000")
+    train("export", "--checkpoint", root / "run", "--out", root / "exported")
+    train("--resume", root / "run", "--out", root / "on", "--losses", root / "losses", "--set", f"train.steps={llama_cases.STEPS + 1}")
+    weights = hugging_face.read_checkpoint(root / "run" / "checkpoints" / f"step-{llama_cases.STEPS}")
+    named = {name: weights[hugging_face.our_name(name)] for name, _ in hugging_face.tensor_shapes(config)}
+    (root / "expected.json").write_text(json.dumps({"weights": named, "rows": rows}))
+    theirs = in_transformers("run_exported.py", root / "exported", root / "expected.json")
+    ours = float((root / "losses").read_text().split()[1])
+    return {**theirs, "loss": abs(theirs["loss"] - ours) / ours}
+
+
+def live_exported() -> bool:
+    """Whether transformers loads what is exported, with equal logits."""
+    agree = True
+    print("\n| exported | logits | loss | missing or too many |\n|---|---|---|---|")
+    for case in llama_cases.CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            found = exported(case, pathlib.Path(folder))
+        agree = agree and found["logits"] == 0 and found["loss"] <= llama_cases.TOLERANCE["fp32"] and not found["odd"]
+        print(f"| {case.name} | {found['logits']:.1e} | {found['loss']:.1e} | {', '.join(found['odd']) or 'none'} |", flush=True)
+    return agree
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="compare_transformers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--setup", action="store_true", help="fetch PyTorch and transformers (0.6 GB, once)")
     action.add_argument("--record", action="store_true", help="write tests/parity/transformers/*.json anew")
-    action.add_argument("--live", action="store_true", help="compare transformers with what is recorded")
+    action.add_argument("--live", action="store_true", help="compare transformers with what is recorded, and let it load what is exported")
     options = parser.parse_args()
     try:
         if options.setup:
@@ -71,7 +121,8 @@ def main() -> int:
         elif options.record:
             record()
         else:
-            return 0 if live() else 1
+            agree = live()
+            return 0 if live_exported() and agree else 1
     except (environment.SetupError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -1,0 +1,57 @@
+#include "app/train/command_export.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "app/say.h"
+#include "app/train/signals.h"
+#include "engine/runtime/checkpoint/export_folder.h"
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+
+namespace shardscope::app {
+
+int CommandExport(int argc, const char* const* argv) {
+  CLI::App app("Writes the weights of a checkpoint as a folder in Hugging Face's layout.",
+               "shardscope-train export");
+  const CLI::Validator given([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
+  runtime::ExportOptions options;
+  std::string dtype = "fp32";
+  app.add_option("--checkpoint", options.checkpoint,
+                 "A run, or one of its checkpoints; of a run the newest one")
+      ->required()
+      ->check(given);
+  app.add_option("--out", options.out, "The folder to write, which is not there yet, or is empty")
+      ->required()
+      ->check(given);
+  app.add_option("--dtype", dtype, "Of the weights: fp32 or bf16")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--file-bytes", options.most_bytes,
+                 "Of weights in one file at most; more become several files with an index")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    Say("error: " + std::string(error.what()) + " (see export --help)");
+    return 1;
+  }
+  IgnoreFullFiles();
+  options.is_bf16 = dtype == "bf16";
+  const Result<runtime::Exported> exported = runtime::ExportFolder(options);
+  if (!exported.ok()) {
+    Say("error: " + exported.message());
+    return 1;
+  }
+  Print(fmt::format("checkpoint: {}, before step {}\nfolder: {}, {} of {} in {}\n",
+                    exported->checkpoint, exported->step, options.out, FormatBytes(exported->bytes),
+                    dtype, Counted(exported->num_files, "file")));
+  return 0;
+}
+
+}  // namespace shardscope::app

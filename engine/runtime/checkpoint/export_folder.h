@@ -1,0 +1,32 @@
+// A checkpoint's weights as a folder in Hugging Face's layout, which transformers loads and
+// model.path takes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trace/base/status.h"
+
+namespace shardscope::runtime {
+
+struct ExportOptions {
+  std::string checkpoint;              // a checkpoint, a run or a folder of checkpoints
+  std::string out;                     // a folder that is not there yet, or is empty
+  bool is_bf16 = false;                // what weights are cast to; else fp32
+  int64_t most_bytes = 5'000'000'000;  // of one file's weights; more become several, with an index
+};
+
+struct Exported {
+  std::string checkpoint;  // its folder
+  int64_t step = 0;
+  int64_t num_files = 0;  // with weights
+  int64_t bytes = 0;      // of weights
+};
+
+// Holds one parameter at a time, twice. config.json is that of model.path, or made for a llama that
+// was drawn; the tokenizer's files are those of data.tokenizer or model.path. On an error `out` is
+// as it was. Errors: no whole checkpoint; a gpt, which that layout does not have; `out` has
+// something in it, or cannot be written.
+Result<Exported> ExportFolder(const ExportOptions& options);
+
+}  // namespace shardscope::runtime

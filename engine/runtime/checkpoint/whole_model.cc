@@ -1,0 +1,78 @@
+#include "engine/runtime/checkpoint/whole_model.h"
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <vector>
+
+#include "engine/checkpoint/folder.h"
+#include "engine/footprint/footprint.h"
+#include "engine/model/reference_model.h"
+
+namespace shardscope::runtime {
+namespace {
+
+Result<at::ScalarType> TypeOf(const std::string& dtype) {
+  if (dtype == "F64") return at::kDouble;
+  if (dtype == "F32") return at::kFloat;
+  if (dtype == "BF16") return at::kBFloat16;
+  if (dtype == "F16") return at::kHalf;
+  return Status::Error("the checkpoint has weights of the unknown type " + dtype);
+}
+
+}  // namespace
+
+Result<WholeModel> WholeModel::Open(const std::string& path) {
+  std::vector<std::string> passed;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string folder, checkpoint::FindCheckpoint(path, &passed));
+  SHARDSCOPE_ASSIGN_OR_RETURN(checkpoint::Checkpoint checkpoint,
+                              checkpoint::Checkpoint::Open(folder));
+  WholeModel whole(std::move(checkpoint));
+  SHARDSCOPE_RETURN_IF_ERROR(whole.ReadConfig());
+  SHARDSCOPE_RETURN_IF_ERROR(whole.CheckParameters());
+  return whole;
+}
+
+Status WholeModel::ReadConfig() {
+  for (const auto& [key, value] : checkpoint_.index().config) {
+    if (!key.starts_with("model.") && key != "data.tokenizer") continue;
+    SHARDSCOPE_RETURN_IF_ERROR(config_.Set(key, value));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(model_, footprint::ModelConfigOf(config_));
+  return Status::Ok();
+}
+
+Status WholeModel::CheckParameters() const {
+  for (const plan::Parameter& wanted : model::AllParameters(model_)) {
+    const checkpoint::ParameterEntry* entry = checkpoint_.index().Find(wanted.name);
+    const checkpoint::TensorEntry* tensor =
+        entry == nullptr ? nullptr : entry->Find(checkpoint::kParameter);
+    if (tensor == nullptr) {
+      return Status::Error(checkpoint_.folder() + " has no parameter " + wanted.name +
+                           ": it is of another model");
+    }
+    if (entry->shape != wanted.shape) {
+      return Status::Error(fmt::format(
+          "{}: {} has the shape [{}], not [{}]: it is of another model", checkpoint_.folder(),
+          wanted.name, fmt::join(entry->shape, ", "), fmt::join(wanted.shape, ", ")));
+    }
+    const Result<at::ScalarType> type = TypeOf(tensor->dtype);
+    if (!type.ok()) return type.status();
+  }
+  return Status::Ok();
+}
+
+Result<at::Tensor> WholeModel::Read(const plan::Parameter& parameter) const {
+  const checkpoint::ParameterEntry& entry = *checkpoint_.index().Find(parameter.name);
+  const checkpoint::TensorEntry& tensor = *entry.Find(checkpoint::kParameter);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const at::ScalarType type, TypeOf(tensor.dtype));
+  const at::Tensor values = at::empty(parameter.shape, type);
+  const checkpoint::ElementRun all{.count = values.numel()};
+  SHARDSCOPE_RETURN_IF_ERROR(
+      checkpoint_.Read(tensor, {&all, 1}, static_cast<std::byte*>(values.mutable_data_ptr())));
+  return type == at::kDouble ? values : values.to(at::kFloat);
+}
+
+}  // namespace shardscope::runtime

@@ -1,0 +1,176 @@
+"""shardscope-train export: a checkpoint becomes a folder in Hugging Face's layout, bit for bit, or nothing at all."""
+
+import json
+import os
+import struct
+import subprocess
+import unittest
+
+import hugging_face
+import llama_cases
+from programs import BIN, TIMEOUT_S, TRAIN, ProgramTest
+
+SHIM = BIN.parent / "tests" / "libdisk_shim.so"
+CASES = {case.name: {**case.config, "vocab_size": 256} for case in llama_cases.CASES}  # a token is a byte
+SETTINGS = ["model.seq=16", "train.batch=2", "train.warmup_steps=2", "checkpoint.every=100"]
+
+
+def nearest_bf16(value):
+    """The bits of it, ties to even."""
+    bits, = struct.unpack("<I", struct.pack("<f", value))
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
+class ExportFolderTest(ProgramTest):
+    def tune(self, name, config, *settings, ranks=2, steps=3):
+        """The last checkpoint of a run from a folder with this config.json."""
+        folder = hugging_face.write_folder(self.root / f"from {name}", config)
+        return folder, self.train_from(name, f"model.path={folder}", *settings, ranks=ranks, steps=steps)
+
+    def train_from(self, name, *settings, ranks=2, steps=3):
+        self.run_program(TRAIN, "--ranks", ranks, "--out", self.root / name, "--set", f"data.path={self.data}", *SETTINGS, f"train.steps={steps}",
+                         *settings)
+        return self.root / name / "checkpoints" / f"step-{steps}"
+
+    def export(self, checkpoint, out, *options, check=True, environment=None):
+        done = subprocess.run([str(part) for part in (TRAIN, "export", "--checkpoint", checkpoint, "--out", out, *options)],
+                              env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=TIMEOUT_S)
+        if check:
+            self.assertEqual(done.returncode, 0, done.stderr)
+        else:
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        return done
+
+    def assert_same(self, checkpoint, tensors, config):
+        """fp32, every element."""
+        weights = hugging_face.read_checkpoint(checkpoint)
+        self.assertEqual([[name, shape] for name, (_, shape, _) in sorted(tensors.items())],
+                         sorted([name, shape] for name, shape in hugging_face.tensor_shapes(config)))
+        self.assertEqual(len(weights), len(tensors))
+        for name, (dtype, shape, data) in tensors.items():
+            self.assertEqual(dtype, "F32")
+            our_shape, values = weights[hugging_face.our_name(name)]
+            self.assertEqual(shape, our_shape, name)
+            self.assertEqual(list(struct.unpack(f"<{len(values)}f", data)), values, name)
+
+    def losses(self, name, *settings):
+        path = self.root / f"{name}.losses"
+        self.run_program(TRAIN, "--ranks", 1, "--out", self.root / name, "--losses", path, "--set", *settings)
+        return [float(line.split()[1]) for line in path.read_text().splitlines()]
+
+    def test_every_kind_of_model_is_exported_bit_for_bit(self):
+        for name, settings in (("llama3_scaling", ["strategy=full"]), ("qwen2", ["strategy=ddp"]), ("grouped", ["mesh.tensor=2"]),
+                               ("tied", ["strategy=zero2"])):
+            with self.subTest(name):
+                folder, checkpoint = self.tune(name, CASES[name], *settings)
+                out = self.root / f"out {name}"
+                done = self.export(checkpoint.parent.parent, out)  # of a run the newest checkpoint
+                self.assertIn(f"checkpoint: {checkpoint}, before step 3", done.stdout)
+                self.assert_same(checkpoint, hugging_face.read_folder(out), CASES[name])
+                self.assertEqual(hugging_face.read_safetensors(out / "model.safetensors")[1], {"format": "pt"})
+                self.assertEqual(json.loads((out / "config.json").read_text()), {**CASES[name], "torch_dtype": "float32"})
+                self.assertNotEqual(hugging_face.read_folder(out), hugging_face.read_folder(folder))  # it has learned
+                self.assertEqual([], list(self.root.glob("*.partial")))
+
+    def test_a_run_from_the_exported_folder_goes_on_with_the_same_loss(self):
+        # All samples are those of one step, so that the order in which they come does not matter.
+        self.data.write_bytes(bytes(llama_cases.mixed_bits(3, at) % 128 for at in range(4 * 17)))
+        _, checkpoint = self.tune("run", CASES["tied"])
+        out = self.root / "exported"
+        self.export(checkpoint, out)
+        settings = [f"data.path={self.data}", *SETTINGS, "train.batch=4"]
+        resumed, = self.losses("resumed", f"checkpoint.resume={checkpoint}", "run.ranks=1", "train.batch=4", "train.steps=4")
+        first, = self.losses("first", f"model.path={out}", *settings, "train.steps=1")
+        self.assertAlmostEqual(first, resumed, delta=1e-6 * resumed)
+        untuned, = self.losses("untuned", f"model.path={self.root / 'from run'}", *settings, "train.steps=1")
+        self.assertGreater(untuned, resumed + 1e-3)
+
+    def test_a_model_that_was_drawn_gets_a_config_that_describes_it(self):
+        checkpoint = self.train_from("drawn", "model.kind=llama", "model.layers=1", "model.dim=24", "model.heads=4", "model.kv_heads=2", "model.ffn=40")
+        out = self.root / "out"
+        out.mkdir()  # empty: it may be there
+        self.export(checkpoint, out)
+        config = json.loads((out / "config.json").read_text())
+        self.assertEqual([config[key] for key in ("architectures", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                                                  "num_key_value_heads", "vocab_size", "max_position_embeddings", "tie_word_embeddings")],
+                         [["LlamaForCausalLM"], 24, 40, 1, 4, 2, 256, 16, False])
+        self.assert_same(checkpoint, hugging_face.read_folder(out), config)
+        again = self.train_from("again", f"model.path={out}", steps=1)
+        self.assertTrue(again.exists())
+
+    def test_several_files_bf16_and_what_lies_beside_the_weights(self):
+        folder = hugging_face.write_folder(self.root / "from", CASES["llama"])
+        beside = {"tokenizer_config.json": "{\"chat_template\": \"x\"}", "generation_config.json": "{}", "special_tokens_map.json": "{ }"}
+        for name, text in beside.items():
+            (folder / name).write_text(text)
+        (folder / "README.md").write_text("of another model")
+        checkpoint = self.train_from("run", f"model.path={folder}")
+        out = self.root / "out"
+        most = 20000
+        self.export(checkpoint, out, "--dtype", "bf16", "--file-bytes", most)
+        index = json.loads((out / "model.safetensors.index.json").read_text())
+        names = sorted(set(index["weight_map"].values()))
+        self.assertEqual(names, [f"model-{at + 1:05}-of-{len(names):05}.safetensors" for at in range(len(names))])
+        self.assertGreater(len(names), 2)
+        for name in names:
+            tensors, _ = hugging_face.read_safetensors(out / name)
+            self.assertTrue(len(tensors) == 1 or sum(len(data) for _, _, data in tensors.values()) <= most, name)
+        tensors = hugging_face.read_folder(out)
+        self.assertEqual(index["metadata"]["total_size"], sum(len(data) for _, _, data in tensors.values()))
+        weights = hugging_face.read_checkpoint(checkpoint)
+        for name, (dtype, _, data) in tensors.items():
+            self.assertEqual(dtype, "BF16")
+            self.assertEqual(list(struct.unpack(f"<{len(data) // 2}H", data)), [nearest_bf16(value) for value in weights[hugging_face.our_name(name)][1]])
+        self.assertEqual(json.loads((out / "config.json").read_text())["torch_dtype"], "bfloat16")
+        self.assertEqual(sorted(path.name for path in out.iterdir()), sorted([*beside, *names, "config.json", "model.safetensors.index.json"]))
+        for name, text in beside.items():
+            self.assertEqual((out / name).read_text(), text)
+
+    def test_what_cannot_be_exported_is_said_and_leaves_nothing(self):
+        gpt = self.train_from("gpt", "model.layers=1", "model.dim=24", "model.heads=3")
+        folder, llama = self.tune("llama", CASES["llama"], steps=1)
+        full, file = self.root / "full", self.root / "file"
+        full.mkdir()
+        (full / "mine").write_text("mine")
+        file.write_text("mine")
+        left = self.root / "left.partial"
+        left.mkdir()
+        for checkpoint, out, text in ((gpt, "out", "only a llama can be exported"), (self.root / "none", "out", "is not there"),
+                                      (self.root, "out", "has no checkpoint"), (llama, full.name, "is there already"),
+                                      (llama, file.name, "is there already"), (llama, "left", "left.partial is there already"),
+                                      (llama, "no folder/out", "No such file or directory")):
+            with self.subTest(text):
+                self.assertIn(text, self.export(checkpoint, self.root / out, check=False).stderr)
+        self.assertIn("--dtype", self.export(llama, self.root / "out", "--dtype", "fp8", check=False).stderr)
+        data = llama / "rank-0-of-2.safetensors"
+        data.write_bytes(data.read_bytes()[:-1] + b"\x7f")
+        self.assertIn("damaged", self.export(llama, self.root / "out", check=False).stderr)
+        (folder / "config.json").rename(folder / "gone")
+        self.assertIn("config.json", self.export(llama, self.root / "out", check=False).stderr)
+        self.assertEqual(["file", "full", "left.partial"], sorted(path.name for path in self.root.iterdir() if path.name in (
+            "file", "full", "left", "no folder") or path.name.startswith("out") or path.name.endswith(".partial")))
+        self.assertEqual(["mine"], [path.name for path in full.iterdir()])
+        self.assertEqual("mine", file.read_text())
+
+    def test_a_disk_that_fails_leaves_nothing_half_made(self):
+        _, checkpoint = self.tune("llama", CASES["llama"], steps=1)
+        out, control = self.root / "out", self.root / "disk"
+        for state, below, text in (("full", "out", "No space left on device"), ("read-only", "out", "Read-only file system"),
+                                   ("room 30000", "out.partial", "No space left on device")):
+            with self.subTest(state):
+                if "log_path" in os.environ.get("ASAN_OPTIONS", ""):
+                    self.skipTest("the preloaded disk stands in front of the address sanitizer's own log, and both wait for each other")
+                control.write_text(state)
+                shim = {"LD_PRELOAD": str(SHIM), "DISK_SHIM_FOLDER": str(self.root / below), "DISK_SHIM_CONTROL": str(control)}
+                self.assertIn(text, self.export(checkpoint, out, check=False, environment=shim).stderr)
+                self.assertEqual([], list(self.root.glob("out*")))
+        limited = subprocess.run(["bash", "-c", f"ulimit -f 40; exec '{TRAIN}' export --checkpoint '{checkpoint}' --out '{out}'"],
+                                 capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(limited.returncode, 1, limited.stdout)
+        self.assertIn("File too large", limited.stderr)
+        self.assertEqual([], list(self.root.glob("out*")))
+
+
+if __name__ == "__main__":
+    unittest.main()
