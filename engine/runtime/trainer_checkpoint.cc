@@ -31,8 +31,7 @@ Status LiveTrainer::OpenResume(Job* job) {
   resume_.from.emplace(std::move(opened).value());
   const checkpoint::Index& index = resume_.from->index();
   const model::Sampler::Shape shape = {
-      .num_samples =
-          model::NumSamples(static_cast<int64_t>(job->corpus->bytes.size()), job->model.seq),
+      .num_samples = model::NumSamples(job->corpus->num_tokens(), job->model.seq),
       .num_ranks = job->training.num_ranks,
       .samples_per_step = job->training.batch * job->training.micro_batches,
       .seed = job->training.seed};

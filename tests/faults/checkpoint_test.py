@@ -1,13 +1,19 @@
 """Checkpoints of whole programs: kills, folders that cannot be written, ranks that are processes."""
 
+import array
 import json
+import math
 import os
 import re
 import subprocess
+import sys
 import unittest
 
 from faults import checkpoint_kills
-from programs import BIN, TIMEOUT_S, TINY, TRAIN, ProgramTest, free_port
+from programs import BIN, ROOT, TIMEOUT_S, TINY, TRAIN, ProgramTest, free_port
+
+sys.path.insert(0, str(ROOT / "tests" / "tokenizer"))
+import material  # noqa: E402  (needs the path above)
 
 
 class CheckpointTest(ProgramTest):
@@ -78,6 +84,81 @@ class CheckpointTest(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("has the checkpoints of a run that is training", done.stderr)
         self.assertFalse((self.root / "b").exists())
+
+class FineTuningTest(ProgramTest):
+    """A folder of a Llama with its tokenizer and conversations: what goes on from a checkpoint has the same weights, and the samples that come next."""
+
+    STEPS, STOP = 6, 3
+    CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+              "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 400, "hidden_act": "silu", "rms_norm_eps": 1e-5,
+              "rope_theta": 10000.0, "max_position_embeddings": 64, "tie_word_embeddings": False, "attention_bias": False}
+
+    def setUp(self):
+        super().setUp()
+        self.model = self.root / "model"
+        material.write_folder(self.model, material.kinds(material.train(100))["qwen2"])
+        (self.model / "config.json").write_text(json.dumps(self.CONFIG))
+        self.write_weights(self.model / "model.safetensors")
+        dice = material.Dice(5)
+        words = [[dice.one(material.WORDS) for _ in range(12)] for _ in range(60)]
+        chats = [{"messages": [{"role": "user", "content": " ".join(some)}, {"role": "assistant", "content": " ".join(reversed(some))}]}
+                 for some in words]
+        self.data = self.root / "chats.jsonl"
+        self.data.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+
+    def write_weights(self, path):
+        dim, ffn, vocabulary = self.CONFIG["hidden_size"], self.CONFIG["intermediate_size"], self.CONFIG["vocab_size"]
+        kv = dim * self.CONFIG["num_key_value_heads"] // self.CONFIG["num_attention_heads"]
+        shapes = {"model.embed_tokens.weight": (vocabulary, dim), "model.norm.weight": (dim,), "lm_head.weight": (vocabulary, dim)}
+        for layer in range(self.CONFIG["num_hidden_layers"]):
+            for name, shape in {"input_layernorm": (dim,), "post_attention_layernorm": (dim,), "self_attn.q_proj": (dim, dim),
+                                "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim), "self_attn.o_proj": (dim, dim),
+                                "mlp.gate_proj": (ffn, dim), "mlp.up_proj": (ffn, dim), "mlp.down_proj": (dim, ffn)}.items():
+                shapes[f"model.layers.{layer}.{name}.weight"] = shape
+        random, header, data = material.Dice(7).random, {}, array.array("f")
+        for name, shape in shapes.items():
+            begin, count = 4 * len(data), math.prod(shape)
+            data.extend((1 if "norm" in name else 0) + (random() - 0.5) / 8 for _ in range(count))
+            header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, 4 * len(data)]}
+        head = json.dumps(header).encode()
+        path.write_bytes(len(head).to_bytes(8, "little") + head + data.tobytes())
+
+    def losses(self, name, *arguments):
+        """As text, by step; the final weights are in the run's last checkpoint."""
+        path = self.root / f"{name}.losses"
+        self.run_program(TRAIN, "--out", self.root / name, "--losses", path, *arguments)
+        return [line.split()[:3] for line in path.read_text().splitlines()]
+
+    def written(self, name, step):
+        """Bytes of the ranks' files."""
+        return {path.name: path.read_bytes() for path in (self.root / name / "checkpoints" / f"step-{step}").glob("rank-*")}
+
+    def test_goes_on_at_other_ranks_and_strategies(self):
+        whole = self.losses("whole", "--ranks", 2, "--set", f"model.path={self.model}", f"data.path={self.data}", f"data.cache={self.root / 'cache'}",
+                            "model.seq=16", "train.batch=2", "strategy=full", f"train.steps={self.STEPS}", f"checkpoint.every={self.STOP}")
+        self.assertEqual(len(whole), self.STEPS)
+        checkpoint = self.root / "whole" / "checkpoints" / f"step-{self.STOP}"
+        rest = whole[self.STOP:]
+        self.assertEqual(self.losses("same", "--resume", checkpoint), rest)
+        self.assertEqual(self.written("same", self.STEPS), self.written("whole", self.STEPS))
+        # The same sums in the same order.
+        self.assertEqual(self.losses("grad_op", "--resume", checkpoint, "--set", "strategy=grad_op"), rest)
+        self.assertEqual(self.written("grad_op", self.STEPS), self.written("whole", self.STEPS))
+        # The same samples in each step, added up in another order.
+        for at, (ranks, *settings) in enumerate(((4, "strategy=ddp", "train.batch=1"), (1, "strategy=single", "train.batch=4"),
+                                                 (2, "strategy=zero2", "train.batch=1", "train.micro_batches=2"),
+                                                 (2, "strategy=pipeline", "train.batch=2", "train.micro_batches=2"),
+                                                 (2, "strategy=tensor", "train.batch=4"))):
+            with self.subTest(" ".join((str(ranks), *settings))):
+                ours = self.losses(f"other{at}", "--resume", checkpoint, "--ranks", ranks, "--set", *settings)
+                self.assertEqual([step for step, *_ in ours], [step for step, *_ in rest])
+                for left, right in zip(ours, rest):
+                    for mine, theirs in zip(left[1:], right[1:]):
+                        self.assertAlmostEqual(float(mine), float(theirs), delta=1e-4 * float(theirs))
+        # From there to where it came from: the weights have gone through four ranks' layout and back.
+        back = self.losses("back", "--resume", self.root / "other0", "--ranks", 2, "--set", "strategy=full", "train.batch=2",
+                           f"train.steps={self.STEPS + 1}")
+        self.assertEqual(len(back), 1)
 
 
 if __name__ == "__main__":
