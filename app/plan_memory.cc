@@ -172,6 +172,11 @@ std::string PrintText(const MemoryPlan& plan) {
                      "\nPeak of the rank that needs most; at most: in any order of execution, with "
                      "what is live then\n" +
                      TakesTable(plan);
+  if (plan.rows.front().footprint.has_checkpoint_copy) {
+    text +=
+        "other: with the copy of the state from which checkpoints are written "
+        "(checkpoint.every)\n";
+  }
   if (plan.limit_bytes == 0) return text;
   return text +
          fmt::format(

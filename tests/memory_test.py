@@ -28,6 +28,8 @@ class MemoryTest(ProgramTest):
         for at, policy in enumerate(("preset=fsdp2 prefetch.forward=2", "preset=fsdp1 precision.param=bf16 train.micro_batches=2",
                                      "preset=fsdp2 strategy=no_shard unit.root=true",
                                      "strategy=ddp train.micro_batches=2", "strategy=zero1 precision.param=bf16", "strategy=zero2",
+                                     "model.kind=llama model.vocab=300 prefetch.forward=1",
+                                     "model.kind=llama strategy=zero2 precision.param=bf16 checkpointing=full",
                                      "strategy=zero3 zero.prefetch_bucket_size=8000 zero.max_reuse_distance=13000 "
                                      "zero.persistence_threshold=100",
                                      "strategy=zero3 precision.param=bf16 train.micro_batches=2 zero.max_reuse_distance=0 "
@@ -120,19 +122,57 @@ class MemoryTest(ProgramTest):
 
     def test_the_planned_largest_batch_and_model_train_within_5_percent_of_the_plan(self):
         limit = 3_000_000
-        for at, (strategy, key) in enumerate((("full", "train.batch"), ("ddp", "model.layers"), ("zero1", "model.dim"), ("full", "model.seq"))):
-            settings = (f"strategy={strategy}", "train.steps=3", "model.dim=48", "model.heads=2", "train.batch=2")
+        for at, (policy, key) in enumerate((("strategy=full", "train.batch"), ("strategy=ddp", "model.layers"), ("strategy=zero1", "model.dim"),
+                                            ("strategy=full", "model.seq"), ("strategy=full model.kind=llama", "model.layers"))):
+            settings = (*policy.split(), "train.steps=3", "model.dim=48", "model.heads=2", "train.batch=2")
             given = self.plan_memory(*settings, limit=f"{limit}B")["rows"][0]
             largest = given["largest"][key]
             settings = (*settings, f"{key}={largest}")
             planned = self.plan_memory(*settings)["rows"][0]["executed_bound_bytes"]
-            with self.subTest(f"{strategy} {key}={largest}"):
+            with self.subTest(f"{policy} {key}={largest}"):
                 self.assertGreater(largest, 2)
                 self.assertLessEqual(planned, limit)
                 with self.trace_of(f"run{at}", *settings, f"engine.memory_limit={limit}B") as (_, database):
                     took = max(memory.peak(database, rank, "unit <> 'rotary table'", "executed_ns") for rank in range(3))
                 self.assertLessEqual(took, planned)
                 self.assertGreaterEqual(took, 0.95 * planned)
+
+    def test_the_plan_counts_the_copy_that_checkpoints_are_written_from(self):
+        for at, policy in enumerate(("strategy=full", "strategy=ddp", "strategy=zero1 precision.param=bf16", "preset=double_buffer",
+                                     "strategy=data_parallel", "strategy=pipeline model.layers=3 train.micro_batches=3",
+                                     "model.kind=llama strategy=full", "offload=all")):
+            settings = (*policy.split(), "checkpoint.every=2")
+            planned = self.plan_memory(*settings)["rows"][0]["executed_bound_bytes"]
+            copy = planned - self.plan_memory(*policy.split())["rows"][0]["executed_bound_bytes"]
+            with self.subTest(policy), self.trace_of(f"run{at}", *settings, f"engine.memory_limit={planned}B") as (run, database):
+                own = "unit <> 'rotary table' AND category <> 'host'"
+                took = max(memory.peak(database, rank, own, "executed_ns") for rank in range(3))
+                copies = [memory.peak(database, rank, "unit = 'checkpoint copy'", "executed_ns") for rank in range(3)]
+                self.assertLessEqual(took, planned)
+                if policy.startswith("offload"):  # in the host's memory, as what is copied
+                    self.assertEqual((copy, max(copies)), (0, 0))
+                elif "pipeline" in policy:  # the stage that needs most is not the one that copies most
+                    self.assertGreater(max(copies), 0)
+                else:
+                    self.assertLessEqual(max(copies), copy)
+                    self.assertGreaterEqual(max(copies), 0.9 * copy)
+                    self.assertEqual(memory.unaccounted(database), 0)
+                schedule, = self.report(run)["schedules"]
+                self.assertLessEqual(schedule["peak_bytes"], schedule["executed_bound_bytes"])
+
+    def test_the_copy_of_state_that_has_moved_is_given_back(self):
+        changes = self.root / "run.toml"
+        changes.write_text('[[change]]\nstep = 3\nset = {"strategy" = "ddp"}\n')
+        run, _ = self.train("a", "train.steps=5", "checkpoint.every=2", extra=("--config", changes))
+        trace, = run.glob("trace-*.db")
+        with contextlib.closing(sqlite3.connect(trace)) as database:
+            copies = [size for size, in database.execute(
+                "SELECT bytes FROM memory_event WHERE unit = 'checkpoint copy' AND rank = 0 ORDER BY executed_ns, id")]
+        self.assertEqual([size > 0 for size in copies], [True, False, True])
+        self.assertEqual(copies[0], -copies[1])
+        checkpoints = self.report(run)["checkpoints"]
+        self.assertEqual([one["before_step"] for one in checkpoints], [2, 4, 5])
+        self.assertTrue(all(one["whole"] and one["copy_ns"] > 0 for one in checkpoints))
 
     def test_the_error_at_the_limit_names_what_makes_it_fit(self):
         needed = self.plan_memory("train.batch=4")["rows"][0]["executed_bound_bytes"]

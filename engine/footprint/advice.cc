@@ -145,6 +145,9 @@ std::string CategoryText(const Footprint& footprint, plan::MemoryCategory catego
     }
   }
   if (num_more > 0) holders.push_back(fmt::format("{} more", num_more));
+  if (category == plan::MemoryCategory::kOther && footprint.has_checkpoint_copy) {
+    holders.push_back("with the copy of the state for checkpoints");
+  }
   std::string text = Spaced(Name(category)) + " " +
                      FormatBytes(footprint.most.by_category[static_cast<size_t>(category)]);
   if (!holders.empty()) text += " (" + Join(holders, ", ") + ")";
@@ -219,6 +222,19 @@ std::string OutOfMemoryText(const config::Config& config, const Footprint& footp
       footprint.schedule.name, FormatBytes(footprint.needed_bytes()),
       FormatBytes(footprint.issued_bytes), FormatBytes(question.limit_bytes), PeakText(footprint),
       AdviceText(advice, question.limit_bytes));
+}
+
+std::string StateMoveText(const config::Config& config, const StateMoveNeed& need,
+                          const Question& question) {
+  const Advice advice = Advise(config, need.bytes, question);
+  std::string text = fmt::format(
+      "out of memory: from '{}' to '{}' parameters and optimizer state have to move, which can "
+      "need {} on a rank, as it may hold both, and engine.memory_limit is {}. ",
+      need.from, need.to, FormatBytes(need.bytes), FormatBytes(question.limit_bytes));
+  if (!advice.fitting.empty()) return text + AdviceText(advice, question.limit_bytes);
+  return text +
+         "No change of another key makes it fit: stop the run, and go on from its checkpoint with "
+         "it (--resume), or raise engine.memory_limit";
 }
 
 }  // namespace shardscope::footprint

@@ -47,6 +47,17 @@ Advice Advise(const config::Config& config, int64_t needed_bytes, const Question
 std::string OutOfMemoryText(const config::Config& config, const Footprint& footprint,
                             const Question& question);
 
+// A change of strategy, mesh or units while a run is live: what ranks hold while their state moves.
+struct StateMoveNeed {
+  std::string from;  // names of Schedules
+  std::string to;
+  int64_t bytes = 0;  // of the rank that can hold most
+};
+
+// The same of such a change that does not fit. `config`: with the change.
+std::string StateMoveText(const config::Config& config, const StateMoveNeed& need,
+                          const Question& question);
+
 // Its parts: what is live at the peak, and what to do.
 std::string PeakText(const Footprint& footprint);
 std::string AdviceText(const Advice& advice, int64_t limit_bytes);

@@ -68,7 +68,11 @@ Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
   return model;
 }
 
-Result<Footprint> FootprintOf(const config::Config& config) {
+bool WantsCheckpointCopy(const config::Config& config) {
+  return config.GetInt("checkpoint.every") > 0 && config.Get("run.device") != "cuda";
+}
+
+Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy) {
   const plan::Policy policy = config::ToPolicy(config);
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
   SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
@@ -78,8 +82,12 @@ Result<Footprint> FootprintOf(const config::Config& config) {
       footprint.schedule,
       plan::BuildSchedule(model::DescribeModel(model, policy.units, batch), policy));
   footprint.issued_bytes = plan::PredictLargestPeak(footprint.schedule);
-  footprint.most = plan::LargestMoment(
-      footprint.schedule, UnlistedMemory(model, batch, footprint.schedule, ScratchOf(config)));
+  plan::Unlisted unlisted = UnlistedMemory(model, batch, footprint.schedule, ScratchOf(config));
+  footprint.has_checkpoint_copy = copy == CheckpointCopy::kThere || WantsCheckpointCopy(config);
+  if (footprint.has_checkpoint_copy) {
+    unlisted = WithCheckpointCopy(std::move(unlisted), footprint.schedule, policy.master_dtype);
+  }
+  footprint.most = plan::LargestMoment(footprint.schedule, unlisted);
   return footprint;
 }
 

@@ -19,15 +19,25 @@ Status ApplyModelFolder(config::Config* config);
 // Error: as ApplyModelFolder().
 Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
 
+// The copy from which checkpoints are written while steps run: there if checkpoint.every wants
+// any, or whatever it says.
+enum class CheckpointCopy : uint8_t { kIfWanted, kThere };
+
 struct Footprint {
   plan::Schedule schedule;
   int64_t issued_bytes = 0;  // plan::PredictLargestPeak()
   plan::PeakMoment most;     // of the rank that can hold most, in any order of execution
+  bool has_checkpoint_copy = false;
 
   int64_t needed_bytes() const { return most.total; }  // what engine.memory_limit compares
 };
 
+// Whether a run with it keeps such a copy from its first checkpoint on. On a GPU it lies in the
+// host's memory.
+bool WantsCheckpointCopy(const config::Config& config);
+
 // `config` has passed Check(). Errors are those of BuildSchedule().
-Result<Footprint> FootprintOf(const config::Config& config);
+Result<Footprint> FootprintOf(const config::Config& config,
+                              CheckpointCopy copy = CheckpointCopy::kIfWanted);
 
 }  // namespace shardscope::footprint

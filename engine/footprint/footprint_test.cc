@@ -66,6 +66,53 @@ TEST(FootprintTest, TheHeaviestMomentAddsUpToTheBound) {
   }
 }
 
+// The copy of a rank's weights and moments, where several ranks hold the same of a part of them.
+TEST(FootprintTest, ACopyForCheckpointsIsCounted) {
+  const auto copy_of = [](const config::Config& config) {
+    const Footprint without = FootprintOf(config).value();
+    const Footprint with = FootprintOf(config, CheckpointCopy::kThere).value();
+    EXPECT_EQ(with.issued_bytes, without.issued_bytes);
+    const auto wanted = With(config, {{"checkpoint.every", "5"}});
+    EXPECT_TRUE(wanted.ok()) << wanted.message();
+    EXPECT_EQ(FootprintOf(*wanted)->needed_bytes(),
+              config.Get("run.device") == "cuda" ? without.needed_bytes() : with.needed_bytes());
+    return with.needed_bytes() - without.needed_bytes();
+  };
+  const auto optimizer_of = [](const config::Config& config) {
+    return FootprintOf(config)
+        ->most.by_category[static_cast<size_t>(plan::MemoryCategory::kOptimizer)];
+  };
+  for (const char* strategy : {"full", "zero1", "zero3"}) {
+    const config::Config config = Small({{"strategy", strategy}});
+    SCOPED_TRACE(strategy);
+    EXPECT_GE(copy_of(config), optimizer_of(config) * 3 / 2);
+    EXPECT_LE(copy_of(config), optimizer_of(config) * 3 / 2 * 1.05) << "each starts at 64 bytes";
+  }
+  const config::Config replicas = Small({{"strategy", "ddp"}});
+  EXPECT_GE(copy_of(replicas), optimizer_of(replicas) * 3 / 8);
+  EXPECT_LE(copy_of(replicas), optimizer_of(replicas) * 3 / 8 * 1.05) << "each a quarter";
+  EXPECT_EQ(copy_of(Small({{"offload", "all"}})), 0) << "it is in the host's memory too";
+  const config::Config on_gpu = Small({{"run.device", "cuda"}});
+  EXPECT_FALSE(WantsCheckpointCopy(With(on_gpu, {{"checkpoint.every", "5"}}).value()));
+  const config::Config config = Small({{"checkpoint.every", "5"}});
+  EXPECT_THAT(PeakText(*FootprintOf(config)), HasSubstr("with the copy of the state"));
+}
+
+TEST(AdviceTest, AMoveOfStateThatDoesNotFitSaysWhatDoes) {
+  const config::Config config = Small({{"strategy", "ddp"}});
+  Question question{.limit_bytes = 1000, .only_live = true};
+  question.needed = [](const config::Config& changed) -> Result<int64_t> {
+    return changed.Get("strategy") == "zero2" ? 1000 : 3000;
+  };
+  EXPECT_THAT(StateMoveText(config, {"a", "b", 3000}, question),
+              testing::AllOf(HasSubstr("from 'a' to 'b'"), HasSubstr("What fits: strategy=zero2 "
+                                                                     "saves 2.00 kB")));
+  question.limit_bytes = 999;
+  EXPECT_THAT(StateMoveText(config, {"a", "b", 3000}, question),
+              testing::AllOf(HasSubstr("go on from its checkpoint with it (--resume)"),
+                             Not(HasSubstr("What fits"))));
+}
+
 TEST(AdviceTest, WhatIsSaidToFitDoes) {
   for (const config::Config& config : OfEachStrategy()) {
     const int64_t needed = NeededBytes(config).value();
@@ -140,6 +187,7 @@ TEST(MemoryOptionsTest, EachOptionSavesSomewhere) {
   std::vector<bool> saves(AllMemoryOptions().size());
   std::vector<config::Config> configs = OfEachStrategy();
   configs.push_back(Small({{"unit.policy", "blocks:2"}}));
+  configs.push_back(Small({{"checkpoint.every", "5"}}));
   for (const char* key : {"prefetch.forward", "prefetch.backward_depth"}) {
     configs.push_back(
         Small({{"model.layers", "8"}, {"model.seq", "8"}, {"train.batch", "1"}, {key, "3"}}));

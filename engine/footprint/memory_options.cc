@@ -130,6 +130,12 @@ std::vector<Settings> Recompute(const Config& config) {
 
 std::vector<Settings> Offload(const Config& config) { return Others(config, "offload", {"all"}); }
 
+// Without the copy from which they are written; the control socket's are still to be had.
+std::vector<Settings> NoCheckpoints(const Config& config) {
+  return config.GetInt("checkpoint.every") > 0 ? std::vector{One("checkpoint.every", "0")}
+                                               : std::vector<Settings>();
+}
+
 std::vector<Settings> SmallerUnits(const Config& config) {
   return Others(config, "unit.policy", {"block", "module"});
 }
@@ -222,6 +228,7 @@ constexpr std::array kOptions = {
     MemoryOption{Effect::kNone, ShorterRunAhead},
     MemoryOption{Effect::kNone, Recompute},
     MemoryOption{Effect::kNone, Offload},
+    MemoryOption{Effect::kNone, NoCheckpoints},
     MemoryOption{Effect::kRounding, SmallerUnits},
     MemoryOption{Effect::kRounding, SmallerBuckets},
     MemoryOption{Effect::kRounding, SplitSequence},

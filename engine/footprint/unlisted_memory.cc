@@ -1,6 +1,7 @@
 #include "engine/footprint/unlisted_memory.h"
 
 #include <iterator>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,22 @@ int64_t TemporaryBytes(const Step& step, const plan::Op& op) {
   return step.scratch(op.kind, op.payload_bytes, pieces);
 }
 
+// Whether it holds the weights from step to step, beside which there may be a whole copy in another
+// dtype.
+bool HoldsMaster(const plan::Buffer& buffer, const std::set<int32_t>& units_with_shard) {
+  if (!buffer.persistent) return false;
+  if (buffer.kind == plan::BufferKind::kParameterShard) return true;
+  return buffer.kind == plan::BufferKind::kUnsharded && !units_with_shard.contains(buffer.unit);
+}
+
+// How many ranks hold the same of it, and copy a part each.
+int64_t Holders(const plan::Mesh& mesh, const plan::Parameter& parameter, bool is_rooted) {
+  if (is_rooted) return 1;
+  const int64_t replicas = mesh.size(plan::MeshDimension::kReplicate);
+  const bool is_whole = parameter.split == plan::TensorSplit::kWhole;
+  return is_whole ? replicas * mesh.size(plan::MeshDimension::kTensor) : replicas;
+}
+
 }  // namespace
 
 plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
@@ -82,6 +99,46 @@ plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
   unlisted.beside_bytes = [layouts = std::move(layouts)](const plan::Buffer& buffer) -> int64_t {
     if (buffer.unit == plan::kNone) return 0;
     return GapBytes(layouts[static_cast<size_t>(buffer.unit)], buffer);
+  };
+  return unlisted;
+}
+
+int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& unit,
+                            plan::DType master, bool is_rooted) {
+  constexpr int64_t kTensors = 3;  // the weights and both moments
+  constexpr auto kBlock = static_cast<int64_t>(kAlignment);
+  const UnitLayout layout(unit, schedule.mesh.size(plan::MeshDimension::kShard));
+  int64_t bytes = 0;
+  for (const ParameterLayout& parameter : layout.parameters()) {
+    const int64_t holders = Holders(schedule.mesh, parameter.parameter, is_rooted);
+    const int64_t elements = (parameter.shard_elements() + holders - 1) / holders;
+    bytes += kTensors * ((elements * plan::BytesOf(master) + kBlock - 1) / kBlock * kBlock);
+  }
+  return bytes;
+}
+
+plan::Unlisted WithCheckpointCopy(plan::Unlisted unlisted, const plan::Schedule& schedule,
+                                  plan::DType master) {
+  std::set<int32_t> with_shard;
+  bool is_rooted = false;
+  for (const plan::Program& program : schedule.programs) {
+    bool has_state = false;
+    for (const plan::Buffer& buffer : program.buffers) {
+      has_state |= buffer.persistent;
+      if (buffer.kind == plan::BufferKind::kParameterShard) with_shard.insert(buffer.unit);
+    }
+    is_rooted |= !has_state;
+  }
+  std::vector<int64_t> copy_bytes;  // by unit
+  for (const plan::Unit& unit : schedule.units) {
+    copy_bytes.push_back(CheckpointCopyBytes(schedule, unit, master, is_rooted));
+  }
+  unlisted.beside_bytes = [without = std::move(unlisted.beside_bytes),
+                           with_shard = std::move(with_shard),
+                           copy_bytes = std::move(copy_bytes)](const plan::Buffer& buffer) {
+    const int64_t bytes = without ? without(buffer) : 0;
+    if (!HoldsMaster(buffer, with_shard)) return bytes;
+    return bytes + copy_bytes[static_cast<size_t>(buffer.unit)];
   };
   return unlisted;
 }

@@ -21,4 +21,15 @@ using ScratchBytes =
 plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
                               const plan::Schedule& schedule, ScratchBytes scratch);
 
+// Most that a rank's copy of its state takes, from which checkpoints are written: of what it holds
+// of `unit`. Where several ranks hold the same, each copies a part. `is_rooted`: rank 0 alone holds
+// any.
+int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& unit,
+                            plan::DType master, bool is_rooted);
+
+// The same with that copy, which lies beside the parameters that ranks keep. What is offloaded is
+// copied in the host's memory too, and in no total.
+plan::Unlisted WithCheckpointCopy(plan::Unlisted unlisted, const plan::Schedule& schedule,
+                                  plan::DType master);
+
 }  // namespace shardscope::footprint

@@ -1,6 +1,7 @@
 // The implementation of Trainer, for trainer.cc and trainer_start.cc.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,6 +58,11 @@ class LiveTrainer : public Trainer {
     std::string path;
     FolderLock lock;
   };
+  // What ranks have copied of their state for checkpoints.
+  struct Copies {
+    std::atomic<bool> are_there = false;  // on all ranks, and stay for the next one
+    std::vector<int64_t> saved;           // step of the last one; by rank, its own host thread's
+  };
 
   // trainer_start.cc
   Status CheckFiles() const;
@@ -72,8 +78,12 @@ class LiveTrainer : public Trainer {
   // Whether engine.memory_limit lets in what ranks can need with `config`.
   Status CheckLimit(const config::Config& config, const plan::Schedule& schedule,
                     const footprint::Question& question) const;
-  // The most that the ranks of each program can hold of their own while they run `schedule`.
-  std::vector<int64_t> BoundsOf(const plan::Schedule& schedule) const;
+  // Whether ranks keep a copy of their state for checkpoints with `config`, or have one already.
+  bool HasCopyWith(const config::Config& config) const;
+  Result<footprint::Footprint> FootprintWith(const config::Config& config) const;
+  // The most that the ranks of each program can hold of their own while they run `schedule`, with
+  // such a copy or without.
+  std::vector<int64_t> BoundsOf(const plan::Schedule& schedule, bool has_copy) const;
   Status CheckRun(const config::Config& before, const config::Config& after) const;
   // What is said beside the bytes where a rank comes to the limit while it trains.
   std::string ExplainOutOfMemory(int64_t wanted_bytes) const;
@@ -87,6 +97,10 @@ class LiveTrainer : public Trainer {
   void OpenCheckpoints();
   CheckpointHead CheckpointHeadOf(int64_t step, const Regime& regime);
   void SaveCheckpoint(int rank, int64_t step, const Regime& regime);
+  // Why the rank may not have a copy of its state; empty: it may.
+  std::string RefuseCopy(int rank, const Regime& regime) const;
+  // Before the rank's state moves: a copy of how it lies now is of no use.
+  void ReleaseCopy(int rank);
   // If checkpoint.every wants one before `step`, with which the run may end. On all ranks alike.
   bool SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
   // When no rank saves any more: the last one is written.
@@ -119,8 +133,8 @@ class LiveTrainer : public Trainer {
   // On rank 0's host thread.
   std::shared_ptr<const Regime> Decide(int64_t step);
   void Apply(int64_t step, const Regime& regime);
-  executor::PredictedPeaks PredictPeaks(const plan::Schedule& schedule) const;
-  Status RegisterSchedule(const plan::Schedule& schedule);
+  executor::PredictedPeaks PredictPeaks(const Regime& regime) const;
+  Status RegisterSchedule(const Regime& regime);
   // link.bandwidth=auto and checkpointing=budget: once enough steps are there, the value that they
   // give is changed to and written.
   void MeasureBandwidth(int64_t step, const StepTimes& times);
@@ -148,6 +162,7 @@ class LiveTrainer : public Trainer {
   Resume resume_;
   CheckpointFolder checkpoint_folder_;
   std::unique_ptr<CheckpointWriter> checkpoints_;  // uses trace_; while ranks run
+  Copies copies_;
 
   Mutex message_mutex_;  // one message at a time; held while the user is told
 
@@ -163,7 +178,6 @@ class LiveTrainer : public Trainer {
 
   // By rank; each its own host thread's.
   std::vector<int64_t> next_regime_;
-  std::vector<int64_t> saved_;  // step of the last checkpoint
   std::vector<std::shared_ptr<const Regime>> entered_;
 };
 

@@ -18,12 +18,13 @@ namespace {
 constexpr const char* kUnrecordedNote =
     "this step is not recorded, to measure what recording costs (record.measure_overhead)";
 
-record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options, const std::string& run_id,
+record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options,
+                                          const RunTrace::Identity& identity,
                                           const RunFolder& folder, Ranks* ranks) {
   const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
   record::RecorderOptions recorder;
   recorder.run_folder = folder.path();
-  recorder.meta = {{"run_id", run_id},
+  recorder.meta = {{"run_id", identity.run_id},
                    {"name", folder.name()},
                    {"tool_version", kVersion},
                    {"host", HostName()},
@@ -33,6 +34,11 @@ record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options, const s
                    {"device", options.device->kind()},
                    {"truth", ranks->transport().capabilities().truth},
                    {"contended", options.device->is_contended() ? "true" : "false"}};
+  if (identity.resumed) {
+    recorder.meta["resumed_run"] = identity.resumed->run_id;
+    recorder.meta["resumed_step"] = std::to_string(identity.resumed->step);
+    recorder.meta["resumed_from"] = identity.resumed->folder;
+  }
   recorder.config = options.config.Values();
   recorder.config.insert(options.environment.begin(), options.environment.end());
   recorder.max_bytes = options.config.GetInt("record.max_bytes");
@@ -54,10 +60,10 @@ RunTrace::RunTrace(const TrainerOptions& options, Ranks* ranks)
 RunTrace::~RunTrace() { device_.SetRecorder(nullptr); }
 
 Result<std::unique_ptr<RunTrace>> RunTrace::Open(const TrainerOptions& options,
-                                                 const std::string& run_id, const RunFolder& folder,
+                                                 const Identity& identity, const RunFolder& folder,
                                                  Ranks* ranks) {
   Result<std::unique_ptr<record::Recorder>> recorder =
-      record::Recorder::Open(RecorderOptionsOf(options, run_id, folder, ranks));
+      record::Recorder::Open(RecorderOptionsOf(options, identity, folder, ranks));
   if (!recorder.ok()) return recorder.status();
   std::unique_ptr<RunTrace> trace(new RunTrace(options, ranks));
   trace->recorder_ = std::move(recorder).value();
@@ -179,9 +185,10 @@ void RunTrace::EndPause(int rank, int64_t step, std::string_view cause) {
 }
 
 // Of a GPU the copy takes no memory.
-void RunTrace::SetCopyBytes(int rank, int64_t bytes) {
+void RunTrace::SetCopyBytes(int rank, int64_t bytes, bool is_on_host) {
+  if (is_on_host || device_.kind() != "cpu") bytes = 0;
   int64_t& counted = copy_bytes_[static_cast<size_t>(rank)];
-  if (bytes == counted || device_.kind() != "cpu") return;
+  if (bytes == counted) return;
   sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "checkpoint copy", bytes - counted,
                             MonotonicNs());
   counted = bytes;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,11 +25,22 @@
 
 namespace shardscope::runtime {
 
+// The checkpoint that a run goes on from.
+struct ResumedFrom {
+  std::string run_id;  // of the run that wrote it; empty: it was no run of ours
+  int64_t step = 0;
+  std::string folder;
+};
+
 class RunTrace {
  public:
-  // Opens the trace in `folder`. All are borrowed.
+  struct Identity {
+    std::string run_id;
+    std::optional<ResumedFrom> resumed;
+  };
+  // Opens the trace in `folder`. All but the identity are borrowed.
   static Result<std::unique_ptr<RunTrace>> Open(const TrainerOptions& options,
-                                                const std::string& run_id, const RunFolder& folder,
+                                                const Identity& identity, const RunFolder& folder,
                                                 Ranks* ranks);
   ~RunTrace();
 
@@ -46,6 +58,7 @@ class RunTrace {
   // thread.
   void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
   void Add(const DeviceCapability& capability, int64_t dropped = 0);
+  void Add(schema::CheckpointRow row) { recorder_->Add(std::move(row)); }
 
   // record.steps, and the steps that are not recorded to measure what recording costs: `step`,
   // which begins, is recorded or not. All ranks call it where none has an op to record; true: it is
@@ -59,9 +72,9 @@ class RunTrace {
   // `step` begins now: what passed since the one before is in neither.
   void EndPause(int rank, int64_t step, std::string_view cause);
 
-  // The copy of the rank's state from which checkpoints are written takes so much memory. Between
-  // two steps.
-  void SetCopyBytes(int rank, int64_t bytes);
+  // The copy of the rank's state from which checkpoints are written takes so much memory; as its
+  // state, it may be in the host's, which is in no total. Between two steps.
+  void SetCopyBytes(int rank, int64_t bytes, bool is_on_host);
 
   // After a step of `rank`, which issued its first op at `first_issue_ns`. Returns the row.
   schema::StepRow AddStep(int rank, int64_t step, const plan::Schedule& schedule,
@@ -100,7 +113,7 @@ class RunTrace {
   // By rank; each its own host thread's.
   std::vector<int64_t> step_start_ns_;  // of the next step, but the first
   std::vector<char> is_recording_;
-  std::vector<int64_t> copy_bytes_;
+  std::vector<int64_t> copy_bytes_;  // but what is in the host's memory
 };
 
 }  // namespace shardscope::runtime

@@ -194,10 +194,11 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
     // The trace learns of a Schedule while no op is being recorded.
     transport::Barrier(&ranks_->transport(), rank);
     if (rank == ranks_->first_local()) {
-      SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(*regime->schedule));
+      SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(*regime));
     }
     transport::Barrier(&ranks_->transport(), rank);
     const StateLayout before = ranks_->work(rank).layout();
+    if (StateLayoutOf(*regime->schedule) != before) ReleaseCopy(rank);
     SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *regime->schedule));
     const StateLayout& after = ranks_->work(rank).layout();
     if (after != before) trace_->MoveState(rank, before, after);
@@ -259,10 +260,11 @@ std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
   return regimes_.Add(std::move(regime));
 }
 
-executor::PredictedPeaks LiveTrainer::PredictPeaks(const plan::Schedule& schedule) const {
+executor::PredictedPeaks LiveTrainer::PredictPeaks(const Regime& regime) const {
+  const plan::Schedule& schedule = *regime.schedule;
   const int64_t shared_bytes = ranks_->shared_tensor_bytes();
   const std::vector<int64_t> issued = plan::PredictPeaks(schedule);
-  const std::vector<int64_t> executed = BoundsOf(schedule);
+  const std::vector<int64_t> executed = BoundsOf(schedule, HasCopyWith(regime.config));
   executor::PredictedPeaks peaks;
   // Some rank of the process also has the tables that they share: here that of the most.
   peaks.largest = {*std::ranges::max_element(issued),
@@ -275,9 +277,10 @@ executor::PredictedPeaks LiveTrainer::PredictPeaks(const plan::Schedule& schedul
   return peaks;
 }
 
-Status LiveTrainer::RegisterSchedule(const plan::Schedule& schedule) {
+Status LiveTrainer::RegisterSchedule(const Regime& regime) {
+  const plan::Schedule& schedule = *regime.schedule;
   if (trace_->HasSchedule(schedule)) return Status::Ok();
-  const int64_t number = trace_->AddSchedule(schedule, PredictPeaks(schedule));
+  const int64_t number = trace_->AddSchedule(schedule, PredictPeaks(regime));
   if (!is_leader()) return Status::Ok();
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (status.ok()) return status;

@@ -9,6 +9,7 @@
 #include "engine/runtime/checkpoint/load.h"
 #include "engine/runtime/live_trainer.h"
 #include "trace/base/text.h"
+#include "trace/base/units.h"
 #include "trace/base/version.h"
 
 namespace shardscope::runtime {
@@ -104,13 +105,16 @@ void LiveTrainer::OpenCheckpoints() {
                                 .num_ranks = ranks_->size(),
                                 .local = ranks_->local(),
                                 .timeout_ns = ranks_->job().timeout_ns},
-      [this](const CheckpointOutcome& outcome) {
-        if (!outcome.folder.empty()) {
-          trace_->Mark(outcome.step, "checkpoint", {.new_value = outcome.folder});
-        }
-        Message(outcome.message);
-      });
-  saved_.assign(static_cast<size_t>(ranks_->size()), -1);
+      CheckpointWriter::Listener{
+          .on_part = [this](schema::CheckpointRow row) { trace_->Add(std::move(row)); },
+          .on_outcome =
+              [this](const CheckpointOutcome& outcome) {
+                if (!outcome.folder.empty()) {
+                  trace_->Mark(outcome.step, "checkpoint", {.new_value = outcome.folder});
+                }
+                Message(outcome.message);
+              }});
+  copies_.saved.assign(static_cast<size_t>(ranks_->size()), -1);
   for (const std::string& note : resume_.notes) Message(note);
   resume_.from.reset();
 }
@@ -156,16 +160,38 @@ void LiveTrainer::SaveCheckpoint(int rank, int64_t step, const Regime& regime) {
   std::optional<CheckpointHead> head;
   if (rank == 0) head = CheckpointHeadOf(step, regime);
   RankWork& work = ranks_->work(rank);
-  checkpoints_->Save(rank, {&work.layout(), work.units(), step}, std::move(head));
-  trace_->SetCopyBytes(rank, checkpoints_->CopyBytes(rank));
-  saved_[static_cast<size_t>(rank)] = step;
+  checkpoints_->Save(rank, {&work.layout(), work.units(), step, RefuseCopy(rank, regime)},
+                     std::move(head));
+  if (checkpoints_->CopyBytes(rank) > 0) copies_.are_there = true;
+  trace_->SetCopyBytes(rank, checkpoints_->CopyBytes(rank), IsOffloaded(work.layout()));
+  copies_.saved[static_cast<size_t>(rank)] = step;
+}
+
+// With checkpoint.every there has been room for it from the start.
+std::string LiveTrainer::RefuseCopy(int rank, const Regime& regime) const {
+  const int64_t limit_bytes = regime.config.GetInt("engine.memory_limit");
+  const bool has_room = regime.checkpoint_every > 0 || checkpoints_->CopyBytes(rank) > 0;
+  if (limit_bytes == 0 || has_room || options_.device->kind() != "cpu") return "";
+  const plan::Schedule& schedule = *regime.schedule;
+  const auto program = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
+  const int64_t needed_bytes = BoundsOf(schedule, /*has_copy=*/true)[program];
+  if (needed_bytes <= limit_bytes) return "";
+  return fmt::format("with a copy of its state it can need {}, engine.memory_limit is {}",
+                     FormatBytes(needed_bytes), FormatBytes(limit_bytes));
+}
+
+void LiveTrainer::ReleaseCopy(int rank) {
+  if (checkpoints_->CopyBytes(rank) == 0) return;
+  checkpoints_->Release(rank);
+  copies_.are_there = false;
+  trace_->SetCopyBytes(rank, 0, /*is_on_host=*/false);
 }
 
 bool LiveTrainer::SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end) {
   const int64_t every = regime.checkpoint_every;
   const int64_t first_step = ranks_->job().first_step;
   const bool is_due = every > 0 && step > first_step && (is_end || step % every == 0);
-  if (!is_due || saved_[static_cast<size_t>(rank)] == step) return false;
+  if (!is_due || copies_.saved[static_cast<size_t>(rank)] == step) return false;
   SaveCheckpoint(rank, step, regime);
   return true;
 }

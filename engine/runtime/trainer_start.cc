@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "engine/footprint/footprint.h"
+#include "engine/footprint/unlisted_memory.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
@@ -107,15 +108,15 @@ Status LiveTrainer::CheckLimit(const config::Config& config, const plan::Schedul
                                const footprint::Question& question) const {
   const int64_t limit_bytes = question.limit_bytes;
   if (limit_bytes == 0) return Status::Ok();
-  const std::vector<int64_t> bounds = BoundsOf(schedule);
+  const std::vector<int64_t> bounds = BoundsOf(schedule, HasCopyWith(config));
   if (*std::ranges::max_element(bounds) <= limit_bytes) return Status::Ok();
-  SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, footprint::FootprintOf(config));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, FootprintWith(config));
   return Status::Error(footprint::OutOfMemoryText(config, footprint, question));
 }
 
 std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
   const config::Config config = steering_ == nullptr ? options_.config : steering_->config();
-  const Result<footprint::Footprint> footprint = footprint::FootprintOf(config);
+  const Result<footprint::Footprint> footprint = FootprintWith(config);
   if (!footprint.ok()) return footprint.message();
   // What the bound does not know of is there with other keys too.
   const int64_t unknown_bytes = std::max<int64_t>(0, wanted_bytes - footprint->needed_bytes());
@@ -126,8 +127,23 @@ std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
                                question.limit_bytes);
 }
 
-std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule) const {
-  return plan::BoundPeaks(schedule, ranks_->UnlistedMemory(schedule));
+// Of a GPU the copy takes no memory.
+bool LiveTrainer::HasCopyWith(const config::Config& config) const {
+  return options_.device->kind() == "cpu" &&
+         (copies_.are_there || footprint::WantsCheckpointCopy(config));
+}
+
+Result<footprint::Footprint> LiveTrainer::FootprintWith(const config::Config& config) const {
+  return footprint::FootprintOf(config, HasCopyWith(config) ? footprint::CheckpointCopy::kThere
+                                                            : footprint::CheckpointCopy::kIfWanted);
+}
+
+std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool has_copy) const {
+  plan::Unlisted unlisted = ranks_->UnlistedMemory(schedule);
+  if (has_copy) {
+    unlisted = footprint::WithCheckpointCopy(std::move(unlisted), schedule, ranks_->job().master);
+  }
+  return plan::BoundPeaks(schedule, unlisted);
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {
@@ -142,17 +158,14 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
   const int64_t limit_bytes = after.GetInt("engine.memory_limit");
   footprint::Question question{.limit_bytes = limit_bytes, .only_live = true};
   question.needed = [&](const config::Config& config) -> Result<int64_t> {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint,
-                                footprint::FootprintOf(config));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, FootprintWith(config));
     return std::max(footprint.needed_bytes(), bytes_of_move(footprint.schedule));
   };
   SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(after, *to, question));
   const int64_t needed_bytes = bytes_of_move(*to);
   if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
-  return Status::Error(fmt::format(
-      "out of memory: from '{}' to '{}' parameters and optimizer state have to move, which can "
-      "need {} on a rank, and engine.memory_limit is {}: start a new run with it",
-      from->name, to->name, FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
+  return Status::Error(
+      footprint::StateMoveText(after, {from->name, to->name, needed_bytes}, question));
 }
 
 Status LiveTrainer::CheckChanges() const {
@@ -231,8 +244,13 @@ Status LiveTrainer::OpenFolder() {
 }
 
 Status LiveTrainer::OpenTrace() {
+  RunTrace::Identity identity{.run_id = run_id_};
+  if (resume_.from) {
+    const checkpoint::Index& index = resume_.from->index();
+    identity.resumed = {index.run, index.step, resume_.from->folder()};
+  }
   Result<std::unique_ptr<RunTrace>> trace =
-      RunTrace::Open(options_, run_id_, *folder_, ranks_.get());
+      RunTrace::Open(options_, identity, *folder_, ranks_.get());
   if (!trace.ok()) return trace.status();
   trace_ = std::move(trace).value();
   observer_->set_next(trace_->sink());

@@ -644,14 +644,58 @@ TEST_F(TrainerTest, AChangeWhoseStateDoesNotFitTwiceIsRefused) {
   const int64_t both = BytesOfMove(job->initial_layout, after->initial_layout, plan::DType::kFp32);
   config_.AddChange({.step = 1, .set = {{"strategy", "ddp"}}});
   Set({{"engine.memory_limit", std::to_string(both - 1) + "B"}});
-  EXPECT_NE(Start("a").message().find("parameters and optimizer state have to move"),
-            std::string::npos)
-      << Start("a").message();
+  const std::string refused = Start("a").message();
+  EXPECT_NE(refused.find("parameters and optimizer state have to move"), std::string::npos)
+      << refused;
   EXPECT_FALSE(fs::exists(root_ / "a"));
+  // What is said to fit does.
+  const size_t said = refused.find("What fits: ");
+  ASSERT_NE(said, std::string::npos) << refused;
+  int num_said = 0;
+  const config::Config given = config_;
+  for (const plan::Strategy& strategy : plan::Strategies()) {
+    const std::string name(strategy.name);
+    if (refused.find("strategy=" + name + " saves ", said) == std::string::npos) continue;
+    ++num_said;
+    config_.ClearChanges();
+    config_.AddChange({.step = 1, .set = {{"strategy", name}}});
+    const auto fits = Start("fits" + name);
+    ASSERT_TRUE(fits.ok()) << fits.message();
+    EXPECT_TRUE((*fits)->Run().ok()) << name;
+  }
+  EXPECT_GE(num_said, 1) << refused;
+  config_ = given;
   Set({{"engine.memory_limit", std::to_string(both) + "B"}});
   const auto started = Start("a");
   ASSERT_TRUE(started.ok()) << started.message();
   EXPECT_TRUE((*started)->Run().ok());
+}
+
+// One that is asked for is no reason to pass the limit, and no reason to end.
+TEST_F(TrainerTest, ACheckpointWhoseCopyDoesNotFitIsRefusedAndTheRunGoesOn) {
+  const int64_t needed = footprint::NeededBytes(config_).value();
+  config::Config with_copy = config_;
+  ASSERT_TRUE(with_copy.Set("checkpoint.every", "5").ok());
+  const int64_t needed_with_copy = footprint::NeededBytes(with_copy).value();
+  ASSERT_GT(needed_with_copy, needed);
+  const config::Request request{.id = 1, .body = config::DoRequest{config::Action::kCheckpoint}};
+  for (const int64_t limit : {needed_with_copy - 1, needed_with_copy}) {
+    Set({{"engine.memory_limit", fmt::format("{}B", limit)}});
+    const bool fits = limit == needed_with_copy;
+    const std::string name = fits ? "fits" : "refused";
+    auto trainer = Start(name);
+    ASSERT_TRUE(trainer.ok()) << trainer.message();
+    ASSERT_TRUE((*trainer)->steering().Handle(request).ok);
+    ASSERT_TRUE((*trainer)->Run().ok());
+    EXPECT_EQ(fs::exists(root_ / name / "checkpoints/step-0"), fits);
+    const bool is_said =
+        Read(name + "/log.txt").find("with a copy of its state it can need ") != std::string::npos;
+    EXPECT_EQ(is_said, !fits);
+  }
+  Set({{"checkpoint.every", "5"}});
+  ASSERT_TRUE(Start("every").ok());
+  Set({{"engine.memory_limit", fmt::format("{}B", needed_with_copy - 1)}});
+  EXPECT_NE(Start("above").message().find("engine.memory_limit is"), std::string::npos);
 }
 
 TEST_F(TrainerTest, FailedStartsCreateNothing) {

@@ -1,16 +1,17 @@
 """Checkpoints of whole programs: kills, folders that cannot be written, ranks that are processes."""
 
-import array
 import json
-import math
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import unittest
 
+import hugging_face
+import llama_cases
 from faults import checkpoint_kills
-from programs import BIN, ROOT, TIMEOUT_S, TINY, TRAIN, ProgramTest, free_port
+from programs import APP, BIN, ROOT, TIMEOUT_S, TINY, TRAIN, ProgramTest, free_port
 
 sys.path.insert(0, str(ROOT / "tests" / "tokenizer"))
 import material  # noqa: E402  (needs the path above)
@@ -48,6 +49,17 @@ class CheckpointTest(ProgramTest):
         self.assertEqual(self.losses("b.txt"), self.losses("a.txt")[3:])
         self.run_program(TRAIN, "--resume", checkpoint, "--out", self.root / "c", "--losses", self.root / "c.txt")
         self.assertEqual(self.losses("c.txt"), self.losses("a.txt")[3:])
+        report = self.report(self.root / "c")
+        self.assertEqual(report["resumed"], {"run_id": index["run"], "step": 3, "folder": str(checkpoint)})
+        self.assertIn(f"Goes on from run {index['run']} with step 3", self.run_program(APP, "report", self.root / "c").stdout)
+        for name in "abc":
+            report = self.report(self.root / name)
+            ranks = [one["ranks"] for one in report["checkpoints"]]
+            self.assertEqual(ranks, [2, 2] if name == "a" else [2])
+            for one in report["checkpoints"]:
+                self.assertTrue(one["whole"])
+                files = pathlib.Path(one["folder"]).glob("*.safetensors")
+                self.assertEqual(one["bytes"], sum(file.stat().st_size for file in files))
         said = self.processes(self.root / "d", "--resume", self.root / "a", "--set", "train.steps=7", "strategy=ddp", ranks=3)
         self.assertIn("step-6 with step 6", said)
         self.assertEqual(sorted(path.name for path in (self.root / "d" / "checkpoints").iterdir()), ["step-7"])
@@ -89,39 +101,18 @@ class FineTuningTest(ProgramTest):
     """A folder of a Llama with its tokenizer and conversations: what goes on from a checkpoint has the same weights, and the samples that come next."""
 
     STEPS, STOP = 6, 3
-    CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
-              "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 400, "hidden_act": "silu", "rms_norm_eps": 1e-5,
-              "rope_theta": 10000.0, "max_position_embeddings": 64, "tie_word_embeddings": False, "attention_bias": False}
+    CONFIG = {**llama_cases.BASE, "vocab_size": 400, "num_key_value_heads": 2}
 
     def setUp(self):
         super().setUp()
-        self.model = self.root / "model"
+        self.model = hugging_face.write_folder(self.root / "model", self.CONFIG)
         material.write_folder(self.model, material.kinds(material.train(100))["qwen2"])
-        (self.model / "config.json").write_text(json.dumps(self.CONFIG))
-        self.write_weights(self.model / "model.safetensors")
         dice = material.Dice(5)
         words = [[dice.one(material.WORDS) for _ in range(12)] for _ in range(60)]
         chats = [{"messages": [{"role": "user", "content": " ".join(some)}, {"role": "assistant", "content": " ".join(reversed(some))}]}
                  for some in words]
         self.data = self.root / "chats.jsonl"
         self.data.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
-
-    def write_weights(self, path):
-        dim, ffn, vocabulary = self.CONFIG["hidden_size"], self.CONFIG["intermediate_size"], self.CONFIG["vocab_size"]
-        kv = dim * self.CONFIG["num_key_value_heads"] // self.CONFIG["num_attention_heads"]
-        shapes = {"model.embed_tokens.weight": (vocabulary, dim), "model.norm.weight": (dim,), "lm_head.weight": (vocabulary, dim)}
-        for layer in range(self.CONFIG["num_hidden_layers"]):
-            for name, shape in {"input_layernorm": (dim,), "post_attention_layernorm": (dim,), "self_attn.q_proj": (dim, dim),
-                                "self_attn.k_proj": (kv, dim), "self_attn.v_proj": (kv, dim), "self_attn.o_proj": (dim, dim),
-                                "mlp.gate_proj": (ffn, dim), "mlp.up_proj": (ffn, dim), "mlp.down_proj": (dim, ffn)}.items():
-                shapes[f"model.layers.{layer}.{name}.weight"] = shape
-        random, header, data = material.Dice(7).random, {}, array.array("f")
-        for name, shape in shapes.items():
-            begin, count = 4 * len(data), math.prod(shape)
-            data.extend((1 if "norm" in name else 0) + (random() - 0.5) / 8 for _ in range(count))
-            header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, 4 * len(data)]}
-        head = json.dumps(header).encode()
-        path.write_bytes(len(head).to_bytes(8, "little") + head + data.tobytes())
 
     def losses(self, name, *arguments):
         """As text, by step; the final weights are in the run's last checkpoint."""

@@ -98,6 +98,13 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
       if (report.figures.scope.Contains(pause.step)) report.pauses.push_back(pause);
     }
   }
+  const ScopedSteps& scope = report.figures.scope;
+  for (CheckpointFigures& one : CheckpointsOf(snapshot)) {
+    // The last one is taken when there is no step after it.
+    if (!scope.whole_run() && !scope.Contains(one.step)) continue;
+    report.checkpoints.push_back(std::move(one));
+  }
+  report.resumed = ResumedFromOf(snapshot);
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
   std::map<query::ScheduleId, std::vector<Traffic>> traffic = TrafficOf(snapshot);
   for (ScheduleMemory& memory : MemoryOfSchedules(snapshot, report.memory)) {
@@ -107,7 +114,6 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     if (!rows.segments.empty()) report.nccl_segments[rows.rank] = SegmentsOfNccl(snapshot, rows);
   }
   if (options.every_stall) {
-    const ScopedSteps& scope = report.figures.scope;
     report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);
   }
   report.kernels = SummarizeKernels(snapshot);

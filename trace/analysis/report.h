@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trace/analysis/breakdown.h"
+#include "trace/analysis/checkpoints.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/explain/explanation.h"
 #include "trace/analysis/gpu/edge_check.h"
@@ -65,7 +66,9 @@ struct Report {
   std::vector<ScheduleFigures> schedules;              // that ran
   Figures figures;                                     // of the scope that was asked for
   std::vector<query::Pause> pauses;                    // before its steps, of the first rank
-  std::optional<std::vector<Stall>> every_stall;       // of that scope, if asked for
+  std::vector<CheckpointFigures> checkpoints;          // before or after its steps
+  std::optional<ResumedFrom> resumed;
+  std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
   ReportedLink link;
   KernelSummary kernels;  // num_ranks 0: no row of a GPU
   EdgeCheck edges;        // waits between streams of a GPU

@@ -36,6 +36,18 @@ Json PauseJson(const query::Pause& pause) {
           {"pause_ns", pause.end_ns - pause.start_ns}};
 }
 
+Json CheckpointJson(const CheckpointFigures& one) {
+  return {{"before_step", one.step}, {"ranks", one.num_ranks}, {"bytes", one.bytes},
+          {"wait_ns", one.wait_ns},  {"copy_ns", one.copy_ns}, {"write_ns", one.write_ns},
+          {"whole", one.is_whole},   {"folder", one.folder},   {"error", one.error}};
+}
+
+// null: the run began with its first step.
+Json ResumedJson(const std::optional<ResumedFrom>& resumed) {
+  if (!resumed) return nullptr;
+  return {{"run_id", resumed->run_id}, {"step", resumed->step}, {"folder", resumed->folder}};
+}
+
 Json PercentilesJson(const Percentiles& percentiles) {
   return {{"p50", percentiles.p50}, {"p95", percentiles.p95}};
 }
@@ -359,6 +371,8 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["front"] = FrontJson(explanation.front);
   json["critical_path"] = ListJson(explanation.path, &PathJson);
   json["pauses"] = ListJson(report.pauses, &PauseJson);
+  json["checkpoints"] = ListJson(report.checkpoints, &CheckpointJson);
+  json["resumed"] = ResumedJson(report.resumed);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);

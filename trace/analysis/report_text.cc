@@ -46,7 +46,8 @@ std::string Head(const Report& report) {
         report.link.bandwidth.empty() ? "" : " at link.bandwidth=" + report.link.bandwidth));
   }
   if (report.contended) facts.push_back("ranks share cores (contended)");
-  return report.name + ": " + Join(facts, ", ") + "\n" +
+  const std::string resumed = Describe(report.resumed);
+  return report.name + ": " + Join(facts, ", ") + "\n" + (resumed.empty() ? "" : resumed + "\n") +
          PrintRecognised(report.figures.explanation.recognised);
 }
 
@@ -155,6 +156,19 @@ std::string StepsText(const Report& report, int num_steps) {
   return fmt::format(
       "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle)\n{}",
       all ? "" : fmt::format(" {} to {}, --all lists all", first, scope.last), table.Print());
+}
+
+// Beside the time of the first rank's steps.
+std::string CheckpointsText(const Report& report) {
+  int64_t num_steps = 0;
+  int64_t steps_ns = 0;
+  for (const StepBreakdown& row : report.steps) {
+    if (!report.figures.scope.Contains(row.step) || row.rank != report.steps.front().rank) continue;
+    ++num_steps;
+    steps_ns = std::min(steps_ns, std::numeric_limits<int64_t>::max() - row.step_ns);  // damaged
+    steps_ns += row.step_ns;
+  }
+  return PrintCheckpoints(report.checkpoints, num_steps, steps_ns);
 }
 
 // Memory of the GPU as its driver reports it, where the trace has that.
@@ -405,9 +419,9 @@ std::string PrintReportText(const Report& report, int num_steps) {
          SummaryText(report) + PrintExplanation(report.figures.explanation) + PrintChanges(report) +
          StepsText(report, num_steps) + StallsText(report) + CollectivesText(report) +
          PrintKernels(report.kernels) + PrintEdges(report.edges) + TrafficText(report) +
-         MemoryText(report) + DeviceMemoryText(report) + MarkersText(report) + ClocksText(report) +
-         PrintGpuClocks(report.gpu_clocks) + PrintOverhead(report.overhead) +
-         PrintSources(report.sources) + DroppedText(report);
+         MemoryText(report) + DeviceMemoryText(report) + CheckpointsText(report) +
+         MarkersText(report) + ClocksText(report) + PrintGpuClocks(report.gpu_clocks) +
+         PrintOverhead(report.overhead) + PrintSources(report.sources) + DroppedText(report);
 }
 
 }  // namespace shardscope::analysis

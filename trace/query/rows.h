@@ -129,6 +129,17 @@ struct Pause {
   int64_t end_ns = 0;
 };
 
+// A rank's part of a checkpoint.
+struct CheckpointPart {
+  int32_t step = 0;       // before which it was taken
+  int64_t start_ns = 0;   // the rank came to it
+  int64_t copy_ns = 0;    // the copy began, and
+  int64_t copied_ns = 0;  // was made
+  int64_t written_ns = 0;
+  int64_t bytes = 0;
+  std::string error;  // why there is no file; else empty
+};
+
 struct Collective {
   OpRunId op_run;
   int32_t rank = 0;

@@ -148,7 +148,8 @@ struct RankRows {
   int32_t rank = 0;
   RowList<OpRun> op_runs;
   RowList<Step> steps;
-  std::vector<Pause> pauses;  // that are over; ascending
+  std::vector<Pause> pauses;                // that are over; ascending
+  std::vector<CheckpointPart> checkpoints;  // written or given up; ascending
   RowList<Collective> collectives;
   RowList<MemoryEvent> memory;
   RowList<Span> spans;        // but those of gpu_work and nccl

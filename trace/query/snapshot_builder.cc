@@ -340,6 +340,23 @@ void SnapshotBuilder::AddPauses(const store::RowBatch& batch) {
   }
 }
 
+void SnapshotBuilder::AddCheckpoints(const store::RowBatch& batch) {
+  for (const schema::CheckpointRow& row : batch.Get<schema::CheckpointRow>()) {
+    RankRows* rows = RowsOfRank(row.rank);
+    const bool sane = rows != nullptr && IsStep(row.step) && SaneTime(row.start_ns) &&
+                      SaneTime(row.written_ns) && row.start_ns <= row.copy_ns &&
+                      row.copy_ns <= row.copied_ns && row.copied_ns <= row.written_ns &&
+                      row.bytes >= 0 && SaneBytes(row.bytes);
+    if (!sane || (!rows->checkpoints.empty() && row.start_ns < rows->checkpoints.back().start_ns)) {
+      Refuse();
+      continue;
+    }
+    rows->checkpoints.push_back({Int32(row.step), row.start_ns, row.copy_ns, row.copied_ns,
+                                 row.written_ns, row.bytes, row.error});
+    Extend(row.start_ns, row.written_ns);
+  }
+}
+
 void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
   for (const schema::CollectiveRow& row : batch.Get<schema::CollectiveRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
@@ -385,6 +402,7 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddOpRuns(batch);
   AddSteps(batch);
   AddPauses(batch);
+  AddCheckpoints(batch);
   AddCollectives(batch);
   AddMemory(batch);
   gpu_builder_.Add(batch);

@@ -13,7 +13,7 @@ from words import listed  # noqa: E402
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 # 'SHSC' as big-endian bytes: SQLite's application_id, shown by `file trace.db`.
 APPLICATION_ID = 0x53485343
 
@@ -93,7 +93,8 @@ TABLES = (
     Table("meta", "Key and value: what this trace is.", (
         Column("key", TEXT, "run_id, name, state (live, finishing, finished, cut), tool_version, host, pid, model, "
                             "num_ranks, num_cores, device, truth, contended, source_path, started_realtime_ns, cupti_device_bytes (what CUPTI "
-                            "takes at least of each GPU's memory), ..."),
+                            "takes at least of each GPU's memory); of a run that went on from a checkpoint resumed_run (run_id of the "
+                            "run that wrote it), resumed_step and resumed_from (its folder); ..."),
         Column("value", TEXT, "The value as text; numbers in decimal."),
     )),
     Table("capability", "What each source of records could and could not do in this run, and what it lost.", (
@@ -392,6 +393,19 @@ TABLES = (
         moment("start_ns", "End of the step before."),
         moment("end_ns", "Start of the step after."),
     ), stream=True, since=4),
+    Table("checkpoint", "What a rank's part of each checkpoint took: the copy, for which the training waits, and the file, which is written "
+                        "while the next steps run. Written once the file is on the disk or given up; a marker says when all of the "
+                        "checkpoint was.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "The step before which it was taken."),
+        moment("start_ns", "The rank, between two steps, came to it."),
+        moment("copy_ns", "The checkpoint before was written, and the copy began."),
+        moment("copied_ns", "The copy was made: the training goes on."),
+        moment("written_ns", "The file was on the disk, or given up."),
+        Column("bytes", INT, "Of the file; 0 if it was given up.", "bytes"),
+        Column("error", TEXT, "Why it was given up; else empty."),
+    ), stream=True, since=8),
     Table("allocation", "One row a block that PyTorch's caching allocator handed out in a recorded program, written once it was back or "
                         "recording ended. Its memory_event rows have the same times: from allocated_ns to free_requested_ns by the host's "
                         "order, to free_completed_ns as it was.", (

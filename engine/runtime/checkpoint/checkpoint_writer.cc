@@ -32,10 +32,9 @@ constexpr int64_t kGraceNs = 5 * kNsPerSecond;
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(Options options,
-                                   std::function<void(const CheckpointOutcome&)> on_outcome)
+CheckpointWriter::CheckpointWriter(Options options, Listener listener)
     : options_(std::move(options)),
-      on_outcome_(std::move(on_outcome)),
+      listener_(std::move(listener)),
       slots_(options_.local.size()),
       thread_([this] { Work(); }) {}
 
@@ -62,16 +61,19 @@ bool CheckpointWriter::IsTooLate(int64_t deadline_ns) const {
 
 void CheckpointWriter::Save(int rank, const State& state, std::optional<CheckpointHead> head) {
   Slot& slot = At(rank);
+  const int64_t start_ns = MonotonicNs();
   {
     MutexLock lock(mutex_);
     while (is_writing_ || slot.is_taken) changed_.wait(lock);
   }
-  slot.error.clear();
+  slot.row = {.rank = rank, .step = state.step, .start_ns = start_ns, .copy_ns = MonotonicNs()};
+  slot.row.error = state.refusal;
   try {
-    slot.snapshot.Take(*state.layout, rank, state.units);
+    if (state.refusal.empty()) slot.snapshot.Take(*state.layout, rank, state.units);
   } catch (const std::bad_alloc&) {
-    slot.error = "there is no memory for a copy of its state";
+    slot.row.error = "there is no memory for a copy of its state";
   }
+  slot.row.copied_ns = MonotonicNs();
   const MutexLock lock(mutex_);
   slot.is_taken = true;
   if (head) head_ = std::move(head);
@@ -80,6 +82,13 @@ void CheckpointWriter::Save(int rank, const State& state, std::optional<Checkpoi
   ++number_;
   is_writing_ = true;
   changed_.notify_all();
+}
+
+void CheckpointWriter::Release(int rank) {
+  Slot& slot = At(rank);
+  MutexLock lock(mutex_);
+  while (is_writing_ || slot.is_taken) changed_.wait(lock);
+  slot.snapshot = Snapshot();
 }
 
 void CheckpointWriter::Work() {
@@ -134,18 +143,24 @@ void CheckpointWriter::Write() {
                                   Counted(options_.num_ranks, "rank"), errors.front());
     fs::remove_all(partial, error);
   }
-  on_outcome_(outcome);
+  listener_.on_outcome(outcome);
 }
 
 void CheckpointWriter::WriteRank(int rank, const std::string& partial, Written* written) {
-  const Slot& slot = At(rank);
+  Slot& slot = At(rank);
   const std::string data = FileName(rank, "safetensors");
   Result<checkpoint::Index> index =
-      slot.error.empty() ? slot.snapshot.Write(partial, data) : Status::Error(slot.error);
+      slot.row.error.empty() ? slot.snapshot.Write(partial, data) : Status::Error(slot.row.error);
   Status status = index.status();
   if (status.ok() && !is_leader()) {
     status = WriteFile(partial + "/" + FileName(rank, "json"), checkpoint::PrintIndex(*index));
   }
+  slot.row.written_ns = MonotonicNs();
+  slot.row.error = status.ok() ? "" : status.message();
+  if (status.ok()) {
+    for (const checkpoint::FileEntry& file : index->files) slot.row.bytes += file.bytes;
+  }
+  listener_.on_part(slot.row);
   if (status.ok()) {
     checkpoint::Merge(std::move(index).value(), &written->index);
     return;

@@ -24,6 +24,7 @@
 #include "engine/runtime/checkpoint/snapshot.h"
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
+#include "trace/record/recorder.h"
 
 namespace shardscope::runtime {
 
@@ -49,8 +50,13 @@ class CheckpointWriter {
     std::vector<int> local;  // ranks of this process
     int64_t timeout_ns = 0;  // how long rank 0 waits for what other processes write
   };
-  // `on_outcome`: on the writer's thread, in the process of rank 0.
-  CheckpointWriter(Options options, std::function<void(const CheckpointOutcome&)> on_outcome);
+  // Called on the writer's thread.
+  struct Listener {
+    std::function<void(schema::CheckpointRow row)> on_part;  // of each rank of this process
+    // In the process of rank 0.
+    std::function<void(const CheckpointOutcome& outcome)> on_outcome;
+  };
+  CheckpointWriter(Options options, Listener listener);
   // Waits for what is being written, unless Cancel() was called.
   ~CheckpointWriter();
 
@@ -59,6 +65,7 @@ class CheckpointWriter {
     const StateLayout* layout = nullptr;
     std::span<const ShardedUnit> units;
     int64_t step = 0;
+    std::string refusal;  // why no copy of it may be made; empty: it may
   };
   // On the rank's host thread, every rank of the run at the same step. Waits until the last
   // checkpoint is written. `head`: rank 0's.
@@ -66,6 +73,9 @@ class CheckpointWriter {
 
   // The memory that the rank's copy takes. On its host thread.
   int64_t CopyBytes(int rank) const { return At(rank).snapshot.capacity(); }
+  // Gives that memory back, once the last checkpoint is written. On its host thread, between two
+  // steps; the next Save() takes memory anew.
+  void Release(int rank);
 
   // Any thread: the run has failed; other processes get a moment to write what they have.
   void Cancel();
@@ -74,7 +84,7 @@ class CheckpointWriter {
   struct Slot {
     Snapshot snapshot;
     bool is_taken = false;
-    std::string error;  // why there is no copy
+    schema::CheckpointRow row;  // its error: why there is no copy
   };
   struct Written {
     checkpoint::Index index;  // of all ranks
@@ -97,7 +107,7 @@ class CheckpointWriter {
   bool IsTooLate(int64_t deadline_ns) const;
 
   const Options options_;
-  const std::function<void(const CheckpointOutcome&)> on_outcome_;
+  const Listener listener_;
 
   mutable Mutex mutex_;
   CondVar changed_;
