@@ -17,11 +17,12 @@ from trainings import command_of  # noqa: E402
 
 RANKS, EVERY, BUDGET = 2, 10, 0.01  # of a step
 MODEL = ("model.layers=8", "model.dim=512", "model.heads=8", "model.seq=128", "train.batch=4")
+SMALL = ("model.layers=2", "model.dim=64", "model.heads=8", "model.seq=32", "train.batch=2")
 
 
-def run_of(build, folder, steps, every):
+def run_of(build, folder, model, steps, every):
     run = folder / f"run{every}"
-    command = command_of(build, run, RANKS, f"data.path={ROOT / 'engine'}", *MODEL, f"train.steps={steps}", f"checkpoint.every={every}")
+    command = command_of(build, run, RANKS, f"data.path={ROOT / 'engine'}", *model, f"train.steps={steps}", f"checkpoint.every={every}")
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return run
 
@@ -38,14 +39,14 @@ def times(run):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--quick", action="store_true", help="one round: to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="one round of a small model: to see that it runs")
     options = parser.parse_args()
-    steps, rounds = (2 * EVERY, 1) if options.quick else (4 * EVERY, 5)
+    model, steps, rounds = (SMALL, 2 * EVERY, 1) if options.quick else (MODEL, 4 * EVERY, 5)
     without, with_them, copies, sizes = [], [], [], []
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            without.append(times(run_of(options.build, pathlib.Path(folder), steps, 0))[0])
-            run = run_of(options.build, pathlib.Path(folder), steps, EVERY)
+            without.append(times(run_of(options.build, pathlib.Path(folder), model, steps, 0))[0])
+            run = run_of(options.build, pathlib.Path(folder), model, steps, EVERY)
             mean, pauses = times(run)
             with_them.append(mean)
             copies += pauses
@@ -56,7 +57,7 @@ def main() -> int:
     table = Table()
     table.add(f"a checkpoint every {EVERY} steps", f"{100 * cost:.2f} % of a step of {step:.0f} ms", f"<= {100 * BUDGET:.0f} %", cost <= BUDGET)
     table.add("pause in which the ranks copy", f"{statistics.median(copies) / 1e6:.1f} ms for {sizes[0] / 1e6:.0f} MB")
-    print(f"{RANKS} ranks, {', '.join(MODEL)}, {rounds} rounds of {steps} steps, medians.\n")
+    print(f"{RANKS} ranks, {', '.join(model)}, {rounds} round(s) of {steps} steps, medians.\n")
     table.print()
     return 0
 

@@ -103,11 +103,11 @@ class Trainer:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--quick", action="store_true", help="64 MiB a rank, 8 layers: to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="16 MiB a rank, 4 layers: to see that it runs")
     parser.add_argument("--mib", type=int, default=256, help="of each rank; 2048 needs 8 GiB and takes a while")
     parser.add_argument("--strategies", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     options = parser.parse_args()
-    layers, limit_bytes = (8, 64 * MIB) if options.quick else (48, options.mib * MIB)
+    layers, limit_bytes = (4, 16 * MIB) if options.quick else (48, options.mib * MIB)
     trainer = Trainer(options.build, layers, limit_bytes)
     print(f"{layers} layers, {TOKENS} tokens a rank, {RANKS} ranks, engine.memory_limit={limit_bytes}B; the width grows in steps of {WIDTHS}. The widest\n"
           "model whose bound the trainer accepts, which then trains two steps; the formula is that of docs/strategies.md with activations.\n")
