@@ -31,7 +31,7 @@ class Attention(nn.Module):
     def rotate(self, x: Tensor) -> Tensor:
         """x [batch, heads, seq, head_dim]: channel i turns with channel i + head_dim / 2."""
         first, second = x.chunk(2, -1)
-        return torch.cat((first * self.cosine - second * self.sine, first * self.sine + second * self.cosine), -1)
+        return torch.cat((first * self.cosine - second * self.sine, first * self.sine + second * self.cosine), -1).to(x.dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         batch, seq, dim = x.shape

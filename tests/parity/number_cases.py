@@ -8,6 +8,7 @@ from dataclasses import dataclass
 FOLDER = pathlib.Path(__file__).resolve().parent / "numbers"
 STEPS = 10
 TOLERANCE = 1e-5  # relative
+BF16_TOLERANCE = 2e-2
 LEARNING_RATE = 1e-3
 WARM_UP_STEPS = 4
 TEXT = "".join(f"line {index * index % 997} of the text to learn, {index} times over\n" for index in range(400))
@@ -27,10 +28,19 @@ STRATEGIES = {
     "tensor": ("strategy=tensor",),
     "fsdp2_tensor": ("preset=fsdp2", "mesh.tensor=2"),
     "interleaved": ("strategy=pipeline", "pipeline.schedule=interleaved", "pipeline.chunks=2"),
+    "fsdp2_checkpoint_wrapper": ("preset=fsdp2", "checkpointing=full"),
+    "fsdp2_checkpoint": ("preset=fsdp2", "checkpointing=every:2"),
+    "fsdp1_checkpoint_wrapper": ("preset=fsdp1", "checkpointing=full"),
+    "fsdp2_offload": ("preset=fsdp2", "offload=all"),
+    "fsdp2_bf16": ("preset=fsdp2", "precision.param=bf16", "precision.reduce=fp32"),
+    "fsdp2_bf16_checkpoint_wrapper_offload": ("preset=fsdp2", "precision.param=bf16", "precision.reduce=fp32", "checkpointing=full",
+                                              "offload=all"),
 }
 DATA_PARALLEL = ("fsdp2", "fsdp1", "ddp", "ddp_no_sync", "zero_redundancy_optimizer")
 OF_FOUR = ("hybrid_shard", "hsdp", "fsdp2_reshard")
 PIPELINES = ("gpipe", "1f1b", "interleaved")
+OPTIONS = ("fsdp2_checkpoint_wrapper", "fsdp2_checkpoint", "fsdp1_checkpoint_wrapper", "fsdp2_offload", "fsdp2_bf16",
+           "fsdp2_bf16_checkpoint_wrapper_offload")
 
 Numbers = dict[str, list[float]]  # "loss" and "grad_norm", one value a step
 
@@ -65,6 +75,8 @@ CASES = (
     Case(DATA_PARALLEL + OF_FOUR, ranks=4, layers=2, dim=54, heads=1, seq=20, batch=1, micro_batches=1),
     Case(PIPELINES, ranks=2, layers=4, dim=66, heads=3, seq=24, batch=2, micro_batches=4, group="pipeline"),
     Case(PIPELINES, ranks=3, layers=6, dim=50, heads=5, seq=16, batch=1, micro_batches=6, group="pipeline"),
+    Case(OPTIONS, ranks=2, layers=4, dim=66, heads=3, seq=24, batch=2, micro_batches=1, group="options"),
+    Case(OPTIONS, ranks=3, layers=3, dim=50, heads=5, seq=16, batch=2, micro_batches=2, group="options"),
     Case(("tensor",), ranks=2, layers=2, dim=60, heads=6, seq=24, batch=2, micro_batches=1, group="tensor"),
     Case(("fsdp2_tensor",), ranks=4, layers=3, dim=52, heads=2, seq=16, batch=1, micro_batches=2, group="tensor"),
 )
@@ -82,6 +94,10 @@ def train(trainer: pathlib.Path, case: Case, strategy: str, folder: pathlib.Path
         raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
     rows = [line.split() for line in losses.read_text().splitlines()]
     return {"loss": [float(row[1]) for row in rows], "grad_norm": [float(row[2]) for row in rows]}
+
+
+def tolerance(strategy: str) -> float:
+    return BF16_TOLERANCE if "bf16" in strategy else TOLERANCE
 
 
 def recorded(case: Case) -> dict[str, Numbers]:

@@ -1,7 +1,8 @@
 """PyTorch's strategies over the byte decoder, with the units of the trainer: embedding, every block, head.
 
 ddp, ddp_no_sync, zero_redundancy_optimizer, fsdp1, fsdp2, fsdp2_reshard (among two ranks after the forward), and over two replicas
-hybrid_shard (FSDP1) and hsdp (FSDP2); those of pipelines.py and tensor_parallel.py.
+hybrid_shard (FSDP1) and hsdp (FSDP2); those of pipelines.py and tensor_parallel.py. Words after the strategy are its options:
+checkpoint_wrapper (of every block), checkpoint (of every second), offload, bf16 (reduced in fp32).
 """
 
 import contextlib
@@ -10,10 +11,13 @@ from collections.abc import Iterable, Iterator
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import CheckpointImpl, checkpoint_wrapper
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import BackwardPrefetch, FullyShardedDataParallel, ShardingStrategy, fully_shard
+from torch.distributed.fsdp import (BackwardPrefetch, CPUOffloadPolicy, FullyShardedDataParallel, MixedPrecisionPolicy, OffloadPolicy,
+                                    ShardingStrategy, fully_shard)
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 
 from model import ByteGpt
 
@@ -47,13 +51,39 @@ def wrap_fsdp1(model: ByteGpt, *, root: bool = False, backward: str = "pre", for
     return FullyShardedDataParallel(model, **options)
 
 
-def wrap_fsdp2(model: ByteGpt, *, root: bool = False, reshard: bool | int = True, mesh: DeviceMesh | None = None) -> ByteGpt:
+def wrap_fsdp2(model: ByteGpt, *, root: bool = False, reshard: bool | int = True, mesh: DeviceMesh | None = None, offload: bool = False,
+               bf16: bool = False) -> ByteGpt:
+    options = {
+        "mesh": mesh,
+        "offload_policy": CPUOffloadPolicy(pin_memory=False) if offload else OffloadPolicy(),
+        "mp_policy": MixedPrecisionPolicy(torch.bfloat16, torch.float32) if bf16 else MixedPrecisionPolicy(),
+    }
     if not root:
-        fully_shard(model.embedding, reshard_after_forward=reshard, mesh=mesh)
-        fully_shard(model.head, reshard_after_forward=reshard, mesh=mesh)
+        fully_shard(model.embedding, reshard_after_forward=reshard, **options)
+        fully_shard(model.head, reshard_after_forward=reshard, **options)
     for block in model.blocks():
-        fully_shard(block, reshard_after_forward=reshard, mesh=mesh)
-    return fully_shard(model, reshard_after_forward=None if reshard else False, mesh=mesh)
+        fully_shard(block, reshard_after_forward=reshard, **options)
+    return fully_shard(model, reshard_after_forward=None if reshard else False, **options)
+
+
+class Checkpointed(nn.Module):
+    """What torch.utils.checkpoint recomputes: all of a block."""
+
+    def __init__(self, block: nn.Module) -> None:
+        super().__init__()
+        self.block = block
+
+    def forward(self, x: Tensor) -> Tensor:
+        return checkpoint(self.block, x, use_reentrant=False)
+
+
+def recompute_blocks(model: ByteGpt, strategy: str) -> None:
+    """Before it is sharded, as torchtitan does it."""
+    for index, block in enumerate(model.blocks()):
+        if "checkpoint_wrapper" in strategy:
+            setattr(model, f"block{index}", checkpoint_wrapper(block, checkpoint_impl=CheckpointImpl.NO_REENTRANT))
+        elif "checkpoint" in strategy and index % 2 == 0:
+            setattr(model, f"block{index}", Checkpointed(block))
 
 
 def replicas_of_shards() -> DeviceMesh:
@@ -64,9 +94,11 @@ def wrap(model: ByteGpt, strategy: str) -> nn.Module:
     if strategy in ("ddp", "ddp_no_sync", "zero_redundancy_optimizer"):
         return DistributedDataParallel(model, gradient_as_bucket_view=True)
     mesh = replicas_of_shards() if strategy in ("hybrid_shard", "hsdp") else None
-    if strategy in ("fsdp1", "hybrid_shard"):
+    recompute_blocks(model, strategy)
+    if strategy.startswith("fsdp1") or strategy == "hybrid_shard":
         return wrap_fsdp1(model, mesh=mesh)
-    return wrap_fsdp2(model, mesh=mesh, reshard=2 if strategy == "fsdp2_reshard" else True)
+    return wrap_fsdp2(model, mesh=mesh, reshard=2 if strategy == "fsdp2_reshard" else True, offload="offload" in strategy,
+                      bf16="bf16" in strategy)
 
 
 def adam_w(parameters: Iterable[nn.Parameter], learning_rate: float, sliced: bool = False) -> torch.optim.Optimizer:
