@@ -24,6 +24,8 @@ std::string_view DTypeName(plan::DType dtype) {
       return "F32";
     case plan::DType::kBf16:
       return "BF16";
+    case plan::DType::kFp16:
+      return "F16";
     case plan::DType::kFp64:
       return "F64";
   }

@@ -98,6 +98,7 @@ void Config::RefreshDefaults() {
   SetDefault("reshard_after_forward", reshards ? "true" : "false");
   SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");
+  SetDefault("scaler.enabled", Get("precision.param") == "fp16" ? "true" : "false");
   const bool link_is_stated = std::ranges::any_of(AllKeys(), [&](const KeyInfo& key) {
     return key.name.starts_with("link.") && !IsHostLink(key.name) && IsExplicit(key.name);
   });

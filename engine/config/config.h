@@ -202,6 +202,9 @@ bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_v
 // At the start of a run: keys of another strategy are set, though no listed change chooses that.
 Status CheckKeysOfStrategies(const Config& config);
 
+// What `optimizer.kind` chooses.
+plan::OptimizerKind GetOptimizer(const Config& config);
+
 // The Policy that the keys give (preset resolved).
 plan::Policy ToPolicy(const Config& config);
 

@@ -169,7 +169,8 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
   std::set<std::string> live;
   for (const KeyInfo& key : AllKeys())
     if (key.live) live.insert(key.name);
-  EXPECT_EQ(live, (std::set<std::string>{"checkpoint.every",
+  EXPECT_EQ(live, (std::set<std::string>{"accumulation",
+                                         "checkpoint.every",
                                          "checkpoint.keep",
                                          "checkpointing",
                                          "ddp.bucket_cap",
@@ -177,6 +178,7 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "fault.delay",
                                          "fault.jitter",
                                          "host.run_ahead",
+                                         "is_last_backward",
                                          "link.bandwidth",
                                          "link.host.bandwidth",
                                          "link.host.latency",
@@ -204,6 +206,7 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "prefetch.limit",
                                          "preset",
                                          "record.steps",
+                                         "reshard_after_backward",
                                          "reshard_after_forward",
                                          "strategy",
                                          "tensor.async",

@@ -58,6 +58,16 @@ KeyInfo MostBytes(std::string name, std::string help) {
           .help = std::move(help)};
 }
 
+KeyInfo Float(std::string name, std::string value, double minimum, double maximum,
+              std::string help) {
+  return {.name = std::move(name),
+          .type = KeyType::kFloat,
+          .default_value = std::move(value),
+          .minimum = minimum,
+          .maximum = maximum,
+          .help = std::move(help)};
+}
+
 KeyInfo Live(KeyInfo key) {
   key.live = true;
   return key;
@@ -257,10 +267,61 @@ Keys CommunicationKeys() {
           .minimum = 10.0 * kNsPerMs,
           .maximum = 3600.0 * kNsPerSecond,
           .help = "How long a rank waits for others to start, or in a collective, until it fails."},
-      Choice("precision.param", {"fp32", "bf16", "fp64"},
+  };
+}
+
+Keys PrecisionKeys() {
+  return {
+      Choice("precision.param", {"fp32", "bf16", "fp16", "fp64"},
              "Type of the gathered parameters and of compute; fp64 is for tests."),
-      Choice("precision.reduce", {"fp32", "bf16", "fp64"},
+      Choice("precision.reduce", {"fp32", "bf16", "fp16", "fp64"},
              "Type in which gradients are sent; they are summed in fp32 or better."),
+      Bool("precision.keep_low_grads", false,
+           "Reduced gradients stay in precision.reduce, in which the optimizer reads them; else "
+           "they are cast to the type of the weights."),
+      Bool("scaler.enabled", false,
+           "Scale the loss so that small fp16 gradients do not vanish, and skip a step whose "
+           "gradient is not finite on any rank; on by default with precision.param=fp16."),
+      Float("scaler.init", "65536", 1, 1e12, "Scale of the loss in the first step."),
+      Float("scaler.growth", "2", 1, 1e6,
+            "Factor on the scale after scaler.interval steps without a skipped one."),
+      Float("scaler.backoff", "0.5", 1e-6, 1, "Factor on the scale after a skipped step."),
+      In("steps", Int("scaler.interval", 2000, 1, 1e9,
+                      "Steps without a skipped one after which the scale grows.")),
+  };
+}
+
+Keys AccumulationKeys() {
+  return {
+      Live(Choice("accumulation", {"reduce", "no_sync", "reduce_scatter_only"},
+                  "What becomes of the gradients of micro-batches: reduce = each is reduced; "
+                  "no_sync = they are added up unsharded and reduced with the last one; "
+                  "reduce_scatter_only = with strategy=hybrid each is reduce-scattered, and "
+                  "replicas all-reduce with the last one.")),
+      Live(Bool("reshard_after_backward", true,
+                "Free a unit after the backward of every micro-batch, and gather it again for the "
+                "next; false = after that of the last one only.")),
+      Live(Bool("is_last_backward", true,
+                "Every micro-batch's backward is taken for the last of the step, at whose end "
+                "compute waits for reductions; false = the last one's is.")),
+  };
+}
+
+Keys OptimizerKeys() {
+  return {
+      Choice("optimizer.kind", {"adamw", "adam", "sgd"},
+             "How parameters are updated: torch.optim's AdamW; Adam, whose weight decay is a part "
+             "of the gradient; SGD with momentum."),
+      Float("optimizer.beta1", "0.9", 0, 0.999999, "Adam's decay of the mean of gradients."),
+      Float("optimizer.beta2", "0.95", 0, 0.999999999,
+            "Adam's decay of the mean of their squares."),
+      Float("optimizer.eps", "1e-08", 1e-30, 1, "Added to the root by which Adam divides."),
+      Float("optimizer.weight_decay", "0.01", 0, 10, "Decay of weights."),
+      Float("optimizer.momentum", "0.9", 0, 0.999999,
+            "SGD's decay of the sum of gradients; 0 = none, and no state."),
+      Choice("optimizer.state", {"full", "8bit"},
+             "How the optimizer's state is kept: in the type of the weights, or a byte an element "
+             "with a scale for each 256 of them."),
   };
 }
 
@@ -339,7 +400,7 @@ Keys TrainKeys() {
                    .default_value = "0.001",
                    .minimum = 0,
                    .maximum = 10,
-                   .help = "Learning rate of AdamW after the warm-up."}),
+                   .help = "Learning rate after the warm-up."}),
       KeyInfo{.name = "train.clip",
               .type = KeyType::kFloat,
               .default_value = "1",
@@ -348,6 +409,10 @@ Keys TrainKeys() {
               .help = "Largest global gradient norm; larger gradients are scaled down; 0 = off."},
       In("steps", Int("train.warmup_steps", 10, 0, 1e6,
                       "Steps over which the learning rate rises to train.lr.")),
+      Choice("train.schedule", {"constant", "linear", "cosine"},
+             "After the warm-up the learning rate stays, or falls to train.min_lr until the end, "
+             "in a line or half a cosine."),
+      Float("train.min_lr", "0", 0, 10, "Least learning rate, where it falls."),
   };
 }
 
@@ -421,8 +486,9 @@ Keys FaultKeys() {
 
 Keys MakeKeys() {
   Keys all;
-  for (Keys (*group)() : {ShardingKeys, CommunicationKeys, LinkKeys, RunKeys, ModelKeys, TrainKeys,
-                          EngineKeys, CheckpointKeys, FaultKeys}) {
+  for (Keys (*group)() :
+       {ShardingKeys, CommunicationKeys, LinkKeys, PrecisionKeys, AccumulationKeys, RunKeys,
+        ModelKeys, TrainKeys, OptimizerKeys, EngineKeys, CheckpointKeys, FaultKeys}) {
     Keys keys = group();
     std::move(keys.begin(), keys.end(), std::back_inserter(all));
   }

@@ -353,6 +353,60 @@ Status CheckPrecision(const Config& config) {
                                    Shown(config, "precision.param")));
 }
 
+bool IsOfAccumulation(std::string_view key) {
+  return key == "accumulation" || key == "reshard_after_backward" || key == "is_last_backward" ||
+         key == "precision.keep_low_grads";
+}
+
+Status CheckAccumulation(const Config& config) {
+  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  if (config.Get("accumulation") == "reduce_scatter_only" && !strategy.replicates_shards()) {
+    return Status::Error(
+        fmt::format("{} is about replicas, which {} does not have: set strategy=hybrid, or "
+                    "accumulation=no_sync",
+                    Shown(config, "accumulation"), Shown(config, "strategy")));
+  }
+  const bool is_default =
+      config.Get("accumulation") == "reduce" && config.GetBool("reshard_after_backward") &&
+      config.GetBool("is_last_backward") && !config.GetBool("precision.keep_low_grads");
+  if (config.Get("offload") == "all" && !is_default) {
+    return Status::Error(fmt::format(
+        "{} takes every micro-batch's gradient to the host: leave accumulation, "
+        "reshard_after_backward, is_last_backward and precision.keep_low_grads as they are",
+        Shown(config, "offload")));
+  }
+  if (config.GetBool("scaler.enabled") && strategy.is_rooted) {
+    return Status::Error(fmt::format(
+        "{} does not go with {}, where one rank sees the gradients: use precision.param=bf16 or "
+        "another strategy",
+        Shown(config, "scaler.enabled"), Shown(config, "strategy")));
+  }
+  return Status::Ok();
+}
+
+Status CheckOptimizer(const Config& config) {
+  const bool falls = config.Get("train.schedule") != "constant";
+  const double least = config.GetFloat("train.min_lr");
+  if (!falls && least > 0) {
+    return Status::Error(
+        fmt::format("{} has no effect with {}: set train.schedule=linear or cosine",
+                    Shown(config, "train.min_lr"), Shown(config, "train.schedule")));
+  }
+  if (falls && least > config.GetFloat("train.lr")) {
+    return Status::Error(fmt::format("{} is above {}: set it lower", Shown(config, "train.min_lr"),
+                                     Shown(config, "train.lr")));
+  }
+  const bool is_sgd = config.Get("optimizer.kind") == "sgd";
+  for (const std::string_view key :
+       {std::string_view("optimizer.beta1"), std::string_view("optimizer.beta2"),
+        std::string_view("optimizer.eps"), std::string_view("optimizer.momentum")}) {
+    if (!config.IsExplicit(key) || is_sgd == (key == "optimizer.momentum")) continue;
+    return Status::Error(fmt::format("{} has no effect with {}: leave it out", Shown(config, key),
+                                     Shown(config, "optimizer.kind")));
+  }
+  return Status::Ok();
+}
+
 // run.device=auto is settled by the trainer before it checks again.
 Status CheckDevice(const Config& config) {
   const std::string& transport = config.Get("transport");
@@ -450,6 +504,7 @@ plan::PipelineSchedule PipelineScheduleOf(const Config& config) {
 
 plan::DType ParseDType(const std::string& text) {
   if (text == "bf16") return plan::DType::kBf16;
+  if (text == "fp16") return plan::DType::kFp16;
   return text == "fp64" ? plan::DType::kFp64 : plan::DType::kFp32;
 }
 
@@ -467,10 +522,18 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckCheckpointing(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckOffload(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckAccumulation(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckOptimizer(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckProcesses(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckFaults(*this));
   return CheckChanges(*this);
+}
+
+plan::OptimizerKind GetOptimizer(const Config& config) {
+  const std::string& name = config.Get("optimizer.kind");
+  if (name == "sgd") return plan::OptimizerKind::kSgd;
+  return name == "adam" ? plan::OptimizerKind::kAdam : plan::OptimizerKind::kAdamw;
 }
 
 Status ApplySetting(std::string_view setting, Config* config) {
@@ -504,6 +567,9 @@ bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_v
   const bool has_slots = preset == "double_buffer" && strategy.has_presets;
   if (has_slots && key.starts_with("prefetch.")) return false;  // one unit ahead, always
   if (key == "preset") return strategy.has_presets;
+  if (IsOfAccumulation(key)) {
+    return strategy.has_presets && strategy.shards_parameters && !has_slots;
+  }
   if (key == "reshard_after_forward" || key.starts_with("prefetch.")) {
     return strategy.shards_parameters && !strategy.has_element_budgets;
   }
@@ -536,7 +602,8 @@ Status CheckKeysOfStrategies(const Config& config) {
   for (const KeyInfo& key : AllKeys()) {
     const bool is_of_strategies = key.name.starts_with("ddp.") || key.name.starts_with("zero.") ||
                                   key.name.starts_with("pipeline.") ||
-                                  key.name.starts_with("tensor.") || DimensionOfLink(key.name);
+                                  key.name.starts_with("tensor.") || IsOfAccumulation(key.name) ||
+                                  DimensionOfLink(key.name);
     if (!is_of_strategies) continue;
     const auto applies = [&](const plan::Strategy& strategy) {
       return Applies(key.name, strategy);
@@ -552,6 +619,27 @@ Status CheckKeysOfStrategies(const Config& config) {
   }
   return Status::Ok();
 }
+
+namespace {
+
+void SetNumerics(const Config& config, plan::Policy* policy) {
+  if (Applies("accumulation", *policy->strategy, config.Get("preset"))) {
+    plan::Accumulation& accumulation = policy->accumulation;
+    const std::string& sync = config.Get("accumulation");
+    if (sync == "no_sync") accumulation.sync = plan::GradientSync::kNoSync;
+    if (sync == "reduce_scatter_only") accumulation.sync = plan::GradientSync::kReduceScatterOnly;
+    accumulation.reshards = config.GetBool("reshard_after_backward");
+    accumulation.waits = config.GetBool("is_last_backward");
+    accumulation.keeps_dtype = config.GetBool("precision.keep_low_grads");
+  }
+  policy->update.has_scaler = config.GetBool("scaler.enabled");
+  policy->update.state = plan::StateTensorsOf(
+      GetOptimizer(config),
+      config.Get("optimizer.state") == "8bit" ? plan::StateForm::kBlocks : plan::StateForm::kMaster,
+      config.GetFloat("optimizer.momentum") > 0);
+}
+
+}  // namespace
 
 plan::Policy ToPolicy(const Config& config) {
   plan::Policy policy;
@@ -591,7 +679,10 @@ plan::Policy ToPolicy(const Config& config) {
   policy.micro_batches = small("train.micro_batches");
   policy.checkpointing = GetCheckpointing(config);
   policy.offloads = config.Get("offload") == "all";
-  policy.clips = !policy.offloads || config.GetFloat("train.clip") > 0;
+  SetNumerics(config, &policy);
+  // A scaler too says of no unit before all whether it is updated.
+  policy.update.clips =
+      !policy.offloads || policy.update.has_scaler || config.GetFloat("train.clip") > 0;
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));
   policy.master_dtype =

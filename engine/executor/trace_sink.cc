@@ -108,7 +108,9 @@ TraceSink::TraceSink(record::Recorder* recorder, CollectiveInfo info)
       allocated_string_(recorder->AddString("allocated_bytes")),
       reserved_string_(recorder->AddString("reserved_bytes")),
       resident_string_(recorder->AddString("resident_bytes")),
-      device_used_string_(recorder->AddString("device_used_bytes")) {}
+      device_used_string_(recorder->AddString("device_used_bytes")),
+      learning_rate_string_(recorder->AddString("learning_rate")),
+      loss_scale_string_(recorder->AddString("loss_scale")) {}
 TraceSink::~TraceSink() = default;
 
 schema::ScheduleId TraceSink::RegisterSchedule(const plan::Schedule& schedule,
@@ -368,6 +370,19 @@ void TraceSink::OnStepMemory(int rank, const StepMemory& memory) {
   record(reserved_string_, memory.reserved_bytes);
   if (memory.resident_bytes >= 0) record(resident_string_, memory.resident_bytes);
   if (memory.device_used_bytes >= 0) record(device_used_string_, memory.device_used_bytes);
+}
+
+void TraceSink::OnStepRates(int rank, double learning_rate, double loss_scale, int64_t time_ns) {
+  schema::CounterRow row;
+  row.track = tracks_.at({rank, kHostTrack});
+  row.time_ns = time_ns;
+  row.name_string = learning_rate_string_;
+  row.value = learning_rate;
+  recorder_->Record(row);
+  if (loss_scale == 0) return;
+  row.name_string = loss_scale_string_;
+  row.value = loss_scale;
+  recorder_->Record(row);
 }
 
 }  // namespace shardscope::executor

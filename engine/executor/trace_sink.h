@@ -72,6 +72,8 @@ class TraceSink : public ExecutionSink {
   // What the allocators say at a step's end, beside the sum of all events: counters on the rank's
   // host track. After the first RegisterSchedule of the rank.
   void OnStepMemory(int rank, const StepMemory& memory);
+  // Likewise what the optimizer stepped with; `loss_scale` 0: there is no gradient scaler.
+  void OnStepRates(int rank, double learning_rate, double loss_scale, int64_t time_ns);
 
  private:
   struct Registered;
@@ -93,6 +95,8 @@ class TraceSink : public ExecutionSink {
   const schema::StringId reserved_string_;
   const schema::StringId resident_string_;
   const schema::StringId device_used_string_;
+  const schema::StringId learning_rate_string_;
+  const schema::StringId loss_scale_string_;
 
   // Written by RegisterSchedule only, read while steps run.
   std::map<const plan::Schedule*, std::unique_ptr<Registered>> schedules_;

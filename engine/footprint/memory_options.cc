@@ -206,6 +206,10 @@ std::vector<Settings> NarrowCompute(const Config& config) {
   return Others(config, "precision.param", {"bf16"});
 }
 
+std::vector<Settings> NarrowState(const Config& config) {
+  return Others(config, "optimizer.state", {"8bit"});
+}
+
 std::vector<Settings> FewerSamples(const Config& config) {
   return Halves(config, "train.batch", 1);
 }
@@ -237,6 +241,7 @@ constexpr std::array kOptions = {
     MemoryOption{Effect::kRounding, SmallerBatches},
     MemoryOption{Effect::kPrecision, NarrowReduction},
     MemoryOption{Effect::kPrecision, NarrowCompute},
+    MemoryOption{Effect::kPrecision, NarrowState},
     MemoryOption{Effect::kTraining, FewerSamples},
     MemoryOption{Effect::kTraining, ShorterSamples},
 };

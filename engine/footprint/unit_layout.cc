@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/plan/optimizer_state.h"
+
 namespace shardscope::footprint {
 namespace {
 
@@ -20,7 +22,9 @@ UnitLayout::UnitLayout(const plan::Unit& unit, int num_ranks) : num_ranks_(num_r
     layout.padded_rows = plan::PaddedRows(parameter, num_ranks);
     layout.row_elements = plan::NumElements(parameter.shape) / layout.rows;
     layout.shard_offset = shard_elements_;
+    layout.first_block = shard_blocks_;
     shard_elements_ += layout.shard_elements();
+    shard_blocks_ += plan::NumStateBlocks(layout.shard_elements());
     parameters_.push_back(std::move(layout));
   }
 }
@@ -41,6 +45,7 @@ int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
   using plan::BufferKind;
   const bool is_unsharded =
       buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kGradient ||
+      buffer.kind == BufferKind::kAccumulatedGradient ||
       buffer.kind == BufferKind::kParameterSlot || buffer.kind == BufferKind::kGradientSlot;
   if (!is_unsharded || buffer.slot != plan::kNone) return 0;
   const int64_t elements = layout.num_ranks() * layout.shard_elements();

@@ -26,6 +26,7 @@ struct ParameterLayout {
   int64_t padded_rows = 0;   // of one rank
   int64_t row_elements = 0;  // C
   int64_t shard_offset = 0;  // in elements, in a packed shard
+  int64_t first_block = 0;   // of optimizer state that is kept in blocks
 
   int64_t shard_elements() const { return padded_rows * row_elements; }
 };
@@ -37,6 +38,7 @@ class UnitLayout {
   const std::vector<ParameterLayout>& parameters() const { return parameters_; }
   int num_ranks() const { return num_ranks_; }
   int64_t shard_elements() const { return shard_elements_; }
+  int64_t shard_blocks() const { return shard_blocks_; }
 
   // Byte offset of parameter `index` in the unsharded form, and the size of that form.
   int64_t UnshardedOffset(size_t index, int64_t element_bytes) const;
@@ -46,6 +48,7 @@ class UnitLayout {
   int num_ranks_;
   std::vector<ParameterLayout> parameters_;
   int64_t shard_elements_ = 0;
+  int64_t shard_blocks_ = 0;
 };
 
 // What lies beside a transient buffer in plain memory so that each parameter in it is aligned; the

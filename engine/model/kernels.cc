@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,8 +29,10 @@ void Dispatch(const at::Tensor& tensor, const Body& body) {
       return body(double{});
     case at::kBFloat16:
       return body(c10::BFloat16{});
+    case at::kHalf:
+      return body(c10::Half{});
     default:
-      TORCH_CHECK(false, "model: dtype is not fp32, bf16 or fp64");
+      TORCH_CHECK(false, "model: dtype is not fp32, bf16, fp16 or fp64");
   }
 }
 

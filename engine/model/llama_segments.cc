@@ -126,7 +126,8 @@ Saved SegmentModel::LlamaHeadForward(const ForwardArgs& args) const {
 at::Tensor SegmentModel::LlamaHeadBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor& normed = args.saved.tensors[1];
   const at::Tensor& logits_gradient = args.saved.tensors[2];
-  const double scale = 1 / (args.tokens.loss_rows() * static_cast<double>(args.loss_parts));
+  const double scale =
+      args.loss_scale / (args.tokens.loss_rows() * static_cast<double>(args.loss_parts));
   at::Tensor& weight_gradient = (*gradients)[1];
   at::addmm_out(weight_gradient, weight_gradient, logits_gradient.t(), normed, 0, scale);
   at::Tensor gradient = at::empty(normed.sizes(), normed.options());

@@ -29,7 +29,7 @@ int64_t AllHiddenColumns(const ModelConfig& config, int64_t segment) {
 // In bf16, matrix products copy their operands into blocks of oneDNN's and add in fp32; how depends
 // on the CPU. Here each is copied whole, padded to whole blocks. Others take nothing.
 int64_t MatmulBytes(const ModelConfig& config, int64_t rows, int64_t columns, int64_t inner) {
-  if (config.dtype != plan::DType::kBf16) return 0;
+  if (plan::BytesOf(config.dtype) != 2) return 0;
   constexpr int64_t kWorkspace = 8192;
   const auto padded = [](int64_t elements) { return (elements + 63) / 64 * 64; };
   const int64_t copies = padded(rows) * padded(inner) + padded(inner) * padded(columns);
@@ -48,7 +48,7 @@ Tile TileOf(const ModelConfig& config) {
   Tile tile{std::min<int64_t>(queries, config.seq), std::min<int64_t>(512, config.seq)};
   const int64_t scores = tile.queries * tile.keys;
   tile.scores_bytes = scores * config.wide_bytes();
-  tile.reduced_bytes = config.dtype == plan::DType::kBf16 ? 2 * scores : 0;
+  tile.reduced_bytes = plan::BytesOf(config.dtype) == 2 ? 2 * scores : 0;
   return tile;
 }
 

@@ -51,22 +51,36 @@ StepResult ReferenceTrainer::Step(int64_t step) {
   }
   const double norm = std::sqrt(squares);
   const double clip = ClipScale(norm, settings_.clip);
-  const double rate = LearningRateAt(settings_.learning_rate, settings_.warmup_steps, step);
-  const auto count = static_cast<double>(step + 1);
-  const double correction1 = 1 - std::pow(kBeta1, count);
-  const double correction2 = 1 - std::pow(kBeta2, count);
+  const double rate = LearningRateAt(settings_, settings_.learning_rate, step);
   size_t index = 0;
-  for (auto& [name, parameter] : parameters_) {
-    const at::Tensor gradient = gradients[index++] * clip;
-    at::Tensor& first = first_moments_[name];
-    at::Tensor& second = second_moments_[name];
-    parameter.mul_(1 - rate * kWeightDecay);
-    first.mul_(kBeta1).add_(gradient * (1 - kBeta1));
-    second.mul_(kBeta2).add_(gradient * gradient * (1 - kBeta2));
-    const at::Tensor denominator = (second / correction2).sqrt() + kAdamEpsilon;
-    parameter.sub_(first / correction1 / denominator * rate);
+  for (const auto& [name, parameter] : parameters_) {
+    Update(name, gradients[index++] * clip, rate, step);
   }
   return {loss.item<double>(), norm};
+}
+
+void ReferenceTrainer::Update(const std::string& name, at::Tensor gradient, double rate,
+                              int64_t step) {
+  const OptimizerSettings& optimizer = settings_.optimizer;
+  at::Tensor& parameter = parameters_[name];
+  at::Tensor& first = first_moments_[name];
+  at::Tensor& second = second_moments_[name];
+  if (optimizer.kind == plan::OptimizerKind::kAdamw) {
+    parameter.mul_(1 - rate * optimizer.weight_decay);
+  } else {
+    gradient = gradient + parameter * optimizer.weight_decay;
+  }
+  if (optimizer.kind == plan::OptimizerKind::kSgd) {
+    first.mul_(optimizer.momentum).add_(gradient);
+    parameter.sub_(first * rate);
+    return;
+  }
+  const auto count = static_cast<double>(step + 1);
+  first.mul_(optimizer.beta1).add_(gradient * (1 - optimizer.beta1));
+  second.mul_(optimizer.beta2).add_(gradient * gradient * (1 - optimizer.beta2));
+  const double correction2 = 1 - std::pow(optimizer.beta2, count);
+  const at::Tensor denominator = (second / correction2).sqrt() + optimizer.eps;
+  parameter.sub_(first / (1 - std::pow(optimizer.beta1, count)) / denominator * rate);
 }
 
 }  // namespace shardscope::model

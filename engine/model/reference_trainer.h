@@ -33,13 +33,14 @@ class ReferenceTrainer {
 
  private:
   at::Tensor GlobalBatch(int64_t step);
+  void Update(const std::string& name, at::Tensor gradient, double rate, int64_t step);
 
   const ModelConfig config_;
   const TrainingSettings settings_;
   const Corpus* corpus_;
   Sampler sampler_;
   ParameterMap parameters_;
-  ParameterMap first_moments_;
+  ParameterMap first_moments_;  // or SGD's momentum
   ParameterMap second_moments_;
 };
 

@@ -50,6 +50,8 @@ at::ScalarType ScalarTypeOf(plan::DType dtype) {
       return at::kFloat;
     case plan::DType::kBf16:
       return at::kBFloat16;
+    case plan::DType::kFp16:
+      return at::kHalf;
     case plan::DType::kFp64:
       return at::kDouble;
   }
@@ -259,8 +261,8 @@ Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& inp
 }
 
 at::Tensor SegmentModel::HeadBackward(const BackwardArgs& args, Tensors* gradients) const {
-  const at::Tensor logits_gradient =
-      LogitsGradient(args.saved.tensors[2], args.tokens, 1 / static_cast<double>(args.loss_parts));
+  const at::Tensor logits_gradient = LogitsGradient(
+      args.saved.tensors[2], args.tokens, args.loss_scale / static_cast<double>(args.loss_parts));
   WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
   return at::mm(logits_gradient, args.parameters[1]);
 }

@@ -108,6 +108,7 @@ class SegmentModel {
     const at::Tensor& output_gradient;  // undefined for the head: its loss starts the backward
     const TokenBatch& tokens;
     int64_t loss_parts = 1;  // the loss is the mean of so many, of which this is one
+    double loss_scale = 1;   // of a gradient scaler
     // If given, the gradients of the weights behind the norm (and their biases) are left to
     // WeightBackward(), and what that needs is put here.
     at::Tensor* hidden_gradient = nullptr;

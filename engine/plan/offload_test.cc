@@ -18,7 +18,7 @@ using testing::HasSubstr;
 Policy Offloaded(Preset preset = Preset::kFsdp2, bool clips = true) {
   Policy policy = TwoRanks(preset);
   policy.offloads = true;
-  policy.clips = clips;
+  policy.update.clips = clips;
   return policy;
 }
 

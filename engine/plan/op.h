@@ -41,6 +41,7 @@ constexpr int64_t BytesOf(DType dtype) {
     case DType::kFp32:
       return 4;
     case DType::kBf16:
+    case DType::kFp16:
       return 2;
     case DType::kFp64:
       return 8;

@@ -278,6 +278,7 @@ class Parser {
     if (kind == "communicator") return ParseCommunicator(line);
     if (kind == "unit") return ParseUnit(line);
     if (kind == "parameter") return ParseParameter(line);
+    if (kind == "state") return ParseState(line);
     if (kind == "segment") return ParseSegment(line);
     if (kind == "program") {
       line->Index(schedule_.programs.size());
@@ -363,6 +364,14 @@ class Parser {
     schedule_.units.back().parameters.push_back(std::move(parameter));
   }
 
+  // One line a tensor, or "none"; without any it is the default.
+  void ParseState(Line* line) {
+    if (!std::exchange(has_state_, true)) schedule_.optimizer_state.clear();
+    const std::string name = line->Word("the name of a state tensor, or none");
+    if (name == "none") return;
+    schedule_.optimizer_state.push_back({name, EnumField("form", StateForm::kMaster, line)});
+  }
+
   void ParseSegment(Line* line) {
     line->Index(schedule_.segments.size());
     Segment segment;
@@ -399,6 +408,7 @@ class Parser {
   Schedule schedule_;
   bool has_header_ = false;
   bool has_ranks_ = false;
+  bool has_state_ = false;
 };
 
 }  // namespace

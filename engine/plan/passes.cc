@@ -145,11 +145,17 @@ void Prefetch(const PrefetchRule& rule, Schedule* schedule) {
         const auto point = has_list ? &UnitPass::first_compute : rule.point;
         if (units[at].*point == kNone) continue;
         // A reshard itself stays before what it makes room for.
-        const OpIndex anchor = units[at].*point + (point == &UnitPass::reshard ? 1 : 0);
+        OpIndex anchor = units[at].*point + (point == &UnitPass::reshard ? 1 : 0);
         for (const size_t next : UnitsToGather(*schedule, rule, units, at)) {
           std::vector<OpIndex>& gather = units[next].gather;
           // After the reshard of a root that spans the others they were gathered long before.
           if (gather.empty() || gather.front() < anchor) continue;
+          if (gather.front() == anchor) {
+            // There already: no reduction stands between. The others follow it.
+            anchor = gather.back() + 1;
+            gather.clear();
+            continue;
+          }
           editor.MoveBefore(gather, anchor);
           gather.clear();  // issued
         }

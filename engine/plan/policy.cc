@@ -17,6 +17,41 @@ Status OutOfRange(const std::string& what, int value, int minimum, int maximum) 
                        std::to_string(minimum) + " to " + std::to_string(maximum));
 }
 
+// Where shards are FSDP's, and memory is not taken in turn.
+Status CheckAccumulation(const Policy& policy) {
+  if (policy.update.has_scaler && policy.strategy->is_rooted) {
+    return Status::Error("strategy '" + std::string(policy.strategy->name) +
+                         "' has no gradient scaler: only one of its ranks sees the gradients");
+  }
+  if (policy.update.has_scaler && policy.offloads && !policy.update.clips) {
+    return Status::Error(
+        "a gradient scaler says of no unit before all of them whether it is updated, and without "
+        "clipping offload updates each as it comes");
+  }
+  const bool is_plain = policy.accumulation.sync == GradientSync::kReduce &&
+                        policy.accumulation.reshards && policy.accumulation.waits &&
+                        !policy.accumulation.keeps_dtype;
+  if (is_plain) return Status::Ok();
+  const std::string name(policy.strategy->name);
+  if (policy.offloads) {
+    return Status::Error(
+        "gradients that go to the host's memory are reduced with every micro-batch, and "
+        "kept in the dtype of the shards");
+  }
+  if (!policy.strategy->has_presets || !policy.strategy->shards_parameters || HasSlots(policy)) {
+    return Status::Error(
+        "gradients and parameters between micro-batches are a choice of FSDP1 and "
+        "FSDP2 with shards, not of strategy '" +
+        name + "'" + (HasSlots(policy) ? " with preset double_buffer" : ""));
+  }
+  if (policy.accumulation.sync == GradientSync::kReduceScatterOnly &&
+      !policy.strategy->replicates_shards()) {
+    return Status::Error("replicas alone can wait for the last micro-batch, and strategy '" + name +
+                         "' has none");
+  }
+  return Status::Ok();
+}
+
 // _fsdp_init.py: _get_post_forward_mesh_info.
 Status CheckPostForwardRanks(const Policy& policy) {
   const int32_t ranks = policy.post_forward_ranks;
@@ -61,6 +96,7 @@ Status CheckPolicy(const Policy& policy) {
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("number of communicators", policy.num_communicators, 1, 2));
   SHARDSCOPE_RETURN_IF_ERROR(OutOfRange("prefetch limit", policy.prefetch_limit, 0, kMany));
   SHARDSCOPE_RETURN_IF_ERROR(CheckPostForwardRanks(policy));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckAccumulation(policy));
   return OutOfRange("host run-ahead", policy.run_ahead, -1, kMany);
 }
 
@@ -273,6 +309,10 @@ std::string ScheduleName(const Policy& policy) {
   if (policy.forward_prefetch > 0) name += " fwd" + std::to_string(policy.forward_prefetch);
   if (policy.prefetch_lists != PrefetchLists()) name += " lists";
   if (policy.prefetch_limit > 0) name += " limit" + std::to_string(policy.prefetch_limit);
+  if (policy.accumulation.sync == GradientSync::kNoSync) name += " no_sync";
+  if (policy.accumulation.sync == GradientSync::kReduceScatterOnly) name += " scatters";
+  if (!policy.accumulation.reshards) name += " keeps";
+  if (!policy.accumulation.waits) name += " last";
   return name + PipelineName(policy) + TensorName(policy);
 }
 
@@ -295,7 +335,7 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
   }
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy) + CheckpointingName(policy.checkpointing);
-  if (policy.offloads) schedule.name += policy.clips ? " offload" : " offload early";
+  if (policy.offloads) schedule.name += policy.update.clips ? " offload" : " offload early";
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
   if (!policy.strategy->has_element_budgets && !HasSlots(policy)) {

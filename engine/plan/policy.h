@@ -11,6 +11,7 @@
 #include "engine/plan/mesh.h"
 #include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
+#include "engine/plan/optimizer_state.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/status.h"
 
@@ -19,6 +20,12 @@ namespace shardscope::plan {
 // Whose waits, copies and free points: PyTorch's, or those of two fixed slots for units.
 enum class Preset : uint8_t { kFsdp2, kFsdp1, kDoubleBuffer };
 enum class BackwardPrefetch : uint8_t { kPre, kPost, kNone };
+
+// What becomes of the gradients of micro-batches, where units are sharded: each is reduced; they
+// stay unsharded and are added up on the rank until the last one, which is reduced (FSDP's
+// no_sync(), FSDP2's set_requires_gradient_sync(False)); or each is reduce-scattered, and replicas
+// all-reduce the sum of the shards with the last one (FSDP2's set_requires_all_reduce(False)).
+enum class GradientSync : uint8_t { kReduce, kNoSync, kReduceScatterOnly };
 
 // In which order a rank runs its stages' micro-batches. One by one: each goes through all stages,
 // forward and back, before the next starts.
@@ -46,6 +53,29 @@ struct PrefetchLists {
   bool operator==(const PrefetchLists&) const = default;
 };
 
+struct Accumulation {
+  GradientSync sync = GradientSync::kReduce;
+  // Whether units are freed after the backward of a micro-batch before the last one (FSDP2's
+  // set_reshard_after_backward()).
+  bool reshards = true;
+  // Whether compute waits for reductions at the end of every backward, as each is taken for the
+  // last one; else of the last one only (FSDP2's set_is_last_backward()).
+  bool waits = true;
+  // Whether reduced gradients stay in the reduce dtype (FSDP1's keep_low_precision_grads), else
+  // they are cast to the master's.
+  bool keeps_dtype = false;
+  bool operator==(const Accumulation&) const = default;
+};
+
+struct Update {
+  StateTensors state = DefaultStateTensors();  // what the optimizer keeps
+  bool has_scaler = false;  // of the loss: a step whose gradient is not finite is skipped
+  // Of gradients that are clipped all have to be there first; else the host updates each unit that
+  // is offloaded as its gradient comes.
+  bool clips = true;
+  bool operator==(const Update&) const = default;
+};
+
 struct Policy {
   Preset preset = Preset::kFsdp2;
   const Strategy* strategy = &Strategies().front();
@@ -68,14 +98,18 @@ struct Policy {
   PipelineSchedule pipeline = PipelineSchedule::kOneByOne;
   int micro_batches = 1;
   ActivationCheckpointing checkpointing;
+  Accumulation accumulation;
   // Shards, their gradients and optimizer state are in the host's memory, and updated there
-  // (FSDP2's CPUOffloadPolicy). With gradients that are clipped updates wait for all of them.
+  // (FSDP2's CPUOffloadPolicy).
   bool offloads = false;
-  bool clips = true;
+  Update update;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64
   DType param_dtype = DType::kFp32;
   DType reduce_dtype = DType::kFp32;
   bool operator==(const Policy&) const = default;
+
+  // Of gradient shards.
+  DType gradient_dtype() const { return accumulation.keeps_dtype ? reduce_dtype : master_dtype; }
 };
 
 // Builds the Schedule of one step of a model whose units are made already: the strategy's builder,

@@ -78,6 +78,16 @@ std::string PrintUnit(const Unit& unit, size_t index) {
   return text;
 }
 
+std::string PrintState(const Schedule& schedule) {
+  std::string text;
+  for (const StateTensor& tensor : schedule.optimizer_state) {
+    text += "state " + Quoted(tensor.name) + " form=";
+    text += Name(tensor.form);
+    text += '\n';
+  }
+  return text.empty() ? "state none\n" : text;
+}
+
 std::string PrintSegment(const Segment& segment, size_t index) {
   std::string line = Entry("segment", index, segment.name);
   if (!segment.units.empty()) line += " unit=" + List(segment.units);
@@ -169,6 +179,7 @@ std::string PrintSchedule(const Schedule& schedule) {
   for (size_t index = 0; index < schedule.units.size(); ++index) {
     text += PrintUnit(schedule.units[index], index);
   }
+  if (schedule.optimizer_state != DefaultStateTensors()) text += PrintState(schedule);
   for (size_t index = 0; index < schedule.segments.size(); ++index) {
     text += PrintSegment(schedule.segments[index], index);
   }

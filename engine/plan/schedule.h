@@ -9,6 +9,7 @@
 #include "engine/plan/mesh.h"
 #include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
+#include "engine/plan/optimizer_state.h"
 
 namespace shardscope::plan {
 
@@ -27,6 +28,7 @@ struct Schedule {
   std::vector<Communicator> communicators;  // all of a rank share its link
   std::vector<Segment> segments;
   std::vector<Unit> units;
+  StateTensors optimizer_state = DefaultStateTensors();  // of each unit that has any
   std::vector<Program> programs;         // distinct programs; symmetric schedules have one
   std::vector<int32_t> program_of_rank;  // one entry a rank, index into programs
   bool operator==(const Schedule&) const = default;

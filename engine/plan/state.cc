@@ -57,22 +57,24 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
     };
     const int64_t shard_bytes = elements * BytesOf(policy.master_dtype);
     const int64_t whole_bytes = elements * shard_ranks * BytesOf(policy.param_dtype);
+    const int64_t state_bytes =
+        StateBytes(description, shard_ranks, policy.update.state, policy.master_dtype);
     // Without a slice of its own the rank's part of the whole is the master.
     const bool has_whole_parameters = KeepsWhole(description, policy);
     const bool has_whole_gradient = strategy.shards_optimizer && !strategy.shards_gradients;
     if (policy.offloads) {
       add(BufferKind::kHostParameterShard, shard_bytes);
       add(BufferKind::kHostGradientShard, shard_bytes);
-      add(BufferKind::kHostOptimizerState, 2 * shard_bytes);
+      if (state_bytes > 0) add(BufferKind::kHostOptimizerState, state_bytes);
       continue;
     }
     if (!has_whole_parameters || mixes) add(BufferKind::kParameterShard, shard_bytes);
     if (has_whole_parameters) add(BufferKind::kUnsharded, whole_bytes);
     if (has_whole_gradient) add(BufferKind::kGradient, whole_bytes);
     if (!has_whole_gradient || mixes || policy.reduce_dtype != policy.master_dtype) {
-      add(BufferKind::kGradientShard, shard_bytes);
+      add(BufferKind::kGradientShard, elements * BytesOf(policy.gradient_dtype()));
     }
-    add(BufferKind::kOptimizerState, 2 * shard_bytes);
+    if (state_bytes > 0) add(BufferKind::kOptimizerState, state_bytes);
   }
   if (HasSlots(policy)) AddSlots(model, policy, &buffers);
   return buffers;

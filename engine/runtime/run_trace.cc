@@ -212,7 +212,19 @@ schema::StepRow RunTrace::AddStep(int rank, int64_t step, const plan::Schedule& 
   row.loss = outcome.loss;
   row.grad_norm = outcome.grad_norm;
   recorder_->Record(row);
+  if (rank == 0) AddRates(step, outcome, row.end_ns);
   return row;
+}
+
+// All ranks have the same.
+void RunTrace::AddRates(int64_t step, const StepOutcome& outcome, int64_t time_ns) {
+  const bool has_scaler = ranks_.job().training.scaler.is_on;
+  sink_->OnStepRates(0, outcome.learning_rate, has_scaler ? outcome.loss_scale : 0, time_ns);
+  if (!outcome.found_inf) return;
+  Mark(step, "skip",
+       {.key = "scaler",
+        .old_value = fmt::format("{}", outcome.loss_scale),
+        .new_value = fmt::format("{}", ranks_.work(0).scaler().scale)});
 }
 
 void RunTrace::AddStepMemory(int rank) {

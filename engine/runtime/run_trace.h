@@ -97,6 +97,7 @@ class RunTrace {
   // `sign`: 1 as it comes, -1 as it goes.
   void AddState(int rank, const StateLayout& layout, int sign, int64_t time_ns);
   void AddStepMemory(int rank);
+  void AddRates(int64_t step, const StepOutcome& outcome, int64_t time_ns);
   bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
 
   const TrainerOptions& options_;

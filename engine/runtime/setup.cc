@@ -21,6 +21,12 @@ std::string DefaultTokenCache() {
   return std::string(home == nullptr ? "/tmp" : home) + "/.cache/shardscope/tokens";
 }
 
+model::RateSchedule RateScheduleOf(const config::Config& config) {
+  const std::string& name = config.Get("train.schedule");
+  if (name == "linear") return model::RateSchedule::kLinear;
+  return name == "cosine" ? model::RateSchedule::kCosine : model::RateSchedule::kConstant;
+}
+
 }  // namespace
 
 model::TrainingSettings TrainingSettingsOf(const config::Config& config) {
@@ -31,6 +37,19 @@ model::TrainingSettings TrainingSettingsOf(const config::Config& config) {
           .learning_rate = config.GetFloat("train.lr"),
           .clip = config.GetFloat("train.clip"),
           .warmup_steps = config.GetInt("train.warmup_steps"),
+          .schedule = RateScheduleOf(config),
+          .min_learning_rate = config.GetFloat("train.min_lr"),
+          .optimizer = {.kind = config::GetOptimizer(config),
+                        .beta1 = config.GetFloat("optimizer.beta1"),
+                        .beta2 = config.GetFloat("optimizer.beta2"),
+                        .eps = config.GetFloat("optimizer.eps"),
+                        .weight_decay = config.GetFloat("optimizer.weight_decay"),
+                        .momentum = config.GetFloat("optimizer.momentum")},
+          .scaler = {.is_on = config.GetBool("scaler.enabled"),
+                     .init = config.GetFloat("scaler.init"),
+                     .growth = config.GetFloat("scaler.growth"),
+                     .backoff = config.GetFloat("scaler.backoff"),
+                     .interval = config.GetInt("scaler.interval")},
           .seed = static_cast<uint64_t>(config.GetInt("run.seed"))};
 }
 
@@ -130,6 +149,7 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.training = TrainingSettingsOf(config);
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
+  job.gradient = policy.gradient_dtype();
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
   job.initial_layout =
       InitialLayout(model::DescribeModel(job.model, policy.units, job.training.batch), policy);

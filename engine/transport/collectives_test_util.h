@@ -27,10 +27,10 @@ inline size_t SizeOf(DType dtype) { return static_cast<size_t>(plan::BytesOf(dty
 inline void Put(Bytes* bytes, size_t index, DType dtype, double value) {
   std::byte* at = bytes->data() + index * SizeOf(dtype);
   const auto narrow = static_cast<float>(value);
-  const uint16_t half = FloatToBf16(narrow);
+  const uint16_t half = dtype == DType::kFp16 ? FloatToFp16(narrow) : FloatToBf16(narrow);
   if (dtype == DType::kFp64) std::memcpy(at, &value, sizeof(value));
   if (dtype == DType::kFp32) std::memcpy(at, &narrow, sizeof(narrow));
-  if (dtype == DType::kBf16) std::memcpy(at, &half, sizeof(half));
+  if (SizeOf(dtype) == sizeof(half)) std::memcpy(at, &half, sizeof(half));
 }
 
 inline double Get(const Bytes& bytes, size_t index, DType dtype) {
@@ -40,7 +40,8 @@ inline double Get(const Bytes& bytes, size_t index, DType dtype) {
   uint16_t half = 0;
   if (dtype == DType::kFp64) return std::memcpy(&wide, at, sizeof(wide)), wide;
   if (dtype == DType::kFp32) return std::memcpy(&narrow, at, sizeof(narrow)), narrow;
-  return std::memcpy(&half, at, sizeof(half)), Bf16ToFloat(half);
+  std::memcpy(&half, at, sizeof(half));
+  return dtype == DType::kFp16 ? Fp16ToFloat(half) : Bf16ToFloat(half);
 }
 
 inline Bytes RandomNumbers(size_t count, DType dtype, uint32_t seed) {
@@ -78,7 +79,7 @@ struct Case {
 inline std::vector<Case> CasesOf(const std::string& name, decltype(Case::make) make) {
   std::vector<Case> cases;
   for (int num_ranks = 1; num_ranks <= 5; ++num_ranks) {
-    for (const DType dtype : {DType::kFp32, DType::kFp64, DType::kBf16}) {
+    for (const DType dtype : {DType::kFp32, DType::kFp64, DType::kBf16, DType::kFp16}) {
       cases.push_back({make, name, num_ranks, dtype});
     }
   }

@@ -24,4 +24,9 @@ float Bf16ToFloat(uint16_t bits);
 // To nearest, ties to even; NaN stays NaN.
 uint16_t FloatToBf16(float value);
 
+// fp16 is IEEE 754's binary16: 10 bits of fraction. Rounded to nearest, ties to even; from 65520 on
+// it is infinite.
+float Fp16ToFloat(uint16_t bits);
+uint16_t FloatToFp16(float value);
+
 }  // namespace shardscope::transport

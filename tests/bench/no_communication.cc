@@ -21,7 +21,8 @@
 #include "engine/model/segments.h"
 #include "engine/model/training_settings.h"
 #include "engine/runtime/ranks/thread_setup.h"
-#include "engine/runtime/units/adamw.h"
+#include "engine/runtime/units/arithmetic.h"
+#include "engine/runtime/units/optimizer.h"
 #include "trace/base/time.h"
 
 namespace shardscope {
@@ -124,7 +125,7 @@ class Rank {
     for (const std::vector<Weight>& weights : segments_) {
       for (const Weight& weight : weights) {
         squares += runtime::SumOfSquares(weight.gradient.const_data_ptr<float>() + First(weight),
-                                         Count(weight));
+                                         plan::DType::kFp32, Count(weight));
       }
     }
     const runtime::UpdateArgs args{.learning_rate = 1e-3,
@@ -133,11 +134,11 @@ class Rank {
     for (std::vector<Weight>& weights : segments_) {
       for (Weight& weight : weights) {
         const int64_t first = First(weight);
-        runtime::AdamW<float>(
-            {.parameter = weight.value.mutable_data_ptr<float>() + first,
+        runtime::Update<float>(
+            {.parameters = weight.value.mutable_data_ptr<float>() + first,
              .gradient = weight.gradient.const_data_ptr<float>() + first,
-             .first_moment = weight.first_moment.mutable_data_ptr<float>() + first,
-             .second_moment = weight.second_moment.mutable_data_ptr<float>() + first,
+             .state = {{{.values = weight.first_moment.mutable_data_ptr<float>() + first},
+                        {.values = weight.second_moment.mutable_data_ptr<float>() + first}}},
              .elements = Count(weight)},
             args);
       }

@@ -106,6 +106,7 @@ class ScenarioMaker {
         return costs.reduce_scatter_ns;
       case plan::OpKind::kAllReduce:
         return 10'000;
+      case plan::OpKind::kUnscale:
       case plan::OpKind::kGradNorm:
       case plan::OpKind::kOptimizer:
         return costs.optimizer_ns;

@@ -107,6 +107,7 @@ int64_t DurationOf(const plan::Schedule& schedule, const plan::Op& op) {
       return ForwardNs(schedule.segments[static_cast<size_t>(op.segment)].name);
     case plan::OpKind::kBackward:
       return 2 * ForwardNs(schedule.segments[static_cast<size_t>(op.segment)].name);
+    case plan::OpKind::kUnscale:
     case plan::OpKind::kGradNorm:
       return 150 * kNsPerUs;
     case plan::OpKind::kOptimizer:  // 1 ns a byte of the shard

@@ -14,9 +14,9 @@ using plan::Op;
 using plan::OpIndex;
 using plan::OpKind;
 
-// Master weights, parameters as computed with, gradients as reduced: one dtype each.
-enum class Width : uint8_t { kMaster, kParameter, kReduce };
-constexpr int kNumWidths = 3;
+// Master weights, parameters as computed with, gradients as reduced and as kept: one dtype each.
+enum class Width : uint8_t { kMaster, kParameter, kReduce, kGradient };
+constexpr int kNumWidths = 4;
 
 struct Content {
   Width width = Width::kMaster;
@@ -97,13 +97,11 @@ class BytesCheck {
     const int64_t shard = ShardElements(buffer.unit);
     switch (buffer.kind) {
       case BufferKind::kParameterShard:
-      case BufferKind::kGradientShard:
       case BufferKind::kHostParameterShard:
-      case BufferKind::kHostGradientShard:
         return {Width::kMaster, shard};
-      case BufferKind::kOptimizerState:
-      case BufferKind::kHostOptimizerState:
-        return {Width::kMaster, 2 * shard};
+      case BufferKind::kGradientShard:
+      case BufferKind::kHostGradientShard:
+        return {Width::kGradient, shard};
       case BufferKind::kCastShard:
         return {Width::kParameter, shard};
       case BufferKind::kAllGatherOutput:
@@ -120,6 +118,7 @@ class BytesCheck {
         }
         return {};
       case BufferKind::kReduceScatterInput:
+      case BufferKind::kAccumulatedGradient:
         return {Width::kReduce, Shards() * shard};
       case BufferKind::kReduceScatterOutput:
       case BufferKind::kHostReduced:
@@ -134,12 +133,39 @@ class BytesCheck {
     const bool fits = buffer.slot == plan::kNone ||
                       program_.buffers[static_cast<size_t>(buffer.slot)].bytes >= buffer.bytes;
     if (!fits) Find(index, id);
+    if (buffer.kind == BufferKind::kOptimizerState && buffer.unit != plan::kNone) {
+      return CheckState(index, id);
+    }
     const Content content = ContentOf(buffer);
     if (content.elements == 0) return;
     int64_t& width = widths_[static_cast<size_t>(content.width)];
     if (width == 0) width = buffer.bytes / content.elements;
     const bool known = width == 2 || width == 4 || width == 8;
     if (!known || buffer.bytes != width * content.elements) Find(index, id);
+  }
+
+  // Each tensor has the master's width, or a byte an element and four for 256 of a parameter.
+  void CheckState(OpIndex index, BufferId id) {
+    const Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
+    int64_t of_master = 0;  // elements
+    int64_t bytes = 0;      // of blocks
+    for (const plan::StateTensor& tensor : schedule_.optimizer_state) {
+      if (tensor.form == plan::StateForm::kMaster) {
+        of_master += ShardElements(buffer.unit);
+        continue;
+      }
+      for (const plan::Parameter& one :
+           schedule_.units[static_cast<size_t>(buffer.unit)].parameters) {
+        plan::Unit alone;
+        alone.parameters = {one};
+        const int64_t elements = ShardElementsOf(alone);
+        bytes += elements + 4 * (elements / 256 + (elements % 256 > 0 ? 1 : 0));
+      }
+    }
+    int64_t& width = widths_[static_cast<size_t>(Width::kMaster)];
+    if (width == 0 && of_master > 0) width = (buffer.bytes - bytes) / of_master;
+    if (of_master > 0 && width != 4 && width != 8) return Find(index, id);
+    if (buffer.bytes != bytes + width * of_master) Find(index, id);
   }
 
   void CheckExchange(OpIndex index, const Op& op) {

@@ -164,7 +164,8 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
   const plan::Strategy& strategy = *policy->strategy;
   policy->offloads = strategy.has_presets && strategy.shards_parameters &&
                      policy->preset != plan::Preset::kDoubleBuffer && random.OneIn(3);
-  policy->clips = random.OneIn(2);
+  policy->update.clips = random.OneIn(2) || policy->update.has_scaler;
+  if (policy->offloads) policy->accumulation = plan::Accumulation();
   if (policy->preset == plan::Preset::kFsdp2 && random.OneIn(3)) {
     policy->prefetch_lists = {.forward = RandomLists(model, random),
                               .backward = RandomLists(model, random)};
@@ -213,8 +214,16 @@ plan::Policy RandomArithmetic(Random& random) {
     policy.master_dtype = policy.param_dtype = policy.reduce_dtype = DType::kFp64;
     return policy;
   }
+  const auto optimizer = OneOf<plan::OptimizerKind>(
+      {plan::OptimizerKind::kAdamw, plan::OptimizerKind::kAdamw, plan::OptimizerKind::kSgd},
+      random);
+  policy.update.state = plan::StateTensorsOf(
+      optimizer,
+      OneOf<plan::StateForm>({plan::StateForm::kMaster, plan::StateForm::kBlocks}, random),
+      OneOf<bool>({true, false}, random));
   policy.param_dtype = OneOf<DType>({DType::kFp32, DType::kBf16}, random);
   policy.reduce_dtype = OneOf<DType>({DType::kFp32, DType::kBf16}, random);
+  policy.update.has_scaler = random.OneIn(4);
   return policy;
 }
 
@@ -272,6 +281,19 @@ plan::Policy RandomKnobs(const plan::Policy& arithmetic, Random& random) {
   }
   policy.overlap_comm = !random.OneIn(4);
   policy.checkpointing = RandomCheckpointing(random);
+  if (policy.strategy->is_rooted) policy.update.has_scaler = false;
+  if (!policy.strategy->has_presets || !policy.strategy->shards_parameters ||
+      policy.preset == plan::Preset::kDoubleBuffer || random.OneIn(3)) {
+    return policy;
+  }
+  policy.accumulation.sync =
+      OneOf<plan::GradientSync>({plan::GradientSync::kReduce, plan::GradientSync::kNoSync}, random);
+  if (policy.strategy->replicates_shards() && random.OneIn(2)) {
+    policy.accumulation.sync = plan::GradientSync::kReduceScatterOnly;
+  }
+  policy.accumulation.reshards = random.OneIn(2);
+  policy.accumulation.waits = random.OneIn(2);
+  policy.accumulation.keeps_dtype = random.OneIn(3);
   return policy;
 }
 

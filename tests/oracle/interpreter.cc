@@ -342,6 +342,8 @@ Value Interpreter::Made(const Instance& instance) {
       return Symbol(Term::kNormBackward, op.segment, InputsOf(instance));
     case OpKind::kWeightBackward:
       return Symbol(Term::kWeightBackward, op.segment, InputsOf(instance));
+    case OpKind::kUnscale:
+      return Symbol(Term::kUnscale, InputsOf(instance));
     case OpKind::kGradNorm:
       return Symbol(Term::kNorm, InputsOf(instance));
     case OpKind::kOptimizer:

@@ -29,12 +29,12 @@ class Reference {
         } else {
           std::vector<Value> values;
           for (const std::vector<Value>& of_rank : gradients) values.push_back(of_rank[unit]);
-          Reduce(unit, values, micro_batch == 0);
+          Reduce(unit, values, micro_batch);
         }
       }
     }
     for (size_t unit = 0; ReducesOnce() && unit < model_.units.size(); ++unit) {
-      Reduce(unit, sums_[unit], true);
+      Reduce(unit, sums_[unit], 0);
     }
     for (size_t unit = 0; SharesSequence() && unit < model_.units.size(); ++unit) {
       // Each rank's is of its part of the sequence.
@@ -48,7 +48,8 @@ class Reference {
   int32_t NumSegments() const { return static_cast<int32_t>(model_.segments.size()); }
   // Micro-batches add up on the rank before any communication.
   bool ReducesOnce() const {
-    return whole_gradients_ || policy_.strategy->name == "ddp" || IsAlone();
+    return policy_.accumulation.sync == plan::GradientSync::kNoSync || whole_gradients_ ||
+           policy_.strategy->name == "ddp" || IsAlone();
   }
   // No rank has the same parameters as another.
   bool IsAlone() const { return (policy_.strategy->dimensions & plan::kDataDimensions) == 0; }
@@ -312,12 +313,20 @@ class Reference {
     }
   }
 
-  void Reduce(size_t unit, const std::vector<Value>& values, bool first) {
+  void Reduce(size_t unit, const std::vector<Value>& values, int micro_batch) {
     std::vector<Value> scattered;  // by rank
     for (int rank = 0; rank < policy_.mesh.num_ranks(); ++rank) {
       Value sum = Symbol(Term::kReduceScatter);
       for (const int from : ShardGroup(rank)) sum = Mix(sum, values[static_cast<size_t>(from)]);
       scattered.push_back(Mix(sum, static_cast<Value>(rank)));
+    }
+    if (policy_.accumulation.sync == plan::GradientSync::kReduceScatterOnly) {
+      std::vector<Value>& sums = sums_[unit];
+      for (size_t rank = 0; rank < Ranks(); ++rank) {
+        sums[rank] =
+            micro_batch == 0 ? scattered[rank] : Symbol(Term::kAdd, sums[rank], scattered[rank]);
+      }
+      scattered = sums;
     }
     for (size_t rank = 0; rank < Ranks(); ++rank) {
       std::vector<Value> of_stage;
@@ -335,7 +344,8 @@ class Reference {
         own = values[rank];
       }
       Value& shard = reduced_[unit][rank];
-      shard = first ? own : Symbol(Term::kAdd, shard, own);
+      const bool is_sum = policy_.accumulation.sync == plan::GradientSync::kReduceScatterOnly;
+      shard = micro_batch == 0 || is_sum ? own : Symbol(Term::kAdd, shard, own);
     }
   }
 
@@ -350,37 +360,45 @@ class Reference {
     return group;
   }
 
-  Value Norm(size_t rank) const {
+  // Of all gradients that the rank has.
+  Value OfGradients(Term term, size_t rank) const {
     Value inputs = 0;
     for (size_t unit = 0; unit < reduced_.size(); ++unit) {
       if (!Has(static_cast<int>(rank), static_cast<int32_t>(unit))) continue;
       inputs +=
           OfUnit(BufferKind::kGradientShard, static_cast<int32_t>(unit), reduced_[unit][rank]);
     }
-    return Symbol(Term::kNorm, inputs);
+    return Symbol(term, inputs);
+  }
+
+  // What the optimizer of a rank reads of that.
+  Value Scalar(Term term, BufferKind kind, size_t rank) const {
+    std::vector<Value> values;
+    for (const int other : NormGroup(static_cast<int>(rank))) {
+      values.push_back(OfGradients(term, static_cast<size_t>(other)));
+    }
+    const bool is_shared = sharded_ || Stages() > 1 || TensorRanks() > 1;
+    return Input({.kind = kind}, is_shared ? AllReduce(values) : OfGradients(term, rank));
   }
 
   Value Optimize() const {
     std::vector<std::vector<Value>> updated(model_.units.size());
     for (size_t rank = 0; rank < Ranks(); ++rank) {
-      std::vector<Value> norms;
-      for (const int other : NormGroup(static_cast<int>(rank))) {
-        norms.push_back(Norm(static_cast<size_t>(other)));
-      }
-      const Value global = AllReduce(norms);
-      const Value norm = Input({.kind = BufferKind::kNorm},
-                               sharded_ || Stages() > 1 || TensorRanks() > 1 ? global : Norm(rank));
+      Value scalars = Scalar(Term::kNorm, BufferKind::kNorm, rank);
+      if (policy_.update.has_scaler) scalars += Scalar(Term::kUnscale, BufferKind::kFoundInf, rank);
       for (int32_t unit = 0; unit < static_cast<int32_t>(model_.units.size()); ++unit) {
         const auto initial = [&](BufferKind kind) {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
         // Of the host's updates without clipping only the last one of a rank knows the norm.
-        const bool knows_norm = !policy_.offloads || policy_.clips || unit == FirstUnitOf(unit);
-        updated[static_cast<size_t>(unit)].push_back(Symbol(
-            Term::kOptimizer, (knows_norm ? norm : 0) +
-                                  OfUnit(BufferKind::kGradientShard, unit, gradient) +
-                                  initial(Master(unit)) + initial(BufferKind::kOptimizerState)));
+        const bool knows_norm =
+            !policy_.offloads || policy_.update.clips || unit == FirstUnitOf(unit);
+        updated[static_cast<size_t>(unit)].push_back(
+            Symbol(Term::kOptimizer,
+                   (knows_norm ? scalars : 0) + OfUnit(BufferKind::kGradientShard, unit, gradient) +
+                       initial(Master(unit)) +
+                       (policy_.update.state.empty() ? 0 : initial(BufferKind::kOptimizerState))));
       }
     }
     return Kept(updated);
@@ -424,7 +442,9 @@ class Reference {
         if (whole_gradients_) {
           add(BufferKind::kGradient, (ReducesInPlace() ? reduced_ : sums_)[unit][rank]);
         }
-        add(BufferKind::kOptimizerState, own(BufferKind::kOptimizerState, rank));
+        if (!policy_.update.state.empty()) {
+          add(BufferKind::kOptimizerState, own(BufferKind::kOptimizerState, rank));
+        }
         if (master == BufferKind::kParameterShard) add(master, own(master, rank));
         if (!KeepsWhole(index)) continue;
         Value all = Symbol(Term::kGather);

@@ -61,7 +61,7 @@ std::string ArithmeticOf(const plan::ModelDescription& model, const plan::Policy
   // What is made again of products has other inputs than what forward made.
   const auto keeps = plan::WhatForwardKeeps(model, policy.checkpointing);
   if (std::ranges::count(keeps, plan::Keeps::kProducts) > 0) return "";
-  if (policy.offloads && !policy.clips) return "";  // updates without a norm
+  if (policy.offloads && !policy.update.clips) return "";  // updates without a norm
   // What is on which rank follows from where the model is cut, which is random.
   constexpr plan::MeshDimensions kCut =
       plan::Only(plan::MeshDimension::kPipeline) | plan::Only(plan::MeshDimension::kTensor);
@@ -71,6 +71,12 @@ std::string ArithmeticOf(const plan::ModelDescription& model, const plan::Policy
     std::string name = "shards of " + std::to_string(policy.mesh.size(plan::MeshDimension::kShard));
     for (const plan::Unit& unit : model.units) {
       name += plan::KeepsWhole(unit, policy) ? " whole" : " split";
+    }
+    if (policy.micro_batches == 1) return name;
+    if (policy.accumulation.sync == plan::GradientSync::kNoSync) name += " no_sync";
+    if (policy.accumulation.sync == plan::GradientSync::kReduceScatterOnly &&
+        policy.mesh.size(plan::MeshDimension::kReplicate) > 1) {
+      name += " scattered";
     }
     return name;
   }

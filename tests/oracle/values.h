@@ -41,6 +41,7 @@ enum class Term : uint64_t {
   kReduceScatter,
   kAllReduce,
   kAdd,
+  kUnscale,
   kNorm,
   kOptimizer,
 };
@@ -69,7 +70,8 @@ constexpr Value Input(const plan::Buffer& buffer, Value value) {
   using plan::BufferKind;
   const bool parameters =
       buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kCastShard;
-  const bool gradient = buffer.kind == BufferKind::kGradient;
+  const bool gradient =
+      buffer.kind == BufferKind::kGradient || buffer.kind == BufferKind::kAccumulatedGradient;
   BufferKind role = OnDevice(buffer.kind);
   if (parameters) role = BufferKind::kParameterShard;
   if (gradient) role = BufferKind::kGradientShard;

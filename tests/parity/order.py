@@ -97,7 +97,7 @@ def set_lists(model: Toy, root: bool, forward: int, backward: int) -> None:
 def wrap(case: Case) -> tuple[nn.Module, dict[int, str]]:
     model = Toy()
     sizes = unit_sizes(model, case.root)
-    options = {key: value for key, value in case.pytorch.items() if key != "no_sync"}
+    options = {key: value for key, value in case.pytorch.items() if key not in ("no_sync", *FSDP2_SETTERS)}
     if case.replicas > 1:
         options["mesh"] = strategies.replicas_of_shards()
     if case.preset == "fsdp1":
@@ -140,9 +140,18 @@ def tokens_of(trace: profile, sizes: dict[int, str]) -> list[str]:
     return tokens
 
 
-def step(model: nn.Module, micro_batches: int, synchronise_each: bool) -> None:
-    for index in range(micro_batches):
-        with strategies.gradient_sync(model, synchronise_each or index + 1 == micro_batches):
+# What they set is true of the last micro-batch only.
+FSDP2_SETTERS = {"no_all_reduce": "set_requires_all_reduce", "keep_after_backward": "set_reshard_after_backward",
+                 "is_last_backward": "set_is_last_backward"}
+
+
+def step(model: nn.Module, case: Case) -> None:
+    for index in range(case.micro_batches):
+        last = index + 1 == case.micro_batches
+        with strategies.gradient_sync(model, last or not case.pytorch.get("no_sync")):
+            for option, setter in FSDP2_SETTERS.items():  # after set_requires_gradient_sync(), which sets the all-reduce too
+                if case.pytorch.get(option):
+                    getattr(model, setter)(last)
             samples = torch.randint(0, VOCABULARY, (2, 3))
             F.cross_entropy(model(samples).flatten(0, 1), samples.flatten()).backward()
 
@@ -152,7 +161,7 @@ def record(case: Case) -> list[str]:
     optimizer = torch.optim.AdamW(model.parameters())
     for _ in range(STEPS):
         with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as trace:
-            step(model, case.micro_batches, not case.pytorch.get("no_sync"))
+            step(model, case)
         optimizer.step()
         optimizer.zero_grad()
     return tokens_of(trace, sizes)

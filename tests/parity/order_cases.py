@@ -106,18 +106,15 @@ def limiter_across_steps(order: list[str]) -> list[str]:
     return limiter(without_limits(order), STEPS, root_asks=True)
 
 
-def reduces_once(order: list[str]) -> list[str]:
-    """No reduce-scatter in the first of two micro-batches (no_sync)."""
-    half = len(order) // 2
-    assert order[:half] == order[half:]
-    return [token for token in order[:half] if not token.startswith("reduce ")] + order[half:]
-
-
-def gathers_once(order: list[str]) -> list[str]:
-    """No all-gather in the second micro-batch: what stays whole after forward stays whole after a backward without sync."""
-    second = [index for index, token in enumerate(order) if token == "forward embedding"][1]
-    first_gather = max(index for index in range(second) if order[index].startswith("backward ")) + 1
-    return order[:first_gather] + [token for token in order[first_gather:] if not token.startswith("gather ")]
+def empty_reshards(order: list[str]) -> list[str]:
+    """FSDP2 opens the range of a reshard also where set_reshard_after_backward(False) has left nothing to do."""
+    result: list[str] = []
+    for token in order:
+        verb, name = token.split()
+        if verb == "reduce" and result[-1] != f"reshard {name}":
+            result.append(f"reshard {name}")
+        result.append(token)
+    return result
 
 
 HYBRID = ("strategy=hybrid", f"mesh.shard={RANKS}", "mesh.replicate=2")
@@ -148,9 +145,8 @@ CASES = (
     fsdp1("grad_op", "strategy=grad_op", grad_op=True),
     fsdp1("grad_op_units", "strategy=grad_op", root=False, grad_op=True),
     fsdp1("accumulation", micro_batches=2),
-    fsdp1("no_sync", micro_batches=2, no_sync=True, differences=(reduces_once,)),
-    fsdp1("no_sync_grad_op", "strategy=grad_op", micro_batches=2, no_sync=True, grad_op=True,
-          differences=(reduces_once, gathers_once)),
+    fsdp1("no_sync", "accumulation=no_sync", micro_batches=2, no_sync=True),
+    fsdp1("no_sync_grad_op", "strategy=grad_op", "accumulation=no_sync", micro_batches=2, no_sync=True, grad_op=True),
     fsdp1("hybrid", *HYBRID, replicas=2),
     fsdp1("hybrid_accumulation", *HYBRID, micro_batches=2, replicas=2),
     fsdp2("implicit"),
@@ -164,7 +160,11 @@ CASES = (
     fsdp2("accumulation", micro_batches=2),
     fsdp2("hybrid", *HYBRID, replicas=2),
     fsdp2("hybrid_accumulation", *HYBRID, micro_batches=2, replicas=2),
-    fsdp2("no_sync", micro_batches=2, no_sync=True, differences=(reduces_once,)),
+    fsdp2("no_sync", "accumulation=no_sync", micro_batches=2, no_sync=True),
+    fsdp2("hybrid_no_all_reduce", *HYBRID, "accumulation=reduce_scatter_only", micro_batches=2, replicas=2, no_all_reduce=True),
+    fsdp2("keep_after_backward", "reshard_after_backward=false", micro_batches=2, keep_after_backward=True,
+          differences=(empty_reshards,)),
+    fsdp2("is_last_backward", "is_last_backward=false", micro_batches=2, is_last_backward=True),
 )
 
 

@@ -244,7 +244,7 @@ TABLES = (
     Table("counter", "Values over time that are not memory of a category. At the end of every step, on the rank's host track: "
                      "allocated_bytes (what its allocators handed out; the sum of its memory events up to then), reserved_bytes (what "
                      "they hold from the system), once a process resident_bytes and once a GPU device_used_bytes (of its memory by anybody: beyond "
-                     "memory_segment those are contexts, what CUPTI misses, and other processes). In a recorded program: reserved_bytes of PyTorch's "
+                     "memory_segment those are contexts, what CUPTI misses, and other processes), learning_rate, and with a gradient scaler loss_scale. In a recorded program: reserved_bytes of PyTorch's "
                      "caching allocator, whenever it changes.", (
         key("Commit order."),
         ref("track", "track"),
@@ -268,9 +268,9 @@ TABLES = (
         key("Commit order."),
         moment("time_ns", "When."),
         Column("step", INT, "First step it applies to."),
-        Column("kind", TEXT, "change, pause, resume, checkpoint, stop, error or note."),
-        Column("key", TEXT, "The configuration key of a change; else empty."),
-        Column("old_value", TEXT, "Before; empty if no change."),
+        Column("kind", TEXT, "change, pause, resume, checkpoint, stop, skip (of a step whose fp16 gradient is not finite), error or note."),
+        Column("key", TEXT, "The configuration key of a change; scaler of a skip; else empty."),
+        Column("old_value", TEXT, "Before: the value of the key, or the loss scale of a skip; else empty."),
         Column("new_value", TEXT, "After, or the text of the note."),
     ), stream=True),
     Table("gpu_stream", "The CUDA streams on which the GPU worked, each with its track.", (

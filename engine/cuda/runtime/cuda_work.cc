@@ -1,6 +1,7 @@
 #include "engine/cuda/runtime/cuda_work.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/InferenceMode.h>
@@ -31,6 +32,7 @@ CudaWork::CudaWork(int rank, const DevicePlace& place, const runtime::RankContex
   // Copied: zeroing on the device would be work of a stream that the Schedule's do not wait for.
   loss_ = at::zeros({}, at::kDouble).to(device_);
   norm_ = at::zeros({1}, at::kDouble).to(device_);
+  found_inf_ = at::zeros({1}, at::kDouble).to(device_);
 }
 
 // Buffers that a failed step left bound go back by themselves.
@@ -63,12 +65,14 @@ void CudaWork::OnDevice(const std::function<void()>& work) {
   }
 }
 
-int64_t CudaWork::EndStep() {
+int64_t CudaWork::Finish() {
   rank_context_.transport->ThrowIfAborted();
   OnDevice([&] {
     outcome_.loss = outcome_.tokens > 0 ? loss_.item<double>() : 0;
     outcome_.grad_norm = norm_.item<double>();
+    outcome_.found_inf = found_inf_.item<double>() > 0;
   });
+  if (outcome_.found_inf) return CountUnaccounted();
   if (!std::isfinite(outcome_.grad_norm)) {
     throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
   }
@@ -156,16 +160,25 @@ void CudaWork::AddLoss(const OpContext& context, const at::Tensor& loss) {
 }
 
 void CudaWork::GradNorm(const OpContext& context) {
-  runtime::FlatView(NormMemory(context.op().writes.front()), 0, 1).copy_(GradientSquares(units_));
+  ScalarAt(context.op().writes.front()).copy_(GradientSquares(units_));
+}
+
+// The norm of what is not finite is not finite: no need to look at each number.
+void CudaWork::Unscale(const OpContext& context) {
+  const at::Tensor is_finite = at::isfinite(GradientSquares(units_));
+  ScalarAt(context.op().writes.front()).copy_(is_finite.logical_not());
 }
 
 void CudaWork::Optimizer(const OpContext& context) {
   const BufferId squares = Find(context, context.op().reads, BufferKind::kNorm);
-  const DeviceUpdate update{.squares = runtime::FlatView(NormMemory(squares), 0, 1),
-                            .learning_rate = LearningRate(context.step),
+  const BufferId found_inf = Find(context, context.op().reads, BufferKind::kFoundInf);
+  const DeviceUpdate update{.squares = ScalarAt(squares),
                             .clip = job_->training.clip,
-                            .step = context.step};
-  norm_.copy_(update.squares.sqrt());
+                            .loss_scale = scaler_.scale,
+                            .args = UpdateOf(context.step)};
+  norm_.copy_(update.squares.sqrt().div_(scaler_.scale));
+  if (found_inf != plan::kNone) found_inf_.copy_(ScalarAt(found_inf));
+  outcome_.learning_rate = update.args.learning_rate;
   UpdateFused(update, &units_[static_cast<size_t>(context.op().unit)]);
 }
 

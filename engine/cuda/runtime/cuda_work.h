@@ -38,11 +38,6 @@ class CudaWork final : public runtime::RankOps {
            model::Sampler sampler);
   ~CudaWork() override;
 
-  // Throws if the gradient was not finite, or if the transport was aborted: a collective that was
-  // ended in its middle leaves the GPU no error behind. What the allocator handed out beyond what
-  // the ops account for (workspaces of libraries, as a rule in the first step) is counted from then
-  // on.
-  int64_t EndStep() override;
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
   void Run(const executor::OpContext& context) override;
 
@@ -61,6 +56,12 @@ class CudaWork final : public runtime::RankOps {
   }
   void CountMemory(plan::MemoryCategory category, int64_t bytes) override;
   void AddLoss(const executor::OpContext& context, const at::Tensor& loss) override;
+  // Throws if the gradient was not finite and no scaler skips the step, or if the transport was
+  // aborted: a collective that was ended in its middle leaves the GPU no error behind. What the
+  // allocator handed out beyond what the ops account for (workspaces of libraries, as a rule in the
+  // first step) is counted from then on.
+  int64_t Finish() override;
+  void Unscale(const executor::OpContext& context) override;
   void GradNorm(const executor::OpContext& context) override;
   void Optimizer(const executor::OpContext& context) override;
   void Communicate(const executor::OpContext& context, const Collective& collective) override;
@@ -74,14 +75,16 @@ class CudaWork final : public runtime::RankOps {
   int64_t CountUnaccounted();
 
   c10::DataPtr& BlockAt(plan::BufferId buffer) { return blocks_[static_cast<size_t>(buffer)]; }
-  runtime::UnitMemory NormMemory(plan::BufferId buffer) {
-    return {BlockOf(buffer), at::kDouble, device_};
+  // One fp64.
+  at::Tensor ScalarAt(plan::BufferId buffer) {
+    return runtime::FlatView({BlockOf(buffer), at::kDouble, device_}, 0, 1);
   }
 
   const DevicePlace place_;
   std::atomic<int64_t> peak_bytes_{0};
-  at::Tensor loss_;  // sum of the step's micro-batch losses, divided by their number
-  at::Tensor norm_;  // of the gradient, before clipping
+  at::Tensor loss_;       // sum of the step's micro-batch losses, divided by their number
+  at::Tensor norm_;       // of the gradient, before clipping
+  at::Tensor found_inf_;  // above 0: it is not finite
   std::vector<c10::DataPtr> blocks_;  // by BufferId, of transient buffers
   Placement placement_;               // with uses_pool
   c10::DataPtr pool_;

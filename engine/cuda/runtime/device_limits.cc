@@ -7,9 +7,9 @@
 namespace shardscope::cuda {
 namespace {
 
-constexpr int64_t kChannelStep = 8;         // of both fused attentions
-constexpr int64_t kMostBf16Channels = 256;  // of FlashAttention, which bf16 goes to
-constexpr int64_t kMostHeads = 128;         // model.heads
+constexpr int64_t kChannelStep = 8;          // of both fused attentions
+constexpr int64_t kMostFlashChannels = 256;  // of FlashAttention, which bf16 and fp16 go to
+constexpr int64_t kMostHeads = 128;          // model.heads
 
 // The fewest heads, `at_least` or more, with which attention works; empty: there are none.
 std::string Remedy(int64_t dim, int64_t at_least, int64_t most_channels) {
@@ -27,14 +27,17 @@ std::string Remedy(int64_t dim, int64_t at_least, int64_t most_channels) {
 
 Status CheckDeviceLimits(const config::Config& config) {
   if (config.Get("precision.param") == "fp64") {
-    return Status::Error("precision.param=fp64 is for tests on the CPU; use fp32 or bf16");
+    return Status::Error("precision.param=fp64 is for tests on the CPU; use fp32, bf16 or fp16");
+  }
+  if (config.Get("optimizer.state") == "8bit") {
+    return Status::Error("optimizer.state=8bit is for the CPU; use optimizer.state=full");
   }
   const int64_t dim = config.GetInt("model.dim");
   const int64_t heads = config.GetInt("model.heads");
   const int64_t channels = dim / heads;
-  const bool is_bf16 = config.Get("precision.param") == "bf16";
+  const bool is_flash = config.Get("precision.param") != "fp32";
   if (channels % kChannelStep != 0) {
-    const int64_t most = is_bf16 ? kMostBf16Channels : dim;
+    const int64_t most = is_flash ? kMostFlashChannels : dim;
     std::string remedy = Remedy(dim, heads + 1, most);
     if (remedy.empty()) remedy = Remedy(dim, 1, most);
     return Status::Error(fmt::format(
@@ -42,12 +45,12 @@ Status CheckDeviceLimits(const config::Config& config) {
         "GPU wants a multiple of {}: use {}",
         dim, heads, channels, kChannelStep, remedy.empty() ? "a model.dim of such heads" : remedy));
   }
-  if (is_bf16 && channels > kMostBf16Channels) {
-    const std::string remedy = Remedy(dim, heads + 1, kMostBf16Channels);
+  if (is_flash && channels > kMostFlashChannels) {
+    const std::string remedy = Remedy(dim, heads + 1, kMostFlashChannels);
     return Status::Error(fmt::format(
         "model.dim={} over model.heads={} gives {} channels a head, and attention in "
-        "bf16 takes at most {} on a GPU: use {}precision.param=fp32",
-        dim, heads, channels, kMostBf16Channels, remedy.empty() ? "" : remedy + " or more, or "));
+        "bf16 or fp16 takes at most {} on a GPU: use {}precision.param=fp32",
+        dim, heads, channels, kMostFlashChannels, remedy.empty() ? "" : remedy + " or more, or "));
   }
   return Status::Ok();
 }

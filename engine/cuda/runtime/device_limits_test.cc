@@ -49,7 +49,7 @@ TEST(DeviceLimits, ChannelsComeInEights) {
 }
 
 TEST(DeviceLimits, Fp64IsForTheCpu) {
-  EXPECT_THAT(Refused({"precision.param=fp64"}), HasSubstr("use fp32 or bf16"));
+  EXPECT_THAT(Refused({"precision.param=fp64"}), HasSubstr("use fp32, bf16 or fp16"));
 }
 
 }  // namespace

@@ -144,7 +144,8 @@ Looked Train(const plan::Policy& policy, bool uses_pool,
   return looked;
 }
 
-constexpr int64_t kScalarBytes = 2 * sizeof(double);  // loss and norm of a rank
+// Of a rank: loss, norm, and whether the gradient is finite.
+constexpr int64_t kScalarBytes = 3 * sizeof(double);
 
 TEST(DeviceMemory, EveryByteIsAccountedForAtEveryStepsEnd) {
   plan::Policy policy;

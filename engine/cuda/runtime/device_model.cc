@@ -32,7 +32,7 @@ using model::TokenBatch;
 constexpr double kNoDropout = 0.0;
 
 // CUDA's FlashAttention takes half precision only.
-bool IsFlash(const at::Tensor& query) { return query.scalar_type() == at::kBFloat16; }
+bool IsFlash(const at::Tensor& query) { return query.element_size() == 2; }
 
 // Views of [batch, heads, seq, head_dim] with contiguous channels.
 struct AttentionInputs {

@@ -2,10 +2,10 @@
 // computes on. The same formulas as engine/model/segments.cc, whose row loops are the CPU's.
 //
 // What differs from the CPU's: attention is the device's fused kernel (on CUDA FlashAttention for
-// bf16, the memory-efficient kernel for fp32), and sums are added in the device's order: equal to
-// rounding, not to the bit. On one device all results repeat bit for bit: no operation here adds
-// in an order that depends on timing, once LibTorch is told to be deterministic (CudaDevice does:
-// the backward of both fused kernels would add atomically).
+// bf16 and fp16, the memory-efficient kernel for fp32), and sums are added in the device's order:
+// equal to rounding, not to the bit. On one device all results repeat bit for bit: no operation
+// here adds in an order that depends on timing, once LibTorch is told to be deterministic
+// (CudaDevice does: the backward of both fused kernels would add atomically).
 #pragma once
 
 #include <ATen/core/Tensor.h>

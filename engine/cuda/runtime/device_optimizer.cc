@@ -1,12 +1,18 @@
 #include "engine/cuda/runtime/device_optimizer.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
 
+#include <array>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace shardscope::cuda {
@@ -26,28 +32,48 @@ at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units) {
 void UpdateFused(const DeviceUpdate& update, runtime::ShardedUnit* unit) {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;
-  std::vector<at::Tensor> first_moments;
-  std::vector<at::Tensor> second_moments;
+  std::array<std::vector<at::Tensor>, 2> state;
   for (const runtime::ShardedUnit::Slice& slice : unit->Slices()) {
     if (slice.parameters.numel() == 0) continue;
     parameters.push_back(slice.parameters);
     gradients.push_back(slice.gradient);
-    first_moments.push_back(slice.first_moment);
-    second_moments.push_back(slice.second_moment);
+    for (size_t tensor = 0; tensor < slice.state.size(); ++tensor) {
+      state[tensor].push_back(slice.state[tensor].values);
+    }
   }
   if (parameters.empty()) return;
-  const at::Tensor norm = update.squares.sqrt();
-  // The kernel divides gradients by it: 1 / model::ClipScale().
+  const at::Tensor norm = update.squares.sqrt().div_(update.loss_scale);
+  // The kernel divides gradients by it: loss scale / model::ClipScale().
   std::optional<at::Tensor> divisor;
-  if (update.clip > 0) divisor = ((norm + 1e-6) / update.clip).clamp_min_(1).to(at::kFloat);
+  if (update.clip > 0 || update.loss_scale != 1) {
+    divisor = at::ones_like(norm);
+    if (update.clip > 0) divisor = ((norm + 1e-6) / update.clip).clamp_min_(1);
+    divisor = divisor->mul_(update.loss_scale).to(at::kFloat);
+  }
   const at::Tensor found_inf = at::isfinite(norm).logical_not().to(at::kFloat);
   // The kernel wants the number of this update, from 1.
-  const at::Tensor count = at::full({}, static_cast<double>(update.step + 1), found_inf.options());
+  const runtime::UpdateArgs& args = update.args;
+  const model::OptimizerSettings& optimizer = args.optimizer;
+  if (optimizer.kind == plan::OptimizerKind::kSgd) {
+    // The state begins with zeros: the first step is not another one.
+    at::_fused_sgd_(parameters, gradients, state[0], optimizer.weight_decay, optimizer.momentum,
+                    args.learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false,
+                    /*is_first_step=*/false, divisor, found_inf);
+    return;
+  }
+  const at::Tensor count = at::full({}, static_cast<double>(args.step + 1), found_inf.options());
   const std::vector<at::Tensor> counts(parameters.size(), count);
-  at::_fused_adamw_(parameters, gradients, first_moments, second_moments, /*max_exp_avg_sqs=*/{},
-                    counts, update.learning_rate, model::kBeta1, model::kBeta2, model::kWeightDecay,
-                    model::kAdamEpsilon,
-                    /*amsgrad=*/false, /*maximize=*/false, divisor, found_inf);
+  const auto adam = [&](auto update_fused) {
+    update_fused(parameters, gradients, state[0], state[1], /*max_exp_avg_sqs=*/at::TensorList(),
+                 counts, args.learning_rate, optimizer.beta1, optimizer.beta2,
+                 optimizer.weight_decay, optimizer.eps, /*amsgrad=*/false, /*maximize=*/false,
+                 divisor, found_inf);
+  };
+  if (optimizer.kind == plan::OptimizerKind::kAdamw) {
+    adam([](auto&&... all) { at::_fused_adamw_(std::forward<decltype(all)>(all)...); });
+  } else {
+    adam([](auto&&... all) { at::_fused_adam_(std::forward<decltype(all)>(all)...); });
+  }
 }
 
 }  // namespace shardscope::cuda

@@ -1,5 +1,5 @@
-// DeviceOptimizer: gradient norm, clipping and AdamW on a device, without the host waiting for any
-// of them.
+// DeviceOptimizer: gradient norm, clipping and the optimizer on a device, without the host waiting
+// for any of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,15 +17,15 @@ at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units);
 
 // What one update needs; tensors of one element.
 struct DeviceUpdate {
-  at::Tensor squares;  // of the whole gradient, fp64
-  double learning_rate = 0;
+  at::Tensor squares;  // of the whole gradient, fp64, with the loss scale in it
   double clip = 0;
-  int64_t step = 0;  // from 0
+  double loss_scale = 1;
+  runtime::UpdateArgs args;  // without the gradient's factor
 };
 
-// LibTorch's fused AdamW, with the clipping in it. A gradient that is not finite changes nothing:
-// the host hears of it when it reads the norm. `unit`'s gradient is overwritten by its clipped
-// self.
+// LibTorch's fused AdamW, Adam or SGD, with the clipping in it. A gradient that is not finite
+// changes nothing: the host hears of it when it reads the norm. `unit`'s gradient is overwritten by
+// its clipped self. State in blocks is not for devices (CheckDeviceLimits()).
 void UpdateFused(const DeviceUpdate& update, runtime::ShardedUnit* unit);
 
 }  // namespace shardscope::cuda

@@ -18,7 +18,8 @@ using runtime::ShardedUnit;
 ShardedUnit MakeUnit(plan::DType master) {
   const model::ModelConfig config{.layers = 1, .dim = 24, .heads = 3, .seq = 16};
   const plan::ModelDescription description = model::DescribeModel(config, {}, 1);
-  ShardedUnit unit(description.units[1], {.shard_ranks = 2, .shard_index = 1}, {.master = master});
+  ShardedUnit unit(description.units[1], {.shard_ranks = 2, .shard_index = 1},
+                   {.master = master, .gradient = master});
   unit.Initialize(model::DrawnParameters(config, 5));
   return unit;
 }
@@ -52,11 +53,12 @@ TEST_P(FusedTest, EqualsOursOverManySteps) {
       ours.Update({.learning_rate = 1e-2,
                    .gradient_scale = model::ClipScale(std::sqrt(squares), clip),
                    .step = step});
-      UpdateFused({.squares = device_squares, .learning_rate = 1e-2, .clip = clip, .step = step},
-                  &fused);
+      UpdateFused(
+          {.squares = device_squares, .clip = clip, .args = {.learning_rate = 1e-2, .step = step}},
+          &fused);
     }
     EXPECT_LE(Difference(fused.parameters(), ours.parameters()), 2e-6) << "clip " << clip;
-    EXPECT_LE(Difference(fused.Slices()[0].second_moment, ours.Slices()[0].second_moment), 2e-6)
+    EXPECT_LE(Difference(fused.Slices()[0].state[1].values, ours.Slices()[0].state[1].values), 2e-6)
         << "clip " << clip;
     EXPECT_GT(Difference(ours.parameters(), before), 1e-3);
   }

@@ -105,6 +105,7 @@ TEST(SumElements, EqualsTheCpusSumBitForBitWhereverThePiecesLie) {
   ExpectAllSumsEqual<Fp32Format>(plan::DType::kFp32);
   ExpectAllSumsEqual<Fp64Format>(plan::DType::kFp64);
   ExpectAllSumsEqual<Bf16Format>(plan::DType::kBf16);
+  ExpectAllSumsEqual<Fp16Format>(plan::DType::kFp16);
 }
 
 TEST(CopyBytes, CopiesAllAndNothingElseWhereverThePiecesLie) {

@@ -217,6 +217,9 @@ class FakeKernels final : public Kernels {
         case plan::DType::kBf16:
           SumAll<Bf16Format>(task);
           break;
+        case plan::DType::kFp16:
+          SumAll<Fp16Format>(task);
+          break;
         case plan::DType::kFp64:
           SumAll<Fp64Format>(task);
           break;

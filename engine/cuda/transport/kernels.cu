@@ -123,6 +123,9 @@ class RealKernels final : public Kernels {
       case plan::DType::kBf16:
         SumKernel<Bf16Format><<<blocks, kThreads, 0, cuda_stream>>>(task, pace);
         break;
+      case plan::DType::kFp16:
+        SumKernel<Fp16Format><<<blocks, kThreads, 0, cuda_stream>>>(task, pace);
+        break;
       case plan::DType::kFp64:
         SumKernel<Fp64Format><<<blocks, kThreads, 0, cuda_stream>>>(task, pace);
         break;

@@ -9,8 +9,8 @@ namespace shardscope::plan {
 namespace {
 
 constexpr StreamIndex kCastStream = 2;
-constexpr StreamIndex kAllGatherStream = 3;
-constexpr StreamIndex kReduceScatterStream = 4;
+constexpr StreamIndex kGatherStream = 3;
+constexpr StreamIndex kScatterStream = 4;
 
 // Full sharding in two parameter and two gradient slots that stay where they are, each as large as
 // the largest unit (llmq; Megatron's fsdp_double_buffer). Units take them in turn: while one is
@@ -53,17 +53,17 @@ class DoubleBufferBuilder final : public StepBuilder {
     std::vector<BufferId> held = {input};
     const bool casts = policy().reduce_dtype != policy().param_dtype;
     if (casts) {
-      Op copy = MakeReduceCopyIn(unit_index, input, kReduceScatterStream);
+      Op copy = MakeReduceCopyIn(unit_index, input, kScatterStream);
       input = copy.writes.front();
       held.push_back(input);
       Emit(std::move(copy));
     }
-    Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kReduceScatterStream,
-                               policy().reduce_dtype);
+    Op reduce =
+        MakeCollective(OpKind::kReduceScatter, unit_index, kScatterStream, policy().reduce_dtype);
     reduce.reads = {input};
     if (!casts) reduce.dependencies = {AfterStream(kComputeStream)};
     const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
-    Op release = MakeOp(OpKind::kRelease, unit_index, kReduceScatterStream);
+    Op release = MakeOp(OpKind::kRelease, unit_index, kScatterStream);
     release.frees = std::move(held);
     reduced_[SlotOf(unit_index)] = Emit(std::move(release));
     FinishReduction(unit_index, reduced);
@@ -71,12 +71,12 @@ class DoubleBufferBuilder final : public StepBuilder {
 
   void EndBackward() override {
     Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
-    wait.dependencies = {AfterStream(kReduceScatterStream)};
+    wait.dependencies = {AfterStream(kScatterStream)};
     if (has_replicas()) wait.dependencies.push_back(AfterStream(ReplicaStream()));
     Emit(std::move(wait));
   }
 
-  StreamIndex ReduceStream() const override { return kReduceScatterStream; }
+  StreamIndex ReduceStream() const override { return kScatterStream; }
 
  private:
   static size_t SlotOf(int32_t unit_index) { return static_cast<size_t>(unit_index % kNumSlots); }
@@ -85,8 +85,7 @@ class DoubleBufferBuilder final : public StepBuilder {
   void Gather(int32_t unit_index) {
     if (state(unit_index).parameters != kNone) return;
     const bool is_first = std::exchange(is_first_gather_, false);
-    Op gather =
-        MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
+    Op gather = MakeCollective(OpKind::kAllGather, unit_index, kGatherStream, policy().param_dtype);
     if (is_first) gather.dependencies = {AfterStream(kComputeStream)};  // the last update
     gather.reads = {state(unit_index).parameter_shard};
     if (policy().param_dtype != policy().master_dtype) {

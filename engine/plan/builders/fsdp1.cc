@@ -40,10 +40,11 @@ class Fsdp1Builder final : public StepBuilder {
   }
 
   void PostBackward(int32_t unit_index) override {
-    // As in FSDP2, every micro-batch synchronises its gradients and frees its parameters.
-    if (ReshardsAfterForward(unit_index) || !IsInFlight()) EmitReshard(unit_index);
+    BufferId input = TakeGradient(unit_index);
+    if (ReshardsAfterBackward(unit_index)) EmitReshard(unit_index);
+    // no_sync() keeps the unsharded gradient in the dtype of compute.
+    if (input == kNone) return KeepGradient(unit_index, policy().param_dtype);
     // The collective reads the gradient itself; only another reduce dtype needs a copy.
-    BufferId input = std::exchange(state(unit_index).gradient, kNone);
     std::vector<BufferId> held = {input};
     const bool cast = policy().reduce_dtype != policy().param_dtype;
     if (cast) {
@@ -66,6 +67,7 @@ class Fsdp1Builder final : public StepBuilder {
   }
 
   void EndBackward() override {
+    if (!WaitsForReductions()) return;
     Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
     wait.dependencies = {AfterStream(kPostBackwardStream)};
     if (has_replicas()) wait.dependencies.push_back(AfterStream(ReplicaStream()));

@@ -51,16 +51,14 @@ class Fsdp2Builder final : public StepBuilder {
   }
 
   void PostBackward(int32_t unit_index) override {
-    // Every backward ends here with a reduce-scatter and freed parameters, in the last micro-batch
-    // and in the ones before: gradients are synchronised each time, so SHARD_GRAD_OP gathers once a
-    // micro-batch (PyTorch frees after backward unless synchronisation is off). In a pipeline it
-    // keeps them as long as a backward is still to come.
-    if (ReshardsAfterForward(unit_index) || !IsInFlight()) EmitReshard(unit_index);
+    const BufferId gradient = TakeGradient(unit_index);
+    // SHARD_GRAD_OP too frees after the backward of every micro-batch, and gathers once in each.
+    if (ReshardsAfterBackward(unit_index)) EmitReshard(unit_index);
+    if (gradient == kNone) return KeepGradient(unit_index, policy().reduce_dtype);
     // Compute waits for the previous reduce-scatter, so that at most two inputs exist at once.
     ReleaseInput(held_input_.reduce_scatter);
     HeldInput held;
     held.unit = unit_index;
-    const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
     Op copy = MakeReduceCopyIn(unit_index, gradient, kComputeStream);
     copy.frees = {gradient};
     held.buffer = copy.writes.front();
@@ -78,7 +76,7 @@ class Fsdp2Builder final : public StepBuilder {
   void EndBackward() override {
     // The optimizer, and the next forward, follow on compute: without this wait they would read
     // gradient shards that are still being reduced.
-    ReleaseInput(held_input_.last);
+    if (WaitsForReductions()) ReleaseInput(held_input_.last);
   }
 
   StreamIndex ReduceStream() const override { return kReduceScatterStream; }

@@ -54,7 +54,7 @@ void StepBuilder::EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex
   if (!last_micro_batch() || !UpdatesEarly(unit_index)) return;
   const StageRun now = now_;
   Enter({.phase = Phase::kOptimizer, .micro_batch = kNone, .stage = now.stage});
-  program_.ops[static_cast<size_t>(EmitUpdate(unit_index, kNone))].dependencies = {
+  program_.ops[static_cast<size_t>(EmitUpdate(unit_index, kNone, kNone))].dependencies = {
       AfterEvent(arrived)};
   Enter(now);
 }

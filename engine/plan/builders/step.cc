@@ -39,6 +39,7 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
   AddCommunicators();
   schedule_.segments = model.segments;
   schedule_.units = model.units;
+  schedule_.optimizer_state = policy.update.state;
   states_.resize(model.units.size());
   spans_.resize(model.units.size());
   stages_.resize(static_cast<size_t>(NumStages(model.segments)));
@@ -128,6 +129,18 @@ bool StepBuilder::ReshardsAfterForward(int32_t index) const {
   // The root is needed first in backward, so freeing it would only cost a gather.
   return policy_.strategy->reshards_after_forward && policy_.reshard_after_forward &&
          !unit(index).is_root;
+}
+
+// In a pipeline without resharding it stays as long as a backward is still to come. FSDP1's
+// no_sync() keeps what it would not free after the forward (_runtime_utils.py:
+// _should_free_in_backward).
+bool StepBuilder::ReshardsAfterBackward(int32_t index) const {
+  if (last_micro_batch()) return ReshardsAfterForward(index) || !IsInFlight();
+  if (!policy_.accumulation.reshards) return false;
+  if (ReshardsAfterForward(index)) return true;
+  const bool reshards = policy_.strategy->reshards_after_forward && policy_.reshard_after_forward;
+  const bool keeps = policy_.preset == Preset::kFsdp1 && !ReducesGradients() && !reshards;
+  return !keeps && !IsInFlight();
 }
 
 int64_t StepBuilder::ShardBytes(int32_t index, DType dtype) const {
@@ -571,59 +584,13 @@ void StepBuilder::AddUpWholeParameters() {
     if (elements == 0) continue;
     Op op = MakeOp(OpKind::kAllReduce, index, tensor_.stream);
     op.communicator = tensor_.communicator;
-    op.dtype = policy_.master_dtype;
+    op.dtype = policy_.gradient_dtype();
     op.payload_bytes = elements * BytesOf(op.dtype);
     op.wire_bytes = WireBytes(op.kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
     op.reads = op.writes = {state(index).reduced_gradient()};
     op.dependencies = {AfterStream(kComputeStream)};
     Emit(std::move(op));
   }
-}
-
-void StepBuilder::Optimizer() {
-  if (!KeepsState()) return;
-  const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
-  Op local = MakeOp(OpKind::kGradNorm, kNone, UpdateStream());
-  if (policy_.units.sequence_parallel) local.dependencies = {AfterStream(tensor_.stream)};
-  if (policy_.offloads) local.dependencies = {AfterStream(offload_stream_ + 1)};
-  for (const int32_t own : own_units_) local.reads.push_back(state(own).reduced_gradient());
-  local.allocates = local.writes = {norm};
-  OpIndex ready = Emit(std::move(local));
-  // Where every rank holds whole gradients, the local norm is the global one already.
-  if (policy_.strategy->shards_optimizer || HasPipeline() || HasTensor()) {
-    Op reduce = MakeOp(OpKind::kAllReduce, kNone, ReduceStream());
-    reduce.communicator = norm_communicator_;
-    reduce.dtype = DType::kFp64;
-    reduce.payload_bytes = BytesOf(reduce.dtype);
-    reduce.wire_bytes =
-        WireBytes(reduce.kind, reduce.payload_bytes, schedule_.GroupSize(norm_communicator_));
-    reduce.reads = reduce.writes = {norm};
-    reduce.dependencies = {AfterEvent(ready)};
-    ready = Emit(std::move(reduce));
-  }
-  std::vector<int32_t> left;
-  for (const int32_t index : own_units_) {
-    if (!UpdatesEarly(index)) left.push_back(index);
-  }
-  for (const int32_t index : left) {
-    const OpIndex update = EmitUpdate(index, norm);
-    Op& op = program_.ops[static_cast<size_t>(update)];
-    // The others follow on the same stream.
-    if (index == left.front()) op.dependencies = {AfterEvent(ready)};
-    if (index == left.back()) op.frees = {norm};
-    PostOptimizer(index, update);
-  }
-  EndStep();
-}
-
-OpIndex StepBuilder::EmitUpdate(int32_t unit_index, BufferId norm) {
-  const UnitState& unit_state = state(unit_index);
-  Op op = MakeOp(OpKind::kOptimizer, unit_index, UpdateStream());
-  op.reads = {unit_state.reduced_gradient()};
-  if (norm != kNone) op.reads.push_back(norm);
-  op.reads.insert(op.reads.end(), {unit_state.master(), unit_state.optimizer_state});
-  op.writes = {unit_state.master(), unit_state.optimizer_state};
-  return Emit(std::move(op));
 }
 
 OpIndex StepBuilder::EmitReshard(int32_t unit_index) {
@@ -647,7 +614,7 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
   // the reduced output, no copy); later ones are added to it, and another dtype has to be cast.
   Reduced reduced;
   const bool is_first = IsFirstReduction(unit_index);
-  if (is_first && policy_.reduce_dtype == policy_.master_dtype && !policy_.offloads) {
+  if (is_first && policy_.reduce_dtype == policy_.gradient_dtype() && !policy_.offloads) {
     reduce.writes = {state(unit_index).gradient_shard};
   } else {
     reduced.output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
@@ -665,13 +632,19 @@ bool StepBuilder::IsFirstReduction(int32_t unit_index) {
 }
 
 OpIndex StepBuilder::FinishReduction(int32_t unit_index, const Reduced& reduced) {
-  OpIndex last = reduced.op;
-  if (has_replicas()) last = EmitReplicaReduce(unit_index, reduced);
+  Reduced sum = reduced;
+  if (policy_.accumulation.sync == GradientSync::kReduceScatterOnly) {
+    sum = AddToPartial(unit_index, reduced);
+    if (!last_micro_batch()) return sum.op;
+    state(unit_index).partial_shard = kNone;
+  }
+  OpIndex last = sum.op;
+  if (has_replicas()) last = EmitReplicaReduce(unit_index, sum);
   if (policy_.offloads) {
-    EmitToHost(unit_index, reduced, last);
+    EmitToHost(unit_index, sum, last);
     return last;
   }
-  return reduced.output == kNone ? last : EmitAccumulate(unit_index, reduced.output);
+  return sum.output == kNone ? last : EmitAccumulate(unit_index, sum.output);
 }
 
 // FSDP's HYBRID_SHARD and HSDP: an all-reduce of the shard, in place, on a stream of its own that
@@ -686,17 +659,6 @@ OpIndex StepBuilder::EmitReplicaReduce(int32_t unit_index, const Reduced& reduce
       reduced.output == kNone ? state(unit_index).gradient_shard : reduced.output;
   op.reads = op.writes = {shard};
   op.dependencies = {AfterEvent(reduced.op)};
-  return Emit(std::move(op));
-}
-
-OpIndex StepBuilder::EmitAccumulate(int32_t unit_index, BufferId reduced) {
-  const BufferId shard = state(unit_index).gradient_shard;
-  const StreamIndex stream = has_replicas() ? ReplicaStream() : ReduceStream();
-  Op op = MakeOp(OpKind::kAccumulate, unit_index, stream);
-  op.reads = {reduced};
-  if (!IsFirstReduction(unit_index)) op.reads.push_back(shard);  // adds instead of overwriting
-  op.writes = {shard};
-  op.frees = {reduced};
   return Emit(std::move(op));
 }
 

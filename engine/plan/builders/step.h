@@ -32,6 +32,8 @@ struct UnitState {
   BufferId gradient_slot = kNone;   // the same
   BufferId post_forward_shard = kNone;  // where it waits for its backward
   BufferId gradient = kNone;  // allocated by the unit's first backward op of a micro-batch
+  BufferId accumulated_gradient = kNone;  // of micro-batches so far, where they are not reduced
+  BufferId partial_shard = kNone;  // their sum, reduce-scattered, where replicas wait for the last
 
   // What the optimizer reads and updates: where ranks have no slice apart, theirs of the whole.
   BufferId reduced_gradient() const {
@@ -89,6 +91,14 @@ class StepBuilder {
   CommunicatorIndex post_forward_communicator() const { return post_forward_communicator_; }
   // Whether the unit's backward of a later micro-batch is still to come, after its forward.
   bool IsInFlight() const { return num_in_flight_[static_cast<size_t>(now_.stage)] > 0; }
+  // Whether this micro-batch's gradients are reduced.
+  bool ReducesGradients() const {
+    return policy_.accumulation.sync != GradientSync::kNoSync || last_micro_batch();
+  }
+  // Whether the unit is freed after its backward.
+  bool ReshardsAfterBackward(int32_t index) const;
+  // Whether the end of this backward waits for reductions.
+  bool WaitsForReductions() const { return policy_.accumulation.waits || last_micro_batch(); }
   bool first_micro_batch() const { return now_.micro_batch == 0; }
   bool last_micro_batch() const { return now_.micro_batch + 1 == policy_.micro_batches; }
   int32_t num_ranks() const { return policy_.mesh.num_ranks(); }
@@ -122,6 +132,11 @@ class StepBuilder {
 
   // Pieces that FSDP1 and FSDP2 share.
   OpIndex EmitReshard(int32_t unit_index);
+  // Takes the unit's gradient of this micro-batch, added to those before where they were not
+  // reduced. kNone: that is not to be reduced yet. Before the unit is resharded.
+  BufferId TakeGradient(int32_t unit_index);
+  // Keeps what TakeGradient() has not given, in `dtype`. After the unit is resharded.
+  void KeepGradient(int32_t unit_index, DType dtype);
   // Casts `gradient` to the reduce dtype (FSDP2: and lays it out by rank) in a new reduce-scatter
   // input, the op's only write. When the gradient is freed depends on the preset.
   Op MakeReduceCopyIn(int32_t unit_index, BufferId gradient, StreamIndex stream);
@@ -171,17 +186,27 @@ class StepBuilder {
 
   // Whether the gradient shard holds nothing of this step before this micro-batch.
   bool IsFirstReduction(int32_t unit_index);
+  // Adds it to those of micro-batches before, until replicas reduce the sum.
+  Reduced AddToPartial(int32_t unit_index, const Reduced& reduced);
+  // `adds`: to what is there.
+  Op MakeAccumulate(int32_t unit_index, StreamIndex stream, BufferId from, BufferId to, bool adds);
+  // Whether gradients are finite, on all ranks; returns the op that knows.
+  OpIndex EmitUnscale(BufferId found_inf);
+  // A scalar of all ranks that have different parts of the gradient; returns the op after which it
+  // is there, `ready` is the one that made the rank's.
+  OpIndex EmitScalarReduce(BufferId scalar, OpIndex ready);
   OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
   // Offload (offload.cc): the reduced gradient goes to the host, which may update the unit then.
   void EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex last);
   bool UpdatesEarly(int32_t unit_index) const {
-    return policy_.offloads && !policy_.clips && unit_index != own_units_.front();
+    return policy_.offloads && !policy_.update.clips && unit_index != own_units_.front();
   }
   // Where gradients are added up and units updated.
   StreamIndex UpdateStream() const {
     return policy_.offloads ? offload_stream_ + 2 : kComputeStream;
   }
-  OpIndex EmitUpdate(int32_t unit_index, BufferId norm);
+  OpIndex EmitUpdate(int32_t unit_index, BufferId norm, BufferId found_inf);
+  std::vector<Dependency> AfterGradients() const;
   void AddCommunicators();
   // A collective of tensor ranks, over an output of the segment or a gradient of that size. What
   // compute has made is there when it starts, and the next compute op waits for it.

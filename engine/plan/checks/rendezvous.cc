@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -48,9 +49,18 @@ bool Matches(const Op& a, const Op& b) {
          a.micro_batch == b.micro_batch;
 }
 
-std::string Describe(const Schedule& schedule, const Op& op) {
-  return "'" + OpName(schedule, op) + "' (" + std::to_string(op.payload_bytes) + " bytes " +
-         std::string(Name(op.dtype)) + ")";
+// What an op adds up that belongs to no unit or segment: there are several of one size, as the
+// gradient's norm and whether it is finite.
+std::optional<BufferKind> ScalarOf(const Program& program, const Op& op) {
+  const bool is_scalar = op.unit == kNone && op.segment == kNone && TraitsOf(op.kind).reduces;
+  if (!is_scalar || op.writes.empty()) return std::nullopt;
+  return program.buffers[static_cast<size_t>(op.writes.front())].kind;
+}
+
+std::string Describe(const Schedule& schedule, const Program& program, const Op& op) {
+  const std::optional<BufferKind> scalar = ScalarOf(program, op);
+  return "'" + OpName(schedule, op) + "'" + (scalar ? " of " + std::string(Name(*scalar)) : "") +
+         " (" + std::to_string(op.payload_bytes) + " bytes " + std::string(Name(op.dtype)) + ")";
 }
 
 // Programs of two ranks that are in one group of `communicator`; `place`: of the peer, else kNone.
@@ -77,7 +87,7 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pa
   for (size_t number = 0; number < common; ++number) {
     const Op& first = reference.ops[static_cast<size_t>(expected[number])];
     const Op& second = program.ops[static_cast<size_t>(actual[number])];
-    if (Matches(first, second)) {
+    if (Matches(first, second) && ScalarOf(reference, first) == ScalarOf(program, second)) {
       if (!TraitsOf(first.kind).reduces || sums == nullptr ||
           (*reference_sums)[static_cast<size_t>(expected[number])] ==
               (*sums)[static_cast<size_t>(actual[number])]) {
@@ -90,8 +100,8 @@ std::optional<Refusal> CompareSequences(const Schedule& schedule, const Pair& pa
     }
     return RefusalAt(schedule, program, RefusalKind::kMismatch, actual[number],
                      "does not match: " + where + std::to_string(number) + on + " is " +
-                         Describe(schedule, second) + " here, but other ranks issue " +
-                         Describe(schedule, first));
+                         Describe(schedule, program, second) + " here, but other ranks issue " +
+                         Describe(schedule, reference, first));
   }
   if (expected.size() == actual.size()) return std::nullopt;
   const bool here = actual.size() > common;

@@ -8,11 +8,12 @@ namespace shardscope::plan {
 namespace {
 
 // A program has one dtype for each of these.
-enum class Width : uint8_t { kMaster, kParameter, kReduce };
+enum class Width : uint8_t { kMaster, kParameter, kReduce, kGradient };
 // Of a unit: one rank's shard, all of it, or its part among fewer ranks after its forward.
 enum class Share : uint8_t { kShard, kWhole, kPostForward };
-constexpr size_t kNumWidths = 3;
-constexpr std::array<const char*, kNumWidths> kWidthNames = {"master", "parameter", "reduce"};
+constexpr size_t kNumWidths = 4;
+constexpr std::array<const char*, kNumWidths> kWidthNames = {"master", "parameter", "reduce",
+                                                             "gradient"};
 
 // What a buffer of a unit holds.
 struct Content {
@@ -24,13 +25,11 @@ struct Content {
 Content ContentOf(BufferKind kind) {
   switch (kind) {
     case BufferKind::kParameterShard:
-    case BufferKind::kGradientShard:
     case BufferKind::kHostParameterShard:
-    case BufferKind::kHostGradientShard:
       return {Width::kMaster, Share::kShard, 1};
-    case BufferKind::kOptimizerState:
-    case BufferKind::kHostOptimizerState:
-      return {Width::kMaster, Share::kShard, 2};
+    case BufferKind::kGradientShard:
+    case BufferKind::kHostGradientShard:
+      return {Width::kGradient, Share::kShard, 1};
     case BufferKind::kCastShard:
       return {Width::kParameter, Share::kShard, 1};
     case BufferKind::kAllGatherOutput:
@@ -42,6 +41,7 @@ Content ContentOf(BufferKind kind) {
     case BufferKind::kPostForwardShard:
       return {Width::kParameter, Share::kPostForward, 1};
     case BufferKind::kReduceScatterInput:
+    case BufferKind::kAccumulatedGradient:
       return {Width::kReduce, Share::kWhole, 1};
     case BufferKind::kReduceScatterOutput:
     case BufferKind::kHostReduced:
@@ -59,6 +59,9 @@ Content ContentOf(BufferKind kind) {
     case BufferKind::kInputs:
     case BufferKind::kOutputs:
     case BufferKind::kNorm:
+    case BufferKind::kFoundInf:
+    case BufferKind::kOptimizerState:  // see StateProblem()
+    case BufferKind::kHostOptimizerState:
       break;
   }
   return {};
@@ -239,6 +242,9 @@ class SizeCheck {
              std::to_string(buffer.bytes) + " bytes, and its slot has " +
              std::to_string(At(buffer.slot).bytes);
     }
+    const bool is_state = buffer.kind == BufferKind::kOptimizerState ||
+                          buffer.kind == BufferKind::kHostOptimizerState;
+    if (is_state && buffer.unit != kNone) return StateProblem(id);
     const Content content = ContentOf(buffer.kind);
     if (buffer.unit == kNone || content.copies == 0) return "";
     const int64_t elements = Elements(buffer.unit, content.share) * content.copies;
@@ -254,6 +260,27 @@ class SizeCheck {
     return "uses buffer " + std::to_string(id) + " '" + BufferName(schedule_, buffer) + "' of " +
            std::to_string(buffer.bytes) + " bytes, which is not " + std::to_string(elements) +
            " elements of the " + kWidthNames[width_index] + " dtype";
+  }
+
+  std::string StateProblem(BufferId id) {
+    const Buffer& buffer = At(id);
+    int64_t& width = widths_[static_cast<size_t>(Width::kMaster)];
+    for (const DType master : {DType::kFp32, DType::kFp64}) {
+      if (width != 0 && width != BytesOf(master)) continue;
+      if (buffer.bytes != StateBytes(schedule_.units[static_cast<size_t>(buffer.unit)],
+                                     shard_ranks_, schedule_.optimizer_state, master)) {
+        continue;
+      }
+      // Blocks alone do not tell it.
+      const bool tells = std::ranges::any_of(schedule_.optimizer_state, [](const auto& tensor) {
+        return tensor.form == StateForm::kMaster;
+      });
+      if (tells) width = BytesOf(master);
+      return "";
+    }
+    buffer_ = id;
+    return "uses buffer " + std::to_string(id) + " '" + BufferName(schedule_, buffer) + "' of " +
+           std::to_string(buffer.bytes) + " bytes, which is not the optimizer's state of its unit";
   }
 
   const Schedule& schedule_;

@@ -106,7 +106,9 @@ Status LoadState(const checkpoint::Checkpoint& from, int rank, RankWork* work,
       const plan::Parameter& parameter = to.layout().parameters()[index].parameter;
       const checkpoint::ParameterEntry& entry = *from.index().Find(parameter.name);
       const std::vector<checkpoint::ElementRun> runs = RunsOf(to.OwnRuns(index));
-      for (const auto& [name, values] : StateTensorsOf(to, index)) {
+      const auto tensors = StateTensorsOf(to, index);
+      for (size_t at = 0; at < tensors.size(); ++at) {
+        const auto& [name, values] = tensors[at];
         const checkpoint::TensorEntry* tensor = entry.Find(name);
         if (tensor == nullptr) {
           missing->insert(name);
@@ -114,6 +116,7 @@ Status LoadState(const checkpoint::Checkpoint& from, int rank, RankWork* work,
         }
         SHARDSCOPE_RETURN_IF_ERROR(
             ReadInto(from, *tensor, runs, values.narrow(0, 0, to.OwnedElements(index))));
+        if (at > 0) to.KeepStateValues(at - 1, index, values);  // the first are the weights
       }
       if (!to.whole_parameters().defined()) continue;
       SHARDSCOPE_RETURN_IF_ERROR(ReadInto(from, *entry.Find(checkpoint::kParameter),

@@ -35,10 +35,12 @@ Replica ReplicaOf(const StateLayout& layout, int rank, const plan::Parameter& pa
 
 std::vector<std::pair<std::string, at::Tensor>> StateTensorsOf(const ShardedUnit& unit,
                                                                size_t index) {
-  const ShardedUnit::Slice slice = unit.SliceOf(index);
-  return {{std::string(checkpoint::kParameter), slice.parameters},
-          {"exp_avg", slice.first_moment},
-          {"exp_avg_sq", slice.second_moment}};
+  std::vector<std::pair<std::string, at::Tensor>> tensors{
+      {std::string(checkpoint::kParameter), unit.SliceOf(index).parameters}};
+  for (size_t tensor = 0; tensor < unit.state_tensors().size(); ++tensor) {
+    tensors.emplace_back(unit.state_tensors()[tensor].name, unit.StateValues(tensor, index));
+  }
+  return tensors;
 }
 
 void Snapshot::Plan(const StateLayout& layout, int rank, std::span<const ShardedUnit> units) {

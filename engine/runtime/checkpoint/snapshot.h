@@ -19,7 +19,8 @@
 namespace shardscope::runtime {
 
 // What is kept of parameter `index` from step to step, by name: its weights and what the optimizer
-// keeps of them. The rank's rows, padding included, as ShardedUnit::SliceOf().
+// keeps of them, in the order of ShardedUnit::state_tensors(). The rank's rows, padding included,
+// as ShardedUnit::SliceOf() and StateValues().
 std::vector<std::pair<std::string, at::Tensor>> StateTensorsOf(const ShardedUnit& unit,
                                                                size_t index);
 

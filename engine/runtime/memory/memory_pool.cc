@@ -18,7 +18,7 @@
 namespace shardscope::runtime {
 namespace {
 
-constexpr int kNanByte = 0xff;                // 0xffff..: NaN in fp32, fp64 and bf16
+constexpr int kNanByte = 0xff;                // 0xffff..: NaN in fp32, fp64, bf16 and fp16
 constexpr size_t kHugePageBytes = 2UL << 20;  // x86-64 and arm64 with 4 kB pages
 
 // A mapping of its own, so that giving it back really lowers the process's resident memory.

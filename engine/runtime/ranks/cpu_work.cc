@@ -92,7 +92,7 @@ void CpuWork::OnSchedule(const plan::Schedule& schedule) {
   }
 }
 
-int64_t CpuWork::EndStep() {
+int64_t CpuWork::Finish() {
   pool_->EndStep();
   host_pool_->EndStep();
   const int64_t unaccounted = pool_->allocated_bytes() - memory_.live_bytes();
@@ -142,6 +142,12 @@ void CpuWork::AddLoss(const OpContext& /*context*/, const at::Tensor& loss) {
   outcome_.loss += loss.item<double>() / static_cast<double>(job_->training.micro_batches);
 }
 
+void CpuWork::Unscale(const OpContext& context) {
+  const bool is_finite = std::ranges::all_of(units_, &ShardedUnit::HasFiniteGradient);
+  const double found_inf = is_finite ? 0 : 1;
+  std::memcpy(BlockOf(context.op().writes.front()), &found_inf, sizeof(found_inf));
+}
+
 void CpuWork::GradNorm(const OpContext& context) {
   double squares = 0;
   for (const ShardedUnit& unit : units_) squares += unit.GradientSquares();
@@ -150,22 +156,26 @@ void CpuWork::GradNorm(const OpContext& context) {
 
 void CpuWork::Optimizer(const OpContext& context) {
   const BufferId norm_buffer = Find(context, context.op().reads, BufferKind::kNorm);
+  UpdateArgs args = UpdateOf(context.step);
+  outcome_.learning_rate = args.learning_rate;
   if (norm_buffer == plan::kNone) {  // not known yet, and not needed: nothing is clipped
-    units_[static_cast<size_t>(context.op().unit)].Update(
-        {.learning_rate = LearningRate(context.step), .step = context.step});
+    units_[static_cast<size_t>(context.op().unit)].Update(args);
     return;
   }
-  double squares = 0;
-  std::memcpy(&squares, BlockOf(norm_buffer), sizeof(squares));
-  const double norm = std::sqrt(squares);
+  const auto scalar = [&](BufferId id) {
+    double value = 0;
+    if (id != plan::kNone) std::memcpy(&value, BlockOf(id), sizeof(value));
+    return value;
+  };
+  const double norm = std::sqrt(scalar(norm_buffer)) / scaler_.scale;
   outcome_.grad_norm = norm;
+  outcome_.found_inf = scalar(Find(context, context.op().reads, BufferKind::kFoundInf)) > 0;
+  if (outcome_.found_inf) return;
   if (!std::isfinite(norm)) {
     throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
   }
-  units_[static_cast<size_t>(context.op().unit)].Update(
-      {.learning_rate = LearningRate(context.step),
-       .gradient_scale = model::ClipScale(norm, job_->training.clip),
-       .step = context.step});
+  args.gradient_scale = model::ClipScale(norm, job_->training.clip) / scaler_.scale;
+  units_[static_cast<size_t>(context.op().unit)].Update(args);
 }
 
 // Reports the memory that the transport took meanwhile.

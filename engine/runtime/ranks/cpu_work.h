@@ -18,7 +18,6 @@ class CpuWork final : public RankOps {
   CpuWork(int rank, const RankContext& rank_context, model::Sampler sampler);
   ~CpuWork() override;
 
-  int64_t EndStep() override;
   void Run(const executor::OpContext& context) override;
 
   int64_t allocated_bytes() const override { return pool_->allocated_bytes(); }
@@ -38,6 +37,8 @@ class CpuWork final : public RankOps {
   void GiveBlock(plan::BufferId buffer, int64_t bytes) override;
   std::byte* BlockOf(plan::BufferId buffer) override { return BlockAt(buffer); }
   void AddLoss(const executor::OpContext& context, const at::Tensor& loss) override;
+  int64_t Finish() override;
+  void Unscale(const executor::OpContext& context) override;
   void GradNorm(const executor::OpContext& context) override;
   void Optimizer(const executor::OpContext& context) override;
   void Communicate(const executor::OpContext& context, const Collective& collective) override;

@@ -34,7 +34,10 @@ struct StepOutcome {
   // Whose loss it is: of a pipeline only the last stage has any, of tensor ranks only the first one
   // unless each has a part of the sequence.
   int64_t tokens = 0;
-  double grad_norm = 0;
+  double grad_norm = 0;  // of the gradient without the loss scale
+  double learning_rate = 0;
+  double loss_scale = 1;
+  bool found_inf = false;  // the gradient is not finite: no update
 };
 
 // What the ops of one rank do, and the rank's state between steps. Threads: the methods of OpBodies
@@ -57,14 +60,15 @@ class RankWork : public executor::OpBodies {
   // call: 0 unless something holds tensors that it should not.
   virtual int64_t EndStep() = 0;
   virtual const StepOutcome& outcome() const = 0;
+  virtual const model::GradientScaler& scaler() const = 0;  // of the next step
 
   // What the rank keeps between steps; its tensors lie on the rank's device.
   virtual const StateLayout& layout() const = 0;
   virtual std::span<ShardedUnit> units() = 0;  // of the layout
 
   // Numbers that belong to this state beside its tensors, by name: the same on all ranks.
-  virtual std::map<std::string, double> Scalars() const { return {}; }
-  virtual void SetScalars(const std::map<std::string, double>& /*scalars*/) {}
+  virtual std::map<std::string, double> Scalars() const = 0;
+  virtual void SetScalars(const std::map<std::string, double>& scalars) = 0;
 
   virtual int64_t allocated_bytes() const = 0;  // handed out and not yet given back
   virtual int64_t reserved_bytes() const = 0;   // from the system or driver, kept ones too

@@ -504,7 +504,7 @@ TEST(BitsTest, OffloadedStateAgrees) {
           const TestResult expected = Train(run);
           run.jitter = true;
           run.policy.offloads = true;
-          run.policy.clips = clip > 0;
+          run.policy.update.clips = clip > 0;
           EXPECT_TRUE(SameBits(Train(run), expected)) << strategy << " " << clip;
         }
       }
@@ -521,7 +521,7 @@ TEST(OffloadTest, Fp64WeightsAreThoseOfTheReference) {
     run.training.clip = 0;
     run.stages = stages;
     run.policy.offloads = true;
-    run.policy.clips = false;
+    run.policy.update.clips = false;
     run.policy.checkpointing.mode = plan::Checkpointing::kEvery;
     EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10);
   }

@@ -21,8 +21,9 @@ namespace shardscope::runtime {
 struct Job {
   model::ModelConfig model;
   model::TrainingSettings training;
-  plan::DType master = plan::DType::kFp32;  // of shards and optimizer state
-  plan::DType reduce = plan::DType::kFp32;  // in which gradients are sent
+  plan::DType master = plan::DType::kFp32;    // of shards and optimizer state
+  plan::DType reduce = plan::DType::kFp32;    // in which gradients are sent
+  plan::DType gradient = plan::DType::kFp32;  // in which they are kept, reduced
   std::shared_ptr<const model::Corpus> corpus;
   std::shared_ptr<const model::ParameterSource> weights;  // that the run begins with; null: drawn
   int64_t num_parameters = 0;                             // elements
@@ -39,6 +40,7 @@ struct Job {
   std::vector<config::Fault> faults;       // of any rank
   int other_seed_rank = -1;                // fault.init; -1: none
 
+  StateDTypes state_dtypes() const { return {master, model.dtype, gradient}; }
   // What the parameters of `rank` begin as.
   std::shared_ptr<const model::ParameterSource> InitialSource(int rank) const {
     if (weights != nullptr) return weights;

@@ -91,6 +91,10 @@ plan::Policy PolicyOf(const TestRun& run) {
     policy.units.persistence_threshold = 100;
   }
   policy.micro_batches = static_cast<int>(run.training.micro_batches);
+  policy.update.has_scaler = run.training.scaler.is_on;
+  const model::OptimizerSettings& optimizer = run.training.optimizer;
+  policy.update.state =
+      plan::StateTensorsOf(optimizer.kind, run.state_form, optimizer.momentum > 0);
   policy.param_dtype = run.model.dtype;
   const bool is_double = run.model.dtype == plan::DType::kFp64;
   policy.master_dtype = is_double ? plan::DType::kFp64 : plan::DType::kFp32;
@@ -109,6 +113,7 @@ Job JobOf(const TestRun& run) {
   job.training = run.training;
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
+  job.gradient = policy.gradient_dtype();
   job.corpus = run.corpus != nullptr ? run.corpus : TestCorpus();
   job.weights = run.weights;
   job.initial_layout = InitialLayout(DescriptionOf(run), policy);
@@ -143,7 +148,11 @@ TestResult Train(const TestRun& run) {
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
       ranks.work(rank).BeginStep(run.training.learning_rate);
-      return ranks.runner(rank).RunStep(step);
+      const Status ran = ranks.runner(rank).RunStep(step);
+      if (ran.ok()) {
+        EXPECT_EQ(ranks.work(rank).EndStep(), 0) << "memory unaccounted for";
+      }
+      return ran;
     });
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;

@@ -28,7 +28,8 @@ struct TestRun {
   plan::UnitPolicy units;
   config::Lateness lateness;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
-  int replicas = 2;     // of strategies that have some
+  plan::StateForm state_form = plan::StateForm::kMaster;  // of the optimizer's state
+  int replicas = 2;                                       // of strategies that have some
   int stages = 0;       // ranks along mesh.pipeline; 0: as the strategy would have it
   int chunks = 1;       // stages on each of them
   int tensor = 0;       // ranks along mesh.tensor, likewise

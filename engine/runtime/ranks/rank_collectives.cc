@@ -191,6 +191,7 @@ void RankOps::AllReduce(const OpContext& context) {
   double scale = GradientScale();
   switch (context.buffer(buffer).kind) {
     case BufferKind::kNorm:
+    case BufferKind::kFoundInf:
       pieces.push_back({memory.data, 1});
       scale = 1;
       break;

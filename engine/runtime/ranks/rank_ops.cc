@@ -71,6 +71,7 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
       rank_context_(rank_context),
       job_(rank_context.job),
       layout_(rank_context.job->initial_layout),
+      scaler_(model::MakeScaler(job_->training.scaler)),
       model_(*model),
       sampler_(std::move(sampler)),
       count_{.sampler = sampler_},
@@ -79,7 +80,7 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
 void RankOps::MakeUnits() {
   const auto source = job_->InitialSource(rank_);
   for (int32_t unit = 0; unit < std::ssize(layout_.units); ++unit) {
-    units_.push_back(MakeUnit(layout_, unit, rank_, job_->master, job_->model.dtype));
+    units_.push_back(MakeUnit(layout_, unit, rank_, job_->state_dtypes()));
     units_.back().Initialize(*source);
     units_.back().MoveTo(device_);
   }
@@ -95,7 +96,7 @@ void RankOps::CountState(int sign) {
 }
 
 void RankOps::MoveState(StateLayout layout) {
-  StateMove move(std::move(layout), rank_, job_->master, job_->model.dtype);
+  StateMove move(std::move(layout), rank_, job_->state_dtypes());
   CountState(-1);
   for (size_t unit = 0; unit < units_.size(); ++unit) {
     const ShardedUnit from = std::move(units_[unit]);  // ends here
@@ -146,11 +147,11 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
 
 // Each direction has a wire of its own.
 void RankOps::SetHostLink(const config::DimensionLink& link) {
-  link_to_device_.reset();
-  link_to_host_.reset();
+  host_links_.to_device.reset();
+  host_links_.to_host.reset();
   if (!link.bytes_per_second) return;
-  link_to_device_.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
-  link_to_host_.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
+  host_links_.to_device.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
+  host_links_.to_host.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
 }
 
 // As large as the largest of its units, with the gaps that align parameters.
@@ -172,6 +173,32 @@ void RankOps::MakeSlots(const plan::Program& program) {
 void RankOps::BeginStep(double learning_rate) {
   learning_rate_ = learning_rate;
   outcome_ = StepOutcome();
+  outcome_.loss_scale = scaler_.scale;
+}
+
+std::map<std::string, double> RankOps::Scalars() const {
+  return {{"scaler.scale", scaler_.scale},
+          {"scaler.growth_tracker", static_cast<double>(scaler_.growth_tracker)},
+          {"scaler.num_skipped", static_cast<double>(scaler_.num_skipped)}};
+}
+
+void RankOps::SetScalars(const std::map<std::string, double>& scalars) {
+  const auto take = [&](const char* name, auto* value) {
+    const auto found = scalars.find(name);
+    if (found != scalars.end()) *value = static_cast<std::decay_t<decltype(*value)>>(found->second);
+  };
+  take("scaler.num_skipped", &scaler_.num_skipped);  // the optimizer has counted fewer steps
+  if (!job_->training.scaler.is_on || !scalars.contains("scaler.scale")) return;
+  // What was written without a scaler says nothing of one.
+  if (scalars.at("scaler.scale") == 1 && scalars.at("scaler.growth_tracker") == 0) return;
+  take("scaler.scale", &scaler_.scale);
+  take("scaler.growth_tracker", &scaler_.growth_tracker);
+}
+
+int64_t RankOps::EndStep() {
+  const int64_t unaccounted = Finish();
+  if (job_->training.scaler.is_on) scaler_.Update(job_->training.scaler, outcome_.found_inf);
+  return unaccounted;
 }
 
 int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
@@ -243,6 +270,11 @@ std::byte* RankOps::MemoryOf(const OpContext& context, BufferId id) {
   return data(is_gradient ? unit.gradient() : unit.parameters());
 }
 
+UnitMemory RankOps::GradientMemory(const OpContext& context, BufferId id) {
+  const bool is_sum = context.buffer(id).kind == BufferKind::kAccumulatedGradient;
+  return UnitMemoryOf(context, id, is_sum ? job_->reduce : job_->model.dtype);
+}
+
 UnitMemory RankOps::UnitMemoryOf(const OpContext& context, BufferId id, plan::DType dtype) {
   return {MemoryOf(context, id), model::ScalarTypeOf(dtype), device_};
 }
@@ -307,6 +339,8 @@ void RankOps::Dispatch(const OpContext& context) {
     case OpKind::kReshard:
     case OpKind::kRelease:
       return;  // the executor frees
+    case OpKind::kUnscale:
+      return Unscale(context);
     case OpKind::kGradNorm:
       return GradNorm(context);
     case OpKind::kOptimizer:
@@ -379,7 +413,7 @@ void RankOps::CopyAcross(const OpContext& context) {
   };
   bytes_at(op.writes.front()).copy_(bytes_at(op.reads.front()));
   std::optional<transport::Link>& link =
-      op.kind == OpKind::kCopyToDevice ? link_to_device_ : link_to_host_;
+      op.kind == OpKind::kCopyToDevice ? host_links_.to_device : host_links_.to_host;
   constexpr int kRank[] = {0};
   if (link) SleepUntilNs(link->Reserve(kRank, started_ns, bytes));
 }
@@ -416,7 +450,7 @@ void RankOps::CopyIn(const OpContext& context) {
     FlatView(input, 0, unit.layout().shard_elements()).copy_(unit.gradient());
     return;
   }
-  PackRankMajor(unit.layout(), UnitMemoryOf(context, source, job_->model.dtype), input);
+  PackRankMajor(unit.layout(), GradientMemory(context, source), input);
 }
 
 // Between two gathers of a unit: several ranks' shards, one after the other, out of its parameters
@@ -450,9 +484,15 @@ void RankOps::Accumulate(const OpContext& context) {
   const BufferId source = op.reads.front();
   const BufferId target = op.writes.front();
   const bool adds = op.reads.size() > 1;
-  if (context.buffer(target).kind == BufferKind::kGradient) {
-    Take(LayoutOf(op.unit), UnitMemoryOf(context, source, job_->model.dtype), adds,
-         UnitMemoryOf(context, target, job_->model.dtype));
+  const BufferKind kind = context.buffer(target).kind;
+  if (kind == BufferKind::kGradient || kind == BufferKind::kAccumulatedGradient) {
+    Take(LayoutOf(op.unit), GradientMemory(context, source), adds, GradientMemory(context, target));
+    return;
+  }
+  if (kind == BufferKind::kReduceScatterOutput) {
+    const int64_t elements = LayoutOf(op.unit).shard_elements();
+    FlatView(UnitMemoryOf(context, target, job_->reduce), 0, elements)
+        .add_(FlatView(UnitMemoryOf(context, source, job_->reduce), 0, elements));
     return;
   }
   // no_shard without another reduce dtype: the gradient itself was all-reduced.
@@ -632,6 +672,7 @@ void RankOps::Backward(const OpContext& context) {
       .output_gradient = output_gradient,
       .tokens = tokens,
       .loss_parts = part_.count,
+      .loss_scale = scaler_.scale,
       .hidden_gradient = hidden == plan::kNone ? nullptr : &At(hidden).tensor};
   const BufferId to_norm = Find(context, context.op().writes, BufferKind::kNormGradient);
   if (to_norm != plan::kNone) {

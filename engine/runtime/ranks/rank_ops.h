@@ -39,6 +39,7 @@ class RankOps : public RankWork {
   void SetLinks(const config::DimensionLinks& links) override { links_ = links; }
   void SetHostLink(const config::DimensionLink& link) override;
   void BeginStep(double learning_rate) override;
+  int64_t EndStep() final;
   const StepOutcome& outcome() const override { return outcome_; }
 
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
@@ -47,6 +48,9 @@ class RankOps : public RankWork {
   const StateLayout& layout() const override { return layout_; }
   std::span<ShardedUnit> units() override { return units_; }
   const std::vector<std::vector<int64_t>>& kept_batches() const override { return kept_batches_; }
+  const model::GradientScaler& scaler() const override { return scaler_; }
+  std::map<std::string, double> Scalars() const override;
+  void SetScalars(const std::map<std::string, double>& scalars) override;
 
  protected:
   // One transient buffer of the running Schedule. What lies in plain memory lies where the device
@@ -98,6 +102,8 @@ class RankOps : public RankWork {
   }
   UnitMemory UnitMemoryOf(const executor::OpContext& context, plan::BufferId buffer,
                           plan::DType dtype);
+  // A unit's unsharded gradient, of one micro-batch or added up.
+  UnitMemory GradientMemory(const executor::OpContext& context, plan::BufferId buffer);
   // The first buffer of `kind` among `ids`, or kNone.
   static plan::BufferId Find(const executor::OpContext& context,
                              const std::vector<plan::BufferId>& ids, plan::BufferKind kind);
@@ -108,7 +114,13 @@ class RankOps : public RankWork {
                                 job_->training.micro_batches);
   }
   double LearningRate(int64_t step) const {
-    return model::LearningRateAt(learning_rate_, job_->training.warmup_steps, step);
+    return model::LearningRateAt(job_->training, learning_rate_, step);
+  }
+  // What the optimizer's update takes, but for the gradient's factor.
+  UpdateArgs UpdateOf(int64_t step) const {
+    return {.optimizer = job_->training.optimizer,
+            .learning_rate = LearningRate(step),
+            .step = step - scaler_.num_skipped};
   }
 
   // Calls `work`, whose tensors are memory of the rank.
@@ -128,6 +140,9 @@ class RankOps : public RankWork {
   }
   // A micro-batch's mean loss, one wide scalar.
   virtual void AddLoss(const executor::OpContext& context, const at::Tensor& loss) = 0;
+  // EndStep(), before the scaler hears of the step.
+  virtual int64_t Finish() = 0;
+  virtual void Unscale(const executor::OpContext& context) = 0;
   virtual void GradNorm(const executor::OpContext& context) = 0;
   virtual void Optimizer(const executor::OpContext& context) = 0;
 
@@ -148,10 +163,15 @@ class RankOps : public RankWork {
   const Job* const job_;
   StateLayout layout_;
   config::DimensionLinks links_;
-  std::optional<transport::Link> link_to_device_;  // none: as fast as memory is
-  std::optional<transport::Link> link_to_host_;
+  // Between the rank and the host's memory; none: as fast as memory is.
+  struct HostLinks {
+    std::optional<transport::Link> to_device;
+    std::optional<transport::Link> to_host;
+  };
+  HostLinks host_links_;
   std::vector<ShardedUnit> units_;
   StepOutcome outcome_;
+  model::GradientScaler scaler_;
   RankMemory memory_;
 
  private:

@@ -79,8 +79,11 @@ class Training {
         if (!unit.is_here()) continue;
         for (size_t index = 0; index < unit.layout().parameters().size(); ++index) {
           const ShardedUnit::Slice slice = unit.SliceOf(index);
-          for (const at::Tensor& tensor :
-               {slice.parameters, slice.first_moment, slice.second_moment}) {
+          std::vector<at::Tensor> tensors = {slice.parameters};
+          for (size_t kept = 0; kept < unit.state_tensors().size(); ++kept) {
+            tensors.push_back(unit.StateValues(kept, index));
+          }
+          for (const at::Tensor& tensor : tensors) {
             state.emplace_back(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
           }
         }

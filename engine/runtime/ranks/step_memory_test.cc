@@ -162,6 +162,15 @@ std::vector<plan::Policy> ManyPolicies() {
           policy.forward_prefetch = knobs.forward;
           policy.prefetch_limit = knobs.limit;
           policy.run_ahead = knobs.run_ahead;
+          if (!strategy->has_presets || !strategy->shards_parameters) continue;
+          const size_t number = policies.size();
+          if (number % 3 == 1) policy.accumulation.sync = plan::GradientSync::kNoSync;
+          if (number % 3 == 2 && strategy->replicates_shards()) {
+            policy.accumulation.sync = plan::GradientSync::kReduceScatterOnly;
+          }
+          policy.accumulation.reshards = number % 4 != 2;
+          policy.accumulation.waits = number % 5 != 3;
+          policy.accumulation.keeps_dtype = number % 7 == 4;
         }
       }
     }
@@ -199,6 +208,8 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
       run.tensor = run.training.num_ranks;
     }
     if (count % 4 == 1) MakeLlama(&run);
+    if (count % 4 == 2) run.state_form = plan::StateForm::kBlocks;
+    run.training.scaler.is_on = count % 5 == 2 && !policy.strategy->is_rooted;
     if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
     MemorySink sink;
     Running running(run, &sink);
@@ -259,6 +270,10 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     if (count % 4 == 1) MakeLlama(&run);
     constexpr plan::DType kTypes[] = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64};
     run.model.dtype = kTypes[count % 7 % 3];
+    if (run.model.dtype == plan::DType::kBf16 && count % 2 == 1) {
+      run.model.dtype = plan::DType::kFp16;
+    }
+    if (count % 4 == 1) run.state_form = plan::StateForm::kBlocks;
     const int num_ranks = run.training.num_ranks;
     MemorySink sink;
     const bool is_gloo = count++ % 4 == 3 && !policy.strategy->is_rooted;
@@ -453,7 +468,7 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
         run.training.micro_batches = 2;
         run.policy.preset = preset;
         run.policy.offloads = true;
-        run.policy.clips = clips;
+        run.policy.update.clips = clips;
         ExpectEveryByteListed(run, unscoped);
         MemorySink sink;
         const Running running(run, &sink);

@@ -1,11 +1,15 @@
 #include "engine/runtime/units/sharded_unit.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/model/segments.h"
+#include "engine/runtime/units/arithmetic.h"
+#include "engine/runtime/units/state_blocks.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -18,13 +22,32 @@ void DispatchMaster(const at::Tensor& tensor, const Body& body) {
   body(float{});
 }
 
+plan::DType DTypeOf(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kDouble:
+      return plan::DType::kFp64;
+    case at::kBFloat16:
+      return plan::DType::kBf16;
+    case at::kHalf:
+      return plan::DType::kFp16;
+    default:
+      return plan::DType::kFp32;
+  }
+}
+
+// Adam's second moment is a mean of squares.
+BlockRange RangeOf(size_t tensor) {
+  return tensor == 1 ? BlockRange::kNeverNegative : BlockRange::kSigned;
+}
+
 template <typename T>
 void StoreAs(const std::vector<double>& values, const at::Tensor& tensor) {
   std::ranges::transform(values, tensor.mutable_data_ptr<T>(),
                          [](double value) { return static_cast<T>(value); });
 }
 
-// In the first elements of a flat tensor on the host; in bf16 as a cast of fp32 would leave it.
+// In the first elements of a flat tensor on the host; in bf16 and fp16 as a cast of fp32 would
+// leave it.
 void Store(const std::vector<double>& values, const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kDouble:
@@ -32,6 +55,10 @@ void Store(const std::vector<double>& values, const at::Tensor& tensor) {
     case at::kBFloat16:
       std::ranges::transform(values, tensor.mutable_data_ptr<at::BFloat16>(),
                              [](double value) { return at::BFloat16(static_cast<float>(value)); });
+      return;
+    case at::kHalf:
+      std::ranges::transform(values, tensor.mutable_data_ptr<at::Half>(),
+                             [](double value) { return at::Half(static_cast<float>(value)); });
       return;
     default:
       return StoreAs<float>(values, tensor);
@@ -50,19 +77,27 @@ at::Tensor OfTensorRank(const at::Tensor& whole, const std::vector<plan::TensorR
 }  // namespace
 
 ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
-    : layout_(unit, place.shard_ranks), place_(place) {
-  const at::ScalarType master = model::ScalarTypeOf(forms.master);
+    : layout_(unit, place.shard_ranks),
+      place_(place),
+      state_tensors_(std::move(forms.optimizer_state)),
+      master_(model::ScalarTypeOf(forms.master)) {
   const at::ScalarType compute = model::ScalarTypeOf(forms.compute);
   const int64_t whole_elements =
       layout_.UnshardedBytes(plan::BytesOf(forms.compute)) / plan::BytesOf(forms.compute);
-  const auto shard = [&] { return at::zeros({layout_.shard_elements()}, master); };
-  if (forms.has_parameter_shard) parameters_ = shard();
-  if (forms.has_gradient_shard) gradient_ = shard();
+  const auto shard = [&](at::ScalarType type) {
+    return at::zeros({layout_.shard_elements()}, type);
+  };
+  if (forms.has_parameter_shard) parameters_ = shard(master_);
+  if (forms.has_gradient_shard) gradient_ = shard(model::ScalarTypeOf(forms.gradient));
   if (forms.has_whole_parameters) whole_parameters_ = at::zeros({whole_elements}, compute);
   if (forms.has_whole_gradient) whole_gradient_ = at::zeros({whole_elements}, compute);
-  if (!forms.has_optimizer_state) return;
-  first_moment_ = shard();
-  second_moment_ = shard();
+  for (const plan::StateTensor& tensor : state_tensors_) {
+    if (tensor.form == plan::StateForm::kMaster) {
+      state_.push_back({shard(master_), {}});
+    } else {
+      state_.push_back({shard(at::kByte), at::zeros({layout_.shard_blocks()}, at::kFloat)});
+    }
+  }
 }
 
 void ShardedUnit::Fill(size_t index, int64_t first_element, const at::Tensor& values,
@@ -121,18 +156,57 @@ at::Tensor ShardedUnit::AllRows(const at::Tensor& whole, size_t index) const {
   return whole.narrow(0, offset / whole.element_size(), parameter.rows * parameter.row_elements);
 }
 
-void ShardedUnit::Take(size_t index, const at::Tensor& parameter, const at::Tensor& first_moment,
-                       const at::Tensor& second_moment) {
+at::Tensor ShardedUnit::StateValues(size_t tensor, size_t index) const {
+  const StateSlice slice = StateSliceOf(tensor, index);
+  if (!slice.scales.defined()) return slice.values;
+  const at::Tensor codes = slice.values.cpu();
+  const at::Tensor scales = slice.scales.cpu();
+  at::Tensor values = at::empty({codes.numel()}, master_);
+  DispatchMaster(values, [&](auto value) {
+    DecodeBlocks(codes.const_data_ptr<uint8_t>(), scales.const_data_ptr<float>(), codes.numel(),
+                 RangeOf(tensor), values.mutable_data_ptr<decltype(value)>());
+  });
+  return values;
+}
+
+ShardedUnit::StateSlice ShardedUnit::StateSliceOf(size_t tensor, size_t index) const {
+  const ParameterLayout& parameter = layout_.parameters()[index];
+  const int64_t elements = parameter.shard_elements();
+  const StateSlice& all = state_[tensor];
+  StateSlice slice{all.values.narrow(0, parameter.shard_offset, elements), {}};
+  if (all.scales.defined()) {
+    slice.scales = all.scales.narrow(0, parameter.first_block, plan::NumStateBlocks(elements));
+  }
+  return slice;
+}
+
+bool ShardedUnit::HasBlocks() const {
+  return std::ranges::any_of(state_, [](const StateSlice& all) { return all.scales.defined(); });
+}
+
+void ShardedUnit::KeepStateValues(size_t tensor, size_t index, const at::Tensor& values) {
+  const StateSlice slice = StateSliceOf(tensor, index);
+  if (!slice.scales.defined()) return;
+  DispatchMaster(values, [&](auto value) {
+    EncodeBlocks(values.const_data_ptr<decltype(value)>(), values.numel(), RangeOf(tensor),
+                 slice.values.mutable_data_ptr<uint8_t>(), slice.scales.mutable_data_ptr<float>());
+  });
+}
+
+void ShardedUnit::Take(size_t index, const at::Tensor& parameter,
+                       const std::vector<at::Tensor>& state) {
   const int64_t owned = OwnedElements(index);
   const int64_t first =
       owned == 0 ? 0 : place_.shard_index * layout_.parameters()[index].shard_elements();
   const auto take = [&](const at::Tensor& own, const at::Tensor& whole) {
     own.narrow(0, 0, owned).copy_(OfTensorRank(whole, RunsOf(index)).narrow(0, first, owned));
   };
-  const Slice slice = SliceOf(index);
-  take(slice.parameters, parameter);
-  take(slice.first_moment, first_moment);
-  take(slice.second_moment, second_moment);
+  take(SliceOf(index).parameters, parameter);
+  for (size_t tensor = 0; tensor < state.size(); ++tensor) {
+    const at::Tensor values = StateValues(tensor, index);
+    take(values, state[tensor]);
+    KeepStateValues(tensor, index, values);
+  }
   if (!whole_parameters_.defined()) return;
   const at::Tensor all = AllRows(whole_parameters_, index);
   all.copy_(OfTensorRank(parameter, RunsOf(index)));
@@ -149,15 +223,20 @@ ShardedUnit::Slice ShardedUnit::SliceOf(size_t index) const {
   const auto packed = [&](const at::Tensor& shard) {
     return shard.narrow(0, parameter.shard_offset, parameter.shard_elements());
   };
-  return {parameters_.defined() ? packed(parameters_) : OwnRows(whole_parameters_, index),
-          gradient_.defined() ? packed(gradient_) : OwnRows(whole_gradient_, index),
-          packed(first_moment_), packed(second_moment_)};
+  Slice slice{parameters_.defined() ? packed(parameters_) : OwnRows(whole_parameters_, index),
+              gradient_.defined() ? packed(gradient_) : OwnRows(whole_gradient_, index),
+              {}};
+  for (size_t tensor = 0; tensor < state_.size(); ++tensor) {
+    slice.state.push_back(StateSliceOf(tensor, index));
+  }
+  return slice;
 }
 
 std::vector<ShardedUnit::Slice> ShardedUnit::Slices() const {
   if (!is_here()) return {};
-  if (parameters_.defined() && gradient_.defined()) {
-    return {{parameters_, gradient_, first_moment_, second_moment_}};
+  // Blocks are of one parameter.
+  if (parameters_.defined() && gradient_.defined() && !HasBlocks()) {
+    return {{parameters_, gradient_, state_}};
   }
   std::vector<Slice> slices;
   for (size_t index = 0; index < layout_.parameters().size(); ++index) {
@@ -177,9 +256,12 @@ std::vector<ShardedUnit::Slice> ShardedUnit::CountedSlices() const {
 }
 
 void ShardedUnit::MoveTo(at::Device device) {
-  for (at::Tensor* tensor : {&parameters_, &gradient_, &whole_parameters_, &whole_gradient_,
-                             &first_moment_, &second_moment_}) {
+  for (at::Tensor* tensor : {&parameters_, &gradient_, &whole_parameters_, &whole_gradient_}) {
     if (tensor->defined()) *tensor = tensor->to(device);
+  }
+  for (StateSlice& all : state_) {
+    all.values = all.values.to(device);
+    if (all.scales.defined()) all.scales = all.scales.to(device);
   }
 }
 
@@ -196,21 +278,33 @@ void ShardedUnit::ScaleGradient(double factor) {
 double ShardedUnit::GradientSquares() const {
   double sum = 0;
   for (const Slice& slice : CountedSlices()) {
-    DispatchMaster(slice.gradient, [&](auto value) {
-      sum += SumOfSquares(slice.gradient.const_data_ptr<decltype(value)>(), slice.gradient.numel());
-    });
+    sum += SumOfSquares(slice.gradient.const_data_ptr(), DTypeOf(slice.gradient),
+                        slice.gradient.numel());
   }
   return sum;
+}
+
+bool ShardedUnit::HasFiniteGradient() const {
+  return std::ranges::all_of(CountedSlices(), [](const Slice& slice) {
+    return AllFinite(slice.gradient.const_data_ptr(), DTypeOf(slice.gradient),
+                     slice.gradient.numel());
+  });
 }
 
 void ShardedUnit::Update(const UpdateArgs& args) {
   for (const Slice& slice : Slices()) {
     DispatchMaster(slice.parameters, [&](auto value) {
       using T = decltype(value);
-      AdamW<T>({slice.parameters.mutable_data_ptr<T>(), slice.gradient.const_data_ptr<T>(),
-                slice.first_moment.mutable_data_ptr<T>(), slice.second_moment.mutable_data_ptr<T>(),
-                slice.parameters.numel()},
-               args);
+      UpdateMemory<T> memory{.parameters = slice.parameters.mutable_data_ptr<T>(),
+                             .gradient = slice.gradient.const_data_ptr(),
+                             .gradient_dtype = DTypeOf(slice.gradient),
+                             .elements = slice.parameters.numel()};
+      for (size_t tensor = 0; tensor < slice.state.size(); ++tensor) {
+        const auto& [values, scales] = slice.state[tensor];
+        memory.state[tensor] = {values.mutable_data_ptr(),
+                                scales.defined() ? scales.mutable_data_ptr<float>() : nullptr};
+      }
+      runtime::Update(memory, args);
     });
   }
 }

@@ -12,7 +12,8 @@
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
 #include "engine/plan/model_description.h"
-#include "engine/runtime/units/adamw.h"
+#include "engine/plan/optimizer_state.h"
+#include "engine/runtime/units/optimizer.h"
 
 namespace shardscope::runtime {
 
@@ -20,9 +21,9 @@ using footprint::GapBytes;
 using footprint::ParameterLayout;
 using footprint::UnitLayout;
 
-// What a rank keeps of one unit from step to step: AdamW's two moments of its slice, and the slice
-// itself and its gradient, either in packed-shard form or as a part of the whole unit in unsharded
-// form. Padding is zero and stays zero.
+// What a rank keeps of one unit from step to step: the optimizer's state of its slice, and the
+// slice itself and its gradient, either in packed-shard form or as a part of the whole unit in
+// unsharded form. Padding is zero and stays zero.
 class ShardedUnit {
  public:
   // Among how many ranks the unit is sharded (1: this rank holds all of it), and which of them this
@@ -34,11 +35,13 @@ class ShardedUnit {
     int tensor_ranks = 1;
     int tensor_index = 0;
   };
-  // Packed shards are in the master dtype, what is whole in that of compute.
+  // Packed shards are in the master dtype, that of the gradient in its own; what is whole is in
+  // that of compute.
   struct Forms {
     plan::DType master = plan::DType::kFp32;
     plan::DType compute = plan::DType::kFp32;
-    bool has_optimizer_state = true;
+    plan::DType gradient = plan::DType::kFp32;
+    plan::StateTensors optimizer_state = plan::DefaultStateTensors();
     bool has_parameter_shard = true;
     bool has_gradient_shard = true;
     bool has_whole_parameters = false;
@@ -54,7 +57,9 @@ class ShardedUnit {
 
   const UnitLayout& layout() const { return layout_; }
   // Whether the rank keeps anything of it. If not, it has no slices.
-  bool is_here() const { return first_moment_.defined(); }
+  bool is_here() const { return parameters_.defined() || whole_parameters_.defined(); }
+  // What the optimizer keeps of it.
+  const plan::StateTensors& state_tensors() const { return state_tensors_; }
   Place place() const { return place_; }
   // Undefined where the unit has no such tensor.
   at::Tensor& parameters() { return parameters_; }
@@ -62,12 +67,16 @@ class ShardedUnit {
   at::Tensor& whole_parameters() { return whole_parameters_; }
   at::Tensor& whole_gradient() { return whole_gradient_; }
 
+  // A part of a state tensor. Of blocks: a code an element, and each block's scale.
+  struct StateSlice {
+    at::Tensor values;
+    at::Tensor scales;  // undefined unless kept in blocks
+  };
   // What the optimizer works on, as flat tensors of one length that share the unit's memory.
   struct Slice {
     at::Tensor parameters;
     at::Tensor gradient;
-    at::Tensor first_moment;
-    at::Tensor second_moment;
+    std::vector<StateSlice> state;  // as state_tensors()
   };
   // The rank's rows of parameter `index`, padding included.
   Slice SliceOf(size_t index) const;
@@ -83,15 +92,23 @@ class ShardedUnit {
   // Those that count in the gradient's norm here: of what all tensor ranks have, the first one's.
   std::vector<Slice> CountedSlices() const;
 
-  // Takes the values of parameter `index` and its moments, each flat and of the whole model.
-  void Take(size_t index, const at::Tensor& parameter, const at::Tensor& first_moment,
-            const at::Tensor& second_moment);
+  // The rank's rows of parameter `index` in state tensor `tensor`, flat, padding included, in the
+  // master dtype: the unit's memory, or of blocks a copy on the host.
+  at::Tensor StateValues(size_t tensor, size_t index) const;
+  // Keeps what has been written into such `values`: of blocks the copy has to be encoded.
+  void KeepStateValues(size_t tensor, size_t index, const at::Tensor& values);
+
+  // Takes the values of parameter `index` and its state, each flat and of the whole model; `state`
+  // as state_tensors().
+  void Take(size_t index, const at::Tensor& parameter, const std::vector<at::Tensor>& state);
 
   // The gradient's slice, in packed form.
   void ScaleGradient(double factor);
 
   // Sum of squares of the gradient's counted slices.
   double GradientSquares() const;
+  // Whether all of it is finite.
+  bool HasFiniteGradient() const;
 
   void Update(const UpdateArgs& args);
 
@@ -103,6 +120,8 @@ class ShardedUnit {
   at::Tensor OwnRows(const at::Tensor& whole, size_t index) const;
   // All rows of a parameter there, without padding.
   at::Tensor AllRows(const at::Tensor& whole, size_t index) const;
+  StateSlice StateSliceOf(size_t tensor, size_t index) const;
+  bool HasBlocks() const;
 
   UnitLayout layout_;
   Place place_;
@@ -110,8 +129,9 @@ class ShardedUnit {
   at::Tensor gradient_;
   at::Tensor whole_parameters_;
   at::Tensor whole_gradient_;
-  at::Tensor first_moment_;
-  at::Tensor second_moment_;
+  plan::StateTensors state_tensors_;
+  std::vector<StateSlice> state_;  // packed
+  at::ScalarType master_;
 };
 
 }  // namespace shardscope::runtime

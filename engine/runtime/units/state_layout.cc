@@ -27,6 +27,14 @@ bool StateLayout::Has(int rank, int32_t unit) const {
   return stage % ranks == mesh.Coordinate(rank, plan::MeshDimension::kPipeline);
 }
 
+plan::StateTensors StateLayout::StateOf(int32_t unit) const {
+  const bool has_any = std::ranges::any_of(buffers, [&](const plan::Buffer& buffer) {
+    return buffer.unit == unit && (buffer.kind == plan::BufferKind::kOptimizerState ||
+                                   buffer.kind == plan::BufferKind::kHostOptimizerState);
+  });
+  return has_any ? optimizer_state : plan::StateTensors();
+}
+
 int64_t StateLayout::BytesOf(int rank) const {
   int64_t bytes = 0;
   for (const plan::Buffer& buffer : buffers) bytes += Has(rank, buffer.unit) ? buffer.bytes : 0;
@@ -46,8 +54,10 @@ bool IsOffloaded(const StateLayout& layout) {
 }
 
 StateLayout StateLayoutOf(const plan::Schedule& schedule) {
-  StateLayout layout{
-      .mesh = schedule.mesh, .segments = WithoutBytes(schedule.segments), .units = schedule.units};
+  StateLayout layout{.mesh = schedule.mesh,
+                     .segments = WithoutBytes(schedule.segments),
+                     .units = schedule.units,
+                     .optimizer_state = schedule.optimizer_state};
   for (const plan::Program& program : schedule.programs) {
     const size_t before = layout.buffers.size();
     std::ranges::copy_if(program.buffers, std::back_inserter(layout.buffers),
@@ -59,8 +69,10 @@ StateLayout StateLayoutOf(const plan::Schedule& schedule) {
 }
 
 StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Policy& policy) {
-  StateLayout layout{
-      .mesh = policy.mesh, .segments = WithoutBytes(model.segments), .units = model.units};
+  StateLayout layout{.mesh = policy.mesh,
+                     .segments = WithoutBytes(model.segments),
+                     .units = model.units,
+                     .optimizer_state = policy.update.state};
   layout.is_rooted = policy.strategy->is_rooted && policy.mesh.num_ranks() > 1;
   for (int32_t place = 0; place < policy.mesh.size(plan::MeshDimension::kPipeline); ++place) {
     std::ranges::move(plan::StateBuffers(model, policy, place), std::back_inserter(layout.buffers));
@@ -69,8 +81,8 @@ StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Polic
   return layout;
 }
 
-ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, plan::DType master,
-                     plan::DType compute) {
+ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank,
+                     const StateDTypes& dtypes) {
   const bool is_here = layout.Has(rank, index);
   const auto has = [&](plan::BufferKind kind) {
     return is_here && std::ranges::any_of(layout.buffers, [&](const plan::Buffer& buffer) {
@@ -82,10 +94,10 @@ ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, plan::D
            .shard_index = layout.ShardIndexOf(rank),
            .tensor_ranks = layout.mesh.size(plan::MeshDimension::kTensor),
            .tensor_index = layout.mesh.Coordinate(rank, plan::MeshDimension::kTensor)},
-          {.master = master,
-           .compute = compute,
-           .has_optimizer_state =
-               has(plan::BufferKind::kOptimizerState) || has(plan::BufferKind::kHostOptimizerState),
+          {.master = dtypes.master,
+           .compute = dtypes.compute,
+           .gradient = dtypes.gradient,
+           .optimizer_state = is_here ? layout.StateOf(index) : plan::StateTensors(),
            .has_parameter_shard =
                has(plan::BufferKind::kParameterShard) || has(plan::BufferKind::kHostParameterShard),
            .has_gradient_shard =

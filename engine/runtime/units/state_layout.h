@@ -14,6 +14,7 @@ struct StateLayout {
   plan::Mesh mesh;
   std::vector<plan::Segment> segments;  // without their bytes
   std::vector<plan::Unit> units;
+  plan::StateTensors optimizer_state;  // of each unit that has any
   // That persist, by unit; each rank has those of its units. See plan::StateBuffers().
   std::vector<plan::Buffer> buffers;
   bool is_rooted = false;  // rank 0 alone has any
@@ -26,6 +27,8 @@ struct StateLayout {
   bool Has(int rank, int32_t unit) const;
   // Whether every rank has all units, or its shard of them.
   bool IsEverywhere() const { return !is_rooted && mesh.size(plan::MeshDimension::kPipeline) == 1; }
+  // What the optimizer keeps of the unit.
+  plan::StateTensors StateOf(int32_t unit) const;
   int64_t BytesOf(int rank) const;
   int64_t bytes() const;  // of the rank that has most
 };
@@ -37,8 +40,14 @@ StateLayout StateLayoutOf(const plan::Schedule& schedule);
 // The same of a Schedule that is still to be built.
 StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Policy& policy);
 
-// Unit `index` on `rank`, all zero. `compute`: the dtype of what is whole.
-ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, plan::DType master,
-                     plan::DType compute);
+// Dtypes of what ranks keep: of what is a shard, of what is whole, and of gradient shards.
+struct StateDTypes {
+  plan::DType master = plan::DType::kFp32;
+  plan::DType compute = plan::DType::kFp32;
+  plan::DType gradient = plan::DType::kFp32;
+};
+
+// Unit `index` on `rank`, all zero.
+ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, const StateDTypes& dtypes);
 
 }  // namespace shardscope::runtime

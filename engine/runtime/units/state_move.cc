@@ -57,18 +57,21 @@ int64_t BytesOfMove(const StateLayout& from, const StateLayout& to, plan::DType 
       largest = std::max(largest, layout.num_ranks() * parameter.shard_elements());
     }
   }
-  // Beside the whole parameter the parts of it, where ranks share its work.
+  // Beside the whole parameter the parts of it, where ranks share its work, and what is made of
+  // blocks.
   const int64_t tensor_ranks = from.mesh.size(plan::MeshDimension::kTensor);
-  const int64_t wholes = tensor_ranks == 1 ? 3 : 4 * tensor_ranks;
+  int64_t wholes = 1 + std::ssize(from.optimizer_state);
+  if (tensor_ranks > 1) wholes = (wholes + 1) * tensor_ranks;
+  if (std::ranges::any_of(from.optimizer_state, [](const plan::StateTensor& tensor) {
+        return tensor.form == plan::StateForm::kBlocks;
+      })) {
+    ++wholes;
+  }
   return bytes + wholes * largest * plan::BytesOf(master);
 }
 
-StateMove::StateMove(StateLayout to, int rank, plan::DType master, plan::DType compute)
-    : to_(std::move(to)),
-      rank_(rank),
-      master_(master),
-      compute_(compute),
-      units_(to_.units.size()) {
+StateMove::StateMove(StateLayout to, int rank, const StateDTypes& dtypes)
+    : to_(std::move(to)), rank_(rank), dtypes_(dtypes), units_(to_.units.size()) {
   for (size_t unit = 0; unit < to_.units.size(); ++unit) {
     const std::vector<plan::Parameter>& parameters = to_.units[unit].parameters;
     for (size_t index = 0; index < parameters.size(); ++index) {
@@ -79,7 +82,7 @@ StateMove::StateMove(StateLayout to, int rank, plan::DType master, plan::DType c
 
 ShardedUnit& StateMove::UnitAt(int32_t index) {
   std::optional<ShardedUnit>& unit = units_[static_cast<size_t>(index)];
-  if (!unit) unit = MakeUnit(to_, index, rank_, master_, compute_);
+  if (!unit) unit = MakeUnit(to_, index, rank_, dtypes_);
   return *unit;
 }
 
@@ -109,7 +112,7 @@ at::Tensor StateMove::Whole(const StateLayout& before, int32_t unit,
   if (!whole.defined()) {
     const plan::Parameter all =
         plan::WholeOf(parameter.parameter, before.mesh.size(plan::MeshDimension::kTensor));
-    whole = at::empty({plan::NumElements(all.shape)}, model::ScalarTypeOf(master_));
+    whole = at::empty({plan::NumElements(all.shape)}, model::ScalarTypeOf(dtypes_.master));
   }
   while (!before.Has(++call.root, unit)) {
   }
@@ -125,15 +128,17 @@ void StateMove::Take(const StateLayout& before, int32_t unit, const ShardedUnit&
     const ParameterLayout& parameter = from.layout().parameters()[index];
     const auto found = places_.find(parameter.parameter.name);
     SHARDSCOPE_CHECK(found != places_.end());
-    const ShardedUnit::Slice slice = from.is_here() ? from.SliceOf(index) : ShardedUnit::Slice();
     const auto whole = [&](const at::Tensor& own) {
       return Whole(before, unit, parameter, own, transport);
     };
-    const at::Tensor values = whole(slice.parameters);
-    const at::Tensor first_moment = whole(slice.first_moment);
-    const at::Tensor second_moment = whole(slice.second_moment);
+    const bool is_here = from.is_here();
+    const at::Tensor values = whole(is_here ? from.SliceOf(index).parameters : at::Tensor());
+    std::vector<at::Tensor> state;
+    for (size_t tensor = 0; tensor < before.StateOf(unit).size(); ++tensor) {
+      state.push_back(whole(is_here ? from.StateValues(tensor, index) : at::Tensor()));
+    }
     ShardedUnit& to = UnitAt(found->second.unit);
-    if (to.is_here()) to.Take(found->second.index, values, first_moment, second_moment);
+    if (to.is_here()) to.Take(found->second.index, values, state);
   }
 }
 

@@ -14,13 +14,12 @@
 
 namespace shardscope::runtime {
 
-// What a rank may hold while its state moves: both, and one whole parameter with its moments.
+// What a rank may hold while its state moves: both, and one whole parameter with its state.
 int64_t BytesOfMove(const StateLayout& from, const StateLayout& to, plan::DType master);
 
 class StateMove {
  public:
-  // Dtypes: as MakeUnit().
-  StateMove(StateLayout to, int rank, plan::DType master, plan::DType compute);
+  StateMove(StateLayout to, int rank, const StateDTypes& dtypes);
 
   const StateLayout& layout() const { return to_; }
 
@@ -35,15 +34,14 @@ class StateMove {
     int32_t unit = plan::kNone;
     size_t index = 0;
   };
-  // A parameter or a moment of one: flat, of the whole model, in the host's memory.
+  // A parameter or a state tensor of one: flat, of the whole model, in the host's memory.
   at::Tensor Whole(const StateLayout& before, int32_t unit, const ParameterLayout& parameter,
                    const at::Tensor& slice, transport::Transport* transport) const;
   ShardedUnit& UnitAt(int32_t index);
 
   StateLayout to_;
   const int rank_;
-  const plan::DType master_;
-  const plan::DType compute_;
+  const StateDTypes dtypes_;
   std::unordered_map<std::string, Place> places_;  // by name of the parameter
   std::vector<std::optional<ShardedUnit>> units_;  // made when the first parameter of one comes
 };

@@ -3,7 +3,7 @@
 #include <ATen/ops/from_blob.h>
 #include <c10/core/ScalarType.h>
 
-#include "engine/runtime/units/adamw.h"
+#include "engine/runtime/units/arithmetic.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -28,9 +28,9 @@ at::Tensor RowsOfAll(const UnitLayout& layout, size_t index, const UnitMemory& u
 void Put(const at::Tensor& to, const at::Tensor& from, bool adds) {
   if (!adds) {
     to.copy_(from);
-  } else if (to.is_cpu() && to.scalar_type() == at::kFloat && from.scalar_type() == at::kBFloat16) {
-    AddBf16(static_cast<const uint16_t*>(from.const_data_ptr()), from.numel(),
-            to.mutable_data_ptr<float>());
+  } else if (to.is_cpu() && to.scalar_type() == at::kFloat && from.element_size() == 2) {
+    const auto dtype = from.scalar_type() == at::kHalf ? plan::DType::kFp16 : plan::DType::kBf16;
+    AddNarrow(from.const_data_ptr(), dtype, from.numel(), to.mutable_data_ptr<float>());
   } else {
     to.add_(from);
   }

@@ -147,8 +147,9 @@ class FakeNccl {
     return ncclInternalError;
   }
   static plan::DType DTypeOf(ncclDataType_t type) {
-    return type == ncclFloat32 ? plan::DType::kFp32
-                               : (type == ncclFloat64 ? plan::DType::kFp64 : plan::DType::kBf16);
+    if (type == ncclFloat32) return plan::DType::kFp32;
+    if (type == ncclFloat64) return plan::DType::kFp64;
+    return type == ncclFloat16 ? plan::DType::kFp16 : plan::DType::kBf16;
   }
   static void Sum(const std::vector<const std::byte*>& sends, size_t from, size_t elements,
                   ncclDataType_t type, std::byte* output) {

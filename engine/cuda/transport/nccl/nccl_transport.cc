@@ -37,6 +37,8 @@ ncclDataType_t TypeOf(plan::DType dtype) {
       return ncclFloat32;
     case plan::DType::kBf16:
       return ncclBfloat16;
+    case plan::DType::kFp16:
+      return ncclFloat16;
     case plan::DType::kFp64:
       return ncclFloat64;
   }

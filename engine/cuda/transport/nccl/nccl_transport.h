@@ -4,9 +4,9 @@
 // about host memory and goes to the host's transport. Every communicator of the Schedule is an NCCL
 // communicator of its own, made at its first use.
 //
-// Sums are NCCL's: not in rank order, and in bf16 rounded at every step of its ring or tree. Runs
-// on the same GPUs with the same settings repeat, but other transports give other last bits. The
-// scale is multiplied once at the end, as everywhere.
+// Sums are NCCL's: not in rank order, and in bf16 and fp16 rounded at every step of its ring or
+// tree. Runs on the same GPUs with the same settings repeat, but other transports give other last
+// bits. The scale is multiplied once at the end, as everywhere.
 //
 // A thread of its own watches all communicators: it finds NCCL's asynchronous errors, and
 // collectives and calls of NCCL that do not end in time. Both abort all communicators of this

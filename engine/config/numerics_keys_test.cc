@@ -1,0 +1,90 @@
+// Keys of precision, accumulation, optimizer and learning rate: what they become, and which do not
+// go together.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+
+namespace shardscope::config {
+namespace {
+
+Config Configured(const std::vector<std::string>& settings) {
+  Config config;
+  for (const std::string& setting : settings) {
+    const Status status = ApplySetting(setting, &config);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+  return config;
+}
+
+TEST(ToPolicy, AccumulationIsOfFsdpWithShards) {
+  const plan::Policy policy = ToPolicy(
+      Configured({"accumulation=no_sync", "reshard_after_backward=false", "is_last_backward=false",
+                  "precision.reduce=bf16", "precision.keep_low_grads=true"}));
+  EXPECT_EQ(policy.accumulation.sync, plan::GradientSync::kNoSync);
+  EXPECT_FALSE(policy.accumulation.reshards);
+  EXPECT_FALSE(policy.accumulation.waits);
+  EXPECT_EQ(policy.gradient_dtype(), plan::DType::kBf16);
+  Config config;
+  ASSERT_TRUE(config.SetAll({{"strategy", "ddp"}, {"accumulation", "no_sync"}}).ok());
+  EXPECT_NE(CheckKeysOfStrategies(config).message().find("accumulation=no_sync has no effect"),
+            std::string::npos);
+  EXPECT_EQ(ToPolicy(config).accumulation, plan::Accumulation());
+  Config of_full;
+  ASSERT_TRUE(of_full.Set("accumulation", "reduce_scatter_only").ok());
+  EXPECT_NE(of_full.Check().message().find("set strategy=hybrid"), std::string::npos);
+  ASSERT_TRUE(of_full.Set("strategy", "hybrid").ok());
+  EXPECT_TRUE(of_full.Check().ok()) << of_full.Check().message();
+}
+
+TEST(ToPolicy, OptimizerSaysWhatIsKept) {
+  EXPECT_EQ(ToPolicy(Config()).update.state, plan::DefaultStateTensors());
+  EXPECT_TRUE(
+      ToPolicy(Configured({"optimizer.kind=sgd", "optimizer.momentum=0"})).update.state.empty());
+  EXPECT_EQ(ToPolicy(Configured({"optimizer.kind=sgd"})).update.state,
+            (plan::StateTensors{{"momentum_buffer"}}));
+  EXPECT_EQ(ToPolicy(Configured({"optimizer.state=8bit"})).update.state,
+            (plan::StateTensors{{"exp_avg", plan::StateForm::kBlocks},
+                                {"exp_avg_sq", plan::StateForm::kBlocks}}));
+}
+
+TEST(Keys, OfOptimizersAndSchedulesFitTogether) {
+  const auto problem = [](const std::map<std::string, std::string>& values) {
+    Config config;
+    EXPECT_TRUE(config.SetAll(values).ok());
+    return config.Check().message();
+  };
+  EXPECT_EQ(problem({{"train.schedule", "cosine"}, {"train.min_lr", "0.0001"}}), "");
+  EXPECT_NE(problem({{"train.min_lr", "0.0001"}}).find("has no effect"), std::string::npos);
+  EXPECT_NE(problem({{"train.schedule", "linear"}, {"train.min_lr", "0.1"}}).find("is above"),
+            std::string::npos);
+  EXPECT_NE(problem({{"optimizer.momentum", "0.5"}}).find("has no effect"), std::string::npos);
+  EXPECT_NE(problem({{"optimizer.kind", "sgd"}, {"optimizer.beta1", "0.5"}}).find("has no effect"),
+            std::string::npos);
+  EXPECT_EQ(problem({{"optimizer.kind", "sgd"}, {"optimizer.momentum", "0.5"}}), "");
+  EXPECT_NE(problem({{"precision.param", "fp16"}, {"strategy", "data_parallel"}})
+                .find("does not go with"),
+            std::string::npos);
+  Config config;
+  EXPECT_FALSE(config.GetBool("scaler.enabled"));
+  ASSERT_TRUE(config.Set("precision.param", "fp16").ok());
+  EXPECT_TRUE(ToPolicy(config).update.has_scaler);
+}
+
+TEST(Keys, OffloadReducesEveryMicroBatch) {
+  Config config = Configured({"offload=all"});
+  EXPECT_TRUE(config.Check().ok()) << config.Check().message();
+  ASSERT_TRUE(config.Set("accumulation", "no_sync").ok());
+  EXPECT_NE(config.Check().message().find("offload=all takes every micro-batch's gradient"),
+            std::string::npos);
+  // A scaler waits for all gradients, as clipping does.
+  const Config scaled = Configured({"offload=all", "train.clip=0", "precision.param=fp16"});
+  EXPECT_TRUE(scaled.Check().ok()) << scaled.Check().message();
+  EXPECT_TRUE(ToPolicy(scaled).update.clips);
+}
+
+}  // namespace
+}  // namespace shardscope::config
