@@ -35,6 +35,7 @@ struct Setting {
 struct PlanArguments {
   std::vector<Setting> settings;  // in their order; later ones win
   std::string check;              // file; empty: print a schedule
+  bool evaluation = false;        // that of an evaluation
   bool memory = false;            // print what it takes instead
   std::string config;             // the rest for that alone
   std::string limit;
@@ -127,7 +128,9 @@ Result<std::string> PrintPlan(const PlanArguments& arguments) {
   const plan::ModelDescription model = plan::UniformModel(
       static_cast<int>(config->GetInt("model.layers")), config->GetBool("unit.root"),
       policy.units.stages, policy.units.tensor_ranks, policy.units.sequence_parallel);
-  const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
+  const Result<plan::Schedule> schedule = arguments.evaluation
+                                              ? plan::BuildEvaluation(model, policy)
+                                              : plan::BuildSchedule(model, policy);
   if (!schedule.ok()) return schedule.status();
   plan::MemoryPeak peak;  // of the rank that needs most
   for (int rank = 0; rank < schedule->num_ranks(); ++rank) {
@@ -210,15 +213,19 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
           "Knobs: key=value, e.g. prefetch.backward=none strategy=grad_op; later ones win")
       ->type_name("KEY=VALUE")
       ->trigger_on_parse();
+  CLI::Option* evaluation =
+      command->add_flag("--evaluation", arguments->evaluation,
+                        "The schedule of a batch of an evaluation: the forwards alone");
   CLI::Option* check =
       command->add_option("--check", arguments->check, "Validate the schedule in FILE instead");
-  check->type_name("FILE");
+  check->type_name("FILE")->excludes(evaluation);
   command
       ->add_flag(
           "--memory", arguments->memory,
           "Print instead what a run with these keys takes, with other strategies and options "
           "too; keys that are not given are those of shardscope-train")
-      ->excludes(check);
+      ->excludes(check)
+      ->excludes(evaluation);
   command
       ->add_option("--limit", arguments->limit,
                    "With --memory: also the largest batch, sequence and model that fit so many "

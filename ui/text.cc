@@ -120,10 +120,10 @@ std::string KeyLabel(Language language, std::string_view key) {
 }
 
 std::string UnitLabel(Language language, std::string_view unit) {
-  static constexpr Text kUnits[] = {Text::kUnitUnits,  Text::kUnitOps,        Text::kUnitRanks,
-                                    Text::kUnitBlocks, Text::kUnitSamples,    Text::kUnitBytes,
-                                    Text::kUnitSteps,  Text::kUnitTimes,      Text::kUnitElements,
-                                    Text::kUnitTokens, Text::kUnitCheckpoints};
+  static constexpr Text kUnits[] = {Text::kUnitUnits,  Text::kUnitOps,         Text::kUnitRanks,
+                                    Text::kUnitBlocks, Text::kUnitSamples,     Text::kUnitBytes,
+                                    Text::kUnitSteps,  Text::kUnitTimes,       Text::kUnitElements,
+                                    Text::kUnitTokens, Text::kUnitCheckpoints, Text::kUnitBatches};
   for (const Text text : kUnits) {
     if (unit == Tr(Language::kEnglish, text)) return Tr(language, text);
   }

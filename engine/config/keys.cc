@@ -459,6 +459,21 @@ Keys CheckpointKeys() {
   };
 }
 
+Keys EvaluationKeys() {
+  return {
+      In("steps",
+         Int("eval.every", 0, 0, 1e9,
+             "The loss over held-out data before the first step, after every so many steps "
+             "and at the end: forwards alone, between steps. 0 = never.")),
+      TextKey("eval.path", "",
+              "File or folder of held-out data, which no step learns from; as data.path, with the "
+              "same tokenizer and format."),
+      In("batches", Int("eval.batches", 0, 0, 1e9,
+                        "How many batches an evaluation takes at most, each of as many samples as "
+                        "a step. 0 = all of the data.")),
+  };
+}
+
 Keys FaultKeys() {
   return {
       Live(TextKey("fault.delay", "",
@@ -486,9 +501,9 @@ Keys FaultKeys() {
 
 Keys MakeKeys() {
   Keys all;
-  for (Keys (*group)() :
-       {ShardingKeys, CommunicationKeys, LinkKeys, PrecisionKeys, AccumulationKeys, RunKeys,
-        ModelKeys, TrainKeys, OptimizerKeys, EngineKeys, CheckpointKeys, FaultKeys}) {
+  for (Keys (*group)() : {ShardingKeys, CommunicationKeys, LinkKeys, PrecisionKeys,
+                          AccumulationKeys, RunKeys, ModelKeys, TrainKeys, OptimizerKeys,
+                          EngineKeys, CheckpointKeys, EvaluationKeys, FaultKeys}) {
     Keys keys = group();
     std::move(keys.begin(), keys.end(), std::back_inserter(all));
   }

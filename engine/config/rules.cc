@@ -456,6 +456,12 @@ Status CheckFaults(const Config& config) {
 }
 
 // trace/record/size_bound.h: batches, log and segments must fit.
+Status CheckEvaluation(const Config& config) {
+  if (config.GetInt("eval.every") == 0 || !config.Get("eval.path").empty()) return Status::Ok();
+  return Status::Error(fmt::format("{} needs held-out data: name a file or folder with eval.path",
+                                   Shown(config, "eval.every")));
+}
+
 Status CheckRecord(const Config& config) {
   constexpr int64_t kLeastBytes = 4'000'000;
   const int64_t bytes = config.GetInt("record.max_bytes");
@@ -513,6 +519,7 @@ plan::DType ParseDType(const std::string& text) {
 Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckRecord(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckUnits(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckMesh(*this));

@@ -29,9 +29,10 @@ const CurrentOp* Activity::Main() const {
 
 std::string Describe(const Activity& activity, int64_t now_ns, int64_t patience_ns) {
   const std::string rank = "rank " + std::to_string(activity.rank);
-  if (activity.step < 0) return rank + " is between two steps or has ended";
+  if (activity.step == -1) return rank + " is between two steps or has ended";
   const CurrentOp* op = activity.Main();
-  const std::string step = "step " + std::to_string(activity.step);
+  const std::string step =
+      activity.step < 0 ? "an evaluation" : "step " + std::to_string(activity.step);
   if (op == nullptr) return rank + " is between two ops of " + step;
   const int64_t length_ns = now_ns - op->since_ns;
   std::string verb = length_ns >= patience_ns ? " hangs in" : " is still in";

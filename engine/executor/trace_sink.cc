@@ -287,7 +287,11 @@ int64_t TraceSink::FirstSequence(const Registered& registered, const OpContext& 
       first.push_back(next);
       next += registered.collectives[i];
     }
-    if (steps_.size() > kStepsRemembered) steps_.erase(steps_.begin());
+    order_.push_back(context.step);
+    if (order_.size() > kStepsRemembered) {
+      steps_.erase(order_.front());
+      order_.pop_front();
+    }
   }
   return first[static_cast<size_t>(communicator)];
 }

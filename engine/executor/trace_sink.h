@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -105,8 +106,9 @@ class TraceSink : public ExecutionSink {
   Mutex mutex_;
   std::map<std::string, int64_t> next_sequence_
       GUARDED_BY(mutex_);  // by communicator name, after all steps seen
-  std::map<int64_t, std::vector<int64_t>> steps_
-      GUARDED_BY(mutex_);  // the last steps: first sequence by communicator
+  // The last steps and batches of evaluations: first sequence by communicator.
+  std::map<int64_t, std::vector<int64_t>> steps_ GUARDED_BY(mutex_);
+  std::deque<int64_t> order_ GUARDED_BY(mutex_);  // in which these came, the oldest first
 };
 
 }  // namespace shardscope::executor

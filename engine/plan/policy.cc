@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/plan/evaluation.h"
 #include "engine/plan/passes.h"
 #include "engine/plan/state.h"
 #include "engine/plan/validate.h"
@@ -316,9 +317,7 @@ std::string ScheduleName(const Policy& policy) {
   return name + PipelineName(policy) + TensorName(policy);
 }
 
-}  // namespace
-
-Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy) {
+Result<Schedule> Build(const ModelDescription& model, const Policy& policy, bool evaluates) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckPolicy(policy));
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(model));
   SHARDSCOPE_RETURN_IF_ERROR(CheckStages(model, policy));
@@ -331,21 +330,36 @@ Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& poli
     Policy resolved = policy;
     SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<int32_t> blocks, BlocksToRecompute(model, policy, {}));
     resolved.checkpointing = {.mode = Checkpointing::kBlocks, .blocks = std::move(blocks)};
-    return BuildSchedule(model, resolved);
+    return Build(model, resolved, evaluates);
   }
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy) + CheckpointingName(policy.checkpointing);
   if (policy.offloads) schedule.name += policy.update.clips ? " offload" : " offload early";
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
+  if (evaluates) KeepForwards(&schedule);
   if (!policy.strategy->has_element_budgets && !HasSlots(policy)) {
     BackwardPrefetchPass(policy, &schedule);
     ForwardPrefetchPass(policy, &schedule);
     RateLimitPass(policy.prefetch_limit, &schedule);
   }
   RunAheadPass(policy.run_ahead, &schedule);
+  if (evaluates) NameEvaluation(&schedule);
   SHARDSCOPE_RETURN_IF_ERROR(Validate(schedule));
   return schedule;
+}
+
+}  // namespace
+
+Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy) {
+  return Build(model, policy, /*evaluates=*/false);
+}
+
+// Every micro-batch gathers for itself and frees what it has gathered; what ranks keep is the same.
+Result<Schedule> BuildEvaluation(const ModelDescription& model, const Policy& policy) {
+  Policy each_alone = policy;
+  each_alone.accumulation = {.keeps_dtype = policy.accumulation.keeps_dtype};
+  return Build(model, each_alone, /*evaluates=*/true);
 }
 
 }  // namespace shardscope::plan

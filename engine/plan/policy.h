@@ -117,4 +117,7 @@ struct Policy {
 // rate limit, run-ahead), then Validate. One rank still runs collectives (of one).
 Result<Schedule> BuildSchedule(const ModelDescription& model, const Policy& policy);
 
+// The same of an evaluation's batch: the forwards of such a step alone (evaluation.h).
+Result<Schedule> BuildEvaluation(const ModelDescription& model, const Policy& policy);
+
 }  // namespace shardscope::plan

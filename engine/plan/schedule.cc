@@ -81,7 +81,7 @@ std::vector<int32_t> RanksOf(const Schedule& schedule, const Meeting& meeting) {
 }
 
 std::string OpName(const Schedule& schedule, const Op& op) {
-  static constexpr std::string_view kPhaseLetters = "FBO";
+  static constexpr std::string_view kPhaseLetters = "FBOE";
   std::string name;
   if (op.kind != OpKind::kControl) {
     name += kPhaseLetters[static_cast<size_t>(op.phase)];
@@ -91,7 +91,7 @@ std::string OpName(const Schedule& schedule, const Op& op) {
   if (op.segment != kNone) name += NameOf(schedule.segments, op.segment) + " ";
   if (op.unit != kNone) name += NameOf(schedule.units, op.unit) + " ";
   if (op.peer != kNone) {
-    return name + (op.phase == Phase::kForward ? "activation " : "gradient ") +
+    return name + (op.phase == Phase::kBackward ? "gradient " : "activation ") +
            std::string(Name(op.kind));
   }
   const bool plain_wait = op.kind == OpKind::kRelease && op.frees.empty();

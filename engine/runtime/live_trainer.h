@@ -67,7 +67,7 @@ class LiveTrainer : public Trainer {
   // trainer_start.cc
   Status CheckFiles() const;
   Status OpenRest();
-  Status CheckChanges() const;
+  Status CheckChanges();
   // Of listed changes beyond the last step.
   void SayIdleChanges();
   Status OpenControl();
@@ -84,7 +84,7 @@ class LiveTrainer : public Trainer {
   // The most that the ranks of each program can hold of their own while they run `schedule`, with
   // such a copy or without.
   std::vector<int64_t> BoundsOf(const plan::Schedule& schedule, bool has_copy) const;
-  Status CheckRun(const config::Config& before, const config::Config& after) const;
+  Status CheckRun(const config::Config& before, const config::Config& after);
   // What is said beside the bytes where a rank comes to the limit while it trains.
   std::string ExplainOutOfMemory(int64_t wanted_bytes) const;
 
@@ -105,6 +105,15 @@ class LiveTrainer : public Trainer {
   bool SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
   // When no rank saves any more: the last one is written.
   void CloseCheckpoints(bool is_failed);
+
+  // trainer_evaluation.cc. What evaluates between steps with these keys.
+  Result<std::shared_ptr<const plan::Schedule>> EvaluationOf(const config::Config& config);
+  // Error: it cannot be built, or does not fit.
+  Status CheckEvaluation(const config::Config& config);
+  int64_t CountedTargets(int64_t samples);
+  // If eval.every wants one before `step`, with which the run may end. On all ranks alike.
+  Status EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
+  Status Evaluate(int rank, int64_t step, const plan::Schedule& schedule);
 
   // On the ranks' host threads.
   Status RankLoop(int rank);
@@ -176,9 +185,27 @@ class LiveTrainer : public Trainer {
   Mutex found_mutex_;
   std::map<std::string, std::string> found_ GUARDED_BY(found_mutex_);
 
-  // By rank; each its own host thread's.
-  std::vector<int64_t> next_regime_;
-  std::vector<std::shared_ptr<const Regime>> entered_;
+  // Of all ranks.
+  struct Evaluations {
+    Mutex mutex;
+    std::vector<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> schedules
+        GUARDED_BY(mutex);
+    std::map<int64_t, int64_t> targets GUARDED_BY(mutex);  // that count, by number of samples
+  };
+  Evaluations evaluations_;
+
+  // What a rank has evaluated.
+  struct Evaluated {
+    int64_t step = -1;    // before which it did so last
+    int64_t batches = 0;  // since the start
+    bool is_running = false;
+  };
+  struct OfRank {
+    int64_t next_regime = 0;
+    std::shared_ptr<const Regime> entered;
+    Evaluated evaluated;
+  };
+  std::vector<OfRank> of_rank_;  // each its own host thread's
 };
 
 }  // namespace shardscope::runtime

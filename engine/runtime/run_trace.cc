@@ -184,6 +184,24 @@ void RunTrace::EndPause(int rank, int64_t step, std::string_view cause) {
                                   .end_ns = step_start_ns_[index]});
 }
 
+void RunTrace::AddEvaluation(int rank, int64_t step, const plan::Schedule& schedule,
+                             const EvaluationTimes& evaluation) {
+  schema::EvaluationRow row;
+  row.rank = rank;
+  row.step = step;
+  {
+    const MutexLock lock(mutex_);
+    row.schedule = schedule_ids_.at(&schedule);
+  }
+  row.first_batch = evaluation.first_batch;
+  row.batches = evaluation.batches;
+  row.start_ns = evaluation.start_ns;
+  row.end_ns = evaluation.end_ns;
+  row.tokens = evaluation.tokens;
+  row.loss = evaluation.loss;
+  recorder_->Add(row);
+}
+
 // Of a GPU the copy takes no memory.
 void RunTrace::SetCopyBytes(int rank, int64_t bytes, bool is_on_host) {
   if (is_on_host || device_.kind() != "cpu") bytes = 0;

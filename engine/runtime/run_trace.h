@@ -32,6 +32,16 @@ struct ResumedFrom {
   std::string folder;
 };
 
+// An evaluation as table evaluation has it, but for what names it.
+struct EvaluationTimes {
+  int64_t first_batch = 0;
+  int64_t batches = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t tokens = 0;
+  double loss = 0;
+};
+
 class RunTrace {
  public:
   struct Identity {
@@ -71,6 +81,12 @@ class RunTrace {
 
   // `step` begins now: what passed since the one before is in neither.
   void EndPause(int rank, int64_t step, std::string_view cause);
+
+  // After a batch of an evaluation.
+  void EndBatch(int rank) { AddStepMemory(rank); }
+  // After all of them, before `step`.
+  void AddEvaluation(int rank, int64_t step, const plan::Schedule& schedule,
+                     const EvaluationTimes& evaluation);
 
   // The copy of the rank's state from which checkpoints are written takes so much memory; as its
   // state, it may be in the host's, which is in no total. Between two steps.

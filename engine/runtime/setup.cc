@@ -132,6 +132,28 @@ Result<std::shared_ptr<const model::WeightFolder>> WeightsOf(const config::Confi
   return model::WeightFolder::Open(folder, model);
 }
 
+// Of eval.path; null where nothing is evaluated.
+Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config) {
+  auto held_out = std::make_shared<HeldOut>();
+  held_out->every = config.GetInt("eval.every");
+  held_out->most_batches = config.GetInt("eval.batches");
+  held_out->seq = config.GetInt("model.seq");
+  if (held_out->every == 0) return std::shared_ptr<const HeldOut>();
+  config::Config of_data = config;
+  SHARDSCOPE_RETURN_IF_ERROR(of_data.Set("data.path", config.Get("eval.path")));
+  Result<model::Corpus> corpus = CorpusOf(of_data, "");
+  if (!corpus.ok()) return Status::Error("eval.path: " + corpus.message());
+  held_out->num_samples = model::NumSamples(corpus->num_tokens(), held_out->seq);
+  held_out->corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
+  const int64_t in_a_batch = config.GetInt("train.batch") * config.GetInt("train.micro_batches");
+  if (held_out->CountedTargets(held_out->ExtentOf(in_a_batch).samples) > 0) {
+    return std::shared_ptr<const HeldOut>(std::move(held_out));
+  }
+  return Status::Error(
+      fmt::format("eval.path: {} has no {} whose loss counts: give more text, or lower model.seq",
+                  config.Get("eval.path"), Counted(held_out->seq + 1, "token")));
+}
+
 }  // namespace
 
 Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
@@ -151,6 +173,7 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.reduce = policy.reduce_dtype;
   job.gradient = policy.gradient_dtype();
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
+  SHARDSCOPE_ASSIGN_OR_RETURN(job.held_out, HeldOutOf(config));
   job.initial_layout =
       InitialLayout(model::DescribeModel(job.model, policy.units, job.training.batch), policy);
   for (const plan::Unit& unit :

@@ -94,7 +94,7 @@ Status LiveTrainer::RankLoop(int rank) {
   int64_t step = ranks_->job().first_step;
   std::shared_ptr<const Regime> regime = Agree(rank, step);
   for (; step < steps; ++step) {
-    const bool is_new = entered_[static_cast<size_t>(rank)] != regime;
+    const bool is_new = of_rank_[static_cast<size_t>(rank)].entered != regime;
     SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
     std::string_view pause = is_new ? PauseOf(regime->decision) : "";
     const bool saves = SaveIfDue(rank, step, *regime, regime->decision.stop);
@@ -106,8 +106,12 @@ Status LiveTrainer::RankLoop(int rank) {
     }
     if (!pause.empty()) trace_->EndPause(rank, step, pause);
     if (regime->decision.stop) break;
+    SHARDSCOPE_RETURN_IF_ERROR(EvaluateIfDue(rank, step, *regime, /*is_end=*/false));
     SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
-    regime = regimes_.At(next_regime_[static_cast<size_t>(rank)]);
+    regime = regimes_.At(of_rank_[static_cast<size_t>(rank)].next_regime);
+  }
+  if (step == steps) {
+    SHARDSCOPE_RETURN_IF_ERROR(EvaluateIfDue(rank, step, *regime, /*is_end=*/true));
   }
   SaveIfDue(rank, step, *regime, /*is_end=*/true);
   return Status::Ok();
@@ -127,7 +131,7 @@ Status LiveTrainer::CheckInitialState(int rank) {
 // One round of a paused run. Rank 0 waits for the user, the others for rank 0, which tells them
 // often enough that they know it lives.
 Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_t step) {
-  const Decision& pause = entered_[static_cast<size_t>(rank)]->decision;
+  const Decision& pause = of_rank_[static_cast<size_t>(rank)].entered->decision;
   const int64_t beat_ns =
       std::min(kNsPerSecond, std::max<int64_t>(1, ranks_->job().timeout_ns / 4));
   bool goes_on = false;
@@ -173,10 +177,13 @@ std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
 // The control op: all ranks have finished the previous step, and learn what the next one is.
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
-  const Regime& regime = *entered_[index];
-  trace_->EndMeasuredStep(rank, {step, regime.number, MonotonicNs()});
+  if (of_rank_[index].evaluated.is_running) return;  // they have agreed on the step after it
+  const Regime& regime = *of_rank_[index].entered;
+  // What an evaluation has taken is not the step's.
+  const int64_t number = of_rank_[index].evaluated.step == step ? -1 : regime.number;
+  trace_->EndMeasuredStep(rank, {step, number, MonotonicNs()});
   if (step + 1 < ranks_->job().training.steps) {
-    next_regime_[index] = Agree(rank, step + 1)->number;
+    of_rank_[index].next_regime = Agree(rank, step + 1)->number;
   } else {
     transport::Barrier(&ranks_->transport(), rank);
   }
@@ -188,7 +195,7 @@ void LiveTrainer::AtControl(int rank, int64_t step) {
 }
 
 Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime) {
-  std::shared_ptr<const Regime>& entered = entered_[static_cast<size_t>(rank)];
+  std::shared_ptr<const Regime>& entered = of_rank_[static_cast<size_t>(rank)].entered;
   if (entered != nullptr && entered->number == regime->number) return Status::Ok();
   if (entered == nullptr || entered->schedule != regime->schedule) {
     // The trace learns of a Schedule while no op is being recorded.
@@ -327,7 +334,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   }
   options_.device->Apply(config);
   const std::shared_ptr<const Regime>& before =
-      entered_[static_cast<size_t>(ranks_->first_local())];
+      of_rank_[static_cast<size_t>(ranks_->first_local())].entered;
   const bool was_paused = before != nullptr && before->decision.pause;
   if (regime.decision.pause && !was_paused) {
     trace_->Mark(step, "pause", {});

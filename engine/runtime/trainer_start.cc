@@ -81,8 +81,7 @@ Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(CheckOverheadSteps(options_.config));
   ranks_->AddRanks(observer_.get());
   const auto num_ranks = static_cast<size_t>(ranks_->size());
-  next_regime_.resize(num_ranks);
-  entered_.resize(num_ranks);
+  of_rank_.resize(num_ranks);
   for (const int rank : ranks_->local()) {
     ranks_->work(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
   }
@@ -146,7 +145,8 @@ std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool 
   return plan::BoundPeaks(schedule, unlisted);
 }
 
-Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) const {
+Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(after));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto from, ScheduleOf(before));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto to, ScheduleOf(after));
   const StateLayout layout_before = StateLayoutOf(*from);
@@ -168,11 +168,12 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
       footprint::StateMoveText(after, {from->name, to->name, needed_bytes}, question));
 }
 
-Status LiveTrainer::CheckChanges() const {
+Status LiveTrainer::CheckChanges() {
   const Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(options_.config);
   if (!schedule.ok()) return schedule.status();
   SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(
       options_.config, **schedule, {.limit_bytes = options_.config.GetInt("engine.memory_limit")}));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(options_.config));
   for (const config::Fault& fault : ranks_->job().faults) {
     SHARDSCOPE_RETURN_IF_ERROR(CheckFault(fault, **schedule));
   }

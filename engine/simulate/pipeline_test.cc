@@ -16,6 +16,44 @@ struct Bubble {
   int64_t last_ns = 0;  // when that is
 };
 
+// Forwards alone have a bubble of s - 1 forwards, however many micro-batches follow (GPipe, section
+// 2.3), in the order of every schedule.
+TEST(EvaluationPipelineTest, TakesItsMicroBatchesAndTheWayThroughAllStages) {
+  constexpr int64_t kForwardNs = 1'000'000;
+  for (const int ranks : {2, 4}) {
+    for (const PipelineSchedule order : {PipelineSchedule::kGpipe, PipelineSchedule::k1F1B}) {
+      constexpr int kMicroBatches = 8;
+      plan::Policy policy;
+      policy.strategy = plan::FindStrategy("pipeline");
+      policy.mesh = policy.strategy->MeshOf(ranks);
+      policy.units.stages = ranks;
+      policy.pipeline = order;
+      policy.micro_batches = kMicroBatches;
+      const Result<plan::Schedule> schedule =
+          plan::BuildEvaluation(plan::UniformModel(ranks, false, ranks), policy);
+      ASSERT_TRUE(schedule.ok()) << schedule.message();
+      StepInput input;
+      for (int rank = 0; rank < ranks; ++rank) {
+        std::vector<OpCost>& costs = input.costs.emplace_back();
+        for (const plan::Op& op : schedule->ProgramOf(rank).ops) {
+          const bool is_block =
+              op.kind == OpKind::kForward &&
+              schedule->segments[static_cast<size_t>(op.segment)].name.ends_with(".mlp");
+          costs.push_back({.duration_ns = is_block ? kForwardNs : 0});
+        }
+      }
+      input.start_ns.assign(static_cast<size_t>(ranks), 0);
+      const Result<StepTimes> times = SimulateStep(*schedule, input);
+      ASSERT_TRUE(times.ok()) << times.message();
+      int64_t end_ns = 0;
+      for (const auto& of_rank : *times) {
+        for (const auto& op : of_rank) end_ns = std::max(end_ns, op.ended_ns);
+      }
+      EXPECT_EQ(end_ns, (kMicroBatches + ranks - 1) * kForwardNs);
+    }
+  }
+}
+
 // Stages that take as long as each other, forward and back, and exchanges that take no time.
 Bubble BubbleOf(PipelineSchedule order, int ranks, int micro_batches, int chunks) {
   constexpr int64_t kBlockNs = 1'000'000;

@@ -94,6 +94,7 @@ void BreakdownCache::TakeOpRuns(const query::Snapshot& snapshot, const query::Ra
 
 void BreakdownCache::TakeOpRun(const query::Snapshot& snapshot, const query::OpRun& run,
                                const query::PlanOp& op) {
+  if (run.step < 0) return;  // of an evaluation, which is in no step
   const OpShare share = ShareOf(op);
   const bool waited = run.slot_wait_ns > 0 && IsOnComputeTrack(snapshot, run.track);
   if (share == OpShare::kNone && !waited) return;

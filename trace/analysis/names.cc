@@ -30,6 +30,7 @@ std::string_view PhaseLetter(const query::PlanOp& op) {
   if (op.phase == "forward") return "F";
   if (op.phase == "backward") return "B";
   if (op.phase == "optimizer") return "O";
+  if (op.phase == "evaluation") return "E";
   return "";
 }
 

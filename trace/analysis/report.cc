@@ -97,6 +97,12 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     for (const query::Pause& pause : snapshot.ranks.front().pauses) {
       if (report.figures.scope.Contains(pause.step)) report.pauses.push_back(pause);
     }
+    // The last one is behind the last step.
+    for (const query::Evaluation& evaluation : snapshot.ranks.front().evaluations) {
+      const bool is_in = report.figures.scope.Contains(evaluation.step) ||
+                         report.figures.scope.Contains(evaluation.step - 1);
+      if (is_in) report.evaluations.push_back(evaluation);
+    }
   }
   const ScopedSteps& scope = report.figures.scope;
   for (CheckpointFigures& one : CheckpointsOf(snapshot)) {

@@ -66,6 +66,7 @@ struct Report {
   std::vector<ScheduleFigures> schedules;              // that ran
   Figures figures;                                     // of the scope that was asked for
   std::vector<query::Pause> pauses;                    // before its steps, of the first rank
+  std::vector<query::Evaluation> evaluations;          // the same
   std::vector<CheckpointFigures> checkpoints;          // before or after its steps
   std::optional<ResumedFrom> resumed;
   std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for

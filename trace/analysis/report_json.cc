@@ -48,6 +48,14 @@ Json ResumedJson(const std::optional<ResumedFrom>& resumed) {
   return {{"run_id", resumed->run_id}, {"step", resumed->step}, {"folder", resumed->folder}};
 }
 
+Json EvaluationJson(const query::Evaluation& evaluation) {
+  return {{"before_step", evaluation.step},
+          {"loss", evaluation.loss},
+          {"tokens", evaluation.tokens},
+          {"batches", evaluation.batches},
+          {"evaluation_ns", evaluation.end_ns - evaluation.start_ns}};
+}
+
 Json PercentilesJson(const Percentiles& percentiles) {
   return {{"p50", percentiles.p50}, {"p95", percentiles.p95}};
 }
@@ -373,6 +381,7 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["pauses"] = ListJson(report.pauses, &PauseJson);
   json["checkpoints"] = ListJson(report.checkpoints, &CheckpointJson);
   json["resumed"] = ResumedJson(report.resumed);
+  json["evaluations"] = ListJson(report.evaluations, &EvaluationJson);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);

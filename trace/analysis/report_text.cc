@@ -103,6 +103,22 @@ std::string PausesText(const Report& report) {
   return facts.empty() ? "" : "  between steps, in none of them: " + Join(facts, ", ") + "\n";
 }
 
+// The first, the lowest and the last; empty if there was none.
+std::string EvaluationsText(const Report& report) {
+  const std::vector<query::Evaluation>& all = report.evaluations;
+  if (all.empty()) return "";
+  const auto said = [](const query::Evaluation& one) {
+    return fmt::format("{:.4f} before step {}", one.loss, one.step);
+  };
+  const auto lowest = std::ranges::min_element(all, {}, &query::Evaluation::loss);
+  std::vector<std::string> losses = {said(all.front())};
+  if (lowest != all.begin() && lowest + 1 != all.end()) losses.push_back("lowest " + said(*lowest));
+  if (all.size() > 1) losses.push_back("last " + said(all.back()));
+  return fmt::format("  held-out data: {} of {}, loss {} nats\n",
+                     Counted(std::ssize(all), "evaluation"), Counted(all.back().tokens, "token"),
+                     Join(losses, ", "));
+}
+
 std::string SummaryText(const Report& report) {
   const Summary& summary = report.figures.summary;
   if (summary.num_steps == 0) {
@@ -130,7 +146,7 @@ std::string SummaryText(const Report& report) {
         fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
                     FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
   }
-  return text + PausesText(report);
+  return text + EvaluationsText(report) + PausesText(report);
 }
 
 std::string StepsText(const Report& report, int num_steps) {

@@ -140,6 +140,24 @@ struct CheckpointPart {
   std::string error;  // why there is no file; else empty
 };
 
+// The loss over held-out data, between two steps of a rank: inside of a Pause.
+struct Evaluation {
+  int32_t step = 0;  // before which it was
+  ScheduleId schedule;
+  int32_t first_batch = 0;  // OpRun::step of its first batch; each that follows has one less
+  int32_t batches = 0;
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  int64_t tokens = 0;  // of all ranks
+  double loss = 0;     // mean over these
+
+  // Which of its batches has this OpRun::step; -1: none.
+  int32_t BatchOf(int32_t op_step) const {
+    const int32_t batch = first_batch - op_step;
+    return batch >= 0 && batch < batches ? batch : -1;
+  }
+};
+
 struct Collective {
   OpRunId op_run;
   int32_t rank = 0;

@@ -26,5 +26,9 @@ inline bool FitsInt32(int64_t value) {
 }
 
 inline bool IsStep(int64_t value) { return value >= -1 && value <= store::kMaxStep; }
+// Of an op: a step, or below -1 a batch of an evaluation.
+inline bool IsStepOfOp(int64_t value) {
+  return value >= -store::kMaxStep && value <= store::kMaxStep;
+}
 
 }  // namespace shardscope::query

@@ -150,6 +150,7 @@ struct RankRows {
   RowList<Step> steps;
   std::vector<Pause> pauses;                // that are over; ascending
   std::vector<CheckpointPart> checkpoints;  // written or given up; ascending
+  std::vector<Evaluation> evaluations;      // as pauses
   RowList<Collective> collectives;
   RowList<MemoryEvent> memory;
   RowList<Span> spans;        // but those of gpu_work and nccl

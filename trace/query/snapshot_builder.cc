@@ -285,7 +285,7 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
 void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
   for (const schema::OpRunRow& row : batch.Get<schema::OpRunRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
-    const bool sane = rows != nullptr && IsStep(row.step) && SaneTime(row.issued_ns) &&
+    const bool sane = rows != nullptr && IsStepOfOp(row.step) && SaneTime(row.issued_ns) &&
                       SaneTime(row.ready_ns) && SaneTime(row.started_ns) &&
                       SaneTime(row.ended_ns) && row.started_ns <= row.ended_ns &&
                       SaneTime(row.slot_wait_ns) && row.slot_wait_ns <= row.started_ns &&
@@ -357,11 +357,27 @@ void SnapshotBuilder::AddCheckpoints(const store::RowBatch& batch) {
   }
 }
 
+void SnapshotBuilder::AddEvaluations(const store::RowBatch& batch) {
+  for (const schema::EvaluationRow& row : batch.Get<schema::EvaluationRow>()) {
+    RankRows* rows = RowsOfRank(row.rank);
+    if (rows == nullptr || !IsStep(row.step) || row.first_batch >= -1 ||
+        !IsStepOfOp(row.first_batch) || row.batches < 1 || row.batches > store::kMaxStep ||
+        !SaneTime(row.start_ns) || !SaneTime(row.end_ns) || row.start_ns > row.end_ns ||
+        !SaneCount(row.tokens)) {
+      Refuse();
+      continue;
+    }
+    rows->evaluations.push_back({Int32(row.step), row.schedule, Int32(row.first_batch),
+                                 Int32(row.batches), row.start_ns, row.end_ns, row.tokens,
+                                 row.loss});
+  }
+}
+
 void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
   for (const schema::CollectiveRow& row : batch.Get<schema::CollectiveRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
     const std::optional<Truth> truth = ParseTruth(row.truth);
-    if (rows == nullptr || !truth || !IsStep(row.step) || !FitsInt32(row.group_size)) {
+    if (rows == nullptr || !truth || !IsStepOfOp(row.step) || !FitsInt32(row.group_size)) {
       Refuse();
       continue;
     }
@@ -382,7 +398,7 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
   for (const schema::MemoryEventRow& row : batch.Get<schema::MemoryEventRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
     const std::optional<MemoryCategory> category = ParseMemoryCategory(row.category);
-    if (rows == nullptr || !category || !IsStep(row.step) || !SaneTime(row.issued_ns) ||
+    if (rows == nullptr || !category || !IsStepOfOp(row.step) || !SaneTime(row.issued_ns) ||
         !SaneTime(row.executed_ns) || !SaneCount(row.bytes)) {
       Refuse();
       continue;
@@ -390,7 +406,7 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
     rows->memory.Append({.issued_ns = row.issued_ns,
                          .executed_ns = row.executed_ns,
                          .bytes = row.bytes,
-                         .is_of_step = row.step >= 0,
+                         .is_of_step = row.step != -1,
                          .category = *category});
     Extend(row.issued_ns, row.executed_ns);
   }
@@ -403,6 +419,7 @@ void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddSteps(batch);
   AddPauses(batch);
   AddCheckpoints(batch);
+  AddEvaluations(batch);
   AddCollectives(batch);
   AddMemory(batch);
   gpu_builder_.Add(batch);

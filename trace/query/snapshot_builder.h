@@ -42,6 +42,7 @@ class SnapshotBuilder {
   void AddSteps(const store::RowBatch& batch);
   void AddPauses(const store::RowBatch& batch);
   void AddCheckpoints(const store::RowBatch& batch);
+  void AddEvaluations(const store::RowBatch& batch);
   void AddCollectives(const store::RowBatch& batch);
   void AddMemory(const store::RowBatch& batch);
   void AddFlights(const store::RowBatch& batch);  // after the names

@@ -241,7 +241,7 @@ class OutsideMemory {
   bool Take(const store::MemoryChange& change) {
     const std::optional<MemoryCategory> category = ParseMemoryCategory(change.category);
     const bool sane = change.rank >= 0 && change.rank <= kMaxRank && category &&
-                      IsStep(change.step) && SaneTime(change.issued_ns) &&
+                      IsStepOfOp(change.step) && SaneTime(change.issued_ns) &&
                       SaneTime(change.executed_ns) && SaneCount(change.bytes);
     if (!sane) return false;
     times_.from_ns = std::min(times_.from_ns, change.issued_ns);
@@ -251,7 +251,7 @@ class OutsideMemory {
         [&change](const TimeRange& window) { return window.to_ns < change.executed_ns; });
     if (change.executed_ns >= next->from_ns) return false;
     const auto window = static_cast<size_t>(next - windows_.begin());
-    std::vector<int64_t>& sums = sums_[{window, change.rank, change.step >= 0}];
+    std::vector<int64_t>& sums = sums_[{window, change.rank, change.step != -1}];
     sums.resize(kNumMemoryCategories);
     sums[static_cast<size_t>(*category)] += change.bytes;
     return true;

@@ -40,7 +40,7 @@ int64_t SizeBound::checkpoint_pages() const {
 }
 
 bool SizeBound::Admit(size_t kind, int64_t step) {
-  if (step != kNoStep && step <= dropped_through_step_) {
+  if (step > kNoStep && step <= dropped_through_step_) {
     ++removed_[kind];
     return false;
   }

@@ -199,7 +199,7 @@ TABLES = (
         key("Commit order."),
         ref("plan_op", "plan_op"),
         Column("rank", INT, "rank.rank"),
-        Column("step", INT, "step.step"),
+        Column("step", INT, "step.step; below -1: a batch of an evaluation (evaluation.first_batch)."),
         ref("track", "track"),
         moment("issued_ns", "The host put it on its stream."),
         moment("ready_ns", "Its last dependency was done."),
@@ -224,7 +224,7 @@ TABLES = (
         key("Commit order."),
         ref("op_run", "op_run"),
         Column("rank", INT, "rank.rank"),
-        Column("step", INT, "step.step"),
+        Column("step", INT, "As op_run.step."),
         Column("communicator", TEXT, "Name of the communicator, and its group: shard/1; of a send or receive its ranks: activation/0>1."),
         Column("sequence", INT, "Counts the collectives of this communicator; equal on all ranks."),
         Column("kind", TEXT, "all_gather, reduce_scatter, all_reduce, broadcast, scatter, gather, reduce, send or receive."),
@@ -262,7 +262,7 @@ TABLES = (
         Column("category", TEXT, f"{listed('MemoryCategory', last='in a recorded program, unattributed')}."),
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
-        Column("step", INT, "step.step; -1 outside steps."),
+        Column("step", INT, "As op_run.step; -1: outside of ops."),
     ), stream=True, hot=True, time="executed_ns", source="memory", clustered_before_4=("rank", "executed_ns")),
     Table("marker", "Moments worth a dashed line: changed knobs, pauses, checkpoints, errors.", (
         key("Commit order."),
@@ -405,6 +405,19 @@ TABLES = (
         moment("written_ns", "The file was on the disk, or given up."),
         Column("bytes", INT, "Of the file; 0 if it was given up.", "bytes"),
         Column("error", TEXT, "Why it was given up; else empty."),
+    ), stream=True, since=8),
+    Table("evaluation", "One row a rank and evaluation: forwards over held-out data, between two steps and in neither, as a pause of that cause. "
+                        "Its op runs have steps below -1.", (
+        key("Commit order."),
+        Column("rank", INT, "rank.rank"),
+        Column("step", INT, "The step before which it was: as many were trained."),
+        ref("schedule", "schedule"),
+        Column("first_batch", INT, "op_run.step of its first batch; each that follows has one less."),
+        Column("batches", INT, "Times that its schedule ran."),
+        moment("start_ns", "The rank began with it."),
+        moment("end_ns", "It knew the loss of all ranks."),
+        Column("tokens", INT, "Of all ranks, that the loss counts.", "tokens"),
+        Column("loss", REAL, "Mean over these; the same in the rows of all ranks.", "nats"),
     ), stream=True, since=8),
     Table("allocation", "One row a block that PyTorch's caching allocator handed out in a recorded program, written once it was back or "
                         "recording ended. Its memory_event rows have the same times: from allocated_ns to free_requested_ns by the host's "

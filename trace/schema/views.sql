@@ -165,10 +165,16 @@ SELECT s.rank, s.step, (s.start_ns - o.origin_ns) / 1e6 AS start_ms, (s.end_ns -
 FROM v_origin o CROSS JOIN step s
 LEFT JOIN known p ON p.rank = s.rank AND p.step = s.step;
 
--- Time between steps, in none of them: paused by the user, writing a checkpoint, or taking up a change of knobs.
+-- Time between steps, in none of them: paused by the user, writing a checkpoint, taking up a change of knobs, or evaluating (v_evaluation).
 CREATE VIEW v_pause AS
 SELECT p.rank, p.step AS before_step, p.cause, (p.start_ns - o.origin_ns) / 1e6 AS start_ms, (p.end_ns - p.start_ns) / 1e6 AS pause_ms
 FROM v_origin o CROSS JOIN pause p;
+
+-- The loss over held-out data, one row an evaluation. `evaluation_ms` is the time of the rank that took longest.
+CREATE VIEW v_evaluation AS
+SELECT e.step AS before_step, e.loss, e.tokens, e.batches, (min(e.start_ns) - o.origin_ns) / 1e6 AS start_ms,
+  max(e.end_ns - e.start_ns) / 1e6 AS evaluation_ms
+FROM v_origin o CROSS JOIN evaluation e GROUP BY e.step, e.first_batch;
 
 -- Every collective of every rank, split when its last rank arrived: `wait_ms` before, `transfer_ms` after.
 -- `bus_gb_s` is what each rank sent per second of transfer (10^9 bytes).

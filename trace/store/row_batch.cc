@@ -33,7 +33,7 @@ class TableRows final : public TypedRows<Row> {
   void RemoveThroughStep([[maybe_unused]] size_t first, [[maybe_unused]] int64_t step) override {
     if constexpr (OfTable::kPerStep) {
       const auto begin = rows.begin() + static_cast<ptrdiff_t>(first);
-      const auto is_before = [step](const Row& row) { return row.step <= step; };
+      const auto is_before = [step](const Row& row) { return row.step >= 0 && row.step <= step; };
       rows.erase(std::remove_if(begin, rows.end(), is_before), rows.end());
     }
   }

@@ -153,6 +153,9 @@ OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op
     if (step.step == facts.run.step - 1) facts.step_start_ns = step.end_ns;
     if (step.step == facts.run.step) facts.step_start_ns = step.start_ns;
   }
+  for (const query::Evaluation& evaluation : rows->evaluations) {
+    if (evaluation.BatchOf(facts.run.step) >= 0) facts.step_start_ns = evaluation.start_ns;
+  }
   AddCollective(snapshot, *rows, row, &facts);
   for (analysis::Stall& stall : analysis::Stalls(snapshot, facts.run.step, facts.run.step)) {
     if (stall.rank != rank) continue;

@@ -56,6 +56,9 @@ class RankWork : public executor::OpBodies {
   virtual void SetHostLink(const config::DimensionLink& link) = 0;
   // Before RunStep.
   virtual void BeginStep(double learning_rate) = 0;
+  // Instead, before a RunStep of an evaluation's Schedule: it leaves a sum as the loss, over the
+  // rank's tokens that count.
+  virtual void BeginEvaluation(const HeldOutBatch& batch) = 0;
   // After RunStep. Bytes that were handed out and no op accounts for, beyond those of the last
   // call: 0 unless something holds tensors that it should not.
   virtual int64_t EndStep() = 0;

@@ -1,4 +1,5 @@
 // The sharded trainer against the unsharded reference, and schedules against one another.
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -104,6 +105,31 @@ TEST_P(ReferenceTest, Fp64WeightsAreEqualWhereTheLossLeavesTokensOut) {
   }
   run.corpus = nullptr;
   EXPECT_GT(std::abs(TrainReference(run).losses[0] - reference.losses[0]), 1e-6);
+}
+
+// However many ranks share the held-out data, whose last batch is not full, and of which some does
+// not count; and the training is the same bits as without.
+TEST_P(ReferenceTest, Fp64EvaluationsAreTheReferencesLossAndChangeNothing) {
+  constexpr int64_t kSamples = 13;
+  TestRun run = MakeRun();
+  run.model.dtype = plan::DType::kFp64;
+  run.training.steps = 2;
+  const TestResult without = Train(run);
+  run.held_out = HeldOutOf(MaskedCorpus(), run, kSamples);
+  const TestResult with = Train(run);
+  EXPECT_TRUE(SameBits(with, without));
+  std::vector<int64_t> samples;
+  for (int64_t index = 0; index < kSamples; ++index) {
+    model::AppendSample(*MaskedCorpus(), index, run.model.seq, &samples);
+  }
+  const double expected =
+      model::ReferenceLoss(
+          run.model, model::InitialParameters(run.model, plan::DType::kFp64, run.training.seed),
+          at::tensor(samples, at::kLong).view({kSamples, run.model.seq + 1}))
+          .item<double>();
+  ASSERT_EQ(with.evaluations.size(), 2U);
+  EXPECT_NEAR(with.evaluations[0], expected, 1e-10 * expected);
+  EXPECT_GT(std::abs(with.evaluations[1] - expected), 1e-6);  // after a step
 }
 
 TEST_P(ReferenceTest, Fp32LossesAreEqualOverTwentySteps) {

@@ -13,6 +13,7 @@
 #include "engine/model/initialize.h"
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
+#include "engine/runtime/ranks/held_out.h"
 #include "engine/runtime/units/state_layout.h"
 #include "trace/base/time.h"
 
@@ -25,6 +26,7 @@ struct Job {
   plan::DType reduce = plan::DType::kFp32;    // in which gradients are sent
   plan::DType gradient = plan::DType::kFp32;  // in which they are kept, reduced
   std::shared_ptr<const model::Corpus> corpus;
+  std::shared_ptr<const HeldOut> held_out;                // of evaluations; null: there are none
   std::shared_ptr<const model::ParameterSource> weights;  // that the run begins with; null: drawn
   int64_t num_parameters = 0;                             // elements
   StateLayout initial_layout;                             // of the first step

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "engine/model/initialize.h"
 #include "engine/runtime/cpu_device.h"
@@ -54,6 +56,45 @@ std::shared_ptr<const model::Corpus> MaskedCorpus() {
   }();
   return kCorpus;
 }
+
+std::shared_ptr<const HeldOut> HeldOutOf(std::shared_ptr<const model::Corpus> corpus,
+                                         const TestRun& run, int64_t num_samples) {
+  return std::make_shared<const HeldOut>(HeldOut{
+      .corpus = std::move(corpus), .seq = run.model.seq, .num_samples = num_samples, .every = 1});
+}
+
+namespace {
+
+// The mean loss over the run's held-out data, between two steps of `training`.
+double Evaluate(const TestRun& run, const plan::Schedule& training, int64_t* batches,
+                Ranks* ranks) {
+  const plan::Policy policy = PolicyOf(run);
+  const Result<plan::Schedule> schedule = plan::BuildEvaluation(DescriptionOf(run), policy);
+  EXPECT_TRUE(schedule.ok()) << schedule.message();
+  if (!schedule.ok()) return 0;
+  const int64_t batch_samples =
+      run.training.batch * run.training.micro_batches * policy.mesh.SizeOf(plan::kDataDimensions);
+  const HeldOut::Extent extent = run.held_out->ExtentOf(batch_samples);
+  const auto all = [&](const std::function<Status(int rank)>& body) {
+    const Status status = ranks->OnAll(body);
+    EXPECT_TRUE(status.ok()) << status.message();
+  };
+  all([&](int rank) { return ranks->SetSchedule(rank, *schedule); });
+  double sum = 0;
+  for (int64_t batch = 0; batch < extent.batches; ++batch, ++*batches) {
+    all([&](int rank) {
+      ranks->work(rank).BeginEvaluation({batch * batch_samples, extent.samples});
+      const Status status = ranks->runner(rank).RunStep(-2 - *batches);
+      EXPECT_EQ(ranks->work(rank).EndStep(), 0) << "memory unaccounted for";
+      return status;
+    });
+    for (int rank = 0; rank < ranks->size(); ++rank) sum += ranks->work(rank).outcome().loss;
+  }
+  all([&](int rank) { return ranks->SetSchedule(rank, training); });
+  return sum / static_cast<double>(run.held_out->CountedTargets(extent.samples));
+}
+
+}  // namespace
 
 plan::Policy PolicyOf(const TestRun& run) {
   plan::Policy policy = run.policy;
@@ -116,6 +157,7 @@ Job JobOf(const TestRun& run) {
   job.gradient = policy.gradient_dtype();
   job.corpus = run.corpus != nullptr ? run.corpus : TestCorpus();
   job.weights = run.weights;
+  job.held_out = run.held_out;
   job.initial_layout = InitialLayout(DescriptionOf(run), policy);
   job.poison = run.poison;
   return job;
@@ -145,7 +187,11 @@ TestResult Train(const TestRun& run) {
                   })
                   .ok());
   TestResult result;
+  int64_t batches = 0;
   for (int64_t step = 0; step < run.training.steps; ++step) {
+    if (run.held_out != nullptr) {
+      result.evaluations.push_back(Evaluate(run, *schedule, &batches, &ranks));
+    }
     const Status status = ranks.OnAll([&](int rank) {
       ranks.work(rank).BeginStep(run.training.learning_rate);
       const Status ran = ranks.runner(rank).RunStep(step);

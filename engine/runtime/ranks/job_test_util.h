@@ -25,6 +25,7 @@ struct TestRun {
   model::TrainingSettings training{.steps = 5, .num_ranks = 2, .batch = 2, .warmup_steps = 2};
   std::shared_ptr<const model::ParameterSource> weights;  // null: drawn
   std::shared_ptr<const model::Corpus> corpus;            // null: TestCorpus()
+  std::shared_ptr<const HeldOut> held_out;                // evaluated before each step
   plan::UnitPolicy units;
   config::Lateness lateness;
   plan::Policy policy;  // ranks, micro-batches and dtypes are filled in from the others
@@ -40,6 +41,7 @@ struct TestRun {
 struct TestResult {
   std::vector<double> losses;  // mean over ranks
   std::vector<double> norms;
+  std::vector<double> evaluations;  // losses over the held-out data
   model::ParameterMap parameters;
 };
 
@@ -51,6 +53,10 @@ void MakeLlama(TestRun* run, bool tied = false);
 std::shared_ptr<const model::Corpus> TestCorpus();
 // The same as token ids, of which the loss counts some.
 std::shared_ptr<const model::Corpus> MaskedCorpus();
+
+// Its first `num_samples` as held-out data of the run's model.
+std::shared_ptr<const HeldOut> HeldOutOf(std::shared_ptr<const model::Corpus> corpus,
+                                         const TestRun& run, int64_t num_samples);
 
 // The Policy and Job that `run` means.
 plan::Policy PolicyOf(const TestRun& run);

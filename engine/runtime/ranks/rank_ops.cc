@@ -174,6 +174,7 @@ void RankOps::BeginStep(double learning_rate) {
   learning_rate_ = learning_rate;
   outcome_ = StepOutcome();
   outcome_.loss_scale = scaler_.scale;
+  count_.held_out = HeldOutBatch();
 }
 
 std::map<std::string, double> RankOps::Scalars() const {
@@ -197,8 +198,15 @@ void RankOps::SetScalars(const std::map<std::string, double>& scalars) {
 
 int64_t RankOps::EndStep() {
   const int64_t unaccounted = Finish();
-  if (job_->training.scaler.is_on) scaler_.Update(job_->training.scaler, outcome_.found_inf);
+  const bool has_updated = count_.held_out.end == 0;  // it was no evaluation
+  if (has_updated && job_->training.scaler.is_on)
+    scaler_.Update(job_->training.scaler, outcome_.found_inf);
   return unaccounted;
+}
+
+void RankOps::BeginEvaluation(const HeldOutBatch& batch) {
+  BeginStep(0);
+  count_.held_out = batch;
 }
 
 int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
@@ -348,7 +356,20 @@ void RankOps::Dispatch(const OpContext& context) {
   }
 }
 
+// Of a batch of held-out data each place has as many as a step gives it.
+std::vector<int64_t> RankOps::HeldOutSamplesOf(const OpContext& context, int place) const {
+  const int64_t batch = job_->training.batch;
+  const int64_t before = place * job_->training.micro_batches + context.op().micro_batch;
+  std::vector<int64_t> samples;
+  for (int64_t i = 0; i < batch; ++i) {
+    job_->held_out->Append(count_.held_out.first + before * batch + i, count_.held_out.end,
+                           &samples);
+  }
+  return samples;
+}
+
 std::vector<int64_t> RankOps::SamplesOf(const OpContext& context, int place) {
+  if (IsEvaluation(context)) return HeldOutSamplesOf(context, place);
   const int64_t batch = job_->training.batch;
   const std::vector<int64_t> chosen =
       sampler_.Samples(context.step, {place, layout_.mesh.SizeOf(plan::kDataDimensions)});
@@ -367,7 +388,7 @@ model::TokenBatch RankOps::TokensIn(BufferId batch) {
 }
 
 void RankOps::KeepBatch(const OpContext& context, const std::vector<int64_t>& samples) {
-  if (!job_->keep_batches) return;
+  if (!job_->keep_batches || IsEvaluation(context)) return;
   kept_batches_.resize(static_cast<size_t>(context.step) + 1);
   std::vector<int64_t>& kept = kept_batches_.back();
   kept.insert(kept.end(), samples.begin(), samples.end());
@@ -540,7 +561,13 @@ model::TokenBatch RankOps::TokensOf(const OpContext& context) {
   const BufferId batch = Find(context, context.op().reads, BufferKind::kBatch);
   if (batch == plan::kNone) return {};
   model::TokenBatch tokens = At(batch).tokens;
-  if (job_->corpus->is_masked && IsLastSegment(context)) tokens.mean_over = LossRows(context.step);
+  if (!IsLastSegment(context)) return tokens;
+  if (IsEvaluation(context)) {
+    // A step's loss is the mean of its micro-batches': so that of an evaluation is a sum.
+    tokens.mean_over = 1 / static_cast<double>(job_->training.micro_batches);
+  } else if (job_->corpus->is_masked) {
+    tokens.mean_over = LossRows(context.step);
+  }
   return tokens;
 }
 

@@ -38,6 +38,7 @@ class RankOps : public RankWork {
   void SetSchedule(const plan::Schedule& schedule) override;
   void SetLinks(const config::DimensionLinks& links) override { links_ = links; }
   void SetHostLink(const config::DimensionLink& link) override;
+  void BeginEvaluation(const HeldOutBatch& batch) override;
   void BeginStep(double learning_rate) override;
   int64_t EndStep() final;
   const StepOutcome& outcome() const override { return outcome_; }
@@ -180,6 +181,7 @@ class RankOps : public RankWork {
     model::Sampler sampler;
     int64_t step = -1;
     int64_t targets = 0;
+    HeldOutBatch held_out;  // of an evaluation, whose batches say themselves what counts
   };
   void MakeSlots(const plan::Program& program);
   void MoveState(StateLayout layout);
@@ -187,6 +189,9 @@ class RankOps : public RankWork {
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
   // Of the batch that an op reads; nothing in them if it reads none.
   model::TokenBatch TokensOf(const executor::OpContext& context);
+  static bool IsEvaluation(const executor::OpContext& context) {
+    return context.op().phase == plan::Phase::kEvaluation;
+  }
   static bool IsLastSegment(const executor::OpContext& context) {
     return static_cast<size_t>(context.op().segment) + 1 == context.schedule->segments.size();
   }
@@ -200,6 +205,7 @@ class RankOps : public RankWork {
   void LoadBatch(const executor::OpContext& context);
   // Those of a rank among all that read any, as sequences of model.seq + 1 tokens.
   std::vector<int64_t> SamplesOf(const executor::OpContext& context, int place);
+  std::vector<int64_t> HeldOutSamplesOf(const executor::OpContext& context, int place) const;
   // In the memory of a batch, its inputs and targets: [2, batch * seq].
   model::TokenBatch TokensIn(plan::BufferId batch);
   void KeepBatch(const executor::OpContext& context, const std::vector<int64_t>& samples);

@@ -63,6 +63,18 @@ ui::Box DrawValue(const Look& look, widgets::TextStyle style, ImVec2 right_top,
   return drawn;
 }
 
+// "rank 1 · step 7"; of an op of an evaluation, which is in no step, whose batch it is.
+std::string PlaceOf(const ui::Context& context, const query::OpRun& run) {
+  const query::RankRows* rows = context.snapshot->FindRank(run.rank);
+  for (const query::Evaluation& evaluation : rows->evaluations) {
+    const int32_t batch = evaluation.BatchOf(run.step);
+    if (batch < 0) continue;
+    return ui::TrFormat(context.language, ui::Text::kDetailsRankEvaluation, int32_t{run.rank},
+                        evaluation.step, batch);
+  }
+  return ui::TrFormat(context.language, ui::Text::kDetailsRankStep, int32_t{run.rank}, run.step);
+}
+
 }  // namespace
 
 void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -220,8 +232,7 @@ void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) cons
     log->Text("truth", truth, drawn);
     x = drawn.x1 + look.Px(6);
   }
-  const std::string place =
-      ui::TrFormat(context.language, ui::Text::kDetailsRankStep, facts_.run.rank, facts_.run.step);
+  const std::string place = PlaceOf(context, facts_.run);
   widgets::ChipStyle plain;
   plain.bold = false;
   if (x > at.x && x + widgets::ChipWidth(look, place, plain) > right) {

@@ -185,6 +185,8 @@ const char* PauseName(ui::Language language, query::PauseCause cause) {
       return ui::Tr(language, ui::Text::kTimelinePaused);
     case query::PauseCause::kCheckpoint:
       return ui::Tr(language, ui::Text::kTimelinePausedCheckpoint);
+    case query::PauseCause::kEvaluation:
+      return ui::Tr(language, ui::Text::kTimelinePausedEvaluation);
     case query::PauseCause::kChange:
       break;
   }

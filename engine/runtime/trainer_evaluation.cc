@@ -1,0 +1,123 @@
+// Evaluations: forwards over held-out data between two steps of a training.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "engine/plan/policy.h"
+#include "engine/runtime/live_trainer.h"
+#include "engine/transport/between_steps.h"
+#include "trace/base/mutex.h"
+#include "trace/base/text.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
+
+namespace shardscope::runtime {
+namespace {
+
+// op_run.step of the first batch of a run; those that follow count down.
+constexpr int64_t kFirstBatch = -2;
+
+}  // namespace
+
+// Built once for each policy, and kept: the trace borrows them.
+Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::EvaluationOf(
+    const config::Config& config) {
+  const plan::Policy policy = config::ToPolicy(config);
+  const Job& job = ranks_->job();
+  const MutexLock lock(evaluations_.mutex);
+  auto& all = evaluations_.schedules;
+  const auto found = std::ranges::find(all, policy, [](const auto& one) { return one.first; });
+  if (found != all.end()) return found->second;
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      plan::Schedule schedule,
+      plan::BuildEvaluation(model::DescribeModel(job.model, policy.units, job.training.batch),
+                            policy));
+  all.emplace_back(policy, std::make_shared<const plan::Schedule>(std::move(schedule)));
+  return all.back().second;
+}
+
+Status LiveTrainer::CheckEvaluation(const config::Config& config) {
+  if (ranks_->job().held_out == nullptr) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, EvaluationOf(config));
+  const int64_t limit_bytes = config.GetInt("engine.memory_limit");
+  const std::vector<int64_t> bounds = BoundsOf(*schedule, HasCopyWith(config));
+  const int64_t needed_bytes = *std::ranges::max_element(bounds);
+  if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
+  return Status::Error(fmt::format(
+      "out of memory: an evaluation can need {} on a rank, and engine.memory_limit is {}: lower "
+      "train.batch, or leave eval.every out",
+      FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
+}
+
+// The same on all ranks.
+int64_t LiveTrainer::CountedTargets(int64_t samples) {
+  const MutexLock lock(evaluations_.mutex);
+  const auto [targets, is_new] = evaluations_.targets.try_emplace(samples, 0);
+  if (is_new) targets->second = ranks_->job().held_out->CountedTargets(samples);
+  return targets->second;
+}
+
+Status LiveTrainer::EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end) {
+  const HeldOut* held_out = ranks_->job().held_out.get();
+  int64_t& last = of_rank_[static_cast<size_t>(rank)].evaluated.step;
+  if (held_out == nullptr || last == step || (!is_end && !held_out->IsDue(step))) {
+    return Status::Ok();
+  }
+  last = step;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, EvaluationOf(regime.config));
+  // The trace learns of a Schedule while no op is being recorded.
+  transport::Barrier(&ranks_->transport(), rank);
+  if (rank == ranks_->first_local()) {
+    Regime evaluates = regime;
+    evaluates.schedule = schedule;
+    SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(evaluates));
+  }
+  transport::Barrier(&ranks_->transport(), rank);
+  SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *schedule));
+  SHARDSCOPE_RETURN_IF_ERROR(Evaluate(rank, step, *schedule));
+  SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *regime.schedule));
+  trace_->EndPause(rank, step, Name(words::PauseCause::kEvaluation));
+  return Status::Ok();
+}
+
+Status LiveTrainer::Evaluate(int rank, int64_t step, const plan::Schedule& schedule) {
+  const Job& job = ranks_->job();
+  RankWork& work = ranks_->work(rank);
+  Evaluated& evaluated = of_rank_[static_cast<size_t>(rank)].evaluated;
+  const int64_t batch_samples =
+      job.training.batch * job.training.micro_batches * schedule.mesh.SizeOf(plan::kDataDimensions);
+  const HeldOut::Extent extent = job.held_out->ExtentOf(batch_samples);
+  EvaluationTimes row{.first_batch = kFirstBatch - evaluated.batches,
+                      .batches = extent.batches,
+                      .start_ns = MonotonicNs()};
+  double sum = 0;
+  evaluated.is_running = true;
+  for (int64_t batch = 0; batch < extent.batches; ++batch) {
+    work.BeginEvaluation({.first = batch * batch_samples, .end = extent.samples});
+    SHARDSCOPE_RETURN_IF_ERROR(ranks_->runner(rank).RunStep(kFirstBatch - evaluated.batches++));
+    trace_->EndBatch(rank);
+    sum += work.outcome().loss;
+  }
+  evaluated.is_running = false;
+  // Neither the next step's.
+  observer_->Take(rank);
+  work.TakePeakBytes();
+  double of_all = 0;
+  for (const double one :
+       transport::GatherValues(&ranks_->transport(), ranks_->size(), rank, sum, "evaluation")) {
+    of_all += one;
+  }
+  row.end_ns = MonotonicNs();
+  row.tokens = CountedTargets(extent.samples);
+  row.loss = of_all / static_cast<double>(row.tokens);
+  trace_->AddEvaluation(rank, step, schedule, row);
+  if (rank == 0) {
+    Message(fmt::format("evaluation before step {}: loss {:.4f} over {} in {}", step, row.loss,
+                        Counted(row.tokens, "token"), FormatDuration(row.end_ns - row.start_ns)));
+  }
+  return Status::Ok();
+}
+
+}  // namespace shardscope::runtime
