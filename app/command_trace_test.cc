@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/places.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/remote/pipe_source_test_util.h"
@@ -22,7 +23,7 @@ using query::OpAt;
 using query::TestFolder;
 using testing::HasSubstr;
 
-const std::string kProgram = std::string(SHARDSCOPE_BIN_DIR) + "/shardscope";
+const std::string kProgram = BinDir() + "/shardscope";
 
 struct Outcome {
   int exit_code = -1;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "engine/config/config.h"
+#include "tests/places.h"
 
 namespace shardscope::config {
 namespace {
@@ -159,8 +160,7 @@ TEST_F(Toml, TheControlSocketIsFoundEvenInAFileOfAnotherVersion) {
 
 TEST(Presets, EachLoadsAndPassesItsChecks) {
   int num_presets = 0;
-  for (const auto& file :
-       std::filesystem::directory_iterator(SHARDSCOPE_SOURCE_DIR "/assets/presets")) {
+  for (const auto& file : std::filesystem::directory_iterator(SourceDir() + "/assets/presets")) {
     ASSERT_EQ(file.path().extension(), ".toml");
     const auto config = LoadToml(file.path());
     ASSERT_TRUE(config.ok()) << config.message();
@@ -171,7 +171,7 @@ TEST(Presets, EachLoadsAndPassesItsChecks) {
 }
 
 TEST(Presets, TheLessonTurnsPrefetchOnAfterAThird) {
-  const auto lesson = LoadToml(SHARDSCOPE_SOURCE_DIR "/assets/presets/prefetch_lesson.toml");
+  const auto lesson = LoadToml(SourceDir() + "/assets/presets/prefetch_lesson.toml");
   ASSERT_TRUE(lesson.ok()) << lesson.message();
   EXPECT_EQ(lesson->Get("link.bandwidth"), "auto:0.6");
   EXPECT_EQ(lesson->Get("transport"), "emulated");

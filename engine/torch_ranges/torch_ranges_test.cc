@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/fake_torch/fake_c10_cuda.h"
+#include "tests/places.h"
 #include "trace/record/inject/allocator/allocator_event.h"
 
 namespace {
@@ -49,7 +50,7 @@ class AllocatorTracker : public testing::Test {
     return found;
   }
   static std::string Attach() {
-    void* const module = Open(SHARDSCOPE_BIN_DIR "/libshardscope_torch.so");
+    void* const module = Open((BinDir() + "/libshardscope_torch.so").c_str());
     EXPECT_STREQ(Find<const char* (*)()>(module, "ShardscopeTorchStart")(), "");
     return Find<const char* (*)(ShardscopeAllocatorSink)>(module,
                                                           "ShardscopeTorchAllocator")(&Sink);

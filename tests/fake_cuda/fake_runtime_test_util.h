@@ -8,6 +8,7 @@
 
 #include "engine/cuda/device/runtime_api.h"
 #include "tests/fake_cuda/fake_runtime.h"
+#include "tests/places.h"
 #include "trace/base/check.h"
 
 namespace shardscope::cuda {
@@ -24,7 +25,7 @@ struct Fake {
 // Stops the test program if it cannot be loaded: nothing could be tested.
 inline const Fake& TheFake() {
   static const Fake kFake = [] {
-    const std::string path = std::string(SHARDSCOPE_BIN_DIR) + "/../tests/libfake_cudart.so";
+    const std::string path = BinDir() + "/../tests/libfake_cudart.so";
     const Result<RuntimeApi> api = LoadRuntimeApi(path);
     SHARDSCOPE_CHECK(api.ok());
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);

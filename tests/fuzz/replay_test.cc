@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/fuzz/targets.h"
+#include "tests/places.h"
 
 namespace shardscope::fuzz {
 namespace {
@@ -32,7 +33,7 @@ std::vector<uint8_t> ReadBytes(const std::filesystem::path& path) {
 }
 
 TEST(Fuzz, FindingsStayFixed) {
-  const std::filesystem::path folder = SHARDSCOPE_SOURCE_DIR "/tests/fuzz/findings";
+  const std::filesystem::path folder = SourceDir() + "/tests/fuzz/findings";
   size_t replayed = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -78,8 +79,7 @@ std::vector<uint8_t> Mutate(std::vector<uint8_t> text, std::mt19937* random) {
 
 TEST(Fuzz, RandomEditsOfTexts) {
   std::mt19937 random(21);
-  const std::vector<uint8_t> schedule =
-      ReadBytes(SHARDSCOPE_SOURCE_DIR "/tests/fuzz/schedule_seed.txt");
+  const std::vector<uint8_t> schedule = ReadBytes(SourceDir() + "/tests/fuzz/schedule_seed.txt");
   ASSERT_FALSE(schedule.empty());
   constexpr std::string_view kToml =
       "[train]\nsteps = 9\nlr = 1e-3\n[link]\nbandwidth = \"1GB/s\"\n";

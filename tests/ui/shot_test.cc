@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "tests/places.h"
 #include "trace/analysis/report.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -81,7 +82,7 @@ TEST(Shot, ANarrowWindowStillSaysThatTheLinkIsEmulatedAndLeavesTheTimelineRoom) 
 TEST(Shot, OfALargeFinishedTraceIsThatOfAllItsRows) {
   const std::string folder = testing::TempDir() + "/shardscope_shot_of_large";
   std::filesystem::remove_all(folder);
-  const std::string generate = SHARDSCOPE_BIN_DIR "/trace_generator " + folder + " 26000 4 >&2";
+  const std::string generate = BinDir() + "/trace_generator " + folder + " 26000 4 >&2";
   ASSERT_EQ(std::system(generate.c_str()), 0);
   const query::SnapshotPtr whole = query::ReadSnapshot(folder).value();
   for (const int step : {-1, 0, 21, 50, 60, whole->ranks[0].steps.back().step}) {

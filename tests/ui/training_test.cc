@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/places.h"
 #include "tests/ui/harness.h"
 #include "ui/values.h"
 
@@ -21,7 +22,7 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
   const std::string folder = testing::TempDir() + "/shardscope_training_test";
   std::filesystem::remove_all(folder);
   {
-    Harness harness({}, SHARDSCOPE_BIN_DIR);
+    Harness harness({}, BinDir());
     ui::StartRun start;
     start.folder = folder;
     start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},    {"model.layers", "2"},
@@ -52,7 +53,7 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
     EXPECT_TRUE(harness.context().control.error.empty());
   }
   // The app is gone, the training is not.
-  Harness again({}, SHARDSCOPE_BIN_DIR);
+  Harness again({}, BinDir());
   ASSERT_TRUE(again.shell().Open(folder).ok());
   ASSERT_TRUE(again.Until([&] { return ui::CanSteer(again.context()); }, kPatienceSeconds));
   const int64_t step = again.context().control.status.step;
@@ -86,7 +87,7 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
 TEST(Training, ThatIsPausedIsShownSoWithoutFurtherInput) {
   const std::string folder = testing::TempDir() + "/shardscope_training_paused_test";
   std::filesystem::remove_all(folder);
-  Harness harness({}, SHARDSCOPE_BIN_DIR);
+  Harness harness({}, BinDir());
   ui::StartRun start;
   start.folder = folder;
   start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},  {"model.layers", "2"},
@@ -113,7 +114,7 @@ TEST(Training, ThatIsPausedIsShownSoWithoutFurtherInput) {
 TEST(Training, ThatIsKilledIsCalledCut) {
   const std::string folder = testing::TempDir() + "/shardscope_training_killed_test";
   std::filesystem::remove_all(folder);
-  Harness harness({}, SHARDSCOPE_BIN_DIR);
+  Harness harness({}, BinDir());
   ui::StartRun start;
   start.folder = folder;
   start.values = {{"run.ranks", "2"},  {"train.steps", "100000"}, {"model.layers", "2"},
@@ -144,7 +145,7 @@ TEST(Training, ThatIsKilledIsCalledCut) {
 TEST(Training, ThatCannotStartSaysWhy) {
   const std::string folder = testing::TempDir() + "/shardscope_training_error_test";
   std::filesystem::remove_all(folder);
-  Harness harness({}, SHARDSCOPE_BIN_DIR);
+  Harness harness({}, BinDir());
   ui::StartRun start;
   start.folder = folder;
   start.values = {{"data.path", "/no/such/text"}};

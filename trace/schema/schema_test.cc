@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "tests/places.h"
 #include "trace/schema/columns.h"
 #include "trace/schema/ddl.h"
 #include "trace/schema/fields.h"
@@ -33,7 +34,7 @@ struct Counter final : FieldSink, FieldSource {
 };
 
 TEST(Schema, CommittedDocsAreFresh) {
-  const std::filesystem::path source = SHARDSCOPE_SOURCE_DIR;
+  const std::filesystem::path source = SourceDir();
   const std::filesystem::path fresh = std::filesystem::temp_directory_path() /
                                       ("trace-docs-" + std::to_string(std::rand()) + ".md");
   const std::string command = "python3 -B '" + (source / "trace/schema/generate.py").string() +

@@ -1,5 +1,6 @@
 // What is said where there is no driver, no GPU or too old a driver; which variables are set.
 #include "engine/cuda/plugin/probe.h"
+#include "tests/places.h"
 
 #include <gmock/gmock.h>
 
@@ -29,7 +30,7 @@ class Variable {
   const char* const name_;
 };
 
-const std::string kFakeDriver = std::string(SHARDSCOPE_BIN_DIR) + "/../tests/libfake_cuda.so";
+const std::string kFakeDriver = BinDir() + "/../tests/libfake_cuda.so";
 
 TEST(CheckDriver, AcceptsADriverWithAGpu) { EXPECT_TRUE(CheckDriver(kFakeDriver).ok()); }
 

@@ -7,12 +7,13 @@
 #include <filesystem>
 
 #include "engine/cuda/plugin/plugin.h"
+#include "tests/places.h"
 
 namespace shardscope::cuda {
 namespace {
 
 const PluginApi* Load(int mode) {
-  void* const library = dlopen(SHARDSCOPE_BIN_DIR "/libshardscope_cuda.so", mode | RTLD_LOCAL);
+  void* const library = dlopen((BinDir() + "/libshardscope_cuda.so").c_str(), mode | RTLD_LOCAL);
   EXPECT_NE(library, nullptr) << dlerror();
   if (library == nullptr) return nullptr;
   const auto entry = reinterpret_cast<PluginEntry>(dlsym(library, kPluginSymbol));

@@ -15,6 +15,7 @@
 #include "engine/model/weight_folder.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/job_test_util.h"
+#include "tests/places.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -44,7 +45,7 @@ at::Tensor Weights(const std::string& name, const std::vector<int64_t>& shape) {
 class TransformersTest : public testing::TestWithParam<std::string> {
  protected:
   TransformersTest() {
-    std::ifstream file(fs::path(SHARDSCOPE_SOURCE_DIR) / "tests/parity/transformers" /
+    std::ifstream file(fs::path(SourceDir()) / "tests/parity/transformers" /
                        (GetParam() + ".json"));
     recorded_ = nlohmann::json::parse(file);
     folder_ = fs::temp_directory_path() / (GetParam() + "-" + std::to_string(getpid()));
