@@ -1,0 +1,104 @@
+"""docs/training.md from its first step to its last, with a small model: adapters, bf16, recomputation and offload on four ranks; stopped; gone on with on
+two ranks by another strategy; exported, and the export compared with weights and adapters of the checkpoint."""
+
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import unittest
+
+import hugging_face
+import llama_cases
+from programs import APP, INTERRUPTED, TIMEOUT_S, TRAIN, ProgramTest, interrupt, is_steerable
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tokenizer"))
+import material  # noqa: E402  (needs the path above)
+
+RANK, ALPHA = 4, 8
+ADAPTERS = [f"lora.rank={RANK}", f"lora.alpha={ALPHA}", "lora.targets=all"]
+
+
+class FineTuningTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.config = {**next(case.config for case in llama_cases.CASES if case.name == "grouped"), "vocab_size": 400}
+        self.folder = hugging_face.write_folder(self.root / "llama", self.config)
+        tokenizer = self.root / "tokenizer"
+        material.write_folder(tokenizer, material.kinds(material.train(100))["qwen2"])
+        for path in tokenizer.iterdir():
+            path.rename(self.folder / path.name)
+        dice = material.Dice(7)
+        lines = [{"messages": [{"role": "user", "content": " ".join(dice.one(material.WORDS) for _ in range(8))},
+                               {"role": "assistant", "content": "the optimizer shards the gradient"}]} for _ in range(80)]
+        self.chats, self.held_out = self.root / "chats.jsonl", self.root / "held-out.jsonl"
+        self.chats.write_text("".join(json.dumps(line) + "\n" for line in lines[:64]))
+        self.held_out.write_text("".join(json.dumps(line) + "\n" for line in lines[64:]))
+        self.model = [f"model.path={self.folder}", f"data.path={self.chats}", f"data.cache={self.root / 'cache'}", "model.seq=16", *ADAPTERS]
+        self.options = ["precision.param=bf16", "checkpointing=full", "offload=all", "train.batch=2"]
+
+    def test_from_folder_to_folder(self):
+        planned = self.run_program(APP, "plan", "--memory", "--ranks", 4, "--set", *self.model, *self.options).stdout
+        self.assertIn("peak", planned)
+
+        run = self.root / "tuned"
+        command = [TRAIN, "--ranks", 4, "--out", run, "--set", *self.model, *self.options, "train.steps=100000", "train.lr=1e-2", "train.schedule=cosine",
+                   "checkpoint.every=10", "checkpoint.keep=2", "eval.every=10", f"eval.path={self.held_out}"]
+        with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as trainer:
+            self.wait_for(lambda: is_steerable(run) and any(path.name.removeprefix("step-").isdigit() and path.name != "step-0"
+                                                            for path in (run / "checkpoints").glob("step-*")), "a checkpoint")
+            self.run_program(APP, "shot", run, "-o", self.root / "live.png")  # while it trains
+            interrupt(trainer)
+            said, _ = trainer.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(trainer.returncode, INTERRUPTED, said)
+
+        # Of the blocks only adapters are reduced and updated.
+        bytes_of = {row["kind"]: row["bytes"] for row in self.sql(
+            run, "SELECT p.kind, sum(c.payload_bytes) AS bytes FROM collective c JOIN op_run o ON o.id = c.op_run JOIN plan_op p ON p.id = o.plan_op "
+                 "WHERE p.unit LIKE 'block%' GROUP BY 1")}
+        self.assertLess(bytes_of["reduce_scatter"], bytes_of["all_gather"] / 2)
+        kinds = {row["kind"] for row in self.sql(run, "SELECT DISTINCT kind FROM plan_op")}
+        self.assertLessEqual({"recompute", "copy_to_device", "copy_to_host"}, kinds)
+
+        more = self.root / "more"
+        step = max(int(path.name.split("-")[1]) for path in (run / "checkpoints").glob("step-*"))
+        done = self.run_program(TRAIN, "--resume", run, "--ranks", 2, "--out", more, "--set", "strategy=zero2", "offload=none", f"train.steps={step + 12}")
+        self.assertIn(f"step {step}", done.stdout)
+        losses = [row["loss"] for row in self.sql(more, "SELECT loss FROM step WHERE rank = 0 ORDER BY step")]
+        first, = [row["loss"] for row in self.sql(run, "SELECT loss FROM step WHERE rank = 0 ORDER BY step LIMIT 1")]
+        self.assertLess(losses[-1], first)
+
+        sampled = self.run_program(TRAIN, "sample", "--checkpoint", more, "--prompt", "the", "--tokens", 4).stdout
+        self.assertGreater(len(sampled.strip()), 0)
+
+        out = self.root / "tuned-hf"
+        self.run_program(TRAIN, "export", "--checkpoint", more, "--out", out)
+        self.assert_merged(more / "checkpoints" / f"step-{step + 12}", hugging_face.read_folder(out))
+
+    def assert_merged(self, checkpoint, exported):
+        """W + alpha/rank B A of every target, everything else as the folder had it."""
+        weights = hugging_face.read_checkpoint(checkpoint)
+        before = hugging_face.read_folder(self.folder)
+        num_merged = 0
+        for name, (_, shape, data) in exported.items():
+            values = struct.unpack(f"<{len(data) // 4}f", data)
+            original = struct.unpack(f"<{len(data) // 4}f", before[name][2])
+            ours = hugging_face.our_name(name)
+            if ours.replace(".weight", ".lora_A.weight") not in weights:
+                self.assertEqual(values, original, name)
+                continue
+            a_shape, a = weights[ours.replace(".weight", ".lora_A.weight")]
+            _, b = weights[ours.replace(".weight", ".lora_B.weight")]
+            rows, columns = shape
+            self.assertEqual(a_shape, [RANK, columns], name)
+            for at in range(0, rows * columns, 7):
+                row, column = divmod(at, columns)
+                added = sum(b[row * RANK + r] * a[r * columns + column] for r in range(RANK)) * ALPHA / RANK
+                self.assertAlmostEqual(values[at], original[at] + added, delta=1e-5, msg=f"{name} {at}")
+            self.assertNotEqual(values, original, name)
+            num_merged += 1
+        self.assertEqual(num_merged, 7 * self.config["num_hidden_layers"])
+
+
+if __name__ == "__main__":
+    unittest.main()
