@@ -86,6 +86,22 @@ class ExportFolderTest(ProgramTest):
         untuned, = self.losses("untuned", f"model.path={self.root / 'from run'}", *settings, "train.steps=1")
         self.assertGreater(untuned, resumed + 1e-3)
 
+    def test_adapters_go_on_elsewhere_and_are_merged_into_their_weights(self):
+        self.data.write_bytes(bytes(llama_cases.mixed_bits(3, at) % 128 for at in range(4 * 17)))
+        lora = ["lora.rank=3", "lora.alpha=6", "lora.targets=q_proj,down_proj", "train.lr=0.02"]
+        folder, checkpoint = self.tune("run", CASES["grouped"], *lora, "train.batch=2")
+        adapters = [name for name in hugging_face.read_checkpoint(checkpoint) if ".lora_" in name]
+        self.assertEqual(len(adapters), 2 * 2 * CASES["grouped"]["num_hidden_layers"])
+        out = self.root / "exported"
+        self.export(checkpoint, out)
+        base, tuned = hugging_face.read_folder(folder), hugging_face.read_folder(out)
+        changed = sorted(name for name in base if base[name] != tuned[name])
+        self.assertEqual(changed, sorted(name for name in base if name.endswith(("q_proj.weight", "down_proj.weight"))))
+        settings = [f"data.path={self.data}", *SETTINGS, "train.batch=4"]
+        resumed, = self.losses("resumed", f"checkpoint.resume={checkpoint}", "run.ranks=1", "strategy=ddp", "train.batch=4", "train.steps=4")
+        first, = self.losses("first", f"model.path={out}", *settings, "train.steps=1")
+        self.assertAlmostEqual(first, resumed, delta=1e-6 * resumed)
+
     def test_a_model_that_was_drawn_gets_a_config_that_describes_it(self):
         checkpoint = self.train_from("drawn", "model.kind=llama", "model.layers=1", "model.dim=24", "model.heads=4", "model.kv_heads=2", "model.ffn=40")
         out = self.root / "out"

@@ -202,6 +202,17 @@ bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_v
 // At the start of a run: keys of another strategy are set, though no listed change chooses that.
 Status CheckKeysOfStrategies(const Config& config);
 
+// train.frozen and lora.*: what of the model is trained, in the names that its parameters have.
+struct FineTuning {
+  std::vector<std::string> frozen;  // modules
+  int64_t rank = 0;                 // of adapters; 0: there are none
+  double alpha = 0;
+  std::vector<std::string> targets;  // weights of blocks
+};
+FineTuning GetFineTuning(const Config& config);
+// A rule of Config::Check().
+Status CheckFineTuning(const Config& config);
+
 // What `optimizer.kind` chooses.
 plan::OptimizerKind GetOptimizer(const Config& config);
 

@@ -290,6 +290,18 @@ const BadInput kBadInputs[] = {
      {"model.kv_heads=2", "4 ranks", "mesh.tensor"}},
     {{"model.ffn=770", "run.ranks=4", "strategy=tensor"},
      {"model.ffn=770", "4 ranks", "multiple of 4"}},
+    {{"lora.rank=-1"}, {"lora.rank=-1", "from 0 to 1024"}},
+    {{"lora.alpha=8"}, {"lora.alpha=8", "no effect", "lora.rank=8"}},
+    {{"lora.rank=4", "lora.targets=q_proj"},
+     {"lora.targets=q_proj", "no layer q_proj", "model.kind=gpt", "qkv, projection, up, down"}},
+    {{"model.kind=llama", "lora.rank=4", "lora.targets=q_proj,k_proj,q_proj"}, {"q_proj twice"}},
+    {{"lora.rank=4", "lora.targets=,"}, {"lora.targets", "nothing would be trained", "all"}},
+    {{"lora.rank=4", "train.frozen=head"}, {"train.frozen=head", "lora.rank=4", "leave it out"}},
+    {{"lora.rank=4", "run.device=cuda", "transport=local"}, {"lora.rank=4", "run.device=cpu"}},
+    {{"lora.rank=4", "strategy=tensor", "tensor.async=true"},
+     {"lora.rank=4", "tensor.async=true", "tensor.async=false"}},
+    {{"train.frozen=block9"}, {"train.frozen=block9", "no module block9", "block0 to block3"}},
+    {{"train.frozen=embedding,blocks,head"}, {"train.frozen", "nothing to train"}},
     {{"strategy=grad_op", "reshard_after_forward=true"},
      {"reshard_after_forward=true", "strategy=grad_op"}},
     {{"strategy=no_shard", "reshard_after_forward=true"},
@@ -652,6 +664,33 @@ TEST(Keys, ApplyToStrategiesThatHaveWhatTheySay) {
   EXPECT_THAT(strategies("mesh.pipeline"),
               ElementsAre("full", "grad_op", "hybrid", "hybrid_grad_op", "model_parallel",
                           "pipeline", "ddp", "zero1"));
+}
+
+TEST(Keys, WhatIsTrainedHasTheNamesOfParameters) {
+  Config config;
+  ASSERT_TRUE(config
+                  .SetAll({{"model.kind", "llama"},
+                           {"lora.rank", "8"},
+                           {"lora.alpha", "32"},
+                           {"lora.targets", "v_proj, q_proj,gate_proj"}})
+                  .ok());
+  ASSERT_TRUE(config.Check().ok()) << config.Check().message();
+  FineTuning tuning = GetFineTuning(config);
+  EXPECT_EQ(tuning.rank, 8);
+  EXPECT_EQ(tuning.alpha, 32);
+  EXPECT_THAT(tuning.targets, testing::ElementsAre("q", "v", "gate"));
+  ASSERT_TRUE(config.Set("lora.targets", "all").ok());
+  EXPECT_EQ(GetFineTuning(config).targets.size(), 7);
+  ASSERT_TRUE(config.Set("model.kind", "gpt").ok());
+  EXPECT_THAT(GetFineTuning(config).targets,
+              testing::ElementsAre("qkv", "projection", "up", "down"));
+  Config frozen;
+  ASSERT_TRUE(frozen.Set("train.frozen", "embedding, block0.mlp").ok());
+  ASSERT_TRUE(frozen.Check().ok()) << frozen.Check().message();
+  tuning = GetFineTuning(frozen);
+  EXPECT_EQ(tuning.rank, 0);
+  EXPECT_THAT(tuning.frozen, testing::ElementsAre("embedding", "block0.mlp"));
+  EXPECT_THAT(tuning.targets, testing::IsEmpty());
 }
 
 TEST(Keys, SequenceParallelIsOfTensorRanks) {

@@ -413,6 +413,16 @@ Keys TrainKeys() {
              "After the warm-up the learning rate stays, or falls to train.min_lr until the end, "
              "in a line or half a cosine."),
       Float("train.min_lr", "0", 0, 10, "Least learning rate, where it falls."),
+      TextKey("train.frozen", "",
+              "Modules whose parameters are not trained, separated by commas: embedding, head, "
+              "blocks = all of them, block0, block0.attention, block0.mlp."),
+      Int("lora.rank", 0, 0, 1024,
+          "Rank of low-rank adapters (LoRA), which alone are trained; 0 = there are none."),
+      Float("lora.alpha", "16", 0.001, 1e6,
+            "What an adapter adds is scaled by lora.alpha/lora.rank."),
+      TextKey("lora.targets", "all",
+              "Layers of blocks that get an adapter, separated by commas: q_proj, k_proj, v_proj, "
+              "o_proj, gate_proj, up_proj, down_proj, of a gpt qkv, projection, up, down; or all."),
   };
 }
 

@@ -531,6 +531,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckPrecision(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckAccumulation(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckOptimizer(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckFineTuning(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDevice(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckProcesses(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckFaults(*this));

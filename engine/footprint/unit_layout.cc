@@ -27,6 +27,9 @@ UnitLayout::UnitLayout(const plan::Unit& unit, int num_ranks) : num_ranks_(num_r
     shard_blocks_ += plan::NumStateBlocks(layout.shard_elements());
     parameters_.push_back(std::move(layout));
   }
+  plan::Unit trained = plan::TrainedPart(unit);
+  if (trained.parameters.size() == unit.parameters.size()) return;
+  trained_ = std::make_shared<const UnitLayout>(trained, num_ranks);
 }
 
 int64_t UnitLayout::UnshardedOffset(size_t index, int64_t element_bytes) const {
@@ -48,8 +51,9 @@ int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
       buffer.kind == BufferKind::kAccumulatedGradient ||
       buffer.kind == BufferKind::kParameterSlot || buffer.kind == BufferKind::kGradientSlot;
   if (!is_unsharded || buffer.slot != plan::kNone) return 0;
-  const int64_t elements = layout.num_ranks() * layout.shard_elements();
-  return layout.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
+  const UnitLayout& part = plan::HoldsTrainedPart(buffer.kind) ? layout.trained() : layout;
+  const int64_t elements = part.num_ranks() * part.shard_elements();
+  return elements == 0 ? 0 : part.UnshardedBytes(buffer.bytes / elements) - buffer.bytes;
 }
 
 }  // namespace shardscope::footprint

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/plan/model_description.h"
@@ -38,6 +39,9 @@ class UnitLayout {
   const std::vector<ParameterLayout>& parameters() const { return parameters_; }
   int num_ranks() const { return num_ranks_; }
   int64_t shard_elements() const { return shard_elements_; }
+  // Of plan::TrainedPart(): where gradients and optimizer state lie. Its parameters are the first
+  // ones, at the same places in a packed shard and in the unsharded form.
+  const UnitLayout& trained() const { return trained_ == nullptr ? *this : *trained_; }
   int64_t shard_blocks() const { return shard_blocks_; }
 
   // Byte offset of parameter `index` in the unsharded form, and the size of that form.
@@ -47,6 +51,7 @@ class UnitLayout {
  private:
   int num_ranks_;
   std::vector<ParameterLayout> parameters_;
+  std::shared_ptr<const UnitLayout> trained_;  // null: it is all of the unit
   int64_t shard_elements_ = 0;
   int64_t shard_blocks_ = 0;
 };

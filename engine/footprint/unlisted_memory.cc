@@ -24,6 +24,7 @@ struct Step {
   int64_t batch = 0;
   ScratchBytes scratch;
   std::vector<int64_t> dropped_bytes;  // DroppedBytes()
+  int32_t first_trained = 0;           // plan::FirstTrainedSegment()
 };
 
 // By segment: what its forward makes and does not keep (activation checkpointing).
@@ -59,7 +60,11 @@ int64_t TemporaryBytes(const Step& step, const plan::Op& op) {
            step.schedule.segments[static_cast<size_t>(op.segment)].output_bytes;
   }
   if (traits.op_class == plan::OpClass::kBackward) {
-    return model::BackwardTemporaryBytes(step.model, op.segment, step.batch);
+    const int64_t bytes = model::BackwardTemporaryBytes(step.model, op.segment, step.batch);
+    // What is beside the gradient of its input, which nobody takes from the first one.
+    const bool is_last = op.segment > 0 && op.segment == step.first_trained;
+    const auto before = static_cast<size_t>(op.segment) - 1;
+    return bytes + (is_last ? step.schedule.segments[before].output_bytes : 0);
   }
   if (!traits.reduces || !step.scratch) return 0;
   int64_t pieces = op.segment == plan::kNone ? 1 : step.batch;
@@ -94,7 +99,8 @@ plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
   for (const plan::Unit& unit : schedule.units) layouts.emplace_back(unit, shard_ranks);
   plan::Unlisted unlisted;
   unlisted.temporary_bytes = [step = Step{schedule, Shared(model, schedule), batch,
-                                          std::move(scratch), DroppedBytes(schedule)}](
+                                          std::move(scratch), DroppedBytes(schedule),
+                                          plan::FirstTrainedSegment(schedule.segments)}](
                                  const plan::Op& op) { return TemporaryBytes(step, op); };
   unlisted.beside_bytes = [layouts = std::move(layouts)](const plan::Buffer& buffer) -> int64_t {
     if (buffer.unit == plan::kNone) return 0;
@@ -105,14 +111,15 @@ plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
 
 int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& unit,
                             plan::DType master, bool is_rooted) {
-  constexpr int64_t kTensors = 3;  // the weights and both moments
+  constexpr int64_t kTensors = 3;  // the weights and both moments, unless they are frozen
   constexpr auto kBlock = static_cast<int64_t>(kAlignment);
   const UnitLayout layout(unit, schedule.mesh.size(plan::MeshDimension::kShard));
   int64_t bytes = 0;
   for (const ParameterLayout& parameter : layout.parameters()) {
     const int64_t holders = Holders(schedule.mesh, parameter.parameter, is_rooted);
     const int64_t elements = (parameter.shard_elements() + holders - 1) / holders;
-    bytes += kTensors * ((elements * plan::BytesOf(master) + kBlock - 1) / kBlock * kBlock);
+    const int64_t tensors = parameter.parameter.is_frozen ? 1 : kTensors;
+    bytes += tensors * ((elements * plan::BytesOf(master) + kBlock - 1) / kBlock * kBlock);
   }
   return bytes;
 }

@@ -207,6 +207,11 @@ std::string HuggingFaceName(const std::string& parameter) {
   if (parameter == kEmbeddingWeight) return "model.embed_tokens.weight";
   if (parameter == "head.norm.weight") return "model.norm.weight";
   if (parameter == "head.weight") return "lm_head.weight";
+  if (IsAdapter(parameter)) {
+    const size_t end = parameter.rfind(".lora_");
+    const std::string weight = HuggingFaceName(parameter.substr(0, end) + ".weight");
+    return "base_model.model." + weight.substr(0, weight.rfind('.')) + parameter.substr(end);
+  }
   const auto parts = Split(parameter, '.');  // block3, attention, q, weight
   const std::string layer = "model.layers." + std::string(parts[0].substr(5)) + ".";
   const bool is_attention = parts[1] == "attention";

@@ -14,7 +14,8 @@ namespace shardscope::model {
 Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq);
 
 // What transformers calls a parameter of a llama: "block3.mlp.up.weight" is
-// "model.layers.3.mlp.up_proj.weight".
+// "model.layers.3.mlp.up_proj.weight". Adapters as peft writes them: "block3.mlp.up.lora_A.weight"
+// is "base_model.model.model.layers.3.mlp.up_proj.lora_A.weight".
 std::string HuggingFaceName(const std::string& parameter);
 
 }  // namespace shardscope::model

@@ -51,6 +51,15 @@ std::vector<double> InitialValues(const ModelConfig& config, const plan::Paramet
   if (parameter.name.ends_with(".bias")) return std::vector<double>(values.size(), 0.0);
   if (parameter.shape.size() < 2) return values;  // norm weights
   const uint64_t key = MixedBits(seed, NameHash(parameter.name));
+  if (IsAdapter(parameter.name)) {
+    const bool is_zero = parameter.name.ends_with("B.weight");
+    const double bound = 1 / std::sqrt(static_cast<double>(parameter.shape.back()));
+    for (int64_t i = 0; i < count; ++i) {
+      const double drawn = 2 * Uniform(MixedBits(key, static_cast<uint64_t>(first + i))) - 1;
+      values[static_cast<size_t>(i)] = is_zero ? 0 : bound * drawn;
+    }
+    return values;
+  }
   const double deviation = StandardDeviation(config, parameter);
   for (int64_t i = 0; i < count; ++i) {
     values[static_cast<size_t>(i)] = deviation * Normal(key, static_cast<uint64_t>(first + i));
@@ -62,6 +71,12 @@ void DrawnParameters::Read(const plan::Parameter& parameter, int64_t first,
                            std::span<double> values) const {
   const auto count = static_cast<int64_t>(values.size());
   std::ranges::copy(InitialValues(config_, parameter, seed_, first, count), values.begin());
+}
+
+void WithDrawnAdapters::Read(const plan::Parameter& parameter, int64_t first,
+                             std::span<double> values) const {
+  if (IsAdapter(parameter.name)) return drawn_.Read(parameter, first, values);
+  weights_->Read(parameter, first, values);
 }
 
 }  // namespace shardscope::model

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/model/model_config.h"
@@ -11,6 +13,7 @@
 namespace shardscope::model {
 
 // Elements [first, first + count) of the flattened parameter. Norm weights are 1, biases 0; others
+// of adapters B 0, and A uniform within 1/sqrt(columns) (peft: kaiming_uniform_(a=sqrt(5))); others
 // normal with standard deviation 0.02 (embedding, head), 1/sqrt(columns) (inner layers), divided by
 // sqrt(2 layers) for the two layers of a block that add to the residual stream (GPT-2's scaling).
 std::vector<double> InitialValues(const ModelConfig& config, const plan::Parameter& parameter,
@@ -35,6 +38,20 @@ class DrawnParameters final : public ParameterSource {
  private:
   const ModelConfig config_;
   const uint64_t seed_;
+};
+
+// Weights from elsewhere, which have no adapters: these are drawn.
+class WithDrawnAdapters final : public ParameterSource {
+ public:
+  WithDrawnAdapters(std::shared_ptr<const ParameterSource> weights, const ModelConfig& config,
+                    uint64_t seed)
+      : weights_(std::move(weights)), drawn_(config, seed) {}
+  void Read(const plan::Parameter& parameter, int64_t first,
+            std::span<double> values) const override;
+
+ private:
+  const std::shared_ptr<const ParameterSource> weights_;
+  const DrawnParameters drawn_;
 };
 
 // A well mixed 64-bit value of (seed, index): SplitMix64 as a counter-based generator.

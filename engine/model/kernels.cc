@@ -89,6 +89,7 @@ void RmsNormBackwardRows(const RmsNormBackwardArgs& args, at::Tensor* input_grad
           static_cast<T>(beside + incoming * static_cast<W>(weights[i]) * scale - value * pull);
     }
   }
+  if (!weight_gradient->defined()) return;  // frozen
   T* result = weight_gradient->mutable_data_ptr<T>();
   for (int64_t i = 0; i < dim; ++i) result[i] = static_cast<T>(sums[i]);
 }

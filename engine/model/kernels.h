@@ -21,7 +21,7 @@ void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double epsilon, at::
              at::Tensor* scale);
 
 // input_gradient = gradient through the norm, plus `residual` (the gradient that passes beside the
-// block; may be undefined). weight_gradient [D] is overwritten.
+// block; may be undefined). weight_gradient [D] is overwritten, unless it is undefined.
 struct RmsNormBackwardArgs {
   const at::Tensor& gradient;  // with respect to normed
   const at::Tensor& x;

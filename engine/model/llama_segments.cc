@@ -30,15 +30,6 @@ at::Tensor Hidden(const at::Tensor& normed, const Tensors& parameters, size_t co
   return hidden;
 }
 
-// The gradient of what the norm puts out.
-at::Tensor NormGradient(const Tensors& parts, const Tensors& parameters) {
-  at::Tensor gradient = at::mm(parts[0], parameters[1]);
-  for (size_t index = 1; index < parts.size(); ++index) {
-    gradient.addmm_(parts[index], parameters[1 + index]);
-  }
-  return gradient;
-}
-
 }  // namespace
 
 SegmentModel::Qkv SegmentModel::HeadsOf(const Tensors& rows) const {
@@ -49,13 +40,14 @@ SegmentModel::Qkv SegmentModel::HeadsOf(const Tensors& rows) const {
 Saved SegmentModel::LlamaAttentionForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
   const at::Tensor hidden = Hidden(saved.tensors[1], args.parameters, 3);
-  const Tensors rows = HiddenParts(hidden, args.parameters, saved.tensors[1].size(0));
+  Tensors rows = HiddenParts(hidden, args.parameters, saved.tensors[1].size(0));
+  AddHidden(SegmentKind::kAttention, args.parameters, saved.tensors[1], &rows);
   for (const size_t rotated : {0, 1}) {
     at::Tensor heads = rows[rotated].view({rows[rotated].size(0), -1, config_.head_dim()});
     Rotate(&heads);
   }
   const Tensors attended = Attend(HeadsOf(rows));
-  saved.output = Output(args, Flat(attended[0]), args.parameters.back());
+  saved.output = Output(SegmentKind::kAttention, args, Flat(attended[0]));
   saved.tensors.push_back(hidden);
   saved.tensors.insert(saved.tensors.end(), attended.begin(), attended.end());
   return saved;
@@ -66,33 +58,34 @@ at::Tensor SegmentModel::LlamaAttentionBackward(const BackwardArgs& args,
   const Tensors& tensors = args.saved.tensors;
   const Tensors attended(tensors.begin() + 3, tensors.end());
   const int64_t tokens = tensors[1].size(0);
-  WeightGradient(args.output_gradient, Flat(attended[0]), &gradients->back());
+  at::Tensor attended_gradient;
+  {
+    const OutputGradient output = OutputBackward(SegmentKind::kAttention, args);
+    OutputWeightBackward(SegmentKind::kAttention, args, Flat(attended[0]), output, gradients);
+    attended_gradient = Heads(output.of_rows);
+  }
   at::Tensor hidden_gradient;
   {
     const Tensors rows = HiddenParts(tensors[2], args.parameters, tokens);
-    Qkv heads;
-    {
-      const at::Tensor attended_gradient =
-          Heads(at::mm(args.output_gradient, args.parameters.back()));
-      heads = AttendBackward(attended_gradient, HeadsOf(rows), attended);
-    }
+    const Qkv heads = AttendBackward(attended_gradient, HeadsOf(rows), attended);
+    attended_gradient = at::Tensor();
     hidden_gradient = at::empty(tensors[2].sizes(), tensors[2].options());
     Tensors parts = HiddenParts(hidden_gradient, args.parameters, tokens);
     RotateBack(heads.query, true, &parts[0]);
     RotateBack(heads.key, true, &parts[1]);
     RotateBack(heads.value, false, &parts[2]);
   }
-  HiddenBackward(args, hidden_gradient, gradients);
-  return NormGradient(HiddenParts(hidden_gradient, args.parameters, tokens), args.parameters);
+  return HiddenBackward(SegmentKind::kAttention, args, hidden_gradient, gradients);
 }
 
 // tensors: scale, normed, gate and up. Their product is computed again in backward.
 Saved SegmentModel::LlamaMlpForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
   const at::Tensor hidden = Hidden(saved.tensors[1], args.parameters, 2);
-  const Tensors rows = HiddenParts(hidden, args.parameters, saved.tensors[1].size(0));
+  Tensors rows = HiddenParts(hidden, args.parameters, saved.tensors[1].size(0));
+  AddHidden(SegmentKind::kMlp, args.parameters, saved.tensors[1], &rows);
   if (args.needs_output) {
-    saved.output = Output(args, Gated(rows[0], rows[1]), args.parameters.back());
+    saved.output = Output(SegmentKind::kMlp, args, Gated(rows[0], rows[1]));
   }
   saved.tensors.push_back(hidden);
   return saved;
@@ -105,12 +98,12 @@ at::Tensor SegmentModel::LlamaMlpBackward(const BackwardArgs& args, Tensors* gra
   Tensors parts = HiddenParts(hidden_gradient, args.parameters, tokens);
   {
     const Tensors rows = HiddenParts(hidden, args.parameters, tokens);
-    at::Tensor product = at::mm(args.output_gradient, args.parameters.back());
+    const OutputGradient output = OutputBackward(SegmentKind::kMlp, args);
+    at::Tensor product = output.of_rows;
     GatedBackward(rows[0], rows[1], &product, &parts[0], &parts[1]);
-    WeightGradient(args.output_gradient, product, &gradients->back());
+    OutputWeightBackward(SegmentKind::kMlp, args, product, output, gradients);
   }
-  HiddenBackward(args, hidden_gradient, gradients);
-  return NormGradient(parts, args.parameters);
+  return HiddenBackward(SegmentKind::kMlp, args, hidden_gradient, gradients);
 }
 
 // tensors: scale, normed, the gradient of the logits times T: of all that is as large as the
@@ -129,7 +122,9 @@ at::Tensor SegmentModel::LlamaHeadBackward(const BackwardArgs& args, Tensors* gr
   const double scale =
       args.loss_scale / (args.tokens.loss_rows() * static_cast<double>(args.loss_parts));
   at::Tensor& weight_gradient = (*gradients)[1];
-  at::addmm_out(weight_gradient, weight_gradient, logits_gradient.t(), normed, 0, scale);
+  if (weight_gradient.defined()) {
+    at::addmm_out(weight_gradient, weight_gradient, logits_gradient.t(), normed, 0, scale);
+  }
   at::Tensor gradient = at::empty(normed.sizes(), normed.options());
   return gradient.addmm_(logits_gradient, args.parameters[1], 0, scale);
 }

@@ -1,5 +1,6 @@
 #include "engine/model/model_config.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/model/model_memory.h"
@@ -11,6 +12,9 @@ namespace {
 
 using plan::Parameter;
 using plan::TensorSplit;
+
+constexpr char kLoraA[] = ".lora_A.weight";
+constexpr char kLoraB[] = ".lora_B.weight";
 
 // With what the rest of their names is.
 std::vector<Parameter> Named(const std::string& segment, std::vector<Parameter> parameters) {
@@ -56,6 +60,59 @@ std::vector<Parameter> MlpOf(const ModelConfig& config, TensorSplit rows, Tensor
   return all;
 }
 
+// The A of a weight that is split by rows, and the B of one that is split by columns, are whole on
+// every rank.
+void AddAdapters(const Lora& lora, const std::string& segment, std::vector<Parameter>* parameters) {
+  const size_t num_weights = parameters->size();
+  for (size_t index = 0; index < num_weights; ++index) {
+    const Parameter weight = (*parameters)[index];
+    const auto is_target = [&](const std::string& target) {
+      return weight.name == segment + "." + target + ".weight";
+    };
+    if (std::ranges::none_of(lora.targets, is_target)) continue;
+    const std::string name = weight.name.substr(0, weight.name.rfind('.'));
+    const bool has_rows = weight.split == TensorSplit::kRows;
+    const bool has_columns = weight.split == TensorSplit::kColumns;
+    parameters->push_back({name + kLoraA,
+                           {lora.rank, weight.shape[1]},
+                           has_columns ? weight.split : TensorSplit::kWhole});
+    parameters->push_back({name + kLoraB,
+                           {weight.shape[0], lora.rank},
+                           has_rows ? weight.split : TensorSplit::kWhole,
+                           weight.row_parts});
+  }
+}
+
+bool IsFrozen(const ModelConfig& config, const std::string& parameter) {
+  if (config.lora.rank > 0) return !IsAdapter(parameter);
+  return std::ranges::any_of(config.frozen, [&](const std::string& module) {
+    return parameter.starts_with(module == "blocks" ? "block" : module + ".");
+  });
+}
+
+// Without adapters.
+std::vector<Parameter> WeightsOf(const ModelConfig& config, int64_t segment) {
+  const std::string name = SegmentName(config, segment);
+  const bool is_split = IsSplit(config, segment);
+  const auto rows = is_split ? TensorSplit::kRows : TensorSplit::kWhole;
+  const auto columns = is_split ? TensorSplit::kColumns : TensorSplit::kWhole;
+  const Parameter embedding = {kEmbeddingWeight, {config.vocab, config.dim}};
+  switch (KindOf(config, segment)) {
+    case SegmentKind::kEmbedding:
+      return {embedding};
+    case SegmentKind::kAttention:
+      return Named(name, AttentionOf(config, is_split, rows, columns));
+    case SegmentKind::kMlp:
+      return Named(name, MlpOf(config, rows, columns));
+    case SegmentKind::kHead: {
+      const Parameter norm = {name + ".norm.weight", {config.dim}};
+      if (config.tied) return {norm, embedding};
+      return {norm, {name + ".weight", {config.vocab, config.dim}}};
+    }
+  }
+  return {};
+}
+
 // Of its block; embedding and head keep all that they save, which their backward needs first or is
 // the output alone.
 plan::Recomputable RecomputableOf(const ModelConfig& config, int64_t segment, int64_t batch) {
@@ -95,26 +152,15 @@ bool IsSplit(const ModelConfig& config, int64_t segment) {
   return config.tensor_ranks > 1 && (kind == SegmentKind::kAttention || kind == SegmentKind::kMlp);
 }
 
+bool IsAdapter(std::string_view parameter) {
+  return parameter.ends_with(kLoraA) || parameter.ends_with(kLoraB);
+}
+
 std::vector<Parameter> ParametersOf(const ModelConfig& config, int64_t segment) {
-  const std::string name = SegmentName(config, segment);
-  const bool is_split = IsSplit(config, segment);
-  const auto rows = is_split ? TensorSplit::kRows : TensorSplit::kWhole;
-  const auto columns = is_split ? TensorSplit::kColumns : TensorSplit::kWhole;
-  const Parameter embedding = {kEmbeddingWeight, {config.vocab, config.dim}};
-  switch (KindOf(config, segment)) {
-    case SegmentKind::kEmbedding:
-      return {embedding};
-    case SegmentKind::kAttention:
-      return Named(name, AttentionOf(config, is_split, rows, columns));
-    case SegmentKind::kMlp:
-      return Named(name, MlpOf(config, rows, columns));
-    case SegmentKind::kHead: {
-      const Parameter norm = {name + ".norm.weight", {config.dim}};
-      if (config.tied) return {norm, embedding};
-      return {norm, {name + ".weight", {config.vocab, config.dim}}};
-    }
-  }
-  return {};
+  std::vector<Parameter> parameters = WeightsOf(config, segment);
+  AddAdapters(config.lora, SegmentName(config, segment), &parameters);
+  for (Parameter& parameter : parameters) parameter.is_frozen = IsFrozen(config, parameter.name);
+  return parameters;
 }
 
 bool IsOwn(const ModelConfig& config, int64_t segment, const Parameter& parameter) {
@@ -150,6 +196,7 @@ plan::ModelDescription DescribeModel(ModelConfig config, const plan::UnitPolicy&
     description.segments.push_back(std::move(segment));
     description.recomputable.push_back(RecomputableOf(config, index, batch));
   }
+  description.has_partial_gradients = config.tensor_ranks > 1 && config.lora.rank > 0;
   AddUnits(config, policy, &description);
   return description;
 }

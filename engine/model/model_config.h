@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "engine/plan/model_description.h"
 #include "engine/plan/op.h"
@@ -25,6 +27,17 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
+// Low-rank adapters (Hu et al. 2021, arXiv 2106.09685): beside W x comes alpha / rank * B A x, and
+// of all parameters A and B alone are trained.
+struct Lora {
+  int64_t rank = 0;  // 0: there are none
+  double alpha = 16;
+  std::vector<std::string> targets;  // weights of blocks: "q", "down"; of a gpt "qkv"
+  bool operator==(const Lora&) const = default;
+
+  double scale() const { return alpha / static_cast<double>(rank); }
+};
+
 struct ModelConfig {
   int64_t layers = 4;
   int64_t dim = 128;
@@ -42,6 +55,10 @@ struct ModelConfig {
   std::optional<RopeScaling> rope_scaling;
   bool tied = false;      // the head's matrix is the embedding's
   bool qkv_bias = false;  // Qwen2
+
+  Lora lora;
+  // Modules that are not trained: "embedding", "head", "blocks", "block3", "block3.mlp".
+  std::vector<std::string> frozen;
 
   int64_t tensor_ranks = 1;    // share the work of attention and MLP; heads are split among them
   int64_t sequence_ranks = 1;  // share the sequence outside of that: 1, or tensor_ranks
@@ -70,9 +87,13 @@ std::string SegmentName(const ModelConfig& config, int64_t segment);  // "block3
 // Whether ranks of mesh.tensor share a segment's work.
 bool IsSplit(const ModelConfig& config, int64_t segment);
 
-// Parameters of one segment, in the order in which the functions of segments.h take them; of those
-// that are split, one rank's.
+// Parameters of one segment, in the order in which the functions of segments.h take them, adapters
+// last; of those that are split, one rank's.
 std::vector<plan::Parameter> ParametersOf(const ModelConfig& config, int64_t segment);
+
+// Named as peft names them: "block3.attention.q.lora_A.weight", [rank, columns of q], of which the
+// B follows, [rows of q, rank].
+bool IsAdapter(std::string_view parameter);
 
 // Whether the segment is where a parameter that it uses is kept: all but a tied head's matrix.
 bool IsOwn(const ModelConfig& config, int64_t segment, const plan::Parameter& parameter);

@@ -179,6 +179,26 @@ int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batc
   return 0;
 }
 
+namespace {
+
+// Two of what an adapter's A puts out, and of products with it what MatmulBytes() counts; at most.
+int64_t AdapterBytes(const ModelConfig& config, int64_t segment, int64_t tokens) {
+  const SegmentKind kind = KindOf(config, segment);
+  const bool has_any =
+      config.lora.rank > 0 && (kind == SegmentKind::kAttention || kind == SegmentKind::kMlp) &&
+      std::ranges::any_of(ParametersOf(config, segment),
+                          [](const auto& parameter) { return IsAdapter(parameter.name); });
+  if (!has_any) return 0;
+  const int64_t rank = config.lora.rank;
+  const int64_t widest = std::max({config.dim, config.inner_columns(), 3 * config.query_columns()});
+  const int64_t products = std::max({MatmulBytes(config, tokens, widest, rank),
+                                     MatmulBytes(config, tokens, rank, widest),
+                                     MatmulBytes(config, widest, rank, tokens)});
+  return 2 * tokens * rank * plan::BytesOf(config.dtype) + products;
+}
+
+}  // namespace
+
 int64_t WeightBackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
   int64_t most = 0;
   for (const int64_t columns : HiddenColumns(config, segment)) {
@@ -203,11 +223,12 @@ int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_
         behind_norm = std::max(behind_norm, matmul(columns, dim));
       }
       return std::max({AttentionForwardBytes(config) - sizes.hidden, behind_norm,
-                       matmul(dim, config.query_columns())});
+                       matmul(dim, config.query_columns()), AdapterBytes(config, segment, tokens)});
     case SegmentKind::kMlp: {  // of llama, the product of up and gate
       const int64_t product = IsLlama(config) ? sizes.inner : 0;
       return std::max(matmul(config.inner_columns(), dim),
-                      product + matmul(dim, config.inner_columns()));
+                      product + std::max(matmul(dim, config.inner_columns()),
+                                         AdapterBytes(config, segment, tokens)));
     }
     case SegmentKind::kHead: {  // logits, and a copy in the wide type where that is another
       const int64_t own_tokens = tokens / config.sequence_ranks;
@@ -229,8 +250,9 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
       return 0;
     case SegmentKind::kAttention:
     case SegmentKind::kMlp:
-      return IsLlama(config) ? LlamaBackwardBytes(config, segment, tokens)
-                             : GptBackwardBytes(config, segment, tokens);
+      return AdapterBytes(config, segment, tokens) +
+             (IsLlama(config) ? LlamaBackwardBytes(config, segment, tokens)
+                              : GptBackwardBytes(config, segment, tokens));
     case SegmentKind::kHead: {  // at last the gradient on both sides of the norm
       const int64_t own_tokens = tokens / config.sequence_ranks;
       const int64_t logits =

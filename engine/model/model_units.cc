@@ -1,6 +1,7 @@
 #include "engine/model/model_units.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -59,7 +60,8 @@ void FillBuckets(const ModelConfig& config, const plan::UnitPolicy& policy,
         buckets.emplace_back();
         left_bytes = policy.bucket_bytes;
       }
-      left_bytes -= plan::NumElements(parameter->shape) * element_bytes;
+      // Reducer has no frozen ones; here they are in some bucket, of which they take no place.
+      if (!parameter->is_frozen) left_bytes -= plan::NumElements(parameter->shape) * element_bytes;
       const auto bucket = static_cast<int32_t>(buckets.size()) - 1;
       std::vector<int32_t>& used = of_segment[static_cast<size_t>(segment)];
       if (used.empty() || used.back() != bucket) used.push_back(bucket);
@@ -144,6 +146,22 @@ void GroupByName(const ModelConfig& config, const plan::UnitPolicy& policy,
   }
 }
 
+// Of each segment, the units in which all that it has is frozen.
+void FindFrozenUnits(const ModelConfig& config, plan::ModelDescription* model) {
+  for (int64_t index = 0; index < NumSegments(config); ++index) {
+    plan::Segment& segment = model->segments[static_cast<size_t>(index)];
+    const std::vector<Parameter> parameters = ParametersOf(config, index);
+    for (const int32_t unit : segment.units) {
+      const auto& in_unit = model->units[static_cast<size_t>(unit)].parameters;
+      const bool trains = std::ranges::any_of(parameters, [&](const Parameter& parameter) {
+        return !parameter.is_frozen &&
+               std::ranges::find(in_unit, parameter.name, &Parameter::name) != in_unit.end();
+      });
+      if (!trains) segment.frozen_units.push_back(unit);
+    }
+  }
+}
+
 }  // namespace
 
 int32_t StageOf(const ModelConfig& config, const plan::UnitPolicy& policy, int64_t segment) {
@@ -159,6 +177,10 @@ void AddUnits(const ModelConfig& config, const plan::UnitPolicy& policy,
   } else {
     GroupByName(config, policy, model);
   }
+  for (plan::Unit& unit : model->units) {
+    std::ranges::stable_partition(unit.parameters, std::logical_not(), &Parameter::is_frozen);
+  }
+  FindFrozenUnits(config, model);
 }
 
 }  // namespace shardscope::model

@@ -15,6 +15,7 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/where.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -94,24 +95,34 @@ at::Tensor Attention(const ModelConfig& config, const std::vector<at::Tensor>& p
 // The layers of a block, which know their parameters by name.
 using Weight = std::function<at::Tensor(const std::string& name)>;
 
+// With its adapter where it has one (peft, tuners/lora/layer.py: Linear.forward).
+at::Tensor Linear(const ModelConfig& config, const Weight& weight, const std::string& name,
+                  const at::Tensor& x) {
+  at::Tensor y = at::linear(x, weight(name + ".weight"));
+  const Lora& lora = config.lora;
+  if (std::ranges::find(lora.targets, name) == lora.targets.end()) return y;
+  const at::Tensor inner = at::linear(x, weight(name + ".lora_A.weight"));
+  return y + at::linear(inner, weight(name + ".lora_B.weight")) * lora.scale();
+}
+
 at::Tensor AttentionLayer(const ModelConfig& config, const Weight& weight, const at::Tensor& x) {
   if (config.kind == ModelKind::kGpt) {
-    const auto parts = at::linear(x, weight("qkv.weight")).chunk(3, -1);
-    return at::linear(Attention(config, parts), weight("projection.weight"));
+    const auto parts = Linear(config, weight, "qkv", x).chunk(3, -1);
+    return Linear(config, weight, "projection", Attention(config, parts));
   }
   std::vector<at::Tensor> parts;
   for (const std::string name : {"q", "k", "v"}) {
-    parts.push_back(at::linear(x, weight(name + ".weight")));
+    parts.push_back(Linear(config, weight, name, x));
     if (config.qkv_bias) parts.back() = parts.back() + weight(name + ".bias");
   }
-  return at::linear(Attention(config, parts), weight("o.weight"));
+  return Linear(config, weight, "o", Attention(config, parts));
 }
 
 at::Tensor MlpLayer(const ModelConfig& config, const Weight& weight, const at::Tensor& x) {
-  const at::Tensor up = at::linear(x, weight("up.weight"));
-  if (config.kind == ModelKind::kGpt) return at::linear(at::gelu(up), weight("down.weight"));
-  const at::Tensor gate = at::linear(x, weight("gate.weight"));
-  return at::linear(gate * at::sigmoid(gate) * up, weight("down.weight"));
+  const at::Tensor up = Linear(config, weight, "up", x);
+  if (config.kind == ModelKind::kGpt) return Linear(config, weight, "down", at::gelu(up));
+  const at::Tensor gate = Linear(config, weight, "gate", x);
+  return Linear(config, weight, "down", gate * at::sigmoid(gate) * up);
 }
 
 }  // namespace

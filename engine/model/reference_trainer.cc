@@ -21,10 +21,12 @@ ReferenceTrainer::ReferenceTrainer(const ModelConfig& config, const TrainingSett
       parameters_(weights == nullptr ? InitialParameters(config, master, settings.seed)
                                      : InitialParameters(config, master, *weights)) {
   at::set_num_threads(1);  // sums in one order: the same run gives the same bits
-  for (auto& [name, parameter] : parameters_) {
+  for (const plan::Parameter& one : AllParameters(config)) {
+    if (one.is_frozen) continue;
+    at::Tensor& parameter = parameters_[one.name];
     parameter.set_requires_grad(true);
-    first_moments_[name] = at::zeros_like(parameter).detach();
-    second_moments_[name] = at::zeros_like(parameter).detach();
+    first_moments_[one.name] = at::zeros_like(parameter).detach();
+    second_moments_[one.name] = at::zeros_like(parameter).detach();
   }
 }
 
@@ -41,7 +43,7 @@ at::Tensor ReferenceTrainer::GlobalBatch(int64_t step) {
 StepResult ReferenceTrainer::Step(int64_t step) {
   const at::Tensor loss = ReferenceLoss(config_, parameters_, GlobalBatch(step));
   std::vector<at::Tensor> weights;
-  for (const auto& [name, parameter] : parameters_) weights.push_back(parameter);
+  for (const auto& [name, moment] : first_moments_) weights.push_back(parameters_[name]);
   const std::vector<at::Tensor> gradients = torch::autograd::grad({loss}, weights);
 
   const c10::AutoGradMode no_grad(false);
@@ -53,7 +55,7 @@ StepResult ReferenceTrainer::Step(int64_t step) {
   const double clip = ClipScale(norm, settings_.clip);
   const double rate = LearningRateAt(settings_, settings_.learning_rate, step);
   size_t index = 0;
-  for (const auto& [name, parameter] : parameters_) {
+  for (const auto& [name, moment] : first_moments_) {
     Update(name, gradients[index++] * clip, rate, step);
   }
   return {loss.item<double>(), norm};

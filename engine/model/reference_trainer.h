@@ -40,7 +40,7 @@ class ReferenceTrainer {
   const Corpus* corpus_;
   Sampler sampler_;
   ParameterMap parameters_;
-  ParameterMap first_moments_;  // or SGD's momentum
+  ParameterMap first_moments_;  // of what is trained; or SGD's momentum
   ParameterMap second_moments_;
 };
 

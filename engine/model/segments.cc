@@ -70,7 +70,8 @@ SegmentModel::SegmentModel(const ModelConfig& config, at::Device device)
     : config_(config),
       type_(ScalarTypeOf(config.dtype)),
       wide_(WideType(type_)),
-      rotary_(RotaryTable(config, wide_).to(device)) {}
+      rotary_(RotaryTable(config, wide_).to(device)),
+      adapters_(config) {}
 
 Saved SegmentModel::Forward(int64_t segment, const ForwardArgs& args) const {
   const bool is_llama = config_.kind == ModelKind::kLlama;
@@ -130,7 +131,9 @@ at::Tensor SegmentModel::Backward(int64_t segment, const BackwardArgs& args,
     EmbeddingBackward(args, gradients);
     return {};
   }
-  return NormBackward(args, BackwardToNorm(segment, args, gradients), &gradients->front());
+  const at::Tensor norm_gradient = BackwardToNorm(segment, args, gradients);
+  if (!norm_gradient.defined()) return {};
+  return NormBackward(args, norm_gradient, &gradients->front());
 }
 
 at::Tensor SegmentModel::BackwardToNorm(int64_t segment, const BackwardArgs& args,
@@ -184,6 +187,7 @@ at::Tensor SegmentModel::Heads(const at::Tensor& flat) const {
 
 void SegmentModel::WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
                                   at::Tensor* gradient) {
+  if (!gradient->defined()) return;
   at::mm_out(*gradient, output_gradient.t(), input);
 }
 
@@ -200,54 +204,112 @@ Saved SegmentModel::StartOf(const ForwardArgs& args) const {
   return args.norm == nullptr ? Normed(args.input, args.parameters[0]) : Saved{{}, *args.norm};
 }
 
-at::Tensor SegmentModel::Output(const ForwardArgs& args, const at::Tensor& rows,
-                                const at::Tensor& weight) const {
+at::Tensor SegmentModel::Output(SegmentKind kind, const ForwardArgs& args,
+                                const at::Tensor& rows) const {
   if (!args.needs_output) return {};
+  const size_t last = adapters_.NumWeights(kind) - 1;
+  const at::Tensor weight = args.parameters[last].t();
+  at::Tensor output = args.adds_input && args.norm == nullptr ? at::addmm(args.input, rows, weight)
+                                                              : at::mm(rows, weight);
+  AddAdapter(adapters_.AdapterOf(kind, args.parameters, last), rows, &output);
   if (args.norm != nullptr) {
-    at::Tensor parts = at::mm(rows, weight.t());
-    at::Tensor own = RowsOf(parts, config_.seq, args.part);
+    at::Tensor own = RowsOf(output, config_.seq, args.part);
     own.add_(args.input.view(own.sizes()));
-    return parts;
   }
-  return args.adds_input ? at::addmm(args.input, rows, weight.t()) : at::mm(rows, weight.t());
+  return output;
+}
+
+SegmentModel::OutputGradient SegmentModel::OutputBackward(SegmentKind kind,
+                                                          const BackwardArgs& args) const {
+  const size_t last = adapters_.NumWeights(kind) - 1;
+  OutputGradient gradient{.of_rows = at::mm(args.output_gradient, args.parameters[last])};
+  const Adapter adapter = adapters_.AdapterOf(kind, args.parameters, last);
+  if (adapter.is_there()) {
+    gradient.inner = AdapterInnerGradient(adapter, args.output_gradient, &gradient.of_rows);
+  }
+  return gradient;
+}
+
+void SegmentModel::OutputWeightBackward(SegmentKind kind, const BackwardArgs& args,
+                                        const at::Tensor& rows, const OutputGradient& gradient,
+                                        Tensors* gradients) const {
+  const size_t last = adapters_.NumWeights(kind) - 1;
+  WeightGradient(args.output_gradient, rows, &(*gradients)[last]);
+  const Adapter adapter = adapters_.AdapterOf(kind, args.parameters, last);
+  if (!adapter.is_there()) return;
+  Adapter of_adapter = adapters_.AdapterOf(kind, *gradients, last);
+  AdapterGradients(adapter, {rows, args.output_gradient, gradient.inner}, &of_adapter);
 }
 
 void SegmentModel::WeightBackward(const Saved& saved, const at::Tensor& hidden_gradient,
-                                  Tensors* gradients) {
+                                  const Tensors& weights, Tensors* gradients) {
   const at::Tensor& normed = saved.tensors[1];
-  const Tensors parts = HiddenParts(hidden_gradient, *gradients, normed.size(0));
-  const bool has_biases = HasBiases(*gradients, parts.size());
+  const Tensors parts = HiddenParts(hidden_gradient, weights, normed.size(0));
+  const bool has_biases = HasBiases(weights, parts.size());
   for (size_t index = 0; index < parts.size(); ++index) {
     WeightGradient(parts[index], normed, &(*gradients)[1 + index]);
-    if (has_biases) at::sum_out((*gradients)[1 + parts.size() + index], parts[index], 0);
+    if (!has_biases) continue;
+    at::Tensor& bias = (*gradients)[1 + parts.size() + index];
+    if (bias.defined()) at::sum_out(bias, parts[index], 0);
   }
 }
 
-void SegmentModel::HiddenBackward(const BackwardArgs& args, const at::Tensor& hidden_gradient,
-                                  Tensors* gradients) {
-  if (args.hidden_gradient == nullptr)
-    return WeightBackward(args.saved, hidden_gradient, gradients);
-  *args.hidden_gradient = hidden_gradient;
+at::Tensor SegmentModel::HiddenBackward(SegmentKind kind, const BackwardArgs& args,
+                                        const at::Tensor& hidden_gradient,
+                                        Tensors* gradients) const {
+  if (args.hidden_gradient == nullptr) {
+    WeightBackward(args.saved, hidden_gradient, args.parameters, gradients);
+  } else {
+    *args.hidden_gradient = hidden_gradient;
+  }
+  const at::Tensor& normed = args.saved.tensors[1];
+  const Tensors parts = HiddenParts(hidden_gradient, args.parameters, normed.size(0));
+  at::Tensor norm_gradient;
+  if (args.needs_input_gradient || gradients->front().defined()) {
+    norm_gradient = at::mm(parts[0], args.parameters[1]);
+    for (size_t index = 1; index < parts.size(); ++index) {
+      norm_gradient.addmm_(parts[index], args.parameters[1 + index]);
+    }
+  }
+  for (size_t index = 0; index < parts.size(); ++index) {
+    const Adapter adapter = adapters_.AdapterOf(kind, args.parameters, 1 + index);
+    if (!adapter.is_there()) continue;
+    Adapter of_adapter = adapters_.AdapterOf(kind, *gradients, 1 + index);
+    const at::Tensor inner = AdapterInnerGradient(adapter, parts[index], &norm_gradient);
+    AdapterGradients(adapter, {normed, parts[index], inner}, &of_adapter);
+  }
+  return norm_gradient;
+}
+
+void SegmentModel::AddHidden(SegmentKind kind, const Tensors& parameters, const at::Tensor& normed,
+                             Tensors* parts) const {
+  for (size_t index = 0; index < parts->size(); ++index) {
+    AddAdapter(adapters_.AdapterOf(kind, parameters, 1 + index), normed, &(*parts)[index]);
+  }
 }
 
 Saved SegmentModel::MlpForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
-  const at::Tensor before = at::mm(saved.tensors[1], args.parameters[1].t());
-  const at::Tensor after = at::gelu(before);
-  saved.output = Output(args, after, args.parameters[2]);
-  saved.tensors.insert(saved.tensors.end(), {before, after});
+  Tensors before = {at::mm(saved.tensors[1], args.parameters[1].t())};
+  AddHidden(SegmentKind::kMlp, args.parameters, saved.tensors[1], &before);
+  const at::Tensor after = at::gelu(before[0]);
+  saved.output = Output(SegmentKind::kMlp, args, after);
+  saved.tensors.insert(saved.tensors.end(), {before[0], after});
   return saved;
 }
 
 at::Tensor SegmentModel::MlpBackward(const BackwardArgs& args, Tensors* gradients) const {
   const at::Tensor& before = args.saved.tensors[2];
   const at::Tensor& after = args.saved.tensors[3];
-  WeightGradient(args.output_gradient, after, &(*gradients)[2]);
-  at::Tensor hidden_gradient = at::mm(args.output_gradient, args.parameters[2]);
+  at::Tensor hidden_gradient;
+  {
+    const OutputGradient output = OutputBackward(SegmentKind::kMlp, args);
+    OutputWeightBackward(SegmentKind::kMlp, args, after, output, gradients);
+    hidden_gradient = output.of_rows;
+  }
   // Elementwise: may be written over its own input.
   at::gelu_backward_out(hidden_gradient, hidden_gradient, before);
-  HiddenBackward(args, hidden_gradient, gradients);
-  return at::mm(hidden_gradient, args.parameters[1]);
+  return HiddenBackward(SegmentKind::kMlp, args, hidden_gradient, gradients);
 }
 
 Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& input,
@@ -300,14 +362,16 @@ at::Tensor Model::NormBackward(const BackwardArgs& args, const at::Tensor& norm_
 
 Saved Model::AttentionForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
-  at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
+  Tensors hidden = {at::mm(saved.tensors[1], args.parameters[1].t())};
+  AddHidden(SegmentKind::kAttention, args.parameters, saved.tensors[1], &hidden);
+  const at::Tensor& qkv = hidden[0];
   // Queries and keys of a token lie side by side.
   at::Tensor heads = qkv.view({qkv.size(0), -1, config_.head_dim()});
   RotateInPlace(rotary_, heads.size(1) / 3 * 2, &heads);
   auto [attended, log_sum] =
       at::_scaled_dot_product_flash_attention_for_cpu(Part(qkv, 0), Part(qkv, 1), Part(qkv, 2), 0.0,
                                                       /*is_causal=*/true);
-  saved.output = Output(args, Flat(attended), args.parameters[2]);
+  saved.output = Output(SegmentKind::kAttention, args, Flat(attended));
   saved.tensors.insert(saved.tensors.end(), {qkv, log_sum, attended});
   return saved;
 }
@@ -316,8 +380,12 @@ at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients
   const at::Tensor& qkv = args.saved.tensors[2];
   const at::Tensor& log_sum = args.saved.tensors[3];
   const at::Tensor& attended = args.saved.tensors[4];
-  WeightGradient(args.output_gradient, Flat(attended), &(*gradients)[2]);
-  const at::Tensor attended_gradient = Heads(at::mm(args.output_gradient, args.parameters[2]));
+  at::Tensor attended_gradient;
+  {
+    const OutputGradient output = OutputBackward(SegmentKind::kAttention, args);
+    OutputWeightBackward(SegmentKind::kAttention, args, Flat(attended), output, gradients);
+    attended_gradient = Heads(output.of_rows);
+  }
   const auto [query, key, value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       attended_gradient, Part(qkv, 0), Part(qkv, 1), Part(qkv, 2), attended, log_sum, 0.0,
       /*is_causal=*/true);
@@ -326,8 +394,7 @@ at::Tensor Model::AttentionBackward(const BackwardArgs& args, Tensors* gradients
   HeadsToRows(rotary_, query, heads.select(1, 0));
   HeadsToRows(rotary_, key, heads.select(1, 1));
   HeadsToRows({}, value, heads.select(1, 2));
-  HiddenBackward(args, qkv_gradient, gradients);
-  return at::mm(qkv_gradient, args.parameters[1]);
+  return HiddenBackward(SegmentKind::kAttention, args, qkv_gradient, gradients);
 }
 
 at::Tensor Model::MeanLossOf(const at::Tensor& log_probabilities, const TokenBatch& tokens) const {

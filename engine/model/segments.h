@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/model/adapter.h"
 #include "engine/model/model_config.h"
 #include "engine/plan/activation_checkpointing.h"
 
@@ -112,18 +113,22 @@ class SegmentModel {
     // If given, the gradients of the weights behind the norm (and their biases) are left to
     // WeightBackward(), and what that needs is put here.
     at::Tensor* hidden_gradient = nullptr;
+    bool needs_input_gradient = true;  // nothing before the segment is trained otherwise
   };
-  // Overwrites `gradients` (same shapes as the parameters); returns the input's gradient
-  // (undefined for the embedding).
+  // Overwrites `gradients`, which have the shapes of the parameters and are undefined for those
+  // that are frozen; returns the input's gradient, undefined where nobody needs it.
   at::Tensor Backward(int64_t segment, const BackwardArgs& args,
                       std::vector<at::Tensor>* gradients) const;
 
   // The same in two parts, for segments with a norm: all gradients but the norm weight's, the
-  // first, and that of what the norm puts out, which ranks of mesh.tensor add up between them;
+  // first, and that of what the norm puts out, which ranks of mesh.tensor add up between them
+  // (undefined where nobody needs it);
   at::Tensor BackwardToNorm(int64_t segment, const BackwardArgs& args,
                             std::vector<at::Tensor>* gradients) const;
   // then, where that was left out, the gradients of the weights behind the norm;
+  // `weights`: of the segment, or their gradients where none is frozen.
   static void WeightBackward(const Saved& saved, const at::Tensor& hidden_gradient,
+                             const std::vector<at::Tensor>& weights,
                              std::vector<at::Tensor>* gradients);
   // then through the norm of args.input, and past it; the head has no output gradient to pass
   // beside.
@@ -202,9 +207,17 @@ class SegmentModel {
   at::Tensor LlamaHeadBackward(const BackwardArgs& args, Tensors* gradients) const;
   Qkv HeadsOf(const Tensors& rows) const;
 
-  // The part of a sum that rows times weights [D, its columns] are, in a new tensor.
-  at::Tensor Output(const ForwardArgs& args, const at::Tensor& rows,
-                    const at::Tensor& weight) const;
+  // The part of a sum that rows times the last weight [D, its columns] are, with its adapter, in a
+  // new tensor.
+  at::Tensor Output(SegmentKind kind, const ForwardArgs& args, const at::Tensor& rows) const;
+  // The gradient of its rows; its own, and its adapter's, are of `rows`.
+  struct OutputGradient {
+    at::Tensor of_rows;
+    at::Tensor inner;  // of the adapter
+  };
+  OutputGradient OutputBackward(SegmentKind kind, const BackwardArgs& args) const;
+  void OutputWeightBackward(SegmentKind kind, const BackwardArgs& args, const at::Tensor& rows,
+                            const OutputGradient& gradient, Tensors* gradients) const;
 
   // Of the heads that this rank has. Queries, keys or values of qkv [T, 3 * heads * head_dim] as
   // [batch, heads, seq, head_dim].
@@ -214,11 +227,15 @@ class SegmentModel {
   // Of Flat(): back to [batch, heads, seq, head_dim].
   at::Tensor Heads(const at::Tensor& flat) const;
 
-  // Of the weights behind the norm, unless that is left to WeightBackward().
-  static void HiddenBackward(const BackwardArgs& args, const at::Tensor& hidden_gradient,
-                             Tensors* gradients);
+  // The gradients of the weights behind the norm, unless that is left to WeightBackward(), and of
+  // their adapters; returns that of what the norm puts out, where it is needed.
+  at::Tensor HiddenBackward(SegmentKind kind, const BackwardArgs& args,
+                            const at::Tensor& hidden_gradient, Tensors* gradients) const;
+  // What the adapters of the weights behind the norm add.
+  void AddHidden(SegmentKind kind, const Tensors& parameters, const at::Tensor& normed,
+                 Tensors* parts) const;
 
-  // y = x W^T has the weight gradient dy^T x, written where the caller wants it.
+  // y = x W^T has the weight gradient dy^T x, written where the caller wants it, if anywhere.
   static void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
                              at::Tensor* gradient);
 
@@ -226,6 +243,7 @@ class SegmentModel {
   const at::ScalarType type_;
   const at::ScalarType wide_;
   const at::Tensor rotary_;  // [seq, 2, head_dim / 2], wide
+  const AdapterPlaces adapters_;
 };
 
 // On the CPU, with the row kernels of kernels.h.

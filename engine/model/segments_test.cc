@@ -50,27 +50,36 @@ Chain RunChain(const ModelConfig& config, const ParameterMap& parameters,
   }
   chain.loss = saved.back().output.item<double>();
   at::Tensor gradient;
-  for (int64_t segment = NumSegments(config) - 1; segment >= 0; --segment) {
+  const int32_t first =
+      plan::FirstTrainedSegment(DescribeModel(config, plan::UnitPolicy(), 1).segments);
+  for (int64_t segment = NumSegments(config) - 1; segment >= first; --segment) {
     const std::vector<at::Tensor> weights = views(segment);
     const auto names = ParametersOf(config, segment);
     std::vector<at::Tensor> gradients;
     for (size_t i = 0; i < names.size(); ++i) {
       // A tied weight has one: the head's backward writes it, the embedding's adds to it.
       const auto other = chain.gradients.find(names[i].name);
-      gradients.push_back(other == chain.gradients.end() ? at::empty_like(weights[i])
-                                                         : other->second);
+      gradients.push_back(names[i].is_frozen               ? at::Tensor()
+                          : other == chain.gradients.end() ? at::empty_like(weights[i])
+                                                           : other->second);
     }
     const at::Tensor input =
         segment == 0 ? at::Tensor() : saved[static_cast<size_t>(segment - 1)].output;
-    gradient = model.Backward(
-        segment, {weights, input, saved[static_cast<size_t>(segment)], gradient, tokens},
-        &gradients);
+    gradient = model.Backward(segment,
+                              {.parameters = weights,
+                               .input = input,
+                               .saved = saved[static_cast<size_t>(segment)],
+                               .output_gradient = gradient,
+                               .tokens = tokens,
+                               .needs_input_gradient = segment > first},
+                              &gradients);
     for (size_t i = 0; i < names.size(); ++i) chain.gradients[names[i].name] = gradients[i];
   }
   return chain;
 }
 
 // gpt, and of llama: as it is drawn; grouped queries, wider heads and Qwen2's biases; a tied head.
+// Then with adapters, and with modules that are not trained.
 std::vector<ModelConfig> Models(plan::DType dtype) {
   const ModelConfig gpt{.layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = dtype};
   ModelConfig llama = gpt;
@@ -87,31 +96,52 @@ std::vector<ModelConfig> Models(plan::DType dtype) {
       RopeScaling{.factor = 8, .low_freq_factor = 1, .high_freq_factor = 4, .original_seq = 32};
   ModelConfig tied = llama;
   tied.tied = true;
-  return {gpt, llama, grouped, tied};
+  ModelConfig adapted_gpt = gpt;
+  adapted_gpt.lora = {.rank = 3, .alpha = 5, .targets = {"qkv", "projection", "up", "down"}};
+  ModelConfig adapted = grouped;
+  adapted.lora = {.rank = 3, .alpha = 5, .targets = {"q", "v", "o", "up", "down"}};
+  ModelConfig adapted_tied = tied;
+  adapted_tied.lora = {.rank = 2, .alpha = 16, .targets = {"k", "gate"}};
+  ModelConfig frozen = grouped;
+  frozen.frozen = {"embedding", "block0", "block1.mlp"};
+  return {gpt, llama, grouped, tied, adapted_gpt, adapted, adapted_tied, frozen};
 }
 
 class EveryModel : public testing::TestWithParam<size_t> {};
-INSTANTIATE_TEST_SUITE_P(Segments, EveryModel, testing::Range(size_t{0}, size_t{4}));
+INSTANTIATE_TEST_SUITE_P(Segments, EveryModel, testing::Range(size_t{0}, size_t{8}));
 
 TEST_P(EveryModel, GradientsEqualAutogradOfTheReference) {
   const ModelConfig config = Models(plan::DType::kFp64)[GetParam()];
   ParameterMap parameters = InitialParameters(config, plan::DType::kFp64, 5);
   for (auto& [name, parameter] : parameters) {
     if (name.ends_with(".bias")) parameter.fill_(0.25);
+    // Drawn they are 0, and so are the gradients of A.
+    if (name.ends_with(".lora_B.weight")) {
+      const auto other =
+          InitialValues(config, {"block0.b", parameter.sizes().vec()}, 1, 0, parameter.numel());
+      parameter.copy_(at::tensor(other, at::kDouble).view(parameter.sizes()));
+    }
   }
   const std::vector<int64_t> samples = SomeTokens(3 * (config.seq + 1));
   const Chain chain = RunChain(config, parameters, samples);
 
   std::vector<at::Tensor> weights;
-  for (auto& [name, parameter] : parameters) {
-    weights.push_back(parameter.set_requires_grad(true));
+  std::vector<std::string> names;
+  for (const plan::Parameter& parameter : AllParameters(config)) {
+    if (parameter.is_frozen) {
+      const auto gradient = chain.gradients.find(parameter.name);
+      EXPECT_TRUE(gradient == chain.gradients.end() || !gradient->second.defined());
+      continue;
+    }
+    weights.push_back(parameters.at(parameter.name).set_requires_grad(true));
+    names.push_back(parameter.name);
   }
   const at::Tensor loss =
       ReferenceLoss(config, parameters, at::tensor(samples, at::kLong).view({3, config.seq + 1}));
   const auto expected = torch::autograd::grad({loss}, weights);
   EXPECT_NEAR(chain.loss, loss.item<double>(), 1e-13);
   size_t index = 0;
-  for (const auto& [name, parameter] : parameters) {
+  for (const std::string& name : names) {
     const at::Tensor& wanted = expected[index++];
     const double difference = (chain.gradients.at(name) - wanted).abs().max().item<double>();
     EXPECT_LE(difference / wanted.abs().max().item<double>(), 1e-12) << name;

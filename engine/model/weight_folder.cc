@@ -94,6 +94,7 @@ Status WeightFolder::AddFile(const std::string& path) {
 Status WeightFolder::Check(const std::string& folder, const ModelConfig& config) const {
   std::set<std::string> known;
   for (const plan::Parameter& parameter : AllParameters(config)) {
+    if (IsAdapter(parameter.name)) continue;
     const std::string name = HuggingFaceName(parameter.name);
     known.insert(name);
     const auto place = places_.find(name);

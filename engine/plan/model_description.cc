@@ -75,6 +75,44 @@ int64_t UnitElements(const Unit& unit) {
   return elements;
 }
 
+Unit TrainedPart(const Unit& unit) {
+  Unit part = unit;
+  std::erase_if(part.parameters, [](const Parameter& parameter) { return parameter.is_frozen; });
+  return part;
+}
+
+bool IsTrained(const Unit& unit) {
+  return !std::ranges::all_of(unit.parameters, &Parameter::is_frozen);
+}
+
+bool HoldsTrainedPart(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kGradient:
+    case BufferKind::kGradientShard:
+    case BufferKind::kGradientSlot:
+    case BufferKind::kAccumulatedGradient:
+    case BufferKind::kHostGradientShard:
+    case BufferKind::kHostReduced:
+    case BufferKind::kReduceScatterInput:
+    case BufferKind::kReduceScatterOutput:
+    case BufferKind::kOptimizerState:
+    case BufferKind::kHostOptimizerState:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int32_t FirstTrainedSegment(const std::vector<Segment>& segments) {
+  const auto is_frozen = [](const Segment& segment) {
+    return segment.frozen_units.size() == segment.units.size();
+  };
+  const bool has_frozen = std::ranges::any_of(
+      segments, [](const Segment& segment) { return !segment.frozen_units.empty(); });
+  if (!has_frozen) return 0;
+  return static_cast<int32_t>(std::ranges::find_if_not(segments, is_frozen) - segments.begin());
+}
+
 Parameter WholeOf(Parameter parameter, int tensor_ranks) {
   if (parameter.split == TensorSplit::kRows) parameter.shape.front() *= tensor_ranks;
   if (parameter.split == TensorSplit::kColumns) parameter.shape.back() *= tensor_ranks;

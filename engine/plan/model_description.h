@@ -16,6 +16,8 @@ struct Parameter {
   // which each is: queries, keys and values.
   TensorSplit split = TensorSplit::kWhole;
   int32_t row_parts = 1;
+  // Not trained: it has no gradient and no optimizer state. In a unit such parameters come last.
+  bool is_frozen = false;
   bool operator==(const Parameter&) const = default;
 };
 
@@ -33,6 +35,8 @@ struct Segment {
   int64_t norm_bytes = 0;
   // Of a split one: what the weight behind its norm puts out on a rank.
   int64_t hidden_bytes = 0;
+  // Of its units: in which it has parameters, and all of them are frozen; ascending.
+  std::vector<int32_t> frozen_units;
   bool operator==(const Segment&) const = default;
 };
 
@@ -58,6 +62,9 @@ struct ModelDescription {
   std::vector<Recomputable> recomputable;  // by segment; or empty: none is
   std::vector<Unit> units;                 // in order of first use in forward
   int64_t batch_bytes = 0;                 // token ids of one micro-batch
+  // Ranks of mesh.tensor have parts of the gradients of parameters that each has whole: adapters.
+  // Where they share the sequence outside of layers, they do anyway.
+  bool has_partial_gradients = false;
 };
 
 // Which parameters are a unit. By default that is `blocks` transformer blocks; embedding and head
@@ -116,6 +123,16 @@ int64_t WholeShardElements(const Unit& unit, int num_ranks);
 
 // Elements of the unit's parameters without padding.
 int64_t UnitElements(const Unit& unit);
+
+// The unit's parameters that are trained, which come first. What is a gradient or optimizer state
+// has these only, where they have the same places as among all.
+Unit TrainedPart(const Unit& unit);
+bool IsTrained(const Unit& unit);  // any
+bool HoldsTrainedPart(BufferKind kind);
+
+// The first segment that has a backward: those before it have frozen parameters only, and nobody
+// needs the gradient of what they put out. 0 where nothing is frozen.
+int32_t FirstTrainedSegment(const std::vector<Segment>& segments);
 
 // The parameter of one of `tensor_ranks`, if it is split, as it is on all of them together.
 Parameter WholeOf(Parameter parameter, int tensor_ranks);

@@ -361,6 +361,7 @@ class Parser {
     parameter.split = EnumField("tensor", TensorSplit::kWhole, line);
     parameter.row_parts = line->Id("parts", 1);
     if (parameter.row_parts < 1) line->Fail("'parts' is out of range");
+    parameter.is_frozen = BoolField("frozen", line);
     schedule_.units.back().parameters.push_back(std::move(parameter));
   }
 
@@ -383,6 +384,7 @@ class Parser {
     segment.is_split = BoolField("split", line);
     segment.norm_bytes = line->Number("norm", 0);
     segment.hidden_bytes = line->Number("hidden", 0);
+    segment.frozen_units = line->List<int32_t>("frozen");
     schedule_.segments.push_back(std::move(segment));
   }
 

@@ -103,7 +103,11 @@ std::vector<PhasePass> FindPhases(const Schedule& schedule, const Program& progr
       FindUnit(units, op.unit).gather.push_back(index);
     }
   }
-  for (PhasePass& units : phases) std::ranges::sort(units, {}, &UnitPass::first_compute);
+  for (PhasePass& units : phases) {
+    // A unit without backward may be freed there all the same.
+    std::erase_if(units, [](const UnitPass& pass) { return pass.first_compute == kNone; });
+    std::ranges::sort(units, {}, &UnitPass::first_compute);
+  }
   return phases;
 }
 

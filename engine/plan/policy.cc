@@ -118,6 +118,9 @@ Status CheckUnit(const Unit& unit) {
 
 // Segments whose work is shared say what their norms leave exactly where the sequence is shared.
 Status CheckSequence(const ModelDescription& model, const Policy& policy) {
+  if (std::ranges::none_of(model.units, IsTrained)) {
+    return Status::Error("all parameters are frozen: leave some to train");
+  }
   for (const Segment& segment : model.segments) {
     const bool has_norm = segment.norm_bytes > 0;
     if (has_norm == (segment.is_split && policy.units.sequence_parallel)) continue;

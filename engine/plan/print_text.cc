@@ -73,6 +73,7 @@ std::string PrintUnit(const Unit& unit, size_t index) {
       text += " tensor=" + std::string(Name(parameter.split));
     }
     Number("parts", parameter.row_parts, 1, &text);
+    Number("frozen", parameter.is_frozen ? 1 : 0, 0, &text);
     text += '\n';
   }
   return text;
@@ -97,6 +98,7 @@ std::string PrintSegment(const Segment& segment, size_t index) {
   Number("split", segment.is_split ? 1 : 0, 0, &line);
   Number("norm", segment.norm_bytes, 0, &line);
   Number("hidden", segment.hidden_bytes, 0, &line);
+  if (!segment.frozen_units.empty()) line += " frozen=" + List(segment.frozen_units);
   return line + '\n';
 }
 

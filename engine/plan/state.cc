@@ -21,10 +21,12 @@ namespace {
 void AddSlots(const ModelDescription& model, const Policy& policy, std::vector<Buffer>* buffers) {
   const auto num_units = static_cast<int32_t>(model.units.size());
   const int shard_ranks = ShardRanks(policy);
-  const auto elements = [&](int32_t unit) {
-    return shard_ranks * PaddedShardElements(model.units[static_cast<size_t>(unit)], shard_ranks);
-  };
   for (const BufferKind kind : {BufferKind::kParameterSlot, BufferKind::kGradientSlot}) {
+    const auto elements = [&](int32_t index) {
+      const Unit& unit = model.units[static_cast<size_t>(index)];
+      return shard_ranks *
+             PaddedShardElements(HoldsTrainedPart(kind) ? TrainedPart(unit) : unit, shard_ranks);
+    };
     for (int32_t slot = 0; slot < std::min(kNumSlots, num_units); ++slot) {
       int32_t largest = slot;
       for (int32_t unit = slot; unit < num_units; unit += kNumSlots) {
@@ -51,30 +53,35 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
     const int32_t stage = stages[static_cast<size_t>(unit)];
     if (stage % policy.mesh.size(MeshDimension::kPipeline) != place) continue;
     const Unit& description = model.units[static_cast<size_t>(unit)];
+    const Unit trained = TrainedPart(description);
     const int64_t elements = PaddedShardElements(description, shard_ranks);
+    const int64_t trained_elements = PaddedShardElements(trained, shard_ranks);
     const auto add = [&](BufferKind kind, int64_t bytes) {
+      if (bytes == 0) return;  // none of it is trained, or the optimizer keeps nothing
       buffers.push_back({.kind = kind, .unit = unit, .bytes = bytes, .persistent = true});
     };
     const int64_t shard_bytes = elements * BytesOf(policy.master_dtype);
     const int64_t whole_bytes = elements * shard_ranks * BytesOf(policy.param_dtype);
     const int64_t state_bytes =
-        StateBytes(description, shard_ranks, policy.update.state, policy.master_dtype);
+        StateBytes(trained, shard_ranks, policy.update.state, policy.master_dtype);
     // Without a slice of its own the rank's part of the whole is the master.
     const bool has_whole_parameters = KeepsWhole(description, policy);
     const bool has_whole_gradient = strategy.shards_optimizer && !strategy.shards_gradients;
     if (policy.offloads) {
       add(BufferKind::kHostParameterShard, shard_bytes);
-      add(BufferKind::kHostGradientShard, shard_bytes);
-      if (state_bytes > 0) add(BufferKind::kHostOptimizerState, state_bytes);
+      add(BufferKind::kHostGradientShard, trained_elements * BytesOf(policy.master_dtype));
+      add(BufferKind::kHostOptimizerState, state_bytes);
       continue;
     }
     if (!has_whole_parameters || mixes) add(BufferKind::kParameterShard, shard_bytes);
     if (has_whole_parameters) add(BufferKind::kUnsharded, whole_bytes);
-    if (has_whole_gradient) add(BufferKind::kGradient, whole_bytes);
-    if (!has_whole_gradient || mixes || policy.reduce_dtype != policy.master_dtype) {
-      add(BufferKind::kGradientShard, elements * BytesOf(policy.gradient_dtype()));
+    if (has_whole_gradient) {
+      add(BufferKind::kGradient, trained_elements * shard_ranks * BytesOf(policy.param_dtype));
     }
-    if (state_bytes > 0) add(BufferKind::kOptimizerState, state_bytes);
+    if (!has_whole_gradient || mixes || policy.reduce_dtype != policy.master_dtype) {
+      add(BufferKind::kGradientShard, trained_elements * BytesOf(policy.gradient_dtype()));
+    }
+    add(BufferKind::kOptimizerState, state_bytes);
   }
   if (HasSlots(policy)) AddSlots(model, policy, &buffers);
   return buffers;

@@ -179,6 +179,7 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   for (const plan::Unit& unit :
        model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch).units) {
     job.num_parameters += plan::UnitElements(unit);
+    job.num_trained += plan::UnitElements(plan::TrainedPart(unit));
   }
   job.memory_limit = config.GetInt("engine.memory_limit");
   job.timeout_ns = config.GetInt("comm.timeout");
@@ -189,9 +190,12 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
 
 std::string ModelText(const Job& job) {
   const bool is_gpt = job.model.kind == model::ModelKind::kGpt;
-  return fmt::format("{}, {} blocks, dim {}, {} heads, seq {}: {} parameters",
+  const std::string trained = job.num_trained == job.num_parameters
+                                  ? ""
+                                  : fmt::format(", {} of them trained", job.num_trained);
+  return fmt::format("{}, {} blocks, dim {}, {} heads, seq {}: {} parameters{}",
                      is_gpt ? "gpt" : "llama", job.model.layers, job.model.dim, job.model.heads,
-                     job.model.seq, job.num_parameters);
+                     job.model.seq, job.num_parameters, trained);
 }
 
 transport::GlooProcess GlooProcessOf(const config::Launch& launch) {

@@ -373,6 +373,8 @@ TEST_F(ResumeTest, GoesOnBitForBitWithEveryStrategyAndPreset) {
   }
   ExpectSameBits({{"precision.param", "bf16"}, {"precision.reduce", "bf16"}});
   ExpectSameBits({{"precision.param", "bf16"}, {"strategy", "ddp"}});
+  ExpectSameBits({{"lora.rank", "2"}});
+  ExpectSameBits({{"train.frozen", "embedding,block0"}, {"strategy", "zero2"}});
 }
 
 // From any to any other: what was written is what is then held, element by element.

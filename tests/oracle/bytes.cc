@@ -27,12 +27,14 @@ class BytesCheck {
  public:
   BytesCheck(const plan::Schedule& schedule, int rank)
       : schedule_(schedule), program_(schedule.ProgramOf(rank)), rank_(rank) {
-    for (const Op& op : program_.ops) {
-      const bool gathers_unit =
-          op.kind == OpKind::kAllGather && op.unit != plan::kNone && HasCommunicator(op);
-      if (!gathers_unit || gathers_ || RunOf(op.communicator) > 0) continue;
-      shards_ = RanksOf(op.communicator);
-      gathers_ = DimensionsOf(op.communicator);
+    for (const plan::Program& program : schedule.programs) {
+      for (const Op& op : program.ops) {
+        const bool gathers_unit =
+            op.kind == OpKind::kAllGather && op.unit != plan::kNone && HasCommunicator(op);
+        if (!gathers_unit || gathers_ || RunOf(op.communicator) > 0) continue;
+        shards_ = RanksOf(op.communicator);
+        gathers_ = DimensionsOf(op.communicator);
+      }
     }
   }
 
@@ -79,6 +81,15 @@ class BytesCheck {
     return ShardElementsOf(schedule_.units[static_cast<size_t>(unit)]);
   }
 
+  // Of those that have a gradient.
+  plan::Unit Trained(int32_t unit) const {
+    plan::Unit trained;
+    for (const plan::Parameter& one : schedule_.units[static_cast<size_t>(unit)].parameters) {
+      if (!one.is_frozen) trained.parameters.push_back(one);
+    }
+    return trained;
+  }
+
   int64_t ShardElementsOf(const plan::Unit& unit) const {
     int64_t elements = 0;
     for (const plan::Parameter& parameter : unit.parameters) {
@@ -95,21 +106,23 @@ class BytesCheck {
   Content ContentOf(const Buffer& buffer) const {
     if (buffer.unit == plan::kNone) return {};
     const int64_t shard = ShardElements(buffer.unit);
+    const int64_t trained = ShardElementsOf(Trained(buffer.unit));
     switch (buffer.kind) {
       case BufferKind::kParameterShard:
       case BufferKind::kHostParameterShard:
         return {Width::kMaster, shard};
       case BufferKind::kGradientShard:
       case BufferKind::kHostGradientShard:
-        return {Width::kGradient, shard};
+        return {Width::kGradient, trained};
       case BufferKind::kCastShard:
         return {Width::kParameter, shard};
       case BufferKind::kAllGatherOutput:
       case BufferKind::kUnsharded:
-      case BufferKind::kGradient:
       case BufferKind::kParameterSlot:
-      case BufferKind::kGradientSlot:
         return {Width::kParameter, Shards() * shard};
+      case BufferKind::kGradient:
+      case BufferKind::kGradientSlot:
+        return {Width::kParameter, Shards() * trained};
       case BufferKind::kPostForwardShard:
         for (const plan::Communicator& communicator : schedule_.communicators) {
           if (communicator.run > 0) {
@@ -119,10 +132,10 @@ class BytesCheck {
         return {};
       case BufferKind::kReduceScatterInput:
       case BufferKind::kAccumulatedGradient:
-        return {Width::kReduce, Shards() * shard};
+        return {Width::kReduce, Shards() * trained};
       case BufferKind::kReduceScatterOutput:
       case BufferKind::kHostReduced:
-        return {Width::kReduce, shard};
+        return {Width::kReduce, trained};
       default:
         return {};
     }
@@ -151,11 +164,10 @@ class BytesCheck {
     int64_t bytes = 0;      // of blocks
     for (const plan::StateTensor& tensor : schedule_.optimizer_state) {
       if (tensor.form == plan::StateForm::kMaster) {
-        of_master += ShardElements(buffer.unit);
+        of_master += ShardElementsOf(Trained(buffer.unit));
         continue;
       }
-      for (const plan::Parameter& one :
-           schedule_.units[static_cast<size_t>(buffer.unit)].parameters) {
+      for (const plan::Parameter& one : Trained(buffer.unit).parameters) {
         plan::Unit alone;
         alone.parameters = {one};
         const int64_t elements = ShardElementsOf(alone);
@@ -188,7 +200,7 @@ class BytesCheck {
   // Of a unit's gradient what tensor ranks all have.
   void CheckWholeParameters(OpIndex index, const Op& op) {
     plan::Unit whole;
-    for (const plan::Parameter& one : schedule_.units[static_cast<size_t>(op.unit)].parameters) {
+    for (const plan::Parameter& one : Trained(op.unit).parameters) {
       if (one.split == plan::TensorSplit::kWhole) whole.parameters.push_back(one);
     }
     if (op.payload_bytes != plan::BytesOf(op.dtype) * ShardElementsOf(whole)) {
@@ -251,11 +263,24 @@ class BytesCheck {
     const int64_t width = plan::BytesOf(op.dtype);
     // What replicas reduce is a shard.
     const bool is_shard = gathers_ && (DimensionsOf(op.communicator) & *gathers_) == 0;
-    const int64_t elements =
-        op.unit == plan::kNone ? 1 : (is_shard ? 1 : Shards()) * ShardElements(op.unit);
+    // After an update only what has changed is gathered, into what ranks keep of all.
+    const bool is_update = op.kind == OpKind::kAllGather && op.phase == plan::Phase::kOptimizer;
+    int64_t elements = 1;
+    if (op.unit != plan::kNone) {
+      const bool is_gradient = op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAllReduce ||
+                               op.kind == OpKind::kReduce;
+      const int64_t shard =
+          is_gradient || is_update ? ShardElementsOf(Trained(op.unit)) : ShardElements(op.unit);
+      elements = (is_shard ? 1 : Shards()) * shard;
+    }
     if (op.payload_bytes != width * elements) Find(index, plan::kNone);
     // In place, the other side is the rank's own slot of the whole.
     const bool in_place = op.writes == op.reads;
+    if (is_update && in_place) {
+      const BufferId id = op.writes.front();
+      if (program_.buffers[static_cast<size_t>(id)].bytes < op.payload_bytes) Find(index, id);
+      return;
+    }
     for (const BufferId id : op.reads) {
       CheckSide(index, op, id, op.kind == OpKind::kAllGather && !in_place);
     }

@@ -41,6 +41,35 @@ int32_t AddUnit(const std::string& name, Random& random, plan::ModelDescription*
   return static_cast<int32_t>(model->units.size()) - 1;
 }
 
+// Some parameters, of at least one unit not all; of a segment all, or those that train are another
+// one's.
+void Freeze(Random& random, plan::ModelDescription* model) {
+  const int64_t trained = random.Below(std::ssize(model->units));
+  for (int64_t index = 0; index < std::ssize(model->units); ++index) {
+    plan::Unit& unit = model->units[static_cast<size_t>(index)];
+    const bool is_mixed = random.OneIn(2);
+    const bool is_frozen = random.OneIn(2);
+    for (plan::Parameter& parameter : unit.parameters) {
+      parameter.is_frozen = is_mixed ? random.OneIn(2) : is_frozen;
+    }
+    if (index == trained) unit.parameters[0].is_frozen = false;
+    std::ranges::stable_sort(unit.parameters, {}, &plan::Parameter::is_frozen);
+    const bool trains = !unit.parameters[0].is_frozen;
+    bool has_trained = false;
+    plan::Segment* last = nullptr;
+    for (plan::Segment& segment : model->segments) {
+      if (std::ranges::find(segment.units, index) == segment.units.end()) continue;
+      last = &segment;
+      if (trains && (!is_mixed || random.OneIn(2))) {
+        has_trained = true;
+      } else {
+        segment.frozen_units.push_back(static_cast<int32_t>(index));
+      }
+    }
+    if (trains && !has_trained) last->frozen_units.pop_back();
+  }
+}
+
 }  // namespace
 
 plan::ModelDescription RandomModel(Random& random) {
@@ -80,6 +109,7 @@ plan::ModelDescription RandomModel(Random& random) {
     AddSegment(plan::kNone, random, &model);
   }
   model.recomputable.resize(model.segments.size());
+  if (random.OneIn(3)) Freeze(random, &model);
   return model;
 }
 
@@ -174,6 +204,7 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
     const int64_t choice = random.Below(4);
     policy->units.sequence_parallel = choice % 2 == 0 && !policy->offloads;
     policy->tensor_async = choice / 2 == 0;
+    model.has_partial_gradients = !policy->offloads && random.OneIn(3);
     for (plan::Segment& segment : model.segments) {
       segment.is_split = !random.OneIn(3);
       segment.hidden_bytes = segment.output_bytes;

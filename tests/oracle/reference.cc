@@ -24,6 +24,7 @@ class Reference {
     for (int micro_batch = 0; micro_batch < policy_.micro_batches; ++micro_batch) {
       const std::vector<std::vector<Value>> gradients = GradientsOf(micro_batch);
       for (size_t unit = 0; unit < model_.units.size(); ++unit) {
+        if (!IsTrained(unit)) continue;
         if (ReducesOnce()) {
           AddUp(unit, gradients, micro_batch == 0);
         } else {
@@ -34,10 +35,11 @@ class Reference {
       }
     }
     for (size_t unit = 0; ReducesOnce() && unit < model_.units.size(); ++unit) {
-      Reduce(unit, sums_[unit], 0);
+      if (IsTrained(unit)) Reduce(unit, sums_[unit], 0);
     }
-    for (size_t unit = 0; SharesSequence() && unit < model_.units.size(); ++unit) {
-      // Each rank's is of its part of the sequence.
+    const bool has_parts = SharesSequence() || model_.has_partial_gradients;
+    for (size_t unit = 0; has_parts && unit < model_.units.size(); ++unit) {
+      // Each rank's is of its part of the sequence, or of a layer.
       if (HasWholeParameters(unit)) reduced_[unit] = Summed(reduced_[unit]);
     }
     return Optimize();
@@ -45,6 +47,19 @@ class Reference {
 
  private:
   size_t Ranks() const { return static_cast<size_t>(policy_.mesh.num_ranks()); }
+  bool IsTrained(size_t unit) const { return !model_.units[unit].parameters.front().is_frozen; }
+  // The last one before which all is frozen.
+  int32_t FirstTrained() const {
+    int32_t first = 0;
+    bool has_frozen = false;
+    for (const plan::Segment& segment : model_.segments)
+      has_frozen |= !segment.frozen_units.empty();
+    const auto at = [&]() -> const plan::Segment& {
+      return model_.segments[static_cast<size_t>(first)];
+    };
+    while (has_frozen && at().frozen_units.size() == at().units.size()) ++first;
+    return first;
+  }
   int32_t NumSegments() const { return static_cast<int32_t>(model_.segments.size()); }
   // Micro-batches add up on the rank before any communication.
   bool ReducesOnce() const {
@@ -150,7 +165,7 @@ class Reference {
   bool SharesSequence() const { return policy_.units.sequence_parallel; }
   bool HasWholeParameters(size_t unit) const {
     return std::ranges::any_of(model_.units[unit].parameters, [](const auto& parameter) {
-      return parameter.split == plan::TensorSplit::kWhole;
+      return parameter.split == plan::TensorSplit::kWhole && !parameter.is_frozen;
     });
   }
 
@@ -247,10 +262,12 @@ class Reference {
     std::vector<std::vector<Value>> gradients(Ranks(),
                                               std::vector<Value>(model_.units.size(), kPoison));
     std::vector<Value> incoming;  // of the output, by rank; none of the last segment
-    for (int32_t segment = NumSegments() - 1; segment >= 0; --segment) {
+    for (int32_t segment = NumSegments() - 1; segment >= FirstTrained(); --segment) {
       const auto at = static_cast<size_t>(segment);
       const auto add = [&](size_t rank, Value made) {
         for (const int32_t unit : model_.segments[at].units) {
+          const auto& frozen = model_.segments[at].frozen_units;
+          if (std::ranges::find(frozen, unit) != frozen.end()) continue;
           Value& gradient = gradients[rank][static_cast<size_t>(unit)];
           const Value own = Mix(made, static_cast<Value>(BufferKind::kGradient));
           gradient = gradient == kPoison ? own : Symbol(Term::kAdd, gradient, own);
@@ -364,7 +381,7 @@ class Reference {
   Value OfGradients(Term term, size_t rank) const {
     Value inputs = 0;
     for (size_t unit = 0; unit < reduced_.size(); ++unit) {
-      if (!Has(static_cast<int>(rank), static_cast<int32_t>(unit))) continue;
+      if (!Has(static_cast<int>(rank), static_cast<int32_t>(unit)) || !IsTrained(unit)) continue;
       inputs +=
           OfUnit(BufferKind::kGradientShard, static_cast<int32_t>(unit), reduced_[unit][rank]);
     }
@@ -392,8 +409,8 @@ class Reference {
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
         // Of the host's updates without clipping only the last one of a rank knows the norm.
-        const bool knows_norm =
-            !policy_.offloads || policy_.update.clips || unit == FirstUnitOf(unit);
+        const bool knows_norm = !policy_.offloads || policy_.update.clips ||
+                                !IsTrained(static_cast<size_t>(unit)) || unit == FirstUnitOf(unit);
         updated[static_cast<size_t>(unit)].push_back(
             Symbol(Term::kOptimizer,
                    (knows_norm ? scalars : 0) + OfUnit(BufferKind::kGradientShard, unit, gradient) +
@@ -407,7 +424,10 @@ class Reference {
   // Of those that the same ranks have.
   int32_t FirstUnitOf(int32_t unit) const {
     int32_t first = 0;
-    while (StageOf(first) % Stages() != StageOf(unit) % Stages()) ++first;
+    while (StageOf(first) % Stages() != StageOf(unit) % Stages() ||
+           !IsTrained(static_cast<size_t>(first))) {
+      ++first;
+    }
     return first;
   }
 
@@ -438,6 +458,13 @@ class Reference {
         const auto own = [&](BufferKind kind, size_t of_rank) {
           return Mix(updated[unit][of_rank], static_cast<Value>(kind));
         };
+        if (!IsTrained(unit)) {  // as it was
+          for (const BufferKind kind : {BufferKind::kParameterShard, BufferKind::kUnsharded}) {
+            if (kind == BufferKind::kUnsharded ? !KeepsWhole(index) : kind != master) continue;
+            add(kind, Initial(kind, index, static_cast<int>(rank)));
+          }
+          continue;
+        }
         if (!ReducesInPlace()) add(BufferKind::kGradientShard, reduced_[unit][rank]);
         if (whole_gradients_) {
           add(BufferKind::kGradient, (ReducesInPlace() ? reduced_ : sums_)[unit][rank]);

@@ -94,3 +94,28 @@ class ByteGpt(nn.Module):
             # By name: wrappers replace the submodules.
             x = self._modules[f"block{index}"](x)
         return F.cross_entropy(self.head(x).flatten(0, 1), samples[:, 1:].flatten())
+
+
+class Adapted(nn.Module):
+    """A linear layer with a low-rank adapter beside it, as peft's LoraLayer; the weight itself is not trained."""
+
+    def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        self.weight = linear.weight
+        self.lora_A = nn.Linear(linear.in_features, rank, bias=False)
+        self.lora_B = nn.Linear(rank, linear.out_features, bias=False)
+        self.scale = alpha / rank
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight) + self.lora_B(self.lora_A(x)) * self.scale
+
+
+def adapt(model: ByteGpt, rank: int, alpha: float) -> ByteGpt:
+    """Adapters on every linear layer of the blocks, which alone are trained."""
+    for block in model.blocks():
+        for module, names in ((block.attention, ("qkv", "projection")), (block.mlp, ("up", "down"))):
+            for name in names:
+                setattr(module, name, Adapted(getattr(module, name), rank, alpha))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(".lora_" in name)
+    return model

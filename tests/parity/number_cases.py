@@ -13,6 +13,12 @@ LEARNING_RATE = 1e-3
 WARM_UP_STEPS = 4
 TEXT = "".join(f"line {index * index % 997} of the text to learn, {index} times over\n" for index in range(400))
 
+# Of LoRA: nn.Module with requires_grad=False for all but the adapters.
+LORA = "lora_"
+LORA_RANK = 3
+LORA_ALPHA = 6
+ADAPTERS = (f"lora.rank={LORA_RANK}", f"lora.alpha={LORA_ALPHA}")
+
 # PyTorch's name: the settings with which the trainer does the same.
 STRATEGIES = {
     "fsdp2": ("preset=fsdp2",),
@@ -27,6 +33,9 @@ STRATEGIES = {
     "fsdp2_reshard": ("preset=fsdp2", "reshard_after_forward=2"),
     "tensor": ("strategy=tensor",),
     "fsdp2_tensor": ("preset=fsdp2", "mesh.tensor=2"),
+    "lora_fsdp2": ("preset=fsdp2", *ADAPTERS),
+    "lora_fsdp1": ("preset=fsdp1", *ADAPTERS),
+    "lora_ddp": ("strategy=no_shard", *ADAPTERS),
     "interleaved": ("strategy=pipeline", "pipeline.schedule=interleaved", "pipeline.chunks=2"),
     "fsdp2_checkpoint_wrapper": ("preset=fsdp2", "checkpointing=full"),
     "fsdp2_checkpoint": ("preset=fsdp2", "checkpointing=every:2"),
@@ -38,6 +47,7 @@ STRATEGIES = {
 }
 DATA_PARALLEL = ("fsdp2", "fsdp1", "ddp", "ddp_no_sync", "zero_redundancy_optimizer")
 OF_FOUR = ("hybrid_shard", "hsdp", "fsdp2_reshard")
+OF_LORA = ("lora_fsdp2", "lora_fsdp1", "lora_ddp")
 PIPELINES = ("gpipe", "1f1b", "interleaved")
 OPTIONS = ("fsdp2_checkpoint_wrapper", "fsdp2_checkpoint", "fsdp1_checkpoint_wrapper", "fsdp2_offload", "fsdp2_bf16",
            "fsdp2_bf16_checkpoint_wrapper_offload")
@@ -77,6 +87,7 @@ CASES = (
     Case(PIPELINES, ranks=3, layers=6, dim=50, heads=5, seq=16, batch=1, micro_batches=6, group="pipeline"),
     Case(OPTIONS, ranks=2, layers=4, dim=66, heads=3, seq=24, batch=2, micro_batches=1, group="options"),
     Case(OPTIONS, ranks=3, layers=3, dim=50, heads=5, seq=16, batch=2, micro_batches=2, group="options"),
+    Case(OF_LORA, ranks=2, layers=2, dim=66, heads=3, seq=24, batch=2, micro_batches=2, group="lora"),
     Case(("tensor",), ranks=2, layers=2, dim=60, heads=6, seq=24, batch=2, micro_batches=1, group="tensor"),
     Case(("fsdp2_tensor",), ranks=4, layers=3, dim=52, heads=2, seq=16, batch=1, micro_batches=2, group="tensor"),
 )

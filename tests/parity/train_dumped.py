@@ -11,7 +11,8 @@ import sys
 import torch
 import torch.distributed as dist
 
-from model import ByteGpt
+from model import ByteGpt, adapt
+from number_cases import LORA, LORA_ALPHA, LORA_RANK
 from ranks import run
 from trainers import trainer_of
 
@@ -37,6 +38,9 @@ def train(rank: int, _: int) -> None:
     learning_rate, warm_up, steps = float(sys.argv[8]), int(sys.argv[9]), int(sys.argv[10])
     dump = read_safetensors(path)
     model = ByteGpt(layers, dim, heads, seq)
+    if strategy.startswith(LORA):
+        model = adapt(model, LORA_RANK, LORA_ALPHA)
+        strategy = strategy.removeprefix(LORA)
     model.load_state_dict({name.removeprefix("init."): tensor for name, tensor in dump.items() if name.startswith("init.")})
     trainer = trainer_of(model, strategy, learning_rate)
     numbers: dict[str, list[float]] = {"loss": [], "grad_norm": []}

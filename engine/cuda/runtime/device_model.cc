@@ -145,7 +145,7 @@ at::Tensor DeviceModel::NormBackward(const BackwardArgs& args, const at::Tensor&
   const at::Tensor scale = args.saved.tensors[0].unsqueeze(1);
   const at::Tensor x = args.input.to(wide_);
   const at::Tensor incoming = gradient.to(wide_);
-  weight_gradient->copy_((incoming * x * scale).sum(0));
+  if (weight_gradient->defined()) weight_gradient->copy_((incoming * x * scale).sum(0));
   const at::Tensor weighted = incoming * args.parameters[0].to(wide_);
   const at::Tensor pull = scale.pow(3) * (weighted * x).mean(1, /*keepdim=*/true);
   at::Tensor result = (weighted * scale).sub_(x * pull);
@@ -169,12 +169,14 @@ void DeviceModel::Turn(const at::Tensor& heads, double direction) const {
 
 Saved DeviceModel::AttentionForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
-  const at::Tensor qkv = at::mm(saved.tensors[1], args.parameters[1].t());
+  Tensors hidden = {at::mm(saved.tensors[1], args.parameters[1].t())};
+  AddHidden(SegmentKind::kAttention, args.parameters, saved.tensors[1], &hidden);
+  const at::Tensor& qkv = hidden[0];
   const int64_t batch = qkv.size(0) / config_.seq;
   Turn(qkv.view({batch, config_.seq, 3, -1, config_.head_dim()}).narrow(2, 0, 2), 1);
   const std::vector<at::Tensor> attended =
       AttendCausally({Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)});
-  saved.output = Output(args, Flat(attended[0]), args.parameters[2]);
+  saved.output = Output(SegmentKind::kAttention, args, Flat(attended[0]));
   saved.tensors.push_back(qkv);
   saved.tensors.insert(saved.tensors.end(), attended.begin(), attended.end());
   return saved;
@@ -184,8 +186,9 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gra
   const std::vector<at::Tensor>& tensors = args.saved.tensors;
   const at::Tensor& qkv = tensors[2];
   const std::vector<at::Tensor> attended(tensors.begin() + 3, tensors.end());
-  WeightGradient(args.output_gradient, Flat(attended[0]), &(*gradients)[2]);
-  const at::Tensor attended_gradient = Heads(at::mm(args.output_gradient, args.parameters[2]));
+  const OutputGradient output = OutputBackward(SegmentKind::kAttention, args);
+  OutputWeightBackward(SegmentKind::kAttention, args, Flat(attended[0]), output, gradients);
+  const at::Tensor attended_gradient = Heads(output.of_rows);
   const auto [query, key, value] = AttendCausallyBackward(
       attended_gradient, {Part(qkv, 0), Part(qkv, 1), Part(qkv, 2)}, attended);
   // [batch, seq, 3, heads, head_dim].
@@ -193,8 +196,7 @@ at::Tensor DeviceModel::AttentionBackward(const BackwardArgs& args, Tensors* gra
       at::stack({query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)}, 2);
   Turn(heads.narrow(2, 0, 2), -1);
   const at::Tensor qkv_gradient = heads.view(qkv.sizes());
-  HiddenBackward(args, qkv_gradient, gradients);
-  return at::mm(qkv_gradient, args.parameters[1]);
+  return HiddenBackward(SegmentKind::kAttention, args, qkv_gradient, gradients);
 }
 
 // In fp64, as the CPU adds it: the mean of many values of one size.

@@ -56,7 +56,7 @@ void StepBuilder::KeepGradient(int32_t unit_index, DType dtype) {
   unit_state.accumulated_gradient = std::exchange(unit_state.gradient, kNone);
   if (dtype == policy_.param_dtype) return;
   const BufferId wide =
-      NewBuffer(BufferKind::kAccumulatedGradient, unit_index, UnshardedBytes(unit_index, dtype));
+      NewBuffer(BufferKind::kAccumulatedGradient, unit_index, TrainedBytes(unit_index, dtype));
   Op op = MakeAccumulate(unit_index, kComputeStream, unit_state.accumulated_gradient, wide, false);
   op.allocates = {wide};
   Emit(std::move(op));

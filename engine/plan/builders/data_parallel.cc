@@ -109,6 +109,7 @@ class DataParallelBuilder final : public WholeParametersBuilder {
 
   // Others are left with parts of the sum, which are of no use.
   void Reduce(int32_t unit_index) {
+    if (!IsTrained(unit_index)) return;
     const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
     BufferId reduced = gradient;
     if (policy().reduce_dtype != policy().param_dtype) {
@@ -120,7 +121,7 @@ class DataParallelBuilder final : public WholeParametersBuilder {
     Op reduce = MakeRooted(OpKind::kReduce, kReduceStream);
     reduce.unit = unit_index;
     reduce.dtype = policy().reduce_dtype;
-    reduce.payload_bytes = UnshardedBytes(unit_index, reduce.dtype);
+    reduce.payload_bytes = TrainedBytes(unit_index, reduce.dtype);
     reduce.reads = reduce.writes = {reduced};
     reduce.dependencies = {AfterStream(kComputeStream)};
     EmitRooted(std::move(reduce));

@@ -27,7 +27,7 @@ class DdpBuilder final : public WholeParametersBuilder {
     const BufferId bucket = state(unit_index).gradient_shard;
     ReleaseParameters(unit_index);
     EndGradient(unit_index, bucket);
-    if (!last_micro_batch()) return;
+    if (!last_micro_batch() || !IsTrained(unit_index)) return;
     BufferId reduced = bucket;
     if (policy().reduce_dtype != policy().master_dtype) {
       Op copy = MakeReduceCopyIn(unit_index, bucket, kComputeStream);

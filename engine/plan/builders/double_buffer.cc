@@ -41,14 +41,15 @@ class DoubleBufferBuilder final : public StepBuilder {
 
   void PreBackward(int32_t unit_index) override {
     Gather(unit_index);
-    if (unit_index > 0) Gather(unit_index - 1);
+    if (unit_index > 0 && HasBackward(unit_index - 1)) Gather(unit_index - 1);
     WaitFor(gathers_[SlotOf(unit_index)]);
     // The gradient's memory: until then that of a unit before is reduced from it.
     WaitFor(reduced_[SlotOf(unit_index)]);
   }
 
   void PostBackward(int32_t unit_index) override {
-    Reshard(unit_index);
+    if (state(unit_index).parameters != kNone) Reshard(unit_index);
+    if (!IsTrained(unit_index)) return;
     BufferId input = std::exchange(state(unit_index).gradient, kNone);
     std::vector<BufferId> held = {input};
     const bool casts = policy().reduce_dtype != policy().param_dtype;

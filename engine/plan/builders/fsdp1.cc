@@ -41,7 +41,7 @@ class Fsdp1Builder final : public StepBuilder {
 
   void PostBackward(int32_t unit_index) override {
     BufferId input = TakeGradient(unit_index);
-    if (ReshardsAfterBackward(unit_index)) EmitReshard(unit_index);
+    FreeAfterBackward(unit_index);
     // no_sync() keeps the unsharded gradient in the dtype of compute.
     if (input == kNone) return KeepGradient(unit_index, policy().param_dtype);
     // The collective reads the gradient itself; only another reduce dtype needs a copy.

@@ -53,7 +53,7 @@ class Fsdp2Builder final : public StepBuilder {
   void PostBackward(int32_t unit_index) override {
     const BufferId gradient = TakeGradient(unit_index);
     // SHARD_GRAD_OP too frees after the backward of every micro-batch, and gathers once in each.
-    if (ReshardsAfterBackward(unit_index)) EmitReshard(unit_index);
+    FreeAfterBackward(unit_index);
     if (gradient == kNone) return KeepGradient(unit_index, policy().reduce_dtype);
     // Compute waits for the previous reduce-scatter, so that at most two inputs exist at once.
     ReleaseInput(held_input_.reduce_scatter);

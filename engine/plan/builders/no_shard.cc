@@ -24,6 +24,7 @@ class NoShardBuilder final : public WholeParametersBuilder {
  protected:
   void PostBackward(int32_t unit_index) override {
     ReleaseParameters(unit_index);
+    if (!IsTrained(unit_index)) return;
     // In place on the gradient; only another reduce dtype needs a copy.
     const BufferId gradient = std::exchange(state(unit_index).gradient, kNone);
     BufferId reduced = gradient;

@@ -37,7 +37,7 @@ void StepBuilder::EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex
   BufferId target = kept;
   if (accumulates) {
     target = NewBuffer(BufferKind::kHostReduced, unit_index,
-                       ShardBytes(unit_index, policy_.reduce_dtype));
+                       TrainedShardBytes(unit_index, policy_.reduce_dtype));
     copy.allocates = {target};
   }
   copy.writes = {target};

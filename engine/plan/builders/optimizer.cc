@@ -16,11 +16,11 @@ void StepBuilder::Optimizer() {
   const BufferId norm = NewBuffer(BufferKind::kNorm, kNone, BytesOf(DType::kFp64));
   Op local = MakeOp(OpKind::kGradNorm, kNone, UpdateStream());
   local.dependencies = AfterGradients();
-  for (const int32_t own : own_units_) local.reads.push_back(state(own).reduced_gradient());
+  for (const int32_t own : trained_units_) local.reads.push_back(state(own).reduced_gradient());
   local.allocates = local.writes = {norm};
   const OpIndex ready = EmitScalarReduce(norm, Emit(std::move(local)));
   std::vector<int32_t> left;
-  for (const int32_t index : own_units_) {
+  for (const int32_t index : trained_units_) {
     if (!UpdatesEarly(index)) left.push_back(index);
   }
   for (const int32_t index : left) {
@@ -36,6 +36,17 @@ void StepBuilder::Optimizer() {
       if (found_inf != kNone) op.frees.push_back(found_inf);
     }
     PostOptimizer(index, update);
+  }
+  if (left.empty()) {  // other stages have what is trained: the rank hears of it only
+    Op op = MakeOp(OpKind::kOptimizer, kNone, UpdateStream());
+    op.dependencies = {AfterEvent(ready)};
+    op.reads = op.frees = {norm};
+    if (found_inf != kNone) {
+      op.dependencies.push_back(AfterEvent(checked));
+      op.reads.push_back(found_inf);
+      op.frees.push_back(found_inf);
+    }
+    Emit(std::move(op));
   }
   EndStep();
 }
@@ -58,7 +69,7 @@ OpIndex StepBuilder::EmitUpdate(int32_t unit_index, BufferId norm, BufferId foun
 // The last gradients come to the stream that updates from elsewhere.
 std::vector<Dependency> StepBuilder::AfterGradients() const {
   if (policy_.offloads) return {AfterStream(offload_stream_ + 1)};
-  if (policy_.units.sequence_parallel) return {AfterStream(tensor_.stream)};
+  if (AddsUpWholeParameters()) return {AfterStream(tensor_.stream)};
   return {};
 }
 
@@ -67,7 +78,7 @@ std::vector<Dependency> StepBuilder::AfterGradients() const {
 OpIndex StepBuilder::EmitUnscale(BufferId found_inf) {
   Op op = MakeOp(OpKind::kUnscale, kNone, UpdateStream());
   op.dependencies = AfterGradients();
-  for (const int32_t own : own_units_) op.reads.push_back(state(own).reduced_gradient());
+  for (const int32_t own : trained_units_) op.reads.push_back(state(own).reduced_gradient());
   op.allocates = op.writes = {found_inf};
   return EmitScalarReduce(found_inf, Emit(std::move(op)));
 }

@@ -18,7 +18,7 @@ int64_t StepBuilder::KeptBytes(int32_t segment) const {
 BufferId StepBuilder::InputOf(int32_t segment) const {
   if (segment == 0) return kNone;
   const auto before = static_cast<size_t>(segment) - 1;
-  if (now_.phase == Phase::kBackward && GoOnTogether(model_, keeps_, segment - 1)) {
+  if (now_.phase == Phase::kBackward && GoesOn(segment - 1)) {
     return Now().recomputed[before];
   }
   return Now().activations[before];
@@ -35,7 +35,8 @@ std::vector<BufferId> StepBuilder::SavedOf(int32_t segment) const {
 
 std::vector<BufferId> StepBuilder::FreedByForward(int32_t segment) const {
   std::vector<BufferId> freed;
-  if (GoOnTogether(model_, keeps_, segment - 1)) {
+  const bool has_no_backward = segment > 0 && segment < first_trained_;
+  if (has_no_backward || GoesOn(segment - 1)) {
     freed.push_back(Now().activations[static_cast<size_t>(segment) - 1]);
   }
   const bool drops_norm = keeps_[static_cast<size_t>(segment)] == Keeps::kOutput;
@@ -55,16 +56,16 @@ std::vector<BufferId> StepBuilder::FreedByBackward(int32_t segment) const {
   }
   if (segment == 0) return freed;
   const bool is_received = segment == Stage().first;
-  const bool is_kept_output = keeps_[at - 1] == Keeps::kOutput && !is_received &&
-                              !GoOnTogether(model_, keeps_, segment - 1);
+  const bool is_kept_output =
+      keeps_[at - 1] == Keeps::kOutput && !is_received && !GoesOn(segment - 1);
   if (is_received || is_kept_output) freed.push_back(Now().activations[at - 1]);
   return freed;
 }
 
 void StepBuilder::PrepareBackward(int32_t segment) {
-  if (GoOnTogether(model_, keeps_, segment)) return;  // done with the next one
+  if (GoesOn(segment)) return;  // done with the next one
   int32_t first = segment;
-  while (GoOnTogether(model_, keeps_, first - 1)) --first;
+  while (GoesOn(first - 1)) --first;
   for (int32_t at = segment; at >= first; --at) {
     const std::vector<int32_t>& units = UnitsOf(at);
     for (auto unit_index = units.rbegin(); unit_index != units.rend(); ++unit_index) {
@@ -85,7 +86,7 @@ void StepBuilder::RecomputeSegment(int32_t segment) {
   if (has_products) op.reads.push_back(Now().activations[at]);
   if (SharesSequence(segment)) op.reads.push_back(Now().norms[at]);
   // Of the last one of a block the output was kept.
-  const bool makes_output = GoOnTogether(model_, keeps_, segment);
+  const bool makes_output = GoesOn(segment);
   int64_t bytes = description.activation_bytes - KeptBytes(segment);
   if (makes_output) bytes += description.output_bytes;
   const BufferId recomputed = NewSegmentBuffer(BufferKind::kRecomputed, segment, bytes);

@@ -1,18 +1,29 @@
 #include "engine/plan/builders/step.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/plan/state.h"
 #include "trace/base/check.h"
 
 namespace shardscope::plan {
+namespace {
+
+// Where no backward follows, the output goes on to the next segment and nothing else is kept.
+std::vector<Keeps> KeepsOf(const ModelDescription& model, const Policy& policy) {
+  std::vector<Keeps> keeps = WhatForwardKeeps(model, policy.checkpointing);
+  std::fill_n(keeps.begin(), FirstTrainedSegment(model.segments), Keeps::kOutput);
+  return keeps;
+}
+
+}  // namespace
 
 StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
                          std::vector<Stream> streams)
     : model_(model),
       policy_(policy),
-      shard_ranks_(ShardRanks(policy)),
-      keeps_(WhatForwardKeeps(model, policy.checkpointing)),
+      first_trained_(FirstTrainedSegment(model.segments)),
+      keeps_(KeepsOf(model, policy)),
       pipeline_ranks_(policy.mesh.size(MeshDimension::kPipeline)) {
   schedule_.mesh = policy.mesh;
   schedule_.num_micro_batches = policy.micro_batches;
@@ -52,6 +63,7 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
       Span& span = spans_[static_cast<size_t>(unit_index)];
       if (span.first == kNone) span.first = segment;
       span.last = segment;
+      if (segment >= first_trained_ && span.first_backward == kNone) span.first_backward = segment;
     }
   }
 }
@@ -81,7 +93,7 @@ void StepBuilder::AddCommunicators() {
     unsigned different = 0;  // parts of the gradient
     if (HasPipeline()) different |= Only(MeshDimension::kPipeline);
     if (HasTensor()) different |= Only(MeshDimension::kTensor);
-    if (strategy.shards_optimizer && shard_ranks_ > 1) different |= shard;
+    if (strategy.shards_optimizer && shard_ranks() > 1) different |= shard;
     norm_communicator_ = static_cast<CommunicatorIndex>(all.size());
     all.push_back({"norm", static_cast<MeshDimensions>(different)});
   }
@@ -117,7 +129,7 @@ Schedule StepBuilder::Build(int32_t place) {
     }
   }
   now_.micro_batch = kNone;
-  if (policy_.units.sequence_parallel) AddUpWholeParameters();
+  if (AddsUpWholeParameters()) AddUpWholeParameters();
   now_.phase = Phase::kOptimizer;
   ReleaseSentGradient();
   Optimizer();
@@ -144,11 +156,19 @@ bool StepBuilder::ReshardsAfterBackward(int32_t index) const {
 }
 
 int64_t StepBuilder::ShardBytes(int32_t index, DType dtype) const {
-  return PaddedShardElements(unit(index), shard_ranks_) * BytesOf(dtype);
+  return PaddedShardElements(unit(index), shard_ranks()) * BytesOf(dtype);
 }
 
 int64_t StepBuilder::UnshardedBytes(int32_t index, DType dtype) const {
-  return shard_ranks_ * ShardBytes(index, dtype);
+  return shard_ranks() * ShardBytes(index, dtype);
+}
+
+int64_t StepBuilder::TrainedShardBytes(int32_t index, DType dtype) const {
+  return PaddedShardElements(TrainedPart(unit(index)), shard_ranks()) * BytesOf(dtype);
+}
+
+int64_t StepBuilder::TrainedBytes(int32_t index, DType dtype) const {
+  return shard_ranks() * TrainedShardBytes(index, dtype);
 }
 
 Op StepBuilder::MakeOp(OpKind kind, int32_t unit_index, StreamIndex stream) const {
@@ -167,7 +187,8 @@ Op StepBuilder::MakeCollective(OpKind kind, int32_t unit_index, StreamIndex stre
   // All-gathers on the first, all that reduces on the last.
   op.communicator = TraitsOf(kind).reduces ? reduce_communicator_ : kShardCommunicator;
   op.dtype = dtype;
-  op.payload_bytes = UnshardedBytes(unit_index, dtype);
+  op.payload_bytes =
+      TraitsOf(kind).reduces ? TrainedBytes(unit_index, dtype) : UnshardedBytes(unit_index, dtype);
   op.wire_bytes = WireBytes(kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
   return op;
 }
@@ -203,7 +224,6 @@ void StepBuilder::AddPersistentBuffers() {
       continue;
     }
     UnitState& unit_state = state(buffer.unit);
-    if (own_units_.empty() || own_units_.back() != buffer.unit) own_units_.push_back(buffer.unit);
     switch (buffer.kind) {
       case BufferKind::kParameterShard:
       case BufferKind::kHostParameterShard:
@@ -222,6 +242,8 @@ void StepBuilder::AddPersistentBuffers() {
       default:
         unit_state.optimizer_state = id;
     }
+    const bool is_known = !trained_units_.empty() && trained_units_.back() == buffer.unit;
+    if (HoldsTrainedPart(buffer.kind) && !is_known) trained_units_.push_back(buffer.unit);
   }
 }
 
@@ -243,7 +265,8 @@ bool StepBuilder::NeedsBatch() const {
 }
 
 bool StepBuilder::FreesBatch(int32_t segment) const {
-  return segment == 0 || (HasPipeline() && segment == last_segment());
+  const bool is_last_use = Stage().first == 0 && segment == first_trained_;
+  return is_last_use || (HasPipeline() && segment == last_segment());
 }
 
 void StepBuilder::LoadBatch(BufferId batch) {
@@ -446,8 +469,11 @@ void StepBuilder::ScatterParts(int32_t segment, BufferId parts, BufferId own, bo
 void StepBuilder::Backward(const StageRun* next) {
   --num_in_flight_[static_cast<size_t>(now_.stage)];
   activation_gradient_ = kNone;
+  const int32_t first = std::max(Stage().first, first_trained_);
   std::vector<Dependency> received;  // of the first backward, but not of what is recomputed for it
-  if (Stage().last < last_segment()) {
+  if (Stage().last < first) {
+    ReleaseForward();
+  } else if (Stage().last < last_segment()) {
     activation_gradient_ = Receive(BufferKind::kReceivedGradient, Stage().last);
     received_gradient_ = {activation_gradient_, compute_waits_.back()};
     compute_waits_.pop_back();
@@ -455,21 +481,36 @@ void StepBuilder::Backward(const StageRun* next) {
     received = {received_gradient_.ready,
                 AfterEvent(Now().sends[static_cast<size_t>(Stage().last)])};
   }
-  for (int32_t segment = Stage().last; segment >= Stage().first; --segment) {
+  for (int32_t segment = Stage().last; segment >= first; --segment) {
     PrepareBackward(segment);
     compute_waits_.insert(compute_waits_.begin(), received.begin(), received.end());
     received.clear();
     BackwardSegment(segment);
     const std::vector<int32_t>& units = UnitsOf(segment);
     for (auto unit_index = units.rbegin(); unit_index != units.rend(); ++unit_index) {
-      if (SpanOf(*unit_index).first == segment) PostBackward(*unit_index);
+      if (SpanOf(*unit_index).first_backward == segment) PostBackward(*unit_index);
     }
   }
-  if (Stage().first > 0) {
+  for (int32_t segment = std::min(first - 1, Stage().last); segment >= Stage().first; --segment) {
+    const std::vector<int32_t>& units = UnitsOf(segment);
+    for (auto unit_index = units.rbegin(); unit_index != units.rend(); ++unit_index) {
+      const bool is_at_end = SpanOf(*unit_index).first == segment && !HasBackward(*unit_index);
+      if (is_at_end) PostBackward(*unit_index);
+    }
+  }
+  if (Stage().first > first_trained_) {
     if (next != nullptr) ReceiveAhead(*next);
     SendGradient();
   }
   EndBackward();
+}
+
+void StepBuilder::ReleaseForward() {
+  Op op = MakeOp(OpKind::kRelease, kNone, kComputeStream);
+  op.frees = {Now().activations[static_cast<size_t>(Stage().last)]};
+  op.dependencies = {AfterEvent(Now().sends[static_cast<size_t>(Stage().last)])};
+  if (Stage().first == 0) op.frees.push_back(Now().batch);
+  Emit(std::move(op));
 }
 
 Op StepBuilder::MakeBackward(OpKind kind, int32_t segment, BufferId input) {
@@ -488,11 +529,13 @@ Op StepBuilder::MakeBackward(OpKind kind, int32_t segment, BufferId input) {
 }
 
 void StepBuilder::WriteGradients(int32_t segment, Op* op) {
+  const std::vector<int32_t>& frozen = model_.segments[static_cast<size_t>(segment)].frozen_units;
   for (const int32_t unit_index : UnitsOf(segment)) {
+    if (std::ranges::binary_search(frozen, unit_index)) continue;
     BufferId& gradient = state(unit_index).gradient;
     if (gradient == kNone) {
       gradient = NewBuffer(BufferKind::kGradient, unit_index,
-                           UnshardedBytes(unit_index, policy_.param_dtype));
+                           TrainedBytes(unit_index, policy_.param_dtype));
       PutInSlot(gradient, state(unit_index).gradient_slot);
       op->allocates.push_back(gradient);
     }
@@ -566,7 +609,7 @@ void StepBuilder::BackwardSegment(int32_t segment) {
   if (FreesBatch(segment)) op.frees.push_back(Now().batch);
   if (activation_gradient_ != kNone) op.frees.push_back(activation_gradient_);
   WriteGradients(segment, &op);
-  if (segment > 0) {
+  if (segment > first_trained_) {
     activation_gradient_ =
         NewSegmentBuffer(BufferKind::kActivationGradient, segment,
                          model_.segments[static_cast<size_t>(segment) - 1].output_bytes);
@@ -579,8 +622,8 @@ void StepBuilder::BackwardSegment(int32_t segment) {
 // Once a step, after all that reduces gradients (Megatron-LM: finalize_model_grads).
 void StepBuilder::AddUpWholeParameters() {
   now_.phase = Phase::kBackward;
-  for (const int32_t index : own_units_) {
-    const int64_t elements = WholeShardElements(unit(index), shard_ranks_);
+  for (const int32_t index : trained_units_) {
+    const int64_t elements = WholeShardElements(TrainedPart(unit(index)), shard_ranks());
     if (elements == 0) continue;
     Op op = MakeOp(OpKind::kAllReduce, index, tensor_.stream);
     op.communicator = tensor_.communicator;
@@ -599,9 +642,14 @@ OpIndex StepBuilder::EmitReshard(int32_t unit_index) {
   return Emit(std::move(op));
 }
 
+void StepBuilder::FreeAfterBackward(int32_t unit_index) {
+  const bool is_there = state(unit_index).parameters != kNone;
+  if (is_there && ReshardsAfterBackward(unit_index)) EmitReshard(unit_index);
+}
+
 Op StepBuilder::MakeReduceCopyIn(int32_t unit_index, BufferId gradient, StreamIndex stream) {
   const BufferId input = NewBuffer(BufferKind::kReduceScatterInput, unit_index,
-                                   UnshardedBytes(unit_index, policy_.reduce_dtype));
+                                   TrainedBytes(unit_index, policy_.reduce_dtype));
   Op op = MakeOp(OpKind::kCopyIn, unit_index, stream);
   op.allocates = op.writes = {input};
   op.reads = {gradient};
@@ -618,7 +666,7 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
     reduce.writes = {state(unit_index).gradient_shard};
   } else {
     reduced.output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
-                               ShardBytes(unit_index, policy_.reduce_dtype));
+                               TrainedShardBytes(unit_index, policy_.reduce_dtype));
     reduce.allocates = reduce.writes = {reduced.output};
   }
   reduced.op = Emit(std::move(reduce));
@@ -653,7 +701,7 @@ OpIndex StepBuilder::EmitReplicaReduce(int32_t unit_index, const Reduced& reduce
   Op op = MakeOp(OpKind::kAllReduce, unit_index, ReplicaStream());
   op.communicator = static_cast<CommunicatorIndex>(schedule_.communicators.size()) - 1;
   op.dtype = policy_.reduce_dtype;
-  op.payload_bytes = ShardBytes(unit_index, op.dtype);
+  op.payload_bytes = TrainedShardBytes(unit_index, op.dtype);
   op.wire_bytes = WireBytes(op.kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
   const BufferId shard =
       reduced.output == kNone ? state(unit_index).gradient_shard : reduced.output;

@@ -55,7 +55,8 @@ class StepBuilder {
 
  protected:
   // Called in host order. A unit spans its first to its last segment: Pre* before the span's first
-  // compute op, Post* after its last one.
+  // compute op, Post* after its last one. For a unit without backward PostBackward is called at the
+  // end of that, to free what is still there.
   virtual void LoadBatch(BufferId batch);
   virtual void StartForward() {}  // root pre-forward
   virtual void PreForward(int32_t unit) = 0;
@@ -76,6 +77,7 @@ class StepBuilder {
   struct Span {
     int32_t first = kNone;
     int32_t last = kNone;
+    int32_t first_backward = kNone;  // of those that have one
   };
   const Span& SpanOf(int32_t unit_index) const { return spans_[static_cast<size_t>(unit_index)]; }
 
@@ -83,6 +85,10 @@ class StepBuilder {
   const Unit& unit(int32_t index) const { return model_.units[static_cast<size_t>(index)]; }
   UnitState& state(int32_t index) { return states_[static_cast<size_t>(index)]; }
   bool ReshardsAfterForward(int32_t index) const;
+  // Whether it has a gradient; whether any of its segments has a backward, which those before the
+  // first trained one have not.
+  bool IsTrained(int32_t index) const { return plan::IsTrained(unit(index)); }
+  bool HasBackward(int32_t index) const { return SpanOf(index).first_backward != kNone; }
   // Whether that leaves a part of it, for a backward that gathers among fewer ranks.
   bool HasPostForwardShard(int32_t index) const {
     return policy_.post_forward_ranks > 0 && ReshardsAfterForward(index);
@@ -95,13 +101,12 @@ class StepBuilder {
   bool ReducesGradients() const {
     return policy_.accumulation.sync != GradientSync::kNoSync || last_micro_batch();
   }
-  // Whether the unit is freed after its backward.
-  bool ReshardsAfterBackward(int32_t index) const;
   // Whether the end of this backward waits for reductions.
   bool WaitsForReductions() const { return policy_.accumulation.waits || last_micro_batch(); }
   bool first_micro_batch() const { return now_.micro_batch == 0; }
   bool last_micro_batch() const { return now_.micro_batch + 1 == policy_.micro_batches; }
   int32_t num_ranks() const { return policy_.mesh.num_ranks(); }
+  int shard_ranks() const { return policy_.mesh.size(MeshDimension::kShard); }
   int32_t num_units() const { return static_cast<int32_t>(model_.units.size()); }
   int64_t batch_bytes() const { return model_.batch_bytes; }
   int32_t last_segment() const { return static_cast<int32_t>(model_.segments.size()) - 1; }
@@ -116,6 +121,9 @@ class StepBuilder {
   // Bytes of one rank's padded slice of the unit, and of all slices together.
   int64_t ShardBytes(int32_t index, DType dtype) const;
   int64_t UnshardedBytes(int32_t index, DType dtype) const;
+  // The same of its trained part, which gradients are.
+  int64_t TrainedShardBytes(int32_t index, DType dtype) const;
+  int64_t TrainedBytes(int32_t index, DType dtype) const;
 
   // Makes an op or a buffer of the current phase and micro-batch.
   Op MakeOp(OpKind kind, int32_t unit_index, StreamIndex stream) const;
@@ -132,6 +140,8 @@ class StepBuilder {
 
   // Pieces that FSDP1 and FSDP2 share.
   OpIndex EmitReshard(int32_t unit_index);
+  // The same after its backward, if it is not to stay and not freed yet.
+  void FreeAfterBackward(int32_t unit_index);
   // Takes the unit's gradient of this micro-batch, added to those before where they were not
   // reduced. kNone: that is not to be reduced yet. Before the unit is resharded.
   BufferId TakeGradient(int32_t unit_index);
@@ -184,6 +194,7 @@ class StepBuilder {
     StreamIndex stream = kNone;
   };
 
+  bool ReshardsAfterBackward(int32_t index) const;
   // Whether the gradient shard holds nothing of this step before this micro-batch.
   bool IsFirstReduction(int32_t unit_index);
   // Adds it to those of micro-batches before, until replicas reduce the sum.
@@ -199,7 +210,7 @@ class StepBuilder {
   // Offload (offload.cc): the reduced gradient goes to the host, which may update the unit then.
   void EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex last);
   bool UpdatesEarly(int32_t unit_index) const {
-    return policy_.offloads && !policy_.update.clips && unit_index != own_units_.front();
+    return policy_.offloads && !policy_.update.clips && unit_index != trained_units_.front();
   }
   // Where gradients are added up and units updated.
   StreamIndex UpdateStream() const {
@@ -219,6 +230,9 @@ class StepBuilder {
   void ScatterParts(int32_t segment, BufferId parts, BufferId own, bool is_new);
   // Gradients of parameters that all of them have: a rank's are those of its part of the sequence.
   void AddUpWholeParameters();
+  bool AddsUpWholeParameters() const {
+    return policy_.units.sequence_parallel || model_.has_partial_gradients;
+  }
   void AddPersistentBuffers();
   void AddSlot(BufferId id);
   bool HasPipeline() const { return pipeline_ranks_ > 1; }
@@ -242,6 +256,8 @@ class StepBuilder {
   void SendActivation();
   void SendGradient();
   void ReleaseSentGradient();
+  // What forward has left in a stage that has no backward.
+  void ReleaseForward();
   bool NeedsBatch() const;
   bool FreesBatch(int32_t segment) const;
   void Forward();
@@ -257,6 +273,10 @@ class StepBuilder {
   // forward keeps; what it reads of the one before; what its backward reads of its own; what its
   // forward and its backward are the last to use.
   int64_t KeptBytes(int32_t segment) const;
+  // Whether the next segment's recompute follows on this one's, whose output is not kept.
+  bool GoesOn(int32_t segment) const {
+    return segment >= first_trained_ && GoOnTogether(model_, keeps_, segment);
+  }
   BufferId InputOf(int32_t segment) const;
   std::vector<BufferId> SavedOf(int32_t segment) const;
   std::vector<BufferId> FreedByForward(int32_t segment) const;
@@ -284,12 +304,12 @@ class StepBuilder {
 
   const ModelDescription& model_;
   const Policy& policy_;
-  const int shard_ranks_;
+  const int32_t first_trained_;     // segment, of those that have a backward
   const std::vector<Keeps> keeps_;  // by segment
   Schedule schedule_;
   Program program_;
   std::vector<UnitState> states_;
-  std::vector<int32_t> own_units_;         // of the rank's stages, ascending
+  std::vector<int32_t> trained_units_;     // of the rank's stages, ascending
   std::vector<Span> spans_;                // by unit
   StageRun now_ = {.micro_batch = kNone};  // what ops and buffers that are made belong to
   CommunicatorIndex reduce_communicator_ = kShardCommunicator;

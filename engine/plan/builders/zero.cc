@@ -19,6 +19,7 @@ void ZeroBuilder::PreBackward(int32_t unit_index) {
 
 void ZeroBuilder::PostBackward(int32_t unit_index) {
   ReleaseParameters(unit_index);
+  if (!IsTrained(unit_index)) return;
   const bool reduces = !keeps_gradients() || last_micro_batch();
   // A bucket is reduced once the one before is, which then is free (stage_1_and_2.py:
   // average_tensor, where both streams wait for each other): two at most are there at once.
@@ -48,6 +49,8 @@ void ZeroBuilder::PostOptimizer(int32_t unit_index, OpIndex optimizer) {
   }
   Op gather =
       MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
+  gather.payload_bytes = TrainedBytes(unit_index, gather.dtype);  // nothing else has changed
+  gather.wire_bytes = WireBytes(gather.kind, gather.payload_bytes, shard_ranks());
   gather.reads = gather.writes = {whole};  // in place: own slot is the input
   gather.dependencies = {AfterEvent(optimizer)};
   const OpIndex gathered = Emit(std::move(gather));

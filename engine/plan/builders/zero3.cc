@@ -47,7 +47,8 @@ class Zero3Builder final : public ZeroBuilder {
   }
 
   void PostBackward(int32_t unit_index) override {
-    if (IsSplit(unit_index)) Free(unit_index);
+    if (IsSplit(unit_index) && HasBackward(unit_index)) Free(unit_index);
+    if (!IsTrained(unit_index)) return;
     Reduce(unit_index, std::exchange(state(unit_index).gradient, kNone));
   }
 
@@ -74,11 +75,13 @@ class Zero3Builder final : public ZeroBuilder {
     for (const int32_t index : units) uses_.push_back({index, Phase::kForward});
     std::ranges::reverse(units);
     std::ranges::stable_sort(units, std::greater(), [&](int32_t i) { return SpanOf(i).last; });
-    for (const int32_t index : units) uses_.push_back({index, Phase::kBackward});
+    for (const int32_t index : units) {
+      if (HasBackward(index)) uses_.push_back({index, Phase::kBackward});
+    }
     for (const int32_t index : units) {
       keeps_[static_cast<size_t>(index)] =
-          !ReshardsAfterForward(index) ||
-          ReuseDistance(index) < policy().budgets.max_reuse_distance;
+          HasBackward(index) && (!ReshardsAfterForward(index) ||
+                                 ReuseDistance(index) < policy().budgets.max_reuse_distance);
     }
   }
 

@@ -76,20 +76,16 @@ class SizeCheck {
  public:
   SizeCheck(const Schedule& schedule, const Program& program)
       : schedule_(schedule), program_(program), checked_(program.buffers.size()) {
-    // Parameters that no op gathers are there as a whole on every rank.
-    const auto gather = std::ranges::find_if(program.ops, [&](const Op& op) {
-      return op.kind == OpKind::kAllGather && op.unit != kNone &&
-             schedule.communicators[static_cast<size_t>(op.communicator)].run == 0;
-    });
     for (const Communicator& communicator : schedule.communicators) {
       if (communicator.run > 0) post_forward_ranks_ = communicator.run;
     }
-    if (gather != program.ops.end()) {
+    if (const Op* gather = FindGather(schedule); gather != nullptr) {
       shard_ranks_ = schedule.GroupSize(gather->communicator);
       shard_dimensions_ = schedule.DimensionsOf(gather->communicator);
     }
     for (const Unit& unit : schedule.units) {
       shard_elements_.push_back(PaddedShardElements(unit, shard_ranks_));
+      trained_elements_.push_back(PaddedShardElements(TrainedPart(unit), shard_ranks_));
     }
   }
 
@@ -113,6 +109,19 @@ class SizeCheck {
   }
 
  private:
+  // Parameters that no op of any rank gathers are there as a whole on every rank.
+  static const Op* FindGather(const Schedule& schedule) {
+    for (const Program& program : schedule.programs) {
+      for (const Op& op : program.ops) {
+        if (op.kind == OpKind::kAllGather && op.unit != kNone &&
+            schedule.communicators[static_cast<size_t>(op.communicator)].run == 0) {
+          return &op;
+        }
+      }
+    }
+    return nullptr;
+  }
+
   const Buffer& At(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
 
   std::string CollectiveProblem(const Op& op) {
@@ -141,7 +150,10 @@ class SizeCheck {
     const bool scatters = side == PayloadSide::kReads;
     const bool reads_whole = scatters || op.writes.empty();  // so does a broadcast's root
     const BufferId whole = reads_whole ? op.reads.front() : op.writes.front();
-    if (At(whole).bytes != op.payload_bytes) {
+    // What was updated may be a part of the whole, gathered in place.
+    const bool fits = GathersTrained(op) ? At(whole).bytes >= op.payload_bytes
+                                         : At(whole).bytes == op.payload_bytes;
+    if (!fits) {
       buffer_ = whole;
       return "has a payload of " + std::to_string(op.payload_bytes) +
              " bytes, but its buffer holds " + std::to_string(At(whole).bytes);
@@ -202,7 +214,8 @@ class SizeCheck {
   // Of a gradient, what ranks that share the work of layers all have.
   std::string WholeParametersProblem(const Op& op) {
     const Unit& unit = schedule_.units[static_cast<size_t>(op.unit)];
-    const int64_t expected = WholeShardElements(unit, shard_ranks_) * BytesOf(op.dtype);
+    const int64_t expected =
+        WholeShardElements(TrainedPart(unit), shard_ranks_) * BytesOf(op.dtype);
     if (op.payload_bytes != expected) {
       return "has a payload of " + std::to_string(op.payload_bytes) +
              " bytes, but what is not split of its unit in " + std::string(Name(op.dtype)) +
@@ -219,14 +232,22 @@ class SizeCheck {
     const MeshDimensions dimensions = schedule_.DimensionsOf(op.communicator);
     const bool whole = shard_ranks_ == 1 || (dimensions & shard_dimensions_) != 0;
     const Share share = whole ? Share::kWhole : Share::kShard;
-    const int64_t expected = Elements(op.unit, share) * BytesOf(op.dtype);
+    const bool is_trained = TraitsOf(op.kind).reduces || GathersTrained(op);
+    const int64_t expected = Elements(op.unit, share, is_trained) * BytesOf(op.dtype);
     if (op.payload_bytes == expected) return "";
     return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but its unit in " +
            std::string(Name(op.dtype)) + " has " + std::to_string(expected);
   }
 
-  int64_t Elements(int32_t unit, Share share) const {
-    const int64_t of_shard = shard_elements_[static_cast<size_t>(unit)];
+  // After an update, of parameters that all ranks keep.
+  static bool GathersTrained(const Op& op) {
+    return op.kind == OpKind::kAllGather && op.unit != kNone && op.phase == Phase::kOptimizer;
+  }
+
+  // Of the unit, or of its trained part.
+  int64_t Elements(int32_t unit, Share share, bool is_trained) const {
+    const int64_t of_shard =
+        (is_trained ? trained_elements_ : shard_elements_)[static_cast<size_t>(unit)];
     if (share == Share::kShard) return of_shard;
     return of_shard * shard_ranks_ / (share == Share::kWhole ? 1 : post_forward_ranks_);
   }
@@ -247,7 +268,8 @@ class SizeCheck {
     if (is_state && buffer.unit != kNone) return StateProblem(id);
     const Content content = ContentOf(buffer.kind);
     if (buffer.unit == kNone || content.copies == 0) return "";
-    const int64_t elements = Elements(buffer.unit, content.share) * content.copies;
+    const int64_t elements =
+        Elements(buffer.unit, content.share, HoldsTrainedPart(buffer.kind)) * content.copies;
     const auto width_index = static_cast<size_t>(content.width);
     int64_t& width = widths_[width_index];
     // The first buffer says how wide the dtype is, if it can be one.
@@ -267,7 +289,7 @@ class SizeCheck {
     int64_t& width = widths_[static_cast<size_t>(Width::kMaster)];
     for (const DType master : {DType::kFp32, DType::kFp64}) {
       if (width != 0 && width != BytesOf(master)) continue;
-      if (buffer.bytes != StateBytes(schedule_.units[static_cast<size_t>(buffer.unit)],
+      if (buffer.bytes != StateBytes(TrainedPart(schedule_.units[static_cast<size_t>(buffer.unit)]),
                                      shard_ranks_, schedule_.optimizer_state, master)) {
         continue;
       }
@@ -289,6 +311,7 @@ class SizeCheck {
   int post_forward_ranks_ = 1;
   MeshDimensions shard_dimensions_ = 0;       // of the communicator that gathers
   std::vector<int64_t> shard_elements_;       // by unit
+  std::vector<int64_t> trained_elements_;     // the same of its trained part
   std::array<int64_t, kNumWidths> widths_{};  // bytes an element; 0: not seen yet
   std::vector<bool> checked_;                 // by buffer
   BufferId buffer_ = kNone;                   // whose size is wrong

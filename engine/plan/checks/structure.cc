@@ -165,6 +165,27 @@ bool UnitSizeOk(const Unit& unit) {
   return true;
 }
 
+// "" if what the tables say of frozen parameters goes together.
+std::string FrozenProblem(const Schedule& schedule) {
+  for (const Unit& unit : schedule.units) {
+    if (std::ranges::is_sorted(unit.parameters, {}, &Parameter::is_frozen)) continue;
+    return "unit '" + unit.name + "' has frozen parameters before others";
+  }
+  for (const Segment& segment : schedule.segments) {
+    const auto is_fine = [&](int32_t unit) {
+      return std::ranges::find(segment.units, unit) != segment.units.end();
+    };
+    if (std::ranges::is_sorted(segment.frozen_units) &&
+        std::ranges::all_of(segment.frozen_units, is_fine)) {
+      continue;
+    }
+    return "segment '" + segment.name + "' has frozen parameters of a unit that it does not use";
+  }
+  const bool is_any_trained =
+      schedule.units.empty() || std::ranges::any_of(schedule.units, IsTrained);
+  return is_any_trained ? "" : "all parameters are frozen: there is nothing to train";
+}
+
 std::optional<Refusal> CheckTables(const Schedule& schedule) {
   const auto is_positive = [](int32_t size) { return size >= 1; };
   if (!std::all_of(schedule.mesh.sizes.begin(), schedule.mesh.sizes.end(), is_positive) ||
@@ -205,6 +226,9 @@ std::optional<Refusal> CheckTables(const Schedule& schedule) {
       return Unlocated("segment '" + segment.name + "' names unit " + std::to_string(unit) +
                        ", which does not exist");
     }
+  }
+  if (const std::string problem = FrozenProblem(schedule); !problem.empty()) {
+    return Unlocated(problem);
   }
   if (schedule.program_of_rank.size() != static_cast<size_t>(schedule.num_ranks())) {
     return Unlocated("the schedule has " + std::to_string(schedule.num_ranks()) +

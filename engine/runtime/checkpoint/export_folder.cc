@@ -138,6 +138,7 @@ class FolderWriter {
     std::vector<std::vector<plan::Parameter>> files(1);
     int64_t bytes = 0;
     for (plan::Parameter& parameter : model::AllParameters(whole_.model())) {
+      if (model::IsAdapter(parameter.name)) continue;  // merged into their weights
       const int64_t more = ShapeOf(parameter).bytes();
       if (bytes > 0 && bytes + more > options_.most_bytes) {
         files.emplace_back();
@@ -156,7 +157,7 @@ class FolderWriter {
     SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(folder_ + "/" + name));
     SHARDSCOPE_RETURN_IF_ERROR(file.Write(checkpoint::SafetensorsHead(shapes, "pt")));
     for (const plan::Parameter& parameter : parameters) {
-      SHARDSCOPE_ASSIGN_OR_RETURN(const at::Tensor values, whole_.Read(parameter));
+      SHARDSCOPE_ASSIGN_OR_RETURN(const at::Tensor values, whole_.ReadMerged(parameter));
       const at::Tensor cast = values.to(options_.is_bf16 ? at::kBFloat16 : at::kFloat);
       SHARDSCOPE_RETURN_IF_ERROR(
           file.Write({static_cast<const char*>(cast.const_data_ptr()), cast.nbytes()}));

@@ -16,6 +16,7 @@ namespace {
 
 // Keys of the model that may be others when it goes on: where its data end, not what it is.
 bool MayDiffer(const std::string& key) {
+  if (key.starts_with("lora.")) return false;
   return !key.starts_with("model.") || key == "model.seq" || key == "model.path";
 }
 

@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, at::Tensor>> StateTensorsOf(const ShardedUnit
                                                                size_t index) {
   std::vector<std::pair<std::string, at::Tensor>> tensors{
       {std::string(checkpoint::kParameter), unit.SliceOf(index).parameters}};
-  for (size_t tensor = 0; tensor < unit.state_tensors().size(); ++tensor) {
+  for (size_t tensor = 0; tensor < unit.NumStateTensors(index); ++tensor) {
     tensors.emplace_back(unit.state_tensors()[tensor].name, unit.StateValues(tensor, index));
   }
   return tensors;

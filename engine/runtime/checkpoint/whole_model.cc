@@ -1,9 +1,11 @@
 #include "engine/runtime/checkpoint/whole_model.h"
 
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -37,7 +39,8 @@ Result<WholeModel> WholeModel::Open(const std::string& path) {
 
 Status WholeModel::ReadConfig() {
   for (const auto& [key, value] : checkpoint_.index().config) {
-    if (!key.starts_with("model.") && key != "data.tokenizer") continue;
+    const bool is_of_model = key.starts_with("model.") || key.starts_with("lora.");
+    if (!is_of_model && key != "data.tokenizer") continue;
     SHARDSCOPE_RETURN_IF_ERROR(config_.Set(key, value));
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(model_, footprint::ModelConfigOf(config_));
@@ -73,6 +76,21 @@ Result<at::Tensor> WholeModel::Read(const plan::Parameter& parameter) const {
   SHARDSCOPE_RETURN_IF_ERROR(
       checkpoint_.Read(tensor, {&all, 1}, static_cast<std::byte*>(values.mutable_data_ptr())));
   return type == at::kDouble ? values : values.to(at::kFloat);
+}
+
+Result<at::Tensor> WholeModel::ReadMerged(const plan::Parameter& parameter) const {
+  SHARDSCOPE_ASSIGN_OR_RETURN(at::Tensor values, Read(parameter));
+  const std::string stem = parameter.name.substr(0, parameter.name.rfind('.'));
+  const std::vector<plan::Parameter> all = model::AllParameters(model_);
+  const auto of = [&](const char* name) {
+    return std::ranges::find(all, stem + name, &plan::Parameter::name);
+  };
+  const auto a = of(".lora_A.weight");
+  const auto b = of(".lora_B.weight");
+  if (!parameter.name.ends_with(".weight") || a == all.end() || b == all.end()) return values;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const at::Tensor down, Read(*a));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const at::Tensor up, Read(*b));
+  return values.addmm_(up, down, 1, model_.lora.scale());
 }
 
 }  // namespace shardscope::runtime

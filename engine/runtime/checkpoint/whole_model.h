@@ -28,6 +28,8 @@ class WholeModel {
 
   // A parameter of model::AllParameters(model()), in fp64 if the run kept it so, else in fp32.
   Result<at::Tensor> Read(const plan::Parameter& parameter) const;
+  // With what its adapter adds, if it has one (peft: merge_and_unload()).
+  Result<at::Tensor> ReadMerged(const plan::Parameter& parameter) const;
 
  private:
   explicit WholeModel(checkpoint::Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {}

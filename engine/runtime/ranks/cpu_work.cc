@@ -174,6 +174,7 @@ void CpuWork::Optimizer(const OpContext& context) {
   if (!std::isfinite(norm)) {
     throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
   }
+  if (context.op().unit == plan::kNone) return;  // nothing of the rank is trained
   args.gradient_scale = model::ClipScale(norm, job_->training.clip) / scaler_.scale;
   units_[static_cast<size_t>(context.op().unit)].Update(args);
 }

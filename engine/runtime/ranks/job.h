@@ -29,6 +29,7 @@ struct Job {
   std::shared_ptr<const HeldOut> held_out;                // of evaluations; null: there are none
   std::shared_ptr<const model::ParameterSource> weights;  // that the run begins with; null: drawn
   int64_t num_parameters = 0;                             // elements
+  int64_t num_trained = 0;                                // of these
   StateLayout initial_layout;                             // of the first step
   std::optional<int> only_rank;      // of this process, where each rank has one; else it has all
   bool poison = false;               // tests: freed memory is inaccessible
@@ -45,6 +46,9 @@ struct Job {
   StateDTypes state_dtypes() const { return {master, model.dtype, gradient}; }
   // What the parameters of `rank` begin as.
   std::shared_ptr<const model::ParameterSource> InitialSource(int rank) const {
+    if (weights != nullptr && model.lora.rank > 0) {
+      return std::make_shared<const model::WithDrawnAdapters>(weights, model, training.seed);
+    }
     if (weights != nullptr) return weights;
     const uint64_t seed = training.seed + (rank == other_seed_rank ? 1 : 0);
     return std::make_shared<const model::DrawnParameters>(model, seed);

@@ -143,7 +143,8 @@ void RankOps::AllGather(const OpContext& context) {
   const UnitMemory to = UnitMemoryOf(context, target, op.dtype);
   std::vector<transport::GatherPiece> pieces;
   if (op.reads.front() == target && context.buffer(target).kind == BufferKind::kUnsharded) {
-    pieces = GatherPiecesInPlace(layout, layout_.ShardIndexOf(rank_), to);
+    // After an update, of what it has changed.
+    pieces = GatherPiecesInPlace(layout.trained(), layout_.ShardIndexOf(rank_), to);
   } else if (context.buffer(target).kind == BufferKind::kAllGatherOutput) {
     // In place: the copy-in put the own shard into its slot.
     const plan::Group& group = groups_[static_cast<size_t>(op.communicator)];
@@ -160,7 +161,7 @@ void RankOps::AllGather(const OpContext& context) {
 void RankOps::ReduceScatter(const OpContext& context) {
   const plan::Op& op = context.op();
   if (op.unit == plan::kNone) return ScatterSequence(context);
-  const UnitLayout& layout = LayoutOf(op.unit);
+  const UnitLayout& layout = GradientLayout(op.unit);
   const BufferId source = op.reads.front();
   const UnitMemory from = UnitMemoryOf(context, source, op.dtype);
   std::byte* to = MemoryOf(context, op.writes.front());
@@ -196,20 +197,22 @@ void RankOps::AllReduce(const OpContext& context) {
       scale = 1;
       break;
     case BufferKind::kReduceScatterInput:
-      pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
+      pieces.push_back(
+          {memory.data, static_cast<size_t>(GradientLayout(op.unit).shard_elements())});
       break;
     case BufferKind::kGradientShard:
       if (context.schedule->IsOfTensorRanks(op.communicator)) {
-        return AllReduce(context, WholeParameterPieces(LayoutOf(op.unit), memory), 1);
+        return AllReduce(context, WholeParameterPieces(GradientLayout(op.unit), memory), 1);
       }
       [[fallthrough]];
     case BufferKind::kReduceScatterOutput:
-      pieces.push_back({memory.data, static_cast<size_t>(LayoutOf(op.unit).shard_elements())});
+      pieces.push_back(
+          {memory.data, static_cast<size_t>(GradientLayout(op.unit).shard_elements())});
       if (scatters_) scale = 1;  // replicas' shards, which the reduce-scatter has scaled
       break;
     default:
       SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
-      pieces = AllReducePieces(LayoutOf(op.unit), memory);
+      pieces = AllReducePieces(GradientLayout(op.unit), memory);
   }
   AllReduce(context, pieces, scale);
 }

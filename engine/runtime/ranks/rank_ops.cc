@@ -162,7 +162,10 @@ void RankOps::MakeSlots(const plan::Program& program) {
   for (const plan::Buffer& buffer : program.buffers) {
     if (buffer.slot == plan::kNone) continue;
     int64_t& most = bytes[buffer.slot];
-    most = std::max(most, LayoutOf(buffer.unit).UnshardedBytes(element_bytes));
+    const bool is_trained_part = plan::HoldsTrainedPart(buffer.kind);
+    const UnitLayout& layout =
+        is_trained_part ? GradientLayout(buffer.unit) : LayoutOf(buffer.unit);
+    most = std::max(most, layout.UnshardedBytes(element_bytes));
   }
   const at::TensorOptions options(at::kByte);
   for (const auto& [slot, most] : bytes) {
@@ -215,7 +218,7 @@ int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
   if (buffer.slot != plan::kNone) {
     bound.bytes = buffer.bytes;
     if (buffer.kind == BufferKind::kGradient) {
-      ZeroPadding(LayoutOf(buffer.unit), UnitMemoryOf(context, id, job_->model.dtype));
+      ZeroPadding(GradientLayout(buffer.unit), UnitMemoryOf(context, id, job_->model.dtype));
     }
     return 0;
   }
@@ -228,7 +231,7 @@ int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
   bound.bytes = buffer.bytes;
   CountMemory(plan::MemoryCategoryOf(buffer.kind), bound.bytes);
   if (buffer.kind == BufferKind::kGradient) {
-    ZeroPadding(LayoutOf(buffer.unit), UnitMemoryOf(context, id, job_->model.dtype));
+    ZeroPadding(GradientLayout(buffer.unit), UnitMemoryOf(context, id, job_->model.dtype));
   }
   return bound.bytes;
 }
@@ -457,8 +460,10 @@ void RankOps::CopyIn(const OpContext& context) {
     return;
   }
   if (context.buffer(target).kind == BufferKind::kUnsharded) {
-    const std::vector<at::Tensor> slots = SlotsOf(unit.layout(), layout_.ShardIndexOf(rank_),
-                                                  UnitMemoryOf(context, target, job_->model.dtype));
+    // What an update has changed.
+    const std::vector<at::Tensor> slots =
+        SlotsOf(GradientLayout(op.unit), layout_.ShardIndexOf(rank_),
+                UnitMemoryOf(context, target, job_->model.dtype));
     for (size_t index = 0; index < slots.size(); ++index) {
       slots[index].copy_(unit.SliceOf(index).parameters);
     }
@@ -468,10 +473,10 @@ void RankOps::CopyIn(const OpContext& context) {
   const BufferId source = op.reads.front();
   const UnitMemory input = UnitMemoryOf(context, target, job_->reduce);
   if (context.buffer(source).kind == BufferKind::kGradientShard) {
-    FlatView(input, 0, unit.layout().shard_elements()).copy_(unit.gradient());
+    FlatView(input, 0, GradientLayout(op.unit).shard_elements()).copy_(unit.gradient());
     return;
   }
-  PackRankMajor(unit.layout(), GradientMemory(context, source), input);
+  PackRankMajor(GradientLayout(op.unit), GradientMemory(context, source), input);
 }
 
 // Between two gathers of a unit: several ranks' shards, one after the other, out of its parameters
@@ -507,11 +512,12 @@ void RankOps::Accumulate(const OpContext& context) {
   const bool adds = op.reads.size() > 1;
   const BufferKind kind = context.buffer(target).kind;
   if (kind == BufferKind::kGradient || kind == BufferKind::kAccumulatedGradient) {
-    Take(LayoutOf(op.unit), GradientMemory(context, source), adds, GradientMemory(context, target));
+    Take(GradientLayout(op.unit), GradientMemory(context, source), adds,
+         GradientMemory(context, target));
     return;
   }
   if (kind == BufferKind::kReduceScatterOutput) {
-    const int64_t elements = LayoutOf(op.unit).shard_elements();
+    const int64_t elements = GradientLayout(op.unit).shard_elements();
     FlatView(UnitMemoryOf(context, target, job_->reduce), 0, elements)
         .add_(FlatView(UnitMemoryOf(context, source, job_->reduce), 0, elements));
     return;
@@ -529,28 +535,34 @@ void RankOps::Accumulate(const OpContext& context) {
 // Views without padding, in whatever form the parameters are: gathered (unsharded form), or with
 // no_shard the packed shard itself, cast or not.
 std::vector<at::Tensor> RankOps::ParameterViews(const OpContext& context, int32_t segment) {
-  return Views(context, segment, context.op().reads,
+  return Views(context, segment, context.op().reads, /*is_trained=*/false,
                {BufferKind::kUnsharded, BufferKind::kCastShard, BufferKind::kParameterShard});
 }
 
 std::vector<at::Tensor> RankOps::GradientViews(const OpContext& context, int32_t segment) {
-  return Views(context, segment, context.op().writes,
+  return Views(context, segment, context.op().writes, /*is_trained=*/true,
                {BufferKind::kGradient, BufferKind::kGradientShard});
 }
 
 // Of each parameter of the segment, in its unit's buffer among `ids` of one of these kinds, of
-// which the first is in unsharded form and the others are packed.
+// which the first is in unsharded form and the others are packed. `is_trained`: undefined views of
+// those that are frozen.
 std::vector<at::Tensor> RankOps::Views(const OpContext& context, int32_t segment,
-                                       const std::vector<BufferId>& ids,
+                                       const std::vector<BufferId>& ids, bool is_trained,
                                        std::initializer_list<BufferKind> kinds) {
   std::vector<at::Tensor> views;
   for (const UnitParameter& parameter : segment_parameters_[static_cast<size_t>(segment)]) {
+    const UnitLayout& layout = LayoutOf(parameter.unit);
+    if (is_trained && layout.parameters()[parameter.index].parameter.is_frozen) {
+      views.emplace_back();
+      continue;
+    }
     const auto found = std::ranges::find_if(ids, [&](BufferId id) {
       const plan::Buffer& buffer = context.buffer(id);
       return buffer.unit == parameter.unit && std::ranges::find(kinds, buffer.kind) != kinds.end();
     });
     SHARDSCOPE_CHECK(found != ids.end());
-    views.push_back(ParameterView(LayoutOf(parameter.unit), parameter.index,
+    views.push_back(ParameterView(layout, parameter.index,
                                   UnitMemoryOf(context, *found, job_->model.dtype),
                                   context.buffer(*found).kind != *kinds.begin()));
   }
@@ -670,7 +682,7 @@ void RankOps::WeightBackward(const OpContext& context) {
   const plan::Op& op = context.op();
   std::vector<at::Tensor> gradients = GradientViews(context, op.segment);
   const BufferId hidden = Find(context, op.reads, BufferKind::kHiddenGradient);
-  model::SegmentModel::WeightBackward(SavedOf(context), At(hidden).tensor, &gradients);
+  model::SegmentModel::WeightBackward(SavedOf(context), At(hidden).tensor, gradients, &gradients);
 }
 
 void RankOps::Backward(const OpContext& context) {
@@ -687,6 +699,7 @@ void RankOps::Backward(const OpContext& context) {
     output_gradient = At(incoming).tensor;
   }
   const BufferId outgoing = Find(context, context.op().writes, BufferKind::kActivationGradient);
+  const BufferId to_norm = Find(context, context.op().writes, BufferKind::kNormGradient);
   const std::vector<at::Tensor> parameters = ParameterViews(context, segment);
   std::vector<at::Tensor> gradients = GradientViews(context, segment);
   const model::Saved saved = SavedOf(context);
@@ -700,8 +713,8 @@ void RankOps::Backward(const OpContext& context) {
       .tokens = tokens,
       .loss_parts = part_.count,
       .loss_scale = scaler_.scale,
-      .hidden_gradient = hidden == plan::kNone ? nullptr : &At(hidden).tensor};
-  const BufferId to_norm = Find(context, context.op().writes, BufferKind::kNormGradient);
+      .hidden_gradient = hidden == plan::kNone ? nullptr : &At(hidden).tensor,
+      .needs_input_gradient = outgoing != plan::kNone || to_norm != plan::kNone};
   if (to_norm != plan::kNone) {
     At(to_norm).tensor = model_.BackwardToNorm(segment, args, &gradients);
     return;

@@ -98,6 +98,8 @@ class RankOps : public RankWork {
   const UnitLayout& LayoutOf(int32_t unit) const {
     return units_[static_cast<size_t>(unit)].layout();
   }
+  // Of what is trained of it.
+  const UnitLayout& GradientLayout(int32_t unit) const { return LayoutOf(unit).trained(); }
   int64_t GapOf(const plan::Buffer& buffer) const {
     return buffer.unit == plan::kNone ? 0 : GapBytes(LayoutOf(buffer.unit), buffer);
   }
@@ -200,7 +202,7 @@ class RankOps : public RankWork {
   std::vector<at::Tensor> ParameterViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> GradientViews(const executor::OpContext& context, int32_t segment);
   std::vector<at::Tensor> Views(const executor::OpContext& context, int32_t segment,
-                                const std::vector<plan::BufferId>& ids,
+                                const std::vector<plan::BufferId>& ids, bool is_trained,
                                 std::initializer_list<plan::BufferKind> kinds);
   void LoadBatch(const executor::OpContext& context);
   // Those of a rank among all that read any, as sequences of model.seq + 1 tokens.

@@ -274,6 +274,10 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
       run.model.dtype = plan::DType::kFp16;
     }
     if (count % 4 == 1) run.state_form = plan::StateForm::kBlocks;
+    if (count % 5 == 2 && !policy.tensor_async) {
+      const bool is_llama = run.model.kind == model::ModelKind::kLlama;
+      run.model.lora = {.rank = 3, .alpha = 6, .targets = {is_llama ? "gate" : "qkv", "down"}};
+    }
     const int num_ranks = run.training.num_ranks;
     MemorySink sink;
     const bool is_gloo = count++ % 4 == 3 && !policy.strategy->is_rooted;

@@ -82,20 +82,23 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
       state_tensors_(std::move(forms.optimizer_state)),
       master_(model::ScalarTypeOf(forms.master)) {
   const at::ScalarType compute = model::ScalarTypeOf(forms.compute);
-  const int64_t whole_elements =
-      layout_.UnshardedBytes(plan::BytesOf(forms.compute)) / plan::BytesOf(forms.compute);
-  const auto shard = [&](at::ScalarType type) {
-    return at::zeros({layout_.shard_elements()}, type);
+  const UnitLayout& trained = layout_.trained();
+  const auto whole = [&](const UnitLayout& layout) {
+    const int64_t element_bytes = plan::BytesOf(forms.compute);
+    return at::zeros({layout.UnshardedBytes(element_bytes) / element_bytes}, compute);
   };
-  if (forms.has_parameter_shard) parameters_ = shard(master_);
+  const auto shard = [&](at::ScalarType type) {
+    return at::zeros({trained.shard_elements()}, type);
+  };
+  if (forms.has_parameter_shard) parameters_ = at::zeros({layout_.shard_elements()}, master_);
   if (forms.has_gradient_shard) gradient_ = shard(model::ScalarTypeOf(forms.gradient));
-  if (forms.has_whole_parameters) whole_parameters_ = at::zeros({whole_elements}, compute);
-  if (forms.has_whole_gradient) whole_gradient_ = at::zeros({whole_elements}, compute);
+  if (forms.has_whole_parameters) whole_parameters_ = whole(layout_);
+  if (forms.has_whole_gradient) whole_gradient_ = whole(trained);
   for (const plan::StateTensor& tensor : state_tensors_) {
     if (tensor.form == plan::StateForm::kMaster) {
       state_.push_back({shard(master_), {}});
     } else {
-      state_.push_back({shard(at::kByte), at::zeros({layout_.shard_blocks()}, at::kFloat)});
+      state_.push_back({shard(at::kByte), at::zeros({trained.shard_blocks()}, at::kFloat)});
     }
   }
 }
@@ -223,9 +226,10 @@ ShardedUnit::Slice ShardedUnit::SliceOf(size_t index) const {
   const auto packed = [&](const at::Tensor& shard) {
     return shard.narrow(0, parameter.shard_offset, parameter.shard_elements());
   };
-  Slice slice{parameters_.defined() ? packed(parameters_) : OwnRows(whole_parameters_, index),
-              gradient_.defined() ? packed(gradient_) : OwnRows(whole_gradient_, index),
-              {}};
+  Slice slice{
+      parameters_.defined() ? packed(parameters_) : OwnRows(whole_parameters_, index), {}, {}};
+  if (index >= num_trained()) return slice;
+  slice.gradient = gradient_.defined() ? packed(gradient_) : OwnRows(whole_gradient_, index);
   for (size_t tensor = 0; tensor < state_.size(); ++tensor) {
     slice.state.push_back(StateSliceOf(tensor, index));
   }
@@ -233,13 +237,13 @@ ShardedUnit::Slice ShardedUnit::SliceOf(size_t index) const {
 }
 
 std::vector<ShardedUnit::Slice> ShardedUnit::Slices() const {
-  if (!is_here()) return {};
+  if (!is_here() || num_trained() == 0) return {};
   // Blocks are of one parameter.
   if (parameters_.defined() && gradient_.defined() && !HasBlocks()) {
-    return {{parameters_, gradient_, state_}};
+    return {{parameters_.narrow(0, 0, gradient_.numel()), gradient_, state_}};
   }
   std::vector<Slice> slices;
-  for (size_t index = 0; index < layout_.parameters().size(); ++index) {
+  for (size_t index = 0; index < num_trained(); ++index) {
     slices.push_back(SliceOf(index));
   }
   return slices;
@@ -248,7 +252,7 @@ std::vector<ShardedUnit::Slice> ShardedUnit::Slices() const {
 std::vector<ShardedUnit::Slice> ShardedUnit::CountedSlices() const {
   if (place_.tensor_index == 0) return Slices();
   std::vector<Slice> slices;
-  for (size_t index = 0; is_here() && index < layout_.parameters().size(); ++index) {
+  for (size_t index = 0; is_here() && index < num_trained(); ++index) {
     const plan::Parameter& parameter = layout_.parameters()[index].parameter;
     if (parameter.split != plan::TensorSplit::kWhole) slices.push_back(SliceOf(index));
   }

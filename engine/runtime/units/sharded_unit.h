@@ -72,7 +72,8 @@ class ShardedUnit {
     at::Tensor values;
     at::Tensor scales;  // undefined unless kept in blocks
   };
-  // What the optimizer works on, as flat tensors of one length that share the unit's memory.
+  // What the optimizer works on, as flat tensors of one length that share the unit's memory. Of a
+  // frozen parameter there is no gradient and no state.
   struct Slice {
     at::Tensor parameters;
     at::Tensor gradient;
@@ -87,19 +88,22 @@ class ShardedUnit {
   // The same of AllOf(): the parameter in whole_parameters(), without padding.
   std::vector<plan::TensorRun> RunsOf(size_t index) const;
   at::Tensor AllOf(size_t index) const { return AllRows(whole_parameters_, index); }
-  // All of them; one slice where they lie together.
+  // All that are trained; one slice where they lie together.
   std::vector<Slice> Slices() const;
   // Those that count in the gradient's norm here: of what all tensor ranks have, the first one's.
   std::vector<Slice> CountedSlices() const;
 
+  // How many state tensors parameter `index` has: those of state_tensors(), or none.
+  size_t NumStateTensors(size_t index) const {
+    return index < num_trained() ? state_tensors_.size() : 0;
+  }
   // The rank's rows of parameter `index` in state tensor `tensor`, flat, padding included, in the
   // master dtype: the unit's memory, or of blocks a copy on the host.
   at::Tensor StateValues(size_t tensor, size_t index) const;
   // Keeps what has been written into such `values`: of blocks the copy has to be encoded.
   void KeepStateValues(size_t tensor, size_t index, const at::Tensor& values);
 
-  // Takes the values of parameter `index` and its state, each flat and of the whole model; `state`
-  // as state_tensors().
+  // Takes the values of parameter `index` and its state, each flat and of the whole model.
   void Take(size_t index, const at::Tensor& parameter, const std::vector<at::Tensor>& state);
 
   // The gradient's slice, in packed form.
@@ -121,6 +125,7 @@ class ShardedUnit {
   // All rows of a parameter there, without padding.
   at::Tensor AllRows(const at::Tensor& whole, size_t index) const;
   StateSlice StateSliceOf(size_t tensor, size_t index) const;
+  size_t num_trained() const { return layout_.trained().parameters().size(); }
   bool HasBlocks() const;
 
   UnitLayout layout_;

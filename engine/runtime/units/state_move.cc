@@ -134,7 +134,8 @@ void StateMove::Take(const StateLayout& before, int32_t unit, const ShardedUnit&
     const bool is_here = from.is_here();
     const at::Tensor values = whole(is_here ? from.SliceOf(index).parameters : at::Tensor());
     std::vector<at::Tensor> state;
-    for (size_t tensor = 0; tensor < before.StateOf(unit).size(); ++tensor) {
+    const size_t num_tensors = parameter.parameter.is_frozen ? 0 : before.StateOf(unit).size();
+    for (size_t tensor = 0; tensor < num_tensors; ++tensor) {
       state.push_back(whole(is_here ? from.StateValues(tensor, index) : at::Tensor()));
     }
     ShardedUnit& to = UnitAt(found->second.unit);

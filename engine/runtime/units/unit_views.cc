@@ -180,7 +180,7 @@ void Take(const UnitLayout& layout, const UnitMemory& from, bool adds, const Uni
 }
 
 void TakeReduced(const UnitMemory& reduced, bool is_packed, bool adds, ShardedUnit* unit) {
-  const UnitLayout& layout = unit->layout();
+  const UnitLayout& layout = unit->layout().trained();
   if (is_packed) {
     Put(unit->gradient(), FlatView(reduced, 0, layout.shard_elements()), adds);
     return;

@@ -1,0 +1,320 @@
+// Training of some parameters only, and of LoRA's adapters, against the unsharded reference; what
+// is frozen keeps its bits and takes no memory but its own.
+#include <ATen/TensorOperators.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/model/reference_model.h"
+#include "engine/runtime/cpu_device.h"
+#include "engine/runtime/ranks/job_test_util.h"
+#include "trace/base/mutex.h"
+#include "trace/base/time.h"
+
+namespace shardscope::runtime {
+namespace {
+
+using plan::BufferKind;
+using plan::FindStrategy;
+using plan::OpKind;
+using plan::Preset;
+
+// What is trained of the model.
+enum class Trains : uint8_t {
+  kAdapters,      // of a llama
+  kGptAdapters,   // of a gpt
+  kLastAdapters,  // of MLPs alone, behind an attention that is frozen and needs no backward
+  kTied,          // adapters where head and embedding are one
+  kHead,
+  kSome,  // a block's MLP and the head's neighbour in other units
+};
+
+struct FrozenCase {
+  const char* strategy;
+  int ranks;
+  Preset preset = Preset::kFsdp2;
+  int64_t micro_batches = 2;
+  int stages = 0;
+  int tensor = 0;
+};
+
+TestRun MakeRun(const FrozenCase& tested, Trains trains) {
+  TestRun run;
+  run.model.dtype = plan::DType::kFp64;
+  run.training.num_ranks = tested.ranks;
+  run.training.micro_batches = tested.micro_batches;
+  run.training.steps = 3;
+  run.policy.strategy = FindStrategy(tested.strategy);
+  run.policy.preset = tested.preset;
+  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+  run.stages = tested.stages;
+  run.tensor = tested.tensor;
+  if (trains != Trains::kGptAdapters) MakeLlama(&run, trains == Trains::kTied);
+  const int stages = PolicyOf(run).units.stages;
+  if (stages > 1) run.model.layers = stages + 1;
+  if (PolicyOf(run).units.tensor_ranks == 2) run.model.heads = run.model.heads == 3 ? 4 : 24;
+  model::Lora& lora = run.model.lora;
+  switch (trains) {
+    case Trains::kAdapters:
+      lora = {.rank = 3, .alpha = 6, .targets = {"q", "k", "v", "o", "gate", "up", "down"}};
+      break;
+    case Trains::kGptAdapters:
+      lora = {.rank = 2, .alpha = 6, .targets = {"qkv", "projection", "up", "down"}};
+      break;
+    case Trains::kLastAdapters:
+      lora = {.rank = 2, .alpha = 3, .targets = {"down"}};
+      break;
+    case Trains::kTied:
+      lora = {.rank = 3, .alpha = 6, .targets = {"q", "v"}};
+      break;
+    case Trains::kHead:
+      run.model.frozen = {"embedding", "blocks"};
+      break;
+    case Trains::kSome:
+      run.model.frozen = {"embedding", "block0", "block1.attention"};
+      break;
+  }
+  return run;
+}
+
+plan::Schedule ScheduleOf(const TestRun& run) {
+  Result<plan::Schedule> schedule = plan::BuildSchedule(DescriptionOf(run), PolicyOf(run));
+  EXPECT_TRUE(schedule.ok()) << schedule.message();
+  return schedule.ok() ? *std::move(schedule) : plan::Schedule();
+}
+
+// Of a run that has trained: all is as the reference has it, and what is frozen has its bits.
+void ExpectReference(const TestRun& run) {
+  SCOPED_TRACE(ScheduleOf(run).name);
+  const TestResult sharded = Train(run);
+  const TestResult reference = TrainReference(run);
+  ASSERT_EQ(sharded.losses.size(), reference.losses.size());
+  EXPECT_LE(LargestDifference(sharded.parameters, reference.parameters), 1e-10);
+  for (size_t step = 0; step < reference.losses.size(); ++step) {
+    EXPECT_NEAR(sharded.losses[step], reference.losses[step], 1e-10 * reference.losses[step]);
+    EXPECT_NEAR(sharded.norms[step], reference.norms[step], 1e-10 * reference.norms[step]);
+  }
+  const model::ParameterMap before =
+      model::InitialParameters(run.model, PolicyOf(run).master_dtype, run.training.seed);
+  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
+    const at::Tensor& was = before.at(parameter.name);
+    const at::Tensor now = sharded.parameters.at(parameter.name).contiguous();
+    const bool is_same = std::memcmp(was.const_data_ptr(), now.const_data_ptr(), was.nbytes()) == 0;
+    EXPECT_EQ(is_same, parameter.is_frozen) << parameter.name;
+  }
+}
+
+class FrozenTest : public testing::TestWithParam<FrozenCase> {};
+
+const FrozenCase kCases[] = {{"full", 1},
+                             {"full", 3},
+                             {"full", 2, Preset::kFsdp1},
+                             {"full", 3, Preset::kDoubleBuffer},
+                             {"grad_op", 2},
+                             {"grad_op", 2, Preset::kFsdp1},
+                             {"no_shard", 2},
+                             {"no_shard", 2, Preset::kFsdp1},
+                             {"hybrid", 4},
+                             {"ddp", 3},
+                             {"zero1", 2},
+                             {"zero2", 3},
+                             {"zero3", 2},
+                             {"single", 1},
+                             {"data_parallel", 2},
+                             {"pipeline", 2},
+                             {"pipeline", 3},
+                             {"model_parallel", 2},
+                             {"full", 4, Preset::kFsdp2, 2, 2},
+                             {"full", 4, Preset::kFsdp1, 2, 2},
+                             {"ddp", 4, Preset::kFsdp2, 2, 2},
+                             {"tensor", 2},
+                             {"tensor", 3},
+                             {"full", 4, Preset::kFsdp2, 1, 0, 2}};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, FrozenTest, testing::ValuesIn(kCases),
+                         [](const testing::TestParamInfo<FrozenCase>& instance) {
+                           const FrozenCase& tested = instance.param;
+                           return std::string(tested.strategy) + std::to_string(tested.ranks) +
+                                  "preset" + std::to_string(static_cast<int>(tested.preset)) +
+                                  "stages" + std::to_string(tested.stages) + "tensor" +
+                                  std::to_string(tested.tensor);
+                         });
+
+TEST_P(FrozenTest, TrainsAsTheReference) {
+  for (const Trains trains : {Trains::kAdapters, Trains::kGptAdapters, Trains::kLastAdapters,
+                              Trains::kTied, Trains::kHead, Trains::kSome}) {
+    const TestRun run = MakeRun(GetParam(), trains);
+    const bool has_no_root =
+        PolicyOf(run).units.stages > 1 || run.policy.preset == Preset::kDoubleBuffer;
+    if (run.model.tied && has_no_root) continue;
+    SCOPED_TRACE("trains " + std::to_string(static_cast<int>(trains)));
+    ExpectReference(run);
+  }
+}
+
+// Keeps which units had memory of these categories.
+class UnitSink final : public NullSink {
+ public:
+  void OnMemory(const executor::OpContext& context, plan::BufferId buffer, int64_t bytes, int64_t,
+                int64_t) override {
+    const plan::Buffer& of = context.buffer(buffer);
+    if (of.unit == plan::kNone || bytes <= 0) return;
+    const MutexLock lock(mutex_);
+    units_[plan::MemoryCategoryOf(of.kind)].insert(of.unit);
+  }
+  std::set<int32_t> UnitsWith(plan::MemoryCategory category) {
+    const MutexLock lock(mutex_);
+    return units_[category];
+  }
+
+ private:
+  Mutex mutex_;
+  std::map<plan::MemoryCategory, std::set<int32_t>> units_;
+};
+
+bool IsTaken(plan::MemoryCategory category) {
+  return category == plan::MemoryCategory::kGradient ||
+         category == plan::MemoryCategory::kOptimizer;
+}
+
+// Rows as ranks have them, times columns.
+int64_t Elements(const plan::Unit& unit, int64_t ranks, bool is_trained) {
+  int64_t elements = 0;
+  for (const plan::Parameter& parameter : unit.parameters) {
+    if (is_trained && parameter.is_frozen) continue;
+    const int64_t rows = (parameter.shape[0] + ranks - 1) / ranks * ranks;
+    elements += rows * (parameter.shape.size() > 1 ? parameter.shape[1] : 1);
+  }
+  return elements;
+}
+
+TEST(Frozen, HasNoGradientNoReductionAndNoState) {
+  for (const char* strategy : {"full", "grad_op", "ddp", "zero2", "no_shard"}) {
+    for (const Trains trains : {Trains::kAdapters, Trains::kHead, Trains::kSome}) {
+      const TestRun run = MakeRun({strategy, 2}, trains);
+      const plan::Schedule schedule = ScheduleOf(run);
+      SCOPED_TRACE(schedule.name + " trains " + std::to_string(static_cast<int>(trains)));
+      const int64_t ranks = run.policy.strategy->shards_optimizer ? 2 : 1;
+      std::set<int32_t> trained;
+      for (int32_t unit = 0; unit < std::ssize(schedule.units); ++unit) {
+        if (Elements(schedule.units[static_cast<size_t>(unit)], 1, true) > 0) trained.insert(unit);
+      }
+      if (run.policy.strategy->wraps) EXPECT_LT(trained.size(), schedule.units.size());
+      const plan::Program& program = schedule.programs.front();
+      for (const plan::Buffer& buffer : program.buffers) {
+        if (!IsTaken(plan::MemoryCategoryOf(buffer.kind)) || buffer.unit == plan::kNone) continue;
+        EXPECT_TRUE(trained.contains(buffer.unit)) << plan::BufferName(schedule, buffer);
+      }
+      std::set<int32_t> reduced;
+      for (const plan::Op& op : program.ops) {
+        if (op.unit == plan::kNone || op.communicator == plan::kNone) continue;
+        const plan::Unit& unit = schedule.units[static_cast<size_t>(op.unit)];
+        const bool is_update = op.phase == plan::Phase::kOptimizer;
+        const bool is_reduced = plan::TraitsOf(op.kind).reduces;
+        EXPECT_EQ(op.payload_bytes, 8 * Elements(unit, ranks, is_reduced || is_update));
+        if (is_reduced) reduced.insert(op.unit);
+      }
+      EXPECT_EQ(reduced, trained);
+
+      UnitSink sink;
+      CpuDevice device{CpuOptions()};
+      auto made = Ranks::Make(
+          JobOf(run), transport::MakeSharedMemoryTransport(2, kNsPerSecond * 60), &sink, &device);
+      ASSERT_TRUE(made.ok()) << made.message();
+      const Status status = (*made)->OnAll([&](int rank) {
+        SHARDSCOPE_RETURN_IF_ERROR((*made)->SetSchedule(rank, schedule));
+        (*made)->work(rank).BeginStep(1e-3);
+        return (*made)->runner(rank).RunStep(0);
+      });
+      ASSERT_TRUE(status.ok()) << status.message();
+      for (const int32_t unit : sink.UnitsWith(plan::MemoryCategory::kGradient)) {
+        EXPECT_TRUE(trained.contains(unit));
+      }
+      for (int32_t unit = 0; unit < std::ssize(schedule.units); ++unit) {
+        ShardedUnit& kept = (*made)->work(0).units()[static_cast<size_t>(unit)];
+        const bool has_gradient = kept.gradient().defined() || kept.whole_gradient().defined();
+        EXPECT_EQ(has_gradient, trained.contains(unit));
+        EXPECT_EQ(kept.Slices().empty(), !trained.contains(unit));
+      }
+    }
+  }
+}
+
+// As autograd does: what comes before the first parameter that is trained has no backward.
+TEST(Frozen, BackwardEndsWhereNothingBeforeIsTrained) {
+  const TestRun run = MakeRun({"full", 2}, Trains::kLastAdapters);
+  const plan::Schedule schedule = ScheduleOf(run);
+  std::set<int32_t> backward;
+  std::set<int32_t> gathered;
+  int64_t kept_bytes = 0;
+  for (const plan::Op& op : schedule.programs.front().ops) {
+    if (op.kind == OpKind::kBackward) backward.insert(op.segment);
+    if (op.kind == OpKind::kAllGather && op.phase == plan::Phase::kBackward) {
+      gathered.insert(op.unit);
+    }
+  }
+  for (const plan::Buffer& buffer : schedule.programs.front().buffers) {
+    if (buffer.kind == BufferKind::kActivation && buffer.segment == 1) kept_bytes = buffer.bytes;
+  }
+  EXPECT_EQ(backward, (std::set<int32_t>{2, 3, 4, 5}));
+  EXPECT_FALSE(gathered.contains(schedule.segments.front().units.front()));
+  EXPECT_EQ(kept_bytes, schedule.segments[1].output_bytes);
+}
+
+// Checkpointing, offload, accumulation, other dtypes and states change what ops there are.
+TEST(Frozen, GoesWithOtherOptions) {
+  for (const Trains trains : {Trains::kAdapters, Trains::kLastAdapters}) {
+    TestRun run = MakeRun({"full", 2}, trains);
+    run.policy.checkpointing.mode = plan::Checkpointing::kEvery;
+    ExpectReference(run);
+    run.policy.checkpointing.mode = plan::Checkpointing::kProducts;
+    run.policy.offloads = true;
+    ExpectReference(run);
+    run.policy.offloads = false;
+    run.policy.accumulation.sync = plan::GradientSync::kNoSync;
+    run.policy.accumulation.reshards = false;
+    ExpectReference(run);
+    run = MakeRun({"full", 2}, trains);
+    run.model.dtype = plan::DType::kBf16;
+    run.state_form = plan::StateForm::kBlocks;
+    const TestResult sharded = Train(run);
+    const TestResult reference = TrainReference(run);
+    EXPECT_NEAR(sharded.losses.back(), reference.losses.back(), 2e-2 * reference.losses.back());
+  }
+}
+
+// The state of what is trained moves with the weights, and nothing else has any.
+TEST(Frozen, MovesToOtherLayouts) {
+  TestRun run = MakeRun({"full", 2}, Trains::kAdapters);
+  TestRun other = run;
+  other.policy.strategy = FindStrategy("zero2");
+  other.policy.reshard_after_forward = false;
+  const plan::Schedule schedules[] = {ScheduleOf(run), ScheduleOf(other)};
+  NullSink sink;
+  CpuDevice device{CpuOptions()};
+  auto made = Ranks::Make(JobOf(run), transport::MakeSharedMemoryTransport(2, kNsPerSecond * 60),
+                          &sink, &device);
+  ASSERT_TRUE(made.ok()) << made.message();
+  for (int64_t step = 0; step < run.training.steps; ++step) {
+    const Status status = (*made)->OnAll([&](int rank) {
+      SHARDSCOPE_RETURN_IF_ERROR((*made)->SetSchedule(rank, schedules[step % 2]));
+      (*made)->work(rank).BeginStep(run.training.learning_rate);
+      SHARDSCOPE_RETURN_IF_ERROR((*made)->runner(rank).RunStep(step));
+      (*made)->work(rank).EndStep();
+      return Status::Ok();
+    });
+    ASSERT_TRUE(status.ok()) << status.message();
+  }
+  const TestResult reference = TrainReference(run);
+  for (const auto& [name, expected] : reference.parameters) {
+    const double difference = ((*made)->FullParameter(name) - expected).abs().max().item<double>();
+    EXPECT_LE(difference, 1e-10 * expected.abs().max().item<double>()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::runtime
