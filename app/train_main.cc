@@ -289,6 +289,9 @@ Result<int> Train(const Arguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckLaunch(arguments));
   const Result<Setting> setting = ReadSetting(arguments);
   if (!setting.ok()) return setting.status();
+  if (arguments.reference && setting->config.GetInt("eval.every") > 0) {
+    return Status::Error("--reference evaluates nothing: leave eval.every away");
+  }
   Result<runtime::Job> job = runtime::JobOf(setting->config, DefaultData());
   if (!job.ok()) return job.status();
   if (arguments.reference) return TrainReference(arguments, setting->config, *job);

@@ -97,6 +97,11 @@ class EvaluationTest(ProgramTest):
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
                 self.assertFalse((self.root / "refused").exists())
 
+    def test_the_reference_evaluates_nothing(self):
+        done = self.run_program(*self.train_command(None, f"eval.path={self.held_out}", "eval.every=2"), "--reference", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("leave eval.every away", done.stderr)
+
     def test_plan_prints_its_schedule(self):
         text = self.run_program(APP, "plan", "--evaluation").stdout
         self.assertIn("phase=evaluation", text)
