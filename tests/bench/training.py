@@ -13,10 +13,32 @@ from dataclasses import dataclass
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from pytorch import RANKS, ROOT, WARM_UP_STEPS, Burst, Guard, Result, Ranks, environment, measure_pytorch, run_child  # noqa: E402
 
-LAYERS, DIM, HEADS, KV_HEADS, FFN, VOCABULARY, SEQ, BATCH = 8, 512, 8, 4, 1408, 4096, 256, 2
-CONFIG = {"model_type": "llama", "hidden_size": DIM, "intermediate_size": FFN, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
-          "num_key_value_heads": KV_HEADS, "vocab_size": VOCABULARY, "tie_word_embeddings": False, "max_position_embeddings": SEQ}
 MOST_TIME, MOST_MEMORY = 0.70, 0.50  # of what FSDP2 takes
+
+
+@dataclass(frozen=True)
+class Model:
+    layers: int
+    dim: int
+    heads: int
+    kv_heads: int
+    ffn: int
+    vocab: int
+    seq: int
+    batch: int
+
+    def settings(self) -> list[str]:
+        return ["model.kind=llama", *(f"model.{key}={getattr(self, key)}" for key in ("layers", "dim", "heads", "kv_heads", "ffn", "vocab", "seq")),
+                f"train.batch={self.batch}"]
+
+    def config(self) -> dict:
+        return {"model_type": "llama", "hidden_size": self.dim, "intermediate_size": self.ffn, "num_hidden_layers": self.layers,
+                "num_attention_heads": self.heads, "num_key_value_heads": self.kv_heads, "vocab_size": self.vocab, "tie_word_embeddings": False,
+                "max_position_embeddings": self.seq}
+
+
+MODEL = Model(layers=8, dim=512, heads=8, kv_heads=4, ffn=1408, vocab=4096, seq=256, batch=2)
+SMALL = Model(layers=2, dim=64, heads=4, kv_heads=2, ffn=176, vocab=512, seq=32, batch=2)
 
 
 @dataclass(frozen=True)
@@ -31,14 +53,15 @@ class Row:
 ROWS = (
     Row("fp32", ("precision.param=fp32",), ("fp32",)),
     Row("bf16", ("precision.param=bf16",), ("bf16",)),
+    Row("checkpointing", ("precision.param=fp32", "checkpointing=full"), ("fp32", "checkpointing")),
+    Row("offload", ("precision.param=fp32", "offload=all"), ("fp32", "offload")),
 )
 
 
-def measure_ours(build: pathlib.Path, folder: pathlib.Path, row: Row, steps: int) -> Burst:
+def measure_ours(build: pathlib.Path, folder: pathlib.Path, model: Model, row: Row, steps: int) -> Burst:
     _, cpu_ns, peak_bytes = run_child([
         str(build / "bin" / "shardscope-train"), "--ranks", str(RANKS), "--out", str(folder), "--set", *row.settings, f"data.path={ROOT}",
-        "model.kind=llama", f"model.layers={LAYERS}", f"model.dim={DIM}", f"model.heads={HEADS}", f"model.kv_heads={KV_HEADS}",
-        f"model.ffn={FFN}", f"model.vocab={VOCABULARY}", f"model.seq={SEQ}", f"train.batch={BATCH}", f"train.steps={WARM_UP_STEPS + steps}"])
+        *model.settings(), f"train.steps={WARM_UP_STEPS + steps}"])
     text, report_cpu_ns, _ = run_child([str(build / "bin" / "shardscope"), "report", str(folder), "--json"])
     slowest: dict[int, int] = {}
     for step in json.loads(text)["steps"]:
@@ -46,16 +69,17 @@ def measure_ours(build: pathlib.Path, folder: pathlib.Path, row: Row, steps: int
     return Burst([slowest[step] for step in sorted(slowest)][WARM_UP_STEPS:], cpu_ns + report_cpu_ns, peak_bytes)
 
 
-def measure_row(build: pathlib.Path, row: Row, rounds: int, steps: int, guard: Guard) -> tuple[Result, Result]:
+def measure_row(build: pathlib.Path, model: Model, row: Row, rounds: int, steps: int, guard: Guard) -> tuple[Result, Result]:
     """Ours and FSDP2's, in turn, so that a slow minute of the machine hits both."""
     ours, theirs = Result(), Result()
     with contextlib.ExitStack() as stack:
-        ranks = stack.enter_context(Ranks("speed_transformers.py", RANKS, json.dumps(CONFIG), str(SEQ), str(BATCH), *row.arguments))
+        ranks = stack.enter_context(Ranks("speed_transformers.py", RANKS, json.dumps(model.config()), str(model.seq), str(model.batch),
+                                          *row.arguments))
         ranks.receive()
         for _ in range(rounds):
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
             bursts: tuple[tuple[Result, Callable[[], Burst]], ...] = (
-                (ours, lambda folder=folder: measure_ours(build, folder, row, steps)),
+                (ours, lambda folder=folder: measure_ours(build, folder, model, row, steps)),
                 (theirs, lambda: measure_pytorch(ranks, steps)))
             for result, burst in bursts:
                 measured = guard.measure(row.name, burst)
@@ -76,27 +100,27 @@ def line(row: Row, ours: Result, theirs: Result) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    parser.add_argument("--quick", action="store_true", help="one round of two steps")
+    parser.add_argument("--quick", action="store_true", help="one round of two steps of a small model, whatever else runs: to see that it runs")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=8, help="measured steps of each side in a round")
     parser.add_argument("--row", choices=[row.name for row in ROWS], help="only this one")
     parser.add_argument("--foreign", type=float, default=0.03, help="share of the cores that other programs may use")
     parser.add_argument("--patience", type=float, default=600, help="seconds for which a disturbed burst is repeated")
     options = parser.parse_args()
-    rounds, steps = (1, 2) if options.quick else (options.rounds, options.steps)
+    model, rounds, steps = (SMALL, 1, 2) if options.quick else (MODEL, options.rounds, options.steps)
     lines = []
     try:
         environment.transformers_python()
-        guard = Guard(options.foreign, options.patience)
+        guard = Guard(1.0 if options.quick else options.foreign, options.patience)
         for row in ROWS:
             if options.row in (None, row.name):
-                lines.append(line(row, *measure_row(options.build, row, rounds, steps, guard)))
+                lines.append(line(row, *measure_row(options.build, model, row, rounds, steps, guard)))
     except (environment.SetupError, RuntimeError, OSError) as error:
         print(f"bench training: {error}", file=sys.stderr)
         return 1
-    print(f"Llama of {LAYERS} layers, dim {DIM}, {HEADS} heads on {KV_HEADS}, MLP {FFN}, vocabulary {VOCABULARY}; {BATCH} x {SEQ} tokens a "
-          f"rank, {RANKS} ranks of one thread each, AdamW, gradient norm clipped; {rounds} rounds of {WARM_UP_STEPS} steps of warm-up and "
-          f"{steps} measured ones of each side. transformers' LlamaForCausalLM under FSDP2 (PyTorch 2.11, gloo, a process a rank; memory: "
+    print(f"Llama of {model.layers} layers, dim {model.dim}, {model.heads} heads on {model.kv_heads}, MLP {model.ffn}, vocabulary {model.vocab}; "
+          f"{model.batch} x {model.seq} tokens a rank, {RANKS} ranks of one thread each, AdamW, gradient norm clipped; "
+          f"{rounds} rounds of {WARM_UP_STEPS} steps of warm-up and {steps} measured ones of each side. transformers' LlamaForCausalLM under FSDP2 (PyTorch 2.11, gloo, a process a rank; memory: "
           "their sum).\n")
     print("| | Shardscope, median (quartiles) | FSDP2 | ratio | peak resident | ratio | |\n|---|---|---|---|---|---|---|")
     print("\n".join(sorted(lines, key=lambda text: "MISS" not in text)))

@@ -1,7 +1,7 @@
 """One rank of transformers' Llama under FSDP2 for the speed table: for each line `STEPS` on stdin runs so many steps and answers with
 one JSON line.
 
-Arguments: the model's config.json as text, seq, batch, dtype (fp32 or bf16). Ends when stdin does.
+Arguments: the model's config.json as text, seq, batch, dtype (fp32 or bf16), and then checkpointing or offload. Ends when stdin does.
 """
 
 import json
@@ -10,25 +10,28 @@ import time
 
 import torch
 import transformers
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 
 from ranks import run
 from speed import cpu_ns, peak_resident_bytes
 
 
-def make_model(config: dict, dtype: str) -> torch.nn.Module:
+def make_model(config: dict, dtype: str, options: list[str]) -> torch.nn.Module:
     model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**config), dtype=torch.float32)
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if dtype == "bf16" else MixedPrecisionPolicy()
+    if "checkpointing" in options:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    offload = CPUOffloadPolicy(pin_memory=False) if "offload" in options else OffloadPolicy()
     for layer in model.model.layers:
-        fully_shard(layer, mp_policy=policy)
-    fully_shard(model, mp_policy=policy)
-    return model
+        fully_shard(layer, mp_policy=policy, offload_policy=offload)
+    fully_shard(model, mp_policy=policy, offload_policy=offload)
+    return model.train()  # checkpointing is for that alone
 
 
 def serve(rank: int, _: int) -> None:
     config, seq, batch, dtype = json.loads(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     torch.manual_seed(0)
-    model = make_model(config, dtype)
+    model = make_model(config, dtype, sys.argv[5:])
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     torch.manual_seed(1 + rank)
     print(json.dumps({"ready": dtype}), flush=True)
