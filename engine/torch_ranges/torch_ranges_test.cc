@@ -50,7 +50,7 @@ class AllocatorTracker : public testing::Test {
     return found;
   }
   static std::string Attach() {
-    void* const module = Open((BinDir() + "/libshardscope_torch.so").c_str());
+    void* const module = Open((shardscope::BinDir() + "/libshardscope_torch.so").c_str());
     EXPECT_STREQ(Find<const char* (*)()>(module, "ShardscopeTorchStart")(), "");
     return Find<const char* (*)(ShardscopeAllocatorSink)>(module,
                                                           "ShardscopeTorchAllocator")(&Sink);

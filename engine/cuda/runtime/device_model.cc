@@ -27,6 +27,7 @@ namespace shardscope::cuda {
 namespace {
 
 using model::Saved;
+using model::SegmentKind;
 using model::TokenBatch;
 
 constexpr double kNoDropout = 0.0;

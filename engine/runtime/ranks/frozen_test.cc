@@ -81,15 +81,15 @@ TestRun MakeRun(const FrozenCase& tested, Trains trains) {
   return run;
 }
 
-plan::Schedule ScheduleOf(const TestRun& run) {
+plan::Schedule FrozenSchedule(const TestRun& run) {
   Result<plan::Schedule> schedule = plan::BuildSchedule(DescriptionOf(run), PolicyOf(run));
   EXPECT_TRUE(schedule.ok()) << schedule.message();
   return schedule.ok() ? *std::move(schedule) : plan::Schedule();
 }
 
 // Of a run that has trained: all is as the reference has it, and what is frozen has its bits.
-void ExpectReference(const TestRun& run) {
-  SCOPED_TRACE(ScheduleOf(run).name);
+void ExpectFrozen(const TestRun& run) {
+  SCOPED_TRACE(FrozenSchedule(run).name);
   const TestResult sharded = Train(run);
   const TestResult reference = TrainReference(run);
   ASSERT_EQ(sharded.losses.size(), reference.losses.size());
@@ -110,32 +110,32 @@ void ExpectReference(const TestRun& run) {
 
 class FrozenTest : public testing::TestWithParam<FrozenCase> {};
 
-const FrozenCase kCases[] = {{"full", 1},
-                             {"full", 3},
-                             {"full", 2, Preset::kFsdp1},
-                             {"full", 3, Preset::kDoubleBuffer},
-                             {"grad_op", 2},
-                             {"grad_op", 2, Preset::kFsdp1},
-                             {"no_shard", 2},
-                             {"no_shard", 2, Preset::kFsdp1},
-                             {"hybrid", 4},
-                             {"ddp", 3},
-                             {"zero1", 2},
-                             {"zero2", 3},
-                             {"zero3", 2},
-                             {"single", 1},
-                             {"data_parallel", 2},
-                             {"pipeline", 2},
-                             {"pipeline", 3},
-                             {"model_parallel", 2},
-                             {"full", 4, Preset::kFsdp2, 2, 2},
-                             {"full", 4, Preset::kFsdp1, 2, 2},
-                             {"ddp", 4, Preset::kFsdp2, 2, 2},
-                             {"tensor", 2},
-                             {"tensor", 3},
-                             {"full", 4, Preset::kFsdp2, 1, 0, 2}};
+const FrozenCase kFrozenCases[] = {{"full", 1},
+                                   {"full", 3},
+                                   {"full", 2, Preset::kFsdp1},
+                                   {"full", 3, Preset::kDoubleBuffer},
+                                   {"grad_op", 2},
+                                   {"grad_op", 2, Preset::kFsdp1},
+                                   {"no_shard", 2},
+                                   {"no_shard", 2, Preset::kFsdp1},
+                                   {"hybrid", 4},
+                                   {"ddp", 3},
+                                   {"zero1", 2},
+                                   {"zero2", 3},
+                                   {"zero3", 2},
+                                   {"single", 1},
+                                   {"data_parallel", 2},
+                                   {"pipeline", 2},
+                                   {"pipeline", 3},
+                                   {"model_parallel", 2},
+                                   {"full", 4, Preset::kFsdp2, 2, 2},
+                                   {"full", 4, Preset::kFsdp1, 2, 2},
+                                   {"ddp", 4, Preset::kFsdp2, 2, 2},
+                                   {"tensor", 2},
+                                   {"tensor", 3},
+                                   {"full", 4, Preset::kFsdp2, 1, 0, 2}};
 
-INSTANTIATE_TEST_SUITE_P(Strategies, FrozenTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Strategies, FrozenTest, testing::ValuesIn(kFrozenCases),
                          [](const testing::TestParamInfo<FrozenCase>& instance) {
                            const FrozenCase& tested = instance.param;
                            return std::string(tested.strategy) + std::to_string(tested.ranks) +
@@ -152,7 +152,7 @@ TEST_P(FrozenTest, TrainsAsTheReference) {
         PolicyOf(run).units.stages > 1 || run.policy.preset == Preset::kDoubleBuffer;
     if (run.model.tied && has_no_root) continue;
     SCOPED_TRACE("trains " + std::to_string(static_cast<int>(trains)));
-    ExpectReference(run);
+    ExpectFrozen(run);
   }
 }
 
@@ -196,14 +196,16 @@ TEST(Frozen, HasNoGradientNoReductionAndNoState) {
   for (const char* strategy : {"full", "grad_op", "ddp", "zero2", "no_shard"}) {
     for (const Trains trains : {Trains::kAdapters, Trains::kHead, Trains::kSome}) {
       const TestRun run = MakeRun({strategy, 2}, trains);
-      const plan::Schedule schedule = ScheduleOf(run);
+      const plan::Schedule schedule = FrozenSchedule(run);
       SCOPED_TRACE(schedule.name + " trains " + std::to_string(static_cast<int>(trains)));
       const int64_t ranks = run.policy.strategy->shards_optimizer ? 2 : 1;
       std::set<int32_t> trained;
       for (int32_t unit = 0; unit < std::ssize(schedule.units); ++unit) {
         if (Elements(schedule.units[static_cast<size_t>(unit)], 1, true) > 0) trained.insert(unit);
       }
-      if (run.policy.strategy->wraps) EXPECT_LT(trained.size(), schedule.units.size());
+      if (run.policy.strategy->wraps) {
+        EXPECT_LT(trained.size(), schedule.units.size());
+      }
       const plan::Program& program = schedule.programs.front();
       for (const plan::Buffer& buffer : program.buffers) {
         if (!IsTaken(plan::MemoryCategoryOf(buffer.kind)) || buffer.unit == plan::kNone) continue;
@@ -247,7 +249,7 @@ TEST(Frozen, HasNoGradientNoReductionAndNoState) {
 // As autograd does: what comes before the first parameter that is trained has no backward.
 TEST(Frozen, BackwardEndsWhereNothingBeforeIsTrained) {
   const TestRun run = MakeRun({"full", 2}, Trains::kLastAdapters);
-  const plan::Schedule schedule = ScheduleOf(run);
+  const plan::Schedule schedule = FrozenSchedule(run);
   std::set<int32_t> backward;
   std::set<int32_t> gathered;
   int64_t kept_bytes = 0;
@@ -270,14 +272,14 @@ TEST(Frozen, GoesWithOtherOptions) {
   for (const Trains trains : {Trains::kAdapters, Trains::kLastAdapters}) {
     TestRun run = MakeRun({"full", 2}, trains);
     run.policy.checkpointing.mode = plan::Checkpointing::kEvery;
-    ExpectReference(run);
+    ExpectFrozen(run);
     run.policy.checkpointing.mode = plan::Checkpointing::kProducts;
     run.policy.offloads = true;
-    ExpectReference(run);
+    ExpectFrozen(run);
     run.policy.offloads = false;
     run.policy.accumulation.sync = plan::GradientSync::kNoSync;
     run.policy.accumulation.reshards = false;
-    ExpectReference(run);
+    ExpectFrozen(run);
     run = MakeRun({"full", 2}, trains);
     run.model.dtype = plan::DType::kBf16;
     run.state_form = plan::StateForm::kBlocks;
@@ -293,7 +295,7 @@ TEST(Frozen, MovesToOtherLayouts) {
   TestRun other = run;
   other.policy.strategy = FindStrategy("zero2");
   other.policy.reshard_after_forward = false;
-  const plan::Schedule schedules[] = {ScheduleOf(run), ScheduleOf(other)};
+  const plan::Schedule schedules[] = {FrozenSchedule(run), FrozenSchedule(other)};
   NullSink sink;
   CpuDevice device{CpuOptions()};
   auto made = Ranks::Make(JobOf(run), transport::MakeSharedMemoryTransport(2, kNsPerSecond * 60),
