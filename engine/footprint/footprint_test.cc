@@ -88,6 +88,10 @@ TEST(FootprintTest, ACopyForCheckpointsIsCounted) {
     EXPECT_GE(copy_of(config), optimizer_of(config) * 3 / 2);
     EXPECT_LE(copy_of(config), optimizer_of(config) * 3 / 2 * 1.05) << "each starts at 64 bytes";
   }
+  // SGD with momentum keeps one tensor a parameter.
+  const config::Config sgd = Small({{"optimizer.kind", "sgd"}});
+  EXPECT_GE(copy_of(sgd), optimizer_of(sgd) * 2);
+  EXPECT_LE(copy_of(sgd), optimizer_of(sgd) * 2 * 1.05);
   const config::Config replicas = Small({{"strategy", "ddp"}});
   EXPECT_GE(copy_of(replicas), optimizer_of(replicas) * 3 / 8);
   EXPECT_LE(copy_of(replicas), optimizer_of(replicas) * 3 / 8 * 1.05) << "each a quarter";

@@ -111,14 +111,15 @@ plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
 
 int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& unit,
                             plan::DType master, bool is_rooted) {
-  constexpr int64_t kTensors = 3;  // the weights and both moments, unless they are frozen
+  // The weights, and unless they are frozen what the optimizer keeps, decoded if it is in blocks.
+  const int64_t trained_tensors = 1 + std::ssize(schedule.optimizer_state);
   constexpr auto kBlock = static_cast<int64_t>(kAlignment);
   const UnitLayout layout(unit, schedule.mesh.size(plan::MeshDimension::kShard));
   int64_t bytes = 0;
   for (const ParameterLayout& parameter : layout.parameters()) {
     const int64_t holders = Holders(schedule.mesh, parameter.parameter, is_rooted);
     const int64_t elements = (parameter.shard_elements() + holders - 1) / holders;
-    const int64_t tensors = parameter.parameter.is_frozen ? 1 : kTensors;
+    const int64_t tensors = parameter.parameter.is_frozen ? 1 : trained_tensors;
     bytes += tensors * ((elements * plan::BytesOf(master) + kBlock - 1) / kBlock * kBlock);
   }
   return bytes;
