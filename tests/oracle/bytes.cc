@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "tests/oracle/values.h"
+
 namespace shardscope::oracle {
 namespace {
 
@@ -146,7 +148,7 @@ class BytesCheck {
     const bool fits = buffer.slot == plan::kNone ||
                       program_.buffers[static_cast<size_t>(buffer.slot)].bytes >= buffer.bytes;
     if (!fits) Find(index, id);
-    if (buffer.kind == BufferKind::kOptimizerState && buffer.unit != plan::kNone) {
+    if (OnDevice(buffer.kind) == BufferKind::kOptimizerState && buffer.unit != plan::kNone) {
       return CheckState(index, id);
     }
     const Content content = ContentOf(buffer);
