@@ -91,6 +91,19 @@ TEST(EvaluationTest, GathersEachUnitOnceAndFreesItBehindItsForward) {
   }
 }
 
+TEST(EvaluationTest, ReadsWholeParametersWithTheirPaddingForShardsOfState) {
+  ModelDescription model = UniformModel(3, true);
+  for (Unit& unit : model.units) {
+    for (Parameter& parameter : unit.parameters) parameter.shape = {7, 5};  // rows of 3 ranks: 9
+  }
+  for (const char* strategy : {"zero1", "zero2"}) {
+    Policy policy = TwoRanks(Preset::kFsdp2);
+    policy.strategy = FindStrategy(strategy);
+    policy.mesh = policy.strategy->MeshOf(3);
+    ExpectForwardsAlone(model, policy);
+  }
+}
+
 TEST(EvaluationTest, PrefetchesAsForwardDoes) {
   Policy policy = TwoRanks(Preset::kFsdp2);
   const Schedule none = Evaluation(policy);

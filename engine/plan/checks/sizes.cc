@@ -82,6 +82,9 @@ class SizeCheck {
     if (const Op* gather = FindGather(schedule); gather != nullptr) {
       shard_ranks_ = schedule.GroupSize(gather->communicator);
       shard_dimensions_ = schedule.DimensionsOf(gather->communicator);
+    } else {
+      // An evaluation of parameters that all ranks keep, padded for the shards of what is updated.
+      shard_ranks_ = schedule.mesh.size(MeshDimension::kShard);
     }
     for (const Unit& unit : schedule.units) {
       shard_elements_.push_back(PaddedShardElements(unit, shard_ranks_));
@@ -109,7 +112,7 @@ class SizeCheck {
   }
 
  private:
-  // Parameters that no op of any rank gathers are there as a whole on every rank.
+  // Null where no op of any rank gathers parameters: they are there as a whole on every rank.
   static const Op* FindGather(const Schedule& schedule) {
     for (const Program& program : schedule.programs) {
       for (const Op& op : program.ops) {

@@ -112,6 +112,7 @@ void RankOps::SetSchedule(const plan::Schedule& schedule) {
   for (const Bound& bound : bound_) SHARDSCOPE_CHECK(bound.bytes == 0);
   if (StateLayout layout = StateLayoutOf(schedule); layout != layout_) {
     WithStateMemory(layout, [&] { MoveState(std::move(layout)); });
+    WithMemory([&] { slots_.clear(); });
   }
   bound_.clear();
   bound_.resize(schedule.ProgramOf(rank_).buffers.size());
@@ -154,9 +155,9 @@ void RankOps::SetHostLink(const config::DimensionLink& link) {
   host_links_.to_host.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
 }
 
-// As large as the largest of its units, with the gaps that align parameters.
+// As large as the largest of its units, with the gaps that align parameters. One that nobody takes
+// stays as it was: an evaluation has no gradients, and its training goes on with their slots.
 void RankOps::MakeSlots(const plan::Program& program) {
-  slots_.clear();
   std::map<BufferId, int64_t> bytes;
   const int64_t element_bytes = plan::BytesOf(job_->model.dtype);
   for (const plan::Buffer& buffer : program.buffers) {
@@ -167,6 +168,7 @@ void RankOps::MakeSlots(const plan::Program& program) {
         is_trained_part ? GradientLayout(buffer.unit) : LayoutOf(buffer.unit);
     most = std::max(most, layout.UnshardedBytes(element_bytes));
   }
+  std::erase_if(slots_, [&](const auto& slot) { return bytes.contains(slot.first); });
   const at::TensorOptions options(at::kByte);
   for (const auto& [slot, most] : bytes) {
     slots_[slot] = at::empty({most}, options.device(device_));
